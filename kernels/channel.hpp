@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/image_view.hpp"
+
+namespace framelane {
+
+/// One colour channel of a frame, whatever the layout: the sample in column x and row y of the
+/// channel's own grid is data[y * pitch + x * step].
+template <typename Byte>
+struct BasicChannel {
+  Byte* data = nullptr;
+  std::ptrdiff_t pitch = 0;
+  int step = 0;
+  int width = 0;
+  int height = 0;
+  bool half_width = false;
+  bool half_height = false;
+
+  Byte& at(int x, int y) const { return data[y * pitch + static_cast<std::ptrdiff_t>(x) * step]; }
+};
+
+using Channel = BasicChannel<std::uint8_t>;
+using ConstChannel = BasicChannel<const std::uint8_t>;
+
+/// R, G, B or Y, U, V. What gray lacks reads as 128 at full resolution; as a target its U and V
+/// have no data.
+std::array<ConstChannel, 3> channels(const ConstImageView& view);
+std::array<Channel, 3> channels(const ImageView& view);
+
+}  // namespace framelane

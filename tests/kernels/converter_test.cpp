@@ -1,0 +1,333 @@
+#include "kernels/converter.hpp"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kernels/reference.hpp"
+#include "tests/kernels/test_image.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr ColorSpec kRgbFull{Matrix::kRgb, Range::kFull};
+constexpr PixelFormat kFourByteOrders[] = {PixelFormat::kBgra, PixelFormat::kRgba,
+                                           PixelFormat::kArgb, PixelFormat::kAbgr};
+
+// Converts random pixels both ways, in this layout, and compares every byte.
+void expect_equal_to_reference(const Conversion& conversion, std::mt19937& random,
+                               TestLayout layout = {}) {
+  SCOPED_TRACE(describe(conversion));
+  TestImage source(conversion.source, conversion.width, conversion.height, layout);
+  source.fill_random(random);
+  TestImage expected(conversion.target, conversion.width, conversion.height);
+  convert_reference(conversion, source.const_view(), expected.view());
+
+  TestImage actual(conversion.target, conversion.width, conversion.height, layout);
+  const auto converter = Converter::make(conversion);
+  converter->run(source.const_view(), actual.view(), 0, conversion.height);
+  ASSERT_TRUE(actual.pixels() == expected.pixels()) << converter->name();
+  ASSERT_TRUE(actual.padding_untouched()) << converter->name();
+}
+
+// Everything the SIMD path takes, in one size.
+template <typename Visit>
+void visit_rgb_to_yuv420(int width, int height, Visit visit) {
+  for (const PixelFormat source : kFourByteOrders) {
+    for (const PixelFormat target : {PixelFormat::kI420, PixelFormat::kNv12}) {
+      for (const ColorSpec& color : all_colors(target)) {
+        visit(Conversion{width, height, source, kRgbFull, target, color});
+      }
+    }
+  }
+}
+
+// Runs with one of Highway's instruction sets that this CPU has and the build contains.
+class SimdTest : public testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override {
+    hwy::SetSupportedTargetsForTest(GetParam());
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+  }
+  std::mt19937 random_{1920};
+};
+
+TEST_P(SimdTest, IsUsedForFourByteRgb) {
+  visit_rgb_to_yuv420(4, 4, [](const Conversion& conversion) {
+    EXPECT_STREQ(Converter::make(conversion)->name(), "rgb-to-yuv420") << describe(conversion);
+  });
+}
+
+TEST_P(SimdTest, EqualsTheReferenceInEveryOrderMatrixRangeAndSiting) {
+  for (const auto& [width, height] : {std::pair{1, 1}, {1, 2}, {2, 1}, {3, 5}, {17, 9}, {70, 6}}) {
+    visit_rgb_to_yuv420(width, height, [this](const Conversion& conversion) {
+      expect_equal_to_reference(conversion, random_);
+    });
+  }
+}
+
+TEST_P(SimdTest, EqualsTheReferenceInEveryWidth) {
+  for (int width = 1; width <= 70; ++width) {
+    for (const Siting siting : kSitings) {
+      for (const PixelFormat target : {PixelFormat::kI420, PixelFormat::kNv12}) {
+        expect_equal_to_reference({width,
+                                   3,
+                                   PixelFormat::kBgra,
+                                   kRgbFull,
+                                   target,
+                                   {Matrix::kBt709, Range::kLimited, siting}},
+                                  random_);
+      }
+    }
+  }
+}
+
+TEST_P(SimdTest, EqualsTheReferenceAcrossTiles) {
+  for (const int width : {255, 256, 257, 287, 288, 289, 512, 513, 641}) {
+    for (const Siting siting : kSitings) {
+      expect_equal_to_reference({width,
+                                 width == 641 ? 479 : 4,
+                                 PixelFormat::kArgb,
+                                 kRgbFull,
+                                 PixelFormat::kI420,
+                                 {Matrix::kBt2020, Range::kLimited, siting}},
+                                random_);
+    }
+  }
+}
+
+TEST_P(SimdTest, TouchesNothingButPixelsInAnyLayout) {
+  const TestLayout layouts[] = {{.padding = 0, .bottom_up = false, .guard = 64},
+                                {.padding = 1, .bottom_up = false, .guard = 64},
+                                {.padding = 37, .bottom_up = true, .guard = 64},
+                                {.padding = 0, .bottom_up = true, .guard = 3}};
+  for (const TestLayout& layout : layouts) {
+    for (const int width : {1, 2, 31, 32, 33, 65, 300}) {
+      for (const PixelFormat target : {PixelFormat::kI420, PixelFormat::kNv12}) {
+        for (const Siting siting : kSitings) {
+          expect_equal_to_reference({width,
+                                     5,
+                                     PixelFormat::kRgba,
+                                     kRgbFull,
+                                     target,
+                                     {Matrix::kBt601, Range::kFull, siting}},
+                                    random_, layout);
+        }
+      }
+    }
+  }
+}
+
+// Where chroma of 255.5 rounds up to 256, and must touch neither its own nor its neighbour's byte.
+TEST_P(SimdTest, SaturatedPrimariesAreClampedInFullRange) {
+  const ColorSpec full{Matrix::kBt601, Range::kFull};
+  for (const PixelFormat target : {PixelFormat::kI420, PixelFormat::kNv12}) {
+    for (const int primary : {0, 1, 2}) {
+      const Conversion conversion{64, 2, PixelFormat::kRgba, kRgbFull, target, full};
+      TestImage source(conversion.source, 64, 2);
+      for (int y = 0; y < 2; ++y) {
+        for (int i = 0; i < 4 * 64; ++i) source.view().row(0, y)[i] = i % 4 == primary ? 255 : 0;
+      }
+      TestImage expected(target, 64, 2);
+      TestImage actual(target, 64, 2);
+      convert_reference(conversion, source.const_view(), expected.view());
+      Converter::make(conversion)->run(source.const_view(), actual.view(), 0, 2);
+      EXPECT_EQ(actual.pixels(), expected.pixels()) << info(target).name << " " << primary;
+    }
+  }
+}
+
+std::string target_name(const testing::TestParamInfo<std::int64_t>& param) {
+  return hwy::TargetName(param.param);
+}
+INSTANTIATE_TEST_SUITE_P(, SimdTest, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         target_name);
+
+// All 2^24 colours, with chroma filtered over neighbours that differ.
+class EveryColourSimdTest : public testing::TestWithParam<ColorSpec> {};
+
+TEST_P(EveryColourSimdTest, EqualsTheReference) {
+  const Conversion conversion{4096,      4096, PixelFormat::kBgra, kRgbFull, PixelFormat::kI420,
+                              GetParam()};
+  TestImage source(conversion.source, conversion.width, conversion.height);
+  std::uint32_t color = 0;
+  for (int y = 0; y < conversion.height; ++y) {
+    std::uint8_t* row = source.view().row(0, y);
+    for (int x = 0; x < conversion.width; ++x, ++color) {
+      row[4 * x] = static_cast<std::uint8_t>(color);
+      row[4 * x + 1] = static_cast<std::uint8_t>(color >> 8);
+      row[4 * x + 2] = static_cast<std::uint8_t>(color >> 16);
+    }
+  }
+  TestImage expected(conversion.target, conversion.width, conversion.height);
+  TestImage actual(conversion.target, conversion.width, conversion.height);
+  convert_reference(conversion, source.const_view(), expected.view());
+  Converter::make(conversion)->run(source.const_view(), actual.view(), 0, conversion.height);
+  EXPECT_TRUE(actual.pixels() == expected.pixels());
+}
+
+INSTANTIATE_TEST_SUITE_P(, EveryColourSimdTest,
+                         testing::Values(ColorSpec{Matrix::kBt601, Range::kLimited},
+                                         ColorSpec{Matrix::kBt709, Range::kLimited},
+                                         ColorSpec{Matrix::kBt2020, Range::kLimited},
+                                         ColorSpec{Matrix::kBt601, Range::kFull},
+                                         ColorSpec{Matrix::kBt709, Range::kFull},
+                                         ColorSpec{Matrix::kBt2020, Range::kFull}),
+                         [](const auto& param) {
+                           return std::string(to_string(param.param.matrix)) + "_" +
+                                  std::string(to_string(param.param.range));
+                         });
+
+class ConverterTest : public testing::TestWithParam<PixelFormat> {
+ protected:
+  // Calls visit for each supported conversion from the format under test, sizes taking turns.
+  template <typename Visit>
+  void visit_conversions(Visit visit) {
+    constexpr std::pair<int, int> kSizes[] = {{1, 1},  {2, 1},  {1, 2}, {3, 5},
+                                              {17, 9}, {12, 8}, {35, 4}};
+    std::size_t turn = 0;
+    for (const PixelFormat target : kAllFormats) {
+      for (const ColorSpec& from : all_colors(GetParam())) {
+        for (const ColorSpec& to : all_colors(target)) {
+          const auto [width, height] = kSizes[turn++ % std::size(kSizes)];
+          const Conversion conversion{width, height, GetParam(), from, target, to};
+          if (!why_unsupported(conversion)) visit(conversion);
+        }
+      }
+    }
+  }
+  std::mt19937 random_{1080};
+};
+
+TEST_P(ConverterTest, EqualsTheReferenceInAnyLayout) {
+  const TestLayout layouts[] = {{.padding = 0, .bottom_up = false, .guard = 0},
+                                {.padding = 5, .bottom_up = false, .guard = 32},
+                                {.padding = 12, .bottom_up = true, .guard = 32}};
+  std::size_t turn = 0;
+  visit_conversions([&](const Conversion& conversion) {
+    expect_equal_to_reference(conversion, random_, layouts[turn++ % std::size(layouts)]);
+  });
+}
+
+TEST_P(ConverterTest, RowRangesGiveTheSameAsOneCall) {
+  visit_conversions([this](const Conversion& conversion) {
+    const auto [width, height, format, from, target, to] = conversion;
+    TestImage source(format, width, height);
+    source.fill_random(random_);
+    TestImage whole(target, width, height);
+    TestImage pieces(target, width, height);
+    const auto converter = Converter::make(conversion);
+    converter->run(source.const_view(), whole.view(), 0, height);
+    // Last piece first: no piece may depend on another having run.
+    for (int begin = (height - 1) / 2 * 2; begin >= 0; begin -= 2) {
+      converter->run(source.const_view(), pieces.view(), begin, std::min(begin + 2, height));
+    }
+    ASSERT_TRUE(pieces.pixels() == whole.pixels()) << describe(conversion);
+  });
+}
+
+TEST_P(ConverterTest, ARowRangeLeavesTheOtherRowsAlone) {
+  visit_conversions([this](const Conversion& conversion) {
+    const auto [width, height, format, from, target, to] = conversion;
+    if (height < 4) return;
+    TestImage source(format, width, height);
+    source.fill_random(random_);
+    TestImage result(target, width, height);
+    const std::uint8_t before = result.view().row(0, 0)[0];
+    Converter::make(conversion)->run(source.const_view(), result.view(), 2, 4);
+    const ImageView view = result.view();
+    for (int plane = 0; plane < info(target).plane_count; ++plane) {
+      const int step = 1 << info(target).planes[static_cast<std::size_t>(plane)].log2_height_step;
+      for (int y = 0; y < plane_rows(target, plane, height); ++y) {
+        if (y >= 2 / step && y < 4 / step) continue;
+        for (std::size_t x = 0; x < plane_row_bytes(target, plane, width); ++x) {
+          ASSERT_EQ(view.row(plane, y)[x], before) << describe(conversion) << " row " << y;
+        }
+      }
+    }
+  });
+}
+
+TEST_P(ConverterTest, PaddingOfTheSourceDoesNotMatter) {
+  visit_conversions([this](const Conversion& conversion) {
+    const auto [width, height, format, from, target, to] = conversion;
+    TestImage source(format, width, height, {.padding = 9, .bottom_up = false, .guard = 32});
+    source.fill_random(random_);
+    TestImage first(target, width, height);
+    TestImage second(target, width, height);
+    const auto converter = Converter::make(conversion);
+    source.fill_padding(0);
+    converter->run(source.const_view(), first.view(), 0, height);
+    source.fill_padding(255);
+    converter->run(source.const_view(), second.view(), 0, height);
+    ASSERT_TRUE(first.pixels() == second.pixels()) << describe(conversion);
+  });
+}
+
+std::string format_name(const testing::TestParamInfo<PixelFormat>& param) {
+  return std::string(info(param.param).name);
+}
+INSTANTIATE_TEST_SUITE_P(, ConverterTest, testing::ValuesIn(kAllFormats), format_name);
+
+TEST(ConverterThreadsTest, OneConverterServesSeveralThreadsAtOnce) {
+  constexpr int kWidth = 130, kHeight = 64, kThreads = 4;
+  for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kBgr24}) {
+    const Conversion conversion{kWidth, kHeight, format, kRgbFull, PixelFormat::kNv12, {}};
+    std::mt19937 random(4);
+    TestImage source(format, kWidth, kHeight);
+    source.fill_random(random);
+    TestImage expected(conversion.target, kWidth, kHeight);
+    convert_reference(conversion, source.const_view(), expected.view());
+    TestImage actual(conversion.target, kWidth, kHeight);
+    const auto converter = Converter::make(conversion);
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&, i] {
+          constexpr int kRows = kHeight / kThreads;
+          converter->run(source.const_view(), actual.view(), i * kRows, (i + 1) * kRows);
+        });
+      }
+    }
+    EXPECT_TRUE(actual.pixels() == expected.pixels()) << converter->name();
+  }
+}
+
+TEST(ConverterChoiceTest, PairsWithTheSameSamplesAreCopied) {
+  const ColorSpec color;
+  const auto name = [&](PixelFormat source, PixelFormat target) {
+    return std::string(Converter::make({8, 8, source, color, target, color})->name());
+  };
+  EXPECT_EQ(name(PixelFormat::kI420, PixelFormat::kI420), "copy");
+  EXPECT_EQ(name(PixelFormat::kI420, PixelFormat::kNv12), "relayout");
+  EXPECT_EQ(name(PixelFormat::kNv12, PixelFormat::kI420), "relayout");
+  EXPECT_EQ(name(PixelFormat::kYuyv, PixelFormat::kI422), "relayout");
+  EXPECT_EQ(name(PixelFormat::kUyvy, PixelFormat::kI422), "relayout");
+  EXPECT_EQ(name(PixelFormat::kI444, PixelFormat::kYuv444), "relayout");
+  EXPECT_EQ(name(PixelFormat::kGray8, PixelFormat::kNv12), "relayout");
+  EXPECT_EQ(name(PixelFormat::kNv12, PixelFormat::kGray8), "relayout");
+}
+
+TEST(ConverterChoiceTest, PairsThatNeedArithmeticAreNot) {
+  const ColorSpec color;
+  const auto name = [&](PixelFormat source, PixelFormat target, ColorSpec to) {
+    return std::string(Converter::make({8, 8, source, color, target, to})->name());
+  };
+  EXPECT_EQ(name(PixelFormat::kI422, PixelFormat::kI420, color), "reference");
+  EXPECT_EQ(name(PixelFormat::kI420, PixelFormat::kNv12, {Matrix::kBt601}), "reference");
+  EXPECT_EQ(name(PixelFormat::kI420, PixelFormat::kNv12, {Matrix::kBt709, Range::kFull}),
+            "reference");
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/conversion.hpp"
+#include "kernels/image_view.hpp"
+
+namespace framelane {
+
+/// How a test image lies in memory.
+struct TestLayout {
+  int padding = 0;         ///< bytes behind each row
+  bool bottom_up = false;  ///< negative pitch
+  int guard = 0;           ///< bytes before and behind each plane; 0 lets AddressSanitizer watch
+};
+
+/// A frame that owns its planes, each in an allocation of its own, and knows which bytes of them
+/// are pixels. Everything else starts, and must stay, at a pattern.
+class TestImage {
+ public:
+  TestImage(PixelFormat format, int width, int height, TestLayout layout = {});
+
+  ImageView view();
+  ConstImageView const_view() const;
+
+  void fill_random(std::mt19937& random);
+  void fill_padding(std::uint8_t value);
+
+  /// The bytes that carry pixels, row by row and plane by plane, whatever the layout.
+  std::vector<std::uint8_t> pixels() const;
+  /// Whether every byte that is not a pixel still has its first value.
+  bool padding_untouched() const;
+
+ private:
+  struct Plane {
+    std::size_t row_bytes = 0;
+    int rows = 0;
+    std::vector<std::uint8_t> bytes;
+  };
+
+  std::ptrdiff_t row_offset(const Plane& plane, int y) const;
+  template <typename Visit>
+  void visit_padding(Visit visit);
+
+  PixelFormat format_;
+  int width_;
+  int height_;
+  TestLayout layout_;
+  std::vector<Plane> planes_;
+};
+
+/// "bgra rgb full left -> nv12 bt709 limited left, 17x9", for failure messages.
+std::string describe(const Conversion& conversion);
+
+inline constexpr PixelFormat kAllFormats[] = {
+    PixelFormat::kBgra,   PixelFormat::kRgba,  PixelFormat::kArgb, PixelFormat::kAbgr,
+    PixelFormat::kBgr24,  PixelFormat::kRgb24, PixelFormat::kI420, PixelFormat::kNv12,
+    PixelFormat::kI422,   PixelFormat::kYuyv,  PixelFormat::kUyvy, PixelFormat::kI444,
+    PixelFormat::kYuv444, PixelFormat::kGray8};
+inline constexpr Matrix kYuvMatrices[] = {Matrix::kBt601, Matrix::kBt709, Matrix::kBt2020};
+inline constexpr Range kRanges[] = {Range::kLimited, Range::kFull};
+inline constexpr Siting kSitings[] = {Siting::kLeft, Siting::kCenter, Siting::kTopLeft};
+
+/// Every colour a frame of this format can have: R'G'B' in both ranges, YUV in all combinations.
+std::vector<ColorSpec> all_colors(PixelFormat format);
+
+}  // namespace framelane
