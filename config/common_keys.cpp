@@ -1,0 +1,42 @@
+#include "config/common_keys.hpp"
+
+namespace framelane {
+
+const Section<BackoffOptions>& backoff_keys() {
+  using namespace std::chrono_literals;
+  static const Section<BackoffOptions> keys{
+      {scalar<BackoffOptions>(
+           "first", range(kDuration, micros(10ms), micros(1h)),
+           "The first wait before trying again (1s).",
+           [](BackoffOptions& b, const Value& v) { b.first = v.milliseconds(); }),
+       scalar<BackoffOptions>("max", range(kDuration, micros(10ms), micros(24h)),
+                              "The longest wait (60s); it doubles from first up to this.",
+                              [](BackoffOptions& b, const Value& v) { b.max = v.milliseconds(); })},
+      {}};
+  return keys;
+}
+
+Shape timeout_shape() {
+  using namespace std::chrono_literals;
+  return range(kDuration, micros(100ms), micros(1h));
+}
+
+Key<ColorOverride> matrix_key(std::vector<std::string_view> names, std::string_view help) {
+  return scalar<ColorOverride>(
+      "matrix", words(std::move(names)), help,
+      [](ColorOverride& c, const Value& v) { c.matrix = matrix_from_name(v.text); });
+}
+
+Key<ColorOverride> range_key(std::string_view help) {
+  return scalar<ColorOverride>(
+      "range", words({"auto", "limited", "full"}), help,
+      [](ColorOverride& c, const Value& v) { c.range = range_from_name(v.text); });
+}
+
+Key<ColorOverride> siting_key(std::string_view help) {
+  return scalar<ColorOverride>(
+      "siting", words({"auto", "left", "center", "topleft"}), help,
+      [](ColorOverride& c, const Value& v) { c.siting = siting_from_name(v.text); });
+}
+
+}  // namespace framelane

@@ -1,0 +1,143 @@
+#include <array>
+
+#include "config/common_keys.hpp"
+#include "config/feed_keys.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr std::array<std::string_view, 13> kTargetFormats{
+    "yuv420p", "nv12", "yuv422p", "yuyv422", "uyvy422", "yuv444p", "gray",
+    "bgra",    "rgba", "argb",    "abgr",    "bgr24",   "rgb24"};
+
+const Section<CodecCandidate>& codec_keys() {
+  static const Section<CodecCandidate> keys = [] {
+    Section<CodecCandidate> section{
+        {scalar<CodecCandidate>("name", of(kText), "FFmpeg's name of the encoder.",
+                                [](CodecCandidate& c, const Value& v) { c.name = v.text; }),
+         av_options<CodecCandidate>(
+             "Options of that encoder. A rejected one fails the feed.",
+             [](CodecCandidate& c) -> AvOptions& { return c.options; }, false)},
+        {}};
+    section.keys.front().property.required = true;
+    return section;
+  }();
+  return keys;
+}
+
+Shape codec_shape() {
+  Shape shape = codec_keys().shape();
+  shape.scalar = &kText;
+  shape.list = true;
+  return shape;
+}
+
+void read_codec(const Node& node, EncodeOptions& encode, Reader& reader) {
+  CodecCandidate codec;
+  if (node.is_map()) {
+    codec_keys().read(node, codec, reader);
+    if (node.find("name") == nullptr) {
+      reader.problems().add(node.position, node.path + ".name",
+                            "is missing; give FFmpeg's name of the encoder, such as libx264");
+    }
+  } else {
+    Shape name;
+    name.scalar = &kText;
+    if (node.kind != Node::Kind::kScalar) {
+      Shape shape = codec_shape();
+      shape.list = false;
+      reader.wrong_type(node, shape);
+    } else if (const auto value = reader.scalar(node, name)) {
+      codec.name = value->text;
+    }
+  }
+  encode.codecs.push_back(std::move(codec));
+}
+
+Key<EncodeOptions> codec_key() {
+  return {{"codec", codec_shape(),
+           "The encoder, or a list of which the first available one is used: names, or maps of "
+           "name and options (libx264 with preset veryfast)."},
+          [](const Node& node, EncodeOptions& encode, Reader& reader) {
+            if (node.kind != Node::Kind::kSequence) {
+              read_codec(node, encode, reader);
+            } else if (node.items.empty()) {
+              reader.problems().add(node, "is empty; name at least one encoder, such as libx264");
+            } else {
+              for (const Node& item : node.items) read_codec(item, encode, reader);
+            }
+          }};
+}
+
+const Section<EncodeOptions>& video_keys() {
+  using namespace std::chrono_literals;
+  static const Section<EncodeOptions> keys{
+      {codec_key(),
+       scalar<EncodeOptions>("bitrate", range(kBitrate, 1'000, 10'000'000'000),
+                             "Bits per second (default: the encoder's).",
+                             [](EncodeOptions& e, const Value& v) { e.bitrate = v.number; }),
+       scalar<EncodeOptions>("gop", range(kDuration, micros(10ms), micros(10min)),
+                             "Longest time between keyframes (default: the encoder's).",
+                             [](EncodeOptions& e, const Value& v) { e.gop = v.microseconds(); })},
+      {}};
+  return keys;
+}
+
+Key<EncodeOptions> video_key() {
+  Shape shape = video_keys().shape();
+  shape.words = {"copy"};
+  return {{"video", shape, "copy: the source's own stream, not decoded; or how to encode it."},
+          [shape](const Node& node, EncodeOptions& encode, Reader& reader) {
+            if (node.is_map()) {
+              video_keys().read(node, encode, reader);
+            } else if (reader.scalar(node, shape)) {
+              encode.copy_video = true;
+            }
+          }};
+}
+
+std::vector<std::string_view> target_formats() {
+  std::vector<std::string_view> names{"auto"};
+  names.insert(names.end(), kTargetFormats.begin(), kTargetFormats.end());
+  return names;
+}
+
+const Section<EncodeOptions>& convert_keys() {
+  // The colour keys are those of a ColorOverride, one level up.
+  const auto lift = [](const Key<ColorOverride>& key) {
+    return Key<EncodeOptions>{key.property,
+                              [read = key.read](const Node& node, EncodeOptions& e, Reader& r) {
+                                read(node, e.color, r);
+                              }};
+  };
+  static const Section<EncodeOptions> keys{
+      {scalar<EncodeOptions>(
+           "format", words(target_formats()),
+           "The pixel format to encode; auto: the source's if the encoder takes it. RGB and packed "
+           "formats only where the source has the very same.",
+           [](EncodeOptions& e, const Value& v) { e.format = pixel_format_from_name(v.text); }),
+       lift(matrix_key({"auto", "bt601", "bt709", "bt2020"},
+                       "The matrix to encode in (auto: the source's; bt709 for RGB).")),
+       lift(range_key("The range to encode in (auto: the source's; limited for RGB).")),
+       lift(siting_key("Where chroma samples sit (auto: the source's; left for RGB)."))},
+      {}};
+  return keys;
+}
+
+}  // namespace
+
+const Section<EncodeOptions>& encode_keys() {
+  static const Section<EncodeOptions> keys{
+      {video_key(),
+       section<EncodeOptions, EncodeOptions>("convert", convert_keys(),
+                                             "What pixels the encoder is given.",
+                                             [](EncodeOptions& e) -> EncodeOptions& { return e; }),
+       scalar<EncodeOptions>(
+           "audio", words({"none", "copy"}),
+           "copy: the source's own sound where the container can hold it (none).",
+           [](EncodeOptions& e, const Value& v) { e.copy_audio = v.number != 0; })},
+      {}};
+  return keys;
+}
+
+}  // namespace framelane

@@ -1,0 +1,79 @@
+#include "config/feed_keys.hpp"
+
+namespace framelane {
+namespace {
+
+/// A key with a map of things that have names: `read` reads one of them.
+template <typename T>
+Key<T> named(std::string_view name, Shape element, std::string_view help,
+             void (*read)(const Node::Entry&, T&, Reader&)) {
+  const Shape shape = map_of(std::move(element));
+  return {{name, shape, help}, [shape, read](const Node& node, T& target, Reader& reader) {
+            if (!reader.require_map(node, shape)) return;
+            for (const Node::Entry& entry : node.entries) {
+              if (!is_identifier(entry.key)) {
+                reader.problems().add(entry.value.key_position, entry.value.path,
+                                      "must be " + std::string(kIdentifier.expected));
+              } else if (entry.value.kind == Node::Kind::kNull) {
+                reader.wrong_type(entry.value, *shape.element);
+              } else {
+                read(entry, target, reader);
+              }
+            }
+          }};
+}
+
+void read_encode(const Node::Entry& entry, FeedOptions& feed, Reader& reader) {
+  EncodeOptions encode;
+  encode.name = entry.key;
+  encode_keys().read(entry.value, encode, reader);
+  feed.encodes.push_back(std::move(encode));
+}
+
+void read_output(const Node::Entry& entry, FeedOptions& feed, Reader& reader) {
+  OutputOptions output;
+  output.name = entry.key;
+  reader.scope().output = entry.key;
+  output_keys().read(entry.value, output, reader);
+  reader.scope().output.reset();
+  feed.outputs.push_back(std::move(output));
+}
+
+}  // namespace
+
+const Section<FeedOptions>& layer_keys() {
+  static const Section<FeedOptions> keys{
+      {section<FeedOptions, InputOptions>("input", input_keys(), "Where the video comes from.",
+                                          [](FeedOptions& f) -> InputOptions& { return f.input; }),
+       named<FeedOptions>("encodes", encode_keys().shape(),
+                          "What is made of the video, by name (default: main, with libx264).",
+                          read_encode),
+       named<FeedOptions>("outputs", output_keys().shape(),
+                          "Where the encodes are delivered, by name.", read_output),
+       scalar<FeedOptions>(
+           "ring", range(kInteger, 1, 256), "Frames in flight at most (8).",
+           [](FeedOptions& f, const Value& v) { f.ring = static_cast<int>(v.number); }),
+       scalar<FeedOptions>(
+           "lanes", range(kInteger, 1, 64), "Frames converted at once (3).",
+           [](FeedOptions& f, const Value& v) { f.lanes = static_cast<int>(v.number); }),
+       scalar<FeedOptions>(
+           "on_full", words({"auto", "block", "drop"}),
+           "When the ring is full: block the source, or drop the frame; auto: drop "
+           "for live sources alone.",
+           [](FeedOptions& f, const Value& v) { f.on_full = static_cast<OnFull>(v.number); })},
+      {"recorder", "slices", "analyse", "limits"}};
+  return keys;
+}
+
+const Section<FeedOptions>& feed_keys() {
+  static const Section<FeedOptions> keys = [] {
+    Section<FeedOptions> section = layer_keys();
+    section.keys.push_back(scalar<FeedOptions>("profile", of(kIdentifier),
+                                               "The profile between the defaults and this feed.",
+                                               [](FeedOptions&, const Value&) {}));
+    return section;
+  }();
+  return keys;
+}
+
+}  // namespace framelane

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/problems.hpp"
+#include "config/scalars.hpp"
+#include "config/variables.hpp"
+#include "config/yaml_tree.hpp"
+
+// The key tables: each key is written down once, with its type, its meaning and what reading it
+// sets. The reader and the schema are both made of them.
+
+namespace framelane {
+
+struct Property;
+
+/// What may stand at a key: any of the alternatives that are given.
+struct Shape {
+  std::vector<std::string_view> words;  ///< one of these
+  const ScalarType* scalar = nullptr;   ///< a scalar of that type
+  std::int64_t min = 0;                 ///< for types with a number
+  std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  std::vector<Property> properties;      ///< a map of these keys
+  std::shared_ptr<const Shape> element;  ///< a map of names the user chooses
+  bool any_names = false;                ///< … which need not be identifiers
+  bool list = false;                     ///< or a list of the above, at least one
+  std::string_view definition;           ///< a name under which the schema keeps it
+};
+
+struct Property {
+  std::string_view name;
+  Shape shape;
+  std::string_view help;
+  bool required = false;  ///< by the schema; what inheritance can fill in is not
+};
+
+Shape words(std::vector<std::string_view> list);
+Shape of(const ScalarType& type);
+Shape range(const ScalarType& type, std::int64_t min, std::int64_t max);
+Shape map_of(Shape element);
+
+/// Reads scalars and reports what is wrong with them.
+class Reader {
+ public:
+  Reader(Problems& problems, VariableScope scope) : problems_(problems), scope_(std::move(scope)) {}
+
+  /// The scalar at `node`; nothing when it is not of that shape (reported) or cannot be judged
+  /// yet because of a variable.
+  std::optional<Value> scalar(const Node& node, const Shape& shape);
+  /// Reports it and returns false when `node` is no map.
+  bool require_map(const Node& node, const Shape& shape);
+  void unknown_key(const Node::Entry& entry, const std::vector<Property>& known,
+                   const std::vector<std::string_view>& later);
+  void wrong_type(const Node& node, const Shape& shape);
+
+  /// Whether the text there is known: no variable in it was left open.
+  bool is_certain(const Node& node) const;
+
+  Problems& problems() { return problems_; }
+  VariableScope& scope() { return scope_; }
+
+ private:
+  Problems& problems_;
+  VariableScope scope_;
+};
+
+template <typename T>
+struct Key {
+  Property property;
+  std::function<void(const Node&, T&, Reader&)> read;
+};
+
+/// The keys of one map and what they set in a T.
+template <typename T>
+struct Section {
+  std::vector<Key<T>> keys;
+  /// Part of the contract, but not of this version: refused with that reason.
+  std::vector<std::string_view> later;
+
+  std::vector<Property> properties() const {
+    std::vector<Property> list;
+    for (const Key<T>& key : keys) list.push_back(key.property);
+    return list;
+  }
+  Shape shape() const {
+    Shape shape;
+    shape.properties = properties();
+    return shape;
+  }
+
+  /// `node`'s keys into `target`; a value that is wrong leaves its field alone.
+  void read(const Node& node, T& target, Reader& reader) const {
+    const std::vector<Property> known = properties();
+    if (!reader.require_map(node, shape())) return;
+    for (const Node::Entry& entry : node.entries) {
+      const Key<T>* key = find(entry.key);
+      if (key == nullptr) {
+        reader.unknown_key(entry, known, later);
+      } else if (entry.value.kind == Node::Kind::kNull) {
+        reader.wrong_type(entry.value, key->property.shape);
+      } else {
+        key->read(entry.value, target, reader);
+      }
+    }
+  }
+
+  const Key<T>* find(std::string_view name) const {
+    for (const Key<T>& key : keys) {
+      if (key.property.name == name) return &key;
+    }
+    return nullptr;
+  }
+};
+
+/// A key with a scalar.
+template <typename T>
+Key<T> scalar(std::string_view name, const Shape& shape, std::string_view help,
+              void (*set)(T&, const Value&)) {
+  return {{name, shape, help}, [shape, set](const Node& node, T& target, Reader& reader) {
+            if (const auto value = reader.scalar(node, shape)) set(target, *value);
+          }};
+}
+
+/// A key with a map of known keys, which set fields of `select(target)`. `keys` outlives the
+/// result.
+template <typename T, typename U>
+Key<T> section(std::string_view name, const Section<U>& keys, std::string_view help,
+               U& (*select)(T&)) {
+  return {{name, keys.shape(), help}, [&keys, select](const Node& node, T& target, Reader& reader) {
+            keys.read(node, select(target), reader);
+          }};
+}
+
+}  // namespace framelane

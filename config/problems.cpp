@@ -1,0 +1,102 @@
+#include "config/problems.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+namespace {
+
+/// Levenshtein distance.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string to_string(const Problem& problem) {
+  std::string line = problem.file + ":" + std::to_string(problem.line) + ":" +
+                     std::to_string(problem.column) + ": ";
+  if (!problem.key.empty()) line += problem.key + ": ";
+  return line + problem.message;
+}
+
+void Problems::add(Position position, std::string key, std::string message) {
+  problems_.push_back({file_, position.line, position.column, std::move(key), std::move(message)});
+}
+
+void Problems::add_missing(const Node& map, std::string_view missing, const std::string& message) {
+  add(map.key_position, map.path + "." + std::string(missing), "is missing; " + message);
+}
+
+std::vector<Problem> Problems::take() {
+  for (Problem& problem : problems_) {
+    // No message is made of a secret, but a key can be: a URL typed where a key belongs.
+    problem.key = redact(problem.key);
+    problem.message = redact(problem.message);
+  }
+  // What stands in the defaults is read again for every feed: the same problem is one problem.
+  const auto order = [](const Problem& p) { return std::tie(p.line, p.column, p.key, p.message); };
+  std::sort(problems_.begin(), problems_.end(),
+            [&](const Problem& a, const Problem& b) { return order(a) < order(b); });
+  const auto end =
+      std::unique(problems_.begin(), problems_.end(),
+                  [&](const Problem& a, const Problem& b) { return order(a) == order(b); });
+  problems_.erase(end, problems_.end());
+  std::vector<Problem> result = std::move(problems_);
+  problems_.clear();
+  return result;
+}
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {
+  std::string_view best;
+  // Two slips in a long word, one in a short one; beyond that a guess misleads.
+  std::size_t limit = word.size() < 4 ? 1 : 2;
+  if (word.size() > 64) return best;
+  for (const std::string_view candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance > limit || (!best.empty() && distance == limit)) continue;
+    best = candidate;
+    limit = distance;
+  }
+  return best;
+}
+
+std::string join(std::span<const std::string_view> words) {
+  std::string text;
+  for (const std::string_view word : words) {
+    if (!text.empty()) text += ", ";
+    text += word;
+  }
+  return text;
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kLongest = 40;
+  // Before shortening: half a URL does not show where its password ends.
+  std::string shown = redact(text);
+  const bool too_long = shown.size() > kLongest;
+  if (too_long) {
+    std::size_t end = kLongest;
+    while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xc0U) == 0x80U) --end;
+    shown.resize(end);  // at the start of a UTF-8 character
+  }
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return '"' + shown + (too_long ? "...\"" : "\"");
+}
+
+}  // namespace framelane

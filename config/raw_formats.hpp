@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "kernels/pixel_format.hpp"
+
+namespace framelane {
+
+/// FFmpeg's names of the pixel formats that raw video can have: all whose layout is a PixelFormat.
+std::vector<std::string_view> raw_format_names();
+
+/// The layout of one of these.
+std::optional<PixelFormat> raw_format_layout(std::string_view name);
+
+}  // namespace framelane

@@ -1,0 +1,248 @@
+#include "config/scalars.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <numeric>
+#include <span>
+
+namespace framelane {
+namespace {
+
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Decimal digits alone: no sign, and no leading zero, which other readers take for octal.
+std::optional<std::int64_t> parse_digits(std::string_view text) {
+  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) return std::nullopt;
+  if (text.size() > 1 && text[0] == '0') return std::nullopt;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// "2.5" as 25 / 10.
+struct Decimal {
+  std::int64_t digits = 0;
+  std::int64_t scale = 1;
+};
+
+std::optional<Decimal> parse_decimal(std::string_view text) {
+  const std::size_t point = text.find('.');
+  const auto whole = parse_digits(text.substr(0, point));
+  if (!whole) return std::nullopt;
+  Decimal result{*whole, 1};
+  if (point == std::string_view::npos) return result;
+  const std::string_view fraction = text.substr(point + 1);
+  constexpr std::size_t kMostDigits = 6;
+  if (fraction.empty() || fraction.size() > kMostDigits) return std::nullopt;
+  for (const char c : fraction) {
+    if (!is_digit(c) || result.digits > (kMax - 9) / 10) return std::nullopt;
+    result.digits = result.digits * 10 + (c - '0');
+    result.scale *= 10;
+  }
+  return result;
+}
+
+struct Unit {
+  std::string_view suffix;
+  std::int64_t factor;
+};
+// Largest last; the first is what a number without a suffix counts in.
+constexpr std::array<Unit, 5> kDecimalUnits{
+    {{"", 1}, {"k", 1'000}, {"M", 1'000'000}, {"G", 1'000'000'000}, {"T", 1'000'000'000'000}}};
+constexpr std::array<Unit, 5> kTimeUnits{{{"ms", 1'000},
+                                          {"s", 1'000'000},
+                                          {"m", 60'000'000},
+                                          {"h", 3'600'000'000},
+                                          {"d", 86'400'000'000}}};
+
+std::optional<std::int64_t> parse_decimal_units(std::string_view text) {
+  std::int64_t factor = 1;
+  if (!text.empty() && !is_digit(text.back())) {
+    const std::string_view suffix = text.back() == 'K' ? "k" : text.substr(text.size() - 1);
+    const auto* unit = std::find_if(kDecimalUnits.begin(), kDecimalUnits.end(),
+                                    [&](const Unit& u) { return u.suffix == suffix; });
+    if (unit == kDecimalUnits.end()) return std::nullopt;
+    factor = unit->factor;
+    text.remove_suffix(1);
+  }
+  const auto number = parse_decimal(text);
+  if (!number || number->digits > kMax / factor) return std::nullopt;
+  const std::int64_t scaled = number->digits * factor;
+  if (scaled % number->scale != 0) return std::nullopt;
+  return scaled / number->scale;
+}
+
+std::string format_units(std::int64_t number, std::span<const Unit> units) {
+  const Unit* best = &units.front();
+  for (const Unit& unit : units) {
+    if (number != 0 && number % unit.factor == 0) best = &unit;
+  }
+  return std::to_string(number / best->factor) + std::string(best->suffix);
+}
+std::string format_decimal_units(std::int64_t number) {
+  return format_units(number, kDecimalUnits);
+}
+std::string format_duration(std::int64_t number) { return format_units(number, kTimeUnits); }
+std::string format_integer(std::int64_t number) { return std::to_string(number); }
+
+template <typename T>
+bool store(const std::optional<T>& parsed, T& target) {
+  if (parsed) target = *parsed;
+  return parsed.has_value();
+}
+
+bool parse_text(std::string_view text, Value&) { return !text.empty(); }
+bool parse_any(std::string_view, Value&) { return true; }
+bool parse_boolean(std::string_view text, Value& value) {
+  value.number = text == "true" ? 1 : 0;
+  return text == "true" || text == "false";
+}
+bool parse_integer(std::string_view text, Value& value) {
+  return store(parse_digits(text), value.number);
+}
+bool parse_duration_value(std::string_view text, Value& value) {
+  const auto duration = parse_duration(text);
+  if (duration) value.number = duration->count();
+  return duration.has_value();
+}
+bool parse_units_value(std::string_view text, Value& value) {
+  return store(parse_decimal_units(text), value.number);
+}
+bool parse_frame_rate_value(std::string_view text, Value& value) {
+  return store(parse_frame_rate(text), value.ratio);
+}
+bool parse_identifier(std::string_view text, Value&) { return is_identifier(text); }
+
+bool parse_image_size(std::string_view text, Value& value) {
+  const std::size_t x = text.find('x');
+  if (x == std::string_view::npos) return false;
+  const auto width = parse_digits(text.substr(0, x));
+  const auto height = parse_digits(text.substr(x + 1));
+  const auto fits = [](const std::optional<std::int64_t>& side) {
+    return side && *side >= 1 && *side <= kMaxImageSide;
+  };
+  if (!fits(width) || !fits(height)) return false;
+  value.width = static_cast<int>(*width);
+  value.height = static_cast<int>(*height);
+  return true;
+}
+
+bool parse_device(std::string_view text, Value& value) {
+  using Kind = DeviceConfig::Kind;
+  constexpr std::string_view kWithIndex = "cuda:";
+  constexpr std::int64_t kMostDevices = 128;
+  value.device = {};
+  if (text == "auto") return true;
+  if (text == "cpu") {
+    value.device.kind = Kind::kCpu;
+    return true;
+  }
+  value.device.kind = Kind::kCuda;
+  if (text == "cuda") return true;
+  if (!text.starts_with(kWithIndex)) return false;
+  const auto index = parse_digits(text.substr(kWithIndex.size()));
+  if (!index || *index >= kMostDevices) return false;
+  value.device.index = static_cast<int>(*index);
+  return true;
+}
+
+bool parse_listen_address(std::string_view text, Value&) {
+  constexpr std::string_view kUnix = "unix:";
+  if (text.empty()) return true;
+  if (text.starts_with(kUnix)) return text.size() > kUnix.size();
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const auto port = parse_digits(text.substr(colon + 1));
+  if (!port || *port > 65535) return false;
+  const std::string_view host = text.substr(0, colon);
+  if (host.front() == '[') return host.size() > 2 && host.back() == ']';
+  return host.find_first_of(":[] /") == std::string_view::npos;
+}
+
+}  // namespace
+
+const ScalarType kText{"text that is not empty", parse_text, format_integer, "", "."};
+const ScalarType kAnyScalar{"text or a number", parse_any, format_integer, "any", ""};
+const ScalarType kBoolean{"true or false", parse_boolean, format_integer, "boolean", ""};
+const ScalarType kInteger{"a whole number", parse_integer, format_integer, "integer", ""};
+const ScalarType kDuration{"a duration such as 500ms, 10s, 5m, 1h or 7d", parse_duration_value,
+                           format_duration, "", "^(0|[1-9][0-9]*)(ms|s|m|h|d)$"};
+const ScalarType kBitrate{"a bit rate such as 800k or 2M", parse_units_value, format_decimal_units,
+                          "integer", R"(^(0|[1-9][0-9]*)(\.[0-9]+)?[kKMGT]?$)"};
+const ScalarType kSize{"a size in bytes such as 500M or 80G", parse_units_value,
+                       format_decimal_units, "integer", R"(^(0|[1-9][0-9]*)(\.[0-9]+)?[kKMGT]?$)"};
+const ScalarType kFrameRate{"a frame rate such as 30, 29.97 or 30000/1001", parse_frame_rate_value,
+                            format_integer, "number",
+                            R"(^[1-9][0-9]*/[1-9][0-9]*$|^(0|[1-9][0-9]*)(\.[0-9]+)?$)"};
+const ScalarType kImageSize{"a size such as 1920x1080, at most 16384x16384", parse_image_size,
+                            format_integer, "", "^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"};
+const ScalarType kIdentifier{
+    "a name of at most 63 of a-z, 0-9, _ and -, beginning with a letter or digit", parse_identifier,
+    format_integer, "", "^[a-z0-9][a-z0-9_-]{0,62}$"};
+const ScalarType kDevice{"auto, cpu, cuda or cuda:N", parse_device, format_integer, "",
+                         "^(auto|cpu|cuda(:[0-9]{1,3})?)$"};
+const ScalarType kListenAddress{"HOST:PORT, [IPV6]:PORT, unix:PATH, or \"\" for none",
+                                parse_listen_address, format_integer, "",
+                                R"(^$|^unix:.|^(\[[^\]]+\]|[^\]\[: /]+):(0|[1-9][0-9]{0,4})$)"};
+
+bool is_identifier(std::string_view text) {
+  const auto is_alnum = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'z'); };
+  constexpr std::size_t kLongest = 63;
+  return !text.empty() && text.size() <= kLongest && is_alnum(text[0]) &&
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return is_alnum(c) || c == '_' || c == '-'; });
+}
+
+std::optional<std::chrono::microseconds> parse_duration(std::string_view text) {
+  const auto is_unit = [](char c) { return !is_digit(c); };
+  const auto* const suffix = std::find_if(text.begin(), text.end(), is_unit);
+  const auto digits = static_cast<std::size_t>(suffix - text.begin());
+  const auto* unit = std::find_if(kTimeUnits.begin(), kTimeUnits.end(),
+                                  [&](const Unit& u) { return u.suffix == text.substr(digits); });
+  const auto number = parse_digits(text.substr(0, digits));
+  if (unit == kTimeUnits.end() || !number || *number > kMax / unit->factor) return std::nullopt;
+  return std::chrono::microseconds(*number * unit->factor);
+}
+
+std::optional<std::int64_t> parse_bitrate(std::string_view text) {
+  return parse_decimal_units(text);
+}
+
+std::optional<std::int64_t> parse_size(std::string_view text) { return parse_decimal_units(text); }
+
+std::optional<Rational> parse_frame_rate(std::string_view text) {
+  constexpr std::int64_t kMaxTerm = std::numeric_limits<int>::max();
+  const std::size_t slash = text.find('/');
+  std::int64_t num = 0;
+  std::int64_t den = 1;
+  if (slash != std::string_view::npos) {
+    const auto n = parse_digits(text.substr(0, slash));
+    const auto d = parse_digits(text.substr(slash + 1));
+    if (!n || !d) return std::nullopt;
+    num = *n;
+    den = *d;
+  } else {
+    struct Ntsc {
+      std::string_view text;
+      int num;
+    };
+    for (const Ntsc& rate : {Ntsc{"23.976", 24000}, Ntsc{"29.97", 30000}, Ntsc{"59.94", 60000},
+                             Ntsc{"119.88", 120000}}) {
+      if (text == rate.text) return Rational{rate.num, 1001};
+    }
+    const auto decimal = parse_decimal(text);
+    if (!decimal) return std::nullopt;
+    const std::int64_t divisor = std::gcd(decimal->digits, decimal->scale);
+    num = decimal->digits / divisor;
+    den = decimal->scale / divisor;
+  }
+  if (num < 1 || den < 1 || num > kMaxTerm || den > kMaxTerm) return std::nullopt;
+  return Rational{static_cast<int>(num), static_cast<int>(den)};
+}
+
+}  // namespace framelane

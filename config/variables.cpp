@@ -1,0 +1,248 @@
+#include "config/variables.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+#include <vector>
+
+#include "config/problems.hpp"
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr std::string_view kFile = "file:";
+constexpr std::string_view kDefault = ":-";
+constexpr std::size_t kLargestSecret = 65536;
+
+std::optional<std::string> look_up(const std::string& name, const LoadOptions& options) {
+  if (options.environment) return options.environment(name);
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+bool is_variable_name(std::string_view name) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9');
+  });
+}
+
+/// Where the user part of the URL in `text` begins and ends; an empty range when it has none.
+struct Span {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+Span user_part(std::string_view text) {
+  const std::size_t scheme = text.find("://");
+  if (scheme == std::string_view::npos) return {};
+  const std::size_t begin = scheme + 3;
+  Span span{begin, begin};
+  for (std::size_t i = begin; i < text.size(); ++i) {
+    if (text.substr(i, 2) == "${") {
+      // The path of a ${file:…} has slashes of its own.
+      i = std::min(text.find('}', i), text.size());
+    } else if (text[i] == '@') {
+      span.end = i;
+    } else if (text[i] == '/' || text[i] == '?' || text[i] == '#') {
+      break;
+    }
+  }
+  return span;
+}
+
+/// RFC 3986, 2.1: everything but the unreserved characters.
+std::string percent_encode(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  constexpr std::string_view kUnreserved =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+  std::string encoded;
+  for (const char c : text) {
+    if (kUnreserved.find(c) != std::string_view::npos) {
+      encoded += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      encoded += '%';
+      encoded += kHex[byte >> 4U];
+      encoded += kHex[byte & 15U];
+    }
+  }
+  return encoded;
+}
+
+/// The contents of a regular file, or errno's value.
+struct FileText {
+  std::string text;
+  int error = 0;
+};
+
+FileText read_regular_file(const std::string& path) {
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return {"", errno};
+  FileText result;
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) {
+    result.error = errno;
+  } else if (!S_ISREG(status.st_mode)) {
+    result.error = EINVAL;
+  } else {
+    std::array<char, 4096> buffer;
+    ssize_t got = 0;
+    while ((got = ::read(fd, buffer.data(), buffer.size())) > 0 && result.error == 0) {
+      result.text.append(buffer.data(), static_cast<std::size_t>(got));
+      if (result.text.size() > kLargestSecret) result.error = EFBIG;
+    }
+    if (got < 0) result.error = errno;
+  }
+  ::close(fd);
+  return result;
+}
+
+/// Expands one ${…}; `name` is what stands between the braces.
+class Placeholder {
+ public:
+  Placeholder(std::string_view name, const VariableScope& scope) : name_(name), scope_(scope) {}
+
+  Expansion expand() const {
+    if (name_ == "feed") return expand_name(scope_.feed, "inside feeds");
+    if (name_ == "output") return expand_name(scope_.output, "inside outputs");
+    if (name_.starts_with(kFile)) return expand_file();
+    return expand_environment();
+  }
+
+ private:
+  static Expansion failure(std::string problem) { return {"", true, std::move(problem)}; }
+
+  Expansion missing(std::string problem) const {
+    if (!scope_.options.require_environment) return {"", false, ""};
+    return failure(std::move(problem));
+  }
+
+  Expansion expand_name(const std::optional<std::string>& value, std::string_view where) const {
+    if (!value) {
+      return failure("${" + std::string(name_) + "} has a value only " + std::string(where));
+    }
+    return {*value, !scope_.syntax_only, ""};
+  }
+
+  Expansion expand_environment() const {
+    const std::size_t split = name_.find(kDefault);
+    const std::string name(name_.substr(0, split));
+    if (!is_variable_name(name)) {
+      // Not shown: it may be a password with a "${" in it.
+      return failure(
+          "has a ${} that is none of ${NAME}, ${NAME:-default}, ${file:PATH}, ${feed} and "
+          "${output}; a $ that means itself is written $$");
+    }
+    if (name_.find('$') != std::string_view::npos) {
+      return failure("the default of ${" + name + "} cannot have variables of its own");
+    }
+    if (scope_.syntax_only) return {"", false, ""};
+    std::optional<std::string> value = look_up(name, scope_.options);
+    if (split != std::string_view::npos) {
+      if (value && !value->empty()) return {*value, true, ""};
+      return {std::string(name_.substr(split + kDefault.size())), true, ""};
+    }
+    if (value) return {*value, true, ""};
+    return missing("the environment variable " + name + " is not set; set it, or write ${" + name +
+                   ":-default}");
+  }
+
+  Expansion expand_file() const {
+    const std::string path(name_.substr(kFile.size()));
+    if (path.empty()) return failure("${file:} names no file; write ${file:PATH}");
+    if (scope_.syntax_only) return {"", false, ""};
+    const std::vector<std::string> places = candidates(path);
+    FileText file;
+    for (const std::string& place : places) {
+      file = read_regular_file(place);
+      if (file.error == 0) return secret(path, std::move(file.text));
+      if (file.error != ENOENT) return missing(unreadable(place, file.error));
+    }
+    if (path.front() != '/') {
+      return missing("the secret " + in_quotes(path) +
+                     " is neither in $CREDENTIALS_DIRECTORY nor in /run/secrets; put a file of "
+                     "that name there");
+    }
+    return missing(unreadable(places.back(), file.error));
+  }
+
+  static std::string unreadable(const std::string& path, int error) {
+    const std::string reason =
+        error == EINVAL  ? "it is no regular file"
+        : error == EFBIG ? "it is larger than " + std::to_string(kLargestSecret) + " bytes"
+                         : std::generic_category().message(error);
+    return "the secret file " + in_quotes(path) + " cannot be read: " + reason;
+  }
+
+  std::vector<std::string> candidates(const std::string& path) const {
+    if (path.front() == '/') return {path};
+    std::vector<std::string> places;
+    const auto directory = look_up("CREDENTIALS_DIRECTORY", scope_.options);
+    if (directory && !directory->empty()) places.push_back(*directory + "/" + path);
+    places.push_back("/run/secrets/" + path);
+    return places;
+  }
+
+  Expansion secret(const std::string& path, std::string text) const {
+    if (!text.empty() && text.back() == '\n') text.pop_back();
+    if (text.find('\0') != std::string::npos) {
+      return failure("the secret file " + in_quotes(path) + " holds a zero byte; it must be text");
+    }
+    if (!text.empty()) register_secret(text);
+    return {std::move(text), true, ""};
+  }
+
+  std::string_view name_;
+  const VariableScope& scope_;
+};
+
+}  // namespace
+
+Expansion expand(std::string_view text, const VariableScope& scope) {
+  const Span user = user_part(text);
+  Expansion result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$') {
+      result.text += text[i];
+    } else if (text.substr(i, 2) == "$$") {
+      result.text += '$';
+      ++i;
+    } else if (text.substr(i, 2) == "${") {
+      const std::size_t end = text.find('}', i);
+      if (end == std::string_view::npos) {
+        return {"", true, "has a \"${\" that no \"}\" closes; a $ that means itself is written $$"};
+      }
+      Expansion part = Placeholder(text.substr(i + 2, end - i - 2), scope).expand();
+      if (!part.problem.empty()) return part;
+      result.complete = result.complete && part.complete;
+      const bool encode = i >= user.begin && i < user.end;
+      result.text += encode ? percent_encode(part.text) : part.text;
+      i = end;
+    } else {
+      return {"", true, "has a lone $; a $ that means itself is written $$"};
+    }
+  }
+  return result;
+}
+
+std::optional<std::string> expand_variables(std::string_view text, const LoadOptions& options,
+                                            std::string& problem) {
+  Expansion result = expand(text, VariableScope{options, std::nullopt, std::nullopt, false});
+  problem = std::move(result.problem);
+  if (!problem.empty()) return std::nullopt;
+  return std::move(result.text);
+}
+
+}  // namespace framelane

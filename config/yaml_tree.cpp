@@ -1,0 +1,45 @@
+#include "config/yaml_tree.hpp"
+
+namespace framelane {
+
+const Node* Node::find(std::string_view key) const {
+  for (const Entry& entry : entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+const Node* Node::find(std::initializer_list<std::string_view> keys) const {
+  const Node* node = this;
+  for (const std::string_view key : keys) {
+    node = node->find(key);
+    if (node == nullptr) return nullptr;
+  }
+  return node;
+}
+
+Node merge(const Node& base, const Node& over) {
+  // An encoder's options mean nothing to another encoder, so `codec` is replaced as a whole even
+  // where it is written as a map.
+  constexpr std::string_view kWhole = "codec";
+  if (!base.is_map() || !over.is_map()) return over;
+
+  Node merged = over;
+  merged.entries = base.entries;
+  for (const Node::Entry& entry : over.entries) {
+    auto inherited = merged.entries.begin();
+    while (inherited != merged.entries.end() && inherited->key != entry.key) ++inherited;
+    if (inherited == merged.entries.end()) {
+      merged.entries.push_back(entry);
+    } else if (entry.value.kind == Node::Kind::kNull) {
+      merged.entries.erase(inherited);
+    } else if (entry.key == kWhole) {
+      inherited->value = entry.value;
+    } else {
+      inherited->value = merge(inherited->value, entry.value);
+    }
+  }
+  return merged;
+}
+
+}  // namespace framelane

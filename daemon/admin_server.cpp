@@ -1,0 +1,271 @@
+#include "daemon/admin_server.hpp"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <list>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "daemon/listen_socket.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr unsigned kIdleSeconds = static_cast<unsigned>(AdminServer::kIdleTimeout.count());
+/// A body without a length that does not end is cut off here.
+constexpr std::size_t kMaxDiscardedBytes = 16 * AdminServer::kMaxBodyBytes;
+/// Connections that are being closed still count for libmicrohttpd.
+constexpr unsigned kConnectionSlots = 2 * AdminServer::kMaxConnections;
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return text;
+}
+
+std::string this_machine() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return lower_case(name.data());
+}
+
+bool is_ip_address(const std::string& host) {
+  in6_addr any{};
+  return inet_pton(AF_INET, host.c_str(), &any) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &any) == 1;
+}
+
+/// The host of a Host header, without brackets and port, in lower case.
+std::string host_name(const std::string& header) {
+  if (header.starts_with('[')) return lower_case(header.substr(1, header.find(']') - 1));
+  return lower_case(header.substr(0, header.find(':')));
+}
+
+enum MHD_Result collect(void* map, enum MHD_ValueKind kind, const char* name, const char* value) {
+  auto& values = *static_cast<std::map<std::string, std::string>*>(map);
+  values.emplace(kind == MHD_HEADER_KIND ? lower_case(name) : name, value ? value : "");
+  return MHD_YES;
+}
+
+[[gnu::format(printf, 2, 0)]] void log_line(void*, const char* format, va_list arguments) {
+  std::array<char, 512> text{};
+  std::vsnprintf(text.data(), text.size(), format, arguments);
+  spdlog::debug("admin listener: {}", text.data());
+}
+
+}  // namespace
+
+HttpResponse error_response(int status, const std::string& code, const std::string& message,
+                            const std::string& key) {
+  nlohmann::ordered_json error{{"code", code}, {"message", message}, {"key", nullptr}};
+  if (!key.empty()) error["key"] = key;
+  HttpResponse response;
+  response.status = status;
+  response.body = nlohmann::ordered_json{{"error", error}}.dump(
+                      -1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                  "\n";
+  return response;
+}
+
+/// Everything but the constructor and the destructor runs on libmicrohttpd's one thread.
+class AdminServer::Impl {
+ public:
+  Impl(const std::string& listen, Handler handler) : handler_(std::move(handler)) {
+    const SocketAddress wanted = parse_socket_address(listen);
+    ListenSocket socket = listen_on(wanted, listen);
+    address_ = socket.address;
+    local_only_ = socket.local_only;
+    socket_path_ = wanted.path;
+    listen_host_ = lower_case(wanted.host);
+    machine_ = this_machine();
+    daemon_ =
+        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
+                         on_request, this, MHD_OPTION_EXTERNAL_LOGGER, log_line, nullptr,   //
+                         MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                         //
+                         MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                     //
+                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},  //
+                         MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,                       //
+                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                 //
+                         MHD_OPTION_NOTIFY_COMPLETED, on_completed, this, MHD_OPTION_END);
+    if (daemon_ == nullptr) throw std::runtime_error("cannot start the listener on " + listen);
+    socket.fd.release();  // libmicrohttpd closes it
+  }
+
+  ~Impl() {
+    MHD_stop_daemon(daemon_);
+    if (!socket_path_.empty()) ::unlink(socket_path_.c_str());
+  }
+
+  const std::string& address() const { return address_; }
+
+ private:
+  struct Connection {
+    int fd;
+    std::string host;  ///< empty for Unix sockets
+    bool closing = false;
+  };
+  using Connections = std::list<Connection>;
+
+  struct Upload {
+    std::string body;
+    std::size_t received = 0;
+  };
+
+  static void on_connection(void* self, MHD_Connection* connection, void** context,
+                            enum MHD_ConnectionNotificationCode event) {
+    auto& impl = *static_cast<Impl*>(self);
+    if (event == MHD_CONNECTION_NOTIFY_STARTED) {
+      impl.make_room_for(impl.describe(connection));
+      *context = new Connections::iterator(std::prev(impl.connections_.end()));
+    } else if (*context != nullptr) {
+      auto* entry = static_cast<Connections::iterator*>(*context);
+      impl.connections_.erase(*entry);
+      delete entry;
+      *context = nullptr;
+    }
+  }
+
+  static Connection describe(MHD_Connection* connection) {
+    const auto* fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    auto* address = reinterpret_cast<sockaddr*>(&peer);
+    if (getpeername(fd->connect_fd, address, &length) != 0) return {fd->connect_fd, {}};
+    return {fd->connect_fd, host_of(address, length)};
+  }
+
+  /// Adds a connection. The list is in the order of the last completed request (or of the start),
+  /// so whoever has to go is found from its front.
+  void make_room_for(Connection added) {
+    const auto close_first = [&](std::size_t limit, auto counts) {
+      const auto open = [&](const Connection& c) { return !c.closing && counts(c); };
+      if (std::count_if(connections_.begin(), connections_.end(), open) <
+          static_cast<std::ptrdiff_t>(limit)) {
+        return;
+      }
+      const auto oldest = std::find_if(connections_.begin(), connections_.end(), open);
+      oldest->closing = true;
+      ::shutdown(oldest->fd, SHUT_RDWR);
+    };
+    if (!added.host.empty()) {
+      close_first(kMaxConnectionsPerAddress,
+                  [&](const Connection& c) { return c.host == added.host; });
+    }
+    close_first(kMaxConnections, [](const Connection&) { return true; });
+    connections_.push_back(std::move(added));
+  }
+
+  static enum MHD_Result on_request(void* self, MHD_Connection* connection, const char* url,
+                                    const char* method, const char*, const char* data,
+                                    std::size_t* size, void** context) {
+    try {
+      return static_cast<Impl*>(self)->receive(connection, url, method, data, size, context);
+    } catch (const std::exception& error) {
+      spdlog::error("admin listener: {} {}: {}", method, url, error.what());
+      return MHD_NO;  // closes the connection
+    }
+  }
+
+  enum MHD_Result receive(MHD_Connection* connection, const char* url, const char* method,
+                          const char* data, std::size_t* size, void** context) {
+    if (*context == nullptr) {
+      *context = new Upload;
+      const char* length =
+          MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "content-length");
+      const bool too_large =
+          length != nullptr && std::strtoull(length, nullptr, 10) > kMaxBodyBytes;
+      return too_large ? send(connection, body_too_large()) : MHD_YES;
+    }
+    auto& upload = *static_cast<Upload*>(*context);
+    if (*size > 0) {
+      upload.received += *size;
+      if (upload.received > kMaxDiscardedBytes) return MHD_NO;
+      if (upload.received <= kMaxBodyBytes) upload.body.append(data, *size);
+      *size = 0;
+      return MHD_YES;
+    }
+    if (upload.received > kMaxBodyBytes) return send(connection, body_too_large());
+    HttpRequest request;
+    request.method = method;
+    request.path = url;
+    request.body = std::move(upload.body);
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, collect, &request.headers);
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, collect, &request.query);
+    return send(connection, respond(request));
+  }
+
+  static HttpResponse body_too_large() {
+    return error_response(MHD_HTTP_CONTENT_TOO_LARGE, "body_too_large",
+                          "the body is larger than " + std::to_string(kMaxBodyBytes) + " bytes");
+  }
+
+  HttpResponse respond(const HttpRequest& request) {
+    const auto host = request.headers.find("host");
+    if (host != request.headers.end() && !accepts_host(host_name(host->second))) {
+      return error_response(MHD_HTTP_FORBIDDEN, "host_not_allowed",
+                            "this Host is not served: use the IP address or the machine's name");
+    }
+    try {
+      return handler_(request);
+    } catch (const std::exception& error) {
+      spdlog::error("admin listener: {} {}: {}", request.method, request.path, error.what());
+      return error_response(MHD_HTTP_INTERNAL_SERVER_ERROR, "internal", "see the log");
+    }
+  }
+
+  bool accepts_host(const std::string& host) const {
+    if (!socket_path_.empty()) return true;  // no browser gets here
+    if (host.empty()) return false;
+    if (is_ip_address(host) || host == "localhost" || host == listen_host_) return true;
+    return !local_only_ && (host == machine_ || host.find('.') == std::string::npos);
+  }
+
+  static enum MHD_Result send(MHD_Connection* connection, const HttpResponse& answer) {
+    MHD_Response* response = MHD_create_response_from_buffer(
+        answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
+    if (response == nullptr) return MHD_NO;
+    MHD_add_response_header(response, "Content-Type", answer.content_type.c_str());
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : answer.headers) {
+      MHD_add_response_header(response, name.c_str(), value.c_str());
+    }
+    const auto result =
+        MHD_queue_response(connection, static_cast<unsigned>(answer.status), response);
+    MHD_destroy_response(response);
+    return result;
+  }
+
+  static void on_completed(void* self, MHD_Connection* connection, void** context,
+                           enum MHD_RequestTerminationCode code) {
+    delete static_cast<Upload*>(std::exchange(*context, nullptr));
+    if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) return;
+    const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    if (info == nullptr || info->socket_context == nullptr) return;
+    Connections& all = static_cast<Impl*>(self)->connections_;
+    all.splice(all.end(), all, *static_cast<Connections::iterator*>(info->socket_context));
+  }
+
+  const Handler handler_;
+  std::string address_;
+  std::string socket_path_;
+  std::string listen_host_;
+  std::string machine_;
+  bool local_only_ = true;
+  Connections connections_;
+  MHD_Daemon* daemon_ = nullptr;
+};
+
+AdminServer::AdminServer(const std::string& listen, Handler handler)
+    : impl_(std::make_unique<Impl>(listen, std::move(handler))) {}
+AdminServer::~AdminServer() = default;
+const std::string& AdminServer::address() const { return impl_->address(); }
+
+}  // namespace framelane

@@ -1,0 +1,187 @@
+#include "daemon/api.hpp"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "daemon/metrics.hpp"
+#include "daemon/utc_time.hpp"
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::seconds kMaxHeartbeatAge{5};
+constexpr std::string_view kFeeds = "/api/v1/feeds/";
+constexpr std::string_view kRestart = "/restart";
+
+Json reason_json(const std::string& reason) {
+  return reason.empty() ? Json(nullptr) : Json(redact(reason));
+}
+
+Json encode_json(const EncodeStats& encode, const EncodeCounts& counts) {
+  if (encode.copy) return {{"codec", "copy"}};
+  Json dropped;
+  for (std::size_t i = 0; i < counts.dropped.size(); ++i) {
+    dropped[std::string(kDropReasonNames[i])] = counts.dropped[i];
+  }
+  return {{"codec", encode.codec()},
+          {"in", counts.in},
+          {"out", counts.out},
+          {"dropped", dropped},
+          {"in_flight", counts.in_flight}};
+}
+
+Json output_json(const OutputStats& output) {
+  const auto [state, reason] = output.state();
+  std::uint64_t dropped = 0;
+  for (const auto& count : output.packets_dropped) dropped += count;
+  return {{"state", kFeedStateNames[index_of(state)]},
+          {"reason", reason_json(reason)},
+          {"bytes", output.bytes.load()},
+          {"packets_dropped", dropped},
+          {"queue", output.queue_packets.load()}};
+}
+
+Json feed_json(const FeedStats& stats) {
+  const FeedStats::Status status = stats.status();
+  const FeedStats::Ledger ledger = stats.ledger();
+  Json encodes = Json::object();
+  for (std::size_t i = 0; i < stats.encode_count(); ++i) {
+    encodes[stats.encode(i).name] = encode_json(stats.encode(i), ledger.encodes[i]);
+  }
+  Json outputs = Json::object();
+  for (const OutputStats& output : stats.outputs()) outputs[output.name] = output_json(output);
+  return {{"name", stats.feed()},
+          {"state", kFeedStateNames[index_of(status.state)]},
+          {"reason", reason_json(status.reason)},
+          {"since", utc_time(status.since)},
+          {"device", status.device},
+          {"decoder", status.decoder},
+          {"encodes", encodes},
+          {"outputs", outputs}};
+}
+
+HttpResponse json_response(int status, const Json& json) {
+  return {status, "application/json",
+          json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
+}
+
+HttpResponse text_response(int status, std::string text) {
+  return {status, "text/plain; charset=utf-8", std::move(text)};
+}
+
+HttpResponse not_found(const std::string& path) {
+  return error_response(404, "not_found", "there is nothing at " + path);
+}
+
+HttpResponse no_such_feed(const std::string& name) {
+  return error_response(404, "no_such_feed", "no feed is named '" + name + "'", "feeds." + name);
+}
+
+HttpResponse index_page(const HttpRequest&, Supervisor&) {
+  return text_response(200,
+                       "framelane\n\n"
+                       "GET  /metrics\n"
+                       "GET  /healthz\n"
+                       "GET  /readyz\n"
+                       "GET  /api/v1/feeds\n"
+                       "GET  /api/v1/feeds/NAME\n"
+                       "POST /api/v1/feeds/NAME/restart\n"
+                       "GET  /api/v1/devices\n");
+}
+
+HttpResponse metrics_page(const HttpRequest&, Supervisor& supervisor) {
+  return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(supervisor)};
+}
+
+HttpResponse health(const HttpRequest&, Supervisor& supervisor) {
+  if (supervisor.heartbeat_age() < kMaxHeartbeatAge) return text_response(200, "ok\n");
+  return text_response(503, "the supervisor's loop does not turn\n");
+}
+
+HttpResponse readiness(const HttpRequest&, Supervisor& supervisor) {
+  return supervisor.ready() ? text_response(200, "ready\n") : text_response(503, "not ready\n");
+}
+
+HttpResponse list_feeds(const HttpRequest&, Supervisor& supervisor) {
+  Json feeds = Json::array();
+  for (const FeedView& feed : supervisor.feeds()) feeds.push_back(feed_json(*feed.stats));
+  return json_response(200, {{"feeds", feeds}});
+}
+
+HttpResponse show_feed(const HttpRequest& request, Supervisor& supervisor) {
+  const std::string name = request.path.substr(kFeeds.size());
+  for (const FeedView& feed : supervisor.feeds()) {
+    if (feed.stats->feed() == name) return json_response(200, feed_json(*feed.stats));
+  }
+  return no_such_feed(name);
+}
+
+HttpResponse restart_feed(const HttpRequest& request, Supervisor& supervisor) {
+  const std::string name =
+      request.path.substr(kFeeds.size(), request.path.size() - kFeeds.size() - kRestart.size());
+  if (!supervisor.restart(name)) return no_such_feed(name);
+  return json_response(202, {{"feed", name}, {"restarting", true}});
+}
+
+HttpResponse list_devices(const HttpRequest&, Supervisor& supervisor) {
+  Json devices = Json::array();
+  for (const auto& device : supervisor.devices()) {
+    devices.push_back({{"device", device->name()}, {"name", device->model()}});
+  }
+  return json_response(200, {{"devices", devices}});
+}
+
+struct Route {
+  bool post = false;  ///< else GET and HEAD
+  HttpResponse (*answer)(const HttpRequest&, Supervisor&) = nullptr;
+};
+
+std::optional<Route> find_route(std::string_view path) {
+  struct Fixed {
+    std::string_view path;
+    Route route;
+  };
+  static constexpr std::array kFixed{
+      Fixed{"/", {false, index_page}},
+      Fixed{"/metrics", {false, metrics_page}},
+      Fixed{"/healthz", {false, health}},
+      Fixed{"/readyz", {false, readiness}},
+      Fixed{"/api/v1/feeds", {false, list_feeds}},
+      Fixed{"/api/v1/devices", {false, list_devices}},
+  };
+  const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
+  if (fixed != kFixed.end()) return fixed->route;
+  if (!path.starts_with(kFeeds)) return std::nullopt;
+  const auto rest = path.substr(kFeeds.size());
+  const auto slash = rest.find('/');
+  if (slash == std::string_view::npos) return Route{false, show_feed};
+  if (rest.substr(slash) == kRestart) return Route{true, restart_feed};
+  return std::nullopt;
+}
+
+}  // namespace
+
+HttpResponse answer(const HttpRequest& request, Supervisor& supervisor) {
+  const auto route = find_route(request.path);
+  if (!route) return not_found(request.path);
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (route->post ? request.method != "POST" : !reads) {
+    const std::string allowed = route->post ? "POST" : "GET, HEAD";
+    HttpResponse response = error_response(405, "method_not_allowed", "use " + allowed);
+    response.headers["Allow"] = allowed;
+    return response;
+  }
+  // A page of another origin cannot send this header without asking first, and is never allowed.
+  if (route->post && !request.headers.contains("x-framelane-request")) {
+    return error_response(403, "header_required", "send the header X-Framelane-Request: 1");
+  }
+  return route->answer(request, supervisor);
+}
+
+}  // namespace framelane

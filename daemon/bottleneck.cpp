@@ -1,0 +1,35 @@
+#include "daemon/bottleneck.hpp"
+
+#include <algorithm>
+
+namespace framelane {
+
+StepLoads step_loads(const FeedView& feed) {
+  const FeedStats& stats = *feed.stats;
+  StepLoads loads{};
+  loads[index_of(Bottleneck::kDecode)] = stats.decode_busy.recent_ratio();
+  double& kernel = loads[index_of(Bottleneck::kKernel)];
+  for (const LaneStats& lane : stats.lanes()) {
+    kernel += lane.kernel.recent_ratio() / static_cast<double>(stats.lanes().size());
+  }
+  double& encode = loads[index_of(Bottleneck::kEncode)];
+  for (std::size_t i = 0; i < stats.encode_count(); ++i) {
+    encode = std::max(encode, stats.encode(i).busy.recent_ratio());
+  }
+  double& output = loads[index_of(Bottleneck::kOutput)];
+  for (const OutputStats& entry : stats.outputs()) {
+    output = std::max(output, entry.busy.recent_ratio());
+    const auto options = std::ranges::find(feed.options->outputs, entry.name, &OutputOptions::name);
+    if (options == feed.options->outputs.end() || options->queue <= 0) continue;
+    output = std::max(output, static_cast<double>(entry.queue_packets) / options->queue);
+  }
+  return loads;
+}
+
+Bottleneck bottleneck(const StepLoads& loads) {
+  const auto busiest = std::max_element(loads.rbegin(), loads.rend());
+  if (*busiest < kSaturated) return Bottleneck::kSource;
+  return static_cast<Bottleneck>(loads.rend() - busiest - 1);
+}
+
+}  // namespace framelane

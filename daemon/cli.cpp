@@ -1,0 +1,166 @@
+#include "daemon/cli.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "config/config.hpp"
+#include "daemon/admin_server.hpp"
+#include "daemon/commands.hpp"
+#include "daemon/version.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr const char* kDefaultConfig = "/etc/framelane/framelane.yaml";
+
+/// argv is public (ps, /proc): a URL that may carry a password is starred out once it is read.
+void blank_urls(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::strstr(argv[i], "://") != nullptr) std::memset(argv[i], '*', std::strlen(argv[i]));
+  }
+}
+
+int print_problems(const std::vector<Problem>& problems) {
+  for (const Problem& problem : problems) std::fprintf(stderr, "%s\n", to_string(problem).c_str());
+  return kExitConfiguration;
+}
+
+void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& audio) {
+  app.add_option("INPUT", arguments.input, "File, URL, lavfi: graph, FIFO, or - for stdin")
+      ->required();
+  app.add_option("OUTPUT", arguments.output, "File, URL, null: to discard, or - for stdout")
+      ->required();
+  app.add_flag("-y", arguments.overwrite, "Overwrite the output");
+  app.add_option("--codec", arguments.codecs, "Encoders, the first available is used, or copy")
+      ->delimiter(',')
+      ->type_name("NAME[,NAME]|copy");
+  app.add_option("--option", arguments.options, "Encoder option, may be repeated")
+      ->type_name("K=V");
+  app.add_option("--bitrate", arguments.bitrate, "Bits per second, e.g. 2M")->type_name("R");
+  app.add_option("--gop", arguments.gop, "Time between keyframes, e.g. 2s")->type_name("T");
+  app.add_option("--audio", audio, "copy or none")->check(CLI::IsMember({"copy", "none"}));
+  app.add_option("--format", arguments.format, "Container, where the name does not tell")
+      ->type_name("F");
+  app.add_option("--matrix", arguments.matrix, "Target matrix: bt601, bt709, bt2020")
+      ->type_name("M");
+  app.add_option("--range", arguments.range, "Target range: limited, full")->type_name("R");
+  app.add_option("--siting", arguments.siting, "Target chroma siting: left, center, topleft")
+      ->type_name("S");
+  app.add_option("--device", arguments.device, "auto, cpu, cuda or cuda:N")->type_name("D");
+  app.add_option("--lanes", arguments.lanes, "Conversions side by side")->check(CLI::Range(1, 64));
+  app.add_option("--ring", arguments.ring, "Frames in flight")->check(CLI::Range(1, 256));
+  app.add_option("--input-format", arguments.input_format, "Demuxer, or rawvideo")->type_name("F");
+  app.add_option("--input-pixel-format", arguments.input_pixel_format, "Raw video: e.g. bgra")
+      ->type_name("F");
+  app.add_option("--input-size", arguments.input_size, "Raw video")->type_name("WxH");
+  app.add_option("--input-rate", arguments.input_rate, "Raw video: frames per second")
+      ->type_name("N");
+  app.add_option("--duration", arguments.duration, "Stop after this much video")->type_name("T");
+  app.add_flag("--json", arguments.json, "Print the summary as JSON on stdout");
+  app.add_flag("--quiet", arguments.quiet, "No progress and no summary");
+}
+
+}  // namespace
+
+int check_command(const std::string& config, bool require_environment) {
+  LoadOptions options;
+  options.require_environment = require_environment;
+  const LoadResult loaded = load_config_file(config, options);
+  if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
+    return print_problems(*problems);
+  }
+  const std::size_t feeds = std::get<Config>(loaded).feeds.size();
+  std::printf("%s: ok, %zu feed%s\n", config.c_str(), feeds, feeds == 1 ? "" : "s");
+  return kExitDone;
+}
+
+int healthcheck_command(const std::string& config, const std::string& url) {
+  std::string listener = url;
+  if (listener.empty()) {
+    LoadOptions options;
+    options.require_environment = false;
+    const LoadResult loaded = load_config_file(config, options);
+    if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
+      return print_problems(*problems);
+    }
+    listener = std::get<Config>(loaded).admin.listen;
+    if (listener.empty()) {
+      std::fprintf(stderr, "%s: admin.listen is empty, so nothing can be asked\n", config.c_str());
+      return kExitFailed;
+    }
+  }
+  try {
+    const FetchResult result = http_get(listener, "/readyz", std::chrono::seconds(3));
+    if (result.status == 200) return kExitDone;
+    std::fprintf(stderr, "not ready: HTTP status %d\n", result.status);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  return kExitFailed;
+}
+
+int run_cli(int argc, char** argv) {
+  // Bounds the one wait that FFmpeg's timeouts do not cover. Before the first thread: setenv is
+  // not safe later.
+  setenv("RES_OPTIONS", "timeout:1 attempts:1", 0);
+
+  CLI::App app("Long-running GPU video daemon: exact colour, every frame accounted for",
+               "framelane");
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+
+  RunArguments run;
+  CLI::App* run_app = app.add_subcommand("run", "The daemon, in the foreground");
+  run_app->add_option("-c,--config", run.config, "Configuration file")->capture_default_str();
+  run_app->add_flag("--once", run.once, "Exit when every feed has ended");
+
+  TranscodeArguments transcode;
+  std::string audio = "copy";
+  CLI::App* transcode_app =
+      app.add_subcommand("transcode", "One input to one output, without a configuration file");
+  add_transcode(*transcode_app, transcode, audio);
+
+  std::string config = kDefaultConfig;
+  bool no_env = false;
+  CLI::App* check_app =
+      app.add_subcommand("check", "Every problem of a configuration; opens nothing");
+  check_app->add_option("-c,--config", config, "Configuration file")->capture_default_str();
+  check_app->add_flag("--no-env", no_env, "Accept unset variables and unreadable secrets");
+
+  bool devices_json = false;
+  CLI::App* devices_app =
+      app.add_subcommand("devices", "What this machine converts, encodes and decodes with");
+  devices_app->add_flag("--json", devices_json, "As JSON");
+
+  std::string url;
+  CLI::App* health_app = app.add_subcommand("healthcheck", "Exit 0 when the daemon is ready");
+  auto* health_config =
+      health_app->add_option("-c,--config", config, "Configuration file of the daemon")
+          ->capture_default_str();
+  health_app->add_option("--url", url, "Its admin listener")->excludes(health_config);
+
+  CLI::App* schema_app = app.add_subcommand("schema", "JSON Schema of the configuration");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Help and version "fail" with 0.
+    return app.exit(error) == 0 ? kExitDone : kExitUsage;
+  }
+  blank_urls(argc, argv);
+
+  if (run_app->parsed()) return run_command(run);
+  if (transcode_app->parsed()) {
+    transcode.copy_audio = audio == "copy";
+    return transcode_command(transcode);
+  }
+  if (check_app->parsed()) return check_command(config, !no_env);
+  if (devices_app->parsed()) return devices_command(devices_json);
+  if (health_app->parsed()) return healthcheck_command(config, url);
+  if (schema_app->parsed()) std::printf("%s\n", config_schema().c_str());
+  return kExitDone;
+}
+
+}  // namespace framelane

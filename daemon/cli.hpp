@@ -1,0 +1,15 @@
+#pragma once
+
+namespace framelane {
+
+/// Exit codes of the command line, as the README lists them.
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitConfiguration = 78;  // EX_CONFIG
+
+/// The whole program: parses the arguments, runs the command, returns its exit code. URLs that
+/// carry secrets are blanked in `argv`, which other users can read. Main thread.
+int run_cli(int argc, char** argv);
+
+}  // namespace framelane

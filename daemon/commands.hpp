@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "pipeline/device.hpp"
+#include "pipeline/options.hpp"
+
+namespace framelane {
+
+// One function per command; each returns the process's exit code and writes problems to stderr,
+// one line each. Main thread, before any other thread exists.
+
+struct RunArguments {
+  std::string config = "/etc/framelane/framelane.yaml";
+  bool once = false;
+};
+int run_command(const RunArguments& arguments);
+
+struct TranscodeArguments {
+  std::string input;
+  std::string output;
+  bool overwrite = false;
+  std::vector<std::string> codecs;   ///< in order of preference; {"copy"}: no encode
+  std::vector<std::string> options;  ///< K=V, for each codec
+  std::string bitrate;
+  std::string gop;
+  bool copy_audio = true;
+  std::string format;
+  std::string matrix, range, siting;
+  std::string device = "auto";
+  int lanes = 3;
+  int ring = 8;
+  std::string input_format, input_pixel_format, input_size, input_rate;
+  std::string duration;
+  bool json = false;
+  bool quiet = false;
+};
+int transcode_command(const TranscodeArguments& arguments);
+
+/// The feed that `transcode` runs; says why not in `problem`.
+std::optional<FeedOptions> transcode_feed(const TranscodeArguments& arguments,
+                                          std::string& problem);
+
+int check_command(const std::string& config, bool require_environment);
+int devices_command(bool json);
+
+/// `url` wins over the listener that the configuration names.
+int healthcheck_command(const std::string& config, const std::string& url);
+
+/// The device a configuration asks for, logged with why it was chosen; nothing, with the reason
+/// logged, when it cannot be had.
+std::shared_ptr<Device> choose_device(const DeviceConfig& config);
+
+}  // namespace framelane

@@ -1,0 +1,160 @@
+#include "daemon/feed_metrics.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "daemon/bottleneck.hpp"
+
+namespace framelane {
+namespace {
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// 1 at `index`, 0 elsewhere.
+template <std::size_t kCount>
+std::array<int, kCount> one_of(std::size_t index) {
+  std::array<int, kCount> values{};
+  if (index < kCount) values[index] = 1;
+  return values;
+}
+
+bool decodes(const FeedStats& stats) {
+  for (std::size_t i = 0; i < stats.encode_count(); ++i) {
+    if (!stats.encode(i).copy) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+FeedMetrics::FeedMetrics(MetricPage& page)
+    : up_(page.gauge("framelane_feed_up",
+                     "1 when the feed runs and data came within its input timeout.")),
+      state_(page.gauge("framelane_feed_state", "1 for the state the feed is in.")),
+      info_(page.gauge("framelane_feed_info", "The decoder and the device of the feed.")),
+      last_frame_(page.gauge("framelane_last_frame_timestamp_seconds",
+                             "When the last frame or copied packet came; 0 before the first.")),
+      input_bytes_(page.counter("framelane_input_bytes_total", "Bytes read from the source.")),
+      source_reconnects_(page.counter("framelane_source_reconnects_total",
+                                      "Times the source was lost, by cause.")),
+      restarts_(page.counter("framelane_feed_restarts_total",
+                             "Times the supervisor started the feed again, by cause.")),
+      timestamp_repairs_(page.counter("framelane_timestamp_repairs_total",
+                                      "Timestamps of the source that were repaired.")),
+      decode_errors_(page.counter("framelane_decode_errors_total",
+                                  "Packets that yielded no frame, by cause.")),
+      host_copies_(page.counter("framelane_host_copies_total",
+                                "Frames whose pixels were copied on the host, by cause.")),
+      bottleneck_(page.gauge("framelane_feed_bottleneck",
+                             "1 for the step that limits the rate of a running feed.")),
+      frames_in_(page.counter("framelane_frames_in_total", "Frames the source delivered.")),
+      frames_out_(page.counter("framelane_frames_out_total", "Frames the encoder returned.")),
+      frames_in_flight_(
+          page.gauge("framelane_frames_in_flight", "Frames that are neither out nor dropped yet.")),
+      frames_dropped_(page.counter("framelane_frames_dropped_total",
+                                   "Frames that never came out of the encode, by cause.")),
+      encode_info_(page.gauge("framelane_encode_info", "The codec of the encode.")),
+      latency_(page.histogram("framelane_frame_latency_seconds",
+                              "From a decoded frame in hand to its packet queued.")),
+      step_duration_(
+          page.histogram("framelane_stage_duration_seconds", "Time a frame spent in each step.")),
+      ring_jobs_(page.gauge("framelane_ring_jobs", "Jobs in the feed's ring.")),
+      lane_busy_(page.counter("framelane_lane_busy_seconds_total",
+                              "Time the lane spent on each kind of work.")),
+      lane_occupancy_(page.gauge("framelane_lane_occupancy_ratio",
+                                 "Share of the last 10 s in which the lane was busy.")),
+      output_up_(page.gauge("framelane_output_up", "1 when the output is being written.")),
+      output_paused_(page.gauge("framelane_output_paused",
+                                "1 when the output waits: disk full, or between reconnects.")),
+      output_queue_(page.gauge("framelane_output_queue_packets", "Packets queued for the output.")),
+      output_bytes_(page.counter("framelane_output_bytes_total", "Bytes written.")),
+      output_reconnects_(page.counter("framelane_output_reconnects_total",
+                                      "Times the output was lost, by cause.")),
+      output_drops_(page.counter("framelane_output_packets_dropped_total",
+                                 "Packets that were not written, by cause.")) {}
+
+void FeedMetrics::add(const FeedView& feed) {
+  const FeedStats& stats = *feed.stats;
+  const FeedStats::Status status = stats.status();
+  const MetricLabels labels{{"feed", stats.feed()}};
+  const bool running = status.state == FeedState::kRunning;
+  up_.add(labels, running && stats.since_arrival() < feed.options->input.timeout ? 1 : 0);
+  state_.add_each(labels, "state", kFeedStateNames,
+                  one_of<kFeedStateNames.size()>(index_of(status.state)));
+  info_.add({{"feed", stats.feed()}, {"decoder", status.decoder}, {"device", status.device}}, 1);
+  last_frame_.add(labels, seconds(stats.last_arrival().time_since_epoch()));
+  input_bytes_.add(labels, static_cast<double>(stats.input_bytes));
+  source_reconnects_.add_each(labels, "reason", kIoFaultNames, stats.reconnects);
+  restarts_.add_each(labels, "reason", kFeedFaultNames, stats.restarts);
+  timestamp_repairs_.add_each(labels, "reason", kTimestampRepairNames, stats.timestamp_repairs);
+  decode_errors_.add_each(labels, "reason", kDecodeFaultNames, stats.decode_faults);
+  host_copies_.add_each(labels, "reason", kHostCopyNames, stats.host_copies);
+  const std::size_t limit =
+      running ? index_of(bottleneck(step_loads(feed))) : kBottleneckNames.size();
+  bottleneck_.add_each(labels, "stage", kBottleneckNames, one_of<kBottleneckNames.size()>(limit));
+  add_frames(stats, status.device);
+  add_encodes(stats);
+  add_outputs(stats);
+}
+
+void FeedMetrics::add_frames(const FeedStats& stats, const std::string& device) {
+  const MetricLabels labels{{"feed", stats.feed()}};
+  const auto add_step = [&](StageStep step) {
+    step_duration_.add(
+        {{"feed", stats.feed()}, {"stage", std::string(kStageStepNames[index_of(step)])}},
+        stats.steps[index_of(step)].snapshot());
+  };
+  add_step(StageStep::kMux);
+  if (!decodes(stats)) return;  // nothing but packets
+  add_step(StageStep::kDecode);
+  add_step(StageStep::kWait);
+  add_step(StageStep::kKernel);
+  add_step(StageStep::kEncode);
+  if (device.starts_with("cuda")) {
+    add_step(StageStep::kH2d);
+    add_step(StageStep::kD2h);
+  }
+  ring_jobs_.add_each(labels, "state", kRingStateNames, stats.ring_jobs);
+  for (std::size_t i = 0; i < stats.lanes().size(); ++i) {
+    const BusyMeter& kernel = stats.lanes()[i].kernel;
+    MetricLabels lane{{"feed", stats.feed()}, {"lane", std::to_string(i)}};
+    lane_occupancy_.add(lane, kernel.recent_ratio());
+    lane.push_back({"op", "kernel"});
+    lane_busy_.add(std::move(lane), seconds(kernel.total()));
+  }
+}
+
+void FeedMetrics::add_encodes(const FeedStats& stats) {
+  const FeedStats::Ledger ledger = stats.ledger();
+  if (decodes(stats))
+    frames_in_.add({{"feed", stats.feed()}}, static_cast<double>(ledger.frames_in));
+  for (std::size_t i = 0; i < stats.encode_count(); ++i) {
+    const EncodeStats& encode = stats.encode(i);
+    const MetricLabels labels{{"feed", stats.feed()}, {"encode", encode.name}};
+    MetricLabels info = labels;
+    info.push_back({"codec", encode.copy ? "copy" : encode.codec()});
+    encode_info_.add(std::move(info), 1);
+    if (encode.copy) continue;  // packets pass untouched: there are no frames to count
+    const EncodeCounts& counts = ledger.encodes[i];
+    frames_out_.add(labels, static_cast<double>(counts.out));
+    frames_in_flight_.add(labels, static_cast<double>(counts.in_flight));
+    frames_dropped_.add_each(labels, "reason", kDropReasonNames, counts.dropped);
+    latency_.add(labels, encode.latency.snapshot());
+  }
+}
+
+void FeedMetrics::add_outputs(const FeedStats& stats) {
+  for (const OutputStats& output : stats.outputs()) {
+    const MetricLabels labels{{"feed", stats.feed()}, {"output", output.name}};
+    output_up_.add(labels, output.up ? 1 : 0);
+    output_paused_.add(labels, output.paused ? 1 : 0);
+    output_queue_.add(labels, output.queue_packets);
+    output_bytes_.add(labels, static_cast<double>(output.bytes));
+    output_reconnects_.add_each(labels, "reason", kIoFaultNames, output.reconnects);
+    output_drops_.add_each(labels, "reason", kPacketDropNames, output.packets_dropped);
+  }
+}
+
+}  // namespace framelane

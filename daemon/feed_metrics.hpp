@@ -1,0 +1,50 @@
+#pragma once
+
+#include "daemon/metric_page.hpp"
+#include "daemon/supervisor.hpp"
+
+namespace framelane {
+
+/// The families of feeds, their encodes, outputs and lanes. Declares them on construction.
+class FeedMetrics {
+ public:
+  explicit FeedMetrics(MetricPage& page);
+
+  /// The series of one feed, from one snapshot of its ledger.
+  void add(const FeedView& feed);
+
+ private:
+  void add_frames(const FeedStats& stats, const std::string& device);
+  void add_encodes(const FeedStats& stats);
+  void add_outputs(const FeedStats& stats);
+
+  MetricFamily& up_;
+  MetricFamily& state_;
+  MetricFamily& info_;
+  MetricFamily& last_frame_;
+  MetricFamily& input_bytes_;
+  MetricFamily& source_reconnects_;
+  MetricFamily& restarts_;
+  MetricFamily& timestamp_repairs_;
+  MetricFamily& decode_errors_;
+  MetricFamily& host_copies_;
+  MetricFamily& bottleneck_;
+  MetricFamily& frames_in_;
+  MetricFamily& frames_out_;
+  MetricFamily& frames_in_flight_;
+  MetricFamily& frames_dropped_;
+  MetricFamily& encode_info_;
+  MetricFamily& latency_;
+  MetricFamily& step_duration_;
+  MetricFamily& ring_jobs_;
+  MetricFamily& lane_busy_;
+  MetricFamily& lane_occupancy_;
+  MetricFamily& output_up_;
+  MetricFamily& output_paused_;
+  MetricFamily& output_queue_;
+  MetricFamily& output_bytes_;
+  MetricFamily& output_reconnects_;
+  MetricFamily& output_drops_;
+};
+
+}  // namespace framelane

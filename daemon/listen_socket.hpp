@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "daemon/socket_address.hpp"
+
+namespace framelane {
+
+struct ListenSocket {
+  FileDescriptor fd;
+  std::string address;  ///< as parse_socket_address takes it, with the real port
+  bool local_only;      ///< only this machine can connect: loopback or a Unix socket
+};
+
+/// Binds and listens. A Unix socket gets mode 0660 and replaces one that nobody listens on any
+/// more. Throws std::runtime_error with one sentence.
+ListenSocket listen_on(const SocketAddress& address, const std::string& text);
+
+}  // namespace framelane

@@ -1,0 +1,74 @@
+#include "daemon/log_line.hpp"
+
+#include <syslog.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "daemon/utc_time.hpp"
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr std::array<std::string_view, 5> kLevelNames{"trace", "debug", "info", "warn", "error"};
+constexpr std::array<int, 5> kPriorities{LOG_DEBUG, LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR};
+
+std::string without_controls(std::string_view text) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result;
+  result.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      result += "\\n";
+    } else if (byte < ' ' || byte == 0x7f) {
+      result.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string json_line(std::string_view level, std::chrono::system_clock::time_point time,
+                      std::string_view message) {
+  constexpr std::string_view kFeed = "feed ";
+  nlohmann::ordered_json line{{"ts", utc_time(time)}, {"level", level}};
+  const auto colon = message.find(": ");
+  if (message.starts_with(kFeed) && colon != std::string_view::npos) {
+    const auto name = message.substr(kFeed.size(), colon - kFeed.size());
+    if (name.find(' ') == std::string_view::npos) {
+      line["feed"] = name;
+      message.remove_prefix(colon + 2);
+    }
+  }
+  line["msg"] = message;
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string format_log_line(LogStyle style, LogLevel level,
+                            std::chrono::system_clock::time_point time, std::string_view message) {
+  while (!message.empty() && (message.back() == '\n' || message.back() == '\r')) {
+    message.remove_suffix(1);
+  }
+  const std::string safe = redact(message);
+  const auto index = static_cast<std::size_t>(level);
+  const std::string_view name = kLevelNames[index];
+  switch (style) {
+    case LogStyle::kJson:
+      return json_line(name, time, safe) + "\n";
+    case LogStyle::kJournal:
+      return "<" + std::to_string(kPriorities[index]) + ">" + without_controls(safe) + "\n";
+    case LogStyle::kText:
+      break;
+  }
+  std::string line = utc_time(time);
+  line.append(" ").append(name).append(6 - name.size(), ' ');
+  return line.append(without_controls(safe)).append("\n");
+}
+
+}  // namespace framelane

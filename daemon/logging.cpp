@@ -1,0 +1,218 @@
+#include "daemon/logging.hpp"
+
+#include <poll.h>
+#include <spdlog/sinks/sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern "C" {
+#include <libavutil/log.h>
+}
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "daemon/log_line.hpp"
+#include "daemon/rate_limiter.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr std::chrono::seconds kRepeatWindow{60};
+
+/// Writes all of it or, when a non-blocking stderr stays full, none of the rest: a log that nobody
+/// reads must not stop the daemon for good.
+void write_stderr(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+    if (written >= 0) {
+      line.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd writable{STDERR_FILENO, POLLOUT, 0};
+      if (poll(&writable, 1, 100) <= 0) return;
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+LogLevel from_spdlog(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::trace:
+      return LogLevel::kTrace;
+    case spdlog::level::debug:
+      return LogLevel::kDebug;
+    case spdlog::level::info:
+      return LogLevel::kInfo;
+    case spdlog::level::warn:
+      return LogLevel::kWarn;
+    default:
+      return LogLevel::kError;
+  }
+}
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  constexpr std::array kLevels{spdlog::level::trace, spdlog::level::debug, spdlog::level::info,
+                               spdlog::level::warn, spdlog::level::err};
+  return kLevels[static_cast<std::size_t>(level)];
+}
+
+/// Takes lines from any thread, writes each with one call, and lets FFmpeg's repeats through in sum
+/// alone. Calls nothing that logs, so its lock is always a leaf.
+class StderrSink : public spdlog::sinks::sink {
+ public:
+  void log(const spdlog::details::log_msg& message) override {
+    const std::lock_guard lock(mutex_);
+    write_ended_repeats();
+    write(from_spdlog(message.level), message.time,
+          {message.payload.data(), message.payload.size()});
+  }
+
+  void log_ffmpeg(std::uint64_t key, LogLevel level, std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    write_ended_repeats();
+    if (repeats_.admit(key, static_cast<int>(level), line, RateLimiter::Clock::now())) {
+      write(level, std::chrono::system_clock::now(), line);
+    }
+  }
+
+  void set_style(LogStyle style) { style_ = style; }
+  void flush() override {}
+  void set_pattern(const std::string&) override {}
+  void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+
+ private:
+  void write(LogLevel level, std::chrono::system_clock::time_point time, std::string_view text) {
+    write_stderr(format_log_line(style_, level, time, text));
+  }
+
+  void write_ended_repeats() {
+    for (const auto& repeats : repeats_.take_ended(RateLimiter::Clock::now())) {
+      const auto seconds = std::chrono::round<std::chrono::seconds>(repeats.span).count();
+      write(static_cast<LogLevel>(repeats.level), std::chrono::system_clock::now(),
+            fmt::format("{} (repeated {} times in {} s)", repeats.line, repeats.times, seconds));
+    }
+  }
+
+  std::mutex mutex_;
+  std::atomic<LogStyle> style_{LogStyle::kText};
+  RateLimiter repeats_{kRepeatWindow};
+};
+
+/// Never destroyed: a thread that was given up may still log while the process exits.
+struct Log {
+  std::shared_ptr<StderrSink> sink = std::make_shared<StderrSink>();
+  std::shared_ptr<spdlog::logger> logger = std::make_shared<spdlog::logger>("framelane", sink);
+};
+Log& the_log() {
+  static Log& instance = *new Log;
+  return instance;
+}
+
+/// FFmpeg calls "error" what a camera does every day, and "warning" what is of interest to those
+/// who look for something.
+LogLevel level_of(int av_level) {
+  if (av_level <= AV_LOG_FATAL) return LogLevel::kError;
+  if (av_level <= AV_LOG_ERROR) return LogLevel::kWarn;
+  if (av_level <= AV_LOG_INFO) return LogLevel::kDebug;
+  return LogLevel::kTrace;
+}
+
+int av_level_for(LogLevel level) {
+  switch (level) {
+    case LogLevel::kTrace:
+      return AV_LOG_DEBUG;
+    case LogLevel::kDebug:
+      return AV_LOG_INFO;
+    case LogLevel::kError:
+      return AV_LOG_FATAL;
+    default:
+      return AV_LOG_ERROR;
+  }
+}
+
+/// The same line of the same component, whatever numbers it holds (FNV-1a).
+std::uint64_t repeat_key(const void* context, std::string_view line) {
+  std::uint64_t hash = 14695981039346656037u ^ reinterpret_cast<std::uintptr_t>(context);
+  bool in_number = false;
+  for (const char c : line) {
+    const bool digit = c >= '0' && c <= '9';
+    if (digit && in_number) continue;
+    in_number = digit;
+    hash = (hash ^ static_cast<unsigned char>(digit ? '#' : c)) * 1099511628211u;
+  }
+  return hash;
+}
+
+/// What one thread has got so far of a line that FFmpeg logs in parts.
+struct PartialLine {
+  std::array<char, 2048> text;
+  std::size_t length;
+  int level;
+  int print_prefix;
+};
+
+void on_av_log(void* context, int av_level, const char* format, va_list arguments) {
+  av_level &= 0xff;  // the rest is a colour
+  if (av_level > av_log_get_level()) return;
+  // Plain data, so that a thread costs no allocation and no destructor.
+  static thread_local PartialLine part{{}, 0, AV_LOG_TRACE, 1};
+  constexpr std::string_view kPrefix = "ffmpeg: ";
+  if (part.length == 0) {
+    std::copy(kPrefix.begin(), kPrefix.end(), part.text.begin());
+    part.length = kPrefix.size();
+    part.level = av_level;
+  }
+  part.level = std::min(part.level, av_level);
+  const std::size_t room = part.text.size() - part.length;
+  const int needed =
+      av_log_format_line2(context, av_level, format, arguments, part.text.data() + part.length,
+                          static_cast<int>(room), &part.print_prefix);
+  if (needed > 0) part.length += std::min(static_cast<std::size_t>(needed), room - 1);
+
+  std::string_view line(part.text.data(), part.length);
+  const bool complete = line.back() == '\n' || line.back() == '\r';
+  if (!complete && part.length + 1 < part.text.size()) return;
+  while (line.back() == '\n' || line.back() == '\r') line.remove_suffix(1);
+  part.length = 0;
+  if (line.size() <= kPrefix.size()) return;
+  try {
+    the_log().sink->log_ffmpeg(repeat_key(context, line), level_of(part.level), line);
+  } catch (...) {  // out of memory: no line is worth throwing through FFmpeg's C
+  }
+}
+
+/// journald sets JOURNAL_STREAM to the device and inode of the stream it reads.
+bool stderr_goes_to_journal() {
+  const char* stream = std::getenv("JOURNAL_STREAM");
+  struct stat status {};
+  if (stream == nullptr || fstat(STDERR_FILENO, &status) != 0) return false;
+  return fmt::format("{}:{}", status.st_dev, status.st_ino) == stream;
+}
+
+}  // namespace
+
+void set_up_logging(const LogConfig& config) {
+  Log& log = the_log();
+  const bool first = spdlog::default_logger() != log.logger;
+  if (config.format == LogFormat::kJson) {
+    log.sink->set_style(LogStyle::kJson);
+  } else {
+    log.sink->set_style(stderr_goes_to_journal() ? LogStyle::kJournal : LogStyle::kText);
+  }
+  log.logger->set_level(to_spdlog(config.level));
+  if (first) spdlog::set_default_logger(log.logger);
+  av_log_set_level(av_level_for(config.level));
+  if (first) av_log_set_callback(on_av_log);
+}
+
+}  // namespace framelane

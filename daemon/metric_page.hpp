@@ -1,0 +1,57 @@
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "pipeline/histogram.hpp"
+
+namespace framelane {
+
+using MetricLabels = std::vector<prometheus::ClientMetric::Label>;
+
+/// One family of a metrics page.
+class MetricFamily {
+ public:
+  MetricFamily(prometheus::MetricType type, std::string name, std::string help);
+
+  void add(MetricLabels labels, double value);
+  void add(MetricLabels labels, const Histogram::Snapshot& snapshot);
+
+  /// One series per name, with the name as the last label, `label`.
+  template <std::size_t kCount, typename Counts>
+  void add_each(const MetricLabels& labels, const char* label,
+                const std::array<std::string_view, kCount>& names, const Counts& counts) {
+    static_assert(std::tuple_size_v<Counts> == kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      MetricLabels with_name = labels;
+      with_name.push_back({label, std::string(names[i])});
+      add(std::move(with_name), static_cast<double>(counts[i]));
+    }
+  }
+
+  const prometheus::MetricFamily& data() const { return data_; }
+
+ private:
+  prometheus::MetricFamily data_;
+};
+
+/// A page in the Prometheus text format: families first declared, then filled, then written.
+class MetricPage {
+ public:
+  MetricFamily& counter(std::string name, std::string help);
+  MetricFamily& gauge(std::string name, std::string help);
+  MetricFamily& histogram(std::string name, std::string help);
+
+  std::string text() const;
+
+ private:
+  std::deque<MetricFamily> families_;  // deque: references stay valid
+};
+
+}  // namespace framelane

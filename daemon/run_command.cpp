@@ -1,0 +1,145 @@
+#include <spdlog/spdlog.h>
+#include <systemd/sd-daemon.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "daemon/admin_server.hpp"
+#include "daemon/api.hpp"
+#include "daemon/cli.hpp"
+#include "daemon/commands.hpp"
+#include "daemon/logging.hpp"
+#include "daemon/signals.hpp"
+#include "daemon/supervisor.hpp"
+#include "daemon/version.hpp"
+
+namespace framelane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The supervisor's loop turns several times a second.
+constexpr std::chrono::seconds kMaxHeartbeatAge{5};
+
+/// Tells systemd that the loops turn: the supervisor's, and the admin listener's by asking it. Not
+/// a timer of its own, which would go on feeding the watchdog of a process that hangs.
+class Watchdog {
+ public:
+  Watchdog(const Supervisor& supervisor, const AdminServer* admin)
+      : supervisor_(supervisor), admin_(admin) {
+    std::uint64_t microseconds = 0;
+    if (sd_watchdog_enabled(0, &microseconds) > 0) {
+      interval_ = std::chrono::microseconds(microseconds) / 3;
+    }
+  }
+
+  void feed() {
+    const auto now = Clock::now();
+    if (interval_.count() == 0 || now < next_) return;
+    next_ = now + interval_;
+    if (healthy()) sd_notify(0, "WATCHDOG=1");
+  }
+
+ private:
+  bool healthy() const {
+    if (supervisor_.heartbeat_age() > kMaxHeartbeatAge) {
+      spdlog::error(
+          "the supervisor's loop has not turned for {} s",
+          std::chrono::duration_cast<std::chrono::seconds>(supervisor_.heartbeat_age()).count());
+      return false;
+    }
+    if (admin_ == nullptr) return true;
+    try {
+      return http_get(admin_->address(), "/healthz", std::chrono::seconds(2)).status == 200;
+    } catch (const std::exception& error) {
+      spdlog::error("the admin listener does not answer: {}", error.what());
+      return false;
+    }
+  }
+
+  const Supervisor& supervisor_;
+  const AdminServer* admin_;
+  std::chrono::microseconds interval_{0};  // 0: nobody watches
+  Clock::time_point next_;
+};
+
+/// Waits for the end: a signal, or, with --once, the last feed. Returns when everything stopped.
+void serve(Supervisor& supervisor, const AdminServer* admin) {
+  Watchdog watchdog(supervisor, admin);
+  bool announced = false;
+  bool stopping = false;
+  while (!supervisor.wait_done(std::chrono::milliseconds(0))) {
+    if (!announced && supervisor.ready()) {
+      announced = true;
+      sd_notify(0, "READY=1\nSTATUS=Running");
+      spdlog::info("ready");
+    }
+    watchdog.feed();
+    const auto pause = announced ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10);
+    const std::optional<int> signal = wait_signal(pause);
+    if (!signal) continue;
+    if (*signal == SIGHUP) {
+      spdlog::warn("SIGHUP: this version cannot reload; restart it to read the configuration anew");
+      continue;
+    }
+    if (stopping) continue;
+    stopping = true;
+    spdlog::info("{}: completing what is in hand, 10 s at most; another signal ends at once",
+                 *signal == SIGINT ? "SIGINT" : "SIGTERM");
+    sd_notify(0, "STOPPING=1\nSTATUS=Completing files");
+    second_signal_ends_process();
+    supervisor.request_stop();
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Device> choose_device(const DeviceConfig& config) {
+  if (config.kind == DeviceConfig::Kind::kCuda) {
+    spdlog::error("device: cuda: this build has no CUDA backend; set device to auto or cpu");
+    return nullptr;
+  }
+  std::shared_ptr<Device> device = make_cpu_device();
+  spdlog::info("converting on the CPU ({}){}", device->model(),
+               config.kind == DeviceConfig::Kind::kAuto ? ": this build has no CUDA backend" : "");
+  return device;
+}
+
+int run_command(const RunArguments& arguments) {
+  LoadResult loaded = load_config_file(arguments.config);
+  if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
+    for (const Problem& problem : *problems) {
+      std::fprintf(stderr, "%s\n", to_string(problem).c_str());
+    }
+    return kExitConfiguration;
+  }
+  Config config = std::get<Config>(std::move(loaded));
+  block_signals();
+  set_up_logging(config.log);
+  const VersionInfo version = version_info();
+  spdlog::info("framelane {} ({}), FFmpeg {}, {} feed{} from {}", version.version, version.revision,
+               version.ffmpeg, config.feeds.size(), config.feeds.size() == 1 ? "" : "s",
+               arguments.config);
+  const std::shared_ptr<Device> device = choose_device(config.device);
+  if (device == nullptr) return kExitFailed;
+
+  Supervisor supervisor(std::move(config.feeds), device, {.once = arguments.once});
+  std::unique_ptr<AdminServer> admin;
+  if (!config.admin.listen.empty()) {
+    try {
+      admin = std::make_unique<AdminServer>(
+          config.admin.listen,
+          [&supervisor](const HttpRequest& request) { return answer(request, supervisor); });
+    } catch (const std::exception& error) {
+      spdlog::error("admin.listen: {}", error.what());
+      return kExitFailed;
+    }
+    spdlog::info("admin listener on {}", admin->address());
+  }
+  supervisor.start();
+  serve(supervisor, admin.get());
+  spdlog::info("stopped");
+  return arguments.once && !supervisor.all_succeeded() ? kExitFailed : kExitDone;
+}
+
+}  // namespace framelane

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace framelane {
+
+/// Owns a file descriptor.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+/// Where to listen or connect: HOST:PORT, [V6]:PORT or unix:PATH.
+struct SocketAddress {
+  std::string host;  ///< without brackets; empty for a Unix socket
+  std::string port;
+  std::string path;  ///< of a Unix socket
+
+  bool is_unix() const { return !path.empty(); }
+};
+/// Throws std::runtime_error with one sentence.
+SocketAddress parse_socket_address(const std::string& text);
+
+struct AddrInfoDeleter {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using AddrInfoList = std::unique_ptr<addrinfo, AddrInfoDeleter>;
+/// The stream addresses of a host. `flags` as in getaddrinfo(3), which may ask DNS for a name.
+/// Throws std::runtime_error.
+AddrInfoList resolve(const SocketAddress& address, int flags);
+
+struct UnixAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+};
+/// Throws std::runtime_error when the path is too long for one.
+UnixAddress unix_address(const std::string& path);
+
+/// "127.0.0.1:80", "[::1]:80"; empty for other families.
+std::string to_string(const sockaddr* address, socklen_t length);
+/// The same without the port.
+std::string host_of(const sockaddr* address, socklen_t length);
+
+}  // namespace framelane

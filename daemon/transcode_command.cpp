@@ -1,0 +1,162 @@
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "daemon/cli.hpp"
+#include "daemon/commands.hpp"
+#include "daemon/logging.hpp"
+#include "daemon/signals.hpp"
+#include "daemon/supervisor.hpp"
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Totals {
+  std::uint64_t frames_in = 0;
+  std::uint64_t frames_out = 0;
+  std::uint64_t frames_dropped = 0;
+  std::uint64_t packets_dropped = 0;
+  std::uint64_t decode_errors = 0;
+  std::uint64_t bytes = 0;
+};
+
+Totals totals_of(const FeedStats& stats) {
+  Totals totals;
+  const FeedStats::Ledger ledger = stats.ledger();
+  const EncodeCounts& encode = ledger.encodes.front();
+  totals.frames_in = ledger.frames_in;
+  totals.frames_out = encode.out;
+  totals.frames_dropped =
+      std::accumulate(encode.dropped.begin(), encode.dropped.end(), std::uint64_t{0});
+  for (const auto& count : stats.decode_faults) totals.decode_errors += count;
+  const OutputStats& output = stats.outputs().front();
+  for (const auto& count : output.packets_dropped) totals.packets_dropped += count;
+  totals.bytes = output.bytes;
+  return totals;
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void print_progress(const Totals& totals, bool copies, double seconds) {
+  if (copies) {
+    std::fprintf(stderr, "\r%.1f MB in %.1f s\033[K", static_cast<double>(totals.bytes) / 1e6,
+                 seconds);
+  } else {
+    std::fprintf(stderr, "\r%llu frames, %.1f fps, %.1f MB\033[K",
+                 static_cast<unsigned long long>(totals.frames_out),
+                 static_cast<double>(totals.frames_out) / seconds,
+                 static_cast<double>(totals.bytes) / 1e6);
+  }
+  std::fflush(stderr);
+}
+
+void print_summary(const Totals& totals, bool copies, double seconds) {
+  if (copies) {
+    std::fprintf(stderr, "%llu bytes copied in %.2f s, %llu packets dropped\n",
+                 static_cast<unsigned long long>(totals.bytes), seconds,
+                 static_cast<unsigned long long>(totals.packets_dropped));
+    return;
+  }
+  std::fprintf(stderr,
+               "%llu frames in, %llu out, %llu dropped, %llu decode errors; %llu bytes in %.2f s "
+               "(%.1f fps)\n",
+               static_cast<unsigned long long>(totals.frames_in),
+               static_cast<unsigned long long>(totals.frames_out),
+               static_cast<unsigned long long>(totals.frames_dropped),
+               static_cast<unsigned long long>(totals.decode_errors),
+               static_cast<unsigned long long>(totals.bytes), seconds,
+               static_cast<double>(totals.frames_out) / seconds);
+}
+
+void print_json(const FeedStats& stats, const Totals& totals, bool succeeded, double seconds) {
+  const FeedStats::Status status = stats.status();
+  const nlohmann::ordered_json summary{
+      {"succeeded", succeeded},
+      {"reason", succeeded ? nlohmann::ordered_json() : nlohmann::ordered_json(status.reason)},
+      {"decoder", status.decoder},
+      {"codec", stats.encode(0).copy ? "copy" : stats.encode(0).codec()},
+      {"frames_in", totals.frames_in},
+      {"frames_out", totals.frames_out},
+      {"frames_dropped", totals.frames_dropped},
+      {"packets_dropped", totals.packets_dropped},
+      {"decode_errors", totals.decode_errors},
+      {"bytes", totals.bytes},
+      {"seconds", seconds}};
+  std::printf("%s\n", summary.dump(2).c_str());
+}
+
+/// Nobody reads a log of a single run; problems and, at the end, the summary are enough.
+LogConfig quiet_log() { return {.level = LogLevel::kWarn, .format = LogFormat::kText}; }
+
+std::optional<std::string> refuse_to_overwrite(const FeedOptions& feed) {
+  const OutputOptions& output = feed.outputs.front();
+  const std::string path = output.url.starts_with("file:") ? output.url.substr(5) : output.url;
+  if (output.overwrite || path.find("://") != std::string::npos || path == "-") return std::nullopt;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
+  return path + " exists; -y overwrites it";
+}
+
+}  // namespace
+
+int transcode_command(const TranscodeArguments& arguments) {
+  std::string problem;
+  std::optional<FeedOptions> feed = transcode_feed(arguments, problem);
+  if (!feed) {
+    std::fprintf(stderr, "framelane transcode: %s\n", redact(problem).c_str());
+    return kExitUsage;
+  }
+  if (const auto refusal = refuse_to_overwrite(*feed)) {
+    std::fprintf(stderr, "framelane transcode: %s\n", refusal->c_str());
+    return kExitFailed;
+  }
+  block_signals();
+  set_up_logging(quiet_log());
+  DeviceConfig device_config;
+  if (arguments.device.starts_with("cuda")) device_config.kind = DeviceConfig::Kind::kCuda;
+  const std::shared_ptr<Device> device = choose_device(device_config);
+  if (device == nullptr) return kExitFailed;
+
+  const bool copies = feed->encodes.front().copy_video;
+  std::vector<FeedOptions> feeds;
+  feeds.push_back(std::move(*feed));
+  Supervisor supervisor(std::move(feeds), device, {.once = true});
+  const FeedView view = supervisor.feeds().front();
+  const bool show_progress = !arguments.quiet && isatty(STDERR_FILENO) == 1;
+  const auto start = Clock::now();
+  supervisor.start();
+  std::optional<int> interrupted;
+  while (!supervisor.wait_done(std::chrono::milliseconds(0))) {
+    if (show_progress) print_progress(totals_of(*view.stats), copies, seconds_since(start));
+    // A finished transcode is noticed at the next turn: keep the turns short.
+    const std::optional<int> signal = wait_signal(std::chrono::milliseconds(0));
+    if (signal && *signal != SIGHUP && !interrupted) {
+      interrupted = *signal;
+      second_signal_ends_process();
+      supervisor.request_stop();
+    }
+    if (supervisor.wait_done(std::chrono::milliseconds(50))) break;
+  }
+  if (show_progress) std::fprintf(stderr, "\r\033[K");
+
+  const Totals totals = totals_of(*view.stats);
+  const double seconds = seconds_since(start);
+  const bool succeeded = supervisor.all_succeeded();
+  const bool moved_something = totals.frames_in > 0 || totals.bytes > 0;
+  if (!arguments.quiet && moved_something) print_summary(totals, copies, seconds);
+  if (arguments.json) print_json(*view.stats, totals, succeeded, seconds);
+  if (interrupted) return 128 + *interrupted;
+  return succeeded ? kExitDone : kExitFailed;
+}
+
+}  // namespace framelane

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+
+#include "pipeline/media.hpp"
+#include "pipeline/options.hpp"
+
+namespace framelane {
+
+enum class OutputKind {
+  kNull,      ///< discards
+  kFile,      ///< one regular file at a time: NAME.part while written, then NAME
+  kPlaylist,  ///< FFmpeg's hls muxer, which names and removes its own segments
+  kStream,    ///< a network peer, a pipe, a device, or a muxer that opens files by
+              ///< itself
+};
+
+/// Where an output goes and in which container, read off its options alone.
+struct Container {
+  OutputKind kind = OutputKind::kNull;
+  const AVOutputFormat* muxer = nullptr;  ///< null for kNull, and where none is known
+  std::string url;                        ///< for FFmpeg: a path without "file:", "pipe:1" for "-"
+  bool local = false;                     ///< `url` is a path
+  bool fmp4_segments = false;             ///< kPlaylist with hls_segment_type fmp4
+};
+
+/// Never throws for wrong options: check_container() does. Looks at the path,
+/// so that a device or a FIFO counts as a stream.
+Container container_of(const OutputOptions& options);
+
+/// Throws FeedError(kConfiguration) for a muxer that does not exist or cannot
+/// be guessed, and for `segment` where there is no file to cut.
+void check_container(const OutputOptions& options, const Container& container);
+
+/// Throws FeedError(kConfiguration) when the container cannot hold this video,
+/// or holds it only as private data that no player understands.
+void check_video(const OutputOptions& options, const Container& container, AVCodecID codec);
+
+/// Whether the container really holds this audio: a checked table, since FFmpeg
+/// writes nearly anything into MPEG-TS without complaint.
+bool holds_audio(const Container& container, AVCodecID codec);
+
+}  // namespace framelane

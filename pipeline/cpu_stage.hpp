@@ -1,0 +1,69 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "pipeline/device.hpp"
+#include "pipeline/stage.hpp"
+
+namespace framelane {
+
+/// An ordered queue of jobs: the CPU's counterpart of a CUDA stream. At most one worker serves a
+/// lane at a time, so jobs of a lane run in order while lanes run side by side.
+struct CpuLane;
+
+/// The processor: as many worker threads as it has cores, serving the lanes of every feed in turn,
+/// one job at a time, so that no feed starves another.
+class CpuDevice : public Device, public std::enable_shared_from_this<CpuDevice> {
+ public:
+  explicit CpuDevice(unsigned workers);
+  ~CpuDevice() override;
+
+  const std::string& name() const override { return name_; }
+  const std::string& model() const override { return model_; }
+  std::unique_ptr<Stage> make_stage(FeedStats& stats) override;
+  const BusyMeter& kernel_busy() const override { return busy_; }
+
+ private:
+  friend class CpuStage;
+  void enqueue(CpuLane& lane);
+  void work();
+
+  const std::string name_ = "cpu";
+  const std::string model_;
+  BusyMeter busy_;
+  std::mutex mutex_;
+  std::condition_variable runnable_changed_;
+  CpuLane* first_ = nullptr;  // runnable lanes, an intrusive queue
+  CpuLane* last_ = nullptr;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;
+};
+
+/// Runs conversions on the CpuDevice's workers.
+class CpuStage : public Stage {
+ public:
+  CpuStage(std::shared_ptr<CpuDevice> device, FeedStats& stats);
+  /// Waits for the jobs that were accepted.
+  ~CpuStage() override;
+
+  PlanRef prepare(std::span<const Conversion> conversions) override;
+  Submit submit(FrameJob& job) override;
+  Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override;
+
+ private:
+  friend class CpuDevice;
+  void run_next(CpuLane& lane);
+
+  const std::shared_ptr<CpuDevice> device_;
+  FeedStats& stats_;
+  std::mutex mutex_;
+  std::condition_variable_any converted_;
+  int in_flight_ = 0;
+  std::deque<CpuLane> lanes_;  // never resized: workers hold pointers
+};
+
+}  // namespace framelane

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "pipeline/av.hpp"
+#include "pipeline/feed_stats.hpp"
+#include "pipeline/frame_importer.hpp"
+#include "pipeline/frame_pool.hpp"
+#include "pipeline/input_frame.hpp"
+#include "pipeline/options.hpp"
+#include "pipeline/timeline.hpp"
+
+namespace framelane {
+
+/// Decodes one video stream with libavcodec's frame threads, straight into the pool where the
+/// decoder can. Damage is counted, never thrown: a frame that the decoder could conceal is still
+/// delivered, and the decoder sees every packet. One thread calls; FFmpeg's threads only take
+/// buffers.
+class Decoder {
+ public:
+  /// `options` is what the demuxer left over; what the decoder consumes is removed from it. Throws
+  /// FeedError(kConfiguration) when this build of FFmpeg has no such decoder or refuses the stream.
+  Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
+          Dictionary& options, const InputOptions& input, FramePool& pool, FeedStats& stats,
+          Timeline& timeline);
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  /// FFmpeg's name of the decoder.
+  std::string name() const { return context_->codec->name; }
+
+  /// Gives the decoder a stamped packet, or null: no more will come before reset(). Only after
+  /// receive() has said kNeedInput.
+  void send(const AVPacket* packet);
+
+  enum class Flow { kReady, kNeedInput, kEndOfStream };
+  /// The next frame in display order, with its pts from the timeline. Throws FeedError.
+  Flow receive(InputFrame& frame);
+
+  /// Forgets what is inside, for packets that do not continue the last ones.
+  void reset();
+
+ private:
+  static int get_buffer(AVCodecContext* context, AVFrame* frame, int flags);
+  void failed(int error);
+  void count_damage();
+
+  FramePool& pool_;
+  FeedStats& stats_;
+  Timeline& timeline_;
+  FrameImporter importer_;
+  std::atomic<bool> out_of_memory_{false};
+  std::chrono::nanoseconds working_{0};  // on what has not become a frame yet
+  int damaged_packets_ = 0;              // counted as truncated; their frames are marked corrupt
+  FramePtr frame_;
+  CodecContextPtr context_;  // last: its threads use the members above until it is freed
+};
+
+}  // namespace framelane

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "pipeline/av.hpp"
+#include "pipeline/fd_reader.hpp"
+#include "pipeline/feed_stats.hpp"
+#include "pipeline/interrupt.hpp"
+#include "pipeline/media.hpp"
+#include "pipeline/options.hpp"
+
+namespace framelane {
+
+/// Anything libavformat reads: files, cameras, playlists, test sources; standard input and FIFOs
+/// reach it through FdReader. Takes the best video stream and, when asked, the best audio stream,
+/// and has the others discarded. One thread; every call ends within the input's timeout or, on a
+/// stop, at once.
+class Demuxer {
+ public:
+  /// Opens and looks at the streams. Throws IoError (also when stopped: the caller knows from its
+  /// token), and FeedError(kConfiguration) for what no retry mends.
+  Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, std::stop_token stop);
+  Demuxer(const Demuxer&) = delete;
+  Demuxer& operator=(const Demuxer&) = delete;
+
+  const AVStream& video() const { return *format_->streams[video_]; }
+  /// Null when there is none or it was not asked for.
+  const AVStream* audio() const { return audio_ >= 0 ? format_->streams[audio_] : nullptr; }
+  AVRational frame_rate() const;
+  /// The earliest timestamp of the chosen streams, where the container tells.
+  std::optional<std::chrono::microseconds> start() const;
+  /// Options that neither demuxer nor protocol consumed.
+  Dictionary& options() { return options_; }
+  /// The URL without secrets.
+  const std::string& name() const { return name_; }
+
+  enum class Flow { kPacket, kEnd, kStopped };
+  /// The next packet of a chosen stream. Throws IoError.
+  Flow read(AVPacket& packet);
+  StreamKind kind_of(const AVPacket& packet) const {
+    return packet.stream_index == video_ ? StreamKind::kVideo : StreamKind::kAudio;
+  }
+
+  /// Back to the start; false when that takes opening anew.
+  bool rewind();
+
+ private:
+  struct FormatDeleter {
+    void operator()(AVFormatContext* context) const { avformat_close_input(&context); }
+  };
+  struct IoDeleter {
+    void operator()(AVIOContext* io) const;
+  };
+
+  void open(const InputOptions& input);
+  void open_reader(const std::string& path);
+  void choose_streams(const std::string& format, bool live, bool want_audio);
+  [[noreturn]] void fail_open(int error) const;
+  void rethrow_own_causes() const;
+  static int read_callback(void* self, std::uint8_t* data, int size);
+
+  FeedStats& stats_;
+  const std::chrono::milliseconds timeout_;
+  const std::string name_;
+  const std::string host_;
+  Dictionary options_;
+  // Members go from the last to the first: the container before its I/O, and that before what it
+  // calls.
+  Interrupt interrupt_;
+  std::exception_ptr reader_failure_;
+  std::unique_ptr<FdReader> reader_;
+  std::unique_ptr<AVIOContext, IoDeleter> io_;
+  std::unique_ptr<AVFormatContext, FormatDeleter> format_;
+  int video_ = -1;
+  int audio_ = -1;
+};
+
+}  // namespace framelane

@@ -1,0 +1,300 @@
+#include "pipeline/encoder.hpp"
+
+extern "C" {
+#include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
+}
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "pipeline/failure.hpp"
+
+namespace framelane {
+namespace {
+
+std::string format_name(AVPixelFormat format) {
+  const char* name = av_get_pix_fmt_name(format);
+  return name != nullptr ? name : "unknown";
+}
+
+/// The formats an encoder takes; empty when it takes any.
+std::span<const AVPixelFormat> formats_of(const AVCodec& codec) {
+  const AVPixelFormat* formats = nullptr;
+  int count = 0;
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+  const void* list = nullptr;
+  avcodec_get_supported_config(nullptr, &codec, AV_CODEC_CONFIG_PIX_FORMAT, 0, &list, &count);
+  formats = static_cast<const AVPixelFormat*>(list);
+#else
+  formats = codec.pix_fmts;
+  while (formats != nullptr && formats[count] != AV_PIX_FMT_NONE) ++count;
+#endif
+  return formats != nullptr ? std::span(formats, static_cast<std::size_t>(count))
+                            : std::span<const AVPixelFormat>();
+}
+
+/// The name under which `codec` takes that layout and range (its own or the J one), or NONE.
+AVPixelFormat encoder_format(const AVCodec& codec, PixelFormat layout, Range range) {
+  const AVPixelFormat plain = av_format(layout);
+  const std::span<const AVPixelFormat> taken = formats_of(codec);
+  if (taken.empty()) return plain;
+  const bool takes_plain = std::ranges::find(taken, plain) != taken.end();
+  if (takes_plain && plain != AV_PIX_FMT_NONE) return plain;
+  if (range == Range::kFull) {
+    for (AVPixelFormat format : taken) {
+      if (is_full_range_format(format) && layout_of(format) == layout) return format;
+    }
+  }
+  return AV_PIX_FMT_NONE;
+}
+
+/// JPEG has no limited range.
+bool needs_full_range(const AVCodec& codec) {
+  return codec.id == AV_CODEC_ID_MJPEG || codec.id == AV_CODEC_ID_LJPEG;
+}
+
+/// Formats to offer an encoder that does not take the source's own, best first: as much of the
+/// chroma as the source has, never more. RGB goes to 4:2:0, which every player plays.
+std::span<const PixelFormat> fallbacks(PixelFormat source) {
+  using enum PixelFormat;
+  static constexpr std::array kFromRgb{kNv12, kI420, kI422, kI444};
+  static constexpr std::array kFrom420{kI420, kNv12};
+  static constexpr std::array kFrom422{kI422, kI420, kNv12};
+  static constexpr std::array kFrom444{kI444, kI422, kI420, kNv12};
+  const PixelFormatInfo& shape = info(source);
+  if (shape.rgb) return kFromRgb;
+  if (shape.gray || shape.chroma_half_height) return kFrom420;
+  if (shape.chroma_half_width) return kFrom422;
+  return kFrom444;
+}
+
+struct Target {
+  FrameFormat format;
+  AVPixelFormat av = AV_PIX_FMT_NONE;
+};
+
+ColorSpec target_color(const AVCodec& codec, const FrameFormat& source, PixelFormat layout,
+                       const ColorOverride& wanted) {
+  ColorSpec color = source.color;
+  const bool source_rgb = info(source.layout).rgb;
+  const bool target_rgb = info(layout).rgb;
+  if (source_rgb && !target_rgb) {
+    // Untagged primaries and transfer stay unspecified: RGB says nothing of them.
+    color.matrix = wanted.matrix.value_or(Matrix::kBt709);
+    color.range = wanted.range.value_or(Range::kLimited);
+    color.siting = wanted.siting.value_or(Siting::kLeft);
+  } else {
+    color.matrix = wanted.matrix.value_or(source.color.matrix);
+    color.range = wanted.range.value_or(source.color.range);
+    color.siting = wanted.siting.value_or(source.color.siting);
+  }
+  if (needs_full_range(codec) && !wanted.range) color.range = Range::kFull;
+  return color;
+}
+
+/// What the encoder is to be given: the configured format, else the source's own, else the nearest.
+Target choose_target(const AVCodec& codec, const EncodeOptions& options,
+                     const FrameFormat& source) {
+  std::vector<PixelFormat> layouts;
+  if (options.format) {
+    layouts.push_back(*options.format);
+  } else {
+    const bool leaves_rgb =
+        info(source.layout).rgb && options.color.matrix && *options.color.matrix != Matrix::kRgb;
+    if (!leaves_rgb) layouts.push_back(source.layout);
+    std::ranges::copy(fallbacks(source.layout), std::back_inserter(layouts));
+  }
+  std::string problem;
+  for (PixelFormat layout : layouts) {
+    Target target;
+    target.format = source;
+    target.format.layout = layout;
+    target.format.color = target_color(codec, source, layout, options.color);
+    target.av = encoder_format(codec, layout, target.format.color.range);
+    if (target.av == AV_PIX_FMT_NONE) continue;
+    const Conversion conversion = conversion_between(source, target.format);
+    if (is_identity(conversion)) return target;
+    const std::optional<std::string> why = why_unsupported(conversion);
+    if (!why) return target;
+    if (problem.empty()) problem = *why;
+  }
+  if (problem.empty()) {
+    problem = std::string(codec.name) + " does not take " +
+              std::string(info(layouts.front()).name) + "; it takes";
+    for (AVPixelFormat format : formats_of(codec)) problem += ' ' + format_name(format);
+    problem += ". Set convert.format to one of these that framelane converts to";
+  }
+  throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + problem);
+}
+
+/// MPEG-4 part 2 and older count time in frames, with few bits for the clock.
+bool counts_in_frames(AVCodecID id) {
+  switch (id) {
+    case AV_CODEC_ID_MPEG4:
+    case AV_CODEC_ID_MPEG2VIDEO:
+    case AV_CODEC_ID_MPEG1VIDEO:
+    case AV_CODEC_ID_H263:
+    case AV_CODEC_ID_H263P:
+    case AV_CODEC_ID_MSMPEG4V2:
+    case AV_CODEC_ID_MSMPEG4V3:
+    case AV_CODEC_ID_WMV1:
+    case AV_CODEC_ID_WMV2:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_hardware(const AVCodec& codec) {
+  return (codec.capabilities & (AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID)) != 0;
+}
+
+void apply_options(AVCodecContext& context, const EncodeOptions& options,
+                   const CodecCandidate& candidate) {
+  for (const AvOption& option : candidate.options) {
+    const int result =
+        av_opt_set(&context, option.key.c_str(), option.value.c_str(), AV_OPT_SEARCH_CHILDREN);
+    if (result == AVERROR_OPTION_NOT_FOUND) {
+      throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + candidate.name +
+                                                     " has no option \"" + option.key +
+                                                     "\"; see ffmpeg -h encoder=" + candidate.name);
+    }
+    if (result < 0) {
+      throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + candidate.name +
+                                                     " rejects " + option.key + "=" + option.value +
+                                                     ": " + av_error_text(result));
+    }
+  }
+}
+
+CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candidate,
+                             const EncodeOptions& options, const FrameFormat& target,
+                             AVPixelFormat format, bool global_header) {
+  CodecContextPtr context(avcodec_alloc_context3(&codec));
+  if (!context) throw std::bad_alloc();
+  context->width = target.width;
+  context->height = target.height;
+  context->pix_fmt = format;
+  context->time_base = target.time_base;
+  // Without a rate, encoders take 1/time_base for it and choose absurd levels.
+  context->framerate = target.frame_rate.num > 0 ? target.frame_rate : AVRational{25, 1};
+  context->sample_aspect_ratio = target.sample_aspect_ratio;
+  context->thread_count = 0;  // as many as there are processors, unless the options say otherwise
+  const AvColorTags tags = tags_of(target.color);
+  context->colorspace = tags.space;
+  context->color_range = tags.range;
+  context->color_primaries = tags.primaries;
+  context->color_trc = tags.transfer;
+  const PixelFormatInfo& shape = info(target.layout);
+  if (shape.chroma_half_width) context->chroma_sample_location = tags.location;
+  if (options.bitrate) context->bit_rate = *options.bitrate;
+  if (options.gop) {
+    const double rate = target.frame_rate.num > 0 ? av_q2d(target.frame_rate) : 25.0;
+    const double seconds = std::chrono::duration<double>(*options.gop).count();
+    context->gop_size = std::max(1, static_cast<int>(std::lround(seconds * rate)));
+  }
+  if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+  apply_options(*context, options, candidate);
+  return context;
+}
+
+MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target,
+                        const StreamFormat* audio) {
+  auto media = std::make_shared<MediaFormat>();
+  media->video.parameters.reset(avcodec_parameters_alloc());
+  if (!media->video.parameters ||
+      avcodec_parameters_from_context(media->video.parameters.get(), &context) < 0) {
+    throw std::bad_alloc();
+  }
+  media->video.time_base = context.time_base;
+  media->video.frame_rate = target.frame_rate;
+  if (audio != nullptr) {
+    media->audio = StreamFormat{copy_parameters(*audio->parameters), audio->time_base, {0, 1}};
+  }
+  return media;
+}
+
+[[noreturn]] void throw_open_failure(const EncodeOptions& options, const CodecCandidate& candidate,
+                                     const FrameFormat& target, int error) {
+  const bool rejected = error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
+                        error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS);
+  const FeedFault fault = rejected                   ? FeedFault::kConfiguration
+                          : error == AVERROR(ENOMEM) ? FeedFault::kMemory
+                                                     : FeedFault::kEncoder;
+  throw FeedError(fault, "encode " + options.name + ": " + candidate.name + " does not open for " +
+                             std::to_string(target.width) + "x" + std::to_string(target.height) +
+                             " " + std::string(info(target.layout).name) + ": " +
+                             av_error_text(error) +
+                             (rejected ? "; check its options and the size" : ""));
+}
+
+}  // namespace
+
+bool operator==(const FrameFormat& a, const FrameFormat& b) {
+  const auto equal = [](AVRational x, AVRational y) { return x.num == y.num && x.den == y.den; };
+  return a.layout == b.layout && a.width == b.width && a.height == b.height && a.color == b.color &&
+         equal(a.time_base, b.time_base) && equal(a.frame_rate, b.frame_rate) &&
+         equal(a.sample_aspect_ratio, b.sample_aspect_ratio);
+}
+
+Conversion conversion_between(const FrameFormat& source, const FrameFormat& target) {
+  return {source.width, source.height, source.layout, source.color, target.layout, target.color};
+}
+
+std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
+  std::string tried;
+  for (const CodecCandidate& candidate : request.options.codecs) {
+    const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name.c_str());
+    if (codec == nullptr || codec->type != AVMEDIA_TYPE_VIDEO) {
+      tried += (tried.empty() ? "" : "; ") + candidate.name + " is not in this FFmpeg";
+      continue;
+    }
+    Target target = choose_target(*codec, request.options, request.source);
+    if (counts_in_frames(codec->id) && target.format.frame_rate.num > 0) {
+      target.format.time_base = av_inv_q(target.format.frame_rate);
+    }
+    CodecContextPtr context = make_context(*codec, candidate, request.options, target.format,
+                                           target.av, request.global_header);
+    const int result = avcodec_open2(context.get(), codec, nullptr);
+    if (result < 0) {
+      if (!is_hardware(*codec)) {
+        throw_open_failure(request.options, candidate, target.format, result);
+      }
+      tried += (tried.empty() ? "" : "; ") + candidate.name +
+               " does not open here: " + av_error_text(result);
+      continue;
+    }
+    if (!tried.empty()) {
+      spdlog::warn("encode {}: using {}, because {}", request.options.name, candidate.name, tried);
+    }
+    auto plan = std::make_shared<EncodePlan>();
+    plan->codec = candidate;
+    plan->source_time_base = request.source.time_base;
+    plan->target = target.format;
+    plan->media = media_of(*context, target.format, request.audio);
+    plan->opened = std::move(context);
+    return plan;
+  }
+  throw FeedError(FeedFault::kConfiguration, "encode " + request.options.name +
+                                                 ": no encoder is available: " + tried +
+                                                 "; framelane devices lists those that open");
+}
+
+CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
+                               bool global_header) {
+  const AVCodec* codec = avcodec_find_encoder_by_name(plan.codec.name.c_str());
+  CodecContextPtr context = make_context(
+      *codec, plan.codec, options, plan.target,
+      encoder_format(*codec, plan.target.layout, plan.target.color.range), global_header);
+  const int result = avcodec_open2(context.get(), codec, nullptr);
+  if (result < 0) throw_open_failure(options, plan.codec, plan.target, result);
+  return context;
+}
+
+}  // namespace framelane

@@ -1,0 +1,189 @@
+#include "pipeline/feed_run.hpp"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "pipeline/failure.hpp"
+
+namespace framelane {
+
+FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
+                 std::shared_ptr<Device> device, std::function<void()> on_done)
+    : options_(std::move(options)),
+      stats_(std::move(stats)),
+      device_(std::move(device)),
+      on_done_(std::move(on_done)),
+      blocks_(blocks_when_full(options_)) {
+  make_parts();
+}
+
+void FeedRun::make_parts() {
+  auto output_stats = stats_->outputs().begin();
+  for (const OutputOptions& output : options_.outputs) {
+    outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, blocks_));
+  }
+  for (const EncodeOptions& encode : options_.encodes) {
+    Branch branch;
+    branch.options = &encode;
+    std::vector<Output*> fed;
+    for (const std::unique_ptr<Output>& output : outputs_) {
+      if (output->options().from != encode.name) continue;
+      fed.push_back(output.get());
+      branch.global_header |= needs_global_header(output->options());
+    }
+    branch.fanout = std::make_unique<PacketFanout>(std::move(fed));
+    if (!encode.copy_video) branch.pool = std::make_unique<FramePool>();
+    branches_.push_back(std::move(branch));
+  }
+  int frame_encodes = 0;
+  for (std::size_t i = 0; i < branches_.size(); ++i) {
+    Branch& branch = branches_[i];
+    if (branch.options->copy_video) {
+      encodes_.push_back(nullptr);
+    } else {
+      encodes_.push_back(std::make_unique<Encode>(*branch.options, frame_encodes++,
+                                                  branch.global_header, stats_->encode(i), *stats_,
+                                                  *branch.fanout));
+    }
+  }
+  if (frame_encodes > 0) {
+    ring_ = std::make_unique<FrameRing>(options_.ring, frame_encodes, *stats_);
+    stage_ = device_->make_stage(*stats_);
+    stats_->set_device(device_->name());
+  }
+  ingest_ = std::make_unique<Ingest>(
+      Ingest::Parts{options_, stats_, branches_, ring_.get(), stage_.get(), cancel_reason_});
+}
+
+void FeedRun::start() {
+  // The threads wait on the mutex until all of them stand, so that the last to end knows it is.
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Output>& output : outputs_) {
+    spawn("out-" + output->options().name, [this, &output = *output] {
+      if (options_.recover) recover_leftovers(output.options());
+      output.run(cancel_.get_token(), options_.once);
+    });
+  }
+  for (std::size_t i = 0; i < branches_.size(); ++i) {
+    if (encodes_[i] == nullptr) continue;
+    spawn("enc-" + branches_[i].options->name,
+          [this, i] { encode_thread(branches_[i], *encodes_[i]); });
+  }
+  spawn("source", [this] { source_thread(); });
+}
+
+void FeedRun::spawn(const std::string& name, std::function<void()> body) {
+  const std::size_t index = threads_.size();
+  auto main = [self = shared_from_this(), index, name, body = std::move(body)] {
+    // The kernel keeps 15 characters: enough to tell the threads of one process apart in top.
+    pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+    { const std::lock_guard started(self->mutex_); }
+    try {
+      body();
+    } catch (const FeedError& error) {
+      self->fail(error.code(), error.what());
+    } catch (const IoError& error) {
+      self->fail(FeedFault::kSource, error.what());
+    } catch (const std::bad_alloc&) {
+      self->fail(FeedFault::kMemory, "out of memory");
+    } catch (const std::exception& error) {
+      self->fail(FeedFault::kInternal, error.what());
+    }
+    bool last = false;
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->threads_[index].finished = true;
+      last = --self->running_ == 0;
+    }
+    self->finished_.notify_all();
+    if (last) self->on_done_();
+  };
+  threads_.push_back({std::thread(std::move(main)), false});
+  ++running_;
+}
+
+void FeedRun::source_thread() {
+  // What was read before a source is lost for good is delivered all the same.
+  std::optional<std::string> lost;
+  try {
+    ingest_->run(read_stop_.get_token(), cancel_.get_token());
+  } catch (const IoError& error) {
+    lost = error.what();
+  }
+  if (lost) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) {
+      failure_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kSource, *lost};
+    }
+  }
+  if (ring_ != nullptr) ring_->close();
+  for (Branch& branch : branches_) {
+    if (branch.options->copy_video) branch.fanout->finish();
+  }
+}
+
+void FeedRun::encode_thread(Branch& branch, Encode& encode) {
+  encode.run(*ring_, *stage_, cancel_.get_token(), cancel_reason_);
+  branch.fanout->finish();
+}
+
+void FeedRun::fail(FeedFault fault, const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, fault, reason};
+  }
+  cancel(DropReason::kFeedFailed);
+}
+
+void FeedRun::drain() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  read_stop_.request_stop();
+}
+
+void FeedRun::cancel(DropReason reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    if (!cancel_.stop_requested()) cancel_reason_ = reason;
+  }
+  read_stop_.request_stop();
+  cancel_.request_stop();
+  if (ring_ != nullptr) ring_->close();
+}
+
+std::optional<Feed::Outcome> FeedRun::outcome() const {
+  const std::lock_guard lock(mutex_);
+  if (running_ > 0) return std::nullopt;
+  if (failure_) return failure_;
+  return Feed::Outcome{stopped_ ? Feed::Outcome::Kind::kStopped : Feed::Outcome::Kind::kEnded,
+                       FeedFault::kInternal,
+                       {}};
+}
+
+bool FeedRun::join_until(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  return finished_.wait_until(lock, deadline, [this] { return running_ == 0; });
+}
+
+int FeedRun::abandon() {
+  const std::lock_guard lock(mutex_);
+  int abandoned = 0;
+  for (Thread& thread : threads_) {
+    if (thread.finished) {
+      thread.thread.join();  // it has at most on_done_ left to call
+    } else {
+      thread.thread.detach();
+      ++abandoned;
+    }
+  }
+  return abandoned;
+}
+
+}  // namespace framelane

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/branch.hpp"
+#include "pipeline/encode.hpp"
+#include "pipeline/feed.hpp"
+#include "pipeline/frame_ring.hpp"
+#include "pipeline/ingest.hpp"
+#include "pipeline/output.hpp"
+#include "pipeline/stage.hpp"
+
+namespace framelane {
+
+/// The parts and threads of one run of a feed. Shared by its threads, so that it lives as long as
+/// any of them, abandoned ones included.
+class FeedRun : public std::enable_shared_from_this<FeedRun> {
+ public:
+  FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats, std::shared_ptr<Device> device,
+          std::function<void()> on_done);
+
+  void start();
+  void drain();
+  void cancel(DropReason reason);
+  std::optional<Feed::Outcome> outcome() const;
+  bool join_until(std::chrono::steady_clock::time_point deadline);
+  /// Lets go of the threads that still run; returns how many.
+  int abandon();
+
+ private:
+  void make_parts();
+  void spawn(const std::string& name, std::function<void()> body);
+  void source_thread();
+  void encode_thread(Branch& branch, Encode& encode);
+  void fail(FeedFault fault, const std::string& reason);
+
+  const FeedOptions options_;
+  const std::shared_ptr<FeedStats> stats_;
+  const std::shared_ptr<Device> device_;
+  const std::function<void()> on_done_;
+  const bool blocks_;
+
+  std::stop_source read_stop_;  // drain: no more reading
+  std::stop_source cancel_;     // nothing goes on
+  std::atomic<DropReason> cancel_reason_{DropReason::kStop};
+
+  // In the order of reference: what refers to a thing is declared after it and goes before it.
+  std::vector<std::unique_ptr<Output>> outputs_;
+  std::vector<Branch> branches_;
+  std::unique_ptr<FrameRing> ring_;
+  std::unique_ptr<Stage> stage_;  // before the ring: its destructor waits for jobs in the ring
+  std::vector<std::unique_ptr<Encode>> encodes_;
+  std::unique_ptr<Ingest> ingest_;
+
+  struct Thread {
+    std::thread thread;
+    bool finished = false;
+  };
+  mutable std::mutex mutex_;
+  std::condition_variable finished_;
+  std::optional<Feed::Outcome> failure_;
+  std::size_t running_ = 0;
+  bool stopped_ = false;
+  std::vector<Thread> threads_;
+};
+
+}  // namespace framelane

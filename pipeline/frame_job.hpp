@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pipeline/feed_stats.hpp"
+#include "pipeline/frame_pool.hpp"
+#include "pipeline/input_frame.hpp"
+
+namespace framelane {
+
+struct EncodePlan;
+
+/// The conversions of one input format, prepared by a stage: one per encode that takes frames,
+/// where the frame does not bypass. Dies with its last job.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+};
+using PlanRef = std::shared_ptr<const Plan>;
+
+/// What one encode gets from a job.
+struct JobOutput {
+  PooledImage target;  ///< empty where the encode takes the input itself (bypass)
+  FrameTicket ticket;
+  std::shared_ptr<EncodePlan> encode_plan;  ///< what the encoder was, or is to be, opened for
+};
+
+/// One frame's way through the stage: input, prepared plan, one output per encode that takes
+/// frames. As long as the input is held it can be run again, on another device.
+struct FrameJob {
+  std::uint64_t sequence = 0;
+  InputFrame input;
+  PlanRef plan;
+  std::vector<JobOutput> outputs;
+
+  // Of the stage that runs the job; nobody else touches them.
+  std::atomic<bool> converted{false};
+  FrameJob* next_in_lane = nullptr;
+};
+
+}  // namespace framelane

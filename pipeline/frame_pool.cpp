@@ -1,0 +1,127 @@
+#include "pipeline/frame_pool.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/failure.hpp"
+
+namespace framelane {
+namespace {
+
+// FFmpeg's decoders and swscale read and write up to this far behind the last row.
+constexpr std::size_t kTailPadding = 64;
+
+std::size_t align_up(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
+
+}  // namespace
+
+// Shared by the pool and by every live buffer, so that a buffer can outlive the FramePool.
+// Lock order: `mutex`, then FFmpeg's own lock inside AVBufferPool (which makes and frees buffers
+// under it), then `buffers_mutex`.
+struct FramePool::State : std::enable_shared_from_this<State> {
+  // One buffer, from the first use to the day FFmpeg's pool frees it.
+  struct Entry {
+    explicit Entry(std::size_t bytes) : memory(bytes) {}
+    HostBuffer memory;
+    std::shared_ptr<State> state;
+  };
+
+  std::mutex mutex;
+  AVBufferPool* pool = nullptr;
+  std::size_t bytes = 0;  // of each buffer of the present generation
+  std::mutex buffers_mutex;
+  std::vector<const HostBuffer*> buffers;  // live, of every generation
+  std::string refusal;                     // why the last allocation failed
+
+  // Called by av_buffer_pool_get, and so with `mutex` held. Must not throw through C.
+  static AVBufferRef* allocate(void* opaque, std::size_t size) {
+    State& state = *static_cast<State*>(opaque);
+    const std::lock_guard lock(state.buffers_mutex);
+    try {
+      if (state.buffers.size() >= kMaxBuffers) {
+        throw FeedError(FeedFault::kMemory, std::to_string(kMaxBuffers) +
+                                                " frames are held at once: something downstream "
+                                                "does not give them back");
+      }
+      auto entry = std::make_unique<Entry>(size);
+      AVBufferRef* ref = av_buffer_create(entry->memory.data(), size, &free_entry, entry.get(), 0);
+      if (ref == nullptr) throw std::bad_alloc();
+      entry->state = state.shared_from_this();
+      state.buffers.push_back(&entry.release()->memory);
+      return ref;
+    } catch (const std::exception& error) {
+      state.refusal = error.what();
+      return nullptr;
+    }
+  }
+
+  static void free_entry(void* opaque, std::uint8_t*) {
+    const std::unique_ptr<Entry> entry(static_cast<Entry*>(opaque));
+    const std::lock_guard lock(entry->state->buffers_mutex);
+    std::erase(entry->state->buffers, &entry->memory);
+  }
+};
+
+FramePool::FramePool() : state_(std::make_shared<State>()) {}
+
+FramePool::~FramePool() { av_buffer_pool_uninit(&state_->pool); }
+
+BufferRef FramePool::get(std::size_t bytes) {
+  State& state = *state_;
+  AVBufferPool* outgrown = nullptr;
+  AVBufferRef* ref = nullptr;
+  {
+    const std::lock_guard lock(state.mutex);
+    // Sizes within a factor of two share a generation: a decoder and a scaler that differ in
+    // padding must not throw each other's buffers away.
+    if (bytes > state.bytes || bytes < state.bytes / 2) {
+      outgrown = std::exchange(state.pool, nullptr);
+      state.bytes = bytes;
+    }
+    if (state.pool == nullptr) {
+      state.pool = av_buffer_pool_init2(state.bytes, &state, &State::allocate, nullptr);
+    }
+    if (state.pool != nullptr) ref = av_buffer_pool_get(state.pool);
+  }
+  av_buffer_pool_uninit(&outgrown);
+  if (ref == nullptr) {
+    const std::lock_guard lock(state.buffers_mutex);
+    throw FeedError(FeedFault::kMemory, "no frame buffer: " + state.refusal);
+  }
+  return BufferRef::adopt(ref);
+}
+
+bool FramePool::owns(const std::uint8_t* data) const {
+  const std::lock_guard lock(state_->buffers_mutex);
+  return std::ranges::any_of(state_->buffers, [data](const HostBuffer* buffer) {
+    return data >= buffer->data() && data < buffer->data() + buffer->size();
+  });
+}
+
+PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int height) {
+  PooledImage result;
+  result.image.format = format;
+  result.image.width = width;
+  result.image.height = height;
+  std::array<std::size_t, kMaxPlanes> offsets{};
+  std::size_t bytes = 0;
+  for (int plane = 0; plane < info(format).plane_count; ++plane) {
+    const std::size_t pitch =
+        align_up(plane_row_bytes(format, plane, width), FramePool::kPitchAlignment);
+    offsets[plane] = bytes;
+    result.image.planes[plane].pitch = static_cast<std::ptrdiff_t>(pitch);
+    bytes += pitch * static_cast<std::size_t>(plane_rows(format, plane, height));
+  }
+  result.buffer = pool.get(bytes + kTailPadding);
+  for (int plane = 0; plane < info(format).plane_count; ++plane) {
+    result.image.planes[plane].data = result.buffer.get()->data + offsets[plane];
+  }
+  return result;
+}
+
+}  // namespace framelane

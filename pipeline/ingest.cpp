@@ -1,0 +1,285 @@
+#include "pipeline/ingest.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Copied audio that may wait for the first video frame to be decoded: some seconds.
+constexpr std::size_t kMaxEarlyAudio = 1024;
+
+/// A FIFO's writer comes and goes; a file's end is final.
+bool is_fifo(const std::string& url) {
+  const std::string path = url.starts_with("file:") ? url.substr(5) : url;
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+FrameFormat format_of(const InputFrame& frame, const SourceInfo& source) {
+  return {frame.image.format, frame.image.width, frame.image.height,       frame.color,
+          source.time_base,   source.frame_rate, frame.sample_aspect_ratio};
+}
+
+bool same_audio(const MediaFormat* a, const MediaFormat* b) {
+  const bool a_has = a != nullptr && a->audio.has_value();
+  const bool b_has = b != nullptr && b->audio.has_value();
+  return a_has == b_has && (!a_has || same_stream(*a->audio, *b->audio));
+}
+
+MediaFormatRef copied_media(const MediaFormat& source, bool audio) {
+  auto media = std::make_shared<MediaFormat>();
+  media->video = {copy_parameters(*source.video.parameters), source.video.time_base,
+                  source.video.frame_rate};
+  if (audio && source.audio) {
+    media->audio =
+        StreamFormat{copy_parameters(*source.audio->parameters), source.audio->time_base, {0, 1}};
+  }
+  return media;
+}
+
+}  // namespace
+
+Ingest::Ingest(Parts parts)
+    : parts_(std::move(parts)),
+      live_(is_live(parts_.options.input)),
+      blocks_(blocks_when_full(parts_.options)),
+      timeline_(*parts_.stats),
+      backoff_(parts_.options.input.reconnect),
+      faults_("feed " + parts_.options.name) {
+  for (Branch& branch : parts_.branches) {
+    if (!branch.options->copy_video) frame_branches_.push_back(&branch);
+  }
+  tickets_.resize(frame_branches_.size());
+}
+
+void Ingest::run(std::stop_token read_stop, std::stop_token cancel) {
+  read_stop_ = std::move(read_stop);
+  cancel_ = std::move(cancel);
+  const InputOptions& input = parts_.options.input;
+  const SourceContext context{
+      .pool = pool_,
+      .stats = *parts_.stats,
+      .timeline = timeline_,
+      .stop = read_stop_,
+      .decode = !frame_branches_.empty(),
+      .want_audio = std::ranges::any_of(
+          parts_.branches, [](const Branch& branch) { return branch.options->copy_audio; })};
+  const bool refills = !parts_.options.once && is_fifo(input.url);
+
+  while (!read_stop_.stop_requested()) {
+    running_ = false;
+    bool opened = false;
+    std::pair<IoFault, std::string> lost;
+    try {
+      parts_.stats->set_state(FeedState::kConnecting, "");
+      const std::unique_ptr<Source> source = open_source(input, context);
+      opened = true;
+      parts_.stats->set_decoder(source->info().decoder);
+      if (read_all(*source) == ReadAll::kStopped) return;
+      if (!refills) return;
+      lost = {IoFault::kEof, "the writer has closed " + redact(input.url)};
+    } catch (const IoError& error) {
+      if (read_stop_.stop_requested()) return;
+      // Reading a file again from its start would deliver the first part twice.
+      const bool final = parts_.options.once || (opened && !live_ && !refills);
+      if (final) throw;
+      lost = {error.code(), error.what()};
+    }
+    parts_.stats->count_reconnect(lost.first);
+    const auto wait = backoff_.next();
+    parts_.stats->set_state(FeedState::kBackoff, lost.second);
+    faults_.failed(lost.second, fmt::format("trying again in {:.1f} s",
+                                            std::chrono::duration<double>(wait).count()));
+    sleep_for(wait, read_stop_);
+  }
+}
+
+Ingest::ReadAll Ingest::read_all(Source& source) {
+  SourceItem item;
+  for (;;) {
+    switch (source.read(item)) {
+      case ReadResult::kEnd:
+        return ReadAll::kEnded;
+      case ReadResult::kStopped:
+        return ReadAll::kStopped;
+      case ReadResult::kItem:
+        break;
+    }
+    if (!running_) {
+      running_ = true;
+      parts_.stats->set_state(FeedState::kRunning, "");
+      faults_.recovered();
+    }
+    backoff_.succeeded();
+    if (!pace(item, source.info())) return ReadAll::kStopped;
+    if (item.kind == SourceItem::Kind::kPacket) {
+      dispatch_packet(item, source.info());
+    } else {
+      dispatch_frame(std::move(item.frame), source.info());
+    }
+    if (read_stop_.stop_requested()) return ReadAll::kStopped;
+  }
+}
+
+bool Ingest::pace(const SourceItem& item, const SourceInfo& source) {
+  if (parts_.options.input.pace != InputOptions::Pace::kRealtime) return true;
+  const bool packets = source.media != nullptr;
+  std::int64_t time = 0;
+  if (item.kind == SourceItem::Kind::kPacket) {
+    if (item.stream != StreamKind::kVideo) return true;
+    time = item.packet->dts;
+  } else {
+    if (packets) return true;  // its packet has been paced
+    time = item.frame.pts;
+  }
+  return pacer_.wait_until(
+      std::chrono::microseconds(av_rescale_q(time, source.time_base, {1, 1000000})), read_stop_);
+}
+
+void Ingest::dispatch_packet(const SourceItem& item, const SourceInfo& source) {
+  follow_media(source);
+  if (item.stream == StreamKind::kVideo) parts_.stats->arrived();
+  for (Branch& branch : parts_.branches) {
+    if (item.stream == StreamKind::kAudio) {
+      if (branch.options->copy_audio) dispatch_audio(branch, *item.packet);
+    } else if (branch.options->copy_video) {
+      branch.fanout->publish(*item.packet, StreamKind::kVideo, branch.media, cancel_);
+    }
+  }
+}
+
+void Ingest::dispatch_audio(Branch& branch, const AVPacket& packet) {
+  if (branch.media != nullptr) {
+    branch.fanout->publish(packet, StreamKind::kAudio, branch.media, cancel_);
+    return;
+  }
+  if (branch.early_audio.size() == kMaxEarlyAudio) return;
+  PacketPtr kept = make_packet();
+  if (av_packet_ref(kept.get(), &packet) < 0) throw std::bad_alloc();
+  branch.early_audio.push_back(std::move(kept));
+}
+
+void Ingest::set_media(Branch& branch, MediaFormatRef media) {
+  branch.media = std::move(media);
+  for (const PacketPtr& packet : branch.early_audio) {
+    branch.fanout->publish(*packet, StreamKind::kAudio, branch.media, cancel_);
+  }
+  branch.early_audio.clear();
+}
+
+void Ingest::follow_media(const SourceInfo& source) {
+  for (Branch& branch : parts_.branches) {
+    if (!branch.options->copy_video || branch.source_media == source.media) continue;
+    branch.source_media = source.media;
+    MediaFormatRef media = copied_media(*source.media, branch.options->copy_audio);
+    // A camera that comes back as it was goes on in the same files.
+    if (branch.media == nullptr || !same_format(*media, *branch.media)) {
+      set_media(branch, std::move(media));
+    }
+  }
+}
+
+void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
+  const FrameFormat format = format_of(frame, source);
+  const bool audio_changed = std::ranges::any_of(frame_branches_, [&](const Branch* branch) {
+    return branch->options->copy_audio && branch->source_media != source.media &&
+           !same_audio(branch->source_media.get(), source.media.get());
+  });
+  if (format_ == format && !audio_changed) return;
+
+  std::vector<Conversion> conversions;
+  for (Branch* branch : frame_branches_) {
+    const bool audio = branch->options->copy_audio && source.media && source.media->audio;
+    std::shared_ptr<EncodePlan> plan =
+        make_encode_plan({.options = *branch->options,
+                          .source = format,
+                          .global_header = branch->global_header,
+                          .audio = audio ? &*source.media->audio : nullptr});
+    const Conversion conversion = conversion_between(format, plan->target);
+    conversions.push_back(conversion);
+    const bool bypass = is_identity(conversion);
+    branch->conversion = bypass ? std::nullopt : std::optional(conversion);
+    spdlog::info("feed {}: encode {}: {}x{} {} ({}) {} {} ({}), {}", parts_.options.name,
+                 branch->options->name, format.width, format.height, info(format.layout).name,
+                 describe(format.color), bypass ? "passed on as" : "to",
+                 info(plan->target.layout).name, describe(plan->target.color), plan->codec.name);
+    branch->plan = std::move(plan);
+    branch->source_media = source.media;
+    set_media(*branch, branch->plan->media);
+  }
+  plan_ = parts_.stage->prepare(conversions);
+  format_ = format;
+}
+
+std::optional<FrameRing::Place> Ingest::take_place() {
+  if (!blocks_) return parts_.ring->try_acquire();
+  const auto start = Clock::now();
+  auto place = parts_.ring->acquire(read_stop_);
+  parts_.stats->observe(StageStep::kWait, Clock::now() - start);
+  return place;
+}
+
+void Ingest::drop_tickets(DropReason reason) {
+  for (FrameTicket& ticket : tickets_) {
+    if (ticket) ticket.drop(reason);
+  }
+}
+
+void Ingest::dispatch_frame(InputFrame&& frame, const SourceInfo& source) {
+  parts_.stats->arrived();
+  open_tickets(parts_.stats, tickets_);
+  try {
+    follow_format(frame, source);
+    submit(std::move(frame));
+  } catch (...) {
+    drop_tickets(DropReason::kFeedFailed);
+    throw;
+  }
+}
+
+void Ingest::submit(InputFrame&& frame) {
+  auto place = take_place();
+  if (!place) {
+    const bool stopping = read_stop_.stop_requested();
+    drop_tickets(stopping ? parts_.cancel_reason.load() : DropReason::kRingFull);
+    return;
+  }
+  FrameJob& job = **place;
+  job.plan = plan_;
+  bool converts = false;
+  for (std::size_t i = 0; i < frame_branches_.size(); ++i) {
+    const Branch& branch = *frame_branches_[i];
+    if (branch.conversion) {
+      converts = true;
+      job.outputs[i].target = allocate_image(*branch.pool, branch.conversion->target,
+                                             branch.conversion->width, branch.conversion->height);
+    }
+    job.outputs[i].encode_plan = branch.plan;
+  }
+  // Nothing throws from here on.
+  job.input = std::move(frame);
+  for (std::size_t i = 0; i < tickets_.size(); ++i) job.outputs[i].ticket = std::move(tickets_[i]);
+  auto& ready = parts_.stats->ring_jobs[index_of(RingState::kReady)];
+  if (!converts) {
+    job.converted = true;
+    ++ready;
+  }
+  if (!place->publish()) {
+    if (!converts) --ready;
+    for (JobOutput& output : job.outputs) output.ticket.drop(parts_.cancel_reason);
+    return;
+  }
+  // Whoever takes a converted target waits for it, so the job stays until the stage is through.
+  if (converts) parts_.stage->submit(job);
+}
+
+}  // namespace framelane

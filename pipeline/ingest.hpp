@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "pipeline/backoff.hpp"
+#include "pipeline/branch.hpp"
+#include "pipeline/failure.hpp"
+#include "pipeline/fault_log.hpp"
+#include "pipeline/feed_stats.hpp"
+#include "pipeline/frame_ring.hpp"
+#include "pipeline/pacer.hpp"
+#include "pipeline/source.hpp"
+#include "pipeline/stage.hpp"
+#include "pipeline/timeline.hpp"
+
+namespace framelane {
+
+/// The source's restart domain, and the head of the feed: opens the source, reads it, opens it
+/// again when it is lost, hands packets to the encodes that copy and frames, through the ring and
+/// the stage, to those that encode. Lives on the feed's source thread.
+class Ingest {
+ public:
+  struct Parts {
+    const FeedOptions& options;
+    std::shared_ptr<FeedStats> stats;
+    std::vector<Branch>& branches;
+    FrameRing* ring = nullptr;  ///< null with `stage` when every encode copies
+    Stage* stage = nullptr;
+    const std::atomic<DropReason>& cancel_reason;
+  };
+  explicit Ingest(Parts parts);
+
+  /// The thread's body. Returns when the source has ended, or after `read_stop`. Throws IoError
+  /// when the source is lost for good (a file that breaks, or any source with `once`): what was
+  /// read until then is still to be delivered. Throws FeedError when the feed must go.
+  void run(std::stop_token read_stop, std::stop_token cancel);
+
+ private:
+  enum class ReadAll { kEnded, kStopped };
+  ReadAll read_all(Source& source);
+  bool pace(const SourceItem& item, const SourceInfo& source);
+  void dispatch_packet(const SourceItem& item, const SourceInfo& source);
+  void dispatch_audio(Branch& branch, const AVPacket& packet);
+  void dispatch_frame(InputFrame&& frame, const SourceInfo& source);
+  void submit(InputFrame&& frame);
+  void follow_media(const SourceInfo& source);
+  void follow_format(const InputFrame& frame, const SourceInfo& source);
+  void set_media(Branch& branch, MediaFormatRef media);
+  std::optional<FrameRing::Place> take_place();
+  void drop_tickets(DropReason reason);
+
+  Parts parts_;
+  const bool live_;
+  const bool blocks_;
+  std::stop_token read_stop_;
+  std::stop_token cancel_;
+  FramePool pool_;
+  Timeline timeline_;
+  Pacer pacer_;
+  Backoff backoff_;
+  FaultLog faults_;
+  bool running_ = false;  // the open source has delivered
+
+  std::vector<Branch*> frame_branches_;  // those that encode, in the jobs' order
+  std::vector<FrameTicket> tickets_;     // of the frame in hand
+  std::optional<FrameFormat> format_;    // what the plans were made for
+  const MediaFormat* planned_media_ = nullptr;
+  PlanRef plan_;
+};
+
+}  // namespace framelane

@@ -1,0 +1,35 @@
+#include "pipeline/interrupt.hpp"
+
+namespace framelane {
+namespace {
+
+std::int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+}  // namespace
+
+void Interrupt::arm(std::chrono::milliseconds timeout) {
+  cause_ = Cause::kNone;
+  deadline_ns_ = now_ns() + std::chrono::nanoseconds(timeout).count();
+}
+
+void Interrupt::disarm() { deadline_ns_ = 0; }
+
+AVIOInterruptCB Interrupt::callback() { return {&Interrupt::check, this}; }
+
+int Interrupt::check(void* self) {
+  auto& interrupt = *static_cast<Interrupt*>(self);
+  if (interrupt.stop_.stop_requested()) {
+    interrupt.cause_ = Cause::kStopped;
+    return 1;
+  }
+  const std::int64_t deadline = interrupt.deadline_ns_;
+  if (deadline != 0 && now_ns() >= deadline) {
+    interrupt.cause_ = Cause::kTimeout;
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace framelane

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <stop_token>
+
+extern "C" {
+#include <libavformat/avio.h>
+}
+
+#include "pipeline/labels.hpp"
+
+namespace framelane {
+
+/// Ends a blocking FFmpeg call when a stop is asked for or its deadline has passed. One per
+/// demuxer or muxer: FFmpeg calls `callback()` from inside its I/O, on the thread that made the
+/// call and on threads of its own.
+///
+/// FFmpeg's error code after an interrupted call is not to be trusted ("Invalid data found"): ask
+/// `cause()`.
+class Interrupt {
+ public:
+  enum class Cause { kNone, kStopped, kTimeout };
+
+  explicit Interrupt(std::stop_token stop) : stop_(std::move(stop)) {}
+
+  /// The next call may block this long. Arm before each call, disarm after it.
+  void arm(std::chrono::milliseconds timeout);
+  void disarm();
+  /// Why FFmpeg was interrupted since the last arm; kNone when it was not.
+  Cause cause() const { return cause_.load(); }
+  bool stopped() const { return stop_.stop_requested(); }
+  const std::stop_token& stop() const { return stop_; }
+
+  /// For AVFormatContext::interrupt_callback and avio_open2. Refers to this object, which must
+  /// outlive the context.
+  AVIOInterruptCB callback();
+
+ private:
+  static int check(void* self);
+
+  std::stop_token stop_;
+  std::atomic<std::int64_t> deadline_ns_{0};  // steady clock; 0: none
+  std::atomic<Cause> cause_{Cause::kNone};
+};
+
+}  // namespace framelane

@@ -1,0 +1,38 @@
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "pipeline/output.hpp"
+#include "pipeline/part_file.hpp"
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+
+void recover_leftovers(const OutputOptions& options) {
+  const Container container = container_of(options);
+  if (container.kind != OutputKind::kFile) return;
+  const FilePattern pattern(container.url);
+  std::vector<std::filesystem::path> parts = pattern.part_files();
+  std::sort(parts.begin(), parts.end());
+  for (const std::filesystem::path& path : parts) {
+    std::optional<PartFile> leftover = PartFile::adopt(path.string());
+    if (!leftover) continue;  // still being written, by whomever
+    const std::string name = leftover->salvage(container);
+    std::error_code error;
+    if (!name.empty()) {
+      spdlog::info("output {}: recovered {}, which an earlier run left unfinished", options.name,
+                   redact(name));
+    } else if (!std::filesystem::exists(path, error)) {
+      spdlog::info("output {}: removed {}, an earlier run's file with nothing to play",
+                   options.name, redact(path.string()));
+      pattern.remove_empty_directories(path);
+    }
+  }
+}
+
+}  // namespace framelane

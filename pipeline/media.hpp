@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "pipeline/av.hpp"
+
+namespace framelane {
+
+enum class StreamKind { kVideo, kAudio };
+
+/// One elementary stream as a muxer has to know it.
+struct StreamFormat {
+  CodecParametersPtr parameters;
+  AVRational time_base{0, 1};
+  AVRational frame_rate{0, 1};  ///< video; 0/1 when unknown
+};
+
+/// What an encode delivers. Immutable; packets that share one MediaFormat belong to one file. A
+/// different object means that the format has changed and the output must start anew.
+struct MediaFormat {
+  StreamFormat video;
+  std::optional<StreamFormat> audio;
+};
+using MediaFormatRef = std::shared_ptr<const MediaFormat>;
+
+/// Same codec, size, extradata, colour and time base: a decoder goes on without being told
+/// anything.
+bool same_stream(const StreamFormat& a, const StreamFormat& b);
+/// The same of every stream, so that packets can go into the same file.
+bool same_format(const MediaFormat& a, const MediaFormat& b);
+
+}  // namespace framelane

@@ -1,0 +1,287 @@
+#include "pipeline/muxer.hpp"
+
+extern "C" {
+#include <libavutil/mathematics.h>
+#include <libavutil/opt.h>
+}
+
+#include <algorithm>
+#include <new>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+namespace {
+
+const char* find(const Dictionary& options, const char* key) {
+  const AVDictionaryEntry* entry = av_dict_get(options.get(), key, nullptr, 0);
+  return entry ? entry->value : nullptr;
+}
+
+/// `base` with the user's flags added or, where they carry a minus, taken away.
+std::string merged_flags(const std::string& base, const char* flags) {
+  if (!flags || *flags == '\0') return base;
+  return base + (*flags == '+' || *flags == '-' ? "" : "+") + flags;
+}
+
+/// An MP4 is readable after a kill only in fragments; delay_moov lets the first
+/// fragment tell the header about edit lists and AC-3. Comes after the user's
+/// flags, so that none of it can be switched off.
+constexpr const char* kFragmented = "+frag_keyframe+empty_moov+delay_moov+default_base_moof";
+
+void set_mp4_defaults(Dictionary& options) {
+  options.set("movflags", merged_flags("", find(options, "movflags")) + kFragmented);
+  options.set_default("frag_duration", "1000000");
+  // Else every frame of an intra-only codec would be a fragment.
+  options.set_default("min_frag_duration", "500000");
+}
+
+void set_hls_defaults(Dictionary& options, const MuxerTarget& target) {
+  const char* flags = find(options, "hls_flags");
+  const bool replaces = flags && *flags != '+' && *flags != '-';
+  const std::string base = replaces ? "" : "+delete_segments+temp_file+independent_segments";
+  options.set("hls_flags", merged_flags(base, flags) + (target.append ? "+append_list" : ""));
+  options.set_default("hls_list_size", "6");
+  if (target.first_segment) {
+    options.set_default("start_number", std::to_string(*target.first_segment));
+  }
+}
+
+void set_defaults(Dictionary& options, const Container& container, const MuxerTarget& target) {
+  const std::string_view muxer = container.muxer->name;
+  if (container.kind == OutputKind::kPlaylist) {
+    set_hls_defaults(options, target);
+  } else if (muxer == "mp4" || muxer == "mov" || muxer == "ipod" || muxer == "3gp" ||
+             muxer == "3g2" || muxer == "f4v" || muxer == "psp") {
+    set_mp4_defaults(options);
+  } else if (muxer == "matroska" || muxer == "webm") {
+    // A cluster is written when it ends: this is what a kill can cost.
+    options.set_default("cluster_time_limit", "1000");
+  }
+}
+
+/// Errors of opening that come from what was asked for, not from the world.
+bool is_configuration_error(int error) {
+  return error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
+         error == AVERROR_PROTOCOL_NOT_FOUND || error == AVERROR_PATCHWELCOME ||
+         error == AVERROR(ENOSYS) || error == AVERROR_MUXER_NOT_FOUND;
+}
+
+}  // namespace
+
+void throw_io_error(int averror, const std::string& message) {
+  if (averror == AVERROR(ENOSPC) || averror == AVERROR(EDQUOT)) throw DiskFull(message);
+  throw IoError(io_fault_from_averror(averror), message);
+}
+
+Muxer::Muxer(const OutputOptions& options, const Container& container, const MuxerTarget& target,
+             const MediaFormat& format, std::stop_token stop)
+    : container_(container),
+      url_(redact(target.url)),
+      name_(options.name),
+      timeout_(options.timeout),
+      bounded_(!container.local),
+      stop_(std::move(stop)) {
+  check_video(options, container, format.video.parameters->codec_id);
+  if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, target.url.c_str()) < 0) {
+    throw std::bad_alloc();
+  }
+  try {
+    context_->interrupt_callback = interrupt_.callback();
+    context_->opaque = this;
+    open_default_ = context_->io_open;
+    context_->io_open = &Muxer::open_part;
+    context_->io_close2 = &Muxer::close_part;
+    // A peer waits for every packet; a file gets its bytes in blocks, and at
+    // every flush().
+    if (container.kind == OutputKind::kStream) context_->flush_packets = 1;
+    add_stream(format.video);
+    if (format.audio && holds_audio(container, format.audio->parameters->codec_id)) {
+      audio_index_ = 1;
+      add_stream(*format.audio);
+    }
+    // The stop shortens the deadline instead of ending calls at once: there is
+    // a trailer to write.
+    if (bounded_)
+      on_stop_.emplace(stop_, [this] { interrupt_.arm(std::min(timeout_, kStopGrace)); });
+    write_header(options, target);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+Muxer::~Muxer() { close(); }
+
+void Muxer::add_stream(const StreamFormat& format) {
+  AVStream* stream = avformat_new_stream(context_, nullptr);
+  if (!stream || avcodec_parameters_copy(stream->codecpar, format.parameters.get()) < 0) {
+    throw std::bad_alloc();
+  }
+  stream->time_base = format.time_base;
+  stream->avg_frame_rate = format.frame_rate;
+  stream->sample_aspect_ratio = stream->codecpar->sample_aspect_ratio;
+  // A tag of another container may mean nothing, or something else, in this
+  // one.
+  AVCodecParameters& parameters = *stream->codecpar;
+  const AVCodecTag* const* tags = context_->oformat->codec_tag;
+  if (tags && av_codec_get_id(tags, parameters.codec_tag) != parameters.codec_id) {
+    parameters.codec_tag = 0;
+  }
+}
+
+void Muxer::write_header(const OutputOptions& options, const MuxerTarget& target) {
+  Dictionary dictionary(options.options);
+  set_defaults(dictionary, container_, target);
+  arm();
+  const auto check_opening = [&](int error, const char* doing) {
+    const bool interrupted = interrupt_.cause() != Interrupt::Cause::kNone;
+    if (error < 0 && !interrupted && is_configuration_error(error)) {
+      throw FeedError(FeedFault::kConfiguration, "output " + name_ + ": cannot " + doing + " " +
+                                                     url_ + " as " + container_.muxer->name + " (" +
+                                                     av_error_text(error) +
+                                                     "); check its url, format and options");
+    }
+    check(error, doing);
+  };
+  if (!(context_->oformat->flags & AVFMT_NOFILE)) {
+    check_opening(avio_open2(&context_->pb, target.url.c_str(), AVIO_FLAG_WRITE,
+                             &context_->interrupt_callback, dictionary.ptr()),
+                  "open");
+  }
+  check_opening(avformat_write_header(context_, dictionary.ptr()), "open");
+  open_ = true;
+  interrupt_.disarm();
+  if (const auto key = dictionary.unconsumed(options.options)) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "output " + name_ + ": neither the container " + container_.muxer->name +
+                        " nor its protocol has an option \"" + *key + "\"; remove or correct it");
+  }
+  check(part_error_, "open");
+}
+
+bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base,
+                  std::int64_t offset_us) {
+  const std::int64_t offset = av_rescale_q(offset_us, AV_TIME_BASE_Q, time_base);
+  if (packet.pts != AV_NOPTS_VALUE) packet.pts -= offset;
+  if (packet.dts != AV_NOPTS_VALUE) packet.dts -= offset;
+  packet.stream_index = stream == StreamKind::kVideo ? 0 : audio_index_;
+  av_packet_rescale_ts(&packet, time_base, context_->streams[packet.stream_index]->time_base);
+  packet.pos = -1;
+
+  arm();
+  const auto size = static_cast<std::uint64_t>(packet.size);
+  // Packets come interleaved: libavformat has nothing to hold back.
+  const int error = av_write_frame(context_, &packet);
+  interrupt_.disarm();
+  const bool io_failed = part_error_ < 0 || (context_->pb && context_->pb->error < 0) ||
+                         interrupt_.cause() != Interrupt::Cause::kNone;
+  if (!io_failed && (error == AVERROR(EINVAL) || error == AVERROR_INVALIDDATA)) return false;
+  check(part_error_, "write to");
+  check(error, "write to");
+  if (!context_->pb) bytes_ += size;
+  return true;
+}
+
+void Muxer::flush() {
+  if (!context_->pb) return;
+  arm();
+  avio_flush(context_->pb);
+  interrupt_.disarm();
+  check(context_->pb->error, "write to");
+}
+
+void Muxer::finish(bool end_of_list) {
+  if (container_.kind == OutputKind::kPlaylist && !end_of_list) {
+    av_opt_set(context_->priv_data, "hls_flags", "+omit_endlist", 0);
+  }
+  arm();
+  open_ = false;
+  const int written = av_write_trailer(context_);
+  int closed = 0;
+  if (context_->pb) {
+    avio_flush(context_->pb);
+    note_position();
+    const int error = context_->pb->error;
+    closed = avio_closep(&context_->pb);
+    if (error < 0) closed = error;
+  }
+  interrupt_.disarm();
+  check(part_error_, "complete");
+  check(closed, "complete");
+  check(written, "complete");
+}
+
+std::uint64_t Muxer::take_bytes() {
+  note_position();
+  return std::exchange(bytes_, 0);
+}
+
+void Muxer::note_position() {
+  if (!context_->pb) return;
+  // Trailers seek back: the highest position is what was written.
+  const std::int64_t position = avio_tell(context_->pb);
+  if (position <= position_) return;
+  bytes_ += static_cast<std::uint64_t>(position - position_);
+  position_ = position;
+}
+
+void Muxer::arm() {
+  if (!bounded_) return;
+  interrupt_.arm(timeout_);
+  // The stop's own arming may have come just before: its shorter deadline must
+  // win.
+  if (stop_.stop_requested()) interrupt_.arm(std::min(timeout_, kStopGrace));
+}
+
+void Muxer::check(int error, const char* doing) {
+  if (error >= 0) return;
+  const std::string what = std::string("cannot ") + doing + " " + url_ + ": ";
+  switch (interrupt_.cause()) {
+    case Interrupt::Cause::kTimeout: {
+      std::ostringstream seconds;
+      seconds
+          << std::chrono::duration<double>(stop_.stop_requested() ? kStopGrace : timeout_).count();
+      throw IoError(IoFault::kTimeout, what + "no progress for " + seconds.str() + " s");
+    }
+    case Interrupt::Cause::kStopped:
+    case Interrupt::Cause::kNone:
+      break;
+  }
+  throw_io_error(error, what + av_error_text(error));
+}
+
+void Muxer::close() {
+  // Whatever is still to be written must not wait for a peer: a deadline that
+  // has passed.
+  on_stop_.reset();
+  if (bounded_) interrupt_.arm(std::chrono::milliseconds(0));
+  if (open_ && container_.kind == OutputKind::kPlaylist) {
+    // The hls muxer frees the segment it holds in its trailer alone, which may not touch any file.
+    abandoned_ = true;
+    av_write_trailer(context_);
+  }
+  if (context_ && context_->pb) avio_closep(&context_->pb);
+  avformat_free_context(std::exchange(context_, nullptr));
+}
+
+int Muxer::open_part(AVFormatContext* context, AVIOContext** io, const char* url, int flags,
+                     AVDictionary** options) {
+  const auto& muxer = *static_cast<Muxer*>(context->opaque);
+  if (muxer.abandoned_) return AVERROR(EIO);
+  return muxer.open_default_(context, io, url, flags, options);
+}
+
+int Muxer::close_part(AVFormatContext* context, AVIOContext* io) {
+  auto& muxer = *static_cast<Muxer*>(context->opaque);
+  avio_flush(io);
+  if (io->error < 0) muxer.part_error_ = io->error;
+  const int closed = avio_close(io);
+  if (closed < 0 && muxer.part_error_ >= 0) muxer.part_error_ = closed;
+  return closed;
+}
+
+}  // namespace framelane

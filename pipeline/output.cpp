@@ -1,0 +1,385 @@
+#include "pipeline/output.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "pipeline/backoff.hpp"
+#include "pipeline/container.hpp"
+#include "pipeline/failure.hpp"
+#include "pipeline/fault_log.hpp"
+#include "pipeline/interleaver.hpp"
+#include "pipeline/output_session.hpp"
+#include "pipeline/playlist.hpp"
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// How long an output waits for packets before it lets go of those that wait for another stream.
+constexpr milliseconds kIdle{500};
+/// Timestamps are rounded to the time base: a segment may be this much short of its length.
+constexpr milliseconds kCutTolerance{20};
+/// A session that lasts this long works: its first packets may only have gone into a buffer.
+constexpr std::chrono::seconds kSettled{2};
+
+bool is_keyframe(const AVPacket& packet, StreamKind stream) {
+  return stream == StreamKind::kVideo && (packet.flags & AV_PKT_FLAG_KEY);
+}
+
+PacketDrop drop_reason(const IoError& error) {
+  return dynamic_cast<const DiskFull*>(&error) ? PacketDrop::kDiskFull : PacketDrop::kWriteFailed;
+}
+
+}  // namespace
+
+class Output::Impl {
+ public:
+  Impl(OutputOptions options, OutputStats& stats, FeedStats& feed, bool blocks)
+      : options_(std::move(options)),
+        container_(container_of(options_)),
+        subject_("feed " + feed.feed() + ": output " + options_.name),
+        stats_(stats),
+        feed_(feed),
+        blocks_(blocks),
+        queue_(static_cast<std::size_t>(std::max(options_.queue, 1))),
+        backoff_(options_.reconnect),
+        faults_(subject_) {}
+
+  const OutputOptions& options() const { return options_; }
+  void push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
+            const std::stop_token& stop);
+  bool take_resume_request() { return resume_wanted_.exchange(false); }
+  void finish() { queue_.close(); }
+  void run(std::stop_token stop, bool once);
+
+ private:
+  bool takes_audio(const MediaFormat& format);
+  void write_until_end();
+  PacketQueue::Pop pop(MediaPacket& packet, milliseconds timeout);
+  void drain(bool flush);
+  void deliver(MediaPacket& packet);
+  /// False when this video packet has to be left out, since decoding cannot start at it.
+  bool begin_session_if_due(const MediaPacket& video);
+  void open(const MediaPacket& keyframe);
+  void write(MediaPacket& packet);
+  void observe_written(const MediaPacket& packet);
+  /// Completes the session: trailer, final name, retention.
+  void close(bool at_end);
+  void close_at_end();
+  /// From inside a catch: waits until it is time to try again, or rethrows when run once.
+  void recover_from(const IoError& error);
+  void wait_before_retry(milliseconds time, PacketDrop reason);
+  void end(PacketDrop reason);
+
+  const OutputOptions options_;
+  const Container container_;
+  const std::string subject_;
+  OutputStats& stats_;
+  FeedStats& feed_;
+  const bool blocks_;
+
+  // Producers and the output's thread.
+  PacketQueue queue_;
+  std::atomic<bool> resume_wanted_{false};
+  std::atomic<bool> overflowed_{false};  // packets were lost: nothing is of use before a keyframe
+  std::atomic<bool> audio_warned_{false};
+  std::atomic<PacketDrop> closed_as_{PacketDrop::kStop};
+
+  // The output's thread alone.
+  std::stop_token stop_;
+  bool once_ = false;
+  Backoff backoff_;
+  FaultLog faults_;
+  Interleaver interleaver_;
+  MediaPacket current_{.packet = make_packet()};
+  std::optional<FilePattern> pattern_;
+  std::unique_ptr<OutputSession> session_;
+  Clock::time_point opened_at_;
+  MediaFormatRef format_;
+  bool needs_keyframe_ = true;
+  std::string last_name_;  // of a file, before it was numbered
+  int last_number_ = 0;
+  bool playlist_begun_ = false;
+};
+
+// Producers.
+
+void Output::Impl::push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
+                        const std::stop_token& stop) {
+  if (stream == StreamKind::kAudio && !takes_audio(*format)) return;
+  PacketQueue::Push result = PacketQueue::Push::kClosed;
+  if (blocks_) {
+    result = queue_.push(packet, stream, format, stop);
+  } else {
+    const bool keyframe = is_keyframe(packet, stream);
+    if (overflowed_ && !keyframe) return stats_.drop(PacketDrop::kWaitKeyframe);
+    result = queue_.try_push(packet, stream, format);
+    if (result == PacketQueue::Push::kFull) {
+      overflowed_ = true;
+      stats_.drop(PacketDrop::kQueueFull);
+    } else if (keyframe) {
+      overflowed_ = false;
+    }
+  }
+  if (result == PacketQueue::Push::kClosed) stats_.drop(closed_as_);
+  stats_.queue_packets = static_cast<std::uint32_t>(queue_.size());
+}
+
+bool Output::Impl::takes_audio(const MediaFormat& format) {
+  if (!format.audio) return false;
+  if (container_.kind == OutputKind::kNull) return true;
+  const AVCodecID codec = format.audio->parameters->codec_id;
+  if (holds_audio(container_, codec)) return true;
+  if (container_.muxer && !audio_warned_.exchange(true)) {
+    spdlog::warn("{}: goes without audio: {} is nothing players can read in {}", subject_,
+                 avcodec_get_name(codec), container_.muxer->name);
+  }
+  return false;
+}
+
+// The output's thread.
+
+void Output::Impl::run(std::stop_token stop, bool once) {
+  stop_ = std::move(stop);
+  once_ = once;
+  try {
+    check_container(options_, container_);
+    if (container_.kind == OutputKind::kFile) pattern_.emplace(container_.url);
+    write_until_end();
+    end(PacketDrop::kStop);
+    stats_.set_state(FeedState::kEnded, "");
+  } catch (const std::exception& error) {
+    session_.reset();
+    end(PacketDrop::kWriteFailed);
+    stats_.set_state(FeedState::kFailed, redact(error.what()));
+    throw;
+  }
+}
+
+void Output::Impl::write_until_end() {
+  MediaPacket packet{.packet = make_packet()};
+  for (;;) {
+    switch (pop(packet, kIdle)) {
+      case PacketQueue::Pop::kPacket: {
+        // Whatever is thrown away needs no order.
+        const bool accompanied =
+            container_.kind != OutputKind::kNull && takes_audio(*packet.format);
+        interleaver_.add(packet, accompanied);
+        drain(false);
+        break;
+      }
+      case PacketQueue::Pop::kTimeout:
+        // A viewer waits, and nothing more comes for now. Files of a slow encoder keep their order.
+        drain(!blocks_);
+        break;
+      case PacketQueue::Pop::kEnd:
+        drain(true);
+        return close_at_end();
+      case PacketQueue::Pop::kStopped:
+        stats_.drop(PacketDrop::kStop, queue_.clear() + interleaver_.clear());
+        return close_at_end();
+    }
+  }
+}
+
+PacketQueue::Pop Output::Impl::pop(MediaPacket& packet, milliseconds timeout) {
+  const PacketQueue::Pop popped = queue_.pop(packet, timeout, stop_);
+  stats_.queue_packets = static_cast<std::uint32_t>(queue_.size());
+  return popped;
+}
+
+void Output::Impl::drain(bool flush) {
+  try {
+    while (!stop_.stop_requested() && interleaver_.next(current_, flush)) {
+      try {
+        deliver(current_);
+      } catch (const IoError& error) {
+        stats_.drop(stop_.stop_requested() ? PacketDrop::kStop : drop_reason(error));
+        recover_from(error);
+      }
+    }
+    if (session_) session_->flush_when_due();
+  } catch (const IoError& error) {
+    recover_from(error);
+  }
+}
+
+void Output::Impl::deliver(MediaPacket& packet) {
+  if (container_.kind == OutputKind::kNull) {
+    if (!stats_.up.exchange(true)) stats_.set_state(FeedState::kRunning, "");
+    stats_.bytes += static_cast<std::uint64_t>(packet.packet->size);
+    return observe_written(packet);
+  }
+  // Sound from before the first picture would make a file begin with nothing to see.
+  const bool fits = packet.stream == StreamKind::kVideo ? begin_session_if_due(packet)
+                                                        : session_ && session_->takes(packet);
+  if (!fits) return stats_.drop(PacketDrop::kWaitKeyframe);
+  write(packet);
+}
+
+bool Output::Impl::begin_session_if_due(const MediaPacket& video) {
+  const bool keyframe = is_keyframe(*video.packet, StreamKind::kVideo);
+  if (video.format != format_) {
+    // Video alone decides: audio comes from another thread, before or after the change.
+    const bool same = format_ && same_format(*video.format, *format_);
+    if (keyframe && !same) close(false);
+    if (keyframe || same) format_ = video.format;
+    // A new format object means a source or an encoder that began anew.
+    needs_keyframe_ = true;
+  }
+  if (needs_keyframe_ && !keyframe) return false;
+  if (keyframe && session_ && options_.segment &&
+      session_->age_at(video) + kCutTolerance >= options_.segment->length) {
+    close(false);
+  }
+  if (!session_) open(video);
+  needs_keyframe_ = false;
+  return true;
+}
+
+void Output::Impl::open(const MediaPacket& keyframe) {
+  std::optional<PartFile> file;
+  MuxerTarget target{.url = container_.url, .append = false, .first_segment = {}};
+  if (container_.kind == OutputKind::kFile) {
+    const auto age = std::chrono::duration_cast<std::chrono::system_clock::duration>(
+        Clock::now() - keyframe.queued_at);
+    const std::string name = pattern_->name_at(std::chrono::system_clock::now() - age);
+    const int first_number = name == last_name_ ? last_number_ + 1 : 1;
+    file.emplace(PartFile::create(name, first_number, options_.overwrite));
+    last_name_ = name;
+    last_number_ = file->number();
+    target.url = "file:" + file->path();  // a ':' in the path makes no protocol
+  } else if (container_.kind == OutputKind::kPlaylist) {
+    const bool anew = options_.overwrite && !playlist_begun_;
+    target = prepare_playlist(options_, container_, anew);
+    playlist_begun_ = true;
+  }
+  const auto level = file ? spdlog::level::debug : spdlog::level::info;
+  session_ = std::make_unique<OutputSession>(options_, container_, std::move(file), target,
+                                             keyframe, stop_);
+  resume_wanted_ = false;
+  opened_at_ = Clock::now();
+  stats_.up = true;
+  stats_.paused = false;
+  stats_.set_state(FeedState::kRunning, "");
+  spdlog::log(level, "{}: writing {}", subject_, redact(target.url));
+}
+
+void Output::Impl::write(MediaPacket& packet) {
+  bool written = false;
+  {
+    const BusyMeter::Scope busy(stats_.busy);
+    written = session_->write(packet);
+  }
+  stats_.bytes += session_->take_bytes();
+  if (!written) return stats_.drop(PacketDrop::kWriteFailed);
+  observe_written(packet);
+}
+
+void Output::Impl::observe_written(const MediaPacket& packet) {
+  const auto now = Clock::now();
+  feed_.observe(StageStep::kMux, now - packet.queued_at);
+  backoff_.succeeded(now);
+  if (now - opened_at_ > kSettled) faults_.recovered();
+}
+
+void Output::Impl::close(bool at_end) {
+  if (!session_) return;
+  // Whatever happens, this session is over; its destructor saves what finish() could not.
+  const std::unique_ptr<OutputSession> session = std::move(session_);
+  stats_.up = false;
+  std::string name;
+  {
+    const BusyMeter::Scope busy(stats_.busy);
+    // Only who runs once knows that nothing will follow, and need not wait for the disk: a daemon
+    // goes on after its restart, and its recordings have to survive a power cut.
+    name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
+  }
+  stats_.bytes += session->take_bytes();
+  spdlog::info("{}: completed {} ({:.1f} s)", subject_, redact(name.empty() ? options_.url : name),
+               std::chrono::duration<double>(session->length()).count());
+  if (options_.segment) enforce_retention(*pattern_, *options_.segment);
+}
+
+void Output::Impl::close_at_end() {
+  try {
+    close(true);
+  } catch (const IoError& error) {
+    if (once_) throw;
+    spdlog::warn("{}: {}", subject_, redact(error.what()));
+  }
+}
+
+void Output::Impl::recover_from(const IoError& error) {
+  session_.reset();
+  stats_.up = false;
+  needs_keyframe_ = true;
+  if (stop_.stop_requested()) return;
+  if (once_) throw;
+
+  stats_.reconnects[index_of(error.code())].fetch_add(1, std::memory_order_relaxed);
+  stats_.paused = true;
+  stats_.set_state(FeedState::kBackoff, redact(error.what()));
+  const milliseconds wait = backoff_.next();
+  faults_.failed(redact(error.what()),
+                 fmt::format("{}trying again in {:.1f} s", blocks_ ? "" : "dropping packets, ",
+                             std::chrono::duration<double>(wait).count()));
+  wait_before_retry(wait, drop_reason(error));
+  resume_wanted_ = true;
+}
+
+void Output::Impl::wait_before_retry(milliseconds time, PacketDrop reason) {
+  if (blocks_) {
+    sleep_for(time, stop_);  // packets wait in the queue, their producer behind it
+    return;
+  }
+  stats_.drop(reason, interleaver_.clear());
+  const auto until = Clock::now() + time;
+  for (auto left = time; left > milliseconds::zero();
+       left = std::chrono::ceil<milliseconds>(until - Clock::now())) {
+    const PacketQueue::Pop popped = pop(current_, left);
+    if (popped == PacketQueue::Pop::kPacket) {
+      stats_.drop(reason);
+    } else if (popped != PacketQueue::Pop::kTimeout) {
+      return;
+    }
+  }
+}
+
+void Output::Impl::end(PacketDrop reason) {
+  closed_as_ = reason;
+  queue_.close();
+  stats_.drop(reason, queue_.clear() + interleaver_.clear());
+  stats_.queue_packets = 0;
+  stats_.up = false;
+  stats_.paused = false;
+}
+
+Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed, bool blocks)
+    : impl_(std::make_unique<Impl>(std::move(options), stats, feed, blocks)) {}
+Output::~Output() = default;
+
+const OutputOptions& Output::options() const { return impl_->options(); }
+void Output::push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
+                  const std::stop_token& stop) {
+  impl_->push(packet, stream, format, stop);
+}
+bool Output::take_resume_request() { return impl_->take_resume_request(); }
+void Output::finish() { impl_->finish(); }
+void Output::run(std::stop_token stop, bool once) { impl_->run(std::move(stop), once); }
+
+bool needs_global_header(const OutputOptions& options) {
+  const Container container = container_of(options);
+  return container.muxer && (container.muxer->flags & AVFMT_GLOBALHEADER);
+}
+
+}  // namespace framelane

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "pipeline/feed_stats.hpp"
+#include "pipeline/media.hpp"
+#include "pipeline/options.hpp"
+#include "pipeline/packet_queue.hpp"
+
+namespace framelane {
+
+/// One output: a bounded packet queue and, on a thread of its own, a muxer that survives what it
+/// can: it reopens with backoff after a failed write, starts a new file when the format changes,
+/// cuts segments at keyframes. A stalled peer slows only itself.
+class Output {
+ public:
+  /// `blocks`: a full queue makes the producer wait; otherwise the packet is lost, counted, and
+  /// the output goes on at the next keyframe.
+  Output(OutputOptions options, OutputStats& stats, FeedStats& feed, bool blocks);
+  ~Output();
+
+  const OutputOptions& options() const;
+
+  /// Producer threads. Stopped or failed for good: the packet is counted as dropped. In a file
+  /// output, packets before the first keyframe are counted as wait_keyframe.
+  void push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
+            const std::stop_token& stop);
+  /// True once after a (re)start that lost packets: the fanout answers by pushing its cached group
+  /// of pictures, so that the output resumes at a keyframe at once.
+  bool take_resume_request();
+  /// No more packets will come: the thread writes what is queued, the trailer, the final name.
+  void finish();
+
+  /// The output thread's body: returns after finish(), or when `stop` asks (then what is queued is
+  /// dropped and counted, trailers still written if that takes less than a second). Throws
+  /// FeedError(kConfiguration) for what no retry mends (unknown muxer, an option nothing consumes).
+  /// With `once` (transcode, --once) the first failure is thrown as IoError.
+  void run(std::stop_token stop, bool once);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Whether an encoder for this output has to keep its headers out of the packets
+/// (AV_CODEC_FLAG_GLOBAL_HEADER).
+bool needs_global_header(const OutputOptions& options);
+
+/// Completes what an earlier process left behind at this output's place: NAME.part that holds
+/// something playable becomes NAME (or NAME.N when that exists), empty ones are removed. Logs what
+/// it did. Called once per output before its feed starts.
+void recover_leftovers(const OutputOptions& options);
+
+}  // namespace framelane

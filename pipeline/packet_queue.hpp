@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <stop_token>
+#include <vector>
+
+#include "pipeline/media.hpp"
+
+namespace framelane {
+
+/// A packet on its way to an output, with the format it belongs to.
+struct MediaPacket {
+  PacketPtr packet;  ///< reused from packet to packet: references move, the AVPacket stays
+  StreamKind stream = StreamKind::kVideo;
+  MediaFormatRef format = nullptr;
+  std::chrono::steady_clock::time_point queued_at = {};
+};
+
+/// Bounded queue between an encode (or the source, for copies) and one output's thread. Slots are
+/// allocated once. Any number of producers, one consumer.
+class PacketQueue {
+ public:
+  explicit PacketQueue(std::size_t capacity);
+
+  enum class Push { kQueued, kFull, kClosed };
+  /// Never blocks: kFull when there is no slot.
+  Push try_push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format);
+  /// Waits for a slot; kClosed also when stopped.
+  Push push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
+            std::stop_token stop);
+
+  enum class Pop { kPacket, kTimeout, kEnd, kStopped };
+  /// Waits for a packet and swaps it into `out`. kEnd: closed and empty.
+  Pop pop(MediaPacket& out, std::chrono::milliseconds timeout, std::stop_token stop);
+
+  /// No more pushes; what is queued can still be popped.
+  void close();
+  /// Forgets what is queued and returns how many packets that were.
+  std::size_t clear();
+  std::size_t size() const;
+
+ private:
+  void put(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format);
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::vector<MediaPacket> slots_;
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace framelane

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "pipeline/container.hpp"
+#include "pipeline/file_pattern.hpp"
+#include "pipeline/options.hpp"
+
+namespace framelane {
+
+/// A file on its way to its name: NAME.part exists and is locked as long as
+/// this object lives, so that nobody takes it for a leftover. One thread.
+class PartFile {
+ public:
+  /// Creates directories and the empty NAME.part, where NAME is `name` or, as
+  /// long as that or its .part exists already, name.2.ext, name.3.ext, ...
+  /// starting from `first_number`. With `overwrite` the first one is taken
+  /// whatever exists. Throws IoError, DiskFull.
+  static PartFile create(const std::string& name, int first_number, bool overwrite);
+
+  /// Takes over a NAME.part that an earlier process left behind; nothing when
+  /// it cannot be opened or somebody is writing it.
+  static std::optional<PartFile> adopt(const std::string& part);
+
+  PartFile(PartFile&& other) noexcept;
+  PartFile& operator=(PartFile&&) = delete;
+  ~PartFile();
+
+  const std::string& path() const { return part_; }
+  int number() const { return number_; }
+
+  /// Gives it its name, or the next free numbered one when a file of that name
+  /// has appeared since, and returns it. `durable`: its data is on the disk
+  /// before its name is. Throws IoError, DiskFull.
+  std::string complete(bool durable);
+
+  /// After a failure: complete() when something in it can be played, else it is
+  /// removed, and an empty string returned. Never throws: what cannot be
+  /// renamed stays a .part.
+  std::string salvage(const Container& container);
+
+ private:
+  PartFile(std::string name, int number, bool overwrite, int fd);
+
+  std::string name_;
+  int number_;
+  bool overwrite_;
+  std::string part_;
+  int fd_;
+};
+
+/// Whether a part file holds something a player can show: a demuxer opens it
+/// and finds a packet.
+bool is_playable(const std::string& path, const Container& container);
+
+/// Deletes this output's own complete files, oldest first, until `keep` is met.
+/// The newest stays whatever its size and age.
+void enforce_retention(const FilePattern& pattern, const SegmentOptions& keep);
+
+}  // namespace framelane

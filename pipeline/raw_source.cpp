@@ -1,0 +1,186 @@
+#include "pipeline/raw_source.hpp"
+
+extern "C" {
+#include <libavutil/imgutils.h>
+#include <libavutil/mathematics.h>
+#include <libavutil/pixdesc.h>
+}
+
+#include <algorithm>
+#include <array>
+
+#include "pipeline/failure.hpp"
+#include "pipeline/redact.hpp"
+#include "pipeline/url.hpp"
+
+namespace framelane {
+namespace {
+
+/// Encoders and swscale read up to this far behind the last row.
+constexpr std::size_t kTailPadding = 128;
+
+std::string path_of(const InputOptions& input) {
+  if (const std::optional<std::string> path = local_path(input.url)) return *path;
+  throw FeedError(FeedFault::kConfiguration,
+                  "raw video is read from a file, a FIFO or standard input (-), not from " +
+                      redact(input.url) + "; correct input.url");
+}
+
+FeedError wrong(const std::string& what) { return FeedError(FeedFault::kConfiguration, what); }
+
+}  // namespace
+
+RawSource::RawSource(const InputOptions& input, const SourceContext& context)
+    : input_(input),
+      context_(context),
+      live_(is_live(input)),
+      name_(redact(input.url)),
+      importer_(context.pool, context.stats, input.color),
+      reader_(path_of(input), input.timeout, context.stop),
+      frame_(make_frame()),
+      packet_(make_packet()) {
+  const RawVideoOptions& raw = input_.raw.value();
+  for (const AvOption& option : input_.options) {
+    if (option.inherited) continue;
+    throw wrong("nothing takes the option " + option.key +
+                ": raw video is not read through FFmpeg; remove input.options." + option.key);
+  }
+  if (raw.rate.num <= 0 || raw.rate.den <= 0) throw wrong("input.rate must be positive");
+  lay_out(raw);
+  info_.decoder = "rawvideo";
+  info_.frame_rate = to_av(raw.rate);
+  info_.time_base = raw.timestamps == RawVideoOptions::Timestamps::kRate
+                        ? av_inv_q(info_.frame_rate)
+                        : AVRational{1, 1'000'000};
+  begin_segment();
+}
+
+void RawSource::lay_out(const RawVideoOptions& raw) {
+  const AVPixelFormat format = av_get_pix_fmt(raw.pixel_format.c_str());
+  const AVPixFmtDescriptor* descriptor = av_pix_fmt_desc_get(format);
+  if (descriptor == nullptr) {
+    throw wrong("FFmpeg has no pixel format named " + raw.pixel_format +
+                "; correct input.pixel_format");
+  }
+  if (av_image_check_size(static_cast<unsigned>(std::max(raw.width, 0)),
+                          static_cast<unsigned>(std::max(raw.height, 0)), 0, nullptr) < 0 ||
+      av_image_fill_linesizes(frame_->linesize, format, raw.width) < 0) {
+    throw wrong("frames of " + std::to_string(raw.width) + "x" + std::to_string(raw.height) + " " +
+                raw.pixel_format + " cannot be read; correct input.size and input.pixel_format");
+  }
+  if (raw.pitch != 0 && raw.pitch != frame_->linesize[0]) {
+    const int packed = frame_->linesize[0];
+    if (raw.pitch < packed) {
+      throw wrong("input.pitch is " + std::to_string(raw.pitch) + " bytes, less than the " +
+                  std::to_string(packed) + " of one row");
+    }
+    // The other planes are padded in proportion: half the pitch where they have half the samples.
+    for (int plane = 1; plane < 4; ++plane) {
+      if (frame_->linesize[plane] == 0) continue;
+      const int shift = plane < 3 ? descriptor->log2_chroma_w : 0;
+      const int pairs = descriptor->flags & AV_PIX_FMT_FLAG_PLANAR && frame_->linesize[2] == 0;
+      frame_->linesize[plane] = AV_CEIL_RSHIFT(raw.pitch, shift) * (pairs != 0 ? 2 : 1);
+    }
+    frame_->linesize[0] = raw.pitch;
+  }
+  std::array<std::ptrdiff_t, 4> pitches{};
+  std::array<std::size_t, 4> bytes{};
+  for (int plane = 0; plane < 4; ++plane) pitches[plane] = frame_->linesize[plane];
+  if (av_image_fill_plane_sizes(bytes.data(), format, raw.height, pitches.data()) < 0) {
+    throw wrong("frames of this size and pitch are too large; correct input.size and input.pitch");
+  }
+  for (int plane = 0; plane < 4; ++plane) {
+    offsets_[plane] = frame_bytes_;
+    frame_bytes_ += bytes[plane];
+  }
+  frame_->format = format;
+  frame_->width = raw.width;
+  frame_->height = raw.height;
+}
+
+void RawSource::begin_segment() {
+  context_.timeline.begin_segment();
+  context_.timeline.set_stream(StreamKind::kVideo, {.time_base = info_.time_base,
+                                                    .frame_rate = info_.frame_rate,
+                                                    .wrap_bits = 64,
+                                                    .reorder_delay = 0});
+  count_ = 0;
+}
+
+ReadResult RawSource::read(SourceItem& item) {
+  for (;;) {
+    if (!buffer_) {
+      buffer_ = context_.pool.get(frame_bytes_ + kTailPadding);
+      filled_ = 0;
+    }
+    std::uint8_t* const data = buffer_.get()->data;
+    {
+      const BusyMeter::Scope waiting(context_.stats.source_wait);
+      while (filled_ < frame_bytes_) {
+        const FdReader::Result result = reader_.read(data + filled_, frame_bytes_ - filled_);
+        if (result.status == FdReader::Status::kStopped) return ReadResult::kStopped;
+        if (result.status == FdReader::Status::kEnd) break;
+        filled_ += result.bytes;
+        context_.stats.input_bytes.fetch_add(result.bytes, std::memory_order_relaxed);
+      }
+    }
+    if (filled_ < frame_bytes_) {
+      if (filled_ > 0) context_.stats.count(DecodeFault::kTruncated);
+      filled_ = 0;
+      if (!go_round()) return ReadResult::kEnd;
+      continue;
+    }
+
+    const auto now = std::chrono::steady_clock::now();
+    const std::int64_t pts = stamp(now);
+    const std::int64_t pts_us = av_rescale_q(pts, info_.time_base, AV_TIME_BASE_Q);
+    if (input_.duration && !end_us_) end_us_ = pts_us + input_.duration->count();
+    if (end_us_ && pts_us >= *end_us_) return ReadResult::kEnd;
+
+    for (int plane = 0; plane < 4; ++plane) {
+      frame_->data[plane] = frame_->linesize[plane] != 0 ? data + offsets_[plane] : nullptr;
+    }
+    frame_->buf[0] = buffer_.release();
+    item.frame = importer_.import(*frame_);
+    av_buffer_unref(&frame_->buf[0]);
+    item.frame.pts = pts;
+    item.frame.duration = packet_->duration;
+    item.frame.decoded_at = now;
+    item.kind = SourceItem::Kind::kFrame;
+    item.stream = StreamKind::kVideo;
+    item.packet = nullptr;
+    return ReadResult::kItem;
+  }
+}
+
+std::int64_t RawSource::stamp(std::chrono::steady_clock::time_point now) {
+  std::int64_t time = count_++;
+  packet_->duration = 1;
+  if (input_.raw->timestamps == RawVideoOptions::Timestamps::kArrival) {
+    using Microseconds = std::chrono::duration<std::int64_t, std::micro>;
+    const auto us = std::chrono::duration_cast<Microseconds>(now.time_since_epoch()).count();
+    time = last_arrival_ = std::max(us, last_arrival_ + 1);
+    packet_->duration = 0;
+  }
+  packet_->pts = packet_->dts = time;
+  context_.timeline.stamp(StreamKind::kVideo, *packet_);
+  return packet_->pts;
+}
+
+// The data has ended. True when the file starts again.
+bool RawSource::go_round() {
+  if (!input_.loop || !reader_.regular()) {
+    if (!live_) return false;
+    throw IoError(IoFault::kEof, name_ + " ended; a live source should not");
+  }
+  if (count_ == 0) {
+    throw IoError(IoFault::kEof, name_ + " cannot be looped: it holds not one whole frame of " +
+                                     std::to_string(frame_bytes_) +
+                                     " bytes; check input.size and input.pixel_format");
+  }
+  reader_.rewind();
+  begin_segment();
+  return true;
+}
+
+}  // namespace framelane

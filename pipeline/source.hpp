@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pipeline/feed_stats.hpp"
+#include "pipeline/frame_pool.hpp"
+#include "pipeline/input_frame.hpp"
+#include "pipeline/interrupt.hpp"
+#include "pipeline/media.hpp"
+#include "pipeline/options.hpp"
+#include "pipeline/timeline.hpp"
+
+namespace framelane {
+
+/// What a source turned out to be once opened.
+struct SourceInfo {
+  AVRational time_base{1, 90000};  ///< of video packets and frames
+  AVRational frame_rate{0, 1};     ///< 0/1 when unknown
+  std::string decoder;             ///< "h264", "rawvideo", …; empty when nothing is decoded
+  MediaFormatRef media;            ///< the streams as they come, for `copy`; null for raw video
+};
+
+/// What one read brought. `packet` is valid until the next read.
+struct SourceItem {
+  enum class Kind { kPacket, kFrame } kind = Kind::kPacket;
+  StreamKind stream = StreamKind::kVideo;
+  AVPacket* packet = nullptr;
+  InputFrame frame;
+};
+
+enum class ReadResult { kItem, kEnd, kStopped };
+
+/// A source of packets and frames: opened by open_source, read by one thread (the feed's source
+/// thread), closed by its destructor. Blocking calls end within the input's timeout, or at once on
+/// a stop.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual const SourceInfo& info() const = 0;
+
+  /// The next packet or frame. kEnd: a file, pipe or test source ran out (the decoder is drained by
+  /// then); a live source never ends, it throws IoError(kEof). A packet comes before the frames
+  /// that are decoded from it. Damaged data is counted, not thrown. Throws IoError when the source
+  /// is lost, FeedError when the feed must go.
+  virtual ReadResult read(SourceItem& item) = 0;
+};
+
+struct SourceContext {
+  FramePool& pool;     ///< decoded frames live here; outlives every frame
+  FeedStats& stats;    ///< counts decode faults, copies, bytes, decode time
+  Timeline& timeline;  ///< stamps every packet
+  std::stop_token stop;
+  bool decode = true;       ///< false: every encode copies
+  bool want_audio = false;  ///< some encode copies audio
+};
+
+/// Opens input.url. Raw video (input.raw) is read by our own poll-based reader, everything else by
+/// libavformat. Blocks up to input.timeout for the connection and as long for the first data; a
+/// FIFO is opened without waiting for its writer where it holds raw video. Throws IoError (which
+/// the caller retries, unless `once`; a stop is one too, and the caller knows from its token), or
+/// FeedError(kConfiguration) for what no retry mends: an option that nothing consumes, an unknown
+/// format, no video stream in a file.
+std::unique_ptr<Source> open_source(const InputOptions& input, const SourceContext& context);
+
+}  // namespace framelane

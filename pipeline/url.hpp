@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace framelane {
+
+/// The scheme of a URL as FFmpeg splits it ("rtsp", "file", "lavfi"), lower case; empty for a path.
+std::string url_scheme(std::string_view url);
+
+/// The path that `url` names on this machine: a plain path or a "file:" URL. "-" for standard input
+/// ("-", "pipe:", "pipe:0"). Nothing for everything else.
+std::optional<std::string> local_path(std::string_view url);
+
+/// The host of "scheme://user:password@host:port/…", without brackets; empty when there is none.
+std::string url_host(std::string_view url);
+
+}  // namespace framelane

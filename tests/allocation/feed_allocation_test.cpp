@@ -1,0 +1,111 @@
+// Counts every operator new of the process, which is why this is a program of its own.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "pipeline/feed.hpp"
+
+namespace {
+
+std::atomic<std::uint64_t> g_allocations{0};
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  g_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace framelane {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What runs once a second or so (meters, segments) may allocate; what runs per frame may not.
+constexpr std::uint64_t kAllowed = 20;
+
+class FeedAllocationTest : public ::testing::Test {
+ protected:
+  FeedAllocationTest() {
+    spdlog::set_level(spdlog::level::off);
+    av_log_set_level(AV_LOG_FATAL);
+    options_.name = "gate";
+    options_.input.url = FRAMELANE_TEST_DATA "/street_h264.mp4";
+    options_.input.loop = true;
+  }
+
+  void add(EncodeOptions encode) {
+    OutputOptions output;
+    output.name = encode.name;
+    output.from = encode.name;
+    output.url = "null:";
+    options_.encodes.push_back(std::move(encode));
+    options_.outputs.push_back(std::move(output));
+  }
+  void add_encode(const std::string& name, const std::string& codec, AvOptions codec_options,
+                  std::optional<Range> range) {
+    EncodeOptions encode;
+    encode.name = name;
+    encode.codecs.push_back({codec, std::move(codec_options)});
+    encode.color.range = range;
+    add(std::move(encode));
+  }
+
+  /// Allocations while `steps` packets or frames pass, after as many have passed.
+  std::uint64_t allocations_during(std::uint64_t steps) {
+    std::vector<FeedStats::EncodeSpec> encodes;
+    std::vector<std::string> outputs;
+    for (const EncodeOptions& encode : options_.encodes) {
+      encodes.push_back({encode.name, encode.copy_video});
+      outputs.push_back(encode.name);
+    }
+    stats_ = std::make_shared<FeedStats>("gate", encodes, outputs, options_.lanes);
+    const auto feed = Feed::start(options_, stats_, make_cpu_device(), [] {});
+    wait_written(steps);
+    const std::uint64_t before = g_allocations;
+    wait_written(2 * steps);
+    const std::uint64_t during = g_allocations - before;
+    feed->cancel(DropReason::kStop);
+    return during;
+  }
+
+ private:
+  void wait_written(std::uint64_t packets) {
+    const auto written = [this] {
+      return stats_->steps[index_of(StageStep::kMux)].snapshot().count / stats_->outputs().size();
+    };
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (written() < packets) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+
+  FeedOptions options_;
+  std::shared_ptr<FeedStats> stats_;
+};
+
+TEST_F(FeedAllocationTest, DecodingConvertingAndEncodingAllocateNothingPerFrame) {
+  add_encode("bypass", "libx264", {{"preset", "ultrafast"}}, std::nullopt);
+  add_encode("converted", "mjpeg", {{"threads", "2"}}, Range::kFull);
+  EXPECT_LE(allocations_during(400), kAllowed);
+}
+
+TEST_F(FeedAllocationTest, CopyingAllocatesNothingPerPacket) {
+  EncodeOptions copy;
+  copy.name = "main";
+  copy.copy_video = true;
+  add(std::move(copy));
+  EXPECT_LE(allocations_during(2000), kAllowed);
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,146 @@
+#include <gmock/gmock.h>
+
+#include "tests/config/support.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace std::chrono_literals;
+using test::load;
+using test::load_feed;
+using test::problems_of;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(MergeTest, FeedOverridesProfileOverridesDefaults) {
+  const FeedOptions feed = load_feed(R"(
+defaults: {ring: 2, lanes: 2, on_full: drop}
+profiles: {p: {ring: 3, lanes: 3}}
+feeds: {a: {profile: p, ring: 4, input: {url: x}}}
+)");
+  EXPECT_EQ(feed.ring, 4);
+  EXPECT_EQ(feed.lanes, 3);
+  EXPECT_EQ(feed.on_full, OnFull::kDrop);
+}
+
+TEST(MergeTest, MapsMergeByKey) {
+  const FeedOptions feed = load_feed(R"(
+defaults: {input: {timeout: 3s, reconnect: {first: 2s, max: 9s}}}
+feeds: {a: {input: {url: x, reconnect: {max: 5s}}}}
+)");
+  EXPECT_EQ(feed.input.timeout, 3s);
+  EXPECT_EQ(feed.input.reconnect.first, 2s);
+  EXPECT_EQ(feed.input.reconnect.max, 5s);
+}
+
+TEST(MergeTest, ListsAreReplaced) {
+  const FeedOptions feed = load_feed(R"(
+defaults: {encodes: {m: {video: {codec: [a, b], gop: 1s}}}}
+feeds: {a: {input: {url: x}, encodes: {m: {video: {codec: [c]}}}}}
+)");
+  ASSERT_EQ(feed.encodes.at(0).codecs.size(), 1U);
+  EXPECT_EQ(feed.encodes.at(0).codecs[0].name, "c");
+  EXPECT_EQ(feed.encodes.at(0).gop, std::chrono::microseconds(1s));
+}
+
+TEST(MergeTest, CodecsOfOneMapDoNotPassOptionsToAnother) {
+  const FeedOptions feed = load_feed(R"(
+defaults: {encodes: {m: {video: {codec: {name: a, options: {preset: p4}}}}}}
+feeds: {a: {input: {url: x}, encodes: {m: {video: {codec: {name: b}}}}}}
+)");
+  EXPECT_EQ(feed.encodes.at(0).codecs.at(0).name, "b");
+  EXPECT_THAT(feed.encodes.at(0).codecs.at(0).options, IsEmpty());
+}
+
+TEST(MergeTest, ScalarReplacesMapAndMapReplacesScalar) {
+  const Config config = load(R"(
+defaults: {encodes: {m: {video: copy}, n: {video: {bitrate: 1M}}}}
+feeds: {a: {input: {url: x}, encodes: {m: {video: {bitrate: 2M}}, n: {video: copy}}}}
+)");
+  const FeedOptions& feed = config.feeds.at(0);
+  EXPECT_FALSE(feed.encodes.at(0).copy_video);
+  EXPECT_EQ(feed.encodes.at(0).bitrate, 2'000'000);
+  EXPECT_TRUE(feed.encodes.at(1).copy_video);
+  EXPECT_EQ(feed.encodes.at(1).bitrate, std::nullopt);
+}
+
+TEST(MergeTest, NullBringsBackTheBuiltInValue) {
+  const FeedOptions feed = load_feed(R"(
+defaults: {ring: 2, input: {timeout: 3s}}
+feeds: {a: {ring: null, input: {url: x, timeout: ~}}}
+)");
+  EXPECT_EQ(feed.ring, 8);
+  EXPECT_EQ(feed.input.timeout, 10s);
+}
+
+TEST(MergeTest, RemovedOutputMayBeFromARemovedEncode) {
+  const FeedOptions feed = load_feed(R"(
+defaults:
+  encodes: {main: {video: copy}, live: {audio: copy}}
+  outputs: {record: {from: main, url: "/r/${feed}.mp4"}, hls: {from: live, url: "/h/${feed}.m3u8"}}
+feeds: {a: {input: {url: x}, encodes: {main: null}, outputs: {record: null}}}
+)");
+  ASSERT_EQ(feed.outputs.size(), 1U);
+  EXPECT_EQ(feed.outputs[0].name, "hls");
+}
+
+TEST(MergeTest, FeedRestoresWhatItsProfileRemoves) {
+  const FeedOptions feed = load_feed(R"(
+defaults: {outputs: {record: {url: r.mp4}}}
+profiles: {p: {outputs: {record: null}}}
+feeds: {a: {profile: p, input: {url: x}, outputs: {record: {url: other.mp4}}}}
+)");
+  EXPECT_EQ(feed.outputs.at(0).url, "other.mp4");
+}
+
+TEST(MergeTest, RemovingAllEncodesLeavesTheBuiltInOne) {
+  const FeedOptions feed = load_feed(R"(
+defaults: {encodes: {copied: {video: copy}}}
+feeds: {a: {input: {url: x}, encodes: null}}
+)");
+  ASSERT_EQ(feed.encodes.size(), 1U);
+  EXPECT_EQ(feed.encodes[0].name, "main");
+}
+
+TEST(MergeTest, OnlyInputOptionsFromTheDefaultsMayGoUnused) {
+  const FeedOptions feed = load_feed(R"(
+defaults: {input: {options: {a: 1, b: 1, c: 1}}}
+profiles: {p: {input: {options: {b: 2}}}}
+feeds: {f: {profile: p, input: {url: x, options: {c: 3, d: 4}}}}
+)");
+  std::vector<std::string> options;
+  for (const AvOption& option : feed.input.options) {
+    options.push_back(option.key + "=" + option.value + (option.inherited ? " inherited" : ""));
+  }
+  EXPECT_THAT(options, ElementsAre("a=1 inherited", "b=2", "c=3", "d=4"));
+}
+
+TEST(MergeTest, ProblemInTheDefaultsIsReportedOnce) {
+  EXPECT_THAT(problems_of(R"(defaults: {ring: none}
+feeds:
+  a: {input: {url: x}}
+  b: {input: {url: y}}
+)"),
+              ElementsAre("f.yaml:1:18: defaults.ring: must be a whole number, from 1 to 256, not "
+                          "\"none\""));
+}
+
+TEST(MergeTest, OverriddenProblemIsStillReported) {
+  EXPECT_THAT(problems_of("defaults: {ring: none}\nfeeds: {a: {ring: 3, input: {url: x}}}\n"),
+              ElementsAre("f.yaml:1:18: defaults.ring: must be a whole number, from 1 to 256, not "
+                          "\"none\""));
+}
+
+TEST(MergeTest, ProblemInAnUnusedProfileIsReported) {
+  EXPECT_THAT(problems_of("profiles: {p: {rnig: 2}}\nfeeds: {a: {input: {url: x}}}\n"),
+              ElementsAre("f.yaml:1:16: profiles.p.rnig: is not a known key; did you mean "
+                          "\"ring\"?"));
+}
+
+TEST(MergeTest, UnsetVariableThatIsOverriddenDoesNotMatter) {
+  EXPECT_THAT(problems_of("defaults: {input: {url: '${UNSET}'}}\nfeeds: {a: {input: {url: x}}}\n"),
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,114 @@
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "tests/config/support.hpp"
+
+namespace framelane {
+namespace {
+
+using test::problems_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string example() {
+  std::ifstream file(test::source_root() / "config" / "framelane.example.yaml");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Loads whatever it is; problems must have a place inside the text.
+void expect_survives(const std::string& text) {
+  LoadOptions options = test::with_environment({});
+  options.require_environment = false;
+  const LoadResult result = load_config_text(text, "f.yaml", options);
+  const auto* problems = std::get_if<std::vector<Problem>>(&result);
+  if (problems == nullptr) return;
+  ASSERT_FALSE(problems->empty());
+  const auto lines = 2 + std::count(text.begin(), text.end(), '\n');
+  for (const Problem& problem : *problems) {
+    ASSERT_GE(problem.line, 1) << text;
+    ASSERT_LE(problem.line, lines) << text;
+    ASSERT_GE(problem.column, 1) << text;
+    ASSERT_FALSE(problem.message.empty());
+  }
+}
+
+TEST(ConfigRobustnessTest, SurvivesEveryTruncation) {
+  const std::string text = example();
+  ASSERT_FALSE(text.empty());
+  for (std::size_t length = 0; length < text.size(); length += 7) {
+    expect_survives(text.substr(0, length));
+  }
+}
+
+TEST(ConfigRobustnessTest, SurvivesRandomMutations) {
+  const std::string text = example();
+  ASSERT_FALSE(text.empty());
+  std::mt19937 random(20240601);  // NOLINT(cert-msc51-cpp): the same ones every time
+  constexpr std::string_view kSignificant = "{}[]:,-&*!|>'\"%@`#?$~<\t\n\r \x04\x80\xff";
+  for (int round = 0; round < 500; ++round) {
+    std::string mutated = text;
+    const unsigned changes = 1 + random() % 4;
+    for (unsigned i = 0; i < changes; ++i) {
+      const std::size_t at = random() % mutated.size();
+      switch (random() % 4) {
+        case 0:
+          mutated[at] = static_cast<char>(random() % 256);
+          break;
+        case 1:
+          mutated[at] = kSignificant[random() % kSignificant.size()];
+          break;
+        case 2:
+          mutated.erase(at, 1 + random() % 20);
+          break;
+        default:
+          mutated.insert(at, mutated.substr(random() % mutated.size(), random() % 40));
+      }
+      if (mutated.empty()) mutated = "x";
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_survives(mutated));
+  }
+}
+
+TEST(ConfigRobustnessTest, DeepNestingIsRefused) {
+  const auto problems = problems_of(std::string(100'000, '['));
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0], HasSubstr("is nested more than 64 levels deep"));
+}
+
+TEST(ConfigRobustnessTest, AliasesCannotMultiplyWithoutEnd) {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 20; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int k = 0; k < 10; ++k) text += before + " , ";
+    text += "]\n";
+  }
+  const auto problems = problems_of(text);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0], HasSubstr("larger than 200000 values"));
+}
+
+TEST(ConfigRobustnessTest, AliasInsideItsOwnValueIsRefused) {
+  EXPECT_THAT(problems_of("feeds: &f {a: *f }\n"),
+              ElementsAre("f.yaml:1:15: feeds.a: this alias is inside the value it stands for; "
+                          "write the value out"));
+}
+
+TEST(ConfigRobustnessTest, TooLargeFileIsRefused) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("framelane-large-" + std::to_string(::getpid()) + ".yaml");
+  { std::ofstream(path) << std::string((16U << 20U) + 1, '#'); }
+  const LoadResult result = load_config_file(path.string());
+  std::filesystem::remove(path);
+  const auto* problems = std::get_if<std::vector<Problem>>(&result);
+  ASSERT_NE(problems, nullptr);
+  EXPECT_THAT(problems->at(0).message, HasSubstr("File too large"));
+}
+
+}  // namespace
+}  // namespace framelane

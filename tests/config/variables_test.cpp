@@ -1,0 +1,176 @@
+#include "config/variables.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "pipeline/redact.hpp"
+#include "tests/config/support.hpp"
+
+namespace framelane {
+namespace {
+
+using test::with_environment;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A directory of secrets, gone with the test.
+class VariablesTest : public testing::Test {
+ protected:
+  VariablesTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "framelane-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    directory_ = pattern;
+    options_ = with_environment({{"NAME", "value"},
+                                 {"EMPTY", ""},
+                                 {"NESTED", "${NAME} $$ $x"},
+                                 {"ODD", "a:b@c/d?e#f%g h"},
+                                 {"CREDENTIALS_DIRECTORY", directory_.string()}});
+  }
+  ~VariablesTest() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+  }
+
+  void write(const std::string& name, std::string_view content) const {
+    std::ofstream(directory_ / name, std::ios::binary) << content;
+  }
+
+  Expansion expand(std::string_view text) const {
+    return framelane::expand(text, VariableScope{options_, "gate", "hls", false});
+  }
+  std::string expanded(std::string_view text) const {
+    const Expansion result = expand(text);
+    EXPECT_EQ(result.problem, "");
+    EXPECT_TRUE(result.complete);
+    return result.text;
+  }
+
+  std::filesystem::path directory_;
+  LoadOptions options_;
+};
+
+TEST_F(VariablesTest, TextWithoutVariablesStays) {
+  EXPECT_EQ(expanded("rtsp://user:pw@host/%41"), "rtsp://user:pw@host/%41");
+}
+
+TEST_F(VariablesTest, NamesAndDefaults) {
+  EXPECT_EQ(expanded("<${NAME}>"), "<value>");
+  EXPECT_EQ(expanded("<${EMPTY}>"), "<>");
+  EXPECT_EQ(expanded("<${NAME:-other}>"), "<value>");
+  EXPECT_EQ(expanded("<${UNSET:-other:-x}>"), "<other:-x>");
+  EXPECT_EQ(expanded("<${EMPTY:-other}>"), "<other>");
+  EXPECT_EQ(expanded("<${UNSET:-}>"), "<>");
+}
+
+TEST_F(VariablesTest, FeedAndOutputNames) {
+  EXPECT_EQ(expanded("/srv/${feed}/${output}.mp4"), "/srv/gate/hls.mp4");
+}
+
+TEST_F(VariablesTest, DoubledDollarIsOne) { EXPECT_EQ(expanded("$${NAME} $$$$"), "${NAME} $$"); }
+
+TEST_F(VariablesTest, ValuesAreNotLookedAtAgain) {
+  EXPECT_EQ(expanded("${NESTED}"), "${NAME} $$ $x");
+}
+
+TEST_F(VariablesTest, UserPartOfAUrlIsPercentEncoded) {
+  EXPECT_EQ(expanded("rtsp://${NAME}:${ODD}@host/"),
+            "rtsp://value:a%3Ab%40c%2Fd%3Fe%23f%25g%20h@host/");
+}
+
+TEST_F(VariablesTest, OtherPartsOfAUrlAreNotEncoded) {
+  EXPECT_EQ(expanded("rtsp://${ODD}/x"), "rtsp://a:b@c/d?e#f%g h/x");
+  EXPECT_EQ(expanded("rtsp://u@h/${ODD}?mail=a@b"), "rtsp://u@h/a:b@c/d?e#f%g h?mail=a@b");
+  EXPECT_EQ(expanded("${ODD}@host"), "a:b@c/d?e#f%g h@host");
+}
+
+TEST_F(VariablesTest, PathOfASecretDoesNotEndTheUserPart) {
+  write("password", "p@ss");
+  EXPECT_EQ(expanded("rtsp://viewer:${file:" + (directory_ / "password").string() + "}@host/"),
+            "rtsp://viewer:p%40ss@host/");
+}
+
+TEST_F(VariablesTest, RelativeSecretsAreInTheCredentialsDirectory) {
+  write("password", "hunter2hunter2");
+  EXPECT_EQ(expanded("${file:password}"), "hunter2hunter2");
+}
+
+TEST_F(VariablesTest, OneNewlineAtTheEndOfASecretIsNotPartOfIt) {
+  write("one", "secret-one\n");
+  write("two", "secret-two\n\n");
+  EXPECT_EQ(expanded("${file:one}"), "secret-one");
+  EXPECT_EQ(expanded("${file:two}"), "secret-two\n");
+}
+
+TEST_F(VariablesTest, SecretsAreRedactedFromThenOn) {
+  write("password", "kept-out-of-logs");
+  expanded("${file:password}");
+  EXPECT_THAT(redact("it was kept-out-of-logs"), Not(HasSubstr("kept-out-of-logs")));
+}
+
+TEST_F(VariablesTest, UnsetNameIsAProblem) {
+  EXPECT_EQ(expand("${UNSET}").problem,
+            "the environment variable UNSET is not set; set it, or write ${UNSET:-default}");
+}
+
+TEST_F(VariablesTest, MissingSecretIsAProblem) {
+  EXPECT_EQ(expand("${file:nothing}").problem,
+            "the secret \"nothing\" is neither in $CREDENTIALS_DIRECTORY nor in /run/secrets; put "
+            "a file of that name there");
+  EXPECT_EQ(expand("${file:/nonexistent/x}").problem,
+            "the secret file \"/nonexistent/x\" cannot be read: No such file or directory");
+}
+
+TEST_F(VariablesTest, SecretThatIsNoRegularFileIsAProblemAndDoesNotBlock) {
+  ASSERT_EQ(::mkfifo((directory_ / "fifo").c_str(), 0600), 0);
+  EXPECT_THAT(expand("${file:fifo}").problem, HasSubstr("it is no regular file"));
+}
+
+TEST_F(VariablesTest, SecretMustBeTextOfReasonableSize) {
+  write("zero", std::string_view("a\0b", 3));
+  write("huge", std::string(70000, 'x'));
+  EXPECT_THAT(expand("${file:zero}").problem, HasSubstr("holds a zero byte"));
+  EXPECT_THAT(expand("${file:huge}").problem, HasSubstr("larger than 65536 bytes"));
+}
+
+TEST_F(VariablesTest, WithoutRequiredEnvironmentUnsetNamesAreEmpty) {
+  options_.require_environment = false;
+  const Expansion result = expand("<${UNSET}${file:nothing}${NAME}>");
+  EXPECT_EQ(result.problem, "");
+  EXPECT_EQ(result.text, "<value>");
+  EXPECT_FALSE(result.complete);
+}
+
+TEST_F(VariablesTest, WrongSyntaxIsAProblem) {
+  EXPECT_THAT(expand("pa$word").problem, HasSubstr("lone $"));
+  EXPECT_THAT(expand("price: 5$").problem, HasSubstr("lone $"));
+  EXPECT_THAT(expand("${NAME").problem, HasSubstr("no \"}\" closes"));
+  EXPECT_THAT(expand("${}").problem, HasSubstr("none of ${NAME}"));
+  EXPECT_THAT(expand("${9LIVES}").problem, HasSubstr("none of ${NAME}"));
+  EXPECT_THAT(expand("${file:}").problem, HasSubstr("names no file"));
+  EXPECT_THAT(expand("${UNSET:-${NAME}}").problem, HasSubstr("cannot have variables"));
+}
+
+TEST_F(VariablesTest, WrongSyntaxDoesNotShowTheText) {
+  EXPECT_THAT(expand("${hunter2 hunter2}").problem, Not(HasSubstr("hunter2")));
+}
+
+TEST_F(VariablesTest, ExpandVariablesHasNoFeed) {
+  std::string problem;
+  EXPECT_EQ(expand_variables("${feed}", options_, problem), std::nullopt);
+  EXPECT_EQ(problem, "${feed} has a value only inside feeds");
+  EXPECT_EQ(expand_variables("${NAME}", options_, problem), "value");
+  EXPECT_EQ(problem, "");
+}
+
+TEST_F(VariablesTest, ProcessEnvironmentIsTheDefault) {
+  ASSERT_EQ(::setenv("FRAMELANE_TEST_VARIABLE", "from the process", 1), 0);
+  std::string problem;
+  EXPECT_EQ(expand_variables("${FRAMELANE_TEST_VARIABLE}", LoadOptions{}, problem),
+            "from the process");
+}
+
+}  // namespace
+}  // namespace framelane

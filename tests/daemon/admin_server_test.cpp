@@ -1,0 +1,297 @@
+#include "daemon/admin_server.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/socket_address.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
+
+constexpr auto kTimeout = 5s;
+
+/// A client that sends exactly the bytes it is told to.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& address) {
+    const SocketAddress parsed = parse_socket_address(address);
+    const AddrInfoList list = resolve(parsed, AI_NUMERICHOST);
+    fd_ = FileDescriptor(::socket(list->ai_family, SOCK_STREAM, 0));
+    if (::connect(fd_.get(), list->ai_addr, list->ai_addrlen) != 0) {
+      throw std::runtime_error("cannot connect");
+    }
+  }
+  void send(std::string_view data) { ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL); }
+  /// Reads until `end` has come, the peer closes, or time is up.
+  std::string receive_until(std::string_view end) {
+    std::string answer;
+    pollfd ready{fd_.get(), POLLIN, 0};
+    while (!answer.ends_with(end) && poll(&ready, 1, 5000) == 1) {
+      std::array<char, 4096> chunk;
+      const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
+      if (got <= 0) break;
+      answer.append(chunk.data(), static_cast<std::size_t>(got));
+    }
+    return answer;
+  }
+  std::string ask(std::string_view request) {
+    send(request);
+    return receive_until("<never>");
+  }
+
+ private:
+  FileDescriptor fd_;
+};
+
+HttpResponse echo(const HttpRequest& request) {
+  return {200, "text/plain", request.method + " " + request.path + " " + request.body, {}};
+}
+
+class AdminServerTest : public testing::Test {
+ protected:
+  std::string ask(const std::string& request) { return RawClient(server_.address()).ask(request); }
+  std::string ask_as(const std::string& host) {
+    return ask("GET /x HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+  }
+
+  AdminServer server_{"127.0.0.1:0", echo};
+};
+
+TEST_F(AdminServerTest, AnswersAGet) {
+  const FetchResult result = http_get(server_.address(), "/some/path?x=1", kTimeout);
+  EXPECT_EQ(result.status, 200);
+  EXPECT_EQ(result.body, "GET /some/path ");
+}
+
+TEST_F(AdminServerTest, AddressHasTheRealPort) {
+  EXPECT_THAT(server_.address(), StartsWith("127.0.0.1:"));
+  EXPECT_THAT(server_.address(), Not(EndsWith(":0")));
+}
+
+TEST_F(AdminServerTest, UrlsWithAPathAreFetchedBelowIt) {
+  EXPECT_EQ(http_get("http://" + server_.address() + "/base/", "/x", kTimeout).body,
+            "GET /base/x ");
+}
+
+TEST_F(AdminServerTest, HeadHasTheLengthAndNoBody) {
+  const std::string answer =
+      ask("HEAD /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 8\r\n"));
+  EXPECT_THAT(answer, EndsWith("\r\n\r\n"));
+}
+
+TEST_F(AdminServerTest, OneConnectionServesManyRequests) {
+  RawClient client(server_.address());
+  for (int i = 0; i < 3; ++i) {
+    client.send("GET /kept HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_THAT(client.receive_until("GET /kept "), StartsWith("HTTP/1.1 200"));
+  }
+}
+
+TEST_F(AdminServerTest, BodiesReachTheHandler) {
+  EXPECT_THAT(ask("POST /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                  "Content-Length: 5\r\n\r\nhello"),
+              EndsWith("POST /x hello"));
+}
+
+TEST_F(AdminServerTest, AnAnnouncedBodyThatIsTooLargeIsRefused) {
+  const std::string answer =
+      ask("POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 65537\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(answer, HasSubstr(R"({"error":{"code":"body_too_large")"));
+}
+
+TEST_F(AdminServerTest, AChunkedBodyThatIsTooLargeIsRefused) {
+  std::string request =
+      "POST /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 5; ++i) request += "4000\r\n" + std::string(0x4000, 'x') + "\r\n";
+  EXPECT_THAT(ask(request + "0\r\n\r\n"), StartsWith("HTTP/1.1 413"));
+}
+
+TEST_F(AdminServerTest, AHeaderThatIsTooLargeIsRefused) {
+  EXPECT_THAT(
+      ask("GET /x HTTP/1.1\r\nHost: localhost\r\nX-Long: " + std::string(20000, 'x') + "\r\n\r\n"),
+      StartsWith("HTTP/1.1 431"));
+}
+
+TEST_F(AdminServerTest, LoopbackServesLocalNamesAndAddresses) {
+  for (const std::string host : {"localhost", "LOCALHOST:1", "127.0.0.1:9853", "[::1]:80"}) {
+    EXPECT_THAT(ask_as(host), StartsWith("HTTP/1.1 200")) << host;
+  }
+}
+
+TEST_F(AdminServerTest, LoopbackRefusesOtherNames) {
+  for (const std::string host : {"evil.example", "framelane", "localhost.evil.example", "[x"}) {
+    EXPECT_THAT(ask_as(host), StartsWith("HTTP/1.1 403")) << host;
+  }
+}
+
+TEST_F(AdminServerTest, FailureOfTheHandlerIsAnErrorWithoutItsText) {
+  const AdminServer failing("127.0.0.1:0", [](const HttpRequest&) -> HttpResponse {
+    throw std::runtime_error("secret");
+  });
+  const FetchResult result = http_get(failing.address(), "/", kTimeout);
+  EXPECT_EQ(result.status, 500);
+  EXPECT_THAT(result.body, Not(HasSubstr("secret")));
+}
+
+TEST_F(AdminServerTest, SlowClientsDoNotHoldUpAnAnswer) {
+  std::vector<RawClient> slow;
+  for (int i = 0; i < 40; ++i) {
+    slow.emplace_back(server_.address());
+    if (i % 2 == 0) slow.back().send("GET /metrics HT");  // the others are half-open
+  }
+  EXPECT_EQ(http_get(server_.address(), "/metrics", 1s).status, 200);
+}
+
+TEST_F(AdminServerTest, ManyClientsOfOneAddressPushOutTheOldest) {
+  RawClient first(server_.address());
+  std::vector<RawClient> later;
+  for (std::size_t i = 0; i < AdminServer::kMaxConnectionsPerAddress; ++i) {
+    later.emplace_back(server_.address());
+  }
+  EXPECT_EQ(first.receive_until("<never>"), "");  // closed by the server, well before the timeout
+  later.back().send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(later.back().receive_until("GET /x "), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(AdminServerTest, AClientThatAsksOutlivesOnesThatDoNot) {
+  RawClient asks(server_.address());
+  std::vector<RawClient> silent;
+  for (std::size_t i = 0; i < 3 * AdminServer::kMaxConnectionsPerAddress; ++i) {
+    silent.emplace_back(server_.address());
+    if (i % 8 != 7) continue;
+    asks.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    ASSERT_THAT(asks.receive_until("GET /x "), StartsWith("HTTP/1.1 200")) << i;
+  }
+}
+
+TEST_F(AdminServerTest, StopsWithClientsConnected) {
+  auto server = std::make_unique<AdminServer>("127.0.0.1:0", echo);
+  RawClient half_open(server->address());
+  half_open.send("GET /");
+  server.reset();
+  EXPECT_EQ(half_open.receive_until("<never>"), "");
+}
+
+TEST_F(AdminServerTest, AnAddressInUseIsOneSentence) {
+  const std::string address = server_.address();
+  EXPECT_THAT([&] { AdminServer(address, echo); },
+              ThrowsMessage<std::runtime_error>("cannot listen on " + address +
+                                                ": Address already in use; choose another address "
+                                                "with admin.listen"));
+}
+
+TEST_F(AdminServerTest, WhatIsNoAddressIsRefused) {
+  for (const std::string text : {"", "9853", ":9853", "host:", "host:99999", "::1:80", "unix:"}) {
+    EXPECT_THROW(AdminServer(text, echo), std::runtime_error) << text;
+  }
+}
+
+TEST(AdminServerIpv6Test, ListensOnV6Loopback) {
+  std::unique_ptr<AdminServer> server;
+  try {
+    server = std::make_unique<AdminServer>("[::1]:0", echo);
+  } catch (const std::runtime_error&) {
+    GTEST_SKIP() << "no IPv6 here";
+  }
+  EXPECT_THAT(server->address(), StartsWith("[::1]:"));
+  EXPECT_EQ(http_get(server->address(), "/x", kTimeout).body, "GET /x ");
+}
+
+class AdminServerPublicTest : public AdminServerTest {
+ protected:
+  std::string ask_as(const std::string& host) {
+    const std::string port = public_.address().substr(public_.address().rfind(':'));
+    return RawClient("127.0.0.1" + port)
+        .ask("GET /x HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+  }
+  AdminServer public_{"0.0.0.0:0", echo};
+};
+
+TEST_F(AdminServerPublicTest, ServesNamesThatNoForeignPageCanHave) {
+  std::array<char, 256> machine{};
+  gethostname(machine.data(), machine.size() - 1);
+  for (const std::string host :
+       {"192.0.2.7:9853", "framelane:9853", static_cast<const char*>(machine.data())}) {
+    EXPECT_THAT(ask_as(host), StartsWith("HTTP/1.1 200")) << host;
+  }
+}
+
+TEST_F(AdminServerPublicTest, RefusesNamesWithADomain) {
+  EXPECT_THAT(ask_as("rebound.example:9853"), StartsWith("HTTP/1.1 403"));
+}
+
+TEST_F(AdminServerPublicTest, IsFetchedThroughTheWildcardAddress) {
+  EXPECT_EQ(http_get(public_.address(), "/x", kTimeout).status, 200);
+}
+
+class AdminServerUnixTest : public testing::Test {
+ protected:
+  AdminServerUnixTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "admin-XXXXXX").string();
+    directory_ = mkdtemp(pattern.data());
+    path_ = directory_ / "admin.sock";
+  }
+  ~AdminServerUnixTest() override { std::filesystem::remove_all(directory_); }
+
+  std::filesystem::path directory_;
+  std::filesystem::path path_;
+};
+
+TEST_F(AdminServerUnixTest, AnswersOnASocketOfMode0660) {
+  const AdminServer server("unix:" + path_.string(), echo);
+  EXPECT_EQ(http_get(server.address(), "/x", kTimeout).body, "GET /x ");
+  EXPECT_EQ(static_cast<unsigned>(std::filesystem::status(path_).permissions()), 0660u);
+}
+
+TEST_F(AdminServerUnixTest, RemovesItsSocket) {
+  { const AdminServer server("unix:" + path_.string(), echo); }
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(AdminServerUnixTest, ReplacesAStaleSocket) {
+  {
+    const FileDescriptor dead(::socket(AF_UNIX, SOCK_STREAM, 0));
+    const UnixAddress address = unix_address(path_);
+    ASSERT_EQ(
+        ::bind(dead.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length), 0);
+  }
+  const AdminServer server("unix:" + path_.string(), echo);
+  EXPECT_EQ(http_get(server.address(), "/x", kTimeout).status, 200);
+}
+
+TEST_F(AdminServerUnixTest, LeavesASocketInUseAlone) {
+  const AdminServer server("unix:" + path_.string(), echo);
+  EXPECT_THROW(AdminServer("unix:" + path_.string(), echo), std::runtime_error);
+  EXPECT_EQ(http_get(server.address(), "/x", kTimeout).status, 200);
+}
+
+TEST_F(AdminServerUnixTest, LeavesAFileAlone) {
+  std::ofstream(path_) << "precious";
+  EXPECT_THROW(AdminServer("unix:" + path_.string(), echo), std::runtime_error);
+  EXPECT_EQ(std::filesystem::file_size(path_), 8u);
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,143 @@
+#include "daemon/api.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace framelane {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A real supervisor of one feed whose source does not exist.
+class ApiTest : public testing::Test {
+ protected:
+  static std::vector<FeedOptions> feeds() {
+    FeedOptions feed;
+    feed.name = "gate";
+    feed.input.url = "/nonexistent/clip.mp4";
+    feed.input.reconnect = {std::chrono::hours(1), std::chrono::hours(1)};
+    EncodeOptions copy;
+    copy.name = "main";
+    copy.copy_video = true;
+    EncodeOptions live;
+    live.name = "live";
+    live.codecs = {{"mpeg4", {}}};
+    feed.encodes = {copy, live};
+    OutputOptions output;
+    output.name = "discard";
+    output.from = "live";
+    output.url = "null:";
+    feed.outputs = {output};
+    return {feed};
+  }
+
+  HttpResponse ask(const std::string& method, const std::string& path, bool with_header = true) {
+    HttpRequest request;
+    request.method = method;
+    request.path = path;
+    if (with_header) request.headers["x-framelane-request"] = "1";
+    return answer(request, supervisor_);
+  }
+  Json get_json(const std::string& path) { return Json::parse(ask("GET", path).body); }
+  void start_and_wait_until_ready() {
+    supervisor_.start();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!supervisor_.ready() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    ASSERT_TRUE(supervisor_.ready());
+  }
+
+  Supervisor supervisor_{feeds(), make_cpu_device(), {}};
+};
+
+TEST_F(ApiTest, IsNotReadyBeforeTheStart) { EXPECT_EQ(ask("GET", "/readyz").status, 503); }
+
+TEST_F(ApiTest, IsReadyOnceEveryFeedIsCreated) {
+  start_and_wait_until_ready();
+  EXPECT_EQ(ask("GET", "/readyz").status, 200);
+}
+
+TEST_F(ApiTest, IsNotReadyWhileStopping) {
+  start_and_wait_until_ready();
+  supervisor_.request_stop();
+  EXPECT_EQ(ask("GET", "/readyz").status, 503);
+}
+
+TEST_F(ApiTest, IsHealthyWhileTheLoopTurns) {
+  start_and_wait_until_ready();
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+}
+
+TEST_F(ApiTest, ListsTheFeedsWithTheirEncodesAndOutputs) {
+  const Json feeds = get_json("/api/v1/feeds");
+  ASSERT_EQ(feeds["feeds"].size(), 1u);
+  const Json& feed = feeds["feeds"][0];
+  EXPECT_EQ(feed["name"], "gate");
+  EXPECT_EQ(feed["state"], "connecting");
+  EXPECT_EQ(feed["encodes"]["main"], Json({{"codec", "copy"}}));
+  EXPECT_EQ(feed["encodes"]["live"]["in"], 0);
+  EXPECT_EQ(feed["encodes"]["live"]["dropped"].size(), kDropReasonNames.size());
+  EXPECT_EQ(feed["outputs"]["discard"]["bytes"], 0);
+}
+
+TEST_F(ApiTest, ShowsOneFeed) {
+  EXPECT_EQ(get_json("/api/v1/feeds/gate"), get_json("/api/v1/feeds")["feeds"][0]);
+}
+
+TEST_F(ApiTest, AnUnknownFeedIsNotFoundAndNamesItsKey) {
+  const HttpResponse response = ask("GET", "/api/v1/feeds/barn");
+  EXPECT_EQ(response.status, 404);
+  EXPECT_EQ(Json::parse(response.body)["error"]["key"], "feeds.barn");
+}
+
+TEST_F(ApiTest, AnUnknownPathIsNotFound) {
+  for (const std::string path :
+       {"/nothing", "/api/v1/feeds/gate/nothing", "/api/v1/feeds/gate/x/y"}) {
+    const HttpResponse response = ask("GET", path);
+    EXPECT_EQ(response.status, 404);
+    EXPECT_EQ(Json::parse(response.body)["error"]["code"], "not_found");
+  }
+}
+
+TEST_F(ApiTest, RestartIsAccepted) {
+  start_and_wait_until_ready();
+  EXPECT_EQ(ask("POST", "/api/v1/feeds/gate/restart").status, 202);
+  EXPECT_EQ(ask("POST", "/api/v1/feeds/barn/restart").status, 404);
+}
+
+TEST_F(ApiTest, RestartNeedsTheHeaderThatForeignPagesCannotSend) {
+  EXPECT_EQ(ask("POST", "/api/v1/feeds/gate/restart", false).status, 403);
+}
+
+TEST_F(ApiTest, OtherMethodsAreNotAllowedAndTheRightOnesNamed) {
+  const HttpResponse restart = ask("GET", "/api/v1/feeds/gate/restart");
+  EXPECT_EQ(restart.status, 405);
+  EXPECT_EQ(restart.headers.at("Allow"), "POST");
+  const HttpResponse metrics = ask("DELETE", "/metrics");
+  EXPECT_EQ(metrics.status, 405);
+  EXPECT_EQ(metrics.headers.at("Allow"), "GET, HEAD");
+}
+
+TEST_F(ApiTest, HeadIsAnsweredLikeGet) { EXPECT_EQ(ask("HEAD", "/metrics").status, 200); }
+
+TEST_F(ApiTest, MetricsHaveTheExpositionFormatsType) {
+  EXPECT_EQ(ask("GET", "/metrics").content_type, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+TEST_F(ApiTest, ListsTheDevices) {
+  EXPECT_EQ(get_json("/api/v1/devices")["devices"][0]["device"], "cpu");
+}
+
+TEST_F(ApiTest, TheIndexNamesEveryEndpoint) {
+  const std::string index = ask("GET", "/").body;
+  for (const std::string path :
+       {"/metrics", "/healthz", "/readyz", "/api/v1/feeds", "/restart", "/api/v1/devices"}) {
+    EXPECT_NE(index.find(path), std::string::npos) << path;
+  }
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,51 @@
+#include "daemon/bottleneck.hpp"
+
+#include <gtest/gtest.h>
+
+namespace framelane {
+namespace {
+
+StepLoads loads(std::initializer_list<std::pair<Bottleneck, double>> entries) {
+  StepLoads result{};
+  for (const auto& [step, load] : entries) result[index_of(step)] = load;
+  return result;
+}
+
+TEST(BottleneckTest, SourceLimitsWhenNothingIsSaturated) {
+  EXPECT_EQ(bottleneck(loads({{Bottleneck::kDecode, 0.5}, {Bottleneck::kEncode, 0.84}})),
+            Bottleneck::kSource);
+}
+
+TEST(BottleneckTest, TheBusiestSaturatedStepLimits) {
+  EXPECT_EQ(bottleneck(loads({{Bottleneck::kDecode, 0.97}, {Bottleneck::kEncode, 0.9}})),
+            Bottleneck::kDecode);
+}
+
+TEST(BottleneckTest, TheLastOfEquallyBusyStepsLimits) {
+  EXPECT_EQ(bottleneck(loads({{Bottleneck::kEncode, 1.0}, {Bottleneck::kOutput, 1.0}})),
+            Bottleneck::kOutput);
+}
+
+TEST(BottleneckTest, AFullQueueIsASaturatedOutput) {
+  auto options = std::make_shared<FeedOptions>();
+  options->outputs.resize(1);
+  options->outputs[0].name = "hls";
+  options->outputs[0].queue = 100;
+  const auto stats =
+      std::make_shared<FeedStats>("gate", std::vector<FeedStats::EncodeSpec>{{"main", false}},
+                                  std::vector<std::string>{"hls"}, 2);
+  stats->outputs()[0].queue_packets = 90;
+  EXPECT_EQ(bottleneck(step_loads({options, stats})), Bottleneck::kOutput);
+}
+
+TEST(BottleneckTest, KernelLoadIsTheMeanOfTheLanes) {
+  const auto stats = std::make_shared<FeedStats>(
+      "gate", std::vector<FeedStats::EncodeSpec>{{"main", false}}, std::vector<std::string>{}, 2);
+  const auto now = BusyMeter::Clock::now();
+  stats->lanes()[0].kernel.begin(now - std::chrono::seconds(5));
+  EXPECT_NEAR(step_loads({std::make_shared<FeedOptions>(), stats})[index_of(Bottleneck::kKernel)],
+              0.5, 0.01);
+}
+
+}  // namespace
+}  // namespace framelane

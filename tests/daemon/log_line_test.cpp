@@ -1,0 +1,49 @@
+#include "daemon/log_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace framelane {
+namespace {
+
+constexpr std::chrono::system_clock::time_point kTime{std::chrono::milliseconds(1767323045678)};
+
+std::string line(LogStyle style, std::string_view message, LogLevel level = LogLevel::kInfo) {
+  return format_log_line(style, level, kTime, message);
+}
+
+TEST(LogLineTest, TextHasTimeAndPaddedLevel) {
+  EXPECT_EQ(line(LogStyle::kText, "up"), "2026-01-02T03:04:05.678Z info  up\n");
+  EXPECT_EQ(line(LogStyle::kText, "up", LogLevel::kError), "2026-01-02T03:04:05.678Z error up\n");
+}
+
+TEST(LogLineTest, JsonTakesTheFeedOutOfTheMessage) {
+  EXPECT_EQ(line(LogStyle::kJson, "feed gate: up: 25 fps"),
+            R"({"ts":"2026-01-02T03:04:05.678Z","level":"info","feed":"gate","msg":"up: 25 fps"})"
+            "\n");
+}
+
+TEST(LogLineTest, JsonKeepsMessagesThatOnlyLookLikeAFeeds) {
+  EXPECT_EQ(line(LogStyle::kJson, "feed count is wrong: 3"),
+            R"({"ts":"2026-01-02T03:04:05.678Z","level":"info","msg":"feed count is wrong: 3"})"
+            "\n");
+}
+
+TEST(LogLineTest, JsonSurvivesInvalidUtf8) {
+  EXPECT_NE(line(LogStyle::kJson, "caf\xe9").find("caf\xef\xbf\xbd"), std::string::npos);
+}
+
+TEST(LogLineTest, JournalLinesCarryPriorities) {
+  EXPECT_EQ(line(LogStyle::kJournal, "up", LogLevel::kDebug), "<7>up\n");
+  EXPECT_EQ(line(LogStyle::kJournal, "up", LogLevel::kWarn), "<4>up\n");
+}
+
+TEST(LogLineTest, ControlCharactersCannotForgeALine) {
+  EXPECT_EQ(line(LogStyle::kJournal, "a\n<0>b\x1b[2J\x7f"), "<6>a\\n<0>b\\x1b[2J\\x7f\n");
+}
+
+TEST(LogLineTest, TrailingNewlinesGo) { EXPECT_EQ(line(LogStyle::kJournal, "a\r\n"), "<6>a\n"); }
+
+}  // namespace
+}  // namespace framelane

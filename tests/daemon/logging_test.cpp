@@ -1,0 +1,173 @@
+#include "daemon/logging.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern "C" {
+#include <libavutil/log.h>
+}
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/redact.hpp"
+
+namespace framelane {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+/// What `write` sends to stderr, line by line.
+template <typename Write>
+std::vector<std::string> stderr_lines(Write write) {
+  testing::internal::CaptureStderr();
+  write();
+  std::istringstream captured(testing::internal::GetCapturedStderr());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(captured, line);) lines.push_back(line);
+  return lines;
+}
+
+class LoggingTest : public testing::Test {
+ protected:
+  LoggingTest() { set_up_logging({}); }
+};
+
+TEST_F(LoggingTest, TextLinesBeginWithTimeAndLevel) {
+  const auto lines = stderr_lines([] { spdlog::warn("feed gate: camera lost"); });
+  EXPECT_THAT(lines, ElementsAre(MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]+Z warn  feed gate: camera "
+                                              "lost")));
+}
+
+TEST_F(LoggingTest, LinesBelowTheLevelAreNotWritten) {
+  set_up_logging({LogLevel::kWarn, LogFormat::kText});
+  EXPECT_THAT(stderr_lines([] { spdlog::info("hello"); }), IsEmpty());
+}
+
+TEST_F(LoggingTest, JsonLinesAreObjects) {
+  set_up_logging({LogLevel::kInfo, LogFormat::kJson});
+  const auto lines = stderr_lines([] { spdlog::info("feed gate: \"quoted\""); });
+  EXPECT_THAT(lines, ElementsAre(EndsWith(R"("level":"info","feed":"gate","msg":"\"quoted\""})")));
+}
+
+TEST_F(LoggingTest, OwnLinesAreRedacted) {
+  const auto lines = stderr_lines([] { spdlog::info("opening rtsp://user:pw@10.0.0.4/s"); });
+  EXPECT_THAT(lines, ElementsAre(EndsWith("opening rtsp://***@10.0.0.4/s")));
+}
+
+TEST_F(LoggingTest, FfmpegLinesAreRedacted) {
+  const auto lines = stderr_lines([] {
+    av_log(nullptr, AV_LOG_ERROR, "Did you mean file:rtsp://us.er:p%%40w@%s/s?\n", "10.0.0.4");
+  });
+  EXPECT_THAT(lines,
+              ElementsAre(EndsWith("warn  ffmpeg: Did you mean file:rtsp://***@10.0.0.4/s?")));
+}
+
+TEST_F(LoggingTest, FfmpegWarningsShowAtDebugOnly) {
+  const auto warn = [] { av_log(nullptr, AV_LOG_WARNING, "chatter\n"); };
+  EXPECT_THAT(stderr_lines(warn), IsEmpty());
+  set_up_logging({LogLevel::kDebug, LogFormat::kText});
+  EXPECT_THAT(stderr_lines(warn), ElementsAre(EndsWith("debug ffmpeg: chatter")));
+}
+
+TEST_F(LoggingTest, PartsOfAFfmpegLineAreJoined) {
+  const auto lines = stderr_lines([] {
+    av_log(nullptr, AV_LOG_ERROR, "one ");
+    av_log(nullptr, AV_LOG_ERROR, "two ");
+    av_log(nullptr, AV_LOG_ERROR, "three\n");
+  });
+  EXPECT_THAT(lines, ElementsAre(EndsWith("ffmpeg: one two three")));
+}
+
+TEST_F(LoggingTest, ASecretInPartsOfAFfmpegLineIsBlanked) {
+  register_secret("geheimwort");
+  const auto lines = stderr_lines([] {
+    av_log(nullptr, AV_LOG_ERROR, "key is gehe");
+    av_log(nullptr, AV_LOG_ERROR, "imwort\n");
+  });
+  EXPECT_THAT(lines, ElementsAre(EndsWith("ffmpeg: key is ***")));
+}
+
+TEST_F(LoggingTest, RepeatsOfAFfmpegLineAreWrittenOnce) {
+  const auto lines = stderr_lines([] {
+    for (int i = 0; i < 50; ++i) av_log(nullptr, AV_LOG_ERROR, "error at block %d %d\n", i, 7 * i);
+  });
+  EXPECT_THAT(lines, ElementsAre(EndsWith("error at block 0 0")));
+}
+
+TEST_F(LoggingTest, OverlongFfmpegLinesAreCut) {
+  const std::string text(10000, 'x');
+  const auto lines = stderr_lines([&] {
+    av_log(nullptr, AV_LOG_ERROR, "%s", text.c_str());
+    av_log(nullptr, AV_LOG_ERROR, "after the long one\n");
+  });
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_LT(lines[0].size(), 2200u);
+  EXPECT_THAT(lines[1], EndsWith("ffmpeg: after the long one"));
+}
+
+TEST_F(LoggingTest, LinesOfManyThreadsStayWhole) {
+  constexpr int kThreads = 4;
+  constexpr int kLines = 100;
+  const auto lines = stderr_lines([] {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([t] {
+        for (int i = 0; i < kLines; ++i) {
+          spdlog::info("own line {}", std::string(200, static_cast<char>('a' + t)));
+          av_log(nullptr, AV_LOG_ERROR, "whole ");
+          av_log(nullptr, AV_LOG_ERROR, "line\n");
+        }
+      });
+    }
+  });
+  const auto own = std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+    const auto at = line.find("own line ");
+    return at != std::string::npos && line.substr(at + 9) == std::string(200, line[at + 9]);
+  });
+  const auto ffmpeg = std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.ends_with("ffmpeg: whole line");
+  });
+  EXPECT_EQ(own, kThreads * kLines);
+  EXPECT_EQ(ffmpeg, 1);
+  EXPECT_EQ(static_cast<int>(lines.size()), kThreads * kLines + 1);
+}
+
+TEST_F(LoggingTest, JournalGetsPrioritiesInsteadOfTimes) {
+  // Stderr and the variable both have to say so: here stderr is redirected to a file of ours.
+  FILE* file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  const int saved = dup(STDERR_FILENO);
+  dup2(fileno(file), STDERR_FILENO);
+  struct stat status {};
+  fstat(STDERR_FILENO, &status);
+  const std::string stream = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+  setenv("JOURNAL_STREAM", stream.c_str(), 1);
+  set_up_logging({});
+  spdlog::error("feed gate: broken");
+  dup2(saved, STDERR_FILENO);
+  close(saved);
+  unsetenv("JOURNAL_STREAM");
+  std::rewind(file);
+  char line[100] = {};
+  EXPECT_NE(std::fgets(line, sizeof line, file), nullptr);
+  std::fclose(file);
+  EXPECT_STREQ(line, "<3>feed gate: broken\n");
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,194 @@
+#include "daemon/metrics.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <sstream>
+#include <string>
+
+namespace framelane {
+namespace {
+
+/// A page's samples by "name{labels}".
+std::map<std::string, double> samples_of(const std::string& page) {
+  std::map<std::string, double> samples;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    const auto space = line.rfind(' ');
+    samples[line.substr(0, space)] = std::stod(line.substr(space + 1));
+  }
+  return samples;
+}
+
+class MetricsTest : public testing::Test {
+ protected:
+  MetricsTest() {
+    options_->name = "gate";
+    options_->outputs.resize(1);
+    options_->outputs[0].name = "hls";
+  }
+  std::string page() const {
+    return metrics_text({{options_, stats_}, {options_, copied_}}, {device_});
+  }
+  std::map<std::string, double> samples() const { return samples_of(page()); }
+  bool has(const std::string& name) const { return samples().contains(name); }
+  double sample(const std::string& name) const {
+    const auto all = samples();
+    const auto found = all.find(name);
+    EXPECT_NE(found, all.end()) << name;
+    return found == all.end() ? -1 : found->second;
+  }
+
+  std::shared_ptr<FeedOptions> options_ = std::make_shared<FeedOptions>();
+  std::shared_ptr<FeedStats> stats_ = std::make_shared<FeedStats>(
+      "gate", std::vector<FeedStats::EncodeSpec>{{"main", true}, {"live", false}},
+      std::vector<std::string>{"hls"}, 2);
+  std::shared_ptr<FeedStats> copied_ =
+      std::make_shared<FeedStats>("yard", std::vector<FeedStats::EncodeSpec>{{"main", true}},
+                                  std::vector<std::string>{"rec"}, 0);
+  std::shared_ptr<Device> device_ = make_cpu_device();
+};
+
+TEST_F(MetricsTest, PromtoolFindsNothingToSay) {
+  // With reasons, names and codecs that have to be escaped.
+  stats_->set_decoder("h\"2\\6\n4");
+  FILE* promtool = popen("promtool check metrics 2>&1 >/dev/null", "w");
+  ASSERT_NE(promtool, nullptr);
+  const std::string text = page();
+  std::fwrite(text.data(), 1, text.size(), promtool);
+  const int status = pclose(promtool);
+  if (WEXITSTATUS(status) == 127) GTEST_SKIP() << "promtool is not installed";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(MetricsTest, EveryReasonExistsFromTheStart) {
+  const auto all = samples();
+  for (const auto reason : kDropReasonNames) {
+    EXPECT_EQ(all.count("framelane_frames_dropped_total{feed=\"gate\",encode=\"live\",reason=\"" +
+                        std::string(reason) + "\"}"),
+              1u);
+  }
+  for (const auto reason : kIoFaultNames) {
+    EXPECT_EQ(all.count("framelane_source_reconnects_total{feed=\"gate\",reason=\"" +
+                        std::string(reason) + "\"}"),
+              1u);
+  }
+  for (const auto reason : kPacketDropNames) {
+    EXPECT_EQ(all.count("framelane_output_packets_dropped_total{feed=\"gate\",output=\"hls\","
+                        "reason=\"" +
+                        std::string(reason) + "\"}"),
+              1u);
+  }
+}
+
+TEST_F(MetricsTest, TheLedgerBalancesOnThePage) {
+  std::vector<FrameTicket> tickets(1);
+  for (int i = 0; i < 3; ++i) {
+    open_tickets(stats_, tickets);
+    if (i == 0) tickets[0].out();
+    if (i == 1) tickets[0].drop(DropReason::kRingFull);
+  }
+  const auto all = samples();
+  EXPECT_EQ(all.at("framelane_frames_in_total{feed=\"gate\"}"), 3);
+  EXPECT_EQ(all.at("framelane_frames_out_total{feed=\"gate\",encode=\"live\"}"), 1);
+  EXPECT_EQ(all.at("framelane_frames_in_flight{feed=\"gate\",encode=\"live\"}"), 1);
+  EXPECT_EQ(all.at("framelane_frames_dropped_total{feed=\"gate\",encode=\"live\","
+                   "reason=\"ring_full\"}"),
+            1);
+  tickets[0].drop(DropReason::kStop);
+}
+
+TEST_F(MetricsTest, CopiedEncodesHaveNoFrames) {
+  EXPECT_FALSE(has("framelane_frames_out_total{feed=\"gate\",encode=\"main\"}"));
+  EXPECT_TRUE(has("framelane_frames_out_total{feed=\"gate\",encode=\"live\"}"));
+}
+
+TEST_F(MetricsTest, AFeedOfCopiesHasNoFrameSteps) {
+  EXPECT_FALSE(has("framelane_stage_duration_seconds_count{feed=\"yard\",stage=\"decode\"}"));
+  EXPECT_FALSE(has("framelane_frames_in_total{feed=\"yard\"}"));
+  EXPECT_EQ(sample("framelane_stage_duration_seconds_count{feed=\"yard\",stage=\"mux\"}"), 0);
+}
+
+TEST_F(MetricsTest, TheCpuHasNoTransfers) {
+  stats_->set_device("cpu");
+  EXPECT_FALSE(has("framelane_stage_duration_seconds_count{feed=\"gate\",stage=\"h2d\"}"));
+  EXPECT_FALSE(has("framelane_lane_busy_seconds_total{feed=\"gate\",lane=\"0\",op=\"h2d\"}"));
+  EXPECT_TRUE(has("framelane_lane_busy_seconds_total{feed=\"gate\",lane=\"0\",op=\"kernel\"}"));
+}
+
+TEST_F(MetricsTest, AFeedIsUpWhileItRunsAndDataComes) {
+  stats_->set_state(FeedState::kRunning, "");
+  EXPECT_EQ(sample("framelane_feed_up{feed=\"gate\"}"), 0);
+  stats_->arrived();
+  EXPECT_EQ(sample("framelane_feed_up{feed=\"gate\"}"), 1);
+  stats_->set_state(FeedState::kBackoff, "lost");
+  EXPECT_EQ(sample("framelane_feed_up{feed=\"gate\"}"), 0);
+}
+
+TEST_F(MetricsTest, AFeedWithoutDataForItsTimeoutIsDown) {
+  options_->input.timeout = std::chrono::milliseconds(0);
+  stats_->set_state(FeedState::kRunning, "");
+  stats_->arrived();
+  EXPECT_EQ(sample("framelane_feed_up{feed=\"gate\"}"), 0);
+}
+
+TEST_F(MetricsTest, ExactlyOneStateIsSet) {
+  stats_->set_state(FeedState::kBackoff, "lost");
+  EXPECT_EQ(sample("framelane_feed_state{feed=\"gate\",state=\"backoff\"}"), 1);
+  EXPECT_EQ(sample("framelane_feed_state{feed=\"gate\",state=\"running\"}"), 0);
+}
+
+TEST_F(MetricsTest, ARunningFeedHasOneBottleneckAndOthersNone) {
+  stats_->set_state(FeedState::kRunning, "");
+  double gate = 0;
+  double yard = 0;
+  for (const auto step : kBottleneckNames) {
+    const std::string labels = "\",stage=\"" + std::string(step) + "\"}";
+    gate += sample("framelane_feed_bottleneck{feed=\"gate" + labels);
+    yard += sample("framelane_feed_bottleneck{feed=\"yard" + labels);
+  }
+  EXPECT_EQ(gate, 1);
+  EXPECT_EQ(yard, 0);
+}
+
+TEST_F(MetricsTest, HistogramBucketsCumulateUpToTheCount) {
+  stats_->observe(StageStep::kDecode, std::chrono::milliseconds(3));
+  stats_->observe(StageStep::kDecode, std::chrono::seconds(100));
+  const std::string labels = "{feed=\"gate\",stage=\"decode\"";
+  const std::string bucket = "framelane_stage_duration_seconds_bucket" + labels + ",le=\"";
+  EXPECT_EQ(sample(bucket + "0.0025\"}"), 0);
+  EXPECT_EQ(sample(bucket + "0.005\"}"), 1);
+  EXPECT_EQ(sample(bucket + "10\"}"), 1);
+  EXPECT_EQ(sample(bucket + "+Inf\"}"), 2);
+  EXPECT_EQ(sample("framelane_stage_duration_seconds_count" + labels + "}"), 2);
+}
+
+TEST_F(MetricsTest, OutputsShowTheirState) {
+  OutputStats& output = stats_->outputs()[0];
+  output.set_state(FeedState::kRunning, "");
+  output.bytes = 123456;
+  output.queue_packets = 7;
+  const std::string labels = "{feed=\"gate\",output=\"hls\"}";
+  EXPECT_EQ(sample("framelane_output_up" + labels), 1);
+  EXPECT_EQ(sample("framelane_output_bytes_total" + labels), 123456);
+  EXPECT_EQ(sample("framelane_output_queue_packets" + labels), 7);
+}
+
+TEST_F(MetricsTest, TheProcessReportsItself) {
+  const auto all = samples();
+  EXPECT_GT(all.at("process_resident_memory_bytes"), 1e6);
+  EXPECT_GE(all.at("process_virtual_memory_bytes"), all.at("process_resident_memory_bytes"));
+  EXPECT_GE(all.at("process_open_fds"), 3);
+  EXPECT_GT(all.at("process_max_fds"), all.at("process_open_fds"));
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  EXPECT_NEAR(all.at("process_start_time_seconds"), now, 600);
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,134 @@
+"""Fixtures: the program, a camera, and media to feed it. See CONTRIBUTING.md, "Tests"."""
+
+import fcntl
+import pathlib
+
+import pytest
+
+from harness import daemon as daemon_module
+from harness import media
+from harness.camera import Camera
+from harness.daemon import BINARY, ROOT, Daemon
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "sanitizers: also run under ASan+UBSan and TSan in CI")
+    assert BINARY.exists(), f"{BINARY} is not built; run scripts/test, or set FRAMELANE_BINARY"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    outcome = yield
+    setattr(item, f"report_{outcome.get_result().when}", outcome.get_result())
+
+
+@pytest.fixture
+def framelane(tmp_path, request):
+    """Starts daemons: framelane(config, **keywords) -> Daemon. Those still running at the end are
+    stopped, and what must always hold is checked; a failing test shows their logs."""
+    started = []
+
+    def start(config, folder=None, **keywords):
+        folder = folder or tmp_path
+        folder.mkdir(exist_ok=True)
+        daemon = Daemon(folder, config, **keywords)
+        started.append(daemon)
+        return daemon
+
+    yield start
+    failed = getattr(request.node, "report_call", None) is None or request.node.report_call.failed
+    try:
+        for daemon in started:
+            if failed:
+                print(f"--- {daemon.log_path} (exit status {daemon.process.poll()})")
+                print(daemon.log())
+            elif daemon.process.poll() is None:
+                daemon.metrics()
+                daemon.stop()
+            else:
+                daemon.check_log()
+    finally:
+        for daemon in started:
+            daemon.kill()
+
+
+@pytest.fixture
+def camera(tmp_path, long_clip):
+    """Makes cameras: camera(**keywords) -> Camera. They end with the test."""
+    cameras = []
+
+    def make(clip=None, **keywords):
+        cameras.append(Camera(tmp_path, clip or long_clip, **keywords))
+        return cameras[-1]
+
+    yield make
+    for made in cameras:
+        made.kill()
+
+
+@pytest.fixture
+def cli():
+    """Runs a framelane command to its end: cli("check", "-c", path)."""
+    return daemon_module.run
+
+
+@pytest.fixture(scope="session")
+def clip():
+    """The real clip: H.264 with B-frames, 768x576, 10 frames/s, 42 frames, one keyframe."""
+    return ROOT / "tests" / "data" / "street_h264.mp4"
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """made(name, *ffmpeg_arguments): a file made once for all tests of all workers."""
+    folder = pathlib.Path(tmp_path_factory.getbasetemp())
+    # With xdist each worker has a folder of its own below the common one.
+    folder = (folder.parent if "popen-" in folder.name else folder) / "made"
+    folder.mkdir(exist_ok=True)
+
+    def make(name, *arguments):
+        path = folder / name
+        with open(folder / f"{name}.lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                partial = folder / f"partial.{name}"
+                media.ffmpeg(*arguments, partial)
+                partial.rename(path)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def long_clip(made, clip):
+    """The clip again and again, so that a camera does not run dry: about 7 minutes."""
+    return made("long.mov", "-stream_loop", "99", "-i", clip, "-c", "copy")
+
+
+@pytest.fixture(scope="session")
+def bgra(made):
+    """64x48 BGRA, 50 frames."""
+    return made("bgra.raw", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=2",
+                "-pix_fmt", "bgra", "-f", "rawvideo")
+
+
+@pytest.fixture(scope="session")
+def camera_clip(made, clip):
+    """Real footage as a brisk camera sends it: 25 frames/s, a keyframe each second, B-frames,
+    100 s."""
+    return made("camera.mov", "-stream_loop", "-1", "-i", clip, "-t", "100", "-vf",
+                "scale=320:240,fps=25", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "2",
+                "-g", "25", "-keyint_min", "25", "-sc_threshold", "0")
+
+
+@pytest.fixture(scope="session")
+def keyed_clip(made, clip):
+    """The clip with a keyframe every second."""
+    return made("keyed.mp4", "-i", clip, "-c:v", "libx264", "-g", "10", "-bf", "2",
+                "-sc_threshold", "0")
+
+
+@pytest.fixture(scope="session")
+def mjpeg_avi(made, clip):
+    """20 frames of MJPEG, full range, as cheap cameras send it."""
+    return made("clip.avi", "-i", clip, "-t", "2", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p")

@@ -1,0 +1,1 @@
+"""What the integration tests drive framelane with: the real program against real peers."""

@@ -1,0 +1,35 @@
+"""Pieces of configurations that most tests share."""
+
+# A second of silence is a lost camera, and the next try comes at once.
+IMPATIENT = {"timeout": "1s", "reconnect": {"first": "100ms", "max": "300ms"}}
+
+
+def encoder(name, gop=None, convert=None, **options):
+    """An encode with this encoder."""
+    video = {"codec": [{"name": name, "options": options}]}
+    if gop:
+        video["gop"] = gop
+    return {"video": video, **({"convert": convert} if convert else {})}
+
+
+def x264(gop="1s", **options):
+    return encoder("libx264", gop=gop, **{"preset": "ultrafast", **options})
+
+
+COPY = {"video": "copy"}
+
+
+def raw_input(path, pixel_format, size, rate=25, **keys):
+    return {"url": str(path), "format": "rawvideo", "pixel_format": pixel_format, "size": size,
+            "rate": rate, **keys}
+
+
+def looped(path, **keys):
+    """A file that behaves as a camera."""
+    return {"url": str(path), "loop": True, "pace": "realtime", **keys}
+
+
+def one_feed(input_, encode=None, outputs=None, **keys):
+    """A configuration of a single feed called cam."""
+    feed = {"input": input_, "encodes": {"main": encode or x264()}, "outputs": outputs or {}, **keys}
+    return {"feeds": {"cam": feed}}

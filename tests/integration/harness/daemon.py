@@ -1,0 +1,180 @@
+"""A running `framelane run`, watched through its admin listener as an operator would."""
+
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+
+from harness.metrics import Metrics
+from harness.waiting import TIME_FACTOR, wait_until
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BINARY = pathlib.Path(
+    os.environ.get("FRAMELANE_BINARY", ROOT / "build" / "dev" / "daemon" / "framelane")
+)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self._path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def run(*arguments, timeout=60, **keywords):
+    """A framelane command that ends by itself; text in and out, no standard input."""
+    keywords.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run(
+        [str(BINARY), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=timeout * TIME_FACTOR,
+        check=False,
+        **keywords,
+    )
+
+
+class Daemon:
+    """Configurations are given as a dict (JSON is YAML) or as text. The admin listener is a Unix
+    socket unless a `port` is given. `stop` checks what must hold whenever a daemon ends: exit
+    status 0, no sanitizer report, no secret in the log; every scrape checks the ledger."""
+
+    def __init__(self, folder, config, arguments=(), secrets=(), stdin=subprocess.DEVNULL, env=None,
+                 port=None):
+        self.folder = folder
+        self.socket = folder / "admin.sock"
+        self.config_path = folder / "framelane.yaml"
+        self.log_path = folder / "framelane.log"
+        self.secrets = secrets
+        self.port = port
+        if isinstance(config, dict):
+            listen = f"127.0.0.1:{port}" if port else f"unix:{self.socket}"
+            config = json.dumps({"admin": {"listen": listen}, **config}, indent=1)
+        self.config_path.write_text(config)
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [str(BINARY), "run", "-c", str(self.config_path), *arguments],
+                stdin=stdin,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env={**os.environ, **(env or {})},
+            )
+
+    # What it says of itself
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def request(self, method, path, headers=None, body=None):
+        """(status, body)"""
+        timeout = 5 * TIME_FACTOR
+        connection = (
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+            if self.port
+            else _UnixConnection(self.socket, timeout)
+        )
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def api(self, path):
+        status, body = self.request("GET", path)
+        assert status == 200, f"{path}: {status} {body}"
+        return json.loads(body)
+
+    def feed(self, name):
+        return self.api(f"/api/v1/feeds/{name}")
+
+    def restart_feed(self, name):
+        status, body = self.request("POST", f"/api/v1/feeds/{name}/restart",
+                                    headers={"X-Framelane-Request": "1"})
+        assert status == 202, body
+
+    def metrics(self):
+        status, body = self.request("GET", "/metrics")
+        assert status == 200, body
+        metrics = Metrics(body)
+        metrics.check_ledger()
+        return metrics
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
+    # Waiting
+
+    def wait_ready(self, deadline=15):
+        def ready():
+            assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.log()}"
+            try:
+                return self.request("GET", "/readyz")[0] == 200
+            except OSError:
+                return False
+
+        wait_until(ready, "ready", deadline)
+        return self
+
+    def wait_metrics(self, condition, what, deadline=20):
+        """Waits for condition(metrics) and returns that scrape; every scrape has to balance."""
+
+        def check():
+            assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.log()}"
+            metrics = self.metrics()
+            return metrics if condition(metrics) else None
+
+        return wait_until(check, what, deadline)
+
+    def wait_frames(self, feed, count, encode=None, deadline=20):
+        """Until `count` frames have come out of the feed's (only) encode."""
+        labels = {"feed": feed, **({"encode": encode} if encode else {})}
+        return self.wait_metrics(
+            lambda m: m.sum("framelane_frames_out_total", **labels) >= count,
+            f"{count} frames out of {feed}",
+            deadline,
+        )
+
+    def wait_state(self, feed, state, deadline=20):
+        return self.wait_metrics(
+            lambda m: m.feed_state(feed) == state, f"{feed} to be {state}", deadline
+        )
+
+    def wait_log(self, text, deadline=15):
+        wait_until(lambda: text in self.log(), f"{text!r} in the log", deadline)
+
+    # Ending
+
+    def wait_exit(self, deadline=20):
+        try:
+            return self.process.wait(timeout=deadline * TIME_FACTOR)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"still running after {deadline} s:\n{self.log()}") from error
+
+    def stop(self, deadline=15, expected=0, sign=signal.SIGTERM):
+        """One signal, and everything that must hold afterwards."""
+        if self.process.poll() is None:
+            self.process.send_signal(sign)
+        status = self.wait_exit(deadline)
+        assert status == expected, f"exit status {status}:\n{self.log()}"
+        self.check_log()
+        return status
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def check_log(self):
+        log = self.log()
+        assert "Sanitizer" not in log and "runtime error:" not in log, log
+        for secret in self.secrets:
+            assert secret not in log, f"the log holds {secret!r}"

@@ -1,0 +1,61 @@
+"""FFmpeg's command-line programs as independent writers and readers."""
+
+import json
+import subprocess
+
+
+def _output(*command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=120, check=False)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}:\n{done.stderr.decode()}"
+    return done.stdout
+
+
+def ffmpeg(*arguments):
+    """Runs ffmpeg; returns its standard output (bytes)."""
+    return _output("ffmpeg", "-v", "error", "-y", *map(str, arguments))
+
+
+def probe(path, *arguments):
+    return json.loads(_output("ffprobe", "-v", "error", "-of", "json", "-show_streams",
+                              "-show_format", *arguments, str(path)))
+
+
+def video(path, *arguments):
+    """ffprobe's view of the only video stream."""
+    streams = [s for s in probe(path, *arguments)["streams"] if s["codec_type"] == "video"]
+    assert len(streams) == 1, f"{path}: {len(streams)} video streams"
+    return streams[0]
+
+
+def frame_count(path):
+    """Frames that really decode."""
+    return int(video(path, "-count_frames")["nb_read_frames"])
+
+
+def timestamps(path, entry="pts_time"):
+    """Timestamps of the video packets in the order of the file, in seconds."""
+    text = _output("ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries",
+                   f"packet={entry}", "-of", "csv=p=0", str(path)).decode()
+    return [float(line.strip(",")) for line in text.split() if line.strip(",") not in ("", "N/A")]
+
+
+def decoded(path, pixel_format=None):
+    """All frames decoded to raw bytes, in presentation order, none invented or left out."""
+    convert = ["-pix_fmt", pixel_format] if pixel_format else []
+    return ffmpeg("-i", path, "-map", "0:v:0", "-fps_mode", "passthrough", *convert,
+                  "-f", "rawvideo", "-")
+
+
+def close_playlist(path):
+    """Says that a playlist is over, which a daemon that only stops does not: readers would wait."""
+    with open(path, "a", encoding="ascii") as playlist:
+        playlist.write("#EXT-X-ENDLIST\n")
+
+
+def decodes_cleanly(path):
+    """True when ffmpeg reads all of it without a word."""
+    done = subprocess.run(["ffmpeg", "-v", "error", "-i", str(path), "-f", "null", "-"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=120, check=False)
+    return done.returncode == 0 and not done.stdout.strip()

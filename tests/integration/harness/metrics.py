@@ -1,0 +1,68 @@
+"""The Prometheus text format, as far as the tests need it, and the ledger's balance."""
+
+import re
+from collections import defaultdict
+
+_SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
+
+
+class Metrics:
+    """One scrape."""
+
+    def __init__(self, text):
+        self.text = text
+        self.types = {}
+        self.helps = {}
+        self.samples = defaultdict(list)  # name -> [(labels, value)]
+        for line in text.splitlines():
+            if line.startswith("# TYPE "):
+                _, _, name, kind = line.split(" ", 3)
+                self.types[name] = kind
+            elif line.startswith("# HELP "):
+                _, _, name, text_ = line.split(" ", 3)
+                self.helps[name] = text_
+            elif line and not line.startswith("#"):
+                match = _SAMPLE.match(line)
+                assert match, f"not a sample: {line!r}"
+                labels = dict(_LABEL.findall(match.group(2) or ""))
+                self.samples[match.group(1)].append((labels, float(match.group(3))))
+
+    def series(self, name, **labels):
+        """[(labels, value)] of the samples that carry these labels."""
+        return [
+            (have, value)
+            for have, value in self.samples.get(name, [])
+            if all(have.get(key) == wanted for key, wanted in labels.items())
+        ]
+
+    def sum(self, name, **labels):
+        """The sum over the samples that carry these labels; 0 when there is none."""
+        return sum(value for _, value in self.series(name, **labels))
+
+    def one(self, name, **labels):
+        found = self.series(name, **labels)
+        assert len(found) == 1, f"{name}{labels}: {len(found)} series"
+        return found[0][1]
+
+    def feed_state(self, feed):
+        states = [
+            have["state"]
+            for have, value in self.series("framelane_feed_state", feed=feed)
+            if value == 1
+        ]
+        assert len(states) == 1, f"feed {feed} is in the states {states}"
+        return states[0]
+
+    def check_ledger(self):
+        """in = out + dropped + in_flight, for every encode that takes frames."""
+        for labels, out in self.samples.get("framelane_frames_out_total", []):
+            feed, encode = labels["feed"], labels["encode"]
+            frames_in = self.one("framelane_frames_in_total", feed=feed)
+            dropped = self.sum("framelane_frames_dropped_total", feed=feed, encode=encode)
+            in_flight = self.one("framelane_frames_in_flight", feed=feed, encode=encode)
+            assert in_flight >= 0, f"{feed}/{encode}: in_flight {in_flight}"
+            assert frames_in == out + dropped + in_flight, (
+                f"{feed}/{encode}: {frames_in:.0f} in, {out:.0f} out, {dropped:.0f} dropped,"
+                f" {in_flight:.0f} in flight"
+            )

@@ -1,0 +1,68 @@
+"""An RTSP camera made of gst-rtsp-server: plays a file at its own rate to each client.
+
+Usage: rtsp_server.py PORT FILE [--audio alaw|aac] [--auth basic|digest --user U --password P]
+"""
+
+import argparse
+
+import gi
+
+gi.require_version("Gst", "1.0")
+gi.require_version("GstRtspServer", "1.0")
+from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
+
+
+def pipeline(path, audio):
+    launch = f'( filesrc location="{path}" ! qtdemux name=demux '
+    launch += "demux.video_0 ! queue ! rtph264pay name=pay0 pt=96 config-interval=-1 "
+    if audio == "alaw":
+        launch += "demux.audio_0 ! queue ! rtppcmapay name=pay1 pt=8 "
+    elif audio == "aac":
+        launch += "demux.audio_0 ! queue ! rtpmp4gpay name=pay1 pt=97 "
+    return launch + ")"
+
+
+def require_login(server, factory, arguments):
+    auth = GstRtspServer.RTSPAuth.new()
+    token = GstRtspServer.RTSPToken()
+    token.set_string("media.factory.role", "viewer")
+    if arguments.auth == "digest":
+        auth.set_supported_methods(GstRtspServer.RTSPAuthMethod.DIGEST
+                                   if hasattr(GstRtspServer, "RTSPAuthMethod") else 2)
+        auth.add_digest(arguments.user, arguments.password, token)
+    else:
+        auth.add_basic(
+            GstRtspServer.RTSPAuth.make_basic(arguments.user, arguments.password), token
+        )
+    server.set_auth(auth)
+    permissions = GstRtspServer.RTSPPermissions()
+    permissions.add_permission_for_role("viewer", "media.factory.access", True)
+    permissions.add_permission_for_role("viewer", "media.factory.construct", True)
+    factory.set_permissions(permissions)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("port")
+    parser.add_argument("file")
+    parser.add_argument("--audio", choices=["alaw", "aac"])
+    parser.add_argument("--auth", choices=["basic", "digest"])
+    parser.add_argument("--user")
+    parser.add_argument("--password")
+    arguments = parser.parse_args()
+
+    Gst.init(None)
+    server = GstRtspServer.RTSPServer()
+    server.set_address("127.0.0.1")
+    server.set_service(arguments.port)
+    factory = GstRtspServer.RTSPMediaFactory()
+    factory.set_launch(pipeline(arguments.file, arguments.audio))
+    if arguments.auth:
+        require_login(server, factory, arguments)
+    server.get_mount_points().add_factory("/stream", factory)
+    assert server.attach(None), "the port cannot be had"
+    GLib.MainLoop().run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""Waiting on what can be seen, with a deadline. The only place that polls."""
+
+import os
+import time
+
+# Sanitizers make everything slower; deadlines bound hangs, they measure nothing.
+TIME_FACTOR = float(os.environ.get("FRAMELANE_TEST_TIME_FACTOR", "1"))
+
+
+def wait_until(condition, what, deadline=15.0):
+    """Returns the first true result of condition(); fails with `what` after `deadline` seconds."""
+    end = time.monotonic() + deadline * TIME_FACTOR
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {deadline * TIME_FACTOR:.0f} s: {what}")
+        time.sleep(0.02)

@@ -1,0 +1,119 @@
+"""Input that is no video, or broken video: named, counted, survived."""
+
+import random
+
+import pytest
+
+from harness import media
+from harness.configs import IMPATIENT, looped, one_feed, x264
+
+
+@pytest.fixture
+def bad(tmp_path, made, clip):
+    """bad(kind): a file that is not what it should be."""
+
+    def make(kind):
+        path = tmp_path / f"{kind}.mp4"
+        if kind == "empty":
+            path.write_bytes(b"")
+        elif kind == "text":
+            path.write_text("This is not a video.\n" * 200)
+        elif kind == "noise":
+            path.write_bytes(random.Random(1).randbytes(100_000))
+        elif kind == "folder":
+            path.mkdir()
+        elif kind == "headless":  # the index stands at the end and is cut off
+            whole = made("index-last.mp4", "-i", clip, "-c", "copy", "-movflags", "-faststart")
+            path.write_bytes(whole.read_bytes()[:100_000])
+        elif kind == "sound":
+            path = made("sound.m4a", "-f", "lavfi", "-i", "sine=duration=1", "-c:a", "aac")
+        return path  # "missing": none is made
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "kind", ["missing", "empty", "text", "noise", "folder", "headless", "sound"])
+def test_transcode_says_in_one_line_what_is_wrong(cli, bad, tmp_path, kind):
+    path = bad(kind)
+    out = tmp_path / "out.mkv"
+    done = cli("transcode", path, out)
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert path.name in done.stderr
+    assert not out.exists() and not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.sanitizers
+@pytest.mark.parametrize("kind", ["missing", "empty", "text", "noise"])
+def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
+    framelane, bad, clip, kind
+):
+    config = one_feed({"url": str(bad(kind)), **IMPATIENT})
+    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    daemon = framelane(config).wait_ready()
+    metrics = daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam") >= 2, "two more tries"
+    )
+    assert metrics.one("framelane_feed_up", feed="cam") == 0
+    daemon.wait_state("cam", "backoff")
+    assert daemon.feed("cam")["reason"]
+    daemon.wait_frames("other", 10)
+
+
+def test_once_fails_when_a_source_cannot_be_opened(framelane, bad):
+    daemon = framelane(one_feed({"url": str(bad("missing"))}), arguments=["--once"])
+    assert daemon.wait_exit() == 1
+
+
+@pytest.mark.sanitizers
+def test_a_corrupted_file_is_read_on_to_its_end(framelane, clip, tmp_path):
+    data = bytearray(clip.read_bytes())
+    noise = random.Random(3)
+    start = data.find(b"mdat") + 20_000
+    for at in range(start, len(data) - 4000, 6000):
+        data[at : at + 1500] = noise.randbytes(1500)
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(data)
+    config = one_feed({"url": str(broken)})
+    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    daemon = framelane(config).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    frames = metrics.one("framelane_frames_in_total", feed="cam")
+    errors = metrics.sum("framelane_decode_errors_total", feed="cam")
+    assert 0 < frames <= 42
+    assert errors > 0 or frames == 42
+    daemon.wait_frames("other", 10)
+
+
+def test_a_frame_that_is_garbage_is_a_decode_error(framelane, mjpeg_avi, tmp_path):
+    packets = media.probe(mjpeg_avi, "-show_packets")["packets"]
+    data = bytearray(mjpeg_avi.read_bytes())
+    for number in (5, 6):
+        at, size = int(packets[number]["pos"]), int(packets[number]["size"])
+        data[at : at + size] = bytes(size)
+    broken = tmp_path / "broken.avi"
+    broken.write_bytes(data)
+    daemon = framelane(one_feed({"url": str(broken)})).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    assert metrics.one("framelane_frames_in_total", feed="cam") == 18
+    assert metrics.one("framelane_decode_errors_total", feed="cam", reason="corrupt") == 2
+
+
+def test_a_file_that_is_cut_short_delivers_what_it_holds(framelane, clip, tmp_path, made):
+    whole = made("streamable.ts", "-i", clip, "-c", "copy")
+    short = tmp_path / "short.ts"
+    short.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    daemon = framelane(one_feed({"url": str(short)})).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    assert 5 < metrics.one("framelane_frames_out_total", feed="cam", encode="main") < 42
+
+
+def test_a_file_that_appears_later_is_found(framelane, clip, tmp_path):
+    path = tmp_path / "later.mp4"
+    daemon = framelane(one_feed({"url": str(path), **IMPATIENT})).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    partial = tmp_path / "partial"
+    partial.write_bytes(clip.read_bytes())
+    partial.rename(path)
+    daemon.wait_state("cam", "ended")

@@ -1,0 +1,213 @@
+"""Cameras that die, freeze, refuse, and come back: only the source starts anew."""
+
+import re
+import time
+
+import pytest
+
+from harness import media
+from harness.camera import free_port
+from harness.configs import COPY, IMPATIENT, looped, one_feed, x264
+
+TCP = {"options": {"rtsp_transport": "tcp"}}
+
+
+def hls(tmp_path, **options):
+    return {"hls": {"url": str(tmp_path / "live" / "index.m3u8"),
+                    "options": {"hls_time": 1, "hls_list_size": 0, **options}}}
+
+
+def segments(tmp_path):
+    """The playlist's segment names, in order."""
+    playlist = tmp_path / "live" / "index.m3u8"
+    if not playlist.exists():
+        return []
+    return [line for line in playlist.read_text().splitlines() if line and line[0] != "#"]
+
+
+@pytest.mark.sanitizers
+def test_a_killed_camera_comes_back_to_the_same_playlist_and_encoder(
+    framelane, camera, camera_clip, tmp_path
+):
+    source = camera(camera_clip)
+    daemon = framelane(one_feed({"url": source.url, **TCP, **IMPATIENT}, x264(), hls(tmp_path)))
+    daemon.wait_ready().wait_frames("cam", 60)
+    source.kill()
+    daemon.wait_state("cam", "backoff")
+    before = segments(tmp_path)
+    assert before
+    down = daemon.metrics()
+    source.start()
+    daemon.wait_frames("cam", down.sum("framelane_frames_out_total", feed="cam") + 60)
+    metrics = daemon.wait_state("cam", "running")
+    assert metrics.sum("framelane_source_reconnects_total", feed="cam") >= 1
+    assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0
+    assert metrics.sum("framelane_output_reconnects_total", feed="cam") == 0
+    daemon.stop()
+    after = segments(tmp_path)
+    assert after[: len(before)] == before and len(after) > len(before)
+    numbers = [int(re.search(r"(\d+)\.ts$", name).group(1)) for name in after]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def test_a_frozen_camera_is_noticed_and_resumed(framelane, camera, camera_clip, clip):
+    source = camera(camera_clip)
+    config = one_feed({"url": source.url, **TCP, **IMPATIENT})
+    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    daemon = framelane(config).wait_ready()
+    before = daemon.wait_frames("cam", 10).sum("framelane_frames_in_total", feed="other")
+    source.freeze()
+    metrics = daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="timeout") >= 2
+        and m.one("framelane_feed_up", feed="cam") == 0,
+        "the frozen camera to be noticed, twice",
+    )
+    assert metrics.feed_state("cam") in ("backoff", "connecting")
+    assert metrics.sum("framelane_frames_in_total", feed="other") > before
+    assert metrics.one("framelane_feed_up", feed="other") == 1
+    assert daemon.request("GET", "/healthz")[0] == 200
+    assert daemon.request("GET", "/readyz")[0] == 200
+    frozen = metrics.sum("framelane_frames_out_total", feed="cam")
+    source.thaw()
+    daemon.wait_frames("cam", frozen + 25)
+    assert daemon.metrics().one("framelane_feed_up", feed="cam") == 1
+
+
+def test_a_frozen_camera_does_not_hold_up_a_stop(framelane, camera, camera_clip):
+    source = camera(camera_clip)
+    daemon = framelane(one_feed({"url": source.url, **TCP, "timeout": "30s"})).wait_ready()
+    daemon.wait_frames("cam", 10)
+    source.freeze()
+    daemon.stop(deadline=5)
+
+
+def test_a_wrong_password_shows_as_auth(framelane, camera, camera_clip):
+    source = camera(camera_clip, auth="digest")
+    url = source.url.replace("rtsp://", "rtsp://view.er%40site:wr0ng-w0rd@")
+    daemon = framelane(one_feed({"url": url, **TCP, **IMPATIENT}), secrets=["wr0ng-w0rd"])
+    metrics = daemon.wait_ready().wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="auth") >= 1,
+        "a reconnect because of auth",
+    )
+    assert metrics.sum("framelane_frames_in_total", feed="cam") == 0
+    daemon.wait_state("cam", "backoff")
+    assert "401" in daemon.feed("cam")["reason"]
+    assert "401" in daemon.log()
+
+
+def test_a_refused_port_shows_as_refused(framelane):
+    url = f"rtsp://127.0.0.1:{free_port()}/stream"
+    daemon = framelane(one_feed({"url": url, **TCP, **IMPATIENT})).wait_ready()
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="refused") >= 2,
+        "two reconnects because of a refusal",
+    )
+    daemon.wait_state("cam", "backoff")
+    assert "refused" in daemon.feed("cam")["reason"].lower()
+
+
+def test_the_same_fault_is_logged_once_and_then_counted(framelane):
+    url = f"rtsp://127.0.0.1:{free_port()}/stream"
+    input_ = {"url": url, **TCP, "timeout": "1s", "reconnect": {"first": "20ms", "max": "20ms"}}
+    daemon = framelane(one_feed(input_)).wait_ready()
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="refused") >= 20,
+        "20 reconnects",
+    )
+    lines = [line for line in daemon.log().splitlines() if "refused" in line.lower()]
+    assert 1 <= len(lines) <= 4, "\n".join(lines)
+
+
+def test_a_name_that_cannot_be_resolved_shows_as_dns(framelane):
+    # Too long for a name server to be asked.
+    url = f"rtsp://{'a' * 64}.invalid/stream"
+    daemon = framelane(one_feed({"url": url, **TCP, **IMPATIENT})).wait_ready()
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="dns") >= 1,
+        "a reconnect because of the name",
+    )
+
+
+def test_a_camera_that_is_switched_on_later_is_found(framelane, camera, camera_clip):
+    source = camera(camera_clip)
+    source.kill()
+    daemon = framelane(one_feed({"url": source.url, **TCP, **IMPATIENT})).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    source.start()
+    daemon.wait_frames("cam", 10)
+
+
+def test_timestamps_go_on_forwards_when_a_camera_starts_anew(
+    framelane, camera, camera_clip, tmp_path
+):
+    source = camera(camera_clip)
+    record = tmp_path / "record.ts"  # 90 kHz: Matroska would round to milliseconds
+    daemon = framelane(
+        one_feed({"url": source.url, **TCP, **IMPATIENT}, x264(), {"file": {"url": str(record)}})
+    ).wait_ready()
+    daemon.wait_frames("cam", 30)
+    source.kill()
+    daemon.wait_state("cam", "backoff")
+    source.start()
+    count = daemon.metrics().sum("framelane_frames_out_total", feed="cam") + 30
+    daemon.wait_frames("cam", count)
+    daemon.stop()
+    times = media.timestamps(record, "dts_time")
+    assert len(times) >= count
+    assert all(a < b for a, b in zip(times, times[1:]))
+    assert media.decodes_cleanly(record)
+
+
+@pytest.mark.parametrize("audio", ["alaw", "aac"])
+def test_the_cameras_own_streams_are_recorded_untouched(
+    framelane, camera, made, camera_clip, tmp_path, audio
+):
+    sound = {"alaw": ["-c:a", "pcm_alaw", "-ar", "8000"], "aac": ["-c:a", "aac", "-ar", "16000"]}
+    clip = made(f"camera-{audio}.mov", "-i", camera_clip, "-f", "lavfi", "-i", "sine=frequency=440",
+                "-map", "0:v", "-map", "1:a", "-c:v", "copy", *sound[audio], "-ac", "1", "-shortest")
+    source = camera(clip, audio=audio)
+    record = tmp_path / "record.mkv"
+    daemon = framelane(one_feed({"url": source.url, **TCP}, {**COPY, "audio": "copy"},
+                                {"file": {"url": str(record)}})).wait_ready()
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_output_bytes_total", feed="cam") > 200_000, "200 kB recorded"
+    )
+    daemon.stop()
+    streams = {s["codec_type"]: s["codec_name"] for s in media.probe(record)["streams"]}
+    assert streams == {"video": "h264", "audio": {"alaw": "pcm_alaw", "aac": "aac"}[audio]}
+    assert media.frame_count(record) > 25
+
+
+def test_a_copied_feed_is_not_decoded(framelane, camera, camera_clip, tmp_path):
+    source = camera(camera_clip)
+    daemon = framelane(one_feed({"url": source.url, **TCP}, COPY, hls(tmp_path))).wait_ready()
+    metrics = daemon.wait_metrics(
+        lambda m: m.sum("framelane_output_bytes_total", feed="cam") > 100_000, "100 kB recorded"
+    )
+    assert metrics.one("framelane_feed_up", feed="cam") == 1
+    assert metrics.sum("framelane_frames_in_total", feed="cam") == 0
+    assert not daemon.feed("cam")["decoder"]
+    # Main, admin, supervisor, source, output and a few of the libraries': no decoder's pool.
+    assert daemon.threads() <= 10
+
+
+@pytest.mark.sanitizers
+def test_one_dead_camera_among_sixteen_feeds_is_not_noticed_by_the_others(framelane, clip):
+    feeds = {
+        f"cam-{n}": {"input": looped(clip), "encodes": {"main": x264(gop="2s")}} for n in range(15)
+    }
+    feeds["dead"] = {"input": {"url": f"rtsp://127.0.0.1:{free_port()}/", **IMPATIENT}}
+    daemon = framelane({"feeds": feeds}).wait_ready()
+    metrics = daemon.wait_metrics(
+        lambda m: all(
+            m.sum("framelane_frames_out_total", feed=f"cam-{n}") >= 20 for n in range(15)
+        ),
+        "20 frames of each of 15 feeds",
+        deadline=60,
+    )
+    assert metrics.one("framelane_feed_up", feed="dead") == 0
+    assert all(metrics.one("framelane_feed_up", feed=f"cam-{n}") == 1 for n in range(15))
+    assert {feed["name"] for feed in daemon.api("/api/v1/feeds")["feeds"]} == set(feeds)
+    start = time.monotonic()
+    daemon.stop()
+    assert time.monotonic() - start < 15

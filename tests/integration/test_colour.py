@@ -1,0 +1,184 @@
+"""Exact colour, end to end: raw BGRA in, compared with the formulas of the ITU recommendations in
+exact arithmetic; odd sizes; tags that match the pixels; sizes that change on the way."""
+
+import random
+
+import pytest
+
+from harness import media
+from harness.configs import encoder, one_feed, raw_input, x264
+
+# BT.709 (2020 lines up likewise): Kr, Kb in ten-thousandths.
+KR, KB = 2126, 722
+KG = 10000 - KR - KB
+# Left siting: [1 2 1]/4 across columns centred on even ones, [1 1]/2 down rows.
+TAPS = ((-1, 1), (0, 2), (1, 1))
+
+
+def rounded(numerator, denominator):
+    """Half up, and clamped to a byte."""
+    return max(0, min(255, (2 * numerator + denominator) // (2 * denominator)))
+
+
+def expected_yuv(bgra, width, height, subsampled):
+    """Y, U and V planes: BT.709 (3.2 to 3.5) limited range, each rounded once."""
+    pixels = [
+        (bgra[i + 2], bgra[i + 1], bgra[i]) for i in range(0, width * height * 4, 4)
+    ]  # R, G, B
+    luma = [KR * r + KG * g + KB * b for r, g, b in pixels]  # ten-thousandths of a level
+    y = bytes(rounded(16 * 2550000 + 219 * value, 2550000) for value in luma)
+
+    def chroma(sums, weight, k, channel):
+        # C = (channel - Y') / (2 (1 - K)), scaled by 224/255 around 128.
+        denominator = 2 * (10000 - k) * 255 * weight
+        return rounded(128 * denominator + 224 * (10000 * sums[channel] - sums[3]), denominator)
+
+    u, v = bytearray(), bytearray()
+    if not subsampled:
+        for (r, g, b), value in zip(pixels, luma):
+            sums = (r, g, b, value)
+            u.append(chroma(sums, 1, KB, 2))
+            v.append(chroma(sums, 1, KR, 0))
+        return y + bytes(u) + bytes(v)
+    for row in range(0, height, 2):
+        for column in range(0, width, 2):
+            sums = [0, 0, 0, 0]
+            for line in (row, min(row + 1, height - 1)):
+                for step, weight in TAPS:
+                    at = line * width + min(max(column + step, 0), width - 1)
+                    for channel in range(3):
+                        sums[channel] += weight * pixels[at][channel]
+                    sums[3] += weight * luma[at]
+            u.append(chroma(sums, 8, KB, 2))
+            v.append(chroma(sums, 8, KR, 0))
+    return y + bytes(u) + bytes(v)
+
+
+@pytest.mark.sanitizers
+@pytest.mark.parametrize("size", [(1, 1), (3, 5), (641, 479)])
+@pytest.mark.parametrize("format_", ["yuv444p", "yuv420p", "nv12"])
+def test_raw_bgra_becomes_the_exact_yuv_at_odd_sizes(framelane, tmp_path, size, format_):
+    width, height = size
+    frame = random.Random(width).randbytes(width * height * 4)
+    source = tmp_path / "in.bgra"
+    source.write_bytes(frame)
+    raw = tmp_path / "out.yuv"
+    daemon = framelane(
+        one_feed(raw_input(source, "bgra", f"{width}x{height}"),
+                 encoder("rawvideo", convert={"format": format_}),
+                 {"raw": {"url": str(raw), "format": "rawvideo"}})
+    ).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    expected = expected_yuv(frame, width, height, format_ != "yuv444p")
+    if format_ == "nv12":
+        luma, rest = expected[: width * height], expected[width * height :]
+        half = len(rest) // 2
+        expected = luma + bytes(b for pair in zip(rest[:half], rest[half:]) for b in pair)
+    assert raw.read_bytes() == expected
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 5), (641, 479)])
+def test_odd_sizes_pass_through_a_lossless_encoder(framelane, tmp_path, size):
+    width, height = size
+    frame = random.Random(7).randbytes(width * height * 4)
+    source = tmp_path / "in.bgra"
+    source.write_bytes(frame)
+    path = tmp_path / "out.mkv"
+    daemon = framelane(
+        one_feed(raw_input(source, "bgra", f"{width}x{height}"),
+                 encoder("ffv1", convert={"format": "yuv420p"}), {"file": {"url": str(path)}})
+    ).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert media.decoded(path) == expected_yuv(frame, width, height, True)
+
+
+def test_untagged_rgb_is_tagged_as_what_was_applied(framelane, bgra, tmp_path):
+    path = tmp_path / "out.mp4"
+    daemon = framelane(
+        one_feed(raw_input(bgra, "bgra", "64x48"), x264(), {"file": {"url": str(path)}})
+    ).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    stream = media.video(path)
+    assert stream["color_space"] == "bt709"
+    assert stream["color_range"] == "tv"
+    assert stream["chroma_location"] == "left"
+
+
+def test_full_range_mjpeg_is_brought_to_limited_and_tagged_so(framelane, mjpeg_avi, tmp_path):
+    path = tmp_path / "out.mkv"
+    daemon = framelane(
+        one_feed({"url": str(mjpeg_avi)}, encoder("ffv1", convert={"range": "limited"}),
+                 {"file": {"url": str(path)}})
+    ).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert media.video(path)["color_range"] == "tv"
+    full = media.decoded(mjpeg_avi)
+    # Luma 16 + y * 219 / 255, rounded half up.
+    frame = 768 * 576
+    expected = bytes((2 * (16 * 255 + 219 * value) + 255) // 510 for value in full[:frame])
+    assert media.decoded(path)[:frame] == expected
+
+
+def test_a_named_matrix_is_applied_and_tagged(framelane, bgra, tmp_path):
+    path = tmp_path / "out.mkv"
+    encode = encoder("ffv1", convert={"format": "yuv444p", "matrix": "bt601", "range": "full"})
+    daemon = framelane(
+        one_feed(raw_input(bgra, "bgra", "64x48"), encode, {"file": {"url": str(path)}})
+    ).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    stream = media.video(path)
+    assert stream["color_space"] in ("smpte170m", "bt470bg")
+    assert stream["color_range"] == "pc"
+    b, g, r = bgra.read_bytes()[:3]
+    assert media.decoded(path)[0] == (2 * (299 * r + 587 * g + 114 * b) + 1000) // 2000
+
+
+@pytest.fixture(scope="session")
+def two_sizes(made, clip):
+    """An MPEG-TS that changes from 320x240 to 160x120 after 20 frames, as some DVRs do."""
+    parts = [
+        made(f"size-{size}.ts", "-i", clip, "-frames:v", "20", "-vf", f"scale={size}", "-c:v",
+             "libx264", "-g", "10", "-bf", "0", "-output_ts_offset", offset, "-f", "mpegts")
+        for size, offset in (("320x240", "0"), ("160x120", "2"))
+    ]
+    whole = parts[0].with_name("two-sizes.ts")
+    if not whole.exists():
+        partial = whole.with_suffix(".partial")
+        partial.write_bytes(parts[0].read_bytes() + parts[1].read_bytes())
+        partial.rename(whole)
+    return whole
+
+
+@pytest.mark.sanitizers
+def test_a_change_of_size_continues_in_a_second_file(framelane, two_sizes, tmp_path):
+    daemon = framelane(
+        one_feed({"url": str(two_sizes)}, x264(), {"file": {"url": str(tmp_path / "out.mp4")}})
+    ).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
+    assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0
+    first, second = tmp_path / "out.mp4", tmp_path / "out.2.mp4"
+    assert (media.video(first)["width"], media.video(second)["width"]) == (320, 160)
+    assert media.frame_count(first) + media.frame_count(second) == 40
+
+
+def test_a_change_of_size_shows_as_a_discontinuity_in_hls(framelane, two_sizes, tmp_path):
+    playlist = tmp_path / "hls" / "index.m3u8"
+    daemon = framelane(
+        one_feed({"url": str(two_sizes)}, x264(),
+                 {"hls": {"url": str(playlist), "options": {"hls_time": 1, "hls_list_size": 0}}})
+    ).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    lines = playlist.read_text().splitlines()
+    assert "#EXT-X-DISCONTINUITY" in lines
+    names = [line for line in lines if line and line[0] != "#"]
+    assert len(names) == len(set(names))
+    total = sum(media.frame_count(playlist.parent / name) for name in names)
+    assert total == 40

@@ -1,0 +1,150 @@
+"""A wrong configuration: every problem at once, each with its position, exit 78, nothing started."""
+
+import json
+import os
+
+import pytest
+
+from harness.daemon import ROOT
+
+FEED = "feeds:\n  cam:\n    input: {url: a.mp4}\n"
+
+# Name, text, and LINE:COLUMN: KEY for every problem that has to be reported.
+WRONG = [
+    ("unknown top key", FEED + "feds: {}\n", ["4:1: feds:"]),
+    ("unknown key", "feeds:\n  cam:\n    input: {url: a.mp4, timout: 1s}\n",
+     ["3:25: feeds.cam.input.timout:"]),
+    ("duplicate key", "feeds:\n  cam:\n    ring: 4\n    input: {url: a.mp4}\n    ring: 8\n",
+     ["5:5: feeds.cam.ring:"]),
+    ("wrong type", "feeds:\n  cam:\n    ring: many\n    input: {url: a.mp4}\n",
+     ["3:11: feeds.cam.ring:"]),
+    ("octal number", "feeds:\n  cam:\n    ring: 010\n    input: {url: a.mp4}\n",
+     ["3:11: feeds.cam.ring:"]),
+    ("scalar for a map", "feeds:\n  cam:\n    input: a.mp4\n", ["3:12: feeds.cam.input:"]),
+    ("bad duration", "feeds:\n  cam:\n    input: {url: a.mp4, timeout: 10 apples}\n",
+     ["3:34: feeds.cam.input.timeout:"]),
+    ("bad feed name", "feeds:\n  Cam:\n    input: {url: a.mp4}\n", ["2:3: feeds.Cam:"]),
+    ("no url", "feeds:\n  cam:\n    input: {timeout: 1s}\n", ["2:3: feeds.cam.input.url:"]),
+    ("no input", "feeds:\n  cam: {ring: 8}\n", ["2:3: feeds.cam.input.url:"]),
+    ("unset variable", "feeds:\n  cam:\n    input: {url: \"${FRAMELANE_NOT_SET}\"}\n",
+     ["3:18: feeds.cam.input.url:"]),
+    ("missing secret", "feeds:\n  cam:\n    input: {url: \"rtsp://u:${file:no-such}@h/\"}\n",
+     ["3:18: feeds.cam.input.url:"]),
+    ("output from nowhere", FEED + "    outputs:\n      out: {from: nothing, url: \"null:\"}\n",
+     ["5:19: feeds.cam.outputs.out.from:"]),
+    ("raw video without a size",
+     "feeds:\n  cam:\n    input: {url: a, format: rawvideo, pixel_format: bgra}\n",
+     ["3:5: feeds.cam.input.rate:", "3:5: feeds.cam.input.size:"]),
+    ("bad log level", "log: {level: loud}\n" + FEED, ["1:14: log.level:"]),
+    ("unknown profile", "feeds:\n  cam:\n    profile: none-such\n    input: {url: a.mp4}\n",
+     ["3:14: feeds.cam.profile:"]),
+    ("syntax", "feeds:\n  cam: {input: [}\n", ["2:"]),
+    ("no map", "- a\n- b\n", ["1:1:"]),
+    ("several at once",
+     "log: {level: loud}\nfeeds:\n  cam:\n    ring: many\n    input: {url: a.mp4, x: 1}\n",
+     ["1:14: log.level:", "4:11: feeds.cam.ring:", "5:25: feeds.cam.input.x:"]),
+]
+
+
+@pytest.mark.parametrize("text, positions", [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
+def test_wrong_configuration_is_refused_with_positions(cli, tmp_path, text, positions):
+    path = tmp_path / "framelane.yaml"
+    path.write_text(text)
+    for command in ("check", "run"):
+        done = cli(command, "-c", path, cwd=tmp_path, timeout=10)
+        assert done.returncode == 78, done.stderr
+        for position in positions:
+            assert f"{path}:{position}" in done.stderr
+        lines = [line for line in done.stderr.splitlines() if line.startswith(f"{path}:")]
+        assert len(lines) == len(positions), done.stderr
+        assert all(len(line) > len(f"{path}:1:1: ") + 10 for line in lines)
+
+
+def test_a_wrong_configuration_starts_nothing(cli, tmp_path):
+    path = tmp_path / "framelane.yaml"
+    path.write_text(
+        f'admin: {{listen: "unix:{tmp_path}/admin.sock"}}\n'
+        "feeds:\n"
+        "  good:\n"
+        '    input: {url: "lavfi:testsrc2"}\n'
+        f'    outputs: {{file: {{url: "{tmp_path}/out.mkv"}}}}\n'
+        "  bad: {input: {url: a, nonsense: 1}}\n"
+    )
+    assert cli("run", "-c", path).returncode == 78
+    assert [entry.name for entry in tmp_path.iterdir()] == ["framelane.yaml"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "empty"])
+def test_an_unreadable_configuration_is_wrong_too(cli, tmp_path, kind):
+    path = tmp_path / "framelane.yaml"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "empty":
+        path.write_text("")
+    done = cli("run", "-c", path, timeout=10)
+    assert done.returncode == 78
+    assert len(done.stderr.splitlines()) == 1 and str(path) in done.stderr
+
+
+def test_check_accepts_what_is_right_and_opens_nothing(cli, tmp_path):
+    path = tmp_path / "framelane.yaml"
+    path.write_text(
+        "feeds:\n  cam:\n    input: {url: \"rtsp://127.0.0.1:1/\"}\n"
+        f"    outputs: {{file: {{url: \"{tmp_path}/rec/out.mp4\"}}}}\n"
+    )
+    done = cli("check", "-c", path)
+    assert done.returncode == 0, done.stderr
+    assert [entry.name for entry in tmp_path.iterdir()] == ["framelane.yaml"]
+
+
+def test_check_without_environment_accepts_unset_names(cli, tmp_path):
+    path = tmp_path / "framelane.yaml"
+    path.write_text(
+        "feeds: {cam: {input: {url: \"rtsp://u:${file:no-such}@${FRAMELANE_NOT_SET}/\"}}}\n")
+    assert cli("check", "-c", path).returncode == 78
+    assert cli("check", "--no-env", "-c", path).returncode == 0
+
+
+def test_variables_and_secrets_are_expanded_and_secrets_never_shown(framelane, tmp_path, clip):
+    (tmp_path / "credentials").mkdir()
+    (tmp_path / "credentials" / "clip").write_text("street_h264\n")
+    config = {"feeds": {"cam": {"input": {"url": "${FOLDER}/${file:clip}.mp4"}}}}
+    daemon = framelane(
+        config,
+        env={"CREDENTIALS_DIRECTORY": str(tmp_path / "credentials"), "FOLDER": str(clip.parent)},
+        secrets=["street_h264"],
+    ).wait_ready()
+    daemon.wait_state("cam", "ended")
+
+
+def test_the_example_is_right(cli):
+    done = cli("check", "--no-env", "-c", ROOT / "config" / "framelane.example.yaml")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_schema_describes_the_configuration(cli):
+    done = cli("schema")
+    assert done.returncode == 0
+    schema = json.loads(done.stdout)
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert {"log", "admin", "device", "defaults", "profiles", "feeds"} <= set(schema["properties"])
+
+
+def test_wrong_usage_is_exit_2(cli):
+    for arguments in (["nonsense"], ["run", "--no-such-flag"], ["transcode", "only-one"], []):
+        done = cli(*arguments)
+        assert done.returncode == 2, (arguments, done.returncode, done.stderr)
+
+
+def test_the_version_names_what_is_inside(cli):
+    done = cli("--version")
+    assert done.returncode == 0
+    assert "framelane" in done.stdout and "FFmpeg" in done.stdout
+
+
+def test_devices_lists_the_cpu_and_what_can_be_opened(cli):
+    done = cli("devices", "--json", env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 0, done.stderr
+    devices = json.loads(done.stdout)
+    assert "libx264" in json.dumps(devices) and "cpu" in json.dumps(devices)
+    assert "libx264" in cli("devices").stdout

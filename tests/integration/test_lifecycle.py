@@ -1,0 +1,215 @@
+"""Starting, stopping, dying, and what is left on the disk each time."""
+
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+from harness import media
+from harness.camera import free_port
+from harness.configs import IMPATIENT, looped, one_feed, x264
+from harness.daemon import run
+from harness.waiting import TIME_FACTOR, wait_until
+
+
+def recording(tmp_path, camera_clip):
+    """A feed that writes one file of each kind, for as long as it runs."""
+    return one_feed(looped(camera_clip), x264(), {
+        "mp4": {"url": str(tmp_path / "out.mp4")},
+        "mkv": {"url": str(tmp_path / "out.mkv")},
+        "ts": {"url": str(tmp_path / "out.ts")},
+        "rec": {"url": str(tmp_path / "rec" / "%H%M%S.mp4"), "segment": "1s"},
+        "hls": {"url": str(tmp_path / "hls" / "index.m3u8"), "options": {"hls_time": 1}},
+    })
+
+
+@pytest.mark.sanitizers
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_completes_every_file(framelane, camera_clip, tmp_path, sign):
+    daemon = framelane(recording(tmp_path, camera_clip)).wait_ready()
+    out = daemon.wait_frames("cam", 60).sum("framelane_frames_out_total", feed="cam")
+    daemon.stop(sign=sign)
+    assert not list(tmp_path.rglob("*.part"))
+    media.close_playlist(tmp_path / "hls" / "index.m3u8")
+    for name in ("out.mp4", "out.mkv", "out.ts", "hls/index.m3u8"):
+        assert media.decodes_cleanly(tmp_path / name), name
+    assert media.frame_count(tmp_path / "out.mkv") >= out
+    segments = list((tmp_path / "rec").iterdir())
+    assert sum(media.frame_count(segment) for segment in segments) >= out
+
+
+def test_a_kill_leaves_playable_files_that_the_next_start_completes(
+    framelane, camera_clip, tmp_path
+):
+    config = recording(tmp_path, camera_clip)
+    daemon = framelane(config).wait_ready()
+    daemon.wait_frames("cam", 100)
+    daemon.kill()
+    parts = sorted(tmp_path.rglob("*.part"))
+    assert {part.name for part in parts} >= {"out.mp4.part", "out.mkv.part", "out.ts.part"}
+    frames = {part: media.frame_count(part) for part in parts if part.stat().st_size > 10_000}
+    assert all(frames[tmp_path / f"out.{kind}.part"] >= 50 for kind in ("mp4", "mkv", "ts"))
+    for segment in (tmp_path / "hls").glob("*.ts"):
+        assert segment.stat().st_size == 0 or media.frame_count(segment) > 0
+
+    config["feeds"]["cam"]["outputs"] = {
+        name: output for name, output in config["feeds"]["cam"]["outputs"].items()
+    }
+    again = framelane(config).wait_ready()
+    again.wait_frames("cam", 10)
+    for kind in ("mp4", "mkv", "ts"):
+        recovered = tmp_path / f"out.{kind}"
+        assert media.frame_count(recovered) == frames[tmp_path / f"out.{kind}.part"]
+    again.stop()
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_empty_leftovers_are_removed(framelane, clip, tmp_path):
+    (tmp_path / "out.mkv.part").write_bytes(b"")
+    config = one_feed({"url": str(clip)}, x264(), {"file": {"url": str(tmp_path / "out.mkv")}})
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert [path.name for path in tmp_path.glob("out*")] == ["out.mkv"]
+    assert media.frame_count(tmp_path / "out.mkv") == 42
+
+
+def stalled_feed(peer):
+    """Ten seconds would go into draining this: what it sends to is never read."""
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    peer.bind(("127.0.0.1", 0))
+    peer.listen()
+    return one_feed(
+        {"url": "lavfi:testsrc2=size=640x480:rate=30"},
+        {"video": {"codec": [{"name": "rawvideo"}]}},
+        {"stuck": {"url": f"tcp://127.0.0.1:{peer.getsockname()[1]}", "format": "nut",
+                   "timeout": "60s", "queue": 4}},
+    )
+
+
+def test_a_stop_with_a_stalled_output_ends_in_time(framelane):
+    with socket.socket() as peer:
+        daemon = framelane(stalled_feed(peer)).wait_ready()
+        daemon.wait_frames("cam", 4)
+        daemon.stop(deadline=13)
+
+
+def test_a_second_signal_ends_it_at_once(framelane):
+    with socket.socket() as peer:
+        daemon = framelane(stalled_feed(peer)).wait_ready()
+        daemon.wait_frames("cam", 4)
+        daemon.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: daemon.request("GET", "/readyz")[0] == 503, "readyz to say stopping")
+        start = time.monotonic()
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.wait_exit(deadline=5)
+        assert time.monotonic() - start < 2 * TIME_FACTOR
+
+
+def test_a_stop_does_not_wait_for_a_backoff(framelane):
+    input_ = {"url": f"rtsp://127.0.0.1:{free_port()}/", "reconnect": {"first": "60s", "max": "60s"}}
+    daemon = framelane(one_feed(input_)).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    start = time.monotonic()
+    daemon.stop()
+    assert time.monotonic() - start < 2 * TIME_FACTOR
+
+
+def test_once_ends_when_every_feed_has_ended(framelane, clip, tmp_path):
+    config = one_feed({"url": str(clip)}, x264(), {"file": {"url": str(tmp_path / "a.mkv")}})
+    config["feeds"]["second"] = {"input": {"url": "lavfi:testsrc2=duration=1"}}
+    daemon = framelane(config, arguments=["--once"])
+    assert daemon.wait_exit(deadline=30) == 0
+    assert media.frame_count(tmp_path / "a.mkv") == 42
+
+
+def test_a_port_that_is_taken_is_one_line_and_exit_1(tmp_path):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        path = tmp_path / "framelane.yaml"
+        path.write_text(
+            f'admin: {{listen: "127.0.0.1:{port}"}}\n'
+            "feeds:\n  cam:\n    input: {url: \"lavfi:testsrc2\"}\n"
+            f"    outputs: {{file: {{url: \"{tmp_path}/out.mkv\"}}}}\n"
+        )
+        done = run("run", "-c", path, timeout=10)
+    assert done.returncode == 1
+    assert len([line for line in done.stderr.splitlines() if str(port) in line]) == 1, done.stderr
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_a_stale_admin_socket_is_replaced(framelane, clip):
+    config = one_feed(looped(clip))
+    framelane(config).wait_ready().kill()
+    framelane(config).wait_ready().wait_frames("cam", 5)
+
+
+@pytest.mark.sanitizers
+def test_systemd_hears_ready_the_watchdog_and_stopping(framelane, clip, tmp_path):
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(address))
+        manager.settimeout(10 * TIME_FACTOR)
+        heard = []
+
+        def wait_for(word):
+            while not any(word in message for message in heard):
+                heard.append(manager.recv(4096).decode())
+            return heard
+
+        daemon = framelane(
+            one_feed(looped(clip)), env={"NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "1000000"}
+        )
+        wait_for("READY=1")
+        daemon.wait_ready()
+        del heard[:]
+        start = time.monotonic()
+        wait_for("WATCHDOG=1")
+        del heard[:]
+        wait_for("WATCHDOG=1")
+        assert time.monotonic() - start < 2 * TIME_FACTOR
+        daemon.stop()
+        wait_for("STOPPING=1")
+
+
+def test_an_ended_feed_runs_again_when_asked_and_keeps_its_counts(framelane, clip):
+    daemon = framelane(one_feed({"url": str(clip)})).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.restart_feed("cam")
+    metrics = daemon.wait_frames("cam", 84)
+    assert metrics.one("framelane_frames_in_total", feed="cam") == 84
+
+
+def test_a_restart_of_one_feed_leaves_the_others_alone(framelane, clip):
+    config = one_feed(looped(clip))
+    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    daemon = framelane(config).wait_ready()
+    daemon.wait_frames("cam", 5)
+    since = daemon.feed("other")["since"]
+    daemon.restart_feed("cam")
+    count = daemon.metrics().sum("framelane_frames_out_total", feed="cam")
+    daemon.wait_frames("cam", count + 10)
+    assert daemon.feed("other")["since"] == since
+
+
+def test_impatient_feeds_leave_no_threads_or_descriptors_behind(framelane):
+    url = f"rtsp://127.0.0.1:{free_port()}/"
+    daemon = framelane(
+        one_feed({"url": url, **IMPATIENT, "reconnect": {"first": "10ms", "max": "10ms"}})
+    ).wait_ready()
+
+    def reconnects(count):
+        return lambda m: m.sum("framelane_source_reconnects_total", feed="cam") >= count
+
+    def held():
+        return len(os.listdir(f"/proc/{daemon.process.pid}/fd")), daemon.threads()
+
+    daemon.wait_metrics(reconnects(5), "5 reconnects")
+    before = held()
+    daemon.wait_metrics(reconnects(60), "60 reconnects")
+    after = held()
+    assert after[0] <= before[0] + 2 and after[1] <= before[1] + 1

@@ -1,0 +1,222 @@
+"""What Prometheus, an orchestrator and an operator see."""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+
+import pytest
+
+from harness.camera import free_port
+from harness.configs import COPY, IMPATIENT, looped, one_feed, x264
+from harness.daemon import ROOT, run
+from harness.metrics import Metrics
+
+GOLDEN = pathlib.Path(__file__).with_name("golden_metrics.txt")
+
+# Labels whose values are a fixed set and so part of the contract.
+FIXED = ("reason", "stage", "state", "op", "engine")
+
+
+def busy_daemon(framelane, clip, tmp_path):
+    """Every kind of series: a converted feed, a copied one, a dead one."""
+    feeds = {
+        "live": {"input": looped(clip), "encodes": {"main": x264()},
+                 "outputs": {"hls": {"url": str(tmp_path / "hls" / "index.m3u8")}}},
+        "copied": {"input": looped(clip), "encodes": {"main": COPY},
+                   "outputs": {"out": {"url": "null:"}}},
+        "dead": {"input": {"url": f"rtsp://127.0.0.1:{free_port()}/", **IMPATIENT}},
+    }
+    daemon = framelane({"feeds": feeds}).wait_ready()
+    daemon.wait_frames("live", 10)
+    return daemon
+
+
+def shape(metrics):
+    """One line per family: name, type, and its labels with the values of the fixed sets."""
+    lines = []
+    for name, kind in sorted(metrics.types.items()):
+        labels = {}
+        for suffix in ("", "_bucket", "_sum", "_count"):
+            for have, _ in metrics.samples.get(name + suffix, []):
+                for label, value in have.items():
+                    labels.setdefault(label, set()).add(value)
+        labels.pop("le", None)
+        described = [
+            f"{label}={'|'.join(sorted(values))}" if label in FIXED else label
+            for label, values in sorted(labels.items())
+        ]
+        lines.append(" ".join([name, kind, *described]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.sanitizers
+def test_metrics_are_the_golden_ones(framelane, clip, tmp_path):
+    metrics = busy_daemon(framelane, clip, tmp_path).metrics()
+    actual = shape(metrics)
+    if os.environ.get("FRAMELANE_UPDATE_GOLDEN"):
+        GOLDEN.write_text(actual)
+    assert actual == GOLDEN.read_text()
+    assert all(metrics.helps.get(name) for name in metrics.types)
+
+
+def test_promtool_finds_nothing_to_say(framelane, clip, tmp_path):
+    tool = shutil.which("promtool") or str(ROOT / "build" / "tools" / "promtool")
+    text = busy_daemon(framelane, clip, tmp_path).metrics().text
+    done = subprocess.run([tool, "check", "metrics"], input=text, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_every_reason_exists_from_the_start_at_zero(framelane):
+    daemon = framelane(one_feed({"url": f"rtsp://127.0.0.1:{free_port()}/",
+                                 "reconnect": {"first": "60s", "max": "60s"}})).wait_ready()
+    metrics = daemon.metrics()
+    reasons = {
+        "framelane_frames_dropped_total": {"ring_full", "encoder", "device_lost", "feed_failed",
+                                           "stop", "reload"},
+        "framelane_decode_errors_total": {"corrupt", "unsupported", "truncated"},
+        "framelane_source_reconnects_total": {"dns", "refused", "auth", "timeout", "eof", "io",
+                                              "decode"},
+        "framelane_feed_restarts_total": {"encoder", "device", "memory", "internal"},
+        "framelane_timestamp_repairs_total": {"jump", "backward", "wrap", "missing"},
+        "framelane_host_copies_total": {"format", "decoder", "alignment"},
+    }
+    for name, wanted in reasons.items():
+        assert {labels["reason"] for labels, _ in metrics.series(name, feed="cam")} == wanted, name
+    assert metrics.sum("framelane_frames_dropped_total") == 0
+
+
+def test_healthcheck_follows_readiness(framelane, clip):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    assert run("healthcheck", "-c", daemon.config_path).returncode == 0
+    daemon.stop()
+    done = run("healthcheck", "-c", daemon.config_path)
+    assert done.returncode == 1 and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_healthcheck_takes_an_address(framelane, clip):
+    port = free_port()
+    daemon = framelane(one_feed(looped(clip)), port=port).wait_ready()
+    assert run("healthcheck", "--url", f"http://127.0.0.1:{port}").returncode == 0
+    daemon.stop()
+    assert run("healthcheck", "--url", f"http://127.0.0.1:{port}").returncode == 1
+
+
+def test_a_dead_camera_fails_neither_probe(framelane, clip, tmp_path):
+    daemon = busy_daemon(framelane, clip, tmp_path)
+    assert daemon.request("GET", "/healthz")[0] == 200
+    assert daemon.request("GET", "/readyz")[0] == 200
+    assert daemon.metrics().one("framelane_feed_up", feed="dead") == 0
+
+
+def test_the_api_tells_what_the_metrics_tell(framelane, clip, tmp_path):
+    daemon = framelane(one_feed({"url": str(clip)}, x264(),
+                                {"file": {"url": str(tmp_path / "out.mkv")}})).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    feed = daemon.feed("cam")
+    assert feed["name"] == "cam" and feed["state"] == "ended"
+    encode = feed["encodes"]["main"]
+    assert (encode["codec"], encode["in"], encode["out"], encode["in_flight"]) == (
+        "libx264", 42, 42, 0)
+    assert sum(encode["dropped"].values()) == 0
+    assert feed["decoder"] == "h264"
+    assert feed["device"] == "cpu"
+    assert feed["outputs"]["file"]["bytes"] == metrics.one(
+        "framelane_output_bytes_total", feed="cam", output="file")
+
+
+def test_what_does_not_exist_is_an_error_object(framelane, clip):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    for path in ("/api/v1/feeds/none", "/no/such/path", "/api/v1/feeds/../../etc/passwd"):
+        status, body = daemon.request("GET", path)
+        assert status == 404, path
+        assert json.loads(body)["error"]["message"]
+    assert daemon.request("DELETE", "/api/v1/feeds/cam")[0] in (404, 405)
+
+
+def test_a_foreign_page_cannot_control_it(framelane, clip):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    since = daemon.feed("cam")["since"]
+    assert daemon.request("POST", "/api/v1/feeds/cam/restart")[0] == 403
+    assert daemon.feed("cam")["since"] == since
+
+
+def test_a_name_made_to_resolve_to_it_gets_nothing(framelane, clip):
+    port = free_port()
+    daemon = framelane(one_feed(looped(clip)), port=port).wait_ready()
+    for host, expected in (("evil.example", 403), ("localhost", 200), (f"127.0.0.1:{port}", 200)):
+        assert daemon.request("GET", "/metrics", headers={"Host": host})[0] == expected, host
+
+
+@pytest.mark.sanitizers
+def test_slow_and_half_open_clients_hold_up_nobody(framelane, clip):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    idle = []
+    try:
+        for number in range(16):
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(str(daemon.socket))
+            if number % 2:
+                client.sendall(b"GET /metrics HT")
+            idle.append(client)
+        assert daemon.metrics().series("framelane_feed_up", feed="cam")
+    finally:
+        for client in idle:
+            client.close()
+
+
+def test_garbage_and_too_large_requests_are_refused(framelane, clip):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    for request in (b"\x00\xff\x01garbage\r\n\r\n", b"GET / HTTP/1.1\r\nA: " + b"x" * 300_000):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(10)
+            client.connect(str(daemon.socket))
+            try:
+                client.sendall(request)
+                client.shutdown(socket.SHUT_WR)
+                answer = client.recv(4096)
+            except (BrokenPipeError, ConnectionResetError):
+                answer = b""
+        assert b" 200 " not in answer.split(b"\r\n")[0]
+    assert daemon.request("GET", "/healthz")[0] == 200
+
+
+def test_the_log_can_be_json(framelane, clip):
+    config = one_feed({"url": str(clip)})
+    config["log"] = {"format": "json", "level": "debug"}
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    lines = [json.loads(line) for line in daemon.log().splitlines()]
+    assert lines and all("level" in line for line in lines)
+
+
+def test_build_info_names_the_version(framelane, clip):
+    metrics: Metrics = framelane(one_feed(looped(clip))).wait_ready().metrics()
+    [(labels, value)] = metrics.series("framelane_build_info")
+    assert value == 1
+    assert labels["version"] in run("--version").stdout
+
+
+def test_process_metrics_are_there(framelane, clip):
+    metrics = framelane(one_feed(looped(clip))).wait_ready().metrics()
+    assert metrics.one("process_resident_memory_bytes") > 1_000_000
+    assert metrics.one("process_open_fds") > 3
+    assert metrics.one("process_start_time_seconds") > 1_500_000_000
+
+
+def test_lanes_and_overlap_are_shown(framelane, bgra):
+    feed = {"url": str(bgra), "format": "rawvideo", "pixel_format": "bgra", "size": "64x48",
+            "rate": 25, "loop": True, "pace": "realtime"}
+    daemon = framelane(one_feed(feed)).wait_ready()
+    metrics = daemon.wait_metrics(
+        lambda m: m.sum("framelane_lane_busy_seconds_total", feed="cam", op="kernel") > 0,
+        "a busy lane",
+    )
+    assert len(metrics.series("framelane_lane_occupancy_ratio", feed="cam")) == 3
+    assert all(0 <= v <= 1 for _, v in metrics.series("framelane_lane_occupancy_ratio"))
+    assert metrics.one("framelane_device_up", device="cpu") == 1
+    assert not [name for name in metrics.samples if "cuda" in name]

@@ -1,0 +1,143 @@
+"""Every kind of source delivers all of its frames, and each of them is accounted for."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from harness.configs import IMPATIENT, looped, one_feed, raw_input, x264
+
+
+def finish(daemon, frames):
+    """Waits for the end of a file: all frames in, all out."""
+    metrics = daemon.wait_state("cam", "ended")
+    assert metrics.one("framelane_frames_in_total", feed="cam") == frames
+    assert metrics.one("framelane_frames_out_total", feed="cam", encode="main") == frames
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
+    return metrics
+
+
+@pytest.mark.sanitizers
+def test_mp4_file_is_read_to_its_last_frame(framelane, clip):
+    finish(framelane(one_feed({"url": str(clip)})).wait_ready(), 42)
+
+
+def test_mjpeg_avi_file_is_read_to_its_last_frame(framelane, mjpeg_avi):
+    finish(framelane(one_feed({"url": str(mjpeg_avi)})).wait_ready(), 20)
+
+
+def test_test_source_is_read_to_its_end(framelane):
+    url = "lavfi:testsrc2=size=320x240:rate=30:duration=1"
+    finish(framelane(one_feed({"url": url})).wait_ready(), 30)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_rtsp_camera_delivers_frames(framelane, camera, camera_clip, transport):
+    source = camera(camera_clip)
+    daemon = framelane(one_feed({"url": source.url, "options": {"rtsp_transport": transport}}))
+    metrics = daemon.wait_ready().wait_frames("cam", 25)
+    assert metrics.one("framelane_feed_up", feed="cam") == 1
+    assert metrics.sum("framelane_source_reconnects_total", feed="cam") == 0
+
+
+@pytest.mark.parametrize("method", ["basic", "digest"])
+def test_rtsp_camera_with_login_shows_it_nowhere(framelane, camera, camera_clip, method):
+    source = camera(camera_clip, auth=method)
+    config = one_feed({"url": source.url_with_login, "options": {"rtsp_transport": "tcp"}})
+    config["log"] = {"level": "trace"}
+    secrets = ["s3cr3t", "view.er"]
+    daemon = framelane(config, secrets=secrets).wait_ready()
+    metrics = daemon.wait_frames("cam", 10)
+    said = metrics.text + daemon.request("GET", "/api/v1/feeds")[1]
+    with open(f"/proc/{daemon.process.pid}/cmdline", encoding="utf-8") as command_line:
+        said += command_line.read()
+    assert not any(secret in said for secret in secrets)
+
+
+@pytest.mark.sanitizers
+def test_raw_bgra_file_is_read_to_its_last_frame(framelane, bgra):
+    finish(framelane(one_feed(raw_input(bgra, "bgra", "64x48"))).wait_ready(), 50)
+
+
+def test_raw_video_comes_through_standard_input(framelane, bgra):
+    with open(bgra, "rb") as frames:
+        daemon = framelane(one_feed(raw_input("-", "bgra", "64x48")), stdin=frames).wait_ready()
+        finish(daemon, 50)
+
+
+@pytest.mark.sanitizers
+def test_raw_video_comes_through_a_fifo(framelane, tmp_path, bgra):
+    fifo = tmp_path / "capture.fifo"
+    os.mkfifo(fifo)
+    input_ = raw_input(fifo, "bgra", "64x48", **IMPATIENT)
+    daemon = framelane(one_feed(input_)).wait_ready()
+    # A capture program that is started anew: framelane waits for the next writer.
+    for count in (50, 100):
+        threading.Thread(target=lambda: fifo.write_bytes(bgra.read_bytes()), daemon=True).start()
+        metrics = daemon.wait_frames("cam", count)
+        assert metrics.one("framelane_frames_in_total", feed="cam") == count
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
+    assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0
+
+
+def test_a_raw_frame_that_is_cut_short_is_counted_and_not_delivered(framelane, tmp_path, bgra):
+    short = tmp_path / "short.raw"
+    short.write_bytes(bgra.read_bytes()[: 64 * 48 * 4 * 3 + 100])
+    metrics = finish(framelane(one_feed(raw_input(short, "bgra", "64x48"))).wait_ready(), 3)
+    assert metrics.one("framelane_decode_errors_total", feed="cam", reason="truncated") == 1
+
+
+def test_rows_with_padding_are_read_by_their_pitch(framelane, tmp_path, cli):
+    rows = b"".join(bytes([row, 2 * row, 3 * row, 255]) * 4 + b"\xee" * 16 for row in range(6))
+    padded = tmp_path / "padded.raw"
+    padded.write_bytes(rows)
+    tight = b"".join(bytes([row, 2 * row, 3 * row, 255]) * 4 for row in range(6))
+    daemon = framelane(
+        one_feed(raw_input(padded, "bgra", "4x6", pitch=32),
+                 {"video": {"codec": [{"name": "rawvideo"}]}},
+                 {"file": {"url": str(tmp_path / "out.bgra"), "format": "rawvideo"}})
+    ).wait_ready()
+    finish(daemon, 1)
+    daemon.stop()
+    assert (tmp_path / "out.bgra").read_bytes() == tight
+
+
+def test_a_paced_and_looped_file_behaves_as_a_camera(framelane, clip):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    start = time.monotonic()
+    first = daemon.wait_frames("cam", 5).sum("framelane_frames_out_total")
+    # Past the end of the clip: 42 frames at 10 frames/s.
+    last = daemon.wait_frames("cam", 50).sum("framelane_frames_out_total")
+    assert last - first <= (time.monotonic() - start) * 10 + 15
+    assert daemon.feed("cam")["state"] == "running"
+
+
+def test_formats_without_a_kernel_go_through_swscale_and_are_counted(framelane, made):
+    ten_bit = made("ten-bit.mkv", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=10:duration=1",
+                   "-pix_fmt", "yuv420p10le", "-c:v", "ffv1")
+    metrics = finish(framelane(one_feed({"url": str(ten_bit)})).wait_ready(), 10)
+    assert metrics.one("framelane_host_copies_total", feed="cam", reason="format") == 10
+
+
+def test_an_option_that_nothing_consumes_fails_the_feed(framelane, clip):
+    daemon = framelane(one_feed({"url": str(clip), "options": {"no_such_option": 1}})).wait_ready()
+    daemon.wait_state("cam", "failed")
+    assert "no_such_option" in daemon.feed("cam")["reason"]
+
+
+def test_an_inherited_option_may_go_unused(framelane, clip):
+    config = one_feed({"url": str(clip)})
+    config["defaults"] = {"input": {"options": {"rtsp_transport": "tcp"}}}
+    finish(framelane(config).wait_ready(), 42)
+
+
+def test_a_feed_without_outputs_discards(framelane, clip):
+    config = {"feeds": {"cam": {"input": {"url": str(clip)}}}}
+    finish(framelane(config).wait_ready(), 42)
+
+
+def test_impatient_settings_do_not_hurt_a_healthy_source(framelane, clip):
+    daemon = framelane(one_feed({**looped(clip), **IMPATIENT}, x264())).wait_ready()
+    metrics = daemon.wait_frames("cam", 30)
+    assert metrics.sum("framelane_source_reconnects_total", feed="cam") == 0

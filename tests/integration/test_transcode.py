@@ -1,0 +1,195 @@
+"""`framelane transcode`: one file to another, as an engineer at a shell uses it."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import media
+from harness.camera import Camera
+from harness.configs import encoder
+from harness.daemon import BINARY
+from harness.waiting import wait_until
+
+
+@pytest.mark.sanitizers
+def test_bypassed_frames_are_identical_to_ffmpegs(cli, clip, tmp_path):
+    out = tmp_path / "out.yuv"
+    done = cli("transcode", clip, out, "--codec", "rawvideo", "--format", "rawvideo")
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes() == media.decoded(clip)
+
+
+@pytest.mark.parametrize("codec", ["hevc", "mjpeg", "mpeg4", "vp9", "av1"])
+def test_bypassed_frames_of_other_codecs_are_identical_too(cli, made, clip, tmp_path, codec):
+    encoders = {"hevc": ["libx265", "-x265-params", "log-level=error", "-preset", "ultrafast"],
+                "mjpeg": ["mjpeg", "-pix_fmt", "yuvj420p"], "mpeg4": ["mpeg4", "-bf", "2"],
+                "vp9": ["libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"],
+                "av1": ["libaom-av1", "-usage", "realtime", "-cpu-used", "8"]}
+    source = made(f"codec-{codec}.mkv", "-i", clip, "-frames:v", "12", "-vf", "scale=320:240",
+                  "-c:v", *encoders[codec])
+    out = tmp_path / "out.yuv"
+    done = cli("transcode", source, out, "--codec", "rawvideo", "--format", "rawvideo",
+               *(["--range", "full"] if codec == "mjpeg" else []))
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes() == media.decoded(source)
+
+
+def test_a_file_becomes_a_playable_file_with_every_frame(cli, clip, tmp_path):
+    out = tmp_path / "out.mp4"
+    done = cli("transcode", clip, out)
+    assert done.returncode == 0, done.stderr
+    assert media.video(out)["codec_name"] == "h264"
+    assert media.frame_count(out) == 42
+    assert media.decodes_cleanly(out)
+
+
+def test_copy_keeps_every_packet(cli, clip, tmp_path):
+    out = tmp_path / "out.mkv"
+    assert cli("transcode", clip, out, "--codec", "copy").returncode == 0
+    assert media.decoded(out) == media.decoded(clip)
+
+
+def test_options_reach_the_encoder(cli, clip, tmp_path):
+    out = tmp_path / "out.mkv"
+    done = cli("transcode", clip, out, "--codec", "libx264", "--option", "preset=ultrafast",
+               "--option", "bf=0", "--bitrate", "300k", "--gop", "1s")
+    assert done.returncode == 0, done.stderr
+    packets = media.probe(out, "-show_packets")["packets"]
+    keys = [number for number, packet in enumerate(packets) if "K" in packet["flags"]]
+    assert keys[:4] == [0, 10, 20, 30]
+
+
+def test_an_option_the_encoder_does_not_know_is_an_error(cli, clip, tmp_path):
+    done = cli("transcode", clip, tmp_path / "out.mkv", "--option", "no_such_option=1")
+    assert done.returncode == 1
+    assert "no_such_option" in done.stderr
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_the_first_available_codec_is_taken_and_none_is_an_error(cli, clip, tmp_path):
+    out = tmp_path / "out.mkv"
+    assert cli("transcode", clip, out, "--codec", "h264_nvenc,ffv1").returncode == 0
+    assert media.video(out)["codec_name"] == "ffv1"
+    done = cli("transcode", clip, tmp_path / "other.mkv", "--codec", "no_such_codec")
+    assert done.returncode in (1, 2) and "no_such_codec" in done.stderr
+
+
+def test_an_existing_file_is_overwritten_only_when_told_so(cli, clip, tmp_path):
+    out = tmp_path / "out.mkv"
+    out.write_text("precious")
+    done = cli("transcode", clip, out, "--codec", "copy")
+    assert done.returncode == 1 and "-y" in done.stderr
+    assert out.read_text() == "precious"
+    assert cli("transcode", "-y", clip, out, "--codec", "copy").returncode == 0
+    assert media.frame_count(out) == 42
+
+
+def test_raw_video_needs_no_header(cli, bgra, tmp_path):
+    out = tmp_path / "out.mkv"
+    done = cli("transcode", bgra, out, "--input-format", "rawvideo", "--input-pixel-format", "bgra",
+               "--input-size", "64x48", "--input-rate", "25", "--codec", "ffv1")
+    assert done.returncode == 0, done.stderr
+    assert media.frame_count(out) == 50
+
+
+def test_raw_video_comes_from_standard_input(cli, bgra, tmp_path):
+    out = tmp_path / "out.mkv"
+    with open(bgra, "rb") as frames:
+        done = cli("transcode", "-", out, "--input-format", "rawvideo", "--input-pixel-format",
+                   "bgra", "--input-size", "64x48", "--input-rate", "25", stdin=frames)
+    assert done.returncode == 0, done.stderr
+    assert media.frame_count(out) == 50
+
+
+def test_duration_ends_it(cli, tmp_path):
+    out = tmp_path / "out.mkv"
+    done = cli("transcode", "lavfi:testsrc2=size=160x120:rate=20", out, "--duration", "2s")
+    assert done.returncode == 0, done.stderr
+    assert 39 <= media.frame_count(out) <= 41
+
+
+def test_the_summary_can_be_read_by_a_program(cli, clip, tmp_path):
+    done = cli("transcode", clip, tmp_path / "out.mkv", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert "42" in json.dumps(summary)
+
+
+def test_quiet_says_nothing_when_all_is_well(cli, clip, tmp_path):
+    done = cli("transcode", clip, tmp_path / "out.mkv", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.sanitizers
+@pytest.mark.parametrize("sign, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)],
+                         ids=["SIGINT", "SIGTERM"])
+def test_an_interrupt_leaves_a_playable_file_and_128_plus_signal(tmp_path, sign, status):
+    out = tmp_path / "out.mkv"
+    with subprocess.Popen(
+        [str(BINARY), "transcode", "--option", "preset=ultrafast",
+         "lavfi:testsrc2=size=320x240:rate=30", str(out)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as process:
+        try:
+            wait_until(lambda: any(p.stat().st_size > 50_000 for p in tmp_path.glob("out.mkv*")),
+                       "50 kB to be written")
+            process.send_signal(sign)
+            _, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == status, errors
+    written = list(tmp_path.glob("out*"))
+    assert len(written) == 1 and media.decodes_cleanly(written[0])
+
+
+def test_secrets_of_the_command_line_are_blanked(camera, camera_clip, tmp_path):
+    source = camera(camera_clip, auth="basic")
+    secret = tmp_path / "password"
+    secret.write_text("s3cr3t-pa$s\n")
+    url = f"rtsp://{Camera.USER}:${{file:{secret}}}@127.0.0.1:{source.port}/stream"
+    for address in (url, source.url_with_login):
+        with subprocess.Popen(
+            [str(BINARY), "transcode", "-y", address, str(tmp_path / "out.mkv")],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        ) as process:
+            try:
+                wait_until(lambda: any(p.stat().st_size for p in tmp_path.glob("out.mkv.part")),
+                           "something to be written")
+                with open(f"/proc/{process.pid}/cmdline", encoding="utf-8") as command_line:
+                    argv = command_line.read()
+                process.send_signal(signal.SIGTERM)
+                said, _ = process.communicate(timeout=30)
+            finally:
+                process.kill()
+        assert "s3cr3t" not in argv and "s3cr3t" not in said
+
+
+def test_the_environment_does_not_change_the_result(cli, clip, tmp_path):
+    """A locale with decimal commas and another time zone."""
+    out = tmp_path / "out.yuv"
+    done = cli("transcode", clip, out, "--codec", "rawvideo", "--format", "rawvideo",
+               env={**os.environ, "LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Kathmandu"})
+    assert done.returncode == 0, done.stderr
+    assert out.stat().st_size == 42 * 768 * 576 * 3 // 2
+
+
+def test_several_frames_in_flight_change_nothing(framelane, clip, tmp_path):
+    """Small and large rings, few and many lanes: the same bytes in the same order."""
+    outputs = []
+    for number, (ring, lanes) in enumerate([(1, 1), (2, 3), (16, 8)]):
+        path = tmp_path / f"{number}.raw"
+        encode = encoder("rawvideo", convert={"format": "nv12"})
+        daemon = framelane(
+            {"feeds": {"cam": {"input": {"url": str(clip)}, "ring": ring, "lanes": lanes,
+                               "encodes": {"main": encode},
+                               "outputs": {"raw": {"url": str(path), "format": "rawvideo"}}}}},
+            folder=tmp_path / str(number),
+        ).wait_ready()
+        daemon.wait_state("cam", "ended")
+        daemon.stop()
+        outputs.append(path.read_bytes())
+    assert len(outputs[0]) == 42 * 768 * 576 * 3 // 2
+    assert outputs[0] == outputs[1] == outputs[2]

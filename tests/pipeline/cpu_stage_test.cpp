@@ -1,0 +1,139 @@
+#include "pipeline/cpu_stage.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "kernels/reference.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kWidth = 130;
+constexpr int kHeight = 67;
+
+Conversion bgra_to(PixelFormat target) {
+  Conversion conversion;
+  conversion.width = kWidth;
+  conversion.height = kHeight;
+  conversion.source = PixelFormat::kBgra;
+  conversion.source_color = {.matrix = Matrix::kRgb, .range = Range::kFull};
+  conversion.target = target;
+  conversion.target_color = {};
+  return conversion;
+}
+
+class CpuStageTest : public testing::Test {
+ protected:
+  void fill(FrameJob& job, const PlanRef& plan, std::uint64_t sequence,
+            const std::vector<Conversion>& conversions) {
+    PooledImage source = allocate_image(pool_, PixelFormat::kBgra, kWidth, kHeight);
+    std::mt19937 random(static_cast<unsigned>(sequence));
+    for (int y = 0; y < kHeight; ++y) {
+      for (int x = 0; x < kWidth * 4; ++x) {
+        source.image.row(0, y)[x] = static_cast<std::uint8_t>(random());
+      }
+    }
+    job.sequence = sequence;
+    job.plan = plan;
+    job.input.image = as_const(source.image);
+    job.input.buffer = source.buffer;
+    job.outputs.resize(conversions.size());
+    for (std::size_t i = 0; i < conversions.size(); ++i) {
+      job.outputs[i].target = allocate_image(pool_, conversions[i].target, kWidth, kHeight);
+    }
+  }
+
+  void expect_reference(const FrameJob& job, std::size_t output, const Conversion& conversion) {
+    FramePool pool;
+    const PooledImage expected = allocate_image(pool, conversion.target, kWidth, kHeight);
+    convert_reference(conversion, job.input.image, expected.image);
+    for (int plane = 0; plane < info(conversion.target).plane_count; ++plane) {
+      const std::size_t bytes = plane_row_bytes(conversion.target, plane, kWidth);
+      for (int y = 0; y < plane_rows(conversion.target, plane, kHeight); ++y) {
+        ASSERT_EQ(std::memcmp(job.outputs[output].target.image.row(plane, y),
+                              expected.image.row(plane, y), bytes),
+                  0)
+            << "plane " << plane << " row " << y;
+      }
+    }
+  }
+
+  FramePool pool_;
+  FeedStats stats_{"feed", {{"a"}, {"b"}}, {}, 3};
+  std::shared_ptr<Device> device_ = std::make_shared<CpuDevice>(2);
+  std::unique_ptr<Stage> stage_ = device_->make_stage(stats_);
+};
+
+TEST_F(CpuStageTest, OneInputGivesEveryEncodeTheReferencesBytes) {
+  const std::vector conversions{bgra_to(PixelFormat::kNv12), bgra_to(PixelFormat::kI444)};
+  const PlanRef plan = stage_->prepare(conversions);
+  FrameJob job;
+  fill(job, plan, 0, conversions);
+  ASSERT_EQ(stage_->submit(job), Stage::Submit::kAccepted);
+  ASSERT_EQ(stage_->wait(job, {}, Deadline::max()), Stage::Wait::kReady);
+  expect_reference(job, 0, conversions[0]);
+  expect_reference(job, 1, conversions[1]);
+}
+
+TEST_F(CpuStageTest, ManyJobsOverAllLanesAreAllConverted) {
+  const std::vector conversions{bgra_to(PixelFormat::kI420)};
+  const PlanRef plan = stage_->prepare(conversions);
+  std::deque<FrameJob> jobs(24);
+  for (std::uint64_t i = 0; i < jobs.size(); ++i) fill(jobs[i], plan, i, conversions);
+  for (FrameJob& job : jobs) ASSERT_EQ(stage_->submit(job), Stage::Submit::kAccepted);
+  for (FrameJob& job : jobs) {
+    ASSERT_EQ(stage_->wait(job, {}, Deadline::max()), Stage::Wait::kReady);
+    expect_reference(job, 0, conversions[0]);
+  }
+  for (const LaneStats& lane : stats_.lanes()) EXPECT_GT(lane.kernel.total().count(), 0);
+  EXPECT_GT(device_->kernel_busy().total().count(), 0);
+  EXPECT_EQ(stats_.ring_jobs[index_of(RingState::kConverting)], 0u);
+  EXPECT_EQ(stats_.ring_jobs[index_of(RingState::kReady)], jobs.size());
+}
+
+TEST_F(CpuStageTest, WaitForAJobThatIsNotSubmittedEndsAtTheDeadline) {
+  FrameJob job;
+  EXPECT_EQ(stage_->wait(job, {}, std::chrono::steady_clock::now() + 1ms), Stage::Wait::kLate);
+}
+
+TEST_F(CpuStageTest, StopEndsAWait) {
+  FrameJob job;
+  std::stop_source stop;
+  std::jthread stopper([&stop] { stop.request_stop(); });
+  EXPECT_EQ(stage_->wait(job, stop.get_token(), Deadline::max()), Stage::Wait::kStopped);
+}
+
+TEST_F(CpuStageTest, DestructionWaitsForAcceptedJobs) {
+  const std::vector conversions{bgra_to(PixelFormat::kI420)};
+  const PlanRef plan = stage_->prepare(conversions);
+  std::deque<FrameJob> jobs(8);
+  for (std::uint64_t i = 0; i < jobs.size(); ++i) fill(jobs[i], plan, i, conversions);
+  for (FrameJob& job : jobs) stage_->submit(job);
+  stage_.reset();
+  for (const FrameJob& job : jobs) EXPECT_TRUE(job.converted);
+}
+
+TEST_F(CpuStageTest, FeedsShareOneDevice) {
+  FeedStats other_stats("other", {{"a"}}, {}, 2);
+  const std::unique_ptr<Stage> other = device_->make_stage(other_stats);
+  const std::vector conversions{bgra_to(PixelFormat::kNv12)};
+  std::deque<FrameJob> jobs(16);
+  const std::array stages{stage_.get(), other.get()};
+  const std::array plans{stage_->prepare(conversions), other->prepare(conversions)};
+  for (std::uint64_t i = 0; i < jobs.size(); ++i) {
+    fill(jobs[i], plans[i % 2], i / 2, conversions);
+    stages[i % 2]->submit(jobs[i]);
+  }
+  for (std::uint64_t i = 0; i < jobs.size(); ++i) {
+    ASSERT_EQ(stages[i % 2]->wait(jobs[i], {}, Deadline::max()), Stage::Wait::kReady);
+    expect_reference(jobs[i], 0, conversions[0]);
+  }
+}
+
+}  // namespace
+}  // namespace framelane

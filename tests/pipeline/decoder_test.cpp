@@ -1,0 +1,174 @@
+#include "pipeline/decoder.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/pipeline/source_fixture.hpp"
+
+namespace framelane {
+namespace {
+
+using testing::Bytes;
+using testing::clip;
+using testing::ffmpeg;
+using testing::Reading;
+
+// Everything here is read through a source, and compared with what the ffmpeg command makes of the
+// same file.
+class DecoderTest : public testing::SourceFixture {
+ protected:
+  std::string generate(const std::string& name, const std::string& arguments) {
+    ffmpeg("-f lavfi -i testsrc2=rate=10:duration=1:size=642x480 " + arguments + " '" +
+           (folder / name) + "'");
+    return folder / name;
+  }
+  static Bytes pixels_of(const std::string& path, const std::string& arguments = "") {
+    return ffmpeg("-i '" + path + "' -vsync passthrough " + arguments + " -f rawvideo -");
+  }
+};
+
+TEST_F(DecoderTest, H264WithBFramesIsFfmpegsByteForByte) {
+  const Reading reading = read(clip("street_h264.mp4"));
+  EXPECT_EQ(reading.frames, 42u);
+  EXPECT_TRUE(reading.pixels == pixels_of(clip("street_h264.mp4")));
+}
+
+TEST_F(DecoderTest, FramesOfADirectDecoderAreNotCopied) {
+  const Reading reading = read(clip("street_h264.mp4"));
+  EXPECT_EQ(reading.pooled_frames, reading.frames);
+  for (const auto& count : stats.host_copies) EXPECT_EQ(count, 0u);
+}
+
+TEST_F(DecoderTest, RowsStartOn64Bytes) {
+  const Reading reading = read(clip("street_h264.mp4"));
+  for (const BasicPlane<const std::uint8_t>& plane : reading.last_frame.image.planes) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(plane.data) % 64, 0u);
+    EXPECT_EQ(plane.pitch % 64, 0);
+  }
+}
+
+TEST_F(DecoderTest, MjpegIsFullRange601) {
+  const Reading reading = read(clip("street_mjpeg.avi"));
+  EXPECT_TRUE(reading.pixels == pixels_of(clip("street_mjpeg.avi")));
+  EXPECT_EQ(reading.last_frame.image.format, PixelFormat::kI420);
+  EXPECT_EQ(reading.last_frame.color.range, Range::kFull);
+  EXPECT_EQ(reading.last_frame.color.matrix, Matrix::kBt601);
+}
+
+TEST_F(DecoderTest, UntaggedSmallVideoIs601LimitedLeft) {
+  const Reading reading = read(clip("street_h264.mp4"));
+  EXPECT_EQ(reading.last_frame.color.matrix, Matrix::kBt601);
+  EXPECT_EQ(reading.last_frame.color.range, Range::kLimited);
+  EXPECT_EQ(reading.last_frame.color.siting, Siting::kLeft);
+}
+
+TEST_F(DecoderTest, TheConfigurationsColourWinsOverTheTags) {
+  input.color.range = Range::kLimited;
+  input.color.matrix = Matrix::kBt709;
+  const Reading reading = read(clip("street_mjpeg.avi"));
+  EXPECT_EQ(reading.last_frame.color.range, Range::kLimited);
+  EXPECT_EQ(reading.last_frame.color.matrix, Matrix::kBt709);
+}
+
+TEST_F(DecoderTest, OddSizesAreCroppedAsFfmpegCropsThem) {
+  const std::string path = generate("odd.mkv", "-vf scale=641:479 -c:v libx264 -pix_fmt yuv444p");
+  const Reading reading = read(path);
+  EXPECT_EQ(reading.last_frame.image.width, 641);
+  EXPECT_EQ(reading.last_frame.image.height, 479);
+  EXPECT_TRUE(reading.pixels == pixels_of(path));
+}
+
+TEST_F(DecoderTest, ASinglePixelIsAFrame) {
+  const std::string path = generate("one.mkv", "-vf scale=1:1 -c:v ffv1 -pix_fmt yuv420p");
+  const Reading reading = read(path);
+  EXPECT_EQ(reading.frames, 10u);
+  EXPECT_TRUE(reading.pixels == pixels_of(path));
+}
+
+TEST_F(DecoderTest, TenBitsGoThroughSwscaleOnceAFrame) {
+  const std::string path = generate("ten.mkv", "-vf scale=64:48 -c:v ffv1 -pix_fmt yuv420p10le");
+  const Reading reading = read(path);
+  EXPECT_EQ(reading.last_frame.image.format, PixelFormat::kI420);
+  EXPECT_EQ(copies(HostCopy::kFormat), reading.frames);
+  const Bytes expected =
+      pixels_of(path, "-pix_fmt yuv420p -sws_flags bicubic+accurate_rnd+full_chroma_int+bitexact");
+  ASSERT_EQ(reading.pixels.size(), expected.size());
+  int largest = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(reading.pixels[i] - expected[i]));
+  }
+  EXPECT_LE(largest, 1);
+}
+
+TEST_F(DecoderTest, PlanarRgbBecomesBgraWithTheSameColours) {
+  const std::string path = generate("gbr.mkv", "-vf scale=64:48 -c:v ffv1 -pix_fmt gbrp10le");
+  const Reading reading = read(path);
+  EXPECT_EQ(reading.last_frame.image.format, PixelFormat::kBgra);
+  EXPECT_EQ(reading.last_frame.color.matrix, Matrix::kRgb);
+}
+
+TEST_F(DecoderTest, ADecoderWithMemoryOfItsOwnCostsOneCountedCopy) {
+  const Reading reading = read("lavfi:testsrc2=size=64x48:rate=10:duration=1");
+  EXPECT_EQ(reading.frames, 10u);
+  EXPECT_EQ(copies(HostCopy::kDecoder), 10u);
+  EXPECT_EQ(reading.pooled_frames, 10u);
+  EXPECT_TRUE(reading.pixels ==
+              ffmpeg("-f lavfi -i testsrc2=size=64x48:rate=10:duration=1 -f rawvideo -"));
+}
+
+TEST_F(DecoderTest, APictureStoredBottomUpIsTurnedByACopy) {
+  const std::string path = generate("up.avi", "-vf scale=64:48 -c:v rawvideo -pix_fmt bgr24");
+  const Reading reading = read(path);
+  EXPECT_GT(copies(HostCopy::kAlignment) + copies(HostCopy::kDecoder), 0u);
+  EXPECT_TRUE(reading.pixels == pixels_of(path));
+}
+
+TEST_F(DecoderTest, ANewSizeMidStreamIsDelivered) {
+  const std::string small = generate("small.ts", "-vf scale=64:48 -c:v libx264 -pix_fmt yuv420p");
+  const std::string large = generate("large.ts", "-vf scale=128:96 -c:v libx264 -pix_fmt yuv420p");
+  Bytes both = testing::read_file(small);
+  const Bytes rest = testing::read_file(large);
+  both.insert(both.end(), rest.begin(), rest.end());
+  testing::write_file(folder / "both.ts", both);
+  const Reading reading = read(folder / "both.ts");
+  EXPECT_EQ(reading.frames, 20u);
+  EXPECT_EQ(reading.last_frame.image.width, 128);
+  EXPECT_TRUE(testing::strictly_increasing(reading.frame_pts));
+}
+
+TEST_F(DecoderTest, DamagedDataIsCountedAndTheRestDecoded) {
+  Bytes bytes = testing::read_file(clip("street_h264.mp4"));
+  for (std::size_t i = bytes.size() / 3; i < bytes.size() / 3 * 2; i += 97) bytes[i] ^= 0x5a;
+  testing::write_file(folder / "damaged.mp4", bytes);
+  const Reading reading = read(folder / "damaged.mp4");
+  EXPECT_EQ(reading.end, ReadResult::kEnd);
+  EXPECT_GT(reading.frames, 0u);
+  EXPECT_GT(faults(DecodeFault::kCorrupt), 0u);
+}
+
+TEST_F(DecoderTest, ATruncatedPacketIsCounted) {
+  Bytes bytes = testing::read_file(clip("street_mjpeg.avi"));
+  bytes.resize(bytes.size() / 2);
+  testing::write_file(folder / "cut.avi", bytes);
+  const Reading reading = read(folder / "cut.avi");
+  EXPECT_EQ(reading.end, ReadResult::kEnd);
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
+}
+
+TEST_F(DecoderTest, TheOptionThreadsReachesTheDecoder) {
+  input.options = {{"threads", "1", false}};
+  EXPECT_EQ(read(clip("street_h264.mp4")).frames, 42u);
+}
+
+TEST_F(DecoderTest, NvdecIsRefusedWithWhatToDo) {
+  input.decoder = InputOptions::DecoderKind::kNvdec;
+  EXPECT_EQ(failure_of<FeedError>(clip("street_h264.mp4")), FeedFault::kConfiguration);
+  EXPECT_NE(message.find("use auto"), std::string::npos);
+}
+
+TEST_F(DecoderTest, DecodeTimeIsObservedOncePerFrame) {
+  const Reading reading = read(clip("street_h264.mp4"));
+  EXPECT_EQ(stats.steps[index_of(StageStep::kDecode)].snapshot().count, reading.frames);
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,160 @@
+#include "pipeline/encoder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "pipeline/failure.hpp"
+
+namespace framelane {
+namespace {
+
+FrameFormat bgra_source() {
+  return {.layout = PixelFormat::kBgra,
+          .width = 64,
+          .height = 48,
+          .color = {.matrix = Matrix::kRgb, .range = Range::kFull},
+          .time_base = {1, 25},
+          .frame_rate = {25, 1}};
+}
+
+FrameFormat yuv_source(PixelFormat layout = PixelFormat::kI420, Range range = Range::kLimited) {
+  FrameFormat format = bgra_source();
+  format.layout = layout;
+  format.color = {.matrix = Matrix::kBt601, .range = range};
+  return format;
+}
+
+EncodeOptions encode_with(std::vector<CodecCandidate> codecs) {
+  EncodeOptions options;
+  options.name = "live";
+  options.codecs = std::move(codecs);
+  return options;
+}
+
+std::shared_ptr<EncodePlan> plan_for(const EncodeOptions& options, const FrameFormat& source) {
+  return make_encode_plan({.options = options, .source = source});
+}
+
+std::string refusal(const EncodeOptions& options, const FrameFormat& source) {
+  try {
+    plan_for(options, source);
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kConfiguration);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(EncoderTest, TakesTheSourcesOwnFormatWhereItCan) {
+  const auto plan = plan_for(encode_with({{"libx264"}}), yuv_source());
+  EXPECT_TRUE(is_identity(conversion_between(yuv_source(), plan->target)));
+}
+
+TEST(EncoderTest, RgbBecomesNv12InBt709Limited) {
+  const auto plan = plan_for(encode_with({{"libx264"}}), bgra_source());
+  EXPECT_EQ(plan->target.layout, PixelFormat::kNv12);
+  EXPECT_EQ(plan->target.color.matrix, Matrix::kBt709);
+  EXPECT_EQ(plan->target.color.range, Range::kLimited);
+  EXPECT_EQ(plan->target.color.siting, Siting::kLeft);
+}
+
+TEST(EncoderTest, TagsMatchWhatWasApplied) {
+  EncodeOptions options = encode_with({{"libx264"}});
+  options.color.matrix = Matrix::kBt2020;
+  options.color.range = Range::kFull;
+  const auto plan = plan_for(options, bgra_source());
+  const AVCodecParameters& tags = *plan->media->video.parameters;
+  EXPECT_EQ(tags.color_space, AVCOL_SPC_BT2020_NCL);
+  EXPECT_EQ(tags.color_range, AVCOL_RANGE_JPEG);
+  EXPECT_EQ(tags.chroma_location, AVCHROMA_LOC_LEFT);
+}
+
+TEST(EncoderTest, EncoderWithoutNv12GetsI420) {
+  const auto plan = plan_for(encode_with({{"libx265"}}), bgra_source());
+  EXPECT_EQ(plan->target.layout, PixelFormat::kI420);
+}
+
+TEST(EncoderTest, PackedYuvKeepsItsChromaResolution) {
+  const auto plan = plan_for(encode_with({{"libx264"}}), yuv_source(PixelFormat::kYuyv));
+  EXPECT_EQ(plan->target.layout, PixelFormat::kI422);
+}
+
+TEST(EncoderTest, JpegGetsFullRange) {
+  const auto plan = plan_for(encode_with({{"mjpeg"}}), yuv_source());
+  EXPECT_EQ(plan->target.color.range, Range::kFull);
+}
+
+TEST(EncoderTest, RawVideoPassesRgbOn) {
+  const auto plan = plan_for(encode_with({{"rawvideo"}}), bgra_source());
+  EXPECT_TRUE(is_identity(conversion_between(bgra_source(), plan->target)));
+}
+
+TEST(EncoderTest, MatrixForRgbMeansYuvEvenWhereTheEncoderTakesRgb) {
+  EncodeOptions options = encode_with({{"rawvideo"}});
+  options.color.matrix = Matrix::kBt709;
+  EXPECT_FALSE(info(plan_for(options, bgra_source())->target.layout).rgb);
+}
+
+TEST(EncoderTest, FirstAvailableCandidateIsUsed) {
+  const auto plan =
+      plan_for(encode_with({{"no_such_encoder"}, {"h264_nvenc"}, {"libx264"}}), yuv_source());
+  EXPECT_EQ(plan->codec.name, "libx264");
+}
+
+TEST(EncoderTest, NoCandidateLeftNamesThemAll) {
+  const std::string why = refusal(encode_with({{"nope"}, {"neither"}}), yuv_source());
+  EXPECT_NE(why.find("nope is not in this FFmpeg; neither is not"), std::string::npos) << why;
+}
+
+TEST(EncoderTest, UnknownOptionIsAnErrorAndNoReasonToFallThrough) {
+  const std::string why =
+      refusal(encode_with({{"libx264", {{"presett", "fast"}}}, {"mjpeg"}}), yuv_source());
+  EXPECT_NE(why.find("libx264 has no option \"presett\""), std::string::npos) << why;
+}
+
+TEST(EncoderTest, ValueOutOfRangeIsAnError) {
+  const std::string why = refusal(encode_with({{"libx264", {{"crf", "banana"}}}}), yuv_source());
+  EXPECT_NE(why.find("libx264 rejects crf=banana"), std::string::npos) << why;
+}
+
+TEST(EncoderTest, FormatTheEncoderDoesNotTakeNamesThoseItTakes) {
+  EncodeOptions options = encode_with({{"libx265"}});
+  options.format = PixelFormat::kNv12;
+  const std::string why = refusal(options, bgra_source());
+  EXPECT_NE(why.find("libx265 does not take nv12; it takes yuv420p"), std::string::npos) << why;
+}
+
+TEST(EncoderTest, ChangingTheSitingIsRefused) {
+  EncodeOptions options = encode_with({{"libx264"}});
+  options.color.siting = Siting::kCenter;
+  EXPECT_NE(refusal(options, yuv_source()), "");
+}
+
+TEST(EncoderTest, GopIsGivenInTime) {
+  EncodeOptions options = encode_with({{"libx264"}});
+  options.gop = std::chrono::seconds(2);
+  EXPECT_EQ(plan_for(options, yuv_source())->opened->gop_size, 50);
+}
+
+TEST(EncoderTest, OldCodecsCountTimeInFrames) {
+  FrameFormat source = yuv_source();
+  source.time_base = {1, 90000};
+  const auto plan = plan_for(encode_with({{"mpeg4"}}), source);
+  EXPECT_EQ(plan->target.time_base.den, 25);
+}
+
+TEST(EncoderTest, ReopenedEncoderDeliversIntoTheSameFile) {
+  const EncodeOptions options = encode_with({{"libx264", {{"preset", "ultrafast"}}}});
+  const auto plan =
+      make_encode_plan({.options = options, .source = yuv_source(), .global_header = true});
+  const CodecContextPtr again = reopen_encoder(options, *plan, true);
+  const AVCodecParameters& before = *plan->media->video.parameters;
+  ASSERT_EQ(again->extradata_size, before.extradata_size);
+  EXPECT_EQ(std::memcmp(again->extradata, before.extradata,
+                        static_cast<std::size_t>(before.extradata_size)),
+            0);
+}
+
+}  // namespace
+}  // namespace framelane

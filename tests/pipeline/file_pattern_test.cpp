@@ -1,0 +1,121 @@
+#include "pipeline/file_pattern.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "pipeline/failure.hpp"
+#include "tests/pipeline/media_files.hpp"
+
+namespace framelane {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::TempFolder;
+using testing::write_file;
+
+void touch(const std::string& path) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  write_file(path, {1});
+}
+
+std::vector<std::string> sorted(const std::vector<std::filesystem::path>& paths) {
+  std::vector<std::string> names(paths.begin(), paths.end());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::chrono::system_clock::time_point local_time(int year, int month, int day, int hour, int minute,
+                                                 int second) {
+  std::tm tm{};
+  tm.tm_year = year - 1900;
+  tm.tm_mon = month - 1;
+  tm.tm_mday = day;
+  tm.tm_hour = hour;
+  tm.tm_min = minute;
+  tm.tm_sec = second;
+  tm.tm_isdst = -1;
+  return std::chrono::system_clock::from_time_t(std::mktime(&tm));
+}
+
+TEST(NumberedNameTest, ANumberGoesBeforeTheLastExtension) {
+  EXPECT_EQ(numbered_name("a.d/name.mp4", 1), "a.d/name.mp4");
+  EXPECT_EQ(numbered_name("a.d/name.mp4", 2), "a.d/name.2.mp4");
+  EXPECT_EQ(numbered_name("a.d/name", 3), "a.d/name.3");
+}
+
+TEST(FilePatternTest, NamesAreInLocalTime) {
+  const FilePattern pattern("/rec/%Y-%m-%d/%H%M%S 100%%.mp4");
+  EXPECT_EQ(pattern.name_at(local_time(2024, 2, 3, 4, 5, 6)), "/rec/2024-02-03/040506 100%.mp4");
+}
+
+TEST(FilePatternTest, AnUnknownFieldIsNamed) {
+  try {
+    FilePattern("/rec/%Q.mp4");
+    FAIL() << "accepted";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kConfiguration);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("%Q"));
+  }
+}
+
+TEST(FilePatternTest, APercentSignAtTheEndIsAnError) {
+  EXPECT_THROW(FilePattern("/rec/100%"), FeedError);
+}
+
+TEST(FilePatternTest, OnlyItsOwnCompleteFilesAreFound) {
+  const TempFolder folder;
+  for (const char* name :
+       {"2024-02-03/040506.mp4", "2024-02-03/040506.2.mp4", "2024-02-03/040507.mp4.part",
+        "2024-02-03/holiday.mp4", "2024-02-03/040506.mkv", "2024-02-03/0405067.mp4",
+        "old/040506.mp4", "040506.mp4"}) {
+    touch(folder / name);
+  }
+  const FilePattern pattern(folder / "%Y-%m-%d/%H%M%S.mp4");
+  EXPECT_THAT(sorted(pattern.complete_files()),
+              ElementsAre(folder / "2024-02-03/040506.2.mp4", folder / "2024-02-03/040506.mp4"));
+}
+
+TEST(FilePatternTest, OnlyItsOwnPartFilesAreFound) {
+  const TempFolder folder;
+  for (const char* name : {"out.mp4.part", "out.2.mp4.part", "out.mp4", "other.mp4.part"}) {
+    touch(folder / name);
+  }
+  const FilePattern pattern(folder / "out.mp4");
+  EXPECT_THAT(sorted(pattern.part_files()),
+              ElementsAre(folder / "out.2.mp4.part", folder / "out.mp4.part"));
+}
+
+TEST(FilePatternTest, CharactersOfRegularExpressionsInAPathMeanThemselves) {
+  const TempFolder folder;
+  touch(folder / "a+(b)[c]/x^1.mp4");
+  touch(folder / "a+(b)[c]/x^1xmp4");
+  const FilePattern pattern(folder / "a+(b)[c]/x^%u.mp4");
+  EXPECT_THAT(sorted(pattern.complete_files()), ElementsAre(folder / "a+(b)[c]/x^1.mp4"));
+}
+
+TEST(FilePatternTest, FoldersNamedByAFieldGoWhenEmpty) {
+  const TempFolder folder;
+  touch(folder / "keep/2024/02/a.mp4");
+  const FilePattern pattern(folder / "keep/%Y/%m/a.mp4");
+  std::filesystem::remove(folder / "keep/2024/02/a.mp4");
+  pattern.remove_empty_directories(folder / "keep/2024/02/a.mp4");
+  EXPECT_FALSE(std::filesystem::exists(folder / "keep/2024"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "keep"));
+}
+
+TEST(FilePatternTest, FoldersThatHoldSomethingStay) {
+  const TempFolder folder;
+  touch(folder / "2024/02/a.mp4");
+  touch(folder / "2024/notes.txt");
+  const FilePattern pattern(folder / "%Y/%m/a.mp4");
+  std::filesystem::remove(folder / "2024/02/a.mp4");
+  pattern.remove_empty_directories(folder / "2024/02/a.mp4");
+  EXPECT_TRUE(std::filesystem::exists(folder / "2024/notes.txt"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "2024/02"));
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,54 @@
+#include "pipeline/media.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/pipeline/encoded_clip.hpp"
+
+namespace framelane {
+namespace {
+
+using testing::Clip;
+using testing::encode_clip;
+using testing::later;
+
+TEST(SameFormatTest, AnotherObjectOfTheSameStreamIsTheSame) {
+  const Clip clip = encode_clip({.frames = 1});
+  EXPECT_TRUE(same_format(*clip.format, *later(clip, 0).format));
+}
+
+TEST(SameFormatTest, AnotherSizeIsAnotherFormat) {
+  EXPECT_FALSE(same_format(*encode_clip({.video = "mjpeg", .frames = 1}).format,
+                           *encode_clip({.video = "mjpeg", .width = 32, .frames = 1}).format));
+}
+
+TEST(SameFormatTest, OtherHeadersAreAnotherFormat) {
+  EXPECT_FALSE(same_format(*encode_clip({.frames = 1, .b_frames = 0}).format,
+                           *encode_clip({.frames = 1, .b_frames = 2}).format));
+}
+
+TEST(SameFormatTest, AnotherTimeBaseIsAnotherFormat) {
+  EXPECT_FALSE(same_format(*encode_clip({.video = "mjpeg", .frames = 1, .rate = 25}).format,
+                           *encode_clip({.video = "mjpeg", .frames = 1, .rate = 30}).format));
+}
+
+TEST(SameFormatTest, AudioThatAppearsIsAnotherFormat) {
+  EXPECT_FALSE(same_format(*encode_clip({.video = "mjpeg", .frames = 1}).format,
+                           *encode_clip({.video = "mjpeg", .frames = 1, .audio = "mp2"}).format));
+}
+
+TEST(SameFormatTest, AnotherRangeIsAnotherFormat) {
+  const Clip clip = encode_clip({.frames = 1});
+  const Clip other = later(clip, 0);
+  other.format->video.parameters->color_range = AVCOL_RANGE_JPEG;
+  EXPECT_FALSE(same_format(*clip.format, *other.format));
+}
+
+TEST(SameFormatTest, APixelFormatThatWasNotProbedIsNoChange) {
+  const Clip clip = encode_clip({.frames = 1});
+  const Clip other = later(clip, 0);
+  other.format->video.parameters->format = AV_PIX_FMT_NONE;
+  EXPECT_TRUE(same_format(*clip.format, *other.format));
+}
+
+}  // namespace
+}  // namespace framelane

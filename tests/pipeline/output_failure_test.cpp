@@ -1,0 +1,257 @@
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "pipeline/packet_fanout.hpp"
+#include "tests/pipeline/output_fixture.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace testing;  // of framelane
+using ::testing::HasSubstr;
+
+/// A TCP port of this machine, closed until listen().
+class Port {
+ public:
+  Port() {
+    fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address_;
+    if (bind(fd_, reinterpret_cast<sockaddr*>(&address_), length) != 0 ||
+        getsockname(fd_, reinterpret_cast<sockaddr*>(&address_), &length) != 0) {
+      throw std::runtime_error("no port");
+    }
+  }
+  ~Port() { close(fd_); }
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  void listen() {
+    const timeval patience{10, 0};
+    ASSERT_EQ(setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    ASSERT_EQ(::listen(fd_, 4), 0);
+  }
+  int accept() { return ::accept(fd_, nullptr, nullptr); }
+  std::string url() const { return "tcp://127.0.0.1:" + std::to_string(ntohs(address_.sin_port)); }
+
+ private:
+  int fd_;
+  sockaddr_in address_{};
+};
+
+OutputOptions peer(const Port& port) {
+  OutputOptions options = output_to(port.url());
+  options.format = "mpegts";
+  options.timeout = 200ms;
+  options.queue = 64;
+  return options;
+}
+
+OutputOptions full_device() {
+  OutputOptions options = output_to("/dev/full");
+  options.format = "mpegts";
+  return options;
+}
+
+/// A file system of our own that fills up.
+class TinyDisk {
+ public:
+  TinyDisk() { mounted_ = mount("tmpfs", (folder_ / "").c_str(), "tmpfs", 0, "size=256k") == 0; }
+  ~TinyDisk() {
+    if (mounted_) umount2((folder_ / "").c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+  std::string operator/(const std::string& name) const { return folder_ / name; }
+  void fill() {
+    struct statvfs disk;
+    ASSERT_EQ(statvfs((folder_ / "").c_str(), &disk), 0);
+    write_file(folder_ / "filler", Bytes(disk.f_bavail * disk.f_bsize, 1));
+  }
+  void make_room() { std::filesystem::remove(folder_ / "filler"); }
+
+ private:
+  TempFolder folder_;
+  bool mounted_ = false;
+};
+
+TEST(OutputFailureTest, AFullDiskPausesTheOutput) {
+  TestOutput output(full_device(), TestOutput::WhenFull::kDrop);
+  output.start();
+  output.push(encode_clip({}));
+  EXPECT_TRUE(comes_true([&] { return output.dropped(PacketDrop::kDiskFull) > 0; }));
+  EXPECT_TRUE(comes_true([&] { return output.stats.paused.load(); }));
+  EXPECT_TRUE(comes_true([&] { return output.stats.state().first == FeedState::kBackoff; }));
+  EXPECT_THAT(output.stats.state().second, HasSubstr("No space left"));
+  EXPECT_GE(output.reconnects(IoFault::kIo), 1u);
+}
+
+TEST(OutputFailureTest, RunOnceFailsAtTheFirstFailure) {
+  TestOutput output(full_device());
+  EXPECT_THROW(output.write(encode_clip({}), true), IoError);
+  EXPECT_EQ(output.stats.state().first, FeedState::kFailed);
+}
+
+TEST(OutputFailureTest, WhoPushesIntoAFailedOutputIsNotHeldUp) {
+  OutputOptions options = full_device();
+  options.queue = 1;
+  TestOutput output(options);
+  output.start(true);
+  output.push(encode_clip({}));  // more than fits, and nobody pops
+  EXPECT_THROW(output.finish(), IoError);
+  EXPECT_EQ(output.dropped(), 50u);
+}
+
+class FullDiskTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FullDiskTest, TheOutputResumesAtAKeyframeWhenThereIsRoom) {
+  TinyDisk disk;
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a file system needs root";
+  OutputOptions options = output_to(disk / GetParam());
+  options.options.push_back({"hls_time", "0.4", true});
+  TestOutput output(options, TestOutput::WhenFull::kDrop);
+  disk.fill();
+  output.start();
+  const Clip clip = encode_clip({.frames = 250});
+  Clip more = later(clip, 0);
+  std::size_t next = 0;
+  const auto push_until = [&](const std::function<bool()>& condition) {
+    return comes_true([&] {
+      if (next == more.packets.size()) {
+        more = later(more, 250);
+        next = 0;
+      }
+      output.push(more, next++, 1);
+      return condition();
+    });
+  };
+  EXPECT_TRUE(push_until([&] { return output.dropped(PacketDrop::kDiskFull) > 0; }));
+  disk.make_room();
+  const std::uint64_t bytes = output.stats.bytes;
+  EXPECT_TRUE(push_until([&] { return output.stats.up && output.stats.bytes > bytes + 30'000; }));
+  output.finish();
+  bool playable = false;
+  for (const std::string& name : names_in(disk / "")) {
+    if (!name.ends_with(".part") && name != "filler" && !name.ends_with(".tmp")) {
+      playable |= decoded_frames(disk / name) >= 10;
+    }
+  }
+  EXPECT_TRUE(playable);
+}
+
+INSTANTIATE_TEST_SUITE_P(Containers, FullDiskTest,
+                         ::testing::Values("cam.mp4", "cam.ts", "cam.mkv", "cam.m3u8"));
+
+TEST(OutputFailureTest, ARefusedPeerIsTriedAgain) {
+  const Port port;
+  TestOutput output(peer(port), TestOutput::WhenFull::kDrop);
+  output.start();
+  const Clip clip = encode_clip({.gop = 1});
+  std::size_t next = 0;
+  EXPECT_TRUE(comes_true([&] {
+    output.push(clip, next++ % clip.packets.size(), 1);
+    return output.reconnects(IoFault::kRefused) >= 2;
+  }));
+  EXPECT_FALSE(output.stats.up);
+}
+
+TEST(OutputFailureTest, AFrozenPeerEndsAtTheDeadline) {
+  Port port;
+  port.listen();  // the kernel connects; nobody ever reads
+  TestOutput output(peer(port), TestOutput::WhenFull::kDrop);
+  output.start();
+  const Clip clip = encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
+  std::size_t next = 0;
+  EXPECT_TRUE(comes_true([&] {
+    output.push(clip, next++ % clip.packets.size(), 1);
+    return output.reconnects(IoFault::kTimeout) >= 1;
+  }));
+}
+
+TEST(OutputFailureTest, AStopEndsAWriteToAFrozenPeer) {
+  Port port;
+  port.listen();
+  OutputOptions options = peer(port);
+  options.timeout = 60s;
+  TestOutput output(options);
+  output.start();
+  const Clip clip = encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
+  std::jthread producer([&] {
+    for (std::int64_t shift = 0; !output.stop.stop_requested(); shift += 50) {
+      output.push(later(clip, shift));
+    }
+  });
+  // The kernel's buffers are full when nothing has gone out for a while.
+  std::uint64_t bytes = 0;
+  auto changed = std::chrono::steady_clock::now();
+  EXPECT_TRUE(comes_true([&] {
+    const auto now = std::chrono::steady_clock::now();
+    if (std::exchange(bytes, output.stats.bytes) != output.stats.bytes) changed = now;
+    return bytes > 0 && now - changed > 200ms;
+  }));
+  output.stop.request_stop();
+  EXPECT_TRUE(output.joined_within(1500ms));
+}
+
+TEST(OutputFailureTest, AnOutputThatComesBackStartsWithTheCachedGroup) {
+  Port port;
+  TestOutput output(peer(port), TestOutput::WhenFull::kDrop);
+  PacketFanout fanout({&output.output});
+  output.start();
+  const Clip clip = encode_clip({.frames = 2000, .gop = 2000, .global_header = false});
+  std::size_t next = 0;
+  const auto publish = [&] {
+    if (next == clip.packets.size()) return;
+    fanout.publish(*clip.packets[next++].packet, StreamKind::kVideo, clip.format, {});
+  };
+  // One keyframe in all: an output that has lost it can only come back with the cache's.
+  ASSERT_TRUE(comes_true([&] {
+    if (next < 20) publish();
+    return next == 20 && output.reconnects(IoFault::kRefused) >= 1;
+  }));
+  port.listen();
+  EXPECT_TRUE(comes_true([&] {
+    publish();
+    return output.stats.up.load();
+  }));
+  const int peer_fd = port.accept();
+  char byte = 0;
+  EXPECT_EQ(recv(peer_fd, &byte, 1, 0), 1);
+  close(peer_fd);
+}
+
+TEST(OutputFailureTest, AFullQueueOfALiveFeedLosesPacketsUpToAKeyframe) {
+  const TempFolder folder;
+  OutputOptions options = output_to(folder / "out.ts");
+  options.queue = 14;
+  TestOutput output(options, TestOutput::WhenFull::kDrop);
+  const Clip clip = encode_clip({});
+  output.push(clip, 0, 18);  // 14 fit, one finds it full, three have lost their reference
+  EXPECT_EQ(output.dropped(PacketDrop::kQueueFull), 1u);
+  EXPECT_EQ(output.dropped(PacketDrop::kWaitKeyframe), 3u);
+  output.start();
+  EXPECT_TRUE(comes_true([&] { return output.stats.queue_packets == 0; }));
+  output.push(clip, 18, 2 + 10);
+  output.finish();
+  EXPECT_EQ(output.dropped(PacketDrop::kWaitKeyframe), 5u);
+  EXPECT_EQ(decoded_frames(folder / "out.ts"), 24u);
+}
+
+TEST(OutputFailureTest, AStopReleasesAProducerThatWaits) {
+  const TempFolder folder;
+  OutputOptions options = output_to(folder / "out.ts");
+  options.queue = 1;
+  TestOutput output(options);
+  const Clip clip = encode_clip({});
+  auto pushed = std::async(std::launch::async, [&] { output.push(clip, 0, 3); });
+  EXPECT_TRUE(comes_true([&] { return output.stats.queue_packets == 1; }));
+  output.stop.request_stop();
+  EXPECT_EQ(pushed.wait_for(5s), std::future_status::ready);
+}
+
+}  // namespace
+}  // namespace framelane

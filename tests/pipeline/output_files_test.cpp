@@ -1,0 +1,209 @@
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "pipeline/part_file.hpp"
+#include "tests/pipeline/output_fixture.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace testing;  // of framelane
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+OutputOptions segments_to(const std::string& url, std::chrono::milliseconds length = 800ms) {
+  OutputOptions options = output_to(url);
+  options.segment = SegmentOptions{.length = length, .keep_age = {}, .keep_bytes = {}};
+  return options;
+}
+
+TEST(OutputFilesTest, AnExistingFileIsNeverOverwritten) {
+  const TempFolder folder;
+  write_file(folder / "out.mp4", {1, 2, 3});
+  TestOutput(output_to(folder / "out.mp4")).write(encode_clip({}));
+  EXPECT_EQ(read_file(folder / "out.mp4"), (Bytes{1, 2, 3}));
+  EXPECT_EQ(decoded_frames(folder / "out.2.mp4"), 50u);
+}
+
+TEST(OutputFilesTest, AFileThatAppearsMeanwhileIsNotOverwrittenEither) {
+  const TempFolder folder;
+  TestOutput output(output_to(folder / "out.mp4"));
+  output.start();
+  output.push(encode_clip({}));
+  ASSERT_TRUE(comes_true([&] { return output.stats.up.load(); }));
+  write_file(folder / "out.mp4", {1, 2, 3});
+  output.finish();
+  EXPECT_EQ(read_file(folder / "out.mp4"), (Bytes{1, 2, 3}));
+  EXPECT_EQ(decoded_frames(folder / "out.2.mp4"), 50u);
+}
+
+TEST(OutputFilesTest, OverwritingReplacesWhenComplete) {
+  const TempFolder folder;
+  write_file(folder / "out.mp4", {1, 2, 3});
+  OutputOptions options = output_to(folder / "out.mp4");
+  options.overwrite = true;
+  TestOutput(options).write(encode_clip({}), true);
+  EXPECT_EQ(decoded_frames(folder / "out.mp4"), 50u);
+  EXPECT_THAT(names_in(folder / ""), ElementsAre("out.mp4"));
+}
+
+TEST(OutputFilesTest, SegmentsEndAtTheFirstKeyframeAfterTheirLength) {
+  const TempFolder folder;
+  TestOutput(segments_to(folder / "a/b/cam.mp4")).write(encode_clip({.b_frames = 2}));
+  EXPECT_EQ(decoded_frames(folder / "a/b/cam.mp4"), 20u);
+  EXPECT_EQ(decoded_frames(folder / "a/b/cam.2.mp4"), 20u);
+  EXPECT_EQ(decoded_frames(folder / "a/b/cam.3.mp4"), 10u);
+}
+
+TEST(OutputFilesTest, EverySegmentBeginsNearZero) {
+  const TempFolder folder;
+  TestOutput(segments_to(folder / "cam.mp4")).write(encode_clip({.start = 5000}));
+  EXPECT_LT(std::stod(probe_text(folder / "cam.3.mp4", "v:0", "stream=start_time")), 0.1);
+}
+
+TEST(OutputFilesTest, ASegmentsAudioIsThatOfItsPictures) {
+  const TempFolder folder;
+  const Clip clip = encode_clip({.audio = "aac"});
+  TestOutput output(segments_to(folder / "cam.mkv"));
+  output.start();
+  // As a copy past an encoder that looks ahead: all the sound before the picture.
+  for (StreamKind kind : {StreamKind::kAudio, StreamKind::kVideo}) {
+    for (const ClipPacket& p : clip.packets) {
+      if (p.stream == kind) output.output.push(*p.packet, kind, clip.format, {});
+    }
+  }
+  output.finish();
+  for (const char* name : {"cam.mkv", "cam.2.mkv"}) {
+    const Bytes packets =
+        output_of("ffprobe -v error -select_streams a:0 -show_entries packet=pts -of csv=p=0 " +
+                  (folder / name));
+    const auto count = std::count(packets.begin(), packets.end(), '\n');
+    EXPECT_NEAR(static_cast<double>(count), 0.8 * 48000 / 1024, 2.0) << name;
+  }
+}
+
+TEST(OutputFilesTest, SegmentsAreNamedByTheTimeOfTheirFirstPacket) {
+  const TempFolder folder;
+  const auto before = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  TestOutput(segments_to(folder / "%Y/%s.ts", 1min)).write(encode_clip({}));
+  const auto after = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::set<std::string> names = names_in(folder / "");
+  ASSERT_EQ(names.size(), 1u);
+  const auto named = std::stoll(std::filesystem::path(*names.begin()).stem().string());
+  EXPECT_GE(named, before);
+  EXPECT_LE(named, after);
+}
+
+TEST(OutputFilesTest, KeepingASizeDeletesTheOldestOfItsOwnFiles) {
+  const TempFolder folder;
+  write_file(folder / "holiday.mp4", {1});
+  write_file(folder / "cam.9.mkv", {1});
+  OutputOptions options = segments_to(folder / "cam.mp4", 400ms);
+  TestOutput(options).write(encode_clip({}));
+  const auto two = std::filesystem::file_size(folder / "cam.4.mp4") +
+                   std::filesystem::file_size(folder / "cam.5.mp4");
+  for (int i = 2; i <= 5; ++i) std::filesystem::remove(numbered_name(folder / "cam.mp4", i));
+  std::filesystem::remove(folder / "cam.mp4");
+  options.segment->keep_bytes = static_cast<std::int64_t>(two + two / 4);
+  TestOutput(options).write(encode_clip({}));
+  EXPECT_THAT(names_in(folder / ""),
+              UnorderedElementsAre("holiday.mp4", "cam.9.mkv", "cam.4.mp4", "cam.5.mp4"));
+}
+
+TEST(OutputFilesTest, KeepingAnAgeDeletesWhatIsOlder) {
+  const TempFolder folder;
+  const auto day_ago = std::filesystem::file_time_type::clock::now() - 24h;
+  for (const char* name : {"cam.mp4", "dog.mp4", "cam.mp4.part"}) {
+    write_file(folder / name, {1});
+    std::filesystem::last_write_time(folder / name, day_ago);
+  }
+  OutputOptions options = segments_to(folder / "cam.mp4", 1min);
+  options.segment->keep_age = 12h;
+  TestOutput(options).write(encode_clip({}));
+  EXPECT_THAT(names_in(folder / ""), UnorderedElementsAre("dog.mp4", "cam.mp4.part", "cam.2.mp4"));
+}
+
+TEST(OutputFilesTest, TheNewestFileIsKeptHoweverLarge) {
+  const TempFolder folder;
+  OutputOptions options = segments_to(folder / "cam.mp4");
+  options.segment->keep_bytes = 1;
+  TestOutput(options).write(encode_clip({}));
+  EXPECT_THAT(names_in(folder / ""), ElementsAre("cam.3.mp4"));
+}
+
+TEST(LeftoversTest, APlayablePartBecomesItsName) {
+  const TempFolder folder;
+  TestOutput(output_to(folder / "x.ts")).write(encode_clip({}));
+  std::filesystem::rename(folder / "x.ts", folder / "out.ts.part");
+  recover_leftovers(output_to(folder / "out.ts"));
+  EXPECT_EQ(decoded_frames(folder / "out.ts"), 50u);
+}
+
+TEST(LeftoversTest, ANameThatIsTakenGetsANumber) {
+  const TempFolder folder;
+  TestOutput(output_to(folder / "x.ts")).write(encode_clip({}));
+  std::filesystem::rename(folder / "x.ts", folder / "out.ts.part");
+  write_file(folder / "out.ts", {1});
+  recover_leftovers(output_to(folder / "out.ts"));
+  EXPECT_THAT(names_in(folder / ""), UnorderedElementsAre("out.ts", "out.2.ts"));
+}
+
+TEST(LeftoversTest, PartsWithNothingToPlayAreRemoved) {
+  const TempFolder folder;
+  write_file(folder / "out.mp4.part", {});
+  write_file(folder / "out.2.mp4.part", Bytes(100, 7));
+  recover_leftovers(output_to(folder / "out.mp4"));
+  EXPECT_TRUE(names_in(folder / "").empty());
+}
+
+TEST(LeftoversTest, OtherPartsStayAsTheyAre) {
+  const TempFolder folder;
+  write_file(folder / "dog.mp4.part", {});
+  recover_leftovers(output_to(folder / "cam.mp4"));
+  EXPECT_THAT(names_in(folder / ""), ElementsAre("dog.mp4.part"));
+}
+
+TEST(LeftoversTest, APartThatIsBeingWrittenStays) {
+  const TempFolder folder;
+  const PartFile file = PartFile::create(folder / "out.mp4", 1, false);
+  recover_leftovers(output_to(folder / "out.mp4"));
+  EXPECT_THAT(names_in(folder / ""), ElementsAre("out.mp4.part"));
+}
+
+TEST(LeftoversTest, TheFoldersOfAPatternAreSearched) {
+  const TempFolder folder;
+  TestOutput(output_to(folder / "2024/02-03/x.ts")).write(encode_clip({}));
+  std::filesystem::rename(folder / "2024/02-03/x.ts", folder / "2024/02-03/10.ts.part");
+  recover_leftovers(segments_to(folder / "%Y/%m-%d/%H.ts"));
+  EXPECT_THAT(names_in(folder / ""), ElementsAre("2024/02-03/10.ts"));
+}
+
+class KilledOutputTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(KilledOutputTest, LeavesAPlayableFile) {
+  const TempFolder folder;
+  const std::string path = folder / (std::string("out.") + GetParam());
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    TestOutput output(output_to(path));
+    output.start();
+    output.push(encode_clip({}));
+    for (;;) pause();
+  }
+  EXPECT_TRUE(comes_true([&] {
+    std::error_code error;
+    return std::filesystem::file_size(path + ".part", error) > 5000 && !error;
+  }));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  recover_leftovers(output_to(path));
+  EXPECT_GE(decoded_frames(path), 20u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, KilledOutputTest, ::testing::Values("mp4", "mkv", "ts"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace framelane

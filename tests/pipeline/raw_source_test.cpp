@@ -1,0 +1,219 @@
+#include "pipeline/raw_source.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "tests/pipeline/source_fixture.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Bytes;
+using testing::ffmpeg;
+using testing::Reading;
+
+class RawSourceTest : public testing::SourceFixture {
+ protected:
+  RawSourceTest() { describe("bgra", 64, 48); }
+
+  void describe(const std::string& format, int width, int height) {
+    input.format = "rawvideo";
+    input.raw = RawVideoOptions{
+        .pixel_format = format, .width = width, .height = height, .rate = {30000, 1001}};
+  }
+  // Ten frames of the described format, as the ffmpeg command writes them.
+  Bytes frames() const {
+    const RawVideoOptions& raw = *input.raw;
+    return ffmpeg("-f lavfi -i testsrc2=rate=10:duration=1 -vf scale=" + std::to_string(raw.width) +
+                  ":" + std::to_string(raw.height) + " -pix_fmt " + raw.pixel_format +
+                  " -f rawvideo -");
+  }
+  std::string file(const Bytes& bytes) {
+    testing::write_file(folder / "frames.raw", bytes);
+    return folder / "frames.raw";
+  }
+  std::string fifo() {
+    const std::string path = folder / "fifo";
+    EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    return path;
+  }
+  static void write_to(const std::string& path, const Bytes& bytes) {
+    const int fd = ::open(path.c_str(), O_WRONLY);
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t count = ::write(fd, bytes.data() + done, bytes.size() - done);
+      ASSERT_GT(count, 0);
+      done += static_cast<std::size_t>(count);
+    }
+    ::close(fd);
+  }
+};
+
+class RawFormatTest : public RawSourceTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(RawFormatTest, EveryFrameComesOutByteForByte) {
+  describe(GetParam(), 35, 27);
+  const Bytes bytes = frames();
+  const Reading reading = read(file(bytes));
+  EXPECT_EQ(reading.frames, 10u);
+  EXPECT_TRUE(reading.pixels == bytes);
+  EXPECT_EQ(reading.pooled_frames, 10u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, RawFormatTest,
+                         ::testing::Values("bgra", "0rgb", "rgb24", "yuv420p", "yuvj420p", "nv12",
+                                           "yuv422p", "yuv444p", "gray"));
+
+TEST_F(RawSourceTest, PixelsAreNotCopiedOnTheHost) {
+  read(file(frames()));
+  for (const auto& count : stats.host_copies) EXPECT_EQ(count, 0u);
+}
+
+TEST_F(RawSourceTest, BytesAreCounted) {
+  const Bytes bytes = frames();
+  read(file(bytes));
+  EXPECT_EQ(stats.input_bytes, bytes.size());
+}
+
+TEST_F(RawSourceTest, FramesAreCountedInTicksOfTheRate) {
+  const auto source = open(file(frames()));
+  EXPECT_EQ(av_cmp_q(source->info().time_base, {1001, 30000}), 0);
+  EXPECT_EQ(read(*source).frame_pts, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST_F(RawSourceTest, ArrivalTimesIncreaseStrictly) {
+  input.raw->timestamps = RawVideoOptions::Timestamps::kArrival;
+  const Reading reading = read(file(frames()));
+  EXPECT_EQ(reading.frame_pts.front(), 0);
+  EXPECT_TRUE(testing::strictly_increasing(reading.frame_pts));
+  EXPECT_EQ(repairs(), 0u);
+}
+
+TEST_F(RawSourceTest, APartialLastFrameIsTruncated) {
+  Bytes bytes = frames();
+  bytes.pop_back();
+  EXPECT_EQ(read(file(bytes)).frames, 9u);
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
+}
+
+TEST_F(RawSourceTest, RowsWithAPitchAreReadWithTheirPadding) {
+  const Bytes packed = frames();
+  const std::size_t row = 64 * 4;
+  Bytes padded;
+  for (std::size_t at = 0; at < packed.size(); at += row) {
+    padded.insert(padded.end(), packed.begin() + static_cast<std::ptrdiff_t>(at),
+                  packed.begin() + static_cast<std::ptrdiff_t>(at + row));
+    padded.insert(padded.end(), 32, 0xee);
+  }
+  input.raw->pitch = static_cast<int>(row) + 32;
+  EXPECT_TRUE(read(file(padded)).pixels == packed);
+}
+
+TEST_F(RawSourceTest, AnInterleavedChromaPlaneHasThePitchOfLuma) {
+  describe("nv12", 64, 48);
+  input.raw->pitch = 96;
+  const Reading reading = read(file(Bytes(96 * 72, 7)));
+  EXPECT_EQ(reading.frames, 1u);
+  EXPECT_EQ(reading.last_frame.image.planes[1].pitch, 96);
+}
+
+TEST_F(RawSourceTest, APlanarChromaPlaneHasHalfThePitchOfLuma) {
+  describe("yuv420p", 64, 48);
+  input.raw->pitch = 96;
+  const Reading reading = read(file(Bytes(96 * 72, 7)));
+  EXPECT_EQ(reading.frames, 1u);
+  EXPECT_EQ(reading.last_frame.image.planes[2].pitch, 48);
+}
+
+TEST_F(RawSourceTest, AFormatThatIsNoneOfOursGoesThroughSwscale) {
+  describe("yuv420p10le", 64, 48);
+  const Reading reading = read(file(frames()));
+  EXPECT_EQ(reading.last_frame.image.format, PixelFormat::kI420);
+  EXPECT_EQ(copies(HostCopy::kFormat), 10u);
+}
+
+TEST_F(RawSourceTest, UntaggedRgbIsFullRange) {
+  const Reading reading = read(file(frames()));
+  EXPECT_EQ(reading.last_frame.color.matrix, Matrix::kRgb);
+  EXPECT_EQ(reading.last_frame.color.range, Range::kFull);
+}
+
+TEST_F(RawSourceTest, ALoopContinuesTheLineWithoutRepairs) {
+  input.loop = true;
+  const auto source = open(file(frames()));
+  const Reading reading = read(*source, 25);
+  for (std::size_t i = 0; i < 25; ++i) EXPECT_EQ(reading.frame_pts[i], static_cast<int>(i));
+  EXPECT_EQ(repairs(), 0u);
+}
+
+TEST_F(RawSourceTest, AFileWithoutAWholeFrameCannotBeLooped) {
+  input.loop = true;
+  EXPECT_EQ(failure_of<IoError>(file(Bytes(100))), IoFault::kEof);
+}
+
+TEST_F(RawSourceTest, DurationStopsReading) {
+  input.duration = 100ms;  // 30000/1001 frames a second: 0, 33, 66 and 99 ms
+  EXPECT_EQ(read(file(frames())).frames, 3u);
+}
+
+TEST_F(RawSourceTest, AFifoIsOpenedBeforeItsWriterComes) {
+  const std::string path = fifo();
+  const Bytes bytes = frames();
+  const auto source = open(path);
+  std::jthread writer([&] { write_to(path, bytes); });
+  const Reading reading = read(*source);
+  EXPECT_EQ(reading.end, ReadResult::kEnd);
+  EXPECT_TRUE(reading.pixels == bytes);
+}
+
+TEST_F(RawSourceTest, AReopenedFifoContinuesTheLine) {
+  const std::string path = fifo();
+  const Bytes bytes = frames();
+  std::vector<std::int64_t> pts;
+  for (int round = 0; round < 2; ++round) {
+    const auto source = open(path);
+    std::jthread writer([&] { write_to(path, bytes); });
+    const Reading reading = read(*source);
+    pts.insert(pts.end(), reading.frame_pts.begin(), reading.frame_pts.end());
+  }
+  EXPECT_EQ(pts.back(), 19);
+  EXPECT_TRUE(testing::strictly_increasing(pts));
+}
+
+TEST_F(RawSourceTest, AFifoThatNobodyWritesToTimesOut) {
+  input.timeout = 20ms;
+  EXPECT_EQ(failure_of<IoError>(fifo()), IoFault::kTimeout);
+}
+
+TEST_F(RawSourceTest, AStopEndsTheWaitForAWriter) {
+  input.timeout = 1h;
+  const auto source = open(fifo());
+  std::jthread stopper([&] { stop.request_stop(); });
+  EXPECT_EQ(read(*source).end, ReadResult::kStopped);
+}
+
+TEST_F(RawSourceTest, WrongDescriptionsAreConfigurationErrors) {
+  const std::string path = file(frames());
+  input.raw->pixel_format = "no_such_format";
+  EXPECT_EQ(failure_of<FeedError>(path), FeedFault::kConfiguration);
+  describe("bgra", 0, 48);
+  EXPECT_EQ(failure_of<FeedError>(path), FeedFault::kConfiguration);
+  describe("bgra", 64, 48);
+  input.raw->pitch = 255;
+  EXPECT_EQ(failure_of<FeedError>(path), FeedFault::kConfiguration);
+  input.raw->pitch = 0;
+  input.options = {{"threads", "4", false}};
+  EXPECT_EQ(failure_of<FeedError>(path), FeedFault::kConfiguration);
+}
+
+TEST_F(RawSourceTest, ANetworkUrlIsAConfigurationError) {
+  EXPECT_EQ(failure_of<FeedError>("tcp://127.0.0.1:9000"), FeedFault::kConfiguration);
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,269 @@
+#include "pipeline/timeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+namespace framelane {
+namespace {
+
+using std::chrono::microseconds;
+constexpr std::int64_t kNone = AV_NOPTS_VALUE;
+constexpr AVRational kMilliseconds{1, 1000};
+
+class TimelineTest : public ::testing::Test {
+ protected:
+  TimelineTest() { begin(kVideo); }
+
+  static constexpr Timeline::StreamClock kVideo{kMilliseconds, {25, 1}, 64, 0};
+  static constexpr Timeline::StreamClock kReordered{kMilliseconds, {25, 1}, 64, 2};
+
+  void begin(const Timeline::StreamClock& clock, std::optional<microseconds> start = {}) {
+    timeline.begin_segment(start);
+    timeline.set_stream(StreamKind::kVideo, clock);
+    timeline.set_stream(StreamKind::kAudio, {kMilliseconds, {0, 1}, clock.wrap_bits, 0});
+  }
+
+  struct Stamp {
+    std::int64_t dts;
+    std::int64_t pts;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  Stamp stamp(StreamKind kind, Stamp in, std::int64_t duration = 40) {
+    const PacketPtr packet = make_packet();
+    packet->dts = in.dts;
+    packet->pts = in.pts;
+    packet->duration = duration;
+    timeline.stamp(kind, *packet);
+    return {packet->dts, packet->pts};
+  }
+  std::int64_t video(std::int64_t time, std::int64_t duration = 40) {
+    return stamp(StreamKind::kVideo, {time, time}, duration).dts;
+  }
+  std::int64_t audio(std::int64_t time) { return stamp(StreamKind::kAudio, {time, time}).dts; }
+  std::vector<std::int64_t> videos(const std::vector<std::int64_t>& times) {
+    std::vector<std::int64_t> result;
+    for (const std::int64_t time : times) result.push_back(video(time));
+    return result;
+  }
+  std::uint64_t repairs(TimestampRepair kind) const {
+    return stats.timestamp_repairs[index_of(kind)];
+  }
+  std::uint64_t all_repairs() const {
+    std::uint64_t sum = 0;
+    for (const auto& count : stats.timestamp_repairs) sum += count;
+    return sum;
+  }
+
+  FeedStats stats{"feed", {}, {}, 1};
+  Timeline timeline{stats};
+};
+
+using Times = std::vector<std::int64_t>;
+
+TEST_F(TimelineTest, VariableFrameRateIsLeftAsItIs) {
+  EXPECT_EQ(videos({0, 13, 14, 900, 4800, 4801}), (Times{0, 13, 14, 900, 4800, 4801}));
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+TEST_F(TimelineTest, TheFirstPacketStartsAtZero) {
+  EXPECT_EQ(videos({70'000, 70'040}), (Times{0, 40}));
+}
+
+TEST_F(TimelineTest, ReorderedPacketsStartWithPtsZeroAndKeepTheirDistance) {
+  begin(kReordered, microseconds(0));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {-80, 0}), (Stamp{-80, 0}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {-40, 120}), (Stamp{-40, 120}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {0, 40}), (Stamp{0, 40}));
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+TEST_F(TimelineTest, TheContainersStartIsZeroForBothStreams) {
+  begin(kVideo, microseconds(1'000'000));
+  EXPECT_EQ(video(1200), 200);
+  EXPECT_EQ(audio(1000), 0);
+}
+
+TEST_F(TimelineTest, AStartFarFromThePacketsIsNotBelieved) {
+  begin(kVideo, microseconds(3'600'000'000));
+  EXPECT_EQ(video(50), 0);
+}
+
+TEST_F(TimelineTest, AJumpContinuesTheLineAndThreeFramesAcceptIt) {
+  EXPECT_EQ(videos({0, 40, 100'000, 100'040, 100'080, 100'125, 100'165}),
+            (Times{0, 40, 80, 120, 160, 205, 245}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+  EXPECT_EQ(all_repairs(), 1u);
+}
+
+TEST_F(TimelineTest, AJumpBackwardsIsAcceptedToo) {
+  EXPECT_EQ(videos({90'000, 90'040, 0, 40, 80, 120}), (Times{0, 40, 80, 120, 160, 200}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+  EXPECT_EQ(all_repairs(), 1u);
+}
+
+TEST_F(TimelineTest, ASingleOutlierDoesNotMoveTheLine) {
+  EXPECT_EQ(videos({0, 40, 100'000, 120, 160}), (Times{0, 40, 80, 120, 160}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+}
+
+TEST_F(TimelineTest, OutliersThatDisagreeAreNotANewLine) {
+  EXPECT_EQ(videos({0, 100'000, 200'000, 300'000, 160}), (Times{0, 40, 80, 120, 160}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 3u);
+}
+
+TEST_F(TimelineTest, AudioAndVideoJumpTogetherAndStayInStep) {
+  for (const std::int64_t time : {0, 40, 80}) {
+    EXPECT_EQ(video(time), time);
+    EXPECT_EQ(audio(time + 10), time + 10);
+  }
+  for (const std::int64_t time : {90'000, 90'040, 90'080}) {
+    video(time);
+    audio(time + 10);
+  }
+  EXPECT_EQ(audio(90'130) - video(90'120), 10);
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+}
+
+TEST_F(TimelineTest, AStreamThatJumpsLaterThanTheOtherFindsTheSameLine) {
+  video(0);
+  audio(0);
+  videos({90'000, 90'040, 90'080, 90'120});
+  EXPECT_EQ(audio(40), 40);  // still from before the jump
+  EXPECT_EQ(audio(90'120), 160);
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+}
+
+TEST_F(TimelineTest, AStepBackBecomesOneTick) {
+  EXPECT_EQ(videos({0, 40, 20, 80}), (Times{0, 40, 41, 80}));
+  EXPECT_EQ(repairs(TimestampRepair::kBackward), 1u);
+  EXPECT_EQ(all_repairs(), 1u);
+}
+
+TEST_F(TimelineTest, AStepBackOfDtsLeavesAPtsThatIsRight) {
+  begin(kReordered);
+  stamp(StreamKind::kVideo, {0, 80});
+  EXPECT_EQ(stamp(StreamKind::kVideo, {0, 120}), (Stamp{-79, 40}));
+}
+
+TEST_F(TimelineTest, AWrappedCounterGoesOn) {
+  begin({{1, 90'000}, {25, 1}, 33, 0});
+  const std::int64_t period = std::int64_t{1} << 33;
+  EXPECT_EQ(video(period - 3600, 3600), 0);
+  EXPECT_EQ(video(0, 3600), 3600);
+  EXPECT_EQ(video(3600, 3600), 7200);
+  EXPECT_EQ(repairs(TimestampRepair::kWrap), 1u);
+  EXPECT_EQ(all_repairs(), 1u);
+}
+
+TEST_F(TimelineTest, APtsThatWrapsBeforeItsDtsKeepsItsDistance) {
+  begin({{1, 90'000}, {25, 1}, 33, 2});
+  const std::int64_t period = std::int64_t{1} << 33;
+  EXPECT_EQ(stamp(StreamKind::kVideo, {period - 3600, 3600}, 3600), (Stamp{-7200, 0}));
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+TEST_F(TimelineTest, AResetCounterIsAJumpAndNoWrap) {
+  begin({{1, 90'000}, {25, 1}, 33, 0});
+  video(std::int64_t{1} << 32, 3600);
+  EXPECT_EQ(video(0, 3600), 3600);
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+  EXPECT_EQ(repairs(TimestampRepair::kWrap), 0u);
+}
+
+TEST_F(TimelineTest, MissingTimestampsAreFilledFromTheRate) {
+  video(0);
+  EXPECT_EQ(stamp(StreamKind::kVideo, {kNone, kNone}, 0), (Stamp{40, 40}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {kNone, kNone}, 0), (Stamp{80, 80}));
+  EXPECT_EQ(repairs(TimestampRepair::kMissing), 2u);
+}
+
+TEST_F(TimelineTest, AMissingPtsIsNotGuessedOnAStreamThatReorders) {
+  begin(kReordered);
+  EXPECT_EQ(stamp(StreamKind::kVideo, {0, kNone}), (Stamp{0, kNone}));
+}
+
+// As Matroska gives them: the first packets have no dts.
+TEST_F(TimelineTest, ADtsWorkedOutOfThePtsIsNoRepair) {
+  begin(kReordered, microseconds(0));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {kNone, 0}), (Stamp{-80, 0}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {kNone, 120}), (Stamp{-40, 120}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {0, 40}), (Stamp{0, 40}));
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+// As FFmpeg gives them from a camera with B-frames.
+TEST_F(TimelineTest, AFirstPacketWithoutTimestampsIsShownFirst) {
+  begin(kReordered);
+  EXPECT_EQ(stamp(StreamKind::kVideo, {kNone, kNone}), (Stamp{-80, 0}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {kNone, 40}), (Stamp{-40, 40}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {40, 120}), (Stamp{40, 120}));
+  EXPECT_EQ(repairs(TimestampRepair::kMissing), 1u);
+  EXPECT_EQ(all_repairs(), 1u);
+}
+
+TEST_F(TimelineTest, AMissingDtsNeverPassesItsPts) {
+  begin(kReordered, microseconds(0));
+  stamp(StreamKind::kVideo, {200, 280});
+  const Stamp filled = stamp(StreamKind::kVideo, {kNone, 220});
+  EXPECT_EQ(filled.pts, 220);
+  EXPECT_LE(filled.dts, filled.pts);
+}
+
+TEST_F(TimelineTest, APtsSecondsFromItsDtsIsNotBelieved) {
+  EXPECT_EQ(stamp(StreamKind::kVideo, {0, 90'000}), (Stamp{0, 0}));
+  EXPECT_EQ(repairs(TimestampRepair::kMissing), 1u);
+}
+
+TEST_F(TimelineTest, ALoopContinuesWithoutRepairs) {
+  begin(kReordered, microseconds(0));
+  const std::vector<Stamp> file{{-40, 0}, {0, 80}, {40, 40}};
+  for (const Stamp& packet : file) stamp(StreamKind::kVideo, packet);
+  begin(kReordered, microseconds(0));
+  EXPECT_EQ(stamp(StreamKind::kVideo, file[0]), (Stamp{80, 120}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, file[1]), (Stamp{120, 200}));
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+TEST_F(TimelineTest, AStreamThatEndedLateJoinsTheNextLoopWithoutRepairs) {
+  video(0);
+  audio(0);
+  audio(40);
+  begin(kVideo, microseconds(0));
+  EXPECT_EQ(video(0), 80);
+  EXPECT_EQ(audio(-40), 41);  // priming samples from before the start
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+TEST_F(TimelineTest, ASourceWithAnotherTimeBaseContinuesTheLine) {
+  videos({0, 40});
+  begin({{1, 90'000}, {25, 1}, 33, 0});
+  EXPECT_EQ(video(12'345, 3600), 80 * 90);
+}
+
+TEST_F(TimelineTest, FramesIncreaseStrictly) {
+  EXPECT_EQ(timeline.stamp_frame(0, 40), 0);
+  EXPECT_EQ(timeline.stamp_frame(40, 40), 40);
+  EXPECT_EQ(timeline.stamp_frame(40, 40), 41);
+  EXPECT_EQ(repairs(TimestampRepair::kBackward), 1u);
+}
+
+TEST_F(TimelineTest, AFrameWithoutPtsFollowsTheLast) {
+  timeline.stamp_frame(100, 40);
+  EXPECT_EQ(timeline.stamp_frame(kNone, 30), 130);
+  EXPECT_EQ(repairs(TimestampRepair::kMissing), 1u);
+}
+
+TEST_F(TimelineTest, HostileTimestampsStillIncrease) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last = video(0);
+  for (const std::int64_t time : {kMax, -kMax, kMax - 1, -kMax, std::int64_t{40}, kMax, -kMax}) {
+    const std::int64_t out = video(time, kMax);
+    EXPECT_GE(out, last);
+    last = out;
+  }
+}
+
+}  // namespace
+}  // namespace framelane
