@@ -23,6 +23,7 @@ extern "C" {
 
 #include "daemon/log_line.hpp"
 #include "daemon/rate_limiter.hpp"
+#include "pipeline/av_log_capture.hpp"
 
 namespace framelane {
 namespace {
@@ -186,6 +187,7 @@ void on_av_log(void* context, int av_level, const char* format, va_list argument
   part.length = 0;
   if (line.size() <= kPrefix.size()) return;
   try {
+    if (part.level <= AV_LOG_ERROR && AvLogCapture::take(line.substr(kPrefix.size()))) return;
     the_log().sink->log_ffmpeg(repeat_key(context, line), level_of(part.level), line);
   } catch (...) {  // out of memory: no line is worth throwing through FFmpeg's C
   }

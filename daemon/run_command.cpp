@@ -67,7 +67,6 @@ class Watchdog {
 void serve(Supervisor& supervisor, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   bool announced = false;
-  bool stopping = false;
   while (!supervisor.wait_done(std::chrono::milliseconds(0))) {
     if (!announced && supervisor.ready()) {
       announced = true;
@@ -82,8 +81,6 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
       spdlog::warn("SIGHUP: this version cannot reload; restart it to read the configuration anew");
       continue;
     }
-    if (stopping) continue;
-    stopping = true;
     spdlog::info("{}: completing what is in hand, 10 s at most; another signal ends at once",
                  *signal == SIGINT ? "SIGINT" : "SIGTERM");
     sd_notify(0, "STOPPING=1\nSTATUS=Completing files");

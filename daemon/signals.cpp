@@ -17,6 +17,9 @@ sigset_t handled_signals() {
   return set;
 }
 
+// Set once, by the thread that waits for signals.
+bool g_next_ends_process = false;
+
 extern "C" void end_at_once(int signal) { _exit(128 + signal); }
 
 }  // namespace
@@ -34,10 +37,14 @@ std::optional<int> wait_signal(std::chrono::milliseconds timeout) {
   wait.tv_sec = seconds.count();
   wait.tv_nsec = std::chrono::nanoseconds(timeout - seconds).count();
   const int signal = sigtimedwait(&set, nullptr, &wait);
-  return signal > 0 ? std::optional(signal) : std::nullopt;
+  if (signal <= 0) return std::nullopt;
+  // sigtimedwait takes a signal that comes while it waits before the handler can.
+  if (g_next_ends_process && signal != SIGHUP) end_at_once(signal);
+  return signal;
 }
 
 void second_signal_ends_process() {
+  g_next_ends_process = true;
   struct sigaction action {};
   action.sa_handler = end_at_once;
   sigaction(SIGINT, &action, nullptr);

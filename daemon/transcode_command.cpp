@@ -140,7 +140,7 @@ int transcode_command(const TranscodeArguments& arguments) {
     if (show_progress) print_progress(totals_of(*view.stats), copies, seconds_since(start));
     // A finished transcode is noticed at the next turn: keep the turns short.
     const std::optional<int> signal = wait_signal(std::chrono::milliseconds(0));
-    if (signal && *signal != SIGHUP && !interrupted) {
+    if (signal && *signal != SIGHUP) {
       interrupted = *signal;
       second_signal_ends_process();
       supervisor.request_stop();

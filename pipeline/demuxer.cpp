@@ -13,6 +13,7 @@ extern "C" {
 #include <new>
 #include <string_view>
 
+#include "pipeline/av_log_capture.hpp"
 #include "pipeline/backoff.hpp"
 #include "pipeline/failure.hpp"
 #include "pipeline/optional_libraries.hpp"
@@ -144,6 +145,7 @@ void Demuxer::open(const InputOptions& input) {
     open_reader(*path);
     context->pb = io_.get();
   }
+  const AvLogCapture log;
   interrupt_.arm(timeout_);
   (void)format_.release();  // a failed open frees it
   int error = avformat_open_input(&context, target.url.c_str(), format, options_.ptr());
@@ -156,11 +158,11 @@ void Demuxer::open(const InputOptions& input) {
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
   if (error >= 0 && undisturbed) return;
   if (target.format == "lavfi") {
-    throw FeedError(FeedFault::kConfiguration, "the filter graph of " + name_ +
-                                                   " cannot be built (" + av_error_text(error) +
-                                                   "); correct input.url");
+    throw FeedError(FeedFault::kConfiguration,
+                    "the filter graph of " + name_ + " cannot be built (" +
+                        redact(log.reason(av_error_text(error))) + "); correct input.url");
   }
-  fail_open(error);
+  fail_open(error, redact(log.reason(av_error_text(error))));
 }
 
 void Demuxer::open_reader(const std::string& path) {
@@ -204,22 +206,20 @@ void Demuxer::rethrow_own_causes() const {
   }
 }
 
-void Demuxer::fail_open(int error) const {
+void Demuxer::fail_open(int error, const std::string& reason) const {
   rethrow_own_causes();
   if (is_configuration_error(error)) {
-    throw FeedError(FeedFault::kConfiguration, "cannot open " + name_ + ": " +
-                                                   av_error_text(error) +
+    throw FeedError(FeedFault::kConfiguration, "cannot open " + name_ + ": " + reason +
                                                    "; correct input.url, format or options");
   }
   IoFault fault = io_fault_from_averror(error);
   if (fault == IoFault::kDecode || (fault == IoFault::kEof && host_.empty())) {
-    throw IoError(IoFault::kDecode, name_ + " is not a video framelane can read (" +
-                                        av_error_text(error) +
+    throw IoError(IoFault::kDecode, name_ + " is not a video framelane can read (" + reason +
                                         "); check input.url, or set input.format");
   }
   if (fault == IoFault::kIo && !host_.empty() && !resolves(host_)) fault = IoFault::kDns;
-  const std::string reason = fault == IoFault::kDns ? "" : av_error_text(error) + "; ";
-  throw IoError(fault, "cannot open " + name_ + ": " + reason + advice(fault));
+  const std::string text = fault == IoFault::kDns ? "" : av_error_text(error) + "; ";
+  throw IoError(fault, "cannot open " + name_ + ": " + text + advice(fault));
 }
 
 void Demuxer::choose_streams(const std::string& format, bool live, bool want_audio) {

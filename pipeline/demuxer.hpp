@@ -60,7 +60,7 @@ class Demuxer {
   void open(const InputOptions& input);
   void open_reader(const std::string& path);
   void choose_streams(const std::string& format, bool live, bool want_audio);
-  [[noreturn]] void fail_open(int error) const;
+  [[noreturn]] void fail_open(int error, const std::string& reason) const;
   void rethrow_own_causes() const;
   static int read_callback(void* self, std::uint8_t* data, int size);
 

@@ -13,6 +13,7 @@ extern "C" {
 #include <span>
 #include <vector>
 
+#include "pipeline/av_log_capture.hpp"
 #include "pipeline/failure.hpp"
 
 namespace framelane {
@@ -158,6 +159,7 @@ bool is_hardware(const AVCodec& codec) {
 void apply_options(AVCodecContext& context, const EncodeOptions& options,
                    const CodecCandidate& candidate) {
   for (const AvOption& option : candidate.options) {
+    const AvLogCapture log;
     const int result =
         av_opt_set(&context, option.key.c_str(), option.value.c_str(), AV_OPT_SEARCH_CHILDREN);
     if (result == AVERROR_OPTION_NOT_FOUND) {
@@ -221,7 +223,8 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
 }
 
 [[noreturn]] void throw_open_failure(const EncodeOptions& options, const CodecCandidate& candidate,
-                                     const FrameFormat& target, int error) {
+                                     const FrameFormat& target, int error,
+                                     const std::string& reason) {
   const bool rejected = error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
                         error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS);
   const FeedFault fault = rejected                   ? FeedFault::kConfiguration
@@ -229,8 +232,7 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
                                                      : FeedFault::kEncoder;
   throw FeedError(fault, "encode " + options.name + ": " + candidate.name + " does not open for " +
                              std::to_string(target.width) + "x" + std::to_string(target.height) +
-                             " " + std::string(info(target.layout).name) + ": " +
-                             av_error_text(error) +
+                             " " + std::string(info(target.layout).name) + ": " + reason +
                              (rejected ? "; check its options and the size" : ""));
 }
 
@@ -261,13 +263,14 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     }
     CodecContextPtr context = make_context(*codec, candidate, request.options, target.format,
                                            target.av, request.global_header);
+    const AvLogCapture log;
     const int result = avcodec_open2(context.get(), codec, nullptr);
     if (result < 0) {
+      const std::string reason = log.reason(av_error_text(result));
       if (!is_hardware(*codec)) {
-        throw_open_failure(request.options, candidate, target.format, result);
+        throw_open_failure(request.options, candidate, target.format, result, reason);
       }
-      tried += (tried.empty() ? "" : "; ") + candidate.name +
-               " does not open here: " + av_error_text(result);
+      tried += (tried.empty() ? "" : "; ") + candidate.name + " does not open here: " + reason;
       continue;
     }
     if (!tried.empty()) {
@@ -292,8 +295,11 @@ CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& p
   CodecContextPtr context = make_context(
       *codec, plan.codec, options, plan.target,
       encoder_format(*codec, plan.target.layout, plan.target.color.range), global_header);
+  const AvLogCapture log;
   const int result = avcodec_open2(context.get(), codec, nullptr);
-  if (result < 0) throw_open_failure(options, plan.codec, plan.target, result);
+  if (result < 0) {
+    throw_open_failure(options, plan.codec, plan.target, result, log.reason(av_error_text(result)));
+  }
   return context;
 }
 

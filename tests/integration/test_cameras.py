@@ -158,6 +158,20 @@ def test_timestamps_go_on_forwards_when_a_camera_starts_anew(
     assert media.decodes_cleanly(record)
 
 
+def test_a_cameras_first_frames_are_as_far_apart_as_the_others(
+    framelane, camera, camera_clip, tmp_path
+):
+    """The first RTP packets have no timestamps yet, and come in decoding order."""
+    record = tmp_path / "record.ts"
+    daemon = framelane(
+        one_feed({"url": camera(camera_clip).url, **TCP}, x264(), {"file": {"url": str(record)}})
+    ).wait_ready()
+    daemon.wait_frames("cam", 25)
+    daemon.stop()
+    times = media.timestamps(record)[:20]
+    assert all(0.02 < b - a < 0.09 for a, b in zip(times, times[1:])), times
+
+
 @pytest.mark.parametrize("audio", ["alaw", "aac"])
 def test_the_cameras_own_streams_are_recorded_untouched(
     framelane, camera, made, camera_clip, tmp_path, audio

@@ -75,8 +75,10 @@ def test_raw_video_comes_through_a_fifo(framelane, tmp_path, bgra):
     # A capture program that is started anew: framelane waits for the next writer.
     for count in (50, 100):
         threading.Thread(target=lambda: fifo.write_bytes(bgra.read_bytes()), daemon=True).start()
-        metrics = daemon.wait_frames("cam", count)
-        assert metrics.one("framelane_frames_in_total", feed="cam") == count
+        metrics = daemon.wait_metrics(
+            lambda m, count=count: m.one("framelane_frames_in_total", feed="cam") == count,
+            f"{count} frames in",
+        )
     assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
     assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0
 

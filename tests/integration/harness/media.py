@@ -54,8 +54,9 @@ def close_playlist(path):
 
 
 def decodes_cleanly(path):
-    """True when ffmpeg reads all of it without a word."""
-    done = subprocess.run(["ffmpeg", "-v", "error", "-i", str(path), "-f", "null", "-"],
+    """True when ffmpeg reads all of it without a word, in the file's own time base."""
+    done = subprocess.run(["ffmpeg", "-v", "error", "-i", str(path), "-map", "0:v", "-fps_mode",
+                           "passthrough", "-enc_time_base", "-1", "-f", "null", "-"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=120, check=False)
     return done.returncode == 0 and not done.stdout.strip()
