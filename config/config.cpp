@@ -1,8 +1,12 @@
 #include "config/config.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <cerrno>
-#include <fstream>
-#include <sstream>
+#include <optional>
 #include <system_error>
 
 #include "config/document.hpp"
@@ -120,16 +124,49 @@ Config load(const Node& root, const LoadOptions& options, Problems& problems) {
   return {document.log, document.admin, document.device, std::move(feeds)};
 }
 
-/// The text, or errno's value.
-std::variant<std::string, int> read_file(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return errno != 0 ? errno : EIO;
-  std::string text(kLargestFile + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || errno == EISDIR) return errno != 0 ? errno : EIO;
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kLargestFile) return EFBIG;
+/// What a shell has opened already, a pipe perhaps: -c /dev/stdin, -c <(command).
+bool is_open_already(const std::string& path) {
+  return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+}
+
+/// Appends what `fd` has, or gives a reason in `problem`.
+void read_all(int fd, std::string& text, std::string& problem) {
+  std::array<char, 65536> buffer;
+  while (text.size() <= kLargestFile) {
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got == 0) return;
+    if (got > 0) {
+      text.append(buffer.data(), static_cast<std::size_t>(got));
+    } else if (errno != EINTR) {
+      problem = std::generic_category().message(errno);
+      return;
+    }
+  }
+  problem = std::generic_category().message(EFBIG);
+}
+
+/// The text; nothing, with a reason in `problem`, when there is none.
+std::optional<std::string> read_file(const std::string& path, std::string& problem) {
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    problem = std::generic_category().message(errno);
+    return std::nullopt;
+  }
+  std::string text;
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) {
+    problem = std::generic_category().message(errno);
+  } else if (S_ISDIR(status.st_mode)) {
+    problem = std::generic_category().message(EISDIR);
+  } else if (!S_ISREG(status.st_mode) && !is_open_already(path)) {
+    problem = "it is no regular file";
+  } else {
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    read_all(fd, text, problem);
+  }
+  ::close(fd);
+  if (!problem.empty()) return std::nullopt;
   return text;
 }
 
@@ -147,15 +184,14 @@ LoadResult load_config_text(std::string_view text, const std::string& file_name,
 }
 
 LoadResult load_config_file(const std::string& path, const LoadOptions& options) {
-  const auto text = read_file(path);
-  if (const int* error = std::get_if<int>(&text)) {
+  std::string problem;
+  const std::optional<std::string> text = read_file(path, problem);
+  if (!text) {
     Problems problems(path);
-    problems.add({}, "",
-                 "cannot be read: " + std::generic_category().message(*error) +
-                     "; name another file with -c");
+    problems.add({}, "", "cannot be read: " + problem + "; name another file with -c");
     return problems.take();
   }
-  return load_config_text(std::get<std::string>(text), path, options);
+  return load_config_text(*text, path, options);
 }
 
 }  // namespace framelane

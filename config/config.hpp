@@ -41,8 +41,8 @@ struct Config {
 /// One thing wrong with a configuration, printed as FILE:LINE:COLUMN: key.path: message.
 struct Problem {
   std::string file;
-  int line = 1;    ///< from 1
-  int column = 1;  ///< from 1, in bytes
+  int line = 1;     ///< from 1
+  int column = 1;   ///< from 1, in bytes
   std::string key;  ///< "feeds.gate.input.url"; empty for syntax errors
   std::string message;
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <system_error>
 
 #include "config/feed_keys.hpp"
 #include "config/raw_formats.hpp"
@@ -88,7 +89,8 @@ class FeedChecks {
     const Node* url = input_->find("url");
     if (!feed_.input.loop || loop == nullptr || url == nullptr || !reader_.is_certain(*url)) return;
     if (!is_file(feed_.input.url)) {
-      problems_.add(*loop, "works on files alone, and this feed's url names none; remove it");
+      problems_.add(*loop, "works on files alone, and the url of feed " + in_quotes(feed_.name) +
+                               " names none; remove it");
     }
   }
 
@@ -223,8 +225,9 @@ class FeedChecks {
   void check_place(const OutputOptions& output, const Node& url) {
     if (url_scheme(output.url) == "null") return;
     const auto path = local_path(output.url);
+    std::error_code error;
     const std::string place =
-        path ? std::filesystem::path(*path).lexically_normal().string() : output.url;
+        path ? std::filesystem::absolute(*path, error).lexically_normal().string() : output.url;
     const std::string self =
         "output " + in_quotes(output.name) + " of feed " + in_quotes(feed_.name);
     const auto [taken, is_new] = places_.emplace(place, self);

@@ -197,8 +197,13 @@ class Placeholder {
 
   Expansion secret(const std::string& path, std::string text) const {
     if (!text.empty() && text.back() == '\n') text.pop_back();
-    if (text.find('\0') != std::string::npos) {
-      return failure("the secret file " + in_quotes(path) + " holds a zero byte; it must be text");
+    const auto is_control = [](char c) {
+      return static_cast<unsigned char>(c) < 0x20 || c == '\x7f';
+    };
+    if (std::any_of(text.begin(), text.end(), is_control)) {
+      return failure("the secret file " + in_quotes(path) +
+                     " holds a control character (of a line that ends with CR LF, or of a second "
+                     "line); it must be one line of text that ends with LF or nothing");
     }
     if (!text.empty()) register_secret(text);
     return {std::move(text), true, ""};

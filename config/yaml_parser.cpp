@@ -16,6 +16,7 @@ namespace {
 // Aliases are copied, so a few lines could otherwise stand for any amount of memory.
 constexpr std::size_t kMaxNodes = 200'000;
 constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMaxKey = 256;
 
 Position position_of(const YAML::Mark& mark) {
   if (mark.is_null()) return {};
@@ -30,11 +31,17 @@ std::string printable(std::string_view key) {
   return text;
 }
 
-std::size_t count_nodes(const Node& node) {
-  std::size_t count = 1;
-  for (const Node& item : node.items) count += count_nodes(item);
-  for (const Node::Entry& entry : node.entries) count += count_nodes(entry.value);
-  return count;
+/// A long path or a long text counts as several values: both are copied with the node.
+std::size_t cost_of(const std::string& path, const std::string& text) {
+  constexpr std::size_t kBytesPerValue = 256;
+  return 1 + (path.size() + text.size()) / kBytesPerValue;
+}
+
+std::size_t cost_of(const Node& node) {
+  std::size_t cost = cost_of(node.path, node.text);
+  for (const Node& item : node.items) cost += cost_of(item);
+  for (const Node::Entry& entry : node.entries) cost += cost_of(entry.value);
+  return cost;
 }
 
 std::size_t depth(const Node& node) {
@@ -85,8 +92,7 @@ class TreeBuilder final : public YAML::EventHandler {
       throw Abandoned{};
     }
     const std::size_t alias_depth = open_.size() + depth(found->second);
-    node_count_ += count_nodes(found->second);
-    check_size(mark, alias_depth);
+    charge(cost_of(found->second), position_of(mark), alias_depth);
     Node copy = found->second;
     copy.key_position = position_of(mark);
     if (copy.kind == Node::Kind::kNull) copy.position = copy.key_position;
@@ -137,19 +143,19 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   Node make(Node::Kind kind, const YAML::Mark& mark) {
-    ++node_count_;
-    check_size(mark, open_.size() + 1);
     Node node;
     node.kind = kind;
     node.position = position_of(mark);
     node.key_position = node.position;
     node.path = path();
+    charge(cost_of(node.path, ""), node.position, open_.size() + 1);
     return node;
   }
 
-  void check_size(const YAML::Mark& mark, std::size_t levels) {
-    if (node_count_ <= kMaxNodes && levels <= kMaxDepth) return;
-    problems_.add(position_of(mark), path(),
+  void charge(std::size_t cost, Position position, std::size_t levels) {
+    cost_ += cost;
+    if (cost_ <= kMaxNodes && levels <= kMaxDepth) return;
+    problems_.add(position, path(),
                   levels > kMaxDepth
                       ? "is nested more than " + std::to_string(kMaxDepth) + " levels deep"
                       : "makes the file, with its aliases written out, larger than " +
@@ -198,7 +204,10 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void finish(Node node, YAML::anchor_t anchor) {
-    if (anchor != 0) anchors_.insert_or_assign(anchor, node);
+    if (anchor != 0) {
+      charge(cost_of(node), node.position, open_.size() + 1);
+      anchors_.insert_or_assign(anchor, node);
+    }
     if (open_.empty()) {
       root_ = std::move(node);
       return;
@@ -220,6 +229,11 @@ class TreeBuilder final : public YAML::EventHandler {
     if (node.kind != Node::Kind::kScalar) {
       problems_.add(node, "a key must be plain text");
       map.key = "?";
+    } else if (node.text.size() > kMaxKey) {
+      // Every value below it would hold it in its path.
+      map.key = "?";
+      problems_.add(node.position, path(),
+                    "a key must not be longer than " + std::to_string(kMaxKey) + " bytes");
     } else if (node.text == "<<") {
       problems_.add(node.position, path(),
                     "merge keys are not supported; put what several feeds share under defaults "
@@ -247,7 +261,7 @@ class TreeBuilder final : public YAML::EventHandler {
   Problems& problems_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchors_;
-  std::size_t node_count_ = 0;
+  std::size_t cost_ = 0;  ///< in values, those that anchors and aliases copied included
   std::optional<Node> root_;
 };
 

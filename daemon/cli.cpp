@@ -1,5 +1,8 @@
 #include "daemon/cli.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -9,17 +12,35 @@
 #include "daemon/admin_server.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/version.hpp"
+#include "pipeline/feed.hpp"
+#include "pipeline/redact.hpp"
 
 namespace framelane {
 namespace {
 
 constexpr const char* kDefaultConfig = "/etc/framelane/framelane.yaml";
 
+/// A descriptor that was closed at start would be given to the next file opened, and a log line
+/// would land in a recording.
+void open_standard_descriptors() {
+  int descriptor = open("/dev/null", O_RDWR);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDWR);
+  if (descriptor > STDERR_FILENO) close(descriptor);
+}
+
 /// argv is public (ps, /proc): a URL that may carry a password is starred out once it is read.
 void blank_urls(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strstr(argv[i], "://") != nullptr) std::memset(argv[i], '*', std::strlen(argv[i]));
   }
+}
+
+/// A thread that was given up may come loose while the process takes itself apart: then the process
+/// ends without doing so.
+int exit_past_abandoned_threads(int code) {
+  if (threads_abandoned() == 0) return code;
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 int print_problems(const std::vector<Problem>& problems) {
@@ -48,7 +69,16 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& au
   app.add_option("--range", arguments.range, "Target range: limited, full")->type_name("R");
   app.add_option("--siting", arguments.siting, "Target chroma siting: left, center, topleft")
       ->type_name("S");
-  app.add_option("--device", arguments.device, "auto, cpu, cuda or cuda:N")->type_name("D");
+  app.add_option("--device", arguments.device, "auto, cpu, cuda or cuda:N")
+      ->type_name("D")
+      ->check(CLI::Validator(
+          [](const std::string& device) {
+            const bool index = device.starts_with("cuda:") && device.size() > 5 &&
+                               device.find_first_not_of("0123456789", 5) == std::string::npos;
+            const bool known = device == "auto" || device == "cpu" || device == "cuda" || index;
+            return known ? std::string() : device + " is not auto, cpu, cuda or cuda:N";
+          },
+          ""));
   app.add_option("--lanes", arguments.lanes, "Conversions side by side")->check(CLI::Range(1, 64));
   app.add_option("--ring", arguments.ring, "Frames in flight")->check(CLI::Range(1, 256));
   app.add_option("--input-format", arguments.input_format, "Demuxer, or rawvideo")->type_name("F");
@@ -102,6 +132,7 @@ int healthcheck_command(const std::string& config, const std::string& url) {
 }
 
 int run_cli(int argc, char** argv) {
+  open_standard_descriptors();
   // Bounds the one wait that FFmpeg's timeouts do not cover. Before the first thread: setenv is
   // not safe later.
   setenv("RES_OPTIONS", "timeout:1 attempts:1", 0);
@@ -145,16 +176,20 @@ int run_cli(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // help or version
+    app.exit(wanted);
+    return kExitDone;
   } catch (const CLI::ParseError& error) {
-    // Help and version "fail" with 0.
-    return app.exit(error) == 0 ? kExitDone : kExitUsage;
+    // The message quotes arguments, which may hold a password.
+    std::fprintf(stderr, "framelane: %s; see framelane --help\n", redact(error.what()).c_str());
+    return kExitUsage;
   }
   blank_urls(argc, argv);
 
-  if (run_app->parsed()) return run_command(run);
+  if (run_app->parsed()) return exit_past_abandoned_threads(run_command(run));
   if (transcode_app->parsed()) {
     transcode.copy_audio = audio == "copy";
-    return transcode_command(transcode);
+    return exit_past_abandoned_threads(transcode_command(transcode));
   }
   if (check_app->parsed()) return check_command(config, !no_env);
   if (devices_app->parsed()) return devices_command(devices_json);

@@ -14,6 +14,7 @@ extern "C" {
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
@@ -30,17 +31,17 @@ namespace {
 
 constexpr std::chrono::seconds kRepeatWindow{60};
 
-/// Writes all of it or, when a non-blocking stderr stays full, none of the rest: a log that nobody
-/// reads must not stop the daemon for good.
+/// Writes all of it or, when nobody reads stderr, none of the rest: a log that is not read must not
+/// stop the daemon. A pipe that polls as writable takes PIPE_BUF bytes without blocking.
 void write_stderr(std::string_view line) {
   while (!line.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+    pollfd writable{STDERR_FILENO, POLLOUT, 0};
+    if (poll(&writable, 1, 100) <= 0) return;
+    const ssize_t written =
+        ::write(STDERR_FILENO, line.data(), std::min<std::size_t>(line.size(), PIPE_BUF));
     if (written >= 0) {
       line.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {
-      pollfd writable{STDERR_FILENO, POLLOUT, 0};
-      if (poll(&writable, 1, 100) <= 0) return;
-    } else if (errno != EINTR) {
+    } else if (errno != EINTR && errno != EAGAIN) {
       return;
     }
   }

@@ -27,7 +27,9 @@ extern "C" void end_at_once(int signal) { _exit(128 + signal); }
 void block_signals() {
   const sigset_t set = handled_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  // A closed pipe and a file size limit are errors of a write, not ends of the process.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 std::optional<int> wait_signal(std::chrono::milliseconds timeout) {

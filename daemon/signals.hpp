@@ -6,7 +6,7 @@
 namespace framelane {
 
 /// Blocks SIGINT, SIGTERM and SIGHUP in this thread and all that it starts, for wait_signal to
-/// receive, and ignores SIGPIPE. Before any other thread.
+/// receive, and ignores SIGPIPE and SIGXFSZ. Before any other thread.
 void block_signals();
 
 /// One of the blocked signals; nothing when none comes within `timeout`. Main thread.

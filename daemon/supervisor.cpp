@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -97,6 +98,7 @@ class Supervisor::Impl {
     {
       const std::lock_guard lock(mutex_);
       entry->restart = true;
+      woken_ = true;
     }
     changed_.notify_all();
     return true;
@@ -175,6 +177,7 @@ class Supervisor::Impl {
     for (Entry& entry : entries_) {
       if (take_restart(entry)) {
         spdlog::info("feed {}: restarting on request", entry.options->name);
+        if (entry.drain_until) continue;  // it is being restarted
         if (entry.feed != nullptr) {
           entry.feed->drain();
           entry.drain_until = now + kDrainTime;
@@ -206,7 +209,10 @@ class Supervisor::Impl {
 
   void ended(Entry& entry, const Feed::Outcome& outcome) {
     const bool restarting = std::exchange(entry.drain_until, std::nullopt).has_value();
-    if (restarting) {
+    if (restarting && !stopping_) {
+      if (outcome.kind == Feed::Outcome::Kind::kFailed) {
+        spdlog::error("feed {}: {}", entry.options->name, outcome.reason);
+      }
       entry.start_at = Clock::now();
     } else if (outcome.kind == Feed::Outcome::Kind::kFailed) {
       failed(entry, outcome.fault, outcome.reason);
@@ -217,7 +223,7 @@ class Supervisor::Impl {
   }
 
   void failed(Entry& entry, FeedFault fault, const std::string& reason) {
-    const bool final = options_.once || index_of(fault) >= kFeedFaultNames.size();
+    const bool final = stopping_ || options_.once || index_of(fault) >= kFeedFaultNames.size();
     if (final) {
       entry.failed = true;
       entry.stats->set_state(FeedState::kFailed, reason);
@@ -234,6 +240,7 @@ class Supervisor::Impl {
 
   /// Drains all at once, cancels what is not done in time, and lets go.
   void stop_feeds() {
+    stopping_ = true;
     for (Entry& entry : entries_) {
       if (entry.feed != nullptr) entry.feed->drain();
     }
@@ -245,15 +252,17 @@ class Supervisor::Impl {
       }
     }
     for (Entry& entry : entries_) {
-      if (entry.feed != nullptr) entry.feed->cancel(DropReason::kStop);
+      if (entry.feed != nullptr && !entry.feed->outcome()) entry.feed->cancel(DropReason::kStop);
     }
     for (Entry& entry : entries_) {
       if (entry.feed == nullptr) continue;
       beat();
-      entry.feed->join_until(Clock::now() + std::chrono::seconds(1));
-      const std::optional<Feed::Outcome> outcome = entry.feed->outcome();
+      // A cancelled feed always has an outcome once its time is up, and the time of all runs at
+      // once.
+      std::optional<Feed::Outcome> outcome;
+      while (!(outcome = entry.feed->outcome())) entry.feed->join_until(Clock::now() + kTurn);
       entry.feed.reset();
-      if (outcome) ended(entry, *outcome);
+      ended(entry, *outcome);
     }
   }
 
@@ -268,6 +277,7 @@ class Supervisor::Impl {
   bool woken_ = false;
   bool ready_ = false;
   bool done_ = false;
+  bool stopping_ = false;  // of the supervisor's thread
   std::atomic<Clock::rep> heartbeat_{0};
   std::thread thread_;
 };

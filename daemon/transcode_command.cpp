@@ -13,6 +13,7 @@
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
 #include "pipeline/redact.hpp"
+#include "pipeline/url.hpp"
 
 namespace framelane {
 namespace {
@@ -82,7 +83,8 @@ void print_json(const FeedStats& stats, const Totals& totals, bool succeeded, do
   const FeedStats::Status status = stats.status();
   const nlohmann::ordered_json summary{
       {"succeeded", succeeded},
-      {"reason", succeeded ? nlohmann::ordered_json() : nlohmann::ordered_json(status.reason)},
+      {"reason",
+       succeeded ? nlohmann::ordered_json() : nlohmann::ordered_json(redact(status.reason))},
       {"decoder", status.decoder},
       {"codec", stats.encode(0).copy ? "copy" : stats.encode(0).codec()},
       {"frames_in", totals.frames_in},
@@ -98,13 +100,19 @@ void print_json(const FeedStats& stats, const Totals& totals, bool succeeded, do
 /// Nobody reads a log of a single run; problems and, at the end, the summary are enough.
 LogConfig quiet_log() { return {.level = LogLevel::kWarn, .format = LogFormat::kText}; }
 
+/// Outputs take strftime fields; a name on the command line means what it says.
+void escape_strftime(OutputOptions& output) {
+  if (!local_path(output.url)) return;
+  for (std::size_t at = 0; (at = output.url.find('%', at)) != std::string::npos; at += 2) {
+    output.url.insert(at, 1, '%');
+  }
+}
+
 std::optional<std::string> refuse_to_overwrite(const FeedOptions& feed) {
-  const OutputOptions& output = feed.outputs.front();
-  const std::string path = output.url.starts_with("file:") ? output.url.substr(5) : output.url;
-  if (output.overwrite || path.find("://") != std::string::npos || path == "-") return std::nullopt;
+  const std::optional<std::string> path = local_path(feed.outputs.front().url);
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
-  return path + " exists; -y overwrites it";
+  if (!path || !std::filesystem::is_regular_file(*path, ignored)) return std::nullopt;
+  return *path + " exists; -y overwrites it";
 }
 
 }  // namespace
@@ -116,10 +124,14 @@ int transcode_command(const TranscodeArguments& arguments) {
     std::fprintf(stderr, "framelane transcode: %s\n", redact(problem).c_str());
     return kExitUsage;
   }
-  if (const auto refusal = refuse_to_overwrite(*feed)) {
+  OutputOptions& output = feed->outputs.front();
+  if (const auto refusal = refuse_to_overwrite(*feed); refusal && !arguments.overwrite) {
     std::fprintf(stderr, "framelane transcode: %s\n", refusal->c_str());
     return kExitFailed;
   }
+  // Nothing of worth is in the way any more: what an interrupted run left behind is written over.
+  output.overwrite = true;
+  escape_strftime(output);
   block_signals();
   set_up_logging(quiet_log());
   DeviceConfig device_config;

@@ -62,6 +62,8 @@ class FeedBuilder {
     InputOptions& input = feed_.input;
     if (!url(arguments_.input, input.url)) return false;
     input.format = arguments_.input_format;
+    // Whoever writes to stdin may take its time; an interrupt ends the wait.
+    if (input.url == "-" || input.url == "pipe:0") input.timeout = std::chrono::hours(24);
     if (!duration(arguments_.duration, "--duration", input.duration)) return false;
     const bool raw_given = !arguments_.input_pixel_format.empty() ||
                            !arguments_.input_size.empty() || !arguments_.input_rate.empty();
@@ -159,14 +161,10 @@ class FeedBuilder {
     output.name = "output";
     output.from = "main";
     if (!url(arguments_.output, output.url)) return false;
-    // Outputs take strftime fields; a name on the command line means what it says.
-    if (output.url.find("://") == std::string::npos) {
-      for (std::size_t at = 0; (at = output.url.find('%', at)) != std::string::npos; at += 2) {
-        output.url.insert(at, 1, '%');
-      }
+    if (arguments_.json && arguments_.output == "-") {
+      return fail("--json and an OUTPUT of - both want stdout");
     }
     output.format = arguments_.format;
-    output.overwrite = arguments_.overwrite;
     feed_.outputs.push_back(std::move(output));
     return true;
   }

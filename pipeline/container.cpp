@@ -143,6 +143,9 @@ Container container_of(const OutputOptions& options) {
 }
 
 void check_container(const OutputOptions& options, const Container& container) {
+  if (container.kind != OutputKind::kNull && container.url.empty()) {
+    reject(options, "the url names no file; say where to write, or null: to discard");
+  }
   if (container.kind != OutputKind::kNull && !container.muxer) {
     if (!options.format.empty()) {
       reject(options, "FFmpeg here has no container \"" + options.format +

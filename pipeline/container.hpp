@@ -28,8 +28,8 @@ struct Container {
 /// so that a device or a FIFO counts as a stream.
 Container container_of(const OutputOptions& options);
 
-/// Throws FeedError(kConfiguration) for a muxer that does not exist or cannot
-/// be guessed, and for `segment` where there is no file to cut.
+/// Throws FeedError(kConfiguration) for an empty url, a muxer that does not
+/// exist or cannot be guessed, and for `segment` where there is no file to cut.
 void check_container(const OutputOptions& options, const Container& container);
 
 /// Throws FeedError(kConfiguration) when the container cannot hold this video,

@@ -17,6 +17,10 @@ using Clock = std::chrono::steady_clock;
 /// Behind every plane: decoders and what reads their frames run up to this far over the end.
 constexpr std::size_t kPlanePadding = 128;
 
+/// A picture comes out at the latest this many packets after its own: decoders hold up to 16 back
+/// to reorder them, of two fields each.
+constexpr std::int64_t kReorder = 32;
+
 std::int64_t duration_of(const AVFrame& frame) {
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
   return frame.duration;
@@ -31,6 +35,24 @@ void allow_threaded_callbacks([[maybe_unused]] AVCodecContext& context) {
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   context.thread_safe_callbacks = 1;  // later versions take it for granted
 #pragma GCC diagnostic pop
+#endif
+}
+
+// A number that travels from a packet to the frame that is made of it.
+void number_packet([[maybe_unused]] AVCodecContext& context, [[maybe_unused]] AVPacket& packet,
+                   std::int64_t number) {
+#if LIBAVCODEC_VERSION_MAJOR < 60
+  context.reordered_opaque = number;
+#else
+  packet.opaque = reinterpret_cast<void*>(static_cast<std::intptr_t>(number));
+#endif
+}
+
+std::int64_t number_of(const AVFrame& frame) {
+#if LIBAVCODEC_VERSION_MAJOR < 60
+  return frame.reordered_opaque;
+#else
+  return reinterpret_cast<std::intptr_t>(frame.opaque);
 #endif
 }
 
@@ -70,6 +92,9 @@ Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRa
   context_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
   // Crop exactly as the stream says: our views need no aligned start.
   context_->flags |= AV_CODEC_FLAG_UNALIGNED;
+#if LIBAVCODEC_VERSION_MAJOR >= 60
+  context_->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
+#endif
   context_->opaque = this;
   context_->get_buffer2 = &Decoder::get_buffer;
   allow_threaded_callbacks(*context_);
@@ -134,7 +159,8 @@ int Decoder::get_buffer(AVCodecContext* context, AVFrame* frame, int flags) {
   return 0;
 }
 
-void Decoder::send(const AVPacket* packet) {
+void Decoder::send(AVPacket* packet) {
+  if (packet != nullptr) expect_frame(*packet);
   if (packet != nullptr && (packet->flags & AV_PKT_FLAG_CORRUPT) != 0) {
     stats_.count(DecodeFault::kTruncated);
     ++damaged_packets_;
@@ -160,12 +186,16 @@ Decoder::Flow Decoder::receive(InputFrame& out) {
     const Clock::time_point now = Clock::now();
     working_ += now - begin;
     if (result == AVERROR(EAGAIN)) return Flow::kNeedInput;
-    if (result == AVERROR_EOF) return Flow::kEndOfStream;
+    if (result == AVERROR_EOF) {
+      settle(sent_);
+      return Flow::kEndOfStream;
+    }
     if (result < 0) {
       failed(result);
       continue;
     }
     count_damage();
+    match_frame();
     out = importer_.import(*frame_);
     out.duration = duration_of(*frame_);
     out.pts = timeline_.stamp_frame(frame_->best_effort_timestamp, out.duration);
@@ -181,10 +211,59 @@ void Decoder::reset() {
   avcodec_flush_buffers(context_.get());
   working_ = {};
   damaged_packets_ = 0;
+  settled_ = sent_;
+  lone_ = false;
+  accounted_ = 0;
+}
+
+void Decoder::expect_frame(AVPacket& packet) {
+  const auto capacity = static_cast<std::int64_t>(became_frame_.size());
+  if (sent_ - settled_ == capacity) settle(settled_ + 1);
+  number_packet(*context_, packet, ++sent_);
+  // Frames that an edit list or the option skip_frame leaves out are not missing, and truncated
+  // packets are counted by themselves.
+  constexpr int kExplained = AV_PKT_FLAG_DISCARD | AV_PKT_FLAG_CORRUPT;
+  became_frame_[sent_ % capacity] =
+      (packet.flags & kExplained) != 0 || context_->skip_frame > AVDISCARD_DEFAULT;
+}
+
+void Decoder::match_frame() {
+  std::int64_t packet = number_of(*frame_);
+  // Decoders that do not pass the number on have no delay.
+  if (packet < 1 || packet > sent_) packet = sent_;
+  bool& became = became_frame_[packet % became_frame_.size()];
+  if (packet <= settled_ || became) {
+    // One picture shown again, at the word of a packet that has none of its own.
+    ++accounted_;
+    accounted_until_ = sent_;
+    return;
+  }
+  became = true;
+  settle(packet - kReorder);
+}
+
+// No more frames come of the packets up to this one.
+void Decoder::settle(std::int64_t packet) {
+  while (settled_ < packet) {
+    ++settled_;
+    if (settled_ > accounted_until_) accounted_ = 0;
+    if (became_frame_[settled_ % became_frame_.size()]) {
+      lone_ = true;
+      continue;
+    }
+    if (accounted_ > 0) {
+      --accounted_;
+    } else if (!lone_) {
+      stats_.count(DecodeFault::kCorrupt);
+    }
+    lone_ = false;
+  }
 }
 
 void Decoder::failed(int error) {
   if (error == AVERROR(ENOMEM) || out_of_memory_) throw no_memory();
+  ++accounted_;
+  accounted_until_ = sent_;
   stats_.count(error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS) ? DecodeFault::kUnsupported
                                                                          : DecodeFault::kCorrupt);
 }

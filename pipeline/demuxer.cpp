@@ -9,6 +9,7 @@ extern "C" {
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <limits>
 #include <new>
 #include <string_view>
@@ -27,6 +28,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr int kReaderBuffer = 256 * 1024;
+/// Closing says goodbye to the peer, which may hear nothing any more.
+constexpr milliseconds kFarewell{1000};
 /// How often a device that has nothing yet is asked again.
 constexpr milliseconds kDevicePoll{5};
 
@@ -103,6 +106,12 @@ std::string advice(IoFault fault) {
 
 }  // namespace
 
+void Demuxer::FormatDeleter::operator()(AVFormatContext* context) const {
+  interrupt.arm(kFarewell);
+  avformat_close_input(&context);
+  interrupt.disarm();
+}
+
 void Demuxer::IoDeleter::operator()(AVIOContext* io) const {
   av_freep(&io->buffer);
   avio_context_free(&io);
@@ -111,12 +120,13 @@ void Demuxer::IoDeleter::operator()(AVIOContext* io) const {
 Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, std::stop_token stop)
     : stats_(stats),
       timeout_(input.timeout),
+      live_(is_live(input)),
       name_(redact(input.url)),
       host_(url_host(input.url)),
       options_(input.options),
       interrupt_(std::move(stop)) {
   open(input);
-  choose_streams(input.format, is_live(input), want_audio);
+  choose_streams(input.format, live_, want_audio);
 }
 
 void Demuxer::open(const InputOptions& input) {
@@ -129,7 +139,7 @@ void Demuxer::open(const InputOptions& input) {
   } else if (!host_.empty()) {
     options_.set_default("rw_timeout", timeout_us);
   }
-  if (is_live(input)) {
+  if (live_) {
     // Looking for streams that never come must not use the whole timeout up.
     const microseconds patience = std::min<microseconds>(timeout_ / 2, std::chrono::seconds(5));
     options_.set_default("analyzeduration", std::to_string(patience.count()));
@@ -217,7 +227,7 @@ void Demuxer::fail_open(int error, const std::string& reason) const {
     throw IoError(IoFault::kDecode, name_ + " is not a video framelane can read (" + reason +
                                         "); check input.url, or set input.format");
   }
-  if (fault == IoFault::kIo && !host_.empty() && !resolves(host_)) fault = IoFault::kDns;
+  if (error == AVERROR(EIO) && !host_.empty() && !resolves(host_)) fault = IoFault::kDns;
   const std::string text = fault == IoFault::kDns ? "" : av_error_text(error) + "; ";
   throw IoError(fault, "cannot open " + name_ + ": " + text + advice(fault));
 }
@@ -261,13 +271,13 @@ std::optional<microseconds> Demuxer::start() const {
 
 Demuxer::Flow Demuxer::read(AVPacket& packet) {
   const BusyMeter::Scope waiting(stats_.source_wait);
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  const auto begin = std::chrono::steady_clock::now();
   interrupt_.arm(timeout_);
   int error = 0;
   for (;;) {
     error = av_read_frame(format_.get(), &packet);
     if (error == AVERROR(EAGAIN)) {  // a device without a frame
-      if (std::chrono::steady_clock::now() >= deadline) error = AVERROR(ETIMEDOUT);
+      if (std::chrono::steady_clock::now() >= begin + timeout_) error = AVERROR(ETIMEDOUT);
       if (error == AVERROR(EAGAIN) && sleep_for(kDevicePoll, interrupt_.stop())) continue;
     }
     if (error < 0) break;
@@ -275,6 +285,14 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
       interrupt_.disarm();
       stats_.input_bytes.fetch_add(static_cast<std::uint64_t>(packet.size),
                                    std::memory_order_relaxed);
+      // Only waiting counts: whoever reads may be held up for longer.
+      without_video_ += std::chrono::steady_clock::now() - begin;
+      if (packet.stream_index == video_) without_video_ = {};
+      if (live_ && without_video_ >= timeout_) {
+        throw IoError(IoFault::kTimeout, name_ + " sent no video for " +
+                                             std::to_string(timeout_.count()) +
+                                             " ms, only sound; " + advice(IoFault::kTimeout));
+      }
       return Flow::kPacket;
     }
     // A stream that turned up after the others had been chosen.

@@ -19,7 +19,7 @@ namespace framelane {
 /// Anything libavformat reads: files, cameras, playlists, test sources; standard input and FIFOs
 /// reach it through FdReader. Takes the best video stream and, when asked, the best audio stream,
 /// and has the others discarded. One thread; every call ends within the input's timeout or, on a
-/// stop, at once.
+/// stop, at once. A live source is lost as well when sound comes on without video for that long.
 class Demuxer {
  public:
   /// Opens and looks at the streams. Throws IoError (also when stopped: the caller knows from its
@@ -51,7 +51,8 @@ class Demuxer {
 
  private:
   struct FormatDeleter {
-    void operator()(AVFormatContext* context) const { avformat_close_input(&context); }
+    void operator()(AVFormatContext* context) const;
+    Interrupt& interrupt;
   };
   struct IoDeleter {
     void operator()(AVIOContext* io) const;
@@ -66,6 +67,7 @@ class Demuxer {
 
   FeedStats& stats_;
   const std::chrono::milliseconds timeout_;
+  const bool live_;
   const std::string name_;
   const std::string host_;
   Dictionary options_;
@@ -75,9 +77,10 @@ class Demuxer {
   std::exception_ptr reader_failure_;
   std::unique_ptr<FdReader> reader_;
   std::unique_ptr<AVIOContext, IoDeleter> io_;
-  std::unique_ptr<AVFormatContext, FormatDeleter> format_;
+  std::unique_ptr<AVFormatContext, FormatDeleter> format_{nullptr, {interrupt_}};
   int video_ = -1;
   int audio_ = -1;
+  std::chrono::nanoseconds without_video_{0};  // waited since the last video packet
 };
 
 }  // namespace framelane

@@ -43,7 +43,7 @@ Encode::Encode(const EncodeOptions& options, int index, bool global_header,
 Encode::~Encode() { drop_pending(DropReason::kFeedFailed); }
 
 void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
-                 const std::atomic<DropReason>& cancel_reason) {
+                 std::atomic<DropReason>& cancel_reason) {
   cancel_ = cancel;
   std::exception_ptr failure;
   while (auto job = ring.next(static_cast<int>(index_))) {
@@ -56,6 +56,7 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
       failure = std::current_exception();
       drop_pending(DropReason::kEncoder);
       if (ticket) ticket.drop(DropReason::kEncoder);
+      if (!cancel.stop_requested()) cancel_reason = DropReason::kFeedFailed;
       ring.close();
     }
     if (ticket) ticket.drop(failure ? DropReason::kFeedFailed : cancel_reason.load());
@@ -74,22 +75,28 @@ void Encode::take(FrameJob& job, Stage& stage) {
   JobOutput& output = job.outputs[index_];
   if (output.encode_plan != plan_) use_plan(output.encode_plan);
   if (output.target.buffer) {
-    switch (stage.wait(job, cancel_, Clock::now() + kConversionDeadline)) {
+    switch (wait_converted(job, stage)) {
       case Stage::Wait::kReady:
         break;
       case Stage::Wait::kStopped:
         return;
       case Stage::Wait::kLate:
         throw FeedError(FeedFault::kDevice,
-                        "encode " + options_.name + ": a conversion did not finish within 10 s");
+                        "encode " + options_.name + ": a conversion does not come to an end");
       case Stage::Wait::kDeviceLost:
         throw FeedError(FeedFault::kDevice,
                         "encode " + options_.name + ": the device that converts was lost");
     }
   }
-  const BusyMeter::Scope busy(encode_stats_.busy);
   encode(job);
   receive_packets();
+}
+
+Stage::Wait Encode::wait_converted(FrameJob& job, Stage& stage) {
+  const Stage::Wait result = stage.wait(job, cancel_, Clock::now() + kConversionDeadline);
+  // A process that was stopped and goes on finds its deadline passed: once more, then it hangs.
+  if (result != Stage::Wait::kLate) return result;
+  return stage.wait(job, cancel_, Clock::now() + kConversionDeadline);
 }
 
 void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
@@ -133,29 +140,39 @@ void Encode::encode(FrameJob& job) {
 }
 
 void Encode::send(const AVFrame* frame) {
-  int result = avcodec_send_frame(encoder_.get(), frame);
-  while (result == AVERROR(EAGAIN)) {
-    receive_packets();
-    result = avcodec_send_frame(encoder_.get(), frame);
+  int result = AVERROR(EAGAIN);
+  for (;;) {
+    {
+      const BusyMeter::Scope busy(encode_stats_.busy);
+      result = avcodec_send_frame(encoder_.get(), frame);
+    }
+    if (result != AVERROR(EAGAIN)) break;
+    // An encoder that was opened again has lost this frame's ticket with the others.
+    if (!receive_packets() || cancel_.stop_requested()) return;
   }
   if (result < 0 && result != AVERROR_EOF) recover("does not take a frame", result);
 }
 
-void Encode::receive_packets() {
+bool Encode::receive_packets() {
   while (!cancel_.stop_requested()) {
-    const int result = avcodec_receive_packet(encoder_.get(), packet_.get());
-    if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
+    int result = 0;
+    {
+      const BusyMeter::Scope busy(encode_stats_.busy);
+      result = avcodec_receive_packet(encoder_.get(), packet_.get());
+    }
+    if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return true;
     if (result < 0) {
       recover("fails", result);
-      return;
+      return false;
     }
     deliver();
     av_packet_unref(packet_.get());
   }
+  return true;
 }
 
 void Encode::deliver() {
-  failures_ = 0;
+  if (++packets_since_failure_ == kHealthyPackets) failures_ = 0;
   packet_->time_base = encoder_->time_base;
   fanout_.publish(*packet_, StreamKind::kVideo, plan_->media, cancel_);
   const auto now = Clock::now();
@@ -177,7 +194,6 @@ void Encode::deliver() {
 
 void Encode::flush() {
   if (encoder_ == nullptr) return;
-  const BusyMeter::Scope busy(encode_stats_.busy);
   send(nullptr);
   receive_packets();
   if (!cancel_.stop_requested()) drop_pending(DropReason::kEncoder);
@@ -188,9 +204,10 @@ void Encode::recover(const char* what, int error) {
   drop_pending(DropReason::kEncoder);
   const std::string cause = "encode " + options_.name + ": " + plan_->codec.name + ' ' + what +
                             ": " + av_error_text(error);
+  packets_since_failure_ = 0;
   if (++failures_ >= kMaxFailures) {
     throw FeedError(FeedFault::kEncoder,
-                    cause + " " + std::to_string(failures_) + " times in a row");
+                    cause + ", " + std::to_string(failures_) + " times in close succession");
   }
   spdlog::warn("feed {}: {}; reopening it", feed_stats_.feed(), cause);
   encoder_ = reopen_encoder(options_, *plan_, global_header_);

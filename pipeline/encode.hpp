@@ -23,10 +23,11 @@ class Encode {
   ~Encode();
 
   /// The thread's body. Returns when the ring is closed and empty and the encoder is flushed, or,
-  /// after `cancel`, when every frame in hand is dropped with `cancel_reason()`. Throws
-  /// FeedError when the encoder cannot be brought back; its frames are dropped by then.
+  /// after `cancel`, when every frame in hand is dropped with `cancel_reason`. Throws FeedError
+  /// when the encoder cannot be brought back; its frames are dropped by then, the ring is closed
+  /// and `cancel_reason` says that the feed has failed.
   void run(FrameRing& ring, Stage& stage, std::stop_token cancel,
-           const std::atomic<DropReason>& cancel_reason);
+           std::atomic<DropReason>& cancel_reason);
 
  private:
   /// A frame inside the encoder.
@@ -38,15 +39,18 @@ class Encode {
   };
   /// A conversion that takes longer than this has hung: whole frames take milliseconds.
   static constexpr std::chrono::seconds kConversionDeadline{10};
-  /// Failures without a packet in between after which reopening the encoder is no cure.
+  /// Failures in close succession after which reopening the encoder is no cure.
   static constexpr int kMaxFailures = 3;
+  static constexpr int kHealthyPackets = 250;
 
   void take(FrameJob& job, Stage& stage);
   void use_plan(const std::shared_ptr<EncodePlan>& plan);
   void encode(FrameJob& job);
   /// Sends a frame, or null to flush.
   void send(const AVFrame* frame);
-  void receive_packets();
+  /// Publishes what is ready; false when the encoder failed and was opened again.
+  bool receive_packets();
+  Stage::Wait wait_converted(FrameJob& job, Stage& stage);
   void deliver();
   void flush();
   void recover(const char* what, int error);
@@ -66,6 +70,7 @@ class Encode {
   std::vector<Pending> pending_;
   std::int64_t last_pts_ = INT64_MIN;
   int failures_ = 0;
+  int packets_since_failure_ = 0;
 };
 
 }  // namespace framelane

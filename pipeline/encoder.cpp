@@ -222,6 +222,15 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
   return media;
 }
 
+/// Whether hardware that an encoder needs is there: then it opens without any options.
+bool hardware_opens(const AVCodec& codec, const EncodeOptions& options, const Target& target) {
+  const AvLogCapture log;
+  const CodecCandidate plain{codec.name};
+  const CodecContextPtr context =
+      make_context(codec, plain, options, target.format, target.av, false);
+  return avcodec_open2(context.get(), &codec, nullptr) >= 0;
+}
+
 [[noreturn]] void throw_open_failure(const EncodeOptions& options, const CodecCandidate& candidate,
                                      const FrameFormat& target, int error,
                                      const std::string& reason) {
@@ -240,9 +249,10 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
 
 bool operator==(const FrameFormat& a, const FrameFormat& b) {
   const auto equal = [](AVRational x, AVRational y) { return x.num == y.num && x.den == y.den; };
+  // The rate is a guess over a few frames, a little different at each connection: no reason to open
+  // an encoder again.
   return a.layout == b.layout && a.width == b.width && a.height == b.height && a.color == b.color &&
-         equal(a.time_base, b.time_base) && equal(a.frame_rate, b.frame_rate) &&
-         equal(a.sample_aspect_ratio, b.sample_aspect_ratio);
+         equal(a.time_base, b.time_base) && equal(a.sample_aspect_ratio, b.sample_aspect_ratio);
 }
 
 Conversion conversion_between(const FrameFormat& source, const FrameFormat& target) {
@@ -260,6 +270,12 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     Target target = choose_target(*codec, request.options, request.source);
     if (counts_in_frames(codec->id) && target.format.frame_rate.num > 0) {
       target.format.time_base = av_inv_q(target.format.frame_rate);
+    }
+    // Rejected options are an error where the encoder is available, and no concern where it is not.
+    if (is_hardware(*codec) && !candidate.options.empty() &&
+        !hardware_opens(*codec, request.options, target)) {
+      tried += (tried.empty() ? "" : "; ") + candidate.name + " does not open here";
+      continue;
     }
     CodecContextPtr context = make_context(*codec, candidate, request.options, target.format,
                                            target.av, request.global_header);

@@ -17,8 +17,8 @@
 namespace framelane {
 namespace {
 
-/// How soon a FIFO is looked at again after a writer came and went without a byte.
-constexpr std::chrono::milliseconds kWriterRetry{20};
+/// How soon a descriptor that poll() calls ready for ever, though it has nothing, is read again.
+constexpr std::chrono::milliseconds kRetry{20};
 
 IoError io_error(int error, const std::string& what) {
   return IoError(io_fault_from_errno(error), what + ": " + std::generic_category().message(error));
@@ -89,14 +89,27 @@ FdReader::Result FdReader::read(std::uint8_t* data, std::size_t size) {
       return {Status::kData, static_cast<std::size_t>(count)};
     }
     if (count < 0) {
-      if (errno == EINTR || errno == EAGAIN) continue;
-      throw io_error(errno, "cannot read " + name_);
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) throw io_error(errno, "cannot read " + name_);
+      if (Clock::now() >= deadline) time_out();
+    } else if (!awaits_writer_) {
+      return {Status::kEnd, 0};
     }
-    if (!awaits_writer_) return {Status::kEnd, 0};
-    // poll() reports the hang-up at once and for ever: wait on the stop alone for a moment.
-    pollfd wake{wake_.get(), POLLIN, 0};
-    (void)::poll(&wake, 1, static_cast<int>(kWriterRetry.count()));
+    pause();
   }
+}
+
+// Waits on the stop alone: poll() reports a hang-up or an error at once and for ever.
+void FdReader::pause() const {
+  pollfd wake{wake_.get(), POLLIN, 0};
+  (void)::poll(&wake, 1, static_cast<int>(kRetry.count()));
+}
+
+void FdReader::time_out() const {
+  const double seconds = std::chrono::duration<double>(timeout_).count();
+  throw IoError(IoFault::kTimeout, (awaits_writer_ ? "nobody has written to " : "no data from ") +
+                                       name_ + " for " + std::to_string(seconds).substr(0, 5) +
+                                       " s; check what writes to it, or raise input.timeout");
 }
 
 // Waits until reading cannot block; false when stopped.
@@ -114,13 +127,7 @@ bool FdReader::wait(Clock::time_point deadline, bool& hung_up) {
       hung_up = true;
       return true;
     }
-    if (left <= 0) {
-      const double seconds = std::chrono::duration<double>(timeout_).count();
-      throw IoError(IoFault::kTimeout,
-                    (awaits_writer_ ? "nobody has written to " : "no data from ") + name_ +
-                        " for " + std::to_string(seconds).substr(0, 5) +
-                        " s; check what writes to it, or raise input.timeout");
-    }
+    if (left <= 0) time_out();
   }
 }
 

@@ -53,6 +53,8 @@ class FdReader {
   using Clock = std::chrono::steady_clock;
 
   bool wait(Clock::time_point deadline, bool& hung_up);
+  void pause() const;
+  [[noreturn]] void time_out() const;
 
   const std::string name_;
   const std::chrono::milliseconds timeout_;

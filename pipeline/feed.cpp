@@ -24,14 +24,12 @@ std::unique_ptr<Feed> Feed::start(FeedOptions options, std::shared_ptr<FeedStats
 
 Feed::~Feed() {
   run_->cancel(DropReason::kStop);
-  run_->join_until(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+  run_->join_cancelled();
   const int abandoned = run_->abandon();
   if (abandoned == 0) return;
   g_abandoned += static_cast<std::uint64_t>(abandoned);
-  spdlog::error(
-      "{} thread(s) of a feed did not end within a second of being asked to and were "
-      "given up",
-      abandoned);
+  spdlog::error("{} of a feed's threads did not end when asked to and {} given up", abandoned,
+                abandoned == 1 ? "was" : "were");
 }
 
 void Feed::drain() { run_->drain(); }

@@ -33,7 +33,7 @@ class Feed {
   /// std::system_error when the parts or threads cannot be made.
   static std::unique_ptr<Feed> start(FeedOptions options, std::shared_ptr<FeedStats> stats,
                                      std::shared_ptr<Device> device, std::function<void()> on_done);
-  /// Cancels, and abandons what does not end within a second.
+  /// Cancels, waits for what a cancel needs (1.5 s from the first one), abandons what still runs.
   ~Feed();
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
@@ -43,7 +43,8 @@ class Feed {
   /// Stops everything that still waits or works; what has not been delivered is dropped with this
   /// reason. Returns at once.
   void cancel(DropReason reason);
-  /// Nothing when threads still run.
+  /// Nothing while threads run. A feed that was cancelled, and of which a thread is stuck 1.5 s
+  /// later, has failed: destroying it abandons that thread.
   std::optional<Outcome> outcome() const;
   /// Waits for the threads; false when some still run at the deadline.
   bool join_until(std::chrono::steady_clock::time_point deadline);

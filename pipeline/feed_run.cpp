@@ -64,7 +64,7 @@ void FeedRun::start() {
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Output>& output : outputs_) {
     spawn("out-" + output->options().name, [this, &output = *output] {
-      if (options_.recover) recover_leftovers(output.options());
+      if (options_.recover && !output.options().overwrite) recover_leftovers(output.options());
       output.run(cancel_.get_token(), options_.once);
     });
   }
@@ -93,14 +93,14 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     } catch (const std::exception& error) {
       self->fail(FeedFault::kInternal, error.what());
     }
-    bool last = false;
+    std::function<void()> done;
     {
       const std::lock_guard lock(self->mutex_);
       self->threads_[index].finished = true;
-      last = --self->running_ == 0;
+      if (--self->running_ == 0) done = self->on_done_;
     }
     self->finished_.notify_all();
-    if (last) self->on_done_();
+    if (done) done();
   };
   threads_.push_back({std::thread(std::move(main)), false});
   ++running_;
@@ -151,7 +151,10 @@ void FeedRun::cancel(DropReason reason) {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
-    if (!cancel_.stop_requested()) cancel_reason_ = reason;
+    if (!cancelled_at_) {
+      cancelled_at_ = std::chrono::steady_clock::now();
+      cancel_reason_ = reason;
+    }
   }
   read_stop_.request_stop();
   cancel_.request_stop();
@@ -160,8 +163,12 @@ void FeedRun::cancel(DropReason reason) {
 
 std::optional<Feed::Outcome> FeedRun::outcome() const {
   const std::lock_guard lock(mutex_);
-  if (running_ > 0) return std::nullopt;
+  if (running_ > 0 && !stuck()) return std::nullopt;
   if (failure_) return failure_;
+  if (running_ > 0) {
+    return Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kInternal,
+                         "a thread is stuck in a call that does not end"};
+  }
   return Feed::Outcome{stopped_ ? Feed::Outcome::Kind::kStopped : Feed::Outcome::Kind::kEnded,
                        FeedFault::kInternal,
                        {}};
@@ -172,8 +179,22 @@ bool FeedRun::join_until(std::chrono::steady_clock::time_point deadline) {
   return finished_.wait_until(lock, deadline, [this] { return running_ == 0; });
 }
 
+bool FeedRun::stuck() const {
+  return cancelled_at_ && std::chrono::steady_clock::now() - *cancelled_at_ >= kCancelTime;
+}
+
+bool FeedRun::join_cancelled() {
+  std::chrono::steady_clock::time_point deadline;
+  {
+    const std::lock_guard lock(mutex_);
+    deadline = cancelled_at_.value_or(std::chrono::steady_clock::now()) + kCancelTime;
+  }
+  return join_until(deadline);
+}
+
 int FeedRun::abandon() {
   const std::lock_guard lock(mutex_);
+  on_done_ = nullptr;  // who would be told may be gone when an abandoned thread comes loose
   int abandoned = 0;
   for (Thread& thread : threads_) {
     if (thread.finished) {

@@ -33,6 +33,8 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   void cancel(DropReason reason);
   std::optional<Feed::Outcome> outcome() const;
   bool join_until(std::chrono::steady_clock::time_point deadline);
+  /// Waits for what a cancel leaves the threads.
+  bool join_cancelled();
   /// Lets go of the threads that still run; returns how many.
   int abandon();
 
@@ -41,17 +43,20 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   void spawn(const std::string& name, std::function<void()> body);
   void source_thread();
   void encode_thread(Branch& branch, Encode& encode);
+  bool stuck() const;
   void fail(FeedFault fault, const std::string& reason);
 
   const FeedOptions options_;
   const std::shared_ptr<FeedStats> stats_;
   const std::shared_ptr<Device> device_;
-  const std::function<void()> on_done_;
+  std::function<void()> on_done_;  // guarded by mutex_
   const bool blocks_;
 
   std::stop_source read_stop_;  // drain: no more reading
   std::stop_source cancel_;     // nothing goes on
   std::atomic<DropReason> cancel_reason_{DropReason::kStop};
+  /// After a cancel an output may still take a second for its trailer; then a thread is stuck.
+  static constexpr std::chrono::milliseconds kCancelTime{1500};
 
   // In the order of reference: what refers to a thing is declared after it and goes before it.
   std::vector<std::unique_ptr<Output>> outputs_;
@@ -68,6 +73,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   mutable std::mutex mutex_;
   std::condition_variable finished_;
   std::optional<Feed::Outcome> failure_;
+  std::optional<std::chrono::steady_clock::time_point> cancelled_at_;
   std::size_t running_ = 0;
   bool stopped_ = false;
   std::vector<Thread> threads_;

@@ -7,7 +7,9 @@ extern "C" {
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <string>
 
 #include "pipeline/failure.hpp"
@@ -169,7 +171,14 @@ void FrameImporter::scale(const AVFrame& frame, InputFrame& to) {
     data[plane] = target.image.planes[plane].data;
     pitch[plane] = static_cast<int>(target.image.planes[plane].pitch);
   }
-  sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height, data.data(), pitch.data());
+  const int rows = sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height,
+                             data.data(), pitch.data());
+  if (rows == AVERROR(ENOMEM)) throw FeedError(FeedFault::kMemory, "swscale got no memory");
+  if (rows != frame.height) {
+    throw FeedError(FeedFault::kInternal, "swscale converted " + std::to_string(std::max(rows, 0)) +
+                                              " of " + std::to_string(frame.height) +
+                                              " rows of a " + name_of(form_->format) + " frame");
+  }
   stats_.count(HostCopy::kFormat);
   to.image = as_const(target.image);
   to.buffer = std::move(target.buffer);

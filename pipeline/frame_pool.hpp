@@ -15,9 +15,9 @@ namespace framelane {
 /// demand up to kMaxBuffers and never waits. Thread-safe.
 class FramePool {
  public:
-  /// A leak guard, not a working limit: decoder threads and references (32), the ring, and what an
-  /// encoder with 64 threads can hold stay well below it.
-  static constexpr int kMaxBuffers = 256;
+  /// A leak guard, not a working limit: the longest ring (256), decoder threads and references (32)
+  /// and what an encoder with 64 threads can hold stay below it.
+  static constexpr int kMaxBuffers = 512;
   /// Rows start on this many bytes: suits AVX-512 stores, FFmpeg's decoders and GPU copies.
   static constexpr int kPitchAlignment = 64;
 

@@ -92,6 +92,11 @@ void FrameRing::release(FrameJob& job) {
   place_free_.notify_one();
 }
 
+bool FrameRing::closed() {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
 void FrameRing::close() {
   {
     const std::lock_guard lock(mutex_);

@@ -70,6 +70,7 @@ class FrameRing {
 
   /// Nothing more is published; what has been stays readable.
   void close();
+  bool closed();
 
  private:
   struct Slot {

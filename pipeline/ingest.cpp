@@ -56,7 +56,11 @@ Ingest::Ingest(Parts parts)
       backoff_(parts_.options.input.reconnect),
       faults_("feed " + parts_.options.name) {
   for (Branch& branch : parts_.branches) {
-    if (!branch.options->copy_video) frame_branches_.push_back(&branch);
+    if (branch.options->copy_video) {
+      copies_ = true;
+    } else {
+      frame_branches_.push_back(&branch);
+    }
   }
   tickets_.resize(frame_branches_.size());
 }
@@ -72,17 +76,19 @@ void Ingest::run(std::stop_token read_stop, std::stop_token cancel) {
       .stop = read_stop_,
       .decode = !frame_branches_.empty(),
       .want_audio = std::ranges::any_of(
-          parts_.branches, [](const Branch& branch) { return branch.options->copy_audio; })};
-  const bool refills = !parts_.options.once && is_fifo(input.url);
-
+          parts_.branches, [](const Branch& branch) { return branch.options->copy_audio; }),
+      .stalled = &stalled_};
   while (!read_stop_.stop_requested()) {
     running_ = false;
     bool opened = false;
+    bool refills = false;
     std::pair<IoFault, std::string> lost;
+    for (Branch& branch : parts_.branches) branch.early_audio.clear();
     try {
       parts_.stats->set_state(FeedState::kConnecting, "");
       const std::unique_ptr<Source> source = open_source(input, context);
       opened = true;
+      refills = !parts_.options.once && is_fifo(input.url);
       parts_.stats->set_decoder(source->info().decoder);
       if (read_all(*source) == ReadAll::kStopped) return;
       if (!refills) return;
@@ -95,6 +101,8 @@ void Ingest::run(std::stop_token read_stop, std::stop_token cancel) {
       lost = {error.code(), error.what()};
     }
     parts_.stats->count_reconnect(lost.first);
+    // Writers of a FIFO take turns: waiting for the next one is no failure to back off from.
+    if (lost.first == IoFault::kEof && refills && running_) continue;
     const auto wait = backoff_.next();
     parts_.stats->set_state(FeedState::kBackoff, lost.second);
     faults_.failed(lost.second, fmt::format("trying again in {:.1f} s",
@@ -114,12 +122,6 @@ Ingest::ReadAll Ingest::read_all(Source& source) {
       case ReadResult::kItem:
         break;
     }
-    if (!running_) {
-      running_ = true;
-      parts_.stats->set_state(FeedState::kRunning, "");
-      faults_.recovered();
-    }
-    backoff_.succeeded();
     if (!pace(item, source.info())) return ReadAll::kStopped;
     if (item.kind == SourceItem::Kind::kPacket) {
       dispatch_packet(item, source.info());
@@ -145,24 +147,44 @@ bool Ingest::pace(const SourceItem& item, const SourceInfo& source) {
       std::chrono::microseconds(av_rescale_q(time, source.time_base, {1, 1000000})), read_stop_);
 }
 
+// A frame, or a packet that some encode copies, has come: what the feed is there for.
+void Ingest::delivered() {
+  parts_.stats->arrived();
+  backoff_.succeeded();
+  if (std::exchange(running_, true)) return;
+  parts_.stats->set_state(FeedState::kRunning, "");
+  faults_.recovered();
+}
+
 void Ingest::dispatch_packet(const SourceItem& item, const SourceInfo& source) {
   follow_media(source);
-  if (item.stream == StreamKind::kVideo) parts_.stats->arrived();
+  if (item.stream == StreamKind::kVideo && copies_) delivered();
   for (Branch& branch : parts_.branches) {
     if (item.stream == StreamKind::kAudio) {
-      if (branch.options->copy_audio) dispatch_audio(branch, *item.packet);
+      if (branch.options->copy_audio) dispatch_audio(branch, *item.packet, source);
     } else if (branch.options->copy_video) {
       branch.fanout->publish(*item.packet, StreamKind::kVideo, branch.media, cancel_);
     }
   }
 }
 
-void Ingest::dispatch_audio(Branch& branch, const AVPacket& packet) {
-  if (branch.media != nullptr) {
+void Ingest::dispatch_audio(Branch& branch, const AVPacket& packet, const SourceInfo& source) {
+  // After a reconnect the sound may be another one than `media` says, until a picture is decoded.
+  const bool known =
+      branch.media != nullptr && (branch.source_media == source.media ||
+                                  same_audio(branch.source_media.get(), source.media.get()));
+  if (known) {
+    branch.source_media = source.media;
     branch.fanout->publish(packet, StreamKind::kAudio, branch.media, cancel_);
     return;
   }
-  if (branch.early_audio.size() == kMaxEarlyAudio) return;
+  if (branch.early_audio.size() == kMaxEarlyAudio) {
+    for (std::size_t i = 0; i < parts_.options.outputs.size(); ++i) {
+      if (parts_.options.outputs[i].from != branch.options->name) continue;
+      parts_.stats->outputs()[i].drop(PacketDrop::kWaitKeyframe);
+    }
+    return;
+  }
   PacketPtr kept = make_packet();
   if (av_packet_ref(kept.get(), &packet) < 0) throw std::bad_alloc();
   branch.early_audio.push_back(std::move(kept));
@@ -180,11 +202,9 @@ void Ingest::follow_media(const SourceInfo& source) {
   for (Branch& branch : parts_.branches) {
     if (!branch.options->copy_video || branch.source_media == source.media) continue;
     branch.source_media = source.media;
-    MediaFormatRef media = copied_media(*source.media, branch.options->copy_audio);
-    // A camera that comes back as it was goes on in the same files.
-    if (branch.media == nullptr || !same_format(*media, *branch.media)) {
-      set_media(branch, std::move(media));
-    }
+    // A new object even for a camera that comes back as it was: outputs go on in the same file, but
+    // only from a keyframe on.
+    set_media(branch, copied_media(*source.media, branch.options->copy_audio));
   }
 }
 
@@ -235,7 +255,7 @@ void Ingest::drop_tickets(DropReason reason) {
 }
 
 void Ingest::dispatch_frame(InputFrame&& frame, const SourceInfo& source) {
-  parts_.stats->arrived();
+  delivered();
   open_tickets(parts_.stats, tickets_);
   try {
     follow_format(frame, source);
@@ -249,8 +269,8 @@ void Ingest::dispatch_frame(InputFrame&& frame, const SourceInfo& source) {
 void Ingest::submit(InputFrame&& frame) {
   auto place = take_place();
   if (!place) {
-    const bool stopping = read_stop_.stop_requested();
-    drop_tickets(stopping ? parts_.cancel_reason.load() : DropReason::kRingFull);
+    const bool ending = read_stop_.stop_requested() || parts_.ring->closed();
+    drop_tickets(ending ? parts_.cancel_reason.load() : DropReason::kRingFull);
     return;
   }
   FrameJob& job = **place;

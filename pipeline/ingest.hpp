@@ -44,7 +44,8 @@ class Ingest {
   ReadAll read_all(Source& source);
   bool pace(const SourceItem& item, const SourceInfo& source);
   void dispatch_packet(const SourceItem& item, const SourceInfo& source);
-  void dispatch_audio(Branch& branch, const AVPacket& packet);
+  void dispatch_audio(Branch& branch, const AVPacket& packet, const SourceInfo& source);
+  void delivered();
   void dispatch_frame(InputFrame&& frame, const SourceInfo& source);
   void submit(InputFrame&& frame);
   void follow_media(const SourceInfo& source);
@@ -60,9 +61,11 @@ class Ingest {
   std::stop_token cancel_;
   FramePool pool_;
   Timeline timeline_;
+  StalledPipe stalled_;
   Pacer pacer_;
   Backoff backoff_;
   FaultLog faults_;
+  bool copies_ = false;   // some encode copies the video
   bool running_ = false;  // the open source has delivered
 
   std::vector<Branch*> frame_branches_;  // those that encode, in the jobs' order

@@ -5,12 +5,19 @@ extern "C" {
 #include <libavutil/opt.h>
 }
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 #include <new>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
+#include "pipeline/av_log_capture.hpp"
+#include "pipeline/backoff.hpp"
 #include "pipeline/redact.hpp"
 
 namespace framelane {
@@ -48,6 +55,11 @@ void set_hls_defaults(Dictionary& options, const MuxerTarget& target) {
   if (target.first_segment) {
     options.set_default("start_number", std::to_string(*target.first_segment));
   }
+  if (!target.segments.empty()) options.set_default("hls_segment_filename", target.segments);
+  // FFmpeg's init.mp4 would belong to every playlist of the folder.
+  if (!target.init_segment.empty()) {
+    options.set_default("hls_fmp4_init_filename", target.init_segment);
+  }
 }
 
 void set_defaults(Dictionary& options, const Container& container, const MuxerTarget& target) {
@@ -64,13 +76,28 @@ void set_defaults(Dictionary& options, const Container& container, const MuxerTa
 }
 
 /// Errors of opening that come from what was asked for, not from the world.
-bool is_configuration_error(int error) {
-  return error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
-         error == AVERROR_PROTOCOL_NOT_FOUND || error == AVERROR_PATCHWELCOME ||
-         error == AVERROR(ENOSYS) || error == AVERROR_MUXER_NOT_FOUND;
+bool is_configuration_error(int error, const Container& container) {
+  // A peer may answer nonsense; a local muxer means the codec.
+  return (container.local && error == AVERROR_INVALIDDATA) || error == AVERROR(EINVAL) ||
+         error == AVERROR_OPTION_NOT_FOUND || error == AVERROR_PROTOCOL_NOT_FOUND ||
+         error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS) ||
+         error == AVERROR_MUXER_NOT_FOUND;
 }
 
 }  // namespace
+
+/// FFmpeg's line about a failed open says more than the text of most of its codes. The system's
+/// own say it all, but for EIO.
+std::string reason_of(int error, const AvLogCapture& log) {
+  constexpr int kLargestErrno = 4095;
+  const bool from_system = error >= -kLargestErrno && error != AVERROR(EIO);
+  return from_system ? av_error_text(error) : redact(log.reason(av_error_text(error)));
+}
+
+bool is_fifo(const Container& container) {
+  std::error_code error;
+  return container.local && std::filesystem::is_fifo(container.url, error);
+}
 
 void throw_io_error(int averror, const std::string& message) {
   if (averror == AVERROR(ENOSPC) || averror == AVERROR(EDQUOT)) throw DiskFull(message);
@@ -83,7 +110,7 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const Mux
       url_(redact(target.url)),
       name_(options.name),
       timeout_(options.timeout),
-      bounded_(!container.local),
+      bounded_(!container.local || is_fifo(container)),
       stop_(std::move(stop)) {
   check_video(options, container, format.video.parameters->codec_id);
   if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, target.url.c_str()) < 0) {
@@ -136,19 +163,26 @@ void Muxer::add_stream(const StreamFormat& format) {
 void Muxer::write_header(const OutputOptions& options, const MuxerTarget& target) {
   Dictionary dictionary(options.options);
   set_defaults(dictionary, container_, target);
+  const bool opens = !(context_->oformat->flags & AVFMT_NOFILE);
+  std::string url = target.url;
+  if (opens && is_fifo(container_)) {
+    open_fifo(target.url);
+    url = "pipe:" + std::to_string(fifo_);
+  }
+  const AvLogCapture log;
   arm();
   const auto check_opening = [&](int error, const char* doing) {
     const bool interrupted = interrupt_.cause() != Interrupt::Cause::kNone;
-    if (error < 0 && !interrupted && is_configuration_error(error)) {
+    if (error < 0 && !interrupted && is_configuration_error(error, container_)) {
       throw FeedError(FeedFault::kConfiguration, "output " + name_ + ": cannot " + doing + " " +
                                                      url_ + " as " + container_.muxer->name + " (" +
-                                                     av_error_text(error) +
+                                                     redact(log.reason(av_error_text(error))) +
                                                      "); check its url, format and options");
     }
-    check(error, doing);
+    check(error, doing, &log);
   };
-  if (!(context_->oformat->flags & AVFMT_NOFILE)) {
-    check_opening(avio_open2(&context_->pb, target.url.c_str(), AVIO_FLAG_WRITE,
+  if (opens) {
+    check_opening(avio_open2(&context_->pb, url.c_str(), AVIO_FLAG_WRITE,
                              &context_->interrupt_callback, dictionary.ptr()),
                   "open");
   }
@@ -160,7 +194,22 @@ void Muxer::write_header(const OutputOptions& options, const MuxerTarget& target
                     "output " + name_ + ": neither the container " + container_.muxer->name +
                         " nor its protocol has an option \"" + *key + "\"; remove or correct it");
   }
-  check(part_error_, "open");
+  check(part_error_, "open", &log);
+}
+
+/// Non-blocking, so that FFmpeg asks the interrupt while it waits for the reader. FFmpeg's own
+/// open() would wait for one where nothing can end it.
+void Muxer::open_fifo(const std::string& path) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  for (;;) {
+    fifo_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fifo_ >= 0) return;
+    if (errno != ENXIO) check(AVERROR(errno), "open");
+    constexpr std::chrono::milliseconds kLook{10};
+    if (std::chrono::steady_clock::now() >= deadline || !sleep_for(kLook, stop_)) {
+      throw IoError(IoFault::kRefused, "nobody reads the FIFO " + url_);
+    }
+  }
 }
 
 bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base,
@@ -237,7 +286,7 @@ void Muxer::arm() {
   if (stop_.stop_requested()) interrupt_.arm(std::min(timeout_, kStopGrace));
 }
 
-void Muxer::check(int error, const char* doing) {
+void Muxer::check(int error, const char* doing, const AvLogCapture* log) {
   if (error >= 0) return;
   const std::string what = std::string("cannot ") + doing + " " + url_ + ": ";
   switch (interrupt_.cause()) {
@@ -251,7 +300,7 @@ void Muxer::check(int error, const char* doing) {
     case Interrupt::Cause::kNone:
       break;
   }
-  throw_io_error(error, what + av_error_text(error));
+  throw_io_error(error, what + (log ? reason_of(error, *log) : av_error_text(error)));
 }
 
 void Muxer::close() {
@@ -266,6 +315,7 @@ void Muxer::close() {
   }
   if (context_ && context_->pb) avio_closep(&context_->pb);
   avformat_free_context(std::exchange(context_, nullptr));
+  if (fifo_ >= 0) ::close(std::exchange(fifo_, -1));
 }
 
 int Muxer::open_part(AVFormatContext* context, AVIOContext** io, const char* url, int flags,

@@ -15,6 +15,8 @@
 
 namespace framelane {
 
+class AvLogCapture;
+
 /// An IoError because there is no space left: waiting helps, another try at
 /// once does not.
 class DiskFull : public IoError {
@@ -27,15 +29,17 @@ class DiskFull : public IoError {
 
 /// How a muxer is opened.
 struct MuxerTarget {
-  std::string url;                            ///< what FFmpeg opens: a path, a NAME.part, a peer
-  bool append = false;                        ///< kPlaylist: continue the playlist that is there
-  std::optional<std::int64_t> first_segment;  ///< kPlaylist: number of the first segment
+  std::string url;                              ///< what FFmpeg opens: a path, a NAME.part, a peer
+  bool append = false;                          ///< kPlaylist: continue the playlist that is there
+  std::optional<std::int64_t> first_segment{};  ///< kPlaylist: number of the first segment
+  std::string segments{};                       ///< kPlaylist: their names with %d, or FFmpeg's own
+  std::string init_segment{};                   ///< kPlaylist: of fMP4 segments, or FFmpeg's own
 };
 
 /// A container between its header and its trailer. Owned and used by one
-/// thread. Calls to a network peer end within options.timeout, or within a
-/// fraction of a second once `stop` asks; local files are never interrupted, so
-/// that their trailers are always written.
+/// thread. Calls to a network peer or a FIFO's reader end within
+/// options.timeout, or within a fraction of a second once `stop` asks; local
+/// files are never interrupted, so that their trailers are always written.
 class Muxer {
  public:
   /// Connects or opens and writes the header. Throws IoError, or
@@ -69,9 +73,10 @@ class Muxer {
 
   void add_stream(const StreamFormat& format);
   void write_header(const OutputOptions& options, const MuxerTarget& target);
+  void open_fifo(const std::string& path);
   void note_position();
   void arm();
-  void check(int error, const char* doing);
+  void check(int error, const char* doing, const AvLogCapture* log = nullptr);
   void close();
   static int open_part(AVFormatContext* context, AVIOContext** io, const char* url, int flags,
                        AVDictionary** options);
@@ -85,6 +90,7 @@ class Muxer {
   std::stop_token stop_;
   Interrupt interrupt_{std::stop_token()};
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+  int fifo_ = -1;
   AVFormatContext* context_ = nullptr;
   int audio_index_ = -1;
   decltype(AVFormatContext::io_open) open_default_ = nullptr;

@@ -248,7 +248,7 @@ bool Output::Impl::begin_session_if_due(const MediaPacket& video) {
 
 void Output::Impl::open(const MediaPacket& keyframe) {
   std::optional<PartFile> file;
-  MuxerTarget target{.url = container_.url, .append = false, .first_segment = {}};
+  MuxerTarget target{.url = container_.url};
   if (container_.kind == OutputKind::kFile) {
     const auto age = std::chrono::duration_cast<std::chrono::system_clock::duration>(
         Clock::now() - keyframe.queued_at);

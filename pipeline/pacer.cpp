@@ -1,7 +1,5 @@
 #include "pipeline/pacer.hpp"
 
-#include "pipeline/backoff.hpp"
-
 namespace framelane {
 
 bool Pacer::wait_until(std::chrono::microseconds time, const std::stop_token& stop) {
@@ -10,7 +8,9 @@ bool Pacer::wait_until(std::chrono::microseconds time, const std::stop_token& st
   if (!origin_ || now - (*origin_ + time) > kTooLate) origin_ = now - time;
   const auto due = *origin_ + time;
   if (due <= now) return !stop.stop_requested();
-  return sleep_for(std::chrono::ceil<std::chrono::milliseconds>(due - now), stop);
+  std::unique_lock lock(mutex_);
+  never_.wait_until(lock, stop, due, [] { return false; });
+  return !stop.stop_requested();
 }
 
 }  // namespace framelane

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 
@@ -15,6 +17,8 @@ class Pacer {
 
  private:
   std::optional<std::chrono::steady_clock::time_point> origin_;
+  std::mutex mutex_;
+  std::condition_variable_any never_;  // made once: it allocates
 };
 
 }  // namespace framelane

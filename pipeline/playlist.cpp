@@ -1,7 +1,6 @@
 #include "pipeline/playlist.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -44,29 +43,41 @@ std::set<std::string> listed_segments(const fs::path& playlist) {
   return names;
 }
 
-/// The number in "index12.ts" or "index12.ts.tmp", as FFmpeg names segments of
-/// "index.m3u8".
-std::optional<std::int64_t> segment_number(std::string_view name, std::string_view stem,
+/// Between a playlist's stem and a segment's number: FFmpeg puts nothing there, and segment 0 of
+/// "cam1.m3u8" would be segment 10 of "cam.m3u8".
+constexpr const char* kSeparator = "-";
+
+/// The number in "index-12.ts" or "index-12.ts.tmp", segments of "index.m3u8".
+std::optional<std::int64_t> segment_number(std::string_view name, std::string_view prefix,
                                            std::string_view extension) {
-  if (!name.starts_with(stem)) return {};
-  name.remove_prefix(stem.size());
+  if (!name.starts_with(prefix)) return {};
+  name.remove_prefix(prefix.size());
   if (name.ends_with(".tmp")) name.remove_suffix(4);
   if (!name.ends_with(extension)) return {};
   name.remove_suffix(extension.size());
-  if (name.empty() || !std::isdigit(static_cast<unsigned char>(name[0]))) return {};
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return {};
+  // FFmpeg writes no sign and no leading zeros: such a file is somebody else's.
+  if (error != std::errc() || name != std::to_string(number) || number < 0) return {};
   return number;
 }
 
 }  // namespace
 
 MuxerTarget prepare_playlist(const OutputOptions& options, const Container& container, bool anew) {
-  MuxerTarget target{.url = container.url, .append = false, .first_segment = {}};
+  MuxerTarget target{.url = container.url};
+  const fs::path playlist = container.url;
+  const std::string prefix = playlist.stem().string() + kSeparator;
+  const char* extension = container.fmp4_segments ? ".m4s" : ".ts";
+  const bool own_names = names_own_segments(options);
+  // What follows a '?' is no part of a name.
+  if (!own_names && (container.local || container.url.find('?') == std::string::npos)) {
+    fs::path segments = playlist;
+    target.segments = segments.replace_filename(prefix + "%d" + extension).string();
+    target.init_segment = prefix + "init.mp4";
+  }
   if (!container.local) return target;
 
-  const fs::path playlist = container.url;
   const fs::path directory = playlist.has_parent_path() ? playlist.parent_path() : fs::path(".");
   std::error_code error;
   if (!fs::create_directories(directory, error) && error) {
@@ -76,15 +87,13 @@ MuxerTarget prepare_playlist(const OutputOptions& options, const Container& cont
   if (anew) fs::remove(playlist, error);
   const std::set<std::string> listed = listed_segments(playlist);
   target.append = !listed.empty();
-  if (names_own_segments(options)) return target;
+  if (own_names) return target;
 
-  const std::string stem = playlist.stem().string();
-  const char* extension = container.fmp4_segments ? ".m4s" : ".ts";
   std::int64_t highest = -1;
   for (fs::directory_iterator it(directory, error); !error && it != fs::directory_iterator();
        it.increment(error)) {
     const std::string name = it->path().filename().string();
-    const auto number = segment_number(name, stem, extension);
+    const auto number = segment_number(name, prefix, extension);
     if (!number || listed.contains(name)) continue;
     highest = std::max(highest, *number);
     std::error_code unremovable;

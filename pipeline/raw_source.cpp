@@ -8,6 +8,7 @@ extern "C" {
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "pipeline/failure.hpp"
 #include "pipeline/redact.hpp"
@@ -26,6 +27,14 @@ std::string path_of(const InputOptions& input) {
                       redact(input.url) + "; correct input.url");
 }
 
+std::unique_ptr<FdReader> open_reader(const InputOptions& input, const SourceContext& context) {
+  const std::string path = path_of(input);
+  if (context.stalled != nullptr && context.stalled->reader) {
+    return std::move(context.stalled->reader);
+  }
+  return std::make_unique<FdReader>(path, input.timeout, context.stop);
+}
+
 FeedError wrong(const std::string& what) { return FeedError(FeedFault::kConfiguration, what); }
 
 }  // namespace
@@ -36,7 +45,8 @@ RawSource::RawSource(const InputOptions& input, const SourceContext& context)
       live_(is_live(input)),
       name_(redact(input.url)),
       importer_(context.pool, context.stats, input.color),
-      reader_(path_of(input), input.timeout, context.stop),
+      reader_(open_reader(input, context)),
+      skip_(context.stalled != nullptr ? std::exchange(context.stalled->rest, 0) : 0),
       frame_(make_frame()),
       packet_(make_packet()) {
   const RawVideoOptions& raw = input_.raw.value();
@@ -61,6 +71,12 @@ void RawSource::lay_out(const RawVideoOptions& raw) {
   if (descriptor == nullptr) {
     throw wrong("FFmpeg has no pixel format named " + raw.pixel_format +
                 "; correct input.pixel_format");
+  }
+  constexpr auto kUnfit = AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_BITSTREAM;
+  if ((descriptor->flags & kUnfit) != 0) {
+    throw wrong("raw video of the pixel format " + raw.pixel_format +
+                " cannot be read: its planes do not hold whole samples; convert it, and set "
+                "input.pixel_format to what it has become");
   }
   if (av_image_check_size(static_cast<unsigned>(std::max(raw.width, 0)),
                           static_cast<unsigned>(std::max(raw.height, 0)), 0, nullptr) < 0 ||
@@ -113,16 +129,12 @@ ReadResult RawSource::read(SourceItem& item) {
       buffer_ = context_.pool.get(frame_bytes_ + kTailPadding);
       filled_ = 0;
     }
-    std::uint8_t* const data = buffer_.get()->data;
-    {
-      const BusyMeter::Scope waiting(context_.stats.source_wait);
-      while (filled_ < frame_bytes_) {
-        const FdReader::Result result = reader_.read(data + filled_, frame_bytes_ - filled_);
-        if (result.status == FdReader::Status::kStopped) return ReadResult::kStopped;
-        if (result.status == FdReader::Status::kEnd) break;
-        filled_ += result.bytes;
-        context_.stats.input_bytes.fetch_add(result.bytes, std::memory_order_relaxed);
-      }
+    try {
+      if (!fill()) return ReadResult::kStopped;
+    } catch (const IoError& error) {
+      if (filled_ > 0) context_.stats.count(DecodeFault::kTruncated);
+      if (error.code() == IoFault::kTimeout) abandon();
+      throw;
     }
     if (filled_ < frame_bytes_) {
       if (filled_ > 0) context_.stats.count(DecodeFault::kTruncated);
@@ -137,6 +149,7 @@ ReadResult RawSource::read(SourceItem& item) {
     if (input_.duration && !end_us_) end_us_ = pts_us + input_.duration->count();
     if (end_us_ && pts_us >= *end_us_) return ReadResult::kEnd;
 
+    std::uint8_t* const data = buffer_.get()->data;
     for (int plane = 0; plane < 4; ++plane) {
       frame_->data[plane] = frame_->linesize[plane] != 0 ? data + offsets_[plane] : nullptr;
     }
@@ -151,6 +164,30 @@ ReadResult RawSource::read(SourceItem& item) {
     item.packet = nullptr;
     return ReadResult::kItem;
   }
+}
+
+// Reads until the frame is whole or the data ends; false when stopped.
+bool RawSource::fill() {
+  const BusyMeter::Scope waiting(context_.stats.source_wait);
+  std::uint8_t* const data = buffer_.get()->data;
+  while (filled_ < frame_bytes_) {
+    const bool skipping = skip_ > 0;
+    const std::size_t wanted = skipping ? std::min(skip_, frame_bytes_) : frame_bytes_ - filled_;
+    const FdReader::Result result = reader_->read(data + filled_, wanted);
+    if (result.status == FdReader::Status::kStopped) return false;
+    if (result.status == FdReader::Status::kEnd) break;
+    (skipping ? skip_ -= result.bytes : filled_ += result.bytes);
+    context_.stats.input_bytes.fetch_add(result.bytes, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+// The writer has stalled. In the middle of a frame, whoever reads on must know where the next
+// begins.
+void RawSource::abandon() {
+  if (filled_ > 0) skip_ = frame_bytes_ - filled_;
+  if (skip_ == 0 || context_.stalled == nullptr) return;
+  *context_.stalled = {.reader = std::move(reader_), .rest = skip_};
 }
 
 std::int64_t RawSource::stamp(std::chrono::steady_clock::time_point now) {
@@ -169,7 +206,7 @@ std::int64_t RawSource::stamp(std::chrono::steady_clock::time_point now) {
 
 // The data has ended. True when the file starts again.
 bool RawSource::go_round() {
-  if (!input_.loop || !reader_.regular()) {
+  if (!input_.loop || !reader_->regular()) {
     if (!live_) return false;
     throw IoError(IoFault::kEof, name_ + " ended; a live source should not");
   }
@@ -178,7 +215,7 @@ bool RawSource::go_round() {
                                      std::to_string(frame_bytes_) +
                                      " bytes; check input.size and input.pixel_format");
   }
-  reader_.rewind();
+  reader_->rewind();
   begin_segment();
   return true;
 }

@@ -14,7 +14,7 @@ namespace framelane {
 
 /// Raw video from a file, a FIFO or standard input, read straight into the memory the frames stay
 /// in: a frame's planes follow one another with the pitch they come with. A frame is there when its
-/// last byte is.
+/// last byte is; one that its writer does not finish is counted as truncated.
 ///
 /// Timestamps: by rate, frame n is n ticks of 1/rate; by arrival, the steady clock when the last
 /// byte came, in microseconds. Either way the feed's line continues over loops and reopening.
@@ -29,6 +29,8 @@ class RawSource final : public Source {
  private:
   void lay_out(const RawVideoOptions& raw);
   void begin_segment();
+  bool fill();
+  void abandon();
   std::int64_t stamp(std::chrono::steady_clock::time_point now);
   bool go_round();
 
@@ -38,7 +40,8 @@ class RawSource final : public Source {
   const std::string name_;
   SourceInfo info_;
   FrameImporter importer_;
-  FdReader reader_;
+  std::unique_ptr<FdReader> reader_;
+  std::size_t skip_;  // bytes before the next frame: the rest of one that was given up
   FramePtr frame_;    // the shape of every frame; refers to a buffer only inside read()
   PacketPtr packet_;  // carries timestamps through the timeline
   std::array<std::size_t, 4> offsets_{};

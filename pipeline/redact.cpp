@@ -7,19 +7,16 @@ extern "C" {
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <optional>
-#include <set>
-#include <shared_mutex>
-#include <vector>
+#include <utility>
+
+#include "pipeline/secret_registry.hpp"
 
 namespace framelane {
 namespace {
 
 using std::string_view;
 
-constexpr string_view kMask = "***";
-constexpr std::size_t kShortest = 4;  // shorter values would blank half of every line
 /// What closes a sentence or a quotation rather than a URL or a value.
 constexpr string_view kClosers = "'\").,:;]}|>";
 
@@ -43,113 +40,6 @@ std::string lowered(string_view text) {
   std::string result(text);
   std::transform(result.begin(), result.end(), result.begin(), lower);
   return result;
-}
-
-std::optional<char> hex_byte(string_view text, std::size_t at) {
-  const auto digit = [](char c) {
-    return is_digit(c) ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
-  };
-  if (at + 2 >= text.size() || text[at] != '%') return std::nullopt;
-  const int high = digit(text[at + 1]);
-  const int low = digit(text[at + 2]);
-  if (high < 0 || low < 0) return std::nullopt;
-  return static_cast<char>(high * 16 + low);
-}
-
-std::string percent_decoded(string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = hex_byte(text, i);
-    result += byte.value_or(text[i]);
-    if (byte) i += 2;
-  }
-  return result;
-}
-
-/// How many characters at the start of `text` spell `secret`, each plain or
-/// percent-encoded; 0 when they do not.
-std::size_t spelled(string_view text, string_view secret) {
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < secret.size(); ++i) {
-    if (at >= text.size()) return 0;
-    const auto byte = hex_byte(text, at);
-    if (byte == secret[i]) {
-      // "%25" stands for '%' or for itself: the rest of the text tells.
-      if (secret[i] == '%') {
-        const std::size_t rest = spelled(text.substr(at + 3), secret.substr(i + 1));
-        if (rest > 0 || i + 1 == secret.size()) return at + 3 + rest;
-      } else {
-        at += 3;
-        continue;
-      }
-    }
-    if (text[at] != secret[i] && !(text[at] == '+' && secret[i] == ' ')) return 0;
-    ++at;
-  }
-  return at;
-}
-
-class Registry {
- public:
-  void add(string_view secret) {
-    if (secret.empty() || secret == kMask) return;
-    const std::unique_lock lock(mutex_);
-    if (secret.size() < kShortest) {
-      short_.emplace(secret);
-      return;
-    }
-    auto& bucket = by_first_[static_cast<unsigned char>(secret.front())];
-    if (std::find(bucket.begin(), bucket.end(), secret) != bucket.end()) return;
-    bucket.emplace_back(secret);
-    // The longest first: a secret that begins with another one goes as a whole.
-    std::stable_sort(bucket.begin(), bucket.end(),
-                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  }
-
-  std::string blank(string_view text) const {
-    std::string out;
-    out.reserve(text.size());
-    const std::shared_lock lock(mutex_);
-    for (std::size_t i = 0; i < text.size();) {
-      if (const std::size_t length = match(text, i)) {
-        out += kMask;
-        i += length;
-      } else {
-        out += text[i++];
-      }
-    }
-    return out;
-  }
-
-  bool is_short_secret(string_view value) const {
-    if (value.empty() || value.size() >= 3 * kShortest) return false;  // each byte as %XX
-    const std::shared_lock lock(mutex_);
-    return short_.contains(value) || short_.contains(percent_decoded(value));
-  }
-
- private:
-  std::size_t match(string_view text, std::size_t at) const {
-    const auto in_bucket = [&](char first) -> std::size_t {
-      for (const auto& secret : by_first_[static_cast<unsigned char>(first)]) {
-        if (const std::size_t length = spelled(text.substr(at), secret)) return length;
-      }
-      return 0;
-    };
-    if (const std::size_t length = in_bucket(text[at])) return length;
-    if (text[at] == '+') return in_bucket(' ');
-    const auto byte = hex_byte(text, at);
-    return byte ? in_bucket(*byte) : 0;
-  }
-
-  mutable std::shared_mutex mutex_;
-  std::array<std::vector<std::string>, 256> by_first_;
-  std::set<std::string, std::less<>> short_;
-};
-
-/// Never destroyed: threads of libraries may still log while the process exits.
-Registry& registry() {
-  static Registry& instance = *new Registry;
-  return instance;
 }
 
 enum class Host { kNone, kName, kDottedName, kAddress };
@@ -197,7 +87,7 @@ std::optional<Span> user_info(string_view url, std::size_t begin) {
     return Span{begin, end};
   };
 
-  if (has_user && url.substr(begin, at - begin) == kMask) return found(at);
+  if (has_user && url.substr(begin, at - begin) == kSecretMask) return found(at);
   if (host_kind(host) == Host::kAddress) return has_user ? found(at) : std::nullopt;
   // A bare name holds no password: only a later '@' with more than a word
   // behind it, and outside the query, makes it a user.
@@ -252,21 +142,26 @@ std::size_t url_end(string_view text, std::size_t colon, bool whole) {
   return end;
 }
 
-/// True for the name of a parameter whose value lets somebody in. Some names
-/// say so wherever they stand, some only in a URL.
+/// True for the name of a parameter whose value lets somebody in. Some names and endings say so
+/// wherever they stand, some only in a URL: cameras have loginpas=, userpwd= and their like.
 bool carries_credential(string_view name, bool in_url) {
   static constexpr std::array<string_view, 13> kEndings{
       "password", "passwd",    "passphrase", "secret",     "token",     "signature", "credential",
       "apikey",   "accesskey", "secretkey",  "privatekey", "streamkey", "authkey"};
-  static constexpr std::array<string_view, 17> kInUrls{
-      "accesskeyid", "auth", "authorization", "awsaccesskeyid", "hdnea", "hdnts", "hdntl", "hmac",
-      "jwt",         "key",  "md5",           "pass",           "psk",   "pw",    "pwd",   "sig",
+  static constexpr std::array<string_view, 7> kEndingsInUrls{"key", "pas",      "pass", "psw",
+                                                             "pwd", "passwort", "sig"};
+  static constexpr std::array<string_view, 13> kInUrls{
+      "accesskeyid", "auth",  "authorization", "awsaccesskeyid",
+      "hdnea",       "hdnts", "hdntl",         "hmac",
+      "jwt",         "md5",   "psk",           "pw",
       "sign"};
   std::string plain = lowered(name);
   std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
   const auto ends = [&](string_view ending) { return plain.ends_with(ending); };
   if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return true;
-  return in_url && std::find(kInUrls.begin(), kInUrls.end(), plain) != kInUrls.end();
+  if (!in_url) return false;
+  return std::any_of(kEndingsInUrls.begin(), kEndingsInUrls.end(), ends) ||
+         std::find(kInUrls.begin(), kInUrls.end(), plain) != kInUrls.end();
 }
 
 /// The value of NAME=VALUE that begins at `begin`.
@@ -301,25 +196,58 @@ Span header_value(string_view text, std::size_t begin) {
   return value;
 }
 
-enum class Found { kUserInfo, kValue };
+/// The last component of an RTMP URL's path: whoever knows that stream key may publish.
+std::optional<Span> stream_key(string_view url, std::size_t authority) {
+  Span key{0, std::min(url.find('?', authority), url.size())};
+  while (key.end > authority && kClosers.find(url[key.end - 1]) != string_view::npos) --key.end;
+  const auto slash = url.substr(0, key.end).rfind('/');
+  if (slash == string_view::npos || slash < authority || slash + 1 == key.end) return std::nullopt;
+  key.begin = slash + 1;
+  return key;
+}
+
+enum class Found { kUserInfo, kValue, kStreamKey };
 
 /// Calls `on_secret(span, kind)` for everything in `text` that its surroundings
 /// tell to be secret, from left to right. `whole`: the text is one URL.
 template <typename OnSecret>
 void find_secrets(string_view text, bool whole, OnSecret on_secret) {
   std::size_t in_url_until = 0;
-  std::size_t done = 0;  // what has been found is no word of what follows
+  std::size_t done = 0;     // what has been found is no word of what follows
+  std::optional<Span> key;  // of the last URL, until its turn comes
+  const auto found = [&](Span secret, Found kind) {
+    if (secret.begin < secret.end) on_secret(secret, kind);
+    done = std::max(done, secret.end);
+  };
+  const auto flush_key = [&] {
+    if (key && key->begin >= done) found(*key, Found::kStreamKey);
+    key.reset();
+  };
   for (std::size_t i = 0; (i = text.find_first_of(":=", i)) != string_view::npos;) {
+    if (key && i >= key->begin) {
+      flush_key();
+      if (i < done) {
+        i = done;
+        continue;
+      }
+    }
     std::optional<Span> secret;
     Found kind = Found::kValue;
     if (text[i] == ':') {
       // FFmpeg takes rtsp:/host and rtsp:host for rtsp://host.
       const bool slashes = text.substr(i, 3) == "://";
       const bool in_url = i < in_url_until;
-      if (slashes || (!in_url && is_network_scheme(word_before(text, i, "+.-", done)))) {
+      const auto scheme = word_before(text, i, "+.-", done);
+      if (slashes || (!in_url && is_network_scheme(scheme))) {
         in_url_until = url_end(text, i, whole);
+        const string_view url = text.substr(0, in_url_until);
         const std::size_t begin = slashes ? i + 3 : i + (text.substr(i, 2) == ":/" ? 2 : 1);
-        if (begin <= in_url_until) secret = user_info(text.substr(0, in_url_until), begin);
+        if (begin <= in_url_until) {
+          secret = user_info(url, begin);
+          if (lowered(scheme).starts_with("rtmp")) {
+            key = stream_key(url, secret ? secret->end : begin);
+          }
+        }
         kind = Found::kUserInfo;
       } else if (is_credential_header(word_before(text, i, "-", done))) {
         secret = header_value(text, i + 1);
@@ -333,36 +261,43 @@ void find_secrets(string_view text, bool whole, OnSecret on_secret) {
       const std::size_t limit = i < in_url_until ? in_url_until : text.size();
       const Span value = parameter_value(text, i + 1, limit);
       if (carries_credential(name, in_query) ||
-          (in_query && registry().is_short_secret(slice(text, value)))) {
+          (in_query && SecretRegistry::instance().is_short_secret(slice(text, value)))) {
         secret = value;
       }
     }
     if (secret && secret->begin < secret->end) {
-      on_secret(*secret, kind);
-      i = done = secret->end;
+      found(*secret, kind);
+      i = secret->end;
     } else {
       ++i;
     }
   }
+  flush_key();
 }
 
 }  // namespace
 
 void register_secret(string_view secret) {
-  registry().add(secret);
-  registry().add(percent_decoded(secret));
+  SecretRegistry::instance().add(secret);
+  SecretRegistry::instance().add(percent_decoded(secret));
 }
 
 std::string redact(string_view text) {
-  const std::string known = registry().blank(text);
-  std::string out;
-  std::size_t copied = 0;
-  find_secrets(known, false, [&](Span secret, Found) {
-    out.append(known, copied, secret.begin - copied).append(kMask);
-    copied = secret.end;
-  });
-  if (copied == 0) return known;
-  return out.append(known, copied);
+  std::string known = SecretRegistry::instance().blank(text);
+  // With a '#' or '/' blanked, the rest of a URL may read differently: until nothing changes.
+  constexpr int kMaxPasses = 8;
+  for (int pass = 0; pass < kMaxPasses; ++pass) {
+    std::string out;
+    std::size_t copied = 0;
+    find_secrets(known, false, [&](Span secret, Found) {
+      out.append(known, copied, secret.begin - copied).append(kSecretMask);
+      copied = secret.end;
+    });
+    out.append(known, copied);
+    if (out == known) break;
+    known = std::move(out);
+  }
+  return known;
 }
 
 void register_url_secrets(string_view url) {
@@ -370,9 +305,9 @@ void register_url_secrets(string_view url) {
     const string_view value = slice(url, secret);
     if (kind == Found::kValue) return register_secret(value);
     const auto colon = value.find(':');
-    if (colon == string_view::npos) {
-      // A user without a password is a name ("admin" would blank half the log)
-      // or a token.
+    if (kind == Found::kStreamKey || colon == string_view::npos) {
+      // A user without a password or a stream key is a name ("admin" would blank half the log) or
+      // a token.
       constexpr std::size_t kShortestToken = 12;
       if (value.size() >= kShortestToken) register_secret(value);
       return;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "pipeline/fd_reader.hpp"
 #include "pipeline/feed_stats.hpp"
 #include "pipeline/frame_pool.hpp"
 #include "pipeline/input_frame.hpp"
@@ -47,6 +49,13 @@ class Source {
   virtual ReadResult read(SourceItem& item) = 0;
 };
 
+/// A pipe whose writer stalled in the middle of a raw frame. It stays open, so that the writer
+/// lives on and the next source finds the start of a frame behind the rest of this one.
+struct StalledPipe {
+  std::unique_ptr<FdReader> reader;  ///< null: none
+  std::size_t rest = 0;              ///< bytes of the frame still to come
+};
+
 struct SourceContext {
   FramePool& pool;     ///< decoded frames live here; outlives every frame
   FeedStats& stats;    ///< counts decode faults, copies, bytes, decode time
@@ -54,6 +63,8 @@ struct SourceContext {
   std::stop_token stop;
   bool decode = true;       ///< false: every encode copies
   bool want_audio = false;  ///< some encode copies audio
+  /// Where a raw source leaves a stalled pipe to the next one; outlives both. Null: it is closed.
+  StalledPipe* stalled = nullptr;
 };
 
 /// Opens input.url. Raw video (input.raw) is read by our own poll-based reader, everything else by

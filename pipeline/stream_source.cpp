@@ -66,6 +66,7 @@ void StreamSource::open() {
   // A file that was opened again to loop is still the same.
   if (!info_.media || !same_format(*info_.media, *media)) info_.media = std::move(media);
   seen_ = copy_parameters(*video.codecpar);
+  headers_ = std::make_unique<KeyframeHeaders>(*video.codecpar);
   begin_segment();
 }
 
@@ -86,7 +87,8 @@ MediaFormatRef StreamSource::make_media() const {
   return media;
 }
 
-// Packets of another format must not go into the same file: a new MediaFormat says so.
+// Packets of another format must not go into the same file: a new MediaFormat says so. Demuxers
+// report a change by new parameters or new extradata, or not at all: then the keyframes tell.
 void StreamSource::follow_format(const AVPacket& packet) {
   const AVCodecParameters& now = *demuxer_->video().codecpar;
   const bool resized =
@@ -98,13 +100,24 @@ void StreamSource::follow_format(const AVPacket& packet) {
   const bool described_anew = extradata != nullptr && size > 0 &&
                               (std::cmp_not_equal(size, known.extradata_size) ||
                                std::memcmp(extradata, known.extradata, size) != 0);
-  if (!resized && !described_anew) return;
+  const std::optional<KeyframeHeaders::Change> in_band = headers_->read(packet);
+  if (!resized && !described_anew && !in_band) return;
+
   seen_ = copy_parameters(now);
+  CodecParametersPtr parameters = copy_parameters(resized ? now : known);
+  if (described_anew) {
+    set_extradata(*parameters, extradata, size);
+  } else if (in_band) {
+    parameters->width = in_band->width;
+    parameters->height = in_band->height;
+    if (!in_band->extradata.empty()) {
+      set_extradata(*parameters, in_band->extradata.data(), in_band->extradata.size());
+    }
+  }
   auto media = std::make_shared<MediaFormat>();
-  media->video = {.parameters = copy_parameters(resized ? now : known),
+  media->video = {.parameters = std::move(parameters),
                   .time_base = info_.time_base,
                   .frame_rate = info_.frame_rate};
-  if (described_anew) set_extradata(*media->video.parameters, extradata, size);
   if (const AVStream* audio = demuxer_->audio()) media->audio = format_of(*audio);
   info_.media = std::move(media);
 }

@@ -7,6 +7,7 @@
 
 #include "pipeline/decoder.hpp"
 #include "pipeline/demuxer.hpp"
+#include "pipeline/keyframe_headers.hpp"
 #include "pipeline/source.hpp"
 
 namespace framelane {
@@ -39,6 +40,7 @@ class StreamSource final : public Source {
   std::unique_ptr<Decoder> decoder_;
   SourceInfo info_;
   CodecParametersPtr seen_;  // the video stream's parameters when `info_.media` was made
+  std::unique_ptr<KeyframeHeaders> headers_;
 
   enum class Step { kRead, kDecode, kReceive, kFinish } step_ = Step::kRead;
   std::exception_ptr loss_;             // thrown once the decoder has given out its frames

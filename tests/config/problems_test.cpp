@@ -193,8 +193,8 @@ const std::vector<Wrong> kFeeds{
      {"f.yaml:1:46: feeds.a.input.reconnect.max: must not be shorter than first, which is 1s"}},
     {"LoopOnANetworkSource",
      "feeds: {a: {input: {url: 'rtsp://h/', loop: true}}}\n",
-     {"f.yaml:1:45: feeds.a.input.loop: works on files alone, and this feed's url names none; "
-      "remove it"}},
+     {"f.yaml:1:45: feeds.a.input.loop: works on files alone, and the url of feed \"a\" names "
+      "none; remove it"}},
     {"RawWithoutItsShape",
      input_with(", format: rawvideo"),
      {"f.yaml:1:13: feeds.a.input.pixel_format: is missing; raw video has no header that says it; "
@@ -252,6 +252,18 @@ const std::vector<Wrong> kFeeds{
      "defaults:\n  encodes: {m: {}, n: {}}\n  outputs:\n    o: {from: m, url: 'null:'}\n" +
          feed_with(", encodes: {m: null}"),
      {"f.yaml:4:15: defaults.outputs.o.from: feed \"a\" has no encode \"m\"; it has: n"}},
+    {"OutputUrlIsEmpty",
+     feed_with(", outputs: {o: {url: ''}}"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: must be text that is not empty"}},
+    {"LoopInTheDefaults",
+     "defaults: {input: {loop: true}}\nfeeds: {a: {input: {url: 'rtsp://h/'}}}\n",
+     {"f.yaml:1:26: defaults.input.loop: works on files alone, and the url of feed \"a\" names "
+      "none; remove it"}},
+    {"SamePlaceAsARelativeAndAnAbsolutePath",
+     feed_with(", outputs: {o: {url: x.mp4}, p: {url: '" +
+               (std::filesystem::current_path() / "y/../x.mp4").string() + "'}}"),
+     {"f.yaml:1:66: feeds.a.outputs.p.url: output \"p\" of feed \"a\" would write to the same "
+      "place as output \"o\" of feed \"a\"; put ${feed} or ${output} into the url"}},
     {"SegmentWithoutTime",
      feed_with(", outputs: {o: {url: 100%%.mp4, segment: 1m}}"),
      {"f.yaml:1:49: feeds.a.outputs.o.url: needs the time in it, so that every segment has a name "

@@ -1,10 +1,14 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <thread>
 
 #include "tests/config/support.hpp"
 
@@ -93,6 +97,52 @@ TEST(ConfigRobustnessTest, AliasesCannotMultiplyWithoutEnd) {
   EXPECT_THAT(problems[0], HasSubstr("larger than 200000 values"));
 }
 
+TEST(ConfigRobustnessTest, LongKeysAreRefused) {
+  const auto problems =
+      problems_of("feeds: {a: {input: {url: x}}, " + std::string(257, 'k') + ": {}}\n");
+  EXPECT_THAT(problems,
+              ElementsAre("f.yaml:1:31: feeds.?: a key must not be longer than 256 bytes"));
+}
+
+TEST(ConfigRobustnessTest, AVeryLongKeyIsNotRepeatedInThePathsBelowIt) {
+  std::string text = "? " + std::string(1 << 20, 'k') + "\n: [";
+  for (int i = 0; i < 8000; ++i) text += "{}, ";
+  expect_survives(text + "]\n");
+  LoadOptions options = test::with_environment({});
+  const LoadResult result = load_config_text(text + "]\n", "f.yaml", options);
+  for (const Problem& problem : std::get<std::vector<Problem>>(result)) {
+    EXPECT_LT(problem.key.size(), 300U);
+  }
+}
+
+TEST(ConfigRobustnessTest, LongPathsCountAsSeveralValues) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "{" + std::string(256, 'k') + ": ";
+  text += "[";
+  for (int i = 0; i < 10'000; ++i) text += "1,";
+  text += "]" + std::string(60, '}');
+  const auto problems = problems_of(text);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0], HasSubstr("larger than 200000 values"));
+}
+
+TEST(ConfigRobustnessTest, AliasesOfALongTextCountAsSeveralValues) {
+  std::string text = "[&a " + std::string(100'000, 'x');
+  for (int i = 0; i < 2'000; ++i) text += ", *a ";
+  const auto problems = problems_of(text + "]");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0], HasSubstr("larger than 200000 values"));
+}
+
+TEST(ConfigRobustnessTest, CopiesForNestedAnchorsCount) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "&a" + std::to_string(i) + " [";
+  for (int i = 0; i < 10'000; ++i) text += "1,";
+  const auto problems = problems_of(text + std::string(60, ']'));
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0], HasSubstr("larger than 200000 values"));
+}
+
 TEST(ConfigRobustnessTest, AliasInsideItsOwnValueIsRefused) {
   EXPECT_THAT(problems_of("feeds: &f {a: *f }\n"),
               ElementsAre("f.yaml:1:15: feeds.a: this alias is inside the value it stands for; "
@@ -108,6 +158,46 @@ TEST(ConfigRobustnessTest, TooLargeFileIsRefused) {
   const auto* problems = std::get_if<std::vector<Problem>>(&result);
   ASSERT_NE(problems, nullptr);
   EXPECT_THAT(problems->at(0).message, HasSubstr("File too large"));
+}
+
+/// A file of the test's own, gone with it.
+class ConfigFileTest : public testing::Test {
+ protected:
+  ConfigFileTest() { std::filesystem::remove(path_); }
+  ~ConfigFileTest() override { std::filesystem::remove(path_); }
+
+  const std::filesystem::path path_ = std::filesystem::temp_directory_path() /
+                                      ("framelane-file-" + std::to_string(::getpid()) + ".yaml");
+};
+
+TEST_F(ConfigFileTest, AFifoIsRefusedAndDoesNotBlock) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const LoadResult result = load_config_file(path_.string());
+  const auto* problems = std::get_if<std::vector<Problem>>(&result);
+  ASSERT_NE(problems, nullptr);
+  EXPECT_EQ(problems->at(0).message,
+            "cannot be read: it is no regular file; name another file with -c");
+}
+
+TEST_F(ConfigFileTest, APipeThatIsOpenAlreadyIsReadToItsEnd) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  std::jthread writer([fd = ends[1]] {
+    // More than a pipe holds: the reader has to wait for the rest.
+    const std::string text = "feeds: {a: {input: {url: x}}}\n" + std::string(1 << 20, '#');
+    for (std::size_t done = 0; done < text.size();) {
+      const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
+      if (written <= 0) break;
+      done += static_cast<std::size_t>(written);
+    }
+    ::close(fd);
+  });
+  const LoadResult result = load_config_file("/dev/fd/" + std::to_string(ends[0]));
+  writer.join();
+  ::close(ends[0]);
+  const auto* config = std::get_if<Config>(&result);
+  ASSERT_NE(config, nullptr);
+  EXPECT_EQ(config->feeds.size(), 1U);
 }
 
 }  // namespace

@@ -99,9 +99,16 @@ TEST_F(VariablesTest, RelativeSecretsAreInTheCredentialsDirectory) {
 
 TEST_F(VariablesTest, OneNewlineAtTheEndOfASecretIsNotPartOfIt) {
   write("one", "secret-one\n");
-  write("two", "secret-two\n\n");
   EXPECT_EQ(expanded("${file:one}"), "secret-one");
-  EXPECT_EQ(expanded("${file:two}"), "secret-two\n");
+}
+
+TEST_F(VariablesTest, ControlCharactersInASecretAreAProblemThatDoesNotShowIt) {
+  for (const std::string_view content :
+       {"hidden\r\n", "hidden\n\n", "hid\nden", "hidden\t", "\x1bhidden", "hidden\x7f"}) {
+    write("password", content);
+    EXPECT_THAT(expand("${file:password}").problem,
+                AllOf(HasSubstr("holds a control character"), Not(HasSubstr("hid"))));
+  }
 }
 
 TEST_F(VariablesTest, SecretsAreRedactedFromThenOn) {
@@ -131,7 +138,7 @@ TEST_F(VariablesTest, SecretThatIsNoRegularFileIsAProblemAndDoesNotBlock) {
 TEST_F(VariablesTest, SecretMustBeTextOfReasonableSize) {
   write("zero", std::string_view("a\0b", 3));
   write("huge", std::string(70000, 'x'));
-  EXPECT_THAT(expand("${file:zero}").problem, HasSubstr("holds a zero byte"));
+  EXPECT_THAT(expand("${file:zero}").problem, HasSubstr("holds a control character"));
   EXPECT_THAT(expand("${file:huge}").problem, HasSubstr("larger than 65536 bytes"));
 }
 

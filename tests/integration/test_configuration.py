@@ -2,10 +2,14 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
 from harness.daemon import ROOT
+
+EXAMPLE = ROOT / "config" / "framelane.example.yaml"
 
 FEED = "feeds:\n  cam:\n    input: {url: a.mp4}\n"
 
@@ -118,7 +122,7 @@ def test_variables_and_secrets_are_expanded_and_secrets_never_shown(framelane, t
 
 
 def test_the_example_is_right(cli):
-    done = cli("check", "--no-env", "-c", ROOT / "config" / "framelane.example.yaml")
+    done = cli("check", "--no-env", "-c", EXAMPLE)
     assert done.returncode == 0, done.stderr
 
 
@@ -128,6 +132,16 @@ def test_the_schema_describes_the_configuration(cli):
     schema = json.loads(done.stdout)
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert {"log", "admin", "device", "defaults", "profiles", "feeds"} <= set(schema["properties"])
+
+
+def test_another_validator_agrees_with_the_schema(cli, tmp_path):
+    schema = tmp_path / "schema.json"
+    schema.write_text(cli("schema").stdout)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests" / "config" / "check_schema.py", schema, EXAMPLE],
+        capture_output=True, text=True, timeout=60, check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_wrong_usage_is_exit_2(cli):

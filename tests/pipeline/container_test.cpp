@@ -81,6 +81,12 @@ TEST(ContainerTest, AnUnknownFormatIsAProblemThatNamesIt) {
   EXPECT_THAT(problem_of(output("/a/b.mp4", "nonsense")), ::testing::HasSubstr("nonsense"));
 }
 
+TEST(ContainerTest, AnEmptyUrlIsAProblem) {
+  EXPECT_THAT(problem_of(output("")), ::testing::HasSubstr("the url names no file"));
+  EXPECT_THAT(problem_of(output("file:", "mp4")), ::testing::HasSubstr("the url names no file"));
+  EXPECT_EQ(problem_of(output("", "null")), "");
+}
+
 TEST(ContainerTest, SegmentsOfAPlaylistAreTheMuxersOwn) {
   OutputOptions options = output("/a/b.m3u8");
   options.segment.emplace();

@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,6 +93,36 @@ TEST_F(FdReaderTest, AWriterThatFallsSilentTimesOut) {
   EXPECT_EQ(reader.read(&byte, 1).bytes, 1u);
   EXPECT_THROW(reader.read(&byte, 1), IoError);
   ::close(silent);
+}
+
+// A socket with something in its error queue: poll() calls it ready for ever, read() finds nothing.
+TEST_F(FdReaderTest, ADescriptorThatIsReadyWithoutDataTimesOut) {
+  const int udp = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int on = 1;
+  ASSERT_EQ(::setsockopt(udp, IPPROTO_IP, IP_RECVERR, &on, sizeof on), 0);
+  sockaddr_in nobody{};
+  nobody.sin_family = AF_INET;
+  nobody.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  nobody.sin_port = htons(1);
+  ASSERT_EQ(::connect(udp, reinterpret_cast<const sockaddr*>(&nobody), sizeof nobody), 0);
+  ASSERT_EQ(::send(udp, "x", 1, 0), 1);
+  pollfd refused{udp, 0, 0};
+  ASSERT_EQ(::poll(&refused, 1, 10'000), 1);
+  int error = 0;
+  socklen_t size = sizeof error;
+  ASSERT_EQ(::getsockopt(udp, SOL_SOCKET, SO_ERROR, &error, &size), 0);
+  ASSERT_EQ(::poll(&refused, 1, 0), 1);
+
+  const int input = ::dup(STDIN_FILENO);
+  ASSERT_EQ(::dup2(udp, STDIN_FILENO), STDIN_FILENO);
+  ::close(udp);
+  {
+    FdReader reader("-", 50ms, stop.get_token());
+    std::uint8_t byte = 0;
+    EXPECT_THROW(reader.read(&byte, 1), IoError);
+  }
+  ::dup2(input, STDIN_FILENO);
+  ::close(input);
 }
 
 TEST_F(FdReaderTest, AStopEndsAWait) {

@@ -1,11 +1,18 @@
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdarg>
+#include <fstream>
+
+#include "pipeline/av_log_capture.hpp"
 #include "pipeline/packet_fanout.hpp"
 #include "tests/pipeline/output_fixture.hpp"
 
@@ -51,6 +58,40 @@ OutputOptions peer(const Port& port) {
   options.queue = 64;
   return options;
 }
+
+OutputOptions fifo(const TempFolder& folder) {
+  OutputOptions options = output_to(folder / "fifo");
+  EXPECT_EQ(mkfifo(options.url.c_str(), 0600), 0);
+  options.format = "mpegts";
+  options.timeout = 200ms;
+  options.queue = 64;
+  return options;
+}
+
+void copy_file(const std::string& from, const std::string& to) {
+  std::ofstream(to, std::ios::binary) << std::ifstream(from, std::ios::binary).rdbuf();
+}
+
+/// Counts what FFmpeg logs as errors and nobody captures, as the process's log would show it.
+class FfmpegErrors {
+ public:
+  FfmpegErrors() {
+    logged_ = 0;
+    av_log_set_callback([](void*, int level, const char* format, va_list) {
+      if (level <= AV_LOG_ERROR && !AvLogCapture::take(take_text(format))) ++logged_;
+    });
+  }
+  ~FfmpegErrors() { av_log_set_callback(av_log_default_callback); }
+  FfmpegErrors(const FfmpegErrors&) = delete;
+  FfmpegErrors& operator=(const FfmpegErrors&) = delete;
+  int logged() const { return logged_; }
+
+ private:
+  static std::string_view take_text(std::string_view format) {
+    return format.substr(0, format.find_last_not_of('\n') + 1);
+  }
+  static inline std::atomic<int> logged_{0};
+};
 
 OutputOptions full_device() {
   OutputOptions options = output_to("/dev/full");
@@ -157,6 +198,85 @@ TEST(OutputFailureTest, ARefusedPeerIsTriedAgain) {
     return output.reconnects(IoFault::kRefused) >= 2;
   }));
   EXPECT_FALSE(output.stats.up);
+}
+
+TEST(OutputFailureTest, AFifoThatNobodyReadsIsTriedAgain) {
+  const TempFolder folder;
+  TestOutput output(fifo(folder), TestOutput::WhenFull::kDrop);
+  output.start();
+  const Clip clip = encode_clip({.gop = 1});
+  std::size_t next = 0;
+  EXPECT_TRUE(comes_true([&] {
+    output.push(clip, next++ % clip.packets.size(), 1);
+    return output.reconnects(IoFault::kRefused) >= 2;
+  }));
+  EXPECT_THAT(output.stats.state().second, HasSubstr("nobody reads the FIFO"));
+}
+
+TEST(OutputFailureTest, AStopEndsTheWaitForAFifosReader) {
+  const TempFolder folder;
+  OutputOptions options = fifo(folder);
+  options.timeout = 60s;
+  TestOutput output(options);
+  output.start();
+  output.push(encode_clip({}));
+  EXPECT_TRUE(comes_true([&] { return output.stats.queue_packets < 50; }));  // it has begun
+  output.stop.request_stop();
+  EXPECT_TRUE(output.joined_within(1500ms));
+}
+
+TEST(OutputFailureTest, AFifoWhoseReaderStallsEndsAtTheDeadline) {
+  const TempFolder folder;
+  const OutputOptions options = fifo(folder);
+  const int reader = open(options.url.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  TestOutput output(options, TestOutput::WhenFull::kDrop);
+  output.start();
+  const Clip clip = encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
+  std::size_t next = 0;
+  EXPECT_TRUE(comes_true([&] {
+    output.push(clip, next++ % clip.packets.size(), 1);
+    return output.reconnects(IoFault::kTimeout) >= 1;
+  }));
+  output.stop.request_stop();
+  output.join();
+  close(reader);
+}
+
+TEST(OutputFailureTest, AFifosReaderGetsEveryFrame) {
+  const TempFolder folder;
+  OutputOptions options = fifo(folder);
+  options.timeout = 10s;
+  std::jthread reader([&] { copy_file(options.url, folder / "copy.ts"); });
+  TestOutput(options).write(encode_clip({}), true);
+  reader.join();
+  EXPECT_EQ(decoded_frames(folder / "copy.ts"), 50u);
+}
+
+TEST(OutputFailureTest, AContainerThatRefusesTheCodecSaysWhy) {
+  const TempFolder folder;
+  TestOutput output(output_to(folder / "b.y4m"));
+  const FfmpegErrors errors;
+  try {
+    output.write(encode_clip({}));
+    ADD_FAILURE() << "it was accepted";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kConfiguration);
+    EXPECT_THAT(error.what(), HasSubstr("Codec not supported"));
+  }
+  EXPECT_EQ(errors.logged(), 0);
+}
+
+TEST(OutputFailureTest, ARefusedPeerIsReportedOnce) {
+  const Port port;
+  TestOutput output(peer(port));
+  const FfmpegErrors errors;
+  try {
+    output.write(encode_clip({}), true);
+    ADD_FAILURE() << "it connected";
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), ::testing::EndsWith(": Connection refused"));
+  }
+  EXPECT_EQ(errors.logged(), 0);
 }
 
 TEST(OutputFailureTest, AFrozenPeerEndsAtTheDeadline) {

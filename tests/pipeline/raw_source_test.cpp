@@ -42,6 +42,22 @@ class RawSourceTest : public testing::SourceFixture {
     EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
     return path;
   }
+  static Bytes part(const Bytes& bytes, std::size_t from, std::size_t to) {
+    return {bytes.begin() + static_cast<std::ptrdiff_t>(from),
+            bytes.begin() + static_cast<std::ptrdiff_t>(to)};
+  }
+  // Some frames, and then the time-out that must follow.
+  Reading read_to_timeout(Source& source, std::size_t frames) {
+    Reading reading = read(source, frames);
+    SourceItem item;
+    try {
+      source.read(item);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const IoError& error) {
+      EXPECT_EQ(error.code(), IoFault::kTimeout);
+    }
+    return reading;
+  }
   static void write_to(const std::string& path, const Bytes& bytes) {
     const int fd = ::open(path.c_str(), O_WRONLY);
     std::size_t done = 0;
@@ -190,6 +206,81 @@ TEST_F(RawSourceTest, AFifoThatNobodyWritesToTimesOut) {
   EXPECT_EQ(failure_of<IoError>(fifo()), IoFault::kTimeout);
 }
 
+class StalledPipeTest : public RawSourceTest {
+ protected:
+  StalledPipeTest() {
+    describe("bgra", 16, 16);
+    input.timeout = 20ms;
+    input.url = fifo();
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 / 5);
+  }
+  ~StalledPipeTest() override { close_writer(); }
+  std::unique_ptr<Source> open_again() {
+    SourceContext kept = context();
+    kept.stalled = &stalled;
+    auto source = open_source(input, kept);
+    if (writer < 0) writer = ::open(input.url.c_str(), O_WRONLY | O_NONBLOCK);
+    return source;
+  }
+  void write(std::size_t from, std::size_t to) {
+    ASSERT_EQ(::write(writer, bytes.data() + from, to - from), static_cast<ssize_t>(to - from));
+  }
+  void close_writer() {
+    if (writer >= 0) ::close(writer);
+    writer = -1;
+  }
+
+  static constexpr std::size_t kFrame = 16 * 16 * 4;
+  Bytes bytes = Bytes(6 * kFrame);
+  StalledPipe stalled;
+  int writer = -1;
+};
+
+TEST_F(StalledPipeTest, AStallInAFrameCostsThatFrameAndNoOther) {
+  auto source = open_again();
+  write(0, kFrame + 100);
+  EXPECT_TRUE(read_to_timeout(*source, 1).pixels == part(bytes, 0, kFrame));
+  source.reset();
+  write(kFrame + 100, 4 * kFrame);
+  source = open_again();
+  EXPECT_TRUE(read(*source, 2).pixels == part(bytes, 2 * kFrame, 4 * kFrame));
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
+}
+
+TEST_F(StalledPipeTest, AStallInWhatIsSkippedIsNoOtherFault) {
+  auto source = open_again();
+  write(0, 100);
+  read_to_timeout(*source, 0);
+  write(100, 200);
+  source = open_again();
+  read_to_timeout(*source, 0);
+  write(200, 2 * kFrame);
+  source = open_again();
+  EXPECT_TRUE(read(*source, 1).pixels == part(bytes, kFrame, 2 * kFrame));
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
+}
+
+TEST_F(StalledPipeTest, TheNextWriterStartsWithAWholeFrame) {
+  auto source = open_again();
+  write(0, 100);
+  read_to_timeout(*source, 0);
+  source = open_again();
+  close_writer();
+  EXPECT_EQ(read(*source).end, ReadResult::kEnd);
+  source = open_again();
+  write(0, kFrame);
+  EXPECT_TRUE(read(*source, 1).pixels == part(bytes, 0, kFrame));
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
+}
+
+TEST_F(StalledPipeTest, AStallBetweenFramesLosesNothing) {
+  auto source = open_again();
+  write(0, kFrame);
+  read_to_timeout(*source, 1);
+  EXPECT_FALSE(stalled.reader);
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 0u);
+}
+
 TEST_F(RawSourceTest, AStopEndsTheWaitForAWriter) {
   input.timeout = 1h;
   const auto source = open(fifo());
@@ -201,6 +292,10 @@ TEST_F(RawSourceTest, WrongDescriptionsAreConfigurationErrors) {
   const std::string path = file(frames());
   input.raw->pixel_format = "no_such_format";
   EXPECT_EQ(failure_of<FeedError>(path), FeedFault::kConfiguration);
+  for (const char* unfit : {"pal8", "monow", "vaapi"}) {
+    describe(unfit, 64, 48);
+    EXPECT_EQ(failure_of<FeedError>(path), FeedFault::kConfiguration) << unfit;
+  }
   describe("bgra", 0, 48);
   EXPECT_EQ(failure_of<FeedError>(path), FeedFault::kConfiguration);
   describe("bgra", 64, 48);

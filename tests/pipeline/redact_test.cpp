@@ -97,7 +97,7 @@ TEST(RedactTest, EveryUrlOfALineIsRedacted) {
   expect_redacted({
       {"rtsp://a:b@h1/x,rtsp://c:d@h2/y", "rtsp://***@h1/x,rtsp://***@h2/y"},
       {"from rtsp://a:b@h1/x to rtmp://c:d@h2/app/key",
-       "from rtsp://***@h1/x to rtmp://***@h2/app/key"},
+       "from rtsp://***@h1/x to rtmp://***@h2/app/***"},
       {"http://proxy/?url=rtsp://a:b@h2/y", "http://proxy/?url=rtsp://***@h2/y"},
       {"concat:http://a:b@h/1|http://c:d@h/2", "concat:http://***@h/1|http://***@h/2"},
   });
@@ -127,6 +127,35 @@ TEST(RedactTest, CredentialsInQueriesGo) {
       {"passphrase='a b c' mode=caller", "passphrase='***' mode=caller"},
       {"http://h/x?token=&n=1", "http://h/x?token=&n=1"},
   });
+}
+
+TEST(RedactTest, CamerasNamesOfPasswordsInQueriesGo) {
+  expect_redacted({
+      {"http://h/cgi?loginuse=admin&loginpas=geheim77&userpwd=geheim88",
+       "http://h/cgi?loginuse=admin&loginpas=***&userpwd=***"},
+      {"http://h/x?mypass=a1&user_psw=b2&Passwort=c3&dbpasswd=d4&xkey=e5&urlsig=f6&s=1",
+       "http://h/x?mypass=***&user_psw=***&Passwort=***&dbpasswd=***&xkey=***&urlsig=***&s=1"},
+      {"loginpas=1 of bypass=1", "loginpas=1 of bypass=1"},
+  });
+}
+
+TEST(RedactTest, StreamKeysOfRtmpUrlsGo) {
+  expect_redacted({
+      {"rtmp://10.0.0.4/live/k3y-abcd", "rtmp://10.0.0.4/live/***"},
+      {"rtmps://u:p@h:443/app/k3y?n=1", "rtmps://***@h:443/app/***?n=1"},
+      {"RTMP:/h/k3y", "RTMP:/h/***"},
+      {"Opening 'rtmpt://h/app/k3y:=x' for writing", "Opening 'rtmpt://h/app/***' for writing"},
+      {"rtmp://h/app/k3y: Connection refused", "rtmp://h/app/***: Connection refused"},
+      {"rtmp://h/app/k3y|rtmp://h/app/k4y", "rtmp://h/app/***|rtmp://h/app/***"},
+      {"rtmp://10.0.0.4:1935", "rtmp://10.0.0.4:1935"},
+      {"rtmp://10.0.0.4/", "rtmp://10.0.0.4/"},
+  });
+}
+
+TEST(RedactTest, LongStreamKeysAreBlankedOutsideTheUrl) {
+  register_url_secrets("rtmp://h/live/wq8x-77ab-pp0z");
+  register_url_secrets("rtmp://h/live/yard");
+  EXPECT_EQ(redact("publishing wq8x-77ab-pp0z of yard"), "publishing *** of yard");
 }
 
 TEST(RedactTest, AuthorizationHeadersGo) {
@@ -216,9 +245,9 @@ TEST(RedactTest, NoPasswordOfAnEncodedUrlSurvives) {
 TEST(RedactTest, RedactingTwiceChangesNothingMore) {
   Random random;
   const std::vector<std::string> pieces{
-      "rtsp://", "http:",   "@",   "/",        "?",    "#",      "&",         "=",     "token=",
-      "***",     "u:p",     " ",   "10.0.0.4", "cam",  ":554",   "password=", "a.b",   "\"",
-      "'",       "Cookie:", "key", "://",      "file", "Basic ", "\r\n",      "user.x"};
+      "rtsp://", "rtmp://", "http:",   "@",   "/",        "?",    "#",      "&",         "=",
+      "token=",  "***",     "u:p",     " ",   "10.0.0.4", "cam",  ":554",   "password=", "a.b",
+      "\"",      "'",       "Cookie:", "key", "://",      "file", "Basic ", "\r\n",      "user.x"};
   for (int round = 0; round < 20000; ++round) {
     std::string line;
     for (std::size_t n = 1 + random.below(10); n > 0; --n)

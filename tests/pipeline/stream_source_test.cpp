@@ -204,6 +204,16 @@ TEST_F(StreamSourceTest, APeerThatSaysNothingTimesOut) {
   ::close(listener);
 }
 
+TEST_F(StreamSourceTest, ALiveSourceWhoseVideoDiesIsLostThoughItsSoundGoesOn) {
+  input.pace = InputOptions::Pace::kRealtime;
+  input.timeout = 300ms;
+  want_audio = true;
+  EXPECT_EQ(failure_of<IoError>("lavfi:testsrc2=size=64x48:duration=0.2[out0];"
+                                "sine=duration=5,arealtime[out1]"),
+            IoFault::kTimeout);
+  EXPECT_NE(message.find("no video"), std::string::npos) << message;
+}
+
 TEST_F(StreamSourceTest, AStreamThroughAFifoIsReadToItsEnd) {
   ffmpeg("-i " + clip("street_h264.mp4") + " -c copy " + (folder / "clip.ts"));
   const std::string path = folder / "fifo";
