@@ -13,6 +13,8 @@ namespace {
 constexpr AVRational kMicroseconds{1, 1'000'000};
 constexpr std::int64_t kJumpUs = 5'000'000;
 constexpr int kAcceptAfter = 3;
+/// As far as reordering goes.
+constexpr std::int64_t kMaxFrameShiftUs = 1'000'000;
 /// A longer duration is damaged.
 constexpr std::int64_t kMaxStepUs = 3'600'000'000;
 /// A step when neither duration nor rate nor an earlier packet tells one.
@@ -42,6 +44,8 @@ void Timeline::begin_segment(std::optional<std::chrono::microseconds> start) {
   start_us_ = start ? std::optional(start->count()) : std::nullopt;
   segment_open_ = false;
   frame_joining_ = true;
+  untimed_start_ = false;
+  frame_shift_ = 0;
   for (Stream& s : streams_) {
     s.wrap = 0;
     s.begun = false;
@@ -171,6 +175,7 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
   std::int64_t dts = expected(s);
   std::int64_t pts = reorders ? AV_NOPTS_VALUE : dts;
   if (!has_dts && !has_pts && reorders && !s.begun) {
+    untimed_start_ = kind == StreamKind::kVideo;
     pts = dts;  // what comes first is shown first
     dts = subtract(pts, reordering);
   }
@@ -207,6 +212,19 @@ std::int64_t Timeline::stamp_frame(std::int64_t pts, std::int64_t duration) {
   if (pts == AV_NOPTS_VALUE) {
     stats_.count(TimestampRepair::kMissing);
     pts = last_frame_ ? *last_frame_ + step_of(video, duration) : expected(video);
+  } else {
+    pts = add(pts, frame_shift_);
+  }
+  if (untimed_start_ && last_frame_ && pts <= *last_frame_) {
+    // Pictures that came first without a timestamp took the place of those shown after them (a
+    // camera's first, before its B-frames): the rest of the segment moves behind them.
+    const std::int64_t behind = add(*last_frame_, step_of(video, duration));
+    const std::int64_t missing = subtract(behind, pts);
+    if (missing <= to_ticks(kMaxFrameShiftUs, video.clock.time_base)) {
+      untimed_start_ = false;
+      frame_shift_ = missing;
+      pts = behind;
+    }
   }
   if (last_frame_ && pts <= *last_frame_) {
     if (!frame_joining_) stats_.count(TimestampRepair::kBackward);

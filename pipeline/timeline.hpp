@@ -85,6 +85,8 @@ class Timeline {
   bool segment_open_ = false;
   std::optional<std::int64_t> last_frame_;
   bool frame_joining_ = true;
+  bool untimed_start_ = false;    // the segment's first picture had no timestamp
+  std::int64_t frame_shift_ = 0;  // of this segment's frames against its packets
 };
 
 }  // namespace framelane

@@ -249,6 +249,18 @@ TEST_F(TimelineTest, FramesIncreaseStrictly) {
   EXPECT_EQ(repairs(TimestampRepair::kBackward), 1u);
 }
 
+TEST_F(TimelineTest, FramesBehindAnUntimedFirstPictureKeepTheirDistance) {
+  begin(kReordered);
+  const std::int64_t first = stamp(StreamKind::kVideo, {kNone, kNone}).pts;
+  const std::int64_t third = stamp(StreamKind::kVideo, {kNone, 1120}).pts;
+  const std::int64_t second = third - 80;  // a B-frame
+  ASSERT_LE(second, first);
+  const std::int64_t shown = timeline.stamp_frame(first, 40);
+  EXPECT_EQ(timeline.stamp_frame(second, 40), shown + 40);
+  EXPECT_EQ(timeline.stamp_frame(third, 40), shown + 120);
+  EXPECT_EQ(repairs(TimestampRepair::kBackward), 0u);
+}
+
 TEST_F(TimelineTest, AFrameWithoutPtsFollowsTheLast) {
   timeline.stamp_frame(100, 40);
   EXPECT_EQ(timeline.stamp_frame(kNone, 30), 130);
