@@ -308,8 +308,9 @@ void Muxer::close() {
   // has passed.
   on_stop_.reset();
   if (bounded_) interrupt_.arm(std::chrono::milliseconds(0));
-  if (open_ && container_.kind == OutputKind::kPlaylist) {
-    // The hls muxer frees the segment it holds in its trailer alone, which may not touch any file.
+  if (open_ && (context_->oformat->flags & AVFMT_NOFILE) != 0) {
+    // Muxers that do their own input and output (hls, rtsp) let go of it in their trailer alone,
+    // which may not touch any file now nor wait for a peer.
     abandoned_ = true;
     av_write_trailer(context_);
   }

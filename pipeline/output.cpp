@@ -151,6 +151,7 @@ bool Output::Impl::takes_audio(const MediaFormat& format) {
 void Output::Impl::run(std::stop_token stop, bool once) {
   stop_ = std::move(stop);
   once_ = once;
+  stats_.set_state(FeedState::kConnecting, "");
   try {
     check_container(options_, container_);
     if (container_.kind == OutputKind::kFile) pattern_.emplace(container_.url);
@@ -334,7 +335,9 @@ void Output::Impl::recover_from(const IoError& error) {
                  fmt::format("{}trying again in {:.1f} s", blocks_ ? "" : "dropping packets, ",
                              std::chrono::duration<double>(wait).count()));
   wait_before_retry(wait, drop_reason(error));
-  resume_wanted_ = true;
+  // Where the producer waits the queue still holds what comes next: the group sent again would come
+  // behind it.
+  if (!blocks_) resume_wanted_ = true;
 }
 
 void Output::Impl::wait_before_retry(milliseconds time, PacketDrop reason) {

@@ -71,7 +71,7 @@ TEST(EncoderTest, TagsMatchWhatWasApplied) {
 }
 
 TEST(EncoderTest, EncoderWithoutNv12GetsI420) {
-  const auto plan = plan_for(encode_with({{"libx265"}}), bgra_source());
+  const auto plan = plan_for(encode_with({{"mpeg4"}}), bgra_source());
   EXPECT_EQ(plan->target.layout, PixelFormat::kI420);
 }
 
