@@ -3,6 +3,7 @@
 #include <array>
 #include <cctype>
 #include <ctime>
+#include <mutex>
 #include <string_view>
 
 #include "pipeline/failure.hpp"
@@ -95,6 +96,14 @@ std::string expand(const std::string& pattern, std::chrono::system_clock::time_p
   return text;
 }
 
+/// libstdc++ fills a cache of the shared locale while it compiles a pattern, without a lock (GCC
+/// bug 77704): one at a time.
+std::regex compile(const std::string& expression) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return std::regex(expression);
+}
+
 }  // namespace
 
 std::string numbered_name(const std::string& name, int number) {
@@ -113,7 +122,7 @@ FilePattern::FilePattern(const std::string& path) : path_(path) {
     const std::string_view name = rest.substr(0, slash);
     directory.varies = varies(name);
     if (directory.varies) {
-      directory.pattern = std::regex(expression_of(name));
+      directory.pattern = compile(expression_of(name));
     } else {
       directory.literal = expand(std::string(name), {});
     }
@@ -123,8 +132,8 @@ FilePattern::FilePattern(const std::string& path) : path_(path) {
   const std::size_t dot = extension_at(rest);
   const std::string name =
       expression_of(rest.substr(0, dot)) + "(\\.[0-9]+)?" + expression_of(rest.substr(dot));
-  complete_name_ = std::regex(name);
-  part_name_ = std::regex(name + "\\.part");
+  complete_name_ = compile(name);
+  part_name_ = compile(name + "\\.part");
 }
 
 std::string FilePattern::name_at(std::chrono::system_clock::time_point time) const {
