@@ -61,8 +61,10 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
     }
     if (ticket) ticket.drop(failure ? DropReason::kFeedFailed : cancel_reason.load());
     if ((*job)->outputs[index_].target.buffer) {
-      // A cancelled conversion may still be running; its buffers must stay until it is through.
-      stage.wait(**job, {}, Clock::now() + kConversionDeadline);
+      // A cancelled conversion may still be running: its buffers must stay until it is through. One
+      // that never ends holds this thread, which is then abandoned with everything it holds.
+      while (stage.wait(**job, {}, Clock::now() + kConversionDeadline) == Stage::Wait::kLate) {
+      }
     }
     (*job)->outputs[index_].encode_plan.reset();
   }
