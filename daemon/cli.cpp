@@ -43,11 +43,6 @@ int exit_past_abandoned_threads(int code) {
   std::_Exit(code);
 }
 
-int print_problems(const std::vector<Problem>& problems) {
-  for (const Problem& problem : problems) std::fprintf(stderr, "%s\n", to_string(problem).c_str());
-  return kExitConfiguration;
-}
-
 void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& audio) {
   app.add_option("INPUT", arguments.input, "File, URL, lavfi: graph, FIFO, or - for stdin")
       ->required();
@@ -93,6 +88,11 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& au
 }
 
 }  // namespace
+
+int print_problems(const std::vector<Problem>& problems) {
+  for (const Problem& problem : problems) std::fprintf(stderr, "%s\n", to_string(problem).c_str());
+  return kExitConfiguration;
+}
 
 int check_command(const std::string& config, bool require_environment) {
   LoadOptions options;

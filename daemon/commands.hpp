@@ -46,6 +46,9 @@ int transcode_command(const TranscodeArguments& arguments);
 std::optional<FeedOptions> transcode_feed(const TranscodeArguments& arguments,
                                           std::string& problem);
 
+/// Prints every problem of a configuration; returns the exit code that stands for it.
+int print_problems(const std::vector<Problem>& problems);
+
 int check_command(const std::string& config, bool require_environment);
 int devices_command(bool json);
 

@@ -2,7 +2,6 @@
 #include <systemd/sd-daemon.h>
 
 #include <csignal>
-#include <cstdio>
 
 #include "daemon/admin_server.hpp"
 #include "daemon/api.hpp"
@@ -105,10 +104,7 @@ std::shared_ptr<Device> choose_device(const DeviceConfig& config) {
 int run_command(const RunArguments& arguments) {
   LoadResult loaded = load_config_file(arguments.config);
   if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
-    for (const Problem& problem : *problems) {
-      std::fprintf(stderr, "%s\n", to_string(problem).c_str());
-    }
-    return kExitConfiguration;
+    return print_problems(*problems);
   }
   Config config = std::get<Config>(std::move(loaded));
   block_signals();

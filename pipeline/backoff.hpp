@@ -23,8 +23,6 @@ class Backoff {
   std::chrono::milliseconds next();
   /// Data flowed. Resets once it has flowed for kResetAfter since the last failure.
   void succeeded(Clock::time_point now = Clock::now());
-  /// Starts anew: what came before was no failure.
-  void reset() { current_ = options_.first; }
 
  private:
   BackoffOptions options_;
