@@ -112,17 +112,24 @@ void FeedMetrics::add_frames(const FeedStats& stats, const std::string& device) 
   add_step(StageStep::kWait);
   add_step(StageStep::kKernel);
   add_step(StageStep::kEncode);
-  if (device.starts_with("cuda")) {
+  // A feed that has moved from a GPU to the CPU keeps its counters.
+  const bool transfers =
+      device.starts_with("cuda") || stats.steps[index_of(StageStep::kH2d)].snapshot().count > 0;
+  if (transfers) {
     add_step(StageStep::kH2d);
     add_step(StageStep::kD2h);
   }
   ring_jobs_.add_each(labels, "state", kRingStateNames, stats.ring_jobs);
   for (std::size_t i = 0; i < stats.lanes().size(); ++i) {
-    const BusyMeter& kernel = stats.lanes()[i].kernel;
-    MetricLabels lane{{"feed", stats.feed()}, {"lane", std::to_string(i)}};
-    lane_occupancy_.add(lane, kernel.recent_ratio());
-    lane.push_back({"op", "kernel"});
-    lane_busy_.add(std::move(lane), seconds(kernel.total()));
+    const EngineMeters& busy = stats.lanes()[i].busy;
+    const MetricLabels lane{{"feed", stats.feed()}, {"lane", std::to_string(i)}};
+    lane_occupancy_.add(lane, busy.any().recent_ratio());
+    for (const Engine op : {Engine::kH2d, Engine::kKernel, Engine::kD2h}) {
+      if (op != Engine::kKernel && !transfers) continue;
+      MetricLabels with_op = lane;
+      with_op.push_back({"op", std::string(kEngineNames[index_of(op)])});
+      lane_busy_.add(std::move(with_op), seconds(busy[op].total()));
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/metrics.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "daemon/feed_metrics.hpp"
@@ -35,12 +36,27 @@ void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Devic
                              "Engine time per device time in the last 10 s; 1 when idle.");
   for (const auto& device : devices) {
     const MetricLabels labels{{"device", device->name()}};
-    const double kernel = std::chrono::duration<double>(device->kernel_busy().total()).count();
-    up.add(labels, 1);
-    info.add({{"device", device->name()}, {"name", device->model()}, {"uuid", ""}}, 1);
-    engine_busy.add({{"device", device->name()}, {"engine", "kernel"}}, kernel);
-    busy.add(labels, kernel);
-    overlap.add(labels, 1);  // a device with one engine has nothing to overlap
+    const EngineMeters& engines = device->busy();
+    const bool copies = device->has_copy_engines();
+    up.add(labels, device->lost() ? 0 : 1);
+    info.add({{"device", device->name()}, {"name", device->model()}, {"uuid", device->uuid()}}, 1);
+    for (const Engine engine : {Engine::kH2d, Engine::kKernel, Engine::kD2h}) {
+      if (engine != Engine::kKernel && !copies) continue;
+      engine_busy.add(
+          {{"device", device->name()}, {"engine", std::string(kEngineNames[index_of(engine)])}},
+          std::chrono::duration<double>(engines[engine].total()).count());
+    }
+    busy.add(labels, std::chrono::duration<double>(engines.any().total()).count());
+    // One engine has nothing to overlap.
+    overlap.add(labels, copies ? engines.overlap_ratio() : 1);
+  }
+  // Without a GPU there is no such family.
+  if (std::ranges::none_of(devices, [](const auto& d) { return d->has_copy_engines(); })) return;
+  auto& memory =
+      page.gauge("framelane_device_memory_bytes", "Memory of the GPU that is held for frames.");
+  for (const auto& device : devices) {
+    if (!device->has_copy_engines()) continue;
+    memory.add({{"device", device->name()}}, static_cast<double>(device->memory_bytes()));
   }
 }
 

@@ -54,7 +54,7 @@ CpuDevice::~CpuDevice() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-std::unique_ptr<Stage> CpuDevice::make_stage(FeedStats& stats) {
+std::unique_ptr<Stage> CpuDevice::make_stage(FeedStats& stats, std::optional<int> /*slices*/) {
   return std::make_unique<CpuStage>(shared_from_this(), stats);
 }
 
@@ -128,8 +128,8 @@ void CpuStage::run_next(CpuLane& lane) {
     if (lane.first == nullptr) lane.last = nullptr;
   }
   const auto start = BusyMeter::Clock::now();
-  lane.stats.kernel.begin(start);
-  device_->busy_.begin(start);
+  lane.stats.busy.begin(Engine::kKernel, start);
+  device_->busy_.begin(Engine::kKernel, start);
   const auto& plan = static_cast<const CpuPlan&>(*job->plan);
   for (std::size_t i = 0; i < plan.converters.size(); ++i) {
     if (plan.converters[i] == nullptr) continue;
@@ -137,8 +137,8 @@ void CpuStage::run_next(CpuLane& lane) {
     plan.converters[i]->run(job->input.image, target, 0, target.height);
   }
   const auto end = BusyMeter::Clock::now();
-  device_->busy_.end(end);
-  lane.stats.kernel.end(end);
+  device_->busy_.end(Engine::kKernel, end);
+  lane.stats.busy.end(Engine::kKernel, end);
   stats_.observe(StageStep::kKernel, end - start);
   --stats_.ring_jobs[index_of(RingState::kConverting)];
   ++stats_.ring_jobs[index_of(RingState::kReady)];

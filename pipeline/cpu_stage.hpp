@@ -24,8 +24,12 @@ class CpuDevice : public Device, public std::enable_shared_from_this<CpuDevice> 
 
   const std::string& name() const override { return name_; }
   const std::string& model() const override { return model_; }
-  std::unique_ptr<Stage> make_stage(FeedStats& stats) override;
-  const BusyMeter& kernel_busy() const override { return busy_; }
+  const std::string& uuid() const override { return uuid_; }
+  bool has_copy_engines() const override { return false; }
+  std::size_t memory_bytes() const override { return 0; }
+  bool lost() const override { return false; }
+  const EngineMeters& busy() const override { return busy_; }
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override;
 
  private:
   friend class CpuStage;
@@ -34,7 +38,8 @@ class CpuDevice : public Device, public std::enable_shared_from_this<CpuDevice> 
 
   const std::string name_ = "cpu";
   const std::string model_;
-  BusyMeter busy_;
+  const std::string uuid_;
+  EngineMeters busy_;
   std::mutex mutex_;
   std::condition_variable runnable_changed_;
   CpuLane* first_ = nullptr;  // runnable lanes, an intrusive queue

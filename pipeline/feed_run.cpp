@@ -52,8 +52,8 @@ void FeedRun::make_parts() {
   }
   if (frame_encodes > 0) {
     ring_ = std::make_unique<FrameRing>(options_.ring, frame_encodes, *stats_);
-    stage_ = device_->make_stage(*stats_);
     stats_->set_device(device_->name());
+    stage_ = device_->make_stage(*stats_, options_.slices);
   }
   ingest_ = std::make_unique<Ingest>(
       Ingest::Parts{options_, stats_, branches_, ring_.get(), stage_.get(), cancel_reason_});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pipeline/busy_meter.hpp"
+#include "pipeline/engine_meters.hpp"
 #include "pipeline/histogram.hpp"
 #include "pipeline/labels.hpp"
 
@@ -70,7 +71,7 @@ struct EncodeStats {
 };
 
 struct LaneStats {
-  BusyMeter kernel;
+  EngineMeters busy;
 };
 
 class FrameTicket;

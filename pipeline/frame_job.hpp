@@ -38,6 +38,7 @@ struct FrameJob {
 
   // Of the stage that runs the job; nobody else touches them.
   std::atomic<bool> converted{false};
+  std::atomic<bool> on_fallback{false};  ///< its device was lost: it runs on the CPU instead
   FrameJob* next_in_lane = nullptr;
 };
 

@@ -21,6 +21,7 @@ std::optional<FrameRing::Place> FrameRing::take_place() {
   FrameJob& job = slot(head_).job;
   job.sequence = head_;
   job.converted.store(false, std::memory_order_relaxed);
+  job.on_fallback.store(false, std::memory_order_relaxed);
   return Place(this, &job);
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 #include "pipeline/failure.hpp"
@@ -14,6 +15,12 @@ namespace framelane {
 namespace {
 
 std::atomic<std::size_t> g_bytes{0};
+
+// Every buffer there is, and who is told of it. Plain pointers: buffers that an abandoned thread
+// holds are still here when the process ends.
+std::mutex g_list_mutex;
+HostBuffer* g_first = nullptr;
+HostRegistrar* g_registrar = nullptr;
 
 std::size_t round_up(std::size_t value, std::size_t step) {
   return (value + step - 1) / step * step;
@@ -38,12 +45,52 @@ HostBuffer::HostBuffer(std::size_t bytes)
   {
     std::memset(data_, 0, size_);
   }
+  const std::lock_guard lock(g_list_mutex);
+  if (g_registrar != nullptr) {
+    try {
+      g_registrar->add(data_, size_);
+    } catch (...) {
+      munmap(data_, size_);
+      throw;
+    }
+  }
+  next_ = g_first;
+  if (g_first != nullptr) g_first->previous_ = this;
+  g_first = this;
   g_bytes += size_;
 }
 
 HostBuffer::~HostBuffer() {
+  {
+    const std::lock_guard lock(g_list_mutex);
+    if (g_registrar != nullptr) g_registrar->remove(data_);
+    (previous_ != nullptr ? previous_->next_ : g_first) = next_;
+    if (next_ != nullptr) next_->previous_ = previous_;
+  }
   munmap(data_, size_);
   g_bytes -= size_;
+}
+
+void set_host_registrar(HostRegistrar* registrar) {
+  const std::lock_guard lock(g_list_mutex);
+  if (g_registrar != nullptr) {
+    for (HostBuffer* buffer = g_first; buffer != nullptr; buffer = buffer->next_) {
+      g_registrar->remove(buffer->data_);
+    }
+    g_registrar = nullptr;
+  }
+  if (registrar == nullptr) return;
+  for (HostBuffer* buffer = g_first; buffer != nullptr; buffer = buffer->next_) {
+    try {
+      registrar->add(buffer->data_, buffer->size_);
+    } catch (...) {
+      for (HostBuffer* added = g_first; added != buffer; added = added->next_) {
+        registrar->remove(added->data_);
+      }
+      throw;
+    }
+  }
+  g_registrar = registrar;
 }
 
 std::size_t host_buffer_bytes() { return g_bytes; }

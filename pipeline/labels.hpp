@@ -23,6 +23,11 @@ enum class StageStep { kDecode, kWait, kH2d, kKernel, kD2h, kEncode, kMux };
 inline constexpr std::array<std::string_view, 7> kStageStepNames{
     "decode", "wait", "h2d", "kernel", "d2h", "encode", "mux"};
 
+/// What a device works with side by side: copies to it, conversions, copies back. The CPU has only
+/// kKernel.
+enum class Engine { kH2d, kKernel, kD2h };
+inline constexpr std::array<std::string_view, 3> kEngineNames{"h2d", "kernel", "d2h"};
+
 enum class TimestampRepair { kJump, kBackward, kWrap, kMissing };
 inline constexpr std::array<std::string_view, 4> kTimestampRepairNames{"jump", "backward", "wrap",
                                                                        "missing"};

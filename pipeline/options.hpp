@@ -114,6 +114,7 @@ struct FeedOptions {
   std::vector<OutputOptions> outputs;
   int ring = 8;
   int lanes = 3;
+  std::optional<int> slices;  ///< row ranges a frame's upload is cut into; empty: by its size
   OnFull on_full = OnFull::kAuto;
   /// --once and transcode: a source that cannot be opened or breaks fails the feed at once.
   bool once = false;

@@ -25,6 +25,25 @@ std::map<std::string, double> samples_of(const std::string& page) {
   return samples;
 }
 
+/// A GPU with some work behind it.
+class Gpu : public Device {
+ public:
+  const std::string& name() const override { return name_; }
+  const std::string& model() const override { return model_; }
+  const std::string& uuid() const override { return uuid_; }
+  bool has_copy_engines() const override { return true; }
+  std::size_t memory_bytes() const override { return 4096; }
+  bool lost() const override { return lost_; }
+  const EngineMeters& busy() const override { return busy_; }
+  std::unique_ptr<Stage> make_stage(FeedStats&, std::optional<int>) override { return nullptr; }
+
+  const std::string name_ = "cuda:0";
+  const std::string model_ = "GPU";
+  const std::string uuid_ = "GPU-1234";
+  EngineMeters busy_;
+  bool lost_ = false;
+};
+
 class MetricsTest : public testing::Test {
  protected:
   MetricsTest() {
@@ -119,6 +138,44 @@ TEST_F(MetricsTest, TheCpuHasNoTransfers) {
   EXPECT_FALSE(has("framelane_stage_duration_seconds_count{feed=\"gate\",stage=\"h2d\"}"));
   EXPECT_FALSE(has("framelane_lane_busy_seconds_total{feed=\"gate\",lane=\"0\",op=\"h2d\"}"));
   EXPECT_TRUE(has("framelane_lane_busy_seconds_total{feed=\"gate\",lane=\"0\",op=\"kernel\"}"));
+}
+
+TEST_F(MetricsTest, AGpuShowsEachEngineAndTheirOverlap) {
+  const auto gpu = std::make_shared<Gpu>();
+  const auto now = BusyMeter::Clock::now();
+  using std::chrono::seconds;
+  gpu->busy_.add(Engine::kH2d, now - seconds(8), now - seconds(4));
+  gpu->busy_.add(Engine::kKernel, now - seconds(6), now - seconds(4));
+  gpu->busy_.add(Engine::kD2h, now - seconds(5), now - seconds(3));
+  device_ = gpu;
+  EXPECT_EQ(sample("framelane_engine_busy_seconds_total{device=\"cuda:0\",engine=\"h2d\"}"), 4);
+  EXPECT_EQ(sample("framelane_engine_busy_seconds_total{device=\"cuda:0\",engine=\"kernel\"}"), 2);
+  EXPECT_EQ(sample("framelane_engine_busy_seconds_total{device=\"cuda:0\",engine=\"d2h\"}"), 2);
+  EXPECT_EQ(sample("framelane_device_busy_seconds_total{device=\"cuda:0\"}"), 5);
+  EXPECT_NEAR(sample("framelane_overlap_ratio{device=\"cuda:0\"}"), 8.0 / 5.0, 0.01);
+  EXPECT_EQ(sample("framelane_device_memory_bytes{device=\"cuda:0\"}"), 4096);
+  EXPECT_EQ(sample("framelane_device_info{device=\"cuda:0\",name=\"GPU\",uuid=\"GPU-1234\"}"), 1);
+  EXPECT_EQ(sample("framelane_device_up{device=\"cuda:0\"}"), 1);
+  gpu->lost_ = true;
+  EXPECT_EQ(sample("framelane_device_up{device=\"cuda:0\"}"), 0);
+}
+
+TEST_F(MetricsTest, LanesOfAGpuShowTheirTransfers) {
+  stats_->set_device("cuda:0");
+  const auto now = BusyMeter::Clock::now();
+  using std::chrono::seconds;
+  stats_->lanes()[0].busy.add(Engine::kH2d, now - seconds(30), now - seconds(20));
+  stats_->lanes()[0].busy.add(Engine::kH2d, now - seconds(3), now - seconds(1));
+  stats_->lanes()[0].busy.add(Engine::kD2h, now - seconds(2), now);
+  stats_->observe(StageStep::kH2d, seconds(2));
+  const std::string lane = "{feed=\"gate\",lane=\"0\"";
+  EXPECT_EQ(sample("framelane_lane_busy_seconds_total" + lane + ",op=\"h2d\"}"), 12);
+  EXPECT_EQ(sample("framelane_lane_busy_seconds_total" + lane + ",op=\"d2h\"}"), 2);
+  EXPECT_NEAR(sample("framelane_lane_occupancy_ratio" + lane + "}"), 0.3, 0.01);
+  EXPECT_EQ(sample("framelane_stage_duration_seconds_count{feed=\"gate\",stage=\"h2d\"}"), 1);
+  // On the CPU, after the loss of the GPU, the counters stay.
+  stats_->set_device("cpu");
+  EXPECT_EQ(sample("framelane_lane_busy_seconds_total" + lane + ",op=\"h2d\"}"), 12);
 }
 
 TEST_F(MetricsTest, AFeedIsUpWhileItRunsAndDataComes) {

@@ -66,7 +66,7 @@ class CpuStageTest : public testing::Test {
   FramePool pool_;
   FeedStats stats_{"feed", {{"a"}, {"b"}}, {}, 3};
   std::shared_ptr<Device> device_ = std::make_shared<CpuDevice>(2);
-  std::unique_ptr<Stage> stage_ = device_->make_stage(stats_);
+  std::unique_ptr<Stage> stage_ = device_->make_stage(stats_, {});
 };
 
 TEST_F(CpuStageTest, OneInputGivesEveryEncodeTheReferencesBytes) {
@@ -90,8 +90,9 @@ TEST_F(CpuStageTest, ManyJobsOverAllLanesAreAllConverted) {
     ASSERT_EQ(stage_->wait(job, {}, Deadline::max()), Stage::Wait::kReady);
     expect_reference(job, 0, conversions[0]);
   }
-  for (const LaneStats& lane : stats_.lanes()) EXPECT_GT(lane.kernel.total().count(), 0);
-  EXPECT_GT(device_->kernel_busy().total().count(), 0);
+  for (const LaneStats& lane : stats_.lanes()) EXPECT_GT(lane.busy.any().total().count(), 0);
+  EXPECT_GT(device_->busy()[Engine::kKernel].total().count(), 0);
+  EXPECT_EQ(device_->busy()[Engine::kH2d].total().count(), 0);
   EXPECT_EQ(stats_.ring_jobs[index_of(RingState::kConverting)], 0u);
   EXPECT_EQ(stats_.ring_jobs[index_of(RingState::kReady)], jobs.size());
 }
@@ -120,7 +121,7 @@ TEST_F(CpuStageTest, DestructionWaitsForAcceptedJobs) {
 
 TEST_F(CpuStageTest, FeedsShareOneDevice) {
   FeedStats other_stats("other", {{"a"}}, {}, 2);
-  const std::unique_ptr<Stage> other = device_->make_stage(other_stats);
+  const std::unique_ptr<Stage> other = device_->make_stage(other_stats, {});
   const std::vector conversions{bgra_to(PixelFormat::kNv12)};
   std::deque<FrameJob> jobs(16);
   const std::array stages{stage_.get(), other.get()};
