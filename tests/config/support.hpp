@@ -61,7 +61,7 @@ inline FeedOptions load_feed(std::string_view text) {
 }
 
 inline std::filesystem::path source_root() {
-  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  return std::filesystem::path(FRAMELANE_TEST_DATA).parent_path().parent_path();
 }
 
 }  // namespace framelane::test

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 #include <string>
@@ -74,6 +75,9 @@ class MetricsTest : public testing::Test {
 };
 
 TEST_F(MetricsTest, PromtoolFindsNothingToSay) {
+  if (std::system("command -v promtool >/dev/null") != 0) {
+    GTEST_SKIP() << "promtool is not installed";
+  }
   // With reasons, names and codecs that have to be escaped.
   stats_->set_decoder("h\"2\\6\n4");
   FILE* promtool = popen("promtool check metrics 2>&1 >/dev/null", "w");
@@ -81,7 +85,6 @@ TEST_F(MetricsTest, PromtoolFindsNothingToSay) {
   const std::string text = page();
   std::fwrite(text.data(), 1, text.size(), promtool);
   const int status = pclose(promtool);
-  if (WEXITSTATUS(status) == 127) GTEST_SKIP() << "promtool is not installed";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
