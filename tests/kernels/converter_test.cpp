@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/reference.hpp"
+#include "kernels/row_kernels.hpp"
 #include "tests/kernels/test_image.hpp"
 
 namespace framelane {
@@ -49,6 +50,8 @@ void visit_rgb_to_yuv420(int width, int height, Visit visit) {
 }
 
 // Runs with one of Highway's instruction sets that this CPU has and the build contains.
+// Highway's one-lane fallback has the RGB to 4:2:0 tile alone; what else there is, the reference
+// does.
 class SimdTest : public testing::TestWithParam<std::int64_t> {
  protected:
   void SetUp() override {
@@ -161,6 +164,7 @@ void visit_conversions(PixelFormat source, int width, int height, Visit visit) {
 }
 
 TEST_P(SimdTest, EqualsTheReferenceInEveryFormatAndColour) {
+  if (best_row_kernels() == nullptr) GTEST_SKIP() << "the reference does the work";
   for (const PixelFormat source : kAllFormats) {
     for (const auto& [width, height] : {std::pair{1, 1}, {2, 1}, {1, 2}, {3, 5}, {33, 4}}) {
       visit_conversions(source, width, height, [this](const Conversion& conversion) {
@@ -178,6 +182,7 @@ TEST_P(SimdTest, EqualsTheReferenceInEveryFormatAndSize) {
       {2, 2},   {4, 3},   {5, 2},   {7, 7},   {8, 6},   {15, 3},  {16, 2},
       {17, 5},  {31, 4},  {32, 3},  {33, 2},  {63, 4},  {64, 3},  {65, 6},
       {127, 2}, {129, 3}, {130, 4}, {511, 2}, {512, 3}, {513, 4}, {1025, 5}};
+  if (best_row_kernels() == nullptr) GTEST_SKIP() << "the reference does the work";
   std::size_t turn = 0;
   for (const PixelFormat source : kAllFormats) {
     for (const auto& [width, height] : kSizes) {
@@ -193,6 +198,7 @@ TEST_P(SimdTest, EqualsTheReferenceInEveryFormatAndSize) {
 }
 
 TEST_P(SimdTest, EqualsTheReferenceInAPictureOfManyTiles) {
+  if (best_row_kernels() == nullptr) GTEST_SKIP() << "the reference does the work";
   std::size_t turn = 0;
   for (const PixelFormat source : kAllFormats) {
     visit_conversions(source, 641, 479, [&](const Conversion& conversion) {
