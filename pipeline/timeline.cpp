@@ -15,22 +15,38 @@ constexpr std::int64_t kJumpUs = 5'000'000;
 constexpr int kAcceptAfter = 3;
 /// As far as reordering goes.
 constexpr std::int64_t kMaxFrameShiftUs = 1'000'000;
-/// A longer duration is damaged.
+/// A longer duration is damaged, and a rate that means one is no rate.
 constexpr std::int64_t kMaxStepUs = 3'600'000'000;
+/// Farther from zero, in ticks or in microseconds, no clock counts: half of what fits, so that one
+/// such time and an offset do not overflow.
+constexpr std::int64_t kFarthest = INT64_MAX / 2;
 /// A step when neither duration nor rate nor an earlier packet tells one.
 constexpr std::int64_t kDefaultStepUs = 40'000;
 
+/// Timestamps come from the network: sums, differences and products of them must not overflow.
+std::int64_t add(std::int64_t a, std::int64_t b) { return av_sat_add64(a, b); }
+std::int64_t subtract(std::int64_t a, std::int64_t b) { return av_sat_sub64(a, b); }
+
+std::int64_t rescale(std::int64_t value, AVRational from, AVRational to) {
+  const std::int64_t result = av_rescale_q(value, from, to);
+  if (result != INT64_MIN) return result;
+  return value < 0 ? -INT64_MAX : INT64_MAX;  // FFmpeg's one answer to every overflow
+}
+
 std::int64_t to_us(std::int64_t ticks, AVRational time_base) {
-  return av_rescale_q(ticks, time_base, kMicroseconds);
+  return rescale(ticks, time_base, kMicroseconds);
 }
 
 std::int64_t to_ticks(std::int64_t us, AVRational time_base) {
-  return av_rescale_q(us, kMicroseconds, time_base);
+  return rescale(us, kMicroseconds, time_base);
 }
 
-/// Timestamps come from the network: sums and differences of them must not overflow.
-std::int64_t add(std::int64_t a, std::int64_t b) { return av_sat_add64(a, b); }
-std::int64_t subtract(std::int64_t a, std::int64_t b) { return av_sat_sub64(a, b); }
+bool is_time(std::int64_t ticks, AVRational time_base) {
+  const auto near_enough = [](std::int64_t value) {
+    return value >= -kFarthest && value <= kFarthest;
+  };
+  return near_enough(ticks) && near_enough(to_us(ticks, time_base));
+}
 
 bool within_jump(std::int64_t us) { return us >= -kJumpUs && us <= kJumpUs; }
 
@@ -56,20 +72,22 @@ void Timeline::begin_segment(std::optional<std::chrono::microseconds> start) {
 
 void Timeline::set_stream(StreamKind kind, const StreamClock& clock) {
   Stream& s = stream(kind);
-  const auto rescale = [&](std::int64_t ticks) {
-    return av_rescale_q(ticks, s.clock.time_base, clock.time_base);
+  const auto adopt = [&](std::int64_t ticks) {
+    return rescale(ticks, s.clock.time_base, clock.time_base);
   };
-  if (s.last) s.last = rescale(*s.last);
-  if (kind == StreamKind::kVideo && last_frame_) last_frame_ = rescale(*last_frame_);
-  s.step = rescale(s.step);
+  if (s.last) s.last = adopt(*s.last);
+  if (kind == StreamKind::kVideo && last_frame_) last_frame_ = adopt(*last_frame_);
+  s.step = adopt(s.step);
   s.clock = clock;
 }
 
 std::int64_t Timeline::step_of(const Stream& s, std::int64_t duration) const {
-  if (duration > 0 && duration <= to_ticks(kMaxStepUs, s.clock.time_base)) return duration;
+  const std::int64_t longest = std::max<std::int64_t>(1, to_ticks(kMaxStepUs, s.clock.time_base));
+  if (duration > 0 && duration <= longest) return duration;
   const AVRational rate = s.clock.frame_rate;
   if (rate.num > 0 && rate.den > 0) {
-    return std::max<std::int64_t>(1, av_rescale_q(1, av_inv_q(rate), s.clock.time_base));
+    const std::int64_t step = rescale(1, av_inv_q(rate), s.clock.time_base);
+    return std::clamp<std::int64_t>(step, 1, longest);
   }
   if (s.step > 0) return s.step;
   return std::max<std::int64_t>(1, to_ticks(kDefaultStepUs, s.clock.time_base));
@@ -80,9 +98,9 @@ std::int64_t Timeline::step_of(const Stream& s, std::int64_t duration) const {
 std::int64_t Timeline::expected(const Stream& s) const {
   if (s.begun) return add(*s.last, s.step);
   const Stream& o = other(s);
-  if (o.begun) return av_rescale_q(*o.last, o.clock.time_base, s.clock.time_base);
+  if (o.begun) return rescale(*o.last, o.clock.time_base, s.clock.time_base);
   const std::int64_t end = to_ticks(line_end_us_, s.clock.time_base);
-  return s.last ? std::max(end, *s.last + 1) : end;
+  return s.last ? std::max(end, add(*s.last, 1)) : end;
 }
 
 void Timeline::open_segment(const Stream& s, std::int64_t first) {
@@ -112,7 +130,7 @@ std::int64_t Timeline::place(Stream& s, std::int64_t key, std::int64_t step) {
     const std::int64_t period = std::int64_t{1} << s.clock.wrap_bits;
     for (const std::int64_t turn : {period, -period}) {
       if (!near(add(out, turn), next, time_base)) continue;
-      s.wrap += turn;
+      s.wrap = add(s.wrap, turn);
       s.off_line = 0;
       stats_.count(TimestampRepair::kWrap);
       return add(out, turn);
@@ -155,11 +173,12 @@ std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
 void Timeline::stamp(StreamKind kind, AVPacket& packet) {
   Stream& s = stream(kind);
   const AVRational time_base = s.clock.time_base;
+  const bool has_dts = is_time(packet.dts, time_base);
+  const bool has_pts = is_time(packet.pts, time_base);
+  if (packet.duration < 0 || to_us(packet.duration, time_base) > kMaxStepUs) packet.duration = 0;
   const std::int64_t step = step_of(s, packet.duration);
   const bool reorders = s.clock.reorder_delay > 0;
   const std::int64_t reordering = s.clock.reorder_delay * step;
-  const bool has_dts = packet.dts != AV_NOPTS_VALUE;
-  const bool has_pts = packet.pts != AV_NOPTS_VALUE;
 
   std::int64_t ahead = has_dts && has_pts ? subtract(packet.pts, packet.dts) : 0;
   if (s.clock.wrap_bits < 63) {
@@ -170,7 +189,10 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
   }
   const bool damaged = !near(ahead, 0, time_base);  // no codec reorders over seconds
   if (damaged) ahead = 0;
-  if (damaged || (!has_pts && !(has_dts && reorders))) stats_.count(TimestampRepair::kMissing);
+  const bool absurd =
+      (packet.dts != AV_NOPTS_VALUE && !has_dts) || (packet.pts != AV_NOPTS_VALUE && !has_pts);
+  if (damaged || absurd || (!has_pts && !(has_dts && reorders)))
+    stats_.count(TimestampRepair::kMissing);
 
   std::int64_t dts = expected(s);
   std::int64_t pts = reorders ? AV_NOPTS_VALUE : dts;
@@ -190,13 +212,17 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
       dts = s.begun ? std::min(dts, placed) : subtract(placed, reordering);
     }
   }
+  // Nothing can be shown before it is decoded, and muxers refuse it.
+  bool backward = pts != AV_NOPTS_VALUE && pts < dts;
+  if (backward) dts = pts;
   if (s.last && dts <= *s.last) {
-    dts = *s.last + 1;
+    dts = add(*s.last, 1);
     if (pts != AV_NOPTS_VALUE) pts = std::max(pts, dts);
-    if (!s.joining && has_dts) stats_.count(TimestampRepair::kBackward);
+    backward = backward || (!s.joining && has_dts);
   } else {
     s.joining = false;
   }
+  if (backward) stats_.count(TimestampRepair::kBackward);
 
   packet.dts = dts;
   packet.pts = pts;
@@ -209,9 +235,9 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
 
 std::int64_t Timeline::stamp_frame(std::int64_t pts, std::int64_t duration) {
   const Stream& video = stream(StreamKind::kVideo);
-  if (pts == AV_NOPTS_VALUE) {
+  if (!is_time(pts, video.clock.time_base)) {
     stats_.count(TimestampRepair::kMissing);
-    pts = last_frame_ ? *last_frame_ + step_of(video, duration) : expected(video);
+    pts = last_frame_ ? add(*last_frame_, step_of(video, duration)) : expected(video);
   } else {
     pts = add(pts, frame_shift_);
   }
@@ -228,7 +254,7 @@ std::int64_t Timeline::stamp_frame(std::int64_t pts, std::int64_t duration) {
   }
   if (last_frame_ && pts <= *last_frame_) {
     if (!frame_joining_) stats_.count(TimestampRepair::kBackward);
-    pts = *last_frame_ + 1;
+    pts = add(*last_frame_, 1);
   } else {
     frame_joining_ = false;
   }

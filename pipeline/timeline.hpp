@@ -26,8 +26,10 @@ namespace framelane {
 /// third in a row that agrees with the others makes theirs the new line (kJump, once per attempt,
 /// also when audio and video jump together). A dts not above the last one becomes the last one plus
 /// a tick, and its pts stays unless it would lie below (kBackward). A wrapped counter is unwrapped
-/// (kWrap). What is missing is filled from the duration, the rate or the previous packet
-/// (kMissing); a dts that is worked out of its pts is no repair, since Matroska and RTP carry none.
+/// (kWrap); neither may a pts lie below its dts, which is lowered to it (kBackward). What is
+/// missing, or so far out that arithmetic with it overflows, is filled from the duration, the rate
+/// or the previous packet (kMissing); a dts that is worked out of its pts is no repair, since
+/// Matroska and RTP carry none. Durations of more than an hour or below zero become unknown.
 class Timeline {
  public:
   explicit Timeline(FeedStats& stats) : stats_(stats) {}

@@ -267,15 +267,91 @@ TEST_F(TimelineTest, AFrameWithoutPtsFollowsTheLast) {
   EXPECT_EQ(repairs(TimestampRepair::kMissing), 1u);
 }
 
-TEST_F(TimelineTest, HostileTimestampsStillIncrease) {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  std::int64_t last = video(0);
-  for (const std::int64_t time : {kMax, -kMax, kMax - 1, -kMax, std::int64_t{40}, kMax, -kMax}) {
-    const std::int64_t out = video(time, kMax);
-    EXPECT_GE(out, last);
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+
+TEST_F(TimelineTest, APtsBelowItsDtsLowersTheDts) {
+  EXPECT_EQ(stamp(StreamKind::kVideo, {0, 0}), (Stamp{0, 0}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {100, 60}), (Stamp{60, 60}));
+  EXPECT_EQ(repairs(TimestampRepair::kBackward), 1u);
+  EXPECT_EQ(all_repairs(), 1u);
+}
+
+TEST_F(TimelineTest, AFirstTimestampBeyondAllClocksStillStartsAtZero) {
+  EXPECT_EQ(video(kMax - 1), 0);
+  EXPECT_EQ(video(kMax), 40);
+  EXPECT_EQ(repairs(TimestampRepair::kMissing), 2u);
+  EXPECT_EQ(video(7'000), 80);  // the first that can be believed
+  EXPECT_EQ(video(7'040), 120);
+  EXPECT_EQ(all_repairs(), 2u);
+}
+
+TEST_F(TimelineTest, AnUnbelievableDurationIsUnknown) {
+  const PacketPtr packet = make_packet();
+  for (const std::int64_t duration : {kMax, -kMax, std::int64_t{-1}, std::int64_t{3'600'001}}) {
+    packet->dts = packet->pts = 0;
+    packet->duration = duration;
+    timeline.stamp(StreamKind::kVideo, *packet);
+    EXPECT_EQ(packet->duration, 0) << duration;
+  }
+}
+
+TEST_F(TimelineTest, HostileFrameTimesStillIncrease) {
+  video(0);
+  std::int64_t last = -1;
+  for (const std::int64_t pts : {std::int64_t{0}, kMax, -kMax, kNone, kMax / 2, kMax, kMax}) {
+    const std::int64_t out = timeline.stamp_frame(pts, kMax);
+    EXPECT_GT(out, last);
     last = out;
   }
 }
+
+struct Hostility {
+  AVRational time_base;
+  AVRational rate;
+  int wrap_bits;
+  int reorder_delay;
+};
+
+// Under UBSan this is also where overflows would show.
+class HostileTimelineTest : public TimelineTest, public ::testing::WithParamInterface<Hostility> {};
+
+TEST_P(HostileTimelineTest, WhateverComesTheLineGoesForwardsAndRepairsAreCounted) {
+  const Hostility& h = GetParam();
+  const std::vector<std::int64_t> evil{0,        40,        kNone,     kMax,  -kMax,   kMax - 1,
+                                       kMax / 2, -kMax / 2, kMax / 3,  1,     -1,      90'000,
+                                       kMax,     kMax / 4,  -kMax / 4, kNone, 1 << 30, 3};
+  const std::vector<std::int64_t> durations{0, 40, kMax, -kMax, kMax / 2, -1, kNone};
+  std::int64_t last[2] = {-kMax, -kMax};
+  std::size_t turn = 0;
+  for (int segment = 0; segment < 3; ++segment) {
+    timeline.begin_segment(segment == 1 ? std::optional(microseconds(kMax)) : std::nullopt);
+    timeline.set_stream(StreamKind::kVideo, {h.time_base, h.rate, h.wrap_bits, h.reorder_delay});
+    timeline.set_stream(StreamKind::kAudio, {{1, 8000}, {0, 1}, h.wrap_bits, 0});
+    for (const std::int64_t dts : evil) {
+      for (const std::int64_t pts : evil) {
+        const auto kind = turn % 3 == 2 ? StreamKind::kAudio : StreamKind::kVideo;
+        const Stamp out = stamp(kind, {dts, pts}, durations[turn++ % durations.size()]);
+        std::int64_t& before = last[static_cast<std::size_t>(kind)];
+        ASSERT_GT(out.dts, before) << dts << ' ' << pts;
+        ASSERT_LT(out.dts, kMax / 2) << dts << ' ' << pts;
+        ASSERT_TRUE(out.pts == kNone || out.pts >= out.dts) << dts << ' ' << pts;
+        before = out.dts;
+      }
+    }
+  }
+  EXPECT_GT(repairs(TimestampRepair::kMissing), 0u);
+  EXPECT_GT(repairs(TimestampRepair::kJump), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Clocks, HostileTimelineTest,
+    ::testing::Values(Hostility{{1, 1000}, {25, 1}, 64, 0}, Hostility{{1, 1}, {25, 1}, 64, 0},
+                      Hostility{{1, 1}, {1, 2'000'000'000}, 33, 16},
+                      Hostility{{1, 1'000'000'000}, {1, 2'000'000'000}, 64, 16},
+                      Hostility{{1, 90'000}, {30'000, 1001}, 33, 2},
+                      Hostility{{1, 90'000}, {0, 1}, 62, 16},
+                      Hostility{{1001, 30'000}, {2'000'000'000, 1}, 32, 1},
+                      Hostility{{2'000'000'000, 1}, {1, 1}, 64, 2}));
 
 }  // namespace
 }  // namespace framelane
