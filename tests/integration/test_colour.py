@@ -6,7 +6,7 @@ import random
 import pytest
 
 from harness import media
-from harness.configs import encoder, one_feed, raw_input, x264
+from harness.configs import COPY, encoder, one_feed, raw_input, x264
 
 # BT.709 (2020 lines up likewise): Kr, Kb in ten-thousandths.
 KR, KB = 2126, 722
@@ -166,6 +166,19 @@ def test_a_change_of_size_continues_in_a_second_file(framelane, two_sizes, tmp_p
     first, second = tmp_path / "out.mp4", tmp_path / "out.2.mp4"
     assert (media.video(first)["width"], media.video(second)["width"]) == (320, 160)
     assert media.frame_count(first) + media.frame_count(second) == 40
+
+
+def test_a_change_of_size_continues_a_copy_in_a_second_file(framelane, two_sizes, tmp_path):
+    daemon = framelane(
+        one_feed({"url": str(two_sizes)}, COPY, {"file": {"url": str(tmp_path / "out.mp4")}})
+    ).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert metrics.sum("framelane_frames_in_total", feed="cam") == 0
+    first, second = tmp_path / "out.mp4", tmp_path / "out.2.mp4"
+    assert (media.video(first)["width"], media.video(second)["width"]) == (320, 160)
+    assert media.frame_count(first) + media.frame_count(second) == 40
+    assert media.decodes_cleanly(first) and media.decodes_cleanly(second)
 
 
 def test_a_change_of_size_shows_as_a_discontinuity_in_hls(framelane, two_sizes, tmp_path):
