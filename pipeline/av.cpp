@@ -167,8 +167,12 @@ ColorSpec resolve_color(AVPixelFormat format, int height, const AvColorTags& tag
   }
   if (override.range) color.range = *override.range;
   color.siting = override.siting ? *override.siting : siting_of(tags.location);
-  color.primaries = static_cast<Primaries>(tags.primaries);
-  color.transfer = static_cast<Transfer>(tags.transfer);
+  // H.273 reserves 0 and 3: they say nothing, and no encoder may write them.
+  const auto passed_on = [](int tag) {
+    return static_cast<std::uint8_t>(tag == 0 || tag == 3 ? kUnspecified : tag);
+  };
+  color.primaries = passed_on(tags.primaries);
+  color.transfer = passed_on(tags.transfer);
   return color;
 }
 

@@ -4,8 +4,11 @@ extern "C" {
 #include <libavutil/imgutils.h>
 }
 
+#include <spdlog/spdlog.h>
+
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "pipeline/failure.hpp"
 
@@ -56,6 +59,28 @@ std::int64_t number_of(const AVFrame& frame) {
 #endif
 }
 
+// Where the codec's own standard puts chroma, for decoders that do not say: between the luma
+// samples in JPEG (JFIF) and in the codecs of the H.261 family before MPEG-2. Elsewhere on the
+// left.
+AVChromaLocation standard_location(AVCodecID codec) {
+  switch (codec) {
+    case AV_CODEC_ID_MJPEG:
+    case AV_CODEC_ID_MJPEGB:
+    case AV_CODEC_ID_LJPEG:
+    case AV_CODEC_ID_SMVJPEG:
+    case AV_CODEC_ID_AMV:
+    case AV_CODEC_ID_WEBP:
+    case AV_CODEC_ID_MPEG1VIDEO:
+    case AV_CODEC_ID_H261:
+    case AV_CODEC_ID_H263:
+    case AV_CODEC_ID_FLV1:
+    case AV_CODEC_ID_THEORA:
+      return AVCHROMA_LOC_CENTER;
+    default:
+      return AVCHROMA_LOC_UNSPECIFIED;
+  }
+}
+
 FeedError no_memory() {
   return FeedError(FeedFault::kMemory, "the decoder got no memory for a frame");
 }
@@ -64,12 +89,8 @@ FeedError no_memory() {
 
 Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
                  Dictionary& options, const InputOptions& input, FramePool& pool, FeedStats& stats,
-                 Timeline& timeline)
-    : pool_(pool),
-      stats_(stats),
-      timeline_(timeline),
-      importer_(pool, stats, input.color),
-      frame_(make_frame()) {
+                 Timeline& timeline, FrameImporter& importer)
+    : pool_(pool), stats_(stats), timeline_(timeline), importer_(importer), frame_(make_frame()) {
   if (input.decoder == InputOptions::DecoderKind::kNvdec) {
     throw FeedError(FeedFault::kConfiguration,
                     "input.decoder is nvdec, which this build does not have; use auto");
@@ -95,6 +116,8 @@ Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRa
 #if LIBAVCODEC_VERSION_MAJOR >= 60
   context_->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
 #endif
+  // Damage is counted; what the decoder and its threads say about it is for those who look for it.
+  context_->log_level_offset = AV_LOG_INFO - AV_LOG_ERROR;
   context_->opaque = this;
   context_->get_buffer2 = &Decoder::get_buffer;
   allow_threaded_callbacks(*context_);
@@ -162,7 +185,7 @@ int Decoder::get_buffer(AVCodecContext* context, AVFrame* frame, int flags) {
 void Decoder::send(AVPacket* packet) {
   if (packet != nullptr) expect_frame(*packet);
   if (packet != nullptr && (packet->flags & AV_PKT_FLAG_CORRUPT) != 0) {
-    stats_.count(DecodeFault::kTruncated);
+    damaged(DecodeFault::kTruncated);
     ++damaged_packets_;
   }
   const Clock::time_point begin = Clock::now();
@@ -196,6 +219,9 @@ Decoder::Flow Decoder::receive(InputFrame& out) {
     }
     count_damage();
     match_frame();
+    if (frame_->chroma_location == AVCHROMA_LOC_UNSPECIFIED) {
+      frame_->chroma_location = standard_location(context_->codec_id);
+    }
     out = importer_.import(*frame_);
     out.duration = duration_of(*frame_);
     out.pts = timeline_.stamp_frame(frame_->best_effort_timestamp, out.duration);
@@ -254,7 +280,7 @@ void Decoder::settle(std::int64_t packet) {
     if (accounted_ > 0) {
       --accounted_;
     } else if (!lone_) {
-      stats_.count(DecodeFault::kCorrupt);
+      damaged(DecodeFault::kCorrupt);
     }
     lone_ = false;
   }
@@ -264,8 +290,17 @@ void Decoder::failed(int error) {
   if (error == AVERROR(ENOMEM) || out_of_memory_) throw no_memory();
   ++accounted_;
   accounted_until_ = sent_;
-  stats_.count(error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS) ? DecodeFault::kUnsupported
-                                                                         : DecodeFault::kCorrupt);
+  damaged(error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS) ? DecodeFault::kUnsupported
+                                                                    : DecodeFault::kCorrupt);
+}
+
+void Decoder::damaged(DecodeFault fault) {
+  stats_.count(fault);
+  if (std::exchange(damage_told_, true)) return;
+  spdlog::info(
+      "{}: not every packet can be decoded; decode_errors counts those that cannot, and "
+      "at log level debug {} says why",
+      stats_.feed(), name());
 }
 
 // A frame made from a truncated packet is marked corrupt as well; that packet has been counted.
@@ -275,7 +310,7 @@ void Decoder::count_damage() {
     --damaged_packets_;
     return;
   }
-  stats_.count(DecodeFault::kCorrupt);
+  damaged(DecodeFault::kCorrupt);
 }
 
 }  // namespace framelane

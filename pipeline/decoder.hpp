@@ -17,18 +17,18 @@
 namespace framelane {
 
 /// Decodes one video stream with libavcodec's frame threads, straight into the pool where the
-/// decoder can. Damage is counted, never thrown: a frame that the decoder could conceal is still
-/// delivered, and the decoder sees every packet. Packets that it swallows without a word, as those
-/// before the first keyframe, count as corrupt once no frame can come of them any more; a lone one
-/// behind a packet with a frame does not, for it may be a second field or a hidden reference. One
-/// thread calls; FFmpeg's threads only take buffers.
+/// decoder can. Damage is counted and told once, never thrown: a frame that the decoder could
+/// conceal is still delivered, and the decoder sees every packet. Packets that it swallows without
+/// a word, as those before the first keyframe, count as corrupt once no frame can come of them any
+/// more; a lone one behind a packet with a frame does not, for it may be a second field or a hidden
+/// reference. One thread calls; FFmpeg's threads only take buffers.
 class Decoder {
  public:
   /// `options` is what the demuxer left over; what the decoder consumes is removed from it. Throws
   /// FeedError(kConfiguration) when this build of FFmpeg has no such decoder or refuses the stream.
   Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
           Dictionary& options, const InputOptions& input, FramePool& pool, FeedStats& stats,
-          Timeline& timeline);
+          Timeline& timeline, FrameImporter& importer);
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
@@ -49,6 +49,7 @@ class Decoder {
  private:
   static int get_buffer(AVCodecContext* context, AVFrame* frame, int flags);
   void failed(int error);
+  void damaged(DecodeFault fault);
   void count_damage();
   void expect_frame(AVPacket& packet);
   void match_frame();
@@ -57,10 +58,11 @@ class Decoder {
   FramePool& pool_;
   FeedStats& stats_;
   Timeline& timeline_;
-  FrameImporter importer_;
+  FrameImporter& importer_;
   std::atomic<bool> out_of_memory_{false};
   std::chrono::nanoseconds working_{0};  // on what has not become a frame yet
-  int damaged_packets_ = 0;              // counted as truncated; their frames are marked corrupt
+  bool damage_told_ = false;
+  int damaged_packets_ = 0;  // counted as truncated; their frames are marked corrupt
 
   // Packets by number, the first is 1: which have become frames. Decided up to `settled_`.
   std::array<bool, 256> became_frame_{};

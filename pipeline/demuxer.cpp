@@ -5,7 +5,6 @@ extern "C" {
 }
 
 #include <netdb.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -13,12 +12,14 @@ extern "C" {
 #include <limits>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "pipeline/av_log_capture.hpp"
 #include "pipeline/backoff.hpp"
 #include "pipeline/failure.hpp"
 #include "pipeline/optional_libraries.hpp"
 #include "pipeline/redact.hpp"
+#include "pipeline/source.hpp"
 #include "pipeline/url.hpp"
 
 namespace framelane {
@@ -59,11 +60,6 @@ const AVInputFormat* find_format(const std::string& name) {
                         "; correct input.format, or leave it out to have the format probed");
   }
   return format;
-}
-
-bool is_fifo(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
 // FFmpeg reports a name that does not resolve as an I/O error.
@@ -117,19 +113,20 @@ void Demuxer::IoDeleter::operator()(AVIOContext* io) const {
   avio_context_free(&io);
 }
 
-Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, std::stop_token stop)
+Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, Interrupt& interrupt,
+                 KeptPipe* kept)
     : stats_(stats),
       timeout_(input.timeout),
       live_(is_live(input)),
       name_(redact(input.url)),
       host_(url_host(input.url)),
       options_(input.options),
-      interrupt_(std::move(stop)) {
-  open(input);
+      interrupt_(interrupt) {
+  open(input, kept);
   choose_streams(input.format, live_, want_audio);
 }
 
-void Demuxer::open(const InputOptions& input) {
+void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
   const Target target = target_of(input);
   const AVInputFormat* format = find_format(target.format);
   // Protocols with timeouts of their own report them more precisely than an interrupted call does.
@@ -151,8 +148,8 @@ void Demuxer::open(const InputOptions& input) {
   context->interrupt_callback = interrupt_.callback();
   context->flags |= AVFMT_FLAG_GENPTS;
   const std::optional<std::string> path = local_path(target.url);
-  if (path && (*path == "-" || is_fifo(*path))) {
-    open_reader(*path);
+  if (path && (*path == "-" || names_fifo(target.url))) {
+    open_reader(*path, kept);
     context->pb = io_.get();
   }
   const AvLogCapture log;
@@ -175,8 +172,11 @@ void Demuxer::open(const InputOptions& input) {
   fail_open(error, redact(log.reason(av_error_text(error))));
 }
 
-void Demuxer::open_reader(const std::string& path) {
-  reader_ = std::make_unique<FdReader>(path, timeout_, interrupt_.stop());
+void Demuxer::open_reader(const std::string& path, KeptPipe* kept) {
+  if (kept != nullptr) reader_ = std::exchange(kept->reader, nullptr);
+  if (reader_ == nullptr || !reader_->is_still(path)) {
+    reader_ = std::make_unique<FdReader>(path, timeout_, interrupt_.stop());
+  }
   auto* buffer = static_cast<unsigned char*>(av_malloc(kReaderBuffer));
   if (buffer == nullptr) throw std::bad_alloc();
   io_.reset(avio_alloc_context(buffer, kReaderBuffer, 0, this, &Demuxer::read_callback, nullptr,
@@ -193,6 +193,8 @@ int Demuxer::read_callback(void* self, std::uint8_t* data, int size) {
     const FdReader::Result result = demuxer.reader_->read(data, static_cast<std::size_t>(size));
     switch (result.status) {
       case FdReader::Status::kData:
+        // One packet may take many reads, each with its own patience.
+        demuxer.interrupt_.arm(demuxer.timeout_);
         return static_cast<int>(result.bytes);
       case FdReader::Status::kEnd:
         return AVERROR_EOF;
@@ -310,6 +312,12 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   const IoFault fault = io_fault_from_averror(error);
   throw IoError(
       fault, "cannot read on from " + name_ + ": " + av_error_text(error) + "; " + advice(fault));
+}
+
+std::unique_ptr<FdReader> Demuxer::take_fifo() {
+  if (reader_ == nullptr || !reader_->fifo()) return nullptr;
+  reader_->await_writer();
+  return std::move(reader_);
 }
 
 bool Demuxer::rewind() {

@@ -4,7 +4,6 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 
 #include "pipeline/av.hpp"
@@ -16,6 +15,8 @@
 
 namespace framelane {
 
+struct KeptPipe;
+
 /// Anything libavformat reads: files, cameras, playlists, test sources; standard input and FIFOs
 /// reach it through FdReader. Takes the best video stream and, when asked, the best audio stream,
 /// and has the others discarded. One thread; every call ends within the input's timeout or, on a
@@ -24,7 +25,9 @@ class Demuxer {
  public:
   /// Opens and looks at the streams. Throws IoError (also when stopped: the caller knows from its
   /// token), and FeedError(kConfiguration) for what no retry mends.
-  Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, std::stop_token stop);
+  /// `kept` as in SourceContext.
+  Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, Interrupt& interrupt,
+          KeptPipe* kept = nullptr);
   Demuxer(const Demuxer&) = delete;
   Demuxer& operator=(const Demuxer&) = delete;
 
@@ -48,6 +51,9 @@ class Demuxer {
 
   /// Back to the start; false when that takes opening anew.
   bool rewind();
+  /// After kEnd: the FIFO it was read from, for the next source; null when it was none. Nothing but
+  /// the destructor may be called after it.
+  std::unique_ptr<FdReader> take_fifo();
 
  private:
   struct FormatDeleter {
@@ -58,8 +64,8 @@ class Demuxer {
     void operator()(AVIOContext* io) const;
   };
 
-  void open(const InputOptions& input);
-  void open_reader(const std::string& path);
+  void open(const InputOptions& input, KeptPipe* kept);
+  void open_reader(const std::string& path, KeptPipe* kept);
   void choose_streams(const std::string& format, bool live, bool want_audio);
   [[noreturn]] void fail_open(int error, const std::string& reason) const;
   void rethrow_own_causes() const;
@@ -73,7 +79,7 @@ class Demuxer {
   Dictionary options_;
   // Members go from the last to the first: the container before its I/O, and that before what it
   // calls.
-  Interrupt interrupt_;
+  Interrupt& interrupt_;
   std::exception_ptr reader_failure_;
   std::unique_ptr<FdReader> reader_;
   std::unique_ptr<AVIOContext, IoDeleter> io_;

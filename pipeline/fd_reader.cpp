@@ -10,9 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/redact.hpp"
+#include "pipeline/url.hpp"
 
 namespace framelane {
 namespace {
@@ -27,7 +30,7 @@ IoError io_error(int error, const std::string& what) {
 int open_input(const std::string& path) {
   if (path == "-") return STDIN_FILENO;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) throw io_error(errno, "cannot open " + path + "; check input.url");
+  if (fd < 0) throw io_error(errno, "cannot open " + redact(path) + "; check input.url");
   return fd;
 }
 
@@ -51,7 +54,7 @@ FdReader::Descriptor::~Descriptor() {
 }
 
 FdReader::FdReader(const std::string& path, std::chrono::milliseconds timeout, std::stop_token stop)
-    : name_(path == "-" ? "standard input" : path),
+    : name_(path == "-" ? "standard input" : redact(path)),
       timeout_(timeout),
       stop_(std::move(stop)),
       input_(open_input(path), path != "-"),
@@ -68,7 +71,7 @@ FdReader::FdReader(const std::string& path, std::chrono::milliseconds timeout, s
   regular_ = S_ISREG(status.st_mode);
   if (S_ISFIFO(status.st_mode)) {
     enlarge_pipe(input_.get());
-    awaits_writer_ = path != "-";
+    awaits_writer_ = fifo_ = path != "-";
   }
 }
 
@@ -129,6 +132,20 @@ bool FdReader::wait(Clock::time_point deadline, bool& hung_up) {
     }
     if (left <= 0) time_out();
   }
+}
+
+bool FdReader::is_still(const std::string& path) const {
+  struct stat ours {};
+  struct stat named {};
+  const int found = path == "-" ? ::fstat(STDIN_FILENO, &named) : ::stat(path.c_str(), &named);
+  return found == 0 && ::fstat(input_.get(), &ours) == 0 && ours.st_dev == named.st_dev &&
+         ours.st_ino == named.st_ino;
+}
+
+bool names_fifo(const std::string& url) {
+  const std::optional<std::string> path = local_path(url);
+  struct stat status {};
+  return path && ::stat(path->c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
 void FdReader::rewind() {

@@ -34,6 +34,12 @@ class FdReader {
 
   /// A regular file: it can be rewound, and its reads do not wait.
   bool regular() const { return regular_; }
+  /// A FIFO with a name: writers come and go.
+  bool fifo() const { return fifo_; }
+  /// Takes the end that read() told for the end of one writer: the next read waits for another.
+  void await_writer() { awaits_writer_ = fifo_; }
+  /// Whether `path` still names what is read here, and not something that has taken its place.
+  bool is_still(const std::string& path) const;
   /// Back to the start of a regular file. Throws IoError.
   void rewind();
 
@@ -63,7 +69,11 @@ class FdReader {
   const Descriptor wake_;  // readable once stopped
   const std::stop_callback<std::function<void()>> on_stop_;
   bool regular_ = false;
+  bool fifo_ = false;
   bool awaits_writer_ = false;
 };
+
+/// Whether a URL names a FIFO of this machine, at this moment.
+bool names_fifo(const std::string& url);
 
 }  // namespace framelane

@@ -34,7 +34,7 @@ Feed::~Feed() {
 
 void Feed::drain() { run_->drain(); }
 void Feed::cancel(DropReason reason) { run_->cancel(reason); }
-std::optional<Feed::Outcome> Feed::outcome() const { return run_->outcome(); }
+std::optional<Feed::Outcome> Feed::outcome() { return run_->outcome(); }
 bool Feed::join_until(std::chrono::steady_clock::time_point deadline) {
   return run_->join_until(deadline);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/redact.hpp"
 
 namespace framelane {
 
@@ -55,8 +56,8 @@ void FeedRun::make_parts() {
     stats_->set_device(device_->name());
     stage_ = device_->make_stage(*stats_, options_.slices);
   }
-  ingest_ = std::make_unique<Ingest>(
-      Ingest::Parts{options_, stats_, branches_, ring_.get(), stage_.get(), cancel_reason_});
+  ingest_ = std::make_unique<Ingest>(Ingest::Parts{options_, stats_, branches_, source_calls_,
+                                                   ring_.get(), stage_.get(), cancel_reason_});
 }
 
 void FeedRun::start() {
@@ -110,7 +111,7 @@ void FeedRun::source_thread() {
   // What was read before a source is lost for good is delivered all the same.
   std::optional<std::string> lost;
   try {
-    ingest_->run(read_stop_.get_token(), cancel_.get_token());
+    ingest_->run(cancel_.get_token());
   } catch (const IoError& error) {
     lost = error.what();
   }
@@ -161,7 +162,26 @@ void FeedRun::cancel(DropReason reason) {
   if (ring_ != nullptr) ring_->close();
 }
 
-std::optional<Feed::Outcome> FeedRun::outcome() const {
+// Counted from when it was first seen: after the process was stopped for a while, every deadline
+// has passed, and the call in hand still has to find that out.
+void FeedRun::watch_source() {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (running_ == 0 || cancelled_at_ || !source_calls_.overdue()) {
+      overdue_since_.reset();
+      return;
+    }
+    if (!overdue_since_) overdue_since_ = now;
+    if (now - *overdue_since_ < kIgnoredDeadline) return;
+  }
+  fail(FeedFault::kInternal, "reading " + redact(options_.input.url) +
+                                 " is stuck in a call that ignores input.timeout; its thread is "
+                                 "given up");
+}
+
+std::optional<Feed::Outcome> FeedRun::outcome() {
+  watch_source();
   const std::lock_guard lock(mutex_);
   if (running_ > 0 && !stuck()) return std::nullopt;
   if (failure_) return failure_;

@@ -31,7 +31,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   void start();
   void drain();
   void cancel(DropReason reason);
-  std::optional<Feed::Outcome> outcome() const;
+  std::optional<Feed::Outcome> outcome();
   bool join_until(std::chrono::steady_clock::time_point deadline);
   /// Waits for what a cancel leaves the threads.
   bool join_cancelled();
@@ -44,6 +44,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   void source_thread();
   void encode_thread(Branch& branch, Encode& encode);
   bool stuck() const;
+  void watch_source();
   void fail(FeedFault fault, const std::string& reason);
 
   const FeedOptions options_;
@@ -54,9 +55,12 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
 
   std::stop_source read_stop_;  // drain: no more reading
   std::stop_source cancel_;     // nothing goes on
+  Interrupt source_calls_{read_stop_.get_token()};
   std::atomic<DropReason> cancel_reason_{DropReason::kStop};
   /// After a cancel an output may still take a second for its trailer; then a thread is stuck.
   static constexpr std::chrono::milliseconds kCancelTime{1500};
+  /// A call that ignores its deadline for so long will not come back by itself.
+  static constexpr std::chrono::seconds kIgnoredDeadline{5};
 
   // In the order of reference: what refers to a thing is declared after it and goes before it.
   std::vector<std::unique_ptr<Output>> outputs_;
@@ -74,6 +78,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::condition_variable finished_;
   std::optional<Feed::Outcome> failure_;
   std::optional<std::chrono::steady_clock::time_point> cancelled_at_;
+  std::optional<std::chrono::steady_clock::time_point> overdue_since_;  // seen to be; the source
   std::size_t running_ = 0;
   bool stopped_ = false;
   std::vector<Thread> threads_;

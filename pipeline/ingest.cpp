@@ -1,7 +1,6 @@
 #include "pipeline/ingest.hpp"
 
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <string>
@@ -16,13 +15,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Copied audio that may wait for the first video frame to be decoded: some seconds.
 constexpr std::size_t kMaxEarlyAudio = 1024;
-
-/// A FIFO's writer comes and goes; a file's end is final.
-bool is_fifo(const std::string& url) {
-  const std::string path = url.starts_with("file:") ? url.substr(5) : url;
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
-}
 
 FrameFormat format_of(const InputFrame& frame, const SourceInfo& source) {
   return {frame.image.format, frame.image.width, frame.image.height,       frame.color,
@@ -52,6 +44,7 @@ Ingest::Ingest(Parts parts)
     : parts_(std::move(parts)),
       live_(is_live(parts_.options.input)),
       blocks_(blocks_when_full(parts_.options)),
+      read_stop_(parts_.interrupt.stop()),
       timeline_(*parts_.stats),
       backoff_(parts_.options.input.reconnect),
       faults_("feed " + parts_.options.name) {
@@ -65,19 +58,18 @@ Ingest::Ingest(Parts parts)
   tickets_.resize(frame_branches_.size());
 }
 
-void Ingest::run(std::stop_token read_stop, std::stop_token cancel) {
-  read_stop_ = std::move(read_stop);
+void Ingest::run(std::stop_token cancel) {
   cancel_ = std::move(cancel);
   const InputOptions& input = parts_.options.input;
   const SourceContext context{
       .pool = pool_,
       .stats = *parts_.stats,
       .timeline = timeline_,
-      .stop = read_stop_,
+      .interrupt = parts_.interrupt,
       .decode = !frame_branches_.empty(),
       .want_audio = std::ranges::any_of(
           parts_.branches, [](const Branch& branch) { return branch.options->copy_audio; }),
-      .stalled = &stalled_};
+      .kept = &kept_};
   while (!read_stop_.stop_requested()) {
     running_ = false;
     bool opened = false;
@@ -88,9 +80,15 @@ void Ingest::run(std::stop_token read_stop, std::stop_token cancel) {
       parts_.stats->set_state(FeedState::kConnecting, "");
       const std::unique_ptr<Source> source = open_source(input, context);
       opened = true;
-      refills = !parts_.options.once && is_fifo(input.url);
+      // A FIFO's writers come and go; a file's end is final.
+      refills = !parts_.options.once && names_fifo(input.url);
       parts_.stats->set_decoder(source->info().decoder);
       if (read_all(*source) == ReadAll::kStopped) return;
+      if (!refills && !running_) {
+        throw IoError(IoFault::kDecode, redact(input.url) + " ended without one " +
+                                            (context.decode ? "frame" : "packet of video") +
+                                            " that could be read; check the file");
+      }
       if (!refills) return;
       lost = {IoFault::kEof, "the writer has closed " + redact(input.url)};
     } catch (const IoError& error) {

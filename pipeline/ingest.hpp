@@ -28,16 +28,17 @@ class Ingest {
     const FeedOptions& options;
     std::shared_ptr<FeedStats> stats;
     std::vector<Branch>& branches;
+    Interrupt& interrupt;       ///< of the source's calls; its token ends reading
     FrameRing* ring = nullptr;  ///< null with `stage` when every encode copies
     Stage* stage = nullptr;
     const std::atomic<DropReason>& cancel_reason;
   };
   explicit Ingest(Parts parts);
 
-  /// The thread's body. Returns when the source has ended, or after `read_stop`. Throws IoError
-  /// when the source is lost for good (a file that breaks, or any source with `once`): what was
-  /// read until then is still to be delivered. Throws FeedError when the feed must go.
-  void run(std::stop_token read_stop, std::stop_token cancel);
+  /// The thread's body. Returns when the source has ended, or after a stop. Throws IoError when the
+  /// source is lost for good (a file that breaks or holds nothing, or any source with `once`): what
+  /// was read until then is still to be delivered. Throws FeedError when the feed must go.
+  void run(std::stop_token cancel);
 
  private:
   enum class ReadAll { kEnded, kStopped };
@@ -57,11 +58,11 @@ class Ingest {
   Parts parts_;
   const bool live_;
   const bool blocks_;
-  std::stop_token read_stop_;
+  const std::stop_token read_stop_;
   std::stop_token cancel_;
   FramePool pool_;
   Timeline timeline_;
-  StalledPipe stalled_;
+  KeptPipe kept_;
   Pacer pacer_;
   Backoff backoff_;
   FaultLog faults_;
@@ -71,7 +72,6 @@ class Ingest {
   std::vector<Branch*> frame_branches_;  // those that encode, in the jobs' order
   std::vector<FrameTicket> tickets_;     // of the frame in hand
   std::optional<FrameFormat> format_;    // what the plans were made for
-  const MediaFormat* planned_media_ = nullptr;
   PlanRef plan_;
 };
 

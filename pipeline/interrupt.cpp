@@ -16,6 +16,11 @@ void Interrupt::arm(std::chrono::milliseconds timeout) {
 
 void Interrupt::disarm() { deadline_ns_ = 0; }
 
+bool Interrupt::overdue() const {
+  const std::int64_t deadline = deadline_ns_;
+  return deadline != 0 && now_ns() >= deadline;
+}
+
 AVIOInterruptCB Interrupt::callback() { return {&Interrupt::check, this}; }
 
 int Interrupt::check(void* self) {
@@ -24,8 +29,7 @@ int Interrupt::check(void* self) {
     interrupt.cause_ = Cause::kStopped;
     return 1;
   }
-  const std::int64_t deadline = interrupt.deadline_ns_;
-  if (deadline != 0 && now_ns() >= deadline) {
+  if (interrupt.overdue()) {
     interrupt.cause_ = Cause::kTimeout;
     return 1;
   }

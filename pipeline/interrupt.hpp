@@ -13,9 +13,10 @@ extern "C" {
 
 namespace framelane {
 
-/// Ends a blocking FFmpeg call when a stop is asked for or its deadline has passed. One per
-/// demuxer or muxer: FFmpeg calls `callback()` from inside its I/O, on the thread that made the
-/// call and on threads of its own.
+/// Ends a blocking FFmpeg call when a stop is asked for or its deadline has passed. One per source
+/// or muxer: FFmpeg calls `callback()` from inside its I/O, on the thread that made the call and on
+/// threads of its own. Some calls never ask (opening a FIFO, a file on a dead server): overdue()
+/// tells whoever watches the thread.
 ///
 /// FFmpeg's error code after an interrupted call is not to be trusted ("Invalid data found"): ask
 /// `cause()`.
@@ -30,6 +31,8 @@ class Interrupt {
   void disarm();
   /// Why FFmpeg was interrupted since the last arm; kNone when it was not.
   Cause cause() const { return cause_.load(); }
+  /// A call is still under way though its deadline has passed. Any thread.
+  bool overdue() const;
   bool stopped() const { return stop_.stop_requested(); }
   const std::stop_token& stop() const { return stop_; }
 
@@ -43,6 +46,20 @@ class Interrupt {
   std::stop_token stop_;
   std::atomic<std::int64_t> deadline_ns_{0};  // steady clock; 0: none
   std::atomic<Cause> cause_{Cause::kNone};
+};
+
+/// Arms an Interrupt for as long as it lives.
+class CallScope {
+ public:
+  CallScope(Interrupt& interrupt, std::chrono::milliseconds timeout) : interrupt_(interrupt) {
+    interrupt_.arm(timeout);
+  }
+  ~CallScope() { interrupt_.disarm(); }
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+
+ private:
+  Interrupt& interrupt_;
 };
 
 }  // namespace framelane

@@ -1,6 +1,7 @@
 #include "pipeline/raw_source.hpp"
 
 extern "C" {
+#include <libavutil/common.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/mathematics.h>
 #include <libavutil/pixdesc.h>
@@ -29,10 +30,13 @@ std::string path_of(const InputOptions& input) {
 
 std::unique_ptr<FdReader> open_reader(const InputOptions& input, const SourceContext& context) {
   const std::string path = path_of(input);
-  if (context.stalled != nullptr && context.stalled->reader) {
-    return std::move(context.stalled->reader);
+  if (context.kept != nullptr && context.kept->reader) {
+    std::unique_ptr<FdReader> kept = std::move(context.kept->reader);
+    if (kept->is_still(path)) return kept;
+    context.kept->rest = 0;
   }
-  return std::make_unique<FdReader>(path, input.timeout, context.stop);
+  const CallScope opening(context.interrupt, input.timeout);
+  return std::make_unique<FdReader>(path, input.timeout, context.interrupt.stop());
 }
 
 FeedError wrong(const std::string& what) { return FeedError(FeedFault::kConfiguration, what); }
@@ -46,7 +50,7 @@ RawSource::RawSource(const InputOptions& input, const SourceContext& context)
       name_(redact(input.url)),
       importer_(context.pool, context.stats, input.color),
       reader_(open_reader(input, context)),
-      skip_(context.stalled != nullptr ? std::exchange(context.stalled->rest, 0) : 0),
+      skip_(context.kept != nullptr ? std::exchange(context.kept->rest, 0) : 0),
       frame_(make_frame()),
       packet_(make_packet()) {
   const RawVideoOptions& raw = input_.raw.value();
@@ -133,12 +137,13 @@ ReadResult RawSource::read(SourceItem& item) {
       if (!fill()) return ReadResult::kStopped;
     } catch (const IoError& error) {
       if (filled_ > 0) context_.stats.count(DecodeFault::kTruncated);
-      if (error.code() == IoFault::kTimeout) abandon();
+      if (error.code() == IoFault::kTimeout) keep_pipe();
       throw;
     }
     if (filled_ < frame_bytes_) {
       if (filled_ > 0) context_.stats.count(DecodeFault::kTruncated);
       filled_ = 0;
+      skip_ = 0;
       if (!go_round()) return ReadResult::kEnd;
       continue;
     }
@@ -146,7 +151,7 @@ ReadResult RawSource::read(SourceItem& item) {
     const auto now = std::chrono::steady_clock::now();
     const std::int64_t pts = stamp(now);
     const std::int64_t pts_us = av_rescale_q(pts, info_.time_base, AV_TIME_BASE_Q);
-    if (input_.duration && !end_us_) end_us_ = pts_us + input_.duration->count();
+    if (input_.duration && !end_us_) end_us_ = av_sat_add64(pts_us, input_.duration->count());
     if (end_us_ && pts_us >= *end_us_) return ReadResult::kEnd;
 
     std::uint8_t* const data = buffer_.get()->data;
@@ -173,6 +178,7 @@ bool RawSource::fill() {
   while (filled_ < frame_bytes_) {
     const bool skipping = skip_ > 0;
     const std::size_t wanted = skipping ? std::min(skip_, frame_bytes_) : frame_bytes_ - filled_;
+    const CallScope reading(context_.interrupt, input_.timeout);
     const FdReader::Result result = reader_->read(data + filled_, wanted);
     if (result.status == FdReader::Status::kStopped) return false;
     if (result.status == FdReader::Status::kEnd) break;
@@ -182,12 +188,12 @@ bool RawSource::fill() {
   return true;
 }
 
-// The writer has stalled. In the middle of a frame, whoever reads on must know where the next
-// begins.
-void RawSource::abandon() {
+// For the next source. Where the writer has stalled in the middle of a frame, that one must know
+// where the next frame begins.
+void RawSource::keep_pipe() {
   if (filled_ > 0) skip_ = frame_bytes_ - filled_;
-  if (skip_ == 0 || context_.stalled == nullptr) return;
-  *context_.stalled = {.reader = std::move(reader_), .rest = skip_};
+  if (context_.kept == nullptr || reader_->regular()) return;
+  *context_.kept = {.reader = std::move(reader_), .rest = skip_};
 }
 
 std::int64_t RawSource::stamp(std::chrono::steady_clock::time_point now) {
@@ -207,6 +213,8 @@ std::int64_t RawSource::stamp(std::chrono::steady_clock::time_point now) {
 // The data has ended. True when the file starts again.
 bool RawSource::go_round() {
   if (!input_.loop || !reader_->regular()) {
+    reader_->await_writer();
+    keep_pipe();
     if (!live_) return false;
     throw IoError(IoFault::kEof, name_ + " ended; a live source should not");
   }

@@ -30,7 +30,7 @@ class RawSource final : public Source {
   void lay_out(const RawVideoOptions& raw);
   void begin_segment();
   bool fill();
-  void abandon();
+  void keep_pipe();
   std::int64_t stamp(std::chrono::steady_clock::time_point now);
   bool go_round();
 

@@ -49,22 +49,22 @@ class Source {
   virtual ReadResult read(SourceItem& item) = 0;
 };
 
-/// A pipe whose writer stalled in the middle of a raw frame. It stays open, so that the writer
-/// lives on and the next source finds the start of a frame behind the rest of this one.
-struct StalledPipe {
+/// A FIFO that stays open between one source and the next: a writer that stalled lives on, and so
+/// does one that has come in the meantime, for writing to a pipe that nobody has open is fatal.
+struct KeptPipe {
   std::unique_ptr<FdReader> reader;  ///< null: none
-  std::size_t rest = 0;              ///< bytes of the frame still to come
+  std::size_t rest = 0;              ///< raw video: bytes of a broken-off frame still to come
 };
 
 struct SourceContext {
-  FramePool& pool;     ///< decoded frames live here; outlives every frame
-  FeedStats& stats;    ///< counts decode faults, copies, bytes, decode time
-  Timeline& timeline;  ///< stamps every packet
-  std::stop_token stop;
+  FramePool& pool;          ///< decoded frames live here; outlives every frame
+  FeedStats& stats;         ///< counts decode faults, copies, bytes, decode time
+  Timeline& timeline;       ///< stamps every packet
+  Interrupt& interrupt;     ///< of every call that may block; outlives the source
   bool decode = true;       ///< false: every encode copies
   bool want_audio = false;  ///< some encode copies audio
-  /// Where a raw source leaves a stalled pipe to the next one; outlives both. Null: it is closed.
-  StalledPipe* stalled = nullptr;
+  /// Where a source leaves its FIFO to the next one; outlives both. Null: it is closed.
+  KeptPipe* kept = nullptr;
 };
 
 /// Opens input.url. Raw video (input.raw) is read by our own poll-based reader, everything else by

@@ -1,6 +1,7 @@
 #include "pipeline/stream_source.hpp"
 
 extern "C" {
+#include <libavutil/common.h>
 #include <libavutil/mathematics.h>
 }
 
@@ -40,19 +41,24 @@ void set_extradata(AVCodecParameters& parameters, const std::uint8_t* data, std:
 }  // namespace
 
 StreamSource::StreamSource(const InputOptions& input, const SourceContext& context)
-    : input_(input), context_(context), live_(is_live(input)), packet_(make_packet()) {
+    : input_(input),
+      context_(context),
+      live_(is_live(input)),
+      packet_(make_packet()),
+      importer_(context.pool, context.stats, input.color) {
   open();
 }
 
 void StreamSource::open() {
-  demuxer_ = std::make_unique<Demuxer>(input_, context_.want_audio, context_.stats, context_.stop);
+  demuxer_ = std::make_unique<Demuxer>(input_, context_.want_audio, context_.stats,
+                                       context_.interrupt, context_.kept);
   const AVStream& video = demuxer_->video();
   info_.time_base = video.time_base;
   info_.frame_rate = demuxer_->frame_rate();
   if (context_.decode) {
     decoder_ = std::make_unique<Decoder>(*video.codecpar, video.time_base, info_.frame_rate,
                                          demuxer_->options(), input_, context_.pool, context_.stats,
-                                         context_.timeline);
+                                         context_.timeline, importer_);
     info_.decoder = decoder_->name();
   }
   if (const auto key = demuxer_->options().unconsumed(input_.options)) {
@@ -124,7 +130,7 @@ void StreamSource::follow_format(const AVPacket& packet) {
 
 ReadResult StreamSource::read(SourceItem& item) {
   for (;;) {
-    if (context_.stop.stop_requested()) return ReadResult::kStopped;
+    if (context_.interrupt.stopped()) return ReadResult::kStopped;
     switch (step_) {
       case Step::kRead:
         if (take_packet(item)) return ReadResult::kItem;
@@ -177,7 +183,8 @@ bool StreamSource::take_packet(SourceItem& item) {
   const AVRational time_base = video ? info_.time_base : demuxer_->audio()->time_base;
   if (video && input_.duration && !end_us_) {
     const std::int64_t first = packet_->pts != AV_NOPTS_VALUE ? packet_->pts : packet_->dts;
-    end_us_ = av_rescale_q(first, time_base, AV_TIME_BASE_Q) + input_.duration->count();
+    end_us_ =
+        av_sat_add64(av_rescale_q(first, time_base, AV_TIME_BASE_Q), input_.duration->count());
   }
   if (past_end(packet_->dts, time_base)) {
     done_ = done_ || video;
@@ -210,6 +217,7 @@ bool StreamSource::go_round() {
   if (loss_) std::rethrow_exception(std::exchange(loss_, nullptr));
   if (done_) return false;
   if (!input_.loop) {
+    if (context_.kept != nullptr) context_.kept->reader = demuxer_->take_fifo();
     if (!live_) return false;
     throw IoError(IoFault::kEof, demuxer_->name() + " ended; a live source should not");
   }

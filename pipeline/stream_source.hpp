@@ -36,6 +36,7 @@ class StreamSource final : public Source {
   const SourceContext context_;
   const bool live_;
   PacketPtr packet_;
+  FrameImporter importer_;  // the same over all loops, so that it tells only changes
   std::unique_ptr<Demuxer> demuxer_;
   std::unique_ptr<Decoder> decoder_;
   SourceInfo info_;

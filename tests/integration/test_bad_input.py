@@ -25,6 +25,12 @@ def bad(tmp_path, made, clip):
         elif kind == "headless":  # the index stands at the end and is cut off
             whole = made("index-last.mp4", "-i", clip, "-c", "copy", "-movflags", "-faststart")
             path.write_bytes(whole.read_bytes()[:100_000])
+        elif kind == "header":  # nothing behind the index
+            whole = made("index-first.mp4", "-i", clip, "-c", "copy", "-movflags", "+faststart")
+            path.write_bytes(whole.read_bytes().partition(b"mdat")[0] + b"mdat")
+        elif kind == "frameless":  # a sound index, and nothing but zeros where the pictures should be
+            head, mdat, media_ = clip.read_bytes().partition(b"mdat")
+            path.write_bytes(head + mdat + bytes(len(media_)))
         elif kind == "sound":
             path = made("sound.m4a", "-f", "lavfi", "-i", "sine=duration=1", "-c:a", "aac")
         return path  # "missing": none is made
@@ -33,7 +39,7 @@ def bad(tmp_path, made, clip):
 
 
 @pytest.mark.parametrize(
-    "kind", ["missing", "empty", "text", "noise", "folder", "headless", "sound"])
+    "kind", ["missing", "empty", "text", "noise", "folder", "headless", "header", "frameless", "sound"])
 def test_transcode_says_in_one_line_what_is_wrong(cli, bad, tmp_path, kind):
     path = bad(kind)
     out = tmp_path / "out.mkv"
@@ -57,6 +63,17 @@ def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
     )
     assert metrics.one("framelane_feed_up", feed="cam") == 0
     daemon.wait_state("cam", "backoff")
+    assert daemon.feed("cam")["reason"]
+    daemon.wait_frames("other", 10)
+
+
+@pytest.mark.parametrize("kind", ["header", "frameless", "sound"])
+def test_a_file_without_a_frame_fails_its_feed_and_no_other(framelane, bad, clip, kind):
+    config = one_feed({"url": str(bad(kind)), **IMPATIENT})
+    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    daemon = framelane(config).wait_ready()
+    metrics = daemon.wait_state("cam", "failed")
+    assert metrics.sum("framelane_frames_in_total", feed="cam") == 0
     assert daemon.feed("cam")["reason"]
     daemon.wait_frames("other", 10)
 

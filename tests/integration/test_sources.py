@@ -1,12 +1,14 @@
 """Every kind of source delivers all of its frames, and each of them is accounted for."""
 
 import os
+import subprocess
 import threading
 import time
 
 import pytest
 
-from harness.configs import IMPATIENT, looped, one_feed, raw_input, x264
+from harness import media
+from harness.configs import IMPATIENT, encoder, looped, one_feed, raw_input, x264
 
 
 def finish(daemon, frames):
@@ -81,6 +83,82 @@ def test_raw_video_comes_through_a_fifo(framelane, tmp_path, bgra):
         )
     assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
     assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0
+
+
+@pytest.mark.sanitizers
+def test_writers_of_a_fifo_hand_over_and_a_broken_off_frame_is_counted(framelane, tmp_path, bgra):
+    fifo = tmp_path / "capture.fifo"
+    os.mkfifo(fifo)
+    frame = 64 * 48 * 4
+    data = bgra.read_bytes()
+    daemon = framelane(one_feed(raw_input(fifo, "bgra", "64x48", **IMPATIENT))).wait_ready()
+    with open(fifo, "wb", buffering=0) as first:
+        first.write(data[: 7 * frame + 1000])
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_decode_errors_total", feed="cam", reason="truncated") == 1,
+        "the first writer's end",
+    )
+    with open(fifo, "wb", buffering=0) as second:
+        second.write(data)
+        metrics = daemon.wait_metrics(
+            lambda m: m.one("framelane_frames_in_total", feed="cam") >= 57, "57 frames in")
+    assert metrics.sum("framelane_decode_errors_total", feed="cam", reason="truncated") == 1
+    assert metrics.sum("framelane_timestamp_repairs_total", feed="cam") == 0
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
+
+
+def test_a_stop_does_not_wait_for_the_writer_of_a_fifo(framelane, tmp_path):
+    feeds = {}
+    for name, keys in {"raw": raw_input("", "bgra", "64x48"), "demuxed": {"url": ""}}.items():
+        os.mkfifo(tmp_path / f"{name}.fifo")
+        keys["url"] = str(tmp_path / f"{name}.fifo")
+        feeds[name] = {"input": {**keys, "timeout": "60s"}, "encodes": {"main": x264()}}
+    daemon = framelane({"feeds": feeds}).wait_ready()
+    daemon.stop(deadline=5)
+
+
+def test_a_source_stuck_in_a_call_is_abandoned_and_its_feed_rebuilt(framelane, tmp_path, clip):
+    """FFmpeg opens a FIFO by itself inside "concat:", and waits for its writer whatever the
+    deadline."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    config = one_feed({"url": f"concat:{fifo}", **IMPATIENT})
+    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    daemon = framelane(config).wait_ready()
+    metrics = daemon.wait_metrics(
+        lambda m: m.one("framelane_threads_abandoned_total") >= 1, "a thread to be abandoned", 40)
+    assert metrics.sum("framelane_feed_restarts_total", feed="cam", reason="internal") >= 1
+    assert daemon.request("GET", "/healthz")[0] == 200
+    assert metrics.feed_state("other") == "running"
+    # The rebuilt feed is stuck again until somebody writes.
+    stream = subprocess.Popen(
+        ["ffmpeg", "-v", "quiet", "-y", "-re", "-stream_loop", "-1", "-i", str(clip), "-c", "copy",
+         "-f", "mpegts", str(fifo)], stdin=subprocess.DEVNULL)
+    try:
+        before = metrics.sum("framelane_frames_out_total", feed="other")
+        daemon.wait_frames("other", before + 10)
+        daemon.stop(deadline=15)
+    finally:
+        stream.kill()
+        stream.wait()
+
+
+def test_interlaced_video_keeps_its_flags_to_the_encoder(framelane, made, tmp_path):
+    source = made("interlaced.ts", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=1",
+                  "-c:v", "mpeg2video", "-b:v", "4M", "-flags", "+ildct+ilme", "-top", "1")
+    bypass, converted = tmp_path / "bypass.mkv", tmp_path / "converted.mkv"
+    encodes = {"bypass": encoder("ffv1", level=3),
+               "full": encoder("ffv1", level=3, convert={"range": "full"})}
+    outputs = {"b": {"from": "bypass", "url": str(bypass)},
+               "c": {"from": "full", "url": str(converted)}}
+    daemon = framelane({"feeds": {"cam": {"input": {"url": str(source)}, "encodes": encodes,
+                                          "outputs": outputs}}}).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    for path in (bypass, converted):
+        frames = media.probe(path, "-show_frames")["frames"]
+        assert len(frames) == 25
+        assert all((f["interlaced_frame"], f["top_field_first"]) == (1, 1) for f in frames), path
 
 
 def test_a_raw_frame_that_is_cut_short_is_counted_and_not_delivered(framelane, tmp_path, bgra):

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/pipeline/log_capture.hpp"
 #include "tests/pipeline/source_fixture.hpp"
 
 namespace framelane {
@@ -106,6 +107,125 @@ TEST_F(DecoderTest, PlanarRgbBecomesBgraWithTheSameColours) {
   EXPECT_EQ(reading.last_frame.image.format, PixelFormat::kBgra);
   EXPECT_EQ(reading.last_frame.color.matrix, Matrix::kRgb);
 }
+
+TEST_F(DecoderTest, SwscaleIsLoggedOnceASourceHoweverOftenItsPicturesChange) {
+  const std::string path =
+      generate("ten.ts", "-vf scale=64:48 -c:v libx264 -pix_fmt yuv420p10le -x264-params keyint=5");
+  generate("larger.ts", "-vf scale=128:96 -c:v libx264 -pix_fmt yuv420p10le");
+  Bytes both = testing::read_file(path);
+  for (const char* next : {"larger.ts", "ten.ts"}) {
+    const Bytes rest = testing::read_file(folder / next);
+    both.insert(both.end(), rest.begin(), rest.end());
+  }
+  testing::write_file(folder / "both.ts", both);
+  const testing::LogCapture log;
+  const Reading reading = read(folder / "both.ts");
+  EXPECT_EQ(reading.frames, 30u);
+  EXPECT_EQ(copies(HostCopy::kFormat), 30u);
+  EXPECT_EQ(log.count("swscale"), 1u);
+  EXPECT_EQ(log.count("video is 64x48"), 2u);
+  EXPECT_EQ(log.count("video is 128x96"), 1u);
+}
+
+// Its demuxer cannot be rewound: every round is opened anew.
+TEST_F(DecoderTest, ALoopTellsNothingTwice) {
+  input.loop = true;
+  const auto source = open("lavfi:testsrc2=size=64x48:rate=10:duration=0.3,format=yuv420p10le");
+  const testing::LogCapture log;
+  EXPECT_EQ(read(*source, 10, false).frames, 10u);
+  EXPECT_EQ(log.count("swscale"), 1u);
+  EXPECT_EQ(log.count("video is"), 1u);
+}
+
+struct Picture {
+  const char* file;
+  const char* arguments;
+  Matrix matrix;
+  Range range;
+  Siting siting;
+};
+
+class ColourTest : public DecoderTest, public ::testing::WithParamInterface<Picture> {};
+
+TEST_P(ColourTest, IsWhatTheStreamOrItsStandardSays) {
+  const Picture& picture = GetParam();
+  const Reading reading = read(generate(picture.file, picture.arguments));
+  ASSERT_GT(reading.frames, 0u);
+  EXPECT_EQ(reading.last_frame.color.matrix, picture.matrix);
+  EXPECT_EQ(reading.last_frame.color.range, picture.range);
+  EXPECT_EQ(reading.last_frame.color.siting, picture.siting);
+}
+
+constexpr auto kLimited = Range::kLimited;
+constexpr auto kFull = Range::kFull;
+constexpr auto kLeft = Siting::kLeft;
+constexpr auto kCenter = Siting::kCenter;
+
+INSTANTIATE_TEST_SUITE_P(
+    Sources, ColourTest,
+    ::testing::Values(
+        Picture{"h264.mkv", "-c:v libx264 -pix_fmt yuv420p", Matrix::kBt601, kLimited, kLeft},
+        Picture{"hd.mkv", "-vf scale=1280:720 -frames:v 1 -c:v libx264 -pix_fmt yuv420p",
+                Matrix::kBt709, kLimited, kLeft},
+        Picture{"tagged.mkv",
+                "-c:v libx264 -pix_fmt yuv420p -colorspace bt2020nc -color_range pc "
+                "-chroma_sample_location topleft",
+                Matrix::kBt2020, kFull, Siting::kTopLeft},
+        Picture{"yuvj.mkv", "-c:v libx264 -pix_fmt yuvj420p", Matrix::kBt601, kFull, kLeft},
+        Picture{"mpeg2.ts", "-c:v mpeg2video", Matrix::kBt601, kLimited, kLeft},
+        Picture{"mpeg4.avi", "-c:v mpeg4", Matrix::kBt601, kLimited, kLeft},
+        Picture{"mpeg1.mpg", "-r 25 -c:v mpeg1video", Matrix::kBt601, kLimited, kCenter},
+        Picture{"h261.avi", "-s 352x288 -c:v h261", Matrix::kBt601, kLimited, kCenter},
+        Picture{"sorenson.flv", "-c:v flv1", Matrix::kBt601, kLimited, kCenter},
+        // JFIF is BT.601 at every size.
+        Picture{"jpeg.avi", "-vf scale=1280:720 -frames:v 1 -c:v mjpeg -pix_fmt yuvj420p",
+                Matrix::kBt601, kFull, kCenter},
+        Picture{"jpeg422.avi", "-c:v mjpeg -pix_fmt yuvj422p", Matrix::kBt601, kFull, kCenter},
+        Picture{"png.mkv", "-c:v png", Matrix::kRgb, kFull, kLeft},
+        Picture{"rgb.mkv", "-c:v libx264rgb -qp 0", Matrix::kRgb, kFull, kLeft}));
+
+TEST_F(DecoderTest, ReservedTagsCountAsUnspecified) {
+  AvColorTags tags;
+  tags.space = AVCOL_SPC_RESERVED;
+  tags.primaries = AVCOL_PRI_RESERVED0;
+  tags.transfer = AVCOL_TRC_RESERVED;
+  const ColorSpec color = resolve_color(AV_PIX_FMT_YUV420P, 480, tags, {});
+  EXPECT_EQ(color.matrix, Matrix::kBt601);
+  EXPECT_EQ(color.primaries, kUnspecified);
+  EXPECT_EQ(color.transfer, kUnspecified);
+}
+
+struct Fields {
+  const char* file;
+  const char* arguments;
+  bool interlaced;
+  bool top_first;
+};
+
+class InterlacedTest : public DecoderTest, public ::testing::WithParamInterface<Fields> {};
+
+TEST_P(InterlacedTest, FramesKeepTheirFlags) {
+  const Fields& fields = GetParam();
+  const auto source = open(generate(fields.file, fields.arguments));
+  SourceItem item;
+  int frames = 0;
+  while (source->read(item) == ReadResult::kItem) {
+    if (item.kind != SourceItem::Kind::kFrame) continue;
+    ++frames;
+    EXPECT_EQ(item.frame.interlaced, fields.interlaced);
+    EXPECT_EQ(item.frame.top_field_first, fields.top_first);
+  }
+  EXPECT_GT(frames, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Codings, InterlacedTest,
+    ::testing::Values(Fields{"top.ts", "-c:v mpeg2video -flags +ildct+ilme -top 1", true, true},
+                      Fields{"bottom.ts", "-c:v mpeg2video -flags +ildct+ilme -top 0", true, false},
+                      Fields{"h264.ts",
+                             "-c:v libx264 -pix_fmt yuv420p -flags +ildct+ilme -vf setfield=tff",
+                             true, true},
+                      Fields{"progressive.ts", "-c:v libx264 -pix_fmt yuv420p", false, false}));
 
 TEST_F(DecoderTest, ADecoderWithMemoryOfItsOwnCostsOneCountedCopy) {
   const Reading reading = read("lavfi:testsrc2=size=64x48:rate=10:duration=1");

@@ -1,8 +1,12 @@
 #include "pipeline/feed.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 
 #include "pipeline/options.hpp"
@@ -114,8 +118,12 @@ TEST_F(FeedTest, EveryFrameOfAFileComesOut) {
 }
 
 TEST_F(FeedTest, SeveralEncodesShareOneInput) {
-  add_encode("bypass", "rawvideo");
-  EncodeOptions& full = add_encode("full", "rawvideo");
+  // With frame threads this encoder copies pictures while FFmpeg counts references to them in a way
+  // that the thread sanitizer cannot follow: it would take each byte for a race of its own, and
+  // suppressing them all takes longer than a conversion may.
+  const AvOptions alone{{"threads", "1"}};
+  add_encode("bypass", "rawvideo", alone);
+  EncodeOptions& full = add_encode("full", "rawvideo", alone);
   full.color.range = Range::kFull;
   add_encode("jpeg", "mjpeg");
   for (const char* name : {"bypass", "full", "jpeg"}) add_output(name, name, "null:");
@@ -221,6 +229,97 @@ TEST_F(FeedTest, RejectedEncoderOptionEndsTheFeedAndDropsItsFrame) {
   EXPECT_EQ(outcome.fault, FeedFault::kConfiguration);
   EXPECT_NE(outcome.reason.find("presett"), std::string::npos);
   EXPECT_EQ(dropped(DropReason::kFeedFailed), 1u);
+  expect_settled();
+}
+
+// What can be opened and holds nothing that can be decoded.
+TEST_F(FeedTest, SourceWithoutAFrameFailsAndSaysSo) {
+  testing::Bytes bytes = testing::read_file(kClip);
+  const std::string tag = "mdat";
+  const auto media = std::search(bytes.begin(), bytes.end(), tag.begin(), tag.end());
+  ASSERT_NE(media, bytes.end());
+  std::fill(media + 4, bytes.end(), std::uint8_t{0});
+  options_.input.url = file("zeros.mp4");
+  testing::write_file(options_.input.url, bytes);
+  add_encode("live", "libx264");
+  add_output("file", "live", file("out.mp4"));
+  const Feed::Outcome outcome = run();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome.fault, FeedFault::kSource);
+  EXPECT_NE(outcome.reason.find("without one frame"), std::string::npos) << outcome.reason;
+  EXPECT_GT(stats_->decode_faults[index_of(DecodeFault::kCorrupt)], 0u);
+  EXPECT_FALSE(std::filesystem::exists(file("out.mp4")));
+  expect_settled();
+}
+
+TEST_F(FeedTest, RawFileShorterThanOneFrameFailsAndSaysSo) {
+  testing::write_file(file("short.raw"), testing::Bytes(100));
+  options_.once = false;  // a file's end is final: there is nothing to try again
+  options_.input.url = file("short.raw");
+  options_.input.format = "rawvideo";
+  options_.input.raw = RawVideoOptions{.pixel_format = "bgra", .width = 64, .height = 48};
+  add_encode("live", "libx264");
+  const Feed::Outcome outcome = run();
+  EXPECT_EQ(outcome.fault, FeedFault::kSource);
+  EXPECT_NE(outcome.reason.find("without one frame"), std::string::npos) << outcome.reason;
+  EXPECT_EQ(stats_->decode_faults[index_of(DecodeFault::kTruncated)], 1u);
+}
+
+// The second size is one that its encoder does not take: what is in hand then is lost with the
+// feed.
+TEST_F(FeedTest, FramesInHandWhenTheSourceFailsTheFeedAreCountedSo) {
+  for (const auto& [name, size] : {std::pair{"a.ts", "352:288"}, std::pair{"b.ts", "320:240"}}) {
+    testing::ffmpeg("-i " + kClip + " -vf scale=" + size + " -frames:v 20 -c:v libx264 -bf 0 '" +
+                    file(name) + "'");
+  }
+  testing::Bytes both = testing::read_file(file("a.ts"));
+  const testing::Bytes rest = testing::read_file(file("b.ts"));
+  both.insert(both.end(), rest.begin(), rest.end());
+  testing::write_file(file("both.ts"), both);
+  options_.input.url = file("both.ts");
+  add_encode("narrow", "h261");
+  add_encode("any", "libx264", {{"preset", "ultrafast"}, {"rc-lookahead", "40"}});
+  for (const char* name : {"narrow", "any"}) add_output(name, name, "null:");
+  const Feed::Outcome outcome = run();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome.fault, FeedFault::kConfiguration) << outcome.reason;
+  EXPECT_GE(dropped(DropReason::kFeedFailed, 0), 1u);
+  EXPECT_GE(dropped(DropReason::kFeedFailed, 1), 1u);
+  for (const EncodeCounts& counts : stats_->ledger().encodes) {
+    EXPECT_EQ(counts.in, counts.out + counts.dropped[index_of(DropReason::kFeedFailed)]);
+  }
+  expect_settled();
+}
+
+// FFmpeg opens a FIFO by itself inside "concat:", and waits for its writer whatever the deadline.
+TEST_F(FeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
+  const std::string fifo = file("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  options_.once = false;
+  options_.input.url = "concat:" + fifo;
+  options_.input.timeout = 100ms;
+  add_encode("live", "libx264");
+  add_output("null", "live", "null:");
+  start();
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  std::optional<Feed::Outcome> outcome;
+  while (!(outcome = feed_->outcome()) && std::chrono::steady_clock::now() < deadline) {
+    feed_->join_until(std::chrono::steady_clock::now() + 50ms);
+  }
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome->fault, FeedFault::kInternal);
+  EXPECT_NE(outcome->reason.find("input.timeout"), std::string::npos) << outcome->reason;
+  const std::uint64_t abandoned = threads_abandoned();
+  feed_.reset();
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  // Let the thread go, and with it the run that it keeps alive.
+  const int writer = ::open(fifo.c_str(), O_WRONLY);
+  ::close(writer);
+  while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(stats_.use_count(), 1);
   expect_settled();
 }
 

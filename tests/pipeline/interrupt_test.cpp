@@ -42,5 +42,18 @@ TEST(InterruptTest, ArmingForgetsTheLastCause) {
   EXPECT_EQ(interrupt.cause(), Interrupt::Cause::kNone);
 }
 
+TEST(InterruptTest, OnlyACallThatIsStillUnderWayIsOverdue) {
+  Interrupt interrupt{std::stop_token{}};
+  EXPECT_FALSE(interrupt.overdue());
+  {
+    const CallScope call(interrupt, 0ms);
+    EXPECT_TRUE(interrupt.overdue());
+    interrupt.arm(1h);
+    EXPECT_FALSE(interrupt.overdue());
+    interrupt.arm(0ms);
+  }
+  EXPECT_FALSE(interrupt.overdue());
+}
+
 }  // namespace
 }  // namespace framelane

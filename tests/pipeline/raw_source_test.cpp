@@ -206,24 +206,32 @@ TEST_F(RawSourceTest, AFifoThatNobodyWritesToTimesOut) {
   EXPECT_EQ(failure_of<IoError>(fifo()), IoFault::kTimeout);
 }
 
-class StalledPipeTest : public RawSourceTest {
+// A FIFO stays open from one source to the next: a writer lives on, and whoever writes next does.
+class KeptPipeTest : public RawSourceTest {
  protected:
-  StalledPipeTest() {
+  KeptPipeTest() {
     describe("bgra", 16, 16);
     input.timeout = 20ms;
     input.url = fifo();
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 / 5);
   }
-  ~StalledPipeTest() override { close_writer(); }
+  ~KeptPipeTest() override { close_writer(); }
+  std::unique_ptr<Source> open_reader() {
+    SourceContext keeping = context();
+    keeping.kept = &pipe;
+    return open_source(input, keeping);
+  }
   std::unique_ptr<Source> open_again() {
-    SourceContext kept = context();
-    kept.stalled = &stalled;
-    auto source = open_source(input, kept);
-    if (writer < 0) writer = ::open(input.url.c_str(), O_WRONLY | O_NONBLOCK);
+    auto source = open_reader();
+    if (writer < 0) open_writer();
     return source;
   }
   void write(std::size_t from, std::size_t to) {
     ASSERT_EQ(::write(writer, bytes.data() + from, to - from), static_cast<ssize_t>(to - from));
+  }
+  void open_writer() {
+    writer = ::open(input.url.c_str(), O_WRONLY | O_NONBLOCK);
+    ASSERT_GE(writer, 0);
   }
   void close_writer() {
     if (writer >= 0) ::close(writer);
@@ -232,11 +240,11 @@ class StalledPipeTest : public RawSourceTest {
 
   static constexpr std::size_t kFrame = 16 * 16 * 4;
   Bytes bytes = Bytes(6 * kFrame);
-  StalledPipe stalled;
+  KeptPipe pipe;
   int writer = -1;
 };
 
-TEST_F(StalledPipeTest, AStallInAFrameCostsThatFrameAndNoOther) {
+TEST_F(KeptPipeTest, AStallInAFrameCostsThatFrameAndNoOther) {
   auto source = open_again();
   write(0, kFrame + 100);
   EXPECT_TRUE(read_to_timeout(*source, 1).pixels == part(bytes, 0, kFrame));
@@ -247,7 +255,7 @@ TEST_F(StalledPipeTest, AStallInAFrameCostsThatFrameAndNoOther) {
   EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
 }
 
-TEST_F(StalledPipeTest, AStallInWhatIsSkippedIsNoOtherFault) {
+TEST_F(KeptPipeTest, AStallInWhatIsSkippedIsNoOtherFault) {
   auto source = open_again();
   write(0, 100);
   read_to_timeout(*source, 0);
@@ -260,7 +268,7 @@ TEST_F(StalledPipeTest, AStallInWhatIsSkippedIsNoOtherFault) {
   EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
 }
 
-TEST_F(StalledPipeTest, TheNextWriterStartsWithAWholeFrame) {
+TEST_F(KeptPipeTest, TheNextWriterStartsWithAWholeFrame) {
   auto source = open_again();
   write(0, 100);
   read_to_timeout(*source, 0);
@@ -273,12 +281,49 @@ TEST_F(StalledPipeTest, TheNextWriterStartsWithAWholeFrame) {
   EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
 }
 
-TEST_F(StalledPipeTest, AStallBetweenFramesLosesNothing) {
+TEST_F(KeptPipeTest, AStallBetweenFramesLosesNothing) {
   auto source = open_again();
   write(0, kFrame);
   read_to_timeout(*source, 1);
-  EXPECT_FALSE(stalled.reader);
+  source.reset();
+  write(kFrame, 2 * kFrame);
+  source = open_again();
+  EXPECT_TRUE(read(*source, 1).pixels == part(bytes, kFrame, 2 * kFrame));
   EXPECT_EQ(faults(DecodeFault::kTruncated), 0u);
+}
+
+TEST_F(KeptPipeTest, AWriterMayComeAndWriteBetweenTwoSources) {
+  auto source = open_again();
+  write(0, 2 * kFrame + 100);
+  close_writer();
+  const Reading first = read(*source);
+  EXPECT_EQ(first.end, ReadResult::kEnd);
+  EXPECT_EQ(first.frames, 2u);
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
+  source.reset();
+  open_writer();
+  write(0, 3 * kFrame);
+  close_writer();
+  source = open_reader();
+  const Reading second = read(*source);
+  EXPECT_EQ(second.end, ReadResult::kEnd);
+  EXPECT_TRUE(second.pixels == part(bytes, 0, 3 * kFrame));
+  EXPECT_EQ(second.frame_pts, (std::vector<std::int64_t>{2, 3, 4}));
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
+  EXPECT_EQ(repairs(), 0u);
+}
+
+TEST_F(KeptPipeTest, AnotherFifoOfTheSameNameIsOpenedAnew) {
+  auto source = open_again();
+  write(0, kFrame + 100);
+  read_to_timeout(*source, 1);
+  source.reset();
+  close_writer();
+  ASSERT_EQ(::unlink(input.url.c_str()), 0);
+  ASSERT_EQ(::mkfifo(input.url.c_str(), 0600), 0);
+  source = open_again();
+  write(0, kFrame);
+  EXPECT_TRUE(read(*source, 1).pixels == part(bytes, 0, kFrame));
 }
 
 TEST_F(RawSourceTest, AStopEndsTheWaitForAWriter) {

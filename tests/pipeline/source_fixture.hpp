@@ -40,7 +40,7 @@ class SourceFixture : public ::testing::Test {
     return {.pool = pool,
             .stats = stats,
             .timeline = timeline,
-            .stop = stop.get_token(),
+            .interrupt = interrupt,
             .decode = decode,
             .want_audio = want_audio};
   }
@@ -100,6 +100,7 @@ class SourceFixture : public ::testing::Test {
   Timeline timeline{stats};
   FramePool pool;
   std::stop_source stop;
+  Interrupt interrupt{stop.get_token()};
   InputOptions input;
   bool decode = true;
   bool want_audio = false;

@@ -89,7 +89,7 @@ TEST_P(LoopTest, EveryRoundGivesEveryFrameAndTheLineContinues) {
   Timeline loop_timeline(loop_stats);
   input.loop = true;
   const SourceContext loop_context{
-      .pool = pool, .stats = loop_stats, .timeline = loop_timeline, .stop = stop.get_token()};
+      .pool = pool, .stats = loop_stats, .timeline = loop_timeline, .interrupt = interrupt};
   const auto source = open_source(input, loop_context);
   const MediaFormatRef media = source->info().media;
   const Reading reading = read(*source, round * 3);
