@@ -1,6 +1,14 @@
 # Every library framelane builds against; all are Debian 12 packages (scripts/install-dependencies).
-find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+if(FRAMELANE_KERNELS_ONLY)
+  # For a GPU machine that has compilers and little else: without Highway, CUDA and the reference.
+  find_package(PkgConfig)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(HWY QUIET IMPORTED_TARGET libhwy)
+  endif()
+  return()
+endif()
+find_package(PkgConfig REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED COMPONENTS core)

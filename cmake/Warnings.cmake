@@ -1,20 +1,36 @@
 # framelane::warnings carries the warning, sanitizer and include settings every target of ours shares.
 add_library(framelane_warnings INTERFACE)
 add_library(framelane::warnings ALIAS framelane_warnings)
-
-target_compile_options(framelane_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
-  -Wcast-align -Wformat=2 -Wdouble-promotion
-  $<$<BOOL:${FRAMELANE_WERROR}>:-Werror>)
 target_include_directories(framelane_warnings INTERFACE "${PROJECT_SOURCE_DIR}")
 
-if(FRAMELANE_SANITIZE)
-  # -Wmaybe-uninitialized reports the sanitizers' own instrumentation.
+# The same for both compilers; nvcc hands them on to its host compiler.
+function(framelane_add_options)
+  foreach(_option IN LISTS ARGN)
+    target_compile_options(framelane_warnings INTERFACE
+      "$<$<COMPILE_LANGUAGE:C,CXX>:${_option}>"
+      "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler \"${_option}\">")
+  endforeach()
+endfunction()
+
+framelane_add_options(
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  -Wcast-align -Wformat=2 -Wdouble-promotion)
+# The code that nvcc makes for the host compiler is not pedantic itself.
+target_compile_options(framelane_warnings INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wpedantic>)
+if(FRAMELANE_WERROR)
+  framelane_add_options(-Werror)
   target_compile_options(framelane_warnings INTERFACE
-    -fsanitize=${FRAMELANE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined
-    -Wno-maybe-uninitialized)
+    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--Werror all-warnings>")
+endif()
+
+if(FRAMELANE_SANITIZE)
+  string(REPLACE "," ";" _sanitizers "${FRAMELANE_SANITIZE}")
+  list(TRANSFORM _sanitizers PREPEND -fsanitize=)
+  # -Wmaybe-uninitialized reports the sanitizers' own instrumentation.
+  framelane_add_options(${_sanitizers} -fno-omit-frame-pointer -fno-sanitize-recover=undefined
+                        -Wno-maybe-uninitialized)
   target_link_options(framelane_warnings INTERFACE -fsanitize=${FRAMELANE_SANITIZE})
   if(FRAMELANE_SANITIZE MATCHES "thread")
-    target_compile_options(framelane_warnings INTERFACE -Wno-tsan)
+    framelane_add_options(-Wno-tsan)
   endif()
 endif()

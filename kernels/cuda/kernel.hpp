@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#include "kernels/cuda/host_body.hpp"
+
+// How a kernel is written here: a body, that is a trivially copyable function object holding the
+// parameters, whose `__host__ __device__ void operator()(ThreadIndex) const` is what one thread
+// does. The GPU runs it in a grid; the stand-in runtime of the tests runs the same body in a loop.
+// For .cu files only.
+
+#define FRAMELANE_HD __host__ __device__ __forceinline__
+
+namespace framelane::cuda {
+
+/// Which thread of a launch this is, counted over the whole grid: x in threads, y and z in blocks.
+struct ThreadIndex {
+  unsigned x, y, z;
+};
+
+/// What limits a kernel's registers. kAny: nothing. kHigh: as many blocks are to be resident on a
+/// multiprocessor as give 1536 threads (40 registers each), which hides the latency of memory.
+enum class Residency { kAny, kHigh };
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr unsigned kHighBlocks = 8;  // Turing holds 1024 threads
+#else
+inline constexpr unsigned kHighBlocks = 12;
+#endif
+
+template <typename Body, Residency kResidency>
+__global__ void __launch_bounds__(kBlockThreads, kResidency == Residency::kHigh ? kHighBlocks : 1)
+    kernel_entry(const __grid_constant__ Body body) {
+  body({blockIdx.x * kBlockThreads + threadIdx.x, blockIdx.y, blockIdx.z});
+}
+
+template <typename Body>
+void run_on_host(const void* body, dim3 blocks) {
+  const Body& run = *static_cast<const Body*>(body);
+  for (unsigned z = 0; z < blocks.z; ++z) {
+    for (unsigned y = 0; y < blocks.y; ++y) {
+      for (unsigned x = 0; x < blocks.x * kBlockThreads; ++x) run({x, y, z});
+    }
+  }
+}
+
+/// Queues `body` for `blocks` blocks of kBlockThreads on `stream`; returns at once. The body is
+/// copied. The result is that of this launch alone, unless the device has failed before.
+template <Residency kResidency, typename Body>
+[[nodiscard]] cudaError_t launch(dim3 blocks, cudaStream_t stream, const Body& body) {
+  static_assert(std::is_trivially_copyable_v<Body> && sizeof(Body) <= 4096);
+  const auto* kernel = reinterpret_cast<const void*>(&kernel_entry<Body, kResidency>);
+  if (framelane_cuda_host_body != nullptr) {
+    framelane_cuda_host_body(kernel, sizeof(Body), &run_on_host<Body>);
+  }
+  void* parameters[] = {const_cast<Body*>(&body)};
+  return cudaLaunchKernel(kernel, blocks, dim3(kBlockThreads), parameters, 0, stream);
+}
+
+}  // namespace framelane::cuda
