@@ -1,0 +1,32 @@
+// In place of the stand-in runtime where the tests are linked with NVIDIA's.
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/cuda_runtime/control.hpp"
+
+namespace framelane::stand_in {
+namespace {
+
+[[noreturn]] void refuse() {
+  std::fputs("this test needs the stand-in CUDA runtime: derive it from StandInTest\n", stderr);
+  std::abort();
+}
+
+}  // namespace
+
+bool present() { return false; }
+void reset() {}
+void fail_nth_call(std::string_view, int, cudaError_t) { refuse(); }
+void lose_device(cudaError_t) { refuse(); }
+void hold() { refuse(); }
+void hold(cudaStream_t) { refuse(); }
+void release() { refuse(); }
+int calls(std::string_view) { refuse(); }
+std::vector<std::string> called_functions() { refuse(); }
+int pageable_copies() { refuse(); }
+Live live() { refuse(); }
+int overruns() { refuse(); }
+void set_device_count(int) { refuse(); }
+void set_memory(std::size_t) { refuse(); }
+
+}  // namespace framelane::stand_in

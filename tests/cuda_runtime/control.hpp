@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What tests may ask of the stand-in CUDA runtime: a runtime of our own, linked instead of
+/// NVIDIA's, in which "device" memory is host memory, every stream is a thread and a launch runs
+/// the kernel's own body. It has the calls that framelane uses and no others, so that a call with
+/// no place here (a device-wide wait, the default stream) does not link or fails.
+///
+/// All functions are thread-safe. In a build for a real GPU (FRAMELANE_GPU_TESTS) only present()
+/// and reset() may be called; StandInTest skips what needs the rest.
+namespace framelane::stand_in {
+
+bool present();
+
+/// Back to one healthy device, no failures to come, all counts 0. Lets held streams go and waits
+/// for them to finish. What is alive stays alive.
+void reset();
+
+/// Lets the n-th call from now (1 is the next) of the function fail. One failure per function is
+/// remembered. A failing call has no effect, except that whatever frees or destroys still does.
+void fail_nth_call(std::string_view function, int n, cudaError_t error = cudaErrorUnknown);
+
+/// From now on no queued work runs, what waits is woken, and every call returns `error`; only
+/// freeing and destroying still take effect. Returns when no work is running any more.
+void lose_device(cudaError_t error = cudaErrorECCUncorrectable);
+
+/// A held stream starts nothing, like a kernel that hangs; without an argument, every stream, also
+/// those still to be created.
+void hold();
+void hold(cudaStream_t stream);
+void release();
+
+/// Calls since the last reset, also those that failed.
+int calls(std::string_view function);
+/// Every function called since the last reset, sorted.
+std::vector<std::string> called_functions();
+
+/// Copies between device and host memory that was not registered: they are synchronous on a GPU.
+int pageable_copies();
+
+struct Live {
+  int streams = 0;
+  int events = 0;
+  int allocations = 0;
+  int registrations = 0;
+  std::size_t bytes = 0;
+
+  friend bool operator==(const Live&, const Live&) = default;
+};
+/// What has been created and not destroyed.
+Live live();
+
+/// Allocations behind whose end something was written, found when they were freed.
+int overruns();
+
+void set_device_count(int count);
+void set_memory(std::size_t bytes_per_device);
+
+}  // namespace framelane::stand_in

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include "tests/cuda_runtime/control.hpp"
+
+namespace framelane {
+
+/// For tests that call CUDA: on the stand-in runtime, and as they are on a real GPU. On the
+/// stand-in everything must have been given back at the end, and nothing written past its end.
+class CudaTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (stand_in::present()) return stand_in::reset();
+    int devices = 0;
+    ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess) << "these tests were built for a GPU";
+  }
+
+  void TearDown() override {
+    if (!stand_in::present()) return;
+    const stand_in::Live live = stand_in::live();
+    EXPECT_EQ(live.streams, 0) << "streams left";
+    EXPECT_EQ(live.events, 0) << "events left";
+    EXPECT_EQ(live.allocations, 0) << "device memory left: " << live.bytes << " bytes";
+    EXPECT_EQ(live.registrations, 0) << "host memory left registered";
+    EXPECT_EQ(stand_in::overruns(), 0) << "device memory written past its end";
+    stand_in::reset();
+  }
+};
+
+/// For tests that steer the stand-in: skipped where the program was built for a real GPU.
+class StandInTest : public CudaTest {
+ protected:
+  void SetUp() override {
+    if (!stand_in::present()) GTEST_SKIP() << "needs the stand-in runtime";
+    CudaTest::SetUp();
+  }
+};
+
+}  // namespace framelane

@@ -1,0 +1,196 @@
+#include "tests/cuda_runtime/state.hpp"
+
+#include <iterator>
+#include <thread>
+#include <utility>
+
+namespace framelane::stand_in {
+namespace {
+
+void run_operations(State& s, Stream& stream) {
+  std::unique_lock lock(s.mutex);
+  const auto may_start = [&] {
+    if (s.lost) return true;
+    const bool held = stream.held || s.hold_all;
+    return !held && (!stream.queue.front().ready || stream.queue.front().ready());
+  };
+  while (true) {
+    s.changed.wait(lock, [&] { return stream.queue.empty() ? stream.closing : may_start(); });
+    if (stream.queue.empty()) break;
+    const Operation operation = std::move(stream.queue.front());
+    stream.queue.pop_front();
+    if (!s.lost && operation.run) {
+      stream.busy = true;
+      ++s.running;
+      lock.unlock();
+      operation.run();
+      lock.lock();
+      --s.running;
+      stream.busy = false;
+    }
+    s.changed.notify_all();
+  }
+  --s.workers;
+  s.changed.notify_all();
+}
+
+// The entry of an ordered map of ranges that begins at or before `address`.
+template <typename Map>
+typename Map::const_iterator range_at(const Map& ranges, std::uintptr_t address) {
+  const auto next = ranges.upper_bound(address);
+  return next == ranges.begin() ? ranges.end() : std::prev(next);
+}
+
+}  // namespace
+
+State& state() {
+  static State& instance = *new State;
+  return instance;
+}
+
+void serve(const std::shared_ptr<Stream>& stream) {
+  State& s = state();
+  ++s.workers;
+  // Detached, because destroying a stream does not wait for it; `workers` is how to wait.
+  std::thread([&s, stream] { run_operations(s, *stream); }).detach();
+}
+
+cudaError_t State::enter(std::string_view function) {
+  ++calls.try_emplace(std::string(function)).first->second;
+  if (const auto failure = failures.find(function); failure != failures.end()) {
+    if (--failure->second.calls_left == 0) {
+      const cudaError_t error = failure->second.error;
+      failures.erase(failure);
+      return error;
+    }
+  }
+  return lost.value_or(cudaSuccess);
+}
+
+const Allocation* State::allocation_of(const void* address, std::size_t bytes) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto found = range_at(allocations, at);
+  if (found == allocations.end() || at + bytes > found->first + found->second.bytes) return nullptr;
+  return &found->second;
+}
+
+bool State::is_registered(const void* address, std::size_t bytes) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto found = range_at(registered, at);
+  return found != registered.end() && at + bytes <= found->first + found->second;
+}
+
+std::size_t State::used(int device) const {
+  std::size_t sum = 0;
+  for (const auto& [address, allocation] : allocations) {
+    if (allocation.device == device) sum += allocation.bytes;
+  }
+  return sum;
+}
+
+bool present() { return true; }
+
+void reset() {
+  State& s = state();
+  std::unique_lock lock(s.mutex);
+  s.hold_all = false;
+  for (auto& [handle, stream] : s.streams) stream->held = false;
+  s.changed.notify_all();
+  s.changed.wait(lock, [&] {
+    for (const auto& [handle, stream] : s.streams) {
+      if (!stream->idle()) return false;
+    }
+    return s.workers == static_cast<int>(s.streams.size());
+  });
+  s.calls.clear();
+  s.failures.clear();
+  s.lost.reset();
+  s.pageable_copies = 0;
+  s.overruns = 0;
+  s.device_count = 1;
+  s.memory = std::size_t{1} << 30;
+}
+
+void fail_nth_call(std::string_view function, int n, cudaError_t error) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.failures.insert_or_assign(std::string(function), Failure{n, error});
+}
+
+void lose_device(cudaError_t error) {
+  State& s = state();
+  std::unique_lock lock(s.mutex);
+  s.lost = error;
+  s.changed.notify_all();
+  s.changed.wait(lock, [&] { return s.running == 0; });
+}
+
+void hold() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.hold_all = true;
+}
+
+void hold(cudaStream_t stream) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.streams.at(stream)->held = true;
+}
+
+void release() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.hold_all = false;
+  for (auto& [handle, stream] : s.streams) stream->held = false;
+  s.changed.notify_all();
+}
+
+int calls(std::string_view function) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  const auto found = s.calls.find(function);
+  return found == s.calls.end() ? 0 : found->second;
+}
+
+std::vector<std::string> called_functions() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, count] : s.calls) names.push_back(name);
+  return names;
+}
+
+int pageable_copies() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  return s.pageable_copies;
+}
+
+Live live() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  Live result{static_cast<int>(s.streams.size()), static_cast<int>(s.events.size()),
+              static_cast<int>(s.allocations.size()), static_cast<int>(s.registered.size()), 0};
+  for (const auto& [address, allocation] : s.allocations) result.bytes += allocation.bytes;
+  return result;
+}
+
+int overruns() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  return s.overruns;
+}
+
+void set_device_count(int count) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.device_count = count;
+}
+
+void set_memory(std::size_t bytes_per_device) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.memory = bytes_per_device;
+}
+
+}  // namespace framelane::stand_in

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kernels/cuda/host_body.hpp"
+#include "tests/cuda_runtime/control.hpp"
+
+// The inside of the stand-in runtime: one state, one lock, one condition.
+
+namespace framelane::stand_in {
+
+using Clock = std::chrono::steady_clock;
+
+struct Operation {
+  std::function<void()> run;
+  /// Asked with the lock held; none means at once.
+  std::function<bool()> ready;
+};
+
+struct Stream {
+  int device = 0;
+  std::deque<Operation> queue;
+  bool held = false;
+  bool busy = false;
+  bool closing = false;
+
+  bool idle() const { return queue.empty() && !busy; }
+};
+
+struct Event {
+  bool timed = true;
+  std::uint64_t recorded = 0;
+  std::uint64_t completed = 0;
+  Clock::time_point time;
+};
+
+struct Allocation {
+  std::size_t bytes = 0;
+  int device = 0;
+};
+
+struct Kernel {
+  std::size_t body_bytes = 0;
+  cuda::HostBody run = nullptr;
+};
+
+struct Failure {
+  int calls_left = 0;
+  cudaError_t error = cudaSuccess;
+};
+
+/// Never destroyed: static destructors of others, and the runtime's own at exit, may still call.
+struct State {
+  std::mutex mutex;
+  std::condition_variable changed;
+
+  std::map<cudaStream_t, std::shared_ptr<Stream>> streams;
+  std::map<cudaEvent_t, std::shared_ptr<Event>> events;
+  std::map<std::uintptr_t, Allocation> allocations;  // by address
+  std::map<std::uintptr_t, std::size_t> registered;  // address to bytes
+  std::map<const void*, Kernel> kernels;
+  std::map<std::string, int, std::less<>> calls;
+  std::map<std::string, Failure, std::less<>> failures;
+  int workers = 0;  // threads of streams, destroyed ones included
+  int running = 0;  // operations being run
+  bool hold_all = false;
+  std::optional<cudaError_t> lost;
+  int pageable_copies = 0;
+  int overruns = 0;
+  int device_count = 1;
+  std::size_t memory = std::size_t{1} << 30;
+
+  /// Counts a call; an error when it is to fail. Requires the lock.
+  cudaError_t enter(std::string_view function);
+  /// The allocation or registration that holds all of [address, address + bytes), if any.
+  const Allocation* allocation_of(const void* address, std::size_t bytes) const;
+  bool is_registered(const void* address, std::size_t bytes) const;
+  std::size_t used(int device) const;
+};
+
+State& state();
+
+/// Starts the thread that serves the stream. Requires the lock.
+void serve(const std::shared_ptr<Stream>& stream);
+
+}  // namespace framelane::stand_in
