@@ -6,22 +6,31 @@
 
 #include "kernels/cuda/host_body.hpp"
 
-// How a kernel is written here: a body, that is a trivially copyable function object holding the
-// parameters, whose `__host__ __device__ void operator()(ThreadIndex) const` is what one thread
-// does. The GPU runs it in a grid; the stand-in runtime of the tests runs the same body in a loop.
-// For .cu files only.
+// How a kernel is written here: a body, that is a trivially copyable function
+// object holding the parameters, whose `__host__ __device__ void
+// operator()(ThreadIndex) const` is what one thread does. The GPU runs it in a
+// grid; the stand-in runtime of the tests runs the same body in a loop. For .cu
+// files only.
 
 #define FRAMELANE_HD __host__ __device__ __forceinline__
+#ifdef __CUDA_ARCH__
+#define FRAMELANE_UNROLL _Pragma("unroll")
+#else
+#define FRAMELANE_UNROLL  // the host compiler would warn of a pragma it does not
+                          // know
+#endif
 
 namespace framelane::cuda {
 
-/// Which thread of a launch this is, counted over the whole grid: x in threads, y and z in blocks.
+/// Which thread of a launch this is, counted over the whole grid: x in threads,
+/// y and z in blocks.
 struct ThreadIndex {
   unsigned x, y, z;
 };
 
-/// What limits a kernel's registers. kAny: nothing. kHigh: as many blocks are to be resident on a
-/// multiprocessor as give 1536 threads (40 registers each), which hides the latency of memory.
+/// What limits a kernel's registers. kAny: nothing. kHigh: as many blocks are
+/// to be resident on a multiprocessor as give 1536 threads (40 registers each),
+/// which hides the latency of memory.
 enum class Residency { kAny, kHigh };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -46,15 +55,20 @@ void run_on_host(const void* body, dim3 blocks) {
   }
 }
 
-/// Queues `body` for `blocks` blocks of kBlockThreads on `stream`; returns at once. The body is
-/// copied. The result is that of this launch alone, unless the device has failed before.
+/// Queues `body` on `stream` for `columns` by `rows` by `layers` threads, and
+/// in x for some more, to whole blocks; returns at once. The body is copied.
+/// The result is that of this launch alone, unless the device has failed
+/// before.
 template <Residency kResidency, typename Body>
-[[nodiscard]] cudaError_t launch(dim3 blocks, cudaStream_t stream, const Body& body) {
+[[nodiscard]] cudaError_t launch(int columns, int rows, int layers, cudaStream_t stream,
+                                 const Body& body) {
   static_assert(std::is_trivially_copyable_v<Body> && sizeof(Body) <= 4096);
   const auto* kernel = reinterpret_cast<const void*>(&kernel_entry<Body, kResidency>);
   if (framelane_cuda_host_body != nullptr) {
     framelane_cuda_host_body(kernel, sizeof(Body), &run_on_host<Body>);
   }
+  const dim3 blocks((static_cast<unsigned>(columns) + kBlockThreads - 1) / kBlockThreads,
+                    static_cast<unsigned>(rows), static_cast<unsigned>(layers));
   void* parameters[] = {const_cast<Body*>(&body)};
   return cudaLaunchKernel(kernel, blocks, dim3(kBlockThreads), parameters, 0, stream);
 }

@@ -18,8 +18,8 @@ __global__ void plain_kernel() {}
 }  // namespace
 
 cudaError_t enqueue_count(std::uint32_t* numbers, unsigned count, cudaStream_t stream) {
-  const dim3 blocks((count + cuda::kBlockThreads - 1) / cuda::kBlockThreads);
-  return cuda::launch<cuda::Residency::kAny>(blocks, stream, Count{numbers, count});
+  return cuda::launch<cuda::Residency::kAny>(static_cast<int>(count), 1, 1, stream,
+                                             Count{numbers, count});
 }
 
 cudaError_t enqueue_plain_kernel(cudaStream_t stream) {

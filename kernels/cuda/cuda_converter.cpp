@@ -1,0 +1,16 @@
+#include "kernels/cuda/cuda_converter.hpp"
+
+#include <cassert>
+
+#include "kernels/cuda/general.hpp"
+#include "kernels/cuda/rgb_to_yuv.hpp"
+
+namespace framelane {
+
+std::unique_ptr<const CudaConverter> CudaConverter::make(const Conversion& conversion) {
+  assert(!why_unsupported(conversion) && !is_identity(conversion));
+  if (is_cuda_rgb_to_yuv(conversion)) return make_cuda_rgb_to_yuv_converter(conversion);
+  return make_general_cuda_converter(conversion);
+}
+
+}  // namespace framelane

@@ -1,0 +1,86 @@
+#include "kernels/cuda/general.cuh"
+
+#include <array>
+
+#include "kernels/channel.hpp"
+#include "kernels/cuda/general.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace cuda;
+
+Subsampling subsampling(PixelFormat format, Siting siting) {
+  return {info(format).chroma_half_width, info(format).chroma_half_height,
+          siting != Siting::kCenter, siting == Siting::kTopLeft};
+}
+
+template <typename Byte>
+void locate(const BasicImageView<Byte>& view, Samples2d<Byte> (&samples)[3]) {
+  const auto found = channels(view);
+  for (int i = 0; i < 3; ++i) {
+    const auto& channel = found[static_cast<std::size_t>(i)];
+    // Where gray's chroma is read from on the host means nothing to the GPU.
+    const bool absent = info(view.format).gray && i > 0;
+    samples[i] = {absent ? nullptr : channel.data, channel.pitch, channel.step, channel.width,
+                  channel.height};
+  }
+}
+
+class GeneralConverter final : public CudaConverter {
+ public:
+  explicit GeneralConverter(const Conversion& conversion)
+      : mixed_(conversion.source_color.matrix != conversion.target_color.matrix &&
+               !info(conversion.source).gray),
+        source_(subsampling(conversion.source, conversion.source_color.siting)),
+        target_(subsampling(conversion.target, conversion.target_color.siting)) {
+    ColorSpec from = conversion.source_color;
+    if (info(conversion.source).gray) from.matrix = conversion.target_color.matrix;
+    const auto forms = color_transform(from, conversion.target_color);
+    forms_ = {make_form(forms[0].rounding_for_scale(General<true>::kSiteScale)),
+              make_form(forms[1].rounding_for_scale(General<true>::kFilteredScale)),
+              make_form(forms[2].rounding_for_scale(General<true>::kFilteredScale))};
+  }
+
+  using CudaConverter::enqueue;
+  cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin, int row_end,
+                      cudaStream_t stream) const override {
+    for (const CudaFrame& frame : frames) {
+      const cudaError_t error = mixed_ ? launch_one<true>(frame, row_begin, row_end, stream)
+                                       : launch_one<false>(frame, row_begin, row_end, stream);
+      if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+  }
+
+  const char* name() const override { return "general"; }
+
+ private:
+  template <bool kMixed>
+  cudaError_t launch_one(const CudaFrame& frame, int row_begin, int row_end,
+                         cudaStream_t stream) const {
+    General<kMixed> body{};
+    locate(frame.source, body.from);
+    locate(frame.target, body.to);
+    for (std::size_t i = 0; i < 3; ++i) body.forms[i] = forms_[i];
+    body.source = source_;
+    body.target = target_;
+    body.row_begin = row_begin;
+    body.row_end = row_end;
+    const int columns = target_.half_width ? (frame.target.width + 1) / 2 : frame.target.width;
+    const int rows = target_.half_height ? (row_end - row_begin + 1) / 2 : row_end - row_begin;
+    return launch<Residency::kAny>(columns, rows, 1, stream, body);
+  }
+
+  bool mixed_;
+  Subsampling source_, target_;
+  std::array<Form, 3> forms_;
+};
+
+}  // namespace
+
+std::unique_ptr<const CudaConverter> make_general_cuda_converter(const Conversion& conversion) {
+  return std::make_unique<GeneralConverter>(conversion);
+}
+
+}  // namespace framelane

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda/cuda_converter.hpp"
+
+namespace framelane {
+
+/// Takes every conversion that CudaConverter takes.
+std::unique_ptr<const CudaConverter> make_general_cuda_converter(const Conversion& conversion);
+
+}  // namespace framelane

@@ -1,0 +1,289 @@
+#include "kernels/cuda/cuda_converter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/reference.hpp"
+#include "tests/cuda_runtime/fixture.hpp"
+#include "tests/kernels/cuda/device_image.hpp"
+#include "tests/kernels/test_image.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr std::uint8_t kPattern = 0xA5;
+constexpr ColorSpec kRgbFull{Matrix::kRgb, Range::kFull};
+constexpr DeviceLayout kAligned;
+constexpr DeviceLayout kOddPitch{.offset = 0, .padding = 5, .pitch_multiple = 1};
+constexpr DeviceLayout kWordAligned{.offset = 4, .padding = 1, .pitch_multiple = 4};
+constexpr DeviceLayout kOddAddress{.offset = 1, .padding = 0, .pitch_multiple = 1};
+constexpr DeviceLayout kBottomUp{
+    .offset = 0, .padding = 7, .pitch_multiple = 16, .bottom_up = true};
+constexpr DeviceLayout kLayouts[] = {kAligned,     kOddPitch,   kAligned,
+                                     kWordAligned, kOddAddress, kBottomUp};
+
+// Around groups of 4 pixels, chroma pairs, warps of 128 pixels and blocks of
+// 512; rows around 2 and 4.
+constexpr std::pair<int, int> kSizes[] = {
+    {1, 1},  {2, 1},  {1, 2},  {2, 2},  {3, 5},   {4, 4},   {5, 3},   {6, 7},   {7, 2},   {8, 6},
+    {15, 9}, {16, 8}, {17, 5}, {31, 4}, {127, 3}, {128, 2}, {129, 5}, {131, 2}, {256, 3}, {515, 4}};
+
+bool is_convertible(const Conversion& conversion) {
+  return !why_unsupported(conversion) && !is_identity(conversion);
+}
+
+// Every supported pair of formats with every siting, each with one choice of
+// matrices and ranges, which take turns; at this size.
+template <typename Visit>
+void visit_pairs(PixelFormat source, int width, int height, std::size_t& turn, Visit visit) {
+  for (const PixelFormat target : kAllFormats) {
+    for (const Siting siting : kSitings) {
+      std::vector<Conversion> choices;
+      for (const ColorSpec& from : all_colors(source)) {
+        for (const ColorSpec& to : all_colors(target)) {
+          const Conversion conversion{width, height, source, from, target, to};
+          if (to.siting == siting && is_convertible(conversion)) choices.push_back(conversion);
+        }
+      }
+      // A step that shares no factor with how many there are visits all of them
+      // in the end.
+      if (!choices.empty()) visit(choices[turn++ * 7 % choices.size()]);
+    }
+  }
+}
+
+class CudaConverterTest : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    if (HasFatalFailure()) return;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+  }
+  void TearDown() override {
+    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    CudaTest::TearDown();
+  }
+
+  // Converts random pixels both ways and compares all of the target's memory.
+  void expect_equal(const Conversion& conversion, DeviceLayout layout) {
+    const auto [width, height, format, from, target_format, to] = conversion;
+    DeviceImage source(format, width, height, layout);
+    DeviceImage actual(target_format, width, height, layout);
+    DeviceImage expected(target_format, width, height, layout);
+    source.fill_random(random_);
+    actual.fill(kPattern);
+    expected.fill(kPattern);
+    convert_reference(conversion, as_const(source.on_host()), expected.on_host());
+    source.upload(stream_);
+    actual.upload(stream_);
+    const auto converter = CudaConverter::make(conversion);
+    ASSERT_EQ(
+        converter->enqueue(as_const(source.on_device()), actual.on_device(), 0, height, stream_),
+        cudaSuccess);
+    actual.download(stream_);
+    ASSERT_TRUE(actual.equals(expected))
+        << describe(conversion) << " by " << converter->name() << ", offset " << layout.offset
+        << ", padding " << layout.padding;
+  }
+
+  cudaStream_t stream_ = nullptr;
+  std::mt19937 random_{4711};
+};
+
+class CudaConverterFormatTest : public CudaConverterTest,
+                                public testing::WithParamInterface<PixelFormat> {};
+
+TEST_P(CudaConverterFormatTest, EqualsTheReferenceAtEverySize) {
+  std::size_t turn = 0;
+  for (const auto& [width, height] : kSizes) {
+    visit_pairs(GetParam(), width, height, turn, [&](const Conversion& conversion) {
+      if (HasFatalFailure()) return;
+      expect_equal(conversion, kLayouts[turn % std::size(kLayouts)]);
+    });
+  }
+}
+
+TEST_P(CudaConverterFormatTest, EqualsTheReferenceInEveryMatrixAndRange) {
+  std::size_t turn = 0;
+  for (const PixelFormat target : kAllFormats) {
+    for (const ColorSpec& from : all_colors(GetParam())) {
+      for (const ColorSpec& to : all_colors(target)) {
+        const Conversion conversion{
+            5 + static_cast<int>(turn % 4), 3, GetParam(), from, target, to};
+        if (!is_convertible(conversion)) continue;
+        ++turn;
+        expect_equal(conversion, kAligned);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(CudaConverterFormatTest, RowRangesGiveTheSameAsOneCallAndLeaveOtherRowsAlone) {
+  std::size_t turn = 0;
+  visit_pairs(GetParam(), 22, 9, turn, [&](const Conversion& conversion) {
+    if (HasFatalFailure()) return;
+    const auto [width, height, format, from, target_format, to] = conversion;
+    DeviceImage source(format, width, height);
+    DeviceImage actual(target_format, width, height);
+    DeviceImage expected(target_format, width, height);
+    source.fill_random(random_);
+    actual.fill(kPattern);
+    expected.fill(kPattern);
+    source.upload(stream_);
+    actual.upload(stream_);
+    const auto converter = CudaConverter::make(conversion);
+    const auto reference = make_reference_converter(conversion);
+    // The last piece first; what is between the pieces stays as it was, until
+    // its turn.
+    for (const auto& [begin, end] : {std::pair{8, 9}, {2, 6}, {0, 2}, {6, 8}}) {
+      reference->run(as_const(source.on_host()), expected.on_host(), begin, end);
+      ASSERT_EQ(
+          converter->enqueue(as_const(source.on_device()), actual.on_device(), begin, end, stream_),
+          cudaSuccess);
+      actual.download(stream_);
+      ASSERT_TRUE(actual.equals(expected))
+          << describe(conversion) << " rows " << begin << " to " << end;
+    }
+  });
+}
+
+std::string format_name(const testing::TestParamInfo<PixelFormat>& param) {
+  return std::string(info(param.param).name);
+}
+INSTANTIATE_TEST_SUITE_P(, CudaConverterFormatTest, testing::ValuesIn(kAllFormats), format_name);
+
+TEST_F(CudaConverterTest, EqualsTheReferenceInOddFramesOfManyBlocks) {
+  constexpr std::pair<PixelFormat, PixelFormat> kPairs[] = {
+      {PixelFormat::kBgra, PixelFormat::kNv12},  {PixelFormat::kArgb, PixelFormat::kI420},
+      {PixelFormat::kBgr24, PixelFormat::kNv12}, {PixelFormat::kRgba, PixelFormat::kYuv444},
+      {PixelFormat::kBgra, PixelFormat::kI422},  {PixelFormat::kYuyv, PixelFormat::kI420}};
+  std::size_t turn = 0;
+  for (const auto& [source, target] : kPairs) {
+    const ColorSpec from = info(source).rgb ? kRgbFull : ColorSpec{};
+    const Siting siting = kSitings[turn % std::size(kSitings)];
+    expect_equal({641,
+                  479,
+                  source,
+                  {from.matrix, from.range, siting},
+                  target,
+                  {Matrix::kBt601, Range::kFull, siting}},
+                 kLayouts[turn % 2]);
+    ++turn;
+  }
+}
+
+// Every colour on a GPU; one in a few hundred where the host does the work.
+TEST_F(CudaConverterTest, AllColoursAreExact) {
+  const int step = stand_in::present() ? 15 : 1;
+  const int values = 255 / step + 1;
+  const int width = values * 4;  // 4 pixels of each red
+  const int height = values * values / (step == 1 ? 4 : 1);
+  DeviceImage source(PixelFormat::kRgba, width, height);
+  std::uint8_t* const first = source.on_host().planes[0].data;
+  for (int i = 0; i < width * height; ++i) {
+    const int color = step == 1 ? i : i / 4;
+    std::uint8_t* pixel = first + 4 * static_cast<std::ptrdiff_t>(i);
+    pixel[0] = static_cast<std::uint8_t>(color % values * step);
+    pixel[1] = static_cast<std::uint8_t>(color / values % values * step);
+    pixel[2] = static_cast<std::uint8_t>(color / values / values * step);
+  }
+  source.upload(stream_);
+  for (const Matrix matrix : kYuvMatrices) {
+    for (const Range range : kRanges) {
+      for (const PixelFormat target : {PixelFormat::kI444, PixelFormat::kNv12}) {
+        const Conversion conversion{width,    height, PixelFormat::kRgba,
+                                    kRgbFull, target, {matrix, range}};
+        DeviceImage actual(target, width, height);
+        DeviceImage expected(target, width, height);
+        expected.fill(kPattern);
+        actual.fill(kPattern);
+        actual.upload(stream_);
+        convert_reference(conversion, as_const(source.on_host()), expected.on_host());
+        ASSERT_EQ(
+            CudaConverter::make(conversion)
+                ->enqueue(as_const(source.on_device()), actual.on_device(), 0, height, stream_),
+            cudaSuccess);
+        actual.download(stream_);
+        EXPECT_TRUE(actual.equals(expected)) << describe(conversion);
+      }
+    }
+  }
+}
+
+// More frames than a launch takes, some of them aligned and some not.
+TEST_F(CudaConverterTest, FramesOfSeveralFeedsAreConvertedTogether) {
+  for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kRgb24, PixelFormat::kNv12}) {
+    const ColorSpec from = info(format).rgb ? kRgbFull : ColorSpec{};
+    const Conversion conversion{30, 6, format, from, PixelFormat::kI420, {Matrix::kBt601}};
+    const auto converter = CudaConverter::make(conversion);
+    for (const DeviceLayout& layout : {kAligned, kOddAddress}) {
+      for (const std::size_t count : {2, 16, 17, 35}) {
+        std::vector<std::unique_ptr<DeviceImage>> sources, targets, expected;
+        std::vector<CudaFrame> frames;
+        for (std::size_t i = 0; i < count; ++i) {
+          const auto add = [&](auto& images, PixelFormat of) -> DeviceImage& {
+            images.push_back(std::make_unique<DeviceImage>(of, 30, 6, layout));
+            images.back()->fill(kPattern);
+            return *images.back();
+          };
+          DeviceImage& source = add(sources, format);
+          source.fill_random(random_);
+          source.upload(stream_);
+          DeviceImage& target = add(targets, conversion.target);
+          target.upload(stream_);
+          convert_reference(conversion, as_const(source.on_host()),
+                            add(expected, conversion.target).on_host());
+          frames.push_back({as_const(source.on_device()), target.on_device()});
+        }
+        ASSERT_EQ(converter->enqueue(frames, 0, 6, stream_), cudaSuccess);
+        for (std::size_t i = 0; i < count; ++i) {
+          targets[i]->download(stream_);
+          EXPECT_TRUE(targets[i]->equals(*expected[i])) << "frame " << i << " of " << count;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaConverterTest, FullRangeRgbTakesTheFastPathAndTheRestTheGeneralOne) {
+  const auto name = [](PixelFormat source, const ColorSpec& from, PixelFormat target) {
+    return std::string(CudaConverter::make({8, 8, source, from, target, {}})->name());
+  };
+  for (const PixelFormat source : kAllFormats) {
+    if (!info(source).rgb) continue;
+    EXPECT_EQ(name(source, kRgbFull, PixelFormat::kNv12), "rgb-to-yuv");
+    EXPECT_EQ(name(source, kRgbFull, PixelFormat::kYuv444), "rgb-to-yuv");
+    EXPECT_EQ(name(source, {Matrix::kRgb, Range::kLimited}, PixelFormat::kNv12), "general");
+  }
+  EXPECT_EQ(name(PixelFormat::kI420, {Matrix::kBt601}, PixelFormat::kNv12), "general");
+}
+
+class CudaConverterStandInTest : public StandInTest {};
+
+TEST_F(CudaConverterStandInTest, ALaunchTakesUpToSixteenFramesAndAFailedOneIsReported) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  {
+    const Conversion conversion{8, 2, PixelFormat::kBgra, kRgbFull, PixelFormat::kNv12, {}};
+    DeviceImage source(conversion.source, 8, 2), target(conversion.target, 8, 2);
+    const std::vector<CudaFrame> frames(33, {as_const(source.on_device()), target.on_device()});
+    const auto converter = CudaConverter::make(conversion);
+    EXPECT_EQ(converter->enqueue(frames, 0, 2, stream), cudaSuccess);
+    EXPECT_EQ(stand_in::calls("cudaLaunchKernel"), 3);
+    stand_in::fail_nth_call("cudaLaunchKernel", 2, cudaErrorLaunchOutOfResources);
+    EXPECT_EQ(converter->enqueue(frames, 0, 2, stream), cudaErrorLaunchOutOfResources);
+    EXPECT_EQ(stand_in::calls("cudaLaunchKernel"), 5);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  }
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace framelane
