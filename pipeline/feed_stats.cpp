@@ -5,11 +5,18 @@
 
 namespace framelane {
 
-void OutputStats::set_state(FeedState state, std::string reason) {
+std::uint64_t OutputStats::begin_run() {
   const std::lock_guard lock(mutex_);
+  return ++run_;
+}
+
+void OutputStats::set_state(std::uint64_t run, FeedState state, std::string reason) {
+  const std::lock_guard lock(mutex_);
+  if (run != run_) return;
   state_ = state;
   reason_ = std::move(reason);
   up = state == FeedState::kRunning;
+  paused = state == FeedState::kBackoff;
 }
 
 std::pair<FeedState, std::string> OutputStats::state() const {

@@ -44,12 +44,16 @@ struct OutputStats {
   void drop(PacketDrop reason, std::uint64_t count = 1) {
     packets_dropped[index_of(reason)].fetch_add(count, std::memory_order_relaxed);
   }
-  /// State and reason for the status API; any thread.
-  void set_state(FeedState state, std::string reason);
+  /// A run of the output begins; the number it gets is needed to say how it is. What a thread that
+  /// was given up says about itself later is not heard any more.
+  std::uint64_t begin_run();
+  /// State and reason for the status API, `up` and `paused`; any thread.
+  void set_state(std::uint64_t run, FeedState state, std::string reason);
   std::pair<FeedState, std::string> state() const;
 
  private:
   mutable std::mutex mutex_;
+  std::uint64_t run_ = 0;
   FeedState state_ = FeedState::kConnecting;
   std::string reason_;
 };

@@ -230,7 +230,7 @@ TEST_F(MetricsTest, HistogramBucketsCumulateUpToTheCount) {
 
 TEST_F(MetricsTest, OutputsShowTheirState) {
   OutputStats& output = stats_->outputs()[0];
-  output.set_state(FeedState::kRunning, "");
+  output.set_state(output.begin_run(), FeedState::kRunning, "");
   output.bytes = 123456;
   output.queue_packets = 7;
   const std::string labels = "{feed=\"gate\",output=\"hls\"}";

@@ -92,11 +92,23 @@ TEST(FeedStatsTest, NothingHasArrivedAtFirst) {
 
 TEST(FeedStatsTest, OutputIsUpExactlyWhileItRuns) {
   OutputStats output("hls");
-  output.set_state(FeedState::kRunning, "");
+  const std::uint64_t run = output.begin_run();
+  output.set_state(run, FeedState::kRunning, "");
   EXPECT_TRUE(output.up);
-  output.set_state(FeedState::kBackoff, "disk full");
+  output.set_state(run, FeedState::kBackoff, "disk full");
   EXPECT_FALSE(output.up);
+  EXPECT_TRUE(output.paused);
   EXPECT_EQ(output.state().second, "disk full");
+}
+
+TEST(FeedStatsTest, AnOutputsEarlierRunIsNotHeardAnyMore) {
+  OutputStats output("hls");
+  const std::uint64_t stuck = output.begin_run();
+  const std::uint64_t present = output.begin_run();
+  output.set_state(present, FeedState::kRunning, "");
+  output.set_state(stuck, FeedState::kFailed, "came loose at last");
+  EXPECT_EQ(output.state().first, FeedState::kRunning);
+  EXPECT_TRUE(output.up);
 }
 
 #ifndef NDEBUG
