@@ -133,11 +133,18 @@ Container container_of(const OutputOptions& options) {
           return option.key == "hls_segment_type" &&
                  (option.value == "fmp4" || option.value == "1");
         });
-  } else if (!container.local || is_special_file(container.url) ||
-             (container.muxer && (container.muxer->flags & AVFMT_NOFILE))) {
+  } else if (!container.local || (container.muxer && (container.muxer->flags & AVFMT_NOFILE))) {
     container.kind = OutputKind::kStream;
   } else {
     container.kind = OutputKind::kFile;
+  }
+  return container;
+}
+
+Container container_on_disk(const OutputOptions& options) {
+  Container container = container_of(options);
+  if (container.kind == OutputKind::kFile && is_special_file(container.url)) {
+    container.kind = OutputKind::kStream;
   }
   return container;
 }

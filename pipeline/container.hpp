@@ -15,7 +15,7 @@ enum class OutputKind {
               ///< itself
 };
 
-/// Where an output goes and in which container, read off its options alone.
+/// Where an output goes and in which container.
 struct Container {
   OutputKind kind = OutputKind::kNull;
   const AVOutputFormat* muxer = nullptr;  ///< null for kNull, and where none is known
@@ -24,9 +24,12 @@ struct Container {
   bool fmp4_segments = false;             ///< kPlaylist with hls_segment_type fmp4
 };
 
-/// Never throws for wrong options: check_container() does. Looks at the path,
-/// so that a device or a FIFO counts as a stream.
+/// Read off the options alone. Never throws for wrong ones: check_container() does.
 Container container_of(const OutputOptions& options);
+
+/// The same after a look at the path: a device or a FIFO is a stream. Blocks as long as its file
+/// system does.
+Container container_on_disk(const OutputOptions& options);
 
 /// Throws FeedError(kConfiguration) for an empty url, a muxer that does not
 /// exist or cannot be guessed, and for `segment` where there is no file to cut.

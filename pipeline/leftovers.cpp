@@ -14,7 +14,7 @@
 namespace framelane {
 
 void recover_leftovers(const OutputOptions& options) {
-  const Container container = container_of(options);
+  const Container container = container_on_disk(options);
   if (container.kind != OutputKind::kFile) return;
   const FilePattern pattern(container.url);
   std::vector<std::filesystem::path> parts = pattern.part_files();

@@ -64,7 +64,11 @@ TEST(ContainerTest, NullDiscards) {
 }
 
 TEST(ContainerTest, ADeviceIsNoFileToRename) {
-  EXPECT_EQ(kind_of("/dev/null", "mpegts"), OutputKind::kStream);
+  EXPECT_EQ(container_on_disk(output("/dev/null", "mpegts")).kind, OutputKind::kStream);
+}
+
+TEST(ContainerTest, ThePathIsLookedAtOnlyOnTheOutputsOwnThread) {
+  EXPECT_EQ(kind_of("/dev/null", "mpegts"), OutputKind::kFile);
 }
 
 TEST(ContainerTest, ADashIsStandardOutput) {
