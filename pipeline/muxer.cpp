@@ -84,6 +84,24 @@ bool is_configuration_error(int error, const Container& container) {
          error == AVERROR_MUXER_NOT_FOUND;
 }
 
+/// Whether the codec's headers have to be put before the keyframes: an encoder leaves them out of
+/// the packets when one of its outputs wants them apart, a container may have kept them apart.
+bool lacks_headers(const AVOutputFormat& muxer, const AVCodecParameters& video) {
+  if ((muxer.flags & AVFMT_GLOBALHEADER) || video.extradata_size < 4) return false;
+  switch (video.codec_id) {
+    case AV_CODEC_ID_MPEG4:
+      return true;
+    case AV_CODEC_ID_H264:
+    case AV_CODEC_ID_HEVC: {
+      // MPEG-TS and RTP's muxers see to it themselves, as all do for headers in the form of MP4.
+      const bool start_codes = video.extradata[0] == 0;
+      return start_codes && (muxer.flags & AVFMT_NOTIMESTAMPS);
+    }
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 /// FFmpeg's line about a failed open says more than the text of most of its codes. The system's
@@ -126,6 +144,7 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const Mux
     // every flush().
     if (container.kind == OutputKind::kStream) context_->flush_packets = 1;
     add_stream(format.video);
+    if (lacks_headers(*container.muxer, *format.video.parameters)) put_headers_in_band();
     if (format.audio && holds_audio(container, format.audio->parameters->codec_id)) {
       audio_index_ = 1;
       add_stream(*format.audio);
@@ -157,6 +176,16 @@ void Muxer::add_stream(const StreamFormat& format) {
   const AVCodecTag* const* tags = context_->oformat->codec_tag;
   if (tags && av_codec_get_id(tags, parameters.codec_tag) != parameters.codec_id) {
     parameters.codec_tag = 0;
+  }
+}
+
+void Muxer::put_headers_in_band() {
+  const AVBitStreamFilter* filter = av_bsf_get_by_name("dump_extra");
+  if (!filter) return;  // an FFmpeg built without it
+  if (av_bsf_alloc(filter, &headers_in_band_) < 0 ||
+      avcodec_parameters_copy(headers_in_band_->par_in, context_->streams[0]->codecpar) < 0 ||
+      av_bsf_init(headers_in_band_) < 0) {
+    throw std::bad_alloc();
   }
 }
 
@@ -220,6 +249,11 @@ bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base,
   packet.stream_index = stream == StreamKind::kVideo ? 0 : audio_index_;
   av_packet_rescale_ts(&packet, time_base, context_->streams[packet.stream_index]->time_base);
   packet.pos = -1;
+  if (headers_in_band_ && stream == StreamKind::kVideo &&
+      (av_bsf_send_packet(headers_in_band_, &packet) < 0 ||
+       av_bsf_receive_packet(headers_in_band_, &packet) < 0)) {
+    throw std::bad_alloc();  // it fails for no other reason
+  }
 
   arm();
   const auto size = static_cast<std::uint64_t>(packet.size);
@@ -316,6 +350,7 @@ void Muxer::close() {
   }
   if (context_ && context_->pb) avio_closep(&context_->pb);
   avformat_free_context(std::exchange(context_, nullptr));
+  av_bsf_free(&headers_in_band_);
   if (fifo_ >= 0) ::close(std::exchange(fifo_, -1));
 }
 

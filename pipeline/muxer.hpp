@@ -7,6 +7,10 @@
 #include <stop_token>
 #include <string>
 
+extern "C" {
+#include <libavcodec/bsf.h>
+}
+
 #include "pipeline/container.hpp"
 #include "pipeline/failure.hpp"
 #include "pipeline/interrupt.hpp"
@@ -72,6 +76,7 @@ class Muxer {
   static constexpr std::chrono::milliseconds kStopGrace{300};
 
   void add_stream(const StreamFormat& format);
+  void put_headers_in_band();
   void write_header(const OutputOptions& options, const MuxerTarget& target);
   void open_fifo(const std::string& path);
   void note_position();
@@ -92,6 +97,7 @@ class Muxer {
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   int fifo_ = -1;
   AVFormatContext* context_ = nullptr;
+  AVBSFContext* headers_in_band_ = nullptr;  // null: the video passes as it is
   int audio_index_ = -1;
   decltype(AVFormatContext::io_open) open_default_ = nullptr;
   bool open_ = false;       // between header and trailer
