@@ -24,7 +24,9 @@ struct FeedView {
 /// says otherwise.
 class Supervisor {
  public:
-  static constexpr std::chrono::seconds kDrainTime{10};
+  /// After it a feed is cancelled, which leaves its outputs a second to write what they have: all
+  /// of it in the 10 s after which container runtimes kill.
+  static constexpr std::chrono::milliseconds kDrainTime{7500};
 
   struct Options {
     bool once = false;  ///< finished and failed feeds stay so; done() when none runs

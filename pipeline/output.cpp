@@ -28,6 +28,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kIdle{500};
 /// Timestamps are rounded to the time base: a segment may be this much short of its length.
 constexpr milliseconds kCutTolerance{20};
+/// What is queued when the feed is cancelled is still written, for so long at most.
+constexpr milliseconds kCancelledDrain{500};
 /// A session that lasts this long works: its first packets may only have gone into a buffer.
 constexpr std::chrono::seconds kSettled{2};
 
@@ -45,9 +47,10 @@ class Output::Impl {
  public:
   Impl(OutputOptions options, OutputStats& stats, FeedStats& feed, bool blocks)
       : options_(std::move(options)),
-        container_(container_of(options_)),
+        declared_(container_of(options_)),
         subject_("feed " + feed.feed() + ": output " + options_.name),
         stats_(stats),
+        run_(stats.begin_run()),
         feed_(feed),
         blocks_(blocks),
         queue_(static_cast<std::size_t>(std::max(options_.queue, 1))),
@@ -64,6 +67,8 @@ class Output::Impl {
  private:
   bool takes_audio(const MediaFormat& format);
   void write_until_end();
+  void take(MediaPacket& packet);
+  void write_rest();
   PacketQueue::Pop pop(MediaPacket& packet, milliseconds timeout);
   void drain(bool flush);
   void deliver(MediaPacket& packet);
@@ -80,10 +85,15 @@ class Output::Impl {
   void wait_before_retry(milliseconds time, PacketDrop reason);
   void end(PacketDrop reason);
 
+  void set_state(FeedState state, const std::string& reason = {}) {
+    stats_.set_state(run_, state, reason);
+  }
+
   const OutputOptions options_;
-  const Container container_;
+  const Container declared_;  // as the options alone tell it
   const std::string subject_;
   OutputStats& stats_;
+  const std::uint64_t run_;
   FeedStats& feed_;
   const bool blocks_;
 
@@ -97,6 +107,7 @@ class Output::Impl {
   // The output's thread alone.
   std::stop_token stop_;
   bool once_ = false;
+  Container container_;  // as it turned out on the disk
   Backoff backoff_;
   FaultLog faults_;
   Interleaver interleaver_;
@@ -116,32 +127,32 @@ class Output::Impl {
 void Output::Impl::push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                         const std::stop_token& stop) {
   if (stream == StreamKind::kAudio && !takes_audio(*format)) return;
-  PacketQueue::Push result = PacketQueue::Push::kClosed;
-  if (blocks_) {
-    result = queue_.push(packet, stream, format, stop);
-  } else {
-    const bool keyframe = is_keyframe(packet, stream);
-    if (overflowed_ && !keyframe) return stats_.drop(PacketDrop::kWaitKeyframe);
-    result = queue_.try_push(packet, stream, format);
-    if (result == PacketQueue::Push::kFull) {
+  const bool keyframe = is_keyframe(packet, stream);
+  if (overflowed_ && !keyframe) return stats_.drop(PacketDrop::kWaitKeyframe);
+  switch (blocks_ ? queue_.push(packet, stream, format, stop)
+                  : queue_.try_push(packet, stream, format)) {
+    case PacketQueue::Push::kQueued:
+      if (keyframe) overflowed_ = false;
+      break;
+    case PacketQueue::Push::kFull:
       overflowed_ = true;
       stats_.drop(PacketDrop::kQueueFull);
-    } else if (keyframe) {
-      overflowed_ = false;
-    }
+      break;
+    case PacketQueue::Push::kClosed:
+      stats_.drop(closed_as_);
+      break;
   }
-  if (result == PacketQueue::Push::kClosed) stats_.drop(closed_as_);
   stats_.queue_packets = static_cast<std::uint32_t>(queue_.size());
 }
 
 bool Output::Impl::takes_audio(const MediaFormat& format) {
   if (!format.audio) return false;
-  if (container_.kind == OutputKind::kNull) return true;
+  if (declared_.kind == OutputKind::kNull) return true;
   const AVCodecID codec = format.audio->parameters->codec_id;
-  if (holds_audio(container_, codec)) return true;
-  if (container_.muxer && !audio_warned_.exchange(true)) {
+  if (holds_audio(declared_, codec)) return true;
+  if (declared_.muxer && !audio_warned_.exchange(true)) {
     spdlog::warn("{}: goes without audio: {} is nothing players can read in {}", subject_,
-                 avcodec_get_name(codec), container_.muxer->name);
+                 avcodec_get_name(codec), declared_.muxer->name);
   }
   return false;
 }
@@ -151,17 +162,18 @@ bool Output::Impl::takes_audio(const MediaFormat& format) {
 void Output::Impl::run(std::stop_token stop, bool once) {
   stop_ = std::move(stop);
   once_ = once;
-  stats_.set_state(FeedState::kConnecting, "");
+  set_state(FeedState::kConnecting);
   try {
+    container_ = container_on_disk(options_);
     check_container(options_, container_);
     if (container_.kind == OutputKind::kFile) pattern_.emplace(container_.url);
     write_until_end();
     end(PacketDrop::kStop);
-    stats_.set_state(FeedState::kEnded, "");
+    set_state(FeedState::kEnded);
   } catch (const std::exception& error) {
     session_.reset();
     end(PacketDrop::kWriteFailed);
-    stats_.set_state(FeedState::kFailed, redact(error.what()));
+    set_state(FeedState::kFailed, redact(error.what()));
     throw;
   }
 }
@@ -170,14 +182,10 @@ void Output::Impl::write_until_end() {
   MediaPacket packet{.packet = make_packet()};
   for (;;) {
     switch (pop(packet, kIdle)) {
-      case PacketQueue::Pop::kPacket: {
-        // Whatever is thrown away needs no order.
-        const bool accompanied =
-            container_.kind != OutputKind::kNull && takes_audio(*packet.format);
-        interleaver_.add(packet, accompanied);
+      case PacketQueue::Pop::kPacket:
+        take(packet);
         drain(false);
         break;
-      }
       case PacketQueue::Pop::kTimeout:
         // A viewer waits, and nothing more comes for now. Files of a slow encoder keep their order.
         drain(!blocks_);
@@ -186,10 +194,39 @@ void Output::Impl::write_until_end() {
         drain(true);
         return close_at_end();
       case PacketQueue::Pop::kStopped:
-        stats_.drop(PacketDrop::kStop, queue_.clear() + interleaver_.clear());
+        write_rest();
         return close_at_end();
     }
   }
+}
+
+void Output::Impl::take(MediaPacket& packet) {
+  // Whatever is thrown away needs no order.
+  const bool accompanied = container_.kind != OutputKind::kNull && takes_audio(*packet.format);
+  interleaver_.add(packet, accompanied);
+}
+
+void Output::Impl::write_rest() {
+  const auto until = Clock::now() + kCancelledDrain;
+  queue_.close();
+  MediaPacket packet{.packet = make_packet()};
+  const bool open = session_ || container_.kind == OutputKind::kNull;
+  try {
+    while (open && Clock::now() < until) {
+      const bool more = queue_.pop(packet, milliseconds::zero(), {}) == PacketQueue::Pop::kPacket;
+      if (more) take(packet);
+      if (interleaver_.next(current_, !more)) {
+        deliver(current_);
+      } else if (!more) {
+        break;
+      }
+    }
+  } catch (const IoError& error) {
+    stats_.drop(PacketDrop::kStop);
+    faults_.failed(redact(error.what()), "it was being stopped");
+    session_.reset();
+  }
+  stats_.drop(PacketDrop::kStop, queue_.clear() + interleaver_.clear());
 }
 
 PacketQueue::Pop Output::Impl::pop(MediaPacket& packet, milliseconds timeout) {
@@ -216,7 +253,7 @@ void Output::Impl::drain(bool flush) {
 
 void Output::Impl::deliver(MediaPacket& packet) {
   if (container_.kind == OutputKind::kNull) {
-    if (!stats_.up.exchange(true)) stats_.set_state(FeedState::kRunning, "");
+    if (!stats_.up) set_state(FeedState::kRunning);
     stats_.bytes += static_cast<std::uint64_t>(packet.packet->size);
     return observe_written(packet);
   }
@@ -269,9 +306,8 @@ void Output::Impl::open(const MediaPacket& keyframe) {
                                              keyframe, stop_);
   resume_wanted_ = false;
   opened_at_ = Clock::now();
-  stats_.up = true;
-  stats_.paused = false;
-  stats_.set_state(FeedState::kRunning, "");
+  queue_.set_patient(true);
+  set_state(FeedState::kRunning);
   spdlog::log(level, "{}: writing {}", subject_, redact(target.url));
 }
 
@@ -297,7 +333,6 @@ void Output::Impl::close(bool at_end) {
   if (!session_) return;
   // Whatever happens, this session is over; its destructor saves what finish() could not.
   const std::unique_ptr<OutputSession> session = std::move(session_);
-  stats_.up = false;
   std::string name;
   {
     const BusyMeter::Scope busy(stats_.busy);
@@ -322,29 +357,22 @@ void Output::Impl::close_at_end() {
 
 void Output::Impl::recover_from(const IoError& error) {
   session_.reset();
-  stats_.up = false;
   needs_keyframe_ = true;
   if (stop_.stop_requested()) return;
   if (once_) throw;
 
+  // Until it is open again nobody waits for this output: the encode's others go on.
+  queue_.set_patient(false);
   stats_.reconnects[index_of(error.code())].fetch_add(1, std::memory_order_relaxed);
-  stats_.paused = true;
-  stats_.set_state(FeedState::kBackoff, redact(error.what()));
+  set_state(FeedState::kBackoff, redact(error.what()));
   const milliseconds wait = backoff_.next();
-  faults_.failed(redact(error.what()),
-                 fmt::format("{}trying again in {:.1f} s", blocks_ ? "" : "dropping packets, ",
-                             std::chrono::duration<double>(wait).count()));
+  faults_.failed(redact(error.what()), fmt::format("dropping packets, trying again in {:.1f} s",
+                                                   std::chrono::duration<double>(wait).count()));
   wait_before_retry(wait, drop_reason(error));
-  // Where the producer waits the queue still holds what comes next: the group sent again would come
-  // behind it.
-  if (!blocks_) resume_wanted_ = true;
+  resume_wanted_ = true;
 }
 
 void Output::Impl::wait_before_retry(milliseconds time, PacketDrop reason) {
-  if (blocks_) {
-    sleep_for(time, stop_);  // packets wait in the queue, their producer behind it
-    return;
-  }
   stats_.drop(reason, interleaver_.clear());
   const auto until = Clock::now() + time;
   for (auto left = time; left > milliseconds::zero();
@@ -363,8 +391,6 @@ void Output::Impl::end(PacketDrop reason) {
   queue_.close();
   stats_.drop(reason, queue_.clear() + interleaver_.clear());
   stats_.queue_packets = 0;
-  stats_.up = false;
-  stats_.paused = false;
 }
 
 Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed, bool blocks)

@@ -16,8 +16,9 @@ namespace framelane {
 /// cuts segments at keyframes. A stalled peer slows only itself.
 class Output {
  public:
-  /// `blocks`: a full queue makes the producer wait; otherwise the packet is lost, counted, and
-  /// the output goes on at the next keyframe.
+  /// `blocks`: a full queue makes the producer wait, as long as the output is open or opens for the
+  /// first time. Otherwise the packet is lost, counted, and the output goes on at the next
+  /// keyframe.
   Output(OutputOptions options, OutputStats& stats, FeedStats& feed, bool blocks);
   ~Output();
 
@@ -33,8 +34,9 @@ class Output {
   /// No more packets will come: the thread writes what is queued, the trailer, the final name.
   void finish();
 
-  /// The output thread's body: returns after finish(), or when `stop` asks (then what is queued is
-  /// dropped and counted, trailers still written if that takes less than a second). Throws
+  /// The output thread's body: returns after finish(), or when `stop` asks: then what is queued is
+  /// written for half a second, the rest dropped and counted, and the trailer written, all in about
+  /// a second where the disk answers. Throws
   /// FeedError(kConfiguration) for what no retry mends (unknown muxer, an option nothing consumes).
   /// With `once` (transcode, --once) the first failure is thrown as IoError.
   void run(std::stop_token stop, bool once);

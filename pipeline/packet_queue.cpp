@@ -22,8 +22,10 @@ PacketQueue::Push PacketQueue::try_push(const AVPacket& packet, StreamKind strea
 PacketQueue::Push PacketQueue::push(const AVPacket& packet, StreamKind stream,
                                     const MediaFormatRef& format, std::stop_token stop) {
   std::unique_lock lock(mutex_);
-  const bool ready = changed_.wait(lock, stop, [&] { return closed_ || count_ < slots_.size(); });
+  const bool ready =
+      changed_.wait(lock, stop, [&] { return closed_ || count_ < slots_.size() || !patient_; });
   if (!ready || closed_) return Push::kClosed;
+  if (count_ == slots_.size()) return Push::kFull;
   put(packet, stream, format);
   return Push::kQueued;
 }
@@ -55,6 +57,12 @@ PacketQueue::Pop PacketQueue::pop(MediaPacket& out, std::chrono::milliseconds ti
   --count_;
   changed_.notify_all();
   return Pop::kPacket;
+}
+
+void PacketQueue::set_patient(bool patient) {
+  std::lock_guard lock(mutex_);
+  patient_ = patient;
+  changed_.notify_all();
 }
 
 void PacketQueue::close() {

@@ -28,7 +28,8 @@ class PacketQueue {
   enum class Push { kQueued, kFull, kClosed };
   /// Never blocks: kFull when there is no slot.
   Push try_push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format);
-  /// Waits for a slot; kClosed also when stopped.
+  /// Waits for a slot as long as the consumer makes progress, see set_patient(); kClosed also when
+  /// stopped.
   Push push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
             std::stop_token stop);
 
@@ -36,6 +37,9 @@ class PacketQueue {
   /// Waits for a packet and swaps it into `out`. kEnd: closed and empty.
   Pop pop(MediaPacket& out, std::chrono::milliseconds timeout, std::stop_token stop);
 
+  /// Whether push() waits (as it does at first). A consumer that is in trouble says no: who waits
+  /// is released with kFull.
+  void set_patient(bool patient);
   /// No more pushes; what is queued can still be popped.
   void close();
   /// Forgets what is queued and returns how many packets that were.
@@ -51,6 +55,7 @@ class PacketQueue {
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   bool closed_ = false;
+  bool patient_ = true;
 };
 
 }  // namespace framelane

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdarg>
 #include <fstream>
 
@@ -120,6 +122,31 @@ class TinyDisk {
   bool mounted_ = false;
 };
 
+/// Files of this process may not grow beyond that.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+/// Frames of some 100 kB, every one a start.
+Clip large_frames() {
+  return encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
+}
+
 TEST(OutputFailureTest, AFullDiskPausesTheOutput) {
   TestOutput output(full_device(), TestOutput::WhenFull::kDrop);
   output.start();
@@ -186,6 +213,83 @@ TEST_P(FullDiskTest, TheOutputResumesAtAKeyframeWhenThereIsRoom) {
 
 INSTANTIATE_TEST_SUITE_P(Containers, FullDiskTest,
                          ::testing::Values("cam.mp4", "cam.ts", "cam.mkv", "cam.m3u8"));
+
+class FileSizeLimitTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FileSizeLimitTest, AFileThatMayNotGrowStaysPlayableAndTheNextOneFollows) {
+  const TempFolder folder;
+  TestOutput output(output_to(folder / (std::string("out.") + GetParam())));
+  Clip clip = large_frames();
+  const FileSizeLimit limit(1'500'000);
+  output.start();
+  EXPECT_TRUE(comes_true([&] {
+    output.push(clip);
+    clip = later(clip, 50);
+    return output.reconnects(IoFault::kIo) >= 2;
+  }));
+  output.stop.request_stop();
+  output.join();
+  EXPECT_GT(output.dropped(PacketDrop::kWriteFailed), 0u);
+  const std::set<std::string> names = names_in(folder / "");
+  EXPECT_GE(names.size(), 2u);
+  for (const std::string& name : names) {
+    EXPECT_FALSE(name.ends_with(".part")) << name;
+    EXPECT_GE(probe(folder / name, "frame=best_effort_timestamp").size(), 2u) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, FileSizeLimitTest, ::testing::Values("mp4", "mkv", "ts"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(OutputFailureTest, AnOutputInTroubleHoldsUpNoOther) {
+  const TempFolder folder;
+  const Port port;  // refuses
+  TestOutput gone(peer(port));
+  TestOutput file(output_to(folder / "out.ts"));
+  PacketFanout fanout({&gone.output, &file.output});
+  gone.start();
+  file.start();
+  const Clip clip = encode_clip({.frames = 500});  // more than fits into the queue
+  for (const ClipPacket& p : clip.packets) fanout.publish(*p.packet, p.stream, clip.format, {});
+  fanout.finish();
+  gone.join();
+  file.join();
+  EXPECT_GT(gone.dropped(), 0u);
+  EXPECT_EQ(file.dropped(), 0u);
+  EXPECT_EQ(decoded_frames(folder / "out.ts"), 500u);
+}
+
+TEST(OutputFailureTest, AProducerWaitsForASlowReader) {
+  const TempFolder folder;
+  OutputOptions options = fifo(folder);
+  options.queue = 4;
+  options.timeout = 60s;
+  const int opened = open(options.url.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  TestOutput output(options);
+  output.start(true);
+  auto pushed = std::async(std::launch::async, [&] { output.push(large_frames()); });
+  EXPECT_TRUE(comes_true([&] { return output.stats.queue_packets == 4; }));
+  std::jthread reader([&] { copy_file(options.url, folder / "copy.ts"); });
+  pushed.get();
+  output.finish();
+  reader.join();
+  close(opened);
+  EXPECT_EQ(output.dropped(), 0u);
+  EXPECT_EQ(decoded_frames(folder / "copy.ts"), 50u);
+}
+
+TEST(OutputFailureTest, WhatIsQueuedWhenTheFeedIsCancelledIsStillWritten) {
+  const TempFolder folder;
+  TestOutput output(output_to(folder / "out.ts"));
+  const Clip clip = large_frames();
+  output.push(clip);  // all of it is queued before the first packet is written
+  output.start();
+  EXPECT_TRUE(comes_true([&] { return output.stats.up.load(); }));
+  output.stop.request_stop();
+  output.join();
+  EXPECT_EQ(output.dropped(), 0u);
+  EXPECT_EQ(decoded_frames(folder / "out.ts"), 50u);
+}
 
 TEST(OutputFailureTest, ARefusedPeerIsTriedAgain) {
   const Port port;

@@ -54,6 +54,23 @@ INSTANTIATE_TEST_SUITE_P(Files, OutputContainerTest,
                                            ContainerCase{"avi", "mjpeg", "mp2"}),
                          [](const auto& test) { return std::string(test.param.ending); });
 
+// An encoder with another output that wants its headers apart leaves them out of the packets.
+class OutputHeadersTest : public ::testing::TestWithParam<ContainerCase> {};
+
+TEST_P(OutputHeadersTest, AreInTheStreamWhereTheContainerHasNoPlaceForThem) {
+  const TempFolder folder;
+  const std::string path = folder / (std::string("out.") + GetParam().ending);
+  TestOutput(output_to(path)).write(encode_clip({.video = GetParam().video}));
+  EXPECT_EQ(decoded_frames(path), 50u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, OutputHeadersTest,
+    ::testing::Values(ContainerCase{"ts", "mpeg4", ""}, ContainerCase{"m4v", "mpeg4", ""},
+                      ContainerCase{"ts", "libx264", ""}, ContainerCase{"h264", "libx264", ""},
+                      ContainerCase{"ts", "libx265", ""}, ContainerCase{"hevc", "libx265", ""}),
+    [](const auto& test) { return std::string(test.param.video) + "_in_" + test.param.ending; });
+
 TEST(OutputTest, ReorderedFramesKeepTheirOrder) {
   const TempFolder folder;
   TestOutput(output_to(folder / "out.mp4")).write(encode_clip({.b_frames = 2}));
@@ -244,6 +261,17 @@ TEST(OutputTest, MuxingTimeIsObservedPerPacket) {
   TestOutput output(output_to(folder / "out.ts"));
   output.write(encode_clip({}));
   EXPECT_EQ(output.feed.steps[index_of(StageStep::kMux)].snapshot().count, 50u);
+}
+
+TEST(OutputTest, WhatAnOutputSaysAfterItWasGivenUpIsNotHeard) {
+  const TempFolder folder;
+  TestOutput output(output_to(folder / "out.ts"));
+  output.start();
+  output.push(encode_clip({}));
+  ASSERT_TRUE(comes_true([&] { return output.stats.up.load(); }));
+  const Output successor(output_to(folder / "out.ts"), output.stats, output.feed, true);
+  output.finish();
+  EXPECT_EQ(output.stats.state().first, FeedState::kRunning);
 }
 
 TEST(OutputTest, TheStateFollowsTheOutput) {

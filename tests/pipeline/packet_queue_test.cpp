@@ -60,6 +60,15 @@ TEST_F(PacketQueueTest, PushWaitsForASlot) {
   EXPECT_EQ(out.packet->pts, 2);
 }
 
+TEST_F(PacketQueueTest, AProducerDoesNotWaitForAConsumerInTrouble) {
+  PacketQueue queue(1);
+  ASSERT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kQueued);
+  auto pushed = std::async(std::launch::async,
+                           [&] { return queue.push(*packet_, StreamKind::kVideo, format_, {}); });
+  queue.set_patient(false);
+  EXPECT_EQ(pushed.get(), PacketQueue::Push::kFull);
+}
+
 TEST_F(PacketQueueTest, AStopReleasesAProducerThatWaits) {
   PacketQueue queue(1);
   ASSERT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kQueued);
