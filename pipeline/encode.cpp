@@ -68,9 +68,10 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
     }
     (*job)->outputs[index_].encode_plan.reset();
   }
-  if (failure != nullptr) std::rethrow_exception(failure);
-  if (!cancel.stop_requested()) flush();
+  if (failure == nullptr && !cancel.stop_requested()) flush();
   drop_pending(cancel.stop_requested() ? cancel_reason.load() : DropReason::kEncoder);
+  encoder_.reset();  // here, since it may take its time, and whoever destroys this must not wait
+  if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 void Encode::take(FrameJob& job, Stage& stage) {
