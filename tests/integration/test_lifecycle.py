@@ -9,7 +9,7 @@ import pytest
 
 from harness import media
 from harness.camera import free_port
-from harness.configs import IMPATIENT, looped, one_feed, x264
+from harness.configs import IMPATIENT, encoder, looped, one_feed, x264
 from harness.daemon import run
 from harness.waiting import TIME_FACTOR, wait_until
 
@@ -76,8 +76,8 @@ def test_empty_leftovers_are_removed(framelane, clip, tmp_path):
     assert media.frame_count(tmp_path / "out.mkv") == 42
 
 
-def stalled_feed(peer):
-    """Ten seconds would go into draining this: what it sends to is never read."""
+def stalled_feed(peer, **outputs):
+    """All the time there is would go into draining this: what it sends to is never read."""
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     peer.bind(("127.0.0.1", 0))
     peer.listen()
@@ -85,15 +85,33 @@ def stalled_feed(peer):
         {"url": "lavfi:testsrc2=size=640x480:rate=30"},
         {"video": {"codec": [{"name": "rawvideo"}]}},
         {"stuck": {"url": f"tcp://127.0.0.1:{peer.getsockname()[1]}", "format": "nut",
-                   "timeout": "60s", "queue": 4}},
+                   "timeout": "60s", "queue": 4}, **outputs},
     )
 
 
-def test_a_stop_with_a_stalled_output_ends_in_time(framelane):
+def test_a_stop_with_a_stalled_output_ends_in_time_and_completes_the_others(framelane, tmp_path):
+    path = tmp_path / "out.nut"
     with socket.socket() as peer:
-        daemon = framelane(stalled_feed(peer)).wait_ready()
+        daemon = framelane(stalled_feed(peer, file={"url": str(path)})).wait_ready()
         daemon.wait_frames("cam", 4)
         daemon.stop(deadline=13)
+    assert media.frame_count(path) >= 4
+    assert "given up" not in daemon.log()
+
+
+def test_a_stop_with_a_slow_encoder_ends_in_time_and_completes_the_file(framelane, tmp_path):
+    """It holds some seventy frames, each of them a lot of work."""
+    path = tmp_path / "out.mkv"
+    encode = encoder("libx264", preset="placebo", threads=1, **{"rc-lookahead": 60})
+    daemon = framelane(
+        one_feed({"url": "lavfi:testsrc2=size=1280x720:rate=30"}, encode,
+                 {"file": {"url": str(path)}})
+    ).wait_ready()
+    daemon.wait_frames("cam", 1, deadline=60)
+    daemon.stop(deadline=13)
+    assert not list(tmp_path.glob("*.part"))
+    assert media.decodes_cleanly(path)
+    assert "given up" not in daemon.log()
 
 
 def test_a_second_signal_ends_it_at_once(framelane):

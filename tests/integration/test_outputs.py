@@ -1,5 +1,6 @@
 """Every kind of output can be played by others, while it is written and afterwards."""
 
+import resource
 import socket
 
 import pytest
@@ -272,6 +273,47 @@ def test_an_output_that_cannot_be_reached_reconnects_alone(framelane, camera_cli
     assert daemon.metrics().one("framelane_output_up", feed="cam", output="good") == 1
     daemon.stop()
     assert media.decodes_cleanly(path)
+
+
+def test_an_output_that_cannot_be_reached_does_not_hold_up_a_file(framelane, clip, tmp_path):
+    """A file is read as fast as its slowest output takes it, but not at the pace of a dead one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))  # nobody listens
+        path = tmp_path / "good.mkv"
+        daemon = framelane(
+            one_feed({"url": str(clip)}, x264(),
+                     {"gone": {"url": f"tcp://127.0.0.1:{probe.getsockname()[1]}",
+                               "format": "mpegts", "queue": 4},
+                      "good": {"url": str(path)}})
+        ).wait_ready()
+        metrics = daemon.wait_state("cam", "ended")
+    assert media.frame_count(path) == 42
+    assert metrics.sum("framelane_output_packets_dropped_total", output="good") == 0
+    assert metrics.sum("framelane_output_packets_dropped_total", output="gone") >= 42
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "ts"])
+def test_a_file_size_limit_costs_packets_and_not_the_process(framelane, camera_clip, tmp_path,
+                                                             suffix):
+    daemon = framelane(
+        one_feed({"url": str(camera_clip), "loop": True}, encoder("mpeg2video", gop="1s", b="4M"),
+                 {"file": {"url": f"{tmp_path}/out.{suffix}",
+                           "reconnect": {"first": "100ms", "max": "100ms"}},
+                  "fine": {"url": "null:"}})
+    ).wait_ready()
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_output_reconnects_total", output="file") >= 2
+        and m.sum("framelane_output_packets_dropped_total", output="file",
+                  reason="write_failed") > 0,
+        "two files to reach the limit",
+    )
+    assert daemon.metrics().feed_state("cam") == "running"
+    daemon.stop()
+    files = list(tmp_path.glob("out*"))
+    assert len(files) >= 2 and not [path for path in files if path.suffix == ".part"]
+    for path in files:
+        assert len(media.timestamps(path)) >= 10, path
 
 
 @pytest.mark.sanitizers
