@@ -143,25 +143,32 @@ std::size_t url_end(string_view text, std::size_t colon, bool whole) {
 }
 
 /// True for the name of a parameter whose value lets somebody in. Some names and endings say so
-/// wherever they stand, some only in a URL: cameras have loginpas=, userpwd= and their like.
+/// wherever they stand, some only in a URL: cameras have loginpas=, userpwd= and their like. What
+/// ends many a harmless word ("monkey", "usekey") counts only as a word of its own.
 bool carries_credential(string_view name, bool in_url) {
-  static constexpr std::array<string_view, 13> kEndings{
-      "password", "passwd",    "passphrase", "secret",     "token",     "signature", "credential",
-      "apikey",   "accesskey", "secretkey",  "privatekey", "streamkey", "authkey"};
-  static constexpr std::array<string_view, 7> kEndingsInUrls{"key", "pas",      "pass", "psw",
-                                                             "pwd", "passwort", "sig"};
+  static constexpr std::array<string_view, 16> kEndings{
+      "password",   "passwd",  "passphrase", "secret",       "token",      "signature",
+      "credential", "apikey",  "accesskey",  "secretkey",    "privatekey", "streamkey",
+      "authkey",    "signkey", "sharedkey",  "encryptionkey"};
+  static constexpr std::array<string_view, 5> kEndingsInUrls{"pas", "pass", "psw", "pwd",
+                                                             "passwort"};
+  static constexpr std::array<string_view, 2> kLastWordsInUrls{"key", "sig"};
   static constexpr std::array<string_view, 13> kInUrls{
       "accesskeyid", "auth",  "authorization", "awsaccesskeyid",
       "hdnea",       "hdnts", "hdntl",         "hmac",
       "jwt",         "md5",   "psk",           "pw",
       "sign"};
+  const string_view last_word = name.substr(name.find_last_of("_-") + 1);
   std::string plain = lowered(name);
   std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
   const auto ends = [&](string_view ending) { return plain.ends_with(ending); };
+  const auto is_one = [](const auto& list, const std::string& word) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+  };
   if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return true;
   if (!in_url) return false;
   return std::any_of(kEndingsInUrls.begin(), kEndingsInUrls.end(), ends) ||
-         std::find(kInUrls.begin(), kInUrls.end(), plain) != kInUrls.end();
+         is_one(kLastWordsInUrls, lowered(last_word)) || is_one(kInUrls, plain);
 }
 
 /// The value of NAME=VALUE that begins at `begin`.

@@ -133,9 +133,18 @@ TEST(RedactTest, CamerasNamesOfPasswordsInQueriesGo) {
   expect_redacted({
       {"http://h/cgi?loginuse=admin&loginpas=geheim77&userpwd=geheim88",
        "http://h/cgi?loginuse=admin&loginpas=***&userpwd=***"},
-      {"http://h/x?mypass=a1&user_psw=b2&Passwort=c3&dbpasswd=d4&xkey=e5&urlsig=f6&s=1",
-       "http://h/x?mypass=***&user_psw=***&Passwort=***&dbpasswd=***&xkey=***&urlsig=***&s=1"},
+      {"http://h/x?mypass=a1&user_psw=b2&Passwort=c3&dbpasswd=d4&s=1",
+       "http://h/x?mypass=***&user_psw=***&Passwort=***&dbpasswd=***&s=1"},
       {"loginpas=1 of bypass=1", "loginpas=1 of bypass=1"},
+  });
+}
+
+TEST(RedactTest, KeysAndSignaturesAreWordsOfTheirOwn) {
+  expect_redacted({
+      {"http://h/x?key=a1&x-key=b2&api_key=c3&Sig=d4&url_sig=e5&ApiKey=f6&sharedKey=g7",
+       "http://h/x?key=***&x-key=***&api_key=***&Sig=***&url_sig=***&ApiKey=***&sharedKey=***"},
+      {"http://h/x?usekey=1&monkey=2&keyframes=3&config=4&hotkey=5",
+       "http://h/x?usekey=1&monkey=2&keyframes=3&config=4&hotkey=5"},
   });
 }
 
