@@ -16,11 +16,6 @@ const Section<BackoffOptions>& backoff_keys() {
   return keys;
 }
 
-Shape timeout_shape() {
-  using namespace std::chrono_literals;
-  return range(kDuration, micros(100ms), micros(1h));
-}
-
 Key<ColorOverride> matrix_key(std::vector<std::string_view> names, std::string_view help) {
   return scalar<ColorOverride>(
       "matrix", words(std::move(names)), help,

@@ -4,6 +4,7 @@
 
 #include "config/keys.hpp"
 #include "pipeline/options.hpp"
+#include "pipeline/redact.hpp"
 
 namespace framelane {
 
@@ -31,8 +32,46 @@ Key<T> av_options(std::string_view help, AvOptions& (*select)(T&), bool defaults
 }
 
 const Section<BackoffOptions>& backoff_keys();
-/// A key with how long a peer may be silent.
-Shape timeout_shape();
+
+/// Where inputs and outputs are alike; the texts say which is meant.
+struct EndHelp {
+  std::string_view url;
+  std::string_view format;
+  std::string_view options;
+  std::string_view timeout;
+  std::string_view reconnect;
+};
+
+/// The keys url, format, options, timeout and reconnect of an input or an output.
+/// `unknown_format`: what is wrong with a name of a format.
+template <typename T>
+std::vector<Key<T>> end_keys(const EndHelp& help,
+                             std::optional<std::string> (*unknown_format)(const std::string&),
+                             bool defaults_may_go_unused) {
+  using namespace std::chrono_literals;
+  const Shape format = of(kText);
+  const auto read_format = [format, unknown_format](const Node& node, T& end, Reader& reader) {
+    const auto value = reader.scalar(node, format);
+    if (!value) return;
+    end.format = value->text;
+    if (!reader.is_certain(node)) return;
+    if (const auto problem = unknown_format(end.format)) reader.problems().add(node, *problem);
+  };
+  return {
+      scalar<T>("url", of(kText), help.url,
+                [](T& end, const Value& v) {
+                  register_url_secrets(v.text);
+                  end.url = v.text;
+                }),
+      {{"format", format, help.format}, read_format},
+      av_options<T>(
+          help.options, [](T& end) -> AvOptions& { return end.options; }, defaults_may_go_unused),
+      scalar<T>("timeout", range(kDuration, micros(100ms), micros(1h)), help.timeout,
+                [](T& end, const Value& v) { end.timeout = v.milliseconds(); }),
+      section<T, BackoffOptions>("reconnect", backoff_keys(), help.reconnect,
+                                 [](T& end) -> BackoffOptions& { return end.reconnect; })};
+}
+
 Key<ColorOverride> matrix_key(std::vector<std::string_view> names, std::string_view help);
 Key<ColorOverride> range_key(std::string_view help);
 Key<ColorOverride> siting_key(std::string_view help);

@@ -57,7 +57,7 @@ const Section<Document>& document_keys() {
                                       [](Document& d) -> LogConfig& { return d.log; }),
          section<Document, AdminConfig>("admin", admin_keys(), "The admin listener.",
                                         [](Document& d) -> AdminConfig& { return d.admin; }),
-         scalar<Document>("device", of(kDevice), "Where frames are converted (auto).",
+         scalar<Document>("device", of(kDeviceName), "Where frames are converted (auto).",
                           [](Document& d, const Value& v) { d.device = v.device; }),
          part("defaults", layer_shape(), "Merged under every feed.", &Document::defaults),
          part("profiles", map_of(layer_shape()),

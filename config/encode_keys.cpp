@@ -1,7 +1,9 @@
 #include <array>
+#include <span>
 
 #include "config/common_keys.hpp"
 #include "config/feed_keys.hpp"
+#include "config/name_checks.hpp"
 
 namespace framelane {
 namespace {
@@ -54,18 +56,54 @@ void read_codec(const Node& node, EncodeOptions& encode, Reader& reader) {
   encode.codecs.push_back(std::move(codec));
 }
 
+/// Where the name of an encoder stands.
+const Node& name_node(const Node& codec) {
+  const Node* name = codec.find("name");
+  return name != nullptr ? *name : codec;
+}
+
+/// `nodes` and `codecs` go in pairs.
+void check_codecs(std::span<const Node> nodes, std::span<const CodecCandidate> codecs,
+                  Reader& reader) {
+  // A name that is not known yet may turn out to be an encoder.
+  const auto open = [&](std::size_t i) {
+    return codecs[i].name.empty() || !reader.is_certain(name_node(nodes[i]));
+  };
+  std::size_t usable = 0;
+  for (std::size_t i = 0; i < codecs.size(); ++i) {
+    if (open(i) || !unknown_encoder(codecs[i].name, false)) ++usable;
+  }
+  for (std::size_t i = 0; i < codecs.size(); ++i) {
+    if (open(i)) continue;
+    const CodecCandidate& codec = codecs[i];
+    if (const auto problem = unknown_encoder(codec.name, usable > 0)) {
+      reader.problems().add(name_node(nodes[i]), in_quotes(codec.name) + " " + *problem);
+      continue;
+    }
+    if (unknown_encoder(codec.name, false)) continue;  // not here, so neither are its options
+    for (const AvOption& option : codec.options) {
+      const Node& node = *nodes[i].find({"options", option.key});
+      if (!reader.is_certain(node)) continue;
+      if (const auto problem = wrong_encoder_option(codec.name, option)) {
+        reader.problems().add(node.key_position, node.path, *problem);
+      }
+    }
+  }
+}
+
 Key<EncodeOptions> codec_key() {
   return {{"codec", codec_shape(),
            "The encoder, or a list of which the first available one is used: names, or maps of "
            "name and options (libx264 with preset veryfast)."},
           [](const Node& node, EncodeOptions& encode, Reader& reader) {
-            if (node.kind != Node::Kind::kSequence) {
-              read_codec(node, encode, reader);
-            } else if (node.items.empty()) {
+            const bool list = node.kind == Node::Kind::kSequence;
+            const std::span<const Node> nodes =
+                list ? std::span<const Node>(node.items) : std::span(&node, 1);
+            if (nodes.empty()) {
               reader.problems().add(node, "is empty; name at least one encoder, such as libx264");
-            } else {
-              for (const Node& item : node.items) read_codec(item, encode, reader);
             }
+            for (const Node& item : nodes) read_codec(item, encode, reader);
+            check_codecs(nodes, encode.codecs, reader);
           }};
 }
 

@@ -1,15 +1,21 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 
 #include "config/feed_keys.hpp"
+#include "config/name_checks.hpp"
 #include "config/raw_formats.hpp"
 #include "kernels/conversion.hpp"
+#include "pipeline/failure.hpp"
+#include "pipeline/file_pattern.hpp"
 #include "pipeline/url.hpp"
 
 namespace framelane {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr std::array<std::string_view, 5> kRawKeys{"pixel_format", "size", "rate", "pitch",
                                                    "timestamps"};
@@ -20,22 +26,28 @@ bool is_file(std::string_view url) {
   return path && *path != "-" && !path->starts_with("/dev/");
 }
 
-bool writes_playlist(const OutputOptions& output) {
-  return output.format == "hls" || output.format == "dash" || output.url.ends_with(".m3u8") ||
-         output.url.ends_with(".mpd");
-}
+struct TimeUnit {
+  std::string_view fields;  ///< strftime's letters that tell it
+  std::string_view example;
+  std::chrono::seconds length;  ///< at least
+};
+// Finest first.
+constexpr std::array<TimeUnit, 6> kTimeUnits{{{"STs", "%S", std::chrono::seconds(1)},
+                                              {"MR", "%M", std::chrono::minutes(1)},
+                                              {"HI", "%H", std::chrono::hours(1)},
+                                              {"djFu", "%d", std::chrono::days(1)},
+                                              {"mV", "%m", std::chrono::days(7)},
+                                              {"Yy", "%Y", std::chrono::days(365)}}};
 
-/// Whether strftime would put a part of the time into it.
-bool has_time_field(std::string_view pattern) {
-  for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
-    if (pattern[i] != '%') continue;
-    const std::size_t field = pattern.find_first_not_of("-_0^#EO", i + 1);
-    if (field == std::string_view::npos) return false;
-    constexpr std::string_view kNotTime = "%nt";
-    if (kNotTime.find(pattern[field]) == std::string_view::npos) return true;
-    i = field;
+/// How long a name stays the same; nothing when it never changes. `pattern` is one FilePattern
+/// took.
+std::optional<std::chrono::seconds> name_changes_after(std::string_view pattern) {
+  for (const TimeUnit& unit : kTimeUnits) {
+    for (std::size_t at = pattern.find('%'); at < pattern.size(); at = pattern.find('%', at + 2)) {
+      if (unit.fields.find(pattern[at + 1]) != std::string_view::npos) return unit.length;
+    }
   }
-  return false;
+  return std::nullopt;
 }
 
 class FeedChecks {
@@ -70,6 +82,8 @@ class FeedChecks {
     if (input_ == nullptr || !input_->is_map()) return;
     check_backoff(*input_, feed_.input.reconnect);
     check_loop();
+    check_decoder();
+    check_input_names();
     const Node* format = input_->find("format");
     if (is_raw()) {
       check_raw();
@@ -91,6 +105,39 @@ class FeedChecks {
     if (!is_file(feed_.input.url)) {
       problems_.add(*loop, "works on files alone, and the url of feed " + in_quotes(feed_.name) +
                                " names none; remove it");
+    }
+  }
+
+  void check_decoder() {
+    const Node* decoder = input_->find("decoder");
+    if (decoder == nullptr || feed_.input.decoder != InputOptions::DecoderKind::kNvdec) return;
+    problems_.add(*decoder,
+                  "nvdec is not in this version, which decodes on the CPU; use auto or "
+                  "software");
+  }
+
+  void check_input_names() {
+    const Node* url = input_->find("url");
+    const Node* options = input_->find("options");
+    if (url == nullptr || feed_.input.url.empty() || !reader_.is_certain(*url)) return;
+    if (const auto problem = unknown_scheme(feed_.input.url, false)) problems_.add(*url, *problem);
+    if (options == nullptr || feed_.input.options.empty()) return;
+    const AvNames known = is_raw() ? AvNames() : input_option_names(feed_.input);
+    for (const AvOption& option : feed_.input.options) {
+      const Node* node = options->find(option.key);
+      if (is_raw() && !option.inherited) {
+        problems_.add(node->key_position, node->path,
+                      "has no effect on raw video, which is not read through FFmpeg; remove it");
+      } else if (!known.empty()) {
+        check_option(*node, option.key, known, "FFmpeg's protocols, demuxers and decoders");
+      }
+    }
+  }
+
+  void check_option(const Node& node, const std::string& name, const AvNames& known,
+                    const std::string& owner) {
+    if (const auto problem = unknown_option(name, known, owner)) {
+      problems_.add(node.key_position, node.path, *problem);
     }
   }
 
@@ -194,8 +241,64 @@ class FeedChecks {
                     "this");
     }
     if (url == nullptr || output.url.empty() || !reader_.is_certain(*url)) return;
-    if (const Node* segment = node->find("segment")) check_segment(output, *segment, *url);
+    check_container(output, *node, *url);
     check_place(output, *url);
+  }
+
+  void check_container(const OutputOptions& output, const Node& node, const Node& url) {
+    if (const auto problem = unknown_scheme(output.url, true)) return problems_.add(url, *problem);
+    const Node* format = node.find("format");
+    const bool format_known =
+        format == nullptr || (reader_.is_certain(*format) && !unknown_muxer(output.format));
+    if (!format_known) return;  // reported at the format
+    const Container container = container_of(output);
+    const Node* segment = node.find("segment");
+    if (segment != nullptr && container.kind != OutputKind::kFile) {
+      problems_.add(*segment, "works on plain files alone, and this output writes none; remove it");
+    }
+    if (container.kind == OutputKind::kNull) return;
+    if (container.muxer == nullptr) {
+      problems_.add(url,
+                    "has no ending that tells its container; use .mp4, .mkv, .ts, .m3u8 or "
+                    "another known one, or set format");
+      return;
+    }
+    if (container.kind == OutputKind::kFile) check_name(output, url, container.url);
+    const Node* options = node.find("options");
+    if (options == nullptr || output.options.empty()) return;
+    const AvNames known = output_option_names(container);
+    const std::string owner = "the container " + std::string(container.muxer->name) + " here";
+    for (const AvOption& option : output.options) {
+      check_option(*options->find(option.key), option.key, known, owner);
+    }
+  }
+
+  /// The name of a file is a pattern, whether it is cut into segments or not.
+  void check_name(const OutputOptions& output, const Node& url, const std::string& path) {
+    try {
+      const FilePattern pattern(path);
+    } catch (const FeedError& error) {
+      problems_.add(url, error.what());
+      return;
+    }
+    if (!output.segment || node_.find({"outputs", output.name})->find("segment") == nullptr) return;
+    const auto change = name_changes_after(path);
+    if (!change) {
+      problems_.add(url,
+                    "needs the time in it, so that every segment has a name of its own; for "
+                    "example /srv/rec/${feed}/%Y-%m-%d/%H%M%S.mp4");
+      return;
+    }
+    // Nothing tells less than a second; segments of less are numbered.
+    const auto length = std::max<std::chrono::milliseconds>(output.segment->length, 1s);
+    if (*change <= length) return;
+    const auto finer =
+        std::ranges::find_if(kTimeUnits.rbegin(), kTimeUnits.rend(),
+                             [&](const TimeUnit& unit) { return unit.length <= length; });
+    problems_.add(url, "gives the same name to segments that begin within " +
+                           kDuration.format(std::chrono::microseconds(*change).count()) +
+                           "; put a finer part of the time into it, " +
+                           std::string(finer->example));
   }
 
   void complete_from(OutputOptions& output, const Node& node) {
@@ -210,16 +313,6 @@ class FeedChecks {
     if (std::find(names.begin(), names.end(), output.from) != names.end()) return;
     problems_.add(*from, "feed " + in_quotes(feed_.name) + " has no encode " +
                              in_quotes(from->text) + "; it has: " + join(names));
-  }
-
-  void check_segment(const OutputOptions& output, const Node& segment, const Node& url) {
-    if (!is_file(output.url) || writes_playlist(output)) {
-      problems_.add(segment, "works on plain files alone, and this output writes none; remove it");
-    } else if (!has_time_field(output.url)) {
-      problems_.add(url,
-                    "needs the time in it, so that every segment has a name of its own; for "
-                    "example /srv/rec/${feed}/%Y-%m-%d/%H%M%S.mp4");
-    }
   }
 
   void check_place(const OutputOptions& output, const Node& url) {

@@ -39,6 +39,12 @@ void read_output(const Node::Entry& entry, FeedOptions& feed, Reader& reader) {
   feed.outputs.push_back(std::move(output));
 }
 
+Shape slices_shape() {
+  Shape shape = range(kInteger, 1, kMostSlices);
+  shape.words = {"auto"};
+  return shape;
+}
+
 }  // namespace
 
 const Section<FeedOptions>& layer_keys() {
@@ -56,12 +62,20 @@ const Section<FeedOptions>& layer_keys() {
        scalar<FeedOptions>(
            "lanes", range(kInteger, 1, 64), "Frames converted at once (3).",
            [](FeedOptions& f, const Value& v) { f.lanes = static_cast<int>(v.number); }),
+       scalar<FeedOptions>("slices", slices_shape(),
+                           "Parts that a GPU may copy and convert one frame in, so that one frame "
+                           "alone overlaps with itself; the CPU ignores it (auto).",
+                           [](FeedOptions& f, const Value& v) {
+                             f.slices = v.text == "auto"
+                                            ? std::nullopt
+                                            : std::optional(static_cast<int>(v.number));
+                           }),
        scalar<FeedOptions>(
            "on_full", words({"auto", "block", "drop"}),
            "When the ring is full: block the source, or drop the frame; auto: drop "
            "for live sources alone.",
            [](FeedOptions& f, const Value& v) { f.on_full = static_cast<OnFull>(v.number); })},
-      {"recorder", "slices", "analyse", "limits"}};
+      {"recorder", "analyse", "limits"}};
   return keys;
 }
 

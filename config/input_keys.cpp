@@ -1,7 +1,7 @@
 #include "config/common_keys.hpp"
 #include "config/feed_keys.hpp"
+#include "config/name_checks.hpp"
 #include "config/raw_formats.hpp"
-#include "pipeline/redact.hpp"
 
 namespace framelane {
 namespace {
@@ -32,61 +32,56 @@ const Section<InputOptions>& input_keys() {
   using Pace = InputOptions::Pace;
   using Decoder = InputOptions::DecoderKind;
   using Timestamps = RawVideoOptions::Timestamps;
-  static const Section<InputOptions> keys{
-      {scalar<InputOptions>("url", of(kText),
-                            "Where the video comes from: a URL, a file, a FIFO, - for standard "
-                            "input, or lavfi:GRAPH for a test source.",
-                            [](InputOptions& i, const Value& v) {
-                              register_url_secrets(v.text);
-                              i.url = v.text;
-                            }),
-       scalar<InputOptions>("format", of(kText),
-                            "FFmpeg's name of the demuxer (default: probed); rawvideo for frames "
-                            "without a container.",
-                            [](InputOptions& i, const Value& v) { i.format = v.text; }),
-       // rtsp_transport in the defaults must not fail the feeds that read files.
-       av_options<InputOptions>(
-           "Options for FFmpeg's protocol, demuxer and decoder. One that nothing uses fails the "
-           "feed, unless it comes from the defaults.",
-           [](InputOptions& i) -> AvOptions& { return i.options; }, true),
-       scalar<InputOptions>("timeout", timeout_shape(),
-                            "The source is lost when nothing has come for so long (10s).",
-                            [](InputOptions& i, const Value& v) { i.timeout = v.milliseconds(); }),
-       section<InputOptions, BackoffOptions>(
-           "reconnect", backoff_keys(), "How long to wait before connecting again.",
-           [](InputOptions& i) -> BackoffOptions& { return i.reconnect; }),
-       scalar<InputOptions>(
-           "decoder", words({"auto", "software", "nvdec"}), "Which decoder to use (auto).",
-           [](InputOptions& i, const Value& v) { i.decoder = static_cast<Decoder>(v.number); }),
-       scalar<InputOptions>("loop", of(kBoolean), "Begin a file again at its end (false).",
-                            [](InputOptions& i, const Value& v) { i.loop = v.number != 0; }),
-       scalar<InputOptions>(
-           "pace", words({"asap", "realtime"}),
-           "asap: as fast as it can be read (the default); realtime: at its own "
-           "frame rate, as a camera would.",
-           [](InputOptions& i, const Value& v) { i.pace = static_cast<Pace>(v.number); }),
-       section<InputOptions, ColorOverride>(
-           "color", input_color_keys(), "What the source's colour is, over what it says of itself.",
-           [](InputOptions& i) -> ColorOverride& { return i.color; }),
-       raw("pixel_format", words(raw_format_names()),
-           "Raw video: FFmpeg's name of the pixel format.",
-           [](RawVideoOptions& r, const Value& v) { r.pixel_format = v.text; }),
-       raw("size", of(kImageSize), "Raw video: width x height in pixels.",
-           [](RawVideoOptions& r, const Value& v) {
-             r.width = v.width;
-             r.height = v.height;
-           }),
-       raw("rate", of(kFrameRate), "Raw video: frames per second.",
-           [](RawVideoOptions& r, const Value& v) { r.rate = v.ratio; }),
-       raw("pitch", range(kInteger, 1, 1 << 20),
-           "Raw video: bytes from one row of the first plane to the next (default: no padding).",
-           [](RawVideoOptions& r, const Value& v) { r.pitch = static_cast<int>(v.number); }),
-       raw("timestamps", words({"rate", "arrival"}),
-           "Raw video: count frames at the rate (the default), or take the time they arrive.",
-           [](RawVideoOptions& r, const Value& v) {
-             r.timestamps = static_cast<Timestamps>(v.number);
-           })},
-      {"limits"}};
+  static const Section<InputOptions> keys = [] {
+    Section<InputOptions> section_of_all{
+        // rtsp_transport in the defaults must not fail the feeds that read files.
+        end_keys<InputOptions>(
+            {.url = "Where the video comes from: a URL, a file, a FIFO, - for standard input, or "
+                    "lavfi:GRAPH for a test source.",
+             .format = "FFmpeg's name of the demuxer (default: probed); rawvideo for frames "
+                       "without a container.",
+             .options = "Options for FFmpeg's protocol, demuxer and decoder. One that nothing uses "
+                        "fails the feed, unless it comes from the defaults.",
+             .timeout = "The source is lost when nothing has come for so long (10s).",
+             .reconnect = "How long to wait before connecting again."},
+            unknown_demuxer, true),
+        {"limits"}};
+    section_of_all.keys.insert(
+        section_of_all.keys.end(),
+        {scalar<InputOptions>(
+             "decoder", words({"auto", "software", "nvdec"}), "Which decoder to use (auto).",
+             [](InputOptions& i, const Value& v) { i.decoder = static_cast<Decoder>(v.number); }),
+         scalar<InputOptions>("loop", of(kBoolean), "Begin a file again at its end (false).",
+                              [](InputOptions& i, const Value& v) { i.loop = v.number != 0; }),
+         scalar<InputOptions>(
+             "pace", words({"asap", "realtime"}),
+             "asap: as fast as it can be read (the default); realtime: at its own "
+             "frame rate, as a camera would.",
+             [](InputOptions& i, const Value& v) { i.pace = static_cast<Pace>(v.number); }),
+         section<InputOptions, ColorOverride>(
+             "color", input_color_keys(),
+             "What the source's colour is, over what it says of itself.",
+             [](InputOptions& i) -> ColorOverride& { return i.color; }),
+         raw("pixel_format", words(raw_format_names()),
+             "Raw video: FFmpeg's name of the pixel format.",
+             [](RawVideoOptions& r, const Value& v) { r.pixel_format = v.text; }),
+         raw("size", of(kImageSize), "Raw video: width x height in pixels.",
+             [](RawVideoOptions& r, const Value& v) {
+               r.width = v.width;
+               r.height = v.height;
+             }),
+         raw("rate", of(kFrameRate), "Raw video: frames per second.",
+             [](RawVideoOptions& r, const Value& v) { r.rate = v.ratio; }),
+         raw("pitch", range(kInteger, 1, 1 << 20),
+             "Raw video: bytes from one row of the first plane to the next (default: no padding).",
+             [](RawVideoOptions& r, const Value& v) { r.pitch = static_cast<int>(v.number); }),
+         raw("timestamps", words({"rate", "arrival"}),
+             "Raw video: count frames at the rate (the default), or take the time they arrive.",
+             [](RawVideoOptions& r, const Value& v) {
+               r.timestamps = static_cast<Timestamps>(v.number);
+             })});
+    return section_of_all;
+  }();
   return keys;
 }
 

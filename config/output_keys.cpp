@@ -1,6 +1,6 @@
 #include "config/common_keys.hpp"
 #include "config/feed_keys.hpp"
-#include "pipeline/redact.hpp"
+#include "config/name_checks.hpp"
 
 namespace framelane {
 namespace {
@@ -30,41 +30,35 @@ SegmentOptions& segment_of(OutputOptions& output) {
 
 const Section<OutputOptions>& output_keys() {
   using namespace std::chrono_literals;
-  static const Section<OutputOptions> keys{
-      {scalar<OutputOptions>("from", of(kIdentifier),
-                             "Which encode to write (default: the feed's first).",
-                             [](OutputOptions& o, const Value& v) { o.from = v.text; }),
-       scalar<OutputOptions>("url", of(kText),
-                             "Where to write: a file, a URL, or null: to discard. With segment, a "
-                             "strftime pattern.",
-                             [](OutputOptions& o, const Value& v) {
-                               register_url_secrets(v.text);
-                               o.url = v.text;
-                             }),
-       scalar<OutputOptions>("format", of(kText),
-                             "FFmpeg's name of the muxer (default: from the URL).",
-                             [](OutputOptions& o, const Value& v) { o.format = v.text; }),
-       // Outputs have names and are inherited one by one, so an option of one is meant for it.
-       av_options<OutputOptions>(
-           "Options for FFmpeg's muxer and protocol. One that nothing uses fails the feed.",
-           [](OutputOptions& o) -> AvOptions& { return o.options; }, false),
-       scalar<OutputOptions>(
-           "timeout", timeout_shape(),
-           "The peer is lost when nothing could be written for so long (10s).",
-           [](OutputOptions& o, const Value& v) { o.timeout = v.milliseconds(); }),
-       section<OutputOptions, BackoffOptions>(
-           "reconnect", backoff_keys(), "How long to wait before opening it again.",
-           [](OutputOptions& o) -> BackoffOptions& { return o.reconnect; }),
-       scalar<OutputOptions>(
-           "queue", range(kInteger, 1, 65536), "Packets that may wait to be written (512).",
-           [](OutputOptions& o, const Value& v) { o.queue = static_cast<int>(v.number); }),
-       scalar<OutputOptions>(
-           "segment", range(kDuration, micros(100ms), micros(24h)),
-           "Begin a new file at the first keyframe after this time.",
-           [](OutputOptions& o, const Value& v) { segment_of(o).length = v.milliseconds(); }),
-       section<OutputOptions, SegmentOptions>(
-           "keep", keep_keys(), "Which segments to keep (default: all).", segment_of)},
-      {}};
+  static const Section<OutputOptions> keys = [] {
+    Section<OutputOptions> section_of_all{
+        // Outputs have names and are inherited one by one, so an option of one is meant for it.
+        end_keys<OutputOptions>(
+            {.url = "Where to write: a file, a URL, or null: to discard. With segment, a strftime "
+                    "pattern.",
+             .format = "FFmpeg's name of the muxer (default: from the URL).",
+             .options = "Options for FFmpeg's muxer and protocol. One that nothing uses fails the "
+                        "feed.",
+             .timeout = "The peer is lost when nothing could be written for so long (10s).",
+             .reconnect = "How long to wait before opening it again."},
+            unknown_muxer, false),
+        {}};
+    section_of_all.keys.insert(
+        section_of_all.keys.end(),
+        {scalar<OutputOptions>("from", of(kIdentifier),
+                               "Which encode to write (default: the feed's first).",
+                               [](OutputOptions& o, const Value& v) { o.from = v.text; }),
+         scalar<OutputOptions>(
+             "queue", range(kInteger, 1, 65536), "Packets that may wait to be written (512).",
+             [](OutputOptions& o, const Value& v) { o.queue = static_cast<int>(v.number); }),
+         scalar<OutputOptions>(
+             "segment", range(kDuration, micros(100ms), micros(24h)),
+             "Begin a new file at the first keyframe after this time.",
+             [](OutputOptions& o, const Value& v) { segment_of(o).length = v.milliseconds(); }),
+         section<OutputOptions, SegmentOptions>(
+             "keep", keep_keys(), "Which segments to keep (default: all).", segment_of)});
+    return section_of_all;
+  }();
   return keys;
 }
 

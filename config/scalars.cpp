@@ -184,8 +184,8 @@ const ScalarType kImageSize{"a size such as 1920x1080, at most 16384x16384", par
 const ScalarType kIdentifier{
     "a name of at most 63 of a-z, 0-9, _ and -, beginning with a letter or digit", parse_identifier,
     format_integer, "", "^[a-z0-9][a-z0-9_-]{0,62}$"};
-const ScalarType kDevice{"auto, cpu, cuda or cuda:N", parse_device, format_integer, "",
-                         "^(auto|cpu|cuda(:[0-9]{1,3})?)$"};
+const ScalarType kDeviceName{"auto, cpu, cuda or cuda:N", parse_device, format_integer, "",
+                             "^(auto|cpu|cuda(:[0-9]{1,3})?)$"};
 const ScalarType kListenAddress{"HOST:PORT, [IPV6]:PORT, unix:PATH, or \"\" for none",
                                 parse_listen_address, format_integer, "",
                                 R"(^$|^unix:.|^(\[[^\]]+\]|[^\]\[: /]+):(0|[1-9][0-9]{0,4})$)"};

@@ -46,7 +46,7 @@ extern const ScalarType kSize;
 extern const ScalarType kFrameRate;
 extern const ScalarType kImageSize;
 extern const ScalarType kIdentifier;  ///< names of feeds, encodes, outputs and profiles
-extern const ScalarType kDevice;
+extern const ScalarType kDeviceName;
 extern const ScalarType kListenAddress;
 
 inline constexpr int kMaxImageSide = 16384;

@@ -15,7 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::chrono::seconds kMaxHeartbeatAge{5};
 constexpr std::string_view kFeeds = "/api/v1/feeds/";
 constexpr std::string_view kRestart = "/restart";
 
@@ -100,7 +99,7 @@ HttpResponse metrics_page(const HttpRequest&, Supervisor& supervisor) {
 }
 
 HttpResponse health(const HttpRequest&, Supervisor& supervisor) {
-  if (supervisor.heartbeat_age() < kMaxHeartbeatAge) return text_response(200, "ok\n");
+  if (supervisor.heartbeat_age() < Supervisor::kMaxHeartbeatAge) return text_response(200, "ok\n");
   return text_response(503, "the supervisor's loop does not turn\n");
 }
 

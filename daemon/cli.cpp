@@ -9,8 +9,10 @@
 #include <cstring>
 
 #include "config/config.hpp"
+#include "config/scalars.hpp"
 #include "daemon/admin_server.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/logging.hpp"
 #include "daemon/version.hpp"
 #include "pipeline/feed.hpp"
 #include "pipeline/redact.hpp"
@@ -43,6 +45,16 @@ int exit_past_abandoned_threads(int code) {
   std::_Exit(code);
 }
 
+/// An option whose value is read as the configuration reads it.
+CLI::Validator valid(const ScalarType& type) {
+  return {[&type](const std::string& text) {
+            Value ignored;
+            return type.parse(text, ignored) ? std::string()
+                                             : text + " is not " + std::string(type.expected);
+          },
+          ""};
+}
+
 void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& audio) {
   app.add_option("INPUT", arguments.input, "File, URL, lavfi: graph, FIFO, or - for stdin")
       ->required();
@@ -66,16 +78,17 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& au
       ->type_name("S");
   app.add_option("--device", arguments.device, "auto, cpu, cuda or cuda:N")
       ->type_name("D")
-      ->check(CLI::Validator(
-          [](const std::string& device) {
-            const bool index = device.starts_with("cuda:") && device.size() > 5 &&
-                               device.find_first_not_of("0123456789", 5) == std::string::npos;
-            const bool known = device == "auto" || device == "cpu" || device == "cuda" || index;
-            return known ? std::string() : device + " is not auto, cpu, cuda or cuda:N";
-          },
-          ""));
+      ->check(valid(kDeviceName));
   app.add_option("--lanes", arguments.lanes, "Conversions side by side")->check(CLI::Range(1, 64));
   app.add_option("--ring", arguments.ring, "Frames in flight")->check(CLI::Range(1, 256));
+  app.add_option_function<std::string>(
+         "--slices",
+         [&arguments](const std::string& text) {
+           if (text != "auto") arguments.slices = std::stoi(text);
+         },
+         "Parts that a GPU may convert one frame in (the CPU ignores it)")
+      ->type_name("N|auto")
+      ->check(CLI::IsMember({"auto"}) | CLI::Range(1, kMostSlices));
   app.add_option("--input-format", arguments.input_format, "Demuxer, or rawvideo")->type_name("F");
   app.add_option("--input-pixel-format", arguments.input_pixel_format, "Raw video: e.g. bgra")
       ->type_name("F");
@@ -136,6 +149,8 @@ int run_cli(int argc, char** argv) {
   // Bounds the one wait that FFmpeg's timeouts do not cover. Before the first thread: setenv is
   // not safe later.
   setenv("RES_OPTIONS", "timeout:1 attempts:1", 0);
+  // FFmpeg says through this why it refuses what a configuration asks for.
+  set_up_logging({.level = LogLevel::kWarn, .format = LogFormat::kText});
 
   CLI::App app("Long-running GPU video daemon: exact colour, every frame accounted for",
                "framelane");

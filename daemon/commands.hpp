@@ -35,6 +35,7 @@ struct TranscodeArguments {
   std::string device = "auto";
   int lanes = 3;
   int ring = 8;
+  std::optional<int> slices;
   std::string input_format, input_pixel_format, input_size, input_rate;
   std::string duration;
   bool json = false;

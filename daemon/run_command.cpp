@@ -17,9 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The supervisor's loop turns several times a second.
-constexpr std::chrono::seconds kMaxHeartbeatAge{5};
-
 /// Tells systemd that the loops turn: the supervisor's, and the admin listener's by asking it. Not
 /// a timer of its own, which would go on feeding the watchdog of a process that hangs.
 class Watchdog {
@@ -41,7 +38,7 @@ class Watchdog {
 
  private:
   bool healthy() const {
-    if (supervisor_.heartbeat_age() > kMaxHeartbeatAge) {
+    if (supervisor_.heartbeat_age() > Supervisor::kMaxHeartbeatAge) {
       spdlog::error(
           "the supervisor's loop has not turned for {} s",
           std::chrono::duration_cast<std::chrono::seconds>(supervisor_.heartbeat_age()).count());

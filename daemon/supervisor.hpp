@@ -27,6 +27,8 @@ class Supervisor {
   /// After it a feed is cancelled, which leaves its outputs a second to write what they have: all
   /// of it in the 10 s after which container runtimes kill.
   static constexpr std::chrono::milliseconds kDrainTime{7500};
+  /// A heartbeat older than this means that the loop does not turn any more.
+  static constexpr std::chrono::seconds kMaxHeartbeatAge{5};
 
   struct Options {
     bool once = false;  ///< finished and failed feeds stay so; done() when none runs

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "config/scalars.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
-#include "daemon/logging.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
 #include "pipeline/redact.hpp"
@@ -97,9 +97,6 @@ void print_json(const FeedStats& stats, const Totals& totals, bool succeeded, do
   std::printf("%s\n", summary.dump(2).c_str());
 }
 
-/// Nobody reads a log of a single run; problems and, at the end, the summary are enough.
-LogConfig quiet_log() { return {.level = LogLevel::kWarn, .format = LogFormat::kText}; }
-
 /// Outputs take strftime fields; a name on the command line means what it says.
 void escape_strftime(OutputOptions& output) {
   if (!local_path(output.url)) return;
@@ -108,11 +105,25 @@ void escape_strftime(OutputOptions& output) {
   }
 }
 
+bool is_same_file(const FeedOptions& feed) {
+  const std::optional<std::string> input = local_path(feed.input.url);
+  const std::optional<std::string> output = local_path(feed.outputs.front().url);
+  std::error_code ignored;  // what does not exist is not the same
+  return input && output && std::filesystem::is_regular_file(*output, ignored) &&
+         std::filesystem::equivalent(*input, *output, ignored);
+}
+
 std::optional<std::string> refuse_to_overwrite(const FeedOptions& feed) {
   const std::optional<std::string> path = local_path(feed.outputs.front().url);
   std::error_code ignored;
   if (!path || !std::filesystem::is_regular_file(*path, ignored)) return std::nullopt;
   return *path + " exists; -y overwrites it";
+}
+
+/// nohup wants a program to live on when its terminal goes.
+bool hangup_is_ignored() {
+  struct sigaction action {};
+  return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 }  // namespace
@@ -124,6 +135,12 @@ int transcode_command(const TranscodeArguments& arguments) {
     std::fprintf(stderr, "framelane transcode: %s\n", redact(problem).c_str());
     return kExitUsage;
   }
+  if (is_same_file(*feed)) {
+    std::fprintf(stderr,
+                 "framelane transcode: INPUT and OUTPUT are the same file; write to "
+                 "another one\n");
+    return kExitUsage;
+  }
   OutputOptions& output = feed->outputs.front();
   if (const auto refusal = refuse_to_overwrite(*feed); refusal && !arguments.overwrite) {
     std::fprintf(stderr, "framelane transcode: %s\n", refusal->c_str());
@@ -132,11 +149,11 @@ int transcode_command(const TranscodeArguments& arguments) {
   // Nothing of worth is in the way any more: what an interrupted run left behind is written over.
   output.overwrite = true;
   escape_strftime(output);
+  const bool hangup_ignored = hangup_is_ignored();
   block_signals();
-  set_up_logging(quiet_log());
-  DeviceConfig device_config;
-  if (arguments.device.starts_with("cuda")) device_config.kind = DeviceConfig::Kind::kCuda;
-  const std::shared_ptr<Device> device = choose_device(device_config);
+  Value device_name;
+  kDeviceName.parse(arguments.device, device_name);  // the command line has checked it
+  const std::shared_ptr<Device> device = choose_device(device_name.device);
   if (device == nullptr) return kExitFailed;
 
   const bool copies = feed->encodes.front().copy_video;
@@ -152,7 +169,7 @@ int transcode_command(const TranscodeArguments& arguments) {
     if (show_progress) print_progress(totals_of(*view.stats), copies, seconds_since(start));
     // A finished transcode is noticed at the next turn: keep the turns short.
     const std::optional<int> signal = wait_signal(std::chrono::milliseconds(0));
-    if (signal && *signal != SIGHUP) {
+    if (signal && !(*signal == SIGHUP && hangup_ignored)) {
       interrupted = *signal;
       second_signal_ends_process();
       supervisor.request_stop();

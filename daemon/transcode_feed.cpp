@@ -1,10 +1,11 @@
-extern "C" {
-#include <libavformat/avformat.h>
-}
+#include <algorithm>
 
-#include <charconv>
-
+#include "config/name_checks.hpp"
+#include "config/problems.hpp"
+#include "config/raw_formats.hpp"
+#include "config/scalars.hpp"
 #include "daemon/commands.hpp"
+#include "pipeline/container.hpp"
 #include "pipeline/redact.hpp"
 
 namespace framelane {
@@ -16,10 +17,11 @@ class FeedBuilder {
   explicit FeedBuilder(const TranscodeArguments& arguments) : arguments_(arguments) {}
 
   std::optional<FeedOptions> build(std::string& problem) {
-    if (input() && encode() && output()) {
+    if (input() && output() && encode()) {
       feed_.name = "transcode";
       feed_.ring = arguments_.ring;
       feed_.lanes = arguments_.lanes;
+      feed_.slices = arguments_.slices;
       feed_.once = true;
       // A live source cannot wait; everything else is converted whole.
       feed_.on_full = OnFull::kAuto;
@@ -35,19 +37,27 @@ class FeedBuilder {
     return false;
   }
 
-  bool url(const std::string& text, std::string& target) {
+  bool url(const std::string& text, const char* which, bool is_output, std::string& target) {
     const std::optional<std::string> expanded = expand_variables(text, {}, problem_);
-    if (!expanded) return false;
+    if (!expanded) return fail(std::string(which) + " " + problem_);
     target = *expanded;
     register_url_secrets(target);
-    return true;
+    const auto unknown = unknown_scheme(target, is_output);
+    return !unknown || fail(std::string(which) + " " + *unknown);
   }
 
   bool duration(const std::string& text, const char* option,
                 std::optional<std::chrono::microseconds>& target) {
     if (text.empty()) return true;
     target = parse_duration(text);
-    return target || fail(std::string(option) + " " + text + ": not a duration like 500ms or 10s");
+    return (target && target->count() > 0) ||
+           fail(std::string(option) + " " + text + ": not a duration like 500ms or 10s");
+  }
+
+  /// What a check of names says about the value of an option.
+  bool known(const char* option, const std::string& value,
+             const std::optional<std::string>& problem) {
+    return !problem || fail(std::string(option) + " " + value + " " + *problem);
   }
 
   template <typename Enum>
@@ -60,8 +70,12 @@ class FeedBuilder {
 
   bool input() {
     InputOptions& input = feed_.input;
-    if (!url(arguments_.input, input.url)) return false;
+    if (!url(arguments_.input, "INPUT", false, input.url)) return false;
     input.format = arguments_.input_format;
+    if (!input.format.empty() &&
+        !known("--input-format", input.format, unknown_demuxer(input.format))) {
+      return false;
+    }
     // Whoever writes to stdin may take its time; an interrupt ends the wait.
     if (input.url == "-" || input.url == "pipe:0") input.timeout = std::chrono::hours(24);
     if (!duration(arguments_.duration, "--duration", input.duration)) return false;
@@ -82,20 +96,22 @@ class FeedBuilder {
           "--input-rate unless it is 25");
     }
     raw.pixel_format = arguments_.input_pixel_format;
-    const std::string& size = arguments_.input_size;
-    const std::size_t cross = size.find('x');
-    const char* end = size.data() + size.size();
-    if (cross == std::string::npos ||
-        std::from_chars(size.data(), size.data() + cross, raw.width).ptr != size.data() + cross ||
-        std::from_chars(size.data() + cross + 1, end, raw.height).ptr != end || raw.width < 1 ||
-        raw.height < 1) {
-      return fail("--input-size " + size + ": not a size like 1920x1080");
+    const std::vector<std::string_view> formats = raw_format_names();
+    if (std::ranges::find(formats, raw.pixel_format) == formats.end()) {
+      return fail("--input-pixel-format " + raw.pixel_format + ": not one of " + join(formats));
     }
+    Value size;
+    if (!kImageSize.parse(arguments_.input_size, size)) {
+      return fail("--input-size " + arguments_.input_size + ": not " +
+                  std::string(kImageSize.expected));
+    }
+    raw.width = size.width;
+    raw.height = size.height;
     if (!arguments_.input_rate.empty()) {
       const std::optional<Rational> rate = parse_frame_rate(arguments_.input_rate);
       if (!rate) {
-        return fail("--input-rate " + arguments_.input_rate +
-                    ": not a frame rate like 30 or 30000/1001");
+        return fail("--input-rate " + arguments_.input_rate + ": not " +
+                    std::string(kFrameRate.expected));
       }
       raw.rate = *rate;
     }
@@ -108,13 +124,10 @@ class FeedBuilder {
     encode.name = "main";
     encode.copy_audio = arguments_.copy_audio;
     encode.copy_video = arguments_.codecs == std::vector<std::string>{"copy"};
-    if (encode.copy_video && feed_.input.raw) {
-      return fail("--codec copy: raw video is not compressed; name an encoder, rawvideo say");
-    }
-    if (!encode.copy_video && !codecs(encode)) return false;
+    if (encode.copy_video ? !copy() : !codecs(encode)) return false;
     if (!arguments_.bitrate.empty()) {
       encode.bitrate = parse_bitrate(arguments_.bitrate);
-      if (!encode.bitrate) {
+      if (encode.bitrate.value_or(0) <= 0) {
         return fail("--bitrate " + arguments_.bitrate + ": not a rate like 2M or 800k");
       }
     }
@@ -131,6 +144,26 @@ class FeedBuilder {
     return true;
   }
 
+  /// --codec copy encodes nothing, so what is meant for an encoder is a mistake.
+  bool copy() {
+    if (feed_.input.raw) {
+      return fail("--codec copy: raw video is not compressed; name an encoder, rawvideo say");
+    }
+    for (const auto& [option, given] : {std::pair{"--option", !arguments_.options.empty()},
+                                        std::pair{"--bitrate", !arguments_.bitrate.empty()},
+                                        std::pair{"--gop", !arguments_.gop.empty()},
+                                        std::pair{"--matrix", !arguments_.matrix.empty()},
+                                        std::pair{"--range", !arguments_.range.empty()},
+                                        std::pair{"--siting", !arguments_.siting.empty()}}) {
+      if (given) {
+        return fail(std::string(option) +
+                    " has no effect with --codec copy, which encodes nothing; leave one of the "
+                    "two out");
+      }
+    }
+    return true;
+  }
+
   bool codecs(EncodeOptions& encode) {
     AvOptions options;
     for (const std::string& option : arguments_.options) {
@@ -140,18 +173,31 @@ class FeedBuilder {
       }
       options.push_back({option.substr(0, equals), option.substr(equals + 1)});
     }
-    for (const std::string& codec : arguments_.codecs) {
-      if (codec == "copy") return fail("--codec copy stands alone");
-      encode.codecs.push_back({codec, options});
-    }
-    if (encode.codecs.empty()) {
+    std::vector<std::string> names = arguments_.codecs;
+    if (names.empty()) {
       // A raw file wants raw frames; everything else plays H.264.
-      const AVOutputFormat* muxer =
-          av_guess_format(arguments_.format.empty() ? nullptr : arguments_.format.c_str(),
-                          arguments_.output.c_str(), nullptr);
+      const AVOutputFormat* muxer = container_of(feed_.outputs.front()).muxer;
       const bool raw = muxer != nullptr && muxer->video_codec == AV_CODEC_ID_RAWVIDEO;
       if (!raw) options.insert(options.begin(), {"preset", "veryfast"});
-      encode.codecs.push_back({raw ? "rawvideo" : "libx264", options});
+      names.emplace_back(raw ? "rawvideo" : "libx264");
+    }
+    std::vector<std::string> here;
+    for (const std::string& name : names) {
+      if (name == "copy") return fail("--codec copy stands alone");
+      if (!unknown_encoder(name, false)) here.push_back(name);
+      encode.codecs.push_back({name, options});
+    }
+    for (const std::string& name : names) {
+      if (!known("--codec", name, unknown_encoder(name, !here.empty()))) return false;
+    }
+    for (const AvOption& option : options) {
+      // One that is meant for another encoder of the list is no mistake.
+      const auto refusal = [&](const std::string& name) {
+        return wrong_encoder_option(name, option);
+      };
+      const bool all_refuse = std::ranges::all_of(
+          here, [&](const std::string& name) { return refusal(name).has_value(); });
+      if (all_refuse && !known("--option", option.key, refusal(here.front()))) return false;
     }
     return true;
   }
@@ -160,11 +206,20 @@ class FeedBuilder {
     OutputOptions output;
     output.name = "output";
     output.from = "main";
-    if (!url(arguments_.output, output.url)) return false;
+    if (!url(arguments_.output, "OUTPUT", true, output.url)) return false;
     if (arguments_.json && arguments_.output == "-") {
       return fail("--json and an OUTPUT of - both want stdout");
     }
     output.format = arguments_.format;
+    if (!output.format.empty() && !known("--format", output.format, unknown_muxer(output.format))) {
+      return false;
+    }
+    const Container container = container_of(output);
+    if (container.kind != OutputKind::kNull && container.muxer == nullptr) {
+      return fail("OUTPUT " + redact(arguments_.output) +
+                  " has no ending that tells its container; use .mp4, .mkv, .ts or another known "
+                  "one, or give --format");
+    }
     feed_.outputs.push_back(std::move(output));
     return true;
   }

@@ -49,10 +49,8 @@ Target target_of(const InputOptions& input) {
 }
 
 const AVInputFormat* find_format(const std::string& name) {
-  static constexpr std::array<std::string_view, 7> kDevices{
-      "lavfi", "v4l2", "video4linux2", "x11grab", "fbdev", "kmsgrab", "decklink"};
   if (name.empty()) return nullptr;
-  if (std::ranges::find(kDevices, name) != kDevices.end()) require_avdevice();
+  if (is_device_format(name)) require_avdevice();
   const AVInputFormat* format = av_find_input_format(name.c_str());
   if (format == nullptr) {
     throw FeedError(FeedFault::kConfiguration,

@@ -107,6 +107,8 @@ struct OutputOptions {
 
 enum class OnFull { kAuto, kBlock, kDrop };
 
+inline constexpr int kMostSlices = 16;
+
 struct FeedOptions {
   std::string name;
   InputOptions input;

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/ usr / bin / python3
 """Holds the configuration's JSON Schema against an independent validator.
 
 usage: check_schema.py SCHEMA EXAMPLE

@@ -220,7 +220,7 @@ std::vector<std::string> codec_names(std::string_view codec) {
 
 TEST(ConfigTest, CodecIsANameAMapOrAList) {
   EXPECT_THAT(codec_names("libx265"), ElementsAre("libx265"));
-  EXPECT_THAT(codec_names("{name: mjpeg, options: {q: 3}}"), ElementsAre("mjpeg"));
+  EXPECT_THAT(codec_names("{name: mjpeg, options: {qmin: 3}}"), ElementsAre("mjpeg"));
   EXPECT_THAT(codec_names("[h264_nvenc, {name: libx264}]"), ElementsAre("h264_nvenc", "libx264"));
 }
 
@@ -244,16 +244,18 @@ feeds:
   a:
     lanes: 2
     ring: 4
+    slices: 5
     on_full: block
-    input: {url: a.mp4, format: mp4, decoder: nvdec, loop: true, pace: realtime, timeout: 1500ms}
+    input: {url: a.mp4, format: mp4, decoder: software, loop: true, pace: realtime, timeout: 1500ms}
     outputs:
       o: {url: "rtmp://host/app/key", format: flv, timeout: 3s, queue: 64, reconnect: {max: 5s}}
 )");
   EXPECT_EQ(feed.lanes, 2);
   EXPECT_EQ(feed.ring, 4);
+  EXPECT_EQ(feed.slices, 5);
   EXPECT_EQ(feed.on_full, OnFull::kBlock);
   EXPECT_EQ(feed.input.format, "mp4");
-  EXPECT_EQ(feed.input.decoder, InputOptions::DecoderKind::kNvdec);
+  EXPECT_EQ(feed.input.decoder, InputOptions::DecoderKind::kSoftware);
   EXPECT_TRUE(feed.input.loop);
   EXPECT_EQ(feed.input.pace, InputOptions::Pace::kRealtime);
   EXPECT_EQ(feed.input.timeout, 1500ms);

@@ -35,20 +35,20 @@ feeds: {a: {input: {url: x, reconnect: {max: 5s}}}}
 
 TEST(MergeTest, ListsAreReplaced) {
   const FeedOptions feed = load_feed(R"(
-defaults: {encodes: {m: {video: {codec: [a, b], gop: 1s}}}}
-feeds: {a: {input: {url: x}, encodes: {m: {video: {codec: [c]}}}}}
+defaults: {encodes: {m: {video: {codec: [ffv1, mjpeg], gop: 1s}}}}
+feeds: {a: {input: {url: x}, encodes: {m: {video: {codec: [png]}}}}}
 )");
   ASSERT_EQ(feed.encodes.at(0).codecs.size(), 1U);
-  EXPECT_EQ(feed.encodes.at(0).codecs[0].name, "c");
+  EXPECT_EQ(feed.encodes.at(0).codecs[0].name, "png");
   EXPECT_EQ(feed.encodes.at(0).gop, std::chrono::microseconds(1s));
 }
 
 TEST(MergeTest, CodecsOfOneMapDoNotPassOptionsToAnother) {
   const FeedOptions feed = load_feed(R"(
-defaults: {encodes: {m: {video: {codec: {name: a, options: {preset: p4}}}}}}
-feeds: {a: {input: {url: x}, encodes: {m: {video: {codec: {name: b}}}}}}
+defaults: {encodes: {m: {video: {codec: {name: libx264, options: {preset: slow}}}}}}
+feeds: {a: {input: {url: x}, encodes: {m: {video: {codec: {name: mjpeg}}}}}}
 )");
-  EXPECT_EQ(feed.encodes.at(0).codecs.at(0).name, "b");
+  EXPECT_EQ(feed.encodes.at(0).codecs.at(0).name, "mjpeg");
   EXPECT_THAT(feed.encodes.at(0).codecs.at(0).options, IsEmpty());
 }
 
@@ -104,15 +104,16 @@ feeds: {a: {input: {url: x}, encodes: null}}
 
 TEST(MergeTest, OnlyInputOptionsFromTheDefaultsMayGoUnused) {
   const FeedOptions feed = load_feed(R"(
-defaults: {input: {options: {a: 1, b: 1, c: 1}}}
-profiles: {p: {input: {options: {b: 2}}}}
-feeds: {f: {profile: p, input: {url: x, options: {c: 3, d: 4}}}}
+defaults: {input: {options: {rtsp_transport: tcp, threads: 1, probesize: 1000}}}
+profiles: {p: {input: {options: {threads: 2}}}}
+feeds: {f: {profile: p, input: {url: x, options: {probesize: 3000, fflags: nobuffer}}}}
 )");
   std::vector<std::string> options;
   for (const AvOption& option : feed.input.options) {
     options.push_back(option.key + "=" + option.value + (option.inherited ? " inherited" : ""));
   }
-  EXPECT_THAT(options, ElementsAre("a=1 inherited", "b=2", "c=3", "d=4"));
+  EXPECT_THAT(options, ElementsAre("rtsp_transport=tcp inherited", "threads=2", "probesize=3000",
+                                   "fflags=nobuffer"));
 }
 
 TEST(MergeTest, ProblemInTheDefaultsIsReportedOnce) {

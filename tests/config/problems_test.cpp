@@ -154,12 +154,12 @@ const std::vector<Wrong> kTypes{
      input_with(", options: {a: {b: c}}"),
      {"f.yaml:1:42: feeds.a.input.options.a: must be text or a number, not a map"}},
     {"NotInThisVersion",
-     "watchdog: {max_abandoned: 3}\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, slices: 2, "
+     "watchdog: {max_abandoned: 3}\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, analyse: 1, "
      "recorder: {}}}\n",
      {"f.yaml:1:1: watchdog: is not supported by this version; remove the key",
       "f.yaml:2:9: admin.tls: is not supported by this version; remove the key",
-      "f.yaml:3:30: feeds.a.slices: is not supported by this version; remove the key",
-      "f.yaml:3:41: feeds.a.recorder: is not supported by this version; remove the key"}},
+      "f.yaml:3:30: feeds.a.analyse: is not supported by this version; remove the key",
+      "f.yaml:3:42: feeds.a.recorder: is not supported by this version; remove the key"}},
     {"UnsetVariable",
      feed_with(", ring: '${RING}'"),
      {"f.yaml:1:36: feeds.a.ring: the environment variable RING is not set; set it, or write "
@@ -184,7 +184,7 @@ const std::vector<Wrong> kFeeds{
     {"ProfileInDefaults",
      "defaults: {profile: x}\nfeeds: {a: {input: {url: x}}}\n",
      {"f.yaml:1:12: defaults.profile: is not a known key; known here: input, encodes, outputs, "
-      "ring, lanes, on_full"}},
+      "ring, lanes, slices, on_full"}},
     {"BackoffUpsideDown",
      input_with(", reconnect: {first: 5s, max: 1s}"),
      {"f.yaml:1:48: feeds.a.input.reconnect.first: must not be longer than max, which is 1s"}},
@@ -246,7 +246,7 @@ const std::vector<Wrong> kFeeds{
      feed_with(", outputs: {o: {queue: 3}}"),
      {"f.yaml:1:40: feeds.a.outputs.o.url: is missing; say where to write; null: discards"}},
     {"FromUnknownEncode",
-     feed_with(", encodes: {m: {}}, outputs: {o: {from: main, url: x}}"),
+     feed_with(", encodes: {m: {}}, outputs: {o: {from: main, url: x.ts}}"),
      {"f.yaml:1:68: feeds.a.outputs.o.from: feed \"a\" has no encode \"main\"; it has: m"}},
     {"FromRemovedEncode",
      "defaults:\n  encodes: {m: {}, n: {}}\n  outputs:\n    o: {from: m, url: 'null:'}\n" +
@@ -293,6 +293,146 @@ const std::vector<Wrong> kFeeds{
       "as output \"o\" of feed \"a\"; put ${feed} or ${output} into the url"}},
 };
 INSTANTIATE_TEST_SUITE_P(Feeds, WrongConfigTest, testing::ValuesIn(kFeeds), name_of);
+
+/// An encode "m" with that codec; the codec begins in column 59.
+std::string codec(const std::string& codec) {
+  return feed_with(", encodes: {m: {video: {codec: " + codec + "}}}");
+}
+/// An output "o" with that in its braces, which begins in column 44.
+std::string output_with(const std::string& keys) {
+  return feed_with(", outputs: {o: {" + keys + "}}");
+}
+
+const std::vector<Wrong> kNames{
+    {"UnknownEncoder",
+     codec("libx265k"),
+     {"f.yaml:1:59: feeds.a.encodes.m.video.codec: \"libx265k\" is no video encoder of the FFmpeg "
+      "here; did you mean \"libx265\"?"}},
+    {"EncoderByHalfItsName",
+     codec("{name: x264}"),
+     {"f.yaml:1:66: feeds.a.encodes.m.video.codec.name: \"x264\" is no video encoder of the "
+      "FFmpeg here; perhaps libx264, libx264rgb"}},
+    {"CodecForEncoder",
+     codec("[ffv1, theora]"),
+     {"f.yaml:1:66: feeds.a.encodes.m.video.codec[1]: \"theora\" is a codec and no encoder; name "
+      "one of its encoders: libtheora"}},
+    {"EncoderOfSound",
+     codec("pcm_s16le"),
+     {"f.yaml:1:59: feeds.a.encodes.m.video.codec: \"pcm_s16le\" is no video encoder of the FFmpeg "
+      "here; framelane devices lists them"}},
+    {"OnlyEncodersThatAreNotBuiltIn",
+     codec("[h264_mf, hevc_mf]"),
+     {"f.yaml:1:60: feeds.a.encodes.m.video.codec[0]: \"h264_mf\" is an encoder that the FFmpeg "
+      "here was built without, and no other is named; add one",
+      "f.yaml:1:69: feeds.a.encodes.m.video.codec[1]: \"hevc_mf\" is an encoder that the FFmpeg "
+      "here was built without, and no other is named; add one"}},
+    {"UnknownEncoderInAProfileNobodyUses",
+     "profiles: {p: {encodes: {m: {video: {codec: libx265k}}}}}\n" + feed_with(""),
+     {"f.yaml:1:45: profiles.p.encodes.m.video.codec: \"libx265k\" is no video encoder of the "
+      "FFmpeg here; did you mean \"libx265\"?"}},
+    {"UnknownEncoderOption",
+     codec("{name: libx264, options: {presett: fast}}"),
+     {"f.yaml:1:85: feeds.a.encodes.m.video.codec.options.presett: is no option of libx264; did "
+      "you mean \"preset\"?"}},
+    {"EncoderOptionFarFromAll",
+     codec("{name: libx264, options: {quality_of_life: 1}}"),
+     {"f.yaml:1:85: feeds.a.encodes.m.video.codec.options.quality_of_life: is no option of "
+      "libx264; ffmpeg -h encoder=libx264 lists them"}},
+    {"UnknownDemuxer",
+     input_with(", format: matrosca"),
+     {"f.yaml:1:37: feeds.a.input.format: is no demuxer of the FFmpeg here; did you mean "
+      "\"matroska\"?"}},
+    {"UnknownMuxer",
+     output_with("url: x, format: matrosca"),
+     {"f.yaml:1:60: feeds.a.outputs.o.format: is no container of the FFmpeg here; did you mean "
+      "\"matroska\"?"}},
+    {"EndingThatTellsNothing",
+     output_with("url: x.mp5"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: has no ending that tells its container; use .mp4, .mkv, "
+      ".ts, .m3u8 or another known one, or set format"}},
+    {"UnknownInputOption",
+     input_with(", options: {rtsp_transprot: tcp}"),
+     {"f.yaml:1:39: feeds.a.input.options.rtsp_transprot: is no option of FFmpeg's protocols, "
+      "demuxers and decoders; did you mean \"rtsp_transport\"?"}},
+    {"OptionOfRawVideo",
+     input_with(
+         ", format: rawvideo, size: 4x4, rate: 1, pixel_format: gray, options: {threads: 1}"),
+     {"f.yaml:1:97: feeds.a.input.options.threads: has no effect on raw video, which is not read "
+      "through FFmpeg; remove it"}},
+    {"UnknownMuxerOption",
+     output_with("url: x.mp4, options: {movflag: faststart}"),
+     {"f.yaml:1:66: feeds.a.outputs.o.options.movflag: is no option of the container mp4 here; "
+      "did you mean \"movflags\"?"}},
+    {"NetworkOptionOfAFile",
+     output_with("url: x.mp4, options: {pkt_size: 1316}"),
+     {"f.yaml:1:66: feeds.a.outputs.o.options.pkt_size: is no option of the container mp4 here"}},
+    {"UnknownScheme",
+     "feeds: {a: {input: {url: 'htttp://h/'}}}\n",
+     {"f.yaml:1:26: feeds.a.input.url: begins with \"htttp:\", which the FFmpeg here cannot read "
+      "from; did you mean \"http\"?"}},
+    {"UnknownSchemeOfAnOutput",
+     output_with("url: 'nul:'"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: begins with \"nul:\", which the FFmpeg here cannot "
+      "write to; perhaps null"}},
+    {"DecoderOfALaterVersion",
+     input_with(", decoder: nvdec"),
+     {"f.yaml:1:38: feeds.a.input.decoder: nvdec is not in this version, which decodes on the CPU; "
+      "use auto or software"}},
+    {"TimeFieldThatNoNameCanHave",
+     output_with("url: 'rec/%Q.mp4'"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: rec/%Q.mp4: %Q is no time field a file name can have; "
+      "use %Y, %y, %m, %d, %H, %I, %M, %S, %j, %V, %u, %s, %F, %T, %R, %z, %%"}},
+    {"LonePercentSign",
+     output_with("url: '100%', format: mpegts"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: 100%: a lone % is no time field a file name can have; "
+      "use %Y, %y, %m, %d, %H, %I, %M, %S, %j, %V, %u, %s, %F, %T, %R, %z, %%"}},
+    {"SegmentsThatShareAName",
+     output_with("url: '%Y-%m-%d.mp4', segment: 90s"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: gives the same name to segments that begin within 1d; "
+      "put a finer part of the time into it, %M"}},
+    {"SlicesOutOfRange",
+     feed_with(", slices: 17"),
+     {"f.yaml:1:38: feeds.a.slices: must be from 1 to 16, not \"17\""}},
+    {"SlicesOfAnotherKind",
+     feed_with(", slices: some"),
+     {"f.yaml:1:38: feeds.a.slices: must be auto or a whole number, from 1 to 16, not \"some\""}},
+};
+INSTANTIATE_TEST_SUITE_P(Names, WrongConfigTest, testing::ValuesIn(kNames), name_of);
+
+TEST(ProblemsTest, ARefusedValueOfAnEncoderOptionIsNamed) {
+  const std::vector<std::string> problems =
+      test::problems_of(codec("{name: libx264, options: {crf: low}}"));
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0],
+              testing::StartsWith("f.yaml:1:85: feeds.a.encodes.m.video.codec.options.crf: is "
+                                  "refused by libx264: "));
+}
+
+TEST(ProblemsTest, NamesThatFfmpegKnowsAreRight) {
+  for (const std::string& text :
+       {codec("[h264_mf, libx264]"), codec("{name: libx264, options: {crf: 20, threads: 2}}"),
+        input_with(", format: 'mov,mp4', options: {probesize: 5000000, threads: 1}"),
+        input_with(", format: v4l2, options: {video_size: 640x480}"),
+        std::string("feeds: {a: {input: {url: 'lavfi:testsrc2', options: {any: 1}}}}\n"),
+        std::string("feeds: {a: {input: {url: 'crypto+file:x.ts', options: {key: ab}}}}\n"),
+        output_with("url: x.mp4, options: {movflags: +faststart, truncate: 0}"),
+        output_with("url: 'srt://h:1', options: {latency: 200000, mpegts_flags: resend_headers}"),
+        output_with("url: x.m3u8, options: {hls_time: 2}"),
+        output_with("url: '%H%M.mp4', segment: 1m"), output_with("url: '%s.ts', segment: 100ms"),
+        feed_with(", slices: auto"), feed_with(", slices: 16")}) {
+    EXPECT_THAT(test::problems_of(text), testing::IsEmpty()) << text;
+  }
+}
+
+TEST(ProblemsTest, NamesThatAreNotKnownYetAreNotJudged) {
+  LoadOptions options = test::with_environment({});
+  options.require_environment = false;
+  EXPECT_THAT(test::problems_of(codec("['${CODEC}', h264_mf]"), options), testing::IsEmpty());
+  EXPECT_THAT(test::problems_of(codec("{name: libx264, options: {crf: '${CRF}'}}"), options),
+              testing::IsEmpty());
+  EXPECT_THAT(test::problems_of(output_with("url: x, format: '${FORMAT}'"), options),
+              testing::IsEmpty());
+}
 
 TEST(ProblemsTest, AllComeAtOnceInFileOrder) {
   EXPECT_THAT(

@@ -1,16 +1,18 @@
 """Starting, stopping, dying, and what is left on the disk each time."""
 
+import json
 import os
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
 
 from harness import media
 from harness.camera import free_port
-from harness.configs import IMPATIENT, encoder, looped, one_feed, x264
-from harness.daemon import run
+from harness.configs import COPY, IMPATIENT, encoder, looped, one_feed, x264
+from harness.daemon import BINARY, run
 from harness.waiting import TIME_FACTOR, wait_until
 
 
@@ -158,6 +160,29 @@ def test_a_port_that_is_taken_is_one_line_and_exit_1(tmp_path):
     assert done.returncode == 1
     assert len([line for line in done.stderr.splitlines() if str(port) in line]) == 1, done.stderr
     assert not list(tmp_path.glob("out*"))
+
+
+def test_a_gpu_that_is_not_there_is_one_line_and_exit_1(cli, tmp_path):
+    path = tmp_path / "framelane.yaml"
+    path.write_text("device: cuda:97\nfeeds: {cam: {input: {url: \"lavfi:testsrc2\"}}}\n")
+    done = cli("run", "-c", path, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 1
+    assert len([line for line in done.stderr.splitlines() if "cuda" in line]) == 1, done.stderr
+
+
+def test_a_log_without_standard_descriptors_lands_in_no_file(tmp_path, clip):
+    """What a careless starter closes would else be the number of the first file opened."""
+    outputs = {kind: {"url": str(tmp_path / f"out.{kind}")} for kind in ("mkv", "ts", "mp4")}
+    path = tmp_path / "framelane.yaml"
+    path.write_text(json.dumps({"log": {"level": "trace"}, "admin": {"listen": ""},
+                                **one_feed({"url": str(clip)}, COPY, outputs)}))
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" run --once -c "$1" <&- >&- 2>&-', str(BINARY), str(path)],
+        timeout=30 * TIME_FACTOR, check=False)
+    assert done.returncode == 0
+    for kind in outputs:
+        assert b"framelane" not in (tmp_path / f"out.{kind}").read_bytes()
+        assert media.decodes_cleanly(tmp_path / f"out.{kind}"), kind
 
 
 def test_a_stale_admin_socket_is_replaced(framelane, clip):

@@ -1,0 +1,90 @@
+#include "config/name_checks.hpp"
+
+#include <algorithm>
+
+#include "config/problems.hpp"
+#include "pipeline/redact.hpp"
+#include "pipeline/url.hpp"
+
+namespace framelane {
+namespace {
+
+bool contains(const AvNames& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// What may have been meant, or where to look.
+std::string hint(std::string_view word, const AvNames& known, const std::string& otherwise) {
+  constexpr std::size_t kShortest = 3;
+  constexpr std::size_t kMost = 4;
+  AvNames holding;  // x264 in libx264
+  for (const std::string_view name : known) {
+    const bool holds = word.size() >= kShortest && name.find(word) != std::string_view::npos;
+    if (holds && holding.size() < kMost) holding.push_back(name);
+  }
+  if (!holding.empty()) return "; perhaps " + join(holding);
+  const std::string_view guess = nearest(word, known);
+  return "; " + (guess.empty() ? otherwise : "did you mean " + in_quotes(guess) + "?");
+}
+
+}  // namespace
+
+std::optional<std::string> unknown_encoder(const std::string& name, bool others) {
+  const AvNames known = video_encoder_names();
+  if (contains(known, name)) return std::nullopt;
+  if (is_optional_encoder(name)) {
+    if (others) return std::nullopt;
+    return "is an encoder that the FFmpeg here was built without, and no other is named; add one";
+  }
+  const AvNames of_codec = encoder_names_for(name);
+  if (!of_codec.empty()) {
+    return "is a codec and no encoder; name one of its encoders: " + join(of_codec);
+  }
+  return "is no video encoder of the FFmpeg here" +
+         hint(name, known, "framelane devices lists them");
+}
+
+std::optional<std::string> unknown_muxer(const std::string& name) {
+  const AvNames known = muxer_names();
+  if (contains(known, name)) return std::nullopt;
+  return "is no container of the FFmpeg here" + hint(name, known, "ffmpeg -muxers lists them");
+}
+
+std::optional<std::string> unknown_demuxer(const std::string& name) {
+  const AvNames known = demuxer_names();
+  // FFmpeg takes a list of names too ("mov,mp4").
+  if (contains(known, std::string_view(name).substr(0, name.find(',')))) return std::nullopt;
+  return "is no demuxer of the FFmpeg here" + hint(name, known, "ffmpeg -demuxers lists them");
+}
+
+std::optional<std::string> unknown_scheme(const std::string& url, bool output) {
+  std::string scheme = url_scheme(url);
+  scheme.resize(std::min(scheme.find('+'), scheme.size()));  // crypto+file:, hls+http:
+  const AvNames known = scheme_names(output);
+  if (scheme.empty() || contains(known, scheme)) return std::nullopt;
+  return "begins with " + in_quotes(scheme + ":") + ", which the FFmpeg here cannot " +
+         (output ? "write to" : "read from") +
+         hint(scheme, known, "a file of that name is written file:NAME");
+}
+
+std::optional<std::string> wrong_encoder_option(const std::string& encoder,
+                                                const AvOption& option) {
+  if (auto unknown = unknown_option(option.key, encoder_option_names(encoder), encoder)) {
+    return *unknown +
+           (unknown->ends_with('?') ? "" : "; ffmpeg -h encoder=" + encoder + " lists them");
+  }
+  if (const auto why = why_value_refused(encoder, option)) {
+    return "is refused by " + encoder + ": " + redact(*why);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> unknown_option(const std::string& name, const AvNames& known,
+                                          const std::string& owner) {
+  if (contains(known, name)) return std::nullopt;
+  const std::string_view guess = nearest(name, known);
+  return "is no option of " + owner +
+         (guess.empty() ? "" : "; did you mean " + in_quotes(guess) + "?");
+}
+
+}  // namespace framelane
