@@ -63,8 +63,8 @@ const Section<FeedOptions>& layer_keys() {
            "lanes", range(kInteger, 1, 64), "Frames converted at once (3).",
            [](FeedOptions& f, const Value& v) { f.lanes = static_cast<int>(v.number); }),
        scalar<FeedOptions>("slices", slices_shape(),
-                           "Parts that a GPU may copy and convert one frame in, so that one frame "
-                           "alone overlaps with itself; the CPU ignores it (auto).",
+                           "Ranges of rows that a frame's upload to a GPU is cut into, for "
+                           "latency (auto: by its size); the CPU takes frames whole.",
                            [](FeedOptions& f, const Value& v) {
                              f.slices = v.text == "auto"
                                             ? std::nullopt

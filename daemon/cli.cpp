@@ -86,7 +86,7 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& au
          [&arguments](const std::string& text) {
            if (text != "auto") arguments.slices = std::stoi(text);
          },
-         "Parts that a GPU may convert one frame in (the CPU ignores it)")
+         "Parts of a frame's upload to a GPU; the CPU takes frames whole")
       ->type_name("N|auto")
       ->check(CLI::IsMember({"auto"}) | CLI::Range(1, kMostSlices));
   app.add_option("--input-format", arguments.input_format, "Demuxer, or rawvideo")->type_name("F");

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -48,7 +49,10 @@ class RawClient {
     while (!answer.ends_with(end) && poll(&ready, 1, 5000) == 1) {
       std::array<char, 4096> chunk;
       const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
-      if (got <= 0) break;
+      if (got <= 0) {
+        closed_ = true;
+        break;
+      }
       answer.append(chunk.data(), static_cast<std::size_t>(got));
     }
     return answer;
@@ -57,9 +61,12 @@ class RawClient {
     send(request);
     return receive_until("<never>");
   }
+  /// Whether receive_until has seen the end of the connection.
+  bool closed() const { return closed_; }
 
  private:
   FileDescriptor fd_;
+  bool closed_ = false;
 };
 
 HttpResponse echo(const HttpRequest& request) {
@@ -186,6 +193,17 @@ TEST_F(AdminServerTest, AClientThatAsksOutlivesOnesThatDoNot) {
   }
 }
 
+TEST_F(AdminServerTest, ASilentClientIsClosed) {
+  RawClient client(server_.address());
+  client.send("GET /x HTTP/1.1\r\nHost: ");
+  std::string answer;
+  // Each try waits for as long as the silence that is allowed.
+  for (int tries = 0; tries < 6 && !client.closed(); ++tries)
+    answer += client.receive_until("<never>");
+  EXPECT_TRUE(client.closed());
+  EXPECT_EQ(answer.find(" 200 "), std::string::npos) << answer;
+}
+
 TEST_F(AdminServerTest, StopsWithClientsConnected) {
   auto server = std::make_unique<AdminServer>("127.0.0.1:0", echo);
   RawClient half_open(server->address());
@@ -209,14 +227,16 @@ TEST_F(AdminServerTest, WhatIsNoAddressIsRefused) {
 }
 
 TEST(AdminServerIpv6Test, ListensOnV6Loopback) {
-  std::unique_ptr<AdminServer> server;
-  try {
-    server = std::make_unique<AdminServer>("[::1]:0", echo);
-  } catch (const std::runtime_error&) {
+  const FileDescriptor probe(::socket(AF_INET6, SOCK_STREAM, 0));
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  if (::bind(probe.get(), reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) != 0) {
     GTEST_SKIP() << "no IPv6 here";
   }
-  EXPECT_THAT(server->address(), StartsWith("[::1]:"));
-  EXPECT_EQ(http_get(server->address(), "/x", kTimeout).body, "GET /x ");
+  const AdminServer server("[::1]:0", echo);
+  EXPECT_THAT(server.address(), StartsWith("[::1]:"));
+  EXPECT_EQ(http_get(server.address(), "/x", kTimeout).body, "GET /x ");
 }
 
 class AdminServerPublicTest : public AdminServerTest {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <semaphore>
 #include <thread>
 
 namespace framelane {
@@ -69,6 +70,50 @@ TEST_F(ApiTest, IsNotReadyWhileStopping) {
 TEST_F(ApiTest, IsHealthyWhileTheLoopTurns) {
   start_and_wait_until_ready();
   EXPECT_EQ(ask("GET", "/healthz").status, 200);
+}
+
+/// The CPU, but whoever wants a stage of it waits until it is let go.
+class StuckDevice : public Device {
+ public:
+  void let_go() { gate_.release(); }
+  const std::string& name() const override { return cpu_->name(); }
+  const std::string& model() const override { return cpu_->model(); }
+  const std::string& uuid() const override { return cpu_->uuid(); }
+  bool has_copy_engines() const override { return false; }
+  std::size_t memory_bytes() const override { return 0; }
+  bool lost() const override { return false; }
+  const EngineMeters& busy() const override { return cpu_->busy(); }
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
+    gate_.acquire();
+    gate_.release();
+    return cpu_->make_stage(stats, slices);
+  }
+
+ private:
+  const std::shared_ptr<Device> cpu_ = make_cpu_device();
+  std::binary_semaphore gate_{0};
+};
+
+TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
+  const auto device = std::make_shared<StuckDevice>();
+  Supervisor supervisor(feeds(), device, {});
+  HttpRequest probe;
+  probe.method = "GET";
+  probe.path = "/healthz";
+  const auto becomes = [&](int status) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (answer(probe, supervisor).status != status) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return true;
+  };
+  supervisor.start();
+  EXPECT_EQ(answer(probe, supervisor).status, 200);
+  EXPECT_TRUE(becomes(503));
+  EXPECT_FALSE(supervisor.ready());
+  device->let_go();
+  EXPECT_TRUE(becomes(200));
 }
 
 TEST_F(ApiTest, ListsTheFeedsWithTheirEncodesAndOutputs) {

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -68,6 +69,35 @@ def test_promtool_finds_nothing_to_say(framelane, clip, tmp_path):
     done = subprocess.run([tool, "check", "metrics"], input=text, capture_output=True, text=True,
                           timeout=60, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def promtool(*arguments):
+    tool = shutil.which("promtool") or str(ROOT / "build" / "tools" / "promtool")
+    return subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True, timeout=60,
+                          check=False)
+
+
+def test_the_alerts_fire_when_they_should_and_only_then():
+    done = promtool("test", "rules", pathlib.Path(__file__).with_name("alerts_test.yml"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_prometheus_takes_the_configuration_of_the_composition():
+    done = promtool("check", "config", ROOT / "docker" / "prometheus.yml")
+    assert done.returncode == 0 and "rules found" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_alerts_ask_for_metrics_and_labels_that_exist():
+    families = {line.split()[0]: line for line in GOLDEN.read_text().splitlines()}
+    text = (ROOT / "docker" / "alerts.yml").read_text()
+    rules = [line for line in text.splitlines() if not line.lstrip().startswith(("#", "action"))]
+    asked = re.findall(r"(framelane_[a-z_]+)(?:\{(\w+)(?:=~|!~|=|!=)\"([^\"]+)\"\})?", "\n".join(rules))
+    assert len(asked) > 12
+    for name, label, values in asked:
+        assert name in families, name
+        if label:
+            known = re.search(rf"\b{label}=(\S+)", families[name]).group(1).split("|")
+            assert set(values.split("|")) <= set(known), (name, label, values)
 
 
 def test_every_reason_exists_from_the_start_at_zero(framelane):
