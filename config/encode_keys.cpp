@@ -77,14 +77,20 @@ void check_codecs(std::span<const Node> nodes, std::span<const CodecCandidate> c
     if (open(i)) continue;
     const CodecCandidate& codec = codecs[i];
     if (const auto problem = unknown_encoder(codec.name, usable > 0)) {
-      reader.problems().add(name_node(nodes[i]), in_quotes(codec.name) + " " + *problem);
+      reader.problems().add(name_node(nodes[i]),
+                            in_quotes(name_node(nodes[i]).text) + " " + *problem);
       continue;
     }
     if (unknown_encoder(codec.name, false)) continue;  // not here, so neither are its options
     for (const AvOption& option : codec.options) {
       const Node& node = *nodes[i].find({"options", option.key});
       if (!reader.is_certain(node)) continue;
-      if (const auto problem = wrong_encoder_option(codec.name, option)) {
+      // What FFmpeg says of a value quotes it, and what a variable holds is not for messages.
+      const bool as_written = node.text == option.value;
+      const auto problem =
+          as_written ? wrong_encoder_option(codec.name, option)
+                     : unknown_option(option.key, encoder_option_names(codec.name), codec.name);
+      if (problem) {
         reader.problems().add(node.key_position, node.path, *problem);
       }
     }

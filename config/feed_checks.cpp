@@ -10,6 +10,7 @@
 #include "kernels/conversion.hpp"
 #include "pipeline/failure.hpp"
 #include "pipeline/file_pattern.hpp"
+#include "pipeline/redact.hpp"
 #include "pipeline/url.hpp"
 
 namespace framelane {
@@ -278,7 +279,12 @@ class FeedChecks {
     try {
       const FilePattern pattern(path);
     } catch (const FeedError& error) {
-      problems_.add(url, error.what());
+      // Without the path, which may hold what a variable holds.
+      const std::string_view text = error.what();
+      const std::string path_shown = redact(path) + ": ";
+      problems_.add(
+          url, "has a wrong name: " +
+                   std::string(text.substr(text.starts_with(path_shown) ? path_shown.size() : 0)));
       return;
     }
     if (!output.segment || node_.find({"outputs", output.name})->find("segment") == nullptr) return;

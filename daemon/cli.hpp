@@ -2,7 +2,7 @@
 
 namespace framelane {
 
-/// Exit codes of the command line, as the README lists them.
+/// Exit codes of the command line, as docs/operations.md lists them.
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;

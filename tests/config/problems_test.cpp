@@ -380,11 +380,13 @@ const std::vector<Wrong> kNames{
       "use auto or software"}},
     {"TimeFieldThatNoNameCanHave",
      output_with("url: 'rec/%Q.mp4'"),
-     {"f.yaml:1:49: feeds.a.outputs.o.url: rec/%Q.mp4: %Q is no time field a file name can have; "
+     {"f.yaml:1:49: feeds.a.outputs.o.url: has a wrong name: %Q is no time field a file name can "
+      "have; "
       "use %Y, %y, %m, %d, %H, %I, %M, %S, %j, %V, %u, %s, %F, %T, %R, %z, %%"}},
     {"LonePercentSign",
      output_with("url: '100%', format: mpegts"),
-     {"f.yaml:1:49: feeds.a.outputs.o.url: 100%: a lone % is no time field a file name can have; "
+     {"f.yaml:1:49: feeds.a.outputs.o.url: has a wrong name: a lone % is no time field a file name "
+      "can have; "
       "use %Y, %y, %m, %d, %H, %I, %M, %S, %j, %V, %u, %s, %F, %T, %R, %z, %%"}},
     {"SegmentsThatShareAName",
      output_with("url: '%Y-%m-%d.mp4', segment: 90s"),
@@ -406,6 +408,19 @@ TEST(ProblemsTest, ARefusedValueOfAnEncoderOptionIsNamed) {
   EXPECT_THAT(problems[0],
               testing::StartsWith("f.yaml:1:85: feeds.a.encodes.m.video.codec.options.crf: is "
                                   "refused by libx264: "));
+}
+
+TEST(ProblemsTest, WhatVariablesHoldIsNotShown) {
+  const LoadOptions options = test::with_environment({{"V", "s3cr3t"}});
+  for (const std::string& text :
+       {codec("'${V}'"), codec("{name: libx264, options: {crf: '${V}', '${V}': 1}}"),
+        output_with("url: '/srv/${V}/%Q.mp4'"), output_with("url: '/srv/${V}', segment: 1m"),
+        output_with("url: x, format: '${V}'"), input_with(", format: '${V}'")}) {
+    const std::vector<std::string> problems = test::problems_of(text, options);
+    for (const std::string& problem : problems) {
+      EXPECT_THAT(problem, testing::Not(testing::HasSubstr("s3cr3t")));
+    }
+  }
 }
 
 TEST(ProblemsTest, NamesThatFfmpegKnowsAreRight) {
