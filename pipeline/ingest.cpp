@@ -79,6 +79,7 @@ void Ingest::run(std::stop_token cancel) {
     try {
       parts_.stats->set_state(FeedState::kConnecting, "");
       const std::unique_ptr<Source> source = open_source(input, context);
+      if (read_stop_.stop_requested()) return;  // perhaps long ago, and given up since
       opened = true;
       // A FIFO's writers come and go; a file's end is final.
       refills = !parts_.options.once && names_fifo(input.url);

@@ -227,6 +227,60 @@ TEST_F(StreamSourceTest, AStreamThroughAFifoIsReadToItsEnd) {
   EXPECT_EQ(read(path).frames, 42u);
 }
 
+TEST_F(StreamSourceTest, ANextWriterOfAFifoMayComeBeforeTheNextSource) {
+  ffmpeg("-i " + clip("street_h264.mp4") + " -c copy -frames:v 2 " + (folder / "clip.ts"));
+  const Bytes bytes = testing::read_file(folder / "clip.ts");
+  input.url = folder / "fifo";
+  ASSERT_EQ(::mkfifo(input.url.c_str(), 0600), 0);
+  const auto write_clip = [&] {
+    const int fd = ::open(input.url.c_str(), O_WRONLY);
+    EXPECT_EQ(::write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    ::close(fd);
+  };
+  KeptPipe pipe;
+  SourceContext keeping = context();
+  keeping.kept = &pipe;
+  {
+    std::jthread writer(write_clip);
+    EXPECT_EQ(read(*open_source(input, keeping)).frames, 2u);
+  }
+  ASSERT_TRUE(pipe.reader);
+  // Without a reader this open would wait and this write end the process.
+  const int next = ::open(input.url.c_str(), O_WRONLY | O_NONBLOCK);
+  ASSERT_GE(next, 0);
+  ASSERT_GT(::write(next, bytes.data(), 4096), 0);
+  std::jthread writer([&] {
+    ::fcntl(next, F_SETFL, 0);
+    std::size_t done = 4096;
+    while (done < bytes.size()) {
+      const ssize_t count = ::write(next, bytes.data() + done, bytes.size() - done);
+      if (count <= 0) break;
+      done += static_cast<std::size_t>(count);
+    }
+    ::close(next);
+  });
+  const Reading second = read(*open_source(input, keeping));
+  EXPECT_EQ(second.frames, 2u);
+  EXPECT_EQ(repairs(), 0u);
+}
+
+TEST_F(StreamSourceTest, TimestampsThatJumpFarAreBroughtBackToTheLine) {
+  // As a DVR's whose clock is set: by 1,500 years, and then by 10 s.
+  const std::string path = folder / "jump.nut";
+  ffmpeg(
+      "-i " + clip("street_h264.mp4") +
+      " -c copy -bsf:v \"setts=ts=TS+if(gte(N\\,15)\\,4e15\\,0)+if(gte(N\\,30)\\,819200\\,0)\" " +
+      path);
+  const auto source = open(path);
+  const Reading reading = read(*source);
+  EXPECT_EQ(reading.frames, 42u);
+  EXPECT_TRUE(testing::strictly_increasing(reading.packet_dts));
+  EXPECT_TRUE(testing::strictly_increasing(reading.frame_pts));
+  const double last = static_cast<double>(reading.frame_pts.back());
+  EXPECT_NEAR(last * av_q2d(source->info().time_base), 4.1, 0.5);
+  EXPECT_EQ(stats.timestamp_repairs[index_of(TimestampRepair::kJump)], 2u);
+}
+
 TEST_F(StreamSourceTest, AFifoThatNobodyWritesToTimesOut) {
   const std::string path = folder / "fifo";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
