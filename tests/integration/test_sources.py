@@ -201,9 +201,9 @@ def test_formats_without_a_kernel_go_through_swscale_and_are_counted(framelane, 
 
 
 def test_an_option_that_nothing_consumes_fails_the_feed(framelane, clip):
-    daemon = framelane(one_feed({"url": str(clip), "options": {"no_such_option": 1}})).wait_ready()
-    daemon.wait_state("cam", "failed")
-    assert "no_such_option" in daemon.feed("cam")["reason"]
+    daemon = framelane(one_feed({"url": str(clip), "options": {"rtsp_transport": "tcp"}}))
+    daemon.wait_ready().wait_state("cam", "failed")
+    assert "rtsp_transport" in daemon.feed("cam")["reason"]
 
 
 def test_an_inherited_option_may_go_unused(framelane, clip):
