@@ -55,9 +55,38 @@ AVPixelFormat encoder_format(const AVCodec& codec, PixelFormat layout, Range ran
   return AV_PIX_FMT_NONE;
 }
 
-/// JPEG has no limited range.
-bool needs_full_range(const AVCodec& codec) {
-  return codec.id == AV_CODEC_ID_MJPEG || codec.id == AV_CODEC_ID_LJPEG;
+/// What players take a codec's pictures for because its stream cannot say otherwise, and what it is
+/// therefore given unless the configuration insists.
+struct ImpliedColor {
+  std::optional<Matrix> matrix{};
+  std::optional<Range> range{};
+  std::optional<Siting> siting{};
+};
+
+ImpliedColor implied_color(AVCodecID codec, int height) {
+  const ColorSpec untagged = resolve_color(AV_PIX_FMT_YUV420P, height, {}, {});
+  switch (codec) {
+    case AV_CODEC_ID_MJPEG:
+    case AV_CODEC_ID_LJPEG:  // JFIF (ITU-T T.871), 7
+      return {Matrix::kBt601, Range::kFull, Siting::kCenter};
+    case AV_CODEC_ID_MPEG1VIDEO:
+      return {untagged.matrix, Range::kLimited, Siting::kCenter};
+    case AV_CODEC_ID_MPEG2VIDEO:  // its sequence_display_extension names the matrix
+      return {.range = Range::kLimited};
+    case AV_CODEC_ID_VP8:  // RFC 6386, 9.2
+      return {Matrix::kBt601, Range::kLimited};
+    case AV_CODEC_ID_MPEG4:
+    case AV_CODEC_ID_H263:
+    case AV_CODEC_ID_H263P:
+    case AV_CODEC_ID_MSMPEG4V2:
+    case AV_CODEC_ID_MSMPEG4V3:
+    case AV_CODEC_ID_WMV1:
+    case AV_CODEC_ID_WMV2:
+    case AV_CODEC_ID_FLV1:
+      return {untagged.matrix, Range::kLimited};
+    default:
+      return {};
+  }
 }
 
 /// Formats to offer an encoder that does not take the source's own, best first: as much of the
@@ -83,25 +112,38 @@ struct Target {
 ColorSpec target_color(const AVCodec& codec, const FrameFormat& source, PixelFormat layout,
                        const ColorOverride& wanted) {
   ColorSpec color = source.color;
-  const bool source_rgb = info(source.layout).rgb;
-  const bool target_rgb = info(layout).rgb;
-  if (source_rgb && !target_rgb) {
-    // Untagged primaries and transfer stay unspecified: RGB says nothing of them.
-    color.matrix = wanted.matrix.value_or(Matrix::kBt709);
-    color.range = wanted.range.value_or(Range::kLimited);
-    color.siting = wanted.siting.value_or(Siting::kLeft);
-  } else {
-    color.matrix = wanted.matrix.value_or(source.color.matrix);
-    color.range = wanted.range.value_or(source.color.range);
-    color.siting = wanted.siting.value_or(source.color.siting);
+  const PixelFormatInfo& from = info(source.layout);
+  if (!info(layout).rgb) {
+    if (from.rgb) {
+      // Untagged primaries and transfer stay unspecified: RGB says nothing of them.
+      color.matrix = Matrix::kBt709;
+      color.range = Range::kLimited;
+      color.siting = Siting::kLeft;
+    }
+    const ImpliedColor implied = implied_color(codec.id, source.height);
+    color.matrix = implied.matrix.value_or(color.matrix);
+    color.range = implied.range.value_or(color.range);
+    // Chroma that is subsampled already cannot move.
+    const bool places_chroma = !from.chroma_half_width && !from.chroma_half_height;
+    if (places_chroma) color.siting = implied.siting.value_or(color.siting);
   }
-  if (needs_full_range(codec) && !wanted.range) color.range = Range::kFull;
+  color.matrix = wanted.matrix.value_or(color.matrix);
+  color.range = wanted.range.value_or(color.range);
+  color.siting = wanted.siting.value_or(color.siting);
   return color;
 }
 
 /// What the encoder is to be given: the configured format, else the source's own, else the nearest.
 Target choose_target(const AVCodec& codec, const EncodeOptions& options,
                      const FrameFormat& source) {
+  const bool always_limited =
+      codec.id == AV_CODEC_ID_MPEG1VIDEO || codec.id == AV_CODEC_ID_MPEG2VIDEO;
+  if (always_limited && options.color.range == Range::kFull) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "encode " + options.name + ": " + codec.name +
+                        " has no full range, and players would take it for limited; remove "
+                        "convert.range");
+  }
   std::vector<PixelFormat> layouts;
   if (options.format) {
     layouts.push_back(*options.format);
@@ -152,6 +194,14 @@ bool counts_in_frames(AVCodecID id) {
   }
 }
 
+/// Whether it takes nothing but surfaces of a device, which framelane does not make (VAAPI's).
+bool takes_surfaces_alone(const AVCodec& codec) {
+  const std::span<const AVPixelFormat> formats = formats_of(codec);
+  return !formats.empty() && std::ranges::all_of(formats, [](AVPixelFormat format) {
+    return (av_pix_fmt_desc_get(format)->flags & AV_PIX_FMT_FLAG_HWACCEL) != 0;
+  });
+}
+
 bool is_hardware(const AVCodec& codec) {
   return (codec.capabilities & (AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID)) != 0;
 }
@@ -173,6 +223,15 @@ void apply_options(AVCodecContext& context, const EncodeOptions& options,
                                                      ": " + av_error_text(result));
     }
   }
+}
+
+/// libx265 writes what it does to standard error by itself, unless told not to.
+void silence_x265(AVCodecContext& context) {
+  AVDictionary* parameters = nullptr;
+  if (av_opt_get_dict_val(context.priv_data, "x265-params", 0, &parameters) < 0) return;
+  av_dict_set(&parameters, "log-level", "error", AV_DICT_DONT_OVERWRITE);
+  av_opt_set_dict_val(context.priv_data, "x265-params", parameters, 0);
+  av_dict_free(&parameters);
 }
 
 CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candidate,
@@ -203,6 +262,7 @@ CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candida
   }
   if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   apply_options(*context, options, candidate);
+  if (candidate.name == "libx265") silence_x265(*context);
   return context;
 }
 
@@ -222,13 +282,17 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
   return media;
 }
 
-/// Whether hardware that an encoder needs is there: then it opens without any options.
-bool hardware_opens(const AVCodec& codec, const EncodeOptions& options, const Target& target) {
-  const AvLogCapture log;
+/// Why the hardware that an encoder needs cannot be used, nothing when it can: then the encoder
+/// opens without any options.
+std::optional<std::string> why_no_hardware(const AVCodec& codec, const EncodeOptions& options,
+                                           const Target& target) {
   const CodecCandidate plain{codec.name};
   const CodecContextPtr context =
       make_context(codec, plain, options, target.format, target.av, false);
-  return avcodec_open2(context.get(), &codec, nullptr) >= 0;
+  const AvLogCapture log;
+  const int result = avcodec_open2(context.get(), &codec, nullptr);
+  if (result >= 0) return std::nullopt;
+  return log.reason(av_error_text(result));
 }
 
 [[noreturn]] void throw_open_failure(const EncodeOptions& options, const CodecCandidate& candidate,
@@ -261,10 +325,17 @@ Conversion conversion_between(const FrameFormat& source, const FrameFormat& targ
 
 std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
   std::string tried;
+  const auto pass_over = [&tried](const CodecCandidate& candidate, const std::string& why) {
+    tried += (tried.empty() ? "" : "; ") + candidate.name + ' ' + why;
+  };
   for (const CodecCandidate& candidate : request.options.codecs) {
     const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name.c_str());
     if (codec == nullptr || codec->type != AVMEDIA_TYPE_VIDEO) {
-      tried += (tried.empty() ? "" : "; ") + candidate.name + " is not in this FFmpeg";
+      pass_over(candidate, "is not in this FFmpeg");
+      continue;
+    }
+    if (takes_surfaces_alone(*codec)) {
+      pass_over(candidate, "takes frames in a device's memory alone, which framelane has not");
       continue;
     }
     Target target = choose_target(*codec, request.options, request.source);
@@ -272,22 +343,19 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
       target.format.time_base = av_inv_q(target.format.frame_rate);
     }
     // Rejected options are an error where the encoder is available, and no concern where it is not.
-    if (is_hardware(*codec) && !candidate.options.empty() &&
-        !hardware_opens(*codec, request.options, target)) {
-      tried += (tried.empty() ? "" : "; ") + candidate.name + " does not open here";
-      continue;
+    if (is_hardware(*codec)) {
+      if (const auto why = why_no_hardware(*codec, request.options, target)) {
+        pass_over(candidate, "does not open here: " + *why);
+        continue;
+      }
     }
     CodecContextPtr context = make_context(*codec, candidate, request.options, target.format,
                                            target.av, request.global_header);
     const AvLogCapture log;
     const int result = avcodec_open2(context.get(), codec, nullptr);
     if (result < 0) {
-      const std::string reason = log.reason(av_error_text(result));
-      if (!is_hardware(*codec)) {
-        throw_open_failure(request.options, candidate, target.format, result, reason);
-      }
-      tried += (tried.empty() ? "" : "; ") + candidate.name + " does not open here: " + reason;
-      continue;
+      throw_open_failure(request.options, candidate, target.format, result,
+                         log.reason(av_error_text(result)));
     }
     if (!tried.empty()) {
       spdlog::warn("encode {}: using {}, because {}", request.options.name, candidate.name, tried);

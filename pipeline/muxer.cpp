@@ -39,8 +39,13 @@ std::string merged_flags(const std::string& base, const char* flags) {
 /// flags, so that none of it can be switched off.
 constexpr const char* kFragmented = "+frag_keyframe+empty_moov+delay_moov+default_base_moof";
 
-void set_mp4_defaults(Dictionary& options) {
-  options.set("movflags", merged_flags("", find(options, "movflags")) + kFragmented);
+void set_mp4_defaults(Dictionary& options, const AVCodecParameters& video) {
+  std::string flags = merged_flags("", find(options, "movflags")) + kFragmented;
+  // MPEG-4 part 2 says nothing of its colour, and FFmpeg nothing in its place unless it knows the
+  // primaries too.
+  const bool says_nothing = video.codec_id == AV_CODEC_ID_MPEG4;
+  if (says_nothing && video.color_space != AVCOL_SPC_UNSPECIFIED) flags += "+write_colr";
+  options.set("movflags", flags);
   options.set_default("frag_duration", "1000000");
   // Else every frame of an intra-only codec would be a fragment.
   options.set_default("min_frag_duration", "500000");
@@ -62,13 +67,14 @@ void set_hls_defaults(Dictionary& options, const MuxerTarget& target) {
   }
 }
 
-void set_defaults(Dictionary& options, const Container& container, const MuxerTarget& target) {
+void set_defaults(Dictionary& options, const Container& container, const MuxerTarget& target,
+                  const AVCodecParameters& video) {
   const std::string_view muxer = container.muxer->name;
   if (container.kind == OutputKind::kPlaylist) {
     set_hls_defaults(options, target);
   } else if (muxer == "mp4" || muxer == "mov" || muxer == "ipod" || muxer == "3gp" ||
              muxer == "3g2" || muxer == "f4v" || muxer == "psp") {
-    set_mp4_defaults(options);
+    set_mp4_defaults(options, video);
   } else if (muxer == "matroska" || muxer == "webm") {
     // A cluster is written when it ends: this is what a kill can cost.
     options.set_default("cluster_time_limit", "1000");
@@ -191,7 +197,7 @@ void Muxer::put_headers_in_band() {
 
 void Muxer::write_header(const OutputOptions& options, const MuxerTarget& target) {
   Dictionary dictionary(options.options);
-  set_defaults(dictionary, container_, target);
+  set_defaults(dictionary, container_, target, *context_->streams[0]->codecpar);
   const bool opens = !(context_->oformat->flags & AVFMT_NOFILE);
   std::string url = target.url;
   if (opens && is_fifo(container_)) {

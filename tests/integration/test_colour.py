@@ -139,6 +139,63 @@ def test_a_named_matrix_is_applied_and_tagged(framelane, bgra, tmp_path):
     assert media.decoded(path)[0] == (2 * (299 * r + 587 * g + 114 * b) + 1000) // 2000
 
 
+COEFFICIENTS = {"bt709": (0.2126, 0.0722), "smpte170m": (0.299, 0.114),
+                "bt470bg": (0.299, 0.114)}  # Kr, Kb
+
+
+def yuv_as_tagged(rgb, stream):
+    """What a player has to find where the stream says what ffprobe reads off it; what a stream of
+    few lines means that says nothing."""
+    kr, kb = COEFFICIENTS[stream.get("color_space", "smpte170m")]
+    r, g, b = (value / 255 for value in rgb)
+    y = kr * r + (1 - kr - kb) * g + kb * b
+    u, v = (b - y) / (2 - 2 * kb), (r - y) / (2 - 2 * kr)
+    if stream.get("color_range", "tv") == "pc":
+        return 255 * y, 128 + 255 * u, 128 + 255 * v
+    return 16 + 219 * y, 128 + 224 * u, 128 + 224 * v
+
+
+@pytest.mark.parametrize("source_kind", ["rgb", "yuv"])
+@pytest.mark.parametrize("codec, suffix, range_", [
+    ("libx264", "mp4", "auto"), ("libx264", "ts", "full"), ("libx265", "mkv", "full"),
+    ("mjpeg", "mkv", "auto"), ("mjpeg", "avi", "auto"), ("mjpeg", "mp4", "auto"),
+    ("mpeg4", "mkv", "full"), ("mpeg4", "mp4", "auto"), ("mpeg4", "mp4", "full"),
+    ("mpeg4", "ts", "auto"), ("mpeg4", "avi", "auto"), ("mpeg2video", "ts", "auto"),
+    ("libvpx-vp9", "mkv", "full"), ("libvpx-vp9", "mp4", "auto"), ("libvpx", "avi", "auto"),
+    ("ffv1", "mkv", "limited"), ("rawvideo", "mkv", "limited")])
+def test_players_find_the_colour_that_was_put_in(cli, tmp_path, source_kind, codec, suffix, range_):
+    """One colour everywhere, so that no codec can lose it, through BT.709 in full range."""
+    red, green, blue = 200, 90, 40
+    source = tmp_path / "in.bgra"
+    source.write_bytes(bytes((blue, green, red, 255)) * (64 * 48) * 50)
+    arguments = ["--input-format", "rawvideo", "--input-pixel-format", "bgra", "--input-size",
+                 "64x48"]
+    if source_kind == "yuv":
+        tagged = tmp_path / "in.mkv"
+        done = cli("transcode", source, tagged, *arguments, "--codec", "ffv1", "--matrix", "bt709",
+                   "--range", "full")
+        assert done.returncode == 0, done.stderr
+        source, arguments = tagged, []
+    path = tmp_path / f"out.{suffix}"
+    done = cli("transcode", "--quiet", source, path, *arguments, "--codec", codec,
+               *([] if range_ == "auto" else ["--range", range_]))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    stream = media.video(path)
+    if codec not in ("mpeg4", "libvpx"):
+        assert stream["color_space"] in COEFFICIENTS and stream["color_range"] in ("tv", "pc")
+    frame, chroma = media.decoded(path), 64 * 48
+    assert stream["pix_fmt"] in ("yuv420p", "yuvj420p", "nv12")
+    # Of a place in the middle: there is no edge for a codec to get wrong.
+    if stream["pix_fmt"] == "nv12":
+        u = chroma + 12 * 64 + 32
+        found = frame[24 * 64 + 32], frame[u], frame[u + 1]
+    else:
+        u = chroma + 12 * 32 + 16
+        found = frame[24 * 64 + 32], frame[u], frame[u + 32 * 24]
+    expected = yuv_as_tagged((red, green, blue), stream)
+    assert all(abs(a - b) <= 3 for a, b in zip(found, expected)), (found, expected, stream)
+
+
 @pytest.fixture(scope="session")
 def two_sizes(made, clip):
     """An MPEG-TS that changes from 320x240 to 160x120 after 20 frames, as some DVRs do."""

@@ -80,10 +80,80 @@ TEST(EncoderTest, PackedYuvKeepsItsChromaResolution) {
   EXPECT_EQ(plan->target.layout, PixelFormat::kI422);
 }
 
-TEST(EncoderTest, JpegGetsFullRange) {
-  const auto plan = plan_for(encode_with({{"mjpeg"}}), yuv_source());
-  EXPECT_EQ(plan->target.color.range, Range::kFull);
+// JPEG's readers know one colour: BT.601, full range, chroma in the middle.
+TEST(EncoderTest, JpegGetsTheColourThatItsReadersTakeItFor) {
+  const ColorSpec color = plan_for(encode_with({{"mjpeg"}}), bgra_source())->target.color;
+  EXPECT_EQ(color.matrix, Matrix::kBt601);
+  EXPECT_EQ(color.range, Range::kFull);
+  EXPECT_EQ(color.siting, Siting::kCenter);
 }
+
+TEST(EncoderTest, JpegOfYuvKeepsItsChromaWhereItIs) {
+  FrameFormat source = yuv_source();
+  source.color.matrix = Matrix::kBt709;
+  const ColorSpec color = plan_for(encode_with({{"mjpeg"}}), source)->target.color;
+  EXPECT_EQ(color.matrix, Matrix::kBt601);
+  EXPECT_EQ(color.range, Range::kFull);
+  EXPECT_EQ(color.siting, Siting::kLeft);
+}
+
+TEST(EncoderTest, JpegOfJpegIsPassedOn) {
+  FrameFormat source = yuv_source(PixelFormat::kI422, Range::kFull);
+  source.color.siting = Siting::kCenter;
+  const auto plan = plan_for(encode_with({{"mjpeg"}}), source);
+  EXPECT_TRUE(is_identity(conversion_between(source, plan->target)));
+}
+
+TEST(EncoderTest, AStreamThatCannotNameItsColourGetsWhatAnUntaggedOneMeans) {
+  FrameFormat source = yuv_source(PixelFormat::kI420, Range::kFull);
+  source.color.matrix = Matrix::kBt709;
+  const ColorSpec small = plan_for(encode_with({{"mpeg4"}}), source)->target.color;
+  EXPECT_EQ(small.matrix, Matrix::kBt601);
+  EXPECT_EQ(small.range, Range::kLimited);
+  source.width = 1280;
+  source.height = 720;
+  EXPECT_EQ(plan_for(encode_with({{"mpeg4"}}), source)->target.color.matrix, Matrix::kBt709);
+}
+
+TEST(EncoderTest, FullRangeInMpeg2IsRefused) {
+  EncodeOptions options = encode_with({{"mpeg2video"}});
+  options.color.range = Range::kFull;
+  const std::string why = refusal(options, yuv_source());
+  EXPECT_NE(why.find("mpeg2video has no full range"), std::string::npos) << why;
+  EXPECT_EQ(plan_for(encode_with({{"mpeg2video"}}), yuv_source(PixelFormat::kI420, Range::kFull))
+                ->target.color.range,
+            Range::kLimited);
+}
+
+class EncoderTagsTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EncoderTagsTest, OfTheEncoderAndItsStreamAreThoseOfThePixels) {
+  FrameFormat tagged = yuv_source();
+  tagged.color.matrix = Matrix::kBt2020;
+  tagged.color.primaries = static_cast<Primaries>(AVCOL_PRI_BT2020);
+  tagged.color.transfer = static_cast<Transfer>(AVCOL_TRC_BT2020_10);
+  for (const FrameFormat& source : {bgra_source(), yuv_source(), tagged}) {
+    const auto plan = plan_for(encode_with({{GetParam()}}), source);
+    const AvColorTags expected = tags_of(plan->target.color);
+    const AVCodecContext& encoder = *plan->opened;
+    const AVCodecParameters& stream = *plan->media->video.parameters;
+    EXPECT_EQ(encoder.colorspace, expected.space);
+    EXPECT_EQ(stream.color_space, expected.space);
+    EXPECT_EQ(encoder.color_range, expected.range);
+    EXPECT_EQ(stream.color_range, expected.range);
+    EXPECT_EQ(encoder.color_primaries, expected.primaries);
+    EXPECT_EQ(stream.color_primaries, expected.primaries);
+    EXPECT_EQ(encoder.color_trc, expected.transfer);
+    EXPECT_EQ(stream.color_trc, expected.transfer);
+    if (!info(plan->target.layout).chroma_half_width) continue;
+    EXPECT_EQ(encoder.chroma_sample_location, expected.location);
+    EXPECT_EQ(stream.chroma_location, expected.location);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, EncoderTagsTest,
+                         ::testing::Values("libx264", "libx265", "mjpeg", "mpeg4", "mpeg2video",
+                                           "libvpx-vp9", "libvpx", "ffv1", "rawvideo"));
 
 TEST(EncoderTest, RawVideoPassesRgbOn) {
   const auto plan = plan_for(encode_with({{"rawvideo"}}), bgra_source());
@@ -100,6 +170,21 @@ TEST(EncoderTest, FirstAvailableCandidateIsUsed) {
   const auto plan =
       plan_for(encode_with({{"no_such_encoder"}, {"h264_nvenc"}, {"libx264"}}), yuv_source());
   EXPECT_EQ(plan->codec.name, "libx264");
+}
+
+TEST(EncoderTest, AnEncoderOfDeviceMemoryAloneIsPassedOverAndNamed) {
+  if (avcodec_find_encoder_by_name("h264_vaapi") == nullptr) GTEST_SKIP() << "FFmpeg without VAAPI";
+  EXPECT_EQ(plan_for(encode_with({{"h264_vaapi"}, {"mjpeg"}}), yuv_source())->codec.name, "mjpeg");
+  const std::string why = refusal(encode_with({{"h264_vaapi"}}), yuv_source());
+  EXPECT_NE(why.find("h264_vaapi takes frames in a device's memory alone"), std::string::npos)
+      << why;
+}
+
+TEST(EncoderTest, HardwareThatIsNotThereIsNamedWithTheReason) {
+  if (avcodec_find_encoder_by_name("h264_v4l2m2m") == nullptr) GTEST_SKIP() << "FFmpeg without it";
+  const std::string why =
+      refusal(encode_with({{"h264_v4l2m2m", {{"num_output_buffers", "4"}}}}), yuv_source());
+  EXPECT_NE(why.find("h264_v4l2m2m does not open here: "), std::string::npos) << why;
 }
 
 TEST(EncoderTest, NoCandidateLeftNamesThemAll) {
