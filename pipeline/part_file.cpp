@@ -83,9 +83,9 @@ PartFile PartFile::create(const std::string& name, int first_number, bool overwr
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) fail("create", part, errno);
     PartFile file(name, number, overwrite, fd);
-    // No lock (NFS without lockd) only means that a leftover cannot be told
-    // from a file at work.
-    flock(fd, LOCK_EX | LOCK_NB);
+    // Whoever recovers leftovers at this moment has taken it for one. No lock at all (NFS without
+    // lockd) only means that a leftover cannot be told from a file at work.
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && !overwrite) continue;
     return file;
   }
 }
@@ -132,7 +132,9 @@ bool is_playable(const std::string& path, const Container& container) {
   }
   AVFormatContext* context = nullptr;
   const std::string url = "file:" + path;
-  if (avformat_open_input(&context, url.c_str(), nullptr, nullptr) < 0) return false;
+  Dictionary options;
+  options.set("protocol_whitelist", "file");  // it may name others to be read
+  if (avformat_open_input(&context, url.c_str(), nullptr, options.ptr()) < 0) return false;
   const PacketPtr packet = make_packet();
   const bool found = av_read_frame(context, packet.get()) >= 0 && packet->size > 0;
   avformat_close_input(&context);

@@ -179,6 +179,15 @@ TEST(LeftoversTest, TheFoldersOfAPatternAreSearched) {
   EXPECT_THAT(names_in(folder / ""), ElementsAre("2024/02-03/10.ts"));
 }
 
+TEST(LeftoversTest, APartThatPointsElsewhereIsNotFollowed) {
+  const TempFolder folder;
+  const std::string text =
+      "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nhttp://127.0.0.1:9/a.ts\n";
+  write_file(folder / "out.ts.part", Bytes(text.begin(), text.end()));
+  recover_leftovers(output_to(folder / "out.ts"));
+  EXPECT_TRUE(names_in(folder / "").empty());
+}
+
 class KilledOutputTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(KilledOutputTest, LeavesAPlayableFile) {
