@@ -48,16 +48,21 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
   std::exception_ptr failure;
   while (auto job = ring.next(static_cast<int>(index_))) {
     FrameTicket& ticket = (*job)->outputs[index_].ticket;
-    try {
-      if (failure == nullptr && !cancel.stop_requested()) take(**job, stage);
-    } catch (...) {
+    const auto fail = [&](DropReason reason) {
       // The ring still has to be emptied; whoever catches this at the top cancels the feed, so no
       // more than what is in it now will come.
       failure = std::current_exception();
-      drop_pending(DropReason::kEncoder);
-      if (ticket) ticket.drop(DropReason::kEncoder);
+      drop_pending(reason);
+      if (ticket) ticket.drop(reason);
       if (!cancel.stop_requested()) cancel_reason = DropReason::kFeedFailed;
       ring.close();
+    };
+    try {
+      if (failure == nullptr && !cancel.stop_requested()) take(**job, stage);
+    } catch (const FeedError& error) {
+      fail(error.code() == FeedFault::kDevice ? DropReason::kDeviceLost : DropReason::kEncoder);
+    } catch (...) {
+      fail(DropReason::kEncoder);
     }
     if (ticket) ticket.drop(failure ? DropReason::kFeedFailed : cancel_reason.load());
     if ((*job)->outputs[index_].target.buffer) {
@@ -137,7 +142,9 @@ void Encode::encode(FrameJob& job) {
   last_pts_ = pts;
   frame.pts = pts;
 
-  pending_.push_back({pts, std::move(output.ticket), job.input.decoded_at, Clock::now()});
+  const std::int64_t duration =
+      av_rescale_q(job.input.duration, plan_->source_time_base, encoder_->time_base);
+  pending_.push_back({pts, duration, std::move(output.ticket), job.input.decoded_at, Clock::now()});
   send(&frame);
   av_frame_unref(&frame);
 }
@@ -177,9 +184,11 @@ bool Encode::receive_packets() {
 void Encode::deliver() {
   if (++packets_since_failure_ == kHealthyPackets) failures_ = 0;
   packet_->time_base = encoder_->time_base;
+  const auto found = std::ranges::find(pending_, packet_->pts, &Pending::pts);
+  // Most encoders do not say, and a file's last frame would last no time.
+  if (found != pending_.end() && packet_->duration == 0) packet_->duration = found->duration;
   fanout_.publish(*packet_, StreamKind::kVideo, plan_->media, cancel_);
   const auto now = Clock::now();
-  const auto found = std::ranges::find(pending_, packet_->pts, &Pending::pts);
   if (found != pending_.end()) {  // else: a second packet of a frame that is already out
     feed_stats_.observe(StageStep::kEncode, now - found->sent_at);
     encode_stats_.latency.observe(now - found->decoded_at);

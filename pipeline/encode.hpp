@@ -33,6 +33,7 @@ class Encode {
   /// A frame inside the encoder.
   struct Pending {
     std::int64_t pts = 0;
+    std::int64_t duration = 0;  // in the encoder's time base; 0: unknown
     FrameTicket ticket;
     std::chrono::steady_clock::time_point decoded_at;
     std::chrono::steady_clock::time_point sent_at;
