@@ -222,6 +222,32 @@ def test_audio_is_copied_only_where_the_container_really_holds_it(
     assert len(warnings) == (0 if held else 1), daemon.log()
 
 
+def test_outputs_of_one_encode_may_want_its_headers_apart_or_not(framelane, clip, tmp_path):
+    """An encoder writes them once: MP4 has a place for them, an elementary stream has none."""
+    names = {"mpeg4": ["a.mp4", "a.ts", "a.avi"], "libx264": ["b.mkv", "b.ts", "b.h264"]}
+    feed = {"input": {"url": str(clip)},
+            "encodes": {codec: encoder(codec) for codec in names},
+            "outputs": {name.replace(".", "-"): {"from": codec, "url": str(tmp_path / name)}
+                        for codec, files in names.items() for name in files}}
+    daemon = framelane({"feeds": {"cam": feed}}).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    for name in sum(names.values(), []):
+        assert media.frame_count(tmp_path / name) == 42, name
+
+
+def test_a_copy_that_the_container_cannot_hold_says_why(framelane, mjpeg_avi, clip, tmp_path):
+    """Even where the camera is live: no try could mend it. Other feeds do not notice."""
+    config = one_feed(looped(mjpeg_avi), COPY, {"out": {"url": str(tmp_path / "out.ts")}})
+    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "failed")
+    for reason in (daemon.feed("cam")["reason"], daemon.feed("cam")["outputs"]["out"]["reason"]):
+        assert "mpegts cannot hold mjpeg video; use another container or codec" in reason
+    assert not list(tmp_path.glob("out*"))
+    daemon.wait_frames("other", 5)
+
+
 def test_the_first_available_codec_is_used(framelane, clip):
     video = {"codec": [{"name": "h264_nvenc"}, {"name": "libx264",
                                                 "options": {"preset": "ultrafast"}}]}
@@ -323,8 +349,6 @@ def test_an_encoder_that_holds_many_frames_does_not_exhaust_a_small_ring(
     framelane, codec, options
 ):
     encode = encoder(codec, **options)
-    if codec == "mjpeg":
-        encode["convert"] = {"range": "full"}
     feed = {"input": {"url": "lavfi:testsrc2=size=320x240:rate=30:duration=4"}, "ring": 2,
             "encodes": {"main": encode}}
     daemon = framelane({"feeds": {"cam": feed}}).wait_ready()

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
+#include <optional>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/part_file.hpp"
 #include "tests/pipeline/media_files.hpp"
 
 namespace framelane {
@@ -49,6 +52,51 @@ TEST(NumberedNameTest, ANumberGoesBeforeTheLastExtension) {
 TEST(FilePatternTest, NamesAreInLocalTime) {
   const FilePattern pattern("/rec/%Y-%m-%d/%H%M%S 100%%.mp4");
   EXPECT_EQ(pattern.name_at(local_time(2024, 2, 3, 4, 5, 6)), "/rec/2024-02-03/040506 100%.mp4");
+}
+
+/// The process's time zone while it lives.
+class TimeZone {
+ public:
+  explicit TimeZone(const char* zone) {
+    if (const char* before = std::getenv("TZ")) before_ = before;
+    setenv("TZ", zone, 1);
+    tzset();
+  }
+  ~TimeZone() {
+    before_ ? setenv("TZ", before_->c_str(), 1) : unsetenv("TZ");
+    tzset();
+  }
+  TimeZone(const TimeZone&) = delete;
+  TimeZone& operator=(const TimeZone&) = delete;
+
+ private:
+  std::optional<std::string> before_;
+};
+
+// At the end of summer time, 27 October 2024, 01:30 UTC is half past two for the second time.
+const auto kSecondHalfPastTwo = std::chrono::system_clock::from_time_t(1'729'992'600);
+
+TEST(FilePatternTest, NamesFollowSummerTime) {
+  const TimeZone zone("CET-1CEST,M3.5.0,M10.5.0/3");
+  const FilePattern pattern("%H%M%S %z.ts");
+  EXPECT_EQ(pattern.name_at(kSecondHalfPastTwo - std::chrono::hours(1)), "023000 +0200.ts");
+  EXPECT_EQ(pattern.name_at(kSecondHalfPastTwo), "023000 +0100.ts");
+}
+
+TEST(FilePatternTest, NamesAreInUtcWhereThatIsTheTimeZone) {
+  const TimeZone zone("UTC0");
+  EXPECT_EQ(FilePattern("%F %T.ts").name_at(kSecondHalfPastTwo), "2024-10-27 01:30:00.ts");
+}
+
+TEST(FilePatternTest, AnHourThatComesTwiceOverwritesNothing) {
+  const TimeZone zone("CET-1CEST,M3.5.0,M10.5.0/3");
+  const TempFolder folder;
+  const FilePattern pattern(folder / "%H%M%S.ts");
+  PartFile first =
+      PartFile::create(pattern.name_at(kSecondHalfPastTwo - std::chrono::hours(1)), 1, false);
+  EXPECT_EQ(first.complete(false), folder / "023000.ts");
+  PartFile second = PartFile::create(pattern.name_at(kSecondHalfPastTwo), 1, false);
+  EXPECT_EQ(second.complete(false), folder / "023000.2.ts");
 }
 
 TEST(FilePatternTest, AnUnknownFieldIsNamed) {
