@@ -2,17 +2,19 @@
 
 #include <cassert>
 
+#include "kernels/plane_copy.hpp"
 #include "kernels/reference.hpp"
-#include "kernels/relayout.hpp"
 #include "kernels/rgb_to_yuv420.hpp"
 #include "kernels/row_converter.hpp"
 
 namespace framelane {
 
-std::unique_ptr<const Converter> Converter::make(const Conversion& conversion) {
+std::unique_ptr<const Converter> Converter::make(const Conversion& conversion, Stores stores) {
   assert(!why_unsupported(conversion));
-  if (is_relayout(conversion)) return make_relayout_converter(conversion);
-  if (is_rgb_to_yuv420(conversion)) return make_rgb_to_yuv420_converter(conversion);
+  if (is_identity(conversion)) return make_plane_copy();
+  if (is_rgb_to_yuv420(conversion)) {
+    if (auto tiles = make_rgb_to_yuv420_converter(conversion, stores)) return tiles;
+  }
   if (auto rows = make_row_converter(conversion)) return rows;
   return make_reference_converter(conversion);
 }

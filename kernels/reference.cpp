@@ -6,7 +6,7 @@
 #include "kernels/channel.hpp"
 #include "kernels/chroma_taps.hpp"
 #include "kernels/linear_transform.hpp"
-#include "kernels/relayout.hpp"
+#include "kernels/plane_copy.hpp"
 
 namespace framelane {
 namespace {
@@ -125,7 +125,7 @@ class ReferenceConverter final : public Converter {
 
 std::unique_ptr<const Converter> make_reference_converter(const Conversion& conversion) {
   assert(!why_unsupported(conversion));
-  if (is_identity(conversion)) return make_relayout_converter(conversion);
+  if (is_identity(conversion)) return make_plane_copy();
   return std::make_unique<ReferenceConverter>(conversion);
 }
 

@@ -6,13 +6,37 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
+#include <hwy/cache_control.h>
+
+#include "kernels/channel.hpp"
 #include "kernels/chroma_taps.hpp"
 #include "kernels/linear_transform.hpp"
 #include "kernels/rgb_to_yuv420_tile.hpp"
 
 namespace framelane {
+
+PixelForm::PixelForm(const LinearForm& form, int scale, const std::array<std::size_t, 3>& place)
+    : exact(exact_quotient(form, scale)) {
+  const FixedForm fixed = fixed_form(form, {scale, scale, scale});
+  assert(fixed.inputs == 3);
+  offset = fixed.offset;
+  fraction_bits = fixed.fraction_bits;
+  greatest = fixed.greatest();
+  fraction_above_window = fixed.fraction_above_window();
+  for (std::size_t k = 0; k < 3; ++k) {
+    // Rounded, so that the low part is a signed 16-bit number.
+    const std::int32_t high = (fixed.coefficients[k] + (1 << (kLowBits - 1))) >> kLowBits;
+    const std::int32_t low = fixed.coefficients[k] - high * (1 << kLowBits);
+    assert(high == static_cast<std::int16_t>(high) && low == static_cast<std::int16_t>(low));
+    Pairs& pairs = place[k] % 2 == 0 ? even : odd;
+    const std::size_t shift = place[k] / 2 * 16;
+    pairs.high |= std::uint32_t{static_cast<std::uint16_t>(high)} << shift;
+    pairs.low |= std::uint32_t{static_cast<std::uint16_t>(low)} << shift;
+    exact_coefficients[place[k]] = exact.coefficients[k];
+  }
+}
+
 namespace {
 
 // A row's last pixels, padded by repeating the very last one, and the results for them.
@@ -24,7 +48,7 @@ class PaddedTile {
   const SourceRows& source() const { return source_; }
   TargetRows target(const TargetRows& real) {
     return {luma_[0].data(), real.lower == nullptr ? nullptr : luma_[1].data(), u_.data(),
-            real.v == nullptr ? nullptr : v_.data()};
+            real.v == nullptr ? nullptr : v_.data(), false};
   }
   void copy_to(const TargetRows& real) const {
     const auto pixels = static_cast<std::size_t>(count_);
@@ -62,35 +86,33 @@ SourceRows at_column(const SourceRows& rows, int x) {
 TargetRows at_column(const TargetRows& rows, int x) {
   const bool planar = rows.v != nullptr;
   return {rows.upper + x, rows.lower == nullptr ? nullptr : rows.lower + x,
-          rows.u + (planar ? x / 2 : x), planar ? rows.v + x / 2 : nullptr};
+          rows.u + (planar ? x / 2 : x), planar ? rows.v + x / 2 : nullptr, rows.streaming};
 }
 
 class RgbToYuv420Converter final : public Converter {
  public:
-  explicit RgbToYuv420Converter(const Conversion& conversion) {
-    // Red's and blue's places among the three colour bytes.
-    const bool blue_first =
-        conversion.source == PixelFormat::kBgra || conversion.source == PixelFormat::kAbgr;
-    plan_.alpha_first =
-        conversion.source == PixelFormat::kArgb || conversion.source == PixelFormat::kAbgr;
+  RgbToYuv420Converter(const Conversion& conversion, Stores stores, TileFunction convert_tile)
+      : convert_tile_(convert_tile), streaming_(stores == Stores::kStreaming) {
+    static constexpr std::uint8_t kPixel[kBytesPerPixel] = {};
+    const auto channel = channels(ConstImageView{conversion.source, 1, 1, {{{kPixel, 0}}}});
+    std::array<std::size_t, 3> place;
+    for (std::size_t k = 0; k < 3; ++k) {
+      place[k] = static_cast<std::size_t>(channel[k].data - kPixel);
+    }
     plan_.siting = conversion.target_color.siting;
     const int across = cosited_across(plan_.siting) ? 4 : 2;
     const int down = cosited_down(plan_.siting) ? 4 : 2;
     const auto forms = color_transform(conversion.source_color, conversion.target_color);
-    plan_.luma = exact_quotient(forms[0], 1);
-    plan_.u = exact_quotient(forms[1], across * down);
-    plan_.v = exact_quotient(forms[2], across * down);
-    if (blue_first) {
-      for (ExactQuotient* q : {&plan_.luma, &plan_.u, &plan_.v}) {
-        std::swap(q->coefficients[0], q->coefficients[2]);
-      }
-    }
+    plan_.luma = PixelForm(forms[0], 1, place);
+    plan_.u = PixelForm(forms[1], across * down, place);
+    plan_.v = PixelForm(forms[2], across * down, place);
+    assert(plan_.u.fraction_above_window == plan_.v.fraction_above_window);
   }
 
   void run(const ConstImageView& source, const ImageView& target, int row_begin,
            int row_end) const override {
-    const auto convert_tile = best_tile_function();
     const bool planar = target.format == PixelFormat::kI420;
+    const bool streaming = streaming_ && is_aligned(target);
     const int width = source.width;
     const int whole = width - width % kGroup;
     ColumnSums columns;
@@ -99,22 +121,37 @@ class RgbToYuv420Converter final : public Converter {
       const SourceRows from{source.row(0, std::max(y - 1, 0)), source.row(0, y),
                             source.row(0, pair ? y + 1 : y)};
       const TargetRows to{target.row(0, y), pair ? target.row(0, y + 1) : nullptr,
-                          target.row(1, y / 2), planar ? target.row(2, y / 2) : nullptr};
+                          target.row(1, y / 2), planar ? target.row(2, y / 2) : nullptr, streaming};
       for (int x = 0; x < whole; x += kTile) {
-        convert_tile(plan_, at_column(from, x), at_column(to, x), std::min(kTile, whole - x),
-                     x == 0, columns);
+        convert_tile_(plan_, at_column(from, x), at_column(to, x), std::min(kTile, whole - x),
+                      x == 0, columns);
       }
       if (whole == width) continue;
       PaddedTile tail(at_column(from, whole), width - whole);
       const TargetRows rest = at_column(to, whole);
-      convert_tile(plan_, tail.source(), tail.target(rest), kGroup, whole == 0, columns);
+      convert_tile_(plan_, tail.source(), tail.target(rest), kGroup, whole == 0, columns);
       tail.copy_to(rest);
     }
+    // Stores past the caches are seen by the thread that takes the frame over only behind this.
+    if (streaming) hwy::FlushStream();
   }
 
   const char* name() const override { return "rgb-to-yuv420"; }
 
  private:
+  // Rows of whole groups then begin where every vector may be stored.
+  static bool is_aligned(const ImageView& target) {
+    constexpr std::uintptr_t kAlignment = 64;
+    std::uintptr_t bits = 0;
+    for (int plane = 0; plane < info(target.format).plane_count; ++plane) {
+      bits |= reinterpret_cast<std::uintptr_t>(target.planes[plane].data);
+      bits |= static_cast<std::uintptr_t>(target.planes[plane].pitch);
+    }
+    return bits % kAlignment == 0;
+  }
+
+  TileFunction convert_tile_;
+  bool streaming_;
   RgbToYuv420Plan plan_;
 };
 
@@ -129,9 +166,12 @@ bool is_rgb_to_yuv420(const Conversion& conversion) {
   return from && to && conversion.source_color.range == Range::kFull;
 }
 
-std::unique_ptr<const Converter> make_rgb_to_yuv420_converter(const Conversion& conversion) {
+std::unique_ptr<const Converter> make_rgb_to_yuv420_converter(const Conversion& conversion,
+                                                              Stores stores) {
   assert(is_rgb_to_yuv420(conversion) && !why_unsupported(conversion));
-  return std::make_unique<RgbToYuv420Converter>(conversion);
+  const TileFunction convert_tile = best_tile_function();
+  if (convert_tile == nullptr) return nullptr;
+  return std::make_unique<RgbToYuv420Converter>(conversion, stores, convert_tile);
 }
 
 }  // namespace framelane

@@ -1,7 +1,6 @@
 #include "kernels/rgb_to_yuv420_tile.hpp"
 
 #include <cstddef>
-#include <cstring>
 
 // Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once per
 // instruction set, by including this file again.
@@ -15,40 +14,69 @@ namespace framelane {
 namespace {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using U32 = hn::CappedTag<std::uint32_t, kMaxLanes>;
-using U32s = hn::Vec<U32>;
-
-// The operations that Highway's one-lane fallback lacks.
+// The one-lane fallback lacks operations.
 #if HWY_TARGET == HWY_SCALAR
 
-U32s load_pixels(const std::uint8_t* pixels) {
-  std::uint32_t value;
-  std::memcpy(&value, pixels, sizeof(value));
-  return hn::Set(U32(), value);
-}
-
-U32s multiply_high(U32s a, std::uint32_t b) {
-  return hn::Set(U32(), static_cast<std::uint32_t>(std::uint64_t{hn::GetLane(a)} * b >> 32));
-}
-
-U32s even_columns(U32s first, U32s) { return first; }
-U32s odd_columns(U32s, U32s second) { return second; }
-
-void store_pairs(U32s pairs, std::uint8_t* to) {
-  const auto value = static_cast<std::uint16_t>(hn::GetLane(pairs));
-  std::memcpy(to, &value, sizeof(value));
-}
+TileFunction GetTileFunction() { return nullptr; }
 
 #else
 
-U32s load_pixels(const std::uint8_t* pixels) {
-  const U32 d;
-  return hn::BitCast(d, hn::LoadU(hn::Repartition<std::uint8_t, U32>(), pixels));
+namespace hn = hwy::HWY_NAMESPACE;
+
+using U32 = hn::CappedTag<std::uint32_t, kMaxLanes>;
+using I32 = hn::RebindToSigned<U32>;
+using I16 = hn::Repartition<std::int16_t, I32>;
+using U32s = hn::Vec<U32>;
+using I32s = hn::Vec<I32>;
+
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(U32()));
+
+// The bytes of pixels, or weighted sums of them, in pairs of 16 bits: 0 and 2, 1 and 3.
+struct Pixels {
+  U32s outer, inner;
+};
+
+HWY_INLINE Pixels split(U32s pixels) {
+  const auto bytes = hn::Set(U32(), 0x00FF00FF);
+  return {hn::And(pixels, bytes), hn::And(hn::ShiftRight<8>(pixels), bytes)};
 }
 
-U32s multiply_high(U32s a, std::uint32_t b) {
+HWY_INLINE Pixels add(Pixels a, Pixels b) {
+  return {hn::Add(a.outer, b.outer), hn::Add(a.inner, b.inner)};
+}
+
+// sum + a · b, pair by pair.
+HWY_INLINE I32s multiply_pairs(U32s a, std::uint32_t b, I32s sum) {
+  const I16 d16;
+  I32s rest = hn::Zero(I32());
+  sum = hn::ReorderWidenMulAccumulate(I32(), hn::BitCast(d16, a),
+                                      hn::BitCast(d16, hn::Set(U32(), b)), sum, rest);
+  return hn::RearrangeToOddPlusEven(sum, rest);
+}
+
+HWY_INLINE I32s fixed_point(const PixelForm& form, Pixels pixels) {
+  const I32 d;
+  I32s high = multiply_pairs(pixels.outer, form.even.high, hn::Zero(d));
+  high = multiply_pairs(pixels.inner, form.odd.high, high);
+  I32s low = multiply_pairs(pixels.outer, form.even.low, hn::Set(d, form.offset));
+  low = multiply_pairs(pixels.inner, form.odd.low, low);
+  return hn::Add(hn::ShiftLeft<PixelForm::kLowBits>(high), low);
+}
+
+// Zero in lanes where one of the values comes too close to a boundary between codes.
+HWY_INLINE U32s distance(const PixelForm& form, I32s a, I32s b) {
+  const U32 d;
+  const auto fraction = hn::Set(d, static_cast<std::uint32_t>(form.fraction_above_window));
+  return hn::Min(hn::And(hn::BitCast(d, a), fraction), hn::And(hn::BitCast(d, b), fraction));
+}
+
+HWY_INLINE bool any_zero(U32s v) { return !hn::AllFalse(U32(), hn::Eq(v, hn::Zero(U32()))); }
+
+HWY_INLINE U32s codes(const PixelForm& form, I32s values) {
+  return hn::BitCast(U32(), hn::ShiftRightSame(values, form.fraction_bits));
+}
+
+HWY_INLINE U32s multiply_high(U32s a, std::uint32_t b) {
   const U32 d;
   const hn::Repartition<std::uint64_t, U32> d64;
   const auto factor = hn::Set(d, b);
@@ -57,93 +85,96 @@ U32s multiply_high(U32s a, std::uint32_t b) {
   return hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
 }
 
-U32s even_columns(U32s first, U32s second) { return hn::ConcatEven(U32(), second, first); }
-U32s odd_columns(U32s first, U32s second) { return hn::ConcatOdd(U32(), second, first); }
+// ExactQuotient, lane by lane. In full range a pure blue or red rounds up to 256.
+HWY_NOINLINE U32s exact_codes(const PixelForm& form, Pixels pixels) {
+  const U32 d;
+  const auto low = hn::Set(d, 0xFFFF);
+  const auto term = [&](U32s bytes, std::size_t i)
+                        HWY_ATTR { return hn::Mul(bytes, hn::Set(d, form.exact_coefficients[i])); };
+  const auto numerator = hn::Add(
+      hn::Add(hn::Add(term(hn::And(pixels.outer, low), 0), term(hn::And(pixels.inner, low), 1)),
+              hn::Add(term(hn::ShiftRight<16>(pixels.outer), 2),
+                      term(hn::ShiftRight<16>(pixels.inner), 3))),
+      hn::Set(d, form.exact.offset));
+  return hn::Min(hn::ShiftRightSame(multiply_high(numerator, form.exact.magic),
+                                    static_cast<int>(form.exact.shift)),
+                 hn::Set(d, 255));
+}
 
-void store_pairs(U32s pairs, std::uint8_t* to) {
+// Only whole 16 bytes can go past the caches.
+template <class D>
+HWY_INLINE void put(hn::Vec<D> v, D d, hn::TFromD<D>* to, bool streaming) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) >= 16) {
+    if (streaming) return hn::Stream(v, d, to);
+  }
+  hn::StoreU(v, d, to);
+}
+
+// Bytes a0 b0 a1 b1 … of codes below 256.
+HWY_INLINE void store_pairs(U32s a, U32s b, std::uint8_t* to, bool streaming) {
   const hn::Rebind<std::uint16_t, U32> d16;
   const hn::Repartition<std::uint8_t, decltype(d16)> d8;
-  const auto narrow = hn::DemoteTo(d16, hn::BitCast(hn::RebindToSigned<U32>(), pairs));
-  hn::StoreU(hn::BitCast(d8, narrow), d8, to);
+  const auto pairs = hn::BitCast(I32(), hn::Or(a, hn::ShiftLeft<8>(b)));
+  put(hn::BitCast(d8, hn::DemoteTo(d16, pairs)), d8, to, streaming);
 }
 
-#endif
-
-// ExactQuotient, lane by lane.
-U32s evaluate(const ExactQuotient& q, U32s a, U32s b, U32s c) {
-  const U32 d;
-  const auto numerator = hn::Add(
-      hn::Add(hn::Mul(a, hn::Set(d, q.coefficients[0])), hn::Mul(b, hn::Set(d, q.coefficients[1]))),
-      hn::Add(hn::Mul(c, hn::Set(d, q.coefficients[2])), hn::Set(d, q.offset)));
-  return hn::ShiftRightSame(multiply_high(numerator, q.magic), static_cast<int>(q.shift));
+HWY_INLINE void store_bytes(U32s codes, std::uint8_t* to, bool streaming) {
+  put(hn::U8FromU32(codes), hn::Rebind<std::uint8_t, U32>(), to, streaming);
 }
 
-// Pixels with the three colour bytes in the low 24 bits; what lies above them varies.
-template <bool kAlphaFirst>
-U32s load_colors(const std::uint8_t* pixels) {
-  const auto loaded = load_pixels(pixels);
-  return kAlphaFirst ? hn::ShiftRight<8>(loaded) : loaded;
-}
-
-template <bool kAlphaFirst>
-void luma_row(const ExactQuotient& luma, const std::uint8_t* source, std::uint8_t* target,
-              int count) {
-  const U32 d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
-  const auto byte = hn::Set(d, 0xFF);
-  for (int x = 0; x < count; x += lanes) {
-    const auto colors = load_colors<kAlphaFirst>(source + x * kBytesPerPixel);
-    const auto y = evaluate(luma, hn::And(colors, byte), hn::And(hn::ShiftRight<8>(colors), byte),
-                            hn::And(hn::ShiftRight<16>(colors), byte));
-    hn::StoreU(hn::U8FromU32(y), hn::Rebind<std::uint8_t, U32>(), target + x);
-  }
-}
-
-struct Sums {
-  U32s outer, inner;
+struct Columns {
+  Pixels even, odd;
 };
 
-template <bool kAlphaFirst>
-Sums split_colors(const std::uint8_t* pixels) {
+HWY_INLINE Columns load_columns(const std::uint8_t* from) {
   const U32 d;
-  const auto colors = load_colors<kAlphaFirst>(pixels);
-  return {hn::And(colors, hn::Set(d, 0x00FF00FF)),
-          hn::And(hn::ShiftRight<8>(colors), hn::Set(d, 0xFF))};
+  const hn::Repartition<std::uint8_t, U32> d8;
+  const auto first = hn::BitCast(d, hn::LoadU(d8, from));
+  const auto second = hn::BitCast(d, hn::LoadU(d8, from + kLanes * kBytesPerPixel));
+  return {split(hn::ConcatEven(d, second, first)), split(hn::ConcatOdd(d, second, first))};
 }
 
-// [1 1] down rows, or [1 2 1] where chroma sits on the upper row.
-template <bool kAlphaFirst, Siting kSiting>
-Sums filter_down(const SourceRows& rows, int x) {
-  const int at = x * kBytesPerPixel;
-  Sums sums = split_colors<kAlphaFirst>(rows.upper + at);
-  const Sums lower = split_colors<kAlphaFirst>(rows.lower + at);
-  if (kSiting == Siting::kTopLeft) {
-    const Sums above = split_colors<kAlphaFirst>(rows.above + at);
-    sums.outer = hn::Add(hn::Add(sums.outer, sums.outer), above.outer);
-    sums.inner = hn::Add(hn::Add(sums.inner, sums.inner), above.inner);
+HWY_INLINE void store_luma(const PixelForm& form, const Columns& columns, std::uint8_t* to,
+                           bool streaming) {
+  const auto even = fixed_point(form, columns.even);
+  const auto odd = fixed_point(form, columns.odd);
+  if (HWY_UNLIKELY(any_zero(distance(form, even, odd)))) {
+    store_pairs(exact_codes(form, columns.even), exact_codes(form, columns.odd), to, streaming);
+  } else {
+    store_pairs(codes(form, even), codes(form, odd), to, streaming);
   }
-  return {hn::Add(sums.outer, lower.outer), hn::Add(sums.inner, lower.inner)};
 }
 
-template <bool kAlphaFirst, Siting kSiting>
-void sum_columns(const SourceRows& rows, int count, ColumnSums& columns) {
+// Luma, and the columns of both rows (three for top-left siting) summed: [1 1], or [1 2 1] where
+// chroma sits on the upper row.
+template <Siting kSiting>
+void sum_columns(const PixelForm& luma, const SourceRows& rows, const TargetRows& target, int count,
+                 ColumnSums& sums) {
   const U32 d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
-  for (int x = 0; x < count; x += 2 * lanes) {
-    const Sums first = filter_down<kAlphaFirst, kSiting>(rows, x);
-    const Sums second = filter_down<kAlphaFirst, kSiting>(rows, x + lanes);
+  for (int x = 0; x < count; x += 2 * kLanes) {
+    Columns upper = load_columns(rows.upper + x * kBytesPerPixel);
+    store_luma(luma, upper, target.upper + x, target.streaming);
+    const Columns lower = load_columns(rows.lower + x * kBytesPerPixel);
+    if (target.lower != nullptr) store_luma(luma, lower, target.lower + x, target.streaming);
+    if (kSiting == Siting::kTopLeft) {
+      const Columns above = load_columns(rows.above + x * kBytesPerPixel);
+      upper = {add(add(upper.even, upper.even), above.even),
+               add(add(upper.odd, upper.odd), above.odd)};
+    }
+    const Pixels even = add(upper.even, lower.even);
+    const Pixels odd = add(upper.odd, lower.odd);
     const int i = x / 2;
-    hn::Store(even_columns(first.outer, second.outer), d, columns.even_outer.data() + i);
-    hn::Store(even_columns(first.inner, second.inner), d, columns.even_inner.data() + i);
-    hn::Store(odd_columns(first.outer, second.outer), d, columns.odd_outer.data() + kMaxLanes + i);
-    hn::Store(odd_columns(first.inner, second.inner), d, columns.odd_inner.data() + kMaxLanes + i);
+    hn::Store(even.outer, d, sums.even_outer.data() + i);
+    hn::Store(even.inner, d, sums.even_inner.data() + i);
+    hn::Store(odd.outer, d, sums.odd_outer.data() + kMaxLanes + i);
+    hn::Store(odd.inner, d, sums.odd_inner.data() + kMaxLanes + i);
   }
 }
 
 // [1 2 1] across columns, or [1 1] where chroma sits between them. No sum exceeds 255 * 16, so the
 // two in one 32-bit lane do not touch.
 template <Siting kSiting>
-U32s filter_across(const std::uint32_t* even, const std::uint32_t* odd, int i) {
+HWY_INLINE U32s filter_across(const std::uint32_t* even, const std::uint32_t* odd, int i) {
   const U32 d;
   const auto centre = hn::Load(d, even + i);
   const auto right = hn::Load(d, odd + kMaxLanes + i);
@@ -155,39 +186,32 @@ U32s filter_across(const std::uint32_t* even, const std::uint32_t* odd, int i) {
 template <Siting kSiting>
 void chroma_row(const RgbToYuv420Plan& plan, const ColumnSums& columns, const TargetRows& target,
                 int count) {
-  const U32 d;
-  const hn::RebindToSigned<U32> d32;
-  const hn::Rebind<std::uint8_t, U32> d8;
-  const int lanes = static_cast<int>(hn::Lanes(d));
-  for (int i = 0; i < count; i += lanes) {
-    const auto outer =
-        filter_across<kSiting>(columns.even_outer.data(), columns.odd_outer.data(), i);
-    const auto inner =
-        filter_across<kSiting>(columns.even_inner.data(), columns.odd_inner.data(), i);
-    const auto first = hn::And(outer, hn::Set(d, 0xFFFF));
-    const auto third = hn::ShiftRight<16>(outer);
-    // In full range a pure blue or red rounds up to 256: both ways of storing clamp.
-    const auto u = evaluate(plan.u, first, inner, third);
-    const auto v = evaluate(plan.v, first, inner, third);
+  const I32 d;
+  for (int i = 0; i < count; i += kLanes) {
+    const Pixels pixels = {
+        filter_across<kSiting>(columns.even_outer.data(), columns.odd_outer.data(), i),
+        filter_across<kSiting>(columns.even_inner.data(), columns.odd_inner.data(), i)};
+    const auto fixed_u = hn::Min(fixed_point(plan.u, pixels), hn::Set(d, plan.u.greatest));
+    const auto fixed_v = hn::Min(fixed_point(plan.v, pixels), hn::Set(d, plan.v.greatest));
+    auto u = codes(plan.u, fixed_u);
+    auto v = codes(plan.v, fixed_v);
+    if (HWY_UNLIKELY(any_zero(distance(plan.u, fixed_u, fixed_v)))) {
+      u = exact_codes(plan.u, pixels);
+      v = exact_codes(plan.v, pixels);
+    }
     if (target.v == nullptr) {
-      const auto white = hn::Set(d, 255);
-      const auto pair = hn::Or(hn::Min(u, white), hn::ShiftLeft<8>(hn::Min(v, white)));
-      store_pairs(pair, target.u + 2 * i);
+      store_pairs(u, v, target.u + 2 * i, target.streaming);
     } else {
-      hn::StoreU(hn::DemoteTo(d8, hn::BitCast(d32, u)), d8, target.u + i);
-      hn::StoreU(hn::DemoteTo(d8, hn::BitCast(d32, v)), d8, target.v + i);
+      store_bytes(u, target.u + i, target.streaming);
+      store_bytes(v, target.v + i, target.streaming);
     }
   }
 }
 
-template <bool kAlphaFirst, Siting kSiting>
+template <Siting kSiting>
 void convert_tile(const RgbToYuv420Plan& plan, const SourceRows& source, const TargetRows& target,
                   int count, bool leftmost, ColumnSums& columns) {
-  luma_row<kAlphaFirst>(plan.luma, source.upper, target.upper, count);
-  if (target.lower != nullptr) {
-    luma_row<kAlphaFirst>(plan.luma, source.lower, target.lower, count);
-  }
-  sum_columns<kAlphaFirst, kSiting>(source, count, columns);
+  sum_columns<kSiting>(plan.luma, source, target, count, columns);
   if (leftmost) {
     columns.odd_outer[kMaxLanes - 1] = columns.even_outer[0];
     columns.odd_inner[kMaxLanes - 1] = columns.even_inner[0];
@@ -198,30 +222,21 @@ void convert_tile(const RgbToYuv420Plan& plan, const SourceRows& source, const T
   columns.odd_inner[kMaxLanes - 1] = columns.odd_inner[last];
 }
 
-template <bool kAlphaFirst>
-void convert_tile_sited(const RgbToYuv420Plan& plan, const SourceRows& source,
-                        const TargetRows& target, int count, bool leftmost, ColumnSums& columns) {
+void convert_any_tile(const RgbToYuv420Plan& plan, const SourceRows& source,
+                      const TargetRows& target, int count, bool leftmost, ColumnSums& columns) {
   switch (plan.siting) {
     case Siting::kLeft:
-      return convert_tile<kAlphaFirst, Siting::kLeft>(plan, source, target, count, leftmost,
-                                                      columns);
+      return convert_tile<Siting::kLeft>(plan, source, target, count, leftmost, columns);
     case Siting::kCenter:
-      return convert_tile<kAlphaFirst, Siting::kCenter>(plan, source, target, count, leftmost,
-                                                        columns);
+      return convert_tile<Siting::kCenter>(plan, source, target, count, leftmost, columns);
     case Siting::kTopLeft:
-      return convert_tile<kAlphaFirst, Siting::kTopLeft>(plan, source, target, count, leftmost,
-                                                         columns);
+      return convert_tile<Siting::kTopLeft>(plan, source, target, count, leftmost, columns);
   }
 }
 
-void ConvertTile(const RgbToYuv420Plan& plan, const SourceRows& source, const TargetRows& target,
-                 int count, bool leftmost, ColumnSums& columns) {
-  if (plan.alpha_first) {
-    convert_tile_sited<true>(plan, source, target, count, leftmost, columns);
-  } else {
-    convert_tile_sited<false>(plan, source, target, count, leftmost, columns);
-  }
-}
+TileFunction GetTileFunction() { return convert_any_tile; }
+
+#endif  // HWY_TARGET
 
 }  // namespace HWY_NAMESPACE
 }  // namespace
@@ -231,10 +246,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace framelane {
 namespace {
-HWY_EXPORT(ConvertTile);
+HWY_EXPORT(GetTileFunction);
 }  // namespace
 
-TileFunction best_tile_function() { return HWY_DYNAMIC_DISPATCH(ConvertTile); }
+TileFunction best_tile_function() { return HWY_DYNAMIC_DISPATCH(GetTileFunction)(); }
 
 }  // namespace framelane
 #endif  // HWY_ONCE
