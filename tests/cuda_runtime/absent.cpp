@@ -24,6 +24,7 @@ void release() { refuse(); }
 int calls(std::string_view) { refuse(); }
 std::vector<std::string> called_functions() { refuse(); }
 int pageable_copies() { refuse(); }
+std::vector<cudaStream_t> streams() { refuse(); }
 Live live() { refuse(); }
 int overruns() { refuse(); }
 void set_device_count(int) { refuse(); }

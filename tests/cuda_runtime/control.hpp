@@ -36,6 +36,9 @@ void hold();
 void hold(cudaStream_t stream);
 void release();
 
+/// The streams that are alive, oldest first.
+std::vector<cudaStream_t> streams();
+
 /// Calls since the last reset, also those that failed.
 int calls(std::string_view function);
 /// Every function called since the last reset, sorted.

@@ -119,6 +119,34 @@ cudaError_t copy_2d(const char* function, void* to, std::size_t to_pitch, const 
   });
 }
 
+cudaError_t allocate(State& s, void** memory, std::size_t bytes) {
+  *memory = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  if (bytes > s.memory || s.used(current_device) > s.memory - bytes) {
+    return cudaErrorMemoryAllocation;
+  }
+  void* block = nullptr;
+  if (posix_memalign(&block, kAlignment, bytes + kGuardBytes) != 0) {
+    return cudaErrorMemoryAllocation;
+  }
+  std::memset(block, kFresh, bytes);
+  std::memset(static_cast<std::uint8_t*>(block) + bytes, kGuard, kGuardBytes);
+  s.allocations[reinterpret_cast<std::uintptr_t>(block)] = {bytes, current_device};
+  *memory = block;
+  return cudaSuccess;
+}
+
+// Requires that it is allocated.
+void deallocate(State& s, void* memory) {
+  const auto found = s.allocations.find(reinterpret_cast<std::uintptr_t>(memory));
+  const auto* guard = static_cast<const std::uint8_t*>(memory) + found->second.bytes;
+  if (std::any_of(guard, guard + kGuardBytes, [](std::uint8_t b) { return b != kGuard; })) {
+    ++s.overruns;
+  }
+  s.allocations.erase(found);
+  std::free(memory);
+}
+
 cudaError_t launch(const void* entry_point, dim3 grid, dim3 block, void** parameters,
                    cudaStream_t stream) {
   return entry("cudaLaunchKernel", [&](State& s, std::unique_lock<std::mutex>&) {
@@ -159,6 +187,12 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return entry("cudaGetDeviceCount", [&](State& s, Lock&) {
     *count = s.device_count;
     return s.device_count > 0 ? cudaSuccess : cudaErrorNoDevice;
+  });
+}
+
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
+  return entry("cudaInitDevice", [&](State& s, Lock&) {
+    return device < 0 || device >= s.device_count ? cudaErrorInvalidDevice : cudaSuccess;
   });
 }
 
@@ -323,6 +357,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
     auto created = std::make_shared<Stream>();
     created->device = current_device;
+    created->number = s.streams_created++;
     *stream = reinterpret_cast<cudaStream_t>(created.get());
     s.streams.emplace(*stream, created);
     serve(created);
@@ -443,21 +478,14 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 // --- memory
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  return entry("cudaMalloc", [&](State& s, Lock&) {
-    *memory = nullptr;
-    if (bytes == 0) return cudaSuccess;
-    if (bytes > s.memory || s.used(current_device) > s.memory - bytes) {
-      return cudaErrorMemoryAllocation;
-    }
-    void* block = nullptr;
-    if (posix_memalign(&block, kAlignment, bytes + kGuardBytes) != 0) {
-      return cudaErrorMemoryAllocation;
-    }
-    std::memset(block, kFresh, bytes);
-    std::memset(static_cast<std::uint8_t*>(block) + bytes, kGuard, kGuardBytes);
-    s.allocations[reinterpret_cast<std::uintptr_t>(block)] = {bytes, current_device};
-    *memory = block;
-    return cudaSuccess;
+  return entry("cudaMalloc", [&](State& s, Lock&) { return allocate(s, memory, bytes); });
+}
+
+// Usable at once, though a GPU promises it only in the stream's order.
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
+  return entry("cudaMallocAsync", [&](State& s, Lock&) {
+    return on(s.streams, stream,
+              [&](const std::shared_ptr<Stream>&) { return allocate(s, memory, bytes); });
   });
 }
 
@@ -472,13 +500,21 @@ cudaError_t cudaFree(void* memory) {
         return entry.second->device != found->second.device || entry.second->idle();
       });
     });
-    const auto* guard = static_cast<const std::uint8_t*>(memory) + found->second.bytes;
-    if (std::any_of(guard, guard + kGuardBytes, [](std::uint8_t b) { return b != kGuard; })) {
-      ++s.overruns;
-    }
-    s.allocations.erase(found);
-    std::free(memory);
+    deallocate(s, memory);
     return error;
+  });
+}
+
+// At once, so that whatever still uses the memory is found. Nothing waits.
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+  return releasing_entry("cudaFreeAsync", [&](State& s, Lock&) {
+    if (!s.allocations.contains(reinterpret_cast<std::uintptr_t>(memory))) {
+      return cudaErrorInvalidValue;
+    }
+    return on(s.streams, stream, [&](const std::shared_ptr<Stream>&) {
+      deallocate(s, memory);
+      return cudaSuccess;
+    });
   });
 }
 

@@ -1,5 +1,6 @@
 #include "tests/cuda_runtime/state.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <thread>
 #include <utility>
@@ -143,6 +144,17 @@ void release() {
   s.hold_all = false;
   for (auto& [handle, stream] : s.streams) stream->held = false;
   s.changed.notify_all();
+}
+
+std::vector<cudaStream_t> streams() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  std::vector<cudaStream_t> handles;
+  for (const auto& [handle, stream] : s.streams) handles.push_back(handle);
+  std::sort(handles.begin(), handles.end(), [&s](cudaStream_t a, cudaStream_t b) {
+    return s.streams.at(a)->number < s.streams.at(b)->number;
+  });
+  return handles;
 }
 
 int calls(std::string_view function) {

@@ -32,6 +32,7 @@ struct Operation {
 
 struct Stream {
   int device = 0;
+  int number = 0;  // streams are counted as they are created
   std::deque<Operation> queue;
   bool held = false;
   bool busy = false;
@@ -74,6 +75,7 @@ struct State {
   std::map<const void*, Kernel> kernels;
   std::map<std::string, int, std::less<>> calls;
   std::map<std::string, Failure, std::less<>> failures;
+  int streams_created = 0;
   int workers = 0;  // threads of streams, destroyed ones included
   int running = 0;  // operations being run
   bool hold_all = false;

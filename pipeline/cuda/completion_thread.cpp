@@ -1,0 +1,80 @@
+#include "pipeline/cuda/completion_thread.hpp"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace framelane {
+
+struct CompletionThread::Queue {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::shared_ptr<CudaLane> first;  // linked through the lanes: nothing is allocated per job
+  CudaLane* last = nullptr;
+  bool stopping = false;
+  bool ended = false;
+};
+
+CompletionThread::CompletionThread(std::shared_ptr<CudaContext> context)
+    : context_(std::move(context)), queue_(std::make_shared<Queue>()) {
+  // Detached, so that it can be left behind; `ended` is how to wait for it, and the last it does.
+  std::thread([gpu = context_, queue = queue_]() mutable {
+    pthread_setname_np(pthread_self(), "cuda-complete");
+    try {
+      gpu->make_current();
+    } catch (const CudaError& error) {
+      gpu->lose(error.what());
+    }
+    run(*queue);
+    gpu.reset();
+    const std::lock_guard lock(queue->mutex);
+    queue->ended = true;
+    queue->changed.notify_all();
+  }).detach();
+}
+
+CompletionThread::~CompletionThread() {
+  Queue& queue = *queue_;
+  std::unique_lock lock(queue.mutex);
+  queue.stopping = true;
+  queue.changed.notify_all();
+  const auto ended = [&queue] { return queue.ended; };
+  while (!queue.changed.wait_for(lock, std::chrono::seconds(1), ended)) {
+    if (context_->abandoned_jobs == 0) continue;
+    spdlog::error("{}: work on the GPU does not come to an end; its memory is left behind",
+                  context_->name);
+    return;
+  }
+}
+
+void CompletionThread::watch(std::shared_ptr<CudaLane> lane) {
+  Queue& queue = *queue_;
+  {
+    const std::lock_guard lock(queue.mutex);
+    CudaLane* const added = lane.get();
+    (queue.last != nullptr ? queue.last->next_ : queue.first) = std::move(lane);
+    queue.last = added;
+  }
+  queue.changed.notify_all();
+}
+
+void CompletionThread::run(Queue& queue) {
+  for (;;) {
+    std::shared_ptr<CudaLane> lane;
+    {
+      std::unique_lock lock(queue.mutex);
+      queue.changed.wait(lock, [&queue] { return queue.first != nullptr || queue.stopping; });
+      if (queue.first == nullptr) return;
+      lane = std::move(queue.first);
+      queue.first = std::move(lane->next_);
+      if (queue.first == nullptr) queue.last = nullptr;
+    }
+    lane->complete();
+  }
+}
+
+}  // namespace framelane

@@ -1,0 +1,48 @@
+#include "pipeline/cuda/cuda_context.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace framelane {
+namespace {
+
+/// Waiting threads sleep, and FFmpeg's decoders share only a context that has this flag.
+int prepared(int ordinal) {
+  cuda::check(cudaInitDevice(ordinal, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid),
+              "cudaInitDevice");
+  cuda::check(cudaSetDevice(ordinal), "cudaSetDevice");
+  return ordinal;
+}
+
+}  // namespace
+
+CudaContext::CudaContext(int ordinal)
+    : name("cuda:" + std::to_string(prepared(ordinal))), ordinal_(ordinal) {}
+
+void CudaContext::make_current() const { cuda::check(cudaSetDevice(ordinal_), "cudaSetDevice"); }
+
+void CudaContext::lose(const std::string& reason) {
+  if (lost_.exchange(true)) return;
+  cuda::stop_reports();
+  spdlog::error("{} is lost: {}; its feeds go on on the CPU, until framelane is started again",
+                name, reason);
+}
+
+std::chrono::nanoseconds CudaContext::account(Engine engine, const CudaEvent& begin,
+                                              const CudaEvent& end, EngineMeters& lane) {
+  auto from = clock.time_of(begin);
+  const auto to = clock.time_of(end);
+  auto free_from = from;
+  if (engine != Engine::kKernel) {
+    DeviceClock::Clock::time_point& last = last_end_[index_of(engine)];
+    free_from = std::max(from, last);
+    // Copies of different lanes may end in another order than their jobs were queued: one that
+    // ended before another that is booked has no time of its own left, but it took some.
+    if (last < to) from = free_from;
+    last = std::max(last, to);
+  }
+  lane.add(engine, free_from, to);
+  busy.add(engine, free_from, to);
+  return std::max(to - from, DeviceClock::Clock::duration(0));
+}
+
+}  // namespace framelane

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <string>
+
+#include "pipeline/cuda/cuda_handles.hpp"
+#include "pipeline/cuda/device_clock.hpp"
+#include "pipeline/engine_meters.hpp"
+
+namespace framelane {
+
+/// What the lanes, plans and jobs of one GPU share. Whatever may still be in the GPU's hands owns a
+/// part of it, so that it outlives a device and stages that had to leave work behind. Thread-safe
+/// but for what is of the completion thread alone.
+class CudaContext {
+ public:
+  /// Makes GPU `ordinal` the current one. Throws CudaError.
+  explicit CudaContext(int ordinal);
+
+  /// Whoever makes CUDA calls says first for which GPU. Throws CudaError.
+  void make_current() const;
+  void try_make_current() const noexcept { cudaSetDevice(ordinal_); }
+
+  /// The copy gate: all uploads of all feeds go through this one stream, so that they queue instead
+  /// of sharing the bus, which is slower. Who queues an upload holds upload_gate.
+  std::mutex upload_gate;
+  const CudaStream& upload_stream() const { return upload_stream_; }
+
+  /// Usable at once by every stream. Throws CudaError.
+  const CudaStream& memory_stream() const { return memory_stream_; }
+  std::atomic<std::size_t> memory_bytes{0};
+
+  bool lost() const { return lost_; }
+  /// From now on nothing new is given to the GPU. Logs the first reason: "feed gate, lane 2: …".
+  void lose(const std::string& reason);
+  /// Jobs that were taken from a GPU which does not end them, and that it has not ended since.
+  /// Calls that wait for the GPU would hang.
+  std::atomic<int> abandoned_jobs{0};
+
+  const std::string name;  ///< "cuda:N"
+  EngineMeters busy;
+
+  // Of the completion thread.
+  DeviceClock clock;
+  /// Books a stretch of work of a lane; returns its length. A copy's event comes while the copy
+  /// still queues behind another lane's: a copy begins when the engine's last one ended.
+  std::chrono::nanoseconds account(Engine engine, const CudaEvent& begin, const CudaEvent& end,
+                                   EngineMeters& lane);
+
+ private:
+  const int ordinal_;
+  CudaStream upload_stream_;
+  CudaStream memory_stream_;
+  std::atomic<bool> lost_{false};
+  std::array<DeviceClock::Clock::time_point, kEngineNames.size()> last_end_{};
+};
+
+}  // namespace framelane

@@ -1,0 +1,133 @@
+#include "pipeline/cuda/cuda_lane.hpp"
+
+#include <cassert>
+#include <utility>
+
+#include "pipeline/cuda/image_copy.hpp"
+
+namespace framelane {
+namespace {
+
+/// Rows of a slice that are converted with the next one: what conversions look ahead, with chroma
+/// interpolated, in even rows.
+constexpr int kLookAhead = 4;
+
+}  // namespace
+
+CudaLane::CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, std::size_t lane_index,
+                   std::string subject)
+    : index(lane_index),
+      context_(std::move(context)),
+      owner_(owner),
+      subject_(std::move(subject)) {}
+
+void CudaLane::start(const FrameJob& job) noexcept {
+  assert(job_.load() == nullptr);
+  plan_ = std::static_pointer_cast<const CudaPlan>(job.plan);
+  queued_whole_ = false;
+  try {
+    queue(job);
+    queued_whole_ = true;
+  } catch (const CudaError& error) {
+    context_->lose(subject_ + ": " + error.what());
+  }
+}
+
+void CudaLane::queue(const FrameJob& job) {
+  context_->make_current();
+  const LaneWork& work = *plan_->lanes[index];
+  const ImageView source = work.source.laid_out_as(job.input.image);
+  const std::vector<int>& ends = plan_->slice_ends;
+  {
+    const CudaStream& upload = context_->upload_stream();
+    const std::lock_guard gate(context_->upload_gate);
+    work.upload_begin.record(upload);
+    int begin = 0;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      copy_rows(job.input.image, source, begin, ends[i], cudaMemcpyHostToDevice, upload);
+      work.slices[i].uploaded.record(upload);
+      begin = ends[i];
+    }
+  }
+  int begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const int end = i + 1 == ends.size() ? ends[i] : ends[i] - kLookAhead;
+    const CudaSlice& slice = work.slices[i];
+    stream_.wait(slice.uploaded.get());
+    slice.kernel_begin.record(stream_);
+    for (std::size_t t = 0; t < work.targets.size(); ++t) {
+      if (!work.targets[t]) continue;
+      cuda::check(plan_->converters[t]->enqueue(as_const(source), work.targets[t]->image, begin,
+                                                end, stream_.get()),
+                  "cudaLaunchKernel");
+    }
+    slice.kernel_end.record(stream_);
+    for (std::size_t t = 0; t < work.targets.size(); ++t) {
+      if (!work.targets[t]) continue;
+      copy_rows(as_const(work.targets[t]->image), job.outputs[t].target.image, begin, end,
+                cudaMemcpyDeviceToHost, stream_);
+    }
+    slice.done.record(stream_);
+    begin = end;
+  }
+}
+
+bool CudaLane::wait() noexcept {
+  if (queued_whole_) {
+    try {
+      plan_->lanes[index]->done().synchronize();
+      return true;
+    } catch (const CudaError& error) {
+      context_->lose(subject_ + ": " + error.what());
+    }
+  }
+  // What was queued before the failure may still read and write the job's frames. A GPU that is
+  // really lost answers at once, and again with an error that says nothing new.
+  cudaStreamSynchronize(context_->upload_stream().get());
+  cudaStreamSynchronize(stream_.get());
+  return false;
+}
+
+void CudaLane::complete() noexcept {
+  const bool good = wait();
+  FrameJob* const job = job_.exchange(nullptr);
+  if (job != nullptr) return owner_.completed(*this, *job, good);
+  plan_.reset();
+  --context_->abandoned_jobs;
+}
+
+void CudaLane::account(FeedStats& feed, LaneStats& lane) noexcept {
+  const std::shared_ptr<const CudaPlan> plan = std::move(plan_);
+  const LaneWork& work = *plan->lanes[index];
+  try {
+    context_->clock.keep();
+    feed.observe(StageStep::kH2d, context_->account(Engine::kH2d, work.upload_begin,
+                                                    work.slices.back().uploaded, lane.busy));
+    std::chrono::nanoseconds kernel{0};
+    std::chrono::nanoseconds download{0};
+    for (const CudaSlice& slice : work.slices) {
+      kernel += context_->account(Engine::kKernel, slice.kernel_begin, slice.kernel_end, lane.busy);
+      download += context_->account(Engine::kD2h, slice.kernel_end, slice.done, lane.busy);
+    }
+    feed.observe(StageStep::kKernel, kernel);
+    feed.observe(StageStep::kD2h, download);
+  } catch (const CudaError& error) {
+    context_->lose(subject_ + ": " + error.what());
+  }
+}
+
+FrameJob* CudaLane::abandon() {
+  ++context_->abandoned_jobs;
+  FrameJob* const job = job_.exchange(nullptr);
+  if (job == nullptr) {
+    --context_->abandoned_jobs;
+    return nullptr;
+  }
+  kept_.push_back(job->input.buffer);
+  for (const JobOutput& output : job->outputs) {
+    if (output.target.buffer) kept_.push_back(output.target.buffer);
+  }
+  return job;
+}
+
+}  // namespace framelane

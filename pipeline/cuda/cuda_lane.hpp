@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/av.hpp"
+#include "pipeline/cuda/cuda_plan.hpp"
+
+namespace framelane {
+
+class CudaLane;
+
+/// Who gave a job to a lane: told, on the completion thread, when it is through. `good`: every
+/// target is complete; otherwise the GPU has not done it and does not touch it any more.
+class LaneOwner {
+ public:
+  virtual void completed(CudaLane& lane, FrameJob& job, bool good) noexcept = 0;
+
+ protected:
+  ~LaneOwner() = default;
+};
+
+/// One CUDA stream that carries one job at a time: copies it up, converts it, copies the results
+/// back. Shared by its stage and, while it works, the completion thread; it may outlive the stage
+/// when a GPU hangs.
+class CudaLane {
+ public:
+  /// `subject`: "feed gate, lane 2", for messages. Throws CudaError.
+  CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, std::size_t index,
+           std::string subject);
+
+  const std::size_t index;
+
+  /// Queues all of a job's work and returns. Requires a plan with lanes, and that the last job is
+  /// through. A call that fails loses the device, and the job will not be good.
+  void start(const FrameJob& job) noexcept;
+  /// Makes the started job one that may be taken. To be followed by CompletionThread::watch.
+  void carry(FrameJob& job) { job_ = &job; }
+  /// Takes the job from a GPU that does not end it. The lane keeps the memory that may still be
+  /// written, and the completion thread keeps the lane until it is through. Null when the job is.
+  FrameJob* abandon();
+
+  /// Of the completion thread: waits for the work to end and tells the owner.
+  void complete() noexcept;
+  /// Books the job's times in the meters and histograms. Requires that complete() reports a good
+  /// job. A clock that fails loses the device, not the job.
+  void account(FeedStats& feed, LaneStats& lane) noexcept;
+
+ private:
+  friend class CompletionThread;
+  void queue(const FrameJob& job);
+  bool wait() noexcept;
+
+  const std::shared_ptr<CudaContext> context_;
+  LaneOwner& owner_;
+  const std::string subject_;
+  CudaStream stream_;
+  std::atomic<FrameJob*> job_{nullptr};
+  // Of whoever has the lane: the thread that starts a job, then the completion thread.
+  std::shared_ptr<const CudaPlan> plan_;
+  bool queued_whole_ = false;
+  std::vector<BufferRef> kept_;
+  std::shared_ptr<CudaLane> next_;  // of the completion thread's queue
+};
+
+}  // namespace framelane

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kernels/cuda/cuda_converter.hpp"
+#include "pipeline/cuda/cuda_context.hpp"
+#include "pipeline/frame_job.hpp"
+
+namespace framelane {
+
+/// An image in a GPU's memory, rows on the same steps as those of pool images.
+struct DeviceImage {
+  DeviceImage(CudaContext& context, PixelFormat format, int width, int height);
+  /// The view whose rows lie in memory as those of `host` do, top down or bottom up.
+  ImageView laid_out_as(const ConstImageView& host) const;
+
+  ImageView image;
+  DeviceMemory memory;
+};
+
+/// A range of a frame's rows that is converted and copied back while the next is copied up.
+struct CudaSlice {
+  explicit CudaSlice(bool last)
+      : uploaded(last ? CudaEvent::Kind::kTime : CudaEvent::Kind::kOrder),
+        done(last ? CudaEvent::Kind::kDone : CudaEvent::Kind::kTime) {}
+
+  CudaEvent uploaded;
+  CudaEvent kernel_begin{CudaEvent::Kind::kTime};
+  CudaEvent kernel_end{CudaEvent::Kind::kTime};  ///< and the begin of the copy back
+  CudaEvent done;
+};
+
+/// What a lane needs for one job at a time: where the frame and its conversions lie, and when what
+/// happened.
+struct LaneWork {
+  LaneWork(CudaContext& context, std::span<const Conversion> conversions, int slices);
+  const CudaEvent& done() const { return slices.back().done; }
+
+  DeviceImage source;
+  std::vector<std::optional<DeviceImage>> targets;  ///< none: bypass
+  CudaEvent upload_begin{CudaEvent::Kind::kTime};
+  std::vector<CudaSlice> slices;
+};
+
+/// Where slices end. An upload is cut at these rows, the last being the height.
+std::vector<int> slice_ends(PixelFormat format, int width, int height, std::optional<int> slices);
+
+/// Conversions prepared for one feed's lanes. Its memory and events must be out of the GPU's hands
+/// when it goes.
+struct CudaPlan : Plan {
+  /// `on_cpu`: the same conversions, for a job that the GPU did not do.
+  explicit CudaPlan(PlanRef cpu_plan) : on_cpu(std::move(cpu_plan)) {}
+  ~CudaPlan() override {
+    if (context != nullptr) context->try_make_current();
+  }
+  /// Allocates for that many lanes; with nothing to convert, nothing. Throws CudaError; then the
+  /// plan still serves on the CPU.
+  void allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
+                std::size_t lane_count, std::optional<int> slices);
+
+  const PlanRef on_cpu;
+  std::shared_ptr<CudaContext> context;                          // before what lies in its memory
+  std::vector<std::unique_ptr<const CudaConverter>> converters;  ///< null: bypass
+  std::vector<int> slice_ends;
+  std::vector<std::unique_ptr<LaneWork>> lanes;  ///< empty: to be run on the CPU
+};
+
+/// Bytes of GPU memory that a plan takes.
+std::size_t plan_bytes(std::span<const Conversion> conversions, std::size_t lane_count);
+
+}  // namespace framelane

@@ -1,0 +1,226 @@
+#include "pipeline/cuda/cuda_stage.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <cassert>
+#include <utility>
+
+#include "pipeline/failure.hpp"
+
+namespace framelane {
+namespace {
+
+std::string mebibytes(std::size_t bytes) {
+  return std::to_string((bytes + 0xFFFFF) >> 20) + " MiB";
+}
+
+}  // namespace
+
+CudaStage::CudaStage(std::shared_ptr<CudaDevice> device, FeedStats& stats,
+                     std::optional<int> slices)
+    : device_(std::move(device)),
+      context_(device_->context()),
+      stats_(stats),
+      slices_(slices),
+      lanes_(stats.lanes().size()),
+      cpu_(device_->fallback().make_stage(stats, slices)) {
+  assert(!lanes_.empty());
+  context_->make_current();
+  LaneOwner& owner = *this;
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i].lane = std::make_shared<CudaLane>(
+        context_, owner, i, "feed " + stats.feed() + ", lane " + std::to_string(i));
+  }
+}
+
+CudaStage::~CudaStage() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (changed_.wait_for(lock, kHungAfter, [this] { return in_flight_ == 0; })) return;
+    }
+    bool hung = context_->lost();
+    for (LaneState& lane : lanes_) hung = hung || hangs(lane);
+    if (hung) abandon("a job does not come to an end");
+  }
+}
+
+PlanRef CudaStage::prepare(std::span<const Conversion> conversions) {
+  auto plan = std::make_shared<CudaPlan>(cpu_->prepare(conversions));
+  if (context_->lost()) return plan;
+  try {
+    context_->make_current();
+    plan->allocate(context_, conversions, lanes_.size(), slices_);
+  } catch (const CudaError& error) {
+    if (error.code() == cudaErrorMemoryAllocation) {
+      std::size_t free = 0;
+      std::size_t total = 0;
+      const bool known = cudaMemGetInfo(&free, &total) == cudaSuccess;
+      throw FeedError(FeedFault::kMemory, context_->name + " has no room for the feed's frames: " +
+                                              mebibytes(plan_bytes(conversions, lanes_.size())) +
+                                              " are needed for " + std::to_string(lanes_.size()) +
+                                              " lanes, " +
+                                              (known ? mebibytes(free) : "an unknown amount") +
+                                              " is free; use fewer lanes or feeds");
+    }
+    context_->lose("feed " + stats_.feed() + ": " + error.what());
+  }
+  return plan;
+}
+
+Stage::Submit CudaStage::submit(FrameJob& job) {
+  LaneState& lane = lanes_[job.sequence % lanes_.size()];
+  const bool prepared = !static_cast<const CudaPlan&>(*job.plan).lanes.empty();
+  bool on_cpu = false;
+  job.next_in_lane = nullptr;
+  ++stats_.ring_jobs[index_of(RingState::kConverting)];
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_flight_;
+    // Asked under the lock, so that whoever moves the waiting jobs of a lost device finds them all.
+    on_cpu = !prepared || context_->lost();
+    if (!on_cpu && std::exchange(lane.busy, true)) {
+      (lane.last != nullptr ? lane.last->next_in_lane : lane.first) = &job;
+      lane.last = &job;
+      return Submit::kAccepted;
+    }
+  }
+  if (on_cpu) {
+    run_on_cpu(&job);
+  } else {
+    start(lane, job);
+  }
+  return Submit::kAccepted;
+}
+
+/// Gives the job to its lane, which is free.
+void CudaStage::start(LaneState& state, FrameJob& job) {
+  state.lane->start(job);
+  // Once the lock is free the job may be taken and done, and the stage gone.
+  const std::lock_guard lock(mutex_);
+  state.running = std::static_pointer_cast<const CudaPlan>(job.plan);
+  state.started_at = Clock::now();
+  ++state.jobs;
+  state.lane->carry(job);
+  device_->watch(state.lane);
+}
+
+FrameJob* CudaStage::take_waiting(LaneState& lane) {
+  lane.last = nullptr;
+  return std::exchange(lane.first, nullptr);
+}
+
+void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
+  LaneState& state = lanes_[lane.index];
+  if (good) {
+    lane.account(stats_, stats_.lanes()[lane.index]);
+    --stats_.ring_jobs[index_of(RingState::kConverting)];
+    ++stats_.ring_jobs[index_of(RingState::kReady)];
+  }
+  std::shared_ptr<const CudaPlan> done_with;  // frees GPU memory, so not under the lock
+  FrameJob* next = nullptr;
+  FrameJob* to_cpu = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    done_with = std::move(state.running);
+    if (context_->lost()) {
+      to_cpu = take_waiting(state);
+      state.busy = false;
+    } else if (state.first != nullptr) {
+      next = state.first;
+      state.first = std::exchange(next->next_in_lane, nullptr);
+      if (state.first == nullptr) state.last = nullptr;
+    } else {
+      state.busy = false;
+    }
+    if (good) {
+      // From here on the job may be gone, and the stage once none is in flight and the lock free.
+      job.converted.store(true, std::memory_order_release);
+      --in_flight_;
+      changed_.notify_all();
+    }
+  }
+  if (!good) {
+    job.next_in_lane = to_cpu;
+    to_cpu = &job;
+  }
+  if (next != nullptr) start(state, *next);
+  if (to_cpu != nullptr) run_on_cpu(to_cpu);
+}
+
+/// Runs a list of jobs on the CPU instead. The stage may be gone when it returns.
+void CudaStage::run_on_cpu(FrameJob* jobs) {
+  if (!moved_.exchange(true)) stats_.set_device(device_->fallback().name());
+  while (jobs != nullptr) {
+    FrameJob& job = *jobs;
+    jobs = job.next_in_lane;
+    const PlanRef plan = std::exchange(job.plan, static_cast<const CudaPlan&>(*job.plan).on_cpu);
+    --stats_.ring_jobs[index_of(RingState::kConverting)];  // the inner stage counts it as well
+    {
+      const std::lock_guard lock(mutex_);
+      job.on_fallback = true;
+      changed_.notify_all();
+    }
+    cpu_->submit(job);
+    const std::lock_guard lock(mutex_);
+    --in_flight_;
+    changed_.notify_all();
+  }
+}
+
+bool CudaStage::hangs(LaneState& state) {
+  std::shared_ptr<const CudaPlan> plan;
+  std::uint64_t jobs = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (state.running == nullptr || Clock::now() - state.started_at < kHungAfter) return false;
+    plan = state.running;
+    jobs = state.jobs;
+  }
+  // Time alone proves nothing: the whole process may have been stopped meanwhile, the GPU not.
+  const std::size_t index = state.lane->index;
+  if (cudaEventQuery(plan->lanes[index]->done().get()) != cudaErrorNotReady) return false;
+  const std::lock_guard lock(mutex_);
+  return state.running == plan && state.jobs == jobs;
+}
+
+void CudaStage::abandon(const std::string& reason) {
+  context_->lose("feed " + stats_.feed() + ": " + reason);
+  FrameJob* jobs = nullptr;
+  const auto push = [&jobs](FrameJob* list) {
+    while (list != nullptr) {
+      FrameJob* const job = std::exchange(list, list->next_in_lane);
+      job->next_in_lane = std::exchange(jobs, job);
+    }
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    for (LaneState& state : lanes_) {
+      push(take_waiting(state));
+      FrameJob* const job = state.lane->abandon();
+      if (job == nullptr) continue;
+      job->next_in_lane = nullptr;
+      push(job);
+    }
+  }
+  if (jobs != nullptr) run_on_cpu(jobs);
+}
+
+Stage::Wait CudaStage::wait(FrameJob& job, std::stop_token stop, Deadline deadline) {
+  if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, stop, deadline, [&job] {
+      return job.converted.load(std::memory_order_relaxed) || job.on_fallback;
+    });
+    if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
+  }
+  if (job.on_fallback) return cpu_->wait(job, stop, deadline);
+  if (stop.stop_requested()) return Wait::kStopped;
+  if (context_->lost() || hangs(lanes_[job.sequence % lanes_.size()])) {
+    abandon("a job does not come to an end");
+  }
+  return Wait::kLate;
+}
+
+}  // namespace framelane

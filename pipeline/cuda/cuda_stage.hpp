@@ -1,0 +1,68 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "pipeline/cuda/cuda_device.hpp"
+#include "pipeline/stage.hpp"
+
+namespace framelane {
+
+/// Runs conversions on a GPU, for one feed. Each lane carries one job at a time while others wait
+/// for it, so that uploads, conversions and downloads of different lanes overlap.
+///
+/// When the device is lost, or a job does not come to an end, the jobs in flight run again on an
+/// inner stage of the fallback device, and so does everything after: inputs stay in host memory
+/// until their outputs are done, so nothing is dropped.
+class CudaStage final : public Stage, private LaneOwner {
+ public:
+  /// `slices`: see Device::make_stage. Throws CudaError.
+  CudaStage(std::shared_ptr<CudaDevice> device, FeedStats& stats, std::optional<int> slices);
+  /// Waits for the jobs that were accepted; those that hang are moved to the CPU first.
+  ~CudaStage() override;
+
+  /// Throws FeedError(kMemory), with the amounts, when the GPU's memory does not suffice.
+  PlanRef prepare(std::span<const Conversion> conversions) override;
+  Submit submit(FrameJob& job) override;
+  /// A deadline that passes is told from a hung GPU: that is lost, and the next wait finds the job
+  /// on the CPU.
+  Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// Whole frames take milliseconds. Only what the GPU has had for longer can hang.
+  static constexpr std::chrono::seconds kHungAfter{1};
+
+  struct LaneState {
+    std::shared_ptr<CudaLane> lane;
+    // Guarded by mutex_.
+    FrameJob* first = nullptr;  // jobs that wait for the lane
+    FrameJob* last = nullptr;
+    bool busy = false;
+    std::shared_ptr<const CudaPlan> running;  // of the job that is on the GPU
+    Clock::time_point started_at;
+    std::uint64_t jobs = 0;  // started so far
+  };
+
+  void completed(CudaLane& lane, FrameJob& job, bool good) noexcept override;
+  void start(LaneState& lane, FrameJob& job);
+  void run_on_cpu(FrameJob* jobs);
+  static FrameJob* take_waiting(LaneState& lane);
+  bool hangs(LaneState& lane);
+  void abandon(const std::string& reason);
+
+  const std::shared_ptr<CudaDevice> device_;
+  const std::shared_ptr<CudaContext> context_;
+  FeedStats& stats_;
+  const std::optional<int> slices_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;  // a job is ready or has moved, or none is left
+  int in_flight_ = 0;
+  std::atomic<bool> moved_{false};  // some job has run on the CPU
+  std::vector<LaneState> lanes_;
+  const std::unique_ptr<Stage> cpu_;
+};
+
+}  // namespace framelane

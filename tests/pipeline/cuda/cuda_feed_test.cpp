@@ -1,0 +1,147 @@
+// Whole feeds over a GPU: every frame is accounted for, whatever becomes of the GPU.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include "pipeline/feed.hpp"
+#include "tests/pipeline/cuda/stage_fixture.hpp"
+
+namespace framelane::testing {
+namespace {
+
+constexpr std::uint64_t kClipFrames = 42;
+
+template <typename Fixture>
+class CudaFeedFixture : public Fixture {
+ protected:
+  void SetUp() override {
+    spdlog::set_level(spdlog::level::off);
+    av_log_set_level(AV_LOG_FATAL);
+    Fixture::SetUp();
+    if (this->IsSkipped() || this->HasFatalFailure()) return;
+    options_.name = "gate";
+    options_.once = true;
+    options_.input.url = FRAMELANE_TEST_DATA "/street_h264.mp4";
+    add_encode("full", Range::kFull);
+    add_encode("nv12", {}).format = PixelFormat::kNv12;
+    add_encode("bypass", {});
+    device_ = CudaDevice::open(0, cpu_);
+  }
+  void TearDown() override {
+    feed_.reset();
+    device_.reset();
+    if (!this->IsSkipped()) Fixture::TearDown();
+  }
+
+  EncodeOptions& add_encode(const std::string& name, std::optional<Range> range) {
+    EncodeOptions encode;
+    encode.name = name;
+    encode.codecs.push_back({"rawvideo"});
+    encode.color.range = range;
+    options_.encodes.push_back(std::move(encode));
+    OutputOptions output;
+    output.name = output.from = name;
+    output.url = "null:";
+    options_.outputs.push_back(std::move(output));
+    return options_.encodes.back();
+  }
+  void start() {
+    stats_ = std::make_shared<FeedStats>(
+        options_.name,
+        std::vector<FeedStats::EncodeSpec>{{"full", false}, {"nv12", false}, {"bypass", false}},
+        std::vector<std::string>{"full", "nv12", "bypass"}, options_.lanes);
+    feed_ = Feed::start(options_, stats_, device_, [] {});
+  }
+  Feed::Outcome wait() {
+    EXPECT_TRUE(feed_->join_until(soon()));
+    return feed_->outcome().value_or(
+        Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kInternal, "it did not end"});
+  }
+  void expect_settled(std::uint64_t frames) {
+    const FeedStats::Ledger ledger = stats_->ledger();
+    EXPECT_EQ(ledger.frames_in, frames);
+    for (const EncodeCounts& counts : ledger.encodes) {
+      EXPECT_EQ(counts.in, frames);
+      EXPECT_EQ(counts.out, frames);
+      EXPECT_EQ(counts.in_flight, 0);
+      for (const std::uint64_t dropped : counts.dropped) EXPECT_EQ(dropped, 0u);
+    }
+    for (const auto& jobs : stats_->ring_jobs) EXPECT_EQ(jobs, 0u);
+  }
+
+  const std::shared_ptr<Device> cpu_ = std::make_shared<CpuDevice>(2);
+  FeedOptions options_;
+  std::shared_ptr<FeedStats> stats_;
+  std::shared_ptr<CudaDevice> device_;
+  std::unique_ptr<Feed> feed_;
+};
+
+using CudaFeedTest = CudaFeedFixture<CudaTest>;
+using CudaFeedLossTest = CudaFeedFixture<StandInTest>;
+
+TEST_F(CudaFeedTest, EveryFrameOfAFileComesOut) {
+  start();
+  const Feed::Outcome outcome = wait();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kEnded) << outcome.reason;
+  expect_settled(kClipFrames);
+  EXPECT_EQ(stats_->steps[index_of(StageStep::kH2d)].snapshot().count, kClipFrames);
+  EXPECT_EQ(stats_->status().device, "cuda:0");
+  EXPECT_FALSE(device_->lost());
+  feed_.reset();
+  EXPECT_EQ(device_->memory_bytes(), 0u);
+}
+
+TEST_F(CudaFeedTest, FeedsOnOneDeviceDoNotDisturbEachOther) {
+  options_.slices = 3;
+  start();
+  auto other_stats = std::make_shared<FeedStats>(
+      "yard",
+      std::vector<FeedStats::EncodeSpec>{{"full", false}, {"nv12", false}, {"bypass", false}},
+      std::vector<std::string>{"full", "nv12", "bypass"}, options_.lanes);
+  FeedOptions other_options = options_;
+  other_options.name = "yard";
+  const std::unique_ptr<Feed> other = Feed::start(other_options, other_stats, device_, [] {});
+  wait();
+  EXPECT_TRUE(other->join_until(soon()));
+  expect_settled(kClipFrames);
+  std::swap(stats_, other_stats);
+  expect_settled(kClipFrames);
+}
+
+TEST_F(CudaFeedLossTest, AFeedWhoseGpuIsLostGoesOnOnTheCpu) {
+  options_.input.loop = true;
+  options_.input.duration = 12s;  // 120 frames
+  start();
+  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 30; }));
+  stand_in::lose_device(cudaErrorIllegalAddress);
+  const Feed::Outcome outcome = wait();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kEnded) << outcome.reason;
+  expect_settled(120);
+  EXPECT_EQ(stats_->status().device, "cpu");
+  EXPECT_TRUE(device_->lost());
+}
+
+TEST_F(CudaFeedLossTest, AFeedWithoutRoomIsRefusedWithTheAmounts) {
+  stand_in::set_memory(1000);
+  start();
+  const Feed::Outcome outcome = wait();
+  EXPECT_EQ(outcome.fault, FeedFault::kMemory);
+  EXPECT_NE(outcome.reason.find("are needed for 3 lanes"), std::string::npos) << outcome.reason;
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaFeedLossTest, CancelWaitsForWhatTheGpuHolds) {
+  options_.input.loop = true;
+  start();
+  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 10; }));
+  feed_->cancel(DropReason::kStop);
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
+  feed_.reset();
+  const FeedStats::Ledger ledger = stats_->ledger();
+  for (const EncodeCounts& counts : ledger.encodes) {
+    EXPECT_EQ(counts.in, counts.out + counts.dropped[index_of(DropReason::kStop)]);
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
+}  // namespace
+}  // namespace framelane::testing

@@ -1,0 +1,231 @@
+// How a feed survives a GPU that fails: only the stand-in runtime can show it.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "tests/pipeline/cuda/stage_fixture.hpp"
+
+namespace framelane::testing {
+namespace {
+
+using CudaLossTest = CudaStageFixture<StandInTest>;
+
+std::vector<Conversion> bgra_to_two() {
+  return {conversion_of(PixelFormat::kBgra, PixelFormat::kNv12),
+          conversion_of(PixelFormat::kBgra, PixelFormat::kI444)};
+}
+
+/// The lanes' streams: the device has made three of its own before.
+cudaStream_t lane_stream(std::size_t lane) { return stand_in::streams().at(3 + lane); }
+
+TEST_F(CudaLossTest, LanesOverlap) {
+  Jobs jobs(bgra_to_two(), 2);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  stand_in::hold(lane_stream(0));
+  submit(jobs);
+  // The second job goes all the way before the first is even converted.
+  EXPECT_TRUE(comes([] { return cudaStreamQuery(lane_stream(1)) == cudaSuccess; }));
+  EXPECT_FALSE(jobs[0].converted);
+  stand_in::release();
+  wait(jobs);
+}
+
+TEST_F(CudaLossTest, ALaneCarriesOneJobAtATime) {
+  Jobs jobs(bgra_to_two(), 6);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  stand_in::hold();
+  submit(jobs);
+  // Of three jobs for each of the two lanes one is on the GPU: the others would overwrite it.
+  const int copies = stand_in::calls("cudaMemcpyAsync") + stand_in::calls("cudaMemcpy2DAsync");
+  EXPECT_EQ(copies, 2 * (1 + 2 + 3));
+  EXPECT_EQ(converting(), 6u);
+  stand_in::release();
+  wait(jobs);
+}
+
+TEST_F(CudaLossTest, FrameMemoryIsRegisteredAndCopiesAreAsynchronous) {
+  Jobs jobs(bgra_to_two(), 6);
+  run(jobs);
+  EXPECT_EQ(stand_in::pageable_copies(), 0);
+}
+
+TEST_F(CudaLossTest, NothingIsAllocatedOnceAFeedRuns) {
+  Jobs jobs(bgra_to_two(), 12);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  const stand_in::Live before = stand_in::live();
+  const int calls = stand_in::calls("cudaMallocAsync") + stand_in::calls("cudaMalloc") +
+                    stand_in::calls("cudaEventCreateWithFlags");
+  submit(jobs);
+  wait(jobs);
+  EXPECT_EQ(stand_in::live(), before);
+  EXPECT_EQ(stand_in::calls("cudaMallocAsync") + stand_in::calls("cudaMalloc") +
+                stand_in::calls("cudaEventCreateWithFlags"),
+            calls);
+}
+
+TEST_F(CudaLossTest, AGpuLostInFlightLosesNoFrame) {
+  Jobs jobs(bgra_to_two(), 12);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  stand_in::hold();
+  submit(jobs);
+  stand_in::lose_device(cudaErrorIllegalAddress);
+  wait(jobs);
+  EXPECT_TRUE(device_->lost());
+  EXPECT_EQ(stats_.status().device, "cpu");
+  EXPECT_EQ(converting(), 0u);
+  EXPECT_EQ(ready(), jobs.size());
+  stage_.reset();  // the jobs' slots are free again
+  make_stage({});
+  EXPECT_EQ(stats_.status().device, "cpu");
+  Jobs more(bgra_to_two(), 4);
+  run(more);
+  EXPECT_GT(cpu_->busy().any().total().count(), 0);
+}
+
+TEST_F(CudaLossTest, AfterTheLossTheSameStageGoesOnOnTheCpu) {
+  Jobs jobs(bgra_to_two(), 4);
+  run(jobs);
+  stand_in::lose_device();
+  Jobs known(bgra_to_two(), 4);
+  known.use(jobs[0].plan);
+  submit(known);
+  wait(known);
+  Jobs fresh({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 4);
+  run(fresh);
+  EXPECT_TRUE(device_->lost());
+}
+
+TEST_F(CudaLossTest, ALossReachesEveryFeed) {
+  FeedStats other_stats("yard", {{"a"}, {"b"}}, {}, 2);
+  std::unique_ptr<Stage> other = device_->make_stage(other_stats, {});
+  Jobs jobs(bgra_to_two(), 6);
+  Jobs other_jobs(bgra_to_two(), 6);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  other_jobs.use(other->prepare(other_jobs.conversions()));
+  stand_in::hold();
+  submit(jobs);
+  for (std::size_t i = 0; i < other_jobs.size(); ++i) other->submit(other_jobs[i]);
+  stand_in::lose_device();
+  wait(jobs);
+  for (std::size_t i = 0; i < other_jobs.size(); ++i) {
+    ASSERT_EQ(other->wait(other_jobs[i], {}, soon()), Stage::Wait::kReady);
+    other_jobs.expect_exact(i);
+  }
+}
+
+TEST_F(CudaLossTest, AGpuThatHangsIsLateAndThenLost) {
+  Jobs jobs(bgra_to_two(), 6);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  stand_in::hold();
+  submit(jobs);
+  // Late alone proves nothing; a GPU that has had the job for a second does.
+  EXPECT_EQ(stage_->wait(jobs[0], {}, std::chrono::steady_clock::now() + 1ms), Stage::Wait::kLate);
+  EXPECT_FALSE(device_->lost());
+  while (!device_->lost()) {
+    ASSERT_EQ(stage_->wait(jobs[0], {}, std::chrono::steady_clock::now() + 20ms),
+              Stage::Wait::kLate);
+  }
+  wait(jobs);
+  EXPECT_EQ(stats_.status().device, "cpu");
+  // The stage goes while the GPU still holds its work, and the frames stay until it lets go.
+  stage_.reset();
+  EXPECT_GT(device_->context()->abandoned_jobs, 0);
+  EXPECT_GT(device_->memory_bytes(), 0u);
+  stand_in::release();
+  EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
+}
+
+TEST_F(CudaLossTest, AStageThatIsDestroyedMovesItsHangingJobs) {
+  Jobs jobs(bgra_to_two(), 6);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  stand_in::hold();
+  submit(jobs);
+  stage_.reset();
+  jobs.expect_all_exact();
+  EXPECT_TRUE(device_->lost());
+  stand_in::release();
+  EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
+}
+
+TEST_F(CudaLossTest, WithoutRoomThePlanIsRefusedWithTheAmounts) {
+  stand_in::set_memory(100000);
+  try {
+    stage_->prepare(bgra_to_two());
+    FAIL() << "was accepted";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kMemory);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("1 MiB are needed for 2 lanes"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("free"));
+  }
+  EXPECT_FALSE(device_->lost());
+  EXPECT_EQ(device_->memory_bytes(), 0u);
+}
+
+TEST_F(CudaLossTest, MemoryThatCannotBeLockedIsRefused) {
+  stand_in::fail_nth_call("cudaHostRegister", 1, cudaErrorMemoryAllocation);
+  try {
+    const HostBuffer buffer(3 << 20);
+    FAIL() << "was accepted";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kMemory);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("3 MiB more cannot be locked"));
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
+/// Everything there is to do, from opening the device on. Returns why it was refused, if it was.
+std::string whole_life(const std::shared_ptr<Device>& cpu) {
+  FeedStats stats("gate", {{"a"}, {"b"}}, {}, 2);
+  Jobs jobs(bgra_to_two(), 5);
+  try {
+    const std::shared_ptr<CudaDevice> device = CudaDevice::open(0, cpu);
+    const std::unique_ptr<Stage> stage = device->make_stage(stats, 2);
+    jobs.use(stage->prepare(jobs.conversions()));
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      EXPECT_EQ(stage->submit(jobs[i]), Stage::Submit::kAccepted);
+    }
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      EXPECT_EQ(stage->wait(jobs[i], {}, soon()), Stage::Wait::kReady);
+      jobs.expect_exact(i);
+    }
+    EXPECT_EQ(stats.ring_jobs[index_of(RingState::kConverting)], 0u);
+    EXPECT_EQ(stats.ring_jobs[index_of(RingState::kReady)], jobs.size());
+    return device->lost() ? "lost" : "";
+  } catch (const CudaError& error) {
+    return error.what();
+  } catch (const FeedError& error) {
+    return error.what();
+  }
+}
+
+TEST_F(CudaLossTest, EveryCallMayFailOnce) {
+  stage_.reset();
+  device_.reset();
+  stand_in::reset();
+  ASSERT_EQ(whole_life(cpu_), "");
+  std::map<std::string, int> calls;
+  for (const std::string& function : stand_in::called_functions()) {
+    calls[function] = stand_in::calls(function);
+  }
+  for (const auto& [function, count] : calls) {
+    const bool allocates = function == "cudaMallocAsync" || function == "cudaHostRegister";
+    for (const cudaError_t error : {cudaErrorUnknown, cudaErrorMemoryAllocation}) {
+      if (error == cudaErrorMemoryAllocation && !allocates) continue;
+      for (int n = 1; n <= count; ++n) {
+        SCOPED_TRACE(function + ", call " + std::to_string(n) + ", " + cudaGetErrorName(error));
+        stand_in::reset();
+        stand_in::fail_nth_call(function, n, error);
+        const std::string outcome = whole_life(cpu_);
+        if (allocates) {
+          EXPECT_NE(outcome, "");
+        }
+        EXPECT_EQ(stand_in::live(), stand_in::Live{});
+        EXPECT_EQ(stand_in::overruns(), 0);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace framelane::testing

@@ -1,0 +1,200 @@
+// What a GPU must do, on the stand-in runtime and on a real one.
+#include "pipeline/cuda/cuda_stage.hpp"
+
+#include "tests/pipeline/cuda/stage_fixture.hpp"
+
+namespace framelane::testing {
+namespace {
+
+using CudaStageTest = CudaStageFixture<CudaTest>;
+
+std::vector<Conversion> bgra_to_two() {
+  return {conversion_of(PixelFormat::kBgra, PixelFormat::kNv12),
+          conversion_of(PixelFormat::kBgra, PixelFormat::kI444)};
+}
+
+TEST_F(CudaStageTest, OneUploadGivesEveryEncodeTheReferencesBytes) {
+  Jobs jobs(bgra_to_two(), 1);
+  run(jobs);
+  EXPECT_EQ(converting(), 0u);
+  EXPECT_EQ(ready(), 1u);
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, EveryPairOfFormatsIsTheReferences) {
+  for (int source = 0; source < kPixelFormatCount; ++source) {
+    for (int target = 0; target < kPixelFormatCount; ++target) {
+      const Conversion conversion =
+          conversion_of(static_cast<PixelFormat>(source), static_cast<PixelFormat>(target), 51, 37);
+      if (why_unsupported(conversion) || is_identity(conversion)) continue;
+      Jobs jobs({conversion}, 1);
+      run(jobs);
+    }
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, AnEncodeThatBypassesCostsNothing) {
+  Conversion bypass = conversion_of(PixelFormat::kI420, PixelFormat::kI420);
+  bypass.source_color = bypass.target_color;
+  Jobs jobs({bypass, conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 3);
+  run(jobs);
+  EXPECT_EQ(device_->memory_bytes(), plan_bytes(jobs.conversions(), 2));
+}
+
+TEST_F(CudaStageTest, APlanWithNothingToConvertTakesNoMemory) {
+  Conversion bypass = conversion_of(PixelFormat::kI420, PixelFormat::kI420);
+  bypass.source_color = bypass.target_color;
+  const PlanRef plan = stage_->prepare(std::vector{bypass, bypass});
+  EXPECT_EQ(device_->memory_bytes(), 0u);
+}
+
+TEST_F(CudaStageTest, ManyJobsOverAllLanesAreAllConverted) {
+  Jobs jobs(bgra_to_two(), 24);
+  run(jobs);
+  EXPECT_EQ(ready(), jobs.size());
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kH2d)].snapshot().count, jobs.size());
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kKernel)].snapshot().count, jobs.size());
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kD2h)].snapshot().count, jobs.size());
+  EXPECT_EQ(stats_.status().device, "cuda:0");
+}
+
+TEST_F(CudaStageTest, PicturesStoredBottomUpAreConverted) {
+  Jobs jobs({conversion_of(PixelFormat::kBgra, PixelFormat::kNv12)}, 3);
+  jobs.turn_over(1);
+  run(jobs);
+  Jobs yuv({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 2);
+  yuv.turn_over(0);
+  run(yuv);
+}
+
+TEST_F(CudaStageTest, PlanesOfAnyPitchAreConverted) {
+  Jobs jobs({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 2);
+  // Rows in the buffer of a wider picture.
+  FramePool pool;
+  const PooledImage wide = allocate_image(pool, PixelFormat::kI420, 400, 67);
+  std::memset(wide.buffer.get()->data, 77, wide.buffer.get()->size);
+  jobs[0].input.image = as_const(wide.image);
+  jobs[0].input.image.width = 130;
+  jobs[0].input.buffer = wide.buffer;
+  run(jobs);
+}
+
+TEST_F(CudaStageTest, SlicesGiveTheSameBytes) {
+  for (const int slices : {1, 2, 3, 16}) {
+    make_stage(slices);
+    for (const auto& [source, target] : {std::pair{PixelFormat::kBgra, PixelFormat::kNv12},
+                                         std::pair{PixelFormat::kI420, PixelFormat::kI420},
+                                         std::pair{PixelFormat::kI422, PixelFormat::kNv12},
+                                         std::pair{PixelFormat::kRgb24, PixelFormat::kI444}}) {
+      Conversion conversion = conversion_of(source, target, 90, 131);
+      // A change of matrix looks furthest ahead: chroma is interpolated and filtered again.
+      if (!info(source).rgb) conversion.source_color.matrix = Matrix::kBt601;
+      Jobs jobs({conversion, conversion_of(source, PixelFormat::kGray8, 90, 131)}, 4);
+      run(jobs);
+    }
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, TopLeftSitingLooksUpAndAheadAcrossSlices) {
+  make_stage(8);
+  Conversion conversion = conversion_of(PixelFormat::kI420, PixelFormat::kNv12, 90, 131);
+  conversion.source_color.matrix = Matrix::kBt601;
+  conversion.source_color.siting = conversion.target_color.siting = Siting::kTopLeft;
+  Jobs jobs({conversion}, 3);
+  run(jobs);
+}
+
+TEST_F(CudaStageTest, FeedsShareOneDevice) {
+  FeedStats other_stats("yard", {{"a"}}, {}, 2);
+  const std::unique_ptr<Stage> other = device_->make_stage(other_stats, {});
+  Jobs jobs(bgra_to_two(), 16);
+  Jobs other_jobs({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 16);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  other_jobs.use(other->prepare(other_jobs.conversions()));
+  std::thread other_feed([&] {
+    for (std::size_t i = 0; i < other_jobs.size(); ++i) other->submit(other_jobs[i]);
+  });
+  submit(jobs);
+  wait(jobs);
+  other_feed.join();
+  for (std::size_t i = 0; i < other_jobs.size(); ++i) {
+    ASSERT_EQ(other->wait(other_jobs[i], {}, soon()), Stage::Wait::kReady);
+    other_jobs.expect_exact(i);
+  }
+  // What the device did is the sum of what the lanes of both did: one copy each way at a time.
+  for (const Engine engine : {Engine::kH2d, Engine::kD2h}) {
+    std::chrono::nanoseconds lanes{0};
+    for (const FeedStats* stats : {&stats_, &other_stats}) {
+      for (const LaneStats& lane : stats->lanes()) lanes += lane.busy[engine].total();
+    }
+    EXPECT_EQ(lanes, device_->busy()[engine].total()) << kEngineNames[index_of(engine)];
+    EXPECT_GT(lanes.count(), 0);
+  }
+  EXPECT_GT(device_->busy()[Engine::kKernel].total().count(), 0);
+  EXPECT_GE(device_->busy().overlap_ratio(), 1.0);
+}
+
+TEST_F(CudaStageTest, APlanDiesWithItsLastJob) {
+  Jobs jobs(bgra_to_two(), 4);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  const std::size_t bytes = device_->memory_bytes();
+  EXPECT_EQ(bytes, plan_bytes(jobs.conversions(), 2));
+  submit(jobs);
+  // A change of format: both plans stand until the jobs of the first are done.
+  Jobs next({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 4);
+  next.use(stage_->prepare(next.conversions()));
+  EXPECT_GT(device_->memory_bytes(), bytes);
+  wait(jobs);
+  jobs.use(nullptr);
+  submit(next);
+  wait(next);
+  EXPECT_EQ(device_->memory_bytes(), plan_bytes(next.conversions(), 2));
+}
+
+TEST_F(CudaStageTest, DestructionWaitsForAcceptedJobs) {
+  Jobs jobs(bgra_to_two(), 9);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  submit(jobs);
+  stage_.reset();
+  for (std::size_t i = 0; i < jobs.size(); ++i) EXPECT_TRUE(jobs[i].converted);
+  jobs.expect_all_exact();
+}
+
+TEST_F(CudaStageTest, WaitForAJobThatIsNotSubmittedEndsAtTheDeadlineOrAStop) {
+  Jobs jobs(bgra_to_two(), 1);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  EXPECT_EQ(stage_->wait(jobs[0], {}, std::chrono::steady_clock::now() + 1ms), Stage::Wait::kLate);
+  std::stop_source stop;
+  std::jthread stopper([&stop] { stop.request_stop(); });
+  EXPECT_EQ(stage_->wait(jobs[0], stop.get_token(), Deadline::max()), Stage::Wait::kStopped);
+  EXPECT_FALSE(device_->lost());
+  submit(jobs);
+  wait(jobs);
+}
+
+TEST(SliceEndsTest, AutoTakesASliceForEvery8MiBAndAtMostEight) {
+  EXPECT_EQ(slice_ends(PixelFormat::kBgra, 1920, 1080, {}), std::vector{1080});
+  EXPECT_EQ(slice_ends(PixelFormat::kBgra, 3840, 2160, {}).size(), 4u);
+  EXPECT_EQ(slice_ends(PixelFormat::kBgra, 7680, 4320, {}).size(), 8u);
+}
+
+TEST(SliceEndsTest, EndsAreWholeChromaRowsAndTheHeight) {
+  for (const int height : {1, 15, 16, 67, 1081}) {
+    for (const int slices : {1, 2, 7, 16}) {
+      const std::vector<int> ends = slice_ends(PixelFormat::kI420, 100, height, slices);
+      EXPECT_LE(ends.size(), static_cast<std::size_t>(slices));
+      EXPECT_EQ(ends.back(), height);
+      int begin = 0;
+      for (const int end : ends) {
+        EXPECT_TRUE(end == height || end % 16 == 0);
+        EXPECT_GT(end, begin);
+        begin = end;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace framelane::testing

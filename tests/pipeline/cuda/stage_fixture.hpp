@@ -1,0 +1,174 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "kernels/reference.hpp"
+#include "pipeline/cpu_stage.hpp"
+#include "pipeline/cuda/cuda_stage.hpp"
+#include "pipeline/failure.hpp"
+#include "tests/cuda_runtime/fixture.hpp"
+
+namespace framelane::testing {
+
+using namespace std::chrono_literals;
+
+inline Conversion conversion_of(PixelFormat source, PixelFormat target, int width = 130,
+                                int height = 67) {
+  const auto color = [](PixelFormat format) {
+    ColorSpec spec;
+    if (info(format).rgb) {
+      spec.matrix = Matrix::kRgb;
+      spec.range = Range::kFull;
+    }
+    return spec;
+  };
+  Conversion conversion{width, height, source, color(source), target, color(target)};
+  // YUV to YUV has something to do: the range.
+  if (!info(source).rgb) conversion.source_color.range = Range::kFull;
+  return conversion;
+}
+
+/// Jobs of one conversion plan, each with random pixels of its own, and what must come of them.
+class Jobs {
+ public:
+  Jobs(std::vector<Conversion> conversions, std::size_t count)
+      : conversions_(std::move(conversions)), jobs_(count) {
+    for (std::size_t i = 0; i < count; ++i) fill(jobs_[i], i);
+  }
+
+  std::size_t size() const { return jobs_.size(); }
+  FrameJob& operator[](std::size_t index) { return jobs_[index]; }
+  const std::vector<Conversion>& conversions() const { return conversions_; }
+
+  void use(const PlanRef& plan) {
+    for (FrameJob& job : jobs_) job.plan = plan;
+  }
+  /// The job's picture stored bottom up.
+  void turn_over(std::size_t index) {
+    ConstImageView& image = jobs_[index].input.image;
+    for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
+      auto& [data, pitch] = image.planes[plane];
+      data += (plane_rows(image.format, plane, image.height) - 1) * pitch;
+      pitch = -pitch;
+    }
+  }
+
+  /// Every target of the job holds the reference's bytes.
+  void expect_exact(std::size_t index) const {
+    const FrameJob& job = jobs_[index];
+    FramePool pool;
+    for (std::size_t i = 0; i < conversions_.size(); ++i) {
+      if (is_identity(conversions_[i])) continue;
+      const ImageView& got = job.outputs[i].target.image;
+      const PooledImage expected = allocate_image(pool, got.format, got.width, got.height);
+      convert_reference(conversions_[i], job.input.image, expected.image);
+      for (int plane = 0; plane < info(got.format).plane_count; ++plane) {
+        const std::size_t bytes = plane_row_bytes(got.format, plane, got.width);
+        for (int y = 0; y < plane_rows(got.format, plane, got.height); ++y) {
+          ASSERT_EQ(std::memcmp(got.row(plane, y), expected.image.row(plane, y), bytes), 0)
+              << "job " << index << " output " << i << ": " << info(conversions_[i].source).name
+              << " to " << info(got.format).name << ", plane " << plane << " row " << y;
+        }
+      }
+    }
+  }
+  void expect_all_exact() const {
+    for (std::size_t i = 0; i < jobs_.size(); ++i) expect_exact(i);
+  }
+
+ private:
+  void fill(FrameJob& job, std::size_t sequence) {
+    const Conversion& any = conversions_.front();
+    const PooledImage source = allocate_image(pool_, any.source, any.width, any.height);
+    std::mt19937 random(static_cast<unsigned>(sequence) + 1);
+    for (int plane = 0; plane < info(any.source).plane_count; ++plane) {
+      const std::size_t bytes = plane_row_bytes(any.source, plane, any.width);
+      for (int y = 0; y < plane_rows(any.source, plane, any.height); ++y) {
+        for (std::size_t x = 0; x < bytes; ++x) {
+          source.image.row(plane, y)[x] = static_cast<std::uint8_t>(random());
+        }
+      }
+    }
+    job.sequence = sequence;
+    job.input.image = as_const(source.image);
+    job.input.buffer = source.buffer;
+    job.outputs.resize(conversions_.size());
+    for (std::size_t i = 0; i < conversions_.size(); ++i) {
+      if (is_identity(conversions_[i])) continue;
+      job.outputs[i].target = allocate_image(pool_, conversions_[i].target, any.width, any.height);
+    }
+  }
+
+  FramePool pool_;
+  const std::vector<Conversion> conversions_;
+  std::deque<FrameJob> jobs_;
+};
+
+inline Deadline soon() { return std::chrono::steady_clock::now() + 60s; }
+
+/// Waits for a condition, a minute at most.
+inline bool comes(const std::function<bool()>& condition) {
+  for (const Deadline deadline = soon(); !condition(); std::this_thread::yield()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+  }
+  return true;
+}
+
+/// A GPU with a CPU to fall back on, and one feed with two encodes and two lanes.
+template <typename Fixture>
+class CudaStageFixture : public Fixture {
+ protected:
+  void SetUp() override {
+    spdlog::set_level(spdlog::level::off);
+    Fixture::SetUp();
+    if (this->IsSkipped() || this->HasFatalFailure()) return;
+    device_ = CudaDevice::open(0, cpu_);
+    make_stage({});
+  }
+  void TearDown() override {
+    stage_.reset();
+    device_.reset();
+    if (!this->IsSkipped()) Fixture::TearDown();
+  }
+
+  void make_stage(std::optional<int> slices) {
+    stats_.set_device("cuda:0");
+    stage_ = device_->make_stage(stats_, slices);
+  }
+  /// Prepares, runs all jobs and compares.
+  void run(Jobs& jobs) {
+    jobs.use(stage_->prepare(jobs.conversions()));
+    submit(jobs);
+    wait(jobs);
+  }
+  void submit(Jobs& jobs) {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      ASSERT_EQ(stage_->submit(jobs[i]), Stage::Submit::kAccepted);
+    }
+  }
+  void wait(Jobs& jobs) {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      ASSERT_EQ(stage_->wait(jobs[i], {}, soon()), Stage::Wait::kReady) << "job " << i;
+      jobs.expect_exact(i);
+    }
+  }
+  unsigned converting() const { return stats_.ring_jobs[index_of(RingState::kConverting)]; }
+  unsigned ready() const { return stats_.ring_jobs[index_of(RingState::kReady)]; }
+
+  const std::shared_ptr<Device> cpu_ = std::make_shared<CpuDevice>(2);
+  FeedStats stats_{"gate", {{"a"}, {"b"}}, {}, 2};
+  std::shared_ptr<CudaDevice> device_;
+  std::unique_ptr<Stage> stage_;
+};
+
+}  // namespace framelane::testing
