@@ -13,6 +13,7 @@ extern "C" {
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
 #include "pipeline/av.hpp"
+#include "pipeline/gpu.hpp"
 
 namespace framelane {
 namespace {
@@ -52,6 +53,34 @@ std::string simd_level() {
   return "baseline";
 }
 
+nlohmann::ordered_json as_json(const GpuReport& gpu) {
+  nlohmann::ordered_json json{{"name", gpu.name},
+                              {"model", gpu.model},
+                              {"uuid", gpu.uuid},
+                              {"memory_bytes", gpu.memory_bytes},
+                              {"copy_engines", gpu.copy_engines},
+                              {"pcie_speed", gpu.pcie_speed},
+                              {"pcie_width", gpu.pcie_width},
+                              {"h2d_bytes_per_second", gpu.upload_rate},
+                              {"d2h_bytes_per_second", gpu.download_rate},
+                              {"both_bytes_per_second", gpu.both_rate}};
+  if (!gpu.problem.empty()) json["problem"] = gpu.problem;
+  return json;
+}
+
+void print(const GpuReport& gpu) {
+  std::printf("%s: %s, %.1f GiB, %d copy engines", gpu.name.c_str(), gpu.model.c_str(),
+              static_cast<double>(gpu.memory_bytes) / (1 << 30), gpu.copy_engines);
+  if (gpu.pcie_width > 0) std::printf(", %s x%d", gpu.pcie_speed.c_str(), gpu.pcie_width);
+  std::printf(", %s\n", gpu.uuid.c_str());
+  if (gpu.problem.empty()) {
+    std::printf("  copies: to it %.1f GB/s, from it %.1f GB/s, both at once %.1f GB/s\n",
+                gpu.upload_rate * 1e-9, gpu.download_rate * 1e-9, gpu.both_rate * 1e-9);
+  } else {
+    std::printf("  cannot be used: %s\n", gpu.problem.c_str());
+  }
+}
+
 void print_names(const char* title, const std::vector<std::string>& names) {
   std::printf("%s (%zu):\n", title, names.size());
   std::string line;
@@ -69,22 +98,27 @@ void print_names(const char* title, const std::vector<std::string>& names) {
 
 int devices_command(bool json) {
   av_log_set_level(AV_LOG_QUIET);  // what does not open is the answer, not a fault
+  std::string no_gpu;
+  const std::vector<GpuReport> gpus = measure_gpus(no_gpu);
   const std::shared_ptr<Device> cpu = make_cpu_device();
   const unsigned threads = std::thread::hardware_concurrency();
   const std::string simd = simd_level();
   const std::vector<std::string> encoders = usable_codecs(av_codec_is_encoder);
   const std::vector<std::string> decoders = usable_codecs(av_codec_is_decoder);
   if (json) {
-    const nlohmann::ordered_json devices{
+    nlohmann::ordered_json devices{
         {"devices",
          {{{"name", cpu->name()}, {"model", cpu->model()}, {"threads", threads}, {"simd", simd}}}},
         {"encoders", encoders},
         {"decoders", decoders}};
+    for (const GpuReport& gpu : gpus) devices["devices"].push_back(as_json(gpu));
+    if (gpus.empty()) devices["no_gpu"] = no_gpu;
     std::printf("%s\n", devices.dump(2).c_str());
     return kExitDone;
   }
   std::printf("cpu: %s, %u threads, %s\n", cpu->model().c_str(), threads, simd.c_str());
-  std::printf("cuda: not in this build\n");
+  for (const GpuReport& gpu : gpus) print(gpu);
+  if (gpus.empty()) std::printf("cuda: %s\n", no_gpu.c_str());
   print_names("video encoders", encoders);
   print_names("video decoders", decoders);
   return kExitDone;

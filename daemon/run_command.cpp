@@ -11,6 +11,7 @@
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/version.hpp"
+#include "pipeline/gpu.hpp"
 
 namespace framelane {
 namespace {
@@ -88,14 +89,23 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
 }  // namespace
 
 std::shared_ptr<Device> choose_device(const DeviceConfig& config) {
-  if (config.kind == DeviceConfig::Kind::kCuda) {
-    spdlog::error("device: cuda: this build has no CUDA backend; set device to auto or cpu");
-    return nullptr;
+  std::shared_ptr<Device> cpu = make_cpu_device();
+  std::string why;
+  if (config.kind != DeviceConfig::Kind::kCpu) {
+    GpuResult gpu = open_gpu(config.index, cpu);
+    if (gpu.device != nullptr) {
+      spdlog::info("converting on {} ({}, {})", gpu.device->name(), gpu.device->model(),
+                   gpu.device->uuid());
+      return gpu.device;
+    }
+    if (config.kind == DeviceConfig::Kind::kCuda) {
+      spdlog::error("device: cuda: {}; or set device to auto or cpu", gpu.why);
+      return nullptr;
+    }
+    why = ": " + gpu.why;
   }
-  std::shared_ptr<Device> device = make_cpu_device();
-  spdlog::info("converting on the CPU ({}){}", device->model(),
-               config.kind == DeviceConfig::Kind::kAuto ? ": this build has no CUDA backend" : "");
-  return device;
+  spdlog::info("converting on the CPU ({}){}", cpu->model(), why);
+  return cpu;
 }
 
 int run_command(const RunArguments& arguments) {

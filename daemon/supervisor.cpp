@@ -89,7 +89,10 @@ class Supervisor::Impl {
     return views;
   }
 
-  std::vector<std::shared_ptr<const Device>> devices() const { return {device_}; }
+  std::vector<std::shared_ptr<const Device>> devices() const {
+    if (auto fallback = device_->fallback()) return {device_, std::move(fallback)};
+    return {device_};
+  }
 
   bool restart(std::string_view name) {
     const auto entry = std::ranges::find_if(

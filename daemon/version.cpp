@@ -1,5 +1,7 @@
 #include "daemon/version.hpp"
 
+#include "pipeline/gpu.hpp"
+
 extern "C" {
 #include <libavutil/avutil.h>
 }
@@ -7,13 +9,19 @@ extern "C" {
 namespace framelane {
 
 VersionInfo version_info() {
-  return {FRAMELANE_VERSION, FRAMELANE_REVISION, av_version_info(), "none"};
+  const std::string cuda = cuda_build_version();
+  return {FRAMELANE_VERSION, FRAMELANE_REVISION, av_version_info(), cuda.empty() ? "none" : cuda};
 }
 
 std::string version_text() {
   const VersionInfo info = version_info();
+  std::string cuda = info.cuda;
+  if (cuda != "none") {
+    const std::string driver = cuda_driver_version();
+    cuda += driver.empty() ? " (no driver)" : " (the driver supports " + driver + ')';
+  }
   return "framelane " + info.version + " (" + info.revision + ")\nFFmpeg " + info.ffmpeg +
-         "\nCUDA " + info.cuda + "\nbackends: cpu\n";
+         "\nCUDA " + cuda + "\nbackends: cpu" + (info.cuda == "none" ? "" : ", cuda") + '\n';
 }
 
 }  // namespace framelane

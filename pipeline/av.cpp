@@ -101,9 +101,6 @@ CodecParametersPtr copy_parameters(const AVCodecParameters& from) {
   return copy;
 }
 
-BufferRef::BufferRef(const BufferRef& other)
-    : ref_(other.ref_ != nullptr ? non_null(av_buffer_ref(other.ref_)) : nullptr) {}
-
 Dictionary::Dictionary(const AvOptions& options) {
   for (const AvOption& option : options) set(option.key, option.value);
 }

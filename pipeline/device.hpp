@@ -29,6 +29,8 @@ class Device {
   virtual std::size_t memory_bytes() const = 0;
   /// A GPU that failed stays lost for this process; its feeds go on elsewhere.
   virtual bool lost() const = 0;
+  /// Where feeds go on once this device is lost; null for the CPU.
+  virtual std::shared_ptr<const Device> fallback() const { return nullptr; }
   /// The union of all feeds' work on this device.
   virtual const EngineMeters& busy() const = 0;
 

@@ -15,6 +15,11 @@ struct CompletionThread::Queue {
   std::condition_variable changed;
   std::shared_ptr<CudaLane> first;  // linked through the lanes: nothing is allocated per job
   CudaLane* last = nullptr;
+  // What is being waited for, and since when.
+  std::shared_ptr<const CudaPlan> plan;
+  std::size_t lane_index = 0;
+  std::chrono::steady_clock::time_point since;
+  std::uint64_t turns = 0;
   bool stopping = false;
   bool ended = false;
 };
@@ -62,6 +67,25 @@ void CompletionThread::watch(std::shared_ptr<CudaLane> lane) {
   queue.changed.notify_all();
 }
 
+bool CompletionThread::hangs() {
+  Queue& queue = *queue_;
+  std::shared_ptr<const CudaPlan> plan;
+  std::size_t index = 0;
+  std::uint64_t turn = 0;
+  {
+    const std::lock_guard lock(queue.mutex);
+    if (queue.plan == nullptr) return false;
+    if (std::chrono::steady_clock::now() - queue.since < kHungAfter) return false;
+    plan = queue.plan;
+    index = queue.lane_index;
+    turn = queue.turns;
+  }
+  // Time alone proves nothing: the whole process may have been stopped meanwhile, the GPU not.
+  if (cudaEventQuery(plan->lanes[index]->done().get()) != cudaErrorNotReady) return false;
+  const std::lock_guard lock(queue.mutex);
+  return queue.plan != nullptr && queue.turns == turn;
+}
+
 void CompletionThread::run(Queue& queue) {
   for (;;) {
     std::shared_ptr<CudaLane> lane;
@@ -72,8 +96,15 @@ void CompletionThread::run(Queue& queue) {
       lane = std::move(queue.first);
       queue.first = std::move(lane->next_);
       if (queue.first == nullptr) queue.last = nullptr;
+      queue.plan = lane->plan();
+      queue.lane_index = lane->index;
+      queue.since = std::chrono::steady_clock::now();
+      ++queue.turns;
     }
     lane->complete();
+    std::shared_ptr<const CudaPlan> done_with;  // frees GPU memory, so not under the lock
+    const std::lock_guard lock(queue.mutex);
+    done_with = std::move(queue.plan);
   }
 }
 

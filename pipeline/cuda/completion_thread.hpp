@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "pipeline/cuda/cuda_lane.hpp"
@@ -19,6 +20,12 @@ class CompletionThread {
 
   /// Will call lane->complete(). Any thread; never blocks.
   void watch(std::shared_ptr<CudaLane> lane);
+  /// Whether the GPU has been at the job whose turn it is for longer than kHungAfter, and says that
+  /// it is not done. Any thread.
+  bool hangs();
+
+  /// Whole frames take milliseconds.
+  static constexpr std::chrono::seconds kHungAfter{1};
 
  private:
   struct Queue;

@@ -6,10 +6,8 @@
 #include "pipeline/failure.hpp"
 
 namespace framelane {
-namespace {
 
-/// As nvidia-smi writes it.
-std::string uuid_text(const cudaUUID_t& uuid) {
+std::string gpu_uuid_text(const cudaUUID_t& uuid) {
   std::string text = "GPU";
   for (int i = 0; i < 16; ++i) {
     char byte[4];
@@ -20,8 +18,6 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-}  // namespace
-
 CudaDevice::CudaDevice(int ordinal, std::shared_ptr<Device> fallback)
     : context_(std::make_shared<CudaContext>(ordinal)),
       fallback_(std::move(fallback)),
@@ -29,7 +25,7 @@ CudaDevice::CudaDevice(int ordinal, std::shared_ptr<Device> fallback)
   cudaDeviceProp properties{};
   cuda::check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   model_ = properties.name;
-  uuid_ = uuid_text(properties.uuid);
+  uuid_ = gpu_uuid_text(properties.uuid);
 }
 
 std::shared_ptr<CudaDevice> CudaDevice::open(int ordinal, std::shared_ptr<Device> fallback) {

@@ -10,6 +10,9 @@
 
 namespace framelane {
 
+/// As nvidia-smi writes it: "GPU-" and sixteen bytes in five groups.
+std::string gpu_uuid_text(const cudaUUID_t& uuid);
+
 /// One GPU. While it lives it is the process's HostRegistrar: every frame buffer is registered with
 /// CUDA. When it fails it stays lost, and its feeds' jobs, those in flight included, run on the
 /// fallback. One at a time in a process.
@@ -32,9 +35,9 @@ class CudaDevice final : public Device,
   std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override;
 
   const std::shared_ptr<CudaContext>& context() const { return context_; }
-  Device& fallback() { return *fallback_; }
-  /// See CompletionThread::watch.
-  void watch(std::shared_ptr<CudaLane> lane) { completion_.watch(std::move(lane)); }
+  std::shared_ptr<const Device> fallback() const override { return fallback_; }
+  Device& cpu() { return *fallback_; }
+  CompletionThread& completion() { return completion_; }
 
  private:
   CudaDevice(int ordinal, std::shared_ptr<Device> fallback);

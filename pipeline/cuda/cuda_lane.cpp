@@ -14,12 +14,13 @@ constexpr int kLookAhead = 4;
 
 }  // namespace
 
-CudaLane::CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, std::size_t lane_index,
-                   std::string subject)
+CudaLane::CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, FeedStats& stats,
+                   std::size_t lane_index)
     : index(lane_index),
       context_(std::move(context)),
       owner_(owner),
-      subject_(std::move(subject)) {}
+      stats_(stats),
+      subject_("feed " + stats.feed() + ", lane " + std::to_string(lane_index)) {}
 
 void CudaLane::start(const FrameJob& job) noexcept {
   assert(job_.load() == nullptr);
@@ -90,27 +91,32 @@ bool CudaLane::wait() noexcept {
 
 void CudaLane::complete() noexcept {
   const bool good = wait();
+  // Perhaps the last to hold it: its memory goes when all is said.
+  const std::shared_ptr<const CudaPlan> plan = std::move(plan_);
   FrameJob* const job = job_.exchange(nullptr);
-  if (job != nullptr) return owner_.completed(*this, *job, good);
-  plan_.reset();
-  --context_->abandoned_jobs;
+  if (job == nullptr) {
+    --context_->abandoned_jobs;
+    return;
+  }
+  if (good) account(*plan->lanes[index]);
+  owner_.completed(*this, *job, good);
 }
 
-void CudaLane::account(FeedStats& feed, LaneStats& lane) noexcept {
-  const std::shared_ptr<const CudaPlan> plan = std::move(plan_);
-  const LaneWork& work = *plan->lanes[index];
+/// A clock that fails loses the device, not the job.
+void CudaLane::account(const LaneWork& work) noexcept {
+  EngineMeters& lane = stats_.lanes()[index].busy;
   try {
     context_->clock.keep();
-    feed.observe(StageStep::kH2d, context_->account(Engine::kH2d, work.upload_begin,
-                                                    work.slices.back().uploaded, lane.busy));
+    stats_.observe(StageStep::kH2d, context_->account(Engine::kH2d, work.upload_begin,
+                                                      work.slices.back().uploaded, lane));
     std::chrono::nanoseconds kernel{0};
     std::chrono::nanoseconds download{0};
     for (const CudaSlice& slice : work.slices) {
-      kernel += context_->account(Engine::kKernel, slice.kernel_begin, slice.kernel_end, lane.busy);
-      download += context_->account(Engine::kD2h, slice.kernel_end, slice.done, lane.busy);
+      kernel += context_->account(Engine::kKernel, slice.kernel_begin, slice.kernel_end, lane);
+      download += context_->account(Engine::kD2h, slice.kernel_end, slice.done, lane);
     }
-    feed.observe(StageStep::kKernel, kernel);
-    feed.observe(StageStep::kD2h, download);
+    stats_.observe(StageStep::kKernel, kernel);
+    stats_.observe(StageStep::kD2h, download);
   } catch (const CudaError& error) {
     context_->lose(subject_ + ": " + error.what());
   }

@@ -27,9 +27,9 @@ class LaneOwner {
 /// when a GPU hangs.
 class CudaLane {
  public:
-  /// `subject`: "feed gate, lane 2", for messages. Throws CudaError.
-  CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, std::size_t index,
-           std::string subject);
+  /// `owner` and `stats` must stay until the lane's job is through or abandoned. Throws CudaError.
+  CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, FeedStats& stats,
+           std::size_t index);
 
   const std::size_t index;
 
@@ -42,20 +42,23 @@ class CudaLane {
   /// written, and the completion thread keeps the lane until it is through. Null when the job is.
   FrameJob* abandon();
 
-  /// Of the completion thread: waits for the work to end and tells the owner.
+  // Of the completion thread.
+
+  /// The plan of the job that the lane works at.
+  const std::shared_ptr<const CudaPlan>& plan() const { return plan_; }
+  /// Waits for the work to end, books its times in the meters and histograms, tells the owner.
   void complete() noexcept;
-  /// Books the job's times in the meters and histograms. Requires that complete() reports a good
-  /// job. A clock that fails loses the device, not the job.
-  void account(FeedStats& feed, LaneStats& lane) noexcept;
 
  private:
   friend class CompletionThread;
   void queue(const FrameJob& job);
   bool wait() noexcept;
+  void account(const LaneWork& work) noexcept;
 
   const std::shared_ptr<CudaContext> context_;
   LaneOwner& owner_;
-  const std::string subject_;
+  FeedStats& stats_;
+  const std::string subject_;  // for messages
   CudaStream stream_;
   std::atomic<FrameJob*> job_{nullptr};
   // Of whoever has the lane: the thread that starts a job, then the completion thread.

@@ -23,25 +23,22 @@ CudaStage::CudaStage(std::shared_ptr<CudaDevice> device, FeedStats& stats,
       stats_(stats),
       slices_(slices),
       lanes_(stats.lanes().size()),
-      cpu_(device_->fallback().make_stage(stats, slices)) {
+      cpu_(device_->cpu().make_stage(stats, slices)) {
   assert(!lanes_.empty());
   context_->make_current();
   LaneOwner& owner = *this;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    lanes_[i].lane = std::make_shared<CudaLane>(
-        context_, owner, i, "feed " + stats.feed() + ", lane " + std::to_string(i));
+    lanes_[i].lane = std::make_shared<CudaLane>(context_, owner, stats, i);
   }
 }
 
 CudaStage::~CudaStage() {
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, kHungAfter, [this] { return in_flight_ == 0; })) return;
-    }
-    bool hung = context_->lost();
-    for (LaneState& lane : lanes_) hung = hung || hangs(lane);
-    if (hung) abandon("a job does not come to an end");
+  const auto none_left = [this] { return in_flight_ == 0; };
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, CompletionThread::kHungAfter, none_left)) {
+    lock.unlock();
+    abandon_if_hung();
+    lock.lock();
   }
 }
 
@@ -98,11 +95,8 @@ void CudaStage::start(LaneState& state, FrameJob& job) {
   state.lane->start(job);
   // Once the lock is free the job may be taken and done, and the stage gone.
   const std::lock_guard lock(mutex_);
-  state.running = std::static_pointer_cast<const CudaPlan>(job.plan);
-  state.started_at = Clock::now();
-  ++state.jobs;
   state.lane->carry(job);
-  device_->watch(state.lane);
+  device_->completion().watch(state.lane);
 }
 
 FrameJob* CudaStage::take_waiting(LaneState& lane) {
@@ -113,16 +107,13 @@ FrameJob* CudaStage::take_waiting(LaneState& lane) {
 void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
   LaneState& state = lanes_[lane.index];
   if (good) {
-    lane.account(stats_, stats_.lanes()[lane.index]);
     --stats_.ring_jobs[index_of(RingState::kConverting)];
     ++stats_.ring_jobs[index_of(RingState::kReady)];
   }
-  std::shared_ptr<const CudaPlan> done_with;  // frees GPU memory, so not under the lock
   FrameJob* next = nullptr;
   FrameJob* to_cpu = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    done_with = std::move(state.running);
     if (context_->lost()) {
       to_cpu = take_waiting(state);
       state.busy = false;
@@ -150,7 +141,7 @@ void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
 
 /// Runs a list of jobs on the CPU instead. The stage may be gone when it returns.
 void CudaStage::run_on_cpu(FrameJob* jobs) {
-  if (!moved_.exchange(true)) stats_.set_device(device_->fallback().name());
+  if (!moved_.exchange(true)) stats_.set_device(device_->cpu().name());
   while (jobs != nullptr) {
     FrameJob& job = *jobs;
     jobs = job.next_in_lane;
@@ -168,24 +159,12 @@ void CudaStage::run_on_cpu(FrameJob* jobs) {
   }
 }
 
-bool CudaStage::hangs(LaneState& state) {
-  std::shared_ptr<const CudaPlan> plan;
-  std::uint64_t jobs = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (state.running == nullptr || Clock::now() - state.started_at < kHungAfter) return false;
-    plan = state.running;
-    jobs = state.jobs;
+/// Moves what the GPU has to the CPU when the device hangs or is lost.
+void CudaStage::abandon_if_hung() {
+  if (!context_->lost()) {
+    if (!device_->completion().hangs()) return;
+    context_->lose("feed " + stats_.feed() + ": a job does not come to an end");
   }
-  // Time alone proves nothing: the whole process may have been stopped meanwhile, the GPU not.
-  const std::size_t index = state.lane->index;
-  if (cudaEventQuery(plan->lanes[index]->done().get()) != cudaErrorNotReady) return false;
-  const std::lock_guard lock(mutex_);
-  return state.running == plan && state.jobs == jobs;
-}
-
-void CudaStage::abandon(const std::string& reason) {
-  context_->lose("feed " + stats_.feed() + ": " + reason);
   FrameJob* jobs = nullptr;
   const auto push = [&jobs](FrameJob* list) {
     while (list != nullptr) {
@@ -217,9 +196,7 @@ Stage::Wait CudaStage::wait(FrameJob& job, std::stop_token stop, Deadline deadli
   }
   if (job.on_fallback) return cpu_->wait(job, stop, deadline);
   if (stop.stop_requested()) return Wait::kStopped;
-  if (context_->lost() || hangs(lanes_[job.sequence % lanes_.size()])) {
-    abandon("a job does not come to an end");
-  }
+  abandon_if_hung();
   return Wait::kLate;
 }
 

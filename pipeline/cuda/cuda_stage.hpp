@@ -31,27 +31,19 @@ class CudaStage final : public Stage, private LaneOwner {
   Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  /// Whole frames take milliseconds. Only what the GPU has had for longer can hang.
-  static constexpr std::chrono::seconds kHungAfter{1};
-
   struct LaneState {
     std::shared_ptr<CudaLane> lane;
     // Guarded by mutex_.
     FrameJob* first = nullptr;  // jobs that wait for the lane
     FrameJob* last = nullptr;
     bool busy = false;
-    std::shared_ptr<const CudaPlan> running;  // of the job that is on the GPU
-    Clock::time_point started_at;
-    std::uint64_t jobs = 0;  // started so far
   };
 
   void completed(CudaLane& lane, FrameJob& job, bool good) noexcept override;
   void start(LaneState& lane, FrameJob& job);
   void run_on_cpu(FrameJob* jobs);
   static FrameJob* take_waiting(LaneState& lane);
-  bool hangs(LaneState& lane);
-  void abandon(const std::string& reason);
+  void abandon_if_hung();
 
   const std::shared_ptr<CudaDevice> device_;
   const std::shared_ptr<CudaContext> context_;

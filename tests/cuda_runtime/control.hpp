@@ -63,6 +63,8 @@ Live live();
 int overruns();
 
 void set_device_count(int count);
+/// As cudaDriverGetVersion gives it; 0: no driver.
+void set_driver_version(int version);
 void set_memory(std::size_t bytes_per_device);
 
 }  // namespace framelane::stand_in

@@ -281,8 +281,8 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  return entry("cudaDriverGetVersion", [&](State&, Lock&) {
-    *version = CUDART_VERSION;
+  return entry("cudaDriverGetVersion", [&](State& s, Lock&) {
+    *version = s.driver_version;
     return cudaSuccess;
   });
 }

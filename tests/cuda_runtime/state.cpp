@@ -109,6 +109,7 @@ void reset() {
   s.pageable_copies = 0;
   s.overruns = 0;
   s.device_count = 1;
+  s.driver_version = CUDART_VERSION;
   s.memory = std::size_t{1} << 30;
 }
 
@@ -197,6 +198,12 @@ void set_device_count(int count) {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   s.device_count = count;
+}
+
+void set_driver_version(int version) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.driver_version = version;
 }
 
 void set_memory(std::size_t bytes_per_device) {

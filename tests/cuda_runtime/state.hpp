@@ -83,6 +83,7 @@ struct State {
   int pageable_copies = 0;
   int overruns = 0;
   int device_count = 1;
+  int driver_version = CUDART_VERSION;
   std::size_t memory = std::size_t{1} << 30;
 
   /// Counts a call; an error when it is to fail. Requires the lock.

@@ -1,6 +1,7 @@
 """Fixtures: the program, a camera, and media to feed it. See CONTRIBUTING.md, "Tests"."""
 
 import fcntl
+import os
 import pathlib
 
 import pytest
@@ -13,6 +14,8 @@ from harness.daemon import BINARY, ROOT, Daemon
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sanitizers: also run under ASan+UBSan and TSan in CI")
+    # The same tests everywhere: a GPU that is there stays out of them.
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     assert BINARY.exists(), f"{BINARY} is not built; run scripts/test, or set FRAMELANE_BINARY"
 
 

@@ -87,7 +87,7 @@ TEST_F(CudaFeedTest, EveryFrameOfAFileComesOut) {
   EXPECT_EQ(stats_->status().device, "cuda:0");
   EXPECT_FALSE(device_->lost());
   feed_.reset();
-  EXPECT_EQ(device_->memory_bytes(), 0u);
+  EXPECT_TRUE(comes([&] { return device_->memory_bytes() == 0; }));
 }
 
 TEST_F(CudaFeedTest, FeedsOnOneDeviceDoNotDisturbEachOther) {

@@ -135,6 +135,26 @@ TEST_F(CudaLossTest, AGpuThatHangsIsLateAndThenLost) {
   EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
 }
 
+TEST_F(CudaLossTest, AFeedNoticesThatAnotherFeedsJobHangs) {
+  FeedStats other_stats("yard", {{"a"}, {"b"}}, {}, 1);
+  Jobs jobs(bgra_to_two(), 1);
+  Jobs other_jobs(bgra_to_two(), 1);
+  const std::unique_ptr<Stage> other = device_->make_stage(other_stats, {});
+  jobs.use(stage_->prepare(jobs.conversions()));
+  other_jobs.use(other->prepare(other_jobs.conversions()));
+  // Nobody waits for the job that hangs. The one behind it is done, but its turn does not come.
+  stand_in::hold(lane_stream(0));
+  submit(jobs);
+  other->submit(other_jobs[0]);
+  while (!device_->lost()) {
+    other->wait(other_jobs[0], {}, std::chrono::steady_clock::now() + 20ms);
+  }
+  EXPECT_EQ(other->wait(other_jobs[0], {}, soon()), Stage::Wait::kReady);
+  other_jobs.expect_exact(0);
+  stand_in::release();
+  wait(jobs);
+}
+
 TEST_F(CudaLossTest, AStageThatIsDestroyedMovesItsHangingJobs) {
   Jobs jobs(bgra_to_two(), 6);
   jobs.use(stage_->prepare(jobs.conversions()));

@@ -1,0 +1,431 @@
+// The whole stage, host to host, as the daemon runs it: jobs through a FrameRing, the ledger, the
+// timing of every frame. Beside it, in the same run, what the bus can carry (uploads alone) and the
+// usual ways to do the same. For a GPU; every figure is the median of the rounds.
+//
+//   framelane_stage_bench [--seconds S] [--rounds N] [--gpu N]
+#include <cuda_runtime_api.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/cuda/cuda_converter.hpp"
+#include "pipeline/cuda/cuda_handles.hpp"
+#include "pipeline/cuda/cuda_plan.hpp"
+#include "pipeline/cuda/image_copy.hpp"
+#include "pipeline/frame_ring.hpp"
+#include "pipeline/gpu.hpp"
+#include "pipeline/stage.hpp"
+
+namespace framelane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Size {
+  const char* name;
+  int width;
+  int height;
+};
+constexpr Size k8K{"8K", 7680, 4320};
+constexpr Size k1080p{"1080p", 1920, 1080};
+constexpr int kLanes = 3;  // the defaults of the configuration
+constexpr int kRing = 8;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+Conversion conversion(PixelFormat source, PixelFormat target, const Size& size) {
+  Conversion result;
+  result.width = size.width;
+  result.height = size.height;
+  result.source = source;
+  result.target = target;
+  if (info(source).rgb) {
+    result.source_color = {.matrix = Matrix::kRgb, .range = Range::kFull};
+  } else {
+    result.source_color.range = Range::kFull;
+  }
+  return result;
+}
+
+std::size_t image_bytes(PixelFormat format, const Size& size) {
+  std::size_t bytes = 0;
+  for (int plane = 0; plane < info(format).plane_count; ++plane) {
+    bytes += plane_row_bytes(format, plane, size.width) *
+             static_cast<std::size_t>(plane_rows(format, plane, size.height));
+  }
+  return bytes;
+}
+
+/// Random frames to go round, more than any cache holds.
+std::vector<PooledImage> make_frames(FramePool& pool, PixelFormat format, const Size& size,
+                                     int count) {
+  std::mt19937_64 random(1);
+  std::vector<PooledImage> frames;
+  for (int i = 0; i < count; ++i) {
+    frames.push_back(allocate_image(pool, format, size.width, size.height));
+    AVBufferRef& buffer = *frames.back().buffer.get();
+    for (std::size_t at = 0; at + 8 <= buffer.size; at += 8) {
+      const std::uint64_t value = random();
+      std::memcpy(buffer.data + at, &value, sizeof value);
+    }
+  }
+  return frames;
+}
+
+/// One feed: a thread that submits, as the source does, and one that waits, as an encode does.
+class BenchFeed {
+ public:
+  BenchFeed(Device& device, const Conversion& convert, std::optional<int> slices)
+      : convert_(convert),
+        stats_(std::make_shared<FeedStats>("bench",
+                                           std::vector<FeedStats::EncodeSpec>{{"live", false}},
+                                           std::vector<std::string>{}, kLanes)),
+        frames_(
+            make_frames(sources_, convert.source, {"", convert.width, convert.height}, kRing + 4)),
+        ring_(kRing, 1, *stats_),
+        stage_(device.make_stage(*stats_, slices)),
+        plan_(stage_->prepare({&convert_, 1})) {}
+
+  /// Submits frames until `until`; returns how many, once all are back.
+  int run(Clock::time_point until) {
+    int submitted = 0;
+    std::thread encode([this, &submitted] {
+      // The last job carries no frame: it ends the round.
+      while (auto job = ring_.next(0)) {
+        finish(**job);
+        if ((*job)->input.duration == kLast) return;
+      }
+    });
+    for (bool last = false; !last; ++submitted) {
+      last = Clock::now() >= until;
+      submit(submitted, last);
+    }
+    encode.join();
+    return submitted;
+  }
+
+  /// From submitting a frame to having it back, nothing else going on, on one thread.
+  double latency() {
+    const Clock::time_point start = Clock::now();
+    submit(0, true);
+    auto job = ring_.next(0);
+    finish(**job);
+    return seconds_since(start);
+  }
+
+ private:
+  static constexpr std::int64_t kLast = 1;
+
+  void submit(int number, bool last) {
+    auto place = ring_.acquire({});
+    std::array<FrameTicket, 1> tickets;
+    open_tickets(stats_, tickets);
+    FrameJob& job = **place;
+    const PooledImage& frame = frames_[static_cast<std::size_t>(number) % frames_.size()];
+    job.plan = plan_;
+    job.input.image = as_const(frame.image);
+    job.input.buffer = frame.buffer;
+    job.input.duration = last ? kLast : 0;
+    job.outputs[0].target =
+        allocate_image(targets_, convert_.target, convert_.width, convert_.height);
+    job.outputs[0].ticket = std::move(tickets[0]);
+    place->publish();
+    stage_->submit(job);
+  }
+  void finish(FrameJob& job) {
+    if (stage_->wait(job, {}, Clock::now() + std::chrono::seconds(10)) != Stage::Wait::kReady) {
+      std::fprintf(stderr, "a job is late\n");
+      std::abort();
+    }
+    job.outputs[0].ticket.out();
+  }
+
+  const Conversion convert_;
+  const std::shared_ptr<FeedStats> stats_;
+  FramePool sources_;
+  FramePool targets_;
+  const std::vector<PooledImage> frames_;
+  FrameRing ring_;
+  const std::unique_ptr<Stage> stage_;
+  const PlanRef plan_;
+};
+
+struct StageFigures {
+  double frames_per_second;
+  double cpu_per_1000_frames;
+};
+
+StageFigures run_feeds(std::vector<std::unique_ptr<BenchFeed>>& feeds, double seconds) {
+  const double cpu = cpu_seconds();
+  const Clock::time_point start = Clock::now();
+  const auto until =
+      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  std::vector<int> frames(feeds.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    threads.emplace_back([&, i] { frames[i] = feeds[i]->run(until); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const double time = seconds_since(start);
+  double sum = 0;
+  for (const int count : frames) sum += count;
+  return {sum / time, (cpu_seconds() - cpu) / sum * 1000};
+}
+
+/// Frames and device memory for the ways that are not ours.
+class Baseline {
+ public:
+  explicit Baseline(const Conversion& convert)
+      : convert_(convert),
+        converter_(CudaConverter::make(convert)),
+        frames_(make_frames(pool_, convert.source, {"", convert.width, convert.height}, 8)),
+        target_(allocate_image(pool_, convert.target, convert.width, convert.height)),
+        work_(context_, {&convert_, 1}, 1) {
+    context_.memory_stream().synchronize();
+    for (int i = 0; i < 8; ++i) streams_.push_back(std::make_unique<CudaStream>());
+    // The same pixels in memory that CUDA does not know.
+    std::size_t bytes = frames_[0].buffer.get()->size;
+    pageable_source_.resize(bytes);
+    std::memcpy(pageable_source_.data(), frames_[0].buffer.get()->data, bytes);
+    pageable_target_.resize(target_.buffer.get()->size);
+  }
+
+  double upload(double seconds) {
+    return rate(seconds, [this](int i) {
+      copy_rows(as_const(frame(i)), work_.source.image, 0, convert_.height, cudaMemcpyHostToDevice,
+                *streams_[0]);
+      if (i % 8 == 7) streams_[0]->synchronize();
+    });
+  }
+  double download(double seconds) {
+    return rate(seconds, [this](int i) {
+      copy_rows(as_const(work_.targets[0]->image), target_.image, 0, convert_.height,
+                cudaMemcpyDeviceToHost, *streams_[0]);
+      if (i % 8 == 7) streams_[0]->synchronize();
+    });
+  }
+  double kernel(double seconds) {
+    return rate(seconds, [this](int i) {
+      enqueue(0, convert_.height, *streams_[0]);
+      if (i % 32 == 31) streams_[0]->synchronize();
+    });
+  }
+  /// Copy, convert, copy back, one after the other, with memory as it comes from malloc.
+  double pageable_default_stream(double seconds) {
+    return rate(seconds,
+                [this](int) { blocking_copies(pageable_source_.data(), pageable_target_.data()); });
+  }
+  double pinned_default_stream(double seconds) {
+    return rate(seconds, [this](int i) {
+      const PooledImage& source = frames_[static_cast<std::size_t>(i) % frames_.size()];
+      blocking_copies(source.buffer.get()->data, target_.buffer.get()->data);
+    });
+  }
+  /// What the textbooks show: one frame cut in eight, each part on a stream of its own.
+  double eight_streams(double seconds) {
+    return rate(seconds, [this](int i) {
+      constexpr int kParts = 8;
+      int begin = 0;
+      for (int part = 0; part < kParts; ++part) {
+        const int end =
+            part == kParts - 1 ? convert_.height : convert_.height * (part + 1) / kParts / 16 * 16;
+        const CudaStream& stream = *streams_[static_cast<std::size_t>(part)];
+        copy_rows(as_const(frame(i)), work_.source.image, begin, end, cudaMemcpyHostToDevice,
+                  stream);
+        enqueue(begin, end, stream);
+        copy_rows(as_const(work_.targets[0]->image), target_.image, begin, end,
+                  cudaMemcpyDeviceToHost, stream);
+        begin = end;
+      }
+      for (const auto& stream : streams_) stream->synchronize();
+    });
+  }
+
+ private:
+  double rate(double seconds, const std::function<void(int)>& each) {
+    for (int i = 0; i < 4; ++i) each(i);
+    for (const auto& stream : streams_) stream->synchronize();
+    const Clock::time_point start = Clock::now();
+    int count = 0;
+    for (; seconds_since(start) < seconds; ++count) each(count);
+    for (const auto& stream : streams_) stream->synchronize();
+    return count / seconds_since(start);
+  }
+  const ImageView& frame(int i) const {
+    return frames_[static_cast<std::size_t>(i) % frames_.size()].image;
+  }
+  void enqueue(int begin, int end, const CudaStream& stream) const {
+    cuda::check(converter_->enqueue(as_const(work_.source.image), work_.targets[0]->image, begin,
+                                    end, stream.get()),
+                "cudaLaunchKernel");
+  }
+  void blocking_copies(const std::uint8_t* source, std::uint8_t* target) const {
+    cuda::check(cudaMemcpy(work_.source.memory.data(), source, image_bytes(convert_.source, size()),
+                           cudaMemcpyHostToDevice),
+                "cudaMemcpy");
+    cuda::check(converter_->enqueue(as_const(work_.source.image), work_.targets[0]->image, 0,
+                                    convert_.height, nullptr),
+                "cudaLaunchKernel");
+    cuda::check(cudaMemcpy(target, work_.targets[0]->memory.data(),
+                           image_bytes(convert_.target, size()), cudaMemcpyDeviceToHost),
+                "cudaMemcpy");
+  }
+  Size size() const { return {"", convert_.width, convert_.height}; }
+
+  const Conversion convert_;
+  const std::unique_ptr<const CudaConverter> converter_;
+  FramePool pool_;
+  const std::vector<PooledImage> frames_;
+  const PooledImage target_;
+  CudaContext context_{current_gpu()};
+  const LaneWork work_;
+  std::vector<std::unique_ptr<CudaStream>> streams_;
+  std::vector<std::uint8_t> pageable_source_;
+  std::vector<std::uint8_t> pageable_target_;
+
+  static int current_gpu() {
+    int device = 0;
+    cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+    return device;
+  }
+};
+
+struct Options {
+  double seconds = 1;
+  int rounds = 3;
+  int gpu = 0;
+};
+
+void throughput(Device& device, const char* title, const Conversion& convert, int feed_count,
+                const Options& options, bool with_others) {
+  Baseline baseline(convert);
+  std::vector<std::unique_ptr<BenchFeed>> feeds;
+  for (int i = 0; i < feed_count; ++i) {
+    feeds.push_back(std::make_unique<BenchFeed>(device, convert, std::nullopt));
+  }
+  run_feeds(feeds, 0.2);  // pools grow
+  std::vector<double> uploads, stages, ratios, cpu, pageable, pinned, eight;
+  for (int round = 0; round < options.rounds; ++round) {
+    uploads.push_back(baseline.upload(options.seconds));
+    const StageFigures figures = run_feeds(feeds, options.seconds);
+    stages.push_back(figures.frames_per_second);
+    cpu.push_back(figures.cpu_per_1000_frames);
+    ratios.push_back(stages.back() / uploads.back());
+    if (!with_others) continue;
+    pageable.push_back(stages.back() / baseline.pageable_default_stream(options.seconds));
+    pinned.push_back(stages.back() / baseline.pinned_default_stream(options.seconds));
+    eight.push_back(stages.back() / baseline.eight_streams(options.seconds));
+  }
+  const double bytes =
+      static_cast<double>(image_bytes(convert.source, {"", convert.width, convert.height}));
+  std::printf("%s, %d feed%s\n", title, feed_count, feed_count == 1 ? "" : "s");
+  std::printf("  uploads alone           %8.2f GB/s\n", median(uploads) * bytes * 1e-9);
+  std::printf("  stage                   %8.2f GB/s  %9.0f frames/s  %.3f of uploads alone\n",
+              median(stages) * bytes * 1e-9, median(stages), median(ratios));
+  std::printf("  CPU                     %8.4f s per 1000 frames, all threads\n", median(cpu));
+  if (!with_others) return;
+  std::printf("  faster than pageable memory on the default stream    %.2f times\n",
+              median(pageable));
+  std::printf("  faster than pinned memory on the default stream      %.2f times\n",
+              median(pinned));
+  std::printf("  faster than eight streams that slice one frame       %.2f times\n", median(eight));
+}
+
+void latency(Device& device, const Conversion& convert, const char* title) {
+  constexpr int kFrames = 50;
+  Baseline baseline(convert);
+  const double upload = 1 / baseline.upload(0.5);
+  const double download = 1 / baseline.download(0.5);
+  const double kernel = 1 / baseline.kernel(0.5);
+  const double bound = std::max(upload, download) + kernel;
+  std::printf("%s, one frame alone: upload %.3f ms, kernel %.3f ms, download %.3f ms\n", title,
+              upload * 1e3, kernel * 1e3, download * 1e3);
+  for (const std::optional<int> slices : {std::optional(1), std::optional(4), std::optional(8),
+                                          std::optional(16), std::optional<int>()}) {
+    BenchFeed feed(device, convert, slices);
+    for (int i = 0; i < 5; ++i) feed.latency();
+    std::vector<double> times;
+    for (int i = 0; i < kFrames; ++i) times.push_back(feed.latency());
+    std::printf("  slices %-4s  %.3f ms, %.3f of max(upload, download) + kernel\n",
+                slices ? std::to_string(*slices).c_str() : "auto", median(times) * 1e3,
+                median(times) / bound);
+  }
+}
+
+int run(const Options& options) {
+  const GpuResult gpu = open_gpu(options.gpu, make_cpu_device());
+  if (gpu.device == nullptr) {
+    std::fprintf(stderr, "framelane_stage_bench: %s\n", gpu.why.c_str());
+    return 1;
+  }
+  cuda::check(cudaSetDevice(options.gpu), "cudaSetDevice");
+  std::printf("%s, CUDA %s, driver for %s, %d rounds of %.1f s, %d lanes, ring %d\n",
+              gpu.device->model().c_str(), cuda_build_version().c_str(),
+              cuda_driver_version().c_str(), options.rounds, options.seconds, kLanes, kRing);
+  Device& device = *gpu.device;
+  const Conversion big = conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K);
+  const Conversion small = conversion(PixelFormat::kBgra, PixelFormat::kNv12, k1080p);
+  throughput(device, "8K BGRA to NV12", big, 1, options, true);
+  throughput(device, "1080p BGRA to NV12", small, 1, options, true);
+  throughput(device, "1080p BGRA to NV12", small, 16, options, false);
+  throughput(device, "1080p I420 to NV12, full to limited range",
+             conversion(PixelFormat::kI420, PixelFormat::kNv12, k1080p), 1, options, false);
+  throughput(device, "8K I420 to NV12, full to limited range",
+             conversion(PixelFormat::kI420, PixelFormat::kNv12, k8K), 1, options, false);
+  latency(device, big, "8K BGRA to NV12");
+  latency(device, small, "1080p BGRA to NV12");
+  const EngineMeters& busy = device.busy();
+  std::printf("engines, in all: h2d %.2f s, kernel %.2f s, d2h %.2f s, any %.2f s\n",
+              std::chrono::duration<double>(busy[Engine::kH2d].total()).count(),
+              std::chrono::duration<double>(busy[Engine::kKernel].total()).count(),
+              std::chrono::duration<double>(busy[Engine::kD2h].total()).count(),
+              std::chrono::duration<double>(busy.any().total()).count());
+  return device.lost() ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace framelane
+
+int main(int argc, char** argv) {
+  framelane::Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--seconds") == 0) options.seconds = std::atof(argv[i + 1]);
+    if (std::strcmp(argv[i], "--rounds") == 0) options.rounds = std::atoi(argv[i + 1]);
+    if (std::strcmp(argv[i], "--gpu") == 0) options.gpu = std::atoi(argv[i + 1]);
+  }
+  try {
+    return framelane::run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "framelane_stage_bench: %s\n", error.what());
+    return 1;
+  }
+}
