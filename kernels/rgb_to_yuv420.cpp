@@ -20,7 +20,10 @@ PixelForm::PixelForm(const LinearForm& form, int scale, const std::array<std::si
     : exact(exact_quotient(form, scale)) {
   const FixedForm fixed = fixed_form(form, {scale, scale, scale});
   assert(fixed.inputs == 3);
-  offset = fixed.offset;
+  // Rounded to the nearest multiple: the window has room for the error.
+  constexpr std::int32_t kUnit = 1 << kLowBits;
+  assert(fixed.window >= 3 * 255 * scale + 1 + kUnit);
+  offset_high = (fixed.offset + kUnit / 2) >> kLowBits;
   fraction_bits = fixed.fraction_bits;
   greatest = fixed.greatest();
   fraction_above_window = fixed.fraction_above_window();
@@ -89,25 +92,32 @@ TargetRows at_column(const TargetRows& rows, int x) {
           rows.u + (planar ? x / 2 : x), planar ? rows.v + x / 2 : nullptr, rows.streaming};
 }
 
+RgbToYuv420Plan make_plan(const Conversion& conversion) {
+  static constexpr std::uint8_t kPixel[kBytesPerPixel] = {};
+  const auto channel = channels(ConstImageView{conversion.source, 1, 1, {{{kPixel, 0}}}});
+  std::array<std::size_t, 3> place;
+  for (std::size_t k = 0; k < 3; ++k) {
+    place[k] = static_cast<std::size_t>(channel[k].data - kPixel);
+  }
+  RgbToYuv420Plan plan;
+  plan.siting = conversion.target_color.siting;
+  const int across = cosited_across(plan.siting) ? 4 : 2;
+  const int down = cosited_down(plan.siting) ? 4 : 2;
+  const auto forms = color_transform(conversion.source_color, conversion.target_color);
+  plan.luma = PixelForm(forms[0], 1, place);
+  plan.u = PixelForm(forms[1], across * down, place);
+  plan.v = PixelForm(forms[2], across * down, place);
+  plan.fraction_bits = plan.luma.fraction_bits;
+  assert(plan.fraction_bits == 22 || plan.fraction_bits == 23);
+  assert(plan.u.fraction_bits == plan.fraction_bits && plan.v.fraction_bits == plan.fraction_bits);
+  assert(plan.u.fraction_above_window == plan.v.fraction_above_window);
+  return plan;
+}
+
 class RgbToYuv420Converter final : public Converter {
  public:
-  RgbToYuv420Converter(const Conversion& conversion, Stores stores, TileFunction convert_tile)
-      : convert_tile_(convert_tile), streaming_(stores == Stores::kStreaming) {
-    static constexpr std::uint8_t kPixel[kBytesPerPixel] = {};
-    const auto channel = channels(ConstImageView{conversion.source, 1, 1, {{{kPixel, 0}}}});
-    std::array<std::size_t, 3> place;
-    for (std::size_t k = 0; k < 3; ++k) {
-      place[k] = static_cast<std::size_t>(channel[k].data - kPixel);
-    }
-    plan_.siting = conversion.target_color.siting;
-    const int across = cosited_across(plan_.siting) ? 4 : 2;
-    const int down = cosited_down(plan_.siting) ? 4 : 2;
-    const auto forms = color_transform(conversion.source_color, conversion.target_color);
-    plan_.luma = PixelForm(forms[0], 1, place);
-    plan_.u = PixelForm(forms[1], across * down, place);
-    plan_.v = PixelForm(forms[2], across * down, place);
-    assert(plan_.u.fraction_above_window == plan_.v.fraction_above_window);
-  }
+  RgbToYuv420Converter(const RgbToYuv420Plan& plan, Stores stores, TileFunction convert_tile)
+      : convert_tile_(convert_tile), streaming_(stores == Stores::kStreaming), plan_(plan) {}
 
   void run(const ConstImageView& source, const ImageView& target, int row_begin,
            int row_end) const override {
@@ -169,9 +179,10 @@ bool is_rgb_to_yuv420(const Conversion& conversion) {
 std::unique_ptr<const Converter> make_rgb_to_yuv420_converter(const Conversion& conversion,
                                                               Stores stores) {
   assert(is_rgb_to_yuv420(conversion) && !why_unsupported(conversion));
-  const TileFunction convert_tile = best_tile_function();
+  const RgbToYuv420Plan plan = make_plan(conversion);
+  const TileFunction convert_tile = best_tile_function(plan);
   if (convert_tile == nullptr) return nullptr;
-  return std::make_unique<RgbToYuv420Converter>(conversion, stores, convert_tile);
+  return std::make_unique<RgbToYuv420Converter>(plan, stores, convert_tile);
 }
 
 }  // namespace framelane

@@ -6,6 +6,7 @@
 // instruction set, by including this file again.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rgb_to_yuv420_tile.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // must precede highway.h
 #include <hwy/highway.h>
 
@@ -17,7 +18,7 @@ namespace HWY_NAMESPACE {
 // The one-lane fallback lacks operations.
 #if HWY_TARGET == HWY_SCALAR
 
-TileFunction GetTileFunction() { return nullptr; }
+TileFunction GetTileFunction(const RgbToYuv420Plan&) { return nullptr; }
 
 #else
 
@@ -37,8 +38,10 @@ struct Pixels {
 };
 
 HWY_INLINE Pixels split(U32s pixels) {
-  const auto bytes = hn::Set(U32(), 0x00FF00FF);
-  return {hn::And(pixels, bytes), hn::And(hn::ShiftRight<8>(pixels), bytes)};
+  const U32 d;
+  const hn::Repartition<std::uint16_t, U32> d16;
+  return {hn::And(pixels, hn::Set(d, 0x00FF00FF)),
+          hn::BitCast(d, hn::ShiftRight<8>(hn::BitCast(d16, pixels)))};
 }
 
 HWY_INLINE Pixels add(Pixels a, Pixels b) {
@@ -47,20 +50,20 @@ HWY_INLINE Pixels add(Pixels a, Pixels b) {
 
 // sum + a · b, pair by pair.
 HWY_INLINE I32s multiply_pairs(U32s a, std::uint32_t b, I32s sum) {
+  const auto factors = hn::Set(U32(), b);
   const I16 d16;
   I32s rest = hn::Zero(I32());
-  sum = hn::ReorderWidenMulAccumulate(I32(), hn::BitCast(d16, a),
-                                      hn::BitCast(d16, hn::Set(U32(), b)), sum, rest);
+  sum = hn::ReorderWidenMulAccumulate(I32(), hn::BitCast(d16, a), hn::BitCast(d16, factors), sum,
+                                      rest);
   return hn::RearrangeToOddPlusEven(sum, rest);
 }
 
 HWY_INLINE I32s fixed_point(const PixelForm& form, Pixels pixels) {
-  const I32 d;
-  I32s high = multiply_pairs(pixels.outer, form.even.high, hn::Zero(d));
-  high = multiply_pairs(pixels.inner, form.odd.high, high);
-  I32s low = multiply_pairs(pixels.outer, form.even.low, hn::Set(d, form.offset));
-  low = multiply_pairs(pixels.inner, form.odd.low, low);
-  return hn::Add(hn::ShiftLeft<PixelForm::kLowBits>(high), low);
+  I32s value = multiply_pairs(pixels.outer, form.even.high, hn::Set(I32(), form.offset_high));
+  value = multiply_pairs(pixels.inner, form.odd.high, value);
+  value = hn::ShiftLeft<PixelForm::kLowBits>(value);
+  value = multiply_pairs(pixels.outer, form.even.low, value);
+  return multiply_pairs(pixels.inner, form.odd.low, value);
 }
 
 // Zero in lanes where one of the values comes too close to a boundary between codes.
@@ -72,8 +75,9 @@ HWY_INLINE U32s distance(const PixelForm& form, I32s a, I32s b) {
 
 HWY_INLINE bool any_zero(U32s v) { return !hn::AllFalse(U32(), hn::Eq(v, hn::Zero(U32()))); }
 
-HWY_INLINE U32s codes(const PixelForm& form, I32s values) {
-  return hn::BitCast(U32(), hn::ShiftRightSame(values, form.fraction_bits));
+template <int kBits>
+HWY_INLINE U32s codes(I32s values) {
+  return hn::BitCast(U32(), hn::ShiftRight<kBits>(values));
 }
 
 HWY_INLINE U32s multiply_high(U32s a, std::uint32_t b) {
@@ -134,6 +138,7 @@ HWY_INLINE Columns load_columns(const std::uint8_t* from) {
   return {split(hn::ConcatEven(d, second, first)), split(hn::ConcatOdd(d, second, first))};
 }
 
+template <int kBits>
 HWY_INLINE void store_luma(const PixelForm& form, const Columns& columns, std::uint8_t* to,
                            bool streaming) {
   const auto even = fixed_point(form, columns.even);
@@ -141,21 +146,32 @@ HWY_INLINE void store_luma(const PixelForm& form, const Columns& columns, std::u
   if (HWY_UNLIKELY(any_zero(distance(form, even, odd)))) {
     store_pairs(exact_codes(form, columns.even), exact_codes(form, columns.odd), to, streaming);
   } else {
-    store_pairs(codes(form, even), codes(form, odd), to, streaming);
+    store_pairs(codes<kBits>(even), codes<kBits>(odd), to, streaming);
+  }
+}
+
+// The next tile, whose loads would otherwise wait for memory behind this tile's arithmetic. (Beyond
+// the end of a row it is of no use, and of no harm.)
+HWY_INLINE void prefetch(const std::uint8_t* from) {
+  constexpr int kLine = 64;
+  for (int i = 0; i < 2 * kLanes * kBytesPerPixel; i += kLine) {
+    hwy::Prefetch(from + kTile * kBytesPerPixel + i);
   }
 }
 
 // Luma, and the columns of both rows (three for top-left siting) summed: [1 1], or [1 2 1] where
 // chroma sits on the upper row.
-template <Siting kSiting>
+template <Siting kSiting, int kBits>
 void sum_columns(const PixelForm& luma, const SourceRows& rows, const TargetRows& target, int count,
                  ColumnSums& sums) {
   const U32 d;
   for (int x = 0; x < count; x += 2 * kLanes) {
+    prefetch(rows.upper + x * kBytesPerPixel);
+    prefetch(rows.lower + x * kBytesPerPixel);
     Columns upper = load_columns(rows.upper + x * kBytesPerPixel);
-    store_luma(luma, upper, target.upper + x, target.streaming);
+    store_luma<kBits>(luma, upper, target.upper + x, target.streaming);
     const Columns lower = load_columns(rows.lower + x * kBytesPerPixel);
-    if (target.lower != nullptr) store_luma(luma, lower, target.lower + x, target.streaming);
+    if (target.lower != nullptr) store_luma<kBits>(luma, lower, target.lower + x, target.streaming);
     if (kSiting == Siting::kTopLeft) {
       const Columns above = load_columns(rows.above + x * kBytesPerPixel);
       upper = {add(add(upper.even, upper.even), above.even),
@@ -183,7 +199,7 @@ HWY_INLINE U32s filter_across(const std::uint32_t* even, const std::uint32_t* od
   return hn::Add(hn::Add(centre, centre), hn::Add(left, right));
 }
 
-template <Siting kSiting>
+template <Siting kSiting, int kBits>
 void chroma_row(const RgbToYuv420Plan& plan, const ColumnSums& columns, const TargetRows& target,
                 int count) {
   const I32 d;
@@ -193,8 +209,8 @@ void chroma_row(const RgbToYuv420Plan& plan, const ColumnSums& columns, const Ta
         filter_across<kSiting>(columns.even_inner.data(), columns.odd_inner.data(), i)};
     const auto fixed_u = hn::Min(fixed_point(plan.u, pixels), hn::Set(d, plan.u.greatest));
     const auto fixed_v = hn::Min(fixed_point(plan.v, pixels), hn::Set(d, plan.v.greatest));
-    auto u = codes(plan.u, fixed_u);
-    auto v = codes(plan.v, fixed_v);
+    auto u = codes<kBits>(fixed_u);
+    auto v = codes<kBits>(fixed_v);
     if (HWY_UNLIKELY(any_zero(distance(plan.u, fixed_u, fixed_v)))) {
       u = exact_codes(plan.u, pixels);
       v = exact_codes(plan.v, pixels);
@@ -208,33 +224,36 @@ void chroma_row(const RgbToYuv420Plan& plan, const ColumnSums& columns, const Ta
   }
 }
 
-template <Siting kSiting>
+template <Siting kSiting, int kBits>
 void convert_tile(const RgbToYuv420Plan& plan, const SourceRows& source, const TargetRows& target,
                   int count, bool leftmost, ColumnSums& columns) {
-  sum_columns<kSiting>(plan.luma, source, target, count, columns);
+  sum_columns<kSiting, kBits>(plan.luma, source, target, count, columns);
   if (leftmost) {
     columns.odd_outer[kMaxLanes - 1] = columns.even_outer[0];
     columns.odd_inner[kMaxLanes - 1] = columns.even_inner[0];
   }
-  chroma_row<kSiting>(plan, columns, target, count / 2);
+  chroma_row<kSiting, kBits>(plan, columns, target, count / 2);
   const auto last = static_cast<std::size_t>(kMaxLanes + count / 2 - 1);
   columns.odd_outer[kMaxLanes - 1] = columns.odd_outer[last];
   columns.odd_inner[kMaxLanes - 1] = columns.odd_inner[last];
 }
 
-void convert_any_tile(const RgbToYuv420Plan& plan, const SourceRows& source,
-                      const TargetRows& target, int count, bool leftmost, ColumnSums& columns) {
-  switch (plan.siting) {
-    case Siting::kLeft:
-      return convert_tile<Siting::kLeft>(plan, source, target, count, leftmost, columns);
-    case Siting::kCenter:
-      return convert_tile<Siting::kCenter>(plan, source, target, count, leftmost, columns);
-    case Siting::kTopLeft:
-      return convert_tile<Siting::kTopLeft>(plan, source, target, count, leftmost, columns);
-  }
+// Full range needs a bit more for the code, limited range has it for the fraction.
+template <Siting kSiting>
+TileFunction tile_function(int fraction_bits) {
+  return fraction_bits == 23 ? convert_tile<kSiting, 23> : convert_tile<kSiting, 22>;
 }
 
-TileFunction GetTileFunction() { return convert_any_tile; }
+TileFunction GetTileFunction(const RgbToYuv420Plan& plan) {
+  switch (plan.siting) {
+    case Siting::kCenter:
+      return tile_function<Siting::kCenter>(plan.fraction_bits);
+    case Siting::kTopLeft:
+      return tile_function<Siting::kTopLeft>(plan.fraction_bits);
+    default:
+      return tile_function<Siting::kLeft>(plan.fraction_bits);
+  }
+}
 
 #endif  // HWY_TARGET
 
@@ -249,7 +268,9 @@ namespace {
 HWY_EXPORT(GetTileFunction);
 }  // namespace
 
-TileFunction best_tile_function() { return HWY_DYNAMIC_DISPATCH(GetTileFunction)(); }
+TileFunction best_tile_function(const RgbToYuv420Plan& plan) {
+  return HWY_DYNAMIC_DISPATCH(GetTileFunction)(plan);
+}
 
 }  // namespace framelane
 #endif  // HWY_ONCE

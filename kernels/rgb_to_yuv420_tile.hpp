@@ -22,7 +22,7 @@ inline constexpr int kMaxLanes = kGroup / 2;
 /// multiplications: coefficient = high * 2^kLowBits + low. Bytes 0 and 2 and bytes 1 and 3 make
 /// pairs. `exact` decides inside the window; a tile pays for it as if it were common.
 struct PixelForm {
-  static constexpr int kLowBits = 15;
+  static constexpr int kLowBits = 8;
 
   PixelForm() = default;
   /// `place`: the bytes of red, green and blue. `scale`: the sum of the filters' weights.
@@ -32,7 +32,7 @@ struct PixelForm {
     std::uint32_t high = 0, low = 0;  // two 16-bit numbers each
   };
   Pairs even, odd;
-  std::int32_t offset = 0;
+  std::int32_t offset_high = 0;
   int fraction_bits = 0;
   std::int32_t greatest = 0;
   std::int32_t fraction_above_window = 0;
@@ -43,6 +43,7 @@ struct PixelForm {
 struct RgbToYuv420Plan {
   PixelForm luma, u, v;
   Siting siting = Siting::kLeft;
+  int fraction_bits = 0;  // 22 or 23, the same in all three forms
 };
 
 /// The source rows one chroma row is made of; `above` is used by top-left siting alone.
@@ -77,8 +78,8 @@ using TileFunction = void (*)(const RgbToYuv420Plan& plan, const SourceRows& sou
                               const TargetRows& target, int count, bool leftmost,
                               ColumnSums& columns);
 
-/// The one for the best instruction set of this CPU; every one gives the same bytes. Null where
-/// Highway has none but its one-lane fallback. Thread-safe.
-TileFunction best_tile_function();
+/// The one for this plan and the best instruction set of this CPU; every one gives the same bytes.
+/// Null where Highway has none but its one-lane fallback. Thread-safe.
+TileFunction best_tile_function(const RgbToYuv420Plan& plan);
 
 }  // namespace framelane
