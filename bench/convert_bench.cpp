@@ -6,6 +6,7 @@
 #include <hwy/targets.h>
 
 extern "C" {
+#include <libavutil/opt.h>
 #include <libswscale/swscale.h>
 }
 #ifdef FRAMELANE_LIBYUV
@@ -18,6 +19,7 @@ extern "C" {
 #include <functional>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -112,14 +114,27 @@ const int* sws_matrix(Matrix matrix) {
 
 Contender swscale(const Pair& pair) {
   return {"swscale", pair.target_color, [](const Conversion& c) {
-            const std::shared_ptr<SwsContext> scaler(
-                sws_getContext(c.width, c.height, av_format(c.source), c.width, c.height,
-                               av_format(c.target), SWS_BICUBIC, nullptr, nullptr, nullptr),
-                sws_freeContext);
-            sws_setColorspaceDetails(scaler.get(), sws_matrix(c.source_color.matrix),
-                                     c.source_color.range == Range::kFull,
-                                     sws_matrix(c.target_color.matrix),
-                                     c.target_color.range == Range::kFull, 0, 1 << 16, 1 << 16);
+            const std::shared_ptr<SwsContext> scaler(sws_alloc_context(), sws_freeContext);
+            // The ranges have to be known before the context is made: it picks its path by them.
+            const bool full_source = c.source_color.range == Range::kFull;
+            const bool full_target = c.target_color.range == Range::kFull;
+            for (const auto& [name, value] : {std::pair<const char*, int>{"srcw", c.width},
+                                              {"srch", c.height},
+                                              {"dstw", c.width},
+                                              {"dsth", c.height},
+                                              {"src_format", av_format(c.source)},
+                                              {"dst_format", av_format(c.target)},
+                                              {"src_range", full_source},
+                                              {"dst_range", full_target},
+                                              {"sws_flags", SWS_BICUBIC}}) {
+              av_opt_set_int(scaler.get(), name, value, 0);
+            }
+            if (sws_init_context(scaler.get(), nullptr, nullptr) < 0) {
+              throw std::runtime_error("swscale refuses the conversion");
+            }
+            sws_setColorspaceDetails(scaler.get(), sws_matrix(c.source_color.matrix), full_source,
+                                     sws_matrix(c.target_color.matrix), full_target, 0, 1 << 16,
+                                     1 << 16);
             return [scaler](const ConstImageView& source, const ImageView& target) {
               const Planes from(source);
               const Planes to(target);
