@@ -3,6 +3,10 @@
 // usual ways to do the same. For a GPU; every figure is the median of the rounds.
 //
 //   framelane_stage_bench [--seconds S] [--rounds N] [--gpu N]
+//
+// For a GPU machine that has little else, build it elsewhere, with -DCMAKE_BUILD_TYPE=Release and
+// -DCMAKE_CUDA_ARCHITECTURES=90 (say), and put libhwy.so.1, libspdlog.so.1.10 and libfmt.so.9
+// beside it, where it looks first.
 #include <cuda_runtime_api.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>

@@ -131,7 +131,8 @@ HttpResponse restart_feed(const HttpRequest& request, Supervisor& supervisor) {
 HttpResponse list_devices(const HttpRequest&, Supervisor& supervisor) {
   Json devices = Json::array();
   for (const auto& device : supervisor.devices()) {
-    devices.push_back({{"device", device->name()}, {"name", device->model()}});
+    devices.push_back(
+        {{"device", device->name()}, {"name", device->model()}, {"up", !device->lost()}});
   }
   return json_response(200, {{"devices", devices}});
 }

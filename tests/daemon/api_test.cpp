@@ -173,7 +173,9 @@ TEST_F(ApiTest, MetricsHaveTheExpositionFormatsType) {
 }
 
 TEST_F(ApiTest, ListsTheDevices) {
-  EXPECT_EQ(get_json("/api/v1/devices")["devices"][0]["device"], "cpu");
+  const Json device = get_json("/api/v1/devices")["devices"][0];
+  EXPECT_EQ(device["device"], "cpu");
+  EXPECT_EQ(device["up"], true);
 }
 
 TEST_F(ApiTest, TheIndexNamesEveryEndpoint) {

@@ -35,7 +35,7 @@ class CudaFeedFixture : public Fixture {
   EncodeOptions& add_encode(const std::string& name, std::optional<Range> range) {
     EncodeOptions encode;
     encode.name = name;
-    encode.codecs.push_back({"rawvideo"});
+    encode.codecs.push_back({"libx264", {{"preset", "ultrafast"}}});
     encode.color.range = range;
     options_.encodes.push_back(std::move(encode));
     OutputOptions output;

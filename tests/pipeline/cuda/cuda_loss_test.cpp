@@ -196,7 +196,7 @@ TEST_F(CudaLossTest, MemoryThatCannotBeLockedIsRefused) {
 /// Everything there is to do, from opening the device on. Returns why it was refused, if it was.
 std::string whole_life(const std::shared_ptr<Device>& cpu) {
   FeedStats stats("gate", {{"a"}, {"b"}}, {}, 2);
-  Jobs jobs(bgra_to_two(), 5);
+  Jobs jobs(bgra_to_two(), 3);
   try {
     const std::shared_ptr<CudaDevice> device = CudaDevice::open(0, cpu);
     const std::unique_ptr<Stage> stage = device->make_stage(stats, 2);
