@@ -265,9 +265,10 @@ TEST(OutputFailureTest, AProducerWaitsForASlowReader) {
   options.queue = 4;
   options.timeout = 60s;
   const int opened = open(options.url.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const Clip clip = large_frames();
   TestOutput output(options);
   output.start(true);
-  auto pushed = std::async(std::launch::async, [&] { output.push(large_frames()); });
+  auto pushed = std::async(std::launch::async, [&] { output.push(clip); });
   EXPECT_TRUE(comes_true([&] { return output.stats.queue_packets == 4; }));
   std::jthread reader([&] { copy_file(options.url, folder / "copy.ts"); });
   pushed.get();
