@@ -114,8 +114,8 @@ Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRa
   }
   context_->pkt_timebase = time_base;
   context_->framerate = frame_rate;
-  // As many as there are processors, but few for a live source, whose pictures come as many late and,
-  // where a clip begins again, at once. The option `threads` overrides.
+  // As many as there are processors, but few for a live source, whose pictures come as many late
+  // and, where a clip begins again, at once. The option `threads` overrides.
   context_->thread_count = is_live(input) ? std::min(av_cpu_count(), kLiveThreads) : 0;
   context_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
   // Crop exactly as the stream says: our views need no aligned start.
