@@ -77,7 +77,8 @@ void Ingest::run(std::stop_token cancel) {
     std::pair<IoFault, std::string> lost;
     for (Branch& branch : parts_.branches) branch.early_audio.clear();
     try {
-      parts_.stats->set_state(FeedState::kConnecting, "");
+      // What it was lost for stays to be seen until it is there again.
+      parts_.stats->set_state(FeedState::kConnecting, parts_.stats->status().reason);
       const std::unique_ptr<Source> source = open_source(input, context);
       if (read_stop_.stop_requested()) return;  // perhaps long ago, and given up since
       opened = true;

@@ -55,15 +55,20 @@ def test_transcode_says_in_one_line_what_is_wrong(cli, bad, tmp_path, kind):
 def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
     framelane, bad, clip, kind
 ):
-    config = one_feed({"url": str(bad(kind)), **IMPATIENT})
+    path = bad(kind)
+    config = one_feed({"url": str(path), **IMPATIENT})
     config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
     daemon = framelane(config).wait_ready()
+    label = "io" if kind == "missing" else "decode"
     metrics = daemon.wait_metrics(
-        lambda m: m.sum("framelane_source_reconnects_total", feed="cam") >= 2, "two more tries"
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason=label) >= 2,
+        f"two more tries because of {label}",
     )
+    assert metrics.sum("framelane_source_reconnects_total", feed="cam") == metrics.sum(
+        "framelane_source_reconnects_total", feed="cam", reason=label)
     assert metrics.one("framelane_feed_up", feed="cam") == 0
-    daemon.wait_state("cam", "backoff")
-    assert daemon.feed("cam")["reason"]
+    assert str(path) in daemon.feed("cam")["reason"]
+    assert "feed cam: " in daemon.log() and str(path) in daemon.log()
     daemon.wait_frames("other", 10)
 
 

@@ -8,6 +8,7 @@ import pytest
 from harness import media
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, looped, one_feed, x264
+from harness.waiting import wait_until
 
 TCP = {"options": {"rtsp_transport": "tcp"}}
 
@@ -71,6 +72,29 @@ def test_a_frozen_camera_is_noticed_and_resumed(framelane, camera, camera_clip, 
     source.thaw()
     daemon.wait_frames("cam", frozen + 25)
     assert daemon.metrics().one("framelane_feed_up", feed="cam") == 1
+
+
+@pytest.mark.parametrize("fault", ["frozen", "dead"])
+def test_the_reason_stays_while_a_lost_camera_is_tried_again(framelane, camera, camera_clip, fault):
+    source = camera(camera_clip)
+    daemon = framelane(one_feed({"url": source.url, **TCP, **IMPATIENT})).wait_ready()
+    daemon.wait_frames("cam", 5)
+    source.freeze() if fault == "frozen" else source.kill()
+    daemon.wait_state("cam", "backoff")
+    lost = daemon.metrics().sum("framelane_source_reconnects_total", feed="cam")
+    answers = []
+
+    def tried_twice():
+        answers.append(daemon.feed("cam"))
+        reconnects = daemon.metrics().sum("framelane_source_reconnects_total", feed="cam")
+        return reconnects >= lost + 2
+
+    wait_until(tried_twice, "two more tries")
+    assert {answer["state"] for answer in answers} <= {"backoff", "connecting"}
+    assert all(answer["reason"] for answer in answers), answers
+    source.thaw() if fault == "frozen" else source.start()
+    daemon.wait_state("cam", "running")
+    assert daemon.feed("cam")["reason"] is None
 
 
 def test_a_frozen_camera_does_not_hold_up_a_stop(framelane, camera, camera_clip):
