@@ -305,7 +305,7 @@ void Decoder::damaged(DecodeFault fault) {
   stats_.count(fault);
   if (std::exchange(damage_told_, true)) return;
   spdlog::info(
-      "{}: not every packet can be decoded; decode_errors counts those that cannot, and "
+      "feed {}: not every packet can be decoded; decode_errors counts those that cannot, and "
       "at log level debug {} says why",
       stats_.feed(), name());
 }

@@ -358,7 +358,8 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
                          log.reason(av_error_text(result)));
     }
     if (!tried.empty()) {
-      spdlog::warn("encode {}: using {}, because {}", request.options.name, candidate.name, tried);
+      spdlog::warn("feed {}: encode {}: using {}, because {}", request.feed, request.options.name,
+                   candidate.name, tried);
     }
     auto plan = std::make_shared<EncodePlan>();
     plan->codec = candidate;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "kernels/conversion.hpp"
 #include "pipeline/av.hpp"
@@ -38,6 +39,7 @@ struct EncodePlan {
 struct EncodeRequest {
   const EncodeOptions& options;
   FrameFormat source;
+  std::string_view feed{};              ///< for the log
   bool global_header = false;           ///< some output's container wants extradata
   const StreamFormat* audio = nullptr;  ///< goes along with the video; null: none
 };

@@ -24,13 +24,15 @@ void FaultLog::failed(const std::string& cause, const std::string& consequence) 
   }
 }
 
-void FaultLog::recovered() {
-  if (failures_ == 0) return;
-  spdlog::info("{}: running again after {} failed {}", subject_, failures_,
-               failures_ == 1 ? "try" : "tries");
+bool FaultLog::recovered(std::string_view what) {
+  if (failures_ == 0) return false;
+  spdlog::info("{}: running again after {} failed {}{}{}{}", subject_, failures_,
+               failures_ == 1 ? "try" : "tries", what.empty() ? "" : " (", what,
+               what.empty() ? "" : ")");
   cause_.clear();
   failures_ = 0;
   suppressed_ = 0;
+  return true;
 }
 
 }  // namespace framelane

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace framelane {
 
@@ -14,8 +15,8 @@ class FaultLog {
 
   /// Warns: subject: cause; consequence.
   void failed(const std::string& cause, const std::string& consequence);
-  /// It works again: says so when something was logged before.
-  void recovered();
+  /// It works again: says so when something failed before, with `what` runs; false when not.
+  bool recovered(std::string_view what = {});
 
  private:
   static constexpr std::chrono::minutes kRepeatEvery{1};

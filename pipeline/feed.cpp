@@ -28,8 +28,8 @@ Feed::~Feed() {
   const int abandoned = run_->abandon();
   if (abandoned == 0) return;
   g_abandoned += static_cast<std::uint64_t>(abandoned);
-  spdlog::error("{} of a feed's threads did not end when asked to and {} given up", abandoned,
-                abandoned == 1 ? "was" : "were");
+  spdlog::error("feed {}: {} of its threads did not end when asked to and {} given up",
+                run_->name(), abandoned, abandoned == 1 ? "was" : "were");
 }
 
 void Feed::drain() { run_->drain(); }

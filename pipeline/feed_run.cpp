@@ -65,7 +65,9 @@ void FeedRun::start() {
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Output>& output : outputs_) {
     spawn("out-" + output->options().name, [this, &output = *output] {
-      if (options_.recover && !output.options().overwrite) recover_leftovers(output.options());
+      if (options_.recover && !output.options().overwrite) {
+        recover_leftovers(output.options(), options_.name);
+      }
       output.run(cancel_.get_token(), options_.once);
     });
   }

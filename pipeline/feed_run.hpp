@@ -28,6 +28,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats, std::shared_ptr<Device> device,
           std::function<void()> on_done);
 
+  const std::string& name() const { return options_.name; }
   void start();
   void drain();
   void cancel(DropReason reason);

@@ -121,7 +121,7 @@ void FrameImporter::adopt(const Form& form) {
   color_ =
       resolve_color(layout ? form.format : av_format(layout_), form.height, tags, color_override_);
   form_ = form;
-  spdlog::info("{}: video is {}x{} {}, {}", stats_.feed(), form.width, form.height,
+  spdlog::info("feed {}: video is {}x{} {}, {}", stats_.feed(), form.width, form.height,
                name_of(form.format), describe(color_));
   scaler_.reset();
   if (!layout) make_scaler();
@@ -129,8 +129,10 @@ void FrameImporter::adopt(const Form& form) {
 
 void FrameImporter::make_scaler() {
   if (!scaling_logged_) {
-    spdlog::info("{}: {} is not one of framelane's formats: swscale turns each frame into {} first",
-                 stats_.feed(), name_of(form_->format), info(layout_).name);
+    spdlog::info(
+        "feed {}: {} is not one of framelane's formats: swscale turns each frame into {} "
+        "first",
+        stats_.feed(), name_of(form_->format), info(layout_).name);
     scaling_logged_ = true;
   }
   constexpr int kFlags =

@@ -21,6 +21,14 @@ FrameFormat format_of(const InputFrame& frame, const SourceInfo& source) {
           source.time_base,   source.frame_rate, frame.sample_aspect_ratio};
 }
 
+std::string describe(const SourceInfo& source, const InputOptions& input) {
+  if (input.raw) {
+    return fmt::format("{} {}x{}", input.raw->pixel_format, input.raw->width, input.raw->height);
+  }
+  const AVCodecParameters& video = *source.media->video.parameters;
+  return fmt::format("{} {}x{}", avcodec_get_name(video.codec_id), video.width, video.height);
+}
+
 bool same_audio(const MediaFormat* a, const MediaFormat* b) {
   const bool a_has = a != nullptr && a->audio.has_value();
   const bool b_has = b != nullptr && b->audio.has_value();
@@ -148,17 +156,18 @@ bool Ingest::pace(const SourceItem& item, const SourceInfo& source) {
 }
 
 // A frame, or a packet that some encode copies, has come: what the feed is there for.
-void Ingest::delivered() {
+void Ingest::delivered(const SourceInfo& source) {
   parts_.stats->arrived();
   backoff_.succeeded();
   if (std::exchange(running_, true)) return;
   parts_.stats->set_state(FeedState::kRunning, "");
-  faults_.recovered();
+  const std::string what = describe(source, parts_.options.input);
+  if (!faults_.recovered(what)) spdlog::info("feed {}: running ({})", parts_.options.name, what);
 }
 
 void Ingest::dispatch_packet(const SourceItem& item, const SourceInfo& source) {
   follow_media(source);
-  if (item.stream == StreamKind::kVideo && copies_) delivered();
+  if (item.stream == StreamKind::kVideo && copies_) delivered(source);
   for (Branch& branch : parts_.branches) {
     if (item.stream == StreamKind::kAudio) {
       if (branch.options->copy_audio) dispatch_audio(branch, *item.packet, source);
@@ -222,6 +231,7 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
     std::shared_ptr<EncodePlan> plan =
         make_encode_plan({.options = *branch->options,
                           .source = format,
+                          .feed = parts_.options.name,
                           .global_header = branch->global_header,
                           .audio = audio ? &*source.media->audio : nullptr});
     const Conversion conversion = conversion_between(format, plan->target);
@@ -255,7 +265,7 @@ void Ingest::drop_tickets(DropReason reason) {
 }
 
 void Ingest::dispatch_frame(InputFrame&& frame, const SourceInfo& source) {
-  delivered();
+  delivered(source);
   open_tickets(parts_.stats, tickets_);
   try {
     follow_format(frame, source);

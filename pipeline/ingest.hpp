@@ -46,7 +46,7 @@ class Ingest {
   bool pace(const SourceItem& item, const SourceInfo& source);
   void dispatch_packet(const SourceItem& item, const SourceInfo& source);
   void dispatch_audio(Branch& branch, const AVPacket& packet, const SourceInfo& source);
-  void delivered();
+  void delivered(const SourceInfo& source);
   void dispatch_frame(InputFrame&& frame, const SourceInfo& source);
   void submit(InputFrame&& frame);
   void follow_media(const SourceInfo& source);

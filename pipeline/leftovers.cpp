@@ -13,7 +13,7 @@
 
 namespace framelane {
 
-void recover_leftovers(const OutputOptions& options) {
+void recover_leftovers(const OutputOptions& options, const std::string& feed) {
   const Container container = container_on_disk(options);
   if (container.kind != OutputKind::kFile) return;
   const FilePattern pattern(container.url);
@@ -25,11 +25,11 @@ void recover_leftovers(const OutputOptions& options) {
     const std::string name = leftover->salvage(container);
     std::error_code error;
     if (!name.empty()) {
-      spdlog::info("output {}: recovered {}, which an earlier run left unfinished", options.name,
-                   redact(name));
+      spdlog::info("feed {}: output {}: recovered {}, which an earlier run left unfinished", feed,
+                   options.name, redact(name));
     } else if (!std::filesystem::exists(path, error)) {
-      spdlog::info("output {}: removed {}, an earlier run's file with nothing to play",
-                   options.name, redact(path.string()));
+      spdlog::info("feed {}: output {}: removed {}, an earlier run's file with nothing to play",
+                   feed, options.name, redact(path.string()));
       pattern.remove_empty_directories(path);
     }
   }

@@ -52,7 +52,7 @@ bool needs_global_header(const OutputOptions& options);
 
 /// Completes what an earlier process left behind at this output's place: NAME.part that holds
 /// something playable becomes NAME (or NAME.N when that exists), empty ones are removed. Logs what
-/// it did. Called once per output before its feed starts.
-void recover_leftovers(const OutputOptions& options);
+/// it did, for the feed of this name. Called once per output before its feed starts.
+void recover_leftovers(const OutputOptions& options, const std::string& feed);
 
 }  // namespace framelane

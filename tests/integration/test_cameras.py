@@ -1,5 +1,6 @@
 """Cameras that die, freeze, refuse, and come back: only the source starts anew."""
 
+import json
 import re
 import time
 
@@ -95,6 +96,49 @@ def test_the_reason_stays_while_a_lost_camera_is_tried_again(framelane, camera, 
     source.thaw() if fault == "frozen" else source.start()
     daemon.wait_state("cam", "running")
     assert daemon.feed("cam")["reason"] is None
+
+
+def test_every_change_of_state_is_logged_with_the_feed_it_is_of(
+    framelane, camera, camera_clip, clip, made, tmp_path
+):
+    source = camera(camera_clip)
+    input_ = {"url": source.url, **TCP, "reconnect": {"first": "100ms", "max": "300ms"}}
+    leftover = made("streamable.ts", "-i", clip, "-c", "copy").read_bytes()
+    (tmp_path / "out.ts.part").write_bytes(leftover)
+    codecs = [{"name": "h264_nvenc"}, {"name": "libx264", "options": {"preset": "ultrafast"}}]
+    daemon = framelane({"log": {"format": "json"}, "feeds": {
+        "seen": {"input": input_, "encodes": {"main": {"video": {"codec": codecs}}},
+                 "outputs": {"file": {"url": str(tmp_path / "out.ts")}}},
+        "kept": {"input": input_, "encodes": {"main": COPY},
+                 "outputs": {"none": {"url": "null:"}}},
+    }}).wait_ready()
+
+    def wait_both(state):
+        daemon.wait_metrics(lambda m: {m.feed_state(f) for f in ("seen", "kept")} == {state},
+                            f"both to be {state}")
+
+    wait_both("running")
+    source.kill()
+    wait_both("backoff")
+    source.start()
+    wait_both("running")
+    daemon.stop()
+    lines = [json.loads(line) for line in daemon.log().splitlines()]
+    of_the_daemon = ("framelane ", "converting on ", "admin listener ", "ready", "SIGTERM",
+                     "stopped", "ffmpeg: ")
+    assert not [line["msg"] for line in lines
+                if "feed" not in line and not line["msg"].startswith(of_the_daemon)]
+    said = {feed: [line["msg"] for line in lines if line.get("feed") == feed]
+            for feed in ("seen", "kept")}
+    for feed, messages in said.items():
+        running = [message for message in messages if message.startswith("running")]
+        assert len(running) == 2, messages
+        assert running[0] == "running (h264 320x240)"
+        assert re.fullmatch(r"running again after \d+ failed tr(y|ies) \(h264 320x240\)", running[1])
+        assert any("trying again in" in message for message in messages), feed
+    for start in ("encode main: using libx264, because h264_nvenc", "video is 320x240",
+                  "output file: recovered "):
+        assert any(message.startswith(start) for message in said["seen"]), (start, said["seen"])
 
 
 def test_a_frozen_camera_does_not_hold_up_a_stop(framelane, camera, camera_clip):

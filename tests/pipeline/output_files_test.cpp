@@ -136,7 +136,7 @@ TEST(LeftoversTest, APlayablePartBecomesItsName) {
   const TempFolder folder;
   TestOutput(output_to(folder / "x.ts")).write(encode_clip({}));
   std::filesystem::rename(folder / "x.ts", folder / "out.ts.part");
-  recover_leftovers(output_to(folder / "out.ts"));
+  recover_leftovers(output_to(folder / "out.ts"), "cam");
   EXPECT_EQ(decoded_frames(folder / "out.ts"), 50u);
 }
 
@@ -145,7 +145,7 @@ TEST(LeftoversTest, ANameThatIsTakenGetsANumber) {
   TestOutput(output_to(folder / "x.ts")).write(encode_clip({}));
   std::filesystem::rename(folder / "x.ts", folder / "out.ts.part");
   write_file(folder / "out.ts", {1});
-  recover_leftovers(output_to(folder / "out.ts"));
+  recover_leftovers(output_to(folder / "out.ts"), "cam");
   EXPECT_THAT(names_in(folder / ""), UnorderedElementsAre("out.ts", "out.2.ts"));
 }
 
@@ -153,21 +153,21 @@ TEST(LeftoversTest, PartsWithNothingToPlayAreRemoved) {
   const TempFolder folder;
   write_file(folder / "out.mp4.part", {});
   write_file(folder / "out.2.mp4.part", Bytes(100, 7));
-  recover_leftovers(output_to(folder / "out.mp4"));
+  recover_leftovers(output_to(folder / "out.mp4"), "cam");
   EXPECT_TRUE(names_in(folder / "").empty());
 }
 
 TEST(LeftoversTest, OtherPartsStayAsTheyAre) {
   const TempFolder folder;
   write_file(folder / "dog.mp4.part", {});
-  recover_leftovers(output_to(folder / "cam.mp4"));
+  recover_leftovers(output_to(folder / "cam.mp4"), "cam");
   EXPECT_THAT(names_in(folder / ""), ElementsAre("dog.mp4.part"));
 }
 
 TEST(LeftoversTest, APartThatIsBeingWrittenStays) {
   const TempFolder folder;
   const PartFile file = PartFile::create(folder / "out.mp4", 1, false);
-  recover_leftovers(output_to(folder / "out.mp4"));
+  recover_leftovers(output_to(folder / "out.mp4"), "cam");
   EXPECT_THAT(names_in(folder / ""), ElementsAre("out.mp4.part"));
 }
 
@@ -175,7 +175,7 @@ TEST(LeftoversTest, TheFoldersOfAPatternAreSearched) {
   const TempFolder folder;
   TestOutput(output_to(folder / "2024/02-03/x.ts")).write(encode_clip({}));
   std::filesystem::rename(folder / "2024/02-03/x.ts", folder / "2024/02-03/10.ts.part");
-  recover_leftovers(segments_to(folder / "%Y/%m-%d/%H.ts"));
+  recover_leftovers(segments_to(folder / "%Y/%m-%d/%H.ts"), "cam");
   EXPECT_THAT(names_in(folder / ""), ElementsAre("2024/02-03/10.ts"));
 }
 
@@ -184,7 +184,7 @@ TEST(LeftoversTest, APartThatPointsElsewhereIsNotFollowed) {
   const std::string text =
       "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nhttp://127.0.0.1:9/a.ts\n";
   write_file(folder / "out.ts.part", Bytes(text.begin(), text.end()));
-  recover_leftovers(output_to(folder / "out.ts"));
+  recover_leftovers(output_to(folder / "out.ts"), "cam");
   EXPECT_TRUE(names_in(folder / "").empty());
 }
 
@@ -207,7 +207,7 @@ TEST_P(KilledOutputTest, LeavesAPlayableFile) {
   }));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  recover_leftovers(output_to(path));
+  recover_leftovers(output_to(path), "cam");
   EXPECT_GE(decoded_frames(path, true), 20u);  // killed anywhere, also inside a write
 }
 
