@@ -142,15 +142,22 @@ int av_level_for(LogLevel level) {
   }
 }
 
-/// The same line of the same component, whatever numbers it holds (FNV-1a).
+/// The same line of the same kind of component, whatever numbers and addresses it holds (FNV-1a):
+/// each connection to a camera is made with new components, at other addresses.
 std::uint64_t repeat_key(const void* context, std::string_view line) {
-  std::uint64_t hash = 14695981039346656037u ^ reinterpret_cast<std::uintptr_t>(context);
-  bool in_number = false;
-  for (const char c : line) {
-    const bool digit = c >= '0' && c <= '9';
-    if (digit && in_number) continue;
-    in_number = digit;
-    hash = (hash ^ static_cast<unsigned char>(digit ? '#' : c)) * 1099511628211u;
+  std::uint64_t hash = 14695981039346656037u;
+  const auto add = [&hash](char c) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  };
+  const AVClass* const kind =
+      context != nullptr ? *static_cast<const AVClass* const*>(context) : nullptr;
+  if (kind != nullptr) std::ranges::for_each(std::string_view(kind->class_name), add);
+  while (!line.empty()) {
+    const bool hexadecimal = line.starts_with("0x");
+    const char* const digits = hexadecimal ? "0123456789abcdefx" : "0123456789";
+    const std::size_t number = std::min(line.find_first_not_of(digits), line.size());
+    add(number > 0 ? '#' : line.front());
+    line.remove_prefix(std::max<std::size_t>(number, 1));
   }
   return hash;
 }

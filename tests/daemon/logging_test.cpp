@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
 #include <libavutil/log.h>
 }
 
@@ -107,6 +109,23 @@ TEST_F(LoggingTest, RepeatsOfAFfmpegLineAreWrittenOnce) {
     for (int i = 0; i < 50; ++i) av_log(nullptr, AV_LOG_ERROR, "error at block %d %d\n", i, 7 * i);
   });
   EXPECT_THAT(lines, ElementsAre(EndsWith("error at block 0 0")));
+}
+
+TEST_F(LoggingTest, RepeatsOfALineByTheNextComponentOfItsKindAreRepeats) {
+  AVFormatContext* first = avformat_alloc_context();
+  AVFormatContext* second = avformat_alloc_context();
+  AVCodecContext* other = avcodec_alloc_context3(nullptr);
+  const auto lines = stderr_lines([&] {
+    av_log(first, AV_LOG_ERROR, "method DESCRIBE failed: 404\n");
+    av_log(second, AV_LOG_ERROR, "method DESCRIBE failed: 404\n");
+    av_log(second, AV_LOG_ERROR, "method SETUP failed: 404\n");
+    av_log(other, AV_LOG_ERROR, "method DESCRIBE failed: 404\n");
+  });
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("AVFormatContext"), EndsWith("method SETUP failed: 404"),
+                                 EndsWith("] method DESCRIBE failed: 404")));
+  avformat_free_context(first);
+  avformat_free_context(second);
+  avcodec_free_context(&other);
 }
 
 TEST_F(LoggingTest, OverlongFfmpegLinesAreCut) {
