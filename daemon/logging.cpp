@@ -23,7 +23,7 @@ extern "C" {
 #include <string>
 
 #include "daemon/log_line.hpp"
-#include "daemon/rate_limiter.hpp"
+#include "pipeline/rate_limiter.hpp"
 #include "pipeline/av_log_capture.hpp"
 
 namespace framelane {

@@ -2,24 +2,19 @@
 
 #include <spdlog/spdlog.h>
 
-#include <utility>
+#include <functional>
 
 namespace framelane {
 
-void FaultLog::failed(const std::string& cause, const std::string& consequence) {
-  const auto now = std::chrono::steady_clock::now();
+void FaultLog::failed(const std::string& cause, const std::string& consequence,
+                      Clock::time_point now) {
   ++failures_;
-  if (cause == cause_ && now - logged_at_ < kRepeatEvery) {
-    ++suppressed_;
-    return;
+  for (const RateLimiter::Repeats& repeats : repeats_.take_ended(now)) {
+    spdlog::warn("{}: {} ({} more {} in {} s)", subject_, repeats.line, repeats.times,
+                 repeats.times == 1 ? "time" : "times",
+                 std::chrono::round<std::chrono::seconds>(repeats.span).count());
   }
-  const int repeats = cause == cause_ ? std::exchange(suppressed_, 0) : (suppressed_ = 0);
-  cause_ = cause;
-  logged_at_ = now;
-  if (repeats > 0) {
-    spdlog::warn("{}: {}; {} ({} times since the last line)", subject_, cause, consequence,
-                 repeats + 1);
-  } else {
+  if (repeats_.admit(std::hash<std::string>()(cause), spdlog::level::warn, cause, now)) {
     spdlog::warn("{}: {}; {}", subject_, cause, consequence);
   }
 }
@@ -29,9 +24,8 @@ bool FaultLog::recovered(std::string_view what) {
   spdlog::info("{}: running again after {} failed {}{}{}{}", subject_, failures_,
                failures_ == 1 ? "try" : "tries", what.empty() ? "" : " (", what,
                what.empty() ? "" : ")");
-  cause_.clear();
+  repeats_ = RateLimiter(kRepeatWindow);
   failures_ = 0;
-  suppressed_ = 0;
   return true;
 }
 

@@ -4,28 +4,32 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/rate_limiter.hpp"
+
 namespace framelane {
 
-/// Keeps a fault that repeats from filling the log: a new cause is written at once, the same one
-/// again at most once a minute, with how often it came in between. One thread.
+/// Keeps faults that repeat from filling the log: a cause is written when it first comes and then
+/// summed up once a minute, also where several take turns. One thread.
 class FaultLog {
  public:
+  using Clock = RateLimiter::Clock;
+
   /// `subject`: "feed gate", "feed gate: output hls".
   explicit FaultLog(std::string subject) : subject_(std::move(subject)) {}
 
   /// Warns: subject: cause; consequence.
-  void failed(const std::string& cause, const std::string& consequence);
-  /// It works again: says so when something failed before, with `what` runs; false when not.
+  void failed(const std::string& cause, const std::string& consequence,
+              Clock::time_point now = Clock::now());
+  /// It works again: says so when something failed before, with `what` runs; false when not. The
+  /// next fault is written at once, whichever it is.
   bool recovered(std::string_view what = {});
 
  private:
-  static constexpr std::chrono::minutes kRepeatEvery{1};
+  static constexpr std::chrono::minutes kRepeatWindow{1};
 
   const std::string subject_;
-  std::string cause_;
-  int failures_ = 0;    // since it last worked
-  int suppressed_ = 0;  // since the last line
-  std::chrono::steady_clock::time_point logged_at_;
+  RateLimiter repeats_{kRepeatWindow};
+  int failures_ = 0;  // since it last worked
 };
 
 }  // namespace framelane

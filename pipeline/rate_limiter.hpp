@@ -41,7 +41,7 @@ class RateLimiter {
   };
   void make_room(Clock::time_point now);
 
-  const Clock::duration window_;
+  Clock::duration window_;
   std::unordered_map<std::uint64_t, Line> lines_;
   std::vector<Repeats> evicted_;
   Clock::time_point next_end_ = Clock::time_point::max();

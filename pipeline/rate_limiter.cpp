@@ -1,4 +1,4 @@
-#include "daemon/rate_limiter.hpp"
+#include "pipeline/rate_limiter.hpp"
 
 #include <algorithm>
 #include <utility>
