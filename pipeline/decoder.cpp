@@ -93,8 +93,8 @@ constexpr int kLiveThreads = 4;
 }  // namespace
 
 Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
-                 Dictionary& options, const InputOptions& input, FramePool& pool, FeedStats& stats,
-                 Timeline& timeline, FrameImporter& importer)
+                 Dictionary& options, const InputOptions& input, bool live, FramePool& pool,
+                 FeedStats& stats, Timeline& timeline, FrameImporter& importer)
     : pool_(pool), stats_(stats), timeline_(timeline), importer_(importer), frame_(make_frame()) {
   if (input.decoder == InputOptions::DecoderKind::kNvdec) {
     throw FeedError(FeedFault::kConfiguration,
@@ -116,7 +116,7 @@ Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRa
   context_->framerate = frame_rate;
   // As many as there are processors, but few for a live source, whose pictures come as many late
   // and, where a clip begins again, at once. The option `threads` overrides.
-  context_->thread_count = is_live(input) ? std::min(av_cpu_count(), kLiveThreads) : 0;
+  context_->thread_count = live ? std::min(av_cpu_count(), kLiveThreads) : 0;
   context_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
   // Crop exactly as the stream says: our views need no aligned start.
   context_->flags |= AV_CODEC_FLAG_UNALIGNED;

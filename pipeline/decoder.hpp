@@ -27,8 +27,8 @@ class Decoder {
   /// `options` is what the demuxer left over; what the decoder consumes is removed from it. Throws
   /// FeedError(kConfiguration) when this build of FFmpeg has no such decoder or refuses the stream.
   Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
-          Dictionary& options, const InputOptions& input, FramePool& pool, FeedStats& stats,
-          Timeline& timeline, FrameImporter& importer);
+          Dictionary& options, const InputOptions& input, bool live, FramePool& pool,
+          FeedStats& stats, Timeline& timeline, FrameImporter& importer);
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 

@@ -68,6 +68,15 @@ bool resolves(const std::string& host) {
   return error != EAI_NONAME && error != EAI_AGAIN && error != EAI_FAIL;
 }
 
+// What tells a camera from a file over HTTP: the answer has neither a length nor a duration, or is
+// of a kind that is never sent as a file.
+bool is_endless(const AVFormatContext& context) {
+  if (context.duration > 0) return false;
+  const std::string_view name = context.iformat->name;
+  if (name == "mpjpeg" || name == "hls" || name == "dash") return true;
+  return context.pb != nullptr && avio_size(context.pb) < 0;
+}
+
 bool is_configuration_error(int error) {
   switch (error) {
     case AVERROR_PROTOCOL_NOT_FOUND:
@@ -129,16 +138,16 @@ void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
   const AVInputFormat* format = find_format(target.format);
   // Protocols with timeouts of their own report them more precisely than an interrupted call does.
   const std::string timeout_us = std::to_string(microseconds(timeout_).count());
-  if (url_scheme(target.url).starts_with("rtsp")) {
+  const std::string scheme = url_scheme(target.url);
+  if (scheme.starts_with("rtsp") || scheme == "satip") {
     options_.set_default("timeout", timeout_us);
   } else if (!host_.empty()) {
     options_.set_default("rw_timeout", timeout_us);
   }
-  if (live_) {
-    // Looking for streams that never come must not use the whole timeout up.
-    const microseconds patience = std::min<microseconds>(timeout_ / 2, std::chrono::seconds(5));
-    options_.set_default("analyzeduration", std::to_string(patience.count()));
-  }
+  // Looking for streams that never come must not use the whole timeout up.
+  const microseconds patience = std::min<microseconds>(timeout_ / 2, std::chrono::seconds(5));
+  if (live_) options_.set_default("analyzeduration", std::to_string(patience.count()));
+  const bool http = scheme == "http" || scheme == "https";
 
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
@@ -157,7 +166,11 @@ void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
   format_.reset(context);
   if (error >= 0) {
     interrupt_.arm(timeout_);
+    if (http && is_endless(*context) && context->max_analyze_duration == 0) {
+      context->max_analyze_duration = patience.count();
+    }
     error = avformat_find_stream_info(context, nullptr);
+    live_ = live_ || (error >= 0 && http && is_endless(*context));
   }
   interrupt_.disarm();
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;

@@ -35,6 +35,8 @@ class Demuxer {
   /// Null when there is none or it was not asked for.
   const AVStream* audio() const { return audio_ >= 0 ? format_->streams[audio_] : nullptr; }
   AVRational frame_rate() const;
+  /// Whether the input is live, as is_live says it or, over HTTP, what came.
+  bool live() const { return live_; }
   /// The earliest timestamp of the chosen streams, where the container tells.
   std::optional<std::chrono::microseconds> start() const;
   /// Options that neither demuxer nor protocol consumed.
@@ -73,7 +75,7 @@ class Demuxer {
 
   FeedStats& stats_;
   const std::chrono::milliseconds timeout_;
-  const bool live_;
+  bool live_;
   const std::string name_;
   const std::string host_;
   Dictionary options_;

@@ -17,15 +17,15 @@ FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
     : options_(std::move(options)),
       stats_(std::move(stats)),
       device_(std::move(device)),
-      on_done_(std::move(on_done)),
-      blocks_(blocks_when_full(options_)) {
+      on_done_(std::move(on_done)) {
   make_parts();
 }
 
 void FeedRun::make_parts() {
   auto output_stats = stats_->outputs().begin();
+  const bool blocks = blocks_when_full(options_.on_full, is_live(options_.input));
   for (const OutputOptions& output : options_.outputs) {
-    outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, blocks_));
+    outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, blocks));
   }
   for (const EncodeOptions& encode : options_.encodes) {
     Branch branch;

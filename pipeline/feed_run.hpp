@@ -52,7 +52,6 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   const std::shared_ptr<FeedStats> stats_;
   const std::shared_ptr<Device> device_;
   std::function<void()> on_done_;  // guarded by mutex_
-  const bool blocks_;
 
   std::stop_source read_stop_;  // drain: no more reading
   std::stop_source cancel_;     // nothing goes on

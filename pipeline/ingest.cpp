@@ -50,8 +50,6 @@ MediaFormatRef copied_media(const MediaFormat& source, bool audio) {
 
 Ingest::Ingest(Parts parts)
     : parts_(std::move(parts)),
-      live_(is_live(parts_.options.input)),
-      blocks_(blocks_when_full(parts_.options)),
       read_stop_(parts_.interrupt.stop()),
       timeline_(*parts_.stats),
       backoff_(parts_.options.input.reconnect),
@@ -90,6 +88,7 @@ void Ingest::run(std::stop_token cancel) {
       const std::unique_ptr<Source> source = open_source(input, context);
       if (read_stop_.stop_requested()) return;  // perhaps long ago, and given up since
       opened = true;
+      follow_liveness(source->info());
       // A FIFO's writers come and go; a file's end is final.
       refills = !parts_.options.once && names_fifo(input.url);
       parts_.stats->set_decoder(source->info().decoder);
@@ -205,6 +204,12 @@ void Ingest::set_media(Branch& branch, MediaFormatRef media) {
     branch.fanout->publish(*packet, StreamKind::kAudio, branch.media, cancel_);
   }
   branch.early_audio.clear();
+}
+
+void Ingest::follow_liveness(const SourceInfo& source) {
+  live_ = source.live;
+  blocks_ = blocks_when_full(parts_.options.on_full, live_);
+  for (Branch& branch : parts_.branches) branch.fanout->set_blocks(blocks_);
 }
 
 void Ingest::follow_media(const SourceInfo& source) {

@@ -49,6 +49,7 @@ class Ingest {
   void delivered(const SourceInfo& source);
   void dispatch_frame(InputFrame&& frame, const SourceInfo& source);
   void submit(InputFrame&& frame);
+  void follow_liveness(const SourceInfo& source);
   void follow_media(const SourceInfo& source);
   void follow_format(const InputFrame& frame, const SourceInfo& source);
   void set_media(Branch& branch, MediaFormatRef media);
@@ -56,8 +57,8 @@ class Ingest {
   void drop_tickets(DropReason reason);
 
   Parts parts_;
-  const bool live_;
-  const bool blocks_;
+  bool live_ = false;    // the source that was opened last
+  bool blocks_ = false;  // a full ring makes it wait
   const std::stop_token read_stop_;
   std::stop_token cancel_;
   FramePool pool_;

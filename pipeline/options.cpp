@@ -15,7 +15,8 @@ bool is_one_of(std::string_view value, const std::array<std::string_view, N>& va
   return std::ranges::find(values, value) != values.end();
 }
 
-// HTTP carries files, unless the name or the demuxer says that it is a camera or a live playlist.
+// Until it is opened, a file, unless the name or the demuxer says that it is a camera or a live
+// playlist.
 bool is_live_http(const InputOptions& input) {
   static constexpr std::array<std::string_view, 4> kFormats{"hls", "dash", "mpjpeg", "mpegts"};
   static constexpr std::array<std::string_view, 4> kEndings{".m3u8", ".mpd", ".mjpg", ".mjpeg"};
@@ -28,9 +29,10 @@ bool is_live_http(const InputOptions& input) {
 }  // namespace
 
 bool is_live(const InputOptions& input) {
-  static constexpr std::array<std::string_view, 14> kSchemes{
-      "rtsp", "rtsps", "rtmp", "rtmps", "rtmpt", "rtp",  "srtp",
-      "udp",  "srt",   "tcp",  "tls",   "sctp",  "mmsh", "v4l2"};
+  static constexpr std::array<std::string_view, 23> kSchemes{
+      "rtsp",   "rtsps", "satip", "rtmp", "rtmpe",   "rtmps", "rtmpt", "rtmpte",
+      "rtmpts", "rtp",   "srtp",  "udp",  "udplite", "srt",   "rist",  "tcp",
+      "tls",    "sctp",  "mmsh",  "mmst", "amqp",    "zmq",   "v4l2"};
   static constexpr std::array<std::string_view, 6> kDevices{"v4l2",  "video4linux2", "x11grab",
                                                             "fbdev", "kmsgrab",      "decklink"};
   if (input.pace == InputOptions::Pace::kRealtime) return true;
@@ -40,8 +42,8 @@ bool is_live(const InputOptions& input) {
          input.url.starts_with("/dev/video");
 }
 
-bool blocks_when_full(const FeedOptions& feed) {
-  switch (feed.on_full) {
+bool blocks_when_full(OnFull on_full, bool live) {
+  switch (on_full) {
     case OnFull::kBlock:
       return true;
     case OnFull::kDrop:
@@ -49,7 +51,7 @@ bool blocks_when_full(const FeedOptions& feed) {
     case OnFull::kAuto:
       break;
   }
-  return !is_live(feed.input);
+  return !live;
 }
 
 }  // namespace framelane

@@ -64,8 +64,9 @@ struct InputOptions {
   std::optional<std::chrono::microseconds> duration;  ///< stop after this much media (transcode)
 };
 
-/// From the network (but not plain HTTP files) or a capture device, or paced in real time. Live
-/// sources drop when the ring is full, reconnect for ever and never "end".
+/// From the network or a capture device, or paced in real time, as far as the configuration tells.
+/// Live sources drop when the ring is full, reconnect for ever and never "end". Over HTTP come
+/// files as well: what is opened may turn out live (SourceInfo::live) though this says no.
 bool is_live(const InputOptions& input);
 
 struct CodecCandidate {
@@ -124,7 +125,8 @@ struct FeedOptions {
   bool recover = false;
 };
 
-/// Whether a full ring or queue makes the producer wait (true) or lose the frame (false).
-bool blocks_when_full(const FeedOptions& feed);
+/// Whether a full ring or queue makes the producer wait (true) or lose the frame (false), when the
+/// source is live or not.
+bool blocks_when_full(OnFull on_full, bool live);
 
 }  // namespace framelane

@@ -52,12 +52,13 @@ class Output::Impl {
         stats_(stats),
         run_(stats.begin_run()),
         feed_(feed),
-        blocks_(blocks),
         queue_(static_cast<std::size_t>(std::max(options_.queue, 1))),
+        blocks_(blocks),
         backoff_(options_.reconnect),
         faults_(subject_) {}
 
   const OutputOptions& options() const { return options_; }
+  void set_blocks(bool blocks) { blocks_ = blocks; }
   void push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
             const std::stop_token& stop);
   bool take_resume_request() { return resume_wanted_.exchange(false); }
@@ -95,10 +96,10 @@ class Output::Impl {
   OutputStats& stats_;
   const std::uint64_t run_;
   FeedStats& feed_;
-  const bool blocks_;
 
   // Producers and the output's thread.
   PacketQueue queue_;
+  std::atomic<bool> blocks_;
   std::atomic<bool> resume_wanted_{false};
   std::atomic<bool> overflowed_{false};  // packets were lost: nothing is of use before a keyframe
   std::atomic<bool> audio_warned_{false};
@@ -398,6 +399,7 @@ Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed, bool 
 Output::~Output() = default;
 
 const OutputOptions& Output::options() const { return impl_->options(); }
+void Output::set_blocks(bool blocks) { impl_->set_blocks(blocks); }
 void Output::push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                   const std::stop_token& stop) {
   impl_->push(packet, stream, format, stop);

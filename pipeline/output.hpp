@@ -23,6 +23,9 @@ class Output {
   ~Output();
 
   const OutputOptions& options() const;
+  /// Another answer than the constructor's, once it is known whether the source is live. Any
+  /// thread.
+  void set_blocks(bool blocks);
 
   /// Producer threads. Stopped or failed for good: the packet is counted as dropped. In a file
   /// output, packets before the first keyframe are counted as wait_keyframe.

@@ -7,6 +7,10 @@ namespace framelane {
 
 PacketFanout::PacketFanout(std::vector<Output*> outputs) : outputs_(std::move(outputs)) {}
 
+void PacketFanout::set_blocks(bool blocks) {
+  for (Output* output : outputs_) output->set_blocks(blocks);
+}
+
 void PacketFanout::publish(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                            const std::stop_token& stop) {
   if (outputs_.empty()) return;

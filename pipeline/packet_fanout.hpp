@@ -17,6 +17,8 @@ class PacketFanout {
  public:
   explicit PacketFanout(std::vector<Output*> outputs);
 
+  /// Output::set_blocks of every output.
+  void set_blocks(bool blocks);
   /// Gives every output a reference to the packet. Blocks only where an output blocks when full.
   void publish(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                const std::stop_token& stop);

@@ -46,7 +46,6 @@ FeedError wrong(const std::string& what) { return FeedError(FeedFault::kConfigur
 RawSource::RawSource(const InputOptions& input, const SourceContext& context)
     : input_(input),
       context_(context),
-      live_(is_live(input)),
       name_(redact(input.url)),
       importer_(context.pool, context.stats, input.color),
       reader_(open_reader(input, context)),
@@ -61,6 +60,7 @@ RawSource::RawSource(const InputOptions& input, const SourceContext& context)
   }
   if (raw.rate.num <= 0 || raw.rate.den <= 0) throw wrong("input.rate must be positive");
   lay_out(raw);
+  info_.live = is_live(input);
   info_.decoder = "rawvideo";
   info_.frame_rate = to_av(raw.rate);
   info_.time_base = raw.timestamps == RawVideoOptions::Timestamps::kRate
@@ -215,7 +215,7 @@ bool RawSource::go_round() {
   if (!input_.loop || !reader_->regular()) {
     reader_->await_writer();
     keep_pipe();
-    if (!live_) return false;
+    if (!info_.live) return false;
     throw IoError(IoFault::kEof, name_ + " ended; a live source should not");
   }
   if (count_ == 0) {

@@ -36,7 +36,6 @@ class RawSource final : public Source {
 
   const InputOptions input_;
   const SourceContext context_;
-  const bool live_;
   const std::string name_;
   SourceInfo info_;
   FrameImporter importer_;

@@ -20,6 +20,7 @@ namespace framelane {
 struct SourceInfo {
   AVRational time_base{1, 90000};  ///< of video packets and frames
   AVRational frame_rate{0, 1};     ///< 0/1 when unknown
+  bool live = false;               ///< as is_live says, or as what came over HTTP shows
   std::string decoder;             ///< "h264", "rawvideo", …; empty when nothing is decoded
   MediaFormatRef media;            ///< the streams as they come, for `copy`; null for raw video
 };

@@ -43,7 +43,6 @@ void set_extradata(AVCodecParameters& parameters, const std::uint8_t* data, std:
 StreamSource::StreamSource(const InputOptions& input, const SourceContext& context)
     : input_(input),
       context_(context),
-      live_(is_live(input)),
       packet_(make_packet()),
       importer_(context.pool, context.stats, input.color) {
   open();
@@ -55,10 +54,11 @@ void StreamSource::open() {
   const AVStream& video = demuxer_->video();
   info_.time_base = video.time_base;
   info_.frame_rate = demuxer_->frame_rate();
+  info_.live = demuxer_->live();
   if (context_.decode) {
     decoder_ = std::make_unique<Decoder>(*video.codecpar, video.time_base, info_.frame_rate,
-                                         demuxer_->options(), input_, context_.pool, context_.stats,
-                                         context_.timeline, importer_);
+                                         demuxer_->options(), input_, info_.live, context_.pool,
+                                         context_.stats, context_.timeline, importer_);
     info_.decoder = decoder_->name();
   }
   if (const auto key = demuxer_->options().unconsumed(input_.options)) {
@@ -218,7 +218,7 @@ bool StreamSource::go_round() {
   if (done_) return false;
   if (!input_.loop) {
     if (context_.kept != nullptr) context_.kept->reader = demuxer_->take_fifo();
-    if (!live_) return false;
+    if (!info_.live) return false;
     throw IoError(IoFault::kEof, demuxer_->name() + " ended; a live source should not");
   }
   if (!productive_) {

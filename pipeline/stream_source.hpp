@@ -34,7 +34,6 @@ class StreamSource final : public Source {
 
   const InputOptions input_;
   const SourceContext context_;
-  const bool live_;
   PacketPtr packet_;
   FrameImporter importer_;  // the same over all loops, so that it tells only changes
   std::unique_ptr<Demuxer> demuxer_;

@@ -10,6 +10,7 @@ from harness import daemon as daemon_module
 from harness import media
 from harness.camera import Camera
 from harness.daemon import BINARY, ROOT, Daemon
+from harness.http_camera import HttpCamera
 
 
 def pytest_configure(config):
@@ -67,6 +68,20 @@ def camera(tmp_path, long_clip):
     yield make
     for made in cameras:
         made.kill()
+
+
+@pytest.fixture
+def http_camera():
+    """Makes HTTP cameras: http_camera(body, content_type, **keywords) -> HttpCamera."""
+    cameras = []
+
+    def make(*arguments, **keywords):
+        cameras.append(HttpCamera(*arguments, **keywords))
+        return cameras[-1]
+
+    yield make
+    for made in cameras:
+        made.close()
 
 
 @pytest.fixture

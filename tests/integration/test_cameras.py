@@ -201,6 +201,38 @@ def test_a_name_that_cannot_be_resolved_shows_as_dns(framelane):
     )
 
 
+HTTP_STREAMS = {  # the server's word for it, and how ffmpeg makes it
+    "mpjpeg": ("multipart/x-mixed-replace;boundary=ffmpeg", ["-c:v", "mjpeg", "-t", "2"]),
+    "mpegts": ("video/mp2t", ["-c:v", "copy"]),
+    "flv": ("video/x-flv", ["-c:v", "copy", "-flvflags", "no_duration_filesize"]),
+}
+
+
+@pytest.mark.parametrize("kind", HTTP_STREAMS)
+def test_an_http_camera_that_closes_is_connected_to_again(framelane, http_camera, clip, kind):
+    content_type, arguments = HTTP_STREAMS[kind]
+    source = http_camera(media.ffmpeg("-i", clip, *arguments, "-f", kind, "-"), content_type)
+    reconnect = {"reconnect": {"first": "1s", "max": "1s"}}
+    daemon = framelane(one_feed({"url": source.url, **reconnect})).wait_ready()
+    metrics = daemon.wait_state("cam", "backoff")
+    assert metrics.sum("framelane_frames_in_total", feed="cam") > 0
+    source.stay()
+    metrics = daemon.wait_state("cam", "running")
+    assert metrics.sum("framelane_source_reconnects_total", feed="cam") >= 1
+    assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0
+
+
+@pytest.mark.parametrize("length", [True, False], ids=["length", "duration"])
+def test_a_file_over_http_ends(framelane, http_camera, made, clip, length):
+    """Known by its length, or by the duration in its header where the server does not tell it."""
+    first = made("index-first.mp4", "-i", clip, "-c", "copy", "-movflags", "+faststart")
+    source = http_camera(first.read_bytes(), "application/octet-stream", length=length)
+    daemon = framelane(one_feed({"url": source.url})).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    assert metrics.one("framelane_frames_out_total", feed="cam", encode="main") == 42
+    assert metrics.sum("framelane_source_reconnects_total", feed="cam") == 0
+
+
 def test_a_camera_that_is_switched_on_later_is_found(framelane, camera, camera_clip):
     source = camera(camera_clip)
     source.kill()

@@ -13,8 +13,10 @@ bool live(const std::string& url, const std::string& format = "") {
 }
 
 TEST(IsLiveTest, NetworkSourcesAndCaptureDevicesAre) {
-  for (const char* url : {"rtsp://c/1", "rtmp://c/1", "srt://c:1", "udp://239.0.0.1:5000",
-                          "tcp://c:1", "rtp://c:1", "/dev/video0", "v4l2:/dev/video1"}) {
+  for (const char* url :
+       {"rtsp://c/1", "rtmp://c/1", "srt://c:1", "udp://239.0.0.1:5000", "tcp://c:1", "rtp://c:1",
+        "/dev/video0", "v4l2:/dev/video1", "satip://c/?freq=1", "rtmpe://c/1", "rtmpte://c/1",
+        "rtmpts://c/1", "mmst://c/1", "rist://c:1"}) {
     EXPECT_TRUE(live(url)) << url;
   }
   EXPECT_TRUE(live(":0.0", "x11grab"));
@@ -42,16 +44,10 @@ TEST(IsLiveTest, RealtimePaceMakesAFileLive) {
 }
 
 TEST(BlocksWhenFullTest, FollowsTheSourceUnlessToldOtherwise) {
-  FeedOptions feed;
-  feed.input.url = "clip.mp4";
-  EXPECT_TRUE(blocks_when_full(feed));
-  feed.input.url = "rtsp://c/1";
-  EXPECT_FALSE(blocks_when_full(feed));
-  feed.on_full = OnFull::kBlock;
-  EXPECT_TRUE(blocks_when_full(feed));
-  feed.input.url = "clip.mp4";
-  feed.on_full = OnFull::kDrop;
-  EXPECT_FALSE(blocks_when_full(feed));
+  EXPECT_TRUE(blocks_when_full(OnFull::kAuto, false));
+  EXPECT_FALSE(blocks_when_full(OnFull::kAuto, true));
+  EXPECT_TRUE(blocks_when_full(OnFull::kBlock, true));
+  EXPECT_FALSE(blocks_when_full(OnFull::kDrop, false));
 }
 
 }  // namespace
