@@ -295,15 +295,18 @@ std::optional<std::string> why_no_hardware(const AVCodec& codec, const EncodeOpt
   return log.reason(av_error_text(result));
 }
 
+/// `opened_before`: for the same, so that nothing is wrong with what it was given.
 [[noreturn]] void throw_open_failure(const EncodeOptions& options, const CodecCandidate& candidate,
-                                     const FrameFormat& target, int error,
+                                     const FrameFormat& target, bool opened_before, int error,
                                      const std::string& reason) {
-  const bool rejected = error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
-                        error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS);
+  const bool rejected =
+      !opened_before && (error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
+                         error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS));
   const FeedFault fault = rejected                   ? FeedFault::kConfiguration
                           : error == AVERROR(ENOMEM) ? FeedFault::kMemory
                                                      : FeedFault::kEncoder;
-  throw FeedError(fault, "encode " + options.name + ": " + candidate.name + " does not open for " +
+  throw FeedError(fault, "encode " + options.name + ": " + candidate.name + " does not open " +
+                             (opened_before ? "again " : "") + "for " +
                              std::to_string(target.width) + "x" + std::to_string(target.height) +
                              " " + std::string(info(target.layout).name) + ": " + reason +
                              (rejected ? "; check its options and the size" : ""));
@@ -354,7 +357,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     const AvLogCapture log;
     const int result = avcodec_open2(context.get(), codec, nullptr);
     if (result < 0) {
-      throw_open_failure(request.options, candidate, target.format, result,
+      throw_open_failure(request.options, candidate, target.format, false, result,
                          log.reason(av_error_text(result)));
     }
     if (!tried.empty()) {
@@ -383,7 +386,8 @@ CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& p
   const AvLogCapture log;
   const int result = avcodec_open2(context.get(), codec, nullptr);
   if (result < 0) {
-    throw_open_failure(options, plan.codec, plan.target, result, log.reason(av_error_text(result)));
+    throw_open_failure(options, plan.codec, plan.target, true, result,
+                       log.reason(av_error_text(result)));
   }
   return context;
 }

@@ -51,7 +51,8 @@ struct EncodeRequest {
 /// FeedError(kEncoder) when the encoder does not open for another reason.
 std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request);
 
-/// Opens the encoder of a plan once more, after it failed.
+/// Opens the encoder of a plan once more, after it failed. Throws FeedError, but never
+/// kConfiguration for what the encoder says: it has opened with the same before.
 CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
                                bool global_header);
 

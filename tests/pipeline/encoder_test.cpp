@@ -241,5 +241,25 @@ TEST(EncoderTest, ReopenedEncoderDeliversIntoTheSameFile) {
             0);
 }
 
+// Hardware that is busy, or a driver that has been replaced, refuses with EINVAL what it took
+// before.
+TEST(EncoderTest, AnEncoderThatDoesNotOpenAgainIsNoMistakeInTheConfiguration) {
+  const EncodeOptions options = encode_with({{"mpeg4"}});
+  FrameFormat too_wide = yuv_source();
+  too_wide.width = 10000;  // the encoder's own limit is 8191
+  EXPECT_NE(refusal(options, too_wide).find("mpeg4 does not open for 10000x48"), std::string::npos);
+  const auto plan = plan_for(options, yuv_source());
+  plan->target.width = too_wide.width;
+  try {
+    reopen_encoder(options, *plan, false);
+    FAIL() << "it opened";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kEncoder) << error.what();
+    EXPECT_NE(std::string(error.what()).find("mpeg4 does not open again for 10000x48"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace framelane
