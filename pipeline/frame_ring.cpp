@@ -42,6 +42,7 @@ FrameRing::Place::~Place() {
   // job goes now rather than when the place is next filled.
   if (ring_ == nullptr) return;
   job_->input = {};
+  job_->plan.reset();
   for (JobOutput& output : job_->outputs) output.target = {};
 }
 
@@ -81,6 +82,7 @@ void FrameRing::release(FrameJob& job) {
   // The last holder clears the job outside the lock: giving buffers back may take FFmpeg's locks.
   // The slot stays taken until that is done.
   job.input = {};
+  job.plan.reset();  // of a format that is over, it would stay until the slot is used again
   for (JobOutput& output : job.outputs) {
     assert(!output.ticket && "a frame left the ring without an end");
     output.target = {};

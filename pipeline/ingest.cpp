@@ -251,6 +251,7 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
     branch->source_media = source.media;
     set_media(*branch, branch->plan->media);
   }
+  plan_.reset();  // first: the old one's memory goes with its last job in flight
   plan_ = parts_.stage->prepare(conversions);
   format_ = format;
 }

@@ -70,6 +70,33 @@ TEST_F(FrameRingTest, LastReleaseLetsGoOfTheInput) {
   EXPECT_EQ(av_buffer_get_ref_count(kept.get()), 1);
 }
 
+TEST_F(FrameRingTest, APlanGoesWithItsLastJob) {
+  FrameRing ring(2, 1, stats_);
+  auto plan = std::make_shared<const Plan>();
+  for (int i = 0; i < 2; ++i) {
+    auto place = ring.try_acquire();
+    (*place)->plan = plan;
+    ++stats_.ring_jobs[index_of(RingState::kReady)];
+    ASSERT_TRUE(place->publish());
+  }
+  const std::weak_ptr<const Plan> watched = std::exchange(plan, nullptr);
+  { auto first = ring.next(0); }
+  EXPECT_FALSE(watched.expired());
+  { auto second = ring.next(0); }
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST_F(FrameRingTest, AnUnusedPlaceLetsGoOfItsPlan) {
+  FrameRing ring(1, 1, stats_);
+  auto plan = std::make_shared<const Plan>();
+  const std::weak_ptr<const Plan> watched = plan;
+  {
+    auto unused = ring.try_acquire();
+    (*unused)->plan = std::exchange(plan, nullptr);
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
 TEST_F(FrameRingTest, AcquireWaitsUntilAPlaceIsFree) {
   FrameRing ring(1, 1, stats_);
   ASSERT_TRUE(publish(ring, 0));
