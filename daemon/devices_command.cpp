@@ -7,13 +7,13 @@ extern "C" {
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
 #include "pipeline/av.hpp"
 #include "pipeline/gpu.hpp"
+#include "pipeline/processors.hpp"
 
 namespace framelane {
 namespace {
@@ -101,7 +101,7 @@ int devices_command(bool json) {
   std::string no_gpu;
   const std::vector<GpuReport> gpus = measure_gpus(no_gpu);
   const std::shared_ptr<Device> cpu = make_cpu_device();
-  const unsigned threads = std::thread::hardware_concurrency();
+  const int threads = processors();
   const std::string simd = simd_level();
   const std::vector<std::string> encoders = usable_codecs(av_codec_is_encoder);
   const std::vector<std::string> decoders = usable_codecs(av_codec_is_decoder);
@@ -116,7 +116,7 @@ int devices_command(bool json) {
     std::printf("%s\n", devices.dump(2).c_str());
     return kExitDone;
   }
-  std::printf("cpu: %s, %u threads, %s\n", cpu->model().c_str(), threads, simd.c_str());
+  std::printf("cpu: %s, %d threads, %s\n", cpu->model().c_str(), threads, simd.c_str());
   for (const GpuReport& gpu : gpus) print(gpu);
   if (gpus.empty()) std::printf("cuda: %s\n", no_gpu.c_str());
   print_names("video encoders", encoders);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/converter.hpp"
+#include "pipeline/processors.hpp"
 
 namespace framelane {
 namespace {
@@ -167,7 +168,7 @@ Stage::Wait CpuStage::wait(FrameJob& job, std::stop_token stop, Deadline deadlin
 }
 
 std::shared_ptr<Device> make_cpu_device() {
-  return std::make_shared<CpuDevice>(std::thread::hardware_concurrency());
+  return std::make_shared<CpuDevice>(static_cast<unsigned>(processors()));
 }
 
 }  // namespace framelane

@@ -1,18 +1,17 @@
 #include "pipeline/decoder.hpp"
 
 extern "C" {
-#include <libavutil/cpu.h>
 #include <libavutil/imgutils.h>
 }
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/processors.hpp"
 
 namespace framelane {
 namespace {
@@ -87,9 +86,6 @@ FeedError no_memory() {
   return FeedError(FeedFault::kMemory, "the decoder got no memory for a frame");
 }
 
-/// Half the places of a ring of the default size.
-constexpr int kLiveThreads = 4;
-
 }  // namespace
 
 Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
@@ -114,9 +110,7 @@ Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRa
   }
   context_->pkt_timebase = time_base;
   context_->framerate = frame_rate;
-  // As many as there are processors, but few for a live source, whose pictures come as many late
-  // and, where a clip begins again, at once. The option `threads` overrides.
-  context_->thread_count = live ? std::min(av_cpu_count(), kLiveThreads) : 0;
+  context_->thread_count = codec_threads(live);  // the option `threads` overrides
   context_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
   // Crop exactly as the stream says: our views need no aligned start.
   context_->flags |= AV_CODEC_FLAG_UNALIGNED;

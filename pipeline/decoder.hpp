@@ -24,8 +24,9 @@ namespace framelane {
 /// reference. One thread calls; FFmpeg's threads only take buffers.
 class Decoder {
  public:
-  /// `options` is what the demuxer left over; what the decoder consumes is removed from it. Throws
-  /// FeedError(kConfiguration) when this build of FFmpeg has no such decoder or refuses the stream.
+  /// `live`: few frame threads (codec_threads). `options` is what the demuxer left over; what the
+  /// decoder consumes is removed from it. Throws FeedError(kConfiguration) when this build of
+  /// FFmpeg has no such decoder or refuses the stream.
   Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
           Dictionary& options, const InputOptions& input, bool live, FramePool& pool,
           FeedStats& stats, Timeline& timeline, FrameImporter& importer);
@@ -34,6 +35,8 @@ class Decoder {
 
   /// FFmpeg's name of the decoder.
   std::string name() const { return context_->codec->name; }
+  /// As it was opened; to look at.
+  const AVCodecContext& context() const { return *context_; }
 
   /// Gives the decoder a stamped packet, or null: no more will come before reset(). Only after
   /// receive() has said kNeedInput.

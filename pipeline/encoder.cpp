@@ -15,6 +15,7 @@ extern "C" {
 
 #include "pipeline/av_log_capture.hpp"
 #include "pipeline/failure.hpp"
+#include "pipeline/processors.hpp"
 
 namespace framelane {
 namespace {
@@ -236,7 +237,7 @@ void silence_x265(AVCodecContext& context) {
 
 CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candidate,
                              const EncodeOptions& options, const FrameFormat& target,
-                             AVPixelFormat format, bool global_header) {
+                             AVPixelFormat format, bool global_header, int threads) {
   CodecContextPtr context(avcodec_alloc_context3(&codec));
   if (!context) throw std::bad_alloc();
   context->width = target.width;
@@ -246,7 +247,7 @@ CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candida
   // Without a rate, encoders take 1/time_base for it and choose absurd levels.
   context->framerate = target.frame_rate.num > 0 ? target.frame_rate : AVRational{25, 1};
   context->sample_aspect_ratio = target.sample_aspect_ratio;
-  context->thread_count = 0;  // as many as there are processors, unless the options say otherwise
+  context->thread_count = threads;  // unless the options say otherwise
   const AvColorTags tags = tags_of(target.color);
   context->colorspace = tags.space;
   context->color_range = tags.range;
@@ -288,7 +289,7 @@ std::optional<std::string> why_no_hardware(const AVCodec& codec, const EncodeOpt
                                            const Target& target) {
   const CodecCandidate plain{codec.name};
   const CodecContextPtr context =
-      make_context(codec, plain, options, target.format, target.av, false);
+      make_context(codec, plain, options, target.format, target.av, false, 0);
   const AvLogCapture log;
   const int result = avcodec_open2(context.get(), &codec, nullptr);
   if (result >= 0) return std::nullopt;
@@ -352,8 +353,9 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
         continue;
       }
     }
+    const int threads = codec_threads(request.live);
     CodecContextPtr context = make_context(*codec, candidate, request.options, target.format,
-                                           target.av, request.global_header);
+                                           target.av, request.global_header, threads);
     const AvLogCapture log;
     const int result = avcodec_open2(context.get(), codec, nullptr);
     if (result < 0) {
@@ -368,6 +370,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->codec = candidate;
     plan->source_time_base = request.source.time_base;
     plan->target = target.format;
+    plan->threads = threads;
     plan->media = media_of(*context, target.format, request.audio);
     plan->opened = std::move(context);
     return plan;
@@ -380,9 +383,10 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
 CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
                                bool global_header) {
   const AVCodec* codec = avcodec_find_encoder_by_name(plan.codec.name.c_str());
-  CodecContextPtr context = make_context(
-      *codec, plan.codec, options, plan.target,
-      encoder_format(*codec, plan.target.layout, plan.target.color.range), global_header);
+  CodecContextPtr context =
+      make_context(*codec, plan.codec, options, plan.target,
+                   encoder_format(*codec, plan.target.layout, plan.target.color.range),
+                   global_header, plan.threads);
   const AvLogCapture log;
   const int result = avcodec_open2(context.get(), codec, nullptr);
   if (result < 0) {

@@ -32,6 +32,7 @@ struct EncodePlan {
   CodecCandidate codec;               ///< the candidate that was available
   AVRational source_time_base{0, 1};  ///< of the frames' pts
   FrameFormat target;                 ///< what the encoder takes; its time base is the encoder's
+  int threads = 0;                    ///< as codec_threads says
   MediaFormatRef media;               ///< what comes out, copied audio included
   CodecContextPtr opened;             ///< taken by the encode thread
 };
@@ -40,6 +41,7 @@ struct EncodeRequest {
   const EncodeOptions& options;
   FrameFormat source;
   std::string_view feed{};              ///< for the log
+  bool live = false;                    ///< few threads (codec_threads)
   bool global_header = false;           ///< some output's container wants extradata
   const StreamFormat* audio = nullptr;  ///< goes along with the video; null: none
 };

@@ -237,6 +237,7 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
         make_encode_plan({.options = *branch->options,
                           .source = format,
                           .feed = parts_.options.name,
+                          .live = live_,
                           .global_header = branch->global_header,
                           .audio = audio ? &*source.media->audio : nullptr});
     const Conversion conversion = conversion_between(format, plan->target);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "pipeline/demuxer.hpp"
+#include "pipeline/processors.hpp"
 #include "tests/pipeline/log_capture.hpp"
 #include "tests/pipeline/source_fixture.hpp"
 
@@ -27,6 +31,27 @@ class DecoderTest : public testing::SourceFixture {
     return ffmpeg("-i '" + path + "' -vsync passthrough " + arguments + " -f rawvideo -");
   }
 };
+
+TEST_F(DecoderTest, FrameThreadsAreOnAndFewForALiveSource) {
+  const auto threads_of = [this](bool live) {
+    input.url = clip("street_h264.mp4");
+    Demuxer demuxer(input, false, stats, interrupt);
+    FrameImporter importer(pool, stats, {});
+    const Decoder decoder(*demuxer.video().codecpar, demuxer.video().time_base,
+                          demuxer.frame_rate(), demuxer.options(), input, live, pool, stats,
+                          timeline, importer);
+    const AVCodecContext& context = decoder.context();
+    const bool frames = (context.active_thread_type & FF_THREAD_FRAME) != 0;
+    return frames ? context.thread_count : 1;
+  };
+  if (processors() > 1) {
+    EXPECT_GT(threads_of(false), 1);
+  }
+  EXPECT_EQ(threads_of(true), std::min(processors(), 4));
+  input.options = {{"threads", "7"}};
+  EXPECT_EQ(threads_of(true), 7);
+  EXPECT_EQ(threads_of(false), 7);
+}
 
 TEST_F(DecoderTest, H264WithBFramesIsFfmpegsByteForByte) {
   const Reading reading = read(clip("street_h264.mp4"));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/processors.hpp"
 
 namespace framelane {
 namespace {
@@ -220,6 +221,19 @@ TEST(EncoderTest, GopIsGivenInTime) {
   EncodeOptions options = encode_with({{"libx264"}});
   options.gop = std::chrono::seconds(2);
   EXPECT_EQ(plan_for(options, yuv_source())->opened->gop_size, 50);
+}
+
+TEST(EncoderTest, ALiveFeedsEncoderGetsFewThreadsUnlessTheOptionsSay) {
+  EncodeOptions options = encode_with({{"libx264"}});
+  const auto plan = make_encode_plan({.options = options, .source = yuv_source(), .live = true});
+  EXPECT_GE(plan->opened->thread_count, 1);
+  EXPECT_LE(plan->opened->thread_count, 4);
+  EXPECT_EQ(reopen_encoder(options, *plan, false)->thread_count, plan->opened->thread_count);
+  EXPECT_EQ(plan_for(options, yuv_source())->opened->thread_count, codec_threads(false));
+  options.codecs[0].options = {{"threads", "7"}};
+  EXPECT_EQ(make_encode_plan({.options = options, .source = yuv_source(), .live = true})
+                ->opened->thread_count,
+            7);
 }
 
 TEST(EncoderTest, OldCodecsCountTimeInFrames) {

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace framelane {
+
+/// How many processors this process can keep busy: those it may run on, or fewer where a cgroup
+/// that it is in has a quota of processor time (a container's --cpus, systemd's CPUQuota=). Read
+/// once.
+int processors();
+
+/// The threads that a decoder or an encoder gets unless its options say; 0 leaves it to the codec.
+/// Few for a live feed: where threads work on a frame each, every one of them is a frame of delay
+/// and of memory.
+int codec_threads(bool live);
+
+/// What the content of a cgroup's cpu.max allows, in whole processors, rounded up; nothing when
+/// there is no limit.
+std::optional<int> processors_of_quota(std::string_view cpu_max);
+
+}  // namespace framelane
