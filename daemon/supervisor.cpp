@@ -178,9 +178,8 @@ class Supervisor::Impl {
     bool busy = false;
     const auto now = Clock::now();
     for (Entry& entry : entries_) {
-      if (take_restart(entry)) {
+      if (take_restart(entry) && !entry.drain_until) {  // else it is being restarted already
         spdlog::info("feed {}: restarting on request", entry.options->name);
-        if (entry.drain_until) continue;  // it is being restarted
         if (entry.feed != nullptr) {
           entry.feed->drain();
           entry.drain_until = now + kDrainTime;

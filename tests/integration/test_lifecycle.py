@@ -226,6 +226,23 @@ def test_an_ended_feed_runs_again_when_asked_and_keeps_its_counts(framelane, cli
     assert metrics.one("framelane_frames_in_total", feed="cam") == 84
 
 
+def test_requests_to_restart_a_feed_that_is_being_restarted_change_nothing(framelane):
+    """It drains into a peer that never reads, until it is cancelled."""
+    with socket.socket() as peer:
+        daemon = framelane(stalled_feed(peer), arguments=["--once"]).wait_ready()
+        daemon.wait_frames("cam", 4)
+        since = daemon.feed("cam")["since"]
+
+        def restarted():
+            daemon.restart_feed("cam")
+            return daemon.feed("cam")["since"] != since
+
+        wait_until(restarted, "the feed to be started again", 20)
+        assert daemon.process.poll() is None
+        assert daemon.log().count("restarting on request") <= 2  # the last one may have come late
+        daemon.kill()
+
+
 def test_a_restart_of_one_feed_leaves_the_others_alone(framelane, clip):
     config = one_feed(looped(clip))
     config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
