@@ -20,6 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 /// How often the loop turns when nothing happens.
 constexpr std::chrono::milliseconds kTurn{250};
+/// Threads that are stuck in a call (reading from a server that hangs, say) keep what they have,
+/// and the next run would get stuck like the last: so many of a feed's runs may be, and no more.
+constexpr int kMaxAbandonedRuns = 3;
 /// A failed feed is started again after one second, then more and more rarely.
 constexpr BackoffOptions kRestart{std::chrono::seconds(1), std::chrono::seconds(60)};
 
@@ -122,6 +125,7 @@ class Supervisor::Impl {
     std::unique_ptr<Feed> feed;
     bool started_before = false;
     std::optional<Clock::time_point> start_at;
+    bool held = false;                             // it may not start: see kMaxAbandonedRuns
     std::optional<Clock::time_point> drain_until;  // being restarted
   };
 
@@ -198,10 +202,25 @@ class Supervisor::Impl {
           entry.backoff.succeeded(now);
         }
       }
-      if (entry.start_at && now >= *entry.start_at) start_feed(entry);
+      if (entry.start_at && now >= *entry.start_at && may_start(entry)) start_feed(entry);
       busy = busy || entry.feed != nullptr || entry.start_at.has_value();
     }
     return !busy && options_.once;
+  }
+
+  /// False, said once, as long as too many of the feed's runs are stuck.
+  bool may_start(Entry& entry) {
+    const bool held = entry.stats->abandoned_runs >= kMaxAbandonedRuns;
+    if (held && !entry.held) {
+      const std::string reason = fmt::format(
+          "{} of its runs are stuck in calls that do not end; it goes on when one of "
+          "them does, or when framelane is started again ({})",
+          kMaxAbandonedRuns, entry.stats->status().reason);
+      entry.stats->set_state(FeedState::kBackoff, reason);
+      spdlog::error("feed {}: {}", entry.options->name, reason);
+    }
+    entry.held = held;
+    return !held;
   }
 
   bool take_restart(Entry& entry) {

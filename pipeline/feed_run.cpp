@@ -100,7 +100,10 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     {
       const std::lock_guard lock(self->mutex_);
       self->threads_[index].finished = true;
-      if (--self->running_ == 0) done = self->on_done_;
+      if (--self->running_ == 0) {
+        done = self->on_done_;
+        if (self->abandoned_) --self->stats_->abandoned_runs;
+      }
     }
     self->finished_.notify_all();
     if (done) done();
@@ -217,6 +220,8 @@ bool FeedRun::join_cancelled() {
 int FeedRun::abandon() {
   const std::lock_guard lock(mutex_);
   on_done_ = nullptr;  // who would be told may be gone when an abandoned thread comes loose
+  abandoned_ = running_ > 0;
+  if (abandoned_) ++stats_->abandoned_runs;
   int abandoned = 0;
   for (Thread& thread : threads_) {
     if (thread.finished) {

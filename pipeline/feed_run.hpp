@@ -81,6 +81,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::optional<std::chrono::steady_clock::time_point> overdue_since_;  // seen to be; the source
   std::size_t running_ = 0;
   bool stopped_ = false;
+  bool abandoned_ = false;
   std::vector<Thread> threads_;
 };
 

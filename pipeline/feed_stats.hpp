@@ -143,8 +143,9 @@ class FeedStats {
   std::array<Histogram, kStageStepNames.size()> steps;
   std::atomic<std::uint64_t> input_bytes{0};
   std::array<std::atomic<std::uint32_t>, kRingStateNames.size()> ring_jobs{};
-  BusyMeter source_wait;  ///< the source thread, waiting for data
-  BusyMeter decode_busy;  ///< the source thread, decoding
+  std::atomic<int> abandoned_runs{0};  ///< given up, with a thread that is still in its call
+  BusyMeter source_wait;               ///< the source thread, waiting for data
+  BusyMeter decode_busy;               ///< the source thread, decoding
 
  private:
   friend class FrameTicket;

@@ -313,6 +313,7 @@ TEST_F(FeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   const std::uint64_t abandoned = threads_abandoned();
   feed_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_EQ(stats_->abandoned_runs, 1);
   // Let the thread go, and with it the run that it keeps alive.
   const int writer = ::open(fifo.c_str(), O_WRONLY);
   ::close(writer);
@@ -320,6 +321,7 @@ TEST_F(FeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
     std::this_thread::yield();
   }
   EXPECT_EQ(stats_.use_count(), 1);
+  EXPECT_EQ(stats_->abandoned_runs, 0);
   expect_settled();
 }
 
@@ -332,6 +334,7 @@ TEST_F(FeedTest, DestroyingARunningFeedEndsIt) {
   const std::uint64_t abandoned = threads_abandoned();
   feed_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned);
+  EXPECT_EQ(stats_->abandoned_runs, 0);
   expect_settled();
 }
 
