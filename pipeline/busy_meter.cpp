@@ -98,7 +98,7 @@ std::chrono::nanoseconds BusyMeter::total(Clock::time_point now) const {
   if (running_ > 0) {
     for_each_new_part({since_, now}, [&total](Span part) { total += part.end - part.start; });
   }
-  return total;
+  return told_ = std::max(told_, total);
 }
 
 std::chrono::nanoseconds BusyMeter::recent_locked(Clock::time_point now) const {

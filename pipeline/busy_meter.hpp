@@ -21,7 +21,8 @@ class BusyMeter {
   /// time is never counted twice. Nothing when `end` is not after `start`.
   void add(Clock::time_point start, Clock::time_point end);
 
-  /// Busy time since construction, work still running included.
+  /// Busy time since construction, work still running included. Never less than it has said before,
+  /// though calls may come in another order than their times.
   std::chrono::nanoseconds total(Clock::time_point now = Clock::now()) const;
   /// Busy time within the last ten seconds, to within a part of the first of them.
   std::chrono::nanoseconds recent(Clock::time_point now = Clock::now()) const;
@@ -65,6 +66,7 @@ class BusyMeter {
   Clock::time_point since_;  // when the present stretch of begun work began
   Clock::time_point first_ = Clock::time_point::max();
   std::chrono::nanoseconds busy_{0};
+  mutable std::chrono::nanoseconds told_{0};   // by total()
   std::array<Span, kRemembered + 1> spans_{};  // ascending, apart from one another
   int span_count_ = 0;
   Clock::time_point forgotten_until_ = Clock::time_point::min();

@@ -32,6 +32,17 @@ TEST(BusyMeterTest, WorkThatStillRunsIsIncluded) {
   meter.end(kStart + 3s);
 }
 
+// The scrape's clock is read before the lock is taken, and so is the worker's.
+TEST(BusyMeterTest, TheTotalNeverFallsThoughWorkEndedBeforeItWasAsked) {
+  BusyMeter meter;
+  meter.begin(kStart);
+  EXPECT_EQ(meter.total(kStart + 10s), 10s);
+  meter.end(kStart + 5s);
+  EXPECT_EQ(meter.total(kStart + 10s), 10s);
+  meter.add(kStart + 10s, kStart + 16s);
+  EXPECT_EQ(meter.total(kStart + 20s), 11s);
+}
+
 TEST(BusyMeterTest, RecentRatioIsTheShareOfTheLastTenSeconds) {
   BusyMeter meter;
   for (int second = 0; second < 60; ++second) {
