@@ -46,6 +46,9 @@ def test_a_killed_camera_comes_back_to_the_same_playlist_and_encoder(
     assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0
     assert metrics.sum("framelane_output_reconnects_total", feed="cam") == 0
     daemon.stop()
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam", reason="encoder") == 0
+    assert daemon.log().count("encode main:") == 1, "the encoder was opened again"
+    assert "#EXT-X-DISCONTINUITY" not in (tmp_path / "live" / "index.m3u8").read_text()
     after = segments(tmp_path)
     assert after[: len(before)] == before and len(after) > len(before)
     numbers = [int(re.search(r"(\d+)\.ts$", name).group(1)) for name in after]

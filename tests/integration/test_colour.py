@@ -1,6 +1,7 @@
 """Exact colour, end to end: raw BGRA in, compared with the formulas of the ITU recommendations in
 exact arithmetic; odd sizes; tags that match the pixels; sizes that change on the way."""
 
+import json
 import os
 import random
 
@@ -77,6 +78,47 @@ def test_raw_bgra_becomes_the_exact_yuv_at_odd_sizes(framelane, tmp_path, size, 
         half = len(rest) // 2
         expected = luma + bytes(b for pair in zip(rest[:half], rest[half:]) for b in pair)
     assert raw.read_bytes() == expected
+
+
+def test_every_raw_format_is_read_as_ffmpeg_writes_it(framelane, cli, tmp_path):
+    """One colour whose channels all differ, so that none can be taken for another."""
+    rgb, yuv = (200, 90, 40), (90, 60, 200)
+    width, height = 64, 48
+    pixels = width * height
+    feed = json.loads(cli("schema").stdout)["$defs"]["feed"]["properties"]
+    names = feed["input"]["anyOf"][0]["properties"]["pixel_format"]["anyOf"][0]["enum"]
+    assert len(names) == 20
+    feeds, expected = {}, {}
+    for name in names:
+        gray, full = name == "gray", name.startswith("yuvj")
+        if "rgb" in name or "bgr" in name:
+            as_, values = "rgb24", bytes(rgb) * pixels
+            exact = expected_yuv(bytes((*rgb[::-1], 0)), 1, 1, False)
+        else:
+            as_ = "gray" if gray else "yuvj444p" if full else "yuv444p"
+            values = b"".join(bytes((value,)) * pixels for value in yuv[: 1 if gray else 3])
+            exact = (yuv[0], 128, 128) if gray else yuv
+            if full:  # luma 16 + y * 219 / 255, chroma around 128 by 224 / 255
+                exact = (rounded(16 * 255 + 219 * yuv[0], 255),
+                         *(rounded(128 * 255 + 224 * (c - 128), 255) for c in yuv[1:]))
+        (tmp_path / "as").write_bytes(values)
+        size = ["-video_size", f"{width}x{height}"]
+        media.ffmpeg("-f", "rawvideo", "-pixel_format", as_, *size, "-i", tmp_path / "as",
+                     "-pix_fmt", name, "-f", "rawvideo", tmp_path / f"{name}.in")
+        feeds[name] = {
+            "input": raw_input(tmp_path / f"{name}.in", name, f"{width}x{height}"),
+            "encodes": {"main": encoder("rawvideo",
+                                        convert={"format": "yuv420p", "range": "limited"})},
+            "outputs": {"raw": {"url": str(tmp_path / f"{name}.out"), "format": "rawvideo"}},
+        }
+        expected[name] = b"".join(
+            bytes((value,)) * count for value, count in zip(exact, (pixels, pixels // 4, pixels // 4)))
+    daemon = framelane({"feeds": feeds}).wait_ready()
+    daemon.wait_metrics(lambda m: all(m.feed_state(name) == "ended" for name in names),
+                        "all to be read", 60)
+    daemon.stop()
+    wrong = [name for name in names if (tmp_path / f"{name}.out").read_bytes() != expected[name]]
+    assert not wrong
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 5), (641, 479)])
