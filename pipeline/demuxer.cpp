@@ -9,6 +9,7 @@ extern "C" {
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <string_view>
@@ -29,8 +30,9 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr int kReaderBuffer = 256 * 1024;
-/// Closing says goodbye to the peer, which may hear nothing any more.
-constexpr milliseconds kFarewell{1000};
+/// Closing says goodbye to the peer (RTSP's TEARDOWN, without which a camera holds the session),
+/// also on a stop, but the peer may hear nothing any more.
+constexpr milliseconds kFarewell{300};
 /// How often a device that has nothing yet is asked again.
 constexpr milliseconds kDevicePoll{5};
 
@@ -46,6 +48,21 @@ Target target_of(const InputOptions& input) {
   if (scheme == "lavfi" || scheme == "v4l2") return {input.url.substr(scheme.size() + 1), scheme};
   if (input.format.empty() && input.url.starts_with("/dev/video")) return {input.url, "v4l2"};
   return {input.url, input.format};
+}
+
+bool captures(const Target& target) {
+  return target.format == "v4l2" || target.format == "video4linux2";
+}
+
+// What a capture device gives lies in its own memory, which goes with it; packets stay for longer.
+void take_over(AVPacket& packet) {
+  const PacketPtr copy = make_packet();
+  if (av_new_packet(copy.get(), packet.size) < 0 || av_packet_copy_props(copy.get(), &packet) < 0) {
+    throw std::bad_alloc();
+  }
+  std::memcpy(copy->data, packet.data, static_cast<std::size_t>(packet.size));
+  av_packet_unref(&packet);
+  av_packet_move_ref(&packet, copy.get());
 }
 
 const AVInputFormat* find_format(const std::string& name) {
@@ -110,7 +127,7 @@ std::string advice(IoFault fault) {
 }  // namespace
 
 void Demuxer::FormatDeleter::operator()(AVFormatContext* context) const {
-  interrupt.arm(kFarewell);
+  interrupt.arm_farewell(kFarewell);
   avformat_close_input(&context);
   interrupt.disarm();
 }
@@ -154,8 +171,15 @@ void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
   format_.reset(context);
   context->interrupt_callback = interrupt_.callback();
   context->flags |= AVFMT_FLAG_GENPTS;
+  capture_ = captures(target);
+  if (capture_) context->flags |= AVFMT_FLAG_NONBLOCK;  // a blocked read could not be interrupted
   const std::optional<std::string> path = local_path(target.url);
-  if (path && (*path == "-" || names_fifo(target.url))) {
+  bool fifo = false;
+  {
+    const CallScope call(interrupt_, timeout_);  // asks the file system, perhaps of a dead server
+    fifo = path && (*path == "-" || names_fifo(target.url));
+  }
+  if (fifo) {
     open_reader(*path, kept);
     context->pb = io_.get();
   }
@@ -175,6 +199,7 @@ void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
   interrupt_.disarm();
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
   if (error >= 0 && undisturbed) return;
+  rethrow_own_causes();
   if (target.format == "lavfi") {
     throw FeedError(FeedFault::kConfiguration,
                     "the filter graph of " + name_ + " cannot be built (" +
@@ -230,7 +255,6 @@ void Demuxer::rethrow_own_causes() const {
 }
 
 void Demuxer::fail_open(int error, const std::string& reason) const {
-  rethrow_own_causes();
   if (is_configuration_error(error)) {
     throw FeedError(FeedFault::kConfiguration, "cannot open " + name_ + ": " + reason +
                                                    "; correct input.url, format or options");
@@ -269,7 +293,7 @@ void Demuxer::choose_streams(const std::string& format, bool live, bool want_aud
 }
 
 AVRational Demuxer::frame_rate() const {
-  return av_guess_frame_rate(format_.get(), format_->streams[video_], nullptr);
+  return plausible_rate(av_guess_frame_rate(format_.get(), format_->streams[video_], nullptr));
 }
 
 std::optional<microseconds> Demuxer::start() const {
@@ -296,6 +320,7 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
     if (error < 0) break;
     if (packet.stream_index == video_ || packet.stream_index == audio_) {
       interrupt_.disarm();
+      if (capture_) take_over(packet);
       stats_.input_bytes.fetch_add(static_cast<std::uint64_t>(packet.size),
                                    std::memory_order_relaxed);
       // Only waiting counts: whoever reads may be held up for longer.

@@ -76,6 +76,7 @@ class Demuxer {
   FeedStats& stats_;
   const std::chrono::milliseconds timeout_;
   bool live_;
+  bool capture_ = false;
   const std::string name_;
   const std::string host_;
   Dictionary options_;

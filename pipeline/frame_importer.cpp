@@ -123,8 +123,19 @@ void FrameImporter::adopt(const Form& form) {
   form_ = form;
   spdlog::info("feed {}: video is {}x{} {}, {}", stats_.feed(), form.width, form.height,
                name_of(form.format), describe(color_));
+  warn_of_siting();
   scaler_.reset();
   if (!layout) make_scaler();
+}
+
+// H.264 and HEVC know six places for chroma, conversions and tags three.
+void FrameImporter::warn_of_siting() const {
+  const bool known = form_->location <= AVCHROMA_LOC_TOPLEFT || color_override_.siting;
+  if (known || !info(layout_).chroma_half_height) return;
+  spdlog::warn(
+      "feed {}: the source's chroma siting ({}) is not one framelane converts; it is treated and "
+      "tagged as left. Set input.color.siting to left, center or topleft to say what comes nearest",
+      stats_.feed(), av_chroma_location_name(form_->location));
 }
 
 void FrameImporter::make_scaler() {

@@ -46,6 +46,7 @@ class FrameImporter {
   };
 
   void adopt(const Form& form);
+  void warn_of_siting() const;
   void make_scaler();
   void copy(const AVFrame& frame, InputFrame& to);
   void scale(const AVFrame& frame, InputFrame& to);

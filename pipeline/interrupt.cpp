@@ -11,10 +11,19 @@ std::int64_t now_ns() {
 
 void Interrupt::arm(std::chrono::milliseconds timeout) {
   cause_ = Cause::kNone;
+  farewell_ = false;
   deadline_ns_ = now_ns() + std::chrono::nanoseconds(timeout).count();
 }
 
-void Interrupt::disarm() { deadline_ns_ = 0; }
+void Interrupt::arm_farewell(std::chrono::milliseconds timeout) {
+  arm(timeout);
+  farewell_ = true;
+}
+
+void Interrupt::disarm() {
+  deadline_ns_ = 0;
+  farewell_ = false;
+}
 
 bool Interrupt::overdue() const {
   const std::int64_t deadline = deadline_ns_;
@@ -25,7 +34,7 @@ AVIOInterruptCB Interrupt::callback() { return {&Interrupt::check, this}; }
 
 int Interrupt::check(void* self) {
   auto& interrupt = *static_cast<Interrupt*>(self);
-  if (interrupt.stop_.stop_requested()) {
+  if (interrupt.stop_.stop_requested() && !interrupt.farewell_) {
     interrupt.cause_ = Cause::kStopped;
     return 1;
   }

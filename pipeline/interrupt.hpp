@@ -28,6 +28,8 @@ class Interrupt {
 
   /// The next call may block this long. Arm before each call, disarm after it.
   void arm(std::chrono::milliseconds timeout);
+  /// The same for a last word to the peer, which a stop does not cut short.
+  void arm_farewell(std::chrono::milliseconds timeout);
   void disarm();
   /// Why FFmpeg was interrupted since the last arm; kNone when it was not.
   Cause cause() const { return cause_.load(); }
@@ -45,6 +47,7 @@ class Interrupt {
 
   std::stop_token stop_;
   std::atomic<std::int64_t> deadline_ns_{0};  // steady clock; 0: none
+  std::atomic<bool> farewell_{false};
   std::atomic<Cause> cause_{Cause::kNone};
 };
 

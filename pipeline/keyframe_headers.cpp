@@ -19,6 +19,8 @@ KeyframeHeaders::KeyframeHeaders(const AVCodecParameters& parameters) {
     av_parser_close(parser_);
     throw std::bad_alloc();
   }
+  width_ = parameters.width;
+  height_ = parameters.height;
 }
 
 KeyframeHeaders::~KeyframeHeaders() { av_parser_close(parser_); }
@@ -30,11 +32,9 @@ std::optional<KeyframeHeaders::Change> KeyframeHeaders::read(const AVPacket& pac
   av_parser_parse2(parser_, context_.get(), &frame, &size, packet.data, packet.size, packet.pts,
                    packet.dts, packet.pos);
   if (parser_->width <= 0 || parser_->height <= 0) return std::nullopt;
-  const bool first = width_ == 0;
-  const bool changed = parser_->width != width_ || parser_->height != height_;
+  if (parser_->width == width_ && parser_->height == height_) return std::nullopt;
   width_ = parser_->width;
   height_ = parser_->height;
-  if (first || !changed) return std::nullopt;
   return Change{width_, height_, extradata_of(packet)};
 }
 

@@ -14,7 +14,8 @@ extern "C" {
 namespace framelane {
 
 /// Notices from the keyframes of an undecoded stream that its pictures have changed size, which
-/// containers such as MPEG-TS say nowhere else. One thread.
+/// containers such as MPEG-TS say nowhere else, or have another one than was announced or none was
+/// (a long group of pictures may outlast the probing). One thread.
 class KeyframeHeaders {
  public:
   explicit KeyframeHeaders(const AVCodecParameters& parameters);
@@ -27,9 +28,9 @@ class KeyframeHeaders {
     int height = 0;
     std::vector<std::uint8_t> extradata;  ///< empty when the keyframe carries no headers
   };
-  /// What has changed since the keyframe before; nothing when nothing has, for packets that are no
-  /// keyframes, and for codecs whose every frame is one (those are cheap to decode and seldom
-  /// copied) or that FFmpeg has no parser for.
+  /// What has changed since the keyframe before, or since the parameters; nothing when nothing has,
+  /// for packets that are no keyframes, and for codecs whose every frame is one (those are cheap to
+  /// decode and seldom copied) or that FFmpeg has no parser for.
   std::optional<Change> read(const AVPacket& packet);
 
  private:
@@ -37,7 +38,7 @@ class KeyframeHeaders {
 
   CodecContextPtr context_;
   AVCodecParserContext* parser_ = nullptr;
-  int width_ = 0;
+  int width_ = 0;  // 0: unknown
   int height_ = 0;
 };
 

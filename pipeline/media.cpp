@@ -24,6 +24,11 @@ bool same_picture(const AVCodecParameters& a, const AVCodecParameters& b) {
 
 }  // namespace
 
+AVRational plausible_rate(AVRational guess) {
+  const bool plausible = guess.num > 0 && guess.den > 0 && av_cmp_q(guess, {1000, 1}) < 0;
+  return plausible ? guess : AVRational{0, 1};
+}
+
 bool same_stream(const StreamFormat& a, const StreamFormat& b) {
   const AVCodecParameters& x = *a.parameters;
   const AVCodecParameters& y = *b.parameters;

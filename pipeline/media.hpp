@@ -24,6 +24,10 @@ struct MediaFormat {
 };
 using MediaFormatRef = std::shared_ptr<const MediaFormat>;
 
+/// A guessed rate, or 0/1 when it is none: of a camera that sends a picture every few seconds
+/// FFmpeg takes the clock that timestamps count in (1000 Hz or more) for its rate.
+AVRational plausible_rate(AVRational guess);
+
 /// Same codec, size, extradata, colour and time base: a decoder goes on without being told
 /// anything.
 bool same_stream(const StreamFormat& a, const StreamFormat& b);

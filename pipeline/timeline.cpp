@@ -76,6 +76,7 @@ void Timeline::set_stream(StreamKind kind, const StreamClock& clock) {
     return rescale(ticks, s.clock.time_base, clock.time_base);
   };
   if (s.last) s.last = adopt(*s.last);
+  s.top = adopt(s.top);
   if (kind == StreamKind::kVideo && last_frame_) last_frame_ = adopt(*last_frame_);
   s.step = adopt(s.step);
   s.clock = clock;
@@ -99,15 +100,36 @@ std::int64_t Timeline::expected(const Stream& s) const {
   if (s.begun) return add(*s.last, s.step);
   const Stream& o = other(s);
   if (o.begun) return rescale(*o.last, o.clock.time_base, s.clock.time_base);
-  const std::int64_t end = to_ticks(line_end_us_, s.clock.time_base);
+  const std::int64_t end = to_ticks(end_us(), s.clock.time_base);
   return s.last ? std::max(end, add(*s.last, 1)) : end;
+}
+
+// Where the last packet of all ends.
+std::int64_t Timeline::end_us() const {
+  std::int64_t end = 0;
+  for (const Stream& s : streams_) {
+    if (s.last) end = std::max(end, to_us(add(s.top, s.step), s.clock.time_base));
+  }
+  return end;
+}
+
+// Whether a stream's packet may lie there: about where it is expected, anywhere on the way (its
+// last duration may be wrong), or where the other stream is. The latter does not count for a stream
+// that is on another line than the other.
+bool Timeline::on_line(const Stream& s, std::int64_t time, bool shared) const {
+  const AVRational time_base = s.clock.time_base;
+  if (near(time, expected(s), time_base)) return true;
+  if (s.begun && time > *s.last && time < expected(s)) return true;
+  const Stream& o = other(s);
+  return shared && o.begun &&
+         within_jump(subtract(to_us(time, time_base), to_us(*o.last, o.clock.time_base)));
 }
 
 void Timeline::open_segment(const Stream& s, std::int64_t first) {
   const std::int64_t first_us = to_us(first, s.clock.time_base);
   // A start that is far from what comes is a container's mistake.
   const bool credible = start_us_ && within_jump(subtract(first_us, *start_us_));
-  offset_us_ = subtract(line_end_us_, credible ? *start_us_ : first_us);
+  offset_us_ = subtract(end_us(), credible ? *start_us_ : first_us);
   for (Stream& each : streams_) {
     each.offset_us = offset_us_;
     each.offset = to_ticks(offset_us_, each.clock.time_base);
@@ -121,15 +143,15 @@ std::int64_t Timeline::place(Stream& s, std::int64_t key, std::int64_t step) {
   const std::int64_t unwrapped = add(key, s.wrap);
   const std::int64_t out = add(unwrapped, s.offset);
   const bool first_of_all = !s.begun && !other(s).begun;
-  const std::int64_t next = expected(s);
-  if (first_of_all || near(out, next, time_base)) {
+  const bool shared = s.offset_us == offset_us_;
+  if (first_of_all || on_line(s, out, shared)) {
     s.off_line = 0;
     return out;
   }
   if (s.clock.wrap_bits < 63) {
     const std::int64_t period = std::int64_t{1} << s.clock.wrap_bits;
     for (const std::int64_t turn : {period, -period}) {
-      if (!near(add(out, turn), next, time_base)) continue;
+      if (!on_line(s, add(out, turn), shared)) continue;
       s.wrap = add(s.wrap, turn);
       s.off_line = 0;
       stats_.count(TimestampRepair::kWrap);
@@ -137,13 +159,13 @@ std::int64_t Timeline::place(Stream& s, std::int64_t key, std::int64_t step) {
     }
   }
   // The other stream has already moved to a new line that this packet belongs to.
-  const std::int64_t shared = to_ticks(offset_us_, time_base);
-  if (s.offset_us != offset_us_ && near(add(unwrapped, shared), next, time_base)) {
-    s.offset = shared;
+  const std::int64_t joined = add(unwrapped, to_ticks(offset_us_, time_base));
+  if (!shared && on_line(s, joined, true)) {
+    s.offset = to_ticks(offset_us_, time_base);
     s.offset_us = offset_us_;
     s.off_line = 0;
     s.joining = true;
-    return add(unwrapped, shared);
+    return joined;
   }
   return jump(s, unwrapped, step);
 }
@@ -226,11 +248,11 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
 
   packet.dts = dts;
   packet.pts = pts;
+  const std::int64_t shown = pts == AV_NOPTS_VALUE ? dts : std::max(pts, dts);
+  s.top = s.last ? std::max(s.top, shown) : shown;
   s.last = dts;
   s.step = step;
   s.begun = true;
-  const std::int64_t end = add(pts == AV_NOPTS_VALUE ? dts : std::max(pts, dts), step);
-  line_end_us_ = std::max(line_end_us_, to_us(end, time_base));
 }
 
 std::int64_t Timeline::stamp_frame(std::int64_t pts, std::int64_t duration) {

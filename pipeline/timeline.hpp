@@ -22,9 +22,10 @@ namespace framelane {
 /// lie below. Where nothing is wrong every stream is shifted by one constant number of ticks, so
 /// distances between timestamps come out exactly as they were.
 ///
-/// Repairs: a packet more than 5 s off the line is put where the next one was expected, and the
-/// third in a row that agrees with the others makes theirs the new line (kJump, once per attempt,
-/// also when audio and video jump together). A dts not above the last one becomes the last one plus
+/// Repairs: a packet more than 5 s off the line, and off the other stream where both are on one
+/// line (a stream may pause), is put where the next one was expected, and the third in a row that
+/// agrees with the others makes theirs the new line (kJump, once per attempt, also when audio and
+/// video jump together). A dts not above the last one becomes the last one plus
 /// a tick, and its pts stays unless it would lie below (kBackward). A wrapped counter is unwrapped
 /// (kWrap); neither may a pts lie below its dts, which is lowered to it (kBackward). What is
 /// missing, or so far out that arithmetic with it overflows, is filled from the duration, the rate
@@ -64,6 +65,7 @@ class Timeline {
     std::int64_t offset_us = 0;        // the shared offset that `offset` was made from
     std::int64_t wrap = 0;             // ticks added because the source's counter wrapped
     std::optional<std::int64_t> last;  // the last dts given out
+    std::int64_t top = 0;              // the highest timestamp given out
     std::int64_t step = 0;             // from the last dts to the one expected next
     bool begun = false;                // has had a packet in this segment
     bool joining = true;               // stepping back is part of joining lines, no repair
@@ -75,14 +77,15 @@ class Timeline {
   const Stream& other(const Stream& s) const { return streams_[&s == &streams_[0] ? 1 : 0]; }
   std::int64_t step_of(const Stream& s, std::int64_t duration) const;
   std::int64_t expected(const Stream& s) const;
+  std::int64_t end_us() const;
+  bool on_line(const Stream& s, std::int64_t time, bool shared) const;
   void open_segment(const Stream& s, std::int64_t first);
   std::int64_t place(Stream& s, std::int64_t key, std::int64_t step);
   std::int64_t jump(Stream& s, std::int64_t key, std::int64_t step);
 
   FeedStats& stats_;
   std::array<Stream, 2> streams_;
-  std::int64_t offset_us_ = 0;    // of the newest line any stream is on
-  std::int64_t line_end_us_ = 0;  // where the last packet of all ends
+  std::int64_t offset_us_ = 0;  // of the newest line any stream is on
   std::optional<std::int64_t> start_us_;
   bool segment_open_ = false;
   std::optional<std::int64_t> last_frame_;

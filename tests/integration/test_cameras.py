@@ -152,6 +152,17 @@ def test_a_frozen_camera_does_not_hold_up_a_stop(framelane, camera, camera_clip)
     daemon.stop(deadline=5)
 
 
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_stop_takes_leave_of_the_camera(framelane, camera, camera_clip, transport):
+    """Or the camera holds the session, and few have many."""
+    source = camera(camera_clip)
+    daemon = framelane(
+        one_feed({"url": source.url, "options": {"rtsp_transport": transport}})).wait_ready()
+    daemon.wait_state("cam", "running")
+    assert daemon.stop() == 0
+    wait_until(lambda: source.farewells() == 1, "the camera to hear of it")
+
+
 def test_a_wrong_password_shows_as_auth(framelane, camera, camera_clip):
     source = camera(camera_clip, auth="digest")
     url = source.url.replace("rtsp://", "rtsp://view.er%40site:wr0ng-w0rd@")

@@ -34,6 +34,18 @@ TEST(InterruptTest, StopWinsOverADeadlineThatIsFarAway) {
   EXPECT_EQ(interrupt.cause(), Interrupt::Cause::kStopped);
 }
 
+TEST(InterruptTest, AFarewellEndsAtItsDeadlineAlone) {
+  std::stop_source stop;
+  Interrupt interrupt(stop.get_token());
+  stop.request_stop();
+  interrupt.arm_farewell(1h);
+  EXPECT_FALSE(interrupted(interrupt));
+  interrupt.arm_farewell(0ms);
+  EXPECT_TRUE(interrupted(interrupt));
+  interrupt.arm(1h);
+  EXPECT_TRUE(interrupted(interrupt));
+}
+
 TEST(InterruptTest, ArmingForgetsTheLastCause) {
   Interrupt interrupt{std::stop_token{}};
   interrupt.arm(0ms);

@@ -73,6 +73,20 @@ TEST_F(KeyframeHeadersTest, TheExtradataOfAChangeIsItsOwnHeaders) {
             end);
 }
 
+TEST_F(KeyframeHeadersTest, ASizeThatWasNotAnnouncedRightIsToldAtTheFirstKeyframe) {
+  const Clip clip = in_band("libx264", 128, 96);
+  for (const int announced : {0, 64}) {
+    const CodecParametersPtr parameters = copy_parameters(*clip.format->video.parameters);
+    parameters->width = parameters->height = announced;
+    headers_ = std::make_unique<KeyframeHeaders>(*parameters);
+    const auto found = changes(clip);
+    ASSERT_EQ(found.size(), 1u) << announced;
+    EXPECT_EQ(found[0].width, 128);
+    EXPECT_EQ(found[0].height, 96);
+    EXPECT_FALSE(found[0].extradata.empty());
+  }
+}
+
 TEST_F(KeyframeHeadersTest, WithoutHeadersOfItsOwnAStreamKeepsItsSize) {
   const Clip clip = encode_clip(ClipSpec{.frames = 20, .gop = 5});  // headers in the extradata
   open(clip);

@@ -11,6 +11,18 @@ using testing::Clip;
 using testing::encode_clip;
 using testing::later;
 
+TEST(PlausibleRateTest, TheClockOfTheTimestampsIsNoRate) {
+  const auto known = [](int num, int den) { return plausible_rate({num, den}).num != 0; };
+  EXPECT_TRUE(known(25, 1));
+  EXPECT_TRUE(known(1, 5));
+  EXPECT_TRUE(known(960, 1));
+  EXPECT_FALSE(known(1000, 1));
+  EXPECT_FALSE(known(90'000, 1));
+  EXPECT_FALSE(known(0, 1));
+  EXPECT_FALSE(known(0, 0));
+  EXPECT_FALSE(known(25, 0));
+}
+
 TEST(SameFormatTest, AnotherObjectOfTheSameStreamIsTheSame) {
   const Clip clip = encode_clip({.frames = 1});
   EXPECT_TRUE(same_format(*clip.format, *later(clip, 0).format));

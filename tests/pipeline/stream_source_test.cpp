@@ -10,6 +10,7 @@
 
 #include <thread>
 
+#include "tests/pipeline/log_capture.hpp"
 #include "tests/pipeline/source_fixture.hpp"
 
 namespace framelane {
@@ -182,6 +183,23 @@ TEST_F(StreamSourceTest, AFileWithoutVideoIsAConfigurationError) {
 TEST_F(StreamSourceTest, AWrongFilterGraphIsAConfigurationError) {
   EXPECT_EQ(failure_of<FeedError>("lavfi:no_such_filter"), FeedFault::kConfiguration);
   EXPECT_EQ(failure_of<FeedError>("lavfi:testsrc2=size=nonsense"), FeedFault::kConfiguration);
+}
+
+TEST_F(StreamSourceTest, AStopWhileAFilterGraphOpensIsNoFaultOfTheGraph) {
+  stop.request_stop();
+  EXPECT_EQ(failure_of<IoError>("lavfi:testsrc2"), IoFault::kIo);
+}
+
+TEST_F(StreamSourceTest, ChromaWhereNoConversionLooksForItIsTold) {
+  const std::string path = folder / "siting.mp4";
+  ffmpeg("-i " + clip("street_h264.mp4") +
+         " -frames:v 5 -c copy -bsf:v h264_metadata=chroma_sample_loc_type=4 " + path);
+  const testing::LogCapture log;
+  read(path);
+  EXPECT_EQ(log.count("bottomleft"), 1u);
+  input.color.siting = Siting::kTopLeft;
+  read(path);
+  EXPECT_EQ(log.count("bottomleft"), 1u);
 }
 
 TEST_F(StreamSourceTest, ARefusedPortIsRefused) {

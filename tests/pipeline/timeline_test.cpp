@@ -135,6 +135,37 @@ TEST_F(TimelineTest, AStreamThatJumpsLaterThanTheOtherFindsTheSameLine) {
   EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
 }
 
+// As of cameras that send sound only when there is some.
+TEST_F(TimelineTest, AStreamThatPausesComesBackInStep) {
+  for (std::int64_t time = 0; time <= 1000; time += 40) {
+    video(time);
+    audio(time);
+  }
+  for (std::int64_t time = 1040; time <= 20'000; time += 40) video(time);
+  for (std::int64_t time = 20'000; time <= 20'200; time += 40) EXPECT_EQ(audio(time), time);
+  for (std::int64_t time = 20'240; time <= 40'000; time += 40) audio(time);
+  EXPECT_EQ(video(40'000), 40'000);
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+TEST_F(TimelineTest, AStreamThatPausesAcrossAJumpComesBackInStep) {
+  video(0);
+  audio(0);
+  videos({90'000, 90'040, 90'080});
+  for (std::int64_t time = 90'120; time <= 110'000; time += 40) video(time);
+  EXPECT_EQ(audio(110'000), video(110'040) - 40);
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+}
+
+TEST_F(TimelineTest, AWrongDurationDoesNotMoveTheLine) {
+  EXPECT_EQ(video(0), 0);
+  EXPECT_EQ(video(40, 1'800'000), 40);
+  EXPECT_EQ(videos({80, 120, 160}), (Times{80, 120, 160}));
+  EXPECT_EQ(all_repairs(), 0u);
+  begin(kVideo, microseconds(0));
+  EXPECT_EQ(video(0), 200);  // nor where the next segment begins
+}
+
 TEST_F(TimelineTest, AStepBackBecomesOneTick) {
   EXPECT_EQ(videos({0, 40, 20, 80}), (Times{0, 40, 41, 80}));
   EXPECT_EQ(repairs(TimestampRepair::kBackward), 1u);

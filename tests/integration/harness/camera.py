@@ -63,6 +63,10 @@ class Camera:
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)
 
+    def farewells(self):
+        """How many clients have taken their leave (TEARDOWN) instead of just hanging up."""
+        return self._log.read_text().splitlines().count("teardown")
+
     def kill(self):
         if self.process and self.process.poll() is None:
             self.process.kill()

@@ -60,6 +60,8 @@ def main():
     if arguments.auth:
         require_login(server, factory, arguments)
     server.get_mount_points().add_factory("/stream", factory)
+    server.connect("client-connected", lambda _, client: client.connect(
+        "teardown-request", lambda *_: print("teardown", flush=True)))
     assert server.attach(None), "the port cannot be had"
     GLib.MainLoop().run()
 
