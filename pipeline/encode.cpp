@@ -12,6 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// How far the encoder's clock may run ahead of the source's.
+constexpr std::int64_t kMaxTicksAhead = 2;
+
 /// Makes `frame` refer to an image without copying a pixel.
 void refer_to(AVFrame& frame, const ConstImageView& image, const BufferRef& buffer) {
   frame.buf[0] = BufferRef(buffer).release();
@@ -117,6 +120,17 @@ void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
 
 void Encode::encode(FrameJob& job) {
   JobOutput& output = job.outputs[index_];
+  // An encoder that counts in frames has a coarser clock: two frames may fall on one tick. Where
+  // more come than there are ticks, some have to go, or the picture would fall behind the sound.
+  std::int64_t pts = av_rescale_q(job.input.pts, plan_->source_time_base, encoder_->time_base);
+  if (last_pts_ != INT64_MIN && pts <= last_pts_) {
+    if (last_pts_ - pts >= kMaxTicksAhead) {
+      output.ticket.drop(DropReason::kEncoder);
+      return;
+    }
+    pts = last_pts_ + 1;
+  }
+  last_pts_ = pts;
   const bool converted = static_cast<bool>(output.target.buffer);
   AVFrame& frame = *frame_;
   refer_to(frame, converted ? as_const(output.target.image) : job.input.image,
@@ -136,10 +150,6 @@ void Encode::encode(FrameJob& job) {
   frame.interlaced_frame = job.input.interlaced;
   frame.top_field_first = job.input.top_field_first;
 #endif
-  // An encoder that counts in frames has a coarser clock: two frames may fall on one tick.
-  std::int64_t pts = av_rescale_q(job.input.pts, plan_->source_time_base, encoder_->time_base);
-  if (last_pts_ != INT64_MIN && pts <= last_pts_) pts = last_pts_ + 1;
-  last_pts_ = pts;
   frame.pts = pts;
 
   const std::int64_t duration =

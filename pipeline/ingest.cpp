@@ -81,7 +81,11 @@ void Ingest::run(std::stop_token cancel) {
     bool opened = false;
     bool refills = false;
     std::pair<IoFault, std::string> lost;
-    for (Branch& branch : parts_.branches) branch.early_audio.clear();
+    // However the source ends, sound that still waits for a picture is lost.
+    struct EarlyAudio {
+      Ingest& ingest;
+      ~EarlyAudio() { ingest.drop_early_audio(); }
+    } const early_audio{*this};
     try {
       // What it was lost for stays to be seen until it is there again.
       parts_.stats->set_state(FeedState::kConnecting, parts_.stats->status().reason);
@@ -106,6 +110,12 @@ void Ingest::run(std::stop_token cancel) {
       const bool final = parts_.options.once || (opened && !live_ && !refills);
       if (final) throw;
       lost = {error.code(), error.what()};
+    } catch (const FeedError& error) {
+      // What a camera sends once it has been good is its own mistake, not the configuration's.
+      const bool camera = live_ && has_run_ && error.code() == FeedFault::kConfiguration;
+      if (!camera || parts_.options.once) throw;
+      if (read_stop_.stop_requested()) return;
+      lost = {IoFault::kDecode, error.what()};
     }
     parts_.stats->count_reconnect(lost.first);
     // Writers of a FIFO take turns: waiting for the next one is no failure to back off from.
@@ -172,6 +182,7 @@ void Ingest::dispatch_packet(const SourceItem& item, const SourceInfo& source) {
       if (branch.options->copy_audio) dispatch_audio(branch, *item.packet, source);
     } else if (branch.options->copy_video) {
       branch.fanout->publish(*item.packet, StreamKind::kVideo, branch.media, cancel_);
+      has_run_ = true;
     }
   }
 }
@@ -187,15 +198,26 @@ void Ingest::dispatch_audio(Branch& branch, const AVPacket& packet, const Source
     return;
   }
   if (branch.early_audio.size() == kMaxEarlyAudio) {
-    for (std::size_t i = 0; i < parts_.options.outputs.size(); ++i) {
-      if (parts_.options.outputs[i].from != branch.options->name) continue;
-      parts_.stats->outputs()[i].drop(PacketDrop::kWaitKeyframe);
-    }
+    count_lost_audio(branch, 1);
     return;
   }
   PacketPtr kept = make_packet();
   if (av_packet_ref(kept.get(), &packet) < 0) throw std::bad_alloc();
   branch.early_audio.push_back(std::move(kept));
+}
+
+void Ingest::count_lost_audio(const Branch& branch, std::size_t packets) {
+  for (std::size_t i = 0; i < parts_.options.outputs.size(); ++i) {
+    if (parts_.options.outputs[i].from != branch.options->name) continue;
+    parts_.stats->outputs()[i].drop(PacketDrop::kWaitKeyframe, packets);
+  }
+}
+
+void Ingest::drop_early_audio() {
+  for (Branch& branch : parts_.branches) {
+    count_lost_audio(branch, branch.early_audio.size());
+    branch.early_audio.clear();
+  }
 }
 
 void Ingest::set_media(Branch& branch, MediaFormatRef media) {
@@ -276,6 +298,7 @@ void Ingest::dispatch_frame(InputFrame&& frame, const SourceInfo& source) {
   open_tickets(parts_.stats, tickets_);
   try {
     follow_format(frame, source);
+    has_run_ = true;
     submit(std::move(frame));
   } catch (...) {
     drop_tickets(DropReason::kFeedFailed);

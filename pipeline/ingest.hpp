@@ -46,6 +46,8 @@ class Ingest {
   bool pace(const SourceItem& item, const SourceInfo& source);
   void dispatch_packet(const SourceItem& item, const SourceInfo& source);
   void dispatch_audio(Branch& branch, const AVPacket& packet, const SourceInfo& source);
+  void count_lost_audio(const Branch& branch, std::size_t packets);
+  void drop_early_audio();
   void delivered(const SourceInfo& source);
   void dispatch_frame(InputFrame&& frame, const SourceInfo& source);
   void submit(InputFrame&& frame);
@@ -69,6 +71,7 @@ class Ingest {
   FaultLog faults_;
   bool copies_ = false;   // some encode copies the video
   bool running_ = false;  // the open source has delivered
+  bool has_run_ = false;  // some source of this run has, and what it sent could be treated
 
   std::vector<Branch*> frame_branches_;  // those that encode, in the jobs' order
   std::vector<FrameTicket> tickets_;     // of the frame in hand

@@ -139,3 +139,17 @@ def test_a_file_that_appears_later_is_found(framelane, clip, tmp_path):
     partial.write_bytes(clip.read_bytes())
     partial.rename(path)
     daemon.wait_state("cam", "ended")
+
+
+def test_sound_whose_picture_never_comes_is_counted(framelane, made, clip, tmp_path):
+    """It waits for the first picture, to know what goes into the file with it."""
+    source = made("noise.mkv", "-i", clip, "-f", "lavfi", "-i", "sine=duration=4", "-map", "0:v",
+                  "-map", "1:a", "-c:v", "copy", "-c:a", "aac", "-shortest", "-bsf:v",
+                  "noise=amount=1")
+    audio = [s for s in media.probe(source, "-count_packets")["streams"]
+             if s["codec_type"] == "audio"]
+    daemon = framelane(one_feed({"url": str(source)}, {**x264(), "audio": "copy"},
+                                {"file": {"url": str(tmp_path / "out.mkv")}})).wait_ready()
+    metrics = daemon.wait_state("cam", "failed")
+    assert metrics.one("framelane_output_packets_dropped_total", feed="cam", output="file",
+                       reason="wait_keyframe") == int(audio[0]["nb_read_packets"])

@@ -205,6 +205,23 @@ def test_the_same_fault_is_logged_once_and_then_counted(framelane, camera, camer
     daemon.wait_log(f"feed cam: running again after {tries:.0f} failed tries")
 
 
+def test_what_a_camera_sends_amiss_later_is_no_configuration_error(framelane, clip, tmp_path):
+    """A colour matrix that framelane does not convert, after frames that were right."""
+    good, odd, both = (tmp_path / name for name in ("good.ts", "odd.ts", "both.ts"))
+    media.ffmpeg("-i", clip, "-frames:v", 10, "-c", "copy", "-f", "mpegts", good)
+    media.ffmpeg("-i", clip, "-frames:v", 10, "-c", "copy", "-output_ts_offset", 1, "-bsf:v",
+                 "h264_metadata=matrix_coefficients=8", "-f", "mpegts", odd)
+    both.write_bytes(good.read_bytes() + odd.read_bytes())
+    daemon = framelane(one_feed({"url": str(both), "pace": "realtime", **IMPATIENT})).wait_ready()
+
+    def came_back_twice(metrics):
+        return metrics.one("framelane_source_reconnects_total", feed="cam", reason="decode") >= 2
+
+    metrics = daemon.wait_metrics(came_back_twice, "two reconnects")
+    assert metrics.one("framelane_frames_out_total", feed="cam", encode="main") >= 10
+    assert "ycgco" in daemon.log()
+
+
 def test_a_name_that_cannot_be_resolved_shows_as_dns(framelane):
     # Too long for a name server to be asked.
     url = f"rtsp://{'a' * 64}.invalid/stream"

@@ -161,6 +161,18 @@ TEST_F(EncodeTest, AnEncoderThatFailsTwiceIsOpenedAgain) {
   expect_settled();
 }
 
+// MPEG-4 part 2 counts in frames: at a guessed rate of 25, 30 a second have no place of their own.
+TEST_F(EncodeTest, AnEncodersClockDoesNotRunAheadOfTheSource) {
+  use("mpeg4");
+  const auto opened = plan();
+  opened->source_time_base = {1, 30};
+  publish_range(opened, 0, 60);
+  run_to_the_end();
+  EXPECT_EQ(counts().out, 52u);  // two seconds, and two ticks ahead
+  EXPECT_EQ(dropped(DropReason::kEncoder), 8u);
+  expect_settled();
+}
+
 TEST_F(EncodeTest, AnEncoderThatGoesOnFailingEndsTheFeed) {
   use("mpeg4");
   const auto opened = plan();
