@@ -66,7 +66,7 @@ void FeedRun::start() {
   for (const std::unique_ptr<Output>& output : outputs_) {
     spawn("out-" + output->options().name, [this, &output = *output] {
       if (options_.recover && !output.options().overwrite) {
-        recover_leftovers(output.options(), options_.name);
+        recover_leftovers(output.options(), options_.name, cancel_.get_token());
       }
       output.run(cancel_.get_token(), options_.once);
     });

@@ -13,16 +13,18 @@
 
 namespace framelane {
 
-void recover_leftovers(const OutputOptions& options, const std::string& feed) {
+void recover_leftovers(const OutputOptions& options, const std::string& feed,
+                       const std::stop_token& stop) {
   const Container container = container_on_disk(options);
   if (container.kind != OutputKind::kFile) return;
   const FilePattern pattern(container.url);
   std::vector<std::filesystem::path> parts = pattern.part_files();
   std::sort(parts.begin(), parts.end());
   for (const std::filesystem::path& path : parts) {
+    if (stop.stop_requested()) return;
     std::optional<PartFile> leftover = PartFile::adopt(path.string());
     if (!leftover) continue;  // still being written, by whomever
-    const std::string name = leftover->salvage(container);
+    const std::string name = leftover->salvage(container, stop);
     std::error_code error;
     if (!name.empty()) {
       spdlog::info("feed {}: output {}: recovered {}, which an earlier run left unfinished", feed,

@@ -11,18 +11,24 @@ extern "C" {
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <new>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
+#include "pipeline/interrupt.hpp"
 #include "pipeline/muxer.hpp"
 #include "pipeline/redact.hpp"
 
 namespace framelane {
 namespace fs = std::filesystem;
 namespace {
+
+/// A disk may have to wake up; a demuxer that probing picks may follow a playlist for minutes.
+constexpr std::chrono::seconds kLongestLook{5};
 
 [[noreturn]] void fail(const std::string& doing, const std::string& path, int error) {
   throw_io_error(AVERROR(error), "cannot " + doing + " " + redact(path) + ": " +
@@ -111,9 +117,9 @@ std::string PartFile::complete(bool durable) {
   }
 }
 
-std::string PartFile::salvage(const Container& container) {
+std::string PartFile::salvage(const Container& container, const std::stop_token& stop) {
   try {
-    if (is_playable(part_, container)) return complete(false);
+    if (is_playable(part_, container, stop)) return complete(false);
     unlink(part_.c_str());
   } catch (const std::exception& error) {
     spdlog::warn("{} stays as it is: {}", redact(part_), error.what());
@@ -121,7 +127,7 @@ std::string PartFile::salvage(const Container& container) {
   return {};
 }
 
-bool is_playable(const std::string& path, const Container& container) {
+bool is_playable(const std::string& path, const Container& container, const std::stop_token& stop) {
   std::error_code error;
   if (fs::file_size(path, error) == 0 || error) return false;
   // Without a header there is nothing a demuxer could find, and nothing that
@@ -130,14 +136,26 @@ bool is_playable(const std::string& path, const Container& container) {
       (container.muxer->flags & AVFMT_NOTIMESTAMPS)) {
     return true;
   }
-  AVFormatContext* context = nullptr;
+  AVFormatContext* context = avformat_alloc_context();
+  if (!context) throw std::bad_alloc();
+  Interrupt interrupt(stop);
+  const CallScope call(interrupt, kLongestLook);
+  context->interrupt_callback = interrupt.callback();
+  // Some have none of their muxer's name, and are probed.
+  const AVInputFormat* demuxer =
+      container.muxer ? av_find_input_format(container.muxer->name) : nullptr;
   const std::string url = "file:" + path;
   Dictionary options;
   options.set("protocol_whitelist", "file");  // it may name others to be read
-  if (avformat_open_input(&context, url.c_str(), nullptr, options.ptr()) < 0) return false;
-  const PacketPtr packet = make_packet();
-  const bool found = av_read_frame(context, packet.get()) >= 0 && packet->size > 0;
+  bool found = false;
+  if (avformat_open_input(&context, url.c_str(), demuxer, options.ptr()) >= 0) {
+    const PacketPtr packet = make_packet();
+    found = av_read_frame(context, packet.get()) >= 0 && packet->size > 0;
+  }
   avformat_close_input(&context);
+  if (!found && interrupt.cause() != Interrupt::Cause::kNone) {
+    throw IoError(IoFault::kTimeout, "could not tell in time whether there is anything to play");
+  }
   return found;
 }
 

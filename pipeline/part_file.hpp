@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "pipeline/container.hpp"
@@ -37,8 +38,8 @@ class PartFile {
 
   /// After a failure: complete() when something in it can be played, else it is
   /// removed, and an empty string returned. Never throws: what cannot be
-  /// renamed stays a .part.
-  std::string salvage(const Container& container);
+  /// renamed, or looked at in five seconds or before the stop, stays a .part.
+  std::string salvage(const Container& container, const std::stop_token& stop = {});
 
  private:
   PartFile(std::string name, int number, bool overwrite, int fd);
@@ -50,9 +51,9 @@ class PartFile {
   int fd_;
 };
 
-/// Whether a part file holds something a player can show: a demuxer opens it
-/// and finds a packet.
-bool is_playable(const std::string& path, const Container& container);
+/// Whether a part file holds something a player can show: its container's demuxer opens it and
+/// finds a packet. Throws IoError when that could not be told in five seconds or before the stop.
+bool is_playable(const std::string& path, const Container& container, const std::stop_token& stop);
 
 /// Deletes this output's own complete files, oldest first, until `keep` is met.
 /// The newest stays whatever its size and age.

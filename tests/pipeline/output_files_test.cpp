@@ -184,8 +184,22 @@ TEST(LeftoversTest, APartThatPointsElsewhereIsNotFollowed) {
   const std::string text =
       "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nhttp://127.0.0.1:9/a.ts\n";
   write_file(folder / "out.ts.part", Bytes(text.begin(), text.end()));
+  const auto start = std::chrono::steady_clock::now();
   recover_leftovers(output_to(folder / "out.ts"), "cam");
   EXPECT_TRUE(names_in(folder / "").empty());
+  // What plays playlists would ask for another one for 100 s.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+}
+
+// No demuxer has the name of the muxer for .m4v: what is in the file decides what opens it.
+TEST(LeftoversTest, APartThatHoldsUpWhoLooksAtItStays) {
+  const TempFolder folder;
+  const std::string text = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n/nowhere/a.ts\n";
+  write_file(folder / "out.m4v.part", Bytes(text.begin(), text.end()));
+  const auto start = std::chrono::steady_clock::now();
+  recover_leftovers(output_to(folder / "out.m4v"), "cam");
+  EXPECT_THAT(names_in(folder / ""), ElementsAre("out.m4v.part"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);
 }
 
 class KilledOutputTest : public ::testing::TestWithParam<const char*> {};
