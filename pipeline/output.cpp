@@ -30,6 +30,8 @@ constexpr milliseconds kIdle{500};
 constexpr milliseconds kCutTolerance{20};
 /// What is queued when the feed is cancelled is still written, for so long at most.
 constexpr milliseconds kCancelledDrain{500};
+/// How often files that nothing follows are looked at for their age.
+constexpr std::chrono::seconds kRetainEvery{60};
 /// A session that lasts this long works: its first packets may only have gone into a buffer.
 constexpr std::chrono::seconds kSettled{2};
 
@@ -81,6 +83,10 @@ class Output::Impl {
   /// Completes the session: trailer, final name, retention.
   void close(bool at_end);
   void close_at_end();
+  /// Deletes what `keep` does not allow any more.
+  void retain();
+  /// The same now and then: files grow old while nothing is written, too.
+  void retain_when_due();
   /// From inside a catch: waits until it is time to try again, or rethrows when run once.
   void recover_from(const IoError& error);
   void wait_before_retry(milliseconds time, PacketDrop reason);
@@ -116,6 +122,7 @@ class Output::Impl {
   std::optional<FilePattern> pattern_;
   std::unique_ptr<OutputSession> session_;
   Clock::time_point opened_at_;
+  Clock::time_point retained_at_;
   MediaFormatRef format_;
   bool needs_keyframe_ = true;
   std::string last_name_;  // of a file, before it was numbered
@@ -168,6 +175,7 @@ void Output::Impl::run(std::stop_token stop, bool once) {
     container_ = container_on_disk(options_);
     check_container(options_, container_);
     if (container_.kind == OutputKind::kFile) pattern_.emplace(container_.url);
+    retain();
     write_until_end();
     end(PacketDrop::kStop);
     set_state(FeedState::kEnded);
@@ -190,6 +198,7 @@ void Output::Impl::write_until_end() {
       case PacketQueue::Pop::kTimeout:
         // A viewer waits, and nothing more comes for now. Files of a slow encoder keep their order.
         drain(!blocks_);
+        retain_when_due();
         break;
       case PacketQueue::Pop::kEnd:
         drain(true);
@@ -344,7 +353,7 @@ void Output::Impl::close(bool at_end) {
   stats_.bytes += session->take_bytes();
   spdlog::info("{}: completed {} ({:.1f} s)", subject_, redact(name.empty() ? options_.url : name),
                std::chrono::duration<double>(session->length()).count());
-  if (options_.segment) enforce_retention(*pattern_, *options_.segment);
+  retain();
 }
 
 void Output::Impl::close_at_end() {
@@ -354,6 +363,18 @@ void Output::Impl::close_at_end() {
     if (once_) throw;
     spdlog::warn("{}: {}", subject_, redact(error.what()));
   }
+}
+
+void Output::Impl::retain() {
+  if (!options_.segment) return;
+  retained_at_ = Clock::now();
+  enforce_retention(*pattern_, *options_.segment);
+}
+
+void Output::Impl::retain_when_due() {
+  if (!options_.segment) return;
+  const auto age = options_.segment->keep_age.value_or(kRetainEvery);
+  if (Clock::now() - retained_at_ >= std::min(age, kRetainEvery)) retain();
 }
 
 void Output::Impl::recover_from(const IoError& error) {
@@ -370,6 +391,11 @@ void Output::Impl::recover_from(const IoError& error) {
   faults_.failed(redact(error.what()), fmt::format("dropping packets, trying again in {:.1f} s",
                                                    std::chrono::duration<double>(wait).count()));
   wait_before_retry(wait, drop_reason(error));
+  if (drop_reason(error) == PacketDrop::kDiskFull) {
+    retain();  // it may make the room
+  } else {
+    retain_when_due();
+  }
   resume_wanted_ = true;
 }
 

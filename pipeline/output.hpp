@@ -13,7 +13,9 @@ namespace framelane {
 
 /// One output: a bounded packet queue and, on a thread of its own, a muxer that survives what it
 /// can: it reopens with backoff after a failed write, starts a new file when the format changes,
-/// cuts segments at keyframes. A stalled peer slows only itself.
+/// cuts segments at keyframes, deletes segments of its own that `keep` does not allow: when it
+/// starts, after each, when the disk is full, and while nothing is written. A stalled peer slows
+/// only itself.
 class Output {
  public:
   /// `blocks`: a full queue makes the producer wait, as long as the output is open or opens for the

@@ -214,6 +214,29 @@ TEST_P(FullDiskTest, TheOutputResumesAtAKeyframeWhenThereIsRoom) {
 INSTANTIATE_TEST_SUITE_P(Containers, FullDiskTest,
                          ::testing::Values("cam.mp4", "cam.ts", "cam.mkv", "cam.m3u8"));
 
+TEST(OutputFailureTest, AFullDiskIsRelievedOfWhatIsTooOld) {
+  TinyDisk disk;
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a file system needs root";
+  OutputOptions options = output_to(disk / "cam-%s.ts");
+  options.segment = SegmentOptions{.length = 1h, .keep_age = 12h, .keep_bytes = {}};
+  TestOutput output(options, TestOutput::WhenFull::kDrop);
+  output.start();
+  Clip clip = encode_clip({.frames = 250});
+  output.push(clip);
+  ASSERT_TRUE(comes_true([&] { return output.stats.up && output.stats.queue_packets == 0; }));
+  // Its start is over: what is old from now on goes for want of room alone.
+  const std::string old = disk / "cam-1000000000.ts";
+  write_file(old, Bytes(150'000, 1));
+  std::filesystem::last_write_time(old, std::filesystem::file_time_type::clock::now() - 24h);
+  disk.fill();
+  EXPECT_TRUE(comes_true([&] {
+    clip = later(clip, 250);
+    output.push(clip);
+    return output.dropped(PacketDrop::kDiskFull) > 0;
+  }));
+  EXPECT_TRUE(comes_true([&] { return !std::filesystem::exists(old); }));
+}
+
 class FileSizeLimitTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FileSizeLimitTest, AFileThatMayNotGrowStaysPlayableAndTheNextOneFollows) {

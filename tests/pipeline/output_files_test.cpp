@@ -124,6 +124,32 @@ TEST(OutputFilesTest, KeepingAnAgeDeletesWhatIsOlder) {
   EXPECT_THAT(names_in(folder / ""), UnorderedElementsAre("dog.mp4", "cam.mp4.part", "cam.2.mp4"));
 }
 
+TEST(OutputFilesTest, WhatIsTooOldGoesWhenTheOutputStarts) {
+  const TempFolder folder;
+  for (const char* name : {"cam.mp4", "cam.2.mp4"}) write_file(folder / name, {1});
+  std::filesystem::last_write_time(folder / "cam.mp4",
+                                   std::filesystem::file_time_type::clock::now() - 24h);
+  OutputOptions options = segments_to(folder / "cam.mp4", 1min);
+  options.segment->keep_age = 12h;
+  TestOutput output(options);
+  output.start();  // and no packet ever comes
+  EXPECT_TRUE(comes_true([&] { return !std::filesystem::exists(folder / "cam.mp4"); }));
+  EXPECT_TRUE(std::filesystem::exists(folder / "cam.2.mp4"));
+}
+
+TEST(OutputFilesTest, FilesGrowTooOldWithoutPacketsToo) {
+  const TempFolder folder;
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (const char* name : {"cam.mp4", "cam.2.mp4"}) write_file(folder / name, {1});
+  std::filesystem::last_write_time(folder / "cam.mp4", now + 1s);  // young when the output starts
+  std::filesystem::last_write_time(folder / "cam.2.mp4", now + 1h);
+  OutputOptions options = segments_to(folder / "cam.mp4", 1min);
+  options.segment->keep_age = 1s;
+  TestOutput output(options);
+  output.start();
+  EXPECT_TRUE(comes_true([&] { return !std::filesystem::exists(folder / "cam.mp4"); }));
+}
+
 TEST(OutputFilesTest, TheNewestFileIsKeptHoweverLarge) {
   const TempFolder folder;
   OutputOptions options = segments_to(folder / "cam.mp4");
