@@ -57,7 +57,8 @@ class Output::Impl {
         queue_(static_cast<std::size_t>(std::max(options_.queue, 1))),
         blocks_(blocks),
         backoff_(options_.reconnect),
-        faults_(subject_) {}
+        faults_(subject_),
+        retention_faults_(subject_ + ": deleting old files") {}
 
   const OutputOptions& options() const { return options_; }
   void set_blocks(bool blocks) { blocks_ = blocks; }
@@ -117,6 +118,7 @@ class Output::Impl {
   Container container_;  // as it turned out on the disk
   Backoff backoff_;
   FaultLog faults_;
+  FaultLog retention_faults_;
   Interleaver interleaver_;
   MediaPacket current_{.packet = make_packet()};
   std::optional<FilePattern> pattern_;
@@ -368,7 +370,12 @@ void Output::Impl::close_at_end() {
 void Output::Impl::retain() {
   if (!options_.segment) return;
   retained_at_ = Clock::now();
-  enforce_retention(*pattern_, *options_.segment);
+  const Undeletable left = enforce_retention(*pattern_, *options_.segment);
+  if (left.files == 0) return retention_faults_.recovered();
+  retention_faults_.failed("cannot delete " + left.first,
+                           fmt::format("files that keep no longer allows, and are still there: {}; "
+                                       "delete them, or let this user write to their folder",
+                                       left.files));
 }
 
 void Output::Impl::retain_when_due() {

@@ -159,8 +159,9 @@ bool is_playable(const std::string& path, const Container& container, const std:
   return found;
 }
 
-void enforce_retention(const FilePattern& pattern, const SegmentOptions& keep) {
-  if (!keep.keep_age && !keep.keep_bytes) return;
+Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& keep) {
+  Undeletable undeletable;
+  if (!keep.keep_age && !keep.keep_bytes) return undeletable;
   struct File {
     fs::file_time_type time;
     std::uintmax_t bytes;
@@ -191,13 +192,15 @@ void enforce_retention(const FilePattern& pattern, const SegmentOptions& keep) {
     std::error_code error;
     fs::remove(file.path, error);
     if (error) {
-      spdlog::warn("cannot delete {}, which keep no longer allows: {}", redact(file.path.string()),
-                   error.message());
+      if (undeletable.files++ == 0) {
+        undeletable.first = redact(file.path.string()) + ": " + error.message();
+      }
       continue;
     }
     total -= file.bytes;
     pattern.remove_empty_directories(file.path);
   }
+  return undeletable;
 }
 
 }  // namespace framelane

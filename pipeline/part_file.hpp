@@ -55,8 +55,14 @@ class PartFile {
 /// finds a packet. Throws IoError when that could not be told in five seconds or before the stop.
 bool is_playable(const std::string& path, const Container& container, const std::stop_token& stop);
 
+/// Files that could not be deleted.
+struct Undeletable {
+  std::size_t files = 0;
+  std::string first;  ///< which, redacted, and why
+};
+
 /// Deletes this output's own complete files, oldest first, until `keep` is met.
-/// The newest stays whatever its size and age.
-void enforce_retention(const FilePattern& pattern, const SegmentOptions& keep);
+/// The newest stays whatever its size and age. Returns what should have gone and is still there.
+Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& keep);
 
 }  // namespace framelane

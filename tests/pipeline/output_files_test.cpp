@@ -1,8 +1,12 @@
 #include <gmock/gmock.h>
+#include <linux/capability.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "pipeline/part_file.hpp"
+#include "tests/pipeline/log_capture.hpp"
 #include "tests/pipeline/output_fixture.hpp"
 
 namespace framelane {
@@ -156,6 +160,51 @@ TEST(OutputFilesTest, TheNewestFileIsKeptHoweverLarge) {
   options.segment->keep_bytes = 1;
   TestOutput(options).write(encode_clip({}));
   EXPECT_THAT(names_in(folder / ""), ElementsAre("cam.3.mp4"));
+}
+
+/// Whatever this thread does meanwhile, it may not pass over the rights of files, as root may.
+class WithoutRootsRights {
+ public:
+  WithoutRootsRights() {
+    EXPECT_EQ(syscall(SYS_capget, &header_, before_), 0);
+    __user_cap_data_struct less[2] = {before_[0], before_[1]};
+    less[0].effective &= ~(1u << CAP_DAC_OVERRIDE | 1u << CAP_FOWNER);
+    EXPECT_EQ(syscall(SYS_capset, &header_, less), 0);
+  }
+  ~WithoutRootsRights() { syscall(SYS_capset, &header_, before_); }
+  WithoutRootsRights(const WithoutRootsRights&) = delete;
+  WithoutRootsRights& operator=(const WithoutRootsRights&) = delete;
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct before_[2]{};
+};
+
+TEST(OutputFilesTest, FilesThatCannotBeDeletedAreReportedOnce) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "2001");
+  auto time = std::filesystem::file_time_type::clock::now() - 24h;
+  for (const char* name : {"2001/cam.mp4", "2001/cam.2.mp4", "2001/cam.3.mp4"}) {
+    write_file(folder / name, {1});
+    std::filesystem::last_write_time(folder / name, time += 1s);
+  }
+  std::filesystem::permissions(folder / "2001", std::filesystem::perms(0555));
+  OutputOptions options = segments_to(folder / "%Y/cam.mp4", 400ms);
+  options.segment->keep_age = 12h;
+  {
+    const LogCapture log;
+    const WithoutRootsRights ordinary;
+    TestOutput output(options);
+    output.push(encode_clip({}));
+    output.output.finish();
+    output.output.run({}, false);  // five segments
+    EXPECT_EQ(log.count("completed"), 5u);
+    EXPECT_EQ(log.count("cannot delete"), 1u);
+    EXPECT_EQ(log.count("2001/cam.mp4: Permission denied; files that keep no longer allows, and "
+                        "are still there: 2"),
+              1u);
+  }
+  std::filesystem::permissions(folder / "2001", std::filesystem::perms(0755));
 }
 
 TEST(LeftoversTest, APlayablePartBecomesItsName) {
