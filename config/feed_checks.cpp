@@ -27,6 +27,11 @@ bool is_file(std::string_view url) {
   return path && *path != "-" && !path->starts_with("/dev/");
 }
 
+std::string full_path(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
 struct TimeUnit {
   std::string_view fields;  ///< strftime's letters that tell it
   std::string_view example;
@@ -287,6 +292,7 @@ class FeedChecks {
                    std::string(text.substr(text.starts_with(path_shown) ? path_shown.size() : 0)));
       return;
     }
+    check_names_of_others(output, url, path);
     if (!output.segment || node_.find({"outputs", output.name})->find("segment") == nullptr) return;
     const auto change = name_changes_after(path);
     if (!change) {
@@ -307,6 +313,28 @@ class FeedChecks {
                            std::string(finer->example));
   }
 
+  /// Which files are whose is told by their names alone.
+  void check_names_of_others(const OutputOptions& output, const Node& url,
+                             const std::string& path) {
+    const bool deletes = output.segment && (output.segment->keep_age || output.segment->keep_bytes);
+    const OutputPlaces::Files own{full_path(path), deletes, in_words(output)};
+    for (const OutputPlaces::Files& other : places_.files) {
+      if (own.pattern == other.pattern) continue;  // the same place, which is reported as that
+      if (!(own.deletes || other.deletes) || !names_meet(own.pattern, other.pattern)) continue;
+      const bool by_own = own.deletes;
+      problems_.add(url, "can give the same names as " + other.output + ", so that keep of " +
+                             (by_own ? own : other).output + " would delete files of " +
+                             (by_own ? other : own).output +
+                             "; put them into folders of their own, for example with ${feed}/");
+      break;
+    }
+    places_.files.push_back(own);
+  }
+
+  std::string in_words(const OutputOptions& output) const {
+    return "output " + in_quotes(output.name) + " of feed " + in_quotes(feed_.name);
+  }
+
   void complete_from(OutputOptions& output, const Node& node) {
     const Node* from = node.find("from");
     if (from == nullptr) {
@@ -324,12 +352,9 @@ class FeedChecks {
   void check_place(const OutputOptions& output, const Node& url) {
     if (url_scheme(output.url) == "null") return;
     const auto path = local_path(output.url);
-    std::error_code error;
-    const std::string place =
-        path ? std::filesystem::absolute(*path, error).lexically_normal().string() : output.url;
-    const std::string self =
-        "output " + in_quotes(output.name) + " of feed " + in_quotes(feed_.name);
-    const auto [taken, is_new] = places_.emplace(place, self);
+    const std::string place = path ? full_path(*path) : output.url;
+    const std::string self = in_words(output);
+    const auto [taken, is_new] = places_.taken.emplace(place, self);
     if (is_new) return;
     problems_.add(url, self + " would write to the same place as " + taken->second +
                            "; put ${feed} or ${output} into the url");

@@ -1,5 +1,6 @@
 #include "pipeline/file_pattern.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <ctime>
@@ -17,7 +18,7 @@ struct Field {
   char letter;
   const char* shape;  // what strftime writes for it, as a regular expression
 };
-constexpr std::array<Field, 17> kFields{{{'Y', "[0-9]{4,}"},
+constexpr std::array<Field, 17> kFields{{{'Y', "[0-9]{4}"},
                                          {'y', "[0-9]{2}"},
                                          {'m', "[0-9]{2}"},
                                          {'d', "[0-9]{2}"},
@@ -29,7 +30,7 @@ constexpr std::array<Field, 17> kFields{{{'Y', "[0-9]{4,}"},
                                          {'V', "[0-9]{2}"},
                                          {'u', "[1-7]"},
                                          {'s', "[0-9]+"},
-                                         {'F', "[0-9]{4,}-[0-9]{2}-[0-9]{2}"},
+                                         {'F', "[0-9]{4}-[0-9]{2}-[0-9]{2}"},
                                          {'T', "[0-9]{2}:[0-9]{2}:[0-9]{2}"},
                                          {'R', "[0-9]{2}:[0-9]{2}"},
                                          {'z', "[+-][0-9]{4}"},
@@ -140,6 +141,19 @@ std::string FilePattern::name_at(std::chrono::system_clock::time_point time) con
   return expand(path_, time);
 }
 
+bool FilePattern::could_name(std::string_view path) const {
+  for (const Directory& directory : directories_) {
+    const std::size_t slash = path.find('/');
+    if (slash == path.npos) return false;
+    const std::string name(path.substr(0, slash));
+    if (directory.varies ? !std::regex_match(name, directory.pattern) : name != directory.literal) {
+      return false;
+    }
+    path.remove_prefix(slash + 1);
+  }
+  return std::regex_match(std::string(path), complete_name_);
+}
+
 std::vector<fs::path> FilePattern::find(const std::regex& name) const {
   std::error_code error;
   // "a//b" and a leading "/" give empty components; the first one is the root.
@@ -176,6 +190,36 @@ std::vector<fs::path> FilePattern::find(const std::regex& name) const {
     }
   }
   return found;
+}
+
+namespace {
+
+/// What every name begins with. A number may follow, before the extension.
+std::string_view literal_start(std::string_view pattern) {
+  const std::size_t name = pattern.rfind('/') + 1;  // npos + 1: all of it is the name
+  const std::size_t extension = name + extension_at(pattern.substr(name));
+  return pattern.substr(0, std::min(pattern.find('%'), extension));
+}
+
+}  // namespace
+
+bool names_meet(const std::string& pattern, const std::string& other) {
+  // Compiling them takes long where there are a thousand.
+  const std::string_view start = literal_start(pattern);
+  const std::string_view other_start = literal_start(other);
+  if (!start.starts_with(other_start) && !other_start.starts_with(start)) return false;
+  const FilePattern one(pattern);
+  const FilePattern two(other);
+  std::tm elevens{};
+  elevens.tm_year = 2011 - 1900;
+  elevens.tm_mon = 11 - 1;
+  elevens.tm_mday = elevens.tm_hour = elevens.tm_min = elevens.tm_sec = 11;
+  elevens.tm_isdst = -1;
+  using Clock = std::chrono::system_clock;
+  for (const auto time : {Clock::from_time_t(std::mktime(&elevens)), Clock::now()}) {
+    if (one.could_name(two.name_at(time)) || two.could_name(one.name_at(time))) return true;
+  }
+  return false;
 }
 
 void FilePattern::remove_empty_directories(const fs::path& file) const {

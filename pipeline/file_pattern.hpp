@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace framelane {
@@ -27,6 +28,9 @@ class FilePattern {
   /// The name of a file that starts at this time, in local time.
   std::string name_at(std::chrono::system_clock::time_point time) const;
 
+  /// Whether a file of this name could be one of this pattern's complete ones.
+  bool could_name(std::string_view path) const;
+
   /// Files on disk that this pattern could have named, complete ones or those
   /// still NAME.part.
   std::vector<std::filesystem::path> complete_files() const { return find(complete_name_); }
@@ -49,5 +53,9 @@ class FilePattern {
   std::regex complete_name_;
   std::regex part_name_;
 };
+
+/// Whether files of both patterns, which FilePattern takes, could have the same name. Tried with
+/// the names of now and of a day on which most fields fit most others.
+bool names_meet(const std::string& pattern, const std::string& other);
 
 }  // namespace framelane

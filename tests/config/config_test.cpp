@@ -277,6 +277,19 @@ feeds:
   }
 }
 
+TEST(ConfigTest, FeedsOfOneFolderNeedNamesOfTheirOwnAlone) {
+  // What nobody deletes may look alike.
+  EXPECT_EQ(load(R"(
+defaults:
+  outputs:
+    date: {url: "/r/${feed}%Y%m%d-%H%M%S.mp4", segment: 1m, keep: {age: 1d}}
+    seconds: {url: "/s/${feed}%s.mp4", segment: 1m}
+feeds: {cam: {input: {url: x}}, cam1: {input: {url: y}}}
+)")
+                .feeds.size(),
+            2u);
+}
+
 TEST(ConfigTest, UrlPasswordsAreRegisteredAsSecrets) {
   load(
       "feeds: {a: {input: {url: 'rtsp://u:Registered-1@h/'},"

@@ -286,6 +286,18 @@ const std::vector<Wrong> kFeeds{
      {"f.yaml:1:31: defaults.outputs.o.url: output \"o\" of feed \"b\" would write to the same "
       "place "
       "as output \"o\" of feed \"a\"; put ${feed} or ${output} into the url"}},
+    {"FeedsThatCouldDeleteEachOthersFiles",
+     "defaults: {outputs: {o: {url: '/r/${feed}%s.ts', segment: 1m, keep: {age: 1d}}}}\n"
+     "feeds: {cam: {input: {url: x}}, cam1: {input: {url: y}}, dog: {input: {url: z}}}\n",
+     {"f.yaml:1:31: defaults.outputs.o.url: can give the same names as output \"o\" of feed "
+      "\"cam\", so that keep of output \"o\" of feed \"cam1\" would delete files of output \"o\" "
+      "of feed \"cam\"; put them into folders of their own, for example with ${feed}/"}},
+    {"AnOutputWhoseFilesAnotherCouldDelete",
+     feed_with(", outputs: {o: {url: '/r/%s.ts', segment: 1m, keep: {size: 1G}}, "
+               "p: {url: /r/1.ts}}"),
+     {"f.yaml:1:102: feeds.a.outputs.p.url: can give the same names as output \"o\" of feed \"a\", "
+      "so that keep of output \"o\" of feed \"a\" would delete files of output \"p\" of feed "
+      "\"a\"; put them into folders of their own, for example with ${feed}/"}},
     {"OneFileSpelledTwoWays",
      feed_with(", outputs: {o: {url: /srv/x.mp4}, p: {url: 'file:/srv/./y/../x.mp4'}}"),
      {"f.yaml:1:71: feeds.a.outputs.p.url: output \"p\" of feed \"a\" would write to the same "

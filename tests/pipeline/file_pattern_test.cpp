@@ -126,6 +126,33 @@ TEST(FilePatternTest, OnlyItsOwnCompleteFilesAreFound) {
               ElementsAre(folder / "2024-02-03/040506.2.mp4", folder / "2024-02-03/040506.mp4"));
 }
 
+TEST(FilePatternTest, AYearHasFourDigits) {
+  const TempFolder folder;
+  touch(folder / "cam20261121-101010.mp4");
+  touch(folder / "cam120261121-101010.mp4");  // of "cam1"
+  const FilePattern pattern(folder / "cam%Y%m%d-%H%M%S.mp4");
+  EXPECT_THAT(sorted(pattern.complete_files()), ElementsAre(folder / "cam20261121-101010.mp4"));
+  EXPECT_FALSE(FilePattern("cam%F.mp4").could_name("cam12026-11-21.mp4"));
+}
+
+TEST(NamesMeetTest, WhereAFieldFitsAnothersDigits) {
+  EXPECT_TRUE(names_meet("/rec/cam%s.mp4", "/rec/cam1%s.mp4"));
+  EXPECT_TRUE(names_meet("/rec/cam1%s.mp4", "/rec/cam%s.mp4"));
+  EXPECT_TRUE(names_meet("/rec/%H%M.ts", "/rec/%d%m.ts"));
+  EXPECT_TRUE(names_meet("/rec/%Y/a-%H.ts", "/rec/%Y/a-12.ts"));
+  EXPECT_TRUE(names_meet("/rec/a.ts", "/rec/a.2.ts"));
+  EXPECT_TRUE(names_meet("/rec/%Y/%H.ts", "/rec/%s/%H.ts"));
+}
+
+TEST(NamesMeetTest, NotWhereTheNamesTellThemApart) {
+  EXPECT_FALSE(names_meet("/rec/cam%Y%m%d.mp4", "/rec/cam1%Y%m%d.mp4"));
+  EXPECT_FALSE(names_meet("/rec/cam-%s.mp4", "/rec/cam1-%s.mp4"));
+  EXPECT_FALSE(names_meet("/rec/%s.mp4", "/rec/%s.mkv"));
+  EXPECT_FALSE(names_meet("/rec/cam/%s.mp4", "/rec/cam1/%s.mp4"));
+  EXPECT_FALSE(names_meet("/rec/%s.mp4", "/rec/%Y/%s.mp4"));
+  EXPECT_FALSE(names_meet("a.mp4", "b.mp4"));
+}
+
 TEST(FilePatternTest, OnlyItsOwnPartFilesAreFound) {
   const TempFolder folder;
   for (const char* name : {"out.mp4.part", "out.2.mp4.part", "out.mp4", "other.mp4.part"}) {
