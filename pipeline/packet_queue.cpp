@@ -6,7 +6,14 @@
 
 namespace framelane {
 
-PacketQueue::PacketQueue(std::size_t capacity) : slots_(std::max<std::size_t>(capacity, 1)) {
+namespace {
+
+std::size_t size_of(const AVPacket& packet) { return static_cast<std::size_t>(packet.size); }
+
+}  // namespace
+
+PacketQueue::PacketQueue(std::size_t capacity, std::size_t most_bytes)
+    : slots_(std::max<std::size_t>(capacity, 1)), most_bytes_(most_bytes) {
   for (MediaPacket& slot : slots_) slot.packet = make_packet();
 }
 
@@ -14,7 +21,7 @@ PacketQueue::Push PacketQueue::try_push(const AVPacket& packet, StreamKind strea
                                         const MediaFormatRef& format) {
   std::lock_guard lock(mutex_);
   if (closed_) return Push::kClosed;
-  if (count_ == slots_.size()) return Push::kFull;
+  if (!has_room(packet)) return Push::kFull;
   put(packet, stream, format);
   return Push::kQueued;
 }
@@ -23,11 +30,16 @@ PacketQueue::Push PacketQueue::push(const AVPacket& packet, StreamKind stream,
                                     const MediaFormatRef& format, std::stop_token stop) {
   std::unique_lock lock(mutex_);
   const bool ready =
-      changed_.wait(lock, stop, [&] { return closed_ || count_ < slots_.size() || !patient_; });
+      changed_.wait(lock, stop, [&] { return closed_ || has_room(packet) || !patient_; });
   if (!ready || closed_) return Push::kClosed;
-  if (count_ == slots_.size()) return Push::kFull;
+  if (!has_room(packet)) return Push::kFull;
   put(packet, stream, format);
   return Push::kQueued;
+}
+
+bool PacketQueue::has_room(const AVPacket& packet) const {
+  if (count_ < kAlwaysFit) return count_ < slots_.size();
+  return count_ < slots_.size() && bytes_ + size_of(packet) <= most_bytes_;
 }
 
 void PacketQueue::put(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format) {
@@ -37,6 +49,7 @@ void PacketQueue::put(const AVPacket& packet, StreamKind stream, const MediaForm
   slot.format = format;
   slot.queued_at = std::chrono::steady_clock::now();
   ++count_;
+  bytes_ += size_of(packet);
   changed_.notify_all();
 }
 
@@ -55,6 +68,7 @@ PacketQueue::Pop PacketQueue::pop(MediaPacket& out, std::chrono::milliseconds ti
   std::swap(out, slots_[first_]);
   first_ = (first_ + 1) % slots_.size();
   --count_;
+  bytes_ -= size_of(*out.packet);
   changed_.notify_all();
   return Pop::kPacket;
 }
@@ -80,6 +94,7 @@ std::size_t PacketQueue::clear() {
     slot.format.reset();
     first_ = (first_ + 1) % slots_.size();
   }
+  bytes_ = 0;
   changed_.notify_all();
   return forgotten;
 }

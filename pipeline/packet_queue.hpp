@@ -19,16 +19,21 @@ struct MediaPacket {
   std::chrono::steady_clock::time_point queued_at = {};
 };
 
-/// Bounded queue between an encode (or the source, for copies) and one output's thread. Slots are
-/// allocated once. Any number of producers, one consumer.
+/// Queue between an encode (or the source, for copies) and one output's thread, bounded in packets
+/// and, since raw and lossless video has packets of megabytes, in bytes. Slots are allocated once.
+/// Any number of producers, one consumer.
 class PacketQueue {
  public:
-  explicit PacketQueue(std::size_t capacity);
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  /// So many packets fit however large they are.
+  static constexpr std::size_t kAlwaysFit = 4;
+
+  explicit PacketQueue(std::size_t capacity, std::size_t most_bytes = kMostBytes);
 
   enum class Push { kQueued, kFull, kClosed };
-  /// Never blocks: kFull when there is no slot.
+  /// Never blocks: kFull when there is no slot, or too many bytes.
   Push try_push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format);
-  /// Waits for a slot as long as the consumer makes progress, see set_patient(); kClosed also when
+  /// Waits for room as long as the consumer makes progress, see set_patient(); kClosed also when
   /// stopped.
   Push push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
             std::stop_token stop);
@@ -47,6 +52,7 @@ class PacketQueue {
   std::size_t size() const;
 
  private:
+  bool has_room(const AVPacket& packet) const;
   void put(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format);
 
   mutable std::mutex mutex_;
@@ -54,6 +60,8 @@ class PacketQueue {
   std::vector<MediaPacket> slots_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
+  const std::size_t most_bytes_;
+  std::size_t bytes_ = 0;  // of the packets in the queue
   bool closed_ = false;
   bool patient_ = true;
 };

@@ -47,6 +47,39 @@ TEST_F(PacketQueueTest, TryPushIntoAFullQueueIsRefused) {
   EXPECT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kFull);
 }
 
+TEST_F(PacketQueueTest, TryPushOfMoreBytesThanAllowedIsRefused) {
+  PacketQueue queue(100, 550);  // packets have 100
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kQueued);
+  }
+  EXPECT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kFull);
+  MediaPacket out;
+  ASSERT_EQ(queue.pop(out, 0ms, {}), PacketQueue::Pop::kPacket);
+  EXPECT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kQueued);
+  EXPECT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kFull);
+  EXPECT_EQ(queue.clear(), 5u);
+  EXPECT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kQueued);
+}
+
+TEST_F(PacketQueueTest, AFewPacketsFitHoweverLarge) {
+  PacketQueue queue(100, 50);
+  for (std::size_t i = 0; i < PacketQueue::kAlwaysFit; ++i) {
+    ASSERT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kQueued);
+  }
+  EXPECT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kFull);
+}
+
+TEST_F(PacketQueueTest, PushWaitsForRoomForItsBytes) {
+  PacketQueue queue(100, 400);
+  for (int i = 0; i < 4; ++i) queue.try_push(stamped(i), StreamKind::kVideo, format_);
+  auto pushed = std::async(std::launch::async,
+                           [&] { return queue.push(*packet_, StreamKind::kVideo, format_, {}); });
+  EXPECT_EQ(pushed.wait_for(20ms), std::future_status::timeout);
+  MediaPacket out;
+  ASSERT_EQ(queue.pop(out, 10s, {}), PacketQueue::Pop::kPacket);
+  EXPECT_EQ(pushed.get(), PacketQueue::Push::kQueued);
+}
+
 TEST_F(PacketQueueTest, PushWaitsForASlot) {
   PacketQueue queue(1);
   ASSERT_EQ(queue.try_push(stamped(1), StreamKind::kVideo, format_), PacketQueue::Push::kQueued);
