@@ -27,6 +27,7 @@ void FeedRun::make_parts() {
   for (const OutputOptions& output : options_.outputs) {
     outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, blocks));
   }
+  outputs_overdue_since_.resize(outputs_.size());
   for (const EncodeOptions& encode : options_.encodes) {
     Branch branch;
     branch.options = &encode;
@@ -66,7 +67,7 @@ void FeedRun::start() {
   for (const std::unique_ptr<Output>& output : outputs_) {
     spawn("out-" + output->options().name, [this, &output = *output] {
       if (options_.recover && !output.options().overwrite) {
-        recover_leftovers(output.options(), options_.name, cancel_.get_token());
+        output.recover(cancel_.get_token());
       }
       output.run(cancel_.get_token(), options_.once);
     });
@@ -169,24 +170,39 @@ void FeedRun::cancel(DropReason reason) {
 
 // Counted from when it was first seen: after the process was stopped for a while, every deadline
 // has passed, and the call in hand still has to find that out.
-void FeedRun::watch_source() {
+bool FeedRun::is_stuck(bool overdue, OverdueSince& since) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!overdue) {
+    since.reset();
+    return false;
+  }
+  if (!since) since = now;
+  return now - *since >= kIgnoredDeadline;
+}
+
+void FeedRun::watch_calls() {
+  std::string reason;
   {
     const std::lock_guard lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    if (running_ == 0 || cancelled_at_ || !source_calls_.overdue()) {
-      overdue_since_.reset();
-      return;
+    if (running_ == 0 || cancelled_at_) return;
+    if (is_stuck(source_calls_.overdue(), source_overdue_since_)) {
+      reason = "reading " + redact(options_.input.url) +
+               " is stuck in a call that ignores input.timeout; its thread is given up";
     }
-    if (!overdue_since_) overdue_since_ = now;
-    if (now - *overdue_since_ < kIgnoredDeadline) return;
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      Output& output = *outputs_[i];
+      if (!is_stuck(output.overdue(), outputs_overdue_since_[i])) continue;
+      reason = "output " + output.options().name + " is stuck in a call on " +
+               redact(output.options().url) +
+               " that ignores its timeout; its thread is given up: check the disk or file server";
+      output.give_up(reason);
+    }
   }
-  fail(FeedFault::kInternal, "reading " + redact(options_.input.url) +
-                                 " is stuck in a call that ignores input.timeout; its thread is "
-                                 "given up");
+  if (!reason.empty()) fail(FeedFault::kInternal, reason);
 }
 
 std::optional<Feed::Outcome> FeedRun::outcome() {
-  watch_source();
+  watch_calls();
   const std::lock_guard lock(mutex_);
   if (running_ > 0 && !stuck()) return std::nullopt;
   if (failure_) return failure_;

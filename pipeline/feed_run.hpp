@@ -45,7 +45,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   void source_thread();
   void encode_thread(Branch& branch, Encode& encode);
   bool stuck() const;
-  void watch_source();
+  void watch_calls();
   void fail(FeedFault fault, const std::string& reason);
 
   const FeedOptions options_;
@@ -78,7 +78,11 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::condition_variable finished_;
   std::optional<Feed::Outcome> failure_;
   std::optional<std::chrono::steady_clock::time_point> cancelled_at_;
-  std::optional<std::chrono::steady_clock::time_point> overdue_since_;  // seen to be; the source
+  /// Since when a call was seen to be overdue: of the source, and of each output.
+  using OverdueSince = std::optional<std::chrono::steady_clock::time_point>;
+  OverdueSince source_overdue_since_;
+  std::vector<OverdueSince> outputs_overdue_since_;
+  static bool is_stuck(bool overdue, OverdueSince& since);
   std::size_t running_ = 0;
   bool stopped_ = false;
   bool abandoned_ = false;

@@ -14,6 +14,7 @@
 #include "pipeline/failure.hpp"
 #include "pipeline/fault_log.hpp"
 #include "pipeline/interleaver.hpp"
+#include "pipeline/interrupt.hpp"
 #include "pipeline/output_session.hpp"
 #include "pipeline/playlist.hpp"
 #include "pipeline/redact.hpp"
@@ -32,6 +33,8 @@ constexpr milliseconds kCutTolerance{20};
 constexpr milliseconds kCancelledDrain{500};
 /// How often files that nothing follows are looked at for their age.
 constexpr std::chrono::seconds kRetainEvery{60};
+/// Completing a file waits until all of it is on the disk; folders may hold many files.
+constexpr std::chrono::seconds kLongCall{60};
 /// A session that lasts this long works: its first packets may only have gone into a buffer.
 constexpr std::chrono::seconds kSettled{2};
 
@@ -66,7 +69,13 @@ class Output::Impl {
             const std::stop_token& stop);
   bool take_resume_request() { return resume_wanted_.exchange(false); }
   void finish() { queue_.close(); }
+  void recover(const std::stop_token& stop);
   void run(std::stop_token stop, bool once);
+  bool overdue() const { return watched_ && calls_.overdue(); }
+  void give_up(const std::string& reason) {
+    given_up_ = true;
+    set_state(FeedState::kFailed, reason);
+  }
 
  private:
   bool takes_audio(const MediaFormat& format);
@@ -81,9 +90,12 @@ class Output::Impl {
   void open(const MediaPacket& keyframe);
   void write(MediaPacket& packet);
   void observe_written(const MediaPacket& packet);
-  /// Completes the session: trailer, final name, retention.
+  /// Completes the session, if there is one: trailer, final name, retention.
   void close(bool at_end);
+  void complete(bool at_end);
   void close_at_end();
+  /// Lets go of the session; what can be played of its file is kept.
+  void drop_session();
   /// Deletes what `keep` does not allow any more.
   void retain();
   /// The same now and then: files grow old while nothing is written, too.
@@ -92,6 +104,8 @@ class Output::Impl {
   void recover_from(const IoError& error);
   void wait_before_retry(milliseconds time, PacketDrop reason);
   void end(PacketDrop reason);
+
+  milliseconds long_call() const { return std::max<milliseconds>(options_.timeout, kLongCall); }
 
   void set_state(FeedState state, const std::string& reason = {}) {
     stats_.set_state(run_, state, reason);
@@ -111,6 +125,11 @@ class Output::Impl {
   std::atomic<bool> overflowed_{false};  // packets were lost: nothing is of use before a keyframe
   std::atomic<bool> audio_warned_{false};
   std::atomic<PacketDrop> closed_as_{PacketDrop::kStop};
+
+  // The output's thread and who watches it.
+  Interrupt calls_{std::stop_token()};  // on files: watched alone, nothing asks it
+  std::atomic<bool> watched_{false};    // peers and FIFOs have the muxer's deadlines
+  std::atomic<bool> given_up_{false};
 
   // The output's thread alone.
   std::stop_token stop_;
@@ -169,12 +188,24 @@ bool Output::Impl::takes_audio(const MediaFormat& format) {
 
 // The output's thread.
 
+void Output::Impl::recover(const std::stop_token& stop) {
+  watched_ = declared_.local;
+  const CallScope call(calls_, long_call());
+  recover_leftovers(options_, feed_.feed(), stop);
+}
+
 void Output::Impl::run(std::stop_token stop, bool once) {
   stop_ = std::move(stop);
   once_ = once;
   set_state(FeedState::kConnecting);
   try {
-    container_ = container_on_disk(options_);
+    watched_ = declared_.local;
+    {
+      const CallScope call(calls_, options_.timeout);
+      container_ = container_on_disk(options_);
+      // A device, a terminal or a FIFO may be slow for as long as it likes.
+      watched_ = container_.local && container_.kind == declared_.kind;
+    }
     check_container(options_, container_);
     if (container_.kind == OutputKind::kFile) pattern_.emplace(container_.url);
     retain();
@@ -182,7 +213,7 @@ void Output::Impl::run(std::stop_token stop, bool once) {
     end(PacketDrop::kStop);
     set_state(FeedState::kEnded);
   } catch (const std::exception& error) {
-    session_.reset();
+    drop_session();
     end(PacketDrop::kWriteFailed);
     set_state(FeedState::kFailed, redact(error.what()));
     throw;
@@ -219,6 +250,8 @@ void Output::Impl::take(MediaPacket& packet) {
 }
 
 void Output::Impl::write_rest() {
+  // What is no file of its own has another writer by now.
+  if (given_up_ && container_.kind != OutputKind::kFile) drop_session();
   const auto until = Clock::now() + kCancelledDrain;
   queue_.close();
   MediaPacket packet{.packet = make_packet()};
@@ -236,7 +269,7 @@ void Output::Impl::write_rest() {
   } catch (const IoError& error) {
     stats_.drop(PacketDrop::kStop);
     faults_.failed(redact(error.what()), "it was being stopped");
-    session_.reset();
+    drop_session();
   }
   stats_.drop(PacketDrop::kStop, queue_.clear() + interleaver_.clear());
 }
@@ -257,6 +290,7 @@ void Output::Impl::drain(bool flush) {
         recover_from(error);
       }
     }
+    const CallScope call(calls_, options_.timeout);
     if (session_) session_->flush_when_due();
   } catch (const IoError& error) {
     recover_from(error);
@@ -297,6 +331,7 @@ bool Output::Impl::begin_session_if_due(const MediaPacket& video) {
 }
 
 void Output::Impl::open(const MediaPacket& keyframe) {
+  const CallScope call(calls_, options_.timeout);
   std::optional<PartFile> file;
   MuxerTarget target{.url = container_.url};
   if (container_.kind == OutputKind::kFile) {
@@ -327,6 +362,7 @@ void Output::Impl::write(MediaPacket& packet) {
   bool written = false;
   {
     const BusyMeter::Scope busy(stats_.busy);
+    const CallScope call(calls_, options_.timeout);
     written = session_->write(packet);
   }
   stats_.bytes += session_->take_bytes();
@@ -343,6 +379,12 @@ void Output::Impl::observe_written(const MediaPacket& packet) {
 
 void Output::Impl::close(bool at_end) {
   if (!session_) return;
+  complete(at_end);
+  retain();
+}
+
+void Output::Impl::complete(bool at_end) {
+  const CallScope call(calls_, long_call());
   // Whatever happens, this session is over; its destructor saves what finish() could not.
   const std::unique_ptr<OutputSession> session = std::move(session_);
   std::string name;
@@ -355,7 +397,6 @@ void Output::Impl::close(bool at_end) {
   stats_.bytes += session->take_bytes();
   spdlog::info("{}: completed {} ({:.1f} s)", subject_, redact(name.empty() ? options_.url : name),
                std::chrono::duration<double>(session->length()).count());
-  retain();
 }
 
 void Output::Impl::close_at_end() {
@@ -367,10 +408,17 @@ void Output::Impl::close_at_end() {
   }
 }
 
+void Output::Impl::drop_session() {
+  const CallScope call(calls_, long_call());
+  session_.reset();
+}
+
 void Output::Impl::retain() {
   if (!options_.segment) return;
   retained_at_ = Clock::now();
-  const Undeletable left = enforce_retention(*pattern_, *options_.segment);
+  const CallScope call(calls_, long_call());
+  const Undeletable left =
+      enforce_retention(*pattern_, *options_.segment, [this] { calls_.arm(long_call()); });
   if (left.files == 0) return retention_faults_.recovered();
   retention_faults_.failed("cannot delete " + left.first,
                            fmt::format("files that keep no longer allows, and are still there: {}; "
@@ -385,7 +433,7 @@ void Output::Impl::retain_when_due() {
 }
 
 void Output::Impl::recover_from(const IoError& error) {
-  session_.reset();
+  drop_session();
   needs_keyframe_ = true;
   if (stop_.stop_requested()) return;
   if (once_) throw;
@@ -439,7 +487,10 @@ void Output::push(const AVPacket& packet, StreamKind stream, const MediaFormatRe
 }
 bool Output::take_resume_request() { return impl_->take_resume_request(); }
 void Output::finish() { impl_->finish(); }
+void Output::recover(const std::stop_token& stop) { impl_->recover(stop); }
 void Output::run(std::stop_token stop, bool once) { impl_->run(std::move(stop), once); }
+bool Output::overdue() const { return impl_->overdue(); }
+void Output::give_up(const std::string& reason) { impl_->give_up(reason); }
 
 bool needs_global_header(const OutputOptions& options) {
   const Container container = container_of(options);

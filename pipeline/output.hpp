@@ -39,12 +39,23 @@ class Output {
   /// No more packets will come: the thread writes what is queued, the trailer, the final name.
   void finish();
 
+  /// Completes what an earlier process left behind, see recover_leftovers(). The output's thread,
+  /// before run().
+  void recover(const std::stop_token& stop);
+
   /// The output thread's body: returns after finish(), or when `stop` asks: then what is queued is
   /// written for half a second, the rest dropped and counted, and the trailer written, all in about
   /// a second where the disk answers. Throws
   /// FeedError(kConfiguration) for what no retry mends (unknown muxer, an option nothing consumes).
   /// With `once` (transcode, --once) the first failure is thrown as IoError.
   void run(std::stop_token stop, bool once);
+
+  /// Its thread is in a call on a local file whose deadline has passed: `timeout`, or a minute for
+  /// what may take long on a busy disk. Nothing interrupts such a call. Any thread.
+  bool overdue() const;
+  /// Its thread is given up: shows the output as failed. Should the call come back, files are
+  /// completed; a playlist belongs to another by then and stays as it is. Any thread.
+  void give_up(const std::string& reason);
 
  private:
   class Impl;

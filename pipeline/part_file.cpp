@@ -159,7 +159,8 @@ bool is_playable(const std::string& path, const Container& container, const std:
   return found;
 }
 
-Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& keep) {
+Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& keep,
+                              const std::function<void()>& working) {
   Undeletable undeletable;
   if (!keep.keep_age && !keep.keep_bytes) return undeletable;
   struct File {
@@ -170,6 +171,7 @@ Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& 
   std::vector<File> files;
   std::uintmax_t total = 0;
   for (const fs::path& path : pattern.complete_files()) {
+    working();
     std::error_code error;
     const auto time = fs::last_write_time(path, error);
     const auto bytes = error ? 0 : fs::file_size(path, error);
@@ -189,6 +191,7 @@ Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& 
         keep.keep_bytes &&
         total > static_cast<std::uintmax_t>(std::max<std::int64_t>(*keep.keep_bytes, 0));
     if (!too_old && !too_much) break;
+    working();
     std::error_code error;
     fs::remove(file.path, error);
     if (error) {

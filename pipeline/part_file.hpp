@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -63,6 +64,8 @@ struct Undeletable {
 
 /// Deletes this output's own complete files, oldest first, until `keep` is met.
 /// The newest stays whatever its size and age. Returns what should have gone and is still there.
-Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& keep);
+/// `working` is called before each file, of which there may be many.
+Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& keep,
+                              const std::function<void()>& working);
 
 }  // namespace framelane

@@ -325,6 +325,43 @@ TEST_F(FeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   expect_settled();
 }
 
+// FFmpeg opens a playlist's segments by itself, and a FIFO's open() waits for its reader, as a call
+// on a dead file server waits for that.
+TEST_F(FeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
+  const std::string fifo = file("part0.ts");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  options_.once = false;
+  add_encode("live", "libx264", {{"preset", "ultrafast"}});
+  add_output("hls", "live", file("list.m3u8"));
+  options_.outputs.back().options = {{"hls_segment_filename", file("part%d.ts"), false},
+                                     {"hls_flags", "-temp_file", false}};
+  options_.outputs.back().timeout = 100ms;
+  start();
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  std::optional<Feed::Outcome> outcome;
+  while (!(outcome = feed_->outcome()) && std::chrono::steady_clock::now() < deadline) {
+    feed_->join_until(std::chrono::steady_clock::now() + 50ms);
+  }
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome->fault, FeedFault::kInternal);
+  EXPECT_NE(outcome->reason.find("output hls is stuck"), std::string::npos) << outcome->reason;
+  EXPECT_EQ(stats_->outputs().front().state(), std::pair(FeedState::kFailed, outcome->reason));
+  EXPECT_FALSE(stats_->outputs().front().up);
+  const std::uint64_t abandoned = threads_abandoned();
+  feed_.reset();
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  // Let the thread go, and with it the run that it keeps alive. It leaves the playlist alone.
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  ::close(reader);
+  EXPECT_EQ(stats_.use_count(), 1);
+  EXPECT_FALSE(std::filesystem::exists(file("list.m3u8")));
+  expect_settled();
+}
+
 TEST_F(FeedTest, DestroyingARunningFeedEndsIt) {
   options_.input.loop = true;
   add_encode("live", "libx264", {{"preset", "veryfast"}});
