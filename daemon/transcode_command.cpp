@@ -146,8 +146,7 @@ int transcode_command(const TranscodeArguments& arguments) {
     std::fprintf(stderr, "framelane transcode: %s\n", refusal->c_str());
     return kExitFailed;
   }
-  // Nothing of worth is in the way any more: what an interrupted run left behind is written over.
-  output.overwrite = true;
+  output.existing = arguments.overwrite ? Existing::kReplace : Existing::kRefuse;
   escape_strftime(output);
   const bool hangup_ignored = hangup_is_ignored();
   block_signals();

@@ -66,7 +66,7 @@ void FeedRun::start() {
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Output>& output : outputs_) {
     spawn("out-" + output->options().name, [this, &output = *output] {
-      if (options_.recover && !output.options().overwrite) {
+      if (options_.recover && output.options().existing == Existing::kNumber) {
         output.recover(cancel_.get_token());
       }
       output.run(cancel_.get_token(), options_.once);

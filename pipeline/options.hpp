@@ -93,6 +93,13 @@ struct SegmentOptions {
   std::optional<std::int64_t> keep_bytes;
 };
 
+/// What becomes of a file that has the name an output wants to give.
+enum class Existing {
+  kNumber,   ///< the new one gets a number: NAME.2.ext
+  kRefuse,   ///< transcode: the output fails; an interrupted run's NAME.part is written over
+  kReplace,  ///< transcode -y: it is replaced, and a playlist begins anew
+};
+
 struct OutputOptions {
   std::string name;
   std::string from;  ///< an encode's name
@@ -103,7 +110,7 @@ struct OutputOptions {
   BackoffOptions reconnect;
   int queue = 512;  ///< packets
   std::optional<SegmentOptions> segment;
-  bool overwrite = false;  ///< transcode -y alone: write over an existing file
+  Existing existing = Existing::kNumber;
 };
 
 enum class OnFull { kAuto, kBlock, kDrop };

@@ -339,12 +339,12 @@ void Output::Impl::open(const MediaPacket& keyframe) {
         Clock::now() - keyframe.queued_at);
     const std::string name = pattern_->name_at(std::chrono::system_clock::now() - age);
     const int first_number = name == last_name_ ? last_number_ + 1 : 1;
-    file.emplace(PartFile::create(name, first_number, options_.overwrite));
+    file.emplace(PartFile::create(name, first_number, options_.existing));
     last_name_ = name;
     last_number_ = file->number();
     target.url = "file:" + file->path();  // a ':' in the path makes no protocol
   } else if (container_.kind == OutputKind::kPlaylist) {
-    const bool anew = options_.overwrite && !playlist_begun_;
+    const bool anew = options_.existing != Existing::kNumber && !playlist_begun_;
     target = prepare_playlist(options_, container_, anew);
     playlist_begun_ = true;
   }

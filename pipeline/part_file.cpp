@@ -35,6 +35,19 @@ constexpr std::chrono::seconds kLongestLook{5};
                                      std::error_code(error, std::generic_category()).message());
 }
 
+[[noreturn]] void refuse(const std::string& name, const char* what) {
+  throw IoError(IoFault::kIo,
+                "cannot write " + redact(name) + ": it " + what + "; -y overwrites it");
+}
+
+/// Whether this is the open file's name: whoever had locked it may have renamed it before.
+bool is_at(int fd, const std::string& path) {
+  struct stat file {};
+  struct stat named {};
+  return fstat(fd, &file) == 0 && stat(path.c_str(), &named) == 0 && file.st_dev == named.st_dev &&
+         file.st_ino == named.st_ino;
+}
+
 /// Renames without replacing; false when `to` exists.
 bool rename_to_free(const std::string& from, const std::string& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
@@ -56,17 +69,17 @@ bool rename_to_free(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-PartFile::PartFile(std::string name, int number, bool overwrite, int fd)
+PartFile::PartFile(std::string name, int number, Existing existing, int fd)
     : name_(std::move(name)),
       number_(number),
-      overwrite_(overwrite),
+      existing_(existing),
       part_(numbered_name(name_, number).append(kPartSuffix)),
       fd_(fd) {}
 
 PartFile::PartFile(PartFile&& other) noexcept
     : name_(std::move(other.name_)),
       number_(other.number_),
-      overwrite_(other.overwrite_),
+      existing_(other.existing_),
       part_(std::move(other.part_)),
       fd_(std::exchange(other.fd_, -1)) {}
 
@@ -74,7 +87,7 @@ PartFile::~PartFile() {
   if (fd_ >= 0) close(fd_);
 }
 
-PartFile PartFile::create(const std::string& name, int first_number, bool overwrite) {
+PartFile PartFile::create(const std::string& name, int first_number, Existing existing) {
   const fs::path parent = fs::path(name).parent_path();
   std::error_code error;
   if (!parent.empty() && !fs::create_directories(parent, error) && error) {
@@ -83,30 +96,38 @@ PartFile PartFile::create(const std::string& name, int first_number, bool overwr
   for (int number = std::max(first_number, 1);; ++number) {
     const std::string final_name = numbered_name(name, number);
     const std::string part = final_name + std::string(kPartSuffix);
-    if (!overwrite && access(final_name.c_str(), F_OK) == 0) continue;
-    const int fd =
-        open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (overwrite ? 0 : O_EXCL), 0666);
+    if (existing != Existing::kReplace && access(final_name.c_str(), F_OK) == 0) {
+      if (existing == Existing::kRefuse) refuse(final_name, "exists");
+      continue;
+    }
+    const int exclusive = existing == Existing::kNumber ? O_EXCL : 0;
+    const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | exclusive, 0666);
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) fail("create", part, errno);
-    PartFile file(name, number, overwrite, fd);
-    // Whoever recovers leftovers at this moment has taken it for one. No lock at all (NFS without
-    // lockd) only means that a leftover cannot be told from a file at work.
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && !overwrite) continue;
-    return file;
+    PartFile file(name, number, existing, fd);
+    // No lock at all (NFS without lockd) only means that a leftover cannot be told from a file at
+    // work.
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (locked && (existing == Existing::kNumber || is_at(fd, part))) return file;
+    // Whoever recovers leftovers at this moment has taken it for one.
+    if (existing == Existing::kNumber) continue;
+    throw IoError(IoFault::kIo, "cannot write " + redact(final_name) +
+                                    ": another process is writing it; wait for that, or write to "
+                                    "another name");
   }
 }
 
 std::optional<PartFile> PartFile::adopt(const std::string& part) {
   const int fd = open(part.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return {};
-  PartFile file(part.substr(0, part.size() - kPartSuffix.size()), 1, false, fd);
+  PartFile file(part.substr(0, part.size() - kPartSuffix.size()), 1, Existing::kNumber, fd);
   if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return {};
   return file;
 }
 
 std::string PartFile::complete(bool durable) {
   if (durable && fsync(fd_) != 0) fail("write", part_, errno);
-  if (overwrite_) {
+  if (existing_ == Existing::kReplace) {
     const std::string final_name = numbered_name(name_, number_);
     if (std::rename(part_.c_str(), final_name.c_str()) != 0) fail("rename", part_, errno);
     return final_name;
@@ -114,6 +135,7 @@ std::string PartFile::complete(bool durable) {
   for (int number = number_;; ++number) {
     const std::string final_name = numbered_name(name_, number);
     if (rename_to_free(part_, final_name)) return final_name;
+    if (existing_ == Existing::kRefuse) refuse(final_name, "has appeared meanwhile");
   }
 }
 

@@ -17,9 +17,10 @@ class PartFile {
  public:
   /// Creates directories and the empty NAME.part, where NAME is `name` or, as
   /// long as that or its .part exists already, name.2.ext, name.3.ext, ...
-  /// starting from `first_number`. With `overwrite` the first one is taken
-  /// whatever exists. Throws IoError, DiskFull.
-  static PartFile create(const std::string& name, int first_number, bool overwrite);
+  /// starting from `first_number`. But for kNumber the first one is taken or
+  /// nothing: a leftover .part is written over, one that somebody is writing is
+  /// an error, and so is, for kRefuse, an existing NAME. Throws IoError, DiskFull.
+  static PartFile create(const std::string& name, int first_number, Existing existing);
 
   /// Takes over a NAME.part that an earlier process left behind; nothing when
   /// it cannot be opened or somebody is writing it.
@@ -32,9 +33,9 @@ class PartFile {
   const std::string& path() const { return part_; }
   int number() const { return number_; }
 
-  /// Gives it its name, or the next free numbered one when a file of that name
-  /// has appeared since, and returns it. `durable`: its data is on the disk
-  /// before its name is. Throws IoError, DiskFull.
+  /// Gives it its name and returns it. When a file of that name has appeared since, that is the
+  /// next free numbered one, an error or a replacement, as `existing` says. `durable`: its data is
+  /// on the disk before its name is. Throws IoError, DiskFull.
   std::string complete(bool durable);
 
   /// After a failure: complete() when something in it can be played, else it is
@@ -43,11 +44,11 @@ class PartFile {
   std::string salvage(const Container& container, const std::stop_token& stop = {});
 
  private:
-  PartFile(std::string name, int number, bool overwrite, int fd);
+  PartFile(std::string name, int number, Existing existing, int fd);
 
   std::string name_;
   int number_;
-  bool overwrite_;
+  Existing existing_;
   std::string part_;
   int fd_;
 };

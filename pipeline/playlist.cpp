@@ -84,6 +84,10 @@ MuxerTarget prepare_playlist(const OutputOptions& options, const Container& cont
     throw_io_error(AVERROR(error.value()), "cannot create directory " + redact(directory.string()) +
                                                ": " + error.message());
   }
+  if (anew && options.existing == Existing::kRefuse && fs::exists(playlist, error)) {
+    throw IoError(IoFault::kIo, "cannot write " + redact(playlist.string()) +
+                                    ": it has appeared meanwhile; -y overwrites it");
+  }
   if (anew) fs::remove(playlist, error);
   const std::set<std::string> listed = listed_segments(playlist);
   target.append = !listed.empty();

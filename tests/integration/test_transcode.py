@@ -148,6 +148,28 @@ def test_an_existing_file_is_overwritten_only_when_told_so(cli, clip, tmp_path):
     assert media.frame_count(out) == 42
 
 
+def test_two_at_once_do_not_write_one_file(cli, clip, tmp_path):
+    out = tmp_path / "out.mkv"
+    with subprocess.Popen(
+        [str(BINARY), "transcode", "-", str(out), "--input-format", "rawvideo",
+         "--input-pixel-format", "bgra", "--input-size", "64x48", "--input-rate", "25",
+         "--codec", "ffv1"],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    ) as first:
+        try:
+            first.stdin.write(bytes(64 * 48 * 4) * 50)
+            first.stdin.flush()
+            wait_until((tmp_path / "out.mkv.part").exists, "the first to begin")
+            for overwrite in ([], ["-y"]):
+                done = cli("transcode", *overwrite, clip, out, "--codec", "copy")
+                assert done.returncode == 1 and "another process" in done.stderr
+            _, errors = first.communicate(timeout=60)
+        finally:
+            first.kill()
+    assert first.returncode == 0, errors
+    assert media.frame_count(out) == 50
+
+
 def test_raw_video_needs_no_header(cli, bgra, tmp_path):
     out = tmp_path / "out.mkv"
     done = cli("transcode", bgra, out, "--input-format", "rawvideo", "--input-pixel-format", "bgra",

@@ -92,10 +92,10 @@ TEST(FilePatternTest, AnHourThatComesTwiceOverwritesNothing) {
   const TimeZone zone("CET-1CEST,M3.5.0,M10.5.0/3");
   const TempFolder folder;
   const FilePattern pattern(folder / "%H%M%S.ts");
-  PartFile first =
-      PartFile::create(pattern.name_at(kSecondHalfPastTwo - std::chrono::hours(1)), 1, false);
+  PartFile first = PartFile::create(pattern.name_at(kSecondHalfPastTwo - std::chrono::hours(1)), 1,
+                                    Existing::kNumber);
   EXPECT_EQ(first.complete(false), folder / "023000.ts");
-  PartFile second = PartFile::create(pattern.name_at(kSecondHalfPastTwo), 1, false);
+  PartFile second = PartFile::create(pattern.name_at(kSecondHalfPastTwo), 1, Existing::kNumber);
   EXPECT_EQ(second.complete(false), folder / "023000.2.ts");
 }
 

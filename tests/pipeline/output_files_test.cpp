@@ -46,10 +46,45 @@ TEST(OutputFilesTest, OverwritingReplacesWhenComplete) {
   const TempFolder folder;
   write_file(folder / "out.mp4", {1, 2, 3});
   OutputOptions options = output_to(folder / "out.mp4");
-  options.overwrite = true;
+  options.existing = Existing::kReplace;
   TestOutput(options).write(encode_clip({}), true);
   EXPECT_EQ(decoded_frames(folder / "out.mp4"), 50u);
   EXPECT_THAT(names_in(folder / ""), ElementsAre("out.mp4"));
+}
+
+TEST(OutputFilesTest, WhatAppearsMeanwhileIsReplacedOnlyWhereAsked) {
+  const TempFolder folder;
+  OutputOptions options = output_to(folder / "out.mp4");
+  options.existing = Existing::kRefuse;
+  TestOutput output(options);
+  output.start(true);
+  output.push(encode_clip({}));
+  ASSERT_TRUE(comes_true([&] { return output.stats.up.load(); }));
+  write_file(folder / "out.mp4", {1, 2, 3});
+  EXPECT_THROW(output.finish(), IoError);
+  EXPECT_EQ(read_file(folder / "out.mp4"), (Bytes{1, 2, 3}));
+  EXPECT_EQ(decoded_frames(folder / "out.mp4.part"), 50u);
+}
+
+TEST(OutputFilesTest, AnInterruptedRunsPartIsWrittenOver) {
+  const TempFolder folder;
+  write_file(folder / "out.mp4.part", Bytes(100'000, 1));
+  OutputOptions options = output_to(folder / "out.mp4");
+  options.existing = Existing::kRefuse;
+  TestOutput(options).write(encode_clip({}), true);
+  EXPECT_EQ(decoded_frames(folder / "out.mp4"), 50u);
+  EXPECT_THAT(names_in(folder / ""), ElementsAre("out.mp4"));
+}
+
+TEST(OutputFilesTest, AFileThatSomebodyWritesIsNotWrittenOver) {
+  const TempFolder folder;
+  PartFile first = PartFile::create(folder / "out.mp4", 1, Existing::kReplace);
+  write_file(first.path(), {1, 2, 3});
+  for (const Existing existing : {Existing::kReplace, Existing::kRefuse}) {
+    EXPECT_THROW(PartFile::create(folder / "out.mp4", 1, existing), IoError);
+  }
+  EXPECT_EQ(first.complete(false), folder / "out.mp4");
+  EXPECT_EQ(read_file(folder / "out.mp4"), (Bytes{1, 2, 3}));
 }
 
 TEST(OutputFilesTest, SegmentsEndAtTheFirstKeyframeAfterTheirLength) {
@@ -241,7 +276,7 @@ TEST(LeftoversTest, OtherPartsStayAsTheyAre) {
 
 TEST(LeftoversTest, APartThatIsBeingWrittenStays) {
   const TempFolder folder;
-  const PartFile file = PartFile::create(folder / "out.mp4", 1, false);
+  const PartFile file = PartFile::create(folder / "out.mp4", 1, Existing::kNumber);
   recover_leftovers(output_to(folder / "out.mp4"), "cam");
   EXPECT_THAT(names_in(folder / ""), ElementsAre("out.mp4.part"));
 }

@@ -142,7 +142,7 @@ TEST_F(OutputPlaylistTest, ALostPlaylistDoesNotReuseNumbers) {
 
 TEST_F(OutputPlaylistTest, OverwritingStartsAnew) {
   TestOutput(options_).write(clip_);
-  options_.overwrite = true;
+  options_.existing = Existing::kReplace;
   TestOutput(options_).write(clip_, true);
   EXPECT_EQ(occurrences(playlist(), "#EXTINF"), 5u);
   EXPECT_THAT(playlist(), HasSubstr("\nindex-0.ts"));
