@@ -48,6 +48,15 @@ bool is_at(int fd, const std::string& path) {
          file.st_ino == named.st_ino;
 }
 
+/// So that a power cut does not take a name back. Not every file system can (FUSE, CIFS); the name
+/// stands already, and the next start gives it again to a .part.
+void sync_folder(const fs::path& folder) {
+  const int fd = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
+}
+
 /// Renames without replacing; false when `to` exists.
 bool rename_to_free(const std::string& from, const std::string& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
@@ -127,13 +136,19 @@ std::optional<PartFile> PartFile::adopt(const std::string& part) {
 
 std::string PartFile::complete(bool durable) {
   if (durable && fsync(fd_) != 0) fail("write", part_, errno);
+  const std::string final_name = give_name();
+  if (durable) sync_folder(fs::path(final_name).parent_path());
+  return final_name;
+}
+
+std::string PartFile::give_name() {
   if (existing_ == Existing::kReplace) {
-    const std::string final_name = numbered_name(name_, number_);
+    std::string final_name = numbered_name(name_, number_);
     if (std::rename(part_.c_str(), final_name.c_str()) != 0) fail("rename", part_, errno);
     return final_name;
   }
   for (int number = number_;; ++number) {
-    const std::string final_name = numbered_name(name_, number);
+    std::string final_name = numbered_name(name_, number);
     if (rename_to_free(part_, final_name)) return final_name;
     if (existing_ == Existing::kRefuse) refuse(final_name, "has appeared meanwhile");
   }

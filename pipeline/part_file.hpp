@@ -35,7 +35,7 @@ class PartFile {
 
   /// Gives it its name and returns it. When a file of that name has appeared since, that is the
   /// next free numbered one, an error or a replacement, as `existing` says. `durable`: its data is
-  /// on the disk before its name is. Throws IoError, DiskFull.
+  /// on the disk before its name is, and that when this returns. Throws IoError, DiskFull.
   std::string complete(bool durable);
 
   /// After a failure: complete() when something in it can be played, else it is
@@ -45,6 +45,7 @@ class PartFile {
 
  private:
   PartFile(std::string name, int number, Existing existing, int fd);
+  std::string give_name();
 
   std::string name_;
   int number_;

@@ -197,6 +197,37 @@ TEST(OutputFilesTest, TheNewestFileIsKeptHoweverLarge) {
   EXPECT_THAT(names_in(folder / ""), ElementsAre("cam.3.mp4"));
 }
 
+/// What fsync() was called for, in order: a file by its name at that time, a folder by its only
+/// file.
+thread_local std::vector<std::string>* synced = nullptr;
+
+}  // namespace
+}  // namespace framelane
+
+/// In place of the C library's.
+extern "C" int fsync(int fd) {
+  namespace fs = std::filesystem;
+  if (framelane::synced) {
+    const fs::path path = fs::read_symlink("/proc/self/fd/" + std::to_string(fd));
+    const fs::path file = fs::is_directory(path) ? fs::directory_iterator(path)->path() : path;
+    framelane::synced->push_back(file.filename().string());
+  }
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+
+namespace framelane {
+namespace {
+
+TEST(OutputFilesTest, BothAFilesDataAndItsNameAreOnTheDiskWhenItIsComplete) {
+  const TempFolder folder;
+  PartFile file = PartFile::create(folder / "out.mp4", 1, Existing::kNumber);
+  std::vector<std::string> order;
+  synced = &order;
+  file.complete(true);
+  synced = nullptr;
+  EXPECT_THAT(order, ElementsAre("out.mp4.part", "out.mp4"));
+}
+
 /// Whatever this thread does meanwhile, it may not pass over the rights of files, as root may.
 class WithoutRootsRights {
  public:
