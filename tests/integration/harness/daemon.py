@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 
+from harness.complaints import complaints
 from harness.metrics import Metrics
 from harness.waiting import TIME_FACTOR, wait_until
 
@@ -31,7 +32,7 @@ class _UnixConnection(http.client.HTTPConnection):
 def run(*arguments, timeout=60, **keywords):
     """A framelane command that ends by itself; text in and out, no standard input."""
     keywords.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run(
+    done = subprocess.run(
         [str(BINARY), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -40,6 +41,8 @@ def run(*arguments, timeout=60, **keywords):
         check=False,
         **keywords,
     )
+    done.stderr = complaints(done.stderr)
+    return done
 
 
 class Daemon:
@@ -72,7 +75,7 @@ class Daemon:
     # What it says of itself
 
     def log(self):
-        return self.log_path.read_text(errors="replace")
+        return complaints(self.log_path.read_text(errors="replace"))
 
     def request(self, method, path, headers=None, body=None):
         """(status, body)"""

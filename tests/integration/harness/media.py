@@ -3,6 +3,8 @@
 import json
 import subprocess
 
+from harness.complaints import complaints
+
 
 def _output(*command):
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -59,4 +61,4 @@ def decodes_cleanly(path):
                            "passthrough", "-enc_time_base", "-1", "-f", "null", "-"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=120, check=False)
-    return done.returncode == 0 and not done.stdout.strip()
+    return done.returncode == 0 and not complaints(done.stdout.decode()).strip()
