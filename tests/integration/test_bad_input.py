@@ -104,7 +104,7 @@ def test_a_corrupted_file_is_read_on_to_its_end(framelane, clip, tmp_path):
     frames = metrics.one("framelane_frames_in_total", feed="cam")
     errors = metrics.sum("framelane_decode_errors_total", feed="cam")
     assert 0 < frames <= 42
-    assert errors > 0 or frames == 42
+    assert errors > 0
     daemon.wait_frames("other", 10)
 
 

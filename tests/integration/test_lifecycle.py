@@ -56,9 +56,6 @@ def test_a_kill_leaves_playable_files_that_the_next_start_completes(
     for segment in (tmp_path / "hls").glob("*.ts"):
         assert segment.stat().st_size == 0 or media.frame_count(segment) > 0
 
-    config["feeds"]["cam"]["outputs"] = {
-        name: output for name, output in config["feeds"]["cam"]["outputs"].items()
-    }
     again = framelane(config).wait_ready()
     again.wait_frames("cam", 10)
     for kind in ("mp4", "mkv", "ts"):
@@ -76,6 +73,13 @@ def test_empty_leftovers_are_removed(framelane, clip, tmp_path):
     daemon.stop()
     assert [path.name for path in tmp_path.glob("out*")] == ["out.mkv"]
     assert media.frame_count(tmp_path / "out.mkv") == 42
+
+
+def stop_in_time(daemon):
+    """What docs/operations.md promises, however many peers hang."""
+    start = time.monotonic()
+    daemon.stop(deadline=20)
+    assert time.monotonic() - start < 10 * TIME_FACTOR, daemon.log()
 
 
 def stalled_feed(peer, **outputs):
@@ -96,7 +100,7 @@ def test_a_stop_with_a_stalled_output_ends_in_time_and_completes_the_others(fram
     with socket.socket() as peer:
         daemon = framelane(stalled_feed(peer, file={"url": str(path)})).wait_ready()
         daemon.wait_frames("cam", 4)
-        daemon.stop(deadline=13)
+        stop_in_time(daemon)
     assert media.frame_count(path) >= 4
     assert "given up" not in daemon.log()
 
@@ -110,7 +114,7 @@ def test_a_stop_with_a_slow_encoder_ends_in_time_and_completes_the_file(framelan
                  {"file": {"url": str(path)}})
     ).wait_ready()
     daemon.wait_frames("cam", 1, deadline=60)
-    daemon.stop(deadline=13)
+    stop_in_time(daemon)
     assert not list(tmp_path.glob("*.part"))
     assert media.decodes_cleanly(path)
 
@@ -123,8 +127,17 @@ def test_a_second_signal_ends_it_at_once(framelane):
         wait_until(lambda: daemon.request("GET", "/readyz")[0] == 503, "readyz to say stopping")
         start = time.monotonic()
         daemon.process.send_signal(signal.SIGTERM)
-        daemon.wait_exit(deadline=5)
+        assert daemon.wait_exit(deadline=5) == 128 + signal.SIGTERM
         assert time.monotonic() - start < 2 * TIME_FACTOR
+
+
+def test_a_hangup_is_a_warning_and_nothing_else(framelane, clip):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    before = daemon.wait_frames("cam", 5).sum("framelane_frames_out_total", feed="cam")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_log("SIGHUP: this version cannot reload")
+    daemon.wait_frames("cam", before + 5)
+    daemon.stop()
 
 
 def test_a_stop_does_not_wait_for_a_backoff(framelane):

@@ -1,7 +1,10 @@
 """`framelane transcode`: one file to another, as an engineer at a shell uses it."""
 
+import errno
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 
@@ -9,9 +12,10 @@ import pytest
 
 from harness import media
 from harness.camera import Camera
+from harness.complaints import complaints
 from harness.configs import encoder
 from harness.daemon import BINARY
-from harness.waiting import wait_until
+from harness.waiting import TIME_FACTOR, wait_until
 
 
 @pytest.mark.sanitizers
@@ -198,7 +202,88 @@ def test_the_summary_can_be_read_by_a_program(cli, clip, tmp_path):
     done = cli("transcode", clip, tmp_path / "out.mkv", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert "42" in json.dumps(summary)
+    assert summary.pop("seconds") > 0
+    assert summary == {
+        "succeeded": True, "reason": None, "decoder": "h264", "codec": "libx264", "frames_in": 42,
+        "frames_out": 42, "frames_dropped": 0, "packets_dropped": 0, "decode_errors": 0,
+        "bytes": (tmp_path / "out.mkv").stat().st_size,
+    }
+
+
+def test_a_summary_of_a_failure_says_why(cli, tmp_path):
+    done = cli("transcode", tmp_path / "missing.mp4", tmp_path / "out.mkv", "--json")
+    assert done.returncode == 1
+    summary = json.loads(done.stdout)
+    assert not summary["succeeded"] and "missing.mp4" in summary["reason"]
+
+
+def on_a_terminal(*arguments):
+    """(exit status, everything that a terminal as standard error was sent)"""
+    ours, terminal = pty.openpty()
+    with subprocess.Popen([str(BINARY), "transcode", *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=terminal) as process:
+        os.close(terminal)
+        said = b""
+        try:
+            while chunk := os.read(ours, 4096):
+                said += chunk
+        except OSError as error:  # the last one who had the terminal open is gone
+            assert error.errno == errno.EIO
+        finally:
+            os.close(ours)
+            process.wait(timeout=30 * TIME_FACTOR)
+    return process.returncode, complaints(said.decode().replace("\r\n", "\n"))
+
+
+def test_a_terminal_sees_progress_and_then_the_summary_alone(clip, tmp_path):
+    status, said = on_a_terminal(clip, tmp_path / "out.mkv")
+    assert status == 0, said
+    *progress, summary = said.split("\r")
+    assert progress[0] == "" and len(progress) > 1
+    for line in progress[1:]:
+        assert re.fullmatch(r"\d+ frames, \d+\.\d fps, \d+\.\d MB\x1b\[K", line), line
+    assert re.fullmatch(r"\x1b\[K42 frames in, 42 out, 0 dropped, 0 decode errors; .*\n", summary)
+
+
+def test_a_terminal_sees_the_progress_of_a_copy_in_bytes(clip, tmp_path):
+    status, said = on_a_terminal(clip, tmp_path / "out.mkv", "--codec", "copy")
+    assert status == 0 and re.match(r"\r\d+\.\d MB in \d+\.\d s\x1b\[K\r", said), said
+
+
+def test_quiet_is_quiet_on_a_terminal_too(clip, tmp_path):
+    assert on_a_terminal(clip, tmp_path / "out.mkv", "--quiet") == (0, "")
+
+
+@pytest.mark.parametrize("arguments, streams", [
+    ([], ["audio", "video"]), (["--audio", "copy"], ["audio", "video"]), (["--audio", "none"], ["video"]),
+], ids=["default", "copy", "none"])
+def test_sound_is_copied_unless_told_otherwise(cli, made, clip, tmp_path, arguments, streams):
+    source = made("with-sound.mkv", "-i", clip, "-f", "lavfi", "-i", "sine=duration=4.2", "-c:v",
+                  "copy", "-c:a", "aac")
+    out = tmp_path / "out.mkv"
+    done = cli("transcode", source, out, "--option", "preset=ultrafast", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert sorted(s["codec_type"] for s in media.probe(out)["streams"]) == streams
+    if "audio" in streams:
+        def sound(path):
+            packets = media.probe(path, "-select_streams", "a", "-show_packets",
+                                  "-show_data_hash", "md5")["packets"]
+            return [packet["data_hash"] for packet in packets]
+        # A file begins with its first picture; one packet of AAC comes before that.
+        assert sound(out) in (sound(source), sound(source)[1:])
+
+
+def test_the_output_may_be_standard_output(clip):
+    done = subprocess.run(
+        [str(BINARY), "transcode", str(clip), "-", "--codec", "rawvideo", "--format", "rawvideo"],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=60 * TIME_FACTOR, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == media.decoded(clip)
+
+
+def test_a_summary_and_the_output_cannot_share_standard_output(cli, clip):
+    done = cli("transcode", clip, "-", "--format", "matroska", "--json")
+    assert (done.returncode, done.stdout) == (2, "") and "--json" in done.stderr
 
 
 def test_quiet_says_nothing_when_all_is_well(cli, clip, tmp_path):
