@@ -11,54 +11,11 @@
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/version.hpp"
+#include "daemon/watchdog.hpp"
 #include "pipeline/gpu.hpp"
 
 namespace framelane {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// Tells systemd that the loops turn: the supervisor's, and the admin listener's by asking it. Not
-/// a timer of its own, which would go on feeding the watchdog of a process that hangs.
-class Watchdog {
- public:
-  Watchdog(const Supervisor& supervisor, const AdminServer* admin)
-      : supervisor_(supervisor), admin_(admin) {
-    std::uint64_t microseconds = 0;
-    if (sd_watchdog_enabled(0, &microseconds) > 0) {
-      interval_ = std::chrono::microseconds(microseconds) / 3;
-    }
-  }
-
-  void feed() {
-    const auto now = Clock::now();
-    if (interval_.count() == 0 || now < next_) return;
-    next_ = now + interval_;
-    if (healthy()) sd_notify(0, "WATCHDOG=1");
-  }
-
- private:
-  bool healthy() const {
-    if (supervisor_.heartbeat_age() > Supervisor::kMaxHeartbeatAge) {
-      spdlog::error(
-          "the supervisor's loop has not turned for {} s",
-          std::chrono::duration_cast<std::chrono::seconds>(supervisor_.heartbeat_age()).count());
-      return false;
-    }
-    if (admin_ == nullptr) return true;
-    try {
-      return http_get(admin_->address(), "/healthz", std::chrono::seconds(2)).status == 200;
-    } catch (const std::exception& error) {
-      spdlog::error("the admin listener does not answer: {}", error.what());
-      return false;
-    }
-  }
-
-  const Supervisor& supervisor_;
-  const AdminServer* admin_;
-  std::chrono::microseconds interval_{0};  // 0: nobody watches
-  Clock::time_point next_;
-};
 
 /// Waits for the end: a signal, or, with --once, the last feed. Returns when everything stopped.
 void serve(Supervisor& supervisor, const AdminServer* admin) {

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <semaphore>
 #include <thread>
+
+#include "tests/daemon/stuck_device.hpp"
 
 namespace framelane {
 namespace {
@@ -71,28 +72,6 @@ TEST_F(ApiTest, IsHealthyWhileTheLoopTurns) {
   start_and_wait_until_ready();
   EXPECT_EQ(ask("GET", "/healthz").status, 200);
 }
-
-/// The CPU, but whoever wants a stage of it waits until it is let go.
-class StuckDevice : public Device {
- public:
-  void let_go() { gate_.release(); }
-  const std::string& name() const override { return cpu_->name(); }
-  const std::string& model() const override { return cpu_->model(); }
-  const std::string& uuid() const override { return cpu_->uuid(); }
-  bool has_copy_engines() const override { return false; }
-  std::size_t memory_bytes() const override { return 0; }
-  bool lost() const override { return false; }
-  const EngineMeters& busy() const override { return cpu_->busy(); }
-  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
-    gate_.acquire();
-    gate_.release();
-    return cpu_->make_stage(stats, slices);
-  }
-
- private:
-  const std::shared_ptr<Device> cpu_ = make_cpu_device();
-  std::binary_semaphore gate_{0};
-};
 
 TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
   const auto device = std::make_shared<StuckDevice>();

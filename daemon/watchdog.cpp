@@ -1,0 +1,43 @@
+#include "daemon/watchdog.hpp"
+
+#include <spdlog/spdlog.h>
+#include <systemd/sd-daemon.h>
+
+#include <cstdint>
+
+namespace framelane {
+
+Watchdog::Watchdog(const Supervisor& supervisor, const AdminServer* admin)
+    : supervisor_(supervisor), admin_(admin) {
+  std::uint64_t microseconds = 0;
+  if (sd_watchdog_enabled(0, &microseconds) > 0) {
+    interval_ = std::chrono::microseconds(microseconds) / 3;
+  }
+}
+
+void Watchdog::feed() {
+  const auto now = std::chrono::steady_clock::now();
+  if (interval_.count() == 0 || now < next_) return;
+  next_ = now + interval_;
+  if (healthy()) sd_notify(0, "WATCHDOG=1");
+}
+
+bool Watchdog::healthy() const {
+  if (supervisor_.heartbeat_age() > Supervisor::kMaxHeartbeatAge) {
+    spdlog::error(
+        "the supervisor's loop has not turned for {} s",
+        std::chrono::duration_cast<std::chrono::seconds>(supervisor_.heartbeat_age()).count());
+    return false;
+  }
+  if (admin_ == nullptr) return true;
+  try {
+    const int status = http_get(admin_->address(), "/healthz", std::chrono::seconds(2)).status;
+    if (status != 200) spdlog::error("the admin listener answers /healthz with {}", status);
+    return status == 200;
+  } catch (const std::exception& error) {
+    spdlog::error("the admin listener does not answer: {}", error.what());
+    return false;
+  }
+}
+
+}  // namespace framelane
