@@ -194,4 +194,25 @@ LoadResult load_config_file(const std::string& path, const LoadOptions& options)
   return load_config_text(*text, path, options);
 }
 
+std::string load_admin_listen(const std::string& path, std::vector<Problem>& problems) {
+  AdminConfig admin;
+  Problems found(path);
+  std::string unreadable;
+  if (const std::optional<std::string> text = read_file(path, unreadable)) {
+    const Node root = parse_yaml(*text, found);
+    LoadOptions options;
+    options.require_environment = false;
+    if (root.is_map()) found.take();  // what else is wrong does not matter here
+    if (const Node* listen = root.find({"admin", "listen"})) {
+      Reader reader(found, VariableScope{options, std::nullopt, std::nullopt, false});
+      const auto value = reader.scalar(*listen, of(kListenAddress));
+      if (value) admin.listen = value->text;
+    }
+  } else {
+    found.add({}, "", "cannot be read: " + unreadable);
+  }
+  problems = found.take();
+  return admin.listen;
+}
+
 }  // namespace framelane

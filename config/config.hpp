@@ -63,6 +63,11 @@ LoadResult load_config_file(const std::string& path, const LoadOptions& options 
 LoadResult load_config_text(std::string_view text, const std::string& file_name,
                             const LoadOptions& options = {});
 
+/// `admin.listen` alone, whatever else the file holds: a typo made after the start says nothing
+/// about the daemon that runs. The default where the file does not tell; why it does not (it cannot
+/// be read, it is no YAML, the value is no address) goes to `problems`.
+std::string load_admin_listen(const std::string& path, std::vector<Problem>& problems);
+
 /// Durations ("500ms", "10s", "5m", "1h", "7d"), bit rates ("2M", decimal), sizes ("80G" bytes,
 /// decimal) and frame rates ("30", "29.97", "30000/1001"): nothing when the text is not one.
 /// 29.97, 23.976 and 59.94 mean the NTSC rates they abbreviate (30000/1001 …).

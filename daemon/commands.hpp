@@ -53,7 +53,7 @@ int print_problems(const std::vector<Problem>& problems);
 int check_command(const std::string& config, bool require_environment);
 int devices_command(bool json);
 
-/// `url` wins over the listener that the configuration names.
+/// `url` wins over the listener that the configuration names, which may be wrong otherwise.
 int healthcheck_command(const std::string& config, const std::string& url);
 
 /// The device a configuration asks for, logged with why it was chosen; nothing, with the reason

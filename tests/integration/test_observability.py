@@ -127,6 +127,28 @@ def test_healthcheck_follows_readiness(framelane, clip):
     assert done.returncode == 1 and len(done.stderr.strip().splitlines()) == 1
 
 
+def test_healthcheck_reads_the_listener_and_nothing_else(framelane, clip):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    config = json.loads(daemon.config_path.read_text())
+    config["typo"] = 1
+    config["feeds"]["cam"]["input"]["url"] = "${FRAMELANE_NOT_SET}"
+    daemon.config_path.write_text(json.dumps(config))
+    assert run("check", "-c", daemon.config_path).returncode == 78
+    done = run("healthcheck", "-c", daemon.config_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_healthcheck_shows_no_password_of_the_address(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("s3cr3t-name")
+    config = tmp_path / "framelane.yaml"
+    config.write_text(f'admin: {{listen: "unix:/nowhere/${{file:{secret}}}"}}\n')
+    for arguments in (["-c", config], ["--url", f"http://user:s3cr3t-pass@127.0.0.1:{free_port()}"]):
+        done = run("healthcheck", *arguments)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+        assert "s3cr3t" not in done.stderr
+
+
 def test_healthcheck_takes_an_address(framelane, clip):
     port = free_port()
     daemon = framelane(one_feed(looped(clip)), port=port).wait_ready()
