@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "config/config.hpp"
@@ -43,9 +44,12 @@ struct TranscodeArguments {
 };
 int transcode_command(const TranscodeArguments& arguments);
 
-/// The feed that `transcode` runs; says why not in `problem`.
-std::optional<FeedOptions> transcode_feed(const TranscodeArguments& arguments,
-                                          std::string& problem);
+struct TranscodeProblem {
+  std::string text;  ///< may hold secrets
+  int exit_code = 2;
+};
+/// The feed that `transcode` runs, or why there is none.
+std::variant<FeedOptions, TranscodeProblem> transcode_feed(const TranscodeArguments& arguments);
 
 /// Prints every problem of a configuration; returns the exit code that stands for it.
 int print_problems(const std::vector<Problem>& problems);

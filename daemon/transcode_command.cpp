@@ -129,21 +129,21 @@ bool hangup_is_ignored() {
 }  // namespace
 
 int transcode_command(const TranscodeArguments& arguments) {
-  std::string problem;
-  std::optional<FeedOptions> feed = transcode_feed(arguments, problem);
-  if (!feed) {
-    std::fprintf(stderr, "framelane transcode: %s\n", redact(problem).c_str());
-    return kExitUsage;
+  std::variant<FeedOptions, TranscodeProblem> built = transcode_feed(arguments);
+  if (const auto* problem = std::get_if<TranscodeProblem>(&built)) {
+    std::fprintf(stderr, "framelane transcode: %s\n", redact(problem->text).c_str());
+    return problem->exit_code;
   }
-  if (is_same_file(*feed)) {
+  FeedOptions& feed = std::get<FeedOptions>(built);
+  if (is_same_file(feed)) {
     std::fprintf(stderr,
                  "framelane transcode: INPUT and OUTPUT are the same file; write to "
                  "another one\n");
     return kExitUsage;
   }
-  OutputOptions& output = feed->outputs.front();
-  if (const auto refusal = refuse_to_overwrite(*feed); refusal && !arguments.overwrite) {
-    std::fprintf(stderr, "framelane transcode: %s\n", refusal->c_str());
+  OutputOptions& output = feed.outputs.front();
+  if (const auto refusal = refuse_to_overwrite(feed); refusal && !arguments.overwrite) {
+    std::fprintf(stderr, "framelane transcode: %s\n", redact(*refusal).c_str());
     return kExitFailed;
   }
   output.existing = arguments.overwrite ? Existing::kReplace : Existing::kRefuse;
@@ -155,9 +155,9 @@ int transcode_command(const TranscodeArguments& arguments) {
   const std::shared_ptr<Device> device = choose_device(device_name.device);
   if (device == nullptr) return kExitFailed;
 
-  const bool copies = feed->encodes.front().copy_video;
+  const bool copies = feed.encodes.front().copy_video;
   std::vector<FeedOptions> feeds;
-  feeds.push_back(std::move(*feed));
+  feeds.push_back(std::move(feed));
   Supervisor supervisor(std::move(feeds), device, {.once = true});
   const FeedView view = supervisor.feeds().front();
   const bool show_progress = !arguments.quiet && isatty(STDERR_FILENO) == 1;

@@ -4,6 +4,7 @@
 #include "config/problems.hpp"
 #include "config/raw_formats.hpp"
 #include "config/scalars.hpp"
+#include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
 #include "pipeline/container.hpp"
 #include "pipeline/redact.hpp"
@@ -16,7 +17,7 @@ class FeedBuilder {
  public:
   explicit FeedBuilder(const TranscodeArguments& arguments) : arguments_(arguments) {}
 
-  std::optional<FeedOptions> build(std::string& problem) {
+  std::variant<FeedOptions, TranscodeProblem> build() {
     if (input() && output() && encode()) {
       feed_.name = "transcode";
       feed_.ring = arguments_.ring;
@@ -27,19 +28,19 @@ class FeedBuilder {
       feed_.on_full = OnFull::kAuto;
       return std::move(feed_);
     }
-    problem = problem_;
-    return std::nullopt;
+    return std::move(problem_);
   }
 
  private:
-  bool fail(std::string problem) {
-    problem_ = std::move(problem);
+  bool fail(std::string problem, int exit_code = kExitUsage) {
+    problem_ = {std::move(problem), exit_code};
     return false;
   }
 
   bool url(const std::string& text, const char* which, bool is_output, std::string& target) {
-    const std::optional<std::string> expanded = expand_variables(text, {}, problem_);
-    if (!expanded) return fail(std::string(which) + " " + problem_);
+    std::string problem;
+    const std::optional<std::string> expanded = expand_variables(text, {}, problem);
+    if (!expanded) return fail(std::string(which) + " " + problem, kExitConfiguration);
     target = *expanded;
     register_url_secrets(target);
     const auto unknown = unknown_scheme(target, is_output);
@@ -226,14 +227,13 @@ class FeedBuilder {
 
   const TranscodeArguments& arguments_;
   FeedOptions feed_;
-  std::string problem_;
+  TranscodeProblem problem_;
 };
 
 }  // namespace
 
-std::optional<FeedOptions> transcode_feed(const TranscodeArguments& arguments,
-                                          std::string& problem) {
-  return FeedBuilder(arguments).build(problem);
+std::variant<FeedOptions, TranscodeProblem> transcode_feed(const TranscodeArguments& arguments) {
+  return FeedBuilder(arguments).build();
 }
 
 }  // namespace framelane

@@ -99,13 +99,34 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(cli, clip, tmp_path, argume
 
 @pytest.mark.parametrize("source, target, words", [
     ("htttp://h/x", "out.mkv", "INPUT begins with"), ("{clip}", "nul:", "OUTPUT begins with"),
-    ("{clip}", "out.mp5", "give --format"), ("rtsp://u:${{file:/no-such}}@h/", "out.mkv", "/no-such"),
+    ("{clip}", "out.mp5", "give --format"),
 ])
 def test_a_wrong_place_is_one_line_and_exit_2(cli, clip, tmp_path, source, target, words):
     done = cli("transcode", source.format(clip=clip), target, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.splitlines()) == 1 and words in done.stderr, done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("source, target, words", [
+    ("rtsp://u:${{file:/no-such}}@h/", "out.mkv", "/no-such"),
+    ("${{FRAMELANE_NOT_SET}}", "out.mkv", "FRAMELANE_NOT_SET"),
+    ("{clip}", "${{file:no-such}}.mkv", "no-such"),
+])
+def test_a_name_that_is_not_set_is_one_line_and_exit_78(cli, clip, tmp_path, source, target, words):
+    done = cli("transcode", source.format(clip=clip), target.format(), cwd=tmp_path)
+    assert done.returncode == 78, done.stderr
+    assert len(done.stderr.splitlines()) == 1 and words in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_secret_in_the_name_of_the_output_is_not_shown(cli, clip, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("s3cr3t-name")
+    (tmp_path / "s3cr3t-name.mkv").write_text("precious")
+    done = cli("transcode", clip, f"{tmp_path}/${{file:{secret}}}.mkv")
+    assert done.returncode == 1 and "-y" in done.stderr
+    assert "s3cr3t" not in done.stderr
 
 
 def test_an_option_for_one_of_several_encoders_is_no_mistake(cli, clip, tmp_path):
