@@ -1,4 +1,8 @@
 # FRAMELANE_REVISION: the commit this tree was configured from, "unknown" outside a checkout.
+set(FRAMELANE_REVISION "" CACHE STRING "The commit, where git cannot tell it: in a container's build")
+if(FRAMELANE_REVISION)
+  return()
+endif()
 set(FRAMELANE_REVISION "unknown")
 find_package(Git QUIET)
 if(Git_FOUND)

@@ -48,3 +48,40 @@ def test_every_page_that_the_readme_links_to_exists_and_every_page_for_users_is_
         assert (ROOT / link).exists(), link
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     assert pages - set(links) == {"docs/packaging-tests.md"}
+
+
+def test_what_compose_mounts_and_builds_from_exists():
+    folder = ROOT / "docker"
+    compose = yaml.safe_load((folder / "compose.yaml").read_text())
+    mounted = []
+    for name, service in compose["services"].items():
+        for source, target, *_ in (volume.split(":") for volume in service["volumes"]):
+            assert target.startswith("/"), (name, target)
+            if source.startswith("."):
+                mounted.append(source)
+                assert (folder / source).is_file(), (name, source)
+            else:
+                assert source in compose["volumes"], (name, source)
+        for port in service["ports"]:
+            assert port.startswith("127.0.0.1:"), (name, port)  # neither has a password
+    assert len(mounted) == 3
+    build = compose["services"]["framelane"]["build"]
+    context = folder / build["context"]
+    dockerfile = (context / build["dockerfile"]).read_text()
+    arguments = set(re.findall(r"^ARG (\w+)", dockerfile, re.MULTILINE))
+    assert set(build["args"]) <= arguments
+    for source in re.findall(r"^COPY (?!--from)(\S+) ", dockerfile, re.MULTILINE):
+        assert (context / source).exists(), source
+    rules = yaml.safe_load((folder / "prometheus.yml").read_text())["rule_files"]
+    assert [f"./{rule}" for rule in rules] == [m for m in mounted if "alerts" in m]
+
+
+def test_no_page_and_no_file_publishes_the_admin_port_to_everybody():
+    for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md", *(ROOT / "docker").iterdir()]:
+        for published in re.findall(r"-p (\S+:9853)\b", path.read_text()):
+            assert published.startswith("127.0.0.1:"), (path, published)
+
+
+def test_the_image_runs_a_configuration_that_is_right(cli):
+    done = cli("check", "-c", ROOT / "docker" / "framelane.yaml")
+    assert done.returncode == 0, done.stderr
