@@ -85,3 +85,10 @@ def test_no_page_and_no_file_publishes_the_admin_port_to_everybody():
 def test_the_image_runs_a_configuration_that_is_right(cli):
     done = cli("check", "-c", ROOT / "docker" / "framelane.yaml")
     assert done.returncode == 0, done.stderr
+
+
+def test_the_unit_s_groups_are_made_by_its_sysusers():
+    unit = (ROOT / "systemd" / "framelane.service.in").read_text()
+    groups = re.search(r"^SupplementaryGroups=(.*)", unit, re.MULTILINE).group(1).split()
+    made = re.findall(r"^g +(\S+)", (ROOT / "systemd" / "framelane.sysusers").read_text(), re.MULTILINE)
+    assert set(groups) <= set(made)
