@@ -19,9 +19,11 @@ const Node* Node::find(std::initializer_list<std::string_view> keys) const {
 }
 
 Node merge(const Node& base, const Node& over) {
-  // An encoder's options mean nothing to another encoder, so `codec` is replaced as a whole even
-  // where it is written as a map.
-  constexpr std::string_view kWhole = "codec";
+  // An encoder's options mean nothing to another encoder, so `video.codec` is replaced as a whole
+  // even where it is written as a map. (Elsewhere it is a name: an encode may be called codec.)
+  const auto is_whole = [&over](std::string_view key) {
+    return key == "codec" && over.path.ends_with(".video");
+  };
   if (!base.is_map() || !over.is_map()) return over;
 
   Node merged = over;
@@ -33,7 +35,7 @@ Node merge(const Node& base, const Node& over) {
       merged.entries.push_back(entry);
     } else if (entry.value.kind == Node::Kind::kNull) {
       merged.entries.erase(inherited);
-    } else if (entry.key == kWhole) {
+    } else if (is_whole(entry.key)) {
       inherited->value = entry.value;
     } else {
       inherited->value = merge(inherited->value, entry.value);

@@ -52,6 +52,23 @@ feeds: {a: {input: {url: x}, encodes: {m: {video: {codec: {name: mjpeg}}}}}}
   EXPECT_THAT(feed.encodes.at(0).codecs.at(0).options, IsEmpty());
 }
 
+TEST(MergeTest, AnEncodeOrOutputCalledCodecMergesLikeAnyOther) {
+  const FeedOptions feed = load_feed(R"(
+defaults:
+  encodes: {codec: {video: {bitrate: 1M, gop: 1s}}}
+  outputs: {codec: {url: a.mkv, timeout: 3s}}
+feeds:
+  a:
+    input: {url: x}
+    encodes: {codec: {video: {bitrate: 2M}}}
+    outputs: {codec: {timeout: 4s}}
+)");
+  EXPECT_EQ(feed.encodes.at(0).bitrate, 2'000'000);
+  EXPECT_EQ(feed.encodes.at(0).gop, std::chrono::microseconds(1s));
+  EXPECT_EQ(feed.outputs.at(0).url, "a.mkv");
+  EXPECT_EQ(feed.outputs.at(0).timeout, 4s);
+}
+
 TEST(MergeTest, ScalarReplacesMapAndMapReplacesScalar) {
   const Config config = load(R"(
 defaults: {encodes: {m: {video: copy}, n: {video: {bitrate: 1M}}}}
