@@ -173,22 +173,27 @@ const ScalarType kInteger{"a whole number", parse_integer, format_integer, "inte
 const ScalarType kDuration{"a duration such as 500ms, 10s, 5m, 1h or 7d", parse_duration_value,
                            format_duration, "", "^(0|[1-9][0-9]*)(ms|s|m|h|d)$"};
 const ScalarType kBitrate{"a bit rate such as 800k or 2M", parse_units_value, format_decimal_units,
-                          "integer", R"(^(0|[1-9][0-9]*)(\.[0-9]+)?[kKMGT]?$)"};
+                          "integer", R"(^(0|[1-9][0-9]*)(\.[0-9]{1,6})?[kKMGT]?$)"};
 const ScalarType kSize{"a size in bytes such as 500M or 80G", parse_units_value,
-                       format_decimal_units, "integer", R"(^(0|[1-9][0-9]*)(\.[0-9]+)?[kKMGT]?$)"};
+                       format_decimal_units, "integer",
+                       R"(^(0|[1-9][0-9]*)(\.[0-9]{1,6})?[kKMGT]?$)"};
 const ScalarType kFrameRate{"a frame rate such as 30, 29.97 or 30000/1001", parse_frame_rate_value,
                             format_integer, "number",
-                            R"(^[1-9][0-9]*/[1-9][0-9]*$|^(0|[1-9][0-9]*)(\.[0-9]+)?$)"};
-const ScalarType kImageSize{"a size such as 1920x1080, at most 16384x16384", parse_image_size,
-                            format_integer, "", "^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"};
+                            R"(^[1-9][0-9]*/[1-9][0-9]*$|^(0|[1-9][0-9]*)(\.[0-9]{1,6})?$)"};
+const ScalarType kImageSize{
+    "a size such as 1920x1080, at most 16384x16384", parse_image_size, format_integer, "",
+    "^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
+    "x([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])$"};
 const ScalarType kIdentifier{
     "a name of at most 63 of a-z, 0-9, _ and -, beginning with a letter or digit", parse_identifier,
     format_integer, "", "^[a-z0-9][a-z0-9_-]{0,62}$"};
 const ScalarType kDeviceName{"auto, cpu, cuda or cuda:N", parse_device, format_integer, "",
-                             "^(auto|cpu|cuda(:[0-9]{1,3})?)$"};
+                             "^(auto|cpu|cuda(:([1-9]?[0-9]|1[01][0-9]|12[0-7]))?)$"};
 const ScalarType kListenAddress{"HOST:PORT, [IPV6]:PORT, unix:PATH, or \"\" for none",
                                 parse_listen_address, format_integer, "",
-                                R"(^$|^unix:.|^(\[[^\]]+\]|[^\]\[: /]+):(0|[1-9][0-9]{0,4})$)"};
+                                R"(^$|^unix:.|^(\[[^\]]+\]|[^\]\[: /]+):)"
+                                "(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}"
+                                "|655[0-2][0-9]|6553[0-5])$"};
 
 bool is_identifier(std::string_view text) {
   const auto is_alnum = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'z'); };

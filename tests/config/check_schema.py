@@ -21,6 +21,8 @@ MISTAKES = [
     (("feeds", "sdi1", "input", "pixel_format"), "rgb48"),
     (("admin", "listen"), "9853"),
     (("device",), "gpu"),
+    (("device",), "cuda:007"),
+    (("device",), "cuda:999"),
     (("log",), None),
 ]
 RIGHT = [
@@ -30,6 +32,8 @@ RIGHT = [
     (("feeds", "gate", "outputs"), {"record": None}),
     (("feeds", "sdi1", "input", "rate"), 29.97),
     (("admin", "listen"), "[::1]:9853"),
+    (("device",), "cuda:0"),
+    (("device",), "cuda:127"),
 ]
 
 

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace framelane {
 namespace {
 
@@ -72,6 +77,37 @@ TEST(ScalarsTest, ListenAddressesAreHostPortOrSocket) {
   for (const char* text : {"9853", ":9853", "localhost", "localhost:", "localhost:65536", "::1:80",
                            "[]:80", "[::1]", "unix:", "http://x:80", "a b:80"}) {
     EXPECT_FALSE(is_listen_address(text)) << text;
+  }
+}
+
+/// Whether the schema's pattern, and whether the reader, takes the text.
+std::pair<bool, bool> verdicts(const ScalarType& type, const std::string& text) {
+  Value ignored;
+  return {std::regex_search(text, std::regex(std::string(type.pattern))),
+          type.parse(text, ignored)};
+}
+
+TEST(ScalarsTest, TheSchemaTakesTheNumbersThatTheReaderTakes) {
+  // Around every limit, with and without leading zeros.
+  std::vector<std::string> numbers;
+  for (const int number :
+       {0,     1,     9,     10,    99,    100,   119,   120,   127,   128,   129,   999,   1000,
+        9999,  10000, 15999, 16000, 16383, 16384, 16385, 16390, 16400, 17000, 20000, 59999, 60000,
+        65499, 65500, 65529, 65530, 65535, 65536, 65540, 65600, 66000, 70000, 99999, 100000}) {
+    const std::string text = std::to_string(number);
+    numbers.insert(numbers.end(), {text, "0" + text, "00" + text});
+  }
+  for (const std::string& number : numbers) {
+    for (const auto& [type, text] :
+         {std::pair{&kDeviceName, "cuda:" + number}, std::pair{&kListenAddress, "h:" + number},
+          std::pair{&kImageSize, number + "x2"}, std::pair{&kImageSize, "2x" + number}}) {
+      const auto [schema, reader] = verdicts(*type, text);
+      EXPECT_EQ(schema, reader) << text;
+    }
+  }
+  for (const std::string number : {"2.123456M", "2.1234567M", "2.M", ".5M", "02M"}) {
+    const auto [schema, reader] = verdicts(kBitrate, number);
+    EXPECT_EQ(schema, reader) << number;
   }
 }
 
