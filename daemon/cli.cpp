@@ -150,6 +150,7 @@ int run_cli(int argc, char** argv) {
                "framelane");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
+  app.footer("Later versions: bench, tune, trace, and a reload of the configuration.");
 
   RunArguments run;
   CLI::App* run_app = app.add_subcommand("run", "The daemon, in the foreground");
