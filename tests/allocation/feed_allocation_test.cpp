@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "pipeline/feed.hpp"
+#include "tests/pipeline/media_files.hpp"
 
 namespace {
 
@@ -21,6 +22,19 @@ std::atomic<std::uint64_t> g_allocations{0};
   g_allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
+}
+// Types aligned beyond max_align_t (SIMD buffers, cache lines) come through here.
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  g_allocations.fetch_add(1, std::memory_order_relaxed);
+  const auto align = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(align, (size + align - 1) / align * align)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -43,11 +57,11 @@ class FeedAllocationTest : public ::testing::Test {
     options_.input.loop = true;
   }
 
-  void add(EncodeOptions encode) {
+  void add(EncodeOptions encode, const std::string& url = "null:") {
     OutputOptions output;
     output.name = encode.name;
     output.from = encode.name;
-    output.url = "null:";
+    output.url = url;
     options_.encodes.push_back(std::move(encode));
     options_.outputs.push_back(std::move(output));
   }
@@ -78,6 +92,8 @@ class FeedAllocationTest : public ::testing::Test {
     return during;
   }
 
+  FeedOptions options_;
+
  private:
   void wait_written(std::uint64_t packets) {
     const auto written = [this] {
@@ -90,7 +106,6 @@ class FeedAllocationTest : public ::testing::Test {
     }
   }
 
-  FeedOptions options_;
   std::shared_ptr<FeedStats> stats_;
 };
 
@@ -106,6 +121,35 @@ TEST_F(FeedAllocationTest, CopyingAllocatesNothingPerPacket) {
   copy.copy_video = true;
   add(std::move(copy));
   EXPECT_LE(allocations_during(2000), kAllowed);
+}
+
+TEST_F(FeedAllocationTest, RawVideoConvertedEncodedAndMuxedAllocatesNothingPerFrame) {
+  const testing::TempFolder folder;
+  constexpr int kWidth = 160;
+  constexpr int kHeight = 120;
+  testing::write_file(folder / "screen.bgra", testing::Bytes(10 * kWidth * kHeight * 4, 0x55));
+  options_.input.url = folder / "screen.bgra";
+  options_.input.format = "rawvideo";
+  options_.input.raw = RawVideoOptions{.pixel_format = "bgra", .width = kWidth, .height = kHeight};
+  EncodeOptions encode;
+  encode.name = "live";
+  encode.codecs.push_back({"libx264", {{"preset", "ultrafast"}}});
+  encode.format = PixelFormat::kNv12;
+  add(std::move(encode), folder / "live.ts");
+  EXPECT_LE(allocations_during(1000), kAllowed);
+}
+
+TEST_F(FeedAllocationTest, CopyingPicturesAndSoundToAFileAllocatesNothingPerPacket) {
+  const testing::TempFolder folder;
+  testing::ffmpeg("-i '" + options_.input.url +
+                  "' -f lavfi -i sine=duration=4.2 -c:v copy -c:a aac '" + folder / "av.mkv" + "'");
+  options_.input.url = folder / "av.mkv";
+  EncodeOptions copy;
+  copy.name = "main";
+  copy.copy_video = true;
+  copy.copy_audio = true;
+  add(std::move(copy), folder / "out.mkv");
+  EXPECT_LE(allocations_during(5000), kAllowed);
 }
 
 }  // namespace
