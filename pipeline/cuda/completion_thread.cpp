@@ -101,10 +101,14 @@ void CompletionThread::run(Queue& queue) {
       queue.since = std::chrono::steady_clock::now();
       ++queue.turns;
     }
-    lane->complete();
-    std::shared_ptr<const CudaPlan> done_with;  // frees GPU memory, so not under the lock
-    const std::lock_guard lock(queue.mutex);
-    done_with = std::move(queue.plan);
+    const bool good = lane->wait();
+    {
+      // Before the job is handed over: the lane may then start its next one, which uses the event
+      // again that hangs() asks. The lane has the plan as well, so nothing is freed here.
+      const std::lock_guard lock(queue.mutex);
+      queue.plan.reset();
+    }
+    lane->hand_over(good);
   }
 }
 

@@ -18,7 +18,7 @@ class CompletionThread {
   CompletionThread(const CompletionThread&) = delete;
   CompletionThread& operator=(const CompletionThread&) = delete;
 
-  /// Will call lane->complete(). Any thread; never blocks.
+  /// Will call lane->wait() and hand_over(). Any thread; never blocks.
   void watch(std::shared_ptr<CudaLane> lane);
   /// Whether the GPU has been at the job whose turn it is for longer than kHungAfter, and says that
   /// it is not done. Any thread.

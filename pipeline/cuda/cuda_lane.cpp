@@ -89,8 +89,7 @@ bool CudaLane::wait() noexcept {
   return false;
 }
 
-void CudaLane::complete() noexcept {
-  const bool good = wait();
+void CudaLane::hand_over(bool good) noexcept {
   // Perhaps the last to hold it: its memory goes when all is said.
   const std::shared_ptr<const CudaPlan> plan = std::move(plan_);
   FrameJob* const job = job_.exchange(nullptr);

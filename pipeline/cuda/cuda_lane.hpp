@@ -46,13 +46,14 @@ class CudaLane {
 
   /// The plan of the job that the lane works at.
   const std::shared_ptr<const CudaPlan>& plan() const { return plan_; }
-  /// Waits for the work to end, books its times in the meters and histograms, tells the owner.
-  void complete() noexcept;
+  /// Waits for the work to end; whether it has done what it was to.
+  bool wait() noexcept;
+  /// Books the work's times in the meters and histograms and tells the owner. Blocks nowhere.
+  void hand_over(bool good) noexcept;
 
  private:
   friend class CompletionThread;
   void queue(const FrameJob& job);
-  bool wait() noexcept;
   void account(const LaneWork& work) noexcept;
 
   const std::shared_ptr<CudaContext> context_;

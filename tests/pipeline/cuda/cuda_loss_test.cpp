@@ -155,6 +155,55 @@ TEST_F(CudaLossTest, AFeedNoticesThatAnotherFeedsJobHangs) {
   wait(jobs);
 }
 
+/// Starts a lane's second job when it is told of the first, as a stage does, on a stream that is held
+/// from then on.
+class TwoJobs : public LaneOwner {
+ public:
+  TwoJobs(CudaDevice& device, FeedStats& stats, Jobs& jobs) : device_(device), jobs_(jobs) {
+    device.context()->make_current();
+    LaneOwner& owner = *this;
+    lane_ = std::make_shared<CudaLane>(device.context(), owner, stats, 0);
+    stream_ = stand_in::streams().back();
+  }
+  void start(std::size_t job) {
+    stand_in::hold(stream_);
+    lane_->start(jobs_[job]);
+    lane_->carry(jobs_[job]);
+    device_.completion().watch(lane_);
+  }
+
+  std::atomic<int> through{0};
+  std::atomic<bool> hung{false};  // what the device was taken for once the first was through
+
+ private:
+  void completed(CudaLane&, FrameJob&, bool) noexcept override {
+    if (through == 0) {
+      start(1);
+      hung = device_.completion().hangs();
+    }
+    ++through;
+  }
+
+  CudaDevice& device_;
+  Jobs& jobs_;
+  std::shared_ptr<CudaLane> lane_;
+  cudaStream_t stream_ = nullptr;
+};
+
+TEST_F(CudaLossTest, TheNextJobOfALaneIsNotTakenForTheOneThatWasLate) {
+  Jobs jobs(bgra_to_two(), 2);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  TwoJobs owner(*device_, stats_, jobs);
+  owner.start(0);
+  ASSERT_TRUE(comes([&] { return device_->completion().hangs(); }));
+  stand_in::release();  // it was late, as after the process was stopped, but it is done
+  ASSERT_TRUE(comes([&] { return owner.through == 1; }));
+  EXPECT_FALSE(owner.hung);
+  stand_in::release();
+  ASSERT_TRUE(comes([&] { return owner.through == 2; }));
+  jobs.expect_all_exact();
+}
+
 TEST_F(CudaLossTest, AStageThatIsDestroyedMovesItsHangingJobs) {
   Jobs jobs(bgra_to_two(), 6);
   jobs.use(stage_->prepare(jobs.conversions()));
