@@ -27,10 +27,9 @@ void CudaContext::lose(const std::string& reason) {
                 name, reason);
 }
 
-std::chrono::nanoseconds CudaContext::account(Engine engine, const CudaEvent& begin,
-                                              const CudaEvent& end, EngineMeters& lane) {
-  auto from = clock.time_of(begin);
-  const auto to = clock.time_of(end);
+std::chrono::nanoseconds CudaContext::account(Engine engine, DeviceClock::Clock::time_point from,
+                                              DeviceClock::Clock::time_point to,
+                                              EngineMeters& lane) {
   auto free_from = from;
   if (engine != Engine::kKernel) {
     DeviceClock::Clock::time_point& last = last_end_[index_of(engine)];

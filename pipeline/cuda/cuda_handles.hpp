@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -61,6 +62,21 @@ class CudaEvent {
   }
   /// Blocks until what was recorded last has come.
   void synchronize() const { cuda::check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  /// Whether what was recorded last has come.
+  bool has_come() const {
+    const cudaError_t result = cudaEventQuery(event_);
+    if (result == cudaErrorNotReady) return false;
+    cuda::check(result, "cudaEventQuery");
+    return true;
+  }
+  /// How long after `earlier` it came. Both are timed and have come, in this order.
+  std::chrono::nanoseconds since(const CudaEvent& earlier) const {
+    float milliseconds = 0;
+    cuda::check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_),
+                "cudaEventElapsedTime");
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::duration<double, std::milli>(milliseconds));
+  }
 
  private:
   cudaEvent_t event_ = nullptr;

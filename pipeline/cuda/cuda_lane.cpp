@@ -25,6 +25,7 @@ CudaLane::CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, FeedS
 void CudaLane::start(const FrameJob& job) noexcept {
   assert(job_.load() == nullptr);
   plan_ = std::static_pointer_cast<const CudaPlan>(job.plan);
+  started_at_ = DeviceClock::Clock::now();
   queued_whole_ = false;
   try {
     queue(job);
@@ -90,6 +91,7 @@ bool CudaLane::wait() noexcept {
 }
 
 void CudaLane::hand_over(bool good) noexcept {
+  const auto seen = DeviceClock::Clock::now();
   // Perhaps the last to hold it: its memory goes when all is said.
   const std::shared_ptr<const CudaPlan> plan = std::move(plan_);
   FrameJob* const job = job_.exchange(nullptr);
@@ -97,25 +99,29 @@ void CudaLane::hand_over(bool good) noexcept {
     --context_->abandoned_jobs;
     return;
   }
-  if (good) account(*plan->lanes[index]);
+  if (good) account(*plan->lanes[index], seen);
   owner_.completed(*this, *job, good);
 }
 
 /// A clock that fails loses the device, not the job.
-void CudaLane::account(const LaneWork& work) noexcept {
+void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept {
   EngineMeters& lane = stats_.lanes()[index].busy;
   try {
-    context_->clock.keep();
-    stats_.observe(StageStep::kH2d, context_->account(Engine::kH2d, work.upload_begin,
-                                                      work.slices.back().uploaded, lane));
+    DeviceClock& clock = context_->clock;
+    const auto begin = clock.time_of(work.upload_begin, started_at_);
+    const auto at = [&](const CudaEvent& event) { return begin + event.since(work.upload_begin); };
+    stats_.observe(StageStep::kH2d, context_->account(Engine::kH2d, begin,
+                                                      at(work.slices.back().uploaded), lane));
     std::chrono::nanoseconds kernel{0};
     std::chrono::nanoseconds download{0};
     for (const CudaSlice& slice : work.slices) {
-      kernel += context_->account(Engine::kKernel, slice.kernel_begin, slice.kernel_end, lane);
-      download += context_->account(Engine::kD2h, slice.kernel_end, slice.done, lane);
+      const auto converted = at(slice.kernel_end);
+      kernel += context_->account(Engine::kKernel, at(slice.kernel_begin), converted, lane);
+      download += context_->account(Engine::kD2h, converted, at(slice.done), lane);
     }
     stats_.observe(StageStep::kKernel, kernel);
     stats_.observe(StageStep::kD2h, download);
+    clock.keep(work.done(), started_at_, seen);
   } catch (const CudaError& error) {
     context_->lose(subject_ + ": " + error.what());
   }

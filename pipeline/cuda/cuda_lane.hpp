@@ -54,7 +54,7 @@ class CudaLane {
  private:
   friend class CompletionThread;
   void queue(const FrameJob& job);
-  void account(const LaneWork& work) noexcept;
+  void account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept;
 
   const std::shared_ptr<CudaContext> context_;
   LaneOwner& owner_;
@@ -64,6 +64,7 @@ class CudaLane {
   std::atomic<FrameJob*> job_{nullptr};
   // Of whoever has the lane: the thread that starts a job, then the completion thread.
   std::shared_ptr<const CudaPlan> plan_;
+  DeviceClock::Clock::time_point started_at_;
   bool queued_whole_ = false;
   std::vector<BufferRef> kept_;
   std::shared_ptr<CudaLane> next_;  // of the completion thread's queue

@@ -27,6 +27,7 @@ int pageable_copies() { refuse(); }
 std::vector<cudaStream_t> streams() { refuse(); }
 Live live() { refuse(); }
 int overruns() { refuse(); }
+int backward_times() { refuse(); }
 void set_device_count(int) { refuse(); }
 void set_driver_version(int) { refuse(); }
 void set_memory(std::size_t) { refuse(); }

@@ -62,6 +62,9 @@ Live live();
 /// Allocations behind whose end something was written, found when they were freed.
 int overruns();
 
+/// Times that were asked for from an event to an earlier one.
+int backward_times();
+
 void set_device_count(int count);
 /// As cudaDriverGetVersion gives it; 0: no driver.
 void set_driver_version(int version);

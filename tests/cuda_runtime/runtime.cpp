@@ -468,6 +468,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
           if (!event->timed || event->recorded == 0) return cudaErrorInvalidResourceHandle;
           if (event->completed < event->recorded) return cudaErrorNotReady;
         }
+        if (end->time < begin->time) ++s.backward_times;
         *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
         return cudaSuccess;
       });

@@ -108,6 +108,7 @@ void reset() {
   s.lost.reset();
   s.pageable_copies = 0;
   s.overruns = 0;
+  s.backward_times = 0;
   s.device_count = 1;
   s.driver_version = CUDART_VERSION;
   s.memory = std::size_t{1} << 30;
@@ -192,6 +193,12 @@ int overruns() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   return s.overruns;
+}
+
+int backward_times() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  return s.backward_times;
 }
 
 void set_device_count(int count) {

@@ -82,6 +82,7 @@ struct State {
   std::optional<cudaError_t> lost;
   int pageable_copies = 0;
   int overruns = 0;
+  int backward_times = 0;
   int device_count = 1;
   int driver_version = CUDART_VERSION;
   std::size_t memory = std::size_t{1} << 30;

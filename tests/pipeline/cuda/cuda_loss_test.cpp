@@ -155,6 +155,53 @@ TEST_F(CudaLossTest, AFeedNoticesThatAnotherFeedsJobHangs) {
   wait(jobs);
 }
 
+TEST_F(CudaLossTest, AClockThatGetsNoAnswerHoldsUpNoJob) {
+  const cudaStream_t clock = stand_in::streams().at(0);
+  Jobs jobs(bgra_to_two(), 2);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  stand_in::hold(clock);
+  const auto again = [&] {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      jobs[i].converted = false;
+      stage_->submit(jobs[i]);
+    }
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (stage_->wait(jobs[i], {}, soon()) != Stage::Wait::kReady) return false;
+    }
+    return true;
+  };
+  bool all = true;
+  while (all && cudaStreamQuery(clock) == cudaSuccess) all = again();  // until it takes a mark
+  EXPECT_TRUE(all && again() && again());
+  EXPECT_FALSE(device_->lost());
+  stand_in::release();
+}
+
+TEST_F(CudaLossTest, EveryMarkOfTheClockIsEarlierThanWhatItMeasures) {
+  const cudaStream_t clock = stand_in::streams().at(0);
+  Jobs jobs(bgra_to_two(), 6);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  // A mark that comes while jobs are on their way: of those begun before and after it is known.
+  const auto round = [&] {
+    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].converted = false;
+    submit(jobs);
+  };
+  stand_in::hold(clock);
+  while (cudaStreamQuery(clock) == cudaSuccess) {
+    round();
+    wait(jobs);
+  }
+  stand_in::hold();
+  round();
+  stand_in::release();
+  wait(jobs);
+  for (int i = 0; i < 5; ++i) {
+    round();
+    wait(jobs);
+  }
+  EXPECT_EQ(stand_in::backward_times(), 0);
+}
+
 /// Starts a lane's second job when it is told of the first, as a stage does, on a stream that is held
 /// from then on.
 class TwoJobs : public LaneOwner {
