@@ -20,6 +20,9 @@ struct CompletionThread::Queue {
   std::size_t lane_index = 0;
   std::chrono::steady_clock::time_point since;
   std::uint64_t turns = 0;
+  // When hangs() first heard from the GPU that this turn's job is not done.
+  std::uint64_t suspected_turn = 0;
+  std::chrono::steady_clock::time_point suspected_at;
   bool stopping = false;
   bool ended = false;
 };
@@ -80,10 +83,18 @@ bool CompletionThread::hangs() {
     index = queue.lane_index;
     turn = queue.turns;
   }
-  // Time alone proves nothing: the whole process may have been stopped meanwhile, the GPU not.
+  // Time alone proves nothing: the whole process may have been stopped meanwhile, the GPU not. One
+  // answer does not either: with the whole machine, the GPU was stopped too.
   if (cudaEventQuery(plan->lanes[index]->done().get()) != cudaErrorNotReady) return false;
   const std::lock_guard lock(queue.mutex);
-  return queue.plan != nullptr && queue.turns == turn;
+  if (queue.plan == nullptr || queue.turns != turn) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (queue.suspected_turn != turn) {
+    queue.suspected_turn = turn;
+    queue.suspected_at = now;
+    return false;
+  }
+  return now - queue.suspected_at >= kAskEvery / 2;
 }
 
 void CompletionThread::run(Queue& queue) {

@@ -20,12 +20,13 @@ class CompletionThread {
 
   /// Will call lane->wait() and hand_over(). Any thread; never blocks.
   void watch(std::shared_ptr<CudaLane> lane);
-  /// Whether the GPU has been at the job whose turn it is for longer than kHungAfter, and says that
-  /// it is not done. Any thread.
+  /// Whether the GPU has been at the job whose turn it is for longer than kHungAfter, and has said
+  /// twice that it is not done. To be asked every kAskEvery by who waits. Any thread.
   bool hangs();
 
   /// Whole frames take milliseconds.
   static constexpr std::chrono::seconds kHungAfter{1};
+  static constexpr std::chrono::milliseconds kAskEvery{100};
 
  private:
   struct Queue;

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -35,7 +36,7 @@ CudaStage::CudaStage(std::shared_ptr<CudaDevice> device, FeedStats& stats,
 CudaStage::~CudaStage() {
   const auto none_left = [this] { return in_flight_ == 0; };
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, CompletionThread::kHungAfter, none_left)) {
+  while (!changed_.wait_for(lock, CompletionThread::kAskEvery, none_left)) {
     lock.unlock();
     abandon_if_hung();
     lock.lock();
@@ -186,18 +187,27 @@ void CudaStage::abandon_if_hung() {
 }
 
 Stage::Wait CudaStage::wait(FrameJob& job, std::stop_token stop, Deadline deadline) {
+  using Clock = std::chrono::steady_clock;
+  const auto given = std::min<Clock::duration>(deadline - Clock::now(), std::chrono::hours(1));
   if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, stop, deadline, [&job] {
-      return job.converted.load(std::memory_order_relaxed) || job.on_fallback;
-    });
-    if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
-  }
   if (job.on_fallback) return cpu_->wait(job, stop, deadline);
-  if (stop.stop_requested()) return Wait::kStopped;
-  abandon_if_hung();
-  return Wait::kLate;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      const Deadline pause = std::min(deadline, Clock::now() + CompletionThread::kAskEvery);
+      changed_.wait_until(lock, stop, pause, [&job] {
+        return job.converted.load(std::memory_order_relaxed) || job.on_fallback;
+      });
+      if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
+    }
+    if (!job.on_fallback) {
+      if (stop.stop_requested()) return Wait::kStopped;
+      abandon_if_hung();
+    }
+    // The CPU has only now begun, so it is given the whole time.
+    if (job.on_fallback) return cpu_->wait(job, stop, Clock::now() + given);
+    if (Clock::now() >= deadline) return Wait::kLate;
+  }
 }
 
 }  // namespace framelane

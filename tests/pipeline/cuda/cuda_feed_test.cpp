@@ -143,5 +143,25 @@ TEST_F(CudaFeedLossTest, CancelWaitsForWhatTheGpuHolds) {
   EXPECT_FALSE(device_->lost());
 }
 
+TEST_F(CudaFeedLossTest, CancelOverAGpuThatHangsAbandonsNoThread) {
+  options_.input.loop = true;
+  start();
+  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 10; }));
+  stand_in::hold();
+  ASSERT_TRUE(comes([&] { return stats_->ring_jobs[index_of(RingState::kConverting)] > 0; }));
+  feed_->cancel(DropReason::kStop);
+  // Found out in little more than a second; who looked only every ten would not make it.
+  EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 8s));
+  EXPECT_EQ(feed_->outcome().value().kind, Feed::Outcome::Kind::kStopped);
+  const std::uint64_t abandoned = threads_abandoned();
+  feed_.reset();
+  EXPECT_EQ(threads_abandoned(), abandoned);
+  EXPECT_TRUE(device_->lost());
+  for (const EncodeCounts& counts : stats_->ledger().encodes) {
+    EXPECT_EQ(counts.in, counts.out + counts.dropped[index_of(DropReason::kStop)]);
+  }
+  stand_in::release();
+}
+
 }  // namespace
 }  // namespace framelane::testing
