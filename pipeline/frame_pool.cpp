@@ -21,50 +21,55 @@ std::size_t align_up(std::size_t value, std::size_t step) {
 }  // namespace
 
 // Shared by the pool and by every live buffer, so that a buffer can outlive the FramePool.
-// Lock order: `mutex`, then FFmpeg's own lock inside AVBufferPool (which makes and frees buffers
-// under it), then `buffers_mutex`.
+// Lock order: `mutex`, then FFmpeg's own lock inside AVBufferPool, then `buffers_mutex`. Memory is
+// mapped, filled in and registered under none of them: it takes milliseconds, and with a GPU that
+// hangs any time.
 struct FramePool::State : std::enable_shared_from_this<State> {
   // One buffer, from the first use to the day FFmpeg's pool frees it.
   struct Entry {
-    explicit Entry(std::size_t bytes) : memory(bytes) {}
-    HostBuffer memory;
-    std::shared_ptr<State> state;
+    Entry(State& owner, std::size_t bytes) : state(owner.shared_from_this()), memory(bytes) {
+      const std::lock_guard lock(state->buffers_mutex);
+      state->buffers.push_back(&memory);
+    }
+    ~Entry() {
+      const std::lock_guard lock(state->buffers_mutex);
+      std::erase(state->buffers, &memory);
+    }
+    const std::shared_ptr<State> state;
+    const HostBuffer memory;
   };
 
   std::mutex mutex;
   AVBufferPool* pool = nullptr;
-  std::size_t bytes = 0;  // of each buffer of the present generation
+  std::size_t bytes = 0;         // of each buffer of the present generation
+  std::unique_ptr<Entry> fresh;  // what allocate() has to give; `mutex` is held as long as it is
   std::mutex buffers_mutex;
   std::vector<const HostBuffer*> buffers;  // live, of every generation
-  std::string refusal;                     // why the last allocation failed
 
-  // Called by av_buffer_pool_get, and so with `mutex` held. Must not throw through C.
-  static AVBufferRef* allocate(void* opaque, std::size_t size) {
-    State& state = *static_cast<State*>(opaque);
-    const std::lock_guard lock(state.buffers_mutex);
-    try {
-      if (state.buffers.size() >= kMaxBuffers) {
-        throw FeedError(FeedFault::kMemory, std::to_string(kMaxBuffers) +
+  std::unique_ptr<Entry> make_entry(std::size_t size) {
+    {
+      const std::lock_guard lock(buffers_mutex);
+      if (buffers.size() >= kMaxBuffers) {
+        throw FeedError(FeedFault::kMemory, "no frame buffer: " + std::to_string(kMaxBuffers) +
                                                 " frames are held at once: something downstream "
                                                 "does not give them back");
       }
-      auto entry = std::make_unique<Entry>(size);
-      AVBufferRef* ref = av_buffer_create(entry->memory.data(), size, &free_entry, entry.get(), 0);
-      if (ref == nullptr) throw std::bad_alloc();
-      entry->state = state.shared_from_this();
-      state.buffers.push_back(&entry.release()->memory);
-      return ref;
-    } catch (const std::exception& error) {
-      state.refusal = error.what();
-      return nullptr;
     }
+    return std::make_unique<Entry>(*this, size);
   }
 
-  static void free_entry(void* opaque, std::uint8_t*) {
-    const std::unique_ptr<Entry> entry(static_cast<Entry*>(opaque));
-    const std::lock_guard lock(entry->state->buffers_mutex);
-    std::erase(entry->state->buffers, &entry->memory);
+  // Called by av_buffer_pool_get, and so with `mutex` held: nothing when the pool is empty and there
+  // is nothing fresh.
+  static AVBufferRef* allocate(void* opaque, std::size_t size) {
+    State& state = *static_cast<State*>(opaque);
+    if (state.fresh == nullptr || state.fresh->memory.size() < size) return nullptr;
+    Entry* const entry = state.fresh.get();
+    AVBufferRef* ref = av_buffer_create(entry->memory.data(), size, &free_entry, entry, 0);
+    if (ref != nullptr) state.fresh.release();
+    return ref;
   }
+
+  static void free_entry(void* opaque, std::uint8_t*) { delete static_cast<Entry*>(opaque); }
 };
 
 FramePool::FramePool() : state_(std::make_shared<State>()) {}
@@ -73,27 +78,34 @@ FramePool::~FramePool() { av_buffer_pool_uninit(&state_->pool); }
 
 BufferRef FramePool::get(std::size_t bytes) {
   State& state = *state_;
-  AVBufferPool* outgrown = nullptr;
-  AVBufferRef* ref = nullptr;
-  {
-    const std::lock_guard lock(state.mutex);
-    // Sizes within a factor of two share a generation: a decoder and a scaler that differ in
-    // padding must not throw each other's buffers away.
-    if (bytes > state.bytes || bytes < state.bytes / 2) {
-      outgrown = std::exchange(state.pool, nullptr);
-      state.bytes = bytes;
+  std::unique_ptr<State::Entry> fresh;
+  for (;;) {
+    AVBufferPool* outgrown = nullptr;
+    AVBufferRef* ref = nullptr;
+    std::size_t size = 0;
+    {
+      const std::lock_guard lock(state.mutex);
+      // Sizes within a factor of two share a generation: a decoder and a scaler that differ in
+      // padding must not throw each other's buffers away.
+      if (bytes > state.bytes || bytes < state.bytes / 2) {
+        outgrown = std::exchange(state.pool, nullptr);
+        state.bytes = bytes;
+      }
+      if (state.pool == nullptr) {
+        state.pool = av_buffer_pool_init2(state.bytes, &state, &State::allocate, nullptr);
+      }
+      if (state.pool != nullptr) {
+        size = state.bytes;
+        state.fresh = std::move(fresh);
+        ref = av_buffer_pool_get(state.pool);
+        fresh = std::move(state.fresh);  // left where one came back meanwhile, or the size is new
+      }
     }
-    if (state.pool == nullptr) {
-      state.pool = av_buffer_pool_init2(state.bytes, &state, &State::allocate, nullptr);
-    }
-    if (state.pool != nullptr) ref = av_buffer_pool_get(state.pool);
+    av_buffer_pool_uninit(&outgrown);
+    if (ref != nullptr) return BufferRef::adopt(ref);
+    if (size == 0 || (fresh != nullptr && fresh->memory.size() >= size)) throw std::bad_alloc();
+    fresh = state.make_entry(size);
   }
-  av_buffer_pool_uninit(&outgrown);
-  if (ref == nullptr) {
-    const std::lock_guard lock(state.buffers_mutex);
-    throw FeedError(FeedFault::kMemory, "no frame buffer: " + state.refusal);
-  }
-  return BufferRef::adopt(ref);
 }
 
 bool FramePool::owns(const std::uint8_t* data) const {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 
 #include "pipeline/failure.hpp"
@@ -17,10 +18,13 @@ namespace {
 std::atomic<std::size_t> g_bytes{0};
 
 // Every buffer there is, and who is told of it. Plain pointers: buffers that an abandoned thread
-// holds are still here when the process ends.
+// holds are still here when the process ends. The registrar is called without the list's mutex,
+// because a GPU that hangs holds up the call: whoever calls it shares g_registrar_mutex, so that it
+// stays, and whoever changes it has the mutex alone. That one is locked first.
+std::shared_mutex g_registrar_mutex;
+HostRegistrar* g_registrar = nullptr;
 std::mutex g_list_mutex;
 HostBuffer* g_first = nullptr;
-HostRegistrar* g_registrar = nullptr;
 
 std::size_t round_up(std::size_t value, std::size_t step) {
   return (value + step - 1) / step * step;
@@ -45,7 +49,7 @@ HostBuffer::HostBuffer(std::size_t bytes)
   {
     std::memset(data_, 0, size_);
   }
-  const std::lock_guard lock(g_list_mutex);
+  const std::shared_lock registrar(g_registrar_mutex);
   if (g_registrar != nullptr) {
     try {
       g_registrar->add(data_, size_);
@@ -54,6 +58,7 @@ HostBuffer::HostBuffer(std::size_t bytes)
       throw;
     }
   }
+  const std::lock_guard list(g_list_mutex);
   next_ = g_first;
   if (g_first != nullptr) g_first->previous_ = this;
   g_first = this;
@@ -62,17 +67,20 @@ HostBuffer::HostBuffer(std::size_t bytes)
 
 HostBuffer::~HostBuffer() {
   {
-    const std::lock_guard lock(g_list_mutex);
+    const std::shared_lock registrar(g_registrar_mutex);
+    {
+      const std::lock_guard list(g_list_mutex);
+      (previous_ != nullptr ? previous_->next_ : g_first) = next_;
+      if (next_ != nullptr) next_->previous_ = previous_;
+    }
     if (g_registrar != nullptr) g_registrar->remove(data_);
-    (previous_ != nullptr ? previous_->next_ : g_first) = next_;
-    if (next_ != nullptr) next_->previous_ = previous_;
   }
   munmap(data_, size_);
   g_bytes -= size_;
 }
 
 void set_host_registrar(HostRegistrar* registrar) {
-  const std::lock_guard lock(g_list_mutex);
+  const std::lock_guard alone(g_registrar_mutex);  // the list stays as it is, too
   if (g_registrar != nullptr) {
     for (HostBuffer* buffer = g_first; buffer != nullptr; buffer = buffer->next_) {
       g_registrar->remove(buffer->data_);

@@ -28,7 +28,8 @@ class HostBuffer {
   HostBuffer* next_ = nullptr;
 };
 
-/// Makes host memory known to a GPU, which then copies at full speed from and to it.
+/// Makes host memory known to a GPU, which then copies at full speed from and to it. Called from any
+/// number of threads at once; a call may take as long as the GPU lets it, and holds up no other.
 class HostRegistrar {
  public:
   virtual ~HostRegistrar() = default;
@@ -39,8 +40,8 @@ class HostRegistrar {
 };
 
 /// From now on every HostBuffer, those that exist included, is added to `registrar` and removed
-/// from it before it is unmapped. Null: those that exist are removed from the one there was. Calls
-/// the registrar one buffer at a time. Throws what `add` throws, with nothing left registered.
+/// from it before it is unmapped. Null: those that exist are removed from the one there was. Waits
+/// for calls of the one there was to end. Throws what `add` throws, with nothing left registered.
 void set_host_registrar(HostRegistrar* registrar);
 
 /// Bytes this process holds in HostBuffers (framelane_host_pinned_bytes).

@@ -67,6 +67,7 @@ cudaError_t on(Map& map, typename Map::key_type handle, WithObject with_object) 
 cudaError_t enqueue(State& s, cudaStream_t stream, Operation operation) {
   return on(s.streams, stream, [&](const std::shared_ptr<Stream>& target) {
     target->queue.push_back(std::move(operation));
+    ++target->queued;
     s.changed.notify_all();
     return cudaSuccess;
   });
@@ -551,7 +552,14 @@ cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned) {
 }
 
 cudaError_t cudaHostUnregister(void* memory) {
-  return releasing_entry("cudaHostUnregister", [&](State& s, Lock&) {
+  return releasing_entry("cudaHostUnregister", [&](State& s, Lock& lock) {
+    // As on a GPU, what was queued before comes first.
+    std::vector<std::pair<std::shared_ptr<Stream>, std::uint64_t>> before;
+    for (const auto& [handle, stream] : s.streams) before.emplace_back(stream, stream->queued);
+    wait(s, lock, [&before] {
+      return std::all_of(before.begin(), before.end(),
+                         [](const auto& entry) { return entry.first->through >= entry.second; });
+    });
     return s.registered.erase(reinterpret_cast<std::uintptr_t>(memory)) == 1
                ? cudaSuccess
                : cudaErrorHostMemoryNotRegistered;

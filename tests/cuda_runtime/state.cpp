@@ -29,6 +29,7 @@ void run_operations(State& s, Stream& stream) {
       --s.running;
       stream.busy = false;
     }
+    ++stream.through;
     s.changed.notify_all();
   }
   --s.workers;

@@ -37,6 +37,8 @@ struct Stream {
   bool held = false;
   bool busy = false;
   bool closing = false;
+  std::uint64_t queued = 0;  // operations so far
+  std::uint64_t through = 0;
 
   bool idle() const { return queue.empty() && !busy; }
 };

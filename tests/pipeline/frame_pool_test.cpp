@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "pipeline/failure.hpp"
+#include "tests/pipeline/held_registrar.hpp"
 
 namespace framelane {
 namespace {
@@ -87,6 +90,24 @@ TEST(FramePoolTest, ImagePlanesFollowEachOtherOnAlignedRows) {
   EXPECT_EQ(image.planes[1].pitch, 384);
   EXPECT_EQ(image.planes[1].data - image.planes[0].data, 704 * 479);
   EXPECT_EQ(image.planes[2].data - image.planes[1].data, 384 * 240);
+}
+
+TEST(FramePoolTest, ABufferInTheMakingHoldsUpNoOther) {
+  testing::HeldRegistrar gpu;
+  FramePool pool;
+  BufferRef buffer = pool.get(4096);
+  const std::uint8_t* const data = buffer.get()->data;
+  gpu.hold();
+  auto made = std::async(std::launch::async, [&pool] { return pool.get(4096); });
+  while (gpu.waiting() == 0) std::this_thread::yield();
+  auto others = std::async(std::launch::async, [&] {
+    EXPECT_TRUE(pool.owns(data));
+    buffer = {};
+    EXPECT_EQ(pool.get(4096).get()->data, data);
+  });
+  EXPECT_EQ(others.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  gpu.release();
+  EXPECT_TRUE(made.get());
 }
 
 TEST(FramePoolTest, ThreadsShareIt) {

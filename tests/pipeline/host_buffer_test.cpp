@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "pipeline/failure.hpp"
+#include "tests/pipeline/held_registrar.hpp"
 
 namespace framelane {
 namespace {
@@ -74,6 +78,22 @@ TEST_F(HostRegistrarTest, ARegistrarThatCannotTakeAllTakesNone) {
   EXPECT_TRUE(ledger_.registered_.empty());
   const HostBuffer third(4096);
   EXPECT_TRUE(ledger_.registered_.empty());
+}
+
+TEST(HeldRegistrarTest, ABufferThatTheGpuHoldsUpHoldsUpNoOther) {
+  testing::HeldRegistrar gpu;
+  std::optional<HostBuffer> held(std::in_place, 4096);
+  gpu.hold();
+  auto freed = std::async(std::launch::async, [&held] { held.reset(); });
+  while (gpu.waiting() == 0) std::this_thread::yield();
+  // Others get as far as the GPU too.
+  auto made = std::async(std::launch::async, [] { HostBuffer(4096); });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (gpu.waiting() < 2 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(gpu.waiting(), 2);
+  gpu.release();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // How a feed survives a GPU that fails: only the stand-in runtime can show it.
 #include <gmock/gmock.h>
 
+#include <future>
 #include <map>
 
 #include "tests/pipeline/cuda/stage_fixture.hpp"
@@ -174,6 +175,23 @@ TEST_F(CudaLossTest, AJobThatIsMovedToTheCpuIsGivenTheWholeTimeAgain) {
   stand_in::release();
 }
 
+TEST_F(CudaLossTest, MemoryThatAGpuDoesNotLetGoOfHoldsUpNoOtherFeed) {
+  Jobs jobs(bgra_to_two(), 1);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  auto memory = std::make_unique<HostBuffer>(4096);
+  stand_in::hold(lane_stream(0));
+  submit(jobs);
+  const int calls = stand_in::calls("cudaHostUnregister");
+  auto held_up = std::async(std::launch::async, [&] { memory.reset(); });
+  ASSERT_TRUE(comes([&] { return stand_in::calls("cudaHostUnregister") == calls + 1; }));
+  FramePool pool;
+  auto other = std::async(std::launch::async, [&pool] { return pool.get(4096); });
+  EXPECT_EQ(other.wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(held_up.wait_for(0s), std::future_status::timeout);
+  stand_in::release();
+  wait(jobs);
+}
+
 TEST_F(CudaLossTest, AFeedNoticesThatAnotherFeedsJobHangs) {
   FeedStats other_stats("yard", {{"a"}, {"b"}}, {}, 1);
   Jobs jobs(bgra_to_two(), 1);
@@ -221,22 +239,27 @@ TEST_F(CudaLossTest, EveryMarkOfTheClockIsEarlierThanWhatItMeasures) {
   Jobs jobs(bgra_to_two(), 6);
   jobs.use(stage_->prepare(jobs.conversions()));
   // A mark that comes while jobs are on their way: of those begun before and after it is known.
-  const auto round = [&] {
+  const auto start = [&] {
     for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].converted = false;
     submit(jobs);
   };
+  const auto end = [&] {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      ASSERT_EQ(stage_->wait(jobs[i], {}, soon()), Stage::Wait::kReady);
+    }
+  };
   stand_in::hold(clock);
-  while (cudaStreamQuery(clock) == cudaSuccess) {
-    round();
-    wait(jobs);
+  while (cudaStreamQuery(clock) == cudaSuccess && !HasFatalFailure()) {
+    start();
+    end();
   }
   stand_in::hold();
-  round();
+  start();
   stand_in::release();
-  wait(jobs);
+  end();
   for (int i = 0; i < 5; ++i) {
-    round();
-    wait(jobs);
+    start();
+    end();
   }
   EXPECT_EQ(stand_in::backward_times(), 0);
 }
