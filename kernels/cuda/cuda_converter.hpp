@@ -26,6 +26,10 @@ class CudaConverter {
   static std::unique_ptr<const CudaConverter> make(const Conversion& conversion);
   virtual ~CudaConverter() = default;
 
+  /// Loads the kernels that enqueue may launch onto the current device; without it the first launch
+  /// does. May allocate and take milliseconds.
+  [[nodiscard]] virtual cudaError_t load() const = 0;
+
   /// Queues the conversion of rows [row_begin, row_end) of every frame, the
   /// same for all of them and by the rules of Converter::run; returns at once.
   /// Views match the conversion in format and size, and what they refer to

@@ -53,6 +53,11 @@ class GeneralConverter final : public CudaConverter {
     return cudaSuccess;
   }
 
+  cudaError_t load() const override {
+    return mixed_ ? cuda::load<Residency::kAny, General<true>>()
+                  : cuda::load<Residency::kAny, General<false>>();
+  }
+
   const char* name() const override { return "general"; }
 
  private:

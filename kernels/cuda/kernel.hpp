@@ -73,4 +73,13 @@ template <Residency kResidency, typename Body>
   return cudaLaunchKernel(kernel, blocks, dim3(kBlockThreads), parameters, 0, stream);
 }
 
+/// Loads what launch() of such a body needs onto the current device. CUDA does so by itself at the
+/// first launch, but then a lack of memory is found while a feed runs.
+template <Residency kResidency, typename Body>
+[[nodiscard]] cudaError_t load() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes,
+                               reinterpret_cast<const void*>(&kernel_entry<Body, kResidency>));
+}
+
 }  // namespace framelane::cuda

@@ -28,6 +28,7 @@ using Launch = cudaError_t (*)(const Quotients& quotients, std::span<const CudaF
 /// An instantiation of the kernel, and what its chroma weights add up to.
 struct Path {
   Launch launch = nullptr;
+  cudaError_t (*load)() = nullptr;
   int chroma_scale = 0;
 };
 
@@ -75,7 +76,15 @@ cudaError_t launch_frames(const Quotients& quotients, std::span<const CudaFrame>
 }
 
 template <RgbLayout kLayout, YuvLayout kTarget, Siting kSiting>
-constexpr Path kPath{launch_frames<kLayout, kTarget, kSiting>,
+cudaError_t load_both() {
+  using One = RgbToYuv<kLayout, kTarget, kSiting, 1>;
+  using Many = RgbToYuv<kLayout, kTarget, kSiting, static_cast<int>(kBatch)>;
+  const cudaError_t error = load<One::kResidency, One>();
+  return error != cudaSuccess ? error : load<Many::kResidency, Many>();
+}
+
+template <RgbLayout kLayout, YuvLayout kTarget, Siting kSiting>
+constexpr Path kPath{launch_frames<kLayout, kTarget, kSiting>, load_both<kLayout, kTarget, kSiting>,
                      RgbToYuv<kLayout, kTarget, kSiting, 1>::kChromaScale};
 
 template <RgbLayout kLayout, YuvLayout kTarget>
@@ -173,6 +182,11 @@ class RgbToYuvConverter final : public CudaConverter {
     });
     if (!aligned) return general_->enqueue(frames, row_begin, row_end, stream);
     return path_.launch(quotients_, frames, {row_begin, row_end}, stream);
+  }
+
+  cudaError_t load() const override {
+    const cudaError_t error = path_.load();
+    return error != cudaSuccess ? error : general_->load();
   }
 
   const char* name() const override { return "rgb-to-yuv"; }

@@ -35,7 +35,7 @@ CompletionThread::CompletionThread(std::shared_ptr<CudaContext> context)
     try {
       gpu->make_current();
     } catch (const CudaError& error) {
-      gpu->lose(error.what());
+      gpu->failed("waiting for the GPU", error);
     }
     run(*queue);
     gpu.reset();

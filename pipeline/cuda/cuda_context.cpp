@@ -27,6 +27,17 @@ void CudaContext::lose(const std::string& reason) {
                 name, reason);
 }
 
+void CudaContext::failed(const std::string& who, const CudaError& error) {
+  // An error that breaks the context is every later call's result; others are of one call.
+  try_make_current();
+  const cudaError_t answer = cudaStreamQuery(upload_stream_.get());
+  if (answer != cudaSuccess && answer != cudaErrorNotReady) {
+    lose(who + ": " + error.what());
+  } else if (!lost_) {
+    spdlog::error("{}: {}; {} goes on", who, error.what(), name);
+  }
+}
+
 std::chrono::nanoseconds CudaContext::account(Engine engine, DeviceClock::Clock::time_point from,
                                               DeviceClock::Clock::time_point to,
                                               EngineMeters& lane) {

@@ -36,6 +36,9 @@ class CudaContext {
   bool lost() const { return lost_; }
   /// From now on nothing new is given to the GPU. Logs the first reason: "feed gate, lane 2: …".
   void lose(const std::string& reason);
+  /// A call has failed for `who` ("feed gate, lane 2"), whose affair alone it is if the GPU still
+  /// takes calls: that is logged. Otherwise the GPU is lost.
+  void failed(const std::string& who, const CudaError& error);
   /// Jobs that were taken from a GPU which does not end them, and that it has not ended since.
   /// Calls that wait for the GPU would hang.
   std::atomic<int> abandoned_jobs{0};

@@ -46,7 +46,7 @@ std::unique_ptr<Stage> CudaDevice::make_stage(FeedStats& stats, std::optional<in
         throw FeedError(FeedFault::kMemory, name() + " has no room for the feed's lanes: " +
                                                 error.what() + "; use fewer feeds or lanes");
       }
-      context_->lose("feed " + stats.feed() + ": " + error.what());
+      context_->failed("feed " + stats.feed(), error);
     }
   }
   stats.set_device(fallback_->name());
@@ -66,7 +66,10 @@ void CudaDevice::add(std::uint8_t* data, std::size_t bytes) {
                           " MiB that are: " + error.what() + "; use a smaller ring or fewer feeds");
     }
     if (!opened_) throw;
-    context_->lose(error.what());
+    context_->failed("frame memory", error);
+    if (lost()) return;
+    throw FeedError(FeedFault::kMemory, "memory cannot be registered with " + name() + ": " +
+                                            error.what());
   }
 }
 

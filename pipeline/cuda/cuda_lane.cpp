@@ -26,13 +26,32 @@ void CudaLane::start(const FrameJob& job) noexcept {
   assert(job_.load() == nullptr);
   plan_ = std::static_pointer_cast<const CudaPlan>(job.plan);
   started_at_ = DeviceClock::Clock::now();
-  queued_whole_ = false;
+  queued_whole_ = done_comes_ = false;
   try {
     queue(job);
-    queued_whole_ = true;
+    queued_whole_ = done_comes_ = true;
+    return;
+  } catch (const CudaError& error) {
+    context_->failed(subject_, error);
+  }
+  // What was queued before the failure still reads and writes the job's frames.
+  try {
+    end_queue();
+    done_comes_ = true;
   } catch (const CudaError& error) {
     context_->lose(subject_ + ": " + error.what());
   }
+}
+
+/// Records the last event behind all that was queued, wherever that broke off.
+void CudaLane::end_queue() {
+  const CudaSlice& last = plan_->lanes[index]->slices.back();
+  {
+    const std::lock_guard gate(context_->upload_gate);
+    last.uploaded.record(context_->upload_stream());
+  }
+  stream_.wait(last.uploaded.get());
+  last.done.record(stream_);
 }
 
 void CudaLane::queue(const FrameJob& job) {
@@ -75,16 +94,16 @@ void CudaLane::queue(const FrameJob& job) {
 }
 
 bool CudaLane::wait() noexcept {
-  if (queued_whole_) {
+  if (done_comes_) {
     try {
       plan_->lanes[index]->done().synchronize();
-      return true;
+      return queued_whole_;
     } catch (const CudaError& error) {
-      context_->lose(subject_ + ": " + error.what());
+      context_->failed(subject_, error);
     }
   }
-  // What was queued before the failure may still read and write the job's frames. A GPU that is
-  // really lost answers at once, and again with an error that says nothing new.
+  // What was queued may still read and write the job's frames. A GPU that is really lost answers at
+  // once, and again with an error that says nothing new.
   cudaStreamSynchronize(context_->upload_stream().get());
   cudaStreamSynchronize(stream_.get());
   return false;
@@ -103,7 +122,7 @@ void CudaLane::hand_over(bool good) noexcept {
   owner_.completed(*this, *job, good);
 }
 
-/// A clock that fails loses the device, not the job.
+/// A clock that fails costs the times, and the device if that is lost, but not the job.
 void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept {
   EngineMeters& lane = stats_.lanes()[index].busy;
   try {
@@ -123,7 +142,7 @@ void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen
     stats_.observe(StageStep::kD2h, download);
     clock.keep(work.done(), started_at_, seen);
   } catch (const CudaError& error) {
-    context_->lose(subject_ + ": " + error.what());
+    context_->failed(subject_, error);
   }
 }
 

@@ -34,7 +34,7 @@ class CudaLane {
   const std::size_t index;
 
   /// Queues all of a job's work and returns. Requires a plan with lanes, and that the last job is
-  /// through. A call that fails loses the device, and the job will not be good.
+  /// through. After a call that fails the job will not be good.
   void start(const FrameJob& job) noexcept;
   /// Makes the started job one that may be taken. To be followed by CompletionThread::watch.
   void carry(FrameJob& job) { job_ = &job; }
@@ -54,6 +54,7 @@ class CudaLane {
  private:
   friend class CompletionThread;
   void queue(const FrameJob& job);
+  void end_queue();
   void account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept;
 
   const std::shared_ptr<CudaContext> context_;
@@ -66,6 +67,7 @@ class CudaLane {
   std::shared_ptr<const CudaPlan> plan_;
   DeviceClock::Clock::time_point started_at_;
   bool queued_whole_ = false;
+  bool done_comes_ = false;  // the last event stands for the end of all that was queued
   std::vector<BufferRef> kept_;
   std::shared_ptr<CudaLane> next_;  // of the completion thread's queue
 };

@@ -89,6 +89,8 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
   context = std::move(gpu);
   for (const Conversion& conversion : conversions) {
     converters.push_back(converts(conversion) ? CudaConverter::make(conversion) : nullptr);
+    if (converters.back() == nullptr) continue;
+    cuda::check(converters.back()->load(), "cudaFuncGetAttributes");
   }
   const Conversion& any = conversions.front();
   slice_ends = framelane::slice_ends(any.source, any.width, any.height, slices);

@@ -45,7 +45,10 @@ CudaStage::~CudaStage() {
 
 PlanRef CudaStage::prepare(std::span<const Conversion> conversions) {
   auto plan = std::make_shared<CudaPlan>(cpu_->prepare(conversions));
-  if (context_->lost()) return plan;
+  {
+    const std::lock_guard lock(mutex_);
+    if (off_gpu()) return plan;
+  }
   try {
     context_->make_current();
     plan->allocate(context_, conversions, lanes_.size(), slices_);
@@ -61,7 +64,9 @@ PlanRef CudaStage::prepare(std::span<const Conversion> conversions) {
                                               (known ? mebibytes(free) : "an unknown amount") +
                                               " is free; use fewer lanes or feeds");
     }
-    context_->lose("feed " + stats_.feed() + ": " + error.what());
+    context_->failed("feed " + stats_.feed(), error);
+    const std::lock_guard lock(mutex_);
+    failed_ = true;
   }
   return plan;
 }
@@ -76,7 +81,7 @@ Stage::Submit CudaStage::submit(FrameJob& job) {
     const std::lock_guard lock(mutex_);
     ++in_flight_;
     // Asked under the lock, so that whoever moves the waiting jobs of a lost device finds them all.
-    on_cpu = !prepared || context_->lost();
+    on_cpu = !prepared || off_gpu();
     if (!on_cpu && std::exchange(lane.busy, true)) {
       (lane.last != nullptr ? lane.last->next_in_lane : lane.first) = &job;
       lane.last = &job;
@@ -115,7 +120,8 @@ void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
   FrameJob* to_cpu = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (context_->lost()) {
+    if (!good) failed_ = true;
+    if (off_gpu()) {
       to_cpu = take_waiting(state);
       state.busy = false;
     } else if (state.first != nullptr) {
@@ -142,7 +148,12 @@ void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
 
 /// Runs a list of jobs on the CPU instead. The stage may be gone when it returns.
 void CudaStage::run_on_cpu(FrameJob* jobs) {
-  if (!moved_.exchange(true)) stats_.set_device(device_->cpu().name());
+  if (!moved_.exchange(true)) {
+    stats_.set_device(device_->cpu().name());
+    if (!context_->lost()) {
+      spdlog::error("feed {}: goes on on the CPU, until it is started again", stats_.feed());
+    }
+  }
   while (jobs != nullptr) {
     FrameJob& job = *jobs;
     jobs = job.next_in_lane;

@@ -13,8 +13,8 @@ namespace framelane {
 /// Runs conversions on a GPU, for one feed. Each lane carries one job at a time while others wait
 /// for it, so that uploads, conversions and downloads of different lanes overlap.
 ///
-/// When the device is lost, or a job does not come to an end, the jobs in flight run again on an
-/// inner stage of the fallback device, and so does everything after: inputs stay in host memory
+/// When the device is lost, or a job fails or does not come to an end, the jobs in flight run again
+/// on an inner stage of the fallback device, and so does everything after: inputs stay in host memory
 /// until their outputs are done, so nothing is dropped.
 class CudaStage final : public Stage, private LaneOwner {
  public:
@@ -44,6 +44,8 @@ class CudaStage final : public Stage, private LaneOwner {
   void run_on_cpu(FrameJob* jobs);
   static FrameJob* take_waiting(LaneState& lane);
   void abandon_if_hung();
+  /// Whether nothing more of this feed goes to the GPU. Requires mutex_.
+  bool off_gpu() const { return failed_ || context_->lost(); }
 
   const std::shared_ptr<CudaDevice> device_;
   const std::shared_ptr<CudaContext> context_;
@@ -52,6 +54,7 @@ class CudaStage final : public Stage, private LaneOwner {
   std::mutex mutex_;
   std::condition_variable_any changed_;  // a job is ready or has moved, or none is left
   int in_flight_ = 0;
+  bool failed_ = false;             // the GPU could not do one of the jobs, whatever others can
   std::atomic<bool> moved_{false};  // some job has run on the CPU
   std::vector<LaneState> lanes_;
   const std::unique_ptr<Stage> cpu_;

@@ -28,6 +28,7 @@ std::vector<cudaStream_t> streams() { refuse(); }
 Live live() { refuse(); }
 int overruns() { refuse(); }
 int backward_times() { refuse(); }
+int lazy_loads() { refuse(); }
 void set_device_count(int) { refuse(); }
 void set_driver_version(int) { refuse(); }
 void set_memory(std::size_t) { refuse(); }

@@ -65,6 +65,10 @@ int overruns();
 /// Times that were asked for from an event to an earlier one.
 int backward_times();
 
+/// Kernels that were launched without having been loaded before, by cudaFuncGetAttributes: a GPU
+/// may lack the memory for it then.
+int lazy_loads();
+
 void set_device_count(int count);
 /// As cudaDriverGetVersion gives it; 0: no driver.
 void set_driver_version(int version);

@@ -159,6 +159,7 @@ cudaError_t launch(const void* entry_point, dim3 grid, dim3 block, void** parame
         block.x != cuda::kBlockThreads || block.y != 1 || block.z != 1) {
       return cudaErrorInvalidConfiguration;
     }
+    if (!std::exchange(kernel->second.loaded, true)) ++s.lazy_loads;
     const auto* first = static_cast<const std::byte*>(parameters[0]);
     std::vector<std::byte> body(first, first + kernel->second.body_bytes);
     const cuda::HostBody run = kernel->second.run;
@@ -567,6 +568,17 @@ cudaError_t cudaHostUnregister(void* memory) {
 }
 
 // --- launches
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  return entry("cudaFuncGetAttributes", [&](State& s, Lock&) {
+    const auto found = s.kernels.find(kernel);
+    if (found == s.kernels.end()) return cudaErrorInvalidDeviceFunction;
+    *attributes = {};
+    attributes->maxThreadsPerBlock = framelane::cuda::kBlockThreads;
+    found->second.loaded = true;
+    return cudaSuccess;
+  });
+}
 
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** parameters,
                              std::size_t, cudaStream_t stream) {

@@ -110,6 +110,8 @@ void reset() {
   s.pageable_copies = 0;
   s.overruns = 0;
   s.backward_times = 0;
+  s.lazy_loads = 0;
+  for (auto& [entry, kernel] : s.kernels) kernel.loaded = false;
   s.device_count = 1;
   s.driver_version = CUDART_VERSION;
   s.memory = std::size_t{1} << 30;
@@ -200,6 +202,12 @@ int backward_times() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   return s.backward_times;
+}
+
+int lazy_loads() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  return s.lazy_loads;
 }
 
 void set_device_count(int count) {

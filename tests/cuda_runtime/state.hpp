@@ -58,6 +58,7 @@ struct Allocation {
 struct Kernel {
   std::size_t body_bytes = 0;
   cuda::HostBody run = nullptr;
+  bool loaded = false;
 };
 
 struct Failure {
@@ -85,6 +86,7 @@ struct State {
   int pageable_copies = 0;
   int overruns = 0;
   int backward_times = 0;
+  int lazy_loads = 0;
   int device_count = 1;
   int driver_version = CUDART_VERSION;
   std::size_t memory = std::size_t{1} << 30;

@@ -339,6 +339,64 @@ TEST_F(CudaLossTest, WithoutRoomThePlanIsRefusedWithTheAmounts) {
   EXPECT_EQ(device_->memory_bytes(), 0u);
 }
 
+TEST_F(CudaLossTest, WithoutRoomForTheKernelsThePlanIsRefused) {
+  stand_in::fail_nth_call("cudaFuncGetAttributes", 1, cudaErrorMemoryAllocation);
+  try {
+    stage_->prepare(bgra_to_two());
+    FAIL() << "was accepted";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kMemory);
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaLossTest, WhatFailsForOneFeedLeavesTheGpuToTheOthers) {
+  FeedStats other_stats("yard", {{"a"}, {"b"}}, {}, 2);
+  const std::unique_ptr<Stage> other = device_->make_stage(other_stats, {});
+  Jobs jobs(bgra_to_two(), 6);
+  Jobs other_jobs(bgra_to_two(), 6);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  other_jobs.use(other->prepare(other_jobs.conversions()));
+  stand_in::fail_nth_call("cudaLaunchKernel", 3, cudaErrorMemoryAllocation);
+  submit(jobs);
+  wait(jobs);
+  EXPECT_EQ(stats_.status().device, "cpu");
+  EXPECT_EQ(ready(), jobs.size());
+  for (std::size_t i = 0; i < other_jobs.size(); ++i) other->submit(other_jobs[i]);
+  for (std::size_t i = 0; i < other_jobs.size(); ++i) {
+    ASSERT_EQ(other->wait(other_jobs[i], {}, soon()), Stage::Wait::kReady);
+    other_jobs.expect_exact(i);
+  }
+  EXPECT_FALSE(device_->lost());
+  EXPECT_EQ(other_stats.steps[index_of(StageStep::kH2d)].snapshot().count, other_jobs.size());
+  // What comes next stays on the CPU, other formats too.
+  Jobs next({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 2);
+  const int launches = stand_in::calls("cudaLaunchKernel");
+  run(next);
+  EXPECT_EQ(stand_in::calls("cudaLaunchKernel"), launches);
+}
+
+TEST_F(CudaLossTest, AJobThatWasQueuedInPartIsThroughBeforeItIsGivenUp) {
+  Jobs jobs(bgra_to_two(), 1);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  stand_in::fail_nth_call("cudaLaunchKernel", 2, cudaErrorLaunchOutOfResources);
+  stand_in::hold(lane_stream(0));
+  submit(jobs);
+  // The first conversion is queued and held.
+  EXPECT_EQ(stage_->wait(jobs[0], {}, std::chrono::steady_clock::now() + 20ms), Stage::Wait::kLate);
+  EXPECT_NE(stats_.status().device, "cpu");
+  stand_in::release();
+  wait(jobs);
+  EXPECT_EQ(stats_.status().device, "cpu");
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaLossTest, MemoryThatCannotBeRegisteredIsRefused) {
+  stand_in::fail_nth_call("cudaHostRegister", 1, cudaErrorUnknown);
+  EXPECT_THROW(HostBuffer(4096), FeedError);
+  EXPECT_FALSE(device_->lost());
+}
+
 TEST_F(CudaLossTest, MemoryThatCannotBeLockedIsRefused) {
   stand_in::fail_nth_call("cudaHostRegister", 1, cudaErrorMemoryAllocation);
   try {
@@ -351,7 +409,8 @@ TEST_F(CudaLossTest, MemoryThatCannotBeLockedIsRefused) {
   EXPECT_FALSE(device_->lost());
 }
 
-/// Everything there is to do, from opening the device on. Returns why it was refused, if it was.
+/// Everything there is to do, from opening the device on. Returns why it was refused or not done on
+/// the GPU, if so.
 std::string whole_life(const std::shared_ptr<Device>& cpu) {
   FeedStats stats("gate", {{"a"}, {"b"}}, {}, 2);
   Jobs jobs(bgra_to_two(), 3);
@@ -368,7 +427,7 @@ std::string whole_life(const std::shared_ptr<Device>& cpu) {
     }
     EXPECT_EQ(stats.ring_jobs[index_of(RingState::kConverting)], 0u);
     EXPECT_EQ(stats.ring_jobs[index_of(RingState::kReady)], jobs.size());
-    return device->lost() ? "lost" : "";
+    return device->lost() ? "lost" : stats.status().device == "cpu" ? "moved" : "";
   } catch (const CudaError& error) {
     return error.what();
   } catch (const FeedError& error) {
@@ -386,7 +445,8 @@ TEST_F(CudaLossTest, EveryCallMayFailOnce) {
     calls[function] = stand_in::calls(function);
   }
   for (const auto& [function, count] : calls) {
-    const bool allocates = function == "cudaMallocAsync" || function == "cudaHostRegister";
+    const bool allocates = function == "cudaMallocAsync" || function == "cudaHostRegister" ||
+                           function == "cudaFuncGetAttributes";
     for (const cudaError_t error : {cudaErrorUnknown, cudaErrorMemoryAllocation}) {
       if (error == cudaErrorMemoryAllocation && !allocates) continue;
       for (int n = 1; n <= count; ++n) {
@@ -397,6 +457,8 @@ TEST_F(CudaLossTest, EveryCallMayFailOnce) {
         if (allocates) {
           EXPECT_NE(outcome, "");
         }
+        // The next call succeeds, so the GPU is not lost.
+        EXPECT_NE(outcome, "lost");
         EXPECT_EQ(stand_in::live(), stand_in::Live{});
         EXPECT_EQ(stand_in::overruns(), 0);
         if (HasFailure()) return;

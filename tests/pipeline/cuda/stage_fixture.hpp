@@ -138,7 +138,11 @@ class CudaStageFixture : public Fixture {
   void TearDown() override {
     stage_.reset();
     device_.reset();
-    if (!this->IsSkipped()) Fixture::TearDown();
+    if (this->IsSkipped()) return;
+    if (stand_in::present()) {
+      EXPECT_EQ(stand_in::lazy_loads(), 0) << "kernels not loaded by prepare";
+    }
+    Fixture::TearDown();
   }
 
   void make_stage(std::optional<int> slices) {
