@@ -19,6 +19,9 @@ class CudaContext {
  public:
   /// Makes GPU `ordinal` the current one. Throws CudaError.
   explicit CudaContext(int ordinal);
+  ~CudaContext() { try_make_current(); }
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
 
   /// Whoever makes CUDA calls says first for which GPU. Throws CudaError.
   void make_current() const;

@@ -30,6 +30,9 @@ class CudaLane {
   /// `owner` and `stats` must stay until the lane's job is through or abandoned. Throws CudaError.
   CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, FeedStats& stats,
            std::size_t index);
+  ~CudaLane() { context_->try_make_current(); }  // on whichever thread is the last to hold it
+  CudaLane(const CudaLane&) = delete;
+  CudaLane& operator=(const CudaLane&) = delete;
 
   const std::size_t index;
 

@@ -29,6 +29,7 @@ Live live() { refuse(); }
 int overruns() { refuse(); }
 int backward_times() { refuse(); }
 int lazy_loads() { refuse(); }
+int misplaced_calls() { refuse(); }
 void set_device_count(int) { refuse(); }
 void set_driver_version(int) { refuse(); }
 void set_memory(std::size_t) { refuse(); }

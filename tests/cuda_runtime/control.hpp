@@ -69,6 +69,9 @@ int backward_times();
 /// may lack the memory for it then.
 int lazy_loads();
 
+/// Calls with a stream or an event of another device than the calling thread's current one.
+int misplaced_calls();
+
 void set_device_count(int count);
 /// As cudaDriverGetVersion gives it; 0: no driver.
 void set_driver_version(int version);

@@ -61,6 +61,7 @@ template <typename Map, typename WithObject>
 cudaError_t on(Map& map, typename Map::key_type handle, WithObject with_object) {
   const auto found = map.find(handle);
   if (found == map.end()) return cudaErrorInvalidResourceHandle;
+  if (found->second->device != current_device) ++state().misplaced_calls;
   return with_object(found->second);
 }
 
@@ -415,6 +416,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return entry("cudaEventCreateWithFlags", [&](State& s, Lock&) {
     auto created = std::make_shared<Event>();
+    created->device = current_device;
     created->timed = (flags & cudaEventDisableTiming) == 0;
     *event = reinterpret_cast<cudaEvent_t>(created.get());
     s.events.emplace(*event, std::move(created));
@@ -424,7 +426,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return releasing_entry("cudaEventDestroy", [&](State& s, Lock&) {
-    return s.events.erase(event) == 1 ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    return on(s.events, event, [&](const std::shared_ptr<Event>&) {
+      s.events.erase(event);
+      return cudaSuccess;
+    });
   });
 }
 

@@ -111,6 +111,7 @@ void reset() {
   s.overruns = 0;
   s.backward_times = 0;
   s.lazy_loads = 0;
+  s.misplaced_calls = 0;
   for (auto& [entry, kernel] : s.kernels) kernel.loaded = false;
   s.device_count = 1;
   s.driver_version = CUDART_VERSION;
@@ -208,6 +209,12 @@ int lazy_loads() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   return s.lazy_loads;
+}
+
+int misplaced_calls() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  return s.misplaced_calls;
 }
 
 void set_device_count(int count) {

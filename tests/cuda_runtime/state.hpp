@@ -44,6 +44,7 @@ struct Stream {
 };
 
 struct Event {
+  int device = 0;
   bool timed = true;
   std::uint64_t recorded = 0;
   std::uint64_t completed = 0;
@@ -87,6 +88,7 @@ struct State {
   int overruns = 0;
   int backward_times = 0;
   int lazy_loads = 0;
+  int misplaced_calls = 0;
   int device_count = 1;
   int driver_version = CUDART_VERSION;
   std::size_t memory = std::size_t{1} << 30;

@@ -24,8 +24,10 @@ class CudaFeedFixture : public Fixture {
     add_encode("full", Range::kFull);
     add_encode("nv12", {}).format = PixelFormat::kNv12;
     add_encode("bypass", {});
-    device_ = CudaDevice::open(0, cpu_);
+    if (this->gpu() > 0) stand_in::set_device_count(this->gpu() + 1);
+    device_ = CudaDevice::open(this->gpu(), cpu_);
   }
+  virtual int gpu() const { return 0; }
   void TearDown() override {
     feed_.reset();
     device_.reset();
@@ -105,6 +107,38 @@ TEST_F(CudaFeedTest, FeedsOnOneDeviceDoNotDisturbEachOther) {
   expect_settled(kClipFrames);
   std::swap(stats_, other_stats);
   expect_settled(kClipFrames);
+}
+
+/// Over the second GPU of two.
+class SecondGpuTest : public CudaFeedLossTest {
+  int gpu() const override { return 1; }
+};
+
+TEST_F(SecondGpuTest, EveryCallIsMadeForTheDeviceWhoseStreamsAndEventsItTakes) {
+  start();
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kEnded);
+  expect_settled(kClipFrames);
+  EXPECT_EQ(stats_->status().device, "cuda:1");
+  feed_.reset();
+  device_.reset();
+  EXPECT_EQ(stand_in::live(), stand_in::Live{});
+  EXPECT_EQ(stand_in::misplaced_calls(), 0);
+}
+
+TEST_F(SecondGpuTest, AHungOneIsAskedAndLeftInTheSameWay) {
+  options_.input.loop = true;
+  options_.input.duration = 12s;
+  start();
+  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 10; }));
+  stand_in::hold();
+  wait();
+  EXPECT_TRUE(device_->lost());
+  expect_settled(120);
+  stand_in::release();
+  EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
+  feed_.reset();
+  device_.reset();
+  EXPECT_EQ(stand_in::misplaced_calls(), 0);
 }
 
 TEST_F(CudaFeedLossTest, AFeedWhoseGpuIsLostGoesOnOnTheCpu) {
