@@ -32,7 +32,7 @@ class CudaContext {
   std::mutex upload_gate;
   const CudaStream& upload_stream() const { return upload_stream_; }
 
-  /// Usable at once by every stream. Throws CudaError.
+  /// Where GPU memory is had and freed in order.
   const CudaStream& memory_stream() const { return memory_stream_; }
   std::atomic<std::size_t> memory_bytes{0};
 

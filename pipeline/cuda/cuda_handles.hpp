@@ -83,7 +83,7 @@ class CudaEvent {
 };
 
 /// Memory of a GPU, from its stream-ordered pool: neither having nor freeing it waits for the
-/// device. May be used by any stream once `stream` has been synchronised after the construction,
+/// device. May be used by work that comes after an event recorded on `stream` after the construction,
 /// and is to be destroyed when no queued work uses it any more.
 class DeviceMemory {
  public:

@@ -99,7 +99,14 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
     works.push_back(
         std::make_unique<LaneWork>(*context, conversions, static_cast<int>(slice_ends.size())));
   }
-  context->memory_stream().synchronize();
+  // The GPU, not this thread, waits until the memory is there: uploads come first in every job, and
+  // pass through one stream.
+  const CudaEvent allocated(CudaEvent::Kind::kOrder);
+  allocated.record(context->memory_stream());
+  {
+    const std::lock_guard gate(context->upload_gate);
+    context->upload_stream().wait(allocated.get());
+  }
   lanes = std::move(works);
 }
 

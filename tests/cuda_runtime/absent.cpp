@@ -28,6 +28,7 @@ std::vector<cudaStream_t> streams() { refuse(); }
 Live live() { refuse(); }
 int overruns() { refuse(); }
 int backward_times() { refuse(); }
+int premature_copies() { refuse(); }
 int lazy_loads() { refuse(); }
 int misplaced_calls() { refuse(); }
 void set_device_count(int) { refuse(); }

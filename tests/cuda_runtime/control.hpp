@@ -65,6 +65,9 @@ int overruns();
 /// Times that were asked for from an event to an earlier one.
 int backward_times();
 
+/// Copies that ran before the stream that their device memory was allocated on had come that far.
+int premature_copies();
+
 /// Kernels that were launched without having been loaded before, by cudaFuncGetAttributes: a GPU
 /// may lack the memory for it then.
 int lazy_loads();

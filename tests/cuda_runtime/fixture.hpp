@@ -25,6 +25,7 @@ class CudaTest : public testing::Test {
     EXPECT_EQ(live.allocations, 0) << "device memory left: " << live.bytes << " bytes";
     EXPECT_EQ(live.registrations, 0) << "host memory left registered";
     EXPECT_EQ(stand_in::overruns(), 0) << "device memory written past its end";
+    EXPECT_EQ(stand_in::premature_copies(), 0) << "memory used before it was there";
     EXPECT_EQ(stand_in::misplaced_calls(), 0) << "calls with another device current";
     EXPECT_EQ(stand_in::backward_times(), 0) << "times measured from the later event";
     stand_in::reset();

@@ -110,8 +110,13 @@ cudaError_t copy_2d(const char* function, void* to, std::size_t to_pitch, const 
     const cudaError_t error = check_copy(s, to, (height - 1) * to_pitch + width, from,
                                          (height - 1) * from_pitch + width, kind);
     if (error != cudaSuccess) return error;
+    const Allocation* memory = s.allocation_of(kind == cudaMemcpyDeviceToHost ? from : to, 1);
     return enqueue(s, stream,
-                   {[=] {
+                   {[=, &s, there = memory->there] {
+                      {
+                        const std::scoped_lock lock(s.mutex);
+                        if (!*there) ++s.premature_copies;
+                      }
                       for (std::size_t y = 0; y < height; ++y) {
                         std::memcpy(static_cast<std::uint8_t*>(to) + y * to_pitch,
                                     static_cast<const std::uint8_t*>(from) + y * from_pitch, width);
@@ -121,7 +126,7 @@ cudaError_t copy_2d(const char* function, void* to, std::size_t to_pitch, const 
   });
 }
 
-cudaError_t allocate(State& s, void** memory, std::size_t bytes) {
+cudaError_t allocate(State& s, void** memory, std::size_t bytes, bool there) {
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
   if (bytes > s.memory || s.used(current_device) > s.memory - bytes) {
@@ -133,7 +138,8 @@ cudaError_t allocate(State& s, void** memory, std::size_t bytes) {
   }
   std::memset(block, kFresh, bytes);
   std::memset(static_cast<std::uint8_t*>(block) + bytes, kGuard, kGuardBytes);
-  s.allocations[reinterpret_cast<std::uintptr_t>(block)] = {bytes, current_device};
+  s.allocations[reinterpret_cast<std::uintptr_t>(block)] = {
+      bytes, current_device, std::make_shared<bool>(there)};
   *memory = block;
   return cudaSuccess;
 }
@@ -486,14 +492,20 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 // --- memory
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  return entry("cudaMalloc", [&](State& s, Lock&) { return allocate(s, memory, bytes); });
+  return entry("cudaMalloc", [&](State& s, Lock&) { return allocate(s, memory, bytes, true); });
 }
 
-// Usable at once, though a GPU promises it only in the stream's order.
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
   return entry("cudaMallocAsync", [&](State& s, Lock&) {
-    return on(s.streams, stream,
-              [&](const std::shared_ptr<Stream>&) { return allocate(s, memory, bytes); });
+    if (!s.streams.contains(stream)) return cudaErrorInvalidResourceHandle;
+    const cudaError_t error = allocate(s, memory, bytes, bytes == 0);
+    if (error != cudaSuccess || bytes == 0) return error;
+    const auto there = s.allocations.at(reinterpret_cast<std::uintptr_t>(*memory)).there;
+    return enqueue(s, stream, {[&s, there] {
+                                 const std::scoped_lock lock(s.mutex);
+                                 *there = true;
+                               },
+                               nullptr});
   });
 }
 

@@ -110,6 +110,7 @@ void reset() {
   s.pageable_copies = 0;
   s.overruns = 0;
   s.backward_times = 0;
+  s.premature_copies = 0;
   s.lazy_loads = 0;
   s.misplaced_calls = 0;
   for (auto& [entry, kernel] : s.kernels) kernel.loaded = false;
@@ -203,6 +204,12 @@ int backward_times() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   return s.backward_times;
+}
+
+int premature_copies() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  return s.premature_copies;
 }
 
 int lazy_loads() {

@@ -54,6 +54,7 @@ struct Event {
 struct Allocation {
   std::size_t bytes = 0;
   int device = 0;
+  std::shared_ptr<bool> there;  // its stream has come to where it was allocated
 };
 
 struct Kernel {
@@ -87,6 +88,7 @@ struct State {
   int pageable_copies = 0;
   int overruns = 0;
   int backward_times = 0;
+  int premature_copies = 0;
   int lazy_loads = 0;
   int misplaced_calls = 0;
   int device_count = 1;

@@ -177,6 +177,16 @@ TEST_F(CudaFeedLossTest, CancelWaitsForWhatTheGpuHolds) {
   EXPECT_FALSE(device_->lost());
 }
 
+TEST_F(CudaFeedLossTest, AFeedWhoseMemoryIsNotThereYetCanBeStopped) {
+  stand_in::hold(stand_in::streams().at(2));
+  options_.input.loop = true;
+  start();
+  ASSERT_TRUE(comes([&] { return stats_->ring_jobs[index_of(RingState::kConverting)] > 0; }));
+  feed_->cancel(DropReason::kStop);
+  EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 8s));
+  stand_in::release();
+}
+
 TEST_F(CudaFeedLossTest, CancelOverAGpuThatHangsAbandonsNoThread) {
   options_.input.loop = true;
   start();

@@ -325,6 +325,23 @@ TEST_F(CudaLossTest, AStageThatIsDestroyedMovesItsHangingJobs) {
   EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
 }
 
+TEST_F(CudaLossTest, PrepareDoesNotWaitForTheGpuAndNothingIsUsedBeforeItIsThere) {
+  const cudaStream_t memory = stand_in::streams().at(2);
+  Jobs jobs(bgra_to_two(), 4);
+  stand_in::hold(memory);
+  auto prepared =
+      std::async(std::launch::async, [&] { return stage_->prepare(jobs.conversions()); });
+  EXPECT_EQ(prepared.wait_for(20s), std::future_status::ready);
+  if (prepared.wait_for(0s) != std::future_status::ready) stand_in::release();
+  jobs.use(prepared.get());
+  submit(jobs);
+  EXPECT_EQ(stage_->wait(jobs[0], {}, std::chrono::steady_clock::now() + 20ms), Stage::Wait::kLate);
+  stand_in::release();
+  wait(jobs);
+  EXPECT_EQ(stand_in::premature_copies(), 0);
+  EXPECT_FALSE(device_->lost());
+}
+
 TEST_F(CudaLossTest, WithoutRoomThePlanIsRefusedWithTheAmounts) {
   stand_in::set_memory(100000);
   try {
