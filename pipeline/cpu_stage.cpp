@@ -104,7 +104,7 @@ PlanRef CpuStage::prepare(std::span<const Conversion> conversions) {
   return plan;
 }
 
-Stage::Submit CpuStage::submit(FrameJob& job) {
+void CpuStage::submit(FrameJob& job) {
   CpuLane& lane = lanes_[job.sequence % lanes_.size()];
   job.next_in_lane = nullptr;
   ++stats_.ring_jobs[index_of(RingState::kConverting)];
@@ -113,11 +113,10 @@ Stage::Submit CpuStage::submit(FrameJob& job) {
     ++in_flight_;
     (lane.last != nullptr ? lane.last->next_in_lane : lane.first) = &job;
     lane.last = &job;
-    if (lane.scheduled) return Submit::kAccepted;
+    if (lane.scheduled) return;
     lane.scheduled = true;
   }
   device_->enqueue(lane);
-  return Submit::kAccepted;
 }
 
 void CpuStage::run_next(CpuLane& lane) {

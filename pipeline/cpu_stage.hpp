@@ -56,7 +56,7 @@ class CpuStage : public Stage {
   ~CpuStage() override;
 
   PlanRef prepare(std::span<const Conversion> conversions) override;
-  Submit submit(FrameJob& job) override;
+  void submit(FrameJob& job) override;
   Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override;
 
  private:

@@ -94,9 +94,6 @@ void Encode::take(FrameJob& job, Stage& stage) {
       case Stage::Wait::kLate:
         throw FeedError(FeedFault::kDevice,
                         "encode " + options_.name + ": a conversion does not come to an end");
-      case Stage::Wait::kDeviceLost:
-        throw FeedError(FeedFault::kDevice,
-                        "encode " + options_.name + ": the device that converts was lost");
     }
   }
   encode(job);

@@ -23,12 +23,11 @@ class Stage {
   /// running needs. Requires !why_unsupported for each. Source thread.
   virtual PlanRef prepare(std::span<const Conversion> conversions) = 0;
 
-  enum class Submit { kAccepted, kDeviceLost };
   /// Starts a job whose targets are allocated. Never blocks. The job stays where it is until wait
   /// has said kReady (or the stage is gone). Source thread.
-  virtual Submit submit(FrameJob& job) = 0;
+  virtual void submit(FrameJob& job) = 0;
 
-  enum class Wait { kReady, kStopped, kLate, kDeviceLost };
+  enum class Wait { kReady, kStopped, kLate };
   /// Waits until every target of a submitted job is complete. Any number of threads.
   virtual Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) = 0;
 };

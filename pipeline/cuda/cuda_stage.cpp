@@ -71,7 +71,7 @@ PlanRef CudaStage::prepare(std::span<const Conversion> conversions) {
   return plan;
 }
 
-Stage::Submit CudaStage::submit(FrameJob& job) {
+void CudaStage::submit(FrameJob& job) {
   LaneState& lane = lanes_[job.sequence % lanes_.size()];
   const bool prepared = !static_cast<const CudaPlan&>(*job.plan).lanes.empty();
   bool on_cpu = false;
@@ -85,7 +85,7 @@ Stage::Submit CudaStage::submit(FrameJob& job) {
     if (!on_cpu && std::exchange(lane.busy, true)) {
       (lane.last != nullptr ? lane.last->next_in_lane : lane.first) = &job;
       lane.last = &job;
-      return Submit::kAccepted;
+      return;
     }
   }
   if (on_cpu) {
@@ -93,7 +93,6 @@ Stage::Submit CudaStage::submit(FrameJob& job) {
   } else {
     start(lane, job);
   }
-  return Submit::kAccepted;
 }
 
 /// Gives the job to its lane, which is free.

@@ -25,7 +25,7 @@ class CudaStage final : public Stage, private LaneOwner {
 
   /// Throws FeedError(kMemory), with the amounts, when the GPU's memory does not suffice.
   PlanRef prepare(std::span<const Conversion> conversions) override;
-  Submit submit(FrameJob& job) override;
+  void submit(FrameJob& job) override;
   /// Meanwhile finds out whether the GPU hangs: then it is lost, and the job is waited for on the
   /// CPU, for as long again as `deadline` gave.
   Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override;

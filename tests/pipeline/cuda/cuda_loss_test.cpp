@@ -435,9 +435,7 @@ std::string whole_life(const std::shared_ptr<Device>& cpu) {
     const std::shared_ptr<CudaDevice> device = CudaDevice::open(0, cpu);
     const std::unique_ptr<Stage> stage = device->make_stage(stats, 2);
     jobs.use(stage->prepare(jobs.conversions()));
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      EXPECT_EQ(stage->submit(jobs[i]), Stage::Submit::kAccepted);
-    }
+    for (std::size_t i = 0; i < jobs.size(); ++i) stage->submit(jobs[i]);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       EXPECT_EQ(stage->wait(jobs[i], {}, soon()), Stage::Wait::kReady);
       jobs.expect_exact(i);

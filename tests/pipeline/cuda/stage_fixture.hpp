@@ -156,9 +156,7 @@ class CudaStageFixture : public Fixture {
     wait(jobs);
   }
   void submit(Jobs& jobs) {
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      ASSERT_EQ(stage_->submit(jobs[i]), Stage::Submit::kAccepted);
-    }
+    for (std::size_t i = 0; i < jobs.size(); ++i) stage_->submit(jobs[i]);
   }
   void wait(Jobs& jobs) {
     for (std::size_t i = 0; i < jobs.size(); ++i) {
