@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "pipeline/av.hpp"
 #include "pipeline/cuda/cuda_handles.hpp"
 #include "pipeline/cuda/device_clock.hpp"
 #include "pipeline/engine_meters.hpp"
@@ -45,6 +47,9 @@ class CudaContext {
   /// Jobs that were taken from a GPU which does not end them, and that it has not ended since.
   /// Calls that wait for the GPU would hang.
   std::atomic<int> abandoned_jobs{0};
+  /// Their frames, which go when it has ended them all: before, they could not be unregistered.
+  std::vector<BufferRef> kept;
+  std::mutex kept_mutex;  ///< held where a job is taken, and where either of the two changes
 
   const std::string name;  ///< "cuda:N"
   EngineMeters busy;

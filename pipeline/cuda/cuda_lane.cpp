@@ -115,7 +115,11 @@ void CudaLane::hand_over(bool good) noexcept {
   const std::shared_ptr<const CudaPlan> plan = std::move(plan_);
   FrameJob* const job = job_.exchange(nullptr);
   if (job == nullptr) {
-    --context_->abandoned_jobs;
+    std::vector<BufferRef> let_go;
+    {
+      const std::lock_guard lock(context_->kept_mutex);
+      if (--context_->abandoned_jobs == 0) let_go.swap(context_->kept);
+    }
     return;
   }
   if (good) account(*plan->lanes[index], seen);
@@ -147,15 +151,13 @@ void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen
 }
 
 FrameJob* CudaLane::abandon() {
-  ++context_->abandoned_jobs;
+  const std::lock_guard lock(context_->kept_mutex);
   FrameJob* const job = job_.exchange(nullptr);
-  if (job == nullptr) {
-    --context_->abandoned_jobs;
-    return nullptr;
-  }
-  kept_.push_back(job->input.buffer);
+  if (job == nullptr) return nullptr;
+  ++context_->abandoned_jobs;
+  context_->kept.push_back(job->input.buffer);
   for (const JobOutput& output : job->outputs) {
-    if (output.target.buffer) kept_.push_back(output.target.buffer);
+    if (output.target.buffer) context_->kept.push_back(output.target.buffer);
   }
   return job;
 }

@@ -3,9 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "pipeline/av.hpp"
 #include "pipeline/cuda/cuda_plan.hpp"
 
 namespace framelane {
@@ -41,8 +39,9 @@ class CudaLane {
   void start(const FrameJob& job) noexcept;
   /// Makes the started job one that may be taken. To be followed by CompletionThread::watch.
   void carry(FrameJob& job) { job_ = &job; }
-  /// Takes the job from a GPU that does not end it. The lane keeps the memory that may still be
-  /// written, and the completion thread keeps the lane until it is through. Null when the job is.
+  /// Takes the job from a GPU that does not end it. The context keeps its frames and the completion
+  /// thread the lane, whose memory may still be written, until the GPU lets go. Null when the job is
+  /// through.
   FrameJob* abandon();
 
   // Of the completion thread.
@@ -71,7 +70,6 @@ class CudaLane {
   DeviceClock::Clock::time_point started_at_;
   bool queued_whole_ = false;
   bool done_comes_ = false;  // the last event stands for the end of all that was queued
-  std::vector<BufferRef> kept_;
   std::shared_ptr<CudaLane> next_;  // of the completion thread's queue
 };
 

@@ -133,6 +133,20 @@ TEST_F(CudaLossTest, AGpuThatHangsIsLateAndThenLost) {
   EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
 }
 
+TEST_F(CudaLossTest, AGpuThatLetsGoGivesTheFramesBackThoughTheFeedGoesOn) {
+  const std::size_t before = host_buffer_bytes();
+  {
+    Jobs jobs(bgra_to_two(), 2);
+    jobs.use(stage_->prepare(jobs.conversions()));
+    stand_in::hold();
+    submit(jobs);
+    wait(jobs);
+  }
+  EXPECT_GT(host_buffer_bytes(), before);
+  stand_in::release();
+  EXPECT_TRUE(comes([&] { return host_buffer_bytes() == before; }));
+}
+
 /// Remembers until when it was waited for last.
 class WatchedCpu : public CpuDevice {
  public:
