@@ -58,8 +58,8 @@ struct FramePool::State : std::enable_shared_from_this<State> {
     return std::make_unique<Entry>(*this, size);
   }
 
-  // Called by av_buffer_pool_get, and so with `mutex` held: nothing when the pool is empty and there
-  // is nothing fresh.
+  // Called by av_buffer_pool_get, and so with `mutex` held: nothing when the pool is empty and
+  // there is nothing fresh.
   static AVBufferRef* allocate(void* opaque, std::size_t size) {
     State& state = *static_cast<State*>(opaque);
     if (state.fresh == nullptr || state.fresh->memory.size() < size) return nullptr;

@@ -28,8 +28,9 @@ class HostBuffer {
   HostBuffer* next_ = nullptr;
 };
 
-/// Makes host memory known to a GPU, which then copies at full speed from and to it. Called from any
-/// number of threads at once; a call may take as long as the GPU lets it, and holds up no other.
+/// Makes host memory known to a GPU, which then copies at full speed from and to it. Called from
+/// any number of threads at once; a call may take as long as the GPU lets it, and holds up no
+/// other.
 class HostRegistrar {
  public:
   virtual ~HostRegistrar() = default;

@@ -68,8 +68,8 @@ void CudaDevice::add(std::uint8_t* data, std::size_t bytes) {
     if (!opened_) throw;
     context_->failed("frame memory", error);
     if (lost()) return;
-    throw FeedError(FeedFault::kMemory, "memory cannot be registered with " + name() + ": " +
-                                            error.what());
+    throw FeedError(FeedFault::kMemory,
+                    "memory cannot be registered with " + name() + ": " + error.what());
   }
 }
 

@@ -83,8 +83,8 @@ class CudaEvent {
 };
 
 /// Memory of a GPU, from its stream-ordered pool: neither having nor freeing it waits for the
-/// device. May be used by work that comes after an event recorded on `stream` after the construction,
-/// and is to be destroyed when no queued work uses it any more.
+/// device. May be used by work that comes after an event recorded on `stream` after the
+/// construction, and is to be destroyed when no queued work uses it any more.
 class DeviceMemory {
  public:
   /// `held` counts the bytes; both references must stay until the destruction.

@@ -133,8 +133,8 @@ void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen
     DeviceClock& clock = context_->clock;
     const auto begin = clock.time_of(work.upload_begin, started_at_);
     const auto at = [&](const CudaEvent& event) { return begin + event.since(work.upload_begin); };
-    stats_.observe(StageStep::kH2d, context_->account(Engine::kH2d, begin,
-                                                      at(work.slices.back().uploaded), lane));
+    stats_.observe(StageStep::kH2d,
+                   context_->account(Engine::kH2d, begin, at(work.slices.back().uploaded), lane));
     std::chrono::nanoseconds kernel{0};
     std::chrono::nanoseconds download{0};
     for (const CudaSlice& slice : work.slices) {

@@ -40,8 +40,8 @@ class CudaLane {
   /// Makes the started job one that may be taken. To be followed by CompletionThread::watch.
   void carry(FrameJob& job) { job_ = &job; }
   /// Takes the job from a GPU that does not end it. The context keeps its frames and the completion
-  /// thread the lane, whose memory may still be written, until the GPU lets go. Null when the job is
-  /// through.
+  /// thread the lane, whose memory may still be written, until the GPU lets go. Null when the job
+  /// is through.
   FrameJob* abandon();
 
   // Of the completion thread.
@@ -69,7 +69,7 @@ class CudaLane {
   std::shared_ptr<const CudaPlan> plan_;
   DeviceClock::Clock::time_point started_at_;
   bool queued_whole_ = false;
-  bool done_comes_ = false;  // the last event stands for the end of all that was queued
+  bool done_comes_ = false;         // the last event stands for the end of all that was queued
   std::shared_ptr<CudaLane> next_;  // of the completion thread's queue
 };
 

@@ -56,9 +56,9 @@ struct CudaPlan : Plan {
   ~CudaPlan() override {
     if (context != nullptr) context->try_make_current();
   }
-  /// Allocates for that many lanes and loads the kernels; with nothing to convert, nothing. Does not
-  /// wait for the GPU: uploads that are queued from now on do. Throws CudaError; then the plan still
-  /// serves on the CPU.
+  /// Allocates for that many lanes and loads the kernels; with nothing to convert, nothing. Does
+  /// not wait for the GPU: uploads that are queued from now on do. Throws CudaError; then the plan
+  /// still serves on the CPU.
   void allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
                 std::size_t lane_count, std::optional<int> slices);
 

@@ -14,8 +14,8 @@ namespace framelane {
 /// for it, so that uploads, conversions and downloads of different lanes overlap.
 ///
 /// When the device is lost, or a job fails or does not come to an end, the jobs in flight run again
-/// on an inner stage of the fallback device, and so does everything after: inputs stay in host memory
-/// until their outputs are done, so nothing is dropped.
+/// on an inner stage of the fallback device, and so does everything after: inputs stay in host
+/// memory until their outputs are done, so nothing is dropped.
 class CudaStage final : public Stage, private LaneOwner {
  public:
   /// `slices`: see Device::make_stage. Throws CudaError.
