@@ -30,6 +30,9 @@ void fail_nth_call(std::string_view function, int n, cudaError_t error = cudaErr
 /// freeing and destroying still take effect. Returns when no work is running any more.
 void lose_device(cudaError_t error = cudaErrorECCUncorrectable);
 
+/// The same at the n-th call from now (1 is the next), whichever it is.
+void lose_device_at_call(int n, cudaError_t error = cudaErrorECCUncorrectable);
+
 /// A held stream starts nothing, like a kernel that hangs; without an argument, every stream, also
 /// those still to be created.
 void hold();

@@ -42,7 +42,7 @@ template <typename Body>
 cudaError_t entry(const char* function, Body body) {
   State& s = state();
   std::unique_lock lock(s.mutex);
-  if (const cudaError_t error = s.enter(function)) return result(error);
+  if (const cudaError_t error = s.enter(function, lock)) return result(error);
   return result(body(s, lock));
 }
 
@@ -51,7 +51,7 @@ template <typename Body>
 cudaError_t releasing_entry(const char* function, Body body) {
   State& s = state();
   std::unique_lock lock(s.mutex);
-  const cudaError_t refused = s.enter(function);
+  const cudaError_t refused = s.enter(function, lock);
   const cudaError_t done = body(s, lock);
   return result(refused != cudaSuccess ? refused : done);
 }
@@ -74,10 +74,10 @@ cudaError_t enqueue(State& s, cudaStream_t stream, Operation operation) {
   });
 }
 
-// Waits until `done` holds or the device is lost.
+// Waits until `done` holds or the device is lost and nothing runs on it any more.
 template <typename Done>
 cudaError_t wait(State& s, std::unique_lock<std::mutex>& lock, Done done) {
-  s.changed.wait(lock, [&] { return s.lost || done(); });
+  s.changed.wait(lock, [&] { return s.lost ? s.running == 0 : done(); });
   return s.lost.value_or(cudaSuccess);
 }
 
@@ -138,8 +138,8 @@ cudaError_t allocate(State& s, void** memory, std::size_t bytes, bool there) {
   }
   std::memset(block, kFresh, bytes);
   std::memset(static_cast<std::uint8_t*>(block) + bytes, kGuard, kGuardBytes);
-  s.allocations[reinterpret_cast<std::uintptr_t>(block)] = {
-      bytes, current_device, std::make_shared<bool>(there)};
+  s.allocations[reinterpret_cast<std::uintptr_t>(block)] = {bytes, current_device,
+                                                            std::make_shared<bool>(there)};
   *memory = block;
   return cudaSuccess;
 }
@@ -501,11 +501,12 @@ cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t strea
     const cudaError_t error = allocate(s, memory, bytes, bytes == 0);
     if (error != cudaSuccess || bytes == 0) return error;
     const auto there = s.allocations.at(reinterpret_cast<std::uintptr_t>(*memory)).there;
-    return enqueue(s, stream, {[&s, there] {
-                                 const std::scoped_lock lock(s.mutex);
-                                 *there = true;
-                               },
-                               nullptr});
+    return enqueue(s, stream,
+                   {[&s, there] {
+                      const std::scoped_lock lock(s.mutex);
+                      *there = true;
+                    },
+                    nullptr});
   });
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <future>
 #include <thread>
@@ -182,6 +183,13 @@ TEST_F(StandInRuntimeTest, ALostDeviceRunsNothingAndStaysLost) {
   EXPECT_EQ(device_[0], 0u);
 }
 
+TEST_F(StandInRuntimeTest, TheDeviceIsLostAtTheNthCall) {
+  stand_in::lose_device_at_call(2);
+  EXPECT_EQ(clear(), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorECCUncorrectable);
+  EXPECT_EQ(count(), cudaErrorECCUncorrectable);
+}
+
 TEST_F(StandInRuntimeTest, LosingTheDeviceWakesWhatWaits) {
   stand_in::hold(stream_);
   ASSERT_EQ(clear(), cudaSuccess);
@@ -221,6 +229,81 @@ TEST_F(StandInRuntimeTest, CopiesOfUnregisteredMemoryAreCounted) {
 TEST_F(StandInRuntimeTest, HostMemoryIsRegisteredOnce) {
   EXPECT_EQ(cudaHostRegister(host_.data() + 1, 4, 0), cudaErrorHostMemoryAlreadyRegistered);
   EXPECT_EQ(cudaHostUnregister(host_.data() + 1), cudaErrorHostMemoryNotRegistered);
+}
+
+TEST_F(StandInRuntimeTest, UnregisteringWaitsForWhatIsQueued) {
+  std::array<std::uint32_t, 4> other{};
+  ASSERT_EQ(cudaHostRegister(other.data(), sizeof other, 0), cudaSuccess);
+  stand_in::hold(stream_);
+  ASSERT_EQ(clear(), cudaSuccess);
+  auto waiting =
+      std::async(std::launch::async, [&other] { return cudaHostUnregister(other.data()); });
+  while (stand_in::calls("cudaHostUnregister") == 0) std::this_thread::yield();
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  EXPECT_EQ(stand_in::live().registrations, 2);
+  stand_in::release();
+  EXPECT_EQ(waiting.get(), cudaSuccess);
+  EXPECT_EQ(stand_in::live().registrations, 1);
+}
+
+TEST_F(StandInRuntimeTest, CallsForAnotherDeviceThanTheCurrentAreCounted) {
+  stand_in::set_device_count(2);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaSuccess);
+  EXPECT_EQ(stand_in::misplaced_calls(), 1);
+  stand_in::reset();  // the fixture would object
+}
+
+TEST_F(StandInRuntimeTest, KernelsThatWereNotLoadedAreCounted) {
+  ASSERT_EQ(clear(), cudaSuccess);
+  ASSERT_EQ(count(), cudaSuccess);
+  ASSERT_EQ(count(), cudaSuccess);
+  EXPECT_EQ(stand_in::lazy_loads(), 1);
+}
+
+TEST_F(StandInRuntimeTest, TimesToAnEarlierEventAreCounted) {
+  cudaEvent_t first = nullptr, second = nullptr;
+  ASSERT_EQ(cudaEventCreateWithFlags(&first, cudaEventDefault), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&second, cudaEventDefault), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(first, stream_), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  const auto then = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() <= then) {
+  }
+  ASSERT_EQ(cudaEventRecord(second, stream_), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, first, second), cudaSuccess);
+  EXPECT_EQ(stand_in::backward_times(), 0);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, second, first), cudaSuccess);
+  EXPECT_EQ(stand_in::backward_times(), 1);
+  EXPECT_EQ(cudaEventDestroy(first), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(second), cudaSuccess);
+  stand_in::reset();  // the fixture would object
+}
+
+TEST_F(StandInRuntimeTest, CopiesToMemoryThatIsNotThereYetAreCounted) {
+  cudaStream_t other = nullptr;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+  stand_in::hold(other);
+  ASSERT_EQ(cudaMallocAsync(&memory, kBytes, other), cudaSuccess);
+  const auto upload = [&] {
+    EXPECT_EQ(cudaMemcpyAsync(memory, host_.data(), kBytes, cudaMemcpyHostToDevice, stream_),
+              cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  };
+  upload();
+  EXPECT_EQ(stand_in::premature_copies(), 1);
+  stand_in::release();
+  ASSERT_EQ(cudaStreamSynchronize(other), cudaSuccess);
+  upload();
+  EXPECT_EQ(stand_in::premature_copies(), 1);
+  EXPECT_EQ(cudaFreeAsync(memory, other), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(other), cudaSuccess);
+  stand_in::reset();  // the fixture would object
 }
 
 TEST_F(StandInRuntimeTest, DestroyedAndDefaultStreamsAreNoStreams) {

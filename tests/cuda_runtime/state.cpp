@@ -57,8 +57,13 @@ void serve(const std::shared_ptr<Stream>& stream) {
   std::thread([&s, stream] { run_operations(s, *stream); }).detach();
 }
 
-cudaError_t State::enter(std::string_view function) {
+cudaError_t State::enter(std::string_view function, std::unique_lock<std::mutex>& lock) {
   ++calls.try_emplace(std::string(function)).first->second;
+  if (loss.calls_left > 0 && --loss.calls_left == 0) {
+    lost = loss.error;
+    changed.notify_all();
+  }
+  if (lost) changed.wait(lock, [this] { return running == 0; });
   if (const auto failure = failures.find(function); failure != failures.end()) {
     if (--failure->second.calls_left == 0) {
       const cudaError_t error = failure->second.error;
@@ -107,6 +112,7 @@ void reset() {
   s.calls.clear();
   s.failures.clear();
   s.lost.reset();
+  s.loss = {};
   s.pageable_copies = 0;
   s.overruns = 0;
   s.backward_times = 0;
@@ -131,6 +137,12 @@ void lose_device(cudaError_t error) {
   s.lost = error;
   s.changed.notify_all();
   s.changed.wait(lock, [&] { return s.running == 0; });
+}
+
+void lose_device_at_call(int n, cudaError_t error) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.loss = {n, error};
 }
 
 void hold() {

@@ -85,6 +85,7 @@ struct State {
   int running = 0;  // operations being run
   bool hold_all = false;
   std::optional<cudaError_t> lost;
+  Failure loss;  // to come; none: no calls left
   int pageable_copies = 0;
   int overruns = 0;
   int backward_times = 0;
@@ -95,8 +96,9 @@ struct State {
   int driver_version = CUDART_VERSION;
   std::size_t memory = std::size_t{1} << 30;
 
-  /// Counts a call; an error when it is to fail. Requires the lock.
-  cudaError_t enter(std::string_view function);
+  /// Counts a call; an error when it is to fail, and then nothing runs any more if the device is
+  /// lost. Requires the lock.
+  cudaError_t enter(std::string_view function, std::unique_lock<std::mutex>& lock);
   /// The allocation or registration that holds all of [address, address + bytes), if any.
   const Allocation* allocation_of(const void* address, std::size_t bytes) const;
   bool is_registered(const void* address, std::size_t bytes) const;

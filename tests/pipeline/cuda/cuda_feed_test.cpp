@@ -4,6 +4,7 @@
 
 #include "pipeline/feed.hpp"
 #include "tests/pipeline/cuda/stage_fixture.hpp"
+#include "tests/pipeline/media_files.hpp"
 
 namespace framelane::testing {
 namespace {
@@ -205,6 +206,92 @@ TEST_F(CudaFeedLossTest, CancelOverAGpuThatHangsAbandonsNoThread) {
     EXPECT_EQ(counts.in, counts.out + counts.dropped[index_of(DropReason::kStop)]);
   }
   stand_in::release();
+}
+
+class CudaFeedSweepTest : public StandInTest {
+ protected:
+  static constexpr int kWidth = 32;
+  static constexpr int kHeight = 18;
+  static constexpr std::uint64_t kFrames = 5;  // more than there are lanes
+
+  void SetUp() override {
+    spdlog::set_level(spdlog::level::off);
+    av_log_set_level(AV_LOG_FATAL);
+    StandInTest::SetUp();
+    write_file(folder_ / "in.bgra", Bytes(kWidth * kHeight * 4 * kFrames, 99));
+    options_.name = "gate";
+    options_.once = true;
+    options_.lanes = 2;
+    options_.slices = 2;
+    options_.input.url = folder_ / "in.bgra";
+    options_.input.format = "rawvideo";
+    options_.input.raw = {.pixel_format = "bgra", .width = kWidth, .height = kHeight};
+    for (const PixelFormat format : {PixelFormat::kNv12, PixelFormat::kI444}) {
+      EncodeOptions encode;
+      encode.name = info(format).name;
+      encode.codecs.push_back({"rawvideo"});
+      encode.format = format;
+      OutputOptions output;
+      output.name = output.from = encode.name;
+      output.url = "null:";
+      options_.encodes.push_back(std::move(encode));
+      options_.outputs.push_back(std::move(output));
+    }
+  }
+
+  /// From opening the GPU to closing it; false when it does not open.
+  bool whole_life() const {
+    std::vector<FeedStats::EncodeSpec> encodes;
+    std::vector<std::string> outputs;
+    for (const EncodeOptions& encode : options_.encodes) {
+      encodes.push_back({encode.name, false});
+      outputs.push_back(encode.name);
+    }
+    const auto stats = std::make_shared<FeedStats>(options_.name, encodes, outputs, options_.lanes);
+    std::shared_ptr<CudaDevice> device;
+    try {
+      device = CudaDevice::open(0, cpu_);
+    } catch (const CudaError&) {
+      return false;
+    }
+    const auto feed = Feed::start(options_, stats, device, [] {});
+    EXPECT_TRUE(feed->join_until(soon()));
+    const auto outcome = feed->outcome();
+    EXPECT_TRUE(outcome && outcome->kind == Feed::Outcome::Kind::kEnded)
+        << (outcome ? outcome->reason : "it did not end");
+    const FeedStats::Ledger ledger = stats->ledger();
+    EXPECT_EQ(ledger.frames_in, kFrames);
+    for (const EncodeCounts& counts : ledger.encodes) {
+      EXPECT_EQ(counts.in, kFrames);
+      EXPECT_EQ(counts.out, kFrames);
+      EXPECT_EQ(counts.in_flight, 0);
+    }
+    for (const auto& jobs : stats->ring_jobs) EXPECT_EQ(jobs, 0u);
+    return true;
+  }
+
+  const TempFolder folder_;
+  const std::shared_ptr<Device> cpu_ = std::make_shared<CpuDevice>(2);
+  FeedOptions options_;
+};
+
+TEST_F(CudaFeedSweepTest, TheGpuMayBeLostAtAnyCall) {
+  ASSERT_TRUE(whole_life());
+  int calls = 0;
+  for (const std::string& function : stand_in::called_functions()) {
+    calls += stand_in::calls(function);
+  }
+  EXPECT_EQ(stand_in::live(), stand_in::Live{});
+  int opened = 0;
+  for (int n = 1; n <= calls && !HasFailure(); ++n) {
+    SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
+    stand_in::reset();
+    stand_in::lose_device_at_call(n);
+    opened += static_cast<int>(whole_life());
+    EXPECT_EQ(stand_in::live(), stand_in::Live{});
+    EXPECT_EQ(stand_in::overruns(), 0);
+  }
+  EXPECT_GT(opened, calls / 2);
 }
 
 }  // namespace

@@ -278,9 +278,9 @@ TEST_F(CudaLossTest, EveryMarkOfTheClockIsEarlierThanWhatItMeasures) {
   EXPECT_EQ(stand_in::backward_times(), 0);
 }
 
-/// Starts a lane's second job when it is told of the first, as a stage does, on a stream that is held
-/// from then on.
-class TwoJobs : public LaneOwner {
+/// Starts a lane's second job when it is told of the first, as a stage does, on a stream that is
+/// held from then on.
+class TwoJobs final : public LaneOwner {
  public:
   TwoJobs(CudaDevice& device, FeedStats& stats, Jobs& jobs) : device_(device), jobs_(jobs) {
     device.context()->make_current();
