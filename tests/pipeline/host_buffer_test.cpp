@@ -32,7 +32,7 @@ class Ledger : public HostRegistrar {
 
 /// Memory that a decoder of an earlier test still holds is registered as well, so tests look for
 /// their own buffers.
-class HostRegistrarTest : public testing::Test {
+class HostRegistrarTest : public ::testing::Test {
  protected:
   ~HostRegistrarTest() override { set_host_registrar(nullptr); }
   bool knows(const HostBuffer& buffer) const {
