@@ -1,8 +1,13 @@
 // The whole stage, host to host, as the daemon runs it: jobs through a FrameRing, the ledger, the
-// timing of every frame. Beside it, in the same run, what the bus can carry (uploads alone) and the
-// usual ways to do the same. For a GPU; every figure is the median of the rounds.
+// timing of every frame. Beside it, in the same run, what the bus can carry (uploads alone, and
+// with as many downloads beside them) and the usual ways to do the same. For a GPU; every figure is
+// the median of the rounds.
 //
-//   framelane_stage_bench [--seconds S] [--rounds N] [--gpu N]
+//   framelane_stage_bench [--seconds S] [--rounds N] [--gpu N] [--variants]
+//
+//   --variants   also with other numbers of slices and lanes than the defaults
+//
+// Fails when the stage seems to be faster than uploads alone: then the ceiling is measured wrongly.
 //
 // For a GPU machine that has little else, build it elsewhere, with -DCMAKE_BUILD_TYPE=Release and
 // -DCMAKE_CUDA_ARCHITECTURES=90 (say), and put libhwy.so.1, libspdlog.so.1.10 and libfmt.so.9
@@ -47,6 +52,8 @@ constexpr Size k8K{"8K", 7680, 4320};
 constexpr Size k1080p{"1080p", 1920, 1080};
 constexpr int kLanes = 3;  // the defaults of the configuration
 constexpr int kRing = 8;
+/// What a ratio to a ceiling may be above 1 for noise.
+constexpr double kCredible = 1.05;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -108,11 +115,12 @@ std::vector<PooledImage> make_frames(FramePool& pool, PixelFormat format, const 
 /// One feed: a thread that submits, as the source does, and one that waits, as an encode does.
 class BenchFeed {
  public:
-  BenchFeed(Device& device, const Conversion& convert, std::optional<int> slices)
+  BenchFeed(Device& device, const Conversion& convert, std::optional<int> slices,
+            int lanes = kLanes)
       : convert_(convert),
         stats_(std::make_shared<FeedStats>("bench",
                                            std::vector<FeedStats::EncodeSpec>{{"live", false}},
-                                           std::vector<std::string>{}, kLanes)),
+                                           std::vector<std::string>{}, lanes)),
         frames_(
             make_frames(sources_, convert.source, {"", convert.width, convert.height}, kRing + 4)),
         ring_(kRing, 1, *stats_),
@@ -224,24 +232,18 @@ class Baseline {
   }
 
   double upload(double seconds) {
-    return rate(seconds, [this](int i) {
-      copy_rows(as_const(frame(i)), work_.source.image, 0, convert_.height, cudaMemcpyHostToDevice,
-                *streams_[0]);
-      if (i % 8 == 7) streams_[0]->synchronize();
-    });
+    return queued_rate(seconds, {[this](int i) { queue_upload(i); }});
   }
   double download(double seconds) {
-    return rate(seconds, [this](int i) {
-      copy_rows(as_const(work_.targets[0]->image), target_.image, 0, convert_.height,
-                cudaMemcpyDeviceToHost, *streams_[0]);
-      if (i % 8 == 7) streams_[0]->synchronize();
-    });
+    return queued_rate(seconds, {[this](int) { queue_download(*streams_[0]); }});
+  }
+  /// As many downloads of the target as uploads of the source, side by side.
+  double duplex(double seconds) {
+    return queued_rate(seconds, {[this](int i) { queue_upload(i); },
+                                 [this](int) { queue_download(*streams_[1]); }});
   }
   double kernel(double seconds) {
-    return rate(seconds, [this](int i) {
-      enqueue(0, convert_.height, *streams_[0]);
-      if (i % 32 == 31) streams_[0]->synchronize();
-    });
+    return queued_rate(seconds, {[this](int) { enqueue(0, convert_.height, *streams_[0]); }});
   }
   /// Copy, convert, copy back, one after the other, with memory as it comes from malloc.
   double pageable_default_stream(double seconds) {
@@ -275,6 +277,37 @@ class Baseline {
   }
 
  private:
+  void queue_upload(int i) const {
+    copy_rows(as_const(frame(i)), work_.source.image, 0, convert_.height, cudaMemcpyHostToDevice,
+              *streams_[0]);
+  }
+  void queue_download(const CudaStream& stream) const {
+    copy_rows(as_const(work_.targets[0]->image), target_.image, 0, convert_.height,
+              cudaMemcpyDeviceToHost, stream);
+  }
+  /// Rounds per second of work that never runs out: each of `works` queues one piece of a round on
+  /// the stream of its index, kAhead rounds before the one that is waited for.
+  double queued_rate(double seconds, const std::vector<std::function<void(int)>>& works) {
+    constexpr int kAhead = 24;
+    std::vector<std::vector<CudaEvent>> done(works.size());
+    for (auto& events : done) {
+      for (int i = 0; i < kAhead; ++i) events.emplace_back(CudaEvent::Kind::kDone);
+    }
+    Clock::time_point start;
+    double rate = 0;
+    for (int i = 0; rate == 0; ++i) {
+      for (std::size_t w = 0; w < works.size(); ++w) {
+        const CudaEvent& event = done[w][static_cast<std::size_t>(i % kAhead)];
+        if (i >= kAhead) event.synchronize();  // of round i - kAhead
+        works[w](i);
+        event.record(*streams_[w]);
+      }
+      if (i == kAhead) start = Clock::now();  // round 0 is not measured
+      if (i > kAhead && seconds_since(start) >= seconds) rate = (i - kAhead) / seconds_since(start);
+    }
+    for (const auto& stream : streams_) stream->synchronize();
+    return rate;
+  }
   double rate(double seconds, const std::function<void(int)>& each) {
     for (int i = 0; i < 4; ++i) each(i);
     for (const auto& stream : streams_) stream->synchronize();
@@ -327,23 +360,45 @@ struct Options {
   double seconds = 1;
   int rounds = 3;
   int gpu = 0;
+  bool variants = false;
 };
 
-void throughput(Device& device, const char* title, const Conversion& convert, int feed_count,
-                const Options& options, bool with_others) {
+/// The highest ratio to uploads alone.
+double throughput(Device& device, const char* title, const Conversion& convert, int feed_count,
+                  const Options& options, bool with_others) {
   Baseline baseline(convert);
   std::vector<std::unique_ptr<BenchFeed>> feeds;
   for (int i = 0; i < feed_count; ++i) {
     feeds.push_back(std::make_unique<BenchFeed>(device, convert, std::nullopt));
   }
   run_feeds(feeds, 0.2);  // pools grow
-  std::vector<double> uploads, stages, ratios, cpu, pageable, pinned, eight;
+  struct Variant {
+    int slices;
+    int lanes;
+    std::vector<std::unique_ptr<BenchFeed>> feeds;
+    std::vector<double> ratios;
+  };
+  std::vector<Variant> variants;
+  for (const int lanes : {3, 6}) {
+    for (const int slices : {1, 2, 4}) {
+      if (!options.variants || feed_count > 1) continue;
+      Variant& variant = variants.emplace_back(Variant{slices, lanes, {}, {}});
+      variant.feeds.push_back(std::make_unique<BenchFeed>(device, convert, slices, lanes));
+      run_feeds(variant.feeds, 0.2);
+    }
+  }
+  std::vector<double> uploads, duplexes, stages, ratios, cpu, pageable, pinned, eight;
   for (int round = 0; round < options.rounds; ++round) {
     uploads.push_back(baseline.upload(options.seconds));
+    duplexes.push_back(baseline.duplex(options.seconds));
     const StageFigures figures = run_feeds(feeds, options.seconds);
     stages.push_back(figures.frames_per_second);
     cpu.push_back(figures.cpu_per_1000_frames);
     ratios.push_back(stages.back() / uploads.back());
+    for (Variant& variant : variants) {
+      variant.ratios.push_back(run_feeds(variant.feeds, options.seconds).frames_per_second /
+                               uploads.back());
+    }
     if (!with_others) continue;
     pageable.push_back(stages.back() / baseline.pageable_default_stream(options.seconds));
     pinned.push_back(stages.back() / baseline.pinned_default_stream(options.seconds));
@@ -353,15 +408,25 @@ void throughput(Device& device, const char* title, const Conversion& convert, in
       static_cast<double>(image_bytes(convert.source, {"", convert.width, convert.height}));
   std::printf("%s, %d feed%s\n", title, feed_count, feed_count == 1 ? "" : "s");
   std::printf("  uploads alone           %8.2f GB/s\n", median(uploads) * bytes * 1e-9);
+  std::printf("  beside downloads        %8.2f GB/s  %9.0f frames/s  %.3f of uploads alone\n",
+              median(duplexes) * bytes * 1e-9, median(duplexes),
+              median(duplexes) / median(uploads));
   std::printf("  stage                   %8.2f GB/s  %9.0f frames/s  %.3f of uploads alone\n",
               median(stages) * bytes * 1e-9, median(stages), median(ratios));
   std::printf("  CPU                     %8.4f s per 1000 frames, all threads\n", median(cpu));
-  if (!with_others) return;
+  double highest = median(ratios);
+  for (const Variant& variant : variants) {
+    std::printf("  %d lanes, %d slice%s        %.3f of uploads alone\n", variant.lanes,
+                variant.slices, variant.slices == 1 ? " " : "s", median(variant.ratios));
+    highest = std::max(highest, median(variant.ratios));
+  }
+  if (!with_others) return highest;
   std::printf("  faster than pageable memory on the default stream    %.2f times\n",
               median(pageable));
   std::printf("  faster than pinned memory on the default stream      %.2f times\n",
               median(pinned));
   std::printf("  faster than eight streams that slice one frame       %.2f times\n", median(eight));
+  return highest;
 }
 
 void latency(Device& device, const Conversion& convert, const char* title) {
@@ -398,13 +463,14 @@ int run(const Options& options) {
   Device& device = *gpu.device;
   const Conversion big = conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K);
   const Conversion small = conversion(PixelFormat::kBgra, PixelFormat::kNv12, k1080p);
-  throughput(device, "8K BGRA to NV12", big, 1, options, true);
-  throughput(device, "1080p BGRA to NV12", small, 1, options, true);
-  throughput(device, "1080p BGRA to NV12", small, 16, options, false);
-  throughput(device, "1080p I420 to NV12, full to limited range",
-             conversion(PixelFormat::kI420, PixelFormat::kNv12, k1080p), 1, options, false);
-  throughput(device, "8K I420 to NV12, full to limited range",
-             conversion(PixelFormat::kI420, PixelFormat::kNv12, k8K), 1, options, false);
+  const double highest = std::max(
+      {throughput(device, "8K BGRA to NV12", big, 1, options, true),
+       throughput(device, "1080p BGRA to NV12", small, 1, options, true),
+       throughput(device, "1080p BGRA to NV12", small, 16, options, false),
+       throughput(device, "1080p I420 to NV12, full to limited range",
+                  conversion(PixelFormat::kI420, PixelFormat::kNv12, k1080p), 1, options, false),
+       throughput(device, "8K I420 to NV12, full to limited range",
+                  conversion(PixelFormat::kI420, PixelFormat::kNv12, k8K), 1, options, false)});
   latency(device, big, "8K BGRA to NV12");
   latency(device, small, "1080p BGRA to NV12");
   const EngineMeters& busy = device.busy();
@@ -413,7 +479,13 @@ int run(const Options& options) {
               std::chrono::duration<double>(busy[Engine::kKernel].total()).count(),
               std::chrono::duration<double>(busy[Engine::kD2h].total()).count(),
               std::chrono::duration<double>(busy.any().total()).count());
-  return device.lost() ? 1 : 0;
+  if (highest > kCredible) {
+    std::fprintf(stderr,
+                 "framelane_stage_bench: the stage cannot carry %.3f of what uploads alone do: "
+                 "their rate is measured wrongly\n",
+                 highest);
+  }
+  return device.lost() || highest > kCredible ? 1 : 0;
 }
 
 }  // namespace
@@ -421,10 +493,23 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   framelane::Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--seconds") == 0) options.seconds = std::atof(argv[i + 1]);
-    if (std::strcmp(argv[i], "--rounds") == 0) options.rounds = std::atoi(argv[i + 1]);
-    if (std::strcmp(argv[i], "--gpu") == 0) options.gpu = std::atoi(argv[i + 1]);
+  for (int i = 1; i < argc; ++i) {
+    const auto value = [&](const char* name) {
+      const bool found = i + 1 < argc && std::strcmp(argv[i], name) == 0;
+      return found ? argv[++i] : nullptr;
+    };
+    if (const char* seconds = value("--seconds")) {
+      options.seconds = std::atof(seconds);
+    } else if (const char* rounds = value("--rounds")) {
+      options.rounds = std::atoi(rounds);
+    } else if (const char* gpu = value("--gpu")) {
+      options.gpu = std::atoi(gpu);
+    } else if (std::strcmp(argv[i], "--variants") == 0) {
+      options.variants = true;
+    } else {
+      std::fprintf(stderr, "framelane_stage_bench: unknown option %s\n", argv[i]);
+      return 2;
+    }
   }
   try {
     return framelane::run(options);
