@@ -85,8 +85,11 @@ void RawSource::lay_out(const RawVideoOptions& raw) {
   if (av_image_check_size(static_cast<unsigned>(std::max(raw.width, 0)),
                           static_cast<unsigned>(std::max(raw.height, 0)), 0, nullptr) < 0 ||
       av_image_fill_linesizes(frame_->linesize, format, raw.width) < 0) {
-    throw wrong("frames of " + std::to_string(raw.width) + "x" + std::to_string(raw.height) + " " +
-                raw.pixel_format + " cannot be read; correct input.size and input.pixel_format");
+    throw wrong(
+        "frames of " + std::to_string(raw.width) + "x" + std::to_string(raw.height) + " " +
+        raw.pixel_format +
+        " cannot be read: they are empty, or more than FFmpeg's encoders take (16255x16255 or the "
+        "like); correct input.size and input.pixel_format");
   }
   if (raw.pitch != 0 && raw.pitch != frame_->linesize[0]) {
     const int packed = frame_->linesize[0];

@@ -351,6 +351,21 @@ TEST_F(RawSourceTest, WrongDescriptionsAreConfigurationErrors) {
   EXPECT_EQ(failure_of<FeedError>(path), FeedFault::kConfiguration);
 }
 
+TEST_F(RawSourceTest, TheLargestFramesAreThoseThatEncodersTake) {
+  const std::string path = file({});
+  describe("gray", 16255, 16255);
+  EXPECT_NO_THROW(open(path));
+  describe("gray", 16384, 16384);
+  try {
+    open(path);
+    FAIL() << "was accepted";
+  } catch (const FeedError& error) {
+    EXPECT_NE(std::string(error.what()).find("more than FFmpeg's encoders take (16255x16255"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(RawSourceTest, ANetworkUrlIsAConfigurationError) {
   EXPECT_EQ(failure_of<FeedError>("tcp://127.0.0.1:9000"), FeedFault::kConfiguration);
 }
