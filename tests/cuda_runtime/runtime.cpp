@@ -185,7 +185,9 @@ void framelane_cuda_host_body(const void* kernel, std::size_t body_bytes,
                               framelane::cuda::HostBody run) {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
-  s.kernels[kernel] = {body_bytes, run};
+  Kernel& known = s.kernels[kernel];
+  known.body_bytes = body_bytes;
+  known.run = run;
 }
 
 extern "C" {
