@@ -32,6 +32,13 @@ class CudaStream {
   void wait(cudaEvent_t event) const {
     cuda::check(cudaStreamWaitEvent(stream_, event, 0), "cudaStreamWaitEvent");
   }
+  /// Whether everything queued is done.
+  bool is_idle() const {
+    const cudaError_t result = cudaStreamQuery(stream_);
+    if (result == cudaErrorNotReady) return false;
+    cuda::check(result, "cudaStreamQuery");
+    return true;
+  }
   /// Blocks until everything queued is done.
   void synchronize() const { cuda::check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 

@@ -58,22 +58,25 @@ void CudaLane::queue(const FrameJob& job) {
   context_->make_current();
   const LaneWork& work = *plan_->lanes[index];
   const ImageView source = work.source.laid_out_as(job.input.image);
-  const std::vector<int>& ends = plan_->slice_ends;
+  std::span<const int> ends = plan_->slice_ends;
   {
     const CudaStream& upload = context_->upload_stream();
     const std::lock_guard gate(context_->upload_gate);
+    // Behind another upload slices would cost calls and win nothing: the bus is busy anyway.
+    if (ends.size() > 1 && !upload.is_idle()) ends = ends.last(1);
+    slices_ = std::span(work.slices).last(ends.size());
     work.upload_begin.record(upload);
     int begin = 0;
     for (std::size_t i = 0; i < ends.size(); ++i) {
       copy_rows(job.input.image, source, begin, ends[i], cudaMemcpyHostToDevice, upload);
-      work.slices[i].uploaded.record(upload);
+      slices_[i].uploaded.record(upload);
       begin = ends[i];
     }
   }
   int begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const int end = i + 1 == ends.size() ? ends[i] : ends[i] - kLookAhead;
-    const CudaSlice& slice = work.slices[i];
+    const CudaSlice& slice = slices_[i];
     stream_.wait(slice.uploaded.get());
     slice.kernel_begin.record(stream_);
     for (std::size_t t = 0; t < work.targets.size(); ++t) {
@@ -137,7 +140,7 @@ void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen
                    context_->account(Engine::kH2d, begin, at(work.slices.back().uploaded), lane));
     std::chrono::nanoseconds kernel{0};
     std::chrono::nanoseconds download{0};
-    for (const CudaSlice& slice : work.slices) {
+    for (const CudaSlice& slice : slices_) {
       const auto converted = at(slice.kernel_end);
       kernel += context_->account(Engine::kKernel, at(slice.kernel_begin), converted, lane);
       download += context_->account(Engine::kD2h, converted, at(slice.done), lane);

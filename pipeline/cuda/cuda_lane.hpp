@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "pipeline/cuda/cuda_plan.hpp"
@@ -68,6 +69,7 @@ class CudaLane {
   // Of whoever has the lane: the thread that starts a job, then the completion thread.
   std::shared_ptr<const CudaPlan> plan_;
   DeviceClock::Clock::time_point started_at_;
+  std::span<const CudaSlice> slices_;  // of the plan: the last ones, as many as the job is cut in
   bool queued_whole_ = false;
   bool done_comes_ = false;         // the last event stands for the end of all that was queued
   std::shared_ptr<CudaLane> next_;  // of the completion thread's queue

@@ -65,8 +65,8 @@ struct CudaPlan : Plan {
   const PlanRef on_cpu;
   std::shared_ptr<CudaContext> context;                          // before what lies in its memory
   std::vector<std::unique_ptr<const CudaConverter>> converters;  ///< null: bypass
-  std::vector<int> slice_ends;
-  std::vector<std::unique_ptr<LaneWork>> lanes;  ///< empty: to be run on the CPU
+  std::vector<int> slice_ends;                                   ///< of a frame that is sliced
+  std::vector<std::unique_ptr<LaneWork>> lanes;                  ///< empty: to be run on the CPU
 };
 
 /// Bytes of GPU memory that a plan takes.

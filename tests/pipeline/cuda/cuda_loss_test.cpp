@@ -44,6 +44,25 @@ TEST_F(CudaLossTest, ALaneCarriesOneJobAtATime) {
   wait(jobs);
 }
 
+TEST_F(CudaLossTest, AFrameIsSlicedWhereNoOtherUploadIsBeforeIt) {
+  make_stage(4);
+  Jobs jobs({conversion_of(PixelFormat::kBgra, PixelFormat::kNv12)}, 2);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  const cudaStream_t upload = stand_in::streams().at(1);
+  ASSERT_TRUE(comes([&] { return cudaStreamQuery(upload) == cudaSuccess; }));
+  stand_in::hold(upload);
+  const auto copies = [] {
+    return stand_in::calls("cudaMemcpyAsync") + stand_in::calls("cudaMemcpy2DAsync");
+  };
+  stage_->submit(jobs[0]);
+  EXPECT_EQ(copies(), 4 * (1 + 2));
+  stage_->submit(jobs[1]);
+  EXPECT_EQ(copies(), 4 * (1 + 2) + 1 + 2);
+  stand_in::release();
+  wait(jobs);
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kD2h)].snapshot().count, 2u);
+}
+
 TEST_F(CudaLossTest, FrameMemoryIsRegisteredAndCopiesAreAsynchronous) {
   Jobs jobs(bgra_to_two(), 6);
   run(jobs);
