@@ -419,7 +419,10 @@ void Output::Impl::retain() {
   const CallScope call(calls_, long_call());
   const Undeletable left =
       enforce_retention(*pattern_, *options_.segment, [this] { calls_.arm(long_call()); });
-  if (left.files == 0) return retention_faults_.recovered();
+  if (left.files == 0) {
+    retention_faults_.recovered();
+    return;
+  }
   retention_faults_.failed("cannot delete " + left.first,
                            fmt::format("files that keep no longer allows, and are still there: {}; "
                                        "delete them, or let this user write to their folder",
