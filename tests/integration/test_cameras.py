@@ -242,7 +242,8 @@ HTTP_STREAMS = {  # the server's word for it, and how ffmpeg makes it
 @pytest.mark.parametrize("kind", HTTP_STREAMS)
 def test_an_http_camera_that_closes_is_connected_to_again(framelane, http_camera, clip, kind):
     content_type, arguments = HTTP_STREAMS[kind]
-    source = http_camera(media.ffmpeg("-i", clip, *arguments, "-f", kind, "-"), content_type)
+    source = http_camera(media.ffmpeg("-stream_loop", "3", "-i", clip, *arguments, "-f", kind, "-"),
+                         content_type)
     reconnect = {"reconnect": {"first": "1s", "max": "1s"}}
     daemon = framelane(one_feed({"url": source.url, **reconnect})).wait_ready()
     metrics = daemon.wait_state("cam", "backoff")
@@ -253,11 +254,11 @@ def test_an_http_camera_that_closes_is_connected_to_again(framelane, http_camera
     assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0
 
 
-@pytest.mark.parametrize("length", [True, False], ids=["length", "duration"])
-def test_a_file_over_http_ends(framelane, http_camera, made, clip, length):
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+def test_a_file_over_http_ends(framelane, http_camera, made, clip, framing):
     """Known by its length, or by the duration in its header where the server does not tell it."""
     first = made("index-first.mp4", "-i", clip, "-c", "copy", "-movflags", "+faststart")
-    source = http_camera(first.read_bytes(), "application/octet-stream", length=length)
+    source = http_camera(first.read_bytes(), "application/octet-stream", framing)
     daemon = framelane(one_feed({"url": source.url})).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
     assert metrics.one("framelane_frames_out_total", feed="cam", encode="main") == 42

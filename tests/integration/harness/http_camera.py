@@ -5,24 +5,30 @@ import threading
 
 
 class HttpCamera:
-    """Answers with `body`, and closes; after `stay()` it stays silent behind the body instead. With
-    `length` the answer says how long it is, as a file's does."""
+    """Answers with `body`, and closes; after `stay()` it stays silent behind the body instead. A
+    file's answer says where it ends: by its "length" or in "chunks"."""
 
-    def __init__(self, body, content_type, length=False):
+    def __init__(self, body, content_type, framing=None):
         self._stay = threading.Event()
         self._closing = threading.Event()
         camera = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_GET(self):
                 self.send_response(200)
                 self.send_header("Content-Type", content_type)
-                if length:
+                self.send_header("Connection", "close")
+                if framing == "length":
                     self.send_header("Content-Length", str(len(body)))
+                elif framing == "chunks":
+                    self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
                 staying = camera._stay.is_set()
+                chunks = framing == "chunks"
                 try:
-                    self.wfile.write(body)
+                    self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if chunks else body)
                 except OSError:  # the client has gone
                     return
                 if staying:
