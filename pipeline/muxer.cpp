@@ -129,13 +129,14 @@ void throw_io_error(int averror, const std::string& message) {
 }
 
 Muxer::Muxer(const OutputOptions& options, const Container& container, const MuxerTarget& target,
-             const MediaFormat& format, std::stop_token stop)
+             const MediaFormat& format, std::stop_token stop, std::stop_token given_up)
     : container_(container),
       url_(redact(target.url)),
       name_(options.name),
       timeout_(options.timeout),
       bounded_(!container.local || is_fifo(container)),
-      stop_(std::move(stop)) {
+      stop_(std::move(stop)),
+      interrupt_(std::move(given_up)) {
   check_video(options, container, format.video.parameters->codec_id);
   if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, target.url.c_str()) < 0) {
     throw std::bad_alloc();
@@ -364,6 +365,7 @@ int Muxer::open_part(AVFormatContext* context, AVIOContext** io, const char* url
                      AVDictionary** options) {
   const auto& muxer = *static_cast<Muxer*>(context->opaque);
   if (muxer.abandoned_) return AVERROR(EIO);
+  if (muxer.interrupt_.stopped()) return AVERROR_EXIT;
   return muxer.open_default_(context, io, url, flags, options);
 }
 

@@ -43,14 +43,15 @@ struct MuxerTarget {
 /// A container between its header and its trailer. Owned and used by one
 /// thread. Calls to a network peer or a FIFO's reader end within
 /// options.timeout, or within a fraction of a second once `stop` asks; local
-/// files are never interrupted, so that their trailers are always written.
+/// files are never interrupted, so that their trailers are always written, unless `given_up` asks:
+/// then nothing is written or opened any more.
 class Muxer {
  public:
   /// Connects or opens and writes the header. Throws IoError, or
   /// FeedError(kConfiguration) for codecs the container cannot hold and options
   /// that nothing consumes.
   Muxer(const OutputOptions& options, const Container& container, const MuxerTarget& target,
-        const MediaFormat& format, std::stop_token stop);
+        const MediaFormat& format, std::stop_token stop, std::stop_token given_up);
   /// Closes without a trailer unless finish() was called.
   ~Muxer();
   Muxer(const Muxer&) = delete;
@@ -93,7 +94,7 @@ class Muxer {
   const std::chrono::milliseconds timeout_;
   const bool bounded_;  // calls have a deadline
   std::stop_token stop_;
-  Interrupt interrupt_{std::stop_token()};
+  Interrupt interrupt_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   int fifo_ = -1;
   AVFormatContext* context_ = nullptr;

@@ -73,7 +73,7 @@ class Output::Impl {
   void run(std::stop_token stop, bool once);
   bool overdue() const { return watched_ && calls_.overdue(); }
   void give_up(const std::string& reason) {
-    given_up_ = true;
+    given_up_.request_stop();
     set_state(FeedState::kFailed, reason);
   }
 
@@ -129,7 +129,7 @@ class Output::Impl {
   // The output's thread and who watches it.
   Interrupt calls_{std::stop_token()};  // on files: watched alone, nothing asks it
   std::atomic<bool> watched_{false};    // peers and FIFOs have the muxer's deadlines
-  std::atomic<bool> given_up_{false};
+  std::stop_source given_up_;
 
   // The output's thread alone.
   std::stop_token stop_;
@@ -250,8 +250,6 @@ void Output::Impl::take(MediaPacket& packet) {
 }
 
 void Output::Impl::write_rest() {
-  // What is no file of its own has another writer by now.
-  if (given_up_ && container_.kind != OutputKind::kFile) drop_session();
   const auto until = Clock::now() + kCancelledDrain;
   queue_.close();
   MediaPacket packet{.packet = make_packet()};
@@ -350,7 +348,7 @@ void Output::Impl::open(const MediaPacket& keyframe) {
   }
   const auto level = file ? spdlog::level::debug : spdlog::level::info;
   session_ = std::make_unique<OutputSession>(options_, container_, std::move(file), target,
-                                             keyframe, stop_);
+                                             keyframe, stop_, given_up_.get_token());
   resume_wanted_ = false;
   opened_at_ = Clock::now();
   queue_.set_patient(true);

@@ -53,8 +53,8 @@ class Output {
   /// Its thread is in a call on a local file whose deadline has passed: `timeout`, or a minute for
   /// what may take long on a busy disk. Nothing interrupts such a call. Any thread.
   bool overdue() const;
-  /// Its thread is given up: shows the output as failed. Should the call come back, files are
-  /// completed; a playlist belongs to another by then and stays as it is. Any thread.
+  /// Its thread is given up: shows the output as failed. Should the call come back, nothing more is
+  /// written, for another may be at it by then; what can be played of its file is kept. Any thread.
   void give_up(const std::string& reason);
 
  private:

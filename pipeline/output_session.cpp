@@ -13,7 +13,8 @@ namespace framelane {
 
 OutputSession::OutputSession(const OutputOptions& options, const Container& container,
                              std::optional<PartFile> file, const MuxerTarget& target,
-                             const MediaPacket& keyframe, std::stop_token stop)
+                             const MediaPacket& keyframe, std::stop_token stop,
+                             std::stop_token given_up)
     : container_(container),
       file_(std::move(file)),
       format_(keyframe.format),
@@ -23,7 +24,8 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
       offset_us_(container.kind == OutputKind::kPlaylist ? 0 : start_us_),
       flushed_at_(std::chrono::steady_clock::now()) {
   try {
-    muxer_ = std::make_unique<Muxer>(options, container, target, *format_, std::move(stop));
+    muxer_ = std::make_unique<Muxer>(options, container, target, *format_, std::move(stop),
+                                     std::move(given_up));
   } catch (...) {
     if (file_) file_->salvage(container_);
     throw;

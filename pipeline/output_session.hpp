@@ -21,7 +21,7 @@ class OutputSession {
   /// Opens it; `file` is the NAME.part that `target` names, if it is a file. Throws as Muxer does.
   OutputSession(const OutputOptions& options, const Container& container,
                 std::optional<PartFile> file, const MuxerTarget& target,
-                const MediaPacket& keyframe, std::stop_token stop);
+                const MediaPacket& keyframe, std::stop_token stop, std::stop_token given_up);
   /// Of a file that was not finished, what can be played is kept under its name.
   ~OutputSession();
   OutputSession(const OutputSession&) = delete;

@@ -331,10 +331,12 @@ TEST_F(FeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   const std::string fifo = file("part0.ts");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   options_.once = false;
-  add_encode("live", "libx264", {{"preset", "ultrafast"}});
+  options_.input.loop = true;  // a first segment ends, and is opened then
+  add_encode("live", "libx264", {{"preset", "ultrafast"}, {"g", "10"}});
   add_output("hls", "live", file("list.m3u8"));
   options_.outputs.back().options = {{"hls_segment_filename", file("part%d.ts"), false},
-                                     {"hls_flags", "-temp_file", false}};
+                                     {"hls_flags", "-temp_file", false},
+                                     {"hls_time", "0.2", false}};
   options_.outputs.back().timeout = 100ms;
   start();
   const auto deadline = std::chrono::steady_clock::now() + 60s;

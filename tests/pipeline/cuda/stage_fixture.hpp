@@ -164,6 +164,11 @@ class CudaStageFixture : public Fixture {
       jobs.expect_exact(i);
     }
   }
+  /// What is freed before the GPU has let go of its work stays registered.
+  void let_go() {
+    stand_in::release();
+    EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
+  }
   unsigned converting() const { return stats_.ring_jobs[index_of(RingState::kConverting)]; }
   unsigned ready() const { return stats_.ring_jobs[index_of(RingState::kReady)]; }
 
