@@ -22,6 +22,7 @@ void lose_device_at_call(int, cudaError_t) { refuse(); }
 void hold() { refuse(); }
 void hold(cudaStream_t) { refuse(); }
 void release() { refuse(); }
+void release(cudaStream_t) { refuse(); }
 int calls(std::string_view) { refuse(); }
 std::vector<std::string> called_functions() { refuse(); }
 int pageable_copies() { refuse(); }

@@ -38,6 +38,7 @@ void lose_device_at_call(int n, cudaError_t error = cudaErrorECCUncorrectable);
 void hold();
 void hold(cudaStream_t stream);
 void release();
+void release(cudaStream_t stream);
 
 /// The streams that are alive, oldest first.
 std::vector<cudaStream_t> streams();

@@ -165,6 +165,13 @@ void release() {
   s.changed.notify_all();
 }
 
+void release(cudaStream_t stream) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.streams.at(stream)->held = false;
+  s.changed.notify_all();
+}
+
 std::vector<cudaStream_t> streams() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
