@@ -83,6 +83,7 @@ BufferRef FramePool::get(std::size_t bytes) {
     AVBufferPool* outgrown = nullptr;
     AVBufferRef* ref = nullptr;
     std::size_t size = 0;
+    std::vector<BufferRef> came_back;
     {
       const std::lock_guard lock(state.mutex);
       // Sizes within a factor of two share a generation: a decoder and a scaler that differ in
@@ -98,11 +99,18 @@ BufferRef FramePool::get(std::size_t bytes) {
         size = state.bytes;
         state.fresh = std::move(fresh);
         ref = av_buffer_pool_get(state.pool);
-        fresh = std::move(state.fresh);  // left where one came back meanwhile, or the size is new
+        // One came back meanwhile: the fresh one joins the pool all the same, or a pool that is one
+        // short would make one and throw it away for every frame.
+        while (ref != nullptr && state.fresh != nullptr) {
+          came_back.push_back(BufferRef::adopt(ref));
+          ref = av_buffer_pool_get(state.pool);
+        }
+        fresh = std::move(state.fresh);  // left where the size is new
       }
     }
     av_buffer_pool_uninit(&outgrown);
     if (ref != nullptr) return BufferRef::adopt(ref);
+    if (!came_back.empty()) return std::move(came_back.back());
     if (size == 0 || (fresh != nullptr && fresh->memory.size() >= size)) throw std::bad_alloc();
     fresh = state.make_entry(size);
   }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "pipeline/failure.hpp"
@@ -108,6 +109,34 @@ TEST(FramePoolTest, ABufferInTheMakingHoldsUpNoOther) {
   EXPECT_EQ(others.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   gpu.release();
   EXPECT_TRUE(made.get());
+}
+
+// Or a pool that is one buffer short would map, register and unmap memory for every frame.
+TEST(FramePoolTest, ABufferThatIsNotNeededAnyMoreWhenItIsMadeJoinsThePool) {
+  struct Registrar : HostRegistrar {
+    void add(std::uint8_t*, std::size_t) override {
+      ++added;
+      held.reset();
+    }
+    void remove(std::uint8_t*) noexcept override {}
+    std::optional<BufferRef> held;
+    int added = 0;
+  } registrar;
+  FramePool pool;
+  registrar.held = pool.get(4096);
+  set_host_registrar(&registrar);
+  registrar.held = pool.get(4096);  // as if it came back while the next is made
+  registrar.added = 0;
+  {
+    const BufferRef next = pool.get(4096);
+    const BufferRef other = pool.get(4096);
+  }
+  for (int frame = 0; frame < 3; ++frame) {
+    const BufferRef next = pool.get(4096);
+    const BufferRef other = pool.get(4096);
+  }
+  EXPECT_EQ(registrar.added, 1);
+  set_host_registrar(nullptr);
 }
 
 TEST(FramePoolTest, ThreadsShareIt) {
