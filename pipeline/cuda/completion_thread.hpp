@@ -24,8 +24,8 @@ class CompletionThread {
   /// twice that it is not done. To be asked every kAskEvery by who waits. Any thread.
   bool hangs();
 
-  /// Whole frames take milliseconds.
-  static constexpr std::chrono::seconds kHungAfter{1};
+  /// Whole frames take milliseconds; as long as Windows gives a GPU (TdrDelay).
+  static constexpr std::chrono::seconds kHungAfter{2};
   static constexpr std::chrono::milliseconds kAskEvery{100};
 
  private:

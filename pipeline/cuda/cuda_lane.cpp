@@ -1,6 +1,7 @@
 #include "pipeline/cuda/cuda_lane.hpp"
 
 #include <cassert>
+#include <exception>
 #include <utility>
 
 #include "pipeline/cuda/image_copy.hpp"
@@ -159,8 +160,17 @@ FrameJob* CudaLane::abandon() {
   if (job == nullptr) return nullptr;
   ++context_->abandoned_jobs;
   context_->kept.push_back(job->input.buffer);
-  for (const JobOutput& output : job->outputs) {
-    if (output.target.buffer) context_->kept.push_back(output.target.buffer);
+  FramePool pool;  // each buffer goes with its frame
+  for (JobOutput& output : job->outputs) {
+    if (!output.target.buffer) continue;
+    context_->kept.push_back(output.target.buffer);
+    try {
+      const ImageView& old = output.target.image;
+      output.target = allocate_image(pool, old.format, old.width, old.height);
+    } catch (const std::exception&) {
+      // Without memory the CPU shares the old one with a GPU that, if it writes at all, writes the
+      // same bytes.
+    }
   }
   return job;
 }

@@ -40,9 +40,9 @@ class CudaLane {
   void start(const FrameJob& job) noexcept;
   /// Makes the started job one that may be taken. To be followed by CompletionThread::watch.
   void carry(FrameJob& job) { job_ = &job; }
-  /// Takes the job from a GPU that does not end it. The context keeps its frames and the completion
-  /// thread the lane, whose memory may still be written, until the GPU lets go. Null when the job
-  /// is through.
+  /// Takes the job from a GPU that does not end it. The GPU may still read the job's input and
+  /// write its targets: the context keeps them and the completion thread the lane until the GPU
+  /// lets go, and the job gets other targets. Null when the job is through.
   FrameJob* abandon();
 
   // Of the completion thread.

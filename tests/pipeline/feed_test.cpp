@@ -73,6 +73,14 @@ class FeedTest : public ::testing::Test {
     start();
     return wait();
   }
+  /// Asks again and again, as the supervisor does, which is how a stuck call is noticed.
+  std::optional<Feed::Outcome> outcome_while_watched(std::chrono::steady_clock::time_point until) {
+    std::optional<Feed::Outcome> outcome;
+    while (!(outcome = feed_->outcome()) && std::chrono::steady_clock::now() < until) {
+      feed_->join_until(std::chrono::steady_clock::now() + 50ms);
+    }
+    return outcome;
+  }
   /// Waits until that many frames have left the first encode.
   bool wait_out(std::uint64_t frames) {
     const auto deadline = std::chrono::steady_clock::now() + 60s;
@@ -302,10 +310,7 @@ TEST_F(FeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   add_output("null", "live", "null:");
   start();
   const auto deadline = std::chrono::steady_clock::now() + 60s;
-  std::optional<Feed::Outcome> outcome;
-  while (!(outcome = feed_->outcome()) && std::chrono::steady_clock::now() < deadline) {
-    feed_->join_until(std::chrono::steady_clock::now() + 50ms);
-  }
+  const auto outcome = outcome_while_watched(deadline);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->kind, Feed::Outcome::Kind::kFailed);
   EXPECT_EQ(outcome->fault, FeedFault::kInternal);
@@ -340,10 +345,7 @@ TEST_F(FeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   options_.outputs.back().timeout = 100ms;
   start();
   const auto deadline = std::chrono::steady_clock::now() + 60s;
-  std::optional<Feed::Outcome> outcome;
-  while (!(outcome = feed_->outcome()) && std::chrono::steady_clock::now() < deadline) {
-    feed_->join_until(std::chrono::steady_clock::now() + 50ms);
-  }
+  const auto outcome = outcome_while_watched(deadline);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->kind, Feed::Outcome::Kind::kFailed);
   EXPECT_EQ(outcome->fault, FeedFault::kInternal);

@@ -3,6 +3,7 @@
 
 #include <future>
 #include <map>
+#include <span>
 
 #include "tests/pipeline/cuda/stage_fixture.hpp"
 
@@ -138,7 +139,7 @@ TEST_F(CudaLossTest, AGpuThatHangsIsLateAndThenLost) {
   jobs.use(stage_->prepare(jobs.conversions()));
   stand_in::hold();
   submit(jobs);
-  // Late alone proves nothing; a GPU that has had the job for a second does.
+  // Late alone proves nothing; a GPU that has had the job for some time does.
   EXPECT_EQ(stage_->wait(jobs[0], {}, std::chrono::steady_clock::now() + 1ms), Stage::Wait::kLate);
   EXPECT_FALSE(device_->lost());
   wait(jobs);  // long before the deadline
@@ -163,6 +164,20 @@ TEST_F(CudaLossTest, AGpuThatLetsGoGivesTheFramesBackThoughTheFeedGoesOn) {
   EXPECT_GT(host_buffer_bytes(), before);
   stand_in::release();
   EXPECT_TRUE(comes([&] { return host_buffer_bytes() == before; }));
+}
+
+TEST_F(CudaLossTest, AGpuThatComesBackWritesIntoNothingThatIsInUse) {
+  Jobs jobs(bgra_to_two(), 2);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  stand_in::hold();
+  submit(jobs);
+  wait(jobs);
+  const auto target = [&jobs](std::size_t job) { return jobs[job].outputs[0].target.image; };
+  for (std::size_t i = 0; i < jobs.size(); ++i) std::memset(target(i).row(0, 0), 0xEE, 16);
+  let_go();
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    EXPECT_THAT(std::span(target(i).row(0, 0), 16), ::testing::Each(0xEE));
+  }
 }
 
 /// Remembers until when it was waited for last.

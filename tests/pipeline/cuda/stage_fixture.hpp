@@ -118,7 +118,7 @@ inline Deadline soon() { return std::chrono::steady_clock::now() + 60s; }
 
 /// Waits for a condition, a minute at most.
 inline bool comes(const std::function<bool()>& condition) {
-  for (const Deadline deadline = soon(); !condition(); std::this_thread::yield()) {
+  for (const Deadline deadline = soon(); !condition(); std::this_thread::sleep_for(1ms)) {
     if (std::chrono::steady_clock::now() > deadline) return false;
   }
   return true;
