@@ -13,7 +13,6 @@
 // -DCMAKE_CUDA_ARCHITECTURES=90 (say), and put libhwy.so.1, libspdlog.so.1.10 and libfmt.so.9
 // beside it, where it looks first.
 #include <cuda_runtime_api.h>
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <algorithm>

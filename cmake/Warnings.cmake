@@ -34,3 +34,11 @@ if(FRAMELANE_SANITIZE)
     framelane_add_options(-Wno-tsan)
   endif()
 endif()
+
+# framelane::quickly_compiled is for what leaves the computing to others: under the sanitizers
+# optimising it takes longer than its tests.
+add_library(framelane_quickly_compiled INTERFACE)
+add_library(framelane::quickly_compiled ALIAS framelane_quickly_compiled)
+if(FRAMELANE_SANITIZE)
+  target_compile_options(framelane_quickly_compiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+endif()

@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <microhttpd.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "daemon/listen_socket.hpp"
+#include "pipeline/log.hpp"
 
 namespace framelane {
 namespace {
@@ -57,7 +57,7 @@ enum MHD_Result collect(void* map, enum MHD_ValueKind kind, const char* name, co
 [[gnu::format(printf, 2, 0)]] void log_line(void*, const char* format, va_list arguments) {
   std::array<char, 512> text{};
   std::vsnprintf(text.data(), text.size(), format, arguments);
-  spdlog::debug("admin listener: {}", text.data());
+  log::debug("admin listener: {}", text.data());
 }
 
 }  // namespace
@@ -168,7 +168,7 @@ class AdminServer::Impl {
     try {
       return static_cast<Impl*>(self)->receive(connection, url, method, data, size, context);
     } catch (const std::exception& error) {
-      spdlog::error("admin listener: {} {}: {}", method, url, error.what());
+      log::error("admin listener: {} {}: {}", method, url, error.what());
       return MHD_NO;  // closes the connection
     }
   }
@@ -215,7 +215,7 @@ class AdminServer::Impl {
     try {
       return handler_(request);
     } catch (const std::exception& error) {
-      spdlog::error("admin listener: {} {}: {}", request.method, request.path, error.what());
+      log::error("admin listener: {} {}: {}", request.method, request.path, error.what());
       return error_response(MHD_HTTP_INTERNAL_SERVER_ERROR, "internal", "see the log");
     }
   }

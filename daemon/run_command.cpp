@@ -1,4 +1,3 @@
-#include <spdlog/spdlog.h>
 #include <systemd/sd-daemon.h>
 
 #include <csignal>
@@ -13,6 +12,7 @@
 #include "daemon/version.hpp"
 #include "daemon/watchdog.hpp"
 #include "pipeline/gpu.hpp"
+#include "pipeline/log.hpp"
 
 namespace framelane {
 namespace {
@@ -25,18 +25,18 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
     if (!announced && supervisor.ready()) {
       announced = true;
       sd_notify(0, "READY=1\nSTATUS=Running");
-      spdlog::info("ready");
+      log::info("ready");
     }
     watchdog.feed();
     const auto pause = announced ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10);
     const std::optional<int> signal = wait_signal(pause);
     if (!signal) continue;
     if (*signal == SIGHUP) {
-      spdlog::warn("SIGHUP: this version cannot reload; restart it to read the configuration anew");
+      log::warn("SIGHUP: this version cannot reload; restart it to read the configuration anew");
       continue;
     }
-    spdlog::info("{}: completing what is in hand, 10 s at most; another signal ends at once",
-                 *signal == SIGINT ? "SIGINT" : "SIGTERM");
+    log::info("{}: completing what is in hand, 10 s at most; another signal ends at once",
+              *signal == SIGINT ? "SIGINT" : "SIGTERM");
     sd_notify(0, "STOPPING=1\nSTATUS=Completing files");
     second_signal_ends_process();
     supervisor.request_stop();
@@ -51,17 +51,17 @@ std::shared_ptr<Device> choose_device(const DeviceConfig& config) {
   if (config.kind != DeviceConfig::Kind::kCpu) {
     GpuResult gpu = open_gpu(config.index, cpu);
     if (gpu.device != nullptr) {
-      spdlog::info("converting on {} ({}, {})", gpu.device->name(), gpu.device->model(),
-                   gpu.device->uuid());
+      log::info("converting on {} ({}, {})", gpu.device->name(), gpu.device->model(),
+                gpu.device->uuid());
       return gpu.device;
     }
     if (config.kind == DeviceConfig::Kind::kCuda) {
-      spdlog::error("device: cuda: {}; or set device to auto or cpu", gpu.why);
+      log::error("device: cuda: {}; or set device to auto or cpu", gpu.why);
       return nullptr;
     }
     why = ": " + gpu.why;
   }
-  spdlog::info("converting on the CPU ({}){}", cpu->model(), why);
+  log::info("converting on the CPU ({}){}", cpu->model(), why);
   return cpu;
 }
 
@@ -74,9 +74,9 @@ int run_command(const RunArguments& arguments) {
   block_signals();
   set_up_logging(config.log);
   const VersionInfo version = version_info();
-  spdlog::info("framelane {} ({}), FFmpeg {}, {} feed{} from {}", version.version, version.revision,
-               version.ffmpeg, config.feeds.size(), config.feeds.size() == 1 ? "" : "s",
-               arguments.config);
+  log::info("framelane {} ({}), FFmpeg {}, {} feed{} from {}", version.version, version.revision,
+            version.ffmpeg, config.feeds.size(), config.feeds.size() == 1 ? "" : "s",
+            arguments.config);
   const std::shared_ptr<Device> device = choose_device(config.device);
   if (device == nullptr) return kExitFailed;
 
@@ -88,14 +88,14 @@ int run_command(const RunArguments& arguments) {
           config.admin.listen,
           [&supervisor](const HttpRequest& request) { return answer(request, supervisor); });
     } catch (const std::exception& error) {
-      spdlog::error("admin.listen: {}", error.what());
+      log::error("admin.listen: {}", error.what());
       return kExitFailed;
     }
-    spdlog::info("admin listener on {}", admin->address());
+    log::info("admin listener on {}", admin->address());
   }
   supervisor.start();
   serve(supervisor, admin.get());
-  spdlog::info("stopped");
+  log::info("stopped");
   return arguments.once && !supervisor.all_succeeded() ? kExitFailed : kExitDone;
 }
 

@@ -1,7 +1,5 @@
 #include "daemon/supervisor.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "pipeline/backoff.hpp"
+#include "pipeline/log.hpp"
 
 namespace framelane {
 namespace {
@@ -183,7 +182,7 @@ class Supervisor::Impl {
     const auto now = Clock::now();
     for (Entry& entry : entries_) {
       if (take_restart(entry) && !entry.drain_until) {  // else it is being restarted already
-        spdlog::info("feed {}: restarting on request", entry.options->name);
+        log::info("feed {}: restarting on request", entry.options->name);
         if (entry.feed != nullptr) {
           entry.feed->drain();
           entry.drain_until = now + kDrainTime;
@@ -217,7 +216,7 @@ class Supervisor::Impl {
           "them does, or when framelane is started again ({})",
           kMaxAbandonedRuns, entry.stats->status().reason);
       entry.stats->set_state(FeedState::kBackoff, reason);
-      spdlog::error("feed {}: {}", entry.options->name, reason);
+      log::error("feed {}: {}", entry.options->name, reason);
     }
     entry.held = held;
     return !held;
@@ -232,14 +231,14 @@ class Supervisor::Impl {
     const bool restarting = std::exchange(entry.drain_until, std::nullopt).has_value();
     if (restarting && !stopping_) {
       if (outcome.kind == Feed::Outcome::Kind::kFailed) {
-        spdlog::error("feed {}: {}", entry.options->name, outcome.reason);
+        log::error("feed {}: {}", entry.options->name, outcome.reason);
       }
       entry.start_at = Clock::now();
     } else if (outcome.kind == Feed::Outcome::Kind::kFailed) {
       failed(entry, outcome.fault, outcome.reason);
     } else {
       entry.stats->set_state(FeedState::kEnded, "");
-      spdlog::info("feed {}: ended", entry.options->name);
+      log::info("feed {}: ended", entry.options->name);
     }
   }
 
@@ -248,15 +247,15 @@ class Supervisor::Impl {
     if (final) {
       entry.failed = true;
       entry.stats->set_state(FeedState::kFailed, reason);
-      spdlog::error("feed {}: failed: {}", entry.options->name, reason);
+      log::error("feed {}: failed: {}", entry.options->name, reason);
       return;
     }
     const auto wait = entry.backoff.next();
     entry.stats->count_restart(fault);
     entry.stats->set_state(FeedState::kBackoff, reason);
     entry.start_at = Clock::now() + wait;
-    spdlog::error("feed {}: {}; restarting it in {:.1f} s", entry.options->name, reason,
-                  std::chrono::duration<double>(wait).count());
+    log::error("feed {}: {}; restarting it in {:.1f} s", entry.options->name, reason,
+               std::chrono::duration<double>(wait).count());
   }
 
   /// Drains all at once, cancels what is not done in time, and lets go.

@@ -1,4 +1,3 @@
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -12,6 +11,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
+#include "pipeline/log.hpp"
 #include "pipeline/redact.hpp"
 #include "pipeline/url.hpp"
 

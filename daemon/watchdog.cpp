@@ -1,6 +1,6 @@
 #include "daemon/watchdog.hpp"
+#include "pipeline/log.hpp"
 
-#include <spdlog/spdlog.h>
 #include <systemd/sd-daemon.h>
 
 #include <cstdint>
@@ -24,7 +24,7 @@ void Watchdog::feed() {
 
 bool Watchdog::healthy() const {
   if (supervisor_.heartbeat_age() > Supervisor::kMaxHeartbeatAge) {
-    spdlog::error(
+    log::error(
         "the supervisor's loop has not turned for {} s",
         std::chrono::duration_cast<std::chrono::seconds>(supervisor_.heartbeat_age()).count());
     return false;
@@ -32,10 +32,10 @@ bool Watchdog::healthy() const {
   if (admin_ == nullptr) return true;
   try {
     const int status = http_get(admin_->address(), "/healthz", std::chrono::seconds(2)).status;
-    if (status != 200) spdlog::error("the admin listener answers /healthz with {}", status);
+    if (status != 200) log::error("the admin listener answers /healthz with {}", status);
     return status == 200;
   } catch (const std::exception& error) {
-    spdlog::error("the admin listener does not answer: {}", error.what());
+    log::error("the admin listener does not answer: {}", error.what());
     return false;
   }
 }

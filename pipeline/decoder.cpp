@@ -4,13 +4,12 @@ extern "C" {
 #include <libavutil/imgutils.h>
 }
 
-#include <spdlog/spdlog.h>
-
 #include <array>
 #include <cstddef>
 #include <utility>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/log.hpp"
 #include "pipeline/processors.hpp"
 
 namespace framelane {
@@ -298,7 +297,7 @@ void Decoder::failed(int error) {
 void Decoder::damaged(DecodeFault fault) {
   stats_.count(fault);
   if (std::exchange(damage_told_, true)) return;
-  spdlog::info(
+  log::info(
       "feed {}: not every packet can be decoded; decode_errors counts those that cannot, and "
       "at log level debug {} says why",
       stats_.feed(), name());

@@ -1,11 +1,10 @@
 #include "pipeline/encode.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <string>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/log.hpp"
 
 namespace framelane {
 namespace {
@@ -228,7 +227,7 @@ void Encode::recover(const char* what, int error) {
     throw FeedError(FeedFault::kEncoder,
                     cause + ", " + std::to_string(failures_) + " times in close succession");
   }
-  spdlog::warn("feed {}: {}; reopening it", feed_stats_.feed(), cause);
+  log::warn("feed {}: {}; reopening it", feed_stats_.feed(), cause);
   encoder_ = reopen_encoder(options_, *plan_, global_header_);
 }
 

@@ -5,8 +5,6 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,6 +13,7 @@ extern "C" {
 
 #include "pipeline/av_log_capture.hpp"
 #include "pipeline/failure.hpp"
+#include "pipeline/log.hpp"
 #include "pipeline/processors.hpp"
 
 namespace framelane {
@@ -363,8 +362,8 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
                          log.reason(av_error_text(result)));
     }
     if (!tried.empty()) {
-      spdlog::warn("feed {}: encode {}: using {}, because {}", request.feed, request.options.name,
-                   candidate.name, tried);
+      log::warn("feed {}: encode {}: using {}, because {}", request.feed, request.options.name,
+                candidate.name, tried);
     }
     auto plan = std::make_shared<EncodePlan>();
     plan->codec = candidate;

@@ -1,6 +1,5 @@
 #include "pipeline/fault_log.hpp"
-
-#include <spdlog/spdlog.h>
+#include "pipeline/log.hpp"
 
 #include <functional>
 
@@ -10,20 +9,20 @@ void FaultLog::failed(const std::string& cause, const std::string& consequence,
                       Clock::time_point now) {
   ++failures_;
   for (const RateLimiter::Repeats& repeats : repeats_.take_ended(now)) {
-    spdlog::warn("{}: {} ({} more {} in {} s)", subject_, repeats.line, repeats.times,
-                 repeats.times == 1 ? "time" : "times",
-                 std::chrono::round<std::chrono::seconds>(repeats.span).count());
+    log::warn("{}: {} ({} more {} in {} s)", subject_, repeats.line, repeats.times,
+              repeats.times == 1 ? "time" : "times",
+              std::chrono::round<std::chrono::seconds>(repeats.span).count());
   }
-  if (repeats_.admit(std::hash<std::string>()(cause), spdlog::level::warn, cause, now)) {
-    spdlog::warn("{}: {}; {}", subject_, cause, consequence);
+  if (repeats_.admit(std::hash<std::string>()(cause), static_cast<int>(log::Level::kWarn), cause, now)) {
+    log::warn("{}: {}; {}", subject_, cause, consequence);
   }
 }
 
 bool FaultLog::recovered(std::string_view what) {
   if (failures_ == 0) return false;
-  spdlog::info("{}: running again after {} failed {}{}{}{}", subject_, failures_,
-               failures_ == 1 ? "try" : "tries", what.empty() ? "" : " (", what,
-               what.empty() ? "" : ")");
+  log::info("{}: running again after {} failed {}{}{}{}", subject_, failures_,
+            failures_ == 1 ? "try" : "tries", what.empty() ? "" : " (", what,
+            what.empty() ? "" : ")");
   repeats_ = RateLimiter(kRepeatWindow);
   failures_ = 0;
   return true;

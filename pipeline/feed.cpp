@@ -1,10 +1,9 @@
 #include "pipeline/feed.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <atomic>
 
 #include "pipeline/feed_run.hpp"
+#include "pipeline/log.hpp"
 
 namespace framelane {
 namespace {
@@ -28,8 +27,8 @@ Feed::~Feed() {
   const int abandoned = run_->abandon();
   if (abandoned == 0) return;
   g_abandoned += static_cast<std::uint64_t>(abandoned);
-  spdlog::error("feed {}: {} of its threads did not end when asked to and {} given up",
-                run_->name(), abandoned, abandoned == 1 ? "was" : "were");
+  log::error("feed {}: {} of its threads did not end when asked to and {} given up", run_->name(),
+             abandoned, abandoned == 1 ? "was" : "were");
 }
 
 void Feed::drain() { run_->drain(); }

@@ -1,13 +1,13 @@
 #include "pipeline/feed_run.hpp"
 
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <exception>
 #include <utility>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/log.hpp"
 #include "pipeline/redact.hpp"
 
 namespace framelane {

@@ -5,14 +5,13 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/log.hpp"
 
 namespace framelane {
 namespace {
@@ -121,8 +120,8 @@ void FrameImporter::adopt(const Form& form) {
   color_ =
       resolve_color(layout ? form.format : av_format(layout_), form.height, tags, color_override_);
   form_ = form;
-  spdlog::info("feed {}: video is {}x{} {}, {}", stats_.feed(), form.width, form.height,
-               name_of(form.format), describe(color_));
+  log::info("feed {}: video is {}x{} {}, {}", stats_.feed(), form.width, form.height,
+            name_of(form.format), describe(color_));
   warn_of_siting();
   scaler_.reset();
   if (!layout) make_scaler();
@@ -132,7 +131,7 @@ void FrameImporter::adopt(const Form& form) {
 void FrameImporter::warn_of_siting() const {
   const bool known = form_->location <= AVCHROMA_LOC_TOPLEFT || color_override_.siting;
   if (known || !info(layout_).chroma_half_height) return;
-  spdlog::warn(
+  log::warn(
       "feed {}: the source's chroma siting ({}) is not one framelane converts; it is treated and "
       "tagged as left. Set input.color.siting to left, center or topleft to say what comes nearest",
       stats_.feed(), av_chroma_location_name(form_->location));
@@ -140,7 +139,7 @@ void FrameImporter::warn_of_siting() const {
 
 void FrameImporter::make_scaler() {
   if (!scaling_logged_) {
-    spdlog::info(
+    log::info(
         "feed {}: {} is not one of framelane's formats: swscale turns each frame into {} "
         "first",
         stats_.feed(), name_of(form_->format), info(layout_).name);

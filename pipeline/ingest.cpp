@@ -1,11 +1,10 @@
 #include "pipeline/ingest.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "pipeline/log.hpp"
 #include "pipeline/redact.hpp"
 
 namespace framelane {
@@ -171,7 +170,7 @@ void Ingest::delivered(const SourceInfo& source) {
   if (std::exchange(running_, true)) return;
   parts_.stats->set_state(FeedState::kRunning, "");
   const std::string what = describe(source, parts_.options.input);
-  if (!faults_.recovered(what)) spdlog::info("feed {}: running ({})", parts_.options.name, what);
+  if (!faults_.recovered(what)) log::info("feed {}: running ({})", parts_.options.name, what);
 }
 
 void Ingest::dispatch_packet(const SourceItem& item, const SourceInfo& source) {
@@ -266,10 +265,10 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
     conversions.push_back(conversion);
     const bool bypass = is_identity(conversion);
     branch->conversion = bypass ? std::nullopt : std::optional(conversion);
-    spdlog::info("feed {}: encode {}: {}x{} {} ({}) {} {} ({}), {}", parts_.options.name,
-                 branch->options->name, format.width, format.height, info(format.layout).name,
-                 describe(format.color), bypass ? "passed on as" : "to",
-                 info(plan->target.layout).name, describe(plan->target.color), plan->codec.name);
+    log::info("feed {}: encode {}: {}x{} {} ({}) {} {} ({}), {}", parts_.options.name,
+              branch->options->name, format.width, format.height, info(format.layout).name,
+              describe(format.color), bypass ? "passed on as" : "to",
+              info(plan->target.layout).name, describe(plan->target.color), plan->codec.name);
     branch->plan = std::move(plan);
     branch->source_media = source.media;
     set_media(*branch, branch->plan->media);

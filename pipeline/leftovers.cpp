@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -7,6 +6,7 @@
 #include <cerrno>
 #include <string>
 
+#include "pipeline/log.hpp"
 #include "pipeline/output.hpp"
 #include "pipeline/part_file.hpp"
 #include "pipeline/redact.hpp"
@@ -27,11 +27,11 @@ void recover_leftovers(const OutputOptions& options, const std::string& feed,
     const std::string name = leftover->salvage(container, stop);
     std::error_code error;
     if (!name.empty()) {
-      spdlog::info("feed {}: output {}: recovered {}, which an earlier run left unfinished", feed,
-                   options.name, redact(name));
+      log::info("feed {}: output {}: recovered {}, which an earlier run left unfinished", feed,
+                options.name, redact(name));
     } else if (!std::filesystem::exists(path, error)) {
-      spdlog::info("feed {}: output {}: removed {}, an earlier run's file with nothing to play",
-                   feed, options.name, redact(path.string()));
+      log::info("feed {}: output {}: removed {}, an earlier run's file with nothing to play", feed,
+                options.name, redact(path.string()));
       pattern.remove_empty_directories(path);
     }
   }

@@ -1,7 +1,5 @@
 #include "pipeline/output.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,6 +13,7 @@
 #include "pipeline/fault_log.hpp"
 #include "pipeline/interleaver.hpp"
 #include "pipeline/interrupt.hpp"
+#include "pipeline/log.hpp"
 #include "pipeline/output_session.hpp"
 #include "pipeline/playlist.hpp"
 #include "pipeline/redact.hpp"
@@ -180,8 +179,8 @@ bool Output::Impl::takes_audio(const MediaFormat& format) {
   const AVCodecID codec = format.audio->parameters->codec_id;
   if (holds_audio(declared_, codec)) return true;
   if (declared_.muxer && !audio_warned_.exchange(true)) {
-    spdlog::warn("{}: goes without audio: {} is nothing players can read in {}", subject_,
-                 avcodec_get_name(codec), declared_.muxer->name);
+    log::warn("{}: goes without audio: {} is nothing players can read in {}", subject_,
+              avcodec_get_name(codec), declared_.muxer->name);
   }
   return false;
 }
@@ -346,14 +345,15 @@ void Output::Impl::open(const MediaPacket& keyframe) {
     target = prepare_playlist(options_, container_, anew);
     playlist_begun_ = true;
   }
-  const auto level = file ? spdlog::level::debug : spdlog::level::info;
+  const log::Level level = file ? log::Level::kDebug : log::Level::kInfo;
   session_ = std::make_unique<OutputSession>(options_, container_, std::move(file), target,
                                              keyframe, stop_, given_up_.get_token());
   resume_wanted_ = false;
   opened_at_ = Clock::now();
   queue_.set_patient(true);
   set_state(FeedState::kRunning);
-  spdlog::log(level, "{}: writing {}", subject_, redact(target.url));
+  const std::string url = redact(target.url);
+  log::write(level, "{}: writing {}", fmt::make_format_args(subject_, url));
 }
 
 void Output::Impl::write(MediaPacket& packet) {
@@ -393,8 +393,8 @@ void Output::Impl::complete(bool at_end) {
     name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
   }
   stats_.bytes += session->take_bytes();
-  spdlog::info("{}: completed {} ({:.1f} s)", subject_, redact(name.empty() ? options_.url : name),
-               std::chrono::duration<double>(session->length()).count());
+  log::info("{}: completed {} ({:.1f} s)", subject_, redact(name.empty() ? options_.url : name),
+            std::chrono::duration<double>(session->length()).count());
 }
 
 void Output::Impl::close_at_end() {
@@ -402,7 +402,7 @@ void Output::Impl::close_at_end() {
     close(true);
   } catch (const IoError& error) {
     if (once_) throw;
-    spdlog::warn("{}: {}", subject_, redact(error.what()));
+    log::warn("{}: {}", subject_, redact(error.what()));
   }
 }
 

@@ -4,7 +4,6 @@ extern "C" {
 #include <libavformat/avformat.h>
 }
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@ extern "C" {
 #include <utility>
 
 #include "pipeline/interrupt.hpp"
+#include "pipeline/log.hpp"
 #include "pipeline/muxer.hpp"
 #include "pipeline/redact.hpp"
 
@@ -159,7 +159,7 @@ std::string PartFile::salvage(const Container& container, const std::stop_token&
     if (is_playable(part_, container, stop)) return complete(false);
     unlink(part_.c_str());
   } catch (const std::exception& error) {
-    spdlog::warn("{} stays as it is: {}", redact(part_), error.what());
+    log::warn("{} stays as it is: {}", redact(part_), error.what());
   }
   return {};
 }

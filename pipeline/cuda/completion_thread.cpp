@@ -1,7 +1,7 @@
 #include "pipeline/cuda/completion_thread.hpp"
+#include "pipeline/log.hpp"
 
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -53,8 +53,8 @@ CompletionThread::~CompletionThread() {
   const auto ended = [&queue] { return queue.ended; };
   while (!queue.changed.wait_for(lock, std::chrono::seconds(1), ended)) {
     if (context_->abandoned_jobs == 0) continue;
-    spdlog::error("{}: work on the GPU does not come to an end; its memory is left behind",
-                  context_->name);
+    log::error("{}: work on the GPU does not come to an end; its memory is left behind",
+               context_->name);
     return;
   }
 }

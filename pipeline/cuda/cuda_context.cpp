@@ -1,6 +1,5 @@
 #include "pipeline/cuda/cuda_context.hpp"
-
-#include <spdlog/spdlog.h>
+#include "pipeline/log.hpp"
 
 namespace framelane {
 namespace {
@@ -23,8 +22,8 @@ void CudaContext::make_current() const { cuda::check(cudaSetDevice(ordinal_), "c
 void CudaContext::lose(const std::string& reason) {
   if (lost_.exchange(true)) return;
   cuda::stop_reports();
-  spdlog::error("{} is lost: {}; its feeds go on on the CPU, until framelane is started again",
-                name, reason);
+  log::error("{} is lost: {}; its feeds go on on the CPU, until framelane is started again", name,
+             reason);
 }
 
 void CudaContext::failed(const std::string& who, const CudaError& error) {
@@ -34,7 +33,7 @@ void CudaContext::failed(const std::string& who, const CudaError& error) {
   if (answer != cudaSuccess && answer != cudaErrorNotReady) {
     lose(who + ": " + error.what());
   } else if (!lost_) {
-    spdlog::error("{}: {}; {} goes on", who, error.what(), name);
+    log::error("{}: {}; {} goes on", who, error.what(), name);
   }
 }
 

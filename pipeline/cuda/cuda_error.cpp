@@ -1,6 +1,5 @@
 #include "pipeline/cuda/cuda_error.hpp"
-
-#include <spdlog/spdlog.h>
+#include "pipeline/log.hpp"
 
 #include <atomic>
 #include <string>
@@ -26,7 +25,7 @@ namespace cuda {
 void report(cudaError_t result, const char* call) noexcept {
   if (result == cudaSuccess || g_silent) return;
   cudaGetLastError();
-  spdlog::warn("{}", text_of(result, call));
+  log::warn("{}", text_of(result, call));
 }
 
 void stop_reports() noexcept { g_silent = true; }

@@ -1,12 +1,11 @@
 #include "pipeline/cuda/cuda_stage.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
 #include "pipeline/failure.hpp"
+#include "pipeline/log.hpp"
 
 namespace framelane {
 namespace {
@@ -150,7 +149,7 @@ void CudaStage::run_on_cpu(FrameJob* jobs) {
   if (!moved_.exchange(true)) {
     stats_.set_device(device_->cpu().name());
     if (!context_->lost()) {
-      spdlog::error("feed {}: goes on on the CPU, until it is started again", stats_.feed());
+      log::error("feed {}: goes on on the CPU, until it is started again", stats_.feed());
     }
   }
   while (jobs != nullptr) {
