@@ -35,10 +35,13 @@ if(FRAMELANE_SANITIZE)
   endif()
 endif()
 
-# framelane::quickly_compiled is for what leaves the computing to others: under the sanitizers
-# optimising it takes longer than its tests.
+# framelane::quickly_compiled is for what leaves the computing to others: tests, and under the
+# sanitizers all but the kernels. Optimising that takes longer than running it.
 add_library(framelane_quickly_compiled INTERFACE)
 add_library(framelane::quickly_compiled ALIAS framelane_quickly_compiled)
+target_compile_options(framelane_quickly_compiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+add_library(framelane_quickly_sanitized INTERFACE)
+add_library(framelane::quickly_sanitized ALIAS framelane_quickly_sanitized)
 if(FRAMELANE_SANITIZE)
-  target_compile_options(framelane_quickly_compiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+  target_link_libraries(framelane_quickly_sanitized INTERFACE framelane_quickly_compiled)
 endif()

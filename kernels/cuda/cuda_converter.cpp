@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "kernels/cuda/general.hpp"
+#include "kernels/cuda/remap.hpp"
 #include "kernels/cuda/rgb_to_yuv.hpp"
 
 namespace framelane {
@@ -10,6 +11,7 @@ namespace framelane {
 std::unique_ptr<const CudaConverter> CudaConverter::make(const Conversion& conversion) {
   assert(!why_unsupported(conversion) && !is_identity(conversion));
   if (is_cuda_rgb_to_yuv(conversion)) return make_cuda_rgb_to_yuv_converter(conversion);
+  if (auto remap = make_cuda_remap_converter(conversion)) return remap;
   return make_general_cuda_converter(conversion);
 }
 

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "kernels/channel.hpp"
 #include "kernels/cuda/general.hpp"
 
 namespace framelane {
@@ -13,18 +12,6 @@ using namespace cuda;
 Subsampling subsampling(PixelFormat format, Siting siting) {
   return {info(format).chroma_half_width, info(format).chroma_half_height,
           siting != Siting::kCenter, siting == Siting::kTopLeft};
-}
-
-template <typename Byte>
-void locate(const BasicImageView<Byte>& view, Samples2d<Byte> (&samples)[3]) {
-  const auto found = channels(view);
-  for (int i = 0; i < 3; ++i) {
-    const auto& channel = found[static_cast<std::size_t>(i)];
-    // Where gray's chroma is read from on the host means nothing to the GPU.
-    const bool absent = info(view.format).gray && i > 0;
-    samples[i] = {absent ? nullptr : channel.data, channel.pitch, channel.step, channel.width,
-                  channel.height};
-  }
 }
 
 class GeneralConverter final : public CudaConverter {

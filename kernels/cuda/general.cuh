@@ -1,25 +1,13 @@
 #pragma once
 
 #include "kernels/cuda/arithmetic.cuh"
+#include "kernels/cuda/samples.cuh"
 
 // Every conversion, exactly, one chroma sample with its block of luma samples a
 // thread. Layouts and filters are parameters: such frames come from a camera by
 // way of the bus, which is slower than this by far.
 
 namespace framelane::cuda {
-
-/// One colour channel in memory, as in kernels/channel.hpp. Without data it
-/// does not exist.
-template <typename Byte>
-struct Samples2d {
-  Byte* data;
-  std::ptrdiff_t pitch;
-  int step, width, height;
-
-  FRAMELANE_HD Byte& at(int x, int y) const {
-    return data[y * pitch + static_cast<std::ptrdiff_t>(x) * step];
-  }
-};
 
 /// A subsampled channel along both axes, and where its samples sit.
 struct Subsampling {

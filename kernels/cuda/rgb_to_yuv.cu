@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/general.hpp"
 #include "kernels/cuda/rgb_to_yuv.hpp"
+#include "kernels/cuda/samples.cuh"
 
 namespace framelane {
 namespace {
@@ -148,14 +149,6 @@ Path choose(const Conversion& conversion) {
   return {};
 }
 
-template <typename Byte>
-bool is_aligned(const BasicPlane<Byte>& plane, std::uintptr_t alignment) {
-  // A null plane, which the format does not have, is aligned.
-  return (reinterpret_cast<std::uintptr_t>(plane.data) | static_cast<std::uintptr_t>(plane.pitch)) %
-             alignment ==
-         0;
-}
-
 class RgbToYuvConverter final : public CudaConverter {
  public:
   explicit RgbToYuvConverter(const Conversion& conversion)
@@ -176,9 +169,7 @@ class RgbToYuvConverter final : public CudaConverter {
   cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin, int row_end,
                       cudaStream_t stream) const override {
     const bool aligned = std::all_of(frames.begin(), frames.end(), [this](const CudaFrame& frame) {
-      return is_aligned(frame.source.planes[0], source_alignment_) &&
-             is_aligned(frame.target.planes[0], 4) && is_aligned(frame.target.planes[1], 4) &&
-             is_aligned(frame.target.planes[2], 4);
+      return is_aligned(frame.source, source_alignment_) && is_aligned(frame.target, 4);
     });
     if (!aligned) return general_->enqueue(frames, row_begin, row_end, stream);
     return path_.launch(quotients_, frames, {row_begin, row_end}, stream);

@@ -252,7 +252,25 @@ TEST_F(CudaConverterTest, FramesOfSeveralFeedsAreConvertedTogether) {
   }
 }
 
-TEST_F(CudaConverterTest, FullRangeRgbTakesTheFastPathAndTheRestTheGeneralOne) {
+TEST_F(CudaConverterTest, RemapsFramesOfManyBlocksExactly) {
+  constexpr std::pair<PixelFormat, PixelFormat> kPairs[] = {
+      {PixelFormat::kI420, PixelFormat::kNv12},  {PixelFormat::kNv12, PixelFormat::kI420},
+      {PixelFormat::kNv12, PixelFormat::kNv12},  {PixelFormat::kI420, PixelFormat::kI420},
+      {PixelFormat::kI422, PixelFormat::kI422},  {PixelFormat::kI444, PixelFormat::kI444},
+      {PixelFormat::kI422, PixelFormat::kGray8}, {PixelFormat::kGray8, PixelFormat::kGray8}};
+  for (const auto& [source, target] : kPairs) {
+    for (const Range range : kRanges) {
+      const Range other = range == Range::kFull ? Range::kLimited : Range::kFull;
+      for (const DeviceLayout& layout : {kAligned, kBottomUp, kWordAligned}) {
+        for (const int width : {641, 2049}) {
+          expect_equal({width, 79, source, {.range = range}, target, {.range = other}}, layout);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaConverterTest, WhatHasAFastPathTakesItAndTheRestTheGeneralOne) {
   const auto name = [](PixelFormat source, const ColorSpec& from, PixelFormat target) {
     return std::string(CudaConverter::make({8, 8, source, from, target, {}})->name());
   };
@@ -262,7 +280,19 @@ TEST_F(CudaConverterTest, FullRangeRgbTakesTheFastPathAndTheRestTheGeneralOne) {
     EXPECT_EQ(name(source, kRgbFull, PixelFormat::kYuv444), "rgb-to-yuv");
     EXPECT_EQ(name(source, {Matrix::kRgb, Range::kLimited}, PixelFormat::kNv12), "general");
   }
+  for (const PixelFormat source : {PixelFormat::kI420, PixelFormat::kNv12}) {
+    for (const Range range : kRanges) {
+      const ColorSpec from{.range = range};
+      const PixelFormat other =
+          source == PixelFormat::kI420 ? PixelFormat::kNv12 : PixelFormat::kI420;
+      EXPECT_EQ(name(source, from, other), "remap");
+      EXPECT_EQ(name(source, from, PixelFormat::kGray8), "remap");
+    }
+    EXPECT_EQ(name(source, {.range = Range::kFull}, source), "remap");
+  }
   EXPECT_EQ(name(PixelFormat::kI420, {Matrix::kBt601}, PixelFormat::kNv12), "general");
+  EXPECT_EQ(name(PixelFormat::kI422, {}, PixelFormat::kNv12), "general");
+  EXPECT_EQ(name(PixelFormat::kYuyv, {}, PixelFormat::kI422), "general");
 }
 
 class CudaConverterStandInTest : public StandInTest {};

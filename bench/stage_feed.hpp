@@ -1,0 +1,197 @@
+// One feed's way through the stage, as in the daemon but without decoder and encoder: what the
+// benchmarks of the stage measure.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/device.hpp"
+#include "pipeline/frame_ring.hpp"
+#include "pipeline/stage.hpp"
+
+namespace framelane::bench {
+
+using Clock = std::chrono::steady_clock;
+
+struct Size {
+  const char* name;
+  int width;
+  int height;
+};
+inline constexpr Size k8K{"8K", 7680, 4320};
+inline constexpr Size k1080p{"1080p", 1920, 1080};
+inline constexpr int kLanes = 3;  // the defaults of the configuration
+inline constexpr int kRing = 8;
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+inline double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+inline double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+inline Conversion conversion(PixelFormat source, PixelFormat target, const Size& size) {
+  Conversion result;
+  result.width = size.width;
+  result.height = size.height;
+  result.source = source;
+  result.target = target;
+  if (info(source).rgb) {
+    result.source_color = {.matrix = Matrix::kRgb, .range = Range::kFull};
+  } else {
+    result.source_color.range = Range::kFull;
+  }
+  return result;
+}
+
+inline std::size_t image_bytes(PixelFormat format, const Size& size) {
+  std::size_t bytes = 0;
+  for (int plane = 0; plane < info(format).plane_count; ++plane) {
+    bytes += plane_row_bytes(format, plane, size.width) *
+             static_cast<std::size_t>(plane_rows(format, plane, size.height));
+  }
+  return bytes;
+}
+
+/// Random frames to go round, more than any cache holds.
+inline std::vector<PooledImage> make_frames(FramePool& pool, PixelFormat format, const Size& size,
+                                            int count) {
+  std::mt19937_64 random(1);
+  std::vector<PooledImage> frames;
+  for (int i = 0; i < count; ++i) {
+    frames.push_back(allocate_image(pool, format, size.width, size.height));
+    AVBufferRef& buffer = *frames.back().buffer.get();
+    for (std::size_t at = 0; at + 8 <= buffer.size; at += 8) {
+      const std::uint64_t value = random();
+      std::memcpy(buffer.data + at, &value, sizeof value);
+    }
+  }
+  return frames;
+}
+
+/// One feed: a thread that submits, as the source does, and one that waits, as an encode does.
+class BenchFeed {
+ public:
+  BenchFeed(Device& device, const Conversion& convert, std::optional<int> slices,
+            int lanes = kLanes)
+      : convert_(convert),
+        stats_(std::make_shared<FeedStats>("bench",
+                                           std::vector<FeedStats::EncodeSpec>{{"live", false}},
+                                           std::vector<std::string>{}, lanes)),
+        frames_(
+            make_frames(sources_, convert.source, {"", convert.width, convert.height}, kRing + 4)),
+        ring_(kRing, 1, *stats_),
+        stage_(device.make_stage(*stats_, slices)),
+        plan_(stage_->prepare({&convert_, 1})) {}
+
+  /// Submits frames until `until`; returns how many, once all are back.
+  int run(Clock::time_point until) {
+    int submitted = 0;
+    std::thread encode([this, &submitted] {
+      // The last job carries no frame: it ends the round.
+      while (auto job = ring_.next(0)) {
+        finish(**job);
+        if ((*job)->input.duration == kLast) return;
+      }
+    });
+    for (bool last = false; !last; ++submitted) {
+      last = Clock::now() >= until;
+      submit(submitted, last);
+    }
+    encode.join();
+    return submitted;
+  }
+
+  /// From submitting a frame to having it back, nothing else going on, on one thread.
+  double latency() {
+    const Clock::time_point start = Clock::now();
+    submit(0, true);
+    auto job = ring_.next(0);
+    finish(**job);
+    return seconds_since(start);
+  }
+
+  const FeedStats& stats() const { return *stats_; }
+
+ private:
+  static constexpr std::int64_t kLast = 1;
+
+  void submit(int number, bool last) {
+    auto place = ring_.acquire({});
+    std::array<FrameTicket, 1> tickets;
+    open_tickets(stats_, tickets);
+    FrameJob& job = **place;
+    const PooledImage& frame = frames_[static_cast<std::size_t>(number) % frames_.size()];
+    job.plan = plan_;
+    job.input.image = as_const(frame.image);
+    job.input.buffer = frame.buffer;
+    job.input.duration = last ? kLast : 0;
+    job.outputs[0].target =
+        allocate_image(targets_, convert_.target, convert_.width, convert_.height);
+    job.outputs[0].ticket = std::move(tickets[0]);
+    place->publish();
+    stage_->submit(job);
+  }
+  void finish(FrameJob& job) {
+    if (stage_->wait(job, {}, Clock::now() + std::chrono::seconds(10)) != Stage::Wait::kReady) {
+      std::fprintf(stderr, "a job is late\n");
+      std::abort();
+    }
+    job.outputs[0].ticket.out();
+  }
+
+  const Conversion convert_;
+  const std::shared_ptr<FeedStats> stats_;
+  FramePool sources_;
+  FramePool targets_;
+  const std::vector<PooledImage> frames_;
+  FrameRing ring_;
+  const std::unique_ptr<Stage> stage_;
+  const PlanRef plan_;
+};
+
+struct StageFigures {
+  double frames_per_second;
+  double cpu_per_1000_frames;
+};
+
+inline StageFigures run_feeds(std::vector<std::unique_ptr<BenchFeed>>& feeds, double seconds) {
+  const double cpu = cpu_seconds();
+  const Clock::time_point start = Clock::now();
+  const auto until =
+      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  std::vector<int> frames(feeds.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    threads.emplace_back([&, i] { frames[i] = feeds[i]->run(until); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const double time = seconds_since(start);
+  double sum = 0;
+  for (const int count : frames) sum += count;
+  return {sum / time, (cpu_seconds() - cpu) / sum * 1000};
+}
+
+}  // namespace framelane::bench

@@ -1,0 +1,242 @@
+// Are the engines' and lanes' busy times what the GPU really did? Runs the stage while CUPTI
+// records every copy and kernel, and compares the union of its records with our meters. Both use
+// the steady clock. For a GPU, with libcupti where the loader finds it.
+//
+//   framelane_timing_bench [SECONDS]
+//
+// Fails when an engine's busy time, or a lane's on an engine, is off by more than 5 %.
+#include <cupti.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/stage_feed.hpp"
+#include "pipeline/gpu.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace bench;
+
+constexpr double kAllowed = 0.05;
+constexpr std::size_t kEngines = kEngineNames.size();
+
+struct Span {
+  std::uint64_t start;  // ns of the steady clock
+  std::uint64_t end;
+  std::uint32_t stream;
+};
+using Spans = std::vector<Span>;
+
+void check(CUptiResult result, const char* call) {
+  if (result == CUPTI_SUCCESS) return;
+  const char* text = nullptr;
+  cuptiGetResultString(result, &text);
+  throw std::runtime_error(std::string(call) + ": " + (text != nullptr ? text : "unknown error"));
+}
+
+/// What CUPTI says the GPU did. One per process; CUPTI's own threads add to it.
+class Recorder {
+ public:
+  Recorder() {
+    check(cuptiActivityRegisterTimestampCallback(&now), "cuptiActivityRegisterTimestampCallback");
+    check(cuptiActivityRegisterCallbacks(&give_buffer, &take_buffer),
+          "cuptiActivityRegisterCallbacks");
+    check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY), "cuptiActivityEnable");
+    check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), "cuptiActivityEnable");
+  }
+  ~Recorder() { cuptiFinalize(); }
+
+  /// All there is since the last call, by engine, in the order in which it began.
+  std::array<Spans, kEngines> take() {
+    check(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
+    const std::lock_guard lock(mutex());
+    std::array<Spans, kEngines> result = std::exchange(spans(), {});
+    for (Spans& engine : result) std::ranges::sort(engine, {}, &Span::start);
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t kBufferBytes = 8 << 20;
+
+  static std::mutex& mutex() {
+    static std::mutex instance;
+    return instance;
+  }
+  static std::array<Spans, kEngines>& spans() {
+    static std::array<Spans, kEngines> instance;
+    return instance;
+  }
+  static std::uint64_t CUPTIAPI now() {
+    return static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
+  }
+  static void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
+    *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(8, kBufferBytes));
+    *size = *buffer != nullptr ? kBufferBytes : 0;
+    *records = 0;  // as many as there is room for
+  }
+  static void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
+                                   std::size_t valid) {
+    const std::lock_guard lock(mutex());
+    CUpti_Activity* record = nullptr;
+    while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) add(*record);
+    std::free(buffer);
+  }
+  static void add(const CUpti_Activity& record) {
+    if (record.kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+      const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(record);
+      spans()[index_of(Engine::kKernel)].push_back({kernel.start, kernel.end, kernel.streamId});
+    } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
+      const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(record);
+      const Engine engine =
+          copy.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD ? Engine::kH2d : Engine::kD2h;
+      spans()[index_of(engine)].push_back({copy.start, copy.end, copy.streamId});
+    }
+  }
+};
+
+/// Seconds in which at least one of the spans, ascending by start, was under way.
+double busy(const Spans& spans) {
+  std::uint64_t sum = 0;
+  std::uint64_t until = 0;
+  for (const Span& span : spans) {
+    if (span.end > until) sum += span.end - std::max(span.start, until);
+    until = std::max(until, span.end);
+  }
+  return static_cast<double>(sum) * 1e-9;
+}
+
+std::array<double, kEngines> seconds_of(const EngineMeters& meters) {
+  std::array<double, kEngines> result{};
+  for (std::size_t i = 0; i < kEngines; ++i) {
+    result[i] = std::chrono::duration<double>(meters[static_cast<Engine>(i)].total()).count();
+  }
+  return result;
+}
+
+/// Each lane's busy seconds of each engine, a lane being a stream with kernels. Uploads have one
+/// stream for all lanes; a lane's kernels wait for them in the order in which they were queued, so
+/// the n-th upload is of the lane with the n-th kernel.
+std::vector<std::array<double, kEngines>> lanes_of(std::array<Spans, kEngines> spans) {
+  const Spans& kernels = spans[index_of(Engine::kKernel)];
+  Spans& uploads = spans[index_of(Engine::kH2d)];
+  if (uploads.size() != kernels.size()) {
+    throw std::runtime_error("CUPTI has " + std::to_string(uploads.size()) + " uploads and " +
+                             std::to_string(kernels.size()) + " kernels: some are missing");
+  }
+  for (std::size_t i = 0; i < uploads.size(); ++i) uploads[i].stream = kernels[i].stream;
+  std::map<std::uint32_t, std::array<Spans, kEngines>> by_stream;
+  for (std::size_t i = 0; i < kEngines; ++i) {
+    for (const Span& span : spans[i]) by_stream[span.stream][i].push_back(span);
+  }
+  std::vector<std::array<double, kEngines>> result;
+  for (const auto& [stream, lane] : by_stream) {
+    std::array<double, kEngines> seconds{};
+    for (std::size_t i = 0; i < kEngines; ++i) seconds[i] = busy(lane[i]);
+    result.push_back(seconds);
+  }
+  return result;
+}
+
+/// How much ours is above (or, negative, below) theirs.
+double off(double ours, double theirs) { return theirs > 0 ? ours / theirs - 1 : ours > 0; }
+
+/// Whether all is within kAllowed.
+bool compare(Device& device, Recorder& recorder, const char* title, const Size& size,
+             int feed_count, double seconds) {
+  std::vector<std::unique_ptr<BenchFeed>> feeds;
+  for (int i = 0; i < feed_count; ++i) {
+    // Unsliced, so that each frame is one upload and one kernel.
+    feeds.push_back(std::make_unique<BenchFeed>(
+        device, conversion(PixelFormat::kBgra, PixelFormat::kNv12, size), 1));
+  }
+  run_feeds(feeds, 0.2);  // pools grow
+  recorder.take();
+  const auto device_before = seconds_of(device.busy());
+  std::vector<std::array<double, kEngines>> ours;
+  for (const auto& feed : feeds) {
+    for (const LaneStats& lane : feed->stats().lanes()) ours.push_back(seconds_of(lane.busy));
+  }
+  const Clock::time_point start = Clock::now();
+  run_feeds(feeds, seconds);
+  const double time = seconds_since(start);
+  const auto device_after = seconds_of(device.busy());
+  std::size_t at = 0;
+  for (const auto& feed : feeds) {
+    for (const LaneStats& lane : feed->stats().lanes()) {
+      const auto after = seconds_of(lane.busy);
+      for (std::size_t i = 0; i < kEngines; ++i) ours[at][i] = after[i] - ours[at][i];
+      ++at;
+    }
+  }
+  const std::array<Spans, kEngines> spans = recorder.take();
+  std::vector<std::array<double, kEngines>> theirs = lanes_of(spans);
+  if (theirs.size() != ours.size()) {
+    throw std::runtime_error("CUPTI has " + std::to_string(theirs.size()) + " lanes of " +
+                             std::to_string(ours.size()));
+  }
+
+  std::printf("%s, %d feed%s, %.1f s, %zu frames\n", title, feed_count, feed_count == 1 ? "" : "s",
+              time, spans[index_of(Engine::kKernel)].size());
+  bool good = true;
+  for (std::size_t i = 0; i < kEngines; ++i) {
+    const double engine = device_after[i] - device_before[i];
+    const double recorded = busy(spans[i]);
+    // Which stream is which lane CUPTI does not say: the busiest is compared with the busiest.
+    const auto by_engine = [i](const auto& lane) { return lane[i]; };
+    std::ranges::sort(ours, {}, by_engine);
+    std::ranges::sort(theirs, {}, by_engine);
+    double worst = 0;
+    for (std::size_t lane = 0; lane < ours.size(); ++lane) {
+      const double difference = off(ours[lane][i], theirs[lane][i]);
+      if (std::abs(difference) > std::abs(worst)) worst = difference;
+    }
+    std::printf(
+        "  %-6s  ours %7.4f s, CUPTI %7.4f s (%.1f %% of the time): %+.2f %%; lanes: %+.2f %% at "
+        "worst\n",
+        kEngineNames[i].data(), engine, recorded, recorded / time * 100,
+        off(engine, recorded) * 100, worst * 100);
+    good = good && std::abs(off(engine, recorded)) <= kAllowed && std::abs(worst) <= kAllowed;
+  }
+  return good;
+}
+
+int run(double seconds) {
+  Recorder recorder;
+  const GpuResult gpu = open_gpu(0, make_cpu_device());
+  if (gpu.device == nullptr) {
+    std::fprintf(stderr, "framelane_timing_bench: %s\n", gpu.why.c_str());
+    return 1;
+  }
+  std::printf("%s, CUDA %s, driver for %s\n", gpu.device->model().c_str(),
+              cuda_build_version().c_str(), cuda_driver_version().c_str());
+  bool good = true;
+  for (const int feeds : {1, 16}) {
+    good = compare(*gpu.device, recorder, "1080p BGRA to NV12", k1080p, feeds, seconds) && good;
+  }
+  good = compare(*gpu.device, recorder, "8K BGRA to NV12", k8K, 1, seconds) && good;
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace framelane
+
+int main(int argc, char** argv) {
+  try {
+    return framelane::run(argc > 1 ? std::atof(argv[1]) : 3);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "framelane_timing_bench: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "kernels/channel.hpp"
+#include "kernels/cuda/kernel.hpp"
+#include "kernels/pixel_format.hpp"
+
+namespace framelane::cuda {
+
+/// One colour channel in memory, as in kernels/channel.hpp. Without data it
+/// does not exist.
+template <typename Byte>
+struct Samples2d {
+  Byte* data;
+  std::ptrdiff_t pitch;
+  int step, width, height;
+
+  FRAMELANE_HD Byte& at(int x, int y) const {
+    return data[y * pitch + static_cast<std::ptrdiff_t>(x) * step];
+  }
+};
+
+template <typename Byte>
+void locate(const BasicImageView<Byte>& view, Samples2d<Byte> (&samples)[3]) {
+  const auto found = channels(view);
+  for (int i = 0; i < 3; ++i) {
+    const auto& channel = found[static_cast<std::size_t>(i)];
+    // Where gray's chroma is read from on the host means nothing to the GPU.
+    const bool absent = info(view.format).gray && i > 0;
+    samples[i] = {absent ? nullptr : channel.data, channel.pitch, channel.step, channel.width,
+                  channel.height};
+  }
+}
+
+/// Whether each plane's rows all begin at a multiple of `alignment`. A null plane, which the format
+/// does not have, does.
+template <typename Byte>
+bool is_aligned(const BasicImageView<Byte>& view, std::uintptr_t alignment) {
+  for (const BasicPlane<Byte>& plane : view.planes) {
+    const auto place =
+        reinterpret_cast<std::uintptr_t>(plane.data) | static_cast<std::uintptr_t>(plane.pitch);
+    if (place % alignment != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace framelane::cuda
