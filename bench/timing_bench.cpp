@@ -127,17 +127,19 @@ std::array<double, kEngines> seconds_of(const EngineMeters& meters) {
   return result;
 }
 
-/// Each lane's busy seconds of each engine, a lane being a stream with kernels. Uploads have one
-/// stream for all lanes; a lane's kernels wait for them in the order in which they were queued, so
-/// the n-th upload is of the lane with the n-th kernel.
+/// Each lane's busy seconds of each engine, a lane being a stream with kernels. Copies have one
+/// stream each way for all lanes, in the order of the kernels: the n-th copy is of the lane with
+/// the n-th kernel.
 std::vector<std::array<double, kEngines>> lanes_of(std::array<Spans, kEngines> spans) {
   const Spans& kernels = spans[index_of(Engine::kKernel)];
-  Spans& uploads = spans[index_of(Engine::kH2d)];
-  if (uploads.size() != kernels.size()) {
-    throw std::runtime_error("CUPTI has " + std::to_string(uploads.size()) + " uploads and " +
-                             std::to_string(kernels.size()) + " kernels: some are missing");
+  for (const Engine engine : {Engine::kH2d, Engine::kD2h}) {
+    Spans& copies = spans[index_of(engine)];
+    if (copies.size() != kernels.size()) {
+      throw std::runtime_error("CUPTI has " + std::to_string(copies.size()) + " copies and " +
+                               std::to_string(kernels.size()) + " kernels: some are missing");
+    }
+    for (std::size_t i = 0; i < copies.size(); ++i) copies[i].stream = kernels[i].stream;
   }
-  for (std::size_t i = 0; i < uploads.size(); ++i) uploads[i].stream = kernels[i].stream;
   std::map<std::uint32_t, std::array<Spans, kEngines>> by_stream;
   for (std::size_t i = 0; i < kEngines; ++i) {
     for (const Span& span : spans[i]) by_stream[span.stream][i].push_back(span);

@@ -13,7 +13,8 @@ void FaultLog::failed(const std::string& cause, const std::string& consequence,
               repeats.times == 1 ? "time" : "times",
               std::chrono::round<std::chrono::seconds>(repeats.span).count());
   }
-  if (repeats_.admit(std::hash<std::string>()(cause), static_cast<int>(log::Level::kWarn), cause, now)) {
+  if (repeats_.admit(std::hash<std::string>()(cause), static_cast<int>(log::Level::kWarn), cause,
+                     now)) {
     log::warn("{}: {}; {}", subject_, cause, consequence);
   }
 }

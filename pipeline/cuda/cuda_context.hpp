@@ -29,10 +29,12 @@ class CudaContext {
   void make_current() const;
   void try_make_current() const noexcept { cudaSetDevice(ordinal_); }
 
-  /// The copy gate: all uploads of all feeds go through this one stream, so that they queue instead
-  /// of sharing the bus, which is slower. Who queues an upload holds upload_gate.
-  std::mutex upload_gate;
+  /// The copy gate: all uploads of all feeds go through one stream and all downloads through
+  /// another, so that they queue instead of sharing the bus, which is slower. Who queues a job
+  /// holds copy_gate, so that jobs are in the same order in both.
+  std::mutex copy_gate;
   const CudaStream& upload_stream() const { return upload_stream_; }
+  const CudaStream& download_stream() const { return download_stream_; }
 
   /// Where GPU memory is had and freed in order.
   const CudaStream& memory_stream() const { return memory_stream_; }
@@ -65,6 +67,7 @@ class CudaContext {
   const int ordinal_;
   CudaStream upload_stream_;
   CudaStream memory_stream_;
+  CudaStream download_stream_;
   std::atomic<bool> lost_{false};
   std::array<DeviceClock::Clock::time_point, kEngineNames.size()> last_end_{};
 };

@@ -47,12 +47,12 @@ void CudaLane::start(const FrameJob& job) noexcept {
 /// Records the last event behind all that was queued, wherever that broke off.
 void CudaLane::end_queue() {
   const CudaSlice& last = plan_->lanes[index]->slices.back();
-  {
-    const std::lock_guard gate(context_->upload_gate);
-    last.uploaded.record(context_->upload_stream());
-  }
+  const std::lock_guard gate(context_->copy_gate);
+  last.uploaded.record(context_->upload_stream());
   stream_.wait(last.uploaded.get());
-  last.done.record(stream_);
+  last.kernel_end.record(stream_);
+  context_->download_stream().wait(last.kernel_end.get());
+  last.done.record(context_->download_stream());
 }
 
 void CudaLane::queue(const FrameJob& job) {
@@ -60,21 +60,20 @@ void CudaLane::queue(const FrameJob& job) {
   const LaneWork& work = *plan_->lanes[index];
   const ImageView source = work.source.laid_out_as(job.input.image);
   std::span<const int> ends = plan_->slice_ends;
-  {
-    const CudaStream& upload = context_->upload_stream();
-    const std::lock_guard gate(context_->upload_gate);
-    // Behind another upload slices would cost calls and win nothing: the bus is busy anyway.
-    if (ends.size() > 1 && !upload.is_idle()) ends = ends.last(1);
-    slices_ = std::span(work.slices).last(ends.size());
-    work.upload_begin.record(upload);
-    int begin = 0;
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      copy_rows(job.input.image, source, begin, ends[i], cudaMemcpyHostToDevice, upload);
-      slices_[i].uploaded.record(upload);
-      begin = ends[i];
-    }
-  }
+  const CudaStream& upload = context_->upload_stream();
+  const CudaStream& download = context_->download_stream();
+  const std::lock_guard gate(context_->copy_gate);
+  // Behind another upload slices would cost calls and win nothing: the bus is busy anyway.
+  if (ends.size() > 1 && !upload.is_idle()) ends = ends.last(1);
+  slices_ = std::span(work.slices).last(ends.size());
+  work.upload_begin.record(upload);
   int begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    copy_rows(job.input.image, source, begin, ends[i], cudaMemcpyHostToDevice, upload);
+    slices_[i].uploaded.record(upload);
+    begin = ends[i];
+  }
+  begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const int end = i + 1 == ends.size() ? ends[i] : ends[i] - kLookAhead;
     const CudaSlice& slice = slices_[i];
@@ -87,12 +86,13 @@ void CudaLane::queue(const FrameJob& job) {
                   "cudaLaunchKernel");
     }
     slice.kernel_end.record(stream_);
+    download.wait(slice.kernel_end.get());
     for (std::size_t t = 0; t < work.targets.size(); ++t) {
       if (!work.targets[t]) continue;
       copy_rows(as_const(work.targets[t]->image), job.outputs[t].target.image, begin, end,
-                cudaMemcpyDeviceToHost, stream_);
+                cudaMemcpyDeviceToHost, download);
     }
-    slice.done.record(stream_);
+    slice.done.record(download);
     begin = end;
   }
 }
@@ -110,6 +110,7 @@ bool CudaLane::wait() noexcept {
   // once, and again with an error that says nothing new.
   cudaStreamSynchronize(context_->upload_stream().get());
   cudaStreamSynchronize(stream_.get());
+  cudaStreamSynchronize(context_->download_stream().get());
   return false;
 }
 

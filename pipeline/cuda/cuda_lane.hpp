@@ -21,9 +21,9 @@ class LaneOwner {
   ~LaneOwner() = default;
 };
 
-/// One CUDA stream that carries one job at a time: copies it up, converts it, copies the results
-/// back. Shared by its stage and, while it works, the completion thread; it may outlive the stage
-/// when a GPU hangs.
+/// Carries one job at a time: has it copied up, converts it on a stream of its own, has the results
+/// copied back. Shared by its stage and, while it works, the completion thread; it may outlive the
+/// stage when a GPU hangs.
 class CudaLane {
  public:
   /// `owner` and `stats` must stay until the lane's job is through or abandoned. Throws CudaError.

@@ -104,7 +104,7 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
   const CudaEvent allocated(CudaEvent::Kind::kOrder);
   allocated.record(context->memory_stream());
   {
-    const std::lock_guard gate(context->upload_gate);
+    const std::lock_guard gate(context->copy_gate);
     context->upload_stream().wait(allocated.get());
   }
   lanes = std::move(works);

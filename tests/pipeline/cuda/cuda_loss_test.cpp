@@ -17,8 +17,8 @@ std::vector<Conversion> bgra_to_two() {
           conversion_of(PixelFormat::kBgra, PixelFormat::kI444)};
 }
 
-/// The lanes' streams: the device has made three of its own before.
-cudaStream_t lane_stream(std::size_t lane) { return stand_in::streams().at(3 + lane); }
+/// The lanes' streams: the device has made four of its own before.
+cudaStream_t lane_stream(std::size_t lane) { return stand_in::streams().at(4 + lane); }
 
 TEST_F(CudaLossTest, LanesOverlap) {
   Jobs jobs(bgra_to_two(), 2);
