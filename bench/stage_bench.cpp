@@ -29,10 +29,15 @@
 #include "kernels/cuda/cuda_converter.hpp"
 #include "pipeline/cuda/cuda_handles.hpp"
 #include "pipeline/cuda/cuda_plan.hpp"
+#include "pipeline/cuda/decode_context.hpp"
 #include "pipeline/cuda/image_copy.hpp"
 #include "pipeline/gpu.hpp"
 
 namespace framelane {
+
+/// Nothing is decoded here, and FFmpeg's devices would want the libraries of all of them.
+BufferRef make_decode_context(std::shared_ptr<CudaContext>, std::string&) { return {}; }
+
 namespace {
 
 using namespace bench;
@@ -48,7 +53,7 @@ class Baseline {
         converter_(CudaConverter::make(convert)),
         frames_(make_frames(pool_, convert.source, {"", convert.width, convert.height}, 8)),
         target_(allocate_image(pool_, convert.target, convert.width, convert.height)),
-        work_(context_, {&convert_, 1}, 1) {
+        work_(context_, {&convert_, 1}, FrameMemory::kHost, 1) {
     context_.memory_stream().synchronize();
     for (int i = 0; i < 8; ++i) streams_.push_back(std::make_unique<CudaStream>());
     // The same pixels in memory that CUDA does not know.
@@ -92,7 +97,7 @@ class Baseline {
         const int end =
             part == kParts - 1 ? convert_.height : convert_.height * (part + 1) / kParts / 16 * 16;
         const CudaStream& stream = *streams_[static_cast<std::size_t>(part)];
-        copy_rows(as_const(frame(i)), work_.source.image, begin, end, cudaMemcpyHostToDevice,
+        copy_rows(as_const(frame(i)), work_.source->image, begin, end, cudaMemcpyHostToDevice,
                   stream);
         enqueue(begin, end, stream);
         copy_rows(as_const(work_.targets[0]->image), target_.image, begin, end,
@@ -105,7 +110,7 @@ class Baseline {
 
  private:
   void queue_upload(int i) const {
-    copy_rows(as_const(frame(i)), work_.source.image, 0, convert_.height, cudaMemcpyHostToDevice,
+    copy_rows(as_const(frame(i)), work_.source->image, 0, convert_.height, cudaMemcpyHostToDevice,
               *streams_[0]);
   }
   void queue_download(const CudaStream& stream) const {
@@ -148,15 +153,15 @@ class Baseline {
     return frames_[static_cast<std::size_t>(i) % frames_.size()].image;
   }
   void enqueue(int begin, int end, const CudaStream& stream) const {
-    cuda::check(converter_->enqueue(as_const(work_.source.image), work_.targets[0]->image, begin,
+    cuda::check(converter_->enqueue(as_const(work_.source->image), work_.targets[0]->image, begin,
                                     end, stream.get()),
                 "cudaLaunchKernel");
   }
   void blocking_copies(const std::uint8_t* source, std::uint8_t* target) const {
-    cuda::check(cudaMemcpy(work_.source.memory.data(), source, image_bytes(convert_.source, size()),
-                           cudaMemcpyHostToDevice),
+    cuda::check(cudaMemcpy(work_.source->memory.data(), source,
+                           image_bytes(convert_.source, size()), cudaMemcpyHostToDevice),
                 "cudaMemcpy");
-    cuda::check(converter_->enqueue(as_const(work_.source.image), work_.targets[0]->image, 0,
+    cuda::check(converter_->enqueue(as_const(work_.source->image), work_.targets[0]->image, 0,
                                     convert_.height, nullptr),
                 "cudaLaunchKernel");
     cuda::check(cudaMemcpy(target, work_.targets[0]->memory.data(),

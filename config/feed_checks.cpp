@@ -88,7 +88,6 @@ class FeedChecks {
     if (input_ == nullptr || !input_->is_map()) return;
     check_backoff(*input_, feed_.input.reconnect);
     check_loop();
-    check_decoder();
     check_input_names();
     const Node* format = input_->find("format");
     if (is_raw()) {
@@ -112,14 +111,6 @@ class FeedChecks {
       problems_.add(*loop, "works on files alone, and the url of feed " + in_quotes(feed_.name) +
                                " names none; remove it");
     }
-  }
-
-  void check_decoder() {
-    const Node* decoder = input_->find("decoder");
-    if (decoder == nullptr || feed_.input.decoder != InputOptions::DecoderKind::kNvdec) return;
-    problems_.add(*decoder,
-                  "nvdec is not in this version, which decodes on the CPU; use auto or "
-                  "software");
   }
 
   void check_input_names() {

@@ -61,6 +61,7 @@ Json feed_json(const FeedStats& stats) {
           {"since", utc_time(status.since)},
           {"device", status.device},
           {"decoder", status.decoder},
+          {"decoder_reason", reason_json(status.decoder_reason)},
           {"encodes", encodes},
           {"outputs", outputs}};
 }

@@ -105,6 +105,12 @@ Dictionary::Dictionary(const AvOptions& options) {
   for (const AvOption& option : options) set(option.key, option.value);
 }
 
+Dictionary Dictionary::copy() const {
+  Dictionary result;
+  if (av_dict_copy(&result.dict_, dict_, 0) < 0) throw std::bad_alloc();
+  return result;
+}
+
 void Dictionary::set(const std::string& key, const std::string& value) {
   if (av_dict_set(&dict_, key.c_str(), value.c_str(), 0) < 0) throw std::bad_alloc();
 }

@@ -71,6 +71,7 @@ class Dictionary {
   }
   ~Dictionary() { av_dict_free(&dict_); }
 
+  Dictionary copy() const;
   void set(const std::string& key, const std::string& value);
   void set_default(const std::string& key, const std::string& value);
   /// For FFmpeg calls that take and replace a dictionary: what they leave was not consumed.

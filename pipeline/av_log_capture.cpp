@@ -20,6 +20,8 @@ std::string AvLogCapture::reason(const std::string& otherwise) const {
   return last_.empty() ? otherwise : last_;
 }
 
+std::string AvLogCapture::first() { return t_current == nullptr ? "" : t_current->first_; }
+
 bool AvLogCapture::take(std::string_view line) {
   if (t_current == nullptr) return false;
   // Prefixes come one after the other: "[libx264 @ 0x…] [Eval @ 0x…] text".
@@ -29,7 +31,9 @@ bool AvLogCapture::take(std::string_view line) {
     line.remove_prefix(end + 2);
   }
   while (line.ends_with('.') || line.ends_with(' ')) line.remove_suffix(1);
-  if (!line.empty()) t_current->last_ = line;
+  if (line.empty()) return true;
+  if (t_current->first_.empty()) t_current->first_ = line;
+  t_current->last_ = line;
   return true;
 }
 

@@ -17,12 +17,16 @@ class AvLogCapture {
 
   /// The last error, without the component's prefix; `otherwise` when there was none.
   std::string reason(const std::string& otherwise) const;
+  /// The first error of this thread's capture, the cause where others are its consequences; empty
+  /// when there was none.
+  static std::string first();
 
   /// For the process's FFmpeg log callback: keeps an error line ("[tcp @ 0x…] text"); false when
   /// nothing captures on this thread and the line is to be logged.
   static bool take(std::string_view line);
 
  private:
+  std::string first_;
   std::string last_;
 };
 

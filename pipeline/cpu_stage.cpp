@@ -95,7 +95,9 @@ CpuStage::~CpuStage() {
   converted_.wait(lock, [this] { return in_flight_ == 0; });
 }
 
-PlanRef CpuStage::prepare(std::span<const Conversion> conversions) {
+PlanRef CpuStage::prepare(std::span<const Conversion> conversions,
+                          [[maybe_unused]] FrameMemory memory) {
+  assert(memory == FrameMemory::kHost);
   auto plan = std::make_shared<CpuPlan>();
   for (const Conversion& conversion : conversions) {
     assert(!why_unsupported(conversion) || is_identity(conversion));

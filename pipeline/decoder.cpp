@@ -1,24 +1,17 @@
 #include "pipeline/decoder.hpp"
 
-extern "C" {
-#include <libavutil/imgutils.h>
-}
-
-#include <array>
-#include <cstddef>
+#include <new>
+#include <optional>
 #include <utility>
 
+#include "pipeline/av_log_capture.hpp"
 #include "pipeline/failure.hpp"
 #include "pipeline/log.hpp"
-#include "pipeline/processors.hpp"
 
 namespace framelane {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// Behind every plane: decoders and what reads their frames run up to this far over the end.
-constexpr std::size_t kPlanePadding = 128;
 
 /// A picture comes out at the latest this many packets after its own: decoders hold up to 16 back
 /// to reorder them, of two fields each.
@@ -29,15 +22,6 @@ std::int64_t duration_of(const AVFrame& frame) {
   return frame.duration;
 #else
   return frame.pkt_duration;
-#endif
-}
-
-void allow_threaded_callbacks([[maybe_unused]] AVCodecContext& context) {
-#if LIBAVCODEC_VERSION_MAJOR < 60
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  context.thread_safe_callbacks = 1;  // later versions take it for granted
-#pragma GCC diagnostic pop
 #endif
 }
 
@@ -81,105 +65,35 @@ AVChromaLocation standard_location(AVCodecID codec) {
   }
 }
 
-FeedError no_memory() {
-  return FeedError(FeedFault::kMemory, "the decoder got no memory for a frame");
-}
+/// NVDEC has shown a frame long before so many packets, or there is none in them.
+constexpr std::size_t kMaxKept = 64;
+/// Calls of NVDEC's that fail in a row before it is given up.
+constexpr int kMaxGpuFailures = 3;
 
 }  // namespace
 
-Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
-                 Dictionary& options, const InputOptions& input, bool live, FramePool& pool,
-                 FeedStats& stats, Timeline& timeline, FrameImporter& importer)
-    : pool_(pool), stats_(stats), timeline_(timeline), importer_(importer), frame_(make_frame()) {
-  if (input.decoder == InputOptions::DecoderKind::kNvdec) {
-    throw FeedError(FeedFault::kConfiguration,
-                    "input.decoder is nvdec, which this build does not have; use auto");
+/// Software decodes from here on: fails the feed if it must not, else says why, if there is a
+/// reason.
+void Decoder::leave_gpu(FeedFault fault, const std::string& why) {
+  gpu_ = {};
+  if (must_use_gpu_) {
+    throw FeedError(fault, "input.decoder is nvdec, but " +
+                               (why.empty() ? "the feed runs on the CPU" : why) +
+                               "; use auto to have it decoded in software then");
   }
-  const AVCodec* codec = avcodec_find_decoder(parameters.codec_id);
-  if (codec == nullptr) {
-    stats_.count(DecodeFault::kUnsupported);
-    throw FeedError(FeedFault::kConfiguration,
-                    std::string("FFmpeg has no decoder for the source's codec ") +
-                        avcodec_get_name(parameters.codec_id) +
-                        "; use video: copy, or set the camera to another codec");
-  }
-  context_.reset(avcodec_alloc_context3(codec));
-  if (!context_ || avcodec_parameters_to_context(context_.get(), &parameters) < 0) {
-    throw no_memory();
-  }
-  context_->pkt_timebase = time_base;
-  context_->framerate = frame_rate;
-  context_->thread_count = codec_threads(live);  // the option `threads` overrides
-  context_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
-  // Crop exactly as the stream says: our views need no aligned start.
-  context_->flags |= AV_CODEC_FLAG_UNALIGNED;
-#if LIBAVCODEC_VERSION_MAJOR >= 60
-  context_->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
-#endif
-  // Damage is counted; what the decoder and its threads say about it is for those who look for it.
-  context_->log_level_offset = AV_LOG_INFO - AV_LOG_ERROR;
-  context_->opaque = this;
-  context_->get_buffer2 = &Decoder::get_buffer;
-  allow_threaded_callbacks(*context_);
-  if (const int error = avcodec_open2(context_.get(), codec, options.ptr()); error < 0) {
-    if (error == AVERROR(ENOMEM)) throw no_memory();
-    stats_.count(DecodeFault::kUnsupported);
-    throw FeedError(FeedFault::kConfiguration, std::string("the decoder ") + codec->name +
-                                                   " refuses the stream (" + av_error_text(error) +
-                                                   "); check the values of input.options");
+  if (stats_.set_decoder_reason(why) && !why.empty()) {
+    log::warn("feed {}: decoding in software, because {}", stats_.feed(), why);
   }
 }
 
-// Called on FFmpeg's decoding threads too.
-int Decoder::get_buffer(AVCodecContext* context, AVFrame* frame, int flags) {
-  const bool direct = (context->codec->capabilities & AV_CODEC_CAP_DR1) != 0;
-  if (!direct || !layout_of(static_cast<AVPixelFormat>(frame->format))) {
-    return avcodec_default_get_buffer2(context, frame, flags);
-  }
-  auto& self = *static_cast<Decoder*>(context->opaque);
-  int width = frame->width;
-  int height = frame->height;
-  std::array<int, AV_NUM_DATA_POINTERS> alignment{};
-  avcodec_align_dimensions2(context, &width, &height, alignment.data());
-  // Widen until every plane's rows are aligned, instead of each plane by itself: decoders rely on
-  // the chroma rows being a fixed fraction of the luma rows.
-  const auto format = static_cast<AVPixelFormat>(frame->format);
-  bool aligned = false;
-  while (!aligned) {
-    if (const int error = av_image_fill_linesizes(frame->linesize, format, width); error < 0) {
-      return error;
-    }
-    aligned = true;
-    for (int plane = 0; plane < 4; ++plane) {
-      aligned = aligned && frame->linesize[plane] % FramePool::kPitchAlignment == 0;
-    }
-    width += width & -width;
-  }
-  std::array<std::ptrdiff_t, 4> pitches{};
-  for (int plane = 0; plane < 4; ++plane) pitches[plane] = frame->linesize[plane];
-  std::array<std::size_t, 4> bytes{};
-  if (const int error = av_image_fill_plane_sizes(bytes.data(), format, height, pitches.data());
-      error < 0) {
-    return error;
-  }
-  std::array<std::size_t, 4> offsets{};
-  std::size_t total = 0;
-  for (int plane = 0; plane < 4 && bytes[plane] > 0; ++plane) {
-    offsets[plane] = total;
-    total += (bytes[plane] + kPlanePadding + FramePool::kPitchAlignment - 1) /
-             FramePool::kPitchAlignment * FramePool::kPitchAlignment;
-  }
-  try {
-    frame->buf[0] = self.pool_.get(total).release();
-  } catch (const std::exception&) {  // must not pass through C
-    self.out_of_memory_ = true;
-    return AVERROR(ENOMEM);
-  }
-  for (int plane = 0; plane < 4 && bytes[plane] > 0; ++plane) {
-    frame->data[plane] = frame->buf[0]->data + offsets[plane];
-  }
-  frame->extended_data = frame->data;
-  return 0;
+void Decoder::go_on_in_software(FeedFault fault, const std::string& why) {
+  leave_gpu(fault, why);
+  refusal_.clear();
+  emptying_ = false;
+  Dictionary options = options_.copy();
+  open_in_software(options);
+  again_ = std::exchange(kept_, {});
+  stats_.set_decoder(name());
 }
 
 void Decoder::send(AVPacket* packet) {
@@ -188,27 +102,45 @@ void Decoder::send(AVPacket* packet) {
     damaged(DecodeFault::kTruncated);
     ++damaged_packets_;
   }
-  const Clock::time_point begin = Clock::now();
-  int error = 0;
-  {
-    const BusyMeter::Scope busy(stats_.decode_busy);
-    error = avcodec_send_packet(context_.get(), packet);
+  if (gpu_) {
+    keep(packet);
+    if (!stage_->takes_device_frames()) {
+      return go_on_in_software(FeedFault::kDevice, "the feed has left the GPU");
+    }
   }
+  const int error = decode(packet);
+  if (error < 0 && error != AVERROR_EOF && refusal_.empty()) failed(error);
+}
+
+int Decoder::decode(AVPacket* packet) {
+  // What is wrong with NVDEC it says before the first frame, as an error.
+  std::optional<AvLogCapture> log;
+  if (gpu_ && !proven_) log.emplace();
+  const Clock::time_point begin = Clock::now();
+  const BusyMeter::Scope busy(stats_.decode_busy);
+  const int error = avcodec_send_packet(context_.get(), packet);
   working_ += Clock::now() - begin;
-  if (error < 0 && error != AVERROR_EOF) failed(error);
+  return error;
+}
+
+int Decoder::take_frame() {
+  std::optional<AvLogCapture> log;
+  if (gpu_ && !proven_) log.emplace();
+  const Clock::time_point begin = Clock::now();
+  const BusyMeter::Scope busy(stats_.decode_busy);
+  const int result = avcodec_receive_frame(context_.get(), frame_.get());
+  working_ += Clock::now() - begin;
+  return result;
 }
 
 Decoder::Flow Decoder::receive(InputFrame& out) {
   for (;;) {
-    const Clock::time_point begin = Clock::now();
-    int result = 0;
-    {
-      const BusyMeter::Scope busy(stats_.decode_busy);
-      result = avcodec_receive_frame(context_.get(), frame_.get());
+    const int result = take_frame();
+    if (follow_refusal(result)) continue;
+    if (result == AVERROR(EAGAIN)) {
+      if (decode_again()) continue;
+      return Flow::kNeedInput;
     }
-    const Clock::time_point now = Clock::now();
-    working_ += now - begin;
-    if (result == AVERROR(EAGAIN)) return Flow::kNeedInput;
     if (result == AVERROR_EOF) {
       settle(sent_);
       return Flow::kEndOfStream;
@@ -217,6 +149,7 @@ Decoder::Flow Decoder::receive(InputFrame& out) {
       failed(result);
       continue;
     }
+    if (gpu_) came_from_gpu();
     count_damage();
     match_frame();
     if (frame_->chroma_location == AVCHROMA_LOC_UNSPECIFIED) {
@@ -233,8 +166,71 @@ Decoder::Flow Decoder::receive(InputFrame& out) {
   }
 }
 
+void Decoder::keep(const AVPacket* packet) {
+  if (proven_ || kept_.size() == kMaxKept) kept_.clear();
+  Kept kept{nullptr, sent_};
+  if (packet != nullptr) {
+    kept.packet = make_packet();
+    if (av_packet_ref(kept.packet.get(), packet) < 0) throw std::bad_alloc();
+  }
+  kept_.push_back(std::move(kept));
+}
+
+/// A frame has come; the packets before it will not be decoded again.
+void Decoder::came_from_gpu() {
+  kept_.clear();
+  if (frame_->format != AV_PIX_FMT_CUDA) {
+    leave_gpu(FeedFault::kConfiguration,
+              std::string("FFmpeg decodes ") + context_->codec->name + " without asking for it");
+    stats_.set_decoder(name());
+    return;
+  }
+  gpu_failures_ = 0;
+  if (std::exchange(proven_, true)) return;
+  stats_.set_decoder_reason("");
+  quieten();
+}
+
+/// NVDEC has refused the packet that was sent last: what it decoded before, of another format,
+/// comes out, and then software gets that packet. True when receive() has to begin again.
+bool Decoder::follow_refusal(int result) {
+  if (refusal_.empty() || result >= 0) return false;
+  if (!std::exchange(emptying_, true)) {
+    decode(nullptr);
+  } else {
+    go_on_in_software(FeedFault::kConfiguration, refusal_);
+  }
+  return true;
+}
+
+/// Gives software the next of the packets that NVDEC has not made frames of; false: none is left.
+bool Decoder::decode_again() {
+  if (again_.empty()) return false;
+  const Kept next = std::move(again_.front());
+  again_.pop_front();
+  if (next.packet) number_packet(*context_, *next.packet, next.number);
+  const int error = decode(next.packet.get());
+  if (error < 0 && error != AVERROR_EOF) failed(error);
+  return true;
+}
+
+/// Whether an error was the GPU's, and software goes on.
+bool Decoder::gpu_failed(int error) {
+  // FFmpeg's word for a CUDA call that fails, and for no surface that is free.
+  if (!gpu_ || (error != AVERROR_EXTERNAL && error != AVERROR(ENOMEM))) return false;
+  // Some of NVDEC's errors are of the stream.
+  if (proven_ && ++gpu_failures_ < kMaxGpuFailures && error == AVERROR_EXTERNAL &&
+      stage_->takes_device_frames()) {
+    return false;
+  }
+  go_on_in_software(FeedFault::kDevice, "NVDEC fails: " + av_error_text(error));
+  return true;
+}
+
 void Decoder::reset() {
   avcodec_flush_buffers(context_.get());
+  kept_.clear();
+  again_.clear();
   working_ = {};
   damaged_packets_ = 0;
   settled_ = sent_;
@@ -287,7 +283,11 @@ void Decoder::settle(std::int64_t packet) {
 }
 
 void Decoder::failed(int error) {
-  if (error == AVERROR(ENOMEM) || out_of_memory_) throw no_memory();
+  if (out_of_memory_) throw no_memory();
+  if (gpu_failed(error)) return;
+  if (error == AVERROR(ENOMEM)) throw no_memory();
+  // Software would fail at it in the same way.
+  if (!kept_.empty() && !proven_) kept_.pop_back();
   ++accounted_;
   accounted_until_ = sent_;
   damaged(error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS) ? DecodeFault::kUnsupported

@@ -1,6 +1,7 @@
 #include "pipeline/encode.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <string>
 
 #include "pipeline/failure.hpp"
@@ -90,6 +91,9 @@ void Encode::take(FrameJob& job, Stage& stage) {
         break;
       case Stage::Wait::kStopped:
         return;
+      case Stage::Wait::kDeviceLost:
+        output.ticket.drop(DropReason::kDeviceLost);
+        return;
       case Stage::Wait::kLate:
         throw FeedError(FeedFault::kDevice,
                         "encode " + options_.name + ": a conversion does not come to an end");
@@ -128,6 +132,7 @@ void Encode::encode(FrameJob& job) {
   }
   last_pts_ = pts;
   const bool converted = static_cast<bool>(output.target.buffer);
+  assert(converted || job.input.memory == FrameMemory::kHost);
   AVFrame& frame = *frame_;
   refer_to(frame, converted ? as_const(output.target.image) : job.input.image,
            converted ? output.target.buffer : job.input.buffer);

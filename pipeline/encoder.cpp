@@ -158,6 +158,7 @@ Target choose_target(const AVCodec& codec, const EncodeOptions& options,
     Target target;
     target.format = source;
     target.format.layout = layout;
+    target.format.memory = FrameMemory::kHost;
     target.format.color = target_color(codec, source, layout, options.color);
     target.av = encoder_format(codec, layout, target.format.color.range);
     if (target.av == AV_PIX_FMT_NONE) continue;
@@ -319,7 +320,8 @@ bool operator==(const FrameFormat& a, const FrameFormat& b) {
   // The rate is a guess over a few frames, a little different at each connection: no reason to open
   // an encoder again.
   return a.layout == b.layout && a.width == b.width && a.height == b.height && a.color == b.color &&
-         equal(a.time_base, b.time_base) && equal(a.sample_aspect_ratio, b.sample_aspect_ratio);
+         equal(a.time_base, b.time_base) && equal(a.sample_aspect_ratio, b.sample_aspect_ratio) &&
+         a.memory == b.memory;
 }
 
 Conversion conversion_between(const FrameFormat& source, const FrameFormat& target) {

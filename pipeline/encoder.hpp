@@ -22,6 +22,7 @@ struct FrameFormat {
   AVRational time_base{0, 1};
   AVRational frame_rate{0, 1};  ///< 0/1 when unknown
   AVRational sample_aspect_ratio{0, 1};
+  FrameMemory memory = FrameMemory::kHost;
 
   friend bool operator==(const FrameFormat& a, const FrameFormat& b);
 };

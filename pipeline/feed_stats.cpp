@@ -69,6 +69,13 @@ void FeedStats::set_decoder(std::string decoder) {
   status_.decoder = std::move(decoder);
 }
 
+bool FeedStats::set_decoder_reason(std::string reason) {
+  const std::lock_guard lock(mutex_);
+  if (status_.decoder_reason == reason) return false;
+  status_.decoder_reason = std::move(reason);
+  return true;
+}
+
 void FeedStats::set_device(std::string device) {
   const std::lock_guard lock(mutex_);
   status_.device = std::move(device);

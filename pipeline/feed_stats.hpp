@@ -106,6 +106,7 @@ class FeedStats {
     std::string reason;  ///< why it is not running; empty when it is
     std::chrono::system_clock::time_point since;
     std::string decoder;
+    std::string decoder_reason;  ///< why it is not NVDEC, on a GPU that was to be asked; or empty
     std::string device;
   };
   struct Ledger {
@@ -117,6 +118,8 @@ class FeedStats {
 
   void set_state(FeedState state, std::string reason);
   void set_decoder(std::string decoder);
+  /// True when the reason is another one than before.
+  bool set_decoder_reason(std::string reason);
   void set_device(std::string device);
 
   /// Marks that a frame or a copied packet has just arrived.

@@ -68,9 +68,12 @@ bool is_top_field_first(const AVFrame& frame) {
 }  // namespace
 
 InputFrame FrameImporter::import(const AVFrame& frame) {
-  const Form form{.format = static_cast<AVPixelFormat>(frame.format),
-                  .width = frame.width,
-                  .height = frame.height,
+  // FFmpeg crops such a frame on the right and at the bottom alone.
+  const bool on_device = frame.format == AV_PIX_FMT_CUDA;
+  const Form form{.format = on_device ? AV_PIX_FMT_NV12 : static_cast<AVPixelFormat>(frame.format),
+                  .memory = on_device ? FrameMemory::kDevice : FrameMemory::kHost,
+                  .width = frame.width - (on_device ? static_cast<int>(frame.crop_left) : 0),
+                  .height = frame.height - (on_device ? static_cast<int>(frame.crop_top) : 0),
                   .space = frame.colorspace,
                   .range = frame.color_range,
                   .location = frame.chroma_location,
@@ -83,6 +86,10 @@ InputFrame FrameImporter::import(const AVFrame& frame) {
   result.sample_aspect_ratio = frame.sample_aspect_ratio;
   result.interlaced = is_interlaced(frame);
   result.top_field_first = is_top_field_first(frame);
+  if (on_device) {
+    refer_to_surface(frame, result);
+    return result;
+  }
   if (scaler_) {
     scale(frame, result);
     return result;
@@ -120,8 +127,9 @@ void FrameImporter::adopt(const Form& form) {
   color_ =
       resolve_color(layout ? form.format : av_format(layout_), form.height, tags, color_override_);
   form_ = form;
-  log::info("feed {}: video is {}x{} {}, {}", stats_.feed(), form.width, form.height,
-            name_of(form.format), describe(color_));
+  log::info("feed {}: video is {}x{} {}{}, {}", stats_.feed(), form.width, form.height,
+            name_of(form.format), form.memory == FrameMemory::kDevice ? " on the GPU" : "",
+            describe(color_));
   warn_of_siting();
   scaler_.reset();
   if (!layout) make_scaler();
@@ -160,6 +168,28 @@ void FrameImporter::make_scaler() {
   const int full = color_.range == Range::kFull ? 1 : 0;
   sws_setColorspaceDetails(scaler_.get(), coefficients, full, coefficients, full, 0, 1 << 16,
                            1 << 16);
+}
+
+/// The frame stays where NVDEC put it, and NVDEC's until the InputFrame goes: all of the AVFrame is
+/// kept, because one of its references is what gives the surface back.
+void FrameImporter::refer_to_surface(const AVFrame& frame, InputFrame& to) const {
+  const auto left = static_cast<std::ptrdiff_t>(frame.crop_left);
+  const auto top = static_cast<std::ptrdiff_t>(frame.crop_top);
+  to.image = {PixelFormat::kNv12, form_->width, form_->height, {}};
+  to.image.planes[0] = {frame.data[0] + top * frame.linesize[0] + left, frame.linesize[0]};
+  to.image.planes[1] = {frame.data[1] + top / 2 * frame.linesize[1] + left / 2 * 2,
+                        frame.linesize[1]};
+  to.memory = FrameMemory::kDevice;
+  FramePtr kept(av_frame_clone(&frame));
+  if (!kept) throw std::bad_alloc();
+  const auto free_frame = [](void*, std::uint8_t* data) {
+    const FramePtr owned(reinterpret_cast<AVFrame*>(data));
+  };
+  AVBufferRef* owner = av_buffer_create(reinterpret_cast<std::uint8_t*>(kept.get()),
+                                        sizeof(AVFrame), free_frame, nullptr, 0);
+  if (owner == nullptr) throw std::bad_alloc();
+  kept.release();
+  to.buffer = BufferRef::adopt(owner);
 }
 
 void FrameImporter::copy(const AVFrame& frame, InputFrame& to) {

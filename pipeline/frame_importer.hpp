@@ -16,9 +16,10 @@ extern "C" {
 namespace framelane {
 
 /// Makes InputFrames of AVFrames. By reference where the pixels lie in the pool in a layout of
-/// ours; otherwise by one counted copy into it: kAlignment for a frame stored bottom up, kDecoder
-/// for one in other memory, kFormat through swscale for a format that is none of our layouts.
-/// Resolves the colour once per change and logs it. One thread.
+/// ours, or in a GPU's memory, where NVDEC leaves them as NV12; otherwise by one counted copy into
+/// it: kAlignment for a frame stored bottom up, kDecoder for one in other memory, kFormat through
+/// swscale for a format that is none of our layouts. Resolves the colour once per change and logs
+/// it. One thread.
 class FrameImporter {
  public:
   FrameImporter(FramePool& pool, FeedStats& stats, const ColorOverride& color)
@@ -34,7 +35,8 @@ class FrameImporter {
   };
   // What a frame says about its form; a change is resolved and logged anew.
   struct Form {
-    AVPixelFormat format = AV_PIX_FMT_NONE;
+    AVPixelFormat format = AV_PIX_FMT_NONE;  // of the pixels, wherever they are
+    FrameMemory memory = FrameMemory::kHost;
     int width = 0;
     int height = 0;
     AVColorSpace space = AVCOL_SPC_UNSPECIFIED;
@@ -48,6 +50,7 @@ class FrameImporter {
   void adopt(const Form& form);
   void warn_of_siting() const;
   void make_scaler();
+  void refer_to_surface(const AVFrame& frame, InputFrame& to) const;
   void copy(const AVFrame& frame, InputFrame& to);
   void scale(const AVFrame& frame, InputFrame& to);
 

@@ -29,7 +29,7 @@ struct JobOutput {
 };
 
 /// One frame's way through the stage: input, prepared plan, one output per encode that takes
-/// frames. As long as the input is held it can be run again, on another device.
+/// frames. As long as the input is held, and in host memory, it can be run again on another device.
 struct FrameJob {
   std::uint64_t sequence = 0;
   InputFrame input;
@@ -39,6 +39,7 @@ struct FrameJob {
   // Of the stage that runs the job; nobody else touches them.
   std::atomic<bool> converted{false};
   std::atomic<bool> on_fallback{false};  ///< its device was lost: it runs on the CPU instead
+  std::atomic<bool> device_lost{false};  ///< and with it the input: no target will be complete
   FrameJob* next_in_lane = nullptr;
 };
 

@@ -22,6 +22,7 @@ std::optional<FrameRing::Place> FrameRing::take_place() {
   job.sequence = head_;
   job.converted.store(false, std::memory_order_relaxed);
   job.on_fallback.store(false, std::memory_order_relaxed);
+  job.device_lost.store(false, std::memory_order_relaxed);
   return Place(this, &job);
 }
 

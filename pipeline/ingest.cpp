@@ -16,8 +16,20 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMaxEarlyAudio = 1024;
 
 FrameFormat format_of(const InputFrame& frame, const SourceInfo& source) {
-  return {frame.image.format, frame.image.width, frame.image.height,       frame.color,
-          source.time_base,   source.frame_rate, frame.sample_aspect_ratio};
+  return {frame.image.format, frame.image.width, frame.image.height,        frame.color,
+          source.time_base,   source.frame_rate, frame.sample_aspect_ratio, frame.memory};
+}
+
+/// Whether the pictures are the same, now decoded elsewhere than before.
+bool moved(FrameFormat from, const FrameFormat& to) {
+  if (from.memory == to.memory) return false;
+  from.memory = to.memory;
+  from.layout = to.layout;
+  return from == to;
+}
+
+bool can_convert(const Conversion& conversion) {
+  return is_identity(conversion) || !why_unsupported(conversion);
 }
 
 std::string describe(const SourceInfo& source, const InputOptions& input) {
@@ -74,7 +86,9 @@ void Ingest::run(std::stop_token cancel) {
       .decode = !frame_branches_.empty(),
       .want_audio = std::ranges::any_of(
           parts_.branches, [](const Branch& branch) { return branch.options->copy_audio; }),
-      .kept = &kept_};
+      .kept = &kept_,
+      .stage = parts_.stage,
+      .ring = parts_.options.ring};
   while (!read_stop_.stop_requested()) {
     running_ = false;
     bool opened = false;
@@ -251,19 +265,25 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
   });
   if (format_ == format && !audio_changed) return;
 
+  // A decoder that leaves the GPU, or takes it again, is no reason to begin a new file.
+  const bool same_pictures = !audio_changed && format_ && moved(*format_, format);
   std::vector<Conversion> conversions;
   for (Branch* branch : frame_branches_) {
     const bool audio = branch->options->copy_audio && source.media && source.media->audio;
-    std::shared_ptr<EncodePlan> plan =
-        make_encode_plan({.options = *branch->options,
-                          .source = format,
-                          .feed = parts_.options.name,
-                          .live = live_,
-                          .global_header = branch->global_header,
-                          .audio = audio ? &*source.media->audio : nullptr});
+    std::shared_ptr<EncodePlan> plan = branch->plan;
+    const bool keeps_plan =
+        same_pictures && plan && can_convert(conversion_between(format, plan->target));
+    if (!keeps_plan) {
+      plan = make_encode_plan({.options = *branch->options,
+                               .source = format,
+                               .feed = parts_.options.name,
+                               .live = live_,
+                               .global_header = branch->global_header,
+                               .audio = audio ? &*source.media->audio : nullptr});
+    }
     const Conversion conversion = conversion_between(format, plan->target);
     conversions.push_back(conversion);
-    const bool bypass = is_identity(conversion);
+    const bool bypass = is_identity(conversion) && format.memory == FrameMemory::kHost;
     branch->conversion = bypass ? std::nullopt : std::optional(conversion);
     log::info("feed {}: encode {}: {}x{} {} ({}) {} {} ({}), {}", parts_.options.name,
               branch->options->name, format.width, format.height, info(format.layout).name,
@@ -274,7 +294,7 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
     set_media(*branch, branch->plan->media);
   }
   plan_.reset();  // first: the old one's memory goes with its last job in flight
-  plan_ = parts_.stage->prepare(conversions);
+  plan_ = parts_.stage->prepare(conversions, format.memory);
   format_ = format;
 }
 

@@ -12,6 +12,7 @@
 #include "pipeline/interrupt.hpp"
 #include "pipeline/media.hpp"
 #include "pipeline/options.hpp"
+#include "pipeline/stage.hpp"
 #include "pipeline/timeline.hpp"
 
 namespace framelane {
@@ -66,6 +67,10 @@ struct SourceContext {
   bool want_audio = false;  ///< some encode copies audio
   /// Where a source leaves its FIFO to the next one; outlives both. Null: it is closed.
   KeptPipe* kept = nullptr;
+  /// Converts the frames; says whether a decoder may leave them on a GPU. Outlives the source.
+  /// Null: they go to host memory.
+  Stage* stage = nullptr;
+  int ring = 0;  ///< how many frames the feed holds at once, at most
 };
 
 /// Opens input.url. Raw video (input.raw) is read by our own poll-based reader, everything else by

@@ -56,9 +56,9 @@ void StreamSource::open() {
   info_.frame_rate = demuxer_->frame_rate();
   info_.live = demuxer_->live();
   if (context_.decode) {
-    decoder_ = std::make_unique<Decoder>(*video.codecpar, video.time_base, info_.frame_rate,
-                                         demuxer_->options(), input_, info_.live, context_.pool,
-                                         context_.stats, context_.timeline, importer_);
+    decoder_ =
+        std::make_unique<Decoder>(*video.codecpar, video.time_base, info_.frame_rate,
+                                  demuxer_->options(), input_, info_.live, context_, importer_);
     info_.decoder = decoder_->name();
   }
   if (const auto key = demuxer_->options().unconsumed(input_.options)) {
@@ -136,11 +136,10 @@ ReadResult StreamSource::read(SourceItem& item) {
         if (take_packet(item)) return ReadResult::kItem;
         break;
       case Step::kDecode:
-        decoder_->send(packet_.get());
-        step_ = Step::kReceive;
+        decode(packet_.get());
         break;
       case Step::kReceive:
-        switch (decoder_->receive(item.frame)) {
+        switch (receive(item.frame)) {
           case Decoder::Flow::kReady:
             productive_ = true;
             if (past_end(item.frame.pts, info_.time_base)) break;
@@ -207,9 +206,19 @@ bool StreamSource::take_packet(SourceItem& item) {
 
 void StreamSource::finish_decoding() {
   step_ = Step::kFinish;
-  if (!decoder_) return;
-  decoder_->send(nullptr);
+  if (decoder_) decode(nullptr);
+}
+
+// A GPU that hangs holds these calls for ever: whoever watches the source's calls is told.
+void StreamSource::decode(AVPacket* packet) {
+  const CallScope decoding(context_.interrupt, input_.timeout);
+  decoder_->send(packet);
   step_ = Step::kReceive;
+}
+
+Decoder::Flow StreamSource::receive(InputFrame& frame) {
+  const CallScope decoding(context_.interrupt, input_.timeout);
+  return decoder_->receive(frame);
 }
 
 // The packets have ended and the decoder is empty. True when the file starts again.

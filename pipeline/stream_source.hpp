@@ -29,6 +29,8 @@ class StreamSource final : public Source {
   void follow_format(const AVPacket& packet);
   bool take_packet(SourceItem& item);
   void finish_decoding();
+  void decode(AVPacket* packet);
+  Decoder::Flow receive(InputFrame& frame);
   bool go_round();
   bool past_end(std::int64_t timestamp, AVRational time_base) const;
 

@@ -38,6 +38,9 @@ class CudaContext {
 
   /// Where GPU memory is had and freed in order.
   const CudaStream& memory_stream() const { return memory_stream_; }
+  /// Where NVDEC's pictures become frames, those of all feeds: one is there when what is queued
+  /// here by the time the decoder has returned it is done.
+  const CudaStream& decode_stream() const { return decode_stream_; }
   std::atomic<std::size_t> memory_bytes{0};
 
   bool lost() const { return lost_; }
@@ -68,6 +71,7 @@ class CudaContext {
   CudaStream upload_stream_;
   CudaStream memory_stream_;
   CudaStream download_stream_;
+  CudaStream decode_stream_;
   std::atomic<bool> lost_{false};
   std::array<DeviceClock::Clock::time_point, kEngineNames.size()> last_end_{};
 };

@@ -55,42 +55,61 @@ void CudaLane::end_queue() {
   last.done.record(context_->download_stream());
 }
 
-void CudaLane::queue(const FrameJob& job) {
-  context_->make_current();
-  const LaneWork& work = *plan_->lanes[index];
-  const ImageView source = work.source.laid_out_as(job.input.image);
+/// Queues the upload of a frame in host memory. Returns where the pieces that slices_ stand for
+/// end. Requires copy_gate.
+std::span<const int> CudaLane::queue_upload(const LaneWork& work, const ConstImageView& from,
+                                            const ImageView& to) {
   std::span<const int> ends = plan_->slice_ends;
   const CudaStream& upload = context_->upload_stream();
-  const CudaStream& download = context_->download_stream();
-  const std::lock_guard gate(context_->copy_gate);
   // Behind another upload slices would cost calls and win nothing: the bus is busy anyway.
   if (ends.size() > 1 && !upload.is_idle()) ends = ends.last(1);
   slices_ = std::span(work.slices).last(ends.size());
-  work.upload_begin.record(upload);
+  work.begin.record(upload);
   int begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    copy_rows(job.input.image, source, begin, ends[i], cudaMemcpyHostToDevice, upload);
+    copy_rows(from, to, begin, ends[i], cudaMemcpyHostToDevice, upload);
     slices_[i].uploaded.record(upload);
     begin = ends[i];
   }
-  begin = 0;
+  return ends;
+}
+
+void CudaLane::queue(const FrameJob& job) {
+  context_->make_current();
+  const LaneWork& work = *plan_->lanes[index];
+  ConstImageView source = job.input.image;
+  std::span<const int> ends = plan_->slice_ends;
+  const CudaStream& download = context_->download_stream();
+  const std::lock_guard gate(context_->copy_gate);
+  if (work.source) {
+    const ImageView uploaded = work.source->laid_out_as(job.input.image);
+    ends = queue_upload(work, job.input.image, uploaded);
+    source = as_const(uploaded);
+  } else {
+    assert(job.input.memory == FrameMemory::kDevice && ends.size() == 1);
+    slices_ = work.slices;
+    work.begin.record(context_->decode_stream());
+    stream_.wait(work.begin.get());
+  }
+  int begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const int end = i + 1 == ends.size() ? ends[i] : ends[i] - kLookAhead;
     const CudaSlice& slice = slices_[i];
-    stream_.wait(slice.uploaded.get());
+    if (work.source) stream_.wait(slice.uploaded.get());
     slice.kernel_begin.record(stream_);
     for (std::size_t t = 0; t < work.targets.size(); ++t) {
       if (!work.targets[t]) continue;
-      cuda::check(plan_->converters[t]->enqueue(as_const(source), work.targets[t]->image, begin,
-                                                end, stream_.get()),
-                  "cudaLaunchKernel");
+      cuda::check(
+          plan_->converters[t]->enqueue(source, work.targets[t]->image, begin, end, stream_.get()),
+          "cudaLaunchKernel");
     }
     slice.kernel_end.record(stream_);
     download.wait(slice.kernel_end.get());
     for (std::size_t t = 0; t < work.targets.size(); ++t) {
-      if (!work.targets[t]) continue;
-      copy_rows(as_const(work.targets[t]->image), job.outputs[t].target.image, begin, end,
-                cudaMemcpyDeviceToHost, download);
+      const bool bypass = !work.targets[t] && work.source;
+      if (bypass) continue;
+      copy_rows(work.targets[t] ? as_const(work.targets[t]->image) : source,
+                job.outputs[t].target.image, begin, end, cudaMemcpyDeviceToHost, download);
     }
     slice.done.record(download);
     begin = end;
@@ -136,10 +155,12 @@ void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen
   EngineMeters& lane = stats_.lanes()[index].busy;
   try {
     DeviceClock& clock = context_->clock;
-    const auto begin = clock.time_of(work.upload_begin, started_at_);
-    const auto at = [&](const CudaEvent& event) { return begin + event.since(work.upload_begin); };
-    stats_.observe(StageStep::kH2d,
-                   context_->account(Engine::kH2d, begin, at(work.slices.back().uploaded), lane));
+    const auto begin = clock.time_of(work.begin, started_at_);
+    const auto at = [&](const CudaEvent& event) { return begin + event.since(work.begin); };
+    if (work.source) {
+      stats_.observe(StageStep::kH2d,
+                     context_->account(Engine::kH2d, begin, at(work.slices.back().uploaded), lane));
+    }
     std::chrono::nanoseconds kernel{0};
     std::chrono::nanoseconds download{0};
     for (const CudaSlice& slice : slices_) {
@@ -161,10 +182,12 @@ FrameJob* CudaLane::abandon() {
   if (job == nullptr) return nullptr;
   ++context_->abandoned_jobs;
   context_->kept.push_back(job->input.buffer);
+  const bool runs_again = job->input.memory == FrameMemory::kHost;
   FramePool pool;  // each buffer goes with its frame
   for (JobOutput& output : job->outputs) {
     if (!output.target.buffer) continue;
     context_->kept.push_back(output.target.buffer);
+    if (!runs_again) continue;
     try {
       const ImageView& old = output.target.image;
       output.target = allocate_image(pool, old.format, old.width, old.height);

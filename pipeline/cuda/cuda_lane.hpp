@@ -21,9 +21,9 @@ class LaneOwner {
   ~LaneOwner() = default;
 };
 
-/// Carries one job at a time: has it copied up, converts it on a stream of its own, has the results
-/// copied back. Shared by its stage and, while it works, the completion thread; it may outlive the
-/// stage when a GPU hangs.
+/// Carries one job at a time: has it copied up (unless it is there), converts it on a stream of its
+/// own, has the results copied back. Shared by its stage and, while it works, the completion
+/// thread; it may outlive the stage when a GPU hangs.
 class CudaLane {
  public:
   /// `owner` and `stats` must stay until the lane's job is through or abandoned. Throws CudaError.
@@ -42,7 +42,7 @@ class CudaLane {
   void carry(FrameJob& job) { job_ = &job; }
   /// Takes the job from a GPU that does not end it. The GPU may still read the job's input and
   /// write its targets: the context keeps them and the completion thread the lane until the GPU
-  /// lets go, and the job gets other targets. Null when the job is through.
+  /// lets go, and a job that can run again gets other targets. Null when the job is through.
   FrameJob* abandon();
 
   // Of the completion thread.
@@ -57,6 +57,8 @@ class CudaLane {
  private:
   friend class CompletionThread;
   void queue(const FrameJob& job);
+  std::span<const int> queue_upload(const LaneWork& work, const ConstImageView& from,
+                                    const ImageView& to);
   void end_queue();
   void account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept;
 

@@ -52,9 +52,10 @@ ImageView DeviceImage::laid_out_as(const ConstImageView& host) const {
   return view;
 }
 
-LaneWork::LaneWork(CudaContext& context, std::span<const Conversion> conversions, int slice_count)
-    : source(context, conversions.front().source, conversions.front().width,
-             conversions.front().height) {
+LaneWork::LaneWork(CudaContext& context, std::span<const Conversion> conversions,
+                   FrameMemory memory, int slice_count) {
+  const Conversion& any = conversions.front();
+  if (memory == FrameMemory::kHost) source.emplace(context, any.source, any.width, any.height);
   for (const Conversion& conversion : conversions) {
     targets.emplace_back();
     if (!converts(conversion)) continue;
@@ -84,8 +85,9 @@ std::vector<int> slice_ends(PixelFormat format, int width, int height, std::opti
 }
 
 void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
-                        std::size_t lane_count, std::optional<int> slices) {
-  if (std::ranges::none_of(conversions, converts)) return;
+                        FrameMemory memory, std::size_t lane_count, std::optional<int> slices) {
+  const bool uploads = memory == FrameMemory::kHost;
+  if (uploads && std::ranges::none_of(conversions, converts)) return;
   context = std::move(gpu);
   for (const Conversion& conversion : conversions) {
     converters.push_back(converts(conversion) ? CudaConverter::make(conversion) : nullptr);
@@ -93,26 +95,32 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
     cuda::check(converters.back()->load(), "cudaFuncGetAttributes");
   }
   const Conversion& any = conversions.front();
-  slice_ends = framelane::slice_ends(any.source, any.width, any.height, slices);
+  // What need not come up has no slices to wait for.
+  slice_ends =
+      framelane::slice_ends(any.source, any.width, any.height, uploads ? slices : std::optional(1));
   std::vector<std::unique_ptr<LaneWork>> works;
   for (std::size_t i = 0; i < lane_count; ++i) {
-    works.push_back(
-        std::make_unique<LaneWork>(*context, conversions, static_cast<int>(slice_ends.size())));
+    works.push_back(std::make_unique<LaneWork>(*context, conversions, memory,
+                                               static_cast<int>(slice_ends.size())));
   }
-  // The GPU, not this thread, waits until the memory is there: uploads come first in every job, and
-  // pass through one stream.
+  // The GPU, not this thread, waits until the memory is there: uploads, or frames from the decoder,
+  // come first in every job, and pass through one stream.
   const CudaEvent allocated(CudaEvent::Kind::kOrder);
   allocated.record(context->memory_stream());
-  {
+  if (uploads) {
     const std::lock_guard gate(context->copy_gate);
     context->upload_stream().wait(allocated.get());
+  } else {
+    context->decode_stream().wait(allocated.get());
   }
   lanes = std::move(works);
 }
 
-std::size_t plan_bytes(std::span<const Conversion> conversions, std::size_t lane_count) {
+std::size_t plan_bytes(std::span<const Conversion> conversions, FrameMemory memory,
+                       std::size_t lane_count) {
   const Conversion& any = conversions.front();
-  std::size_t bytes = layout_of(any.source, any.width, any.height).bytes;
+  std::size_t bytes = 0;
+  if (memory == FrameMemory::kHost) bytes = layout_of(any.source, any.width, any.height).bytes;
   for (const Conversion& conversion : conversions) {
     if (!converts(conversion)) continue;
     bytes += layout_of(conversion.target, conversion.width, conversion.height).bytes;

@@ -36,12 +36,13 @@ struct CudaSlice {
 /// What a lane needs for one job at a time: where the frame and its conversions lie, and when what
 /// happened.
 struct LaneWork {
-  LaneWork(CudaContext& context, std::span<const Conversion> conversions, int slices);
+  LaneWork(CudaContext& context, std::span<const Conversion> conversions, FrameMemory memory,
+           int slices);
   const CudaEvent& done() const { return slices.back().done; }
 
-  DeviceImage source;
-  std::vector<std::optional<DeviceImage>> targets;  ///< none: bypass
-  CudaEvent upload_begin{CudaEvent::Kind::kTime};
+  std::optional<DeviceImage> source;                ///< none: frames are on the device already
+  std::vector<std::optional<DeviceImage>> targets;  ///< none: the source's bytes
+  CudaEvent begin{CudaEvent::Kind::kTime};  ///< of the upload; without one, the frame is there
   std::vector<CudaSlice> slices;
 };
 
@@ -51,25 +52,27 @@ std::vector<int> slice_ends(PixelFormat format, int width, int height, std::opti
 /// Conversions prepared for one feed's lanes. Its memory and events must be out of the GPU's hands
 /// when it goes.
 struct CudaPlan : Plan {
-  /// `on_cpu`: the same conversions, for a job that the GPU did not do.
+  /// `on_cpu`: the same conversions, for a job that the GPU did not do; null for frames in the
+  /// GPU's memory, which nothing else can read.
   explicit CudaPlan(PlanRef cpu_plan) : on_cpu(std::move(cpu_plan)) {}
   ~CudaPlan() override {
     if (context != nullptr) context->try_make_current();
   }
-  /// Allocates for that many lanes and loads the kernels; with nothing to convert, nothing. Does
-  /// not wait for the GPU: uploads that are queued from now on do. Throws CudaError; then the plan
-  /// still serves on the CPU.
+  /// Allocates for that many lanes and loads the kernels; with nothing to do, nothing. Does not
+  /// wait for the GPU: uploads and frames that are queued from now on do. Throws CudaError; then
+  /// the plan still serves on the CPU.
   void allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
-                std::size_t lane_count, std::optional<int> slices);
+                FrameMemory memory, std::size_t lane_count, std::optional<int> slices);
 
   const PlanRef on_cpu;
   std::shared_ptr<CudaContext> context;                          // before what lies in its memory
-  std::vector<std::unique_ptr<const CudaConverter>> converters;  ///< null: bypass
+  std::vector<std::unique_ptr<const CudaConverter>> converters;  ///< null: identity
   std::vector<int> slice_ends;                                   ///< of a frame that is sliced
   std::vector<std::unique_ptr<LaneWork>> lanes;                  ///< empty: to be run on the CPU
 };
 
 /// Bytes of GPU memory that a plan takes.
-std::size_t plan_bytes(std::span<const Conversion> conversions, std::size_t lane_count);
+std::size_t plan_bytes(std::span<const Conversion> conversions, FrameMemory memory,
+                       std::size_t lane_count);
 
 }  // namespace framelane

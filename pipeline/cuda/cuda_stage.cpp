@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "pipeline/cuda/decode_context.hpp"
 #include "pipeline/failure.hpp"
 #include "pipeline/log.hpp"
 
@@ -42,26 +43,46 @@ CudaStage::~CudaStage() {
   }
 }
 
-PlanRef CudaStage::prepare(std::span<const Conversion> conversions) {
-  auto plan = std::make_shared<CudaPlan>(cpu_->prepare(conversions));
+BufferRef CudaStage::decode_context(std::string& why) {
+  if (!takes_device_frames()) {
+    why = "the feed has left the GPU";
+    return {};
+  }
+  try {
+    return make_decode_context(context_, why);
+  } catch (const CudaError& error) {
+    context_->failed("feed " + stats_.feed(), error);
+    why = error.what();
+    return {};
+  }
+}
+
+bool CudaStage::takes_device_frames() {
+  const std::lock_guard lock(mutex_);
+  return !off_gpu();
+}
+
+PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory memory) {
+  auto plan = std::make_shared<CudaPlan>(memory == FrameMemory::kHost ? cpu_->prepare(conversions)
+                                                                      : nullptr);
   {
     const std::lock_guard lock(mutex_);
     if (off_gpu()) return plan;
   }
   try {
     context_->make_current();
-    plan->allocate(context_, conversions, lanes_.size(), slices_);
+    plan->allocate(context_, conversions, memory, lanes_.size(), slices_);
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
       std::size_t free = 0;
       std::size_t total = 0;
       const bool known = cudaMemGetInfo(&free, &total) == cudaSuccess;
-      throw FeedError(FeedFault::kMemory, context_->name + " has no room for the feed's frames: " +
-                                              mebibytes(plan_bytes(conversions, lanes_.size())) +
-                                              " are needed for " + std::to_string(lanes_.size()) +
-                                              " lanes, " +
-                                              (known ? mebibytes(free) : "an unknown amount") +
-                                              " is free; use fewer lanes or feeds");
+      throw FeedError(FeedFault::kMemory,
+                      context_->name + " has no room for the feed's frames: " +
+                          mebibytes(plan_bytes(conversions, memory, lanes_.size())) +
+                          " are needed for " + std::to_string(lanes_.size()) + " lanes, " +
+                          (known ? mebibytes(free) : "an unknown amount") +
+                          " is free; use fewer lanes or feeds");
     }
     context_->failed("feed " + stats_.feed(), error);
     const std::lock_guard lock(mutex_);
@@ -144,6 +165,21 @@ void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
   if (to_cpu != nullptr) run_on_cpu(to_cpu);
 }
 
+/// Ends a job whose input was lost with the GPU. The stage may be gone when it returns.
+void CudaStage::give_up(FrameJob& job) {
+  {
+    // Giving a frame back to the decoder waits for the GPU, as its other calls do.
+    const std::lock_guard lock(context_->kept_mutex);
+    if (context_->abandoned_jobs > 0) context_->kept.push_back(job.input.buffer);
+  }
+  --stats_.ring_jobs[index_of(RingState::kConverting)];
+  ++stats_.ring_jobs[index_of(RingState::kReady)];
+  const std::lock_guard lock(mutex_);
+  job.device_lost = true;
+  --in_flight_;
+  changed_.notify_all();
+}
+
 /// Runs a list of jobs on the CPU instead. The stage may be gone when it returns.
 void CudaStage::run_on_cpu(FrameJob* jobs) {
   if (!moved_.exchange(true)) {
@@ -155,6 +191,10 @@ void CudaStage::run_on_cpu(FrameJob* jobs) {
   while (jobs != nullptr) {
     FrameJob& job = *jobs;
     jobs = job.next_in_lane;
+    if (job.input.memory == FrameMemory::kDevice) {
+      give_up(job);
+      continue;
+    }
     const PlanRef plan = std::exchange(job.plan, static_cast<const CudaPlan&>(*job.plan).on_cpu);
     --stats_.ring_jobs[index_of(RingState::kConverting)];  // the inner stage counts it as well
     {
@@ -199,20 +239,22 @@ Stage::Wait CudaStage::wait(FrameJob& job, std::stop_token stop, Deadline deadli
   using Clock = std::chrono::steady_clock;
   const auto given = std::min<Clock::duration>(deadline - Clock::now(), std::chrono::hours(1));
   if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
+  if (job.device_lost) return Wait::kDeviceLost;
   if (job.on_fallback) return cpu_->wait(job, stop, deadline);
   for (;;) {
     {
       std::unique_lock lock(mutex_);
       const Deadline pause = std::min(deadline, Clock::now() + CompletionThread::kAskEvery);
       changed_.wait_until(lock, stop, pause, [&job] {
-        return job.converted.load(std::memory_order_relaxed) || job.on_fallback;
+        return job.converted.load(std::memory_order_relaxed) || job.on_fallback || job.device_lost;
       });
       if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
     }
-    if (!job.on_fallback) {
+    if (!job.on_fallback && !job.device_lost) {
       if (stop.stop_requested()) return Wait::kStopped;
       abandon_if_hung();
     }
+    if (job.device_lost) return Wait::kDeviceLost;
     // The CPU has only now begun, so it is given the whole time.
     if (job.on_fallback) return cpu_->wait(job, stop, Clock::now() + given);
     if (Clock::now() >= deadline) return Wait::kLate;

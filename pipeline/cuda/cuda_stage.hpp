@@ -14,8 +14,9 @@ namespace framelane {
 /// for it, so that uploads, conversions and downloads of different lanes overlap.
 ///
 /// When the device is lost, or a job fails or does not come to an end, the jobs in flight run again
-/// on an inner stage of the fallback device, and so does everything after: inputs stay in host
-/// memory until their outputs are done, so nothing is dropped.
+/// on an inner stage of the fallback device, and so does everything after: inputs in host memory
+/// stay there until their outputs are done, so none is dropped. Those that a decoder left on the
+/// device are lost with it: a copy of each, in case, would cost what leaving them there saves.
 class CudaStage final : public Stage, private LaneOwner {
  public:
   /// `slices`: see Device::make_stage. Throws CudaError.
@@ -23,8 +24,10 @@ class CudaStage final : public Stage, private LaneOwner {
   /// Waits for the jobs that were accepted; those that hang are moved to the CPU first.
   ~CudaStage() override;
 
+  BufferRef decode_context(std::string& why) override;
+  bool takes_device_frames() override;
   /// Throws FeedError(kMemory), with the amounts, when the GPU's memory does not suffice.
-  PlanRef prepare(std::span<const Conversion> conversions) override;
+  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override;
   void submit(FrameJob& job) override;
   /// Meanwhile finds out whether the GPU hangs: then it is lost, and the job is waited for on the
   /// CPU, for as long again as `deadline` gave.
@@ -42,6 +45,7 @@ class CudaStage final : public Stage, private LaneOwner {
   void completed(CudaLane& lane, FrameJob& job, bool good) noexcept override;
   void start(LaneState& lane, FrameJob& job);
   void run_on_cpu(FrameJob* jobs);
+  void give_up(FrameJob& job);
   static FrameJob* take_waiting(LaneState& lane);
   void abandon_if_hung();
   /// Whether nothing more of this feed goes to the GPU. Requires mutex_.

@@ -283,6 +283,13 @@ feeds:
   EXPECT_EQ(encode.color.siting, Siting::kCenter);
 }
 
+TEST(ConfigTest, TheDecoderIsAutoUnlessItIsNamed) {
+  using Decoder = InputOptions::DecoderKind;
+  EXPECT_EQ(load_feed("feeds: {a: {input: {url: a.mp4}}}\n").input.decoder, Decoder::kAuto);
+  EXPECT_EQ(load_feed("feeds: {a: {input: {url: a.mp4, decoder: nvdec}}}\n").input.decoder,
+            Decoder::kNvdec);
+}
+
 TEST(ConfigTest, InputAndOutputKeysAreRead) {
   const FeedOptions feed = load_feed(R"(
 feeds:

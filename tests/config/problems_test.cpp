@@ -386,10 +386,6 @@ const std::vector<Wrong> kNames{
      output_with("url: 'nul:'"),
      {"f.yaml:1:49: feeds.a.outputs.o.url: begins with \"nul:\", which the FFmpeg here cannot "
       "write to; perhaps null"}},
-    {"DecoderOfALaterVersion",
-     input_with(", decoder: nvdec"),
-     {"f.yaml:1:38: feeds.a.input.decoder: nvdec is not in this version, which decodes on the CPU; "
-      "use auto or software"}},
     {"TimeFieldThatNoNameCanHave",
      output_with("url: 'rec/%Q.mp4'"),
      {"f.yaml:1:49: feeds.a.outputs.o.url: has a wrong name: %Q is no time field a file name can "

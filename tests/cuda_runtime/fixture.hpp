@@ -32,6 +32,15 @@ class CudaTest : public testing::Test {
   }
 };
 
+/// For tests of what the stand-in has no equal for: NVIDIA's decoders.
+class RealGpuTest : public CudaTest {
+ protected:
+  void SetUp() override {
+    if (stand_in::present()) GTEST_SKIP() << "needs a real GPU";
+    CudaTest::SetUp();
+  }
+};
+
 /// For tests that steer the stand-in: skipped where the program was built for a real GPU.
 class StandInTest : public CudaTest {
  protected:

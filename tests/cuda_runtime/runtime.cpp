@@ -291,6 +291,22 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   });
 }
 
+// There is no driver to reach behind this runtime, whatever is installed.
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* found) {
+#else
+cudaError_t cudaGetDriverEntryPoint(const char*, void** function, unsigned long long,
+                                    cudaDriverEntryPointQueryResult* found) {
+#endif
+  return entry("cudaGetDriverEntryPoint", [&](State&, Lock&) {
+    *function = nullptr;
+    *found = cudaDriverEntryPointSymbolNotFound;
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaDriverGetVersion(int* version) {
   return entry("cudaDriverGetVersion", [&](State& s, Lock&) {
     *version = s.driver_version;

@@ -101,6 +101,7 @@ TEST_F(ApiTest, ListsTheFeedsWithTheirEncodesAndOutputs) {
   const Json& feed = feeds["feeds"][0];
   EXPECT_EQ(feed["name"], "gate");
   EXPECT_EQ(feed["state"], "connecting");
+  EXPECT_TRUE(feed["decoder_reason"].is_null());
   EXPECT_EQ(feed["encodes"]["main"], Json({{"codec", "copy"}}));
   EXPECT_EQ(feed["encodes"]["live"]["in"], 0);
   EXPECT_EQ(feed["encodes"]["live"]["dropped"].size(), kDropReasonNames.size());

@@ -174,7 +174,7 @@ def test_the_api_tells_what_the_metrics_tell(framelane, clip, tmp_path):
     assert (encode["codec"], encode["in"], encode["out"], encode["in_flight"]) == (
         "libx264", 42, 42, 0)
     assert sum(encode["dropped"].values()) == 0
-    assert feed["decoder"] == "h264"
+    assert (feed["decoder"], feed["decoder_reason"]) == ("h264", None)
     assert feed["device"] == "cpu"
     assert feed["outputs"]["file"]["bytes"] == metrics.one(
         "framelane_output_bytes_total", feed="cam", output="file")

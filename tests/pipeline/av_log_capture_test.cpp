@@ -14,6 +14,15 @@ TEST(AvLogCaptureTest, KeepsTheLastErrorWithoutItsPrefixes) {
   EXPECT_EQ(capture.reason("Invalid data"), "moov atom not found");
 }
 
+TEST(AvLogCaptureTest, TheFirstErrorOfTheThreadsCapture) {
+  EXPECT_EQ(AvLogCapture::first(), "");
+  const AvLogCapture capture;
+  EXPECT_EQ(AvLogCapture::first(), "");
+  AvLogCapture::take("[h264 @ 0x1] Cannot load libnvcuvid.so.1");
+  AvLogCapture::take("[h264 @ 0x1] Failed setup for format cuda");
+  EXPECT_EQ(AvLogCapture::first(), "Cannot load libnvcuvid.so.1");
+}
+
 TEST(AvLogCaptureTest, WithoutAnErrorTheOtherReasonStands) {
   const AvLogCapture capture;
   EXPECT_EQ(capture.reason("Invalid data"), "Invalid data");

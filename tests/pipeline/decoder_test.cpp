@@ -38,11 +38,11 @@ TEST_F(DecoderTest, FrameThreadsAreOnAndFewForALiveSource) {
     Demuxer demuxer(input, false, stats, interrupt);
     FrameImporter importer(pool, stats, {});
     const Decoder decoder(*demuxer.video().codecpar, demuxer.video().time_base,
-                          demuxer.frame_rate(), demuxer.options(), input, live, pool, stats,
-                          timeline, importer);
-    const AVCodecContext& context = decoder.context();
-    const bool frames = (context.active_thread_type & FF_THREAD_FRAME) != 0;
-    return frames ? context.thread_count : 1;
+                          demuxer.frame_rate(), demuxer.options(), input, live, context(),
+                          importer);
+    const AVCodecContext& opened = decoder.context();
+    const bool frames = (opened.active_thread_type & FF_THREAD_FRAME) != 0;
+    return frames ? opened.thread_count : 1;
   };
   if (processors() > 1) {
     EXPECT_GT(threads_of(false), 1);
@@ -377,10 +377,20 @@ TEST_F(DecoderTest, TheOptionThreadsReachesTheDecoder) {
   EXPECT_EQ(read(clip("street_h264.mp4")).frames, 42u);
 }
 
-TEST_F(DecoderTest, NvdecIsRefusedWithWhatToDo) {
+TEST_F(DecoderTest, NvdecWithoutAGpuIsRefusedWithWhatToDo) {
   input.decoder = InputOptions::DecoderKind::kNvdec;
   EXPECT_EQ(failure_of<FeedError>(clip("street_h264.mp4")), FeedFault::kConfiguration);
-  EXPECT_NE(message.find("use auto"), std::string::npos);
+  EXPECT_EQ(message,
+            "input.decoder is nvdec, but the feed runs on the CPU; use auto to have it decoded in "
+            "software then");
+}
+
+TEST_F(DecoderTest, AutoWithoutAGpuHasNothingToSay) {
+  input.decoder = InputOptions::DecoderKind::kAuto;
+  const testing::LogCapture log;
+  EXPECT_EQ(read(clip("street_h264.mp4")).frames, 42u);
+  EXPECT_EQ(log.count("decoding in software"), 0u);
+  EXPECT_EQ(stats.status().decoder_reason, "");
 }
 
 TEST_F(DecoderTest, DecodeTimeIsObservedOncePerFrame) {

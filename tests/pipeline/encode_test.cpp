@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 /// A stage that only waits.
 class FakeStage : public Stage {
  public:
-  PlanRef prepare(std::span<const Conversion>) override { return nullptr; }
+  PlanRef prepare(std::span<const Conversion>, FrameMemory) override { return nullptr; }
   void submit(FrameJob&) override {}
 };
 
@@ -33,6 +33,13 @@ class LateStage : public FakeStage {
     return ++waits_ <= 2 ? Wait::kLate : Wait::kReady;
   }
   int waits_ = 0;
+};
+
+/// The first two frames it is asked for are lost with their device.
+class LossyStage : public FakeStage {
+  Wait wait(FrameJob& job, std::stop_token, Deadline) override {
+    return job.sequence < 2 ? Wait::kDeviceLost : Wait::kReady;
+  }
 };
 
 /// Its conversions end only after somebody has waited for them without a way out.
@@ -263,6 +270,17 @@ TEST_F(EncodeTest, ACancelledJobStaysUntilItsConversionIsThrough) {
   done.get();
   EXPECT_EQ(stage.waited_for, 1);
   EXPECT_EQ(dropped(DropReason::kStop), 1u);
+  expect_settled();
+}
+
+TEST_F(EncodeTest, FramesThatWereLostWithTheirDeviceAreDroppedAndTheNextEncoded) {
+  const auto opened = plan();
+  for (std::int64_t i = 0; i < 6; ++i) publish(opened, i, true);
+  ring_.close();
+  LossyStage stage;
+  run(stage);
+  EXPECT_EQ(dropped(DropReason::kDeviceLost), 2u);
+  EXPECT_EQ(counts().out, 4u);
   expect_settled();
 }
 

@@ -42,7 +42,9 @@ class SourceFixture : public ::testing::Test {
             .timeline = timeline,
             .interrupt = interrupt,
             .decode = decode,
-            .want_audio = want_audio};
+            .want_audio = want_audio,
+            .stage = stage,
+            .ring = ring};
   }
   std::unique_ptr<Source> open(const std::string& url) {
     input.url = url;
@@ -104,6 +106,8 @@ class SourceFixture : public ::testing::Test {
   InputOptions input;
   bool decode = true;
   bool want_audio = false;
+  Stage* stage = nullptr;
+  int ring = 8;
   std::string message;  // of the last failure_of
 };
 

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
+
 #include "pipeline/feed.hpp"
 #include "tests/pipeline/cuda/stage_fixture.hpp"
+#include "tests/pipeline/log_capture.hpp"
 #include "tests/pipeline/media_files.hpp"
 
 namespace framelane::testing {
@@ -35,6 +38,27 @@ void expect_all_out(const FeedStats& stats, std::uint64_t frames) {
   for (const auto& jobs : stats.ring_jobs) EXPECT_EQ(jobs, 0u);
 }
 
+/// A GPU whose stages leave it, as far as their decoders are concerned, after so many packets.
+class LeavingDevice : public Device {
+ public:
+  LeavingDevice(std::shared_ptr<Device> device, int packets)
+      : device_(std::move(device)), packets_(packets) {}
+  const std::string& name() const override { return device_->name(); }
+  const std::string& model() const override { return device_->model(); }
+  const std::string& uuid() const override { return device_->uuid(); }
+  bool has_copy_engines() const override { return true; }
+  std::size_t memory_bytes() const override { return device_->memory_bytes(); }
+  bool lost() const override { return device_->lost(); }
+  const EngineMeters& busy() const override { return device_->busy(); }
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
+    return std::make_unique<LeavingStage>(device_->make_stage(stats, slices), packets_);
+  }
+
+ private:
+  const std::shared_ptr<Device> device_;
+  const int packets_;
+};
+
 template <typename Fixture>
 class CudaFeedFixture : public Fixture {
  protected:
@@ -46,6 +70,7 @@ class CudaFeedFixture : public Fixture {
     options_.name = "gate";
     options_.once = true;
     options_.input.url = small_clip();
+    options_.input.decoder = InputOptions::DecoderKind::kSoftware;
     add_encode("full", Range::kFull);
     add_encode("nv12", {}).format = PixelFormat::kNv12;
     add_encode("bypass", {});
@@ -127,6 +152,34 @@ TEST_F(CudaFeedTest, FeedsOnOneDeviceDoNotDisturbEachOther) {
   expect_settled(kClipFrames);
   std::swap(stats_, other_stats);
   expect_settled(kClipFrames);
+}
+
+/// The stand-in has no driver behind it that FFmpeg could decode with.
+TEST_F(CudaFeedLossTest, AutoDecodesInSoftwareWhereTheGpuDoesNotAndSaysWhyOnce) {
+  options_.input.decoder = InputOptions::DecoderKind::kAuto;
+  const LogCapture log;
+  start();
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kEnded);
+  expect_settled(kClipFrames);
+  EXPECT_EQ(stats_->status().decoder, "h264");
+  EXPECT_EQ(stats_->status().decoder_reason, "the driver shows no context of cuda:0");
+  EXPECT_EQ(stats_->status().device, "cuda:0");
+  feed_ = Feed::start(options_, stats_, device_, [] {});
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kEnded);
+  feed_.reset();
+  EXPECT_EQ(log.count("decoding in software, because the driver shows no context of cuda:0"), 1u);
+}
+
+TEST_F(CudaFeedLossTest, NvdecFailsTheFeedWhereTheGpuDoesNotDecode) {
+  options_.input.decoder = InputOptions::DecoderKind::kNvdec;
+  start();
+  const Feed::Outcome outcome = wait();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome.fault, FeedFault::kConfiguration);
+  EXPECT_EQ(outcome.reason,
+            "input.decoder is nvdec, but the driver shows no context of cuda:0; use auto to have "
+            "it decoded in software then");
+  expect_settled(0);
 }
 
 /// Over the second GPU of two.
@@ -224,6 +277,50 @@ TEST_F(CudaFeedLossTest, CancelOverAGpuThatHangsAbandonsNoThread) {
   const std::uint64_t abandoned = threads_abandoned();
   feed_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned);
+}
+
+using NvdecFeedTest = CudaFeedFixture<RealGpuTest>;
+
+TEST_F(NvdecFeedTest, EveryFrameOfAFileComesOutWithoutAnUpload) {
+  options_.input.decoder = InputOptions::DecoderKind::kNvdec;
+  options_.input.loop = true;
+  options_.input.duration = 12s;  // 120 frames
+  start();
+  const Feed::Outcome outcome = wait();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kEnded) << outcome.reason;
+  expect_settled(120);
+  EXPECT_EQ(stats_->status().decoder, "h264_nvdec");
+  EXPECT_EQ(stats_->status().device, "cuda:0");
+  EXPECT_EQ(stats_->steps[index_of(StageStep::kH2d)].snapshot().count, 0u);
+  EXPECT_EQ(stats_->steps[index_of(StageStep::kD2h)].snapshot().count, 120u);
+  for (const auto& copies : stats_->host_copies) EXPECT_EQ(copies, 0u);
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(NvdecFeedTest, ADecoderThatLeavesTheGpuIsNoReasonForANewFile) {
+  const TempFolder folder;
+  // 120 frames in groups of 12: some are lost between two keyframes.
+  const std::string path = folder / "twelves.mp4";
+  ffmpeg("-stream_loop 2 -i '" + small_clip() + "' -r 10 -c:v libx264 -g 12 -bf 0 '" + path + "'");
+  options_.input.url = path;
+  options_.input.decoder = InputOptions::DecoderKind::kAuto;
+  for (OutputOptions& output : options_.outputs) output.url = folder / (output.name + ".mp4");
+  const auto leaving = std::make_shared<LeavingDevice>(device_, 40);
+  stats_ = std::make_shared<FeedStats>(
+      options_.name,
+      std::vector<FeedStats::EncodeSpec>{{"full", false}, {"nv12", false}, {"bypass", false}},
+      std::vector<std::string>{"full", "nv12", "bypass"}, options_.lanes);
+  feed_ = Feed::start(options_, stats_, leaving, [] {});
+  const Feed::Outcome outcome = wait();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kEnded) << outcome.reason;
+  EXPECT_EQ(stats_->status().decoder, "h264");
+  expect_settled(stats_->ledger().frames_in);
+  EXPECT_GT(stats_->steps[index_of(StageStep::kH2d)].snapshot().count, 0u);
+  for (const OutputOptions& output : options_.outputs) {
+    EXPECT_TRUE(std::filesystem::exists(folder / (output.name + ".mp4")));
+    EXPECT_FALSE(std::filesystem::exists(folder / (output.name + ".2.mp4")));
+  }
+  feed_.reset();
 }
 
 class CudaFeedSweepTest : public StandInTest {

@@ -17,8 +17,8 @@ std::vector<Conversion> bgra_to_two() {
           conversion_of(PixelFormat::kBgra, PixelFormat::kI444)};
 }
 
-/// The lanes' streams: the device has made four of its own before.
-cudaStream_t lane_stream(std::size_t lane) { return stand_in::streams().at(4 + lane); }
+/// The lanes' streams: the device has made five of its own before.
+cudaStream_t lane_stream(std::size_t lane) { return stand_in::streams().at(5 + lane); }
 
 TEST_F(CudaLossTest, LanesOverlap) {
   Jobs jobs(bgra_to_two(), 2);
@@ -62,6 +62,107 @@ TEST_F(CudaLossTest, AFrameIsSlicedWhereNoOtherUploadIsBeforeIt) {
   stand_in::release();
   wait(jobs);
   EXPECT_EQ(stats_.steps[index_of(StageStep::kD2h)].snapshot().count, 2u);
+}
+
+std::vector<Conversion> nv12_to_two() {
+  Conversion same = conversion_of(PixelFormat::kNv12, PixelFormat::kNv12);
+  same.target_color = same.source_color;
+  return {same, conversion_of(PixelFormat::kNv12, PixelFormat::kI420)};
+}
+
+TEST_F(CudaLossTest, AFrameOnTheGpuWaitsForItsDecoderAndIsNotCopiedUp) {
+  Jobs jobs(nv12_to_two(), 4);
+  stand_in::hold(device_->context()->decode_stream().get());
+  jobs.put_on(device_->context());
+  const auto copies = [] {
+    return stand_in::calls("cudaMemcpyAsync") + stand_in::calls("cudaMemcpy2DAsync");
+  };
+  const int before = copies();
+  jobs.use(stage_->prepare(jobs.conversions(), jobs.memory()));
+  submit(jobs);
+  EXPECT_EQ(copies() - before, 2 * (2 + 3));  // down, for each of the two lanes
+  EXPECT_EQ(stage_->wait(jobs[0], {}, std::chrono::steady_clock::now() + 20ms), Stage::Wait::kLate);
+  EXPECT_EQ(ready(), 0u);
+  stand_in::release();
+  wait(jobs);
+  EXPECT_EQ(stand_in::premature_copies(), 0);
+  EXPECT_EQ(stand_in::pageable_copies(), 0);
+}
+
+TEST_F(CudaLossTest, FramesOnTheGpuAreUsedWhenTheirTargetsMemoryIsThere) {
+  Jobs jobs(nv12_to_two(), 2);
+  stand_in::hold(stand_in::streams().at(2));  // where memory is had
+  jobs.use(stage_->prepare(jobs.conversions(), FrameMemory::kDevice));
+  jobs.put_on(device_->context());
+  submit(jobs);
+  EXPECT_EQ(stage_->wait(jobs[0], {}, std::chrono::steady_clock::now() + 20ms), Stage::Wait::kLate);
+  stand_in::release();
+  wait(jobs);
+  EXPECT_EQ(stand_in::premature_copies(), 0);
+}
+
+TEST_F(CudaLossTest, AGpuTakesTheFramesWithItThatOnlyItHas) {
+  Jobs decoded(nv12_to_two(), 6);
+  Jobs uploaded(bgra_to_two(), 6);
+  decoded.put_on(device_->context());
+  decoded.use(stage_->prepare(decoded.conversions(), decoded.memory()));
+  uploaded.use(stage_->prepare(uploaded.conversions()));
+  stand_in::hold();
+  submit(decoded);
+  submit(uploaded);
+  stand_in::lose_device();
+  for (std::size_t i = 0; i < decoded.size(); ++i) {
+    EXPECT_EQ(stage_->wait(decoded[i], {}, soon()), Stage::Wait::kDeviceLost);
+  }
+  wait(uploaded);
+  EXPECT_EQ(converting(), 0u);
+  EXPECT_EQ(ready(), decoded.size() + uploaded.size());
+  EXPECT_EQ(stats_.status().device, "cpu");
+  // Those that come after it are lost too, and no more are asked for.
+  EXPECT_FALSE(stage_->takes_device_frames());
+  std::string why;
+  EXPECT_FALSE(stage_->decode_context(why));
+  EXPECT_EQ(why, "the feed has left the GPU");
+  decoded[0].device_lost = false;
+  decoded[0].plan = stage_->prepare(decoded.conversions(), decoded.memory());
+  stage_->submit(decoded[0]);
+  EXPECT_EQ(stage_->wait(decoded[0], {}, soon()), Stage::Wait::kDeviceLost);
+}
+
+TEST_F(CudaLossTest, FramesThatAHungGpuHasAreKeptUntilItLetsGo) {
+  Jobs jobs(nv12_to_two(), 5);  // two in the lanes, three that wait for them
+  jobs.put_on(device_->context());
+  jobs.use(stage_->prepare(jobs.conversions(), jobs.memory()));
+  stand_in::hold(lane_stream(0));
+  stand_in::hold(lane_stream(1));
+  submit(jobs);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    EXPECT_EQ(stage_->wait(jobs[i], {}, soon()), Stage::Wait::kDeviceLost);
+    jobs[i].input = {};
+  }
+  EXPECT_TRUE(device_->lost());
+  EXPECT_EQ(jobs.surfaces_back(), 0);
+  stage_.reset();
+  let_go();
+  EXPECT_TRUE(comes([&] { return jobs.surfaces_back() == 5; }));
+}
+
+TEST_F(CudaLossTest, AFeedThatLeavesAHealthyGpuLosesTheFramesThere) {
+  Jobs jobs(nv12_to_two(), 6);
+  jobs.put_on(device_->context());
+  jobs.use(stage_->prepare(jobs.conversions(), jobs.memory()));
+  stand_in::fail_nth_call("cudaLaunchKernel", 1, cudaErrorLaunchOutOfResources);
+  stand_in::hold();
+  submit(jobs);
+  stand_in::release();
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    // The other lane had its first job by then.
+    const Stage::Wait result = stage_->wait(jobs[i], {}, soon());
+    EXPECT_EQ(result, i == 1 ? Stage::Wait::kReady : Stage::Wait::kDeviceLost) << i;
+    if (result == Stage::Wait::kReady) jobs.expect_exact(i);
+  }
+  EXPECT_FALSE(device_->lost());
+  EXPECT_FALSE(stage_->takes_device_frames());
 }
 
 TEST_F(CudaLossTest, FrameMemoryIsRegisteredAndCopiesAreAsynchronous) {
@@ -492,17 +593,32 @@ TEST_F(CudaLossTest, MemoryThatCannotBeLockedIsRefused) {
 std::string whole_life(const std::shared_ptr<Device>& cpu) {
   FeedStats stats("gate", {{"a"}, {"b"}}, {}, 2);
   Jobs jobs(bgra_to_two(), 3);
+  Jobs decoded(nv12_to_two(), 2);
   try {
     const std::shared_ptr<CudaDevice> device = CudaDevice::open(0, cpu);
     const std::unique_ptr<Stage> stage = device->make_stage(stats, 2);
+    std::string why;
+    stage->decode_context(why);
+    decoded.put_on(device->context());
     jobs.use(stage->prepare(jobs.conversions()));
+    decoded.use(stage->prepare(decoded.conversions(), decoded.memory()));
     for (std::size_t i = 0; i < jobs.size(); ++i) stage->submit(jobs[i]);
+    for (std::size_t i = 0; i < decoded.size(); ++i) stage->submit(decoded[i]);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       EXPECT_EQ(stage->wait(jobs[i], {}, soon()), Stage::Wait::kReady);
       jobs.expect_exact(i);
     }
+    for (std::size_t i = 0; i < decoded.size(); ++i) {
+      const Stage::Wait result = stage->wait(decoded[i], {}, soon());
+      if (result == Stage::Wait::kReady) {
+        decoded.expect_exact(i);
+      } else {
+        EXPECT_EQ(result, Stage::Wait::kDeviceLost);
+        EXPECT_EQ(stats.status().device, "cpu");
+      }
+    }
     EXPECT_EQ(stats.ring_jobs[index_of(RingState::kConverting)], 0u);
-    EXPECT_EQ(stats.ring_jobs[index_of(RingState::kReady)], jobs.size());
+    EXPECT_EQ(stats.ring_jobs[index_of(RingState::kReady)], jobs.size() + decoded.size());
     return device->lost() ? "lost" : stats.status().device == "cpu" ? "moved" : "";
   } catch (const CudaError& error) {
     return error.what();

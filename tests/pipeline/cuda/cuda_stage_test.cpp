@@ -51,7 +51,7 @@ TEST_F(CudaStageTest, AnEncodeThatBypassesCostsNothing) {
   bypass.source_color = bypass.target_color;
   Jobs jobs({bypass, conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 3);
   run(jobs);
-  EXPECT_EQ(device_->memory_bytes(), plan_bytes(jobs.conversions(), 2));
+  EXPECT_EQ(device_->memory_bytes(), plan_bytes(jobs.conversions(), FrameMemory::kHost, 2));
 }
 
 TEST_F(CudaStageTest, APlanWithNothingToConvertTakesNoMemory) {
@@ -59,6 +59,65 @@ TEST_F(CudaStageTest, APlanWithNothingToConvertTakesNoMemory) {
   bypass.source_color = bypass.target_color;
   const PlanRef plan = stage_->prepare(std::vector{bypass, bypass});
   EXPECT_EQ(device_->memory_bytes(), 0u);
+}
+
+/// What a decoder's frames become: a download, another layout, range, matrix, and luma alone.
+std::vector<Conversion> from_nv12(int width = 130, int height = 67) {
+  Conversion same = conversion_of(PixelFormat::kNv12, PixelFormat::kNv12, width, height);
+  same.target_color = same.source_color;
+  Conversion matrix = conversion_of(PixelFormat::kNv12, PixelFormat::kI420, width, height);
+  matrix.target_color.matrix = Matrix::kBt2020;
+  Conversion layout = same;
+  layout.target = PixelFormat::kI420;
+  return {same, conversion_of(PixelFormat::kNv12, PixelFormat::kNv12, width, height), matrix,
+          layout, conversion_of(PixelFormat::kNv12, PixelFormat::kGray8, width, height)};
+}
+
+TEST_F(CudaStageTest, FramesOnTheGpuAreConvertedWhereTheyAre) {
+  for (const std::optional<int> slices : {std::optional<int>(), std::optional(4)}) {
+    make_stage(slices);
+    ASSERT_TRUE(stage_->takes_device_frames());
+    Jobs jobs(from_nv12(), 9);
+    jobs.put_on(device_->context());
+    run(jobs);
+    EXPECT_EQ(device_->memory_bytes(), plan_bytes(jobs.conversions(), FrameMemory::kDevice, 2));
+  }
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kH2d)].snapshot().count, 0u);
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kKernel)].snapshot().count, 18u);
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kD2h)].snapshot().count, 18u);
+  EXPECT_EQ(device_->busy()[Engine::kH2d].total().count(), 0);
+  EXPECT_GT(device_->busy()[Engine::kD2h].total().count(), 0);
+  EXPECT_EQ(converting(), 0u);
+  EXPECT_EQ(ready(), 18u);
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, FramesOnTheGpuOfAnySizeAreConverted) {
+  for (const auto& [width, height] : {std::pair{1, 1}, std::pair{51, 37}, std::pair{64, 2}}) {
+    Jobs jobs(from_nv12(width, height), 3);
+    jobs.put_on(device_->context());
+    run(jobs);
+  }
+}
+
+TEST_F(CudaStageTest, AFrameOnTheGpuThatNothingChangesIsCopiedBackWithoutMemoryOfOurs) {
+  Jobs jobs({from_nv12().front()}, 5);
+  jobs.put_on(device_->context());
+  run(jobs);
+  EXPECT_EQ(device_->memory_bytes(), 0u);
+}
+
+TEST_F(CudaStageTest, FramesMayMoveToTheGpuAndBack) {
+  Jobs uploaded(from_nv12(), 4);
+  Jobs decoded(from_nv12(), 4);
+  Jobs again(from_nv12(), 4);
+  decoded.put_on(device_->context());
+  for (Jobs* jobs : {&uploaded, &decoded, &again}) {
+    jobs->use(stage_->prepare(jobs->conversions(), jobs->memory()));
+    submit(*jobs);
+  }
+  for (Jobs* jobs : {&uploaded, &decoded, &again}) wait(*jobs);
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kH2d)].snapshot().count, 8u);
 }
 
 TEST_F(CudaStageTest, ManyJobsOverAllLanesAreAllConverted) {
@@ -154,7 +213,7 @@ TEST_F(CudaStageTest, APlanDiesWithItsLastJob) {
   Jobs jobs(bgra_to_two(), 4);
   jobs.use(stage_->prepare(jobs.conversions()));
   const std::size_t bytes = device_->memory_bytes();
-  EXPECT_EQ(bytes, plan_bytes(jobs.conversions(), 2));
+  EXPECT_EQ(bytes, plan_bytes(jobs.conversions(), FrameMemory::kHost, 2));
   submit(jobs);
   // A change of format: both plans stand until the jobs of the first are done.
   Jobs next({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 4);
@@ -164,7 +223,7 @@ TEST_F(CudaStageTest, APlanDiesWithItsLastJob) {
   jobs.use(nullptr);
   submit(next);
   wait(next);
-  EXPECT_EQ(device_->memory_bytes(), plan_bytes(next.conversions(), 2));
+  EXPECT_EQ(device_->memory_bytes(), plan_bytes(next.conversions(), FrameMemory::kHost, 2));
 }
 
 TEST_F(CudaStageTest, DestructionWaitsForAcceptedJobs) {

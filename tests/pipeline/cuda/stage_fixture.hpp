@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -53,6 +54,16 @@ class Jobs {
   void use(const PlanRef& plan) {
     for (FrameJob& job : jobs_) job.plan = plan;
   }
+  /// Where the pictures are, for prepare.
+  FrameMemory memory() const { return jobs_.front().input.memory; }
+  /// Puts the pictures into the GPU's memory, as a decoder leaves them: in the middle of surfaces
+  /// of its own, there when what is queued on its stream is done. Identities get targets as well.
+  void put_on(const std::shared_ptr<CudaContext>& gpu) {
+    gpu->make_current();
+    for (std::size_t i = 0; i < jobs_.size(); ++i) put_on(gpu, jobs_[i]);
+  }
+  /// Surfaces that have been given back.
+  int surfaces_back() const { return *surfaces_back_; }
   /// The job's picture stored bottom up.
   void turn_over(std::size_t index) {
     ConstImageView& image = jobs_[index].input.image;
@@ -68,10 +79,15 @@ class Jobs {
     const FrameJob& job = jobs_[index];
     FramePool pool;
     for (std::size_t i = 0; i < conversions_.size(); ++i) {
-      if (is_identity(conversions_[i])) continue;
+      if (!job.outputs[i].target.buffer) continue;
       const ImageView& got = job.outputs[i].target.image;
       const PooledImage expected = allocate_image(pool, got.format, got.width, got.height);
-      convert_reference(conversions_[i], job.input.image, expected.image);
+      const ConstImageView& from = pictures_.empty() ? job.input.image : pictures_[index].image;
+      if (is_identity(conversions_[i])) {
+        copy_planes(from, expected.image);
+      } else {
+        convert_reference(conversions_[i], from, expected.image);
+      }
       for (int plane = 0; plane < info(got.format).plane_count; ++plane) {
         const std::size_t bytes = plane_row_bytes(got.format, plane, got.width);
         for (int y = 0; y < plane_rows(got.format, plane, got.height); ++y) {
@@ -109,8 +125,74 @@ class Jobs {
     }
   }
 
+  struct Surface {
+    Surface(std::shared_ptr<CudaContext> context, std::size_t size)
+        : gpu(std::move(context)), memory(std::in_place, size, gpu->decode_stream(), held) {}
+    ~Surface() {
+      gpu->try_make_current();
+      // What fills it comes first; a call that a test lets fail is made again.
+      const cudaStream_t filler = gpu->decode_stream().get();
+      if (cudaStreamSynchronize(filler) != cudaSuccess) cudaStreamSynchronize(filler);
+      memory.reset();
+      if (back) ++*back;
+    }
+    std::shared_ptr<CudaContext> gpu;
+    std::atomic<std::size_t> held{0};
+    std::optional<DeviceMemory> memory;
+    std::shared_ptr<std::atomic<int>> back;
+  };
+
+  static void copy_planes(const ConstImageView& from, const ImageView& to) {
+    for (int plane = 0; plane < info(to.format).plane_count; ++plane) {
+      for (int y = 0; y < plane_rows(to.format, plane, to.height); ++y) {
+        std::memcpy(to.row(plane, y), from.row(plane, y),
+                    plane_row_bytes(to.format, plane, to.width));
+      }
+    }
+  }
+
+  void put_on(const std::shared_ptr<CudaContext>& gpu, FrameJob& job) {
+    constexpr std::size_t kPitch = 512;
+    constexpr std::size_t kBorder = 32;
+    ConstImageView image = job.input.image;
+    std::size_t rows = 0;
+    for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
+      rows += static_cast<std::size_t>(plane_rows(image.format, plane, image.height)) + 2;
+    }
+    auto surface = std::make_unique<Surface>(gpu, rows * kPitch);
+    surface->back = surfaces_back_;
+    std::uint8_t* at = surface->memory->data() + kPitch + kBorder;
+    for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
+      const std::size_t bytes = plane_row_bytes(image.format, plane, image.width);
+      const auto count = static_cast<std::size_t>(plane_rows(image.format, plane, image.height));
+      ASSERT_LE(bytes + kBorder, kPitch);
+      cuda::check(cudaMemcpy2DAsync(at, kPitch, image.row(plane, 0),
+                                    static_cast<std::size_t>(image.planes[plane].pitch), bytes,
+                                    count, cudaMemcpyHostToDevice, gpu->decode_stream().get()),
+                  "cudaMemcpy2DAsync");
+      image.planes[plane] = {at, static_cast<std::ptrdiff_t>(kPitch)};
+      at += (count + 2) * kPitch;
+    }
+    pictures_.push_back(job.input);
+    const auto give_back = [](void* opaque, std::uint8_t*) {
+      const std::unique_ptr<Surface> owned(static_cast<Surface*>(opaque));
+    };
+    std::uint8_t* const memory = surface->memory->data();
+    job.input.buffer =
+        BufferRef::adopt(av_buffer_create(memory, 1, give_back, surface.release(), 0));
+    job.input.image = image;
+    job.input.memory = FrameMemory::kDevice;
+    for (std::size_t i = 0; i < conversions_.size(); ++i) {
+      if (job.outputs[i].target.buffer) continue;
+      job.outputs[i].target =
+          allocate_image(pool_, conversions_[i].target, image.width, image.height);
+    }
+  }
+
   FramePool pool_;
   const std::vector<Conversion> conversions_;
+  const std::shared_ptr<std::atomic<int>> surfaces_back_ = std::make_shared<std::atomic<int>>(0);
+  std::deque<InputFrame> pictures_;  // the jobs' own, where these are on the GPU
   std::deque<FrameJob> jobs_;
 };
 
@@ -123,6 +205,26 @@ inline bool comes(const std::function<bool()>& condition) {
   }
   return true;
 }
+
+/// A stage that leaves the GPU after so many packets, as far as its decoder is concerned.
+class LeavingStage : public Stage {
+ public:
+  LeavingStage(std::unique_ptr<Stage> stage, int packets)
+      : stage_(std::move(stage)), packets_(packets) {}
+  BufferRef decode_context(std::string& why) override { return stage_->decode_context(why); }
+  bool takes_device_frames() override { return packets_-- > 0 && stage_->takes_device_frames(); }
+  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override {
+    return stage_->prepare(conversions, memory);
+  }
+  void submit(FrameJob& job) override { stage_->submit(job); }
+  Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {
+    return stage_->wait(job, std::move(stop), deadline);
+  }
+
+ private:
+  const std::unique_ptr<Stage> stage_;
+  std::atomic<int> packets_;
+};
 
 /// A GPU with a CPU to fall back on, and one feed with two encodes and two lanes.
 template <typename Fixture>
@@ -151,7 +253,7 @@ class CudaStageFixture : public Fixture {
   }
   /// Prepares, runs all jobs and compares.
   void run(Jobs& jobs) {
-    jobs.use(stage_->prepare(jobs.conversions()));
+    jobs.use(stage_->prepare(jobs.conversions(), jobs.memory()));
     submit(jobs);
     wait(jobs);
   }
