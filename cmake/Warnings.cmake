@@ -35,6 +35,14 @@ if(FRAMELANE_SANITIZE)
   endif()
 endif()
 
+# Standard headers that most of a target's files include. Builds without it show what a file forgets
+# to include.
+function(framelane_precompile target)
+  if(FRAMELANE_PCH)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
 # framelane::quickly_compiled is for what leaves the computing to others: tests, and under the
 # sanitizers all but the kernels. Optimising that takes longer than running it.
 add_library(framelane_quickly_compiled INTERFACE)

@@ -24,7 +24,8 @@ build() {
   shift
   local log="build/$preset.log"
   local launcher=()
-  if command -v ccache >/dev/null; then
+  # The sanitizers' builds precompile headers instead, which ccache does not see through.
+  if [[ $preset != [at]san ]] && command -v ccache >/dev/null; then
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache
               -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   fi
