@@ -34,6 +34,7 @@ inline constexpr Size k8K{"8K", 7680, 4320};
 inline constexpr Size k1080p{"1080p", 1920, 1080};
 inline constexpr int kLanes = 3;  // the defaults of the configuration
 inline constexpr int kRing = 8;
+
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }

@@ -35,11 +35,13 @@ if(FRAMELANE_SANITIZE)
   endif()
 endif()
 
-# Standard headers that most of a target's files include. Builds without it show what a file forgets
-# to include.
+# framelane_precompile(TARGET HEADER...): standard headers that most files include, and those given.
+# Builds without it show what a file forgets to include.
 function(framelane_precompile target)
   if(FRAMELANE_PCH)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
+    target_precompile_headers(${target} PRIVATE
+      <algorithm> <array> <chrono> <condition_variable> <filesystem> <functional> <memory> <mutex>
+      <optional> <span> <stop_token> <string> <thread> <vector> ${ARGN})
   endif()
 endfunction()
 

@@ -11,7 +11,6 @@
 #include "daemon/commands.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
-#include "pipeline/log.hpp"
 #include "pipeline/redact.hpp"
 #include "pipeline/url.hpp"
 

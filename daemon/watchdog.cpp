@@ -1,9 +1,10 @@
 #include "daemon/watchdog.hpp"
-#include "pipeline/log.hpp"
 
 #include <systemd/sd-daemon.h>
 
 #include <cstdint>
+
+#include "pipeline/log.hpp"
 
 namespace framelane {
 

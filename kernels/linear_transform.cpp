@@ -158,4 +158,15 @@ std::array<LinearForm, 3> color_transform(const ColorSpec& source, const ColorSp
   return forms;
 }
 
+std::array<LinearForm, 3> color_transform(const Conversion& conversion) {
+  ColorSpec source = conversion.source_color;
+  if (info(conversion.source).gray) source.matrix = conversion.target_color.matrix;
+  return color_transform(source, conversion.target_color);
+}
+
+bool mixes_channels(const Conversion& conversion) {
+  return conversion.source_color.matrix != conversion.target_color.matrix &&
+         !info(conversion.source).gray;
+}
+
 }  // namespace framelane

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/color_spec.hpp"
+#include "kernels/conversion.hpp"
 
 namespace framelane {
 
@@ -31,5 +32,12 @@ struct LinearForm {
 /// quantisation as in BT.601-7 section 2.5.3, BT.709-6 item 3.4 and H.273 clause 8.3 (full range).
 /// Requires target.matrix != kRgb. With equal matrices the result is diagonal.
 std::array<LinearForm, 3> color_transform(const ColorSpec& source, const ColorSpec& target);
+
+/// The same for a conversion. Gray has no matrix of its own and takes the target's.
+std::array<LinearForm, 3> color_transform(const Conversion& conversion);
+
+/// Whether the target's samples depend on more than one channel each; otherwise color_transform is
+/// diagonal.
+bool mixes_channels(const Conversion& conversion);
 
 }  // namespace framelane

@@ -29,12 +29,8 @@ int filter(const ConstChannel& channel, const Taps& across, const Taps& down) {
 class ReferenceConverter final : public Converter {
  public:
   explicit ReferenceConverter(const Conversion& conversion)
-      : conversion_(conversion),
-        per_channel_(conversion.source_color.matrix == conversion.target_color.matrix ||
-                     info(conversion.source).gray) {
-    ColorSpec from = conversion.source_color;
-    if (info(conversion.source).gray) from.matrix = conversion.target_color.matrix;
-    const auto forms = color_transform(from, conversion.target_color);
+      : conversion_(conversion), per_channel_(!mixes_channels(conversion)) {
+    const auto forms = color_transform(conversion);
     luma_ = forms[0].rounding_for_scale(kSiteScale);
     u_ = forms[1].rounding_for_scale(kFilteredScale);
     v_ = forms[2].rounding_for_scale(kFilteredScale);

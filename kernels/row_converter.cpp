@@ -98,11 +98,8 @@ class RowConverter final : public Converter {
         to_(info(conversion.target)),
         cosited_across_(cosited_across(conversion.source_color.siting)),
         cosited_down_(cosited_down(conversion.source_color.siting)),
-        at_sites_(!from_.gray && !from_.rgb &&
-                  conversion.source_color.matrix != conversion.target_color.matrix) {
-    ColorSpec from = conversion.source_color;
-    if (from_.gray) from.matrix = conversion.target_color.matrix;
-    const auto forms = color_transform(from, conversion.target_color);
+        at_sites_(!from_.rgb && mixes_channels(conversion)) {
+    const auto forms = color_transform(conversion);
     const int site_scale = (from_.chroma_half_width ? interpolation_scale(cosited_across_) : 1) *
                            (from_.chroma_half_height ? interpolation_scale(cosited_down_) : 1);
     copies_luma_ = is_copy(forms[0], 0);

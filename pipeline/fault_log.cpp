@@ -1,7 +1,8 @@
 #include "pipeline/fault_log.hpp"
-#include "pipeline/log.hpp"
 
 #include <functional>
+
+#include "pipeline/log.hpp"
 
 namespace framelane {
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "pipeline/failure.hpp"
-#include "pipeline/log.hpp"
 #include "pipeline/redact.hpp"
 
 namespace framelane {

@@ -17,13 +17,10 @@ Subsampling subsampling(PixelFormat format, Siting siting) {
 class GeneralConverter final : public CudaConverter {
  public:
   explicit GeneralConverter(const Conversion& conversion)
-      : mixed_(conversion.source_color.matrix != conversion.target_color.matrix &&
-               !info(conversion.source).gray),
+      : mixed_(mixes_channels(conversion)),
         source_(subsampling(conversion.source, conversion.source_color.siting)),
         target_(subsampling(conversion.target, conversion.target_color.siting)) {
-    ColorSpec from = conversion.source_color;
-    if (info(conversion.source).gray) from.matrix = conversion.target_color.matrix;
-    const auto forms = color_transform(from, conversion.target_color);
+    const auto forms = color_transform(conversion);
     forms_ = {make_form(forms[0].rounding_for_scale(General<true>::kSiteScale)),
               make_form(forms[1].rounding_for_scale(General<true>::kFilteredScale)),
               make_form(forms[2].rounding_for_scale(General<true>::kFilteredScale))};

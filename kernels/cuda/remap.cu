@@ -2,45 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <optional>
 #include <span>
 
 #include "kernels/cuda/general.hpp"
 #include "kernels/cuda/remap.hpp"
+#include "kernels/fixed_form.hpp"
 
 namespace framelane {
 namespace {
 
 using namespace cuda;
 
-/// The map that gives exactly what the form does, which depends on one channel alone, for all 256
-/// bytes; nothing when fixed point cannot.
-std::optional<ByteMap> find_byte_map(const LinearForm& exact, std::size_t channel) {
-  const LinearForm form = exact.rounding_for_scale(1);
-  constexpr std::int64_t kOne = std::int64_t{1} << ByteMap::kFraction;
-  const auto factor =
-      static_cast<std::int64_t>(std::llround(static_cast<double>(form.coefficients[channel]) *
-                                             kOne / static_cast<double>(form.denominator)));
-  // Each byte bounds the offset, from below unless it becomes 0 and from above unless it becomes
-  // 255.
-  std::int64_t least = -kOne * 256;
-  std::int64_t most = kOne * 256;
-  for (int byte = 0; byte < 256; ++byte) {
-    Samples samples{};
-    samples[channel] = byte;
-    const std::int64_t result = form.floor_to_byte(samples);
-    if (result > 0) least = std::max(least, result * kOne - byte * factor);
-    if (result < 255) most = std::min(most, (result + 1) * kOne - 1 - byte * factor);
-  }
-  if (least > most) return std::nullopt;
-  return ByteMap{static_cast<std::int32_t>(factor), static_cast<std::int32_t>(least)};
-}
-
-/// Luma in a plane of its own, chroma in one or two.
+/// Luma in a plane of its own, and so chroma in one or two.
 bool is_planar(PixelFormat format) {
-  const auto channel = channels(ConstImageView{.format = format});
-  return !info(format).rgb && channel[0].step == 1 && channel[1].step <= 2 && channel[2].step <= 2;
+  return !info(format).rgb && info(format).planes[0].bytes_per_sample == 1;
 }
 
 class RemapConverter final : public CudaConverter {
@@ -103,18 +78,15 @@ std::unique_ptr<const CudaConverter> make_cuda_remap_converter(const Conversion&
                          source.chroma_half_height == target.chroma_half_height &&
                          source.gray == target.gray;
   if (!is_planar(conversion.source) || !is_planar(conversion.target) ||
-      !(same_grid || target.gray) ||
-      (conversion.source_color.matrix != conversion.target_color.matrix && !source.gray)) {
+      !(same_grid || target.gray) || mixes_channels(conversion)) {
     return nullptr;
   }
-  ColorSpec from = conversion.source_color;
-  if (source.gray) from.matrix = conversion.target_color.matrix;
-  const auto forms = color_transform(from, conversion.target_color);
+  const auto forms = color_transform(conversion);
   std::array<ByteMap, 3> maps{};
   for (std::size_t i = 0; i < maps.size(); ++i) {
-    const std::optional<ByteMap> map = find_byte_map(forms[i], i);
-    if (!map) return nullptr;
-    maps[i] = *map;
+    const FixedForm form = fixed_form(forms[i], {1, 1, 1});
+    if (form.window != 0) return nullptr;  // not exact for every byte
+    maps[i] = {form.coefficients[0], form.offset, form.fraction_bits};
   }
   return std::make_unique<RemapConverter>(conversion, maps);
 }

@@ -26,13 +26,14 @@ FRAMELANE_HD void store16(std::uint8_t* at, const Bytes16& bytes) {
   store(at, uint4{bytes.words[0], bytes.words[1], bytes.words[2], bytes.words[3]});
 }
 
-/// An affine function of one byte, rounded and clamped, in 32-bit fixed point.
+/// A FixedForm (kernels/fixed_form.hpp) of one byte, exact without a window, as a kernel's
+/// parameter.
 struct ByteMap {
-  static constexpr int kFraction = 20;
   std::int32_t factor, offset;
+  int fraction_bits;
 
   FRAMELANE_HD std::uint32_t operator()(std::uint32_t byte) const {
-    const int value = (static_cast<std::int32_t>(byte) * factor + offset) >> kFraction;
+    const int value = (static_cast<std::int32_t>(byte) * factor + offset) >> fraction_bits;
     return static_cast<std::uint32_t>(at_most(at_least(value, 0), 255));
   }
   FRAMELANE_HD Bytes16 operator()(const Bytes16& bytes) const {

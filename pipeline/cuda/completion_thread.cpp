@@ -1,5 +1,4 @@
 #include "pipeline/cuda/completion_thread.hpp"
-#include "pipeline/log.hpp"
 
 #include <pthread.h>
 
@@ -7,6 +6,8 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+
+#include "pipeline/log.hpp"
 
 namespace framelane {
 

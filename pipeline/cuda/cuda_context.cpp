@@ -1,4 +1,5 @@
 #include "pipeline/cuda/cuda_context.hpp"
+
 #include "pipeline/log.hpp"
 
 namespace framelane {
@@ -44,8 +45,8 @@ std::chrono::nanoseconds CudaContext::account(Engine engine, DeviceClock::Clock:
   if (engine != Engine::kKernel) {
     DeviceClock::Clock::time_point& last = last_end_[index_of(engine)];
     free_from = std::max(from, last);
-    // Copies of different lanes may end in another order than their jobs were queued: one that
-    // ended before another that is booked has no time of its own left, but it took some.
+    // Copies of different lanes may be booked in another order than they were made: one that ended
+    // before another that is booked has no time of its own left, but it took some.
     if (last < to) from = free_from;
     last = std::max(last, to);
   }

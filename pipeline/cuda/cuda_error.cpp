@@ -1,8 +1,9 @@
 #include "pipeline/cuda/cuda_error.hpp"
-#include "pipeline/log.hpp"
 
 #include <atomic>
 #include <string>
+
+#include "pipeline/log.hpp"
 
 namespace framelane {
 namespace {
