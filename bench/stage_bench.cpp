@@ -25,19 +25,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/no_decoding.hpp"
 #include "bench/stage_feed.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
 #include "pipeline/cuda/cuda_handles.hpp"
 #include "pipeline/cuda/cuda_plan.hpp"
-#include "pipeline/cuda/decode_context.hpp"
 #include "pipeline/cuda/image_copy.hpp"
 #include "pipeline/gpu.hpp"
 
 namespace framelane {
-
-/// Nothing is decoded here, and FFmpeg's devices would want the libraries of all of them.
-BufferRef make_decode_context(std::shared_ptr<CudaContext>, std::string&) { return {}; }
-
 namespace {
 
 using namespace bench;
