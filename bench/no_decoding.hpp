@@ -1,5 +1,5 @@
-// For a benchmark of one file in which nothing is decoded: FFmpeg's devices would want the libraries
-// of all of them.
+// For a benchmark of one file in which nothing is decoded: FFmpeg's devices would want the
+// libraries of all of them.
 #pragma once
 
 #include "pipeline/cuda/decode_context.hpp"

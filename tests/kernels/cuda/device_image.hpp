@@ -11,8 +11,8 @@
 
 namespace framelane {
 
-/// How an image lies in device memory. Allocations begin at 256 bytes; with the
-/// stand-in runtime they end with the last pixel.
+/// How an image lies in device memory. Allocations begin at 256 bytes; where
+/// something watches their edges they end with the last pixel.
 struct DeviceLayout {
   int offset = 0;           ///< bytes before each plane
   int padding = 0;          ///< bytes behind each row, at least
