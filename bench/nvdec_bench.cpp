@@ -129,7 +129,12 @@ class DecodedFeed {
 
 using Feeds = std::vector<std::unique_ptr<DecodedFeed>>;
 
-StageFigures run_all(Feeds& feeds, double seconds, int (DecodedFeed::*work)(Clock::time_point)) {
+struct Figures {
+  double frames_per_second;
+  double cpu_per_1000_frames;
+};
+
+Figures run_all(Feeds& feeds, double seconds, int (DecodedFeed::*work)(Clock::time_point)) {
   const double cpu = cpu_seconds();
   const Clock::time_point start = Clock::now();
   const auto until =
@@ -163,8 +168,8 @@ int run(const Options& options) {
   run_all(feeds, 0.5, &DecodedFeed::convert);  // pools grow
   std::vector<double> decoded, converted, ratios, decode_cpu, convert_cpu;
   for (int round = 0; round < options.rounds; ++round) {
-    const StageFigures alone = run_all(feeds, options.seconds, &DecodedFeed::decode);
-    const StageFigures whole = run_all(feeds, options.seconds, &DecodedFeed::convert);
+    const Figures alone = run_all(feeds, options.seconds, &DecodedFeed::decode);
+    const Figures whole = run_all(feeds, options.seconds, &DecodedFeed::convert);
     decoded.push_back(alone.frames_per_second);
     converted.push_back(whole.frames_per_second);
     ratios.push_back(whole.frames_per_second / alone.frames_per_second);

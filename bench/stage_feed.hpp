@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -46,6 +49,26 @@ inline double cpu_seconds() {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// CPU seconds of the calling thread so far.
+inline double thread_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// Those of the thread that sees jobs end, which all feeds share.
+inline double completion_cpu_seconds() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    double nanoseconds = 0;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name != "cuda-complete") continue;
+    std::ifstream(task.path() / "schedstat") >> nanoseconds;
+    return nanoseconds * 1e-9;
+  }
+  return 0;
 }
 
 inline double median(std::vector<double> values) {
@@ -107,22 +130,30 @@ class BenchFeed {
         stage_(device.make_stage(*stats_, slices)),
         plan_(stage_->prepare({&convert_, 1})) {}
 
-  /// Submits frames until `until`; returns how many, once all are back.
-  int run(Clock::time_point until) {
+  struct Run {
+    int frames;
+    double cpu;  ///< seconds, of the two threads
+  };
+  /// Submits frames until `until`; returns once all are back.
+  Run run(Clock::time_point until) {
+    const double cpu_before = thread_cpu_seconds();
     int submitted = 0;
-    std::thread encode([this, &submitted] {
-      // The last job carries no frame: it ends the round.
-      while (auto job = ring_.next(0)) {
+    double encode_cpu = 0;
+    std::thread encode([this, &encode_cpu] {
+      // The last job ends the round.
+      for (bool last = false; !last;) {
+        auto job = ring_.next(0);
         finish(**job);
-        if ((*job)->input.duration == kLast) return;
+        last = (*job)->input.duration == kLast;
       }
+      encode_cpu = thread_cpu_seconds();
     });
     for (bool last = false; !last; ++submitted) {
       last = Clock::now() >= until;
       submit(submitted, last);
     }
     encode.join();
-    return submitted;
+    return {submitted, thread_cpu_seconds() - cpu_before + encode_cpu};
   }
 
   /// From submitting a frame to having it back, nothing else going on, on one thread.
@@ -175,24 +206,30 @@ class BenchFeed {
 
 struct StageFigures {
   double frames_per_second;
-  double cpu_per_1000_frames;
+  double cpu_per_1000_frames;  ///< seconds, of the whole process
+  double own_per_1000_frames;  ///< of our threads alone: the driver and CUDA have some as well
 };
 
 inline StageFigures run_feeds(std::vector<std::unique_ptr<BenchFeed>>& feeds, double seconds) {
   const double cpu = cpu_seconds();
+  double own = -completion_cpu_seconds();
   const Clock::time_point start = Clock::now();
   const auto until =
       start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  std::vector<int> frames(feeds.size());
+  std::vector<BenchFeed::Run> runs(feeds.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < feeds.size(); ++i) {
-    threads.emplace_back([&, i] { frames[i] = feeds[i]->run(until); });
+    threads.emplace_back([&, i] { runs[i] = feeds[i]->run(until); });
   }
   for (std::thread& thread : threads) thread.join();
   const double time = seconds_since(start);
-  double sum = 0;
-  for (const int count : frames) sum += count;
-  return {sum / time, (cpu_seconds() - cpu) / sum * 1000};
+  own += completion_cpu_seconds();
+  double frames = 0;
+  for (const BenchFeed::Run& run : runs) {
+    frames += run.frames;
+    own += run.cpu;
+  }
+  return {frames / time, (cpu_seconds() - cpu) / frames * 1000, own / frames * 1000};
 }
 
 }  // namespace framelane::bench
