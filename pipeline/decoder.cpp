@@ -93,6 +93,9 @@ void Decoder::go_on_in_software(FeedFault fault, const std::string& why) {
   Dictionary options = options_.copy();
   open_in_software(options);
   again_ = std::exchange(kept_, {});
+  // No frame comes any more of what NVDEC alone has got, nor one that the next packet is half of.
+  if (proven_) settle(again_.empty() ? sent_ : again_.front().number - 1);
+  lone_ = false;
   stats_.set_decoder(name());
 }
 
@@ -176,9 +179,10 @@ void Decoder::keep(const AVPacket* packet) {
   kept_.push_back(std::move(kept));
 }
 
-/// A frame has come; the packets before it will not be decoded again.
+/// A frame has come; the packets before it will not be decoded again. (The one that NVDEC has
+/// refused is behind all frames that it still has.)
 void Decoder::came_from_gpu() {
-  kept_.clear();
+  if (!emptying_) kept_.clear();
   if (frame_->format != AV_PIX_FMT_CUDA) {
     leave_gpu(FeedFault::kConfiguration,
               std::string("FFmpeg decodes ") + context_->codec->name + " without asking for it");

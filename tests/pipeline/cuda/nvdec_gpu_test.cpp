@@ -140,7 +140,9 @@ INSTANTIATE_TEST_SUITE_P(
     Codecs, NvdecCodecTest,
     ::testing::Values(Coding{"h264.mp4", "-c:v libx264 -pix_fmt yuv420p -bf 3 -refs 6"},
                       Coding{"cropped.mp4", "-vf scale=318:238 -c:v libx264 -pix_fmt yuv420p"},
-                      Coding{"interlaced.ts", "-c:v libx264 -pix_fmt yuv420p -flags +ildct+ilme"},
+                      Coding{"interlaced.ts",
+                             "-vf scale=320:240 -c:v libx264 -pix_fmt yuv420p "
+                             "-flags +ildct+ilme"},
                       Coding{"hevc.mkv",
                              "-c:v libx265 -x265-params log-level=none -pix_fmt yuv420p"},
                       Coding{"vp9.webm", "-c:v libvpx-vp9 -lag-in-frames 8 -cpu-used 8"},
@@ -193,15 +195,15 @@ TEST_F(NvdecTest, FramesOutliveTheirDecoder) {
 }
 
 TEST_F(NvdecTest, ANewSizeMidStreamIsFollowed) {
-  const std::string small = generate("narrow.ts", "-c:v libx264 -pix_fmt yuv420p -g 10");
+  const std::string small = generate("narrow.h264", "-c:v libx264 -pix_fmt yuv420p -g 10");
   const std::string large =
-      generate("wide.ts", "-vf scale=640:480 -c:v libx264 -pix_fmt yuv420p -g 10");
+      generate("wide.h264", "-vf scale=640:480 -c:v libx264 -pix_fmt yuv420p -g 10");
   Bytes both = read_file(small);
   const Bytes rest = read_file(large);
   both.insert(both.end(), rest.begin(), rest.end());
-  write_file(folder_ / "both.ts", both);
-  const std::vector<Picture> expected = read(folder_ / "both.ts", kSoftware);
-  const std::vector<Picture> pictures = read(folder_ / "both.ts", kNvdec);
+  write_file(folder_ / "both.h264", both);
+  const std::vector<Picture> expected = read(folder_ / "both.h264", kSoftware);
+  const std::vector<Picture> pictures = read(folder_ / "both.h264", kNvdec);
   ASSERT_EQ(pictures.size(), 60u);
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     EXPECT_TRUE(pictures[i].bytes == expected[i].bytes) << "picture " << i;
@@ -210,13 +212,13 @@ TEST_F(NvdecTest, ANewSizeMidStreamIsFollowed) {
 }
 
 TEST_F(NvdecTest, AFormatThatItDoesNotTakeMidStreamIsDecodedInSoftware) {
-  const std::string plain = generate("plain.ts", "-c:v libx264 -pix_fmt yuv420p -bf 3");
-  const std::string rich = generate("rich.ts", "-c:v libx264 -pix_fmt yuv422p -bf 3");
+  const std::string plain = generate("plain.h264", "-c:v libx264 -pix_fmt yuv420p -bf 3");
+  const std::string rich = generate("rich.h264", "-c:v libx264 -pix_fmt yuv422p -bf 3");
   Bytes both = read_file(plain);
   const Bytes rest = read_file(rich);
   both.insert(both.end(), rest.begin(), rest.end());
-  write_file(folder_ / "both.ts", both);
-  const auto source = open(folder_ / "both.ts", kAuto);
+  write_file(folder_ / "both.h264", both);
+  const auto source = open(folder_ / "both.h264", kAuto);
   std::size_t on_gpu = 0;
   std::size_t in_software = 0;
   SourceItem item;
