@@ -161,6 +161,21 @@ class Bench {
     check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
     return 1000.0 * static_cast<double>(milliseconds) / count;
   }
+  /// The same where one call launches them all, as a CUDA graph.
+  double time_graph(int count, const std::function<void(int)>& enqueue) {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "begin capture");
+    for (int i = 0; i < count; ++i) enqueue(i);
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t launchable = nullptr;
+    check(cudaStreamEndCapture(stream_, &graph), "end capture");
+    check(cudaGraphInstantiate(&launchable, graph, 0), "cudaGraphInstantiate");
+    check(cudaGraphUpload(launchable, stream_), "cudaGraphUpload");
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    const double all = time(1, [&](int) { check(cudaGraphLaunch(launchable, stream_), "launch"); });
+    check(cudaGraphExecDestroy(launchable), "cudaGraphExecDestroy");
+    check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    return all / count;
+  }
 
   cudaStream_t stream() const { return stream_; }
   std::size_t cache() const { return cache_; }
@@ -381,18 +396,20 @@ struct Contender {
   std::string name;
   int frames_a_call;
   std::function<void(int)> enqueue;
-  std::vector<double> times;  // microseconds a frame
+  std::vector<double> times;   // microseconds a frame
+  std::vector<double> graphs;  // the same in a CUDA graph, of small frames
 };
 
-void measure(Bench& bench, const Pair& pair, const char* size, int width, int height,
-             NppBgraToI420 npp) {
+/// Prints how fast a conversion is, unless `size` is null; returns its share of a copy's rate.
+double measure(Bench& bench, const Pair& pair, const char* size, int width, int height,
+               NppBgraToI420 npp) {
   const Conversion conversion{width,       height,           pair.source, pair.source_color,
                               pair.target, pair.target_color};
   const Frames frames(bench, conversion);
   const auto converter = CudaConverter::make(conversion);
   const cudaStream_t stream = bench.stream();
   std::vector<Contender> contenders;
-  contenders.push_back({"device copy", 1, [&](int i) { frames.copy(i, stream); }, {}});
+  contenders.push_back({"device copy", 1, [&](int i) { frames.copy(i, stream); }, {}, {}});
   contenders.push_back({pair.name,
                         1,
                         [&](int i) {
@@ -400,6 +417,7 @@ void measure(Bench& bench, const Pair& pair, const char* size, int width, int he
                           check(converter->enqueue(frame.source, frame.target, 0, height, stream),
                                 pair.name);
                         },
+                        {},
                         {}});
   if (height <= 1080 && std::string_view(converter->name()) == "rgb-to-yuv") {
     contenders.push_back({std::string(pair.name) + ", 16 frames a launch",
@@ -408,6 +426,7 @@ void measure(Bench& bench, const Pair& pair, const char* size, int width, int he
                             check(converter->enqueue(frames.batch(i, 16), 0, height, stream),
                                   pair.name);
                           },
+                          {},
                           {}});
   }
   PlainPacked444 plain{};
@@ -429,6 +448,7 @@ void measure(Bench& bench, const Pair& pair, const char* size, int width, int he
            check(cuda::launch<cuda::Residency::kAny>(width, height, 1, stream, plain),
                  "plain kernel");
          },
+         {},
          {}});
   }
   NppContext context{};
@@ -464,6 +484,7 @@ void measure(Bench& bench, const Pair& pair, const char* size, int width, int he
                               std::exit(1);
                             }
                           },
+                          {},
                           {}});
   }
 
@@ -474,25 +495,51 @@ void measure(Bench& bench, const Pair& pair, const char* size, int width, int he
       const int calls =
           std::max(frames.count(), height > 1080 ? 48 : 192) / contender.frames_a_call;
       const double call = bench.time(calls, contender.enqueue);
-      if (round > 0)
-        contender.times.push_back(call / contender.frames_a_call);  // the first warms up
+      if (round == 0) continue;  // it warms up
+      contender.times.push_back(call / contender.frames_a_call);
+      if (height > 1080) continue;
+      contender.graphs.push_back(bench.time_graph(calls, contender.enqueue) /
+                                 contender.frames_a_call);
     }
   }
   const double copy = median(contenders[0].times);
   for (const Contender& contender : contenders) {
     const double time = median(contender.times);
-    std::printf("%-5s %-44s %9.2f %8.0f %7.3f\n", size, contender.name.c_str(), time,
+    if (size == nullptr) continue;
+    std::printf("%-5s %-44s %9.2f %8.0f %7.3f", size, contender.name.c_str(), time,
                 static_cast<double>(frames.moved()) / time / 1e3, copy / time);
+    if (!contender.graphs.empty()) std::printf(" %9.2f", median(contender.graphs));
+    std::printf("\n");
   }
+  return copy / median(contenders[1].times);
+}
+
+/// The slowest of what differs in numbers alone: every matrix and range.
+void measure_slowest(Bench& bench, PixelFormat target, Siting siting) {
+  double slowest = 1e9;
+  for (const Matrix matrix : {Matrix::kBt601, Matrix::kBt709, Matrix::kBt2020}) {
+    for (const Range range : {Range::kLimited, Range::kFull}) {
+      const Pair pair{"", PixelFormat::kBgra, kRgb, target, {matrix, range, siting}};
+      slowest = std::min(slowest, measure(bench, pair, nullptr, 7680, 4320, nullptr));
+    }
+  }
+  constexpr std::array kSitings{"left", "centre", "top left"};
+  std::printf("8K    bgra to %s, %s, slowest matrix and range: %.3f of the copy\n",
+              info(target).name.data(), kSitings[static_cast<std::size_t>(siting)], slowest);
 }
 
 void measure_all(Bench& bench) {
   const NppBgraToI420 npp = find_npp();
   if (npp == nullptr) std::printf("NPP is not installed here: no comparison with it\n");
-  std::printf("%-5s %-44s %9s %8s %7s\n", "", "", "us/frame", "GB/s", "/copy");
+  std::printf("%-5s %-44s %9s %8s %7s %9s\n", "", "", "us/frame", "GB/s", "/copy", "in graph");
   for (const auto& [size, width, height] :
        {std::tuple{"8K", 7680, 4320}, {"4K", 3840, 2160}, {"1080p", 1920, 1080}}) {
     for (const Pair& pair : kPairs) measure(bench, pair, size, width, height, npp);
+  }
+  for (const PixelFormat target : {PixelFormat::kNv12, PixelFormat::kI420}) {
+    for (const Siting siting : {Siting::kLeft, Siting::kCenter, Siting::kTopLeft}) {
+      measure_slowest(bench, target, siting);
+    }
   }
 }
 

@@ -105,8 +105,7 @@ struct RgbToYuv {
                                                       : 2);
   /// More rows a thread would leave too few threads for frames of 1080 rows.
   static constexpr int kRowPairs = 2;
-  /// Three rows of pixels need the registers more than they need company.
-  static constexpr Residency kResidency = kCositedDown ? Residency::kAny : Residency::kHigh;
+  static constexpr Residency kResidency = Residency::kHigh;
 
   Quotient luma, u, v;
   int width, height;
@@ -118,10 +117,12 @@ struct RgbToYuv {
     if (x >= width) return;
     const RgbToYuvFrame& frame = frames[kFrames == 1 ? 0 : thread.z];
     const int first = row_begin + static_cast<int>(thread.y) * 2 * kRowPairs;
+    [[maybe_unused]] RowAbove above{};
+    if constexpr (kCositedDown) above = row_above(frame, x, first);
     FRAMELANE_UNROLL
     for (int i = 0; i < kRowPairs; ++i) {
       const int y = first + 2 * i;
-      if (y < row_end) convert(frame, x, y);
+      if (y < row_end) convert(frame, x, y, above);
     }
   }
 
@@ -135,7 +136,19 @@ struct RgbToYuv {
     return frame.planes[plane] + y * frame.pitches[plane];
   }
 
-  FRAMELANE_HD void convert(const RgbToYuvFrame& frame, int x, int y) const {
+  /// What chroma that is sited on the upper row of a pair takes from the pair before.
+  struct RowAbove {
+    Quad quad;
+    std::uint32_t left;  ///< the pixel before; where there is none, anything
+  };
+  FRAMELANE_HD RowAbove row_above(const RgbToYuvFrame& frame, int x, int y) const {
+    const Row row = source_row(frame, at_least(y - 1, 0));
+    return {row.quad(x, at_most(width - x, kQuad)), x > 0 ? row.left_of(x) : 0};
+  }
+
+  /// Converts rows y and y + 1; leaves in `above` what the next pair takes.
+  FRAMELANE_HD void convert(const RgbToYuvFrame& frame, int x, int y,
+                            [[maybe_unused]] RowAbove& above) const {
     const int count = at_most(width - x, kQuad);
     const Row upper_row = source_row(frame, y);
     const Row lower_row = source_row(frame, at_most(y + 1, height - 1));
@@ -167,15 +180,15 @@ struct RgbToYuv {
                      [&] { return split(lower_row.left_of(x)); });
       }
     } else if constexpr (kCositedDown) {
-      const Row above_row = source_row(frame, at_least(y - 1, 0));
-      const Quad above = above_row.quad(x, count);
+      const std::uint32_t lower_left = x > 0 ? lower_row.left_of(x) : 0;
       const auto down = [](std::uint32_t a, std::uint32_t b, std::uint32_t c) {
         return split(a) + twice(split(b)) + split(c);
       };
       store_chroma(
           frame, x, y / 2, count,
-          [&](int i) { return down(above.pixels[i], upper.pixels[i], lower.pixels[i]); },
-          [&] { return down(above_row.left_of(x), upper_row.left_of(x), lower_row.left_of(x)); });
+          [&](int i) { return down(above.quad.pixels[i], upper.pixels[i], lower.pixels[i]); },
+          [&] { return down(above.left, upper_row.left_of(x), lower_left); });
+      above = {lower, lower_left};
     } else if constexpr (kHalfHeight) {
       store_chroma(
           frame, x, y / 2, count,
