@@ -168,9 +168,7 @@ TEST_F(FeedTest, DrainEncodesWhatIsInHandAndCompletesTheFile) {
   EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
   expect_settled();
   EXPECT_TRUE(std::filesystem::exists(file("out.mp4")));
-  // The decoder's own frames are not in yet; of those in hand only the one waiting for a place in
-  // the ring may be dropped.
-  EXPECT_LE(dropped(DropReason::kStop), 1u);
+  EXPECT_EQ(dropped(DropReason::kStop), 0u);
 }
 
 TEST_F(FeedTest, CancelDropsWhatIsInHandWithItsReason) {
