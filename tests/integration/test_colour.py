@@ -181,6 +181,27 @@ def test_a_named_matrix_is_applied_and_tagged(framelane, bgra, tmp_path):
     assert media.decoded(path)[0] == (2 * (299 * r + 587 * g + 114 * b) + 1000) // 2000
 
 
+@pytest.mark.parametrize("range_", ["limited", "full"], ids=["passed-on", "converted"])
+@pytest.mark.parametrize("suffix", ["mkv", "mp4"])
+def test_primaries_and_transfer_follow_the_source_into_the_file(
+    cli, made, clip, tmp_path, suffix, range_
+):
+    source = made("hdr.mkv", "-i", clip, "-frames:v", "10", "-vf", "scale=320:240", "-c:v",
+                  "libx264", "-preset", "ultrafast", "-color_primaries", "bt2020", "-color_trc",
+                  "smpte2084", "-colorspace", "bt2020nc", "-color_range", "tv")
+    path = tmp_path / f"out.{suffix}"
+    done = cli("transcode", "--quiet", source, path, "--codec", "libx264", "--range", range_)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    def tags(file):
+        stream = media.video(file)
+        return [stream[f"color_{key}"] for key in ("primaries", "transfer", "space")]
+
+    assert tags(source) == ["bt2020", "smpte2084", "bt2020nc"]
+    assert tags(path) == tags(source)
+    assert media.video(path)["color_range"] == {"limited": "tv", "full": "pc"}[range_]
+
+
 COEFFICIENTS = {"bt709": (0.2126, 0.0722), "smpte170m": (0.299, 0.114),
                 "bt470bg": (0.299, 0.114)}  # Kr, Kb
 
