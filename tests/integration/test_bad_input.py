@@ -67,6 +67,7 @@ def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
     assert metrics.sum("framelane_source_reconnects_total", feed="cam") == metrics.sum(
         "framelane_source_reconnects_total", feed="cam", reason=label)
     assert metrics.one("framelane_feed_up", feed="cam") == 0
+    daemon.wait_state("cam", "backoff")
     assert str(path) in daemon.feed("cam")["reason"]
     assert "feed cam: " in daemon.log() and str(path) in daemon.log()
     daemon.wait_frames("other", 10)
