@@ -131,6 +131,7 @@ def test_every_change_of_state_is_logged_with_the_feed_it_is_of(
                      "stopped", "ffmpeg: ")
     assert not [line["msg"] for line in lines
                 if "feed" not in line and not line["msg"].startswith(of_the_daemon)]
+    assert {line["level"] for line in lines if line["msg"].startswith("running")} == {"info"}
     said = {feed: [line["msg"] for line in lines if line.get("feed") == feed]
             for feed in ("seen", "kept")}
     for feed, messages in said.items():
