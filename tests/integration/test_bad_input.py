@@ -5,7 +5,7 @@ import random
 import pytest
 
 from harness import media
-from harness.configs import IMPATIENT, looped, one_feed, x264
+from harness.configs import IMPATIENT, beside_another, one_feed, x264
 
 
 @pytest.fixture
@@ -56,8 +56,7 @@ def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
     framelane, bad, clip, kind
 ):
     path = bad(kind)
-    config = one_feed({"url": str(path), **IMPATIENT})
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    config = beside_another(one_feed({"url": str(path), **IMPATIENT}), clip)
     daemon = framelane(config).wait_ready()
     label = "io" if kind == "missing" else "decode"
     metrics = daemon.wait_metrics(
@@ -75,8 +74,7 @@ def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
 
 @pytest.mark.parametrize("kind", ["header", "frameless", "sound"])
 def test_a_file_without_a_frame_fails_its_feed_and_no_other(framelane, bad, clip, kind):
-    config = one_feed({"url": str(bad(kind)), **IMPATIENT})
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    config = beside_another(one_feed({"url": str(bad(kind)), **IMPATIENT}), clip)
     daemon = framelane(config).wait_ready()
     metrics = daemon.wait_state("cam", "failed")
     assert metrics.sum("framelane_frames_in_total", feed="cam") == 0
@@ -98,8 +96,7 @@ def test_a_corrupted_file_is_read_on_to_its_end(framelane, clip, tmp_path):
         data[at : at + 1500] = noise.randbytes(1500)
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(data)
-    config = one_feed({"url": str(broken)})
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    config = beside_another(one_feed({"url": str(broken)}), clip)
     daemon = framelane(config).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
     frames = metrics.one("framelane_frames_in_total", feed="cam")

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from harness import media
-from harness.configs import COPY, encoder, one_feed, raw_input, x264
+from harness.configs import COPY, beside_another, encoder, one_feed, raw_input, x264
 
 # BT.709 (2020 lines up likewise): Kr, Kb in ten-thousandths.
 KR, KB = 2126, 722
@@ -276,11 +276,11 @@ def two_sizes(made, clip):
 
 
 @pytest.mark.sanitizers
-def test_a_change_of_size_continues_in_a_second_file(framelane, two_sizes, tmp_path):
-    daemon = framelane(
-        one_feed({"url": str(two_sizes)}, x264(), {"file": {"url": str(tmp_path / "out.mp4")}})
-    ).wait_ready()
+def test_a_change_of_size_continues_in_a_second_file(framelane, two_sizes, clip, tmp_path):
+    config = one_feed({"url": str(two_sizes)}, x264(), {"file": {"url": str(tmp_path / "out.mp4")}})
+    daemon = framelane(beside_another(config, clip)).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
+    daemon.wait_more_frames("other", 5)
     daemon.stop()
     assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
     assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0

@@ -12,7 +12,7 @@ import pytest
 
 from harness import media
 from harness.camera import free_port
-from harness.configs import COPY, IMPATIENT, encoder, looped, one_feed, x264
+from harness.configs import COPY, IMPATIENT, beside_another, encoder, looped, one_feed, x264
 from harness.daemon import BINARY, run
 from harness.waiting import TIME_FACTOR, wait_until
 
@@ -264,8 +264,7 @@ def test_requests_to_restart_a_feed_that_is_being_restarted_change_nothing(frame
 
 
 def test_a_restart_of_one_feed_leaves_the_others_alone(framelane, clip):
-    config = one_feed(looped(clip))
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    config = beside_another(one_feed(looped(clip)), clip)
     daemon = framelane(config).wait_ready()
     daemon.wait_frames("cam", 5)
     since = daemon.feed("other")["since"]
