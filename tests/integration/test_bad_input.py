@@ -120,6 +120,18 @@ def test_a_frame_that_is_garbage_is_a_decode_error(framelane, mjpeg_avi, tmp_pat
     assert metrics.one("framelane_decode_errors_total", feed="cam", reason="corrupt") == 2
 
 
+def test_a_codec_that_nothing_decodes_is_unsupported(framelane, clip, tmp_path):
+    head, name, rest = clip.read_bytes().rpartition(b"avc1")  # the one of the video's description
+    assert name
+    strange = tmp_path / "strange.mp4"
+    strange.write_bytes(head + b"xyzw" + rest)
+    daemon = framelane(beside_another(one_feed({"url": str(strange)}), clip)).wait_ready()
+    metrics = daemon.wait_state("cam", "failed")
+    assert metrics.one("framelane_decode_errors_total", feed="cam", reason="unsupported") == 1
+    assert "no decoder" in daemon.feed("cam")["reason"]
+    daemon.wait_more_frames("other", 5)
+
+
 def test_a_file_that_is_cut_short_delivers_what_it_holds(framelane, clip, tmp_path, made):
     whole = made("streamable.ts", "-i", clip, "-c", "copy")
     short = tmp_path / "short.ts"
