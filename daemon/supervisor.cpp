@@ -37,6 +37,25 @@ std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
   return std::make_shared<FeedStats>(options.name, encodes, outputs, converts ? options.lanes : 0);
 }
 
+/// What stops have cost a feed so far: frames, and packets of each output.
+struct StopLoss {
+  explicit StopLoss(const FeedStats& stats) {
+    for (const EncodeCounts& encode : stats.ledger().encodes) {
+      frames += encode.dropped[index_of(DropReason::kStop)];
+    }
+    for (const OutputStats& output : stats.outputs()) {
+      packets.push_back(output.packets_dropped[index_of(PacketDrop::kStop)]);
+    }
+  }
+
+  std::uint64_t frames = 0;
+  std::vector<std::uint64_t> packets;
+};
+
+std::string counted(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 }  // namespace
 
 class Supervisor::Impl {
@@ -112,7 +131,10 @@ class Supervisor::Impl {
  private:
   struct Entry {
     explicit Entry(std::shared_ptr<const FeedOptions> feed_options)
-        : options(std::move(feed_options)), stats(make_stats(*options)), backoff(kRestart) {}
+        : options(std::move(feed_options)),
+          stats(make_stats(*options)),
+          lost_before(*stats),
+          backoff(kRestart) {}
 
     const std::shared_ptr<const FeedOptions> options;
     const std::shared_ptr<FeedStats> stats;
@@ -120,6 +142,7 @@ class Supervisor::Impl {
     bool restart = false;  // asked for; guarded by mutex_
 
     // Of the supervisor's thread.
+    StopLoss lost_before;  // what the runs before this one had lost
     Backoff backoff;
     std::unique_ptr<Feed> feed;
     bool started_before = false;
@@ -161,6 +184,7 @@ class Supervisor::Impl {
     options.recover = !std::exchange(entry.started_before, true);
     entry.start_at.reset();
     entry.failed = false;
+    entry.lost_before = StopLoss(*entry.stats);
     try {
       entry.feed = Feed::start(std::move(options), entry.stats, device_, [this] {
         {
@@ -229,6 +253,7 @@ class Supervisor::Impl {
 
   void ended(Entry& entry, const Feed::Outcome& outcome) {
     const bool restarting = std::exchange(entry.drain_until, std::nullopt).has_value();
+    if (restarting || stopping_) warn_of_loss(entry);
     if (restarting && !stopping_) {
       if (outcome.kind == Feed::Outcome::Kind::kFailed) {
         log::error("feed {}: {}", entry.options->name, outcome.reason);
@@ -240,6 +265,26 @@ class Supervisor::Impl {
       entry.stats->set_state(FeedState::kEnded, "");
       log::info("feed {}: ended", entry.options->name);
     }
+  }
+
+  /// Nobody may scrape the counters any more when a stop has moved them.
+  static void warn_of_loss(const Entry& entry) {
+    const StopLoss lost(*entry.stats);
+    const std::uint64_t frames = lost.frames - entry.lost_before.frames;
+    std::uint64_t packets = 0;
+    std::string outputs;
+    for (std::size_t i = 0; i < lost.packets.size(); ++i) {
+      const std::uint64_t of_output = lost.packets[i] - entry.lost_before.packets[i];
+      if (of_output == 0) continue;
+      packets += of_output;
+      outputs += (outputs.empty() ? "output " : ", ") + entry.options->outputs[i].name;
+    }
+    if (frames == 0 && packets == 0) return;
+    log::warn("feed {}: stopped with {} and {} not delivered; {:.1f} s were not enough for {}",
+              entry.options->name, counted(frames, "frame"), counted(packets, "packet"),
+              std::chrono::duration<double>(kDrainTime).count(),
+              outputs.empty() ? "the encoder: a faster preset helps"
+                              : outputs + ": see whether a peer or disk is slow");
   }
 
   void failed(Entry& entry, FeedFault fault, const std::string& reason) {

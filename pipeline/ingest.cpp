@@ -301,7 +301,7 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
 std::optional<FrameRing::Place> Ingest::take_place() {
   if (!blocks_) return parts_.ring->try_acquire();
   const auto start = Clock::now();
-  auto place = parts_.ring->acquire(read_stop_);
+  auto place = parts_.ring->acquire(cancel_);  // a drain still encodes what has been read
   parts_.stats->observe(StageStep::kWait, Clock::now() - start);
   return place;
 }
@@ -328,7 +328,7 @@ void Ingest::dispatch_frame(InputFrame&& frame, const SourceInfo& source) {
 void Ingest::submit(InputFrame&& frame) {
   auto place = take_place();
   if (!place) {
-    const bool ending = read_stop_.stop_requested() || parts_.ring->closed();
+    const bool ending = cancel_.stop_requested() || parts_.ring->closed();
     drop_tickets(ending ? parts_.cancel_reason.load() : DropReason::kRingFull);
     return;
   }

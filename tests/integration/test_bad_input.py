@@ -5,7 +5,7 @@ import random
 import pytest
 
 from harness import media
-from harness.configs import IMPATIENT, looped, one_feed, x264
+from harness.configs import IMPATIENT, beside_another, one_feed, x264
 
 
 @pytest.fixture
@@ -56,8 +56,7 @@ def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
     framelane, bad, clip, kind
 ):
     path = bad(kind)
-    config = one_feed({"url": str(path), **IMPATIENT})
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    config = beside_another(one_feed({"url": str(path), **IMPATIENT}), clip)
     daemon = framelane(config).wait_ready()
     label = "io" if kind == "missing" else "decode"
     metrics = daemon.wait_metrics(
@@ -67,6 +66,7 @@ def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
     assert metrics.sum("framelane_source_reconnects_total", feed="cam") == metrics.sum(
         "framelane_source_reconnects_total", feed="cam", reason=label)
     assert metrics.one("framelane_feed_up", feed="cam") == 0
+    daemon.wait_state("cam", "backoff")
     assert str(path) in daemon.feed("cam")["reason"]
     assert "feed cam: " in daemon.log() and str(path) in daemon.log()
     daemon.wait_frames("other", 10)
@@ -74,8 +74,7 @@ def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
 
 @pytest.mark.parametrize("kind", ["header", "frameless", "sound"])
 def test_a_file_without_a_frame_fails_its_feed_and_no_other(framelane, bad, clip, kind):
-    config = one_feed({"url": str(bad(kind)), **IMPATIENT})
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    config = beside_another(one_feed({"url": str(bad(kind)), **IMPATIENT}), clip)
     daemon = framelane(config).wait_ready()
     metrics = daemon.wait_state("cam", "failed")
     assert metrics.sum("framelane_frames_in_total", feed="cam") == 0
@@ -97,8 +96,7 @@ def test_a_corrupted_file_is_read_on_to_its_end(framelane, clip, tmp_path):
         data[at : at + 1500] = noise.randbytes(1500)
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(data)
-    config = one_feed({"url": str(broken)})
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    config = beside_another(one_feed({"url": str(broken)}), clip)
     daemon = framelane(config).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
     frames = metrics.one("framelane_frames_in_total", feed="cam")
@@ -120,6 +118,18 @@ def test_a_frame_that_is_garbage_is_a_decode_error(framelane, mjpeg_avi, tmp_pat
     metrics = daemon.wait_state("cam", "ended")
     assert metrics.one("framelane_frames_in_total", feed="cam") == 18
     assert metrics.one("framelane_decode_errors_total", feed="cam", reason="corrupt") == 2
+
+
+def test_a_codec_that_nothing_decodes_is_unsupported(framelane, clip, tmp_path):
+    head, name, rest = clip.read_bytes().rpartition(b"avc1")  # the one of the video's description
+    assert name
+    strange = tmp_path / "strange.mp4"
+    strange.write_bytes(head + b"xyzw" + rest)
+    daemon = framelane(beside_another(one_feed({"url": str(strange)}), clip)).wait_ready()
+    metrics = daemon.wait_state("cam", "failed")
+    assert metrics.one("framelane_decode_errors_total", feed="cam", reason="unsupported") == 1
+    assert "no decoder" in daemon.feed("cam")["reason"]
+    daemon.wait_more_frames("other", 5)
 
 
 def test_a_file_that_is_cut_short_delivers_what_it_holds(framelane, clip, tmp_path, made):

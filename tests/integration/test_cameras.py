@@ -8,7 +8,7 @@ import pytest
 
 from harness import media
 from harness.camera import free_port
-from harness.configs import COPY, IMPATIENT, looped, one_feed, x264
+from harness.configs import COPY, IMPATIENT, beside_another, looped, one_feed, x264
 from harness.waiting import wait_until
 
 TCP = {"options": {"rtsp_transport": "tcp"}}
@@ -29,15 +29,17 @@ def segments(tmp_path):
 
 @pytest.mark.sanitizers
 def test_a_killed_camera_comes_back_to_the_same_playlist_and_encoder(
-    framelane, camera, camera_clip, tmp_path
+    framelane, camera, camera_clip, clip, tmp_path
 ):
     source = camera(camera_clip)
-    daemon = framelane(one_feed({"url": source.url, **TCP, **IMPATIENT}, x264(), hls(tmp_path)))
+    daemon = framelane(beside_another(
+        one_feed({"url": source.url, **TCP, **IMPATIENT}, x264(), hls(tmp_path)), clip))
     daemon.wait_ready().wait_frames("cam", 60)
     source.kill()
     daemon.wait_state("cam", "backoff")
     before = segments(tmp_path)
     assert before
+    daemon.wait_more_frames("other", 5)
     down = daemon.metrics()
     source.start()
     daemon.wait_frames("cam", down.sum("framelane_frames_out_total", feed="cam") + 60)
@@ -47,7 +49,7 @@ def test_a_killed_camera_comes_back_to_the_same_playlist_and_encoder(
     assert metrics.sum("framelane_output_reconnects_total", feed="cam") == 0
     daemon.stop()
     assert metrics.sum("framelane_frames_dropped_total", feed="cam", reason="encoder") == 0
-    assert daemon.log().count("encode main:") == 1, "the encoder was opened again"
+    assert daemon.log().count("feed cam: encode main:") == 1, "the encoder was opened again"
     assert "#EXT-X-DISCONTINUITY" not in (tmp_path / "live" / "index.m3u8").read_text()
     after = segments(tmp_path)
     assert after[: len(before)] == before and len(after) > len(before)
@@ -55,10 +57,11 @@ def test_a_killed_camera_comes_back_to_the_same_playlist_and_encoder(
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-def test_a_frozen_camera_is_noticed_and_resumed(framelane, camera, camera_clip, clip):
-    source = camera(camera_clip)
-    config = one_feed({"url": source.url, **TCP, **IMPATIENT})
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_frozen_camera_is_noticed_and_resumed(framelane, camera, camera_clip, clip, transport):
+    source = camera(camera_clip, transport=transport)
+    input_ = {"url": source.url, "options": {"rtsp_transport": transport}, **IMPATIENT}
+    config = beside_another(one_feed(input_), clip)
     daemon = framelane(config).wait_ready()
     before = daemon.wait_frames("cam", 10).sum("framelane_frames_in_total", feed="other")
     source.freeze()
@@ -131,6 +134,7 @@ def test_every_change_of_state_is_logged_with_the_feed_it_is_of(
                      "stopped", "ffmpeg: ")
     assert not [line["msg"] for line in lines
                 if "feed" not in line and not line["msg"].startswith(of_the_daemon)]
+    assert {line["level"] for line in lines if line["msg"].startswith("running")} == {"info"}
     said = {feed: [line["msg"] for line in lines if line.get("feed") == feed]
             for feed in ("seen", "kept")}
     for feed, messages in said.items():
@@ -155,7 +159,7 @@ def test_a_frozen_camera_does_not_hold_up_a_stop(framelane, camera, camera_clip)
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_a_stop_takes_leave_of_the_camera(framelane, camera, camera_clip, transport):
     """Or the camera holds the session, and few have many."""
-    source = camera(camera_clip)
+    source = camera(camera_clip, transport=transport)
     daemon = framelane(
         one_feed({"url": source.url, "options": {"rtsp_transport": transport}})).wait_ready()
     daemon.wait_state("cam", "running")
@@ -163,10 +167,11 @@ def test_a_stop_takes_leave_of_the_camera(framelane, camera, camera_clip, transp
     wait_until(lambda: source.farewells() == 1, "the camera to hear of it")
 
 
-def test_a_wrong_password_shows_as_auth(framelane, camera, camera_clip):
+def test_a_wrong_password_shows_as_auth(framelane, camera, camera_clip, clip):
     source = camera(camera_clip, auth="digest")
     url = source.url.replace("rtsp://", "rtsp://view.er%40site:wr0ng-w0rd@")
-    daemon = framelane(one_feed({"url": url, **TCP, **IMPATIENT}), secrets=["wr0ng-w0rd"])
+    daemon = framelane(beside_another(one_feed({"url": url, **TCP, **IMPATIENT}), clip),
+                       secrets=["wr0ng-w0rd"])
     metrics = daemon.wait_ready().wait_metrics(
         lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="auth") >= 1,
         "a reconnect because of auth",
@@ -175,17 +180,20 @@ def test_a_wrong_password_shows_as_auth(framelane, camera, camera_clip):
     daemon.wait_state("cam", "backoff")
     assert "401" in daemon.feed("cam")["reason"]
     assert "401" in daemon.log()
+    daemon.wait_more_frames("other", 5)
 
 
-def test_a_refused_port_shows_as_refused(framelane):
+def test_a_refused_port_shows_as_refused(framelane, clip):
     url = f"rtsp://127.0.0.1:{free_port()}/stream"
-    daemon = framelane(one_feed({"url": url, **TCP, **IMPATIENT})).wait_ready()
+    config = beside_another(one_feed({"url": url, **TCP, **IMPATIENT}), clip)
+    daemon = framelane(config).wait_ready()
     daemon.wait_metrics(
         lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="refused") >= 2,
         "two reconnects because of a refusal",
     )
     daemon.wait_state("cam", "backoff")
     assert "refused" in daemon.feed("cam")["reason"].lower()
+    daemon.wait_more_frames("other", 5)
 
 
 def test_the_same_fault_is_logged_once_and_then_counted(framelane, camera, camera_clip):

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from harness import media
-from harness.configs import COPY, encoder, one_feed, raw_input, x264
+from harness.configs import COPY, beside_another, encoder, one_feed, raw_input, x264
 
 # BT.709 (2020 lines up likewise): Kr, Kb in ten-thousandths.
 KR, KB = 2126, 722
@@ -181,6 +181,27 @@ def test_a_named_matrix_is_applied_and_tagged(framelane, bgra, tmp_path):
     assert media.decoded(path)[0] == (2 * (299 * r + 587 * g + 114 * b) + 1000) // 2000
 
 
+@pytest.mark.parametrize("range_", ["limited", "full"], ids=["passed-on", "converted"])
+@pytest.mark.parametrize("suffix", ["mkv", "mp4"])
+def test_primaries_and_transfer_follow_the_source_into_the_file(
+    cli, made, clip, tmp_path, suffix, range_
+):
+    source = made("hdr.mkv", "-i", clip, "-frames:v", "10", "-vf", "scale=320:240", "-c:v",
+                  "libx264", "-preset", "ultrafast", "-color_primaries", "bt2020", "-color_trc",
+                  "smpte2084", "-colorspace", "bt2020nc", "-color_range", "tv")
+    path = tmp_path / f"out.{suffix}"
+    done = cli("transcode", "--quiet", source, path, "--codec", "libx264", "--range", range_)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    def tags(file):
+        stream = media.video(file)
+        return [stream[f"color_{key}"] for key in ("primaries", "transfer", "space")]
+
+    assert tags(source) == ["bt2020", "smpte2084", "bt2020nc"]
+    assert tags(path) == tags(source)
+    assert media.video(path)["color_range"] == {"limited": "tv", "full": "pc"}[range_]
+
+
 COEFFICIENTS = {"bt709": (0.2126, 0.0722), "smpte170m": (0.299, 0.114),
                 "bt470bg": (0.299, 0.114)}  # Kr, Kb
 
@@ -255,11 +276,11 @@ def two_sizes(made, clip):
 
 
 @pytest.mark.sanitizers
-def test_a_change_of_size_continues_in_a_second_file(framelane, two_sizes, tmp_path):
-    daemon = framelane(
-        one_feed({"url": str(two_sizes)}, x264(), {"file": {"url": str(tmp_path / "out.mp4")}})
-    ).wait_ready()
+def test_a_change_of_size_continues_in_a_second_file(framelane, two_sizes, clip, tmp_path):
+    config = one_feed({"url": str(two_sizes)}, x264(), {"file": {"url": str(tmp_path / "out.mp4")}})
+    daemon = framelane(beside_another(config, clip)).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
+    daemon.wait_more_frames("other", 5)
     daemon.stop()
     assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
     assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0

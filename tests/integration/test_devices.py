@@ -42,6 +42,8 @@ def test_devices_lists_the_cpu_and_says_why_there_is_no_gpu(cli):
     devices = json.loads(done.stdout)
     assert [device["name"] for device in devices["devices"]] == ["cpu"]
     assert devices["no_gpu"]
+    assert "h264" in devices["decoders"]
+    assert "libx264" in devices["encoders"] and "h264_nvenc" not in devices["encoders"]
     text = cli("devices").stdout
     assert f"cuda: {devices['no_gpu']}" in text
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from harness import media
 from harness.camera import free_port
-from harness.configs import COPY, IMPATIENT, encoder, looped, one_feed, x264
+from harness.configs import COPY, IMPATIENT, beside_another, encoder, looped, one_feed, x264
 from harness.daemon import BINARY, run
 from harness.waiting import TIME_FACTOR, wait_until
 
@@ -33,6 +34,7 @@ def test_a_signal_completes_every_file(framelane, camera_clip, tmp_path, sign):
     daemon = framelane(recording(tmp_path, camera_clip)).wait_ready()
     out = daemon.wait_frames("cam", 60).sum("framelane_frames_out_total", feed="cam")
     daemon.stop(sign=sign)
+    assert "not delivered" not in daemon.log()
     assert not list(tmp_path.rglob("*.part"))
     media.close_playlist(tmp_path / "hls" / "index.m3u8")
     for name in ("out.mp4", "out.mkv", "out.ts", "hls/index.m3u8"):
@@ -103,6 +105,10 @@ def test_a_stop_with_a_stalled_output_ends_in_time_and_completes_the_others(fram
         stop_in_time(daemon)
     assert media.frame_count(path) >= 4
     assert "given up" not in daemon.log()
+    losses = [line for line in daemon.log().splitlines() if "not delivered" in line]
+    assert len(losses) == 1, daemon.log()
+    assert re.search(r"feed cam: stopped with [1-9]\d* frames? and [1-9]\d* packets? not delivered; "
+                     r"7\.5 s were not enough for output stuck\b", losses[0])
 
 
 def test_a_stop_with_a_slow_encoder_ends_in_time_and_completes_the_file(framelane, tmp_path):
@@ -258,8 +264,7 @@ def test_requests_to_restart_a_feed_that_is_being_restarted_change_nothing(frame
 
 
 def test_a_restart_of_one_feed_leaves_the_others_alone(framelane, clip):
-    config = one_feed(looped(clip))
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    config = beside_another(one_feed(looped(clip)), clip)
     daemon = framelane(config).wait_ready()
     daemon.wait_frames("cam", 5)
     since = daemon.feed("other")["since"]

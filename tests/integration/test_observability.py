@@ -271,4 +271,6 @@ def test_lanes_and_overlap_are_shown(framelane, bgra):
     assert len(metrics.series("framelane_lane_occupancy_ratio", feed="cam")) == 3
     assert all(0 <= v <= 1 for _, v in metrics.series("framelane_lane_occupancy_ratio"))
     assert metrics.one("framelane_device_up", device="cpu") == 1
-    assert not [name for name in metrics.samples if "cuda" in name]
+    devices = {labels["device"] for samples in metrics.samples.values()
+               for labels, _ in samples if "device" in labels}
+    assert devices == {"cpu"}

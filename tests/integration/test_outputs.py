@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from harness import media
-from harness.configs import COPY, encoder, looped, one_feed, raw_input, x264
+from harness.configs import COPY, beside_another, encoder, looped, one_feed, raw_input, x264
 from harness.waiting import wait_until
 
 
@@ -346,14 +346,14 @@ def test_a_file_size_limit_costs_packets_and_not_the_process(framelane, camera_c
 @pytest.mark.parametrize("codec, options", [("mjpeg", {"threads": 16}), ("ffv1", {"threads": 16}),
                                             ("rawvideo", {})])
 def test_an_encoder_that_holds_many_frames_does_not_exhaust_a_small_ring(
-    framelane, codec, options
+    framelane, clip, codec, options
 ):
-    encode = encoder(codec, **options)
-    feed = {"input": {"url": "lavfi:testsrc2=size=320x240:rate=30:duration=4"}, "ring": 2,
-            "encodes": {"main": encode}}
-    daemon = framelane({"feeds": {"cam": feed}}).wait_ready()
+    config = one_feed({"url": "lavfi:testsrc2=size=320x240:rate=30:duration=4"},
+                      encoder(codec, **options), ring=2)
+    daemon = framelane(beside_another(config, clip)).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
     assert metrics.one("framelane_frames_out_total", feed="cam", encode="main") == 120
+    daemon.wait_more_frames("other", 5)
 
 
 def test_raw_bgra_at_two_encodes_is_converted_once_for_each(framelane, bgra, tmp_path):

@@ -35,11 +35,22 @@ def test_test_source_is_read_to_its_end(framelane):
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_rtsp_camera_delivers_frames(framelane, camera, camera_clip, transport):
-    source = camera(camera_clip)
+    source = camera(camera_clip, transport=transport)
     daemon = framelane(one_feed({"url": source.url, "options": {"rtsp_transport": transport}}))
     metrics = daemon.wait_ready().wait_frames("cam", 25)
     assert metrics.one("framelane_feed_up", feed="cam") == 1
     assert metrics.sum("framelane_source_reconnects_total", feed="cam") == 0
+
+
+def test_rtsp_camera_that_has_no_such_transport_is_not_read_by_another(
+    framelane, camera, camera_clip
+):
+    source = camera(camera_clip, transport="udp")
+    input_ = {"url": source.url, "options": {"rtsp_transport": "tcp"}, **IMPATIENT}
+    daemon = framelane(one_feed(input_)).wait_ready()
+    metrics = daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam") >= 1, "a refusal")
+    assert metrics.sum("framelane_frames_in_total", feed="cam") == 0
 
 
 @pytest.mark.parametrize("method", ["basic", "digest"])

@@ -81,6 +81,9 @@ WRONG = {
     "bit rate": (["--bitrate", "0"], "--bitrate 0"),
     "duration": (["--duration", "0s"], "--duration 0s"),
     "matrix": (["--matrix", "bt2021"], "--matrix bt2021"),
+    "siting": (["--siting", "middle"], "--siting middle"),
+    "lanes": (["--lanes", "0"], "--lanes"),
+    "ring": (["--ring", "0"], "--ring"),
     "slices": (["--slices", "17"], "--slices"),
     "device": (["--device", "gpu"], "cuda:N"),
     "raw size without the format": (["--input-size", "4x4"], "--input-pixel-format"),
@@ -209,6 +212,15 @@ def test_raw_video_comes_from_standard_input(cli, bgra, tmp_path):
         done = cli("transcode", "-", out, "--input-format", "rawvideo", "--input-pixel-format",
                    "bgra", "--input-size", "64x48", "--input-rate", "25", stdin=frames)
     assert done.returncode == 0, done.stderr
+    assert media.frame_count(out) == 50
+
+
+def test_siting_lanes_and_ring_are_what_was_asked_for(cli, bgra, tmp_path):
+    out = tmp_path / "out.mkv"
+    done = cli("transcode", bgra, out, "--input-format", "rawvideo", "--input-pixel-format", "bgra",
+               "--input-size", "64x48", "--siting", "topleft", "--ring", "1", "--lanes", "1")
+    assert done.returncode == 0, done.stderr
+    assert media.video(out)["chroma_location"] == "topleft"
     assert media.frame_count(out) == 50
 
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -367,30 +366,6 @@ std::string format_name(const testing::TestParamInfo<PixelFormat>& param) {
   return std::string(info(param.param).name);
 }
 INSTANTIATE_TEST_SUITE_P(, ConverterTest, testing::ValuesIn(kAllFormats), format_name);
-
-TEST(ConverterThreadsTest, OneConverterServesSeveralThreadsAtOnce) {
-  constexpr int kWidth = 130, kHeight = 64, kThreads = 4;
-  for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kBgr24}) {
-    const Conversion conversion{kWidth, kHeight, format, kRgbFull, PixelFormat::kNv12, {}};
-    std::mt19937 random(4);
-    TestImage source(format, kWidth, kHeight);
-    source.fill_random(random);
-    TestImage expected(conversion.target, kWidth, kHeight);
-    convert_reference(conversion, source.const_view(), expected.view());
-    TestImage actual(conversion.target, kWidth, kHeight);
-    const auto converter = Converter::make(conversion);
-    {
-      std::vector<std::jthread> threads;
-      for (int i = 0; i < kThreads; ++i) {
-        threads.emplace_back([&, i] {
-          constexpr int kRows = kHeight / kThreads;
-          converter->run(source.const_view(), actual.view(), i * kRows, (i + 1) * kRows);
-        });
-      }
-    }
-    EXPECT_TRUE(actual.pixels() == expected.pixels()) << converter->name();
-  }
-}
 
 TEST(ConverterChoiceTest, OnlyAnIdentityIsACopy) {
   const ColorSpec color;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,41 @@ const char* zimg_matrix(Matrix matrix) {
   return "gbr";
 }
 
+std::string zimg_color(const ColorSpec& color, const char* in_or_out) {
+  return std::string("matrix") + in_or_out + "=" + zimg_matrix(color.matrix) + ":range" +
+         in_or_out + "=" + std::string(to_string(color.range));
+}
+
+// A side x side image of three whole planes, through zscale. Empty, and a failure, when ffmpeg
+// refuses.
+std::vector<std::uint8_t> zscaled(const std::vector<std::uint8_t>& planes, int side,
+                                  const std::string& pixel_format, const ColorSpec& from,
+                                  const ColorSpec& to) {
+  std::string directory = testing::TempDir() + "framelane-zimg-XXXXXX";
+  if (mkdtemp(directory.data()) == nullptr) {
+    ADD_FAILURE() << "mkdtemp failed";
+    return {};
+  }
+  const std::string input = directory + "/in.raw";
+  const std::string output = directory + "/out.yuv";
+  std::ofstream(input, std::ios::binary)
+      .write(reinterpret_cast<const char*>(planes.data()), std::ssize(planes));
+  const std::string size = std::to_string(side) + "x" + std::to_string(side);
+  const std::string filter =
+      "zscale=" + zimg_color(from, "in") + ":" + zimg_color(to, "") + ":dither=none,format=yuv444p";
+  const bool converted = command_succeeds("ffmpeg -v error -nostdin -y -f rawvideo -pixel_format " +
+                                          pixel_format + " -video_size " + size + " -i '" + input +
+                                          "' -vf '" + filter + "' -f rawvideo '" + output + "'");
+  std::ifstream file(output, std::ios::binary);
+  std::vector<std::uint8_t> theirs((std::istreambuf_iterator<char>(file)),
+                                   std::istreambuf_iterator<char>());
+  std::remove(input.c_str());
+  std::remove(output.c_str());
+  std::remove(directory.c_str());
+  EXPECT_TRUE(converted) << filter;
+  return theirs;
+}
+
 // Four units in the last place of a float between 128 and 256.
 constexpr double kSinglePrecisionError = 4 * 0x1p-16;
 
@@ -64,48 +100,27 @@ TEST_P(ZimgTest, AgreesOnEveryColourThatIsNotATieInSinglePrecision) {
       kSide,       kSide, PixelFormat::kRgb24, {Matrix::kRgb, Range::kFull}, PixelFormat::kI444,
       matrix.color};
   TestImage source(conversion.source, kSide, kSide);
-  std::array<std::vector<char>, 3> gbr;
-  for (auto& plane : gbr) plane.reserve(std::size_t{kSide} * kSide);
-  int color = 0;
+  constexpr std::size_t kColours = std::size_t{kSide} * kSide;
+  std::vector<std::uint8_t> gbr(3 * kColours);
+  std::size_t color = 0;
   for (int y = 0; y < kSide; ++y) {
     std::uint8_t* row = source.view().row(0, y);
     for (int x = 0; x < kSide; ++x, ++color, row += 3) {
       row[0] = static_cast<std::uint8_t>(color >> 16);
       row[1] = static_cast<std::uint8_t>(color >> 8);
       row[2] = static_cast<std::uint8_t>(color);
-      gbr[0].push_back(static_cast<char>(row[1]));
-      gbr[1].push_back(static_cast<char>(row[2]));
-      gbr[2].push_back(static_cast<char>(row[0]));
+      gbr[color] = row[1];
+      gbr[kColours + color] = row[2];
+      gbr[2 * kColours + color] = row[0];
     }
   }
-  std::string directory = testing::TempDir() + "framelane-zimg-XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
-  const std::string input = directory + "/in.gbrp";
-  const std::string output = directory + "/out.yuv";
-  {
-    std::ofstream file(input, std::ios::binary);
-    for (const auto& plane : gbr) file.write(plane.data(), std::ssize(plane));
-  }
-  const std::string size = std::to_string(kSide) + "x" + std::to_string(kSide);
-  const std::string filter =
-      std::string("zscale=matrixin=gbr:rangein=full:matrix=") + zimg_matrix(matrix.color.matrix) +
-      ":range=" + std::string(to_string(matrix.color.range)) + ":dither=none,format=yuv444p";
-  const bool converted = command_succeeds(
-      "ffmpeg -v error -nostdin -y -f rawvideo -pixel_format gbrp -video_size " + size + " -i '" +
-      input + "' -vf '" + filter + "' -f rawvideo '" + output + "'");
-  std::ifstream file(output, std::ios::binary);
-  const std::vector<std::uint8_t> theirs((std::istreambuf_iterator<char>(file)),
-                                         std::istreambuf_iterator<char>());
-  std::remove(input.c_str());
-  std::remove(output.c_str());
-  std::remove(directory.c_str());
-  ASSERT_TRUE(converted) << filter;
+  const std::vector<std::uint8_t> theirs =
+      zscaled(gbr, kSide, "gbrp", conversion.source_color, matrix.color);
 
   TestImage target(conversion.target, kSide, kSide);
   convert_reference(conversion, source.const_view(), target.view());
   const std::vector<std::uint8_t> ours = target.pixels();
   ASSERT_EQ(theirs.size(), ours.size());
-  constexpr std::size_t kColours = std::size_t{kSide} * kSide;
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {
     if (ours[i] == theirs[i]) continue;
@@ -114,13 +129,99 @@ TEST_P(ZimgTest, AgreesOnEveryColourThatIsNotATieInSinglePrecision) {
     wrong += std::abs(ours[i] - theirs[i]) != 1 ||
              distance_to_tie(form, rgb >> 16, rgb >> 8 & 255, rgb & 255) > kSinglePrecisionError;
   }
-  EXPECT_EQ(wrong, 0u) << filter;
+  EXPECT_EQ(wrong, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(, ZimgTest, testing::ValuesIn(kIntegerMatrices), [](const auto& param) {
   return std::string(to_string(param.param.color.matrix)) + "_" +
          std::string(to_string(param.param.color.range));
 });
+
+struct YuvChange {
+  ColorSpec from, to;
+};
+
+std::vector<YuvChange> all_yuv_changes() {
+  std::vector<YuvChange> changes;
+  for (const IntegerMatrix& from : kIntegerMatrices) {
+    for (const IntegerMatrix& to : kIntegerMatrices) {
+      if (from.color != to.color) changes.push_back({from.color, to.color});
+    }
+  }
+  return changes;
+}
+
+struct Weights {
+  double r, b;
+};
+
+Weights weights(Matrix matrix) {
+  if (matrix == Matrix::kBt601) return {0.299, 0.114};
+  if (matrix == Matrix::kBt709) return {0.2126, 0.0722};
+  return {0.2627, 0.0593};
+}
+
+// Y, U and V as they are before rounding: signals from codes, R'G'B', signals, codes. A double is
+// enough to tell how far from a tie that is.
+std::array<double, 3> unrounded(const YuvChange& change, const std::array<double, 3>& codes) {
+  const auto& [from, to] = change;
+  const bool was_limited = from.range == Range::kLimited;
+  double y = was_limited ? (codes[0] - 16) / 219 : codes[0] / 255;
+  double u = (codes[1] - 128) / (was_limited ? 224 : 255);
+  double v = (codes[2] - 128) / (was_limited ? 224 : 255);
+  if (from.matrix != to.matrix) {
+    const Weights k = weights(from.matrix);
+    const double r = y + 2 * (1 - k.r) * v;
+    const double b = y + 2 * (1 - k.b) * u;
+    const double g = (y - k.r * r - k.b * b) / (1 - k.r - k.b);
+    const Weights l = weights(to.matrix);
+    y = l.r * r + (1 - l.r - l.b) * g + l.b * b;
+    u = (b - y) / (2 * (1 - l.b));
+    v = (r - y) / (2 * (1 - l.r));
+  }
+  const bool limited = to.range == Range::kLimited;
+  const double chroma = limited ? 224 : 255;
+  return {limited ? 16 + 219 * y : 255 * y, 128 + chroma * u, 128 + chroma * v};
+}
+
+class ZimgYuvTest : public testing::TestWithParam<YuvChange> {};
+
+TEST_P(ZimgYuvTest, AgreesOnEveryCodeThatIsNotATieInSinglePrecision) {
+  if (!have_zscale()) GTEST_SKIP() << "no ffmpeg command with the zscale filter (zimg)";
+  constexpr int kYuvSide = 512;
+  constexpr std::size_t kPixels = std::size_t{kYuvSide} * kYuvSide;
+  const auto& [from, to] = GetParam();
+  const Conversion conversion{kYuvSide, kYuvSide, PixelFormat::kI444, from, PixelFormat::kI444, to};
+  TestImage source(conversion.source, kYuvSide, kYuvSide);
+  std::mt19937 random(8);
+  source.fill_random(random);
+  const std::vector<std::uint8_t> codes = source.pixels();
+  const std::vector<std::uint8_t> theirs = zscaled(codes, kYuvSide, "yuv444p", from, to);
+
+  TestImage target(conversion.target, kYuvSide, kYuvSide);
+  convert_reference(conversion, source.const_view(), target.view());
+  const std::vector<std::uint8_t> ours = target.pixels();
+  ASSERT_EQ(theirs.size(), ours.size());
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i] == theirs[i]) continue;
+    const std::size_t at = i % kPixels;
+    const double value = unrounded(
+        GetParam(), {static_cast<double>(codes[at]), static_cast<double>(codes[kPixels + at]),
+                     static_cast<double>(codes[2 * kPixels + at])})[i / kPixels];
+    const double fraction = value - std::floor(value);
+    wrong += std::abs(ours[i] - theirs[i]) != 1 || std::abs(fraction - 0.5) > kSinglePrecisionError;
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
+std::string change_name(const testing::TestParamInfo<YuvChange>& param) {
+  const auto name = [](const ColorSpec& color) {
+    return std::string(to_string(color.matrix)) + "_" + std::string(to_string(color.range));
+  };
+  return name(param.param.from) + "_to_" + name(param.param.to);
+}
+INSTANTIATE_TEST_SUITE_P(, ZimgYuvTest, testing::ValuesIn(all_yuv_changes()), change_name);
 
 }  // namespace
 }  // namespace framelane

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "kernels/converter.hpp"
 #include "kernels/reference.hpp"
 
 namespace framelane {
@@ -27,17 +28,38 @@ Conversion bgra_to(PixelFormat target) {
   return conversion;
 }
 
+PooledImage random_image(FramePool& pool, PixelFormat format, unsigned seed) {
+  PooledImage image = allocate_image(pool, format, kWidth, kHeight);
+  std::mt19937 random(seed);
+  const std::size_t bytes = plane_row_bytes(format, 0, kWidth);
+  for (int y = 0; y < kHeight; ++y) {
+    for (std::size_t x = 0; x < bytes; ++x) {
+      image.image.row(0, y)[x] = static_cast<std::uint8_t>(random());
+    }
+  }
+  return image;
+}
+
+void expect_reference(const Conversion& conversion, const ConstImageView& source,
+                      const ImageView& target) {
+  FramePool pool;
+  const PooledImage expected = allocate_image(pool, conversion.target, kWidth, kHeight);
+  convert_reference(conversion, source, expected.image);
+  for (int plane = 0; plane < info(conversion.target).plane_count; ++plane) {
+    const std::size_t bytes = plane_row_bytes(conversion.target, plane, kWidth);
+    for (int y = 0; y < plane_rows(conversion.target, plane, kHeight); ++y) {
+      ASSERT_EQ(std::memcmp(target.row(plane, y), expected.image.row(plane, y), bytes), 0)
+          << "plane " << plane << " row " << y;
+    }
+  }
+}
+
 class CpuStageTest : public testing::Test {
  protected:
   void fill(FrameJob& job, const PlanRef& plan, std::uint64_t sequence,
             const std::vector<Conversion>& conversions) {
-    PooledImage source = allocate_image(pool_, PixelFormat::kBgra, kWidth, kHeight);
-    std::mt19937 random(static_cast<unsigned>(sequence));
-    for (int y = 0; y < kHeight; ++y) {
-      for (int x = 0; x < kWidth * 4; ++x) {
-        source.image.row(0, y)[x] = static_cast<std::uint8_t>(random());
-      }
-    }
+    const PooledImage source =
+        random_image(pool_, PixelFormat::kBgra, static_cast<unsigned>(sequence));
     job.sequence = sequence;
     job.plan = plan;
     job.input.image = as_const(source.image);
@@ -48,19 +70,9 @@ class CpuStageTest : public testing::Test {
     }
   }
 
-  void expect_reference(const FrameJob& job, std::size_t output, const Conversion& conversion) {
-    FramePool pool;
-    const PooledImage expected = allocate_image(pool, conversion.target, kWidth, kHeight);
-    convert_reference(conversion, job.input.image, expected.image);
-    for (int plane = 0; plane < info(conversion.target).plane_count; ++plane) {
-      const std::size_t bytes = plane_row_bytes(conversion.target, plane, kWidth);
-      for (int y = 0; y < plane_rows(conversion.target, plane, kHeight); ++y) {
-        ASSERT_EQ(std::memcmp(job.outputs[output].target.image.row(plane, y),
-                              expected.image.row(plane, y), bytes),
-                  0)
-            << "plane " << plane << " row " << y;
-      }
-    }
+  static void expect_reference(const FrameJob& job, std::size_t output,
+                               const Conversion& conversion) {
+    framelane::expect_reference(conversion, job.input.image, job.outputs[output].target.image);
   }
 
   FramePool pool_;
@@ -133,6 +145,32 @@ TEST_F(CpuStageTest, FeedsShareOneDevice) {
   for (std::uint64_t i = 0; i < jobs.size(); ++i) {
     ASSERT_EQ(stages[i % 2]->wait(jobs[i], {}, Deadline::max()), Stage::Wait::kReady);
     expect_reference(jobs[i], 0, conversions[0]);
+  }
+}
+
+// Beside the stage, whose workers do this, and not among the tests of kernels/, which
+// ThreadSanitizer does not see.
+TEST(ConverterThreadsTest, OneConverterServesSeveralThreadsAtOnce) {
+  constexpr int kThreads = 4;
+  constexpr int kRows = 16;
+  static_assert(kThreads * kRows <= kHeight);
+  FramePool pool;
+  for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kBgr24}) {
+    Conversion conversion = bgra_to(PixelFormat::kNv12);
+    conversion.source = format;
+    const PooledImage source = random_image(pool, format, 4);
+    const PooledImage target = allocate_image(pool, conversion.target, kWidth, kHeight);
+    const auto converter = Converter::make(conversion);
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < kThreads; ++i) {
+        const int end = i + 1 == kThreads ? kHeight : (i + 1) * kRows;
+        threads.emplace_back(
+            [&, i, end] { converter->run(as_const(source.image), target.image, i * kRows, end); });
+      }
+    }
+    SCOPED_TRACE(converter->name());
+    expect_reference(conversion, as_const(source.image), target.image);
   }
 }
 

@@ -46,6 +46,18 @@ class Port {
     ASSERT_EQ(::listen(fd_, 4), 0);
   }
   int accept() { return ::accept(fd_, nullptr, nullptr); }
+  /// Accepts a connection and writes all that comes through it into a file.
+  void receive(const std::string& path) {
+    const int fd = accept();
+    ASSERT_GE(fd, 0);
+    Bytes bytes;
+    std::uint8_t chunk[65536];
+    for (ssize_t count; (count = recv(fd, chunk, sizeof chunk, 0)) > 0;) {
+      bytes.insert(bytes.end(), chunk, chunk + count);
+    }
+    close(fd);
+    write_file(path, bytes);
+  }
   std::string url() const { return "tcp://127.0.0.1:" + std::to_string(ntohs(address_.sin_port)); }
 
  private:
@@ -405,6 +417,26 @@ TEST(OutputFailureTest, ARefusedPeerIsReportedOnce) {
     EXPECT_THAT(error.what(), ::testing::EndsWith(": Connection refused"));
   }
   EXPECT_EQ(errors.logged(), 0);
+}
+
+TEST(OutputFailureTest, AChangeOfFormatConnectsToThePeerAnew) {
+  const TempFolder folder;
+  Port port;
+  port.listen();
+  OutputOptions options = peer(port);
+  options.timeout = 60s;
+  TestOutput output(options);
+  output.start();
+  output.push(encode_clip({}));
+  output.push(encode_clip({.width = 96, .start = 50}));
+  output.finish();  // the kernel keeps both connections and what they sent until they are accepted
+  EXPECT_EQ(output.dropped(), 0u);
+  for (const int width : {64, 96}) {
+    const std::string path = folder / (std::to_string(width) + ".ts");
+    port.receive(path);
+    EXPECT_EQ(probe_text(path, "v:0", "stream=width"), std::to_string(width));
+    EXPECT_EQ(decoded_frames(path), 50u);
+  }
 }
 
 TEST(OutputFailureTest, AFrozenPeerEndsAtTheDeadline) {

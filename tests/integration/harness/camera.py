@@ -19,12 +19,13 @@ def free_port():
 
 
 class Camera:
-    """Serves `clip` at rtsp://127.0.0.1:PORT/stream. `auth`: None, "basic" or "digest"."""
+    """Serves `clip` at rtsp://127.0.0.1:PORT/stream. `auth`: None, "basic" or "digest";
+    `transport`: "tcp" or "udp" refuses the other."""
 
     USER = "view.er%40site"  # as it stands in a URL: a dot and an escaped @, which scrubbers miss
     PASSWORD = "s3cr3t-pa%24s"
 
-    def __init__(self, folder, clip, audio=None, auth=None):
+    def __init__(self, folder, clip, audio=None, auth=None, transport=None):
         self.port = free_port()
         self._log = folder / f"camera-{self.port}.log"
         self._command = [sys.executable, str(_SERVER), str(self.port), str(clip)]
@@ -32,6 +33,8 @@ class Camera:
             self._command += ["--audio", audio]
         if auth:
             self._command += ["--auth", auth, "--user", "view.er@site", "--password", "s3cr3t-pa$s"]
+        if transport:
+            self._command += ["--transport", transport]
         self.process = None
         self.start()
 

@@ -33,3 +33,9 @@ def one_feed(input_, encode=None, outputs=None, **keys):
     """A configuration of a single feed called cam."""
     feed = {"input": input_, "encodes": {"main": encode or x264()}, "outputs": outputs or {}, **keys}
     return {"feeds": {"cam": feed}}
+
+
+def beside_another(config, clip):
+    """The same with a second feed, called other, which what befalls cam is nothing to."""
+    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
+    return config

@@ -147,6 +147,11 @@ class Daemon:
             deadline,
         )
 
+    def wait_more_frames(self, feed, count, deadline=20):
+        """Until `count` more frames have come out of the feed than have by now."""
+        out = self.metrics().sum("framelane_frames_out_total", feed=feed)
+        return self.wait_frames(feed, out + count, deadline=deadline)
+
     def wait_state(self, feed, state, deadline=20):
         return self.wait_metrics(
             lambda m: m.feed_state(feed) == state, f"{feed} to be {state}", deadline

@@ -1,6 +1,7 @@
 """An RTSP camera made of gst-rtsp-server: plays a file at its own rate to each client.
 
-Usage: rtsp_server.py PORT FILE [--audio alaw|aac] [--auth basic|digest --user U --password P]
+Usage: rtsp_server.py PORT FILE [--audio alaw|aac] [--transport tcp|udp]
+                      [--auth basic|digest --user U --password P]
 """
 
 import argparse
@@ -8,8 +9,9 @@ import argparse
 import gi
 
 gi.require_version("Gst", "1.0")
+gi.require_version("GstRtsp", "1.0")
 gi.require_version("GstRtspServer", "1.0")
-from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
+from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 
 
 def pipeline(path, audio):
@@ -46,6 +48,7 @@ def main():
     parser.add_argument("port")
     parser.add_argument("file")
     parser.add_argument("--audio", choices=["alaw", "aac"])
+    parser.add_argument("--transport", choices=["tcp", "udp"])
     parser.add_argument("--auth", choices=["basic", "digest"])
     parser.add_argument("--user")
     parser.add_argument("--password")
@@ -57,6 +60,9 @@ def main():
     server.set_service(arguments.port)
     factory = GstRtspServer.RTSPMediaFactory()
     factory.set_launch(pipeline(arguments.file, arguments.audio))
+    if arguments.transport:
+        factory.set_protocols(GstRtsp.RTSPLowerTrans.TCP if arguments.transport == "tcp"
+                              else GstRtsp.RTSPLowerTrans.UDP)
     if arguments.auth:
         require_login(server, factory, arguments)
     server.get_mount_points().add_factory("/stream", factory)
