@@ -186,7 +186,7 @@ AVPixelFormat Decoder::choose_format(AVCodecContext* context, const AVPixelForma
           "NVDEC does not take " + describe(*context) + (reason.empty() ? "" : ": ") + reason;
     }
   } catch (const std::exception&) {  // must not pass through C
-    self.out_of_memory_ = true;
+    self.keep_exception();
   }
   return AV_PIX_FMT_NONE;
 }
@@ -221,6 +221,12 @@ std::string Decoder::prepare_surfaces(AVCodecContext& context) const {
 
 /// Damage is counted; what the decoder and its threads say about it is for those who look for it.
 void Decoder::quieten() { context_->log_level_offset = AV_LOG_INFO - AV_LOG_ERROR; }
+
+/// Keeps the exception that is being handled for failed(), on any thread.
+void Decoder::keep_exception() noexcept {
+  const std::lock_guard lock(exception_mutex_);
+  if (!exception_) exception_ = std::current_exception();
+}
 
 FeedError Decoder::no_memory() {
   return FeedError(FeedFault::kMemory, "the decoder got no memory for a frame");
@@ -268,7 +274,7 @@ int Decoder::get_buffer(AVCodecContext* context, AVFrame* frame, int flags) {
   try {
     frame->buf[0] = self.pool_.get(total).release();
   } catch (const std::exception&) {  // must not pass through C
-    self.out_of_memory_ = true;
+    self.keep_exception();
     return AVERROR(ENOMEM);
   }
   for (int plane = 0; plane < 4 && bytes[plane] > 0; ++plane) {
