@@ -21,6 +21,12 @@
 
 namespace framelane {
 
+/// FFmpeg's own decoder of a codec where it can leave the work to NVDEC; null: it has none. (The
+/// decoders named *_cuvid are NVIDIA's, with other errors and fewer properties of the frames.)
+const AVCodec* nvdec_of(AVCodecID id);
+/// The name of that decoder on a GPU: "h264_nvdec".
+std::string nvdec_name(const AVCodec& codec);
+
 /// Decodes one video stream: with NVDEC, which leaves the frames on the stage's GPU, or with
 /// libavcodec's frame threads, straight into the pool where the decoder can.
 ///

@@ -134,13 +134,14 @@ GpuReport measure(int ordinal) {
     std::ranges::transform(address, address.begin(),
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const std::string folder = "/sys/bus/pci/devices/" + address;
-    report.pcie_speed = first_line(folder + "/current_link_speed");
-    report.pcie_width = std::atoi(first_line(folder + "/current_link_width").c_str());
     const CopyProbe one;
     const CopyProbe other;
     report.upload_rate = rate({{&one, cudaMemcpyHostToDevice}});
     report.download_rate = rate({{&one, cudaMemcpyDeviceToHost}});
     report.both_rate = rate({{&one, cudaMemcpyHostToDevice}, {&other, cudaMemcpyDeviceToHost}});
+    // Only now: a GPU that has nothing to do slows its link down.
+    report.pcie_speed = first_line(folder + "/current_link_speed");
+    report.pcie_width = std::atoi(first_line(folder + "/current_link_width").c_str());
   } catch (const CudaError& error) {
     report.problem = error.what();
   } catch (const FeedError& error) {
