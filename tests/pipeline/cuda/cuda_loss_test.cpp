@@ -65,6 +65,33 @@ TEST_F(CudaLossTest, AFrameIsSlicedWhereNoOtherUploadIsBeforeIt) {
   EXPECT_EQ(stats_.steps[index_of(StageStep::kD2h)].snapshot().count, 2u);
 }
 
+TEST_F(CudaLossTest, CopiesOfAllFeedsQueueInTwoStreams) {
+  FeedStats other_stats("yard", {{"a"}, {"b"}}, {}, 1);
+  const std::unique_ptr<Stage> other = device_->make_stage(other_stats, {});
+  Jobs jobs(bgra_to_two(), 1);
+  Jobs other_jobs(bgra_to_two(), 1);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  other_jobs.use(other->prepare(other_jobs.conversions()));
+  EXPECT_EQ(stand_in::streams().size(), 5u + 2 + 1);  // of the lanes each has one
+  const cudaStream_t upload = device_->context()->upload_stream().get();
+  const cudaStream_t download = device_->context()->download_stream().get();
+  stand_in::hold(upload);
+  stand_in::hold(lane_stream(0));
+  submit(jobs);
+  other->submit(other_jobs[0]);
+  EXPECT_EQ(other->wait(other_jobs[0], {}, std::chrono::steady_clock::now() + 20ms),
+            Stage::Wait::kLate);
+  EXPECT_EQ(cudaStreamQuery(lane_stream(2)), cudaErrorNotReady);
+  // The second feed's frame is converted, and comes down behind the first's.
+  stand_in::release(upload);
+  EXPECT_TRUE(comes([] { return cudaStreamQuery(lane_stream(2)) == cudaSuccess; }));
+  EXPECT_EQ(cudaStreamQuery(download), cudaErrorNotReady);
+  stand_in::release(lane_stream(0));
+  wait(jobs);
+  ASSERT_EQ(other->wait(other_jobs[0], {}, soon()), Stage::Wait::kReady);
+  other_jobs.expect_exact(0);
+}
+
 std::vector<Conversion> nv12_to_two() {
   Conversion same = conversion_of(PixelFormat::kNv12, PixelFormat::kNv12);
   same.target_color = same.source_color;
