@@ -287,7 +287,10 @@ void Decoder::settle(std::int64_t packet) {
 }
 
 void Decoder::failed(int error) {
-  if (out_of_memory_) throw no_memory();
+  {
+    const std::lock_guard lock(exception_mutex_);
+    if (exception_) std::rethrow_exception(exception_);
+  }
   if (gpu_failed(error)) return;
   if (error == AVERROR(ENOMEM)) throw no_memory();
   // Software would fail at it in the same way.

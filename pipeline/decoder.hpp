@@ -1,10 +1,11 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <exception>
+#include <mutex>
 #include <string>
 
 #include "pipeline/av.hpp"
@@ -19,6 +20,12 @@
 #include "pipeline/timeline.hpp"
 
 namespace framelane {
+
+/// FFmpeg's own decoder of a codec where it can leave the work to NVDEC; null: it has none. (The
+/// decoders named *_cuvid are NVIDIA's, with other errors and fewer properties of the frames.)
+const AVCodec* nvdec_of(AVCodecID id);
+/// The name of that decoder on a GPU: "h264_nvdec".
+std::string nvdec_name(const AVCodec& codec);
 
 /// Decodes one video stream: with NVDEC, which leaves the frames on the stage's GPU, or with
 /// libavcodec's frame threads, straight into the pool where the decoder can.
@@ -75,6 +82,7 @@ class Decoder {
   int open(const AVCodec& codec, Dictionary& options);
   void quieten();
   static FeedError no_memory();
+  void keep_exception() noexcept;
   std::string prepare_surfaces(AVCodecContext& context) const;
   int decode(AVPacket* packet);
   int take_frame();
@@ -112,7 +120,8 @@ class Decoder {
   int gpu_failures_ = 0;    // since the last one
   std::deque<Kept> kept_;   // that NVDEC has made no frame of: the last one, all while unproven
   std::deque<Kept> again_;  // those that software has yet to get
-  std::atomic<bool> out_of_memory_{false};
+  std::mutex exception_mutex_;
+  std::exception_ptr exception_;         // the first that FFmpeg's callbacks had to keep from it
   std::chrono::nanoseconds working_{0};  // on what has not become a frame yet
   bool damage_told_ = false;
   int damaged_packets_ = 0;  // counted as truncated; their frames are marked corrupt

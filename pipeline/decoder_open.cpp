@@ -39,8 +39,15 @@ constexpr int kInHand = 2;
 /// Surfaces that FFmpeg adds to what the codec needs and to what it is asked for.
 constexpr int kFfmpegsOwn = 3;
 
-/// FFmpeg's own decoder of a codec where it can leave the work to NVDEC; null: it has none. (The
-/// decoders named *_cuvid are NVIDIA's, with other errors and fewer properties of the frames.)
+/// "h264 1920x1080 yuv420p"
+std::string describe(const AVCodecContext& context) {
+  const char* pixels = av_get_pix_fmt_name(context.sw_pix_fmt);
+  return std::string(context.codec->name) + ' ' + std::to_string(context.width) + 'x' +
+         std::to_string(context.height) + (pixels != nullptr ? std::string(" ") + pixels : "");
+}
+
+}  // namespace
+
 const AVCodec* nvdec_of(AVCodecID id) {
   void* position = nullptr;
   while (const AVCodec* codec = av_codec_iterate(&position)) {
@@ -57,14 +64,7 @@ const AVCodec* nvdec_of(AVCodecID id) {
   return nullptr;
 }
 
-/// "h264 1920x1080 yuv420p"
-std::string describe(const AVCodecContext& context) {
-  const char* pixels = av_get_pix_fmt_name(context.sw_pix_fmt);
-  return std::string(context.codec->name) + ' ' + std::to_string(context.width) + 'x' +
-         std::to_string(context.height) + (pixels != nullptr ? std::string(" ") + pixels : "");
-}
-
-}  // namespace
+std::string nvdec_name(const AVCodec& codec) { return std::string(codec.name) + "_nvdec"; }
 
 Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
                  Dictionary& options, const InputOptions& input, bool live,
@@ -88,7 +88,7 @@ Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRa
 }
 
 std::string Decoder::name() const {
-  return std::string(context_->codec->name) + (gpu_ ? "_nvdec" : "");
+  return gpu_ ? nvdec_name(*context_->codec) : context_->codec->name;
 }
 
 /// False, with what there is to say said, where NVDEC cannot be had.
@@ -186,7 +186,7 @@ AVPixelFormat Decoder::choose_format(AVCodecContext* context, const AVPixelForma
           "NVDEC does not take " + describe(*context) + (reason.empty() ? "" : ": ") + reason;
     }
   } catch (const std::exception&) {  // must not pass through C
-    self.out_of_memory_ = true;
+    self.keep_exception();
   }
   return AV_PIX_FMT_NONE;
 }
@@ -221,6 +221,12 @@ std::string Decoder::prepare_surfaces(AVCodecContext& context) const {
 
 /// Damage is counted; what the decoder and its threads say about it is for those who look for it.
 void Decoder::quieten() { context_->log_level_offset = AV_LOG_INFO - AV_LOG_ERROR; }
+
+/// Keeps the exception that is being handled for failed(), on any thread.
+void Decoder::keep_exception() noexcept {
+  const std::lock_guard lock(exception_mutex_);
+  if (!exception_) exception_ = std::current_exception();
+}
 
 FeedError Decoder::no_memory() {
   return FeedError(FeedFault::kMemory, "the decoder got no memory for a frame");
@@ -268,7 +274,7 @@ int Decoder::get_buffer(AVCodecContext* context, AVFrame* frame, int flags) {
   try {
     frame->buf[0] = self.pool_.get(total).release();
   } catch (const std::exception&) {  // must not pass through C
-    self.out_of_memory_ = true;
+    self.keep_exception();
     return AVERROR(ENOMEM);
   }
   for (int plane = 0; plane < 4 && bytes[plane] > 0; ++plane) {

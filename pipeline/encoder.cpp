@@ -283,11 +283,18 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
   return media;
 }
 
+bool chooses_gpu(const CodecCandidate& candidate, const AvOption& option) {
+  return candidate.name.ends_with("_nvenc") && option.key == "gpu";
+}
+
 /// Why the hardware that an encoder needs cannot be used, nothing when it can: then the encoder
 /// opens without any options.
-std::optional<std::string> why_no_hardware(const AVCodec& codec, const EncodeOptions& options,
-                                           const Target& target) {
-  const CodecCandidate plain{codec.name};
+std::optional<std::string> why_no_hardware(const AVCodec& codec, const CodecCandidate& candidate,
+                                           const EncodeOptions& options, const Target& target) {
+  CodecCandidate plain{codec.name};
+  // Which GPU it is to be is no option that could be wrong, but the question.
+  std::ranges::copy_if(candidate.options, std::back_inserter(plain.options),
+                       [&](const AvOption& option) { return chooses_gpu(candidate, option); });
   const CodecContextPtr context =
       make_context(codec, plain, options, target.format, target.av, false, 0);
   const AvLogCapture log;
@@ -328,12 +335,23 @@ Conversion conversion_between(const FrameFormat& source, const FrameFormat& targ
   return {source.width, source.height, source.layout, source.color, target.layout, target.color};
 }
 
+CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device) {
+  constexpr std::string_view kCuda = "cuda:";
+  const bool chosen = std::ranges::any_of(
+      candidate.options, [&](const AvOption& option) { return chooses_gpu(candidate, option); });
+  if (candidate.name.ends_with("_nvenc") && device.starts_with(kCuda) && !chosen) {
+    candidate.options.push_back({"gpu", std::string(device.substr(kCuda.size()))});
+  }
+  return candidate;
+}
+
 std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
   std::string tried;
   const auto pass_over = [&tried](const CodecCandidate& candidate, const std::string& why) {
     tried += (tried.empty() ? "" : "; ") + candidate.name + ' ' + why;
   };
-  for (const CodecCandidate& candidate : request.options.codecs) {
+  for (const CodecCandidate& configured : request.options.codecs) {
+    const CodecCandidate candidate = choose_gpu(configured, request.device);
     const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name.c_str());
     if (codec == nullptr || codec->type != AVMEDIA_TYPE_VIDEO) {
       pass_over(candidate, "is not in this FFmpeg");
@@ -349,7 +367,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     }
     // Rejected options are an error where the encoder is available, and no concern where it is not.
     if (is_hardware(*codec)) {
-      if (const auto why = why_no_hardware(*codec, request.options, target)) {
+      if (const auto why = why_no_hardware(*codec, candidate, request.options, target)) {
         pass_over(candidate, "does not open here: " + *why);
         continue;
       }

@@ -42,10 +42,15 @@ struct EncodeRequest {
   const EncodeOptions& options;
   FrameFormat source;
   std::string_view feed{};              ///< for the log
+  std::string device{};                 ///< the feed's, for choose_gpu
   bool live = false;                    ///< few threads (codec_threads)
   bool global_header = false;           ///< some output's container wants extradata
   const StreamFormat* audio = nullptr;  ///< goes along with the video; null: none
 };
+
+/// NVENC takes frames on any GPU, by default on the first: on `device`, if that is "cuda:N", unless
+/// the candidate's options choose already.
+CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device);
 
 /// Chooses the first available codec, the target format and colour (docs/colour.md), and opens the
 /// encoder. A candidate is passed over when this FFmpeg has no such encoder or its hardware does

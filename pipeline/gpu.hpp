@@ -30,7 +30,7 @@ struct GpuReport {
   std::string uuid;
   std::size_t memory_bytes = 0;
   int copy_engines = 0;
-  std::string pcie_speed;  ///< as the kernel says it, "32.0 GT/s PCIe"; empty when it does not
+  std::string pcie_speed;  ///< under load, as the kernel says it, "32.0 GT/s PCIe"; or empty
   int pcie_width = 0;      ///< lanes; 0: unknown
   double upload_rate = 0;
   double download_rate = 0;

@@ -277,6 +277,7 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
       plan = make_encode_plan({.options = *branch->options,
                                .source = format,
                                .feed = parts_.options.name,
+                               .device = parts_.stats->status().device,
                                .live = live_,
                                .global_header = branch->global_header,
                                .audio = audio ? &*source.media->audio : nullptr});

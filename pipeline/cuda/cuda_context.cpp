@@ -20,6 +20,14 @@ CudaContext::CudaContext(int ordinal)
 
 void CudaContext::make_current() const { cuda::check(cudaSetDevice(ordinal_), "cudaSetDevice"); }
 
+std::string CudaContext::free_memory() const {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  try_make_current();
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return "an unknown amount free";
+  return std::to_string(free >> 20) + " MiB free";
+}
+
 void CudaContext::lose(const std::string& reason) {
   if (lost_.exchange(true)) return;
   cuda::stop_reports();

@@ -42,6 +42,8 @@ class CudaContext {
   /// here by the time the decoder has returned it is done.
   const CudaStream& decode_stream() const { return decode_stream_; }
   std::atomic<std::size_t> memory_bytes{0};
+  /// For messages: "12 MiB free", as far as the GPU still says so.
+  std::string free_memory() const;
 
   bool lost() const { return lost_; }
   /// From now on nothing new is given to the GPU. Logs the first reason: "feed gate, lane 2: …".

@@ -1,11 +1,27 @@
 #include "pipeline/cuda/cuda_device.hpp"
 
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 
 #include "pipeline/cuda/cuda_stage.hpp"
 #include "pipeline/failure.hpp"
 
 namespace framelane {
+namespace {
+
+/// For messages: "1234 MiB available", as the kernel estimates it.
+std::string available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string key, rest; file >> key && std::getline(file, rest);) {
+    if (key == "MemAvailable:") {
+      return std::to_string(std::strtoull(rest.c_str(), nullptr, 10) >> 10) + " MiB available";
+    }
+  }
+  return "an unknown amount available";
+}
+
+}  // namespace
 
 std::string gpu_uuid_text(const cudaUUID_t& uuid) {
   std::string text = "GPU";
@@ -43,8 +59,10 @@ std::unique_ptr<Stage> CudaDevice::make_stage(FeedStats& stats, std::optional<in
       return std::make_unique<CudaStage>(shared_from_this(), stats, slices);
     } catch (const CudaError& error) {
       if (error.code() == cudaErrorMemoryAllocation) {
-        throw FeedError(FeedFault::kMemory, name() + " has no room for the feed's lanes: " +
-                                                error.what() + "; use fewer feeds or lanes");
+        throw FeedError(FeedFault::kMemory,
+                        name() + " has no room for the feed's " +
+                            std::to_string(stats.lanes().size()) + " lanes: " + error.what() +
+                            ", with " + context_->free_memory() + "; use fewer feeds or lanes");
       }
       context_->failed("feed " + stats.feed(), error);
     }
@@ -63,7 +81,8 @@ void CudaDevice::add(std::uint8_t* data, std::size_t bytes) {
       throw FeedError(FeedFault::kMemory,
                       std::to_string(bytes >> 20) + " MiB more cannot be locked for " + name() +
                           ", beside " + std::to_string(host_buffer_bytes() >> 20) +
-                          " MiB that are: " + error.what() + "; use a smaller ring or fewer feeds");
+                          " MiB that are and with " + available_memory() + ": " + error.what() +
+                          "; use a smaller ring or fewer feeds");
     }
     if (!opened_) throw;
     context_->failed("frame memory", error);

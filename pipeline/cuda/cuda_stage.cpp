@@ -74,15 +74,11 @@ PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory 
     plan->allocate(context_, conversions, memory, lanes_.size(), slices_);
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
-      std::size_t free = 0;
-      std::size_t total = 0;
-      const bool known = cudaMemGetInfo(&free, &total) == cudaSuccess;
       throw FeedError(FeedFault::kMemory,
                       context_->name + " has no room for the feed's frames: " +
                           mebibytes(plan_bytes(conversions, memory, lanes_.size())) +
-                          " are needed for " + std::to_string(lanes_.size()) + " lanes, " +
-                          (known ? mebibytes(free) : "an unknown amount") +
-                          " is free; use fewer lanes or feeds");
+                          " are needed for " + std::to_string(lanes_.size()) + " lanes, with " +
+                          context_->free_memory() + "; use fewer lanes or feeds");
     }
     context_->failed("feed " + stats_.feed(), error);
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,6 @@
 #include "pipeline/gpu.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cctype>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "pipeline/cuda/cuda_device.hpp"
@@ -19,16 +21,35 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
 }
 
+/// The folder for what is kept for the next start, where the home is none; empty: there is none.
+std::string cache_folder() {
+  for (const char* name : {"CACHE_DIRECTORY", "XDG_CACHE_HOME"}) {  // the first is systemd's
+    const char* folder = std::getenv(name);
+    if (folder != nullptr && *folder == '/' && ::access(folder, W_OK) == 0) {
+      return std::string(folder) + "/cuda";
+    }
+  }
+  // Machine code that this process will run: only from a folder that nobody else can write to.
+  std::error_code none;
+  const std::string folder = std::filesystem::temp_directory_path(none) /
+                             ("framelane-cuda-" + std::to_string(::geteuid()));
+  ::mkdir(folder.c_str(), S_IRWXU);
+  struct stat found {};
+  const bool ours = !none && ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
+                    found.st_uid == ::geteuid() && (found.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+  return ours ? folder : "";
+}
+
 /// What has to be in the environment before the first CUDA call.
 void prepare_environment() {
   // Streams share a few hardware queues, where one holds up another: more than the default of 8.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   // A GPU that is newer than this build has its kernels compiled at the first start, once.
   const char* home = std::getenv("HOME");
-  const char* cache = std::getenv("CACHE_DIRECTORY");  // systemd's
-  if (cache != nullptr && (home == nullptr || ::access(home, W_OK) != 0)) {
-    ::setenv("CUDA_CACHE_PATH", (std::string(cache) + "/cuda").c_str(), 0);
-  }
+  if (home != nullptr && ::access(home, W_OK) == 0) return;
+  if (std::getenv("CUDA_CACHE_PATH") != nullptr) return;
+  const std::string cache = cache_folder();
+  if (!cache.empty()) ::setenv("CUDA_CACHE_PATH", cache.c_str(), 0);
 }
 
 /// Counts the GPUs; with none, `why` says why.
@@ -134,13 +155,14 @@ GpuReport measure(int ordinal) {
     std::ranges::transform(address, address.begin(),
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const std::string folder = "/sys/bus/pci/devices/" + address;
-    report.pcie_speed = first_line(folder + "/current_link_speed");
-    report.pcie_width = std::atoi(first_line(folder + "/current_link_width").c_str());
     const CopyProbe one;
     const CopyProbe other;
     report.upload_rate = rate({{&one, cudaMemcpyHostToDevice}});
     report.download_rate = rate({{&one, cudaMemcpyDeviceToHost}});
     report.both_rate = rate({{&one, cudaMemcpyHostToDevice}, {&other, cudaMemcpyDeviceToHost}});
+    // Only now: a GPU that has nothing to do slows its link down.
+    report.pcie_speed = first_line(folder + "/current_link_speed");
+    report.pcie_width = std::atoi(first_line(folder + "/current_link_width").c_str());
   } catch (const CudaError& error) {
     report.problem = error.what();
   } catch (const FeedError& error) {

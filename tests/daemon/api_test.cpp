@@ -158,6 +158,67 @@ TEST_F(ApiTest, ListsTheDevices) {
   EXPECT_EQ(device["up"], true);
 }
 
+/// A GPU that was lost, before it could decode.
+class LostGpu : public Device {
+ public:
+  const std::string& name() const override { return name_; }
+  const std::string& model() const override { return model_; }
+  const std::string& uuid() const override { return uuid_; }
+  bool has_copy_engines() const override { return true; }
+  std::size_t memory_bytes() const override { return 0; }
+  bool lost() const override { return true; }
+  const EngineMeters& busy() const override { return cpu_->busy(); }
+  std::shared_ptr<const Device> fallback() const override { return cpu_; }
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
+    return std::make_unique<NoDecoder>(cpu_->make_stage(stats, slices));
+  }
+
+ private:
+  class NoDecoder : public Stage {
+   public:
+    explicit NoDecoder(std::unique_ptr<Stage> stage) : stage_(std::move(stage)) {}
+    BufferRef decode_context(std::string& why) override {
+      why = "the feed has left the GPU";
+      return {};
+    }
+    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override {
+      return stage_->prepare(conversions, memory);
+    }
+    void submit(FrameJob& job) override { stage_->submit(job); }
+    Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {
+      return stage_->wait(job, std::move(stop), deadline);
+    }
+
+   private:
+    const std::unique_ptr<Stage> stage_;
+  };
+
+  const std::string name_ = "cuda:0";
+  const std::string model_ = "GPU";
+  const std::string uuid_ = "GPU-1234";
+  const std::shared_ptr<Device> cpu_ = make_cpu_device();
+};
+
+TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
+  std::vector<FeedOptions> options = feeds();
+  options[0].input.url = FRAMELANE_TEST_DATA "/street_h264.mp4";
+  Supervisor supervisor(std::move(options), std::make_shared<LostGpu>(), {.once = true});
+  const auto get = [&supervisor](const std::string& path) {
+    HttpRequest request;
+    request.method = "GET";
+    request.path = path;
+    return Json::parse(answer(request, supervisor).body);
+  };
+  supervisor.start();
+  ASSERT_TRUE(supervisor.wait_done(std::chrono::seconds(60)));
+  EXPECT_EQ(get("/api/v1/feeds/gate")["decoder_reason"], "the feed has left the GPU");
+  const Json devices = get("/api/v1/devices")["devices"];
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(devices[0], Json({{"device", "cuda:0"}, {"name", "GPU"}, {"up", false}}));
+  EXPECT_EQ(devices[1]["device"], "cpu");
+  EXPECT_EQ(devices[1]["up"], true);
+}
+
 TEST_F(ApiTest, TheIndexNamesEveryEndpoint) {
   const std::string index = ask("GET", "/").body;
   for (const std::string path :

@@ -1,6 +1,8 @@
 """Where frames are converted, on a machine without a GPU (conftest hides one that is there)."""
 
 import json
+import re
+from pathlib import Path
 
 from harness.configs import looped, one_feed
 
@@ -36,6 +38,15 @@ def test_auto_says_which_device_it_took_and_why(framelane, clip):
     daemon.stop()
 
 
+def simd_level():
+    flags = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.M)[1].split())
+    for level, needed in (("AVX-512", {"avx512bw", "avx512vl"}), ("AVX2", {"avx2"}),
+                          ("SSE4.1", {"sse4_1"})):
+        if needed <= flags:
+            return level
+    return "baseline"
+
+
 def test_devices_lists_the_cpu_and_says_why_there_is_no_gpu(cli):
     done = cli("devices", "--json")
     assert done.returncode == 0, done.stderr
@@ -44,7 +55,10 @@ def test_devices_lists_the_cpu_and_says_why_there_is_no_gpu(cli):
     assert devices["no_gpu"]
     assert "h264" in devices["decoders"]
     assert "libx264" in devices["encoders"] and "h264_nvenc" not in devices["encoders"]
+    assert devices["devices"][0]["simd"] == simd_level()
+    assert not [name for name in devices["decoders"] if name.endswith("_cuvid")]
     text = cli("devices").stdout
+    assert f" threads, {simd_level()}\n" in text
     assert f"cuda: {devices['no_gpu']}" in text
 
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+extern "C" {
+#include <libavutil/opt.h>
+}
+
 #include <cstring>
 
 #include "pipeline/failure.hpp"
@@ -186,6 +190,36 @@ TEST(EncoderTest, HardwareThatIsNotThereIsNamedWithTheReason) {
   const std::string why =
       refusal(encode_with({{"h264_v4l2m2m", {{"num_output_buffers", "4"}}}}), yuv_source());
   EXPECT_NE(why.find("h264_v4l2m2m does not open here: "), std::string::npos) << why;
+}
+
+TEST(EncoderTest, NvencIsThatOfTheFeedsGpuUnlessAnotherIsNamed) {
+  const auto gpu_of = [](const CodecCandidate& candidate, const char* device) {
+    std::vector<std::string> values;
+    for (const AvOption& option : choose_gpu(candidate, device).options) {
+      if (option.key == "gpu") values.push_back(option.value);
+    }
+    return values;
+  };
+  using Values = std::vector<std::string>;
+  EXPECT_EQ(gpu_of({"h264_nvenc", {{"preset", "p4"}}}, "cuda:1"), Values{"1"});
+  EXPECT_EQ(gpu_of({"hevc_nvenc", {{"gpu", "0"}}}, "cuda:1"), Values{"0"});
+  EXPECT_EQ(gpu_of({"h264_nvenc"}, "cpu"), Values{});
+  EXPECT_EQ(gpu_of({"libx264"}, "cuda:1"), Values{});
+}
+
+TEST(EncoderTest, NvencKnowsTheOptionThatChoosesItsGpu) {
+  const AVCodec* nvenc = avcodec_find_encoder_by_name("h264_nvenc");
+  if (nvenc == nullptr) GTEST_SKIP() << "FFmpeg without NVENC";
+  const AVClass* type = nvenc->priv_class;
+  EXPECT_NE(av_opt_find(&type, "gpu", nullptr, 0, AV_OPT_SEARCH_FAKE_OBJ), nullptr);
+}
+
+/// On a machine without it the option must not stand in the way of the next codec.
+TEST(EncoderTest, AGpuThatIsChosenIsNoReasonNotToFallThrough) {
+  const EncodeOptions options = encode_with({{"h264_nvenc"}, {"mjpeg"}});
+  const auto plan =
+      make_encode_plan({.options = options, .source = yuv_source(), .device = "cuda:63"});
+  EXPECT_EQ(plan->codec.name, "mjpeg");
 }
 
 TEST(EncoderTest, NoCandidateLeftNamesThemAll) {

@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <numeric>
+#include <regex>
 
 #include "pipeline/feed.hpp"
 #include "tests/pipeline/cuda/stage_fixture.hpp"
@@ -216,6 +220,8 @@ TEST_F(SecondGpuTest, AHungOneIsAskedAndLeftInTheSameWay) {
 TEST_F(CudaFeedLossTest, AFeedWhoseGpuIsLostGoesOnOnTheCpu) {
   options_.input.loop = true;
   options_.input.duration = 12s;  // 120 frames
+  const TempFolder folder;
+  for (OutputOptions& output : options_.outputs) output.url = folder / (output.name + ".mp4");
   start();
   ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 30; }));
   stand_in::lose_device(cudaErrorIllegalAddress);
@@ -224,6 +230,13 @@ TEST_F(CudaFeedLossTest, AFeedWhoseGpuIsLostGoesOnOnTheCpu) {
   expect_settled(120);
   EXPECT_EQ(stats_->status().device, "cpu");
   EXPECT_TRUE(device_->lost());
+  // The same encoders, which make a keyframe every 250 frames, and the same files.
+  for (const OutputOptions& output : options_.outputs) {
+    const std::vector<std::int64_t> keys = probe(output.url, "frame=key_frame");
+    EXPECT_EQ(keys.size(), 120u) << output.name;
+    EXPECT_EQ(std::ranges::count(keys, 1), 1) << output.name;
+    EXPECT_FALSE(std::filesystem::exists(folder / (output.name + ".2.mp4")));
+  }
 }
 
 TEST_F(CudaFeedLossTest, AFeedWithoutRoomIsRefusedWithTheAmounts) {
@@ -232,6 +245,20 @@ TEST_F(CudaFeedLossTest, AFeedWithoutRoomIsRefusedWithTheAmounts) {
   const Feed::Outcome outcome = wait();
   EXPECT_EQ(outcome.fault, FeedFault::kMemory);
   EXPECT_NE(outcome.reason.find("are needed for 3 lanes"), std::string::npos) << outcome.reason;
+  EXPECT_FALSE(device_->lost());
+}
+
+/// FFmpeg's decoder asks for it, and knows no more than that there is none.
+TEST_F(CudaFeedLossTest, AFeedWhoseFramesCannotBeLockedIsRefusedWithTheAmounts) {
+  stand_in::fail_nth_call("cudaHostRegister", 1, cudaErrorMemoryAllocation);
+  start();
+  const Feed::Outcome outcome = wait();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome.fault, FeedFault::kMemory);
+  EXPECT_TRUE(std::regex_search(
+      outcome.reason, std::regex("^[0-9]+ MiB more cannot be locked for cuda:0, beside [0-9]+ MiB "
+                                 "that are and with [0-9]+ MiB available: cudaHostRegister: ")))
+      << outcome.reason;
   EXPECT_FALSE(device_->lost());
 }
 
@@ -354,8 +381,10 @@ class CudaFeedSweepTest : public StandInTest {
     }
   }
 
-  /// From opening the GPU to closing it; false when it does not open.
-  bool whole_life() const {
+  enum class Life { kNotOpened, kFailed, kEnded };
+  /// From opening the GPU to closing it. The feed has ended with every frame out, or failed with a
+  /// reason and every frame accounted for.
+  Life whole_life() const {
     std::vector<FeedStats::EncodeSpec> encodes;
     std::vector<std::string> outputs;
     for (const EncodeOptions& encode : options_.encodes) {
@@ -367,15 +396,30 @@ class CudaFeedSweepTest : public StandInTest {
     try {
       device = CudaDevice::open(0, cpu_);
     } catch (const CudaError&) {
-      return false;
+      return Life::kNotOpened;
     }
-    const auto feed = Feed::start(options_, stats, device, [] {});
+    std::unique_ptr<Feed> feed;
+    try {
+      feed = Feed::start(options_, stats, device, [] {});
+    } catch (const FeedError& error) {
+      EXPECT_EQ(error.code(), FeedFault::kMemory);
+      return Life::kFailed;
+    }
     EXPECT_TRUE(feed->join_until(soon()));
-    const auto outcome = feed->outcome();
-    EXPECT_TRUE(outcome && outcome->kind == Feed::Outcome::Kind::kEnded)
-        << (outcome ? outcome->reason : "it did not end");
-    expect_all_out(*stats, kFrames);
-    return true;
+    const Feed::Outcome outcome = feed->outcome().value_or(
+        Feed::Outcome{Feed::Outcome::Kind::kStopped, {}, "it did not end"});
+    if (outcome.kind == Feed::Outcome::Kind::kEnded) {
+      expect_all_out(*stats, kFrames);
+      return Life::kEnded;
+    }
+    EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed) << outcome.reason;
+    EXPECT_NE(outcome.reason, "");
+    for (const EncodeCounts& counts : stats->ledger().encodes) {
+      EXPECT_EQ(counts.in,
+                std::accumulate(counts.dropped.begin(), counts.dropped.end(), counts.out));
+      EXPECT_EQ(counts.in_flight, 0);
+    }
+    return Life::kFailed;
   }
 
   const TempFolder folder_;
@@ -384,7 +428,7 @@ class CudaFeedSweepTest : public StandInTest {
 };
 
 TEST_F(CudaFeedSweepTest, TheGpuMayBeLostAtAnyCall) {
-  ASSERT_TRUE(whole_life());
+  ASSERT_EQ(whole_life(), Life::kEnded);
   int calls = 0;
   for (const std::string& function : stand_in::called_functions()) {
     calls += stand_in::calls(function);
@@ -395,11 +439,45 @@ TEST_F(CudaFeedSweepTest, TheGpuMayBeLostAtAnyCall) {
     SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
     stand_in::reset();
     stand_in::lose_device_at_call(n);
-    opened += static_cast<int>(whole_life());
+    const Life life = whole_life();
+    EXPECT_NE(life, Life::kFailed);
+    opened += static_cast<int>(life == Life::kEnded);
     EXPECT_EQ(stand_in::live(), stand_in::Live{});
     EXPECT_EQ(stand_in::overruns(), 0);
   }
   EXPECT_GT(opened, calls / 2);
+}
+
+TEST_F(CudaFeedSweepTest, AnyCallMayFailOnce) {
+  ASSERT_EQ(whole_life(), Life::kEnded);
+  std::map<std::string, int> calls;
+  for (const std::string& function : stand_in::called_functions()) {
+    calls[function] = stand_in::calls(function);
+  }
+  std::map<Life, int> lives;
+  for (const auto& [function, count] : calls) {
+    const bool allocates = function == "cudaMallocAsync" || function == "cudaHostRegister" ||
+                           function == "cudaFuncGetAttributes" || function.ends_with("WithFlags");
+    for (const cudaError_t error : {cudaErrorUnknown, cudaErrorMemoryAllocation}) {
+      if (error == cudaErrorMemoryAllocation && !allocates) continue;
+      for (int n = 1; n <= count && !HasFailure(); ++n) {
+        SCOPED_TRACE(function + ", call " + std::to_string(n) + ", " + cudaGetErrorName(error));
+        stand_in::reset();
+        stand_in::fail_nth_call(function, n, error);
+        const Life life = whole_life();
+        ++lives[life];
+        // Only where memory is had may a GPU that goes on cost the feed; a cudaSetDevice comes
+        // first.
+        if (!allocates && function != "cudaSetDevice") {
+          EXPECT_NE(life, Life::kFailed);
+        }
+        EXPECT_EQ(stand_in::live(), stand_in::Live{});
+        EXPECT_EQ(stand_in::overruns(), 0);
+      }
+    }
+  }
+  EXPECT_GT(lives[Life::kFailed], 0);
+  EXPECT_GT(lives[Life::kEnded], lives[Life::kFailed] + lives[Life::kNotOpened]);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tests/pipeline/cuda/stage_fixture.hpp"
+#include "tests/pipeline/log_capture.hpp"
 
 namespace framelane::testing {
 namespace {
@@ -62,6 +63,33 @@ TEST_F(CudaLossTest, AFrameIsSlicedWhereNoOtherUploadIsBeforeIt) {
   stand_in::release();
   wait(jobs);
   EXPECT_EQ(stats_.steps[index_of(StageStep::kD2h)].snapshot().count, 2u);
+}
+
+TEST_F(CudaLossTest, CopiesOfAllFeedsQueueInTwoStreams) {
+  FeedStats other_stats("yard", {{"a"}, {"b"}}, {}, 1);
+  const std::unique_ptr<Stage> other = device_->make_stage(other_stats, {});
+  Jobs jobs(bgra_to_two(), 1);
+  Jobs other_jobs(bgra_to_two(), 1);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  other_jobs.use(other->prepare(other_jobs.conversions()));
+  EXPECT_EQ(stand_in::streams().size(), 5u + 2 + 1);  // of the lanes each has one
+  const cudaStream_t upload = device_->context()->upload_stream().get();
+  const cudaStream_t download = device_->context()->download_stream().get();
+  stand_in::hold(upload);
+  stand_in::hold(lane_stream(0));
+  submit(jobs);
+  other->submit(other_jobs[0]);
+  EXPECT_EQ(other->wait(other_jobs[0], {}, std::chrono::steady_clock::now() + 20ms),
+            Stage::Wait::kLate);
+  EXPECT_EQ(cudaStreamQuery(lane_stream(2)), cudaErrorNotReady);
+  // The second feed's frame is converted, and comes down behind the first's.
+  stand_in::release(upload);
+  EXPECT_TRUE(comes([] { return cudaStreamQuery(lane_stream(2)) == cudaSuccess; }));
+  EXPECT_EQ(cudaStreamQuery(download), cudaErrorNotReady);
+  stand_in::release(lane_stream(0));
+  wait(jobs);
+  ASSERT_EQ(other->wait(other_jobs[0], {}, soon()), Stage::Wait::kReady);
+  other_jobs.expect_exact(0);
 }
 
 std::vector<Conversion> nv12_to_two() {
@@ -512,11 +540,27 @@ TEST_F(CudaLossTest, WithoutRoomThePlanIsRefusedWithTheAmounts) {
     FAIL() << "was accepted";
   } catch (const FeedError& error) {
     EXPECT_EQ(error.code(), FeedFault::kMemory);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("1 MiB are needed for 2 lanes"));
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("free"));
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("1 MiB are needed for 2 lanes, with 0 MiB free; "));
   }
   EXPECT_FALSE(device_->lost());
   EXPECT_EQ(device_->memory_bytes(), 0u);
+}
+
+TEST_F(CudaLossTest, WithoutRoomForItsLanesAFeedIsRefusedWithTheAmounts) {
+  FeedStats other_stats("yard", {{"a"}}, {}, 3);
+  stand_in::set_memory(5 << 20);
+  stand_in::fail_nth_call("cudaStreamCreateWithFlags", 2, cudaErrorMemoryAllocation);
+  try {
+    device_->make_stage(other_stats, {});
+    FAIL() << "was accepted";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kMemory);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("cuda:0 has no room for the feed's 3 lanes: "
+                                                   "cudaStreamCreateWithFlags: "));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(", with 5 MiB free; "));
+  }
+  EXPECT_FALSE(device_->lost());
 }
 
 TEST_F(CudaLossTest, WithoutRoomForTheKernelsThePlanIsRefused) {
@@ -556,6 +600,40 @@ TEST_F(CudaLossTest, WhatFailsForOneFeedLeavesTheGpuToTheOthers) {
   EXPECT_EQ(stand_in::calls("cudaLaunchKernel"), launches);
 }
 
+TEST_F(CudaLossTest, ACallThatFailsIsLoggedWithItsFeedAndLane) {
+  Jobs jobs(bgra_to_two(), 1);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  const LogCapture log;
+  stand_in::fail_nth_call("cudaMemcpyAsync", 1, cudaErrorInvalidValue);
+  submit(jobs);
+  wait(jobs);
+  stage_.reset();
+  EXPECT_EQ(log.count("feed gate, lane 0: cudaMemcpyAsync: invalid argument "
+                      "(cudaErrorInvalidValue); cuda:0 goes on"),
+            1u);
+}
+
+TEST_F(CudaLossTest, ALossIsLoggedOnceForAllFeeds) {
+  FeedStats other_stats("yard", {{"a"}, {"b"}}, {}, 2);
+  std::unique_ptr<Stage> other = device_->make_stage(other_stats, {});
+  Jobs jobs(bgra_to_two(), 6);
+  Jobs other_jobs(bgra_to_two(), 6);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  other_jobs.use(other->prepare(other_jobs.conversions()));
+  const LogCapture log;
+  stand_in::hold();
+  submit(jobs);
+  for (std::size_t i = 0; i < other_jobs.size(); ++i) other->submit(other_jobs[i]);
+  stand_in::lose_device(cudaErrorIllegalAddress);
+  wait(jobs);
+  other.reset();
+  stage_.reset();
+  EXPECT_EQ(log.count("cuda:0 is lost: feed gate, lane 0: cudaEventSynchronize: an illegal memory "
+                      "access was encountered (cudaErrorIllegalAddress)"),
+            1u);
+  EXPECT_EQ(log.count("cudaErrorIllegalAddress"), 1u);
+}
+
 TEST_F(CudaLossTest, AJobThatWasQueuedInPartIsThroughBeforeItIsGivenUp) {
   Jobs jobs(bgra_to_two(), 1);
   jobs.use(stage_->prepare(jobs.conversions()));
@@ -584,7 +662,9 @@ TEST_F(CudaLossTest, MemoryThatCannotBeLockedIsRefused) {
     FAIL() << "was accepted";
   } catch (const FeedError& error) {
     EXPECT_EQ(error.code(), FeedFault::kMemory);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("3 MiB more cannot be locked"));
+    EXPECT_THAT(error.what(), ::testing::ContainsRegex(
+                                  "^3 MiB more cannot be locked for cuda:0, beside [0-9]+ MiB that "
+                                  "are and with [0-9]+ MiB available: cudaHostRegister: "));
   }
   EXPECT_FALSE(device_->lost());
 }

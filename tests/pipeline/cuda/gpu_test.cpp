@@ -2,14 +2,22 @@
 
 #include <gmock/gmock.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
 
 #include "pipeline/cpu_stage.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
+#include "tests/pipeline/media_files.hpp"
 
 namespace framelane {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::shared_ptr<Device>& cpu() {
   static const std::shared_ptr<Device> device = std::make_shared<CpuDevice>(1);
@@ -33,7 +41,7 @@ TEST_F(GpuTest, AGpuIsOpenedByItsNumber) {
   EXPECT_EQ(gpu.device->name(), "cuda:0");
   EXPECT_NE(gpu.device->model(), "");
   EXPECT_THAT(gpu.device->uuid(),
-              testing::MatchesRegex("GPU-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"));
+              ::testing::MatchesRegex("GPU-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"));
   EXPECT_EQ(gpu.device->uuid().size(), 40u);
   EXPECT_EQ(gpu.device->fallback(), cpu());
   EXPECT_TRUE(gpu.device->has_copy_engines());
@@ -54,8 +62,8 @@ TEST_F(GpuTest, CopiesAreMeasured) {
 }
 
 TEST_F(GpuTest, VersionsAreTwoNumbers) {
-  EXPECT_THAT(cuda_build_version(), testing::MatchesRegex("[0-9]+\\.[0-9]+"));
-  EXPECT_THAT(cuda_driver_version(), testing::MatchesRegex("[0-9]+\\.[0-9]+"));
+  EXPECT_THAT(cuda_build_version(), ::testing::MatchesRegex("[0-9]+\\.[0-9]+"));
+  EXPECT_THAT(cuda_driver_version(), ::testing::MatchesRegex("[0-9]+\\.[0-9]+"));
 }
 
 TEST_F(NoGpuTest, AStubLibrary) {
@@ -101,6 +109,85 @@ TEST_F(NoGpuTest, AProbeThatFailsIsReported) {
   const std::vector<GpuReport> gpus = measure_gpus(none);
   ASSERT_EQ(gpus.size(), 1u);
   EXPECT_THAT(gpus[0].problem, HasSubstr("cudaMemcpyAsync"));
+}
+
+/// Without a home for the kernels that are compiled at the first start.
+class CacheTest : public StandInTest {
+ protected:
+  void SetUp() override {
+    StandInTest::SetUp();
+    for (const char* name : kNames) {
+      const char* value = std::getenv(name);
+      before_.emplace_back(value != nullptr ? std::optional<std::string>(value) : std::nullopt);
+      ::unsetenv(name);
+    }
+    ::setenv("HOME", "/nonexistent", 1);
+    ::setenv("TMPDIR", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    for (std::size_t i = 0; i < before_.size(); ++i) {
+      ::unsetenv(kNames[i]);
+      if (before_[i]) ::setenv(kNames[i], before_[i]->c_str(), 1);
+    }
+    if (!IsSkipped()) StandInTest::TearDown();
+  }
+  static std::string path() {
+    std::string why;
+    measure_gpus(why);
+    const char* path = std::getenv("CUDA_CACHE_PATH");
+    return path != nullptr ? path : "";
+  }
+
+  static constexpr std::array kNames{"HOME", "TMPDIR", "CUDA_CACHE_PATH", "CACHE_DIRECTORY",
+                                     "XDG_CACHE_HOME"};
+  std::vector<std::optional<std::string>> before_;
+  const testing::TempFolder temp_;
+  const std::string folder_ = temp_ / "";
+  const std::string own_ = folder_ + "framelane-cuda-" + std::to_string(::geteuid());
+};
+
+TEST_F(CacheTest, AHomeThatCanBeWrittenIsLeftToCuda) {
+  ::setenv("HOME", folder_.c_str(), 1);
+  EXPECT_EQ(path(), "");
+}
+
+TEST_F(CacheTest, SystemdsFolderComesFirst) {
+  ::setenv("CACHE_DIRECTORY", (folder_ + ".").c_str(), 1);
+  ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+  EXPECT_EQ(path(), folder_ + "./cuda");
+}
+
+TEST_F(CacheTest, ThenTheUsersCache) {
+  ::setenv("CACHE_DIRECTORY", "/nonexistent/cache", 1);
+  ::setenv("XDG_CACHE_HOME", (folder_ + ".").c_str(), 1);
+  EXPECT_EQ(path(), folder_ + "./cuda");
+}
+
+TEST_F(CacheTest, ThenAPrivateFolderAmongTemporaryFiles) {
+  EXPECT_EQ(path(), own_);
+  struct stat found {};
+  ASSERT_EQ(::lstat(own_.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode, static_cast<mode_t>(S_IFDIR | S_IRWXU));
+  ::unsetenv("CUDA_CACHE_PATH");
+  EXPECT_EQ(path(), own_) << "the next time";
+}
+
+TEST_F(CacheTest, AFolderThatOthersMayWriteToIsNotTrusted) {
+  std::filesystem::create_directory(own_);
+  std::filesystem::permissions(own_, std::filesystem::perms::all);
+  EXPECT_EQ(path(), "");
+}
+
+TEST_F(CacheTest, NorIsALinkToElsewhere) {
+  std::filesystem::create_directory(folder_ + "elsewhere");
+  std::filesystem::permissions(folder_ + "elsewhere", std::filesystem::perms::owner_all);
+  std::filesystem::create_symlink(folder_ + "elsewhere", own_);
+  EXPECT_EQ(path(), "");
+}
+
+TEST_F(CacheTest, WhatTheUserChoseStays) {
+  ::setenv("CUDA_CACHE_PATH", "/chosen", 1);
+  EXPECT_EQ(path(), "/chosen");
 }
 
 }  // namespace
