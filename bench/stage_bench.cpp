@@ -295,6 +295,8 @@ int run(const Options& options) {
   Device& device = *gpu.device;
   const Conversion big = conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K);
   const Conversion small = conversion(PixelFormat::kBgra, PixelFormat::kNv12, k1080p);
+  Conversion other_matrix = conversion(PixelFormat::kI420, PixelFormat::kNv12, k8K);
+  other_matrix.source_color = {Matrix::kBt601, Range::kLimited};
   const double highest = std::max(
       {throughput(device, "8K BGRA to NV12", big, 1, options, true),
        throughput(device, "1080p BGRA to NV12", small, 1, options, true),
@@ -302,7 +304,8 @@ int run(const Options& options) {
        throughput(device, "1080p I420 to NV12, full to limited range",
                   conversion(PixelFormat::kI420, PixelFormat::kNv12, k1080p), 1, options, false),
        throughput(device, "8K I420 to NV12, full to limited range",
-                  conversion(PixelFormat::kI420, PixelFormat::kNv12, k8K), 1, options, false)});
+                  conversion(PixelFormat::kI420, PixelFormat::kNv12, k8K), 1, options, false),
+       throughput(device, "8K I420 to NV12, BT.601 to BT.709", other_matrix, 1, options, false)});
   latency(device, big, "8K BGRA to NV12");
   latency(device, small, "1080p BGRA to NV12");
   const EngineMeters& busy = device.busy();
