@@ -6,6 +6,6 @@
 
 namespace framelane {
 
-BufferRef make_decode_context(std::shared_ptr<CudaContext>, std::string&) { return {}; }
+inline BufferRef make_decode_context(std::shared_ptr<CudaContext>, std::string&) { return {}; }
 
 }  // namespace framelane
