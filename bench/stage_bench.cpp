@@ -25,7 +25,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/no_decoding.hpp"
 #include "bench/stage_feed.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
 #include "pipeline/cuda/cuda_handles.hpp"

@@ -21,7 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/no_decoding.hpp"
 #include "bench/stage_feed.hpp"
 #include "pipeline/gpu.hpp"
 
