@@ -21,6 +21,8 @@ std::vector<Conversion> bgra_to_two() {
 /// The lanes' streams: the device has made five of its own before.
 cudaStream_t lane_stream(std::size_t lane) { return stand_in::streams().at(5 + lane); }
 
+int copies() { return stand_in::calls("cudaMemcpyAsync") + stand_in::calls("cudaMemcpy2DAsync"); }
+
 TEST_F(CudaLossTest, LanesOverlap) {
   Jobs jobs(bgra_to_two(), 2);
   jobs.use(stage_->prepare(jobs.conversions()));
@@ -39,8 +41,7 @@ TEST_F(CudaLossTest, ALaneCarriesOneJobAtATime) {
   stand_in::hold();
   submit(jobs);
   // Of three jobs for each of the two lanes one is on the GPU: the others would overwrite it.
-  const int copies = stand_in::calls("cudaMemcpyAsync") + stand_in::calls("cudaMemcpy2DAsync");
-  EXPECT_EQ(copies, 2 * (1 + 1 + 1));
+  EXPECT_EQ(copies(), 2 * (1 + 1 + 1));
   EXPECT_EQ(converting(), 6u);
   stand_in::release();
   wait(jobs);
@@ -53,9 +54,6 @@ TEST_F(CudaLossTest, AFrameIsSlicedWhereNoOtherUploadIsBeforeIt) {
   const cudaStream_t upload = stand_in::streams().at(1);
   ASSERT_TRUE(comes([&] { return cudaStreamQuery(upload) == cudaSuccess; }));
   stand_in::hold(upload);
-  const auto copies = [] {
-    return stand_in::calls("cudaMemcpyAsync") + stand_in::calls("cudaMemcpy2DAsync");
-  };
   stage_->submit(jobs[0]);
   EXPECT_EQ(copies(), 4 * (1 + 2));
   stage_->submit(jobs[1]);
@@ -102,9 +100,6 @@ TEST_F(CudaLossTest, AFrameOnTheGpuWaitsForItsDecoderAndIsNotCopiedUp) {
   Jobs jobs(nv12_to_two(), 4);
   stand_in::hold(device_->context()->decode_stream().get());
   jobs.put_on(device_->context());
-  const auto copies = [] {
-    return stand_in::calls("cudaMemcpyAsync") + stand_in::calls("cudaMemcpy2DAsync");
-  };
   const int before = copies();
   jobs.use(stage_->prepare(jobs.conversions(), jobs.memory()));
   submit(jobs);
