@@ -28,14 +28,16 @@ def transcode(*arguments):
 
 
 def transcodes_as_on_the_cpu(clip, raw, folder):
-    """Decoded by NVDEC or read as raw pixels, converted on the GPU: byte for byte what the CPU gives."""
+    """Decoded by NVDEC or read as raw pixels, converted on the GPU, encoded: byte for byte what the CPU
+    gives. One encoder's thread, so that equal pixels are equal bytes."""
+    lossless = ["--codec", "libx264", "--option", "preset=ultrafast", "--option", "qp=0", "--option", "threads=1"]
     raw_options = ["--input-format", "rawvideo", "--input-pixel-format", "bgra", "--input-size", SIZE,
                    "--input-rate", "25"]
     for source, options, decoder in ((clip, ["--range", "full"], "h264_nvdec"), (raw, raw_options, "rawvideo")):
         made = {}
         for device in ("cpu", "cuda"):
             made[device] = folder / f"{device}.nut"
-            summary = transcode("--device", device, "--codec", "rawvideo", *options, source, made[device])
+            summary = transcode("--device", device, *lossless, *options, source, made[device])
         assert summary["decoder"] == decoder, summary
         assert summary["frames_in"] == summary["frames_out"] > 0 == summary["frames_dropped"], summary
         assert filecmp.cmp(made["cpu"], made["cuda"], shallow=False), f"{source}: other bytes than on the CPU"
