@@ -290,10 +290,10 @@ constexpr std::array kPairs{
 /// The obvious kernel to 4:4:4, to compare with: a pixel a thread, a byte a load
 /// and a store.
 struct Plain444 {
-  std::array<cuda::Quotient, 3> samples;  // y, u, v
+  cuda::Quotient samples[3];  // y, u, v
   const std::uint8_t* source;
   std::ptrdiff_t source_pitch;
-  std::array<std::uint8_t*, 3> targets;  // the first pixel's y, u, v
+  std::uint8_t* targets[3];  // the first pixel's y, u, v
   std::ptrdiff_t target_pitch;
   int step;  // bytes from one y to the next
   int width;
@@ -302,7 +302,7 @@ struct Plain444 {
     const int x = static_cast<int>(thread.x);
     if (x >= width) return;
     const std::uint8_t* from = source + thread.y * source_pitch + 4 * x;
-    for (std::size_t i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3; ++i) {
       const std::uint32_t sample = samples[i](from[0], from[1], from[2]);
       targets[i][thread.y * target_pitch + step * x] =
           static_cast<std::uint8_t>(sample < 255 ? sample : 255);
