@@ -90,6 +90,40 @@ TEST_F(CudaLossTest, AFrameIsSlicedWhereNoOtherUploadIsBeforeIt) {
   EXPECT_EQ(stats_.steps[index_of(StageStep::kD2h)].snapshot().count, 2u);
 }
 
+/// The third job, in the first one's lane, waits for that as well.
+TEST_F(CudaLossTest, TimesAreOfTheWorkAndNotOfTheWaitForIt) {
+  struct Case {
+    const char* name;
+    cudaStream_t held;
+    std::vector<StageStep> steps;
+  };
+  const Case cases[] = {
+      {"uploads", upload_stream(), {StageStep::kH2d, StageStep::kKernel, StageStep::kD2h}},
+      {"conversions", kernel_stream(), {StageStep::kH2d, StageStep::kKernel, StageStep::kD2h}},
+      // A copy back begins when its conversion ends, if no other is before it.
+      {"downloads", download_stream(), {StageStep::kH2d, StageStep::kKernel}}};
+  const auto seconds = [&](StageStep step) {
+    return stats_.steps[index_of(step)].snapshot().sum_seconds;
+  };
+  for (const auto& [name, held, steps] : cases) {
+    Jobs jobs({conversion_of(PixelFormat::kBgra, PixelFormat::kNv12)}, 3);
+    jobs.use(stage_->prepare(jobs.conversions()));
+    std::vector<double> before;
+    for (const StageStep step : steps) before.push_back(seconds(step));
+    stand_in::hold(held);
+    submit(jobs);
+    const auto from = std::chrono::steady_clock::now();
+    EXPECT_EQ(stage_->wait(jobs[0], {}, from + 500ms), Stage::Wait::kLate);
+    const std::chrono::duration<double> held_for = std::chrono::steady_clock::now() - from;
+    stand_in::release();
+    wait(jobs);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      EXPECT_LT(seconds(steps[i]) - before[i], held_for.count() / 2)
+          << kStageStepNames[index_of(steps[i])] << " while " << name << " are held";
+    }
+  }
+}
+
 TEST_F(CudaLossTest, TheJobsOfAllFeedsQueueInTheSameStreams) {
   const std::size_t streams = stand_in::streams().size();
   FeedStats other_stats("yard", {{"a"}, {"b"}}, {}, 1);
