@@ -32,6 +32,7 @@ int overruns() { refuse(); }
 int backward_times() { refuse(); }
 int premature_copies() { refuse(); }
 int lazy_loads() { refuse(); }
+int spinning_waits() { refuse(); }
 int misplaced_calls() { refuse(); }
 void set_device_count(int) { refuse(); }
 void set_driver_version(int) { refuse(); }

@@ -76,6 +76,10 @@ int premature_copies();
 /// may lack the memory for it then.
 int lazy_loads();
 
+/// Calls that wait by spinning on a processor: for an event without cudaEventBlockingSync, or for a
+/// stream of a device that was not made ready with cudaDeviceScheduleBlockingSync.
+int spinning_waits();
+
 /// Calls with a stream or an event of another device than the calling thread's current one.
 int misplaced_calls();
 

@@ -118,7 +118,9 @@ void reset() {
   s.backward_times = 0;
   s.premature_copies = 0;
   s.lazy_loads = 0;
+  s.spinning_waits = 0;
   s.misplaced_calls = 0;
+  s.blocking_devices.clear();
   for (auto& [entry, kernel] : s.kernels) kernel.loaded = false;
   s.device_count = 1;
   s.driver_version = CUDART_VERSION;
@@ -235,6 +237,12 @@ int lazy_loads() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   return s.lazy_loads;
+}
+
+int spinning_waits() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  return s.spinning_waits;
 }
 
 int misplaced_calls() {

@@ -85,7 +85,11 @@ class CudaFeedFixture : public Fixture {
   void TearDown() override {
     feed_.reset();
     device_.reset();
-    if (!this->IsSkipped()) Fixture::TearDown();
+    if (this->IsSkipped()) return;
+    if (stand_in::present()) {
+      EXPECT_EQ(stand_in::spinning_waits(), 0) << "threads that did not sleep";
+    }
+    Fixture::TearDown();
   }
 
   EncodeOptions& add_encode(const std::string& name, std::optional<Range> range) {
@@ -468,6 +472,7 @@ TEST_P(CudaFeedSweepTest, TheGpuMayBeLostAtAnyCall) {
     opened += static_cast<int>(life != Life::kNotOpened);
     EXPECT_EQ(stand_in::live(), stand_in::Live{});
     EXPECT_EQ(stand_in::overruns(), 0);
+    EXPECT_EQ(stand_in::spinning_waits(), 0);
   }
   EXPECT_GT(opened, calls / 2);
 }
@@ -505,6 +510,7 @@ TEST_P(CudaFeedSweepTest, AnyCallMayFailOnce) {
         }
         EXPECT_EQ(stand_in::live(), stand_in::Live{});
         EXPECT_EQ(stand_in::overruns(), 0);
+        EXPECT_EQ(stand_in::spinning_waits(), 0);
       }
     }
   }

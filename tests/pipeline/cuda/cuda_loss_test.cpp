@@ -795,6 +795,7 @@ TEST_F(CudaLossTest, EveryCallMayFailOnce) {
         EXPECT_NE(outcome, "lost");
         EXPECT_EQ(stand_in::live(), stand_in::Live{});
         EXPECT_EQ(stand_in::overruns(), 0);
+        EXPECT_EQ(stand_in::spinning_waits(), 0);
         if (HasFailure()) return;
       }
     }

@@ -264,6 +264,7 @@ class CudaStageFixture : public Fixture {
     if (this->IsSkipped()) return;
     if (stand_in::present()) {
       EXPECT_EQ(stand_in::lazy_loads(), 0) << "kernels not loaded by prepare";
+      EXPECT_EQ(stand_in::spinning_waits(), 0) << "threads that did not sleep";
     }
     Fixture::TearDown();
   }
