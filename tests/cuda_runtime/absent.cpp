@@ -15,6 +15,7 @@ namespace {
 }  // namespace
 
 bool present() { return false; }
+bool inside() { return false; }
 void reset() {}
 void fail_nth_call(std::string_view, int, cudaError_t) { refuse(); }
 void lose_device(cudaError_t) { refuse(); }

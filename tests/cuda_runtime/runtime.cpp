@@ -40,6 +40,7 @@ cudaError_t result(cudaError_t error) {
 // Nearly every entry point: counted, made to fail if it is to, and run with the lock held.
 template <typename Body>
 cudaError_t entry(const char* function, Body body) {
+  const Inside in_call;
   State& s = state();
   std::unique_lock lock(s.mutex);
   if (const cudaError_t error = s.enter(function, lock)) return result(error);
@@ -49,6 +50,7 @@ cudaError_t entry(const char* function, Body body) {
 // Those that free and destroy do so even when they report an error.
 template <typename Body>
 cudaError_t releasing_entry(const char* function, Body body) {
+  const Inside in_call;
   State& s = state();
   std::unique_lock lock(s.mutex);
   const cudaError_t refused = s.enter(function, lock);

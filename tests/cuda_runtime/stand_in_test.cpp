@@ -264,6 +264,17 @@ TEST_F(StandInRuntimeTest, KernelsThatWereNotLoadedAreCounted) {
   EXPECT_EQ(stand_in::lazy_loads(), 1);
 }
 
+TEST_F(StandInRuntimeTest, AThreadIsInsideWhileAStreamIsServed) {
+  bool inside = false;
+  ASSERT_EQ(
+      cudaLaunchHostFunc(
+          stream_, [](void* data) { *static_cast<bool*>(data) = stand_in::inside(); }, &inside),
+      cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_TRUE(inside);
+  EXPECT_FALSE(stand_in::inside());
+}
+
 TEST_F(StandInRuntimeTest, WaitsInWhichAThreadSpinsAreCounted) {
   ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   EXPECT_EQ(stand_in::spinning_waits(), 1);

@@ -8,7 +8,10 @@
 namespace framelane::stand_in {
 namespace {
 
+thread_local bool is_inside = false;
+
 void run_operations(State& s, Stream& stream) {
+  const Inside inside_stream;
   std::unique_lock lock(s.mutex);
   const auto may_start = [&] {
     if (s.lost) return true;
@@ -44,6 +47,9 @@ typename Map::const_iterator range_at(const Map& ranges, std::uintptr_t address)
 }
 
 }  // namespace
+
+Inside::Inside() : before_(std::exchange(is_inside, true)) {}
+Inside::~Inside() { is_inside = before_; }
 
 State& state() {
   static State& instance = *new State;
@@ -96,6 +102,7 @@ std::size_t State::used(int device) const {
 }
 
 bool present() { return true; }
+bool inside() { return is_inside; }
 
 void reset() {
   State& s = state();

@@ -111,6 +111,18 @@ struct State {
 
 State& state();
 
+/// The thread is inside the runtime as long as one lives.
+class Inside {
+ public:
+  Inside();
+  ~Inside();
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  const bool before_;
+};
+
 /// Starts the thread that serves the stream. Requires the lock.
 void serve(const std::shared_ptr<Stream>& stream);
 
