@@ -28,7 +28,7 @@ function(framelane_find_nvcc nvcc why)
   endif()
   execute_process(COMMAND "${_nvcc}" --version OUTPUT_VARIABLE _version ERROR_QUIET)
   if(NOT _version MATCHES "release ([0-9]+)\\.([0-9]+)" OR CMAKE_MATCH_1 LESS 12)
-    set(${why} "${_nvcc} is not version 12 or later" PARENT_SCOPE)
+    set(${why} "${_nvcc} is no nvcc of version 12 or later" PARENT_SCOPE)
     return()
   endif()
   # A toolkit may be incomplete, or may not know this host compiler yet.
