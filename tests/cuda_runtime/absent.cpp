@@ -15,6 +15,7 @@ namespace {
 }  // namespace
 
 bool present() { return false; }
+bool inside() { return false; }
 void reset() {}
 void fail_nth_call(std::string_view, int, cudaError_t) { refuse(); }
 void lose_device(cudaError_t) { refuse(); }
@@ -32,6 +33,7 @@ int overruns() { refuse(); }
 int backward_times() { refuse(); }
 int premature_copies() { refuse(); }
 int lazy_loads() { refuse(); }
+int spinning_waits() { refuse(); }
 int misplaced_calls() { refuse(); }
 void set_device_count(int) { refuse(); }
 void set_driver_version(int) { refuse(); }

@@ -12,11 +12,15 @@
 /// the kernel's own body. It has the calls that framelane uses and no others, so that a call with
 /// no place here (a device-wide wait, the default stream) does not link or fails.
 ///
-/// All functions are thread-safe. In a build for a real GPU (FRAMELANE_GPU_TESTS) only present()
-/// and reset() may be called; StandInTest skips what needs the rest.
+/// All functions are thread-safe. In a build for a real GPU (FRAMELANE_GPU_TESTS) only present(),
+/// inside() and reset() may be called; StandInTest skips what needs the rest.
 namespace framelane::stand_in {
 
 bool present();
+
+/// Whether the calling thread is in one of the runtime's calls, or is a stream's: what it allocates
+/// there is not framelane's.
+bool inside();
 
 /// Back to one healthy device, no failures to come, all counts 0. Lets held streams go and waits
 /// for them to finish. What is alive stays alive.
@@ -75,6 +79,10 @@ int premature_copies();
 /// Kernels that were launched without having been loaded before, by cudaFuncGetAttributes: a GPU
 /// may lack the memory for it then.
 int lazy_loads();
+
+/// Calls that wait by spinning on a processor: for an event without cudaEventBlockingSync, or for a
+/// stream of a device that was not made ready with cudaDeviceScheduleBlockingSync.
+int spinning_waits();
 
 /// Calls with a stream or an event of another device than the calling thread's current one.
 int misplaced_calls();
