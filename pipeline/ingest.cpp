@@ -338,6 +338,7 @@ void Ingest::submit(InputFrame&& frame) {
   bool converts = false;
   for (std::size_t i = 0; i < frame_branches_.size(); ++i) {
     const Branch& branch = *frame_branches_[i];
+    job.outputs[i].converts = branch.conversion.has_value();
     if (branch.conversion) {
       converts = true;
       job.outputs[i].target = allocate_image(*branch.pool, branch.conversion->target,
