@@ -56,6 +56,8 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::stop_source read_stop_;  // drain: no more reading
   std::stop_source cancel_;     // nothing goes on
   Interrupt source_calls_{read_stop_.get_token()};
+  /// Of the source's thread in the stage and for its memory.
+  Interrupt stage_calls_{read_stop_.get_token()};
   std::atomic<DropReason> cancel_reason_{DropReason::kStop};
   /// After a cancel an output may still take a second for its trailer; then a thread is stuck.
   static constexpr std::chrono::milliseconds kCancelTime{1500};
@@ -78,9 +80,10 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::condition_variable finished_;
   std::optional<Feed::Outcome> failure_;
   std::optional<std::chrono::steady_clock::time_point> cancelled_at_;
-  /// Since when a call was seen to be overdue: of the source, and of each output.
+  /// Since when a call was seen to be overdue: of the source, of the stage, and of each output.
   using OverdueSince = std::optional<std::chrono::steady_clock::time_point>;
   OverdueSince source_overdue_since_;
+  OverdueSince stage_overdue_since_;
   std::vector<OverdueSince> outputs_overdue_since_;
   static bool is_stuck(bool overdue, OverdueSince& since);
   std::size_t running_ = 0;
