@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <map>
@@ -155,6 +156,71 @@ class CudaFeedFixture : public Fixture {
   std::shared_ptr<CudaDevice> device_;
   std::unique_ptr<Feed> feed_;
 };
+
+/// What a real GPU does to a feed that is on it. Each in a process of its own: one whose GPU is
+/// lost has lost it for good.
+class RealGpuLossTest : public CudaFeedFixture<RealGpuTest> {
+ protected:
+  static void SetUpTestSuite() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  /// Whether the feed, in the middle of which `mishap` happens, goes on on the CPU without a frame
+  /// missing; ends the process as the daemon does.
+  [[noreturn]] void live_through(const std::function<void()>& mishap) {
+    options_.input.loop = true;
+    options_.input.duration = 12s;
+    start();
+    const bool on_gpu = comes([&] { return stats_->ledger().encodes[0].out >= 10; });
+    mishap();
+    wait();
+    expect_settled(120);
+    EXPECT_TRUE(on_gpu);
+    EXPECT_TRUE(device_->lost());
+    EXPECT_EQ(stats_->status().device, "cpu");
+    feed_.reset();
+    device_.reset();
+    std::exit(HasFailure() ? 1 : 0);
+  }
+};
+
+TEST_F(RealGpuLossTest, AKernelThatFaultsMovesTheFeedToTheCpu) {
+  const auto fault = [this] {
+    device_->context()->make_current();
+    const Conversion conversion = conversion_of(PixelFormat::kBgra, PixelFormat::kNv12, 64, 64);
+    std::uint8_t* const nowhere = reinterpret_cast<std::uint8_t*>(256);
+    const auto at_nowhere = [&](PixelFormat format) {
+      return ImageView{format, 64, 64, {{{nowhere, 256}, {nowhere, 256}}}};
+    };
+    EXPECT_EQ(CudaConverter::make(conversion)
+                  ->enqueue(as_const(at_nowhere(conversion.source)), at_nowhere(conversion.target),
+                            0, 64, device_->context()->kernel_stream().get()),
+              cudaSuccess);
+  };
+  EXPECT_EXIT(live_through(fault), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RealGpuLossTest, KernelsThatDoNotComeToAnEndMoveTheFeedToTheCpu) {
+  const auto hang = [this] {
+    const auto gpu = device_->context();
+    gpu->make_current();
+    Conversion conversion = conversion_of(PixelFormat::kI420, PixelFormat::kNv12, 16384, 16384);
+    conversion.source_color = {.matrix = Matrix::kBt601};  // the slow way
+    const DeviceImage from(*gpu, conversion.source, conversion.width, conversion.height);
+    const DeviceImage to(*gpu, conversion.target, conversion.width, conversion.height);
+    gpu->memory_stream().synchronize();
+    const auto converter = CudaConverter::make(conversion);
+    // Some five seconds on the fastest GPU there is, and not more than a stream takes.
+    for (int i = 0; i < 900; ++i) {
+      EXPECT_EQ(converter->enqueue(as_const(from.image), to.image, 0, conversion.height,
+                                   gpu->kernel_stream().get()),
+                cudaSuccess);
+    }
+    // The images go in the order of the memory's stream.
+    const CudaEvent end(CudaEvent::Kind::kOrder);
+    end.record(gpu->kernel_stream());
+    gpu->memory_stream().wait(end.get());
+  };
+  EXPECT_EXIT(live_through(hang), ::testing::ExitedWithCode(0), "");
+}
 
 using CudaFeedTest = CudaFeedFixture<CudaTest>;
 using CudaFeedLossTest = CudaFeedFixture<StandInTest>;
