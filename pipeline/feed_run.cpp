@@ -61,6 +61,16 @@ void FeedRun::make_parts() {
                                                    cancel_reason_});
 }
 
+/// What a GPU may hold up goes on the run's last thread, which can be abandoned: letting go of
+/// memory waits for the work of all feeds.
+void FeedRun::free_parts() {
+  const CallScope freeing(stage_calls_, Ingest::kStageCall);
+  ingest_.reset();
+  encodes_.clear();
+  stage_.reset();
+  branches_.clear();
+}
+
 void FeedRun::start() {
   // The threads wait on the mutex until all of them stand, so that the last to end knows it is.
   const std::lock_guard lock(mutex_);
@@ -97,6 +107,7 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     } catch (const std::exception& error) {
       self->fail(FeedFault::kInternal, error.what());
     }
+    if (--self->bodies_ == 0) self->free_parts();
     std::function<void()> done;
     {
       const std::lock_guard lock(self->mutex_);
@@ -111,6 +122,7 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
   };
   threads_.push_back({std::thread(std::move(main)), false});
   ++running_;
+  ++bodies_;
 }
 
 void FeedRun::source_thread() {
