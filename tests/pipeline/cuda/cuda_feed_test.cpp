@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <numeric>
 #include <regex>
@@ -117,6 +118,31 @@ class CudaFeedFixture : public Fixture {
     stand_in::release();
     EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
     stand_in::forget_registrations();  // of what the feed has freed meanwhile
+  }
+  /// Another feed's work that hangs, out of the way of this one's jobs. (Letting go of memory waits
+  /// for all work, as on a GPU.)
+  void hang_beside() {
+    device_->context()->make_current();
+    stand_in::hold(device_->context()->decode_stream().get());
+    CudaEvent(CudaEvent::Kind::kOrder).record(device_->context()->decode_stream());
+  }
+  /// Asks again and again, as the supervisor does, which is how a stuck call is noticed.
+  Feed::Outcome outcome_while_watched() {
+    std::optional<Feed::Outcome> outcome;
+    EXPECT_TRUE(comes([&] { return (outcome = feed_->outcome()).has_value(); }));
+    return outcome.value_or(Feed::Outcome{Feed::Outcome::Kind::kEnded, {}, "it did not end"});
+  }
+  /// The feed is given up within its time, and what was given up goes when the GPU does not hang
+  /// any more.
+  void expect_given_up(const std::function<void()>& mend) {
+    const std::uint64_t abandoned = threads_abandoned();
+    auto gone = std::async(std::launch::async, [this] { feed_.reset(); });
+    EXPECT_EQ(gone.wait_for(20s), std::future_status::ready);
+    EXPECT_GT(threads_abandoned(), abandoned);
+    mend();
+    gone.wait();
+    EXPECT_TRUE(comes([this] { return stats_.use_count() == 1; }));
+    EXPECT_EQ(stats_->abandoned_runs, 0);
   }
   void expect_settled(std::uint64_t frames) { expect_all_out(*stats_, frames); }
 
@@ -305,6 +331,40 @@ TEST_F(CudaFeedLossTest, CancelOverAGpuThatHangsAbandonsNoThread) {
   const std::uint64_t abandoned = threads_abandoned();
   feed_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned);
+}
+
+TEST_F(CudaFeedLossTest, WhoDestroysAFeedDoesNotWaitForAGpuThatHangs) {
+  hang_beside();
+  options_.input.loop = true;
+  start();
+  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 10; }));
+  expect_given_up([] { stand_in::release(); });
+}
+
+TEST_F(CudaFeedLossTest, AFeedWhoseMemoryAHungGpuKeepsIsGivenUpAtItsEnd) {
+  hang_beside();
+  start();
+  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[2].out == kClipFrames; }));
+  device_->context()->lose("another feed's job does not come to an end");  // long before 10 s
+  const Feed::Outcome outcome = outcome_while_watched();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome.fault, FeedFault::kDevice);
+  EXPECT_EQ(outcome.reason.find("a call on cuda:0 does not come to an end"), 0u) << outcome.reason;
+  expect_settled(kClipFrames);
+  expect_given_up([] { stand_in::release(); });
+}
+
+TEST_F(CudaFeedLossTest, AFeedThatStartsOnAGpuThatHangsIsGivenUp) {
+  const int records = stand_in::calls("cudaEventRecord");
+  std::unique_lock gate(device_->context()->copy_gate);  // another feed's call does not return
+  start();
+  ASSERT_TRUE(comes([&] { return stand_in::calls("cudaEventRecord") > records; }));
+  device_->context()->lose("another feed's job does not come to an end");  // long before a minute
+  const Feed::Outcome outcome = outcome_while_watched();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome.fault, FeedFault::kDevice);
+  EXPECT_EQ(outcome.reason.find("a call on cuda:0 does not come to an end"), 0u) << outcome.reason;
+  expect_given_up([&gate] { gate.unlock(); });
 }
 
 using NvdecFeedTest = CudaFeedFixture<RealGpuTest>;

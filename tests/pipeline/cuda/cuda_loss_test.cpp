@@ -3,8 +3,10 @@
 
 #include <future>
 #include <map>
+#include <semaphore>
 #include <span>
 
+#include "pipeline/encode.hpp"
 #include "tests/pipeline/cuda/stage_fixture.hpp"
 #include "tests/pipeline/log_capture.hpp"
 
@@ -537,6 +539,106 @@ TEST_F(CudaLossTest, TheNextJobOfALaneIsNotTakenForTheOneThatWasLate) {
   stand_in::release();
   ASSERT_TRUE(comes([&] { return owner.through == 2; }));
   jobs.expect_all_exact();
+}
+
+/// Keeps whoever tells it of a job until it is let go, as the calls that queue the lane's next one
+/// do when they block.
+class HeldOwner final : public LaneOwner {
+ public:
+  HeldOwner(CudaDevice& device, FeedStats& stats, FrameJob& job) {
+    LaneOwner& owner = *this;
+    const auto lane = std::make_shared<CudaLane>(device.context(), owner, stats, 0);
+    lane->start(job);
+    lane->carry(job);
+    device.completion().watch(lane);
+    told_.acquire();
+  }
+  void let_go() { gate_.release(); }
+
+ private:
+  void completed(CudaLane&, FrameJob&, bool) noexcept override {
+    told_.release();
+    gate_.acquire();
+  }
+  std::binary_semaphore told_{0};
+  std::binary_semaphore gate_{0};
+};
+
+TEST_F(CudaLossTest, AGpuWhoseCallsBlockTheCompletionThreadIsLost) {
+  Jobs first(bgra_to_two(), 1);
+  Jobs jobs(bgra_to_two(), 3);
+  first.use(stage_->prepare(first.conversions()));
+  jobs.use(stage_->prepare(jobs.conversions()));
+  HeldOwner owner(*device_, stats_, first[0]);
+  submit(jobs);
+  wait(jobs);
+  EXPECT_TRUE(device_->lost());
+  EXPECT_EQ(stats_.status().device, "cpu");
+  owner.let_go();
+  let_go();
+}
+
+TEST_F(CudaLossTest, AJobThatWasHandedOverLateIsNoHang) {
+  Jobs jobs(bgra_to_two(), 1);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  const auto begin = std::chrono::steady_clock::now();
+  HeldOwner owner(*device_, stats_, jobs[0]);
+  EXPECT_TRUE(comes([&] { return device_->completion().hangs(); }));
+  // Asked for the first time when the process was stopped for as long, it would not have been.
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 2 * CompletionThread::kHungAfter);
+  owner.let_go();
+  EXPECT_TRUE(comes([&] { return !device_->completion().hangs(); }));
+}
+
+/// What one encode reads of a job while another takes it from the GPU, for ThreadSanitizer to see.
+TEST_F(CudaLossTest, AnEncodeReadsNoTargetThatAnotherReplaces) {
+  const auto stats = std::make_shared<FeedStats>(
+      "gate", std::vector<FeedStats::EncodeSpec>{{"a"}, {"b"}}, std::vector<std::string>{}, 2);
+  const std::unique_ptr<Stage> stage = device_->make_stage(*stats, {});
+  Jobs jobs(bgra_to_two(), 1);
+  const Conversion& any = jobs.conversions().front();
+  std::vector<EncodeOptions> options(2);
+  FrameRing ring(1, 2, *stats);
+  {
+    std::array<FrameTicket, 2> tickets;
+    open_tickets(stats, tickets);
+    auto place = ring.try_acquire();
+    FrameJob& job = **place;
+    job.plan = stage->prepare(jobs.conversions());
+    job.input = jobs[0].input;
+    for (std::size_t i = 0; i < 2; ++i) {
+      options[i].name = "ab"[i];
+      options[i].codecs = {{"rawvideo"}};
+      options[i].format = jobs.conversions()[i].target;
+      job.outputs[i].converts = true;
+      job.outputs[i].target = jobs[0].outputs[i].target;
+      job.outputs[i].ticket = std::move(tickets[i]);
+      job.outputs[i].encode_plan = make_encode_plan({.options = options[i],
+                                                     .source = {.layout = any.source,
+                                                                .width = any.width,
+                                                                .height = any.height,
+                                                                .color = any.source_color,
+                                                                .time_base = {1, 25},
+                                                                .frame_rate = {25, 1}}});
+    }
+    ASSERT_TRUE(place->publish());
+    stand_in::hold(kernel_stream());
+    stage->submit(job);
+  }
+  ring.close();
+  std::atomic<DropReason> reason{DropReason::kStop};
+  const auto encode = [&](int index) {
+    PacketFanout fanout({});
+    Encode(options[static_cast<std::size_t>(index)], index, false,
+           stats->encode(static_cast<std::size_t>(index)), *stats, fanout)
+        .run(ring, *stage, {}, reason);
+  };
+  std::thread first([&] { encode(0); });
+  EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs > 0; }));
+  encode(1);
+  first.join();
+  for (const EncodeCounts& counts : stats->ledger().encodes) EXPECT_EQ(counts.out, 1u);
+  let_go();
 }
 
 TEST_F(CudaLossTest, AStageThatIsDestroyedMovesItsHangingJobs) {
