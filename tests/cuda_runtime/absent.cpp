@@ -29,6 +29,7 @@ std::vector<std::string> called_functions() { refuse(); }
 int pageable_copies() { refuse(); }
 std::vector<cudaStream_t> streams() { refuse(); }
 Live live() { refuse(); }
+void forget_registrations() { refuse(); }
 int overruns() { refuse(); }
 int backward_times() { refuse(); }
 int premature_copies() { refuse(); }

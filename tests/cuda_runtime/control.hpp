@@ -67,6 +67,10 @@ struct Live {
 /// What has been created and not destroyed.
 Live live();
 
+/// Forgets what host memory is registered: what is freed while a hung GPU may use it stays so, as
+/// long as the process lives.
+void forget_registrations();
+
 /// Allocations behind whose end something was written, found when they were freed.
 int overruns();
 

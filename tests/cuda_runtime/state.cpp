@@ -222,6 +222,12 @@ Live live() {
   return result;
 }
 
+void forget_registrations() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.registered.clear();
+}
+
 int overruns() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);

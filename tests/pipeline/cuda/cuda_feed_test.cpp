@@ -118,10 +118,36 @@ class CudaFeedFixture : public Fixture {
     return feed_->outcome().value_or(
         Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kInternal, "it did not end"});
   }
-  /// What is freed before the GPU has let go of its work stays registered.
+  /// A GPU that has hung over the feed's end lets go.
   void let_go() {
     stand_in::release();
     EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
+    stand_in::forget_registrations();  // of what the feed has freed meanwhile
+  }
+  /// Another feed's work that hangs, out of the way of this one's jobs. (Letting go of memory waits
+  /// for all work, as on a GPU.)
+  void hang_beside() {
+    device_->context()->make_current();
+    stand_in::hold(device_->context()->decode_stream().get());
+    CudaEvent(CudaEvent::Kind::kOrder).record(device_->context()->decode_stream());
+  }
+  /// Asks again and again, as the supervisor does, which is how a stuck call is noticed.
+  Feed::Outcome outcome_while_watched() {
+    std::optional<Feed::Outcome> outcome;
+    EXPECT_TRUE(comes([&] { return (outcome = feed_->outcome()).has_value(); }));
+    return outcome.value_or(Feed::Outcome{Feed::Outcome::Kind::kEnded, {}, "it did not end"});
+  }
+  /// The feed is given up within its time, and what was given up goes when the GPU does not hang
+  /// any more.
+  void expect_given_up(const std::function<void()>& mend) {
+    const std::uint64_t abandoned = threads_abandoned();
+    auto gone = std::async(std::launch::async, [this] { feed_.reset(); });
+    EXPECT_EQ(gone.wait_for(20s), std::future_status::ready);
+    EXPECT_GT(threads_abandoned(), abandoned);
+    mend();
+    gone.wait();
+    EXPECT_TRUE(comes([this] { return stats_.use_count() == 1; }));
+    EXPECT_EQ(stats_->abandoned_runs, 0);
   }
   /// Another feed's work that hangs, out of the way of this one's jobs. (Letting go of memory waits
   /// for all work, as on a GPU.)
