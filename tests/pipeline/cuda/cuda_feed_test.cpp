@@ -149,31 +149,6 @@ class CudaFeedFixture : public Fixture {
     EXPECT_TRUE(comes([this] { return stats_.use_count() == 1; }));
     EXPECT_EQ(stats_->abandoned_runs, 0);
   }
-  /// Another feed's work that hangs, out of the way of this one's jobs. (Letting go of memory waits
-  /// for all work, as on a GPU.)
-  void hang_beside() {
-    device_->context()->make_current();
-    stand_in::hold(device_->context()->decode_stream().get());
-    CudaEvent(CudaEvent::Kind::kOrder).record(device_->context()->decode_stream());
-  }
-  /// Asks again and again, as the supervisor does, which is how a stuck call is noticed.
-  Feed::Outcome outcome_while_watched() {
-    std::optional<Feed::Outcome> outcome;
-    EXPECT_TRUE(comes([&] { return (outcome = feed_->outcome()).has_value(); }));
-    return outcome.value_or(Feed::Outcome{Feed::Outcome::Kind::kEnded, {}, "it did not end"});
-  }
-  /// The feed is given up within its time, and what was given up goes when the GPU does not hang
-  /// any more.
-  void expect_given_up(const std::function<void()>& mend) {
-    const std::uint64_t abandoned = threads_abandoned();
-    auto gone = std::async(std::launch::async, [this] { feed_.reset(); });
-    EXPECT_EQ(gone.wait_for(20s), std::future_status::ready);
-    EXPECT_GT(threads_abandoned(), abandoned);
-    mend();
-    gone.wait();
-    EXPECT_TRUE(comes([this] { return stats_.use_count() == 1; }));
-    EXPECT_EQ(stats_->abandoned_runs, 0);
-  }
   void expect_settled(std::uint64_t frames) { expect_all_out(*stats_, frames); }
 
   const std::shared_ptr<Device> cpu_ = std::make_shared<CpuDevice>(2);
