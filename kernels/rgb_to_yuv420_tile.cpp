@@ -49,27 +49,41 @@ HWY_INLINE Pixels add(Pixels a, Pixels b) {
 }
 
 // sum + a · b, pair by pair.
-HWY_INLINE I32s multiply_pairs(U32s a, std::uint32_t b, I32s sum) {
-  const auto factors = hn::Set(U32(), b);
+HWY_INLINE I32s multiply_pairs(U32s a, U32s b, I32s sum) {
   const I16 d16;
   I32s rest = hn::Zero(I32());
-  sum = hn::ReorderWidenMulAccumulate(I32(), hn::BitCast(d16, a), hn::BitCast(d16, factors), sum,
-                                      rest);
+  sum = hn::ReorderWidenMulAccumulate(I32(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum, rest);
   return hn::RearrangeToOddPlusEven(sum, rest);
 }
 
-HWY_INLINE I32s fixed_point(const PixelForm& form, Pixels pixels) {
-  I32s value = multiply_pairs(pixels.outer, form.even.high, hn::Set(I32(), form.offset_high));
-  value = multiply_pairs(pixels.inner, form.odd.high, value);
+// A form in registers: the compiler cannot know that the results do not overwrite it in memory.
+struct Factors {
+  U32s even_high, odd_high, even_low, odd_low;
+  I32s offset;
+  U32s fraction;
+};
+
+HWY_INLINE Factors factors_of(const PixelForm& form) {
+  const U32 d;
+  return {hn::Set(d, form.even.high),
+          hn::Set(d, form.odd.high),
+          hn::Set(d, form.even.low),
+          hn::Set(d, form.odd.low),
+          hn::Set(I32(), form.offset_high),
+          hn::Set(d, static_cast<std::uint32_t>(form.fraction_above_window))};
+}
+
+HWY_INLINE I32s fixed_point(const Factors& form, Pixels pixels) {
+  I32s value = multiply_pairs(pixels.outer, form.even_high, form.offset);
+  value = multiply_pairs(pixels.inner, form.odd_high, value);
   value = hn::ShiftLeft<PixelForm::kLowBits>(value);
-  value = multiply_pairs(pixels.outer, form.even.low, value);
-  return multiply_pairs(pixels.inner, form.odd.low, value);
+  value = multiply_pairs(pixels.outer, form.even_low, value);
+  return multiply_pairs(pixels.inner, form.odd_low, value);
 }
 
 // Zero in lanes where one of the values comes too close to a boundary between codes.
-HWY_INLINE U32s distance(const PixelForm& form, I32s a, I32s b) {
+HWY_INLINE U32s distance(U32s fraction, I32s a, I32s b) {
   const U32 d;
-  const auto fraction = hn::Set(d, static_cast<std::uint32_t>(form.fraction_above_window));
   return hn::Min(hn::And(hn::BitCast(d, a), fraction), hn::And(hn::BitCast(d, b), fraction));
 }
 
@@ -90,7 +104,7 @@ HWY_INLINE U32s multiply_high(U32s a, std::uint32_t b) {
 }
 
 // ExactQuotient, lane by lane. In full range a pure blue or red rounds up to 256.
-HWY_NOINLINE U32s exact_codes(const PixelForm& form, Pixels pixels) {
+HWY_INLINE U32s exact_codes(const PixelForm& form, Pixels pixels) {
   const U32 d;
   const auto low = hn::Set(d, 0xFFFF);
   const auto term = [&](U32s bytes, std::size_t i)
@@ -138,13 +152,20 @@ HWY_INLINE Columns load_columns(const std::uint8_t* from) {
   return {split(hn::ConcatEven(d, second, first)), split(hn::ConcatOdd(d, second, first))};
 }
 
+// Reads the pixels again: handed over in memory they would cost every caller's loop stores.
+HWY_NOINLINE void store_exact_luma(const PixelForm& form, const std::uint8_t* from,
+                                   std::uint8_t* to, bool streaming) {
+  const Columns columns = load_columns(from);
+  store_pairs(exact_codes(form, columns.even), exact_codes(form, columns.odd), to, streaming);
+}
+
 template <int kBits>
-HWY_INLINE void store_luma(const PixelForm& form, const Columns& columns, std::uint8_t* to,
-                           bool streaming) {
-  const auto even = fixed_point(form, columns.even);
-  const auto odd = fixed_point(form, columns.odd);
-  if (HWY_UNLIKELY(any_zero(distance(form, even, odd)))) {
-    store_pairs(exact_codes(form, columns.even), exact_codes(form, columns.odd), to, streaming);
+HWY_INLINE void store_luma(const PixelForm& form, const Factors& factors, const std::uint8_t* from,
+                           const Columns& columns, std::uint8_t* to, bool streaming) {
+  const auto even = fixed_point(factors, columns.even);
+  const auto odd = fixed_point(factors, columns.odd);
+  if (HWY_UNLIKELY(any_zero(distance(factors.fraction, even, odd)))) {
+    store_exact_luma(form, from, to, streaming);
   } else {
     store_pairs(codes<kBits>(even), codes<kBits>(odd), to, streaming);
   }
@@ -162,16 +183,21 @@ HWY_INLINE void prefetch(const std::uint8_t* from) {
 // Luma, and the columns of both rows (three for top-left siting) summed: [1 1], or [1 2 1] where
 // chroma sits on the upper row.
 template <Siting kSiting, int kBits>
-void sum_columns(const PixelForm& luma, const SourceRows& rows, const TargetRows& target, int count,
+void sum_columns(const PixelForm& luma, const SourceRows& rows, const TargetRows target, int count,
                  ColumnSums& sums) {
   const U32 d;
+  const Factors factors = factors_of(luma);
   for (int x = 0; x < count; x += 2 * kLanes) {
-    prefetch(rows.upper + x * kBytesPerPixel);
-    prefetch(rows.lower + x * kBytesPerPixel);
-    Columns upper = load_columns(rows.upper + x * kBytesPerPixel);
-    store_luma<kBits>(luma, upper, target.upper + x, target.streaming);
-    const Columns lower = load_columns(rows.lower + x * kBytesPerPixel);
-    if (target.lower != nullptr) store_luma<kBits>(luma, lower, target.lower + x, target.streaming);
+    const std::uint8_t* const upper_row = rows.upper + x * kBytesPerPixel;
+    const std::uint8_t* const lower_row = rows.lower + x * kBytesPerPixel;
+    prefetch(upper_row);
+    prefetch(lower_row);
+    Columns upper = load_columns(upper_row);
+    store_luma<kBits>(luma, factors, upper_row, upper, target.upper + x, target.streaming);
+    const Columns lower = load_columns(lower_row);
+    if (target.lower != nullptr) {
+      store_luma<kBits>(luma, factors, lower_row, lower, target.lower + x, target.streaming);
+    }
     if (kSiting == Siting::kTopLeft) {
       const Columns above = load_columns(rows.above + x * kBytesPerPixel);
       upper = {add(add(upper.even, upper.even), above.even),
@@ -199,27 +225,44 @@ HWY_INLINE U32s filter_across(const std::uint32_t* even, const std::uint32_t* od
   return hn::Add(hn::Add(centre, centre), hn::Add(left, right));
 }
 
+template <Siting kSiting>
+HWY_INLINE Pixels chroma_pixels(const ColumnSums& columns, int i) {
+  return {filter_across<kSiting>(columns.even_outer.data(), columns.odd_outer.data(), i),
+          filter_across<kSiting>(columns.even_inner.data(), columns.odd_inner.data(), i)};
+}
+
+HWY_INLINE void store_chroma(U32s u, U32s v, const TargetRows& target, int i) {
+  if (target.v == nullptr) {
+    store_pairs(u, v, target.u + 2 * i, target.streaming);
+  } else {
+    store_bytes(u, target.u + i, target.streaming);
+    store_bytes(v, target.v + i, target.streaming);
+  }
+}
+
+template <Siting kSiting>
+HWY_NOINLINE void store_exact_chroma(const RgbToYuv420Plan& plan, const ColumnSums& columns,
+                                     const TargetRows& target, int i) {
+  const Pixels pixels = chroma_pixels<kSiting>(columns, i);
+  store_chroma(exact_codes(plan.u, pixels), exact_codes(plan.v, pixels), target, i);
+}
+
 template <Siting kSiting, int kBits>
-void chroma_row(const RgbToYuv420Plan& plan, const ColumnSums& columns, const TargetRows& target,
+void chroma_row(const RgbToYuv420Plan& plan, const ColumnSums& columns, const TargetRows target,
                 int count) {
   const I32 d;
+  const Factors factors_u = factors_of(plan.u);
+  const Factors factors_v = factors_of(plan.v);
+  const auto greatest_u = hn::Set(d, plan.u.greatest);
+  const auto greatest_v = hn::Set(d, plan.v.greatest);
   for (int i = 0; i < count; i += kLanes) {
-    const Pixels pixels = {
-        filter_across<kSiting>(columns.even_outer.data(), columns.odd_outer.data(), i),
-        filter_across<kSiting>(columns.even_inner.data(), columns.odd_inner.data(), i)};
-    const auto fixed_u = hn::Min(fixed_point(plan.u, pixels), hn::Set(d, plan.u.greatest));
-    const auto fixed_v = hn::Min(fixed_point(plan.v, pixels), hn::Set(d, plan.v.greatest));
-    auto u = codes<kBits>(fixed_u);
-    auto v = codes<kBits>(fixed_v);
-    if (HWY_UNLIKELY(any_zero(distance(plan.u, fixed_u, fixed_v)))) {
-      u = exact_codes(plan.u, pixels);
-      v = exact_codes(plan.v, pixels);
-    }
-    if (target.v == nullptr) {
-      store_pairs(u, v, target.u + 2 * i, target.streaming);
+    const Pixels pixels = chroma_pixels<kSiting>(columns, i);
+    const auto u = hn::Min(fixed_point(factors_u, pixels), greatest_u);
+    const auto v = hn::Min(fixed_point(factors_v, pixels), greatest_v);
+    if (HWY_UNLIKELY(any_zero(distance(factors_u.fraction, u, v)))) {
+      store_exact_chroma<kSiting>(plan, columns, target, i);
     } else {
-      store_bytes(u, target.u + i, target.streaming);
-      store_bytes(v, target.v + i, target.streaming);
+      store_chroma(codes<kBits>(u), codes<kBits>(v), target, i);
     }
   }
 }
