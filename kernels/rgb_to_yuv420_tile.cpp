@@ -11,6 +11,15 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
+// Highway asks the CPU for VNNI before it chooses this instruction set, but leaves it out of what
+// it tells the compiler.
+#undef FRAMELANE_VNNI
+#if HWY_TARGET == HWY_AVX3_DL && HWY_COMPILER_GCC_ACTUAL
+#define FRAMELANE_VNNI 1
+#pragma GCC target("avx512vnni")
+#else
+#define FRAMELANE_VNNI 0
+#endif
 namespace framelane {
 namespace {
 namespace HWY_NAMESPACE {
@@ -32,6 +41,9 @@ using I32s = hn::Vec<I32>;
 
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(U32()));
 
+// Fraction bits in full range, whose codes may be rounded up to 256. Limited range has one more.
+constexpr int kFullRangeBits = 22;
+
 // The bytes of pixels, or weighted sums of them, in pairs of 16 bits: 0 and 2, 1 and 3.
 struct Pixels {
   U32s outer, inner;
@@ -50,10 +62,14 @@ HWY_INLINE Pixels add(Pixels a, Pixels b) {
 
 // sum + a · b, pair by pair.
 HWY_INLINE I32s multiply_pairs(U32s a, U32s b, I32s sum) {
+#if FRAMELANE_VNNI
+  return I32s{_mm512_dpwssd_epi32(sum.raw, a.raw, b.raw)};
+#else
   const I16 d16;
   I32s rest = hn::Zero(I32());
   sum = hn::ReorderWidenMulAccumulate(I32(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum, rest);
   return hn::RearrangeToOddPlusEven(sum, rest);
+#endif
 }
 
 // A form in registers: the compiler cannot know that the results do not overwrite it in memory.
@@ -128,12 +144,24 @@ HWY_INLINE void put(hn::Vec<D> v, D d, hn::TFromD<D>* to, bool streaming) {
   hn::StoreU(v, d, to);
 }
 
-// Bytes a0 b0 a1 b1 … of codes below 256.
-HWY_INLINE void store_pairs(U32s a, U32s b, std::uint8_t* to, bool streaming) {
+// Two bytes of each lane.
+HWY_INLINE void store_pairs(U32s pairs, std::uint8_t* to, bool streaming) {
   const hn::Rebind<std::uint16_t, U32> d16;
   const hn::Repartition<std::uint8_t, decltype(d16)> d8;
-  const auto pairs = hn::BitCast(I32(), hn::Or(a, hn::ShiftLeft<8>(b)));
-  put(hn::BitCast(d8, hn::DemoteTo(d16, pairs)), d8, to, streaming);
+  put(hn::BitCast(d8, hn::DemoteTo(d16, hn::BitCast(I32(), pairs))), d8, to, streaming);
+}
+
+// Bytes a0 b0 a1 b1 … of codes below 256.
+HWY_INLINE void store_pairs(U32s a, U32s b, std::uint8_t* to, bool streaming) {
+  store_pairs(hn::Or(a, hn::ShiftLeft<8>(b)), to, streaming);
+}
+
+// The same of fixed-point numbers.
+template <int kBits>
+HWY_INLINE void store_pairs(I32s a, I32s b, std::uint8_t* to, bool streaming) {
+  const U32 d;
+  const auto b_above_fraction = hn::BitCast(d, hn::ShiftRight<kBits - 8>(b));
+  store_pairs(hn::OrAnd(codes<kBits>(a), b_above_fraction, hn::Set(d, 0xFF00)), to, streaming);
 }
 
 HWY_INLINE void store_bytes(U32s codes, std::uint8_t* to, bool streaming) {
@@ -167,16 +195,18 @@ HWY_INLINE void store_luma(const PixelForm& form, const Factors& factors, const 
   if (HWY_UNLIKELY(any_zero(distance(factors.fraction, even, odd)))) {
     store_exact_luma(form, from, to, streaming);
   } else {
-    store_pairs(codes<kBits>(even), codes<kBits>(odd), to, streaming);
+    store_pairs<kBits>(even, odd, to, streaming);
   }
 }
 
-// The next tile, whose loads would otherwise wait for memory behind this tile's arithmetic. (Beyond
-// the end of a row it is of no use, and of no harm.)
-HWY_INLINE void prefetch(const std::uint8_t* from) {
+// Two rows further down, whose loads would otherwise wait for memory behind this row's arithmetic.
+// (Below the last row it is of no use, and of no harm.)
+HWY_INLINE void prefetch_next(const SourceRows& rows, int offset) {
   constexpr int kLine = 64;
+  const std::ptrdiff_t pitch = rows.lower - rows.upper;
   for (int i = 0; i < 2 * kLanes * kBytesPerPixel; i += kLine) {
-    hwy::Prefetch(from + kTile * kBytesPerPixel + i);
+    hwy::Prefetch(rows.upper + 2 * pitch + offset + i);
+    hwy::Prefetch(rows.lower + 2 * pitch + offset + i);
   }
 }
 
@@ -190,8 +220,7 @@ void sum_columns(const PixelForm& luma, const SourceRows& rows, const TargetRows
   for (int x = 0; x < count; x += 2 * kLanes) {
     const std::uint8_t* const upper_row = rows.upper + x * kBytesPerPixel;
     const std::uint8_t* const lower_row = rows.lower + x * kBytesPerPixel;
-    prefetch(upper_row);
-    prefetch(lower_row);
+    prefetch_next(rows, x * kBytesPerPixel);
     Columns upper = load_columns(upper_row);
     store_luma<kBits>(luma, factors, upper_row, upper, target.upper + x, target.streaming);
     const Columns lower = load_columns(lower_row);
@@ -240,6 +269,16 @@ HWY_INLINE void store_chroma(U32s u, U32s v, const TargetRows& target, int i) {
   }
 }
 
+// The same of fixed-point numbers.
+template <int kBits>
+HWY_INLINE void store_chroma(I32s u, I32s v, const TargetRows& target, int i) {
+  if (target.v == nullptr) {
+    store_pairs<kBits>(u, v, target.u + 2 * i, target.streaming);
+  } else {
+    store_chroma(codes<kBits>(u), codes<kBits>(v), target, i);
+  }
+}
+
 template <Siting kSiting>
 HWY_NOINLINE void store_exact_chroma(const RgbToYuv420Plan& plan, const ColumnSums& columns,
                                      const TargetRows& target, int i) {
@@ -253,22 +292,24 @@ void chroma_row(const RgbToYuv420Plan& plan, const ColumnSums& columns, const Ta
   const I32 d;
   const Factors factors_u = factors_of(plan.u);
   const Factors factors_v = factors_of(plan.v);
-  const auto greatest_u = hn::Set(d, plan.u.greatest);
-  const auto greatest_v = hn::Set(d, plan.v.greatest);
   for (int i = 0; i < count; i += kLanes) {
     const Pixels pixels = chroma_pixels<kSiting>(columns, i);
-    const auto u = hn::Min(fixed_point(factors_u, pixels), greatest_u);
-    const auto v = hn::Min(fixed_point(factors_v, pixels), greatest_v);
+    auto u = fixed_point(factors_u, pixels);
+    auto v = fixed_point(factors_v, pixels);
+    if (kBits == kFullRangeBits) {
+      u = hn::Min(u, hn::Set(d, plan.u.greatest));
+      v = hn::Min(v, hn::Set(d, plan.v.greatest));
+    }
     if (HWY_UNLIKELY(any_zero(distance(factors_u.fraction, u, v)))) {
       store_exact_chroma<kSiting>(plan, columns, target, i);
     } else {
-      store_chroma(codes<kBits>(u), codes<kBits>(v), target, i);
+      store_chroma<kBits>(u, v, target, i);
     }
   }
 }
 
 template <Siting kSiting, int kBits>
-void convert_tile(const RgbToYuv420Plan& plan, const SourceRows& source, const TargetRows& target,
+void convert_rows(const RgbToYuv420Plan& plan, const SourceRows& source, const TargetRows& target,
                   int count, bool leftmost, ColumnSums& columns) {
   sum_columns<kSiting, kBits>(plan.luma, source, target, count, columns);
   if (leftmost) {
@@ -281,10 +322,48 @@ void convert_tile(const RgbToYuv420Plan& plan, const SourceRows& source, const T
   columns.odd_inner[kMaxLanes - 1] = columns.odd_inner[last];
 }
 
-// Full range needs a bit more for the code, limited range has it for the fraction.
+// A tile's results, until whole lines of the cache are together.
+struct TileLines {
+  alignas(64) std::array<std::uint8_t, kTile> upper, lower, u;
+  alignas(64) std::array<std::uint8_t, kTile / 2> v;
+
+  TargetRows rows(const TargetRows& real) {
+    return {upper.data(), real.lower == nullptr ? nullptr : lower.data(), u.data(),
+            real.v == nullptr ? nullptr : v.data(), false};
+  }
+};
+
+HWY_INLINE void stream(const std::uint8_t* from, int bytes, std::uint8_t* to) {
+  const hn::CappedTag<std::uint8_t, 64> line;
+  const hn::CappedTag<std::uint8_t, 16> part;
+  constexpr int kLine = static_cast<int>(hn::MaxLanes(line));
+  int i = 0;
+  for (; i + kLine <= bytes; i += kLine) hn::Stream(hn::Load(line, from + i), line, to + i);
+  for (; i < bytes; i += 16) hn::Stream(hn::Load(part, from + i), part, to + i);
+}
+
+template <Siting kSiting, int kBits>
+void convert_tile(const RgbToYuv420Plan& plan, const SourceRows& source, const TargetRows& target,
+                  int count, bool leftmost, ColumnSums& columns) {
+  // Vectors that are converted as fast as memory takes them must not go there in parts of a line,
+  // which hold its buffer until the rest has come. With narrower ones the copy costs more than
+  // that.
+  if (kLanes == kMaxLanes && target.streaming) {
+    TileLines lines;
+    convert_rows<kSiting, kBits>(plan, source, lines.rows(target), count, leftmost, columns);
+    stream(lines.upper.data(), count, target.upper);
+    if (target.lower != nullptr) stream(lines.lower.data(), count, target.lower);
+    stream(lines.u.data(), target.v == nullptr ? count : count / 2, target.u);
+    if (target.v != nullptr) stream(lines.v.data(), count / 2, target.v);
+  } else {
+    convert_rows<kSiting, kBits>(plan, source, target, count, leftmost, columns);
+  }
+}
+
 template <Siting kSiting>
 TileFunction tile_function(int fraction_bits) {
-  return fraction_bits == 23 ? convert_tile<kSiting, 23> : convert_tile<kSiting, 22>;
+  return fraction_bits == kFullRangeBits ? convert_tile<kSiting, kFullRangeBits>
+                                         : convert_tile<kSiting, kFullRangeBits + 1>;
 }
 
 TileFunction GetTileFunction(const RgbToYuv420Plan& plan) {
