@@ -65,7 +65,16 @@ cudaError_t on(Map& map, typename Map::key_type handle, WithObject with_object) 
   return with_object(found->second);
 }
 
+// The default stream is there when it is asked for by name; null is still nobody's.
+void make_default_stream(State& s) {
+  auto created = std::make_shared<Stream>();
+  created->device = current_device;
+  s.streams.emplace(cudaStreamLegacy, created);
+  serve(created);
+}
+
 cudaError_t enqueue(State& s, cudaStream_t stream, Operation operation) {
+  if (stream == cudaStreamLegacy && !s.streams.contains(stream)) make_default_stream(s);
   return on(s.streams, stream, [&](const std::shared_ptr<Stream>& target) {
     target->queue.push_back(std::move(operation));
     ++target->queued;
@@ -120,6 +129,9 @@ cudaError_t copy_2d(const char* function, void* to, std::size_t to_pitch, const 
                       for (std::size_t y = 0; y < height; ++y) {
                         std::memcpy(static_cast<std::uint8_t*>(to) + y * to_pitch,
                                     static_cast<const std::uint8_t*>(from) + y * from_pitch, width);
+                      }
+                      if (kind == cudaMemcpyDeviceToHost && s.spoils_downloads) {
+                        static_cast<std::uint8_t*>(to)[(height - 1) * to_pitch + width - 1] ^= 1;
                       }
                     },
                     nullptr});

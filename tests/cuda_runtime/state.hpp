@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -86,6 +87,7 @@ struct State {
   bool hold_all = false;
   std::optional<cudaError_t> lost;
   Failure loss;  // to come; none: no calls left
+  std::atomic<bool> spoils_downloads{false};
   int pageable_copies = 0;
   int overruns = 0;
   int backward_times = 0;

@@ -1,0 +1,151 @@
+// One frame of BGRA to packed YUV 4:4:4, by the formula of textbooks and exactly: on one CPU core,
+// and on a GPU in every way that overlaps copies and kernels.
+#include <fmt/core.h>
+
+#include "bench/suites/convert_frames.hpp"
+#include "bench/suites/suite.hpp"
+#include "kernels/converter.hpp"
+#include "kernels/reference.hpp"
+#ifdef FRAMELANE_WITH_CUDA
+#include "bench/suites/convert_gpu.hpp"
+#endif
+
+namespace framelane::bench {
+namespace {
+
+constexpr const char* kPublishedBy =
+    "Quadro M2200, 7680x4320; \"CUDA随笔之Stream的使用\", zhihu column, article 51402722";
+
+/// On one core, into one frame.
+class ConvertCpu {
+ public:
+  explicit ConvertCpu(ConvertFrames& frames)
+      : frames_(frames),
+        reference_(make_reference_converter(frames.conversion)),
+        simd_(Converter::make(frames.conversion)),
+        target_(frames.make_target()) {}
+
+  std::vector<Contender> contenders() {
+    const int height = frames_.conversion.height;
+    return {contender("CPU, scalar", Formula::kClassic, "",
+                      [this] { convert_classic(frames_.source(0), target_.image); }),
+            contender("CPU, scalar", Formula::kExact, "the reference, in 64-bit integers",
+                      [=, this] { reference_->run(frames_.source(0), target_.image, 0, height); }),
+            contender("CPU, SIMD", Formula::kExact, simd_->name(),
+                      [=, this] { simd_->run(frames_.source(0), target_.image, 0, height); })};
+  }
+
+ private:
+  Contender contender(const char* name, Formula formula, const char* note,
+                      std::function<void()> work) {
+    return {{.name = name, .parameters = {{"formula", name_of(formula)}}, .note = note},
+            [this] { spoil(target_.image); },
+            [work = std::move(work)] { return milliseconds(work); },
+            [this, formula] { return frames_.compare(formula, 0, target_.image); }};
+  }
+
+  ConvertFrames& frames_;
+  const std::unique_ptr<const Converter> reference_, simd_;
+  const PooledImage target_;
+};
+
+void judge_gpu(Result& result) {
+  const std::vector<Parameter> exact{{"formula", name_of(Formula::kExact)}};
+  const Row* upload = result.measured("upload alone");
+  const Row* in_turn = result.measured("GPU, default stream", exact);
+  const Row* sliced = result.fastest("GPU, sliced", exact);
+  const Row* whole = result.fastest("GPU, whole frames", exact);
+  if (upload == nullptr || in_turn == nullptr || sliced == nullptr || whole == nullptr) return;
+  // The fewest streams that the noise tells from the best no more.
+  constexpr double kSame = 1.02;
+  const Series slices = series_of(result, "", "GPU, sliced", exact, "streams");
+  const auto enough = std::ranges::find_if(
+      slices.points, [&](const Point& point) { return point.y <= kSame * sliced->median(); });
+  result.verdict.push_back(
+      fmt::format("slicing one frame over streams makes it {:.2f} times as fast as the default "
+                  "stream; {:.0f} streams are within 2 % of the best",
+                  in_turn->median() / sliced->median(), enough->x));
+  result.verdict.push_back(fmt::format(
+      "whole frames in flight are {:.2f} times as fast as the default stream, and take {:.2f} "
+      "times what the upload alone takes, the least that any way can",
+      in_turn->median() / whole->median(), whole->median() / upload->median()));
+  const Row* classic = result.fastest("GPU, whole frames", {{"formula", "classic"}});
+  const Row* exact_kernel = result.measured("kernel alone", exact);
+  const Row* classic_kernel = result.measured("kernel alone", {{"formula", "classic"}});
+  if (classic == nullptr || exact_kernel == nullptr || classic_kernel == nullptr) return;
+  result.verdict.push_back(fmt::format(
+      "to be exact takes {:.2f} times the classic formula's kernel, and {:.2f} times its frame",
+      exact_kernel->median() / classic_kernel->median(), whole->median() / classic->median()));
+}
+
+void judge(Result& result, const ConvertFrames& frames) {
+  result.verdict.push_back(
+      fmt::format("the classic formula gives another value than the exact result in {:.1f} % of "
+                  "samples of random pixels",
+                  100 * frames.classic_error_share()));
+  const Row* scalar = result.measured("CPU, scalar", {{"formula", "exact"}});
+  const Row* classic = result.measured("CPU, scalar", {{"formula", "classic"}});
+  const Row* simd = result.measured("CPU, SIMD");
+  if (scalar != nullptr && classic != nullptr && simd != nullptr) {
+    result.verdict.push_back(
+        fmt::format("on one core SIMD is {:.1f} times as fast as the exact reference, and {:.1f} "
+                    "times as fast as the plain loop with the classic formula",
+                    scalar->median() / simd->median(), classic->median() / simd->median()));
+  }
+  judge_gpu(result);
+}
+
+void draw(Result& result) {
+  Chart chart{
+      "One frame, host to host, sliced over streams", "streams", "ms per frame", true, {}, {}};
+  for (const Formula formula : kFormulas) {
+    Series series = series_of(result, fmt::format("sliced, {}", name_of(formula)), "GPU, sliced",
+                              {{"formula", name_of(formula)}}, "streams");
+    if (!series.points.empty()) chart.series.push_back(std::move(series));
+  }
+  const std::vector<Parameter> exact{{"formula", name_of(Formula::kExact)}};
+  for (const auto& [title, row] :
+       {std::pair("default stream", result.measured("GPU, default stream", exact)),
+        std::pair("whole frames, the best", result.fastest("GPU, whole frames", exact)),
+        std::pair("upload alone", result.measured("upload alone"))}) {
+    if (row != nullptr) chart.levels.push_back({title, row->median()});
+  }
+  if (!chart.series.empty()) result.charts.push_back(std::move(chart));
+}
+
+}  // namespace
+
+void run_convert(const Session& session, Result& result) {
+  result.setup.push_back({"size", fmt::format("{}x{}", session.width, session.height)});
+  result.published_by = kPublishedBy;
+  result.published = {{"CPU", 300, "ms"},
+                      {"GPU, default stream", 34.6, "ms"},
+                      {"GPU, 8 streams", 20.2, "ms"},
+                      {"GPU, 18 streams", 19.3, "ms"}};
+  result.left_out.emplace_back("the classic formula with SIMD: it is here as it was published");
+  int frame_count = 1;
+#ifdef FRAMELANE_WITH_CUDA
+  if (session.gpu != nullptr) frame_count = ConvertGpu::kFrames;
+#endif
+  ConvertFrames frames(session.width, session.height, frame_count);
+  std::vector<Contender> contenders;
+#ifdef FRAMELANE_WITH_CUDA
+  std::unique_ptr<ConvertGpu> gpu;
+  if (session.gpu != nullptr) {
+    try {
+      gpu = std::make_unique<ConvertGpu>(context_of(session), frames);
+      contenders = gpu->contenders();
+    } catch (const std::exception& error) {
+      result.problems.push_back(out_of_memory(session, "--size", error));
+    }
+  }
+#endif
+  if (session.gpu == nullptr) result.left_out.push_back("the GPU: " + session.no_gpu);
+  ConvertCpu cpu(frames);
+  for (Contender& contender : cpu.contenders()) contenders.push_back(std::move(contender));
+  take_turns(session, contenders, result);
+  judge(result, frames);
+  draw(result);
+}
+
+}  // namespace framelane::bench

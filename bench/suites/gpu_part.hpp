@@ -1,0 +1,54 @@
+// What the suites' parts for a GPU share. Only where there is the CUDA backend.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/suites/turns.hpp"
+#include "pipeline/cuda/cuda_device.hpp"
+
+namespace framelane::bench {
+
+inline CudaContext& context_of(const Session& session) {
+  return *static_cast<CudaDevice&>(*session.gpu).context();
+}
+
+/// Streams that have nothing left to do when they go, so that memory which goes after them is free.
+class Streams {
+ public:
+  explicit Streams(int count) {
+    for (int i = 0; i < count; ++i) streams_.push_back(std::make_unique<CudaStream>());
+  }
+  ~Streams() {
+    for (const auto& stream : streams_) {
+      cuda::report(cudaStreamSynchronize(stream->get()), "cudaStreamSynchronize");
+    }
+  }
+
+  const CudaStream& operator[](int index) const {
+    return *streams_[static_cast<std::size_t>(index)];
+  }
+  void synchronize(int count) const {
+    for (int i = 0; i < count; ++i) (*this)[i].synchronize();
+  }
+  int size() const { return static_cast<int>(streams_.size()); }
+
+ private:
+  std::vector<std::unique_ptr<CudaStream>> streams_;
+};
+
+inline void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                 cudaStream_t stream) {
+  cuda::check(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
+}
+
+/// What a part of a suite throws for want of memory, as a line that says what to do.
+inline std::string out_of_memory(const Session& session, const char* option,
+                                 const std::exception& error) {
+  return "the GPU's part: " + std::string(error.what()) + ", with " +
+         context_of(session).free_memory() + " on " + session.gpu->name() + "; ask for less with " +
+         option;
+}
+
+}  // namespace framelane::bench

@@ -1,0 +1,179 @@
+// framelane-bench: experiments on this machine's CPU and GPU, with the program's own kernels.
+#include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "bench/suites/report.hpp"
+#include "bench/suites/suite.hpp"
+#include "config/scalars.hpp"
+#include "pipeline/gpu.hpp"
+#ifdef FRAMELANE_WITH_CUDA
+#include "bench/no_decoding.hpp"
+#endif
+
+namespace framelane::bench {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+std::atomic<int> g_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);  // a signal's handler sets it
+
+/// The first one ends the measuring and shows what there is; a second one ends the process.
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int number) { g_signal = number; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
+}
+
+struct Arguments {
+  std::vector<std::string> suites;
+  Value device;
+  std::string json, csv, plot;
+};
+
+/// A file to be written when all is measured: opened before, so that a wrong name costs no wait.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path) : path_(std::move(path)) {
+    if (!path_.empty()) file_.open(path_);
+  }
+  bool write(const std::string& text) {
+    if (path_.empty()) return true;
+    file_ << text << std::flush;
+    return is_good();
+  }
+  bool is_good() const {
+    if (path_.empty() || file_.good()) return true;
+    std::fprintf(stderr, "framelane-bench: %s cannot be written\n", path_.c_str());
+    return false;
+  }
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+};
+
+/// Whether the device that was asked for is there; `auto` does without a GPU.
+bool open_device(const DeviceConfig& device, Session& session) {
+  session.cpu = make_cpu_device();
+  if (device.kind == DeviceConfig::Kind::kCpu) {
+    session.no_gpu = "the CPU alone was asked for (--device cpu)";
+    return true;
+  }
+  GpuResult gpu = open_gpu(device.index, session.cpu);
+  session.gpu = std::move(gpu.device);
+  session.no_gpu = gpu.why;
+  if (session.gpu != nullptr || device.kind == DeviceConfig::Kind::kAuto) return true;
+  std::fprintf(stderr, "framelane-bench: --device: %s\n", gpu.why.c_str());
+  return false;
+}
+
+int run(const Arguments& arguments, Session& session) {
+  OutputFile json(arguments.json), csv(arguments.csv), plot(arguments.plot);
+  if (!json.is_good() || !csv.is_good() || !plot.is_good()) return kExitFailed;
+  bool good = open_device(arguments.device.device, session);
+  catch_signals();
+  session.stop = &g_signal;
+  session.show_progress = isatty(STDERR_FILENO) == 1;
+  std::vector<Result> results;
+  for (const std::string& name : arguments.suites) {
+    if (session.stopped()) break;
+    results.push_back(run_suite(*find_suite(name), session));
+    std::fputs(as_text(results.back()).c_str(), stdout);
+    std::fflush(stdout);
+    for (const std::string& problem : results.back().problems) {
+      std::fprintf(stderr, "framelane-bench: %s: %s\n", name.c_str(), problem.c_str());
+      good = false;
+    }
+  }
+  good = json.write(as_json(results)) && good;
+  good = csv.write(as_csv(results)) && good;
+  good = plot.write(as_svg(results)) && good;
+  if (g_signal != 0) return 128 + g_signal;
+  return good ? 0 : kExitFailed;
+}
+
+/// An option whose value is read as the configuration reads it.
+CLI::Option* add_scalar(CLI::App& app, const char* name, const ScalarType& type,
+                        const char* description, const char* type_name,
+                        std::function<void(const Value&)> take) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&type, name, take = std::move(take)](const std::string& text) {
+            Value value;
+            if (!type.parse(text, value)) {
+              throw CLI::ValidationError(name, text + " is not " + std::string(type.expected));
+            }
+            take(value);
+          },
+          description)
+      ->type_name(type_name);
+}
+
+int run_cli(int argc, char** argv) {
+  Arguments arguments;
+  Session session;
+  CLI::App app("Experiments on this machine's CPU and GPU; what comes out is checked in every run",
+               "framelane-bench");
+  std::vector<std::string> names;
+  std::string footer = "Suites:\n";
+  for (const Suite& suite : suites()) {
+    names.emplace_back(suite.name);
+    footer += fmt::format("  {:<10} {}\n", suite.name, suite.title);
+  }
+  app.footer(footer);
+  app.add_option("SUITE", arguments.suites, "What to measure, one after the other")
+      ->required()
+      ->type_name("")
+      ->check(CLI::IsMember(names));
+  add_scalar(app, "--device", kDeviceName, "auto (a GPU if there is one), cpu, cuda or cuda:N", "D",
+             [&](const Value& value) { arguments.device = value; });
+  app.add_option("--json", arguments.json, "Write the results there as JSON")->type_name("FILE");
+  app.add_option("--csv", arguments.csv, "The same as CSV")->type_name("FILE");
+  app.add_option("--plot", arguments.plot, "Draw them there as SVG")->type_name("FILE");
+  app.add_option("--seconds", session.seconds, "How long a suite measures, about")
+      ->capture_default_str()
+      ->type_name("S")
+      ->check(CLI::Range(0.001, 86400.0));
+  app.add_option("--rounds", session.rounds, "How often the contenders take turns")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  add_scalar(app, "--size", kImageSize, "Of frames (7680x4320)", "WxH", [&](const Value& value) {
+    session.width = value.width;
+    session.height = value.height;
+  });
+  add_scalar(app, "--bytes", kSize, "Of data that is not frames, e.g. 64M; 4k to 4G", "N",
+             [&](const Value& value) {
+               if (value.number < 4000 || value.number > 4'000'000'000) {
+                 throw CLI::ValidationError("--bytes", value.text + " is not between 4k and 4G");
+               }
+               session.bytes = static_cast<std::size_t>(value.number);
+             });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // help
+    app.exit(wanted);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "framelane-bench: %s; see framelane bench --help\n", error.what());
+    return kExitUsage;
+  }
+  return run(arguments, session);
+}
+
+}  // namespace
+}  // namespace framelane::bench
+
+int main(int argc, char** argv) { return framelane::bench::run_cli(argc, argv); }

@@ -1,0 +1,27 @@
+// What a suite has found, as people and programs read it.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "bench/suites/result.hpp"
+
+namespace framelane::bench {
+
+/// A table with what belongs to it, for a terminal.
+std::string as_text(const Result& result);
+
+/// {"suites":[{"suite","title","setup":{},"rows":[{"name","parameters":{},"unit","median","p10",
+/// "p90","samples","gigabytes_per_second","right","note"}],"published_by","published":[],
+/// "left_out":[],"verdict":[],"problems":[],"interrupted"}]}. "right": true, false, or null where
+/// there is nothing to compare. Contenders that were not measured have no row.
+std::string as_json(std::span<const Result> results);
+
+/// A line for each row; "parameters" is one column, "NAME=VALUE" with semicolons between. Published
+/// figures are lines too, whose "source" tells them from ours.
+std::string as_csv(std::span<const Result> results);
+
+/// All charts, one below the other, as one SVG image that needs nothing else.
+std::string as_svg(std::span<const Result> results);
+
+}  // namespace framelane::bench

@@ -1,0 +1,70 @@
+#include "bench/suites/result.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace framelane::bench {
+namespace {
+
+const Parameter* find(const std::vector<Parameter>& parameters, std::string_view name) {
+  const auto found = std::ranges::find(parameters, name, &Parameter::name);
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string to_string(const Parameter& parameter) {
+  if (const auto* number = std::get_if<std::int64_t>(&parameter.value)) {
+    return std::to_string(*number);
+  }
+  return std::get<std::string>(parameter.value);
+}
+
+double Row::percentile(double share) const {
+  assert(!samples.empty());
+  std::vector<double> sorted = samples;
+  std::ranges::sort(sorted);
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+bool Row::is(std::string_view name_is, const std::vector<Parameter>& has) const {
+  return name == name_is && std::ranges::all_of(has, [this](const Parameter& wanted) {
+           const Parameter* found = find(parameters, wanted.name);
+           return found != nullptr && found->value == wanted.value;
+         });
+}
+
+const Row* Result::measured(std::string_view name, const std::vector<Parameter>& has) const {
+  const auto found = std::ranges::find_if(
+      rows, [&](const Row& row) { return !row.samples.empty() && row.is(name, has); });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+const Row* Result::fastest(std::string_view name, const std::vector<Parameter>& has) const {
+  const Row* best = nullptr;
+  for (const Row& row : rows) {
+    if (row.samples.empty() || !row.is(name, has)) continue;
+    if (best == nullptr || row.median() < best->median()) best = &row;
+  }
+  return best;
+}
+
+Series series_of(const Result& result, std::string title, std::string_view name,
+                 const std::vector<Parameter>& has, std::string_view x) {
+  Series series{std::move(title), {}};
+  for (const Row& row : result.rows) {
+    if (row.samples.empty() || !row.is(name, has)) continue;
+    const Parameter* at = find(row.parameters, x);
+    if (at == nullptr) continue;
+    series.points.push_back({static_cast<double>(std::get<std::int64_t>(at->value)), row.median(),
+                             row.percentile(0.1), row.percentile(0.9)});
+  }
+  std::ranges::sort(series.points, {}, &Point::x);
+  return series;
+}
+
+}  // namespace framelane::bench

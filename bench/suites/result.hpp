@@ -1,0 +1,93 @@
+// What a suite has found, before it is printed: no threads, no clocks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace framelane::bench {
+
+struct Parameter {
+  std::string name;
+  std::variant<std::int64_t, std::string> value;
+};
+std::string to_string(const Parameter& parameter);  ///< the value alone
+
+/// Whether what came out of the work is what had to.
+enum class Checked { kNothing, kRight, kWrong };  // kNothing: the work gives nothing to compare
+
+/// One contender and what was measured of it, over all rounds.
+struct Row {
+  std::string name;
+  std::vector<Parameter> parameters = {};
+  double bytes = 0;  ///< that the work moves, for a rate; 0: none is shown
+  std::string note = {};
+  Checked checked = Checked::kNothing;
+  std::string unit = "ms";
+  std::vector<double> samples = {};  ///< in `unit`; empty: not measured
+
+  /// The share of samples at or below the value is `share` (0..1), between samples on the straight
+  /// line. Requires samples.
+  double percentile(double share) const;
+  double median() const { return percentile(0.5); }
+  /// In GB/s of the median. Requires samples in ms, and bytes.
+  double rate() const { return bytes / (median() * 1e6); }
+  bool is(std::string_view name_is, const std::vector<Parameter>& has = {}) const;
+};
+
+/// A figure that somebody else has published for the same experiment.
+struct Published {
+  std::string name;
+  double value;
+  std::string unit;
+};
+
+struct Point {
+  double x, y;
+  double low, high;  ///< p10 and p90
+};
+struct Series {
+  std::string name;
+  std::vector<Point> points;  // by x
+};
+/// A line across the chart.
+struct Level {
+  std::string name;
+  double y;
+};
+struct Chart {
+  std::string title;
+  std::string x_title, y_title;
+  bool log_x = false;
+  std::vector<Series> series;
+  std::vector<Level> levels;
+};
+
+struct Result {
+  std::string suite;
+  std::string title;
+  std::vector<Parameter> setup;  ///< sizes and machine
+  std::vector<Row> rows;
+  std::string published_by;  ///< the machine, and where
+  std::vector<Published> published;
+  std::vector<std::string> left_out;  ///< "WHAT: WHY"
+  std::vector<std::string> verdict;   ///< sentences
+  std::vector<Chart> charts;
+  /// Why the suite has failed: what was wrong and where, or what could not be had. Empty: it has
+  /// not.
+  std::vector<std::string> problems;
+  bool interrupted = false;
+
+  /// The first such row that has samples, or null.
+  const Row* measured(std::string_view name, const std::vector<Parameter>& has = {}) const;
+  /// Of the rows with samples and this name, the fastest; null when there is none.
+  const Row* fastest(std::string_view name, const std::vector<Parameter>& has = {}) const;
+};
+
+/// Rows of that name as points over the parameter `x`, a number.
+Series series_of(const Result& result, std::string title, std::string_view name,
+                 const std::vector<Parameter>& has, std::string_view x);
+
+}  // namespace framelane::bench

@@ -1,0 +1,45 @@
+#include "bench/suites/suite.hpp"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+
+#include "pipeline/gpu.hpp"
+
+namespace framelane::bench {
+namespace {
+
+constexpr std::array kSuites{
+    Suite{"convert", "BGRA to packed YUV 4:4:4, from host memory to host memory", run_convert},
+    Suite{"overlap", "copy to the GPU, run a kernel, copy back: in turn and at once", run_overlap},
+    Suite{"vecadd", "adding two vectors in segments over several streams", run_vecadd},
+};
+
+}  // namespace
+
+std::span<const Suite> suites() { return kSuites; }
+
+const Suite* find_suite(std::string_view name) {
+  const auto* found = std::ranges::find(kSuites, name, &Suite::name);
+  return found == kSuites.end() ? nullptr : found;
+}
+
+Result run_suite(const Suite& suite, const Session& session) {
+  Result result;
+  result.suite = suite.name;
+  result.title = suite.title;
+  result.setup.push_back({"CPU", session.cpu->model()});
+  result.setup.push_back({"rounds", std::int64_t{session.rounds}});
+  if (session.gpu != nullptr) {
+    result.setup.push_back({"GPU", session.gpu->model() + ", CUDA " + cuda_build_version() +
+                                       ", driver for " + cuda_driver_version()});
+  }
+  try {
+    suite.run(session, result);
+  } catch (const std::exception& error) {
+    result.problems.emplace_back(error.what());
+  }
+  return result;
+}
+
+}  // namespace framelane::bench

@@ -1,0 +1,75 @@
+#include "bench/suites/turns.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+namespace framelane::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// One turn and its check.
+void take_turn(const Session& session, const Contender& contender, Clock::duration length,
+               bool measured, Row& row, Result& result) {
+  if (contender.prepare) contender.prepare();
+  const Clock::time_point end = Clock::now() + length;
+  do {
+    const double sample = contender.work();
+    if (measured) row.samples.push_back(sample);
+  } while (measured && Clock::now() < end && !session.stopped());
+  if (!contender.check) return;
+  const std::string wrong = contender.check();
+  row.checked = wrong.empty() ? Checked::kRight : Checked::kWrong;
+  if (wrong.empty()) return;
+  std::string name = row.name;
+  for (const Parameter& parameter : row.parameters) {
+    name += fmt::format(", {} {}", parameter.name, to_string(parameter));
+  }
+  result.problems.push_back(fmt::format("wrong result of {}: {}", name, wrong));
+}
+
+}  // namespace
+
+double milliseconds(const std::function<void()>& call) {
+  const Clock::time_point start = Clock::now();
+  call();
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+void take_turns(const Session& session, const std::vector<Contender>& contenders, Result& result) {
+  const std::size_t first = result.rows.size();
+  for (const Contender& contender : contenders) result.rows.push_back(contender.row);
+  const std::chrono::duration<double> share(
+      session.seconds /
+      (session.rounds * static_cast<double>(std::max<std::size_t>(contenders.size(), 1))));
+  const auto length = std::chrono::duration_cast<Clock::duration>(share);
+  for (int round = 0; round <= session.rounds; ++round) {
+    if (session.show_progress) {
+      std::fprintf(stderr, "\r%s: round %d of %d ", result.suite.c_str(), round, session.rounds);
+    }
+    for (std::size_t i = 0; i < contenders.size() && !session.stopped(); ++i) {
+      Row& row = result.rows[first + i];
+      if (row.checked == Checked::kWrong) continue;
+      take_turn(session, contenders[i], length, round > 0, row, result);
+    }
+  }
+  if (session.show_progress) std::fputs("\r\033[K", stderr);
+  result.interrupted = session.stopped();
+}
+
+std::string first_difference(const std::uint8_t* expected, const std::uint8_t* got,
+                             std::size_t bytes) {
+  if (std::memcmp(expected, got, bytes) == 0) return {};
+  std::size_t first = 0;
+  while (expected[first] == got[first]) ++first;
+  std::size_t more = 0;
+  for (std::size_t i = first + 1; i < bytes; ++i) more += expected[i] != got[i];
+  return fmt::format("byte {} is {} instead of {}, and {} more differ", first, got[first],
+                     expected[first], more);
+}
+
+}  // namespace framelane::bench

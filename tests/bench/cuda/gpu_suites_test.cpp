@@ -1,0 +1,205 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "bench/suites/segmented_add.hpp"
+#include "bench/suites/suite.hpp"
+#include "pipeline/cpu_stage.hpp"
+#include "pipeline/gpu.hpp"
+#include "tests/cuda_runtime/fixture.hpp"
+
+namespace framelane::bench {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::shared_ptr<Device>& cpu() {
+  static const std::shared_ptr<Device> device = std::make_shared<CpuDevice>(1);
+  return device;
+}
+
+Session gpu_session() {
+  Session session;
+  session.rounds = 1;
+  session.seconds = 0;
+  session.width = 37;  // no multiple of anything, and fewer rows than streams
+  session.height = 23;
+  session.bytes = 300'000;
+  session.cpu = cpu();
+  GpuResult gpu = open_gpu(0, cpu());
+  EXPECT_NE(gpu.device, nullptr) << gpu.why;
+  session.gpu = std::move(gpu.device);
+  return session;
+}
+
+Result run(const char* suite, const Session& session) {
+  return run_suite(*find_suite(suite), session);
+}
+
+int count(const Result& result, std::string_view name) {
+  return static_cast<int>(
+      std::ranges::count_if(result.rows, [&](const Row& row) { return row.is(name); }));
+}
+
+void expect_measured_and_right(const Result& result, std::string_view name) {
+  for (const Row& row : result.rows) {
+    if (!row.is(name)) continue;
+    EXPECT_EQ(row.samples.size(), 1u) << name;
+    EXPECT_EQ(row.checked, Checked::kRight) << name;
+  }
+}
+
+class GpuSuitesTest : public CudaTest {};
+class BrokenGpuSuitesTest : public StandInTest {};
+
+TEST_F(GpuSuitesTest, ConvertIsRightInEveryWay) {
+  const Result result = run("convert", gpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(count(result, "kernel alone"), 2);
+  EXPECT_EQ(count(result, "GPU, default stream"), 2);
+  EXPECT_EQ(count(result, "GPU, sliced"), 12);
+  EXPECT_EQ(count(result, "GPU, whole frames"), 6);
+  EXPECT_EQ(count(result, "CPU, scalar"), 2);
+  EXPECT_EQ(count(result, "CPU, SIMD"), 1);
+  for (const char* name : {"kernel alone", "GPU, default stream", "GPU, sliced",
+                           "GPU, whole frames", "CPU, scalar", "CPU, SIMD"}) {
+    expect_measured_and_right(result, name);
+  }
+  EXPECT_NE(result.measured("upload and download at once"), nullptr);
+  EXPECT_EQ(result.charts.size(), 1u);
+  EXPECT_EQ(result.published.size(), 4u);
+}
+
+TEST_F(GpuSuitesTest, ConvertTakesFramesWithMoreRowsThanStreams) {
+  Session session = gpu_session();
+  session.width = 128;
+  session.height = 67;
+  EXPECT_THAT(run("convert", session).problems, IsEmpty());
+}
+
+TEST_F(BrokenGpuSuitesTest, AWrongByteFailsConvert) {
+  const Session session = gpu_session();
+  stand_in::spoil_downloads();
+  const Result result = run("convert", session);
+  EXPECT_EQ(result.problems.size(), 22u);  // every way over the GPU
+  EXPECT_THAT(
+      result.problems,
+      Contains(HasSubstr("wrong result of GPU, sliced, formula exact, streams 2: frame 0")));
+  expect_measured_and_right(result, "CPU, SIMD");
+}
+
+TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
+  const Session session = gpu_session();
+  stand_in::set_memory(20'000);
+  const Result result = run("convert", session);
+  EXPECT_THAT(result.problems, ElementsAre(HasSubstr("ask for less with --size")));
+  EXPECT_EQ(count(result, "GPU, sliced"), 0);
+  expect_measured_and_right(result, "CPU, SIMD");
+  EXPECT_THAT(run("overlap", session).problems,
+              ElementsAre(HasSubstr("ask for less with --bytes")));
+}
+
+TEST_F(BrokenGpuSuitesTest, ACallThatFailsIsAProblemAndKeepsWhatWasMeasured) {
+  const Session session = gpu_session();
+  stand_in::fail_nth_call("cudaEventSynchronize", 3, cudaErrorLaunchFailure);
+  const Result result = run("convert", session);
+  EXPECT_THAT(result.problems, ElementsAre(HasSubstr("cudaEventSynchronize: ")));
+  EXPECT_NE(result.measured("upload alone"), nullptr);
+}
+
+TEST_F(GpuSuitesTest, AStopEndsASuiteEarly) {
+  const std::atomic<int> stop{2};
+  Session session = gpu_session();
+  session.stop = &stop;
+  for (const Suite& suite : suites()) {
+    const Result result = run_suite(suite, session);
+    EXPECT_TRUE(result.interrupted) << suite.name;
+    EXPECT_THAT(result.problems, IsEmpty()) << suite.name;
+    EXPECT_EQ(result.measured(result.rows.at(0).name), nullptr) << suite.name;
+  }
+}
+
+TEST_F(GpuSuitesTest, VecaddIsRightInEveryWay) {
+  const Result result = run("vecadd", gpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(count(result, "GPU, segments"), 4);
+  for (const char* name : {"GPU, in one piece", "GPU, segments", "CPU, one core"}) {
+    expect_measured_and_right(result, name);
+  }
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("right for every length from 0 to 444")));
+}
+
+TEST_F(BrokenGpuSuitesTest, AWrongByteFailsVecadd) {
+  const Session session = gpu_session();
+  stand_in::spoil_downloads();
+  const Result result = run("vecadd", session);
+  EXPECT_THAT(result.problems,
+              ElementsAre(HasSubstr("wrong result of 1 elements in segments of ")));
+}
+
+TEST_F(GpuSuitesTest, SegmentsAddVectorsOfEveryLength) {
+  const Session session = gpu_session();
+  constexpr std::size_t kMost = 700;
+  std::vector<float> a(kMost), b(kMost);
+  for (std::size_t i = 0; i < kMost; ++i) {
+    a[i] = static_cast<float>(i) + 0.5F;
+    b[i] = static_cast<float>(i * i % 1009);
+  }
+  constexpr float kUntouched = -1;
+  for (const std::size_t segment : {std::size_t{1}, std::size_t{32}, std::size_t{100}, kMost}) {
+    for (const int streams : {1, 2, 4}) {
+      const SegmentedAdd adder(context_of(session), streams, segment);
+      // Around every multiple of the segment, and in between.
+      const std::size_t most = std::min(kMost, segment * 9 + 1);
+      for (const IssueOrder order : kIssueOrders) {
+        for (std::size_t length = 0; length<most; length += segment> 100 ? 13 : 1) {
+          std::vector<float> sum(kMost, kUntouched);
+          adder.run(order, a.data(), b.data(), sum.data(), length);
+          for (std::size_t i = 0; i < kMost; ++i) {
+            ASSERT_EQ(sum[i], i < length ? a[i] + b[i] : kUntouched)
+                << "element " << i << " of " << length << " in segments of " << segment << " over "
+                << streams << " streams, " << name_of(order);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GpuSuitesTest, OverlapIsRightInEveryWay) {
+  const Result result = run("overlap", gpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(count(result, "in turn"), 2);
+  // Five chunks of 64 KiB, two of 256 KiB, and one in each of the larger sizes.
+  EXPECT_EQ(count(result, "in chunks"), 2 * ((3 + 2 + 4) + (2 + 1)));
+  for (const char* name : {"in turn", "in chunks"}) expect_measured_and_right(result, name);
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("the order of issue")));
+  EXPECT_EQ(result.charts.size(), 4u);
+}
+
+TEST_F(BrokenGpuSuitesTest, AWrongByteFailsOverlap) {
+  const Session session = gpu_session();
+  stand_in::spoil_downloads();
+  const Result result = run("overlap", session);
+  EXPECT_THAT(result.problems,
+              Contains(HasSubstr("wrong result of in turn, memory pinned: byte ")));
+  EXPECT_THAT(
+      result.problems,
+      Contains(HasSubstr("wrong result of in chunks, memory pageable, order breadth first")));
+}
+
+TEST_F(BrokenGpuSuitesTest, PinnedMemoryIsPinned) {
+  // Pageable memory is taken where that is what is measured, and nowhere else.
+  const Session session = gpu_session();
+  run("convert", session);
+  run("vecadd", session);
+  EXPECT_EQ(stand_in::pageable_copies(), 0);
+  run("overlap", session);
+  EXPECT_GT(stand_in::pageable_copies(), 0);
+}
+
+}  // namespace
+}  // namespace framelane::bench

@@ -1,0 +1,119 @@
+#include "bench/suites/report.hpp"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+namespace framelane::bench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Result sample_result() {
+  Result result;
+  result.suite = "convert";
+  result.title = "a title";
+  result.setup = {{"size", "64x36"}, {"rounds", std::int64_t{5}}};
+  result.rows = {{.name = "GPU, sliced",
+                  .parameters = {{"formula", "exact"}, {"streams", std::int64_t{8}}},
+                  .bytes = 2e6,
+                  .checked = Checked::kRight,
+                  .samples = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+                 {.name = "upload \"alone\"", .samples = {4}},
+                 {.name = "never measured"}};
+  result.published_by = "somebody";
+  result.published = {{"default stream", 34.6, "ms"}};
+  result.left_out = {"the GPU: there is none"};
+  result.verdict = {"it is fast"};
+  return result;
+}
+
+TEST(ResultTest, PercentilesLieBetweenSamples) {
+  Row row{.name = "row", .samples = {30, 10, 20, 40}};
+  EXPECT_DOUBLE_EQ(row.median(), 25);
+  EXPECT_DOUBLE_EQ(row.percentile(0), 10);
+  EXPECT_DOUBLE_EQ(row.percentile(0.1), 13);
+  EXPECT_DOUBLE_EQ(row.percentile(1), 40);
+  row.samples = {7};
+  EXPECT_DOUBLE_EQ(row.percentile(0.9), 7);
+}
+
+TEST(ResultTest, TheFastestIsOfTheRowsThatWereMeasured) {
+  Result result;
+  result.rows = {{.name = "a", .parameters = {{"n", std::int64_t{1}}}, .samples = {3}},
+                 {.name = "a", .parameters = {{"n", std::int64_t{2}}}, .samples = {2}},
+                 {.name = "a", .parameters = {{"n", std::int64_t{4}}}},
+                 {.name = "b", .samples = {1}}};
+  ASSERT_NE(result.fastest("a"), nullptr);
+  EXPECT_EQ(result.fastest("a")->median(), 2);
+  EXPECT_EQ(result.fastest("a", {{"n", std::int64_t{1}}})->median(), 3);
+  EXPECT_EQ(result.fastest("a", {{"n", std::int64_t{4}}}), nullptr);
+  EXPECT_EQ(series_of(result, "", "a", {}, "n").points.size(), 2u);
+}
+
+TEST(ReportTest, TheTableHasWhatWasMeasuredAndNothingElse) {
+  const std::string text = as_text(sample_result());
+  EXPECT_THAT(text, ::testing::ContainsRegex(
+                        "GPU, sliced +exact +8 +6\\.000 +2\\.000 +10\\.00 +ms +0\\.33 +yes"));
+  EXPECT_THAT(text, HasSubstr("published (somebody):\n    default stream: 34.6 ms\n"));
+  EXPECT_THAT(text, HasSubstr("left out: the GPU: there is none\n"));
+  EXPECT_THAT(text, HasSubstr("it is fast\n"));
+  EXPECT_THAT(text, Not(HasSubstr("never measured")));
+  EXPECT_THAT(text, Not(HasSubstr("interrupted")));
+}
+
+TEST(ReportTest, JsonSaysTheSame) {
+  Result wrong = sample_result();
+  wrong.rows[0].checked = Checked::kWrong;
+  const auto json =
+      nlohmann::json::parse(as_json(std::vector<Result>{sample_result(), wrong}))["suites"];
+  ASSERT_EQ(json.size(), 2u);
+  ASSERT_EQ(json[0]["rows"].size(), 2u);
+  const auto& row = json[0]["rows"][0];
+  EXPECT_EQ(row["parameters"]["streams"], 8);
+  EXPECT_EQ(row["parameters"]["formula"], "exact");
+  EXPECT_EQ(row["median"], 6.0);
+  EXPECT_EQ(row["p10"], 2.0);
+  EXPECT_EQ(row["p90"], 10.0);
+  EXPECT_EQ(row["samples"], 11);
+  EXPECT_EQ(row["right"], true);
+  EXPECT_TRUE(json[0]["rows"][1]["right"].is_null());
+  EXPECT_EQ(json[1]["rows"][0]["right"], false);
+  EXPECT_EQ(json[0]["published"][0]["value"], 34.6);
+  EXPECT_EQ(json[0]["setup"]["size"], "64x36");
+}
+
+TEST(ReportTest, CsvQuotesWhatNeedsIt) {
+  const std::string csv = as_csv(std::vector<Result>{sample_result()});
+  EXPECT_THAT(csv, HasSubstr("\nconvert,measured,\"GPU, sliced\",formula=exact;streams=8,ms,6,2,10,"
+                             "11,0.333333,yes,\n"));
+  EXPECT_THAT(csv, HasSubstr("\nconvert,measured,\"upload \"\"alone\"\"\",,ms,4,4,4,1,,,\n"));
+  EXPECT_THAT(csv, HasSubstr("\nconvert,somebody,default stream,,ms,34.6,,,,,,\n"));
+}
+
+TEST(ReportTest, AChartShowsEverySeriesAndLevel) {
+  Result result;
+  result.charts = {{"time < limit",
+                    "streams",
+                    "ms",
+                    true,
+                    {{"exact", {{1, 4, 3, 5}, {2, 2, 2, 2}, {4, 1, 1, 1}}}},
+                    {{"alone & idle", 0.5}}}};
+  const std::string svg = as_svg(std::vector<Result>{result});
+  EXPECT_THAT(svg, HasSubstr("time &lt; limit"));
+  EXPECT_THAT(svg, HasSubstr("alone &amp; idle"));
+  // By its logarithm, 2 is as far from 1 as 4 is from 2.
+  double x[3], y[3];
+  const std::size_t at = svg.find("points=\"");
+  ASSERT_NE(at, std::string::npos);
+  ASSERT_EQ(std::sscanf(svg.c_str() + at, "points=\"%lf,%lf %lf,%lf %lf,%lf", &x[0], &y[0], &x[1],
+                        &y[1], &x[2], &y[2]),
+            6);
+  EXPECT_NEAR(x[1] - x[0], x[2] - x[1], 0.2);
+  // And heights are to scale, from 0 on.
+  EXPECT_NEAR((y[1] - y[0]) / 2, y[2] - y[1], 0.2);
+}
+
+}  // namespace
+}  // namespace framelane::bench

@@ -1,0 +1,87 @@
+#include "bench/suites/turns.hpp"
+
+#include <gmock/gmock.h>
+
+namespace framelane::bench {
+namespace {
+
+using ::testing::ElementsAre;
+
+Session short_session(int rounds) {
+  Session session;
+  session.rounds = rounds;
+  session.seconds = 0;  // each contender works once a turn
+  return session;
+}
+
+TEST(TurnsTest, ContendersTakeTurnsAndTheFirstRoundIsNotMeasured) {
+  std::vector<std::string> done;
+  const auto contender = [&done](std::string name, double sample) {
+    return Contender{{.name = name},
+                     [&done, name] { done.push_back("prepare " + name); },
+                     [&done, name, sample] {
+                       done.push_back("work " + name);
+                       return sample;
+                     },
+                     [&done, name] {
+                       done.push_back("check " + name);
+                       return std::string();
+                     }};
+  };
+  Result result;
+  take_turns(short_session(1), {contender("a", 1), contender("b", 2)}, result);
+  EXPECT_THAT(done,
+              ElementsAre("prepare a", "work a", "check a", "prepare b", "work b", "check b",
+                          "prepare a", "work a", "check a", "prepare b", "work b", "check b"));
+  ASSERT_EQ(result.rows.size(), 2u);
+  EXPECT_THAT(result.rows[0].samples, ElementsAre(1));
+  EXPECT_THAT(result.rows[1].samples, ElementsAre(2));
+  EXPECT_EQ(result.rows[0].checked, Checked::kRight);
+  EXPECT_TRUE(result.problems.empty());
+}
+
+TEST(TurnsTest, AContenderThatIsWrongOnceIsAProblemAndGetsNoFurtherTurn) {
+  int turns = 0;
+  const Contender wrong{{.name = "wrong", .parameters = {{"streams", std::int64_t{4}}}},
+                        [&turns] { ++turns; },
+                        [] { return 1.0; },
+                        [&turns] { return turns == 2 ? "byte 17 is 5" : ""; }};
+  const Contender right{{.name = "right"}, {}, [] { return 1.0; }, {}};
+  Result result;
+  take_turns(short_session(5), {wrong, right}, result);
+  EXPECT_EQ(turns, 2);
+  EXPECT_EQ(result.rows[0].checked, Checked::kWrong);
+  EXPECT_EQ(result.rows[1].checked, Checked::kNothing);
+  EXPECT_EQ(result.rows[1].samples.size(), 5u);
+  EXPECT_THAT(result.problems, ElementsAre("wrong result of wrong, streams 4: byte 17 is 5"));
+}
+
+TEST(TurnsTest, AStopKeepsWhatWasMeasured) {
+  std::atomic<int> stop{0};
+  Session session = short_session(100);
+  session.stop = &stop;
+  int works = 0;
+  const Contender first{{.name = "first"},
+                        {},
+                        [&] {
+                          if (++works == 4) stop = 2;  // the third that is measured
+                          return 1.0;
+                        },
+                        {}};
+  const Contender second{{.name = "second"}, {}, [] { return 1.0; }, {}};
+  Result result;
+  take_turns(session, {first, second}, result);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.rows[0].samples.size(), 3u);
+  EXPECT_EQ(result.rows[1].samples.size(), 2u);
+}
+
+TEST(TurnsTest, TheFirstDifferenceIsNamed) {
+  const std::uint8_t expected[] = {1, 2, 3, 4};
+  const std::uint8_t got[] = {1, 9, 3, 5};
+  EXPECT_EQ(first_difference(expected, got, 4), "byte 1 is 9 instead of 2, and 1 more differ");
+  EXPECT_EQ(first_difference(expected, expected, 4), "");
+}
+
+}  // namespace
+}  // namespace framelane::bench
