@@ -31,14 +31,17 @@ class ConvertCpu {
                       [this] { convert_classic(frames_.source(0), target_.image); }),
             contender("CPU, scalar", Formula::kExact, "the reference, in 64-bit integers",
                       [=, this] { reference_->run(frames_.source(0), target_.image, 0, height); }),
-            contender("CPU, SIMD", Formula::kExact, simd_->name(),
+            contender("CPU, SIMD", Formula::kExact, "Highway",
                       [=, this] { simd_->run(frames_.source(0), target_.image, 0, height); })};
   }
 
  private:
   Contender contender(const char* name, Formula formula, const char* note,
                       std::function<void()> work) {
-    return {{.name = name, .parameters = {{"formula", name_of(formula)}}, .note = note},
+    return {{.name = name,
+             .parameters = {{"formula", name_of(formula)}},
+             .bytes = frames_.source_bytes() + frames_.target_bytes(),
+             .note = note},
             [this] { spoil(target_.image); },
             [work = std::move(work)] { return milliseconds(work); },
             [this, formula] { return frames_.compare(formula, 0, target_.image); }};

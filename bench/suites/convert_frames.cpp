@@ -60,11 +60,13 @@ ConstImageView ConvertFrames::source(int frame) const {
   return as_const(frames_[static_cast<std::size_t>(frame)].image);
 }
 
-std::size_t ConvertFrames::source_bytes() const {
-  return image_bytes(conversion.source, {"", conversion.width, conversion.height});
+double ConvertFrames::source_bytes() const {
+  return static_cast<double>(
+      image_bytes(conversion.source, {"", conversion.width, conversion.height}));
 }
-std::size_t ConvertFrames::target_bytes() const {
-  return image_bytes(conversion.target, {"", conversion.width, conversion.height});
+double ConvertFrames::target_bytes() const {
+  return static_cast<double>(
+      image_bytes(conversion.target, {"", conversion.width, conversion.height}));
 }
 
 std::string ConvertFrames::compare(Formula formula, int frame, const ImageView& got) const {
@@ -84,7 +86,7 @@ double ConvertFrames::classic_error_share() const {
     const std::uint8_t* classic = expected_[1].image.row(0, y);
     for (std::size_t i = 0; i < row_bytes(expected_[0].image); ++i) wrong += exact[i] != classic[i];
   }
-  return static_cast<double>(wrong) / static_cast<double>(target_bytes());
+  return static_cast<double>(wrong) / target_bytes();
 }
 
 void spoil(const ImageView& target) {

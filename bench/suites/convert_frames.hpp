@@ -29,8 +29,8 @@ class ConvertFrames {
   PooledImage make_target() {
     return allocate_image(targets_, conversion.target, conversion.width, conversion.height);
   }
-  std::size_t source_bytes() const;
-  std::size_t target_bytes() const;
+  double source_bytes() const;  ///< of one frame's pixels
+  double target_bytes() const;
 
   /// Empty, or where `got` is not frame `frame` converted.
   std::string compare(Formula formula, int frame, const ImageView& got) const;

@@ -86,8 +86,8 @@ std::vector<Contender> ConvertGpu::contenders() {
 }
 
 std::vector<Contender> ConvertGpu::ceilings() {
-  const auto up = static_cast<double>(frames_.source_bytes());
-  const auto down = static_cast<double>(frames_.target_bytes());
+  const double up = frames_.source_bytes();
+  const double down = frames_.target_bytes();
   const auto batch = [this](bool uploads, bool downloads) {
     return milliseconds([&] {
              for (int i = 0; i < kBatch; ++i) {
@@ -107,10 +107,9 @@ std::vector<Contender> ConvertGpu::ceilings() {
 }
 
 Contender ConvertGpu::kernel_alone(Formula formula) {
-  const auto bytes = static_cast<double>(frames_.source_bytes() + frames_.target_bytes());
   return {{.name = "kernel alone",
            .parameters = {{"formula", name_of(formula)}},
-           .bytes = bytes,
+           .bytes = both_ways(),
            .note = "on the GPU's own clock; rate of its memory"},
           [this] {
             spoil_targets(kBatch);
@@ -140,7 +139,8 @@ Contender ConvertGpu::kernel_alone(Formula formula) {
 
 Contender ConvertGpu::default_stream(Formula formula) {
   return {{.name = "GPU, default stream",
-           .parameters = {{"formula", name_of(formula)}, {"streams", std::int64_t{1}}}},
+           .parameters = {{"formula", name_of(formula)}, {"streams", std::int64_t{1}}},
+           .bytes = both_ways()},
           [this] { spoil_targets(1); },
           [this, formula] {
             return milliseconds([&] {
@@ -153,7 +153,8 @@ Contender ConvertGpu::default_stream(Formula formula) {
 
 Contender ConvertGpu::sliced(Formula formula, int streams) {
   return {{.name = "GPU, sliced",
-           .parameters = {{"formula", name_of(formula)}, {"streams", std::int64_t{streams}}}},
+           .parameters = {{"formula", name_of(formula)}, {"streams", std::int64_t{streams}}},
+           .bytes = both_ways()},
           [this] { spoil_targets(1); },
           [=, this] {
             return milliseconds([&] {
@@ -182,6 +183,7 @@ Contender ConvertGpu::whole_frames(Formula formula, int in_flight) {
   };
   return {{.name = "GPU, whole frames",
            .parameters = {{"formula", name_of(formula)}, {"in flight", std::int64_t{in_flight}}},
+           .bytes = both_ways(),
            .note = "per frame"},
           [=, this] {
             spoil_targets(in_flight);

@@ -43,6 +43,7 @@ class ConvertGpu {
   void download(int frame, int begin, int end, cudaStream_t stream) const;
   /// All three, of the whole frame.
   void carry(Formula formula, int frame, cudaStream_t stream) const;
+  double both_ways() const { return frames_.source_bytes() + frames_.target_bytes(); }
   /// For the results of the first `count` frames.
   void spoil_targets(int count) const;
   std::string compare(Formula formula, int count) const;

@@ -33,6 +33,7 @@ void catch_signals() {
   action.sa_handler = [](int number) { g_signal = number; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // who reads only the first lines gets the files all the same
 }
 
 struct Arguments {
@@ -115,6 +116,7 @@ CLI::Option* add_scalar(CLI::App& app, const char* name, const ScalarType& type,
             if (!type.parse(text, value)) {
               throw CLI::ValidationError(name, text + " is not " + std::string(type.expected));
             }
+            value.text = text;
             take(value);
           },
           description)

@@ -18,8 +18,7 @@ namespace framelane::bench {
 namespace {
 
 constexpr const char* kPublishedBy =
-    "Tesla K20c, 16 MiB, 4 streams; M. Harris, \"How to Overlap Data Transfers in CUDA C/C++\", "
-    "NVIDIA technical blog";
+    "Tesla K20c; M. Harris, \"How to Overlap Data Transfers in CUDA C/C++\", NVIDIA technical blog";
 
 #ifdef FRAMELANE_WITH_CUDA
 

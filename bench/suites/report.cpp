@@ -160,7 +160,9 @@ std::string as_text(const Result& result) {
   }
   text += rows_of(result);
   if (!result.published_by.empty()) {
-    text += fmt::format("  published ({}):\n", result.published_by);
+    text +=
+        fmt::format("  published{} ({}){}\n", result.published.empty() ? " without figures" : "",
+                    result.published_by, result.published.empty() ? "" : ":");
     for (const Published& figure : result.published) {
       text += fmt::format("    {}: {:g} {}\n", figure.name, figure.value, figure.unit);
     }

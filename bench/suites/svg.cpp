@@ -15,6 +15,7 @@ constexpr double kWidth = 860, kHeight = 440;
 constexpr double kLeft = 70, kRight = 250, kTop = 40,
                  kBottom = 56;  // margins; the legend's is right
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
+constexpr double kBarStep = 20;
 // Told apart by people who do not see all colours (Okabe and Ito's palette).
 constexpr std::array kColors{"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                              "#56B4E9", "#E69F00", "#000000", "#999933"};
@@ -172,23 +173,57 @@ std::string draw(const Chart& chart) {
   return svg;
 }
 
+/// For a suite without a chart: a bar for each row, all with the same unit.
+std::string draw_bars(const Result& result) {
+  double top = 0;
+  for (const Row& row : result.rows) {
+    if (!row.samples.empty()) top = std::max(top, row.percentile(0.9));
+  }
+  std::string svg = text_at(20, 22, "start", result.title, " font-size=\"15\"");
+  double y = kTop;
+  constexpr double kNames = 330, kNumbers = 90;
+  const double scale = (kWidth - kNames - kNumbers) / (top > 0 ? top : 1);
+  for (const Row& row : result.rows) {
+    if (row.samples.empty()) continue;
+    std::string name = row.name;
+    for (const Parameter& parameter : row.parameters) {
+      name += fmt::format(", {} {}", parameter.name, to_string(parameter));
+    }
+    svg += text_at(kNames - 8, y + 14, "end", name);
+    svg += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\" fill=\"{}\"/>\n", kNames,
+        y + 3, scale * row.median(), kColors[0]);
+    svg += line_at(kNames + scale * row.percentile(0.1), y + 10,
+                   kNames + scale * row.percentile(0.9), y + 10, kColors[1]);
+    svg += text_at(kNames + scale * row.percentile(0.9) + 6, y + 14, "start",
+                   fmt::format("{:.4g} {}", row.median(), row.unit));
+    y += kBarStep;
+  }
+  return svg;
+}
+
 }  // namespace
 
 std::string as_svg(std::span<const Result> results) {
   std::string charts;
-  int count = 0;
+  double height = 0;
+  const auto add = [&](const std::string& chart, double chart_height) {
+    charts += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", height, chart);
+    height += chart_height;
+  };
   for (const Result& result : results) {
-    for (const Chart& chart : result.charts) {
-      charts += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", kHeight * count++,
-                            draw(chart));
-    }
+    for (const Chart& chart : result.charts) add(draw(chart), kHeight);
+    if (!result.charts.empty()) continue;
+    const auto rows =
+        std::ranges::count_if(result.rows, [](const Row& row) { return !row.samples.empty(); });
+    if (rows > 0) add(draw_bars(result), kTop + kBarStep * static_cast<double>(rows) + 10);
   }
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
       "{1}\" "
       "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" "
       "fill=\"#ffffff\"/>\n{2}</svg>\n",
-      kWidth, kHeight * std::max(count, 1), charts);
+      kWidth, std::max(height, kTop), charts);
 }
 
 }  // namespace framelane::bench

@@ -161,7 +161,7 @@ void run_vecadd(const Session& session, Result& result) {
   // Three more: a remainder that is not even a multiple of a copy's words.
   const std::size_t length = session.bytes / sizeof(float) + 3;
   result.setup.push_back({"elements", static_cast<std::int64_t>(length)});
-  result.published_by = "\"6.2 CUDA streams\", course notes, which give no figures";
+  result.published_by = "\"6.2 CUDA streams\", course notes";
   Vectors vectors(length);
   std::vector<Contender> contenders;
 #ifdef FRAMELANE_WITH_CUDA
