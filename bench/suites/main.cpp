@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
-#include <fstream>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,22 +48,29 @@ struct Arguments {
 class OutputFile {
  public:
   explicit OutputFile(std::string path) : path_(std::move(path)) {
-    if (!path_.empty()) file_.open(path_);
+    if (!path_.empty()) file_.reset(std::fopen(path_.c_str(), "we"));
   }
+  bool is_open() const { return path_.empty() || file_ != nullptr || refuse(); }
   bool write(const std::string& text) {
     if (path_.empty()) return true;
-    file_ << text << std::flush;
-    return is_good();
-  }
-  bool is_good() const {
-    if (path_.empty() || file_.good()) return true;
-    std::fprintf(stderr, "framelane-bench: %s cannot be written\n", path_.c_str());
-    return false;
+    const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
+    return (written && std::fflush(file_.get()) == 0) || refuse();
   }
 
  private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  /// Always false. Requires errno.
+  bool refuse() const {
+    std::fprintf(stderr, "framelane-bench: %s cannot be written: %s\n", path_.c_str(),
+                 std::strerror(errno));
+    return false;
+  }
+
   std::string path_;
-  std::ofstream file_;
+  std::unique_ptr<std::FILE, Close> file_;
 };
 
 /// Whether the device that was asked for is there; `auto` does without a GPU.
@@ -81,7 +90,7 @@ bool open_device(const DeviceConfig& device, Session& session) {
 
 int run(const Arguments& arguments, Session& session) {
   OutputFile json(arguments.json), csv(arguments.csv), plot(arguments.plot);
-  if (!json.is_good() || !csv.is_good() || !plot.is_good()) return kExitFailed;
+  if (!json.is_open() || !csv.is_open() || !plot.is_open()) return kExitFailed;
   bool good = open_device(arguments.device.device, session);
   catch_signals();
   session.stop = &g_signal;

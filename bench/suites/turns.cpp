@@ -47,7 +47,7 @@ void take_turns(const Session& session, const std::vector<Contender>& contenders
       session.seconds /
       (session.rounds * static_cast<double>(std::max<std::size_t>(contenders.size(), 1))));
   const auto length = std::chrono::duration_cast<Clock::duration>(share);
-  for (int round = 0; round <= session.rounds; ++round) {
+  for (int round = 0; round <= session.rounds && !session.stopped(); ++round) {
     if (session.show_progress) {
       std::fprintf(stderr, "\r%s: round %d of %d ", result.suite.c_str(), round, session.rounds);
     }
