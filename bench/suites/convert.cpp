@@ -119,7 +119,9 @@ void draw(Result& result) {
 }  // namespace
 
 void run_convert(const Session& session, Result& result) {
-  result.setup.push_back({"size", fmt::format("{}x{}", session.width, session.height)});
+  const int width = session.width > 0 ? session.width : 7680;
+  const int height = session.height > 0 ? session.height : 4320;
+  result.setup.push_back({"size", fmt::format("{}x{}", width, height)});
   result.published_by = kPublishedBy;
   result.published = {{"CPU", 300, "ms"},
                       {"GPU, default stream", 34.6, "ms"},
@@ -130,7 +132,7 @@ void run_convert(const Session& session, Result& result) {
 #ifdef FRAMELANE_WITH_CUDA
   if (session.gpu != nullptr) frame_count = ConvertGpu::kFrames;
 #endif
-  ConvertFrames frames(session.width, session.height, frame_count);
+  ConvertFrames frames(width, height, frame_count);
   std::vector<Contender> contenders;
 #ifdef FRAMELANE_WITH_CUDA
   std::unique_ptr<ConvertGpu> gpu;

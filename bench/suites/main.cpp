@@ -161,11 +161,12 @@ int run_cli(int argc, char** argv) {
       ->capture_default_str()
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
-  add_scalar(app, "--size", kImageSize, "Of frames (7680x4320)", "WxH", [&](const Value& value) {
-    session.width = value.width;
-    session.height = value.height;
-  });
-  add_scalar(app, "--bytes", kSize, "Of data that is not frames, e.g. 64M; 4k to 4G", "N",
+  add_scalar(app, "--size", kImageSize, "Of pictures (convert 7680x4320, reduce 512x512)", "WxH",
+             [&](const Value& value) {
+               session.width = value.width;
+               session.height = value.height;
+             });
+  add_scalar(app, "--bytes", kSize, "Of data that is no picture, e.g. 64M; 4k to 4G", "N",
              [&](const Value& value) {
                if (value.number < 4000 || value.number > 4'000'000'000) {
                  throw CLI::ValidationError("--bytes", value.text + " is not between 4k and 4G");

@@ -25,6 +25,7 @@ Result run_suite(const Suite& suite, const Session& session);
 
 void run_convert(const Session& session, Result& result);
 void run_overlap(const Session& session, Result& result);
+void run_reduce(const Session& session, Result& result);
 void run_vecadd(const Session& session, Result& result);
 
 }  // namespace framelane::bench

@@ -16,8 +16,8 @@ namespace framelane::bench {
 struct Session {
   int rounds = 5;
   double seconds = 30;  ///< of measuring, for all rounds and contenders of a suite together
-  int width = 7680;     ///< of frames
-  int height = 4320;
+  int width = 0;        ///< of pictures; 0: each suite's own
+  int height = 0;
   std::size_t bytes = 64 << 20;            ///< of data that is not frames
   std::shared_ptr<Device> cpu;             ///< never null
   std::shared_ptr<Device> gpu;             ///< null: none is used

@@ -84,6 +84,21 @@ TEST(VecaddSuiteTest, OnTheCpuItAddsOnOneCore) {
   EXPECT_THAT(result.left_out, ElementsAre("segments over streams: no GPU in this test"));
 }
 
+TEST(ReduceSuiteTest, OnTheCpuItAddsInTwoWays) {
+  const Result result = run_suite(*find_suite("reduce"), cpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  ASSERT_EQ(result.rows.size(), 2u);
+  for (const Row& row : result.rows) EXPECT_EQ(row.checked, Checked::kRight) << row.name;
+}
+
+TEST(ReduceSuiteTest, APictureWhoseSumWouldBeRoundedIsRefused) {
+  Session session = cpu_session();
+  session.width = 16384;
+  session.height = 1025;
+  EXPECT_THAT(run_suite(*find_suite("reduce"), session).problems,
+              ElementsAre(HasSubstr("use a --size of ")));
+}
+
 TEST(OverlapSuiteTest, WithoutAGpuItSaysThatItIsLeftOut) {
   const Result result = run_suite(*find_suite("overlap"), cpu_session());
   EXPECT_THAT(result.problems, IsEmpty());

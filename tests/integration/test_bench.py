@@ -25,7 +25,7 @@ def rows_of(suite):
 @pytest.mark.sanitizers
 def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path):
     paths = {kind: tmp_path / f"out.{kind}" for kind in ("json", "csv", "svg")}
-    suites = ("convert", "vecadd", "overlap")
+    suites = ("convert", "reduce", "vecadd", "overlap")
     done = cli("bench", *suites, "--device", "cpu", *SHORT, "--json", paths["json"],
                "--csv", paths["csv"], "--plot", paths["svg"])
     assert done.returncode == 0, done.stderr
@@ -36,7 +36,7 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
     convert = rows_of(found["convert"])
     assert set(convert) == {("CPU, scalar", "classic"), ("CPU, scalar", "exact"),
                             ("CPU, SIMD", "exact")}
-    for row in [*convert.values(), *found["vecadd"]["rows"]]:
+    for row in [*convert.values(), *found["reduce"]["rows"], *found["vecadd"]["rows"]]:
         assert row["right"] is True
         assert 0 < row["p10"] <= row["median"] <= row["p90"]
         assert row["samples"] >= 2
@@ -50,8 +50,9 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
     measured = [line for line in lines if line["source"] == "measured"]
     assert [(line["name"], line["parameters"]) for line in measured] == [
         ("CPU, scalar", "formula=classic"), ("CPU, scalar", "formula=exact"),
-        ("CPU, SIMD", "formula=exact"), ("CPU, one core", "")]
-    assert len(lines) == len(measured) + 4 + 3  # published: four of convert, three of overlap
+        ("CPU, SIMD", "formula=exact"), ("CPU, one after the other", ""),
+        ("CPU, 64 sums side by side", ""), ("CPU, one core", "")]
+    assert len(lines) == len(measured) + 4 + 5 + 3  # published, of convert, reduce, overlap
 
     texts = [text.text for text in ElementTree.parse(paths["svg"]).getroot().iter(f"{SVG}text")]
     assert "CPU, SIMD, formula exact" in texts and "CPU, one core" in texts
@@ -126,7 +127,7 @@ def test_a_file_that_cannot_be_written_is_found_before_anything_is_measured(cli,
 
 def test_help_lists_the_suites(cli):
     text = cli("bench", "--help").stdout
-    for name in ("convert", "vecadd", "overlap", "--device", "--json", "--plot"):
+    for name in ("convert", "reduce", "vecadd", "overlap", "--device", "--json", "--plot"):
         assert name in text
     assert "bench" in cli("--help").stdout
 

@@ -4,6 +4,7 @@
 
 #include "bench/suites/segmented_add.hpp"
 #include "bench/suites/suite.hpp"
+#include "bench/suites/sum_kernels.hpp"
 #include "pipeline/cpu_stage.hpp"
 #include "pipeline/gpu.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
@@ -165,6 +166,53 @@ TEST_F(GpuSuitesTest, SegmentsAddVectorsOfEveryLength) {
           }
         }
       }
+    }
+  }
+}
+
+TEST_F(GpuSuitesTest, ReduceIsRightInEveryWay) {
+  const Result result = run("reduce", gpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(result.rows.size(), stand_in::present() ? 8u : 10u);
+  for (const Row& row : result.rows) {
+    EXPECT_EQ(row.samples.size(), 1u) << row.name;
+    EXPECT_EQ(row.checked, Checked::kRight) << row.name;
+  }
+}
+
+TEST_F(BrokenGpuSuitesTest, AWrongByteFailsReduce) {
+  const Session session = gpu_session();
+  stand_in::spoil_downloads();
+  const Result result = run("reduce", session);
+  EXPECT_EQ(result.problems.size(), 6u);
+  EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of GPU, warp shuffles: sum 999 ")));
+}
+
+TEST_F(GpuSuitesTest, EveryWayAddsPicturesOfEveryLength) {
+  const Session session = gpu_session();
+  constexpr std::size_t kMost = 70'000;
+  CudaContext& context = context_of(session);
+  std::vector<float> values(kMost);
+  for (std::size_t i = 0; i < kMost; ++i) values[i] = static_cast<float>(i * 7 % 61);
+  const DeviceMemory memory(kMost * sizeof(float), context.memory_stream(), context.memory_bytes);
+  const DeviceMemory sum_memory(sizeof(float), context.memory_stream(), context.memory_bytes);
+  context.memory_stream().synchronize();
+  const Streams streams(1);
+  copy(memory.data(), values.data(), kMost * sizeof(float), cudaMemcpyHostToDevice,
+       streams[0].get());
+  auto* const sum = reinterpret_cast<float*>(sum_memory.data());
+  for (const std::size_t count : {1, 2, 3, 4, 5, 31, 32, 33, 255, 256, 257, 1023, 1025, 70'000}) {
+    for (const SumWay way : kSumWays) {
+      cuda::check(cudaMemsetAsync(sum, 0, sizeof(float), streams[0].get()), "cudaMemsetAsync");
+      cuda::check(enqueue_sum(way, reinterpret_cast<const float*>(memory.data()), count, sum,
+                              streams[0].get()),
+                  "cudaLaunchKernel");
+      float got = -1;
+      copy(&got, sum, sizeof got, cudaMemcpyDeviceToHost, streams[0].get());
+      streams.synchronize(1);
+      float expected = 0;
+      for (std::size_t i = 0; i < count; ++i) expected += values[i];
+      EXPECT_EQ(got, expected) << name_of(way) << ", " << count;
     }
   }
 }
