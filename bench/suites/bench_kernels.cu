@@ -1,6 +1,6 @@
 #include "bench/suites/bench_kernels.hpp"
 
-#include "bench/suites/classic_formula.hpp"
+#include "bench/suites/device_code.hpp"
 #include "kernels/cuda/arithmetic.cuh"
 
 namespace framelane::bench {
@@ -59,19 +59,13 @@ struct Add {
 };
 
 struct Mix {
-  std::uint32_t* words;
+  const std::uint32_t* from;
+  std::uint32_t* to;
   std::size_t count;
   int steps;
 
   FRAMELANE_HD void operator()(cuda::ThreadIndex thread) const {
-    if (thread.x >= count) return;
-    std::uint32_t word = words[thread.x];
-    for (int i = 0; i < steps; ++i) {
-      word ^= word << 13;
-      word ^= word >> 17;
-      word ^= word << 5;
-    }
-    words[thread.x] = word;
+    if (thread.x < count) to[thread.x] = mix_word(from[thread.x], steps);
   }
 };
 
@@ -95,8 +89,9 @@ cudaError_t enqueue_add(const float* a, const float* b, float* c, std::size_t co
   return launch_line(count, stream, Add{a, b, c, count});
 }
 
-cudaError_t enqueue_mix(std::uint32_t* words, std::size_t count, int steps, cudaStream_t stream) {
-  return launch_line(count, stream, Mix{words, count, steps});
+cudaError_t enqueue_mix(const std::uint32_t* from, std::uint32_t* to, std::size_t count, int steps,
+                        cudaStream_t stream) {
+  return launch_line(count, stream, Mix{from, to, count, steps});
 }
 
 }  // namespace framelane::bench

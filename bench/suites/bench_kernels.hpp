@@ -20,9 +20,9 @@ namespace framelane::bench {
 [[nodiscard]] cudaError_t enqueue_add(const float* a, const float* b, float* c, std::size_t count,
                                       cudaStream_t stream);
 
-/// Each word goes `steps` steps of Marsaglia's xorshift (13, 17, 5): a kernel that takes as long as
-/// is wanted, with a result that is the same everywhere.
-[[nodiscard]] cudaError_t enqueue_mix(std::uint32_t* words, std::size_t count, int steps,
-                                      cudaStream_t stream);
+/// to[i] is from[i] after mix_word: a kernel that takes as long as is wanted, with a result that is
+/// the same everywhere. Both may be the same.
+[[nodiscard]] cudaError_t enqueue_mix(const std::uint32_t* from, std::uint32_t* to,
+                                      std::size_t count, int steps, cudaStream_t stream);
 
 }  // namespace framelane::bench

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "bench/stage_feed.hpp"
-#include "bench/suites/classic_formula.hpp"
+#include "bench/suites/device_code.hpp"
 #include "bench/suites/turns.hpp"
 #include "kernels/reference.hpp"
 

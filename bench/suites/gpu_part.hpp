@@ -1,6 +1,8 @@
 // What the suites' parts for a GPU share. Only where there is the CUDA backend.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +43,19 @@ class Streams {
 inline void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                  cudaStream_t stream) {
   cuda::check(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
+}
+
+/// How many steps take about so many milliseconds, of work of which time_of(steps) gives the time.
+inline int steps_for(double wanted, const std::function<double(int)>& time_of) {
+  constexpr int kMost = 1 << 22;
+  time_of(1);  // loads what there is to load
+  int steps = 16;
+  double time = time_of(steps);
+  while (time < wanted / 4 && steps < kMost) {
+    steps *= 2;
+    time = time_of(steps);
+  }
+  return static_cast<int>(std::clamp(steps * wanted / time, 1.0, double{kMost}));
 }
 
 /// What a part of a suite throws for want of memory, as a line that says what to do.

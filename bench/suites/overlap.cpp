@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "bench/suites/bench_kernels.hpp"
+#include "bench/suites/device_code.hpp"
 #include "bench/suites/gpu_part.hpp"
 #include "bench/suites/issue_order.hpp"
 #include "pipeline/host_buffer.hpp"
@@ -95,7 +96,8 @@ class OverlapGpu {
     copy(device() + begin, from + begin, count * sizeof(Words), cudaMemcpyHostToDevice, stream);
   }
   void mix(std::size_t begin, std::size_t count, int steps, cudaStream_t stream) const {
-    cuda::check(enqueue_mix(device() + begin, count, steps, stream), "cudaLaunchKernel");
+    cuda::check(enqueue_mix(device() + begin, device() + begin, count, steps, stream),
+                "cudaLaunchKernel");
   }
   void download(Words* to, std::size_t begin, std::size_t count, cudaStream_t stream) const {
     copy(to + begin, device() + begin, count * sizeof(Words), cudaMemcpyDeviceToHost, stream);
@@ -109,19 +111,12 @@ class OverlapGpu {
   }
   /// As many that the kernel takes about as long as the upload: then overlap has most to give.
   void choose_steps() {
-    constexpr int kFew = 16, kMany = 1040, kMost = 1 << 16;
     upload(words(source_), 0, count_, streams_[0].get());
-    kernel_time(kFew);  // loads it
     const double copying = milliseconds([&] {
       upload(words(source_), 0, count_, streams_[0].get());
       streams_[0].synchronize();
     });
-    const double few = kernel_time(kFew);
-    const double many = kernel_time(kMany);
-    const double one = (many - few) / (kMany - kFew);
-    steps_ = one > 0
-                 ? static_cast<int>(std::clamp(kFew + (copying - few) / one, 1.0, double{kMost}))
-                 : kFew;
+    steps_ = steps_for(copying, [this](int steps) { return kernel_time(steps); });
   }
   void expect(std::size_t period) {
     expected_.resize(count_);
@@ -130,13 +125,7 @@ class OverlapGpu {
         expected_[i] = expected_[i - period];
         continue;
       }
-      Words word = words(source_)[i];
-      for (int step = 0; step < steps_; ++step) {
-        word ^= word << 13;
-        word ^= word >> 17;
-        word ^= word << 5;
-      }
-      expected_[i] = word;
+      expected_[i] = mix_word(words(source_)[i], steps_);
     }
   }
 

@@ -42,6 +42,10 @@ std::function<void()> make_cub_sums(const ManySums& sums) {
 }
 
 std::function<void()> make_graph_of_sums(const ManySums& sums) {
+  // Loads the kernel, which must not happen while a graph is being made.
+  cuda::check(enqueue_sum(SumWay::kVectorLoads, sums.values, sums.count, sums.sums, sums.stream),
+              "cudaLaunchKernel");
+  cuda::check(cudaStreamSynchronize(sums.stream), "cudaStreamSynchronize");
   cuda::check(cudaStreamBeginCapture(sums.stream, cudaStreamCaptureModeThreadLocal),
               "cudaStreamBeginCapture");
   cudaError_t queued = cudaSuccess;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array kSuites{
     Suite{"convert", "BGRA to packed YUV 4:4:4, from host memory to host memory", run_convert},
+    Suite{"kernels", "many small kernels at once, and the five kinds of overlap", run_kernels},
     Suite{"overlap", "copy to the GPU, run a kernel, copy back: in turn and at once", run_overlap},
     Suite{"reduce", "the sum of a picture of floats, 1000 times", run_reduce},
     Suite{"vecadd", "adding two vectors in segments over several streams", run_vecadd},

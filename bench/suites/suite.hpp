@@ -24,6 +24,7 @@ const Suite* find_suite(std::string_view name);
 Result run_suite(const Suite& suite, const Session& session);
 
 void run_convert(const Session& session, Result& result);
+void run_kernels(const Session& session, Result& result);
 void run_overlap(const Session& session, Result& result);
 void run_reduce(const Session& session, Result& result);
 void run_vecadd(const Session& session, Result& result);

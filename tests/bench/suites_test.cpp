@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "bench/suites/classic_formula.hpp"
 #include "bench/suites/convert_frames.hpp"
+#include "bench/suites/device_code.hpp"
 #include "bench/suites/suite.hpp"
 #include "pipeline/cpu_stage.hpp"
 
@@ -99,11 +99,13 @@ TEST(ReduceSuiteTest, APictureWhoseSumWouldBeRoundedIsRefused) {
               ElementsAre(HasSubstr("use a --size of ")));
 }
 
-TEST(OverlapSuiteTest, WithoutAGpuItSaysThatItIsLeftOut) {
-  const Result result = run_suite(*find_suite("overlap"), cpu_session());
-  EXPECT_THAT(result.problems, IsEmpty());
-  EXPECT_THAT(result.rows, IsEmpty());
-  EXPECT_THAT(result.left_out, ElementsAre(HasSubstr("no GPU in this test")));
+TEST(GpuSuitesWithoutAGpuTest, TheySayThatTheyAreLeftOut) {
+  for (const char* name : {"overlap", "kernels"}) {
+    const Result result = run_suite(*find_suite(name), cpu_session());
+    EXPECT_THAT(result.problems, IsEmpty()) << name;
+    EXPECT_THAT(result.rows, IsEmpty()) << name;
+    EXPECT_THAT(result.left_out, ElementsAre(HasSubstr("no GPU in this test"))) << name;
+  }
 }
 
 }  // namespace

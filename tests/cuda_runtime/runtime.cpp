@@ -262,6 +262,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       case cudaDevAttrMultiProcessorCount:
         *value = 1;
         return cudaSuccess;
+      case cudaDevAttrMaxThreadsPerMultiProcessor:
+        *value = 2048;
+        return cudaSuccess;
       case cudaDevAttrAsyncEngineCount:
         *value = 2;
         return cudaSuccess;

@@ -25,7 +25,7 @@ def rows_of(suite):
 @pytest.mark.sanitizers
 def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path):
     paths = {kind: tmp_path / f"out.{kind}" for kind in ("json", "csv", "svg")}
-    suites = ("convert", "reduce", "vecadd", "overlap")
+    suites = ("convert", "reduce", "vecadd", "overlap", "kernels")
     done = cli("bench", *suites, "--device", "cpu", *SHORT, "--json", paths["json"],
                "--csv", paths["csv"], "--plot", paths["svg"])
     assert done.returncode == 0, done.stderr
@@ -41,7 +41,7 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
         assert 0 < row["p10"] <= row["median"] <= row["p90"]
         assert row["samples"] >= 2
     assert [figure["value"] for figure in found["convert"]["published"]] == [300, 34.6, 20.2, 19.3]
-    assert found["overlap"]["rows"] == []
+    assert found["overlap"]["rows"] == found["kernels"]["rows"] == []
     for suite in found.values():
         assert any("the CPU alone was asked for" in what for what in suite["left_out"])
         assert suite["problems"] == [] and suite["interrupted"] is False
@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_written_is_found_before_anything_is_measured(cli,
 
 def test_help_lists_the_suites(cli):
     text = cli("bench", "--help").stdout
-    for name in ("convert", "reduce", "vecadd", "overlap", "--device", "--json", "--plot"):
+    for name in ("convert", "reduce", "vecadd", "overlap", "kernels", "--device", "--json", "--plot"):
         assert name in text
     assert "bench" in cli("--help").stdout
 

@@ -170,6 +170,32 @@ TEST_F(GpuSuitesTest, SegmentsAddVectorsOfEveryLength) {
   }
 }
 
+TEST_F(GpuSuitesTest, KernelsAreRightInEveryWay) {
+  const Result result = run("kernels", gpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(count(result, "kernels at once"), 22);
+  EXPECT_EQ(result.rows.size(), 22u + 2 * 5);
+  for (const Row& row : result.rows) {
+    EXPECT_EQ(row.samples.size(), 1u) << row.name;
+    EXPECT_EQ(row.checked, Checked::kRight) << row.name;
+  }
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("kernel and copy up: at once they take ")));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("kernels of 2048 threads")));
+  EXPECT_EQ(result.charts.size(), 1u);
+}
+
+TEST_F(BrokenGpuSuitesTest, AWrongByteFailsKernels) {
+  const Session session = gpu_session();
+  stand_in::spoil_downloads();
+  const Result result = run("kernels", session);
+  // The copy of the results is spoilt at its end, where only the largest contenders look.
+  EXPECT_THAT(result.problems,
+              Contains(HasSubstr("wrong result of kernels at once, threads 2048, kernels 128: ")));
+  EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of kernel and copy up, ")));
+  EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of copy up and host, ")));
+  EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of copy up and copy down, ")));
+}
+
 TEST_F(GpuSuitesTest, ReduceIsRightInEveryWay) {
   const Result result = run("reduce", gpu_session());
   EXPECT_THAT(result.problems, IsEmpty());

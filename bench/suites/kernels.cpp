@@ -1,0 +1,331 @@
+// Many small kernels at once, and what else a GPU and its host do at once: the five kinds of
+// overlap.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "bench/suites/suite.hpp"
+#ifdef FRAMELANE_WITH_CUDA
+#include <array>
+#include <memory>
+
+#include "bench/suites/bench_kernels.hpp"
+#include "bench/suites/device_code.hpp"
+#include "bench/suites/gpu_part.hpp"
+#include "pipeline/host_buffer.hpp"
+#endif
+
+namespace framelane::bench {
+namespace {
+
+#ifdef FRAMELANE_WITH_CUDA
+
+constexpr int kThreads[] = {1024, 2048};
+constexpr int kKernels[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128};
+constexpr int kMostKernels = 128;
+constexpr int kMostThreads = 2048;
+constexpr std::size_t kWords = std::size_t{kMostKernels} * kMostThreads;
+
+using Word = std::uint32_t;
+
+Word* words(const HostBuffer& buffer) { return reinterpret_cast<Word*>(buffer.data()); }
+Word* words(const DeviceMemory& memory) { return reinterpret_cast<Word*>(memory.data()); }
+
+std::string compare_words(const Word* expected, const Word* got, std::size_t count) {
+  return first_difference(reinterpret_cast<const std::uint8_t*>(expected),
+                          reinterpret_cast<const std::uint8_t*>(got), count * sizeof(Word));
+}
+
+/// Few different words, so that what becomes of them is soon worked out; no two kernels begin at
+/// the same one.
+class Seeds {
+ public:
+  static constexpr std::size_t kPeriod = 61;
+  static Word at(std::size_t i) { return static_cast<Word>(i % kPeriod) * 2654435761U + 1; }
+  /// Of `count` words from the first on.
+  static std::vector<Word> mixed(std::size_t count, int steps) {
+    std::vector<Word> result(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      result[i] = i < kPeriod ? mix_word(at(i), steps) : result[i - kPeriod];
+    }
+    return result;
+  }
+};
+
+/// One of two things that are to be done at once: by a stream, or by the calling thread.
+struct Work {
+  const char* name;
+  std::function<void(const CudaStream&)> run;
+  std::function<void()> spoil;
+  std::function<std::string()> check;
+};
+
+class KernelsGpu {
+ public:
+  KernelsGpu(CudaContext& context, std::size_t bytes)
+      : bytes_(bytes),
+        source_(bytes),
+        target_(bytes),
+        seeds_(kWords * sizeof(Word)),
+        results_(kWords * sizeof(Word)),
+        uploaded_(bytes, context.memory_stream(), context.memory_bytes),
+        downloaded_(bytes, context.memory_stream(), context.memory_bytes),
+        device_seeds_(kWords * sizeof(Word), context.memory_stream(), context.memory_bytes),
+        device_results_(kWords * sizeof(Word), context.memory_stream(), context.memory_bytes) {
+    context.memory_stream().synchronize();
+    for (std::size_t i = 0; i < bytes / sizeof(Word); ++i) words(source_)[i] = Seeds::at(i * 7 + 3);
+    for (std::size_t i = 0; i < kWords; ++i) words(seeds_)[i] = Seeds::at(i);
+    copy(device_seeds_.data(), seeds_.data(), kWords * sizeof(Word), cudaMemcpyHostToDevice,
+         streams_[0].get());
+    copy(downloaded_.data(), source_.data(), bytes, cudaMemcpyHostToDevice, streams_[0].get());
+    streams_[0].synchronize();
+    choose_steps();
+    small_results_ = Seeds::mixed(kWords, small_steps_);
+    large_results_ = Seeds::mixed(kWords, large_steps_);
+    host_result_ = mix_word(Seeds::at(0), host_steps_);
+  }
+
+  std::vector<Contender> contenders() {
+    std::vector<Contender> all;
+    for (const int threads : kThreads) {
+      for (const int kernels : kKernels) all.push_back(many(threads, kernels));
+    }
+    for (const auto& [one, other] :
+         {std::pair(large_kernel(), upload()), std::pair(upload(), host()),
+          std::pair(upload(), download()), std::pair(large_kernel(), host()),
+          std::pair(small_kernel(0), small_kernel(1))}) {
+      all.push_back(pair(one, other, false));
+      all.push_back(pair(one, other, true));
+    }
+    return all;
+  }
+
+ private:
+  void mix(std::size_t begin, std::size_t count, int steps, const CudaStream& stream) const {
+    cuda::check(enqueue_mix(words(device_seeds_) + begin, words(device_results_) + begin, count,
+                            steps, stream.get()),
+                "cudaLaunchKernel");
+  }
+
+  /// Small kernels run much longer than a launch takes; what is paired takes about as long as a
+  /// copy.
+  void choose_steps() {
+    constexpr double kSmall = 2;  // ms
+    const auto time_of_mix = [this](std::size_t count) {
+      return [this, count](int steps) {
+        return milliseconds([&] {
+          mix(0, count, steps, streams_[0]);
+          streams_[0].synchronize();
+        });
+      };
+    };
+    const double copying = milliseconds([this] {
+      copy(uploaded_.data(), source_.data(), bytes_, cudaMemcpyHostToDevice, streams_[0].get());
+      streams_[0].synchronize();
+    });
+    small_steps_ = steps_for(kSmall, time_of_mix(kThreads[0]));
+    large_steps_ = steps_for(copying, time_of_mix(kWords));
+    host_steps_ = steps_for(copying, [this](int steps) {
+      return milliseconds([&] { host_word_ = mix_word(Seeds::at(0), steps); });
+    });
+  }
+
+  void spoil_results() const {
+    cuda::check(
+        cudaMemsetAsync(device_results_.data(), 0, kWords * sizeof(Word), streams_[0].get()),
+        "cudaMemsetAsync");
+    streams_[0].synchronize();
+  }
+  /// Of the words [begin, begin + count).
+  std::string check_results(const std::vector<Word>& expected, std::size_t begin,
+                            std::size_t count) const {
+    copy(results_.data(), device_results_.data(), kWords * sizeof(Word), cudaMemcpyDeviceToHost,
+         streams_[0].get());
+    streams_[0].synchronize();
+    return compare_words(expected.data() + begin, words(results_) + begin, count);
+  }
+
+  Contender many(int threads, int kernels) {
+    const auto count = static_cast<std::size_t>(threads);
+    return {
+        {.name = "kernels at once",
+         .parameters = {{"threads", std::int64_t{threads}}, {"kernels", std::int64_t{kernels}}}},
+        [this] { spoil_results(); },
+        [=, this] {
+          return milliseconds([&] {
+            for (int i = 0; i < kernels; ++i) {
+              mix(static_cast<std::size_t>(i) * count, count, small_steps_, streams_[i]);
+            }
+            streams_.synchronize(kernels);
+          });
+        },
+        [=, this] {
+          return check_results(small_results_, 0, static_cast<std::size_t>(kernels) * count);
+        }};
+  }
+
+  Contender pair(const Work& one, const Work& other, bool at_once) {
+    return {{.name = fmt::format("{} and {}", one.name, other.name),
+             .parameters = {{"how", at_once ? "at once" : "in turn"}}},
+            [=] {
+              one.spoil();
+              other.spoil();
+            },
+            [=, this] {
+              return milliseconds([&] {
+                one.run(streams_[0]);
+                if (!at_once) streams_[0].synchronize();
+                other.run(streams_[1]);
+                streams_.synchronize(2);
+              });
+            },
+            [=] {
+              const std::string wrong = one.check();
+              return wrong.empty() ? other.check() : wrong;
+            }};
+  }
+
+  Work upload() {
+    return {"copy up",
+            [this](const CudaStream& stream) {
+              copy(uploaded_.data(), source_.data(), bytes_, cudaMemcpyHostToDevice, stream.get());
+            },
+            [this] {
+              cuda::check(cudaMemsetAsync(uploaded_.data(), 0, bytes_, streams_[0].get()),
+                          "cudaMemsetAsync");
+              streams_[0].synchronize();
+            },
+            [this] {
+              std::memset(target_.data(), 0, bytes_);
+              copy(target_.data(), uploaded_.data(), bytes_, cudaMemcpyDeviceToHost,
+                   streams_[0].get());
+              streams_[0].synchronize();
+              return first_difference(source_.data(), target_.data(), bytes_);
+            }};
+  }
+  Work download() {
+    return {"copy down",
+            [this](const CudaStream& stream) {
+              copy(target_.data(), downloaded_.data(), bytes_, cudaMemcpyDeviceToHost,
+                   stream.get());
+            },
+            [this] { std::memset(target_.data(), 0, bytes_); },
+            [this] { return first_difference(source_.data(), target_.data(), bytes_); }};
+  }
+  Work large_kernel() {
+    return {"kernel", [this](const CudaStream& stream) { mix(0, kWords, large_steps_, stream); },
+            [this] { spoil_results(); },
+            [this] { return check_results(large_results_, 0, kWords); }};
+  }
+  Work small_kernel(std::size_t number) {
+    const std::size_t count = kThreads[0];
+    return {
+        "small kernel",
+        [=, this](const CudaStream& stream) { mix(number * count, count, small_steps_, stream); },
+        [this] { spoil_results(); },
+        [=, this] { return check_results(small_results_, number * count, count); }};
+  }
+  Work host() {
+    return {"host", [this](const CudaStream&) { host_word_ = mix_word(Seeds::at(0), host_steps_); },
+            [this] { host_word_ = 0; },
+            [this] {
+              return host_word_ == host_result_ ? std::string() : "the host's own word is another";
+            }};
+  }
+
+  const std::size_t bytes_;
+  HostBuffer source_, target_, seeds_, results_;
+  DeviceMemory uploaded_, downloaded_, device_seeds_, device_results_;
+  int small_steps_ = 0, large_steps_ = 0, host_steps_ = 0;
+  std::vector<Word> small_results_, large_results_;
+  volatile Word host_word_ = 0;
+  Word host_result_ = 0;
+  Streams streams_{kMostKernels};  // the first to go
+};
+
+int attribute(cudaDeviceAttr which) {
+  int device = 0;
+  int value = 0;
+  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+  cuda::check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+void judge_many(Result& result, int resident_threads) {
+  constexpr double kFlat = 1.1;
+  for (const int threads : kThreads) {
+    const std::vector<Parameter> of{{"threads", std::int64_t{threads}}};
+    const Series series = series_of(result, "", "kernels at once", of, "kernels");
+    if (series.points.empty() || series.points[0].x != 1) continue;
+    double flat = 1;
+    for (const Point& point : series.points) {
+      if (point.y > kFlat * series.points[0].y) break;
+      flat = point.x;
+    }
+    const Point& last = series.points.back();
+    result.verdict.push_back(fmt::format(
+        "{:.0f} kernels of {} threads take the time of one (10 % more at most), and "
+        "{:.0f} take {:.2f} times as long; {} would be resident at once",
+        flat, threads, last.x, last.y / series.points[0].y, resident_threads / threads));
+  }
+}
+
+void judge_pairs(Result& result) {
+  for (const Row& row : result.rows) {
+    if (row.samples.empty() || !row.is(row.name, {{"how", "at once"}})) continue;
+    const Row* in_turn = result.measured(row.name, {{"how", "in turn"}});
+    if (in_turn == nullptr) continue;
+    result.verdict.push_back(fmt::format("{}: at once they take {:.2f} of the time in turn",
+                                         row.name, row.median() / in_turn->median()));
+  }
+}
+
+void run_on_gpu(const Session& session, Result& result) {
+  const int multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
+  const int resident = multiprocessors * attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
+  result.setup.push_back({"multiprocessors", std::int64_t{multiprocessors}});
+  result.setup.push_back({"resident threads", std::int64_t{resident}});
+  const char* connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  result.setup.push_back(
+      {"CUDA_DEVICE_MAX_CONNECTIONS", connections == nullptr ? "" : connections});
+  result.left_out.emplace_back(
+      "another CUDA_DEVICE_MAX_CONNECTIONS: it is read once in a process; set it, to 8 say, and "
+      "run "
+      "this again");
+  std::unique_ptr<KernelsGpu> gpu;
+  try {
+    gpu = std::make_unique<KernelsGpu>(context_of(session),
+                                       session.bytes / sizeof(Word) * sizeof(Word));
+  } catch (const CudaError& error) {
+    result.problems.push_back(out_of_memory(session, "--bytes", error));
+    return;
+  }
+  take_turns(session, gpu->contenders(), result);
+  judge_many(result, resident);
+  judge_pairs(result);
+  Chart chart{"Small kernels at once, each on a stream", "kernels", "ms", true, {}, {}};
+  for (const int threads : kThreads) {
+    Series series = series_of(result, fmt::format("{} threads", threads), "kernels at once",
+                              {{"threads", std::int64_t{threads}}}, "kernels");
+    if (!series.points.empty()) chart.series.push_back(std::move(series));
+  }
+  if (!chart.series.empty()) result.charts.push_back(std::move(chart));
+}
+
+#endif
+
+}  // namespace
+
+void run_kernels(const Session& session, Result& result) {
+  result.setup.push_back({"bytes of a copy", static_cast<std::int64_t>(session.bytes)});
+  result.published_by = "\"GPU编程 CUDA C++ 用非默认CUDA流重叠多个核函数在GPU中并发执行\", CSDN";
+#ifdef FRAMELANE_WITH_CUDA
+  if (session.gpu != nullptr) return run_on_gpu(session, result);
+#endif
+  result.left_out.push_back("all of it, which is about a GPU's kernels and copies: " +
+                            session.no_gpu);
+}
+
+}  // namespace framelane::bench
