@@ -26,9 +26,16 @@ constexpr int kThreads[] = {1024, 2048};
 constexpr int kKernels[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128};
 constexpr int kMostKernels = 128;
 constexpr int kMostThreads = 2048;
+constexpr std::int64_t kFewConnections = 8;
 constexpr std::size_t kWords = std::size_t{kMostKernels} * kMostThreads;
 
 using Word = std::uint32_t;
+
+/// How many queues CUDA's streams of this process share.
+std::int64_t connections() {
+  const char* value = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  return value == nullptr ? 8 : std::atoi(value);  // as CUDA has it
+}
 
 Word* words(const HostBuffer& buffer) { return reinterpret_cast<Word*>(buffer.data()); }
 Word* words(const DeviceMemory& memory) { return reinterpret_cast<Word*>(memory.data()); }
@@ -149,21 +156,22 @@ class KernelsGpu {
 
   Contender many(int threads, int kernels) {
     const auto count = static_cast<std::size_t>(threads);
-    return {
-        {.name = "kernels at once",
-         .parameters = {{"threads", std::int64_t{threads}}, {"kernels", std::int64_t{kernels}}}},
-        [this] { spoil_results(); },
-        [=, this] {
-          return milliseconds([&] {
-            for (int i = 0; i < kernels; ++i) {
-              mix(static_cast<std::size_t>(i) * count, count, small_steps_, streams_[i]);
-            }
-            streams_.synchronize(kernels);
-          });
-        },
-        [=, this] {
-          return check_results(small_results_, 0, static_cast<std::size_t>(kernels) * count);
-        }};
+    return {{.name = "kernels at once",
+             .parameters = {{"threads", std::int64_t{threads}},
+                            {"connections", connections()},
+                            {"kernels", std::int64_t{kernels}}}},
+            [this] { spoil_results(); },
+            [=, this] {
+              return milliseconds([&] {
+                for (int i = 0; i < kernels; ++i) {
+                  mix(static_cast<std::size_t>(i) * count, count, small_steps_, streams_[i]);
+                }
+                streams_.synchronize(kernels);
+              });
+            },
+            [=, this] {
+              return check_results(small_results_, 0, static_cast<std::size_t>(kernels) * count);
+            }};
   }
 
   Contender pair(const Work& one, const Work& other, bool at_once) {
@@ -253,23 +261,35 @@ int attribute(cudaDeviceAttr which) {
   return value;
 }
 
+/// The curves that there are: of each number of threads with each number of connections.
+template <typename Each>
+void for_each_curve(const Result& result, const Each& each) {
+  for (const int threads : kThreads) {
+    for (const std::int64_t queues : {kFewConnections, connections()}) {
+      const Series series = series_of(
+          result, fmt::format("{} threads, {} connections", threads, queues), "kernels at once",
+          {{"threads", std::int64_t{threads}}, {"connections", queues}}, "kernels");
+      if (!series.points.empty()) each(series, threads);
+      if (queues == connections()) break;
+    }
+  }
+}
+
 void judge_many(Result& result, int resident_threads) {
   constexpr double kFlat = 1.1;
-  for (const int threads : kThreads) {
-    const std::vector<Parameter> of{{"threads", std::int64_t{threads}}};
-    const Series series = series_of(result, "", "kernels at once", of, "kernels");
-    if (series.points.empty() || series.points[0].x != 1) continue;
-    double flat = 1;
+  for_each_curve(result, [&](const Series& series, int threads) {
+    const Point& first = series.points.front();
+    const Point& last = series.points.back();
+    double flat = first.x;
     for (const Point& point : series.points) {
-      if (point.y > kFlat * series.points[0].y) break;
+      if (point.y > kFlat * first.y) break;
       flat = point.x;
     }
-    const Point& last = series.points.back();
     result.verdict.push_back(fmt::format(
-        "{:.0f} kernels of {} threads take the time of one (10 % more at most), and "
-        "{:.0f} take {:.2f} times as long; {} would be resident at once",
-        flat, threads, last.x, last.y / series.points[0].y, resident_threads / threads));
-  }
+        "{}: {:.0f} kernels take at most 10 % more than {:.0f}, and {:.0f} take {:.2f} times as "
+        "long; by resident threads {} run at once",
+        series.name, flat, first.x, last.x, last.y / first.y, resident_threads / threads));
+  });
 }
 
 void judge_pairs(Result& result) {
@@ -282,18 +302,32 @@ void judge_pairs(Result& result) {
   }
 }
 
+void measure_with_few_connections(const Session& session, Result& result) {
+  if (connections() == kFewConnections || session.stopped()) return;
+  if (!session.in_other_process) {
+    result.left_out.emplace_back("8 connections: this process was started with another number");
+    return;
+  }
+  try {
+    Result other = session.in_other_process("kernels", "CUDA_DEVICE_MAX_CONNECTIONS=8");
+    for (Row& row : other.rows) {
+      if (!row.is("kernels at once")) continue;
+      row.note = "in a process of its own";
+      result.rows.push_back(std::move(row));
+    }
+    for (const std::string& problem : other.problems) {
+      result.problems.push_back("with 8 connections: " + problem);
+    }
+  } catch (const std::exception& error) {
+    result.problems.push_back("with 8 connections: " + std::string(error.what()));
+  }
+}
+
 void run_on_gpu(const Session& session, Result& result) {
   const int multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
   const int resident = multiprocessors * attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
   result.setup.push_back({"multiprocessors", std::int64_t{multiprocessors}});
   result.setup.push_back({"resident threads", std::int64_t{resident}});
-  const char* connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  result.setup.push_back(
-      {"CUDA_DEVICE_MAX_CONNECTIONS", connections == nullptr ? "" : connections});
-  result.left_out.emplace_back(
-      "another CUDA_DEVICE_MAX_CONNECTIONS: it is read once in a process; set it, to 8 say, and "
-      "run "
-      "this again");
   std::unique_ptr<KernelsGpu> gpu;
   try {
     gpu = std::make_unique<KernelsGpu>(context_of(session),
@@ -303,14 +337,11 @@ void run_on_gpu(const Session& session, Result& result) {
     return;
   }
   take_turns(session, gpu->contenders(), result);
+  measure_with_few_connections(session, result);
   judge_many(result, resident);
   judge_pairs(result);
   Chart chart{"Small kernels at once, each on a stream", "kernels", "ms", true, {}, {}};
-  for (const int threads : kThreads) {
-    Series series = series_of(result, fmt::format("{} threads", threads), "kernels at once",
-                              {{"threads", std::int64_t{threads}}}, "kernels");
-    if (!series.points.empty()) chart.series.push_back(std::move(series));
-  }
+  for_each_curve(result, [&](const Series& series, int) { chart.series.push_back(series); });
   if (!chart.series.empty()) result.charts.push_back(std::move(chart));
 }
 

@@ -4,14 +4,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "bench/suites/child_process.hpp"
 #include "bench/suites/report.hpp"
 #include "bench/suites/suite.hpp"
 #include "config/scalars.hpp"
@@ -25,6 +28,7 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
+constexpr const char* kConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
 
 std::atomic<int> g_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);  // a signal's handler sets it
@@ -88,9 +92,27 @@ bool open_device(const DeviceConfig& device, Session& session) {
   return false;
 }
 
+Result measure_in_other_process(const Session& session, const char* suite, const char* variable) {
+  std::string own(4096, '\0');
+  own.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(readlink("/proc/self/exe", own.data(), own.size()), 0)));
+  return result_of_json(
+      output_of_child(own,
+                      {suite, "--device", session.gpu->name(), "--json", "/dev/fd/3", "--seconds",
+                       fmt::format("{}", session.seconds), "--rounds",
+                       std::to_string(session.rounds), "--bytes", std::to_string(session.bytes)},
+                      variable));
+}
+
 int run(const Arguments& arguments, Session& session) {
   OutputFile json(arguments.json), csv(arguments.csv), plot(arguments.plot);
   if (!json.is_open() || !csv.is_open() || !plot.is_open()) return kExitFailed;
+  // Who has set this wants it as it is, and the other process has it set.
+  if (std::getenv(kConnections) == nullptr) {
+    session.in_other_process = [&session](const char* suite, const char* variable) {
+      return measure_in_other_process(session, suite, variable);
+    };
+  }
   bool good = open_device(arguments.device.device, session);
   catch_signals();
   session.stop = &g_signal;

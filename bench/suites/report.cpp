@@ -99,14 +99,10 @@ Json json_of(const std::vector<Parameter>& parameters) {
 }
 
 Json json_of(const Row& row) {
-  Json json{{"name", row.name},
-            {"parameters", json_of(row.parameters)},
-            {"unit", row.unit},
-            {"median", row.median()},
-            {"p10", row.percentile(0.1)},
-            {"p90", row.percentile(0.9)},
-            {"samples", row.samples.size()},
-            {"right", nullptr}};
+  Json json{{"name", row.name},           {"parameters", json_of(row.parameters)},
+            {"unit", row.unit},           {"median", row.median()},
+            {"p10", row.percentile(0.1)}, {"p90", row.percentile(0.9)},
+            {"samples", row.samples},     {"right", nullptr}};
   if (has_rate(row)) json["gigabytes_per_second"] = row.rate();
   if (row.checked != Checked::kNothing) json["right"] = row.checked == Checked::kRight;
   if (!row.note.empty()) json["note"] = row.note;
@@ -177,6 +173,31 @@ std::string as_json(std::span<const Result> results) {
   Json suites = Json::array();
   for (const Result& result : results) suites.push_back(json_of(result));
   return Json{{"suites", std::move(suites)}}.dump(2) + '\n';
+}
+
+Result result_of_json(const std::string& json) {
+  const Json suite = Json::parse(json).at("suites").at(0);
+  Result result;
+  result.suite = suite.at("suite");
+  result.problems = suite.at("problems").get<std::vector<std::string>>();
+  result.interrupted = suite.at("interrupted");
+  for (const Json& from : suite.at("rows")) {
+    Row row{.name = from.at("name"),
+            .unit = from.at("unit"),
+            .samples = from.at("samples").get<std::vector<double>>()};
+    for (const auto& [name, value] : from.at("parameters").items()) {
+      if (value.is_number()) {
+        row.parameters.push_back({name, value.get<std::int64_t>()});
+      } else {
+        row.parameters.push_back({name, value.get<std::string>()});
+      }
+    }
+    if (const Json& right = from.at("right"); right.is_boolean()) {
+      row.checked = right.get<bool>() ? Checked::kRight : Checked::kWrong;
+    }
+    result.rows.push_back(std::move(row));
+  }
+  return result;
 }
 
 std::string as_csv(std::span<const Result> results) {

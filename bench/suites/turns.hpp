@@ -23,7 +23,11 @@ struct Session {
   std::shared_ptr<Device> gpu;             ///< null: none is used
   std::string no_gpu;                      ///< then: why
   const std::atomic<int>* stop = nullptr;  ///< not 0: end as soon as may be
-  bool show_progress = false;              ///< on standard error
+  /// Measures a suite in a process of its own, with a variable ("NAME=VALUE") in its environment,
+  /// for what is settled when a process starts; gives the rows and problems. Throws where that
+  /// process says nothing. None: there is no such way.
+  std::function<Result(const char* suite, const char* variable)> in_other_process;
+  bool show_progress = false;  ///< on standard error
 
   bool stopped() const { return stop != nullptr && *stop != 0; }
 };

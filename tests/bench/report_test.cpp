@@ -76,12 +76,27 @@ TEST(ReportTest, JsonSaysTheSame) {
   EXPECT_EQ(row["median"], 6.0);
   EXPECT_EQ(row["p10"], 2.0);
   EXPECT_EQ(row["p90"], 10.0);
-  EXPECT_EQ(row["samples"], 11);
+  EXPECT_EQ(row["samples"].size(), 11u);
   EXPECT_EQ(row["right"], true);
   EXPECT_TRUE(json[0]["rows"][1]["right"].is_null());
   EXPECT_EQ(json[1]["rows"][0]["right"], false);
   EXPECT_EQ(json[0]["published"][0]["value"], 34.6);
   EXPECT_EQ(json[0]["setup"]["size"], "64x36");
+}
+
+TEST(ReportTest, WhatIsWrittenAsJsonIsReadBack) {
+  Result written = sample_result();
+  written.problems = {"wrong result"};
+  written.rows[1].checked = Checked::kWrong;
+  const Result read = result_of_json(as_json(std::vector<Result>{written}));
+  EXPECT_EQ(read.suite, "convert");
+  EXPECT_EQ(read.problems, written.problems);
+  ASSERT_EQ(read.rows.size(), 2u);  // the third was not measured
+  EXPECT_TRUE(read.rows[0].is("GPU, sliced", written.rows[0].parameters));
+  EXPECT_EQ(read.rows[0].samples, written.rows[0].samples);
+  EXPECT_EQ(read.rows[0].checked, Checked::kRight);
+  EXPECT_EQ(read.rows[1].checked, Checked::kWrong);
+  EXPECT_ANY_THROW(result_of_json("{}"));
 }
 
 TEST(ReportTest, CsvQuotesWhatNeedsIt) {
