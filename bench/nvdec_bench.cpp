@@ -58,26 +58,30 @@ class DecodedFeed {
     plan_ = stage_->prepare({&convert_, 1}, FrameMemory::kDevice);
   }
 
-  /// Decodes frames until `until` and drops them; returns how many.
-  int decode(Clock::time_point until) {
+  /// Decodes frames until `until` and drops them.
+  FeedRun decode(Clock::time_point until) {
+    const double cpu_before = thread_cpu_seconds();
     int count = 0;
     for (; Clock::now() < until; ++count) next_frame();
-    return count;
+    return {count, thread_cpu_seconds() - cpu_before};
   }
-  /// Decodes and converts frames until `until`; returns how many, once all are back.
-  int convert(Clock::time_point until) {
+  /// Decodes and converts frames until `until`; returns once all are back.
+  FeedRun convert(Clock::time_point until) {
+    const double cpu_before = thread_cpu_seconds();
     int count = 0;
-    std::thread encode([this] {
-      while (auto job = ring_.next(0)) {
-        const bool last = (*job)->input.duration == kLast;
+    double encode_cpu = 0;
+    std::thread encode([this, &encode_cpu] {
+      for (bool last = false; !last;) {
+        auto job = ring_.next(0);
+        last = (*job)->input.duration == kLast;
         const Deadline deadline = Clock::now() + std::chrono::seconds(10);
         if (stage_->wait(**job, {}, deadline) != Stage::Wait::kReady) {
           std::fprintf(stderr, "framelane_nvdec_bench: a job is late\n");
           std::abort();
         }
         (*job)->outputs[0].ticket.out();
-        if (last) return;
       }
+      encode_cpu = thread_cpu_seconds();
     });
     for (bool last = false; !last; ++count) {
       InputFrame frame = next_frame();
@@ -86,7 +90,7 @@ class DecodedFeed {
       submit(std::move(frame));
     }
     encode.join();
-    return count;
+    return {count, thread_cpu_seconds() - cpu_before + encode_cpu};
   }
   const Conversion& conversion() const { return convert_; }
 
@@ -129,28 +133,6 @@ class DecodedFeed {
 
 using Feeds = std::vector<std::unique_ptr<DecodedFeed>>;
 
-struct Figures {
-  double frames_per_second;
-  double cpu_per_1000_frames;
-};
-
-Figures run_all(Feeds& feeds, double seconds, int (DecodedFeed::*work)(Clock::time_point)) {
-  const double cpu = cpu_seconds();
-  const Clock::time_point start = Clock::now();
-  const auto until =
-      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  std::vector<int> frames(feeds.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    threads.emplace_back([&, i] { frames[i] = (*feeds[i].*work)(until); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  const double time = seconds_since(start);
-  double sum = 0;
-  for (const int count : frames) sum += count;
-  return {sum / time, (cpu_seconds() - cpu) / sum * 1000};
-}
-
 int run(const Options& options) {
   const GpuResult gpu = open_gpu(options.gpu, make_cpu_device());
   if (gpu.device == nullptr) {
@@ -165,11 +147,11 @@ int run(const Options& options) {
   std::printf("%s, CUDA %s, driver for %s, %d rounds of %.1f s, %d lanes, ring %d\n",
               gpu.device->model().c_str(), cuda_build_version().c_str(),
               cuda_driver_version().c_str(), options.rounds, options.seconds, kLanes, kRing);
-  run_all(feeds, 0.5, &DecodedFeed::convert);  // pools grow
+  run_feeds(feeds, 0.5, &DecodedFeed::convert);  // pools grow
   std::vector<double> decoded, converted, ratios, decode_cpu, convert_cpu;
   for (int round = 0; round < options.rounds; ++round) {
-    const Figures alone = run_all(feeds, options.seconds, &DecodedFeed::decode);
-    const Figures whole = run_all(feeds, options.seconds, &DecodedFeed::convert);
+    const StageFigures alone = run_feeds(feeds, options.seconds, &DecodedFeed::decode);
+    const StageFigures whole = run_feeds(feeds, options.seconds, &DecodedFeed::convert);
     decoded.push_back(alone.frames_per_second);
     converted.push_back(whole.frames_per_second);
     ratios.push_back(whole.frames_per_second / alone.frames_per_second);

@@ -25,7 +25,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/no_decoding.hpp"
 #include "bench/stage_feed.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
 #include "pipeline/cuda/cuda_handles.hpp"
@@ -49,7 +48,7 @@ class Baseline {
         converter_(CudaConverter::make(convert)),
         frames_(make_frames(pool_, convert.source, {"", convert.width, convert.height}, 8)),
         target_(allocate_image(pool_, convert.target, convert.width, convert.height)),
-        work_(context_, {&convert_, 1}, FrameMemory::kHost, 1) {
+        images_(context_, {&convert_, 1}, FrameMemory::kHost) {
     context_.memory_stream().synchronize();
     for (int i = 0; i < 8; ++i) streams_.push_back(std::make_unique<CudaStream>());
     // The same pixels in memory that CUDA does not know.
@@ -93,10 +92,10 @@ class Baseline {
         const int end =
             part == kParts - 1 ? convert_.height : convert_.height * (part + 1) / kParts / 16 * 16;
         const CudaStream& stream = *streams_[static_cast<std::size_t>(part)];
-        copy_rows(as_const(frame(i)), work_.source->image, begin, end, cudaMemcpyHostToDevice,
+        copy_rows(as_const(frame(i)), images_.source->image, begin, end, cudaMemcpyHostToDevice,
                   stream);
         enqueue(begin, end, stream);
-        copy_rows(as_const(work_.targets[0]->image), target_.image, begin, end,
+        copy_rows(as_const(images_.targets[0]->image), target_.image, begin, end,
                   cudaMemcpyDeviceToHost, stream);
         begin = end;
       }
@@ -106,11 +105,11 @@ class Baseline {
 
  private:
   void queue_upload(int i) const {
-    copy_rows(as_const(frame(i)), work_.source->image, 0, convert_.height, cudaMemcpyHostToDevice,
+    copy_rows(as_const(frame(i)), images_.source->image, 0, convert_.height, cudaMemcpyHostToDevice,
               *streams_[0]);
   }
   void queue_download(const CudaStream& stream) const {
-    copy_rows(as_const(work_.targets[0]->image), target_.image, 0, convert_.height,
+    copy_rows(as_const(images_.targets[0]->image), target_.image, 0, convert_.height,
               cudaMemcpyDeviceToHost, stream);
   }
   /// Rounds per second of work that never runs out: each of `works` queues one piece of a round on
@@ -149,18 +148,18 @@ class Baseline {
     return frames_[static_cast<std::size_t>(i) % frames_.size()].image;
   }
   void enqueue(int begin, int end, const CudaStream& stream) const {
-    cuda::check(converter_->enqueue(as_const(work_.source->image), work_.targets[0]->image, begin,
-                                    end, stream.get()),
+    cuda::check(converter_->enqueue(as_const(images_.source->image), images_.targets[0]->image,
+                                    begin, end, stream.get()),
                 "cudaLaunchKernel");
   }
   void blocking_copies(const std::uint8_t* source, std::uint8_t* target) const {
-    cuda::check(cudaMemcpy(work_.source->memory.data(), source,
+    cuda::check(cudaMemcpy(images_.source->memory.data(), source,
                            image_bytes(convert_.source, size()), cudaMemcpyHostToDevice),
                 "cudaMemcpy");
-    cuda::check(converter_->enqueue(as_const(work_.source->image), work_.targets[0]->image, 0,
+    cuda::check(converter_->enqueue(as_const(images_.source->image), images_.targets[0]->image, 0,
                                     convert_.height, nullptr),
                 "cudaLaunchKernel");
-    cuda::check(cudaMemcpy(target, work_.targets[0]->memory.data(),
+    cuda::check(cudaMemcpy(target, images_.targets[0]->memory.data(),
                            image_bytes(convert_.target, size()), cudaMemcpyDeviceToHost),
                 "cudaMemcpy");
   }
@@ -172,7 +171,7 @@ class Baseline {
   const std::vector<PooledImage> frames_;
   const PooledImage target_;
   CudaContext context_{current_gpu()};
-  const LaneWork work_;
+  const LaneImages images_;
   std::vector<std::unique_ptr<CudaStream>> streams_;
   std::vector<std::uint8_t> pageable_source_;
   std::vector<std::uint8_t> pageable_target_;

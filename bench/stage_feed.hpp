@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -115,6 +116,12 @@ inline std::vector<PooledImage> make_frames(FramePool& pool, PixelFormat format,
   return frames;
 }
 
+/// What a feed did in one go.
+struct FeedRun {
+  int frames;
+  double cpu;  ///< seconds, of the feed's own threads
+};
+
 /// One feed: a thread that submits, as the source does, and one that waits, as an encode does.
 class BenchFeed {
  public:
@@ -130,12 +137,8 @@ class BenchFeed {
         stage_(device.make_stage(*stats_, slices)),
         plan_(stage_->prepare({&convert_, 1})) {}
 
-  struct Run {
-    int frames;
-    double cpu;  ///< seconds, of the two threads
-  };
   /// Submits frames until `until`; returns once all are back.
-  Run run(Clock::time_point until) {
+  FeedRun run(Clock::time_point until) {
     const double cpu_before = thread_cpu_seconds();
     int submitted = 0;
     double encode_cpu = 0;
@@ -210,26 +213,32 @@ struct StageFigures {
   double own_per_1000_frames;  ///< of our threads alone: the driver and CUDA have some as well
 };
 
-inline StageFigures run_feeds(std::vector<std::unique_ptr<BenchFeed>>& feeds, double seconds) {
+/// All feeds side by side: `work(feed, until)` gives a FeedRun.
+template <typename Feed, typename Work>
+StageFigures run_feeds(std::vector<std::unique_ptr<Feed>>& feeds, double seconds, Work work) {
   const double cpu = cpu_seconds();
   double own = -completion_cpu_seconds();
   const Clock::time_point start = Clock::now();
   const auto until =
       start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  std::vector<BenchFeed::Run> runs(feeds.size());
+  std::vector<FeedRun> runs(feeds.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < feeds.size(); ++i) {
-    threads.emplace_back([&, i] { runs[i] = feeds[i]->run(until); });
+    threads.emplace_back([&, i] { runs[i] = std::invoke(work, *feeds[i], until); });
   }
   for (std::thread& thread : threads) thread.join();
   const double time = seconds_since(start);
   own += completion_cpu_seconds();
   double frames = 0;
-  for (const BenchFeed::Run& run : runs) {
+  for (const FeedRun& run : runs) {
     frames += run.frames;
     own += run.cpu;
   }
   return {frames / time, (cpu_seconds() - cpu) / frames * 1000, own / frames * 1000};
+}
+
+inline StageFigures run_feeds(std::vector<std::unique_ptr<BenchFeed>>& feeds, double seconds) {
+  return run_feeds(feeds, seconds, &BenchFeed::run);
 }
 
 }  // namespace framelane::bench

@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json as_json(const DevicesReport::Gpu& device) {
-  const GpuReport& gpu = device.copies;
+  const GpuReport& gpu = device.gpu;
   Json json{{"name", gpu.name},
             {"model", gpu.model},
             {"uuid", gpu.uuid},
@@ -34,7 +34,7 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 std::string as_text(const DevicesReport::Gpu& device) {
-  const GpuReport& gpu = device.copies;
+  const GpuReport& gpu = device.gpu;
   std::string text =
       fmt::format("{}: {}, {:.1f} GiB, {} copy engines", gpu.name, gpu.model,
                   static_cast<double>(gpu.memory_bytes) / (1 << 30), gpu.copy_engines);

@@ -17,7 +17,7 @@ struct GpuCodecs {
 /// What `framelane devices` shows.
 struct DevicesReport {
   struct Gpu {
-    GpuReport copies;
+    GpuReport gpu;
     GpuCodecs codecs;
   };
   std::string cpu_name;

@@ -149,6 +149,7 @@ class Supervisor::Impl {
     std::optional<Clock::time_point> start_at;
     bool held = false;                             // it may not start: see kMaxAbandonedRuns
     std::optional<Clock::time_point> drain_until;  // being restarted
+    bool cut_short = false;                        // its drain took too long
   };
 
   void run() {
@@ -216,7 +217,7 @@ class Supervisor::Impl {
       }
       if (entry.feed != nullptr) {
         if (entry.drain_until && now >= *entry.drain_until) {
-          entry.feed->cancel(DropReason::kStop);
+          cut_short(entry);
         }
         if (const std::optional<Feed::Outcome> outcome = entry.feed->outcome()) {
           entry.feed.reset();
@@ -253,7 +254,7 @@ class Supervisor::Impl {
 
   void ended(Entry& entry, const Feed::Outcome& outcome) {
     const bool restarting = std::exchange(entry.drain_until, std::nullopt).has_value();
-    if (restarting || stopping_) warn_of_loss(entry);
+    if (std::exchange(entry.cut_short, false)) warn_of_loss(entry);
     if (restarting && !stopping_) {
       if (outcome.kind == Feed::Outcome::Kind::kFailed) {
         log::error("feed {}: {}", entry.options->name, outcome.reason);
@@ -265,6 +266,11 @@ class Supervisor::Impl {
       entry.stats->set_state(FeedState::kEnded, "");
       log::info("feed {}: ended", entry.options->name);
     }
+  }
+
+  static void cut_short(Entry& entry) {
+    entry.cut_short = true;
+    entry.feed->cancel(DropReason::kStop);
   }
 
   /// Nobody may scrape the counters any more when a stop has moved them.
@@ -317,7 +323,7 @@ class Supervisor::Impl {
       }
     }
     for (Entry& entry : entries_) {
-      if (entry.feed != nullptr && !entry.feed->outcome()) entry.feed->cancel(DropReason::kStop);
+      if (entry.feed != nullptr && !entry.feed->outcome()) cut_short(entry);
     }
     for (Entry& entry : entries_) {
       if (entry.feed == nullptr) continue;

@@ -182,16 +182,19 @@ void Decoder::keep(const AVPacket* packet) {
 /// A frame has come; the packets before it will not be decoded again. (The one that NVDEC has
 /// refused is behind all frames that it still has.)
 void Decoder::came_from_gpu() {
-  if (!emptying_) kept_.clear();
+  const std::ptrdiff_t refused = emptying_ && !kept_.empty() ? 1 : 0;
+  kept_.erase(kept_.begin(), kept_.end() - refused);
   if (frame_->format != AV_PIX_FMT_CUDA) {
     leave_gpu(FeedFault::kConfiguration,
               std::string("FFmpeg decodes ") + context_->codec->name + " without asking for it");
     stats_.set_decoder(name());
+    quieten();
     return;
   }
   gpu_failures_ = 0;
   if (std::exchange(proven_, true)) return;
   stats_.set_decoder_reason("");
+  stats_.set_decoder(name());
   quieten();
 }
 

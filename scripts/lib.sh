@@ -42,3 +42,7 @@ build() {
     fi
   ) 9>build/.lock
 }
+
+# Libraries that are the machine's own, and so are never packed: libc with its parts, and the driver.
+# shellcheck disable=SC2034
+machines_own_libraries='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nsl|nss_.*|thread_db)|libcuda|libnv.*)\.so'

@@ -87,7 +87,7 @@ bool CompletionThread::hangs() {
   // Time alone proves nothing: the whole process may have been stopped meanwhile, the GPU not. One
   // answer does not either: with the whole machine, the GPU was stopped too.
   context_->try_make_current();
-  if (cudaEventQuery(plan->lanes[index]->done().get()) != cudaErrorNotReady) return false;
+  if (cudaEventQuery(plan->works[index]->done().get()) != cudaErrorNotReady) return false;
   const std::lock_guard lock(queue.mutex);
   if (queue.plan == nullptr || queue.turns != turn) return false;
   const auto now = std::chrono::steady_clock::now();

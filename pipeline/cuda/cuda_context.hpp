@@ -30,10 +30,12 @@ class CudaContext {
   void try_make_current() const noexcept { cudaSetDevice(ordinal_); }
 
   /// The copy gate: all uploads of all feeds go through one stream and all downloads through
-  /// another, so that they queue instead of sharing the bus, which is slower. Who queues a job
-  /// holds copy_gate, so that jobs are in the same order in both.
+  /// another, so that they queue instead of sharing the bus, which is slower. Kernels have one
+  /// stream as well: more streams than the GPU has queues hold each other up. Who queues a job
+  /// holds copy_gate, so that jobs are in the same order in all three.
   std::mutex copy_gate;
   const CudaStream& upload_stream() const { return upload_stream_; }
+  const CudaStream& kernel_stream() const { return kernel_stream_; }
   const CudaStream& download_stream() const { return download_stream_; }
 
   /// Where GPU memory is had and freed in order.
@@ -74,6 +76,7 @@ class CudaContext {
   CudaStream memory_stream_;
   CudaStream download_stream_;
   CudaStream decode_stream_;
+  CudaStream kernel_stream_;
   std::atomic<bool> lost_{false};
   std::array<DeviceClock::Clock::time_point, kEngineNames.size()> last_end_{};
 };

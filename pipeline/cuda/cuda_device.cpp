@@ -54,19 +54,7 @@ std::shared_ptr<CudaDevice> CudaDevice::open(int ordinal, std::shared_ptr<Device
 CudaDevice::~CudaDevice() { set_host_registrar(nullptr); }
 
 std::unique_ptr<Stage> CudaDevice::make_stage(FeedStats& stats, std::optional<int> slices) {
-  if (!lost()) {
-    try {
-      return std::make_unique<CudaStage>(shared_from_this(), stats, slices);
-    } catch (const CudaError& error) {
-      if (error.code() == cudaErrorMemoryAllocation) {
-        throw FeedError(FeedFault::kMemory,
-                        name() + " has no room for the feed's " +
-                            std::to_string(stats.lanes().size()) + " lanes: " + error.what() +
-                            ", with " + context_->free_memory() + "; use fewer feeds or lanes");
-      }
-      context_->failed("feed " + stats.feed(), error);
-    }
-  }
+  if (!lost()) return std::make_unique<CudaStage>(shared_from_this(), stats, slices);
   stats.set_device(fallback_->name());
   return fallback_->make_stage(stats, slices);
 }

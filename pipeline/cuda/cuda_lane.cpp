@@ -21,7 +21,8 @@ CudaLane::CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, FeedS
       context_(std::move(context)),
       owner_(owner),
       stats_(stats),
-      subject_("feed " + stats.feed() + ", lane " + std::to_string(lane_index)) {}
+      subject_("feed " + stats.feed() + ", lane " +
+               std::to_string(lane_index % stats.lanes().size())) {}
 
 void CudaLane::start(const FrameJob& job) noexcept {
   assert(job_.load() == nullptr);
@@ -46,24 +47,25 @@ void CudaLane::start(const FrameJob& job) noexcept {
 
 /// Records the last event behind all that was queued, wherever that broke off.
 void CudaLane::end_queue() {
-  const CudaSlice& last = plan_->lanes[index]->slices.back();
+  const CudaSlice& last = plan_->works[index]->slices.back();
   const std::lock_guard gate(context_->copy_gate);
   last.uploaded.record(context_->upload_stream());
-  stream_.wait(last.uploaded.get());
-  last.kernel_end.record(stream_);
+  context_->kernel_stream().wait(last.uploaded.get());
+  last.kernel_end.record(context_->kernel_stream());
   context_->download_stream().wait(last.kernel_end.get());
   last.done.record(context_->download_stream());
 }
 
 /// Queues the upload of a frame in host memory. Returns where the pieces that slices_ stand for
 /// end. Requires copy_gate.
-std::span<const int> CudaLane::queue_upload(const LaneWork& work, const ConstImageView& from,
-                                            const ImageView& to) {
+std::span<const int> CudaLane::queue_upload(const LaneWork& work, const LaneWork& other,
+                                            const ConstImageView& from, const ImageView& to) {
   std::span<const int> ends = plan_->slice_ends;
   const CudaStream& upload = context_->upload_stream();
   // Behind another upload slices would cost calls and win nothing: the bus is busy anyway.
   if (ends.size() > 1 && !upload.is_idle()) ends = ends.last(1);
   slices_ = std::span(work.slices).last(ends.size());
+  upload.wait(other.converted().get());
   work.begin.record(upload);
   int begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -76,39 +78,44 @@ std::span<const int> CudaLane::queue_upload(const LaneWork& work, const ConstIma
 
 void CudaLane::queue(const FrameJob& job) {
   context_->make_current();
-  const LaneWork& work = *plan_->lanes[index];
+  const LaneWork& work = *plan_->works[index];
+  // What the lane's memory was used for last. (An event that was never recorded has come.)
+  const LaneWork& other = *plan_->works[(index + stats_.lanes().size()) % plan_->works.size()];
+  const LaneImages& images = *work.images;
   ConstImageView source = job.input.image;
   std::span<const int> ends = plan_->slice_ends;
+  const CudaStream& kernels = context_->kernel_stream();
   const CudaStream& download = context_->download_stream();
   const std::lock_guard gate(context_->copy_gate);
-  if (work.source) {
-    const ImageView uploaded = work.source->laid_out_as(job.input.image);
-    ends = queue_upload(work, job.input.image, uploaded);
+  if (images.source) {
+    const ImageView uploaded = images.source->laid_out_as(job.input.image);
+    ends = queue_upload(work, other, job.input.image, uploaded);
     source = as_const(uploaded);
   } else {
     assert(job.input.memory == FrameMemory::kDevice && ends.size() == 1);
     slices_ = work.slices;
     work.begin.record(context_->decode_stream());
-    stream_.wait(work.begin.get());
+    kernels.wait(work.begin.get());
   }
+  kernels.wait(other.done().get());
   int begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const int end = i + 1 == ends.size() ? ends[i] : ends[i] - kLookAhead;
     const CudaSlice& slice = slices_[i];
-    if (work.source) stream_.wait(slice.uploaded.get());
-    slice.kernel_begin.record(stream_);
-    for (std::size_t t = 0; t < work.targets.size(); ++t) {
-      if (!work.targets[t]) continue;
-      cuda::check(
-          plan_->converters[t]->enqueue(source, work.targets[t]->image, begin, end, stream_.get()),
-          "cudaLaunchKernel");
+    if (images.source) kernels.wait(slice.uploaded.get());
+    slice.kernel_begin.record(kernels);
+    for (std::size_t t = 0; t < images.targets.size(); ++t) {
+      if (!images.targets[t]) continue;
+      cuda::check(plan_->converters[t]->enqueue(source, images.targets[t]->image, begin, end,
+                                                kernels.get()),
+                  "cudaLaunchKernel");
     }
-    slice.kernel_end.record(stream_);
+    slice.kernel_end.record(kernels);
     download.wait(slice.kernel_end.get());
-    for (std::size_t t = 0; t < work.targets.size(); ++t) {
-      const bool bypass = !work.targets[t] && work.source;
+    for (std::size_t t = 0; t < images.targets.size(); ++t) {
+      const bool bypass = !images.targets[t] && images.source;
       if (bypass) continue;
-      copy_rows(work.targets[t] ? as_const(work.targets[t]->image) : source,
+      copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
                 job.outputs[t].target.image, begin, end, cudaMemcpyDeviceToHost, download);
     }
     slice.done.record(download);
@@ -119,7 +126,7 @@ void CudaLane::queue(const FrameJob& job) {
 bool CudaLane::wait() noexcept {
   if (done_comes_) {
     try {
-      plan_->lanes[index]->done().synchronize();
+      plan_->works[index]->done().synchronize();
       return queued_whole_;
     } catch (const CudaError& error) {
       context_->failed(subject_, error);
@@ -128,7 +135,7 @@ bool CudaLane::wait() noexcept {
   // What was queued may still read and write the job's frames. A GPU that is really lost answers at
   // once, and again with an error that says nothing new.
   cudaStreamSynchronize(context_->upload_stream().get());
-  cudaStreamSynchronize(stream_.get());
+  cudaStreamSynchronize(context_->kernel_stream().get());
   cudaStreamSynchronize(context_->download_stream().get());
   return false;
 }
@@ -146,18 +153,18 @@ void CudaLane::hand_over(bool good) noexcept {
     }
     return;
   }
-  if (good) account(*plan->lanes[index], seen);
+  if (good) account(*plan->works[index], seen);
   owner_.completed(*this, *job, good);
 }
 
 /// A clock that fails costs the times, and the device if that is lost, but not the job.
 void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept {
-  EngineMeters& lane = stats_.lanes()[index].busy;
+  EngineMeters& lane = stats_.lanes()[index % stats_.lanes().size()].busy;
   try {
     DeviceClock& clock = context_->clock;
     const auto begin = clock.time_of(work.begin, started_at_);
     const auto at = [&](const CudaEvent& event) { return begin + event.since(work.begin); };
-    if (work.source) {
+    if (work.images->source) {
       stats_.observe(StageStep::kH2d,
                      context_->account(Engine::kH2d, begin, at(work.slices.back().uploaded), lane));
     }

@@ -21,15 +21,16 @@ class LaneOwner {
   ~LaneOwner() = default;
 };
 
-/// Carries one job at a time: has it copied up (unless it is there), converts it on a stream of its
-/// own, has the results copied back. Shared by its stage and, while it works, the completion
-/// thread; it may outlive the stage when a GPU hangs.
+/// Carries one job at a time through a lane: has it copied up (unless it is there), converted, and
+/// the results copied back. kJobsInLane of them share a lane and its memory: the GPU begins with
+/// the one's job when the other's needs that no more. Shared by its stage and, while it works, the
+/// completion thread; it may outlive the stage when a GPU hangs.
 class CudaLane {
  public:
-  /// `owner` and `stats` must stay until the lane's job is through or abandoned. Throws CudaError.
+  /// `index`: of CudaPlan::works. `owner` and `stats` must stay until the lane's job is through or
+  /// abandoned.
   CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, FeedStats& stats,
            std::size_t index);
-  ~CudaLane() { context_->try_make_current(); }  // on whichever thread is the last to hold it
   CudaLane(const CudaLane&) = delete;
   CudaLane& operator=(const CudaLane&) = delete;
 
@@ -57,8 +58,8 @@ class CudaLane {
  private:
   friend class CompletionThread;
   void queue(const FrameJob& job);
-  std::span<const int> queue_upload(const LaneWork& work, const ConstImageView& from,
-                                    const ImageView& to);
+  std::span<const int> queue_upload(const LaneWork& work, const LaneWork& other,
+                                    const ConstImageView& from, const ImageView& to);
   void end_queue();
   void account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept;
 
@@ -66,7 +67,6 @@ class CudaLane {
   LaneOwner& owner_;
   FeedStats& stats_;
   const std::string subject_;  // for messages
-  CudaStream stream_;
   std::atomic<FrameJob*> job_{nullptr};
   // Of whoever has the lane: the thread that starts a job, then the completion thread.
   std::shared_ptr<const CudaPlan> plan_;

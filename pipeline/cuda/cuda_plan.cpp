@@ -52,8 +52,8 @@ ImageView DeviceImage::laid_out_as(const ConstImageView& host) const {
   return view;
 }
 
-LaneWork::LaneWork(CudaContext& context, std::span<const Conversion> conversions,
-                   FrameMemory memory, int slice_count) {
+LaneImages::LaneImages(CudaContext& context, std::span<const Conversion> conversions,
+                       FrameMemory memory) {
   const Conversion& any = conversions.front();
   if (memory == FrameMemory::kHost) source.emplace(context, any.source, any.width, any.height);
   for (const Conversion& conversion : conversions) {
@@ -61,6 +61,10 @@ LaneWork::LaneWork(CudaContext& context, std::span<const Conversion> conversions
     if (!converts(conversion)) continue;
     targets.back().emplace(context, conversion.target, conversion.width, conversion.height);
   }
+}
+
+LaneWork::LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_count)
+    : images(std::move(lane_images)) {
   for (int i = 0; i < slice_count; ++i) slices.emplace_back(i == slice_count - 1);
 }
 
@@ -98,10 +102,12 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
   // What need not come up has no slices to wait for.
   slice_ends =
       framelane::slice_ends(any.source, any.width, any.height, uploads ? slices : std::optional(1));
-  std::vector<std::unique_ptr<LaneWork>> works;
-  for (std::size_t i = 0; i < lane_count; ++i) {
-    works.push_back(std::make_unique<LaneWork>(*context, conversions, memory,
-                                               static_cast<int>(slice_ends.size())));
+  std::vector<std::unique_ptr<LaneWork>> all;
+  for (std::size_t i = 0; i < kJobsInLane * lane_count; ++i) {
+    const auto images = i < lane_count
+                            ? std::make_shared<const LaneImages>(*context, conversions, memory)
+                            : all[i - lane_count]->images;
+    all.push_back(std::make_unique<LaneWork>(images, static_cast<int>(slice_ends.size())));
   }
   // The GPU, not this thread, waits until the memory is there: uploads, or frames from the decoder,
   // come first in every job, and pass through one stream.
@@ -113,7 +119,7 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
   } else {
     context->decode_stream().wait(allocated.get());
   }
-  lanes = std::move(works);
+  works = std::move(all);
 }
 
 std::size_t plan_bytes(std::span<const Conversion> conversions, FrameMemory memory,

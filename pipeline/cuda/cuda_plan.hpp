@@ -33,15 +33,25 @@ struct CudaSlice {
   CudaEvent done;
 };
 
-/// What a lane needs for one job at a time: where the frame and its conversions lie, and when what
-/// happened.
-struct LaneWork {
-  LaneWork(CudaContext& context, std::span<const Conversion> conversions, FrameMemory memory,
-           int slices);
-  const CudaEvent& done() const { return slices.back().done; }
+/// Where a lane's frame and its conversions lie.
+struct LaneImages {
+  LaneImages(CudaContext& context, std::span<const Conversion> conversions, FrameMemory memory);
 
   std::optional<DeviceImage> source;                ///< none: frames are on the device already
   std::vector<std::optional<DeviceImage>> targets;  ///< none: the source's bytes
+};
+
+/// Jobs that a lane has on the GPU at once: while one comes down the next goes up, into the same
+/// memory.
+inline constexpr std::size_t kJobsInLane = 2;
+
+/// What one job in a lane needs: the lane's memory, and when what happened.
+struct LaneWork {
+  LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_count);
+  const CudaEvent& converted() const { return slices.back().kernel_end; }
+  const CudaEvent& done() const { return slices.back().done; }
+
+  std::shared_ptr<const LaneImages> images;
   CudaEvent begin{CudaEvent::Kind::kTime};  ///< of the upload; without one, the frame is there
   std::vector<CudaSlice> slices;
 };
@@ -68,7 +78,8 @@ struct CudaPlan : Plan {
   std::shared_ptr<CudaContext> context;                          // before what lies in its memory
   std::vector<std::unique_ptr<const CudaConverter>> converters;  ///< null: identity
   std::vector<int> slice_ends;                                   ///< of a frame that is sliced
-  std::vector<std::unique_ptr<LaneWork>> lanes;                  ///< empty: to be run on the CPU
+  /// For lane 0, 1, … and again for lane 0, 1, …; empty: to be run on the CPU.
+  std::vector<std::unique_ptr<LaneWork>> works;
 };
 
 /// Bytes of GPU memory that a plan takes.

@@ -23,10 +23,9 @@ CudaStage::CudaStage(std::shared_ptr<CudaDevice> device, FeedStats& stats,
       context_(device_->context()),
       stats_(stats),
       slices_(slices),
-      lanes_(stats.lanes().size()),
+      lanes_(kJobsInLane * stats.lanes().size()),
       cpu_(device_->cpu().make_stage(stats, slices)) {
   assert(!lanes_.empty());
-  context_->make_current();
   LaneOwner& owner = *this;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lanes_[i].lane = std::make_shared<CudaLane>(context_, owner, stats, i);
@@ -71,14 +70,14 @@ PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory 
   }
   try {
     context_->make_current();
-    plan->allocate(context_, conversions, memory, lanes_.size(), slices_);
+    plan->allocate(context_, conversions, memory, stats_.lanes().size(), slices_);
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
       throw FeedError(FeedFault::kMemory,
                       context_->name + " has no room for the feed's frames: " +
-                          mebibytes(plan_bytes(conversions, memory, lanes_.size())) +
-                          " are needed for " + std::to_string(lanes_.size()) + " lanes, with " +
-                          context_->free_memory() + "; use fewer lanes or feeds");
+                          mebibytes(plan_bytes(conversions, memory, stats_.lanes().size())) +
+                          " are needed for " + std::to_string(stats_.lanes().size()) +
+                          " lanes, with " + context_->free_memory() + "; use fewer lanes or feeds");
     }
     context_->failed("feed " + stats_.feed(), error);
     const std::lock_guard lock(mutex_);
@@ -89,7 +88,7 @@ PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory 
 
 void CudaStage::submit(FrameJob& job) {
   LaneState& lane = lanes_[job.sequence % lanes_.size()];
-  const bool prepared = !static_cast<const CudaPlan&>(*job.plan).lanes.empty();
+  const bool prepared = !static_cast<const CudaPlan&>(*job.plan).works.empty();
   bool on_cpu = false;
   job.next_in_lane = nullptr;
   ++stats_.ring_jobs[index_of(RingState::kConverting)];

@@ -19,7 +19,7 @@ namespace framelane {
 /// device are lost with it: a copy of each, in case, would cost what leaving them there saves.
 class CudaStage final : public Stage, private LaneOwner {
  public:
-  /// `slices`: see Device::make_stage. Throws CudaError.
+  /// `slices`: see Device::make_stage.
   CudaStage(std::shared_ptr<CudaDevice> device, FeedStats& stats, std::optional<int> slices);
   /// Waits for the jobs that were accepted; those that hang are moved to the CPU first.
   ~CudaStage() override;
@@ -35,7 +35,7 @@ class CudaStage final : public Stage, private LaneOwner {
 
  private:
   struct LaneState {
-    std::shared_ptr<CudaLane> lane;
+    std::shared_ptr<CudaLane> lane;  // one of the jobs of a lane
     // Guarded by mutex_.
     FrameJob* first = nullptr;  // jobs that wait for the lane
     FrameJob* last = nullptr;

@@ -33,9 +33,10 @@ std::string cache_folder() {
   std::error_code none;
   const std::string folder = std::filesystem::temp_directory_path(none) /
                              ("framelane-cuda-" + std::to_string(::geteuid()));
+  if (none) return "";
   ::mkdir(folder.c_str(), S_IRWXU);
   struct stat found {};
-  const bool ours = !none && ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
+  const bool ours = ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
                     found.st_uid == ::geteuid() && (found.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   return ours ? folder : "";
 }

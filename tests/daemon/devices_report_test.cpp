@@ -18,16 +18,16 @@ DevicesReport with_gpu() {
   report.encoders = {"libx264", "mjpeg"};
   report.decoders = {"h264"};
   DevicesReport::Gpu gpu;
-  gpu.copies.name = "cuda:0";
-  gpu.copies.model = "Card";
-  gpu.copies.uuid = "GPU-1234";
-  gpu.copies.memory_bytes = std::size_t{3} << 29;
-  gpu.copies.copy_engines = 3;
-  gpu.copies.pcie_speed = "32.0 GT/s PCIe";
-  gpu.copies.pcie_width = 16;
-  gpu.copies.upload_rate = 55.25e9;
-  gpu.copies.download_rate = 54e9;
-  gpu.copies.both_rate = 100e9;
+  gpu.gpu.name = "cuda:0";
+  gpu.gpu.model = "Card";
+  gpu.gpu.uuid = "GPU-1234";
+  gpu.gpu.memory_bytes = std::size_t{3} << 29;
+  gpu.gpu.copy_engines = 3;
+  gpu.gpu.pcie_speed = "32.0 GT/s PCIe";
+  gpu.gpu.pcie_width = 16;
+  gpu.gpu.upload_rate = 55.25e9;
+  gpu.gpu.download_rate = 54e9;
+  gpu.gpu.both_rate = 100e9;
   gpu.codecs = {{}, {"h264_nvdec", "hevc_nvdec"}};
   report.gpus.push_back(gpu);
   return report;
@@ -69,7 +69,7 @@ TEST(DevicesReportTest, JsonHasTheSame) {
 
 TEST(DevicesReportTest, AGpuThatCannotBeMeasuredSaysWhy) {
   DevicesReport report = with_gpu();
-  report.gpus[0].copies.problem = "cudaMemcpyAsync: out of memory";
+  report.gpus[0].gpu.problem = "cudaMemcpyAsync: out of memory";
   EXPECT_NE(devices_text(report).find("GPU-1234\n  cannot be used: cudaMemcpyAsync: out of memory\n"
                                       "video encoders"),
             std::string::npos);

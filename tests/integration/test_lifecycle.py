@@ -102,6 +102,11 @@ def test_a_stop_with_a_stalled_output_ends_in_time_and_completes_the_others(fram
     with socket.socket() as peer:
         daemon = framelane(stalled_feed(peer, file={"url": str(path)})).wait_ready()
         daemon.wait_frames("cam", 4)
+        daemon.wait_metrics(
+            lambda m: m.sum("framelane_output_queue_packets", feed="cam", output="stuck") == 4
+            and m.sum("framelane_ring_jobs", feed="cam") == 8,
+            "a full queue and a full ring",
+        )
         stop_in_time(daemon)
     assert media.frame_count(path) >= 4
     assert "given up" not in daemon.log()

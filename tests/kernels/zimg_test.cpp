@@ -89,6 +89,12 @@ double distance_to_tie(const IntegerForm& form, int r, int g, int b) {
   return std::abs((fraction < 0 ? fraction + 1 : fraction) - 0.5);
 }
 
+std::vector<std::uint8_t> converted(const Conversion& conversion, const TestImage& source) {
+  TestImage target(conversion.target, conversion.width, conversion.height);
+  convert_reference(conversion, source.const_view(), target.view());
+  return target.pixels();
+}
+
 class ZimgTest : public testing::TestWithParam<IntegerMatrix> {};
 
 TEST_P(ZimgTest, AgreesOnEveryColourThatIsNotATieInSinglePrecision) {
@@ -117,9 +123,7 @@ TEST_P(ZimgTest, AgreesOnEveryColourThatIsNotATieInSinglePrecision) {
   const std::vector<std::uint8_t> theirs =
       zscaled(gbr, kSide, "gbrp", conversion.source_color, matrix.color);
 
-  TestImage target(conversion.target, kSide, kSide);
-  convert_reference(conversion, source.const_view(), target.view());
-  const std::vector<std::uint8_t> ours = target.pixels();
+  const std::vector<std::uint8_t> ours = converted(conversion, source);
   ASSERT_EQ(theirs.size(), ours.size());
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -198,9 +202,7 @@ TEST_P(ZimgYuvTest, AgreesOnEveryCodeThatIsNotATieInSinglePrecision) {
   const std::vector<std::uint8_t> codes = source.pixels();
   const std::vector<std::uint8_t> theirs = zscaled(codes, kYuvSide, "yuv444p", from, to);
 
-  TestImage target(conversion.target, kYuvSide, kYuvSide);
-  convert_reference(conversion, source.const_view(), target.view());
-  const std::vector<std::uint8_t> ours = target.pixels();
+  const std::vector<std::uint8_t> ours = converted(conversion, source);
   ASSERT_EQ(theirs.size(), ours.size());
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {

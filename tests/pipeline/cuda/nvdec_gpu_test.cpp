@@ -231,6 +231,19 @@ TEST_F(NvdecTest, AFormatThatItDoesNotTakeMidStreamIsDecodedInSoftware) {
   expect_undamaged();
 }
 
+// None of the first pictures has come out by then: they must not come twice.
+TEST_F(NvdecTest, AFormatThatItDoesNotTakeRightAfterTheStartGivesEveryPictureOnce) {
+  const std::string plain =
+      generate("start.h264", "-frames:v 3 -c:v libx264 -pix_fmt yuv420p -bf 3 -b_strategy 0");
+  const std::string rich = generate("rich.h264", "-c:v libx264 -pix_fmt yuv422p -bf 3");
+  Bytes both = read_file(plain);
+  const Bytes rest = read_file(rich);
+  both.insert(both.end(), rest.begin(), rest.end());
+  write_file(folder_ / "both.h264", both);
+  EXPECT_EQ(read(folder_ / "both.h264", kAuto).size(), 33u);
+  expect_undamaged();
+}
+
 TEST_F(NvdecTest, SoftwareGoesOnAtTheNextKeyframeWhenTheStageLeavesTheGpu) {
   const std::string path = generate("groups.mp4", "-c:v libx264 -pix_fmt yuv420p -g 10 -bf 0");
   const std::vector<Picture> expected = read(path, kSoftware);

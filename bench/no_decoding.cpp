@@ -1,7 +1,5 @@
-// For a benchmark of one file in which nothing is decoded: FFmpeg's devices would want the
-// libraries of all of them.
-#pragma once
-
+// For benchmarks in which nothing is decoded: FFmpeg's devices would want the libraries of all of
+// them.
 #include "pipeline/cuda/decode_context.hpp"
 
 namespace framelane {
