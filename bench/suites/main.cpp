@@ -19,9 +19,6 @@
 #include "bench/suites/suite.hpp"
 #include "config/scalars.hpp"
 #include "pipeline/gpu.hpp"
-#ifdef FRAMELANE_WITH_CUDA
-#include "bench/no_decoding.hpp"
-#endif
 
 namespace framelane::bench {
 namespace {
