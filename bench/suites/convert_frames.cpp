@@ -7,7 +7,6 @@
 #include "bench/stage_feed.hpp"
 #include "bench/suites/device_code.hpp"
 #include "bench/suites/turns.hpp"
-#include "kernels/reference.hpp"
 
 namespace framelane::bench {
 namespace {
@@ -18,8 +17,22 @@ Conversion exact_conversion(int width, int height) {
   return result;
 }
 
-std::size_t row_bytes(const ImageView& image) {
-  return plane_row_bytes(image.format, 0, image.width);
+PooledImage make_source(FramePool& pool, const Conversion& conversion, int count) {
+  const int height = conversion.height;
+  const int rows = height + count - 1;
+  PooledImage frames =
+      std::move(make_frames(pool, conversion.source, {"", conversion.width, rows}, 1)[0]);
+  const std::size_t bytes = plane_row_bytes(conversion.source, 0, conversion.width);
+  for (int y = height; y < rows; ++y) {
+    std::memcpy(frames.image.row(0, y), frames.image.row(0, y - height), bytes);
+  }
+  return frames;
+}
+
+PlainImage classic_result(const Conversion& conversion, const ConstImageView& source) {
+  PlainImage result(conversion.target, conversion.width, conversion.height);
+  convert_classic(source, result.image);
+  return result;
 }
 
 }  // namespace
@@ -41,23 +54,15 @@ void convert_classic(const ConstImageView& source, const ImageView& target) {
 
 ConvertFrames::ConvertFrames(int width, int height, int count)
     : conversion(exact_conversion(width, height)),
-      frames_(make_frames(sources_, conversion.source, {"", width, height}, 1)),
-      expected_{make_target(), make_target()} {
-  const ImageView first = frames_[0].image;
-  while (static_cast<int>(frames_.size()) < count) {
-    const int moved = static_cast<int>(frames_.size());
-    PooledImage frame = allocate_image(sources_, conversion.source, width, height);
-    for (int y = 0; y < height; ++y) {
-      std::memcpy(frame.image.row(0, y), first.row(0, (y + moved) % height), row_bytes(first));
-    }
-    frames_.push_back(std::move(frame));
-  }
-  convert_reference(conversion, source(0), expected_[0].image);
-  convert_classic(source(0), expected_[1].image);
-}
+      frames_(make_source(sources_, conversion, count)),
+      exact_(reference_result(conversion, source(0))),
+      classic_(classic_result(conversion, source(0))) {}
 
 ConstImageView ConvertFrames::source(int frame) const {
-  return as_const(frames_[static_cast<std::size_t>(frame)].image);
+  ConstImageView view = as_const(frames_.image);
+  view.height = conversion.height;
+  view.planes[0].data += frame * view.planes[0].pitch;
+  return view;
 }
 
 double ConvertFrames::source_bytes() const {
@@ -70,28 +75,18 @@ double ConvertFrames::target_bytes() const {
 }
 
 std::string ConvertFrames::compare(Formula formula, int frame, const ImageView& got) const {
-  const ImageView& expected = expected_[formula == Formula::kExact ? 0 : 1].image;
+  const ImageView& expected = (formula == Formula::kExact ? exact_ : classic_).image;
+  const std::size_t bytes = plane_row_bytes(conversion.target, 0, conversion.width);
   for (int y = 0; y < conversion.height; ++y) {
-    const std::string difference = first_difference(
-        expected.row(0, (y + frame) % conversion.height), got.row(0, y), row_bytes(expected));
+    const std::string difference =
+        first_difference(expected.row(0, (y + frame) % conversion.height), got.row(0, y), bytes);
     if (!difference.empty()) return fmt::format("frame {}, row {}, {}", frame, y, difference);
   }
   return {};
 }
 
 double ConvertFrames::classic_error_share() const {
-  std::size_t wrong = 0;
-  for (int y = 0; y < conversion.height; ++y) {
-    const std::uint8_t* exact = expected_[0].image.row(0, y);
-    const std::uint8_t* classic = expected_[1].image.row(0, y);
-    for (std::size_t i = 0; i < row_bytes(expected_[0].image); ++i) wrong += exact[i] != classic[i];
-  }
-  return static_cast<double>(wrong) / target_bytes();
-}
-
-void spoil(const ImageView& target) {
-  // Neither formula gives it: luma and chroma in limited range are 16 and more.
-  for (int y = 0; y < target.height; ++y) std::memset(target.row(0, y), 0, row_bytes(target));
+  return accuracy_of(as_const(exact_.image), as_const(classic_.image)).share_off;
 }
 
 }  // namespace framelane::bench

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "bench/suites/pictures.hpp"
 #include "kernels/conversion.hpp"
 #include "kernels/image_view.hpp"
 #include "pipeline/frame_pool.hpp"
@@ -18,7 +18,8 @@ void convert_classic(const ConstImageView& source, const ImageView& target);
 
 /// What all contenders of `convert` share: frames of random BGRA, and what they have to become.
 /// Frame n is frame 0 with its rows moved up by n, round and round, and so is its result: a frame
-/// that was mistaken for another is seen. Immutable.
+/// that was mistaken for another is seen. All lie in one picture that is higher by the number of
+/// frames, so that many take no more memory than one. Immutable.
 class ConvertFrames {
  public:
   /// Works out both results, by the reference and by convert_classic.
@@ -39,11 +40,8 @@ class ConvertFrames {
 
  private:
   FramePool sources_, targets_;
-  std::vector<PooledImage> frames_;
-  PooledImage expected_[2];
+  const PooledImage frames_;
+  const PlainImage exact_, classic_;
 };
-
-/// So that what was there before cannot be taken for a result.
-void spoil(const ImageView& target);
 
 }  // namespace framelane::bench

@@ -14,8 +14,8 @@ namespace framelane::bench {
 class ConvertGpu {
  public:
   static constexpr int kStreams[] = {2, 4, 8, 16, 18, 32};
-  static constexpr int kInFlight[] = {2, 4, 8};
-  static constexpr int kFrames = 8;  ///< the most in flight
+  static constexpr int kInFlight[] = {2, 3, 4};
+  static constexpr int kFrames = 4;  ///< the most in flight
 
   /// `frames` has kFrames and stays. Throws CudaError and FeedError when there is no memory.
   ConvertGpu(CudaContext& context, ConvertFrames& frames);
