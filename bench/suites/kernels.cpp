@@ -27,13 +27,16 @@ constexpr int kKernels[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128};
 constexpr int kMostKernels = 128;
 constexpr int kMostThreads = 2048;
 constexpr std::int64_t kFewConnections = 8;
+constexpr const char* kConnectionsVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
+/// How long small kernels are is chosen by timing them: once, and told to the other process.
+constexpr const char* kStepsVariable = "FRAMELANE_BENCH_KERNEL_STEPS";
 constexpr std::size_t kWords = std::size_t{kMostKernels} * kMostThreads;
 
 using Word = std::uint32_t;
 
 /// How many queues CUDA's streams of this process share.
 std::int64_t connections() {
-  const char* value = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const char* value = std::getenv(kConnectionsVariable);
   return value == nullptr ? 8 : std::atoi(value);  // as CUDA has it
 }
 
@@ -109,6 +112,8 @@ class KernelsGpu {
     return all;
   }
 
+  int small_steps() const { return small_steps_; }
+
  private:
   void mix(std::size_t begin, std::size_t count, int steps, const CudaStream& stream) const {
     cuda::check(enqueue_mix(words(device_seeds_) + begin, words(device_results_) + begin, count,
@@ -132,7 +137,9 @@ class KernelsGpu {
       copy(uploaded_.data(), source_.data(), bytes_, cudaMemcpyHostToDevice, streams_[0].get());
       streams_[0].synchronize();
     });
-    small_steps_ = steps_for(kSmall, time_of_mix(kThreads[0]));
+    const char* const given = std::getenv(kStepsVariable);
+    small_steps_ = given != nullptr ? std::max(std::atoi(given), 1)
+                                    : steps_for(kSmall, time_of_mix(kThreads[0]));
     large_steps_ = steps_for(copying, time_of_mix(kWords));
     host_steps_ = steps_for(copying, [this](int steps) {
       return milliseconds([&] { host_word_ = mix_word(Seeds::at(0), steps); });
@@ -302,14 +309,28 @@ void judge_pairs(Result& result) {
   }
 }
 
-void measure_with_few_connections(const Session& session, Result& result) {
-  if (connections() == kFewConnections || session.stopped()) return;
-  if (!session.in_other_process) {
+/// The same in a process that has few connections, with kernels as long as ours; null: there is
+/// none.
+std::unique_ptr<OtherProcess> with_few_connections(const Session& session, int kernel_steps,
+                                                   Result& result) {
+  if (connections() == kFewConnections || session.stopped()) return nullptr;
+  if (!session.other_process) {
     result.left_out.emplace_back("8 connections: this process was started with another number");
-    return;
+    return nullptr;
   }
   try {
-    Result other = session.in_other_process("kernels", "CUDA_DEVICE_MAX_CONNECTIONS=8");
+    return session.other_process("kernels",
+                                 {fmt::format("{}={}", kConnectionsVariable, kFewConnections),
+                                  fmt::format("{}={}", kStepsVariable, kernel_steps)});
+  } catch (const std::exception& error) {
+    result.problems.push_back("with 8 connections: " + std::string(error.what()));
+    return nullptr;
+  }
+}
+
+void add_few_connections(OtherProcess& process, Result& result) {
+  try {
+    Result other = process.result();
     for (Row& row : other.rows) {
       if (!row.is("kernels at once")) continue;
       row.note = "in a process of its own";
@@ -336,8 +357,16 @@ void run_on_gpu(const Session& session, Result& result) {
     result.problems.push_back(out_of_memory(session, "--bytes", error));
     return;
   }
-  take_turns(session, gpu->contenders(), result);
-  measure_with_few_connections(session, result);
+  const auto other = with_few_connections(session, gpu->small_steps(), result);
+  Session in_turn = session;
+  if (other != nullptr) {
+    in_turn.after_round = [&] {
+      other->round();
+      if (session.after_round) session.after_round();
+    };
+  }
+  take_turns(in_turn, gpu->contenders(), result);
+  if (other != nullptr) add_few_connections(*other, result);
   judge_many(result, resident);
   judge_pairs(result);
   Chart chart{"Small kernels at once, each on a stream", "kernels", "ms", true, {}, {}};

@@ -43,6 +43,7 @@ struct Arguments {
   std::vector<std::string> suites;
   Value device;
   std::string json, csv, plot;
+  bool in_turns = false;
 };
 
 /// A file to be written when all is measured: opened before, so that a wrong name costs no wait.
@@ -89,16 +90,40 @@ bool open_device(const DeviceConfig& device, Session& session) {
   return false;
 }
 
-Result measure_in_other_process(const Session& session, const char* suite, const char* variable) {
-  std::string own(4096, '\0');
-  own.resize(static_cast<std::size_t>(
-      std::max<ssize_t>(readlink("/proc/self/exe", own.data(), own.size()), 0)));
-  return result_of_json(
-      output_of_child(own,
-                      {suite, "--device", session.gpu->name(), "--json", "/dev/fd/3", "--seconds",
-                       fmt::format("{}", session.seconds), "--rounds",
-                       std::to_string(session.rounds), "--bytes", std::to_string(session.bytes)},
-                      variable));
+/// This program again, as --in-turns.
+class OwnProcess final : public OtherProcess {
+ public:
+  OwnProcess(const Session& session, const char* suite, const std::vector<std::string>& variables)
+      : child_(own_path(),
+               {suite, "--in-turns", "--device", session.gpu->name(), "--json", "/dev/fd/3",
+                "--seconds", fmt::format("{}", session.seconds), "--rounds",
+                std::to_string(session.rounds), "--bytes", std::to_string(session.bytes)},
+               variables) {}
+
+  void round() override { child_.step(); }
+  Result result() override { return result_of_json(child_.finish()); }
+
+ private:
+  static std::string own_path() {
+    std::string path(4096, '\0');
+    path.resize(static_cast<std::size_t>(
+        std::max<ssize_t>(readlink("/proc/self/exe", path.data(), path.size()), 0)));
+    return path;
+  }
+
+  ChildProcess child_;
+};
+
+/// Whoever started this process lets it do round after round, as ChildProcess has it.
+void take_rounds_when_told(Session& session) {
+  session.before_round = [] {
+    char told = 0;
+    return read(STDIN_FILENO, &told, 1) == 1;
+  };
+  session.after_round = [] {
+    // Whoever does not read it any more ends this process's input as well.
+    [[maybe_unused]] const ssize_t written = write(3, &ChildProcess::kStepDone, 1);
+  };
 }
 
 int run(const Arguments& arguments, Session& session) {
@@ -106,10 +131,12 @@ int run(const Arguments& arguments, Session& session) {
   if (!json.is_open() || !csv.is_open() || !plot.is_open()) return kExitFailed;
   // Who has set this wants it as it is, and the other process has it set.
   if (std::getenv(kConnections) == nullptr) {
-    session.in_other_process = [&session](const char* suite, const char* variable) {
-      return measure_in_other_process(session, suite, variable);
+    session.other_process = [&session](const char* suite,
+                                       const std::vector<std::string>& variables) {
+      return std::make_unique<OwnProcess>(session, suite, variables);
     };
   }
+  if (arguments.in_turns) take_rounds_when_told(session);
   bool good = open_device(arguments.device.device, session);
   catch_signals();
   session.stop = &g_signal;
@@ -180,11 +207,14 @@ int run_cli(int argc, char** argv) {
       ->capture_default_str()
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
-  add_scalar(app, "--size", kImageSize, "Of pictures (convert 7680x4320, reduce 512x512)", "WxH",
-             [&](const Value& value) {
-               session.width = value.width;
-               session.height = value.height;
-             });
+  add_scalar(
+      app, "--size", kImageSize,
+      "Of pictures; without it convert takes 8K, reduce 512x512, peers 1080p (and 4K and 8K on "
+      "a GPU), stage all three",
+      "WxH", [&](const Value& value) {
+        session.width = value.width;
+        session.height = value.height;
+      });
   add_scalar(app, "--bytes", kSize, "Of data that is no picture, e.g. 64M; 4k to 4G", "N",
              [&](const Value& value) {
                if (value.number < 4000 || value.number > 4'000'000'000) {
@@ -192,6 +222,7 @@ int run_cli(int argc, char** argv) {
                }
                session.bytes = static_cast<std::size_t>(value.number);
              });
+  app.add_flag("--in-turns", arguments.in_turns)->group("");  // not for people: no help
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // help

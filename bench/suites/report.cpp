@@ -15,6 +15,7 @@ using Cells = std::vector<std::string>;
 
 /// Four digits that count.
 std::string number(double value) {
+  if (value == 0) return "0";
   const double size = std::abs(value);
   const int digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
   return fmt::format("{:.{}f}", value, digits);
@@ -34,6 +35,10 @@ std::string word_of(Checked checked) {
 
 bool has_rate(const Row& row) { return row.bytes > 0 && row.unit == "ms"; }
 
+std::string title_of(const Figure& figure) {
+  return figure.unit.empty() ? figure.name : fmt::format("{} [{}]", figure.name, figure.unit);
+}
+
 /// Every parameter that a row of the result has, in the order of their appearance.
 Cells parameter_names(const Result& result) {
   Cells names;
@@ -43,6 +48,24 @@ Cells parameter_names(const Result& result) {
     }
   }
   return names;
+}
+
+/// Every figure that a row of the result has, with its unit.
+Cells figure_titles(const Result& result) {
+  Cells titles;
+  for (const Row& row : result.rows) {
+    for (const Figure& figure : row.more) {
+      const std::string title = title_of(figure);
+      if (std::ranges::find(titles, title) == titles.end()) titles.push_back(title);
+    }
+  }
+  return titles;
+}
+
+std::string figure_of(const Row& row, const std::string& title) {
+  const auto found = std::ranges::find(row.more, title, title_of);
+  if (found == row.more.end() || found->samples.empty()) return "";
+  return number(percentile(found->samples, 0.5));
 }
 
 std::string value_of(const Row& row, const std::string& name) {
@@ -74,17 +97,19 @@ std::string rows_of(const Result& result) {
   const Cells parameters = parameter_names(result);
   std::vector<Cells> lines(1, {""});
   lines[0].insert(lines[0].end(), parameters.begin(), parameters.end());
-  for (const char* title : {"median", "p10", "p90", "unit", "GB/s", "right", ""}) {
-    lines[0].emplace_back(title);
-  }
+  for (const char* title : {"median", "p10", "p90", "unit", "GB/s"}) lines[0].emplace_back(title);
+  const Cells figures = figure_titles(result);
+  lines[0].insert(lines[0].end(), figures.begin(), figures.end());
+  for (const char* title : {"right", ""}) lines[0].emplace_back(title);
   for (const Row& row : result.rows) {
     if (row.samples.empty()) continue;
     Cells line{row.name};
     for (const std::string& name : parameters) line.push_back(value_of(row, name));
-    line.insert(
-        line.end(),
-        {number(row.median()), number(row.percentile(0.1)), number(row.percentile(0.9)), row.unit,
-         has_rate(row) ? fmt::format("{:.2f}", row.rate()) : "", word_of(row.checked), row.note});
+    line.insert(line.end(),
+                {number(row.median()), number(row.percentile(0.1)), number(row.percentile(0.9)),
+                 row.unit, has_rate(row) ? fmt::format("{:.2f}", row.rate()) : ""});
+    for (const std::string& title : figures) line.push_back(figure_of(row, title));
+    line.insert(line.end(), {word_of(row.checked), row.note});
     lines.push_back(std::move(line));
   }
   return lines.size() == 1 ? "" : table_of(lines, 1);
@@ -98,6 +123,14 @@ Json json_of(const std::vector<Parameter>& parameters) {
   return json;
 }
 
+Json json_of(const Figure& figure) {
+  return {{"unit", figure.unit},
+          {"median", percentile(figure.samples, 0.5)},
+          {"p10", percentile(figure.samples, 0.1)},
+          {"p90", percentile(figure.samples, 0.9)},
+          {"samples", figure.samples}};
+}
+
 Json json_of(const Row& row) {
   Json json{{"name", row.name},           {"parameters", json_of(row.parameters)},
             {"unit", row.unit},           {"median", row.median()},
@@ -105,6 +138,9 @@ Json json_of(const Row& row) {
             {"samples", row.samples},     {"right", nullptr}};
   if (has_rate(row)) json["gigabytes_per_second"] = row.rate();
   if (row.checked != Checked::kNothing) json["right"] = row.checked == Checked::kRight;
+  for (const Figure& figure : row.more) {
+    if (!figure.samples.empty()) json["more"][figure.name] = json_of(figure);
+  }
   if (!row.note.empty()) json["note"] = row.note;
   return json;
 }
@@ -217,6 +253,14 @@ std::string as_csv(std::span<const Result> results) {
                    fmt::format("{:.6g}", row.percentile(0.9)), std::to_string(row.samples.size()),
                    has_rate(row) ? fmt::format("{:.6g}", row.rate()) : "",
                    row.checked == Checked::kNothing ? "" : word_of(row.checked), row.note});
+      for (const Figure& figure : row.more) {
+        if (figure.samples.empty()) continue;
+        text += line_of({result.suite, "measured", row.name + ": " + figure.name, parameters,
+                         figure.unit, fmt::format("{:.6g}", percentile(figure.samples, 0.5)),
+                         fmt::format("{:.6g}", percentile(figure.samples, 0.1)),
+                         fmt::format("{:.6g}", percentile(figure.samples, 0.9)),
+                         std::to_string(figure.samples.size()), "", "", ""});
+      }
     }
     for (const Published& figure : result.published) {
       text += line_of({result.suite, result.published_by, figure.name, "", figure.unit,

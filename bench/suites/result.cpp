@@ -21,14 +21,13 @@ std::string to_string(const Parameter& parameter) {
   return std::get<std::string>(parameter.value);
 }
 
-double Row::percentile(double share) const {
-  assert(!samples.empty());
-  std::vector<double> sorted = samples;
-  std::ranges::sort(sorted);
-  const double place = share * static_cast<double>(sorted.size() - 1);
+double percentile(std::vector<double> values, double share) {
+  assert(!values.empty());
+  std::ranges::sort(values);
+  const double place = share * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], place - static_cast<double>(below));
 }
 
 bool Row::is(std::string_view name_is, const std::vector<Parameter>& has) const {
@@ -36,6 +35,12 @@ bool Row::is(std::string_view name_is, const std::vector<Parameter>& has) const 
            const Parameter* found = find(parameters, wanted.name);
            return found != nullptr && found->value == wanted.value;
          });
+}
+
+std::optional<double> Row::median_of(std::string_view figure) const {
+  const auto found = std::ranges::find(more, figure, &Figure::name);
+  if (found == more.end() || found->samples.empty()) return std::nullopt;
+  return bench::percentile(found->samples, 0.5);
 }
 
 const Row* Result::measured(std::string_view name, const std::vector<Parameter>& has) const {
@@ -59,9 +64,10 @@ Series series_of(const Result& result, std::string title, std::string_view name,
   for (const Row& row : result.rows) {
     if (row.samples.empty() || !row.is(name, has)) continue;
     const Parameter* at = find(row.parameters, x);
-    if (at == nullptr) continue;
-    series.points.push_back({static_cast<double>(std::get<std::int64_t>(at->value)), row.median(),
-                             row.percentile(0.1), row.percentile(0.9)});
+    const auto* number = at != nullptr ? std::get_if<std::int64_t>(&at->value) : nullptr;
+    if (number == nullptr) continue;
+    series.points.push_back(
+        {static_cast<double>(*number), row.median(), row.percentile(0.1), row.percentile(0.9)});
   }
   std::ranges::sort(series.points, {}, &Point::x);
   return series;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -18,6 +19,17 @@ std::string to_string(const Parameter& parameter);  ///< the value alone
 /// Whether what came out of the work is what had to.
 enum class Checked { kNothing, kRight, kWrong };  // kNothing: the work gives nothing to compare
 
+/// The share of the values at or below the result is `share` (0..1), between values on the straight
+/// line. Requires values.
+double percentile(std::vector<double> values, double share);
+
+/// What else a contender's work was measured by.
+struct Figure {
+  std::string name;
+  std::string unit;                  ///< empty: a ratio
+  std::vector<double> samples = {};  ///< empty: not measured
+};
+
 /// One contender and what was measured of it, over all rounds.
 struct Row {
   std::string name;
@@ -27,14 +39,16 @@ struct Row {
   Checked checked = Checked::kNothing;
   std::string unit = "ms";
   std::vector<double> samples = {};  ///< in `unit`; empty: not measured
+  std::vector<Figure> more = {};
 
-  /// The share of samples at or below the value is `share` (0..1), between samples on the straight
-  /// line. Requires samples.
-  double percentile(double share) const;
+  /// Requires samples.
+  double percentile(double share) const { return bench::percentile(samples, share); }
   double median() const { return percentile(0.5); }
   /// In GB/s of the median. Requires samples in ms, and bytes.
   double rate() const { return bytes / (median() * 1e6); }
   bool is(std::string_view name_is, const std::vector<Parameter>& has = {}) const;
+  /// Of `more`: the median of that figure, or nothing where it was not measured.
+  std::optional<double> median_of(std::string_view figure) const;
 };
 
 /// A figure that somebody else has published for the same experiment.
@@ -86,7 +100,7 @@ struct Result {
   const Row* fastest(std::string_view name, const std::vector<Parameter>& has = {}) const;
 };
 
-/// Rows of that name as points over the parameter `x`, a number.
+/// Rows of that name as points over the parameter `x`; where that is no number, none.
 Series series_of(const Result& result, std::string title, std::string_view name,
                  const std::vector<Parameter>& has, std::string_view x);
 

@@ -19,7 +19,11 @@ void take_turn(const Session& session, const Contender& contender, Clock::durati
   const Clock::time_point end = Clock::now() + length;
   do {
     const double sample = contender.work();
-    if (measured) row.samples.push_back(sample);
+    if (!measured) continue;
+    row.samples.push_back(sample);
+    if (!contender.more) continue;
+    const std::vector<double> more = contender.more();
+    for (std::size_t i = 0; i < more.size(); ++i) row.more[i].samples.push_back(more[i]);
   } while (measured && Clock::now() < end && !session.stopped());
   if (!contender.check) return;
   const std::string wrong = contender.check();
@@ -40,25 +44,38 @@ double milliseconds(const std::function<void()>& call) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+double turn_seconds(const Session& session, std::size_t contenders) {
+  return session.seconds /
+         (session.rounds * static_cast<double>(std::max<std::size_t>(contenders, 1)));
+}
+
 void take_turns(const Session& session, const std::vector<Contender>& contenders, Result& result) {
+  take_turns(session, turn_seconds(session, contenders.size()), contenders, result);
+}
+
+void take_turns(const Session& session, double turn, const std::vector<Contender>& contenders,
+                Result& result) {
   const std::size_t first = result.rows.size();
   for (const Contender& contender : contenders) result.rows.push_back(contender.row);
-  const std::chrono::duration<double> share(
-      session.seconds /
-      (session.rounds * static_cast<double>(std::max<std::size_t>(contenders.size(), 1))));
-  const auto length = std::chrono::duration_cast<Clock::duration>(share);
+  const auto length =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(turn));
   for (int round = 0; round <= session.rounds && !session.stopped(); ++round) {
     if (session.show_progress) {
       std::fprintf(stderr, "\r%s: round %d of %d ", result.suite.c_str(), round, session.rounds);
+    }
+    if (session.before_round && !session.before_round()) {
+      result.interrupted = true;
+      break;
     }
     for (std::size_t i = 0; i < contenders.size() && !session.stopped(); ++i) {
       Row& row = result.rows[first + i];
       if (row.checked == Checked::kWrong) continue;
       take_turn(session, contenders[i], length, round > 0, row, result);
     }
+    if (session.after_round) session.after_round();
   }
   if (session.show_progress) std::fputs("\r\033[K", stderr);
-  result.interrupted = session.stopped();
+  result.interrupted = result.interrupted || session.stopped();
 }
 
 std::string first_difference(const std::uint8_t* expected, const std::uint8_t* got,

@@ -52,6 +52,21 @@ TEST(ResultTest, TheFastestIsOfTheRowsThatWereMeasured) {
   EXPECT_EQ(series_of(result, "", "a", {}, "n").points.size(), 2u);
 }
 
+TEST(ReportTest, FurtherFiguresAreColumnsOfTheTableAndLinesOfTheCsv) {
+  Result result = sample_result();
+  result.rows[0].more = {{"p99", "ms", {5, 7, 9}}, {"share", "", {0.5}}, {"unmeasured", "s"}};
+  const std::string text = as_text(result);
+  EXPECT_THAT(text, HasSubstr("GB/s  p99 [ms]   share  unmeasured [s]  right"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("0\\.33 +7\\.000 +0\\.5000 +yes"));
+  const auto json = nlohmann::json::parse(as_json({&result, 1}));
+  const auto& more = json.at("suites").at(0).at("rows").at(0).at("more");
+  EXPECT_EQ(more.size(), 2u);
+  EXPECT_EQ(more.at("p99").at("median"), 7);
+  EXPECT_EQ(more.at("p99").at("samples"), (std::vector<double>{5, 7, 9}));
+  EXPECT_THAT(as_csv({&result, 1}),
+              HasSubstr("convert,measured,\"GPU, sliced: p99\",formula=exact;streams=8,ms,7,"));
+}
+
 TEST(ReportTest, TheTableHasWhatWasMeasuredAndNothingElse) {
   const std::string text = as_text(sample_result());
   EXPECT_THAT(text, ::testing::ContainsRegex(

@@ -56,6 +56,34 @@ TEST(TurnsTest, AContenderThatIsWrongOnceIsAProblemAndGetsNoFurtherTurn) {
   EXPECT_THAT(result.problems, ElementsAre("wrong result of wrong, streams 4: byte 17 is 5"));
 }
 
+TEST(TurnsTest, FurtherFiguresAreTakenOfEveryMeasuredWork) {
+  double work = 0;
+  const Contender contender{{.name = "a", .more = {{"twice", "ms"}, {"squared", "ms"}}},
+                            {},
+                            [&work] { return ++work; },
+                            {},
+                            [&work] {
+                              return std::vector{2 * work, work * work};
+                            }};
+  Result result;
+  take_turns(short_session(2), {contender}, result);
+  EXPECT_THAT(result.rows[0].samples, ElementsAre(2, 3));
+  EXPECT_THAT(result.rows[0].more[0].samples, ElementsAre(4, 6));
+  EXPECT_THAT(result.rows[0].more[1].samples, ElementsAre(4, 9));
+}
+
+TEST(TurnsTest, WhoeverGivesTheWordForRoundsEndsThem) {
+  Session session = short_session(100);
+  int begun = 0, ended = 0;
+  session.before_round = [&begun] { return ++begun <= 3; };
+  session.after_round = [&ended] { ++ended; };
+  Result result;
+  take_turns(session, {{{.name = "a"}, {}, [] { return 1.0; }, {}}}, result);
+  EXPECT_EQ(ended, 3);
+  EXPECT_EQ(result.rows[0].samples.size(), 2u);
+  EXPECT_TRUE(result.interrupted);
+}
+
 TEST(TurnsTest, AStopKeepsWhatWasMeasured) {
   std::atomic<int> stop{0};
   Session session = short_session(100);

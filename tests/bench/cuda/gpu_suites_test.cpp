@@ -185,11 +185,12 @@ TEST_F(GpuSuitesTest, KernelsAreRightInEveryWay) {
   EXPECT_EQ(result.charts.size(), 1u);
 }
 
-TEST_F(GpuSuitesTest, KernelsAreMeasuredInAnotherProcessWithFewConnections) {
-  Session session = gpu_session();
-  std::string asked;
-  session.in_other_process = [&asked](const char* suite, const char* variable) {
-    asked = std::string(suite) + ' ' + variable;
+/// Says what was asked of it.
+class FakeProcess : public OtherProcess {
+ public:
+  explicit FakeProcess(int& rounds) : rounds_(rounds) {}
+  void round() override { ++rounds_; }
+  Result result() override {
     Result other;
     other.rows.push_back({.name = "kernels at once",
                           .parameters = {{"threads", std::int64_t{1024}},
@@ -199,9 +200,26 @@ TEST_F(GpuSuitesTest, KernelsAreMeasuredInAnotherProcessWithFewConnections) {
     other.rows.push_back({.name = "kernel and host", .samples = {1}});
     other.problems = {"something is wrong"};
     return other;
+  }
+
+ private:
+  int& rounds_;
+};
+
+TEST_F(GpuSuitesTest, KernelsTakeTurnsWithAnotherProcessThatHasFewConnections) {
+  Session session = gpu_session();
+  session.rounds = 2;
+  std::string asked;
+  int rounds = 0;
+  session.other_process = [&](const char* suite, const std::vector<std::string>& variables) {
+    asked = suite;
+    for (const std::string& variable : variables) asked += ' ' + variable;
+    return std::make_unique<FakeProcess>(rounds);
   };
   const Result result = run("kernels", session);
-  EXPECT_EQ(asked, "kernels CUDA_DEVICE_MAX_CONNECTIONS=8");
+  EXPECT_THAT(asked, ::testing::MatchesRegex("kernels CUDA_DEVICE_MAX_CONNECTIONS=8 "
+                                             "FRAMELANE_BENCH_KERNEL_STEPS=[1-9][0-9]*"));
+  EXPECT_EQ(rounds, 1 + 2);
   EXPECT_EQ(count(result, "kernels at once"), 23);
   EXPECT_THAT(result.verdict, Contains(HasSubstr("1024 threads, 8 connections: ")));
   EXPECT_THAT(result.problems, ElementsAre("with 8 connections: something is wrong"));
