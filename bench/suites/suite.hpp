@@ -26,7 +26,9 @@ Result run_suite(const Suite& suite, const Session& session);
 void run_convert(const Session& session, Result& result);
 void run_kernels(const Session& session, Result& result);
 void run_overlap(const Session& session, Result& result);
+void run_peers(const Session& session, Result& result);
 void run_reduce(const Session& session, Result& result);
+void run_stage(const Session& session, Result& result);
 void run_vecadd(const Session& session, Result& result);
 
 }  // namespace framelane::bench

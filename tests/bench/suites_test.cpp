@@ -2,14 +2,20 @@
 
 #include <cmath>
 
+#include "bench/stage_feed.hpp"
 #include "bench/suites/convert_frames.hpp"
 #include "bench/suites/device_code.hpp"
+#include "bench/suites/peers.hpp"
 #include "bench/suites/suite.hpp"
+#include "kernels/reference.hpp"
 #include "pipeline/cpu_stage.hpp"
+#include "pipeline/host_buffer.hpp"
 
 namespace framelane::bench {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -52,6 +58,14 @@ TEST(ConvertFramesTest, AFrameThatIsMistakenForAnotherIsSeen) {
                 HasSubstr("row 0, byte "));
     EXPECT_NE(frames.compare(Formula::kExact, frame, target.image), "");
   }
+}
+
+TEST(ConvertFramesTest, ManyFramesTakeNoMoreLockedMemoryThanOne) {
+  const std::size_t before = host_buffer_bytes();
+  const ConvertFrames one(256, 1024, 1);
+  const std::size_t of_one = host_buffer_bytes() - before;
+  const ConvertFrames many(256, 1024, 4);
+  EXPECT_LE(host_buffer_bytes() - before - of_one, of_one + of_one / 8);
 }
 
 TEST(ConvertFramesTest, AWrongByteIsNamed) {
@@ -97,6 +111,138 @@ TEST(ReduceSuiteTest, APictureWhoseSumWouldBeRoundedIsRefused) {
   session.height = 1025;
   EXPECT_THAT(run_suite(*find_suite("reduce"), session).problems,
               ElementsAre(HasSubstr("use a --size of ")));
+}
+
+/// A device whose results end in a wrong byte.
+class SpoilingDevice : public CpuDevice {
+ public:
+  SpoilingDevice() : CpuDevice(1) {}
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
+    return std::make_unique<SpoilingStage>(CpuDevice::make_stage(stats, slices));
+  }
+
+ private:
+  class SpoilingStage : public Stage {
+   public:
+    explicit SpoilingStage(std::unique_ptr<Stage> stage) : stage_(std::move(stage)) {}
+    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override {
+      return stage_->prepare(conversions, memory);
+    }
+    void submit(FrameJob& job) override { stage_->submit(job); }
+    Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {
+      const Wait result = stage_->wait(job, stop, deadline);
+      if (result == Wait::kReady) job.outputs[0].target.image.row(1, 11)[35] ^= 1;
+      return result;
+    }
+
+   private:
+    const std::unique_ptr<Stage> stage_;
+  };
+};
+
+TEST(StageSuiteTest, OnTheCpuEverySetupIsRight) {
+  const Result result = run_suite(*find_suite("stage"), cpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  // The defaults of three formats; of the first, 5 other numbers of lanes, 4 of places, 6 of feeds.
+  ASSERT_EQ(result.rows.size(), 3u + 5 + 4 + 6);
+  for (const Row& row : result.rows) {
+    EXPECT_EQ(row.samples.size(), 2u);
+    EXPECT_EQ(row.checked, Checked::kRight);
+    for (const char* figure : {"p50", "p99", "CPU/1000"}) {
+      EXPECT_GT(row.median_of(figure).value_or(0), 0) << figure;
+    }
+    EXPECT_FALSE(row.median_of("of uploads"));
+  }
+  EXPECT_NE(result.measured("stage", {{"feeds", std::int64_t{64}}}), nullptr);
+  EXPECT_THAT(result.left_out,
+              ElementsAre("ceilings of copies, and slices, of which the CPU has none: no GPU in "
+                          "this test"));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("37x23 bgra to nv12: lanes ")));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("64 feeds of 37x23 bgra to nv12 carry ")));
+  EXPECT_EQ(result.charts.size(), 3u);
+}
+
+TEST(StageSuiteTest, AWrongByteFailsIt) {
+  Session session = cpu_session();
+  session.cpu = std::make_shared<SpoilingDevice>();
+  const Result result = run_suite(*find_suite("stage"), session);
+  EXPECT_EQ(result.problems.size(), 18u);  // every setup, at its first turn
+  EXPECT_THAT(
+      result.problems,
+      Contains(AllOf(HasSubstr("wrong result of stage, size 37x23, formats bgra to nv12, feeds 1, "
+                               "lanes 3, ring 8, slices auto: feed 0, frame "),
+                     HasSubstr("plane 1, row 11, byte 35 is "))));
+}
+
+TEST(StageSuiteTest, WhatWouldTakeMostOfTheMemoryIsLeftOut) {
+  Session session = cpu_session();
+  // A quarter holds 16 feeds of eight places and three lanes, and not 32.
+  session.memory = 4 * std::size_t{16} * (8 + 3) * (37 * 23 + 2 * 19 * 12);
+  const Result result = run_suite(*find_suite("stage"), session);
+  EXPECT_THAT(result.left_out, AllOf(Contains(HasSubstr("32 feeds of 37x23: ")),
+                                     Contains(HasSubstr("64 feeds of 37x23: ")),
+                                     ::testing::Not(Contains(HasSubstr("16 feeds of ")))));
+  EXPECT_NE(result.measured("stage", {{"feeds", std::int64_t{16}}}), nullptr);
+  EXPECT_EQ(result.measured("stage", {{"feeds", std::int64_t{32}}}), nullptr);
+}
+
+TEST(PeersSuiteTest, OnTheCpuOursIsExactAndTheOthersAreMeasured) {
+  const Result result = run_suite(*find_suite("peers"), cpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  int ours = 0;
+  for (const Row& row : result.rows) {
+    EXPECT_EQ(row.samples.size(), 2u) << row.name;
+    ASSERT_TRUE(row.median_of("off")) << row.name;
+    if (row.name != "framelane, one core") continue;
+    ++ours;
+    EXPECT_EQ(row.checked, Checked::kRight);
+    EXPECT_EQ(row.median_of("off"), 0);
+  }
+  EXPECT_EQ(ours, 10);
+  const Row* swscale = result.measured("swscale", {{"formats", "bgra to yuv420p"}});
+  ASSERT_NE(swscale, nullptr);
+  EXPECT_GT(*swscale->median_of("off"), 0);
+  EXPECT_LT(*swscale->median_of("off"), 100);
+  EXPECT_EQ(result.measured("libyuv", {{"formats", "bgra to nv12"}}) != nullptr, has_libyuv());
+  EXPECT_EQ(result.measured("libyuv", {{"formats", "yuv420p to yuv420p, bt601 to bt709"}}),
+            nullptr);
+  EXPECT_THAT(result.left_out, Contains("NPP and the GPU: no GPU in this test"));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("37x23 bgra to nv12: framelane, one core is ")));
+}
+
+TEST(PeerFramesTest, AWrongByteFailsWhatMustBeExactAndIsMeasuredOfOthers) {
+  const Conversion conversion{16,
+                              8,
+                              PixelFormat::kBgra,
+                              {.matrix = Matrix::kRgb, .range = Range::kFull},
+                              PixelFormat::kI420,
+                              {.matrix = Matrix::kBt601}};
+  PeerFrames frames(conversion);
+  const auto wrong = [&](const ConstImageView& source, const ImageView& target) {
+    convert_reference(conversion, source, target);
+    target.row(2, 3)[7] ^= 4;
+  };
+  Result result;
+  take_turns(
+      cpu_session(),
+      {frames.contender("ours", "", wrong, true), frames.contender("theirs", "", wrong, false)},
+      result);
+  EXPECT_THAT(result.problems,
+              ElementsAre(HasSubstr("wrong result of ours, formats bgra to yuv420p, size 16x8: "
+                                    "frame 0, plane 2, row 3, byte 7 is ")));
+  EXPECT_EQ(result.rows[0].checked, Checked::kWrong);
+  EXPECT_NEAR(result.rows[1].median_of("off").value_or(0), 100.0 / (16 * 8 * 3 / 2), 1e-9);
+  EXPECT_EQ(result.rows[1].median_of("off by"), 4);
+}
+
+TEST(PeerFramesTest, AFrameThatWasNotConvertedFails) {
+  PeerFrames frames(conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 16, 8}));
+  Result result;
+  take_turns(cpu_session(),
+             {frames.contender(
+                 "ours", "", [](const ConstImageView&, const ImageView&) {}, true)},
+             result);
+  EXPECT_THAT(result.problems, ElementsAre(HasSubstr("plane 0, row 0, byte 0 is 0 instead of ")));
 }
 
 TEST(GpuSuitesWithoutAGpuTest, TheySayThatTheyAreLeftOut) {

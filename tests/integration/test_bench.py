@@ -62,6 +62,42 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
     assert "left out: the GPU: " in done.stdout
 
 
+@pytest.mark.sanitizers
+def test_the_stage_and_its_peers_are_right_and_their_further_figures_are_in_every_file(cli, tmp_path):
+    paths = {kind: tmp_path / f"out.{kind}" for kind in ("json", "csv", "svg")}
+    done = cli("bench", "stage", "peers", "--device", "cpu", *SHORT, "--json", paths["json"],
+               "--csv", paths["csv"], "--plot", paths["svg"])
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    stage, peers = json.loads(paths["json"].read_text())["suites"]
+
+    assert {row["name"] for row in stage["rows"]} == {"stage"}
+    assert {row["parameters"]["feeds"] for row in stage["rows"]} == {1, 2, 4, 8, 16, 32, 64}
+    for row in stage["rows"]:
+        assert row["right"] is True
+        assert set(row["more"]) == {"p50", "p99", "CPU/1000"}
+        assert 0 < row["more"]["p50"]["median"] <= row["more"]["p99"]["median"]
+        assert row["more"]["CPU/1000"]["unit"] == "s"
+    assert any(what.startswith("ceilings of copies, and slices") for what in stage["left_out"])
+    assert any("lanes" in sentence for sentence in stage["verdict"])
+
+    for row in peers["rows"]:
+        ours = row["name"] == "framelane, one core"
+        assert row["right"] is (True if ours else None)
+        assert (row["more"]["off"]["median"] == 0) or not ours
+    rgb = [row for row in peers["rows"] if row["parameters"]["formats"] == "bgra to nv12"]
+    assert {"framelane, one core", "swscale"} <= {row["name"] for row in rgb}
+    assert next(row for row in rgb if row["name"] == "swscale")["more"]["off"]["median"] > 0
+
+    lines = list(csv.DictReader(paths["csv"].read_text().splitlines()))
+    for name, count in (("stage", len(stage["rows"])), ("stage: p99", len(stage["rows"])),
+                        ("swscale: off", 10)):
+        assert sum(line["name"] == name for line in lines) == count, name
+    texts = [text.text for text in ElementTree.parse(paths["svg"]).getroot().iter(f"{SVG}text")]
+    assert "64x36 bgra to nv12: feeds at once" in texts
+    assert "CPU/1000 [s]" in done.stdout and "off [%]" in done.stdout
+
+
 def test_a_gpu_that_is_asked_for_and_not_there_is_one_line_and_the_cpus_part_runs(cli):
     done = cli("bench", "convert", "--device", "cuda", *SHORT)
     assert done.returncode == 1
@@ -117,6 +153,27 @@ def test_wrong_usage_is_one_line(cli, arguments, reason):
     assert reason in done.stderr and "framelane bench --help" in done.stderr
 
 
+@pytest.mark.parametrize("rounds, interrupted", [(3, False), (2, True)])
+def test_whoever_starts_it_may_say_when_each_round_is(rounds, interrupted):
+    # As `kernels` starts it a second time, with fewer of CUDA's connections.
+    with subprocess.Popen(
+            ["/bin/sh", "-c", 'exec "$0" bench vecadd --in-turns --device cpu --seconds 0.01 '
+             "--rounds 2 --bytes 4k --json /dev/fd/3 3>&1 >/dev/null", str(BINARY)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            for _ in range(rounds):  # the first is not measured
+                process.stdin.write(b"\0")
+                process.stdin.flush()
+                assert process.stdout.read(1) == b"."
+            text, _ = process.communicate(timeout=30 * TIME_FACTOR)
+        finally:
+            process.kill()
+    suite = json.loads(text)["suites"][0]
+    assert suite["interrupted"] is interrupted
+    assert suite["rows"][0]["right"] is True
+    assert process.returncode == 0
+
+
 def test_a_file_that_cannot_be_written_is_found_before_anything_is_measured(cli, tmp_path):
     path = tmp_path / "none" / "out.json"
     done = cli("bench", "convert", "--seconds", "3000", "--json", path)
@@ -127,7 +184,8 @@ def test_a_file_that_cannot_be_written_is_found_before_anything_is_measured(cli,
 
 def test_help_lists_the_suites(cli):
     text = cli("bench", "--help").stdout
-    for name in ("convert", "reduce", "vecadd", "overlap", "kernels", "--device", "--json", "--plot"):
+    for name in ("convert", "reduce", "vecadd", "overlap", "kernels", "stage", "peers", "--device", "--json",
+                 "--plot"):
         assert name in text
     assert "bench" in cli("--help").stdout
 

@@ -13,9 +13,11 @@ namespace framelane::bench {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 const std::shared_ptr<Device>& cpu() {
   static const std::shared_ptr<Device> device = std::make_shared<CpuDevice>(1);
@@ -34,6 +36,7 @@ Session gpu_session() {
   GpuResult gpu = open_gpu(0, cpu());
   EXPECT_NE(gpu.device, nullptr) << gpu.why;
   session.gpu = std::move(gpu.device);
+  if (stand_in::present()) session.npp = FRAMELANE_FAKE_NPP;
   return session;
 }
 
@@ -102,6 +105,13 @@ TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
   expect_measured_and_right(result, "CPU, SIMD");
   EXPECT_THAT(run("overlap", session).problems,
               ElementsAre(HasSubstr("ask for less with --bytes")));
+  const std::vector<std::string> of_stage = run("stage", session).problems;
+  EXPECT_THAT(of_stage, Not(IsEmpty()));
+  EXPECT_THAT(of_stage, Each(HasSubstr("; ask for less with --size")));
+  stand_in::set_memory(5'000);
+  const Result peers = run("peers", session);
+  EXPECT_THAT(peers.problems, ElementsAre(HasSubstr("; ask for less with --size")));
+  expect_measured_and_right(peers, "framelane, one core");
 }
 
 TEST_F(BrokenGpuSuitesTest, ACallThatFailsIsAProblemAndKeepsWhatWasMeasured) {
@@ -236,6 +246,90 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsKernels) {
   EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of kernel and copy up, ")));
   EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of copy up and host, ")));
   EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of copy up and copy down, ")));
+}
+
+TEST_F(GpuSuitesTest, StageIsRightInEveryWay) {
+  Session session = gpu_session();
+  session.height = 67;  // to be cut in slices
+  const Result result = run("stage", session);
+  EXPECT_THAT(result.problems, IsEmpty());
+  // The defaults of three formats; of the first, 5 other numbers of lanes, 4 of places, 5 of slices
+  // with either of two rings, 6 of feeds.
+  EXPECT_EQ(count(result, "stage"), 3 + 5 + 4 + 2 * 5 + 6);
+  EXPECT_EQ(count(result, "uploads alone"), 3);
+  EXPECT_EQ(count(result, "uploads beside downloads"), 3);
+  expect_measured_and_right(result, "stage");
+  for (const Row& row : result.rows) {
+    if (!row.is("stage")) continue;
+    for (const char* figure : {"p50", "p99", "CPU/1000", "of uploads", "of both ways"}) {
+      EXPECT_GT(row.median_of(figure).value_or(0), 0) << figure;
+    }
+  }
+  EXPECT_THAT(result.left_out, IsEmpty());
+  EXPECT_THAT(result.verdict,
+              Contains(HasSubstr("37x67 bgra to nv12, one frame at a time: slices")));
+  EXPECT_EQ(result.charts.size(), 5u);
+  EXPECT_EQ(result.charts[0].levels.size(), 2u);
+}
+
+TEST_F(BrokenGpuSuitesTest, AWrongByteFailsStage) {
+  const Session session = gpu_session();
+  stand_in::spoil_downloads();
+  const Result result = run("stage", session);
+  EXPECT_EQ(result.problems.size(), 28u);  // every setup
+  EXPECT_THAT(
+      result.problems,
+      Contains(HasSubstr("wrong result of stage, size 37x23, formats bgra to nv12, feeds 1, "
+                         "lanes 3, ring 8, slices auto: feed 0, frame 1, plane ")));
+}
+
+TEST_F(BrokenGpuSuitesTest, AStageThatGoesOnOnTheCpuIsNotTakenForTheGpus) {
+  const Session session = gpu_session();
+  stand_in::fail_nth_call("cudaStreamWaitEvent", 5);
+  EXPECT_THAT(run("stage", session).problems, ElementsAre(HasSubstr("it went on on cpu")));
+}
+
+TEST_F(BrokenGpuSuitesTest, AGpuThatIsLostFailsStage) {
+  const Session session = gpu_session();
+  stand_in::lose_device_at_call(400);
+  EXPECT_THAT(run("stage", session).problems, Contains("cuda:0 was lost"));
+}
+
+TEST_F(GpuSuitesTest, PeersAreMeasuredAndOursIsRight) {
+  const Session session = gpu_session();
+  const Result result = run("peers", session);
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(count(result, "framelane, GPU"), 1);
+  EXPECT_EQ(count(result, "copy within the GPU"), 1);
+  EXPECT_EQ(count(result, "framelane, one core"), 10);
+  expect_measured_and_right(result, "framelane, GPU");
+  EXPECT_EQ(result.measured("framelane, GPU")->median_of("off"), 0);
+  if (session.npp.empty()) return;  // a real GPU's may not be installed
+  const Row* npp = result.measured("NPP");
+  ASSERT_NE(npp, nullptr);
+  EXPECT_GT(npp->median_of("off").value_or(0), 10);
+  EXPECT_LE(npp->median_of("off by").value_or(0), 3);
+  EXPECT_EQ(npp->checked, Checked::kNothing);
+}
+
+TEST_F(BrokenGpuSuitesTest, AWrongByteFailsPeers) {
+  const Session session = gpu_session();
+  stand_in::spoil_downloads();
+  const Result result = run("peers", session);
+  EXPECT_THAT(result.problems,
+              ElementsAre(HasSubstr("wrong result of framelane, GPU, formats bgra to yuv420p, size "
+                                    "37x23: plane 2, row 11, byte 18 is ")));
+  expect_measured_and_right(result, "framelane, one core");
+}
+
+TEST_F(BrokenGpuSuitesTest, WithoutNppTheOthersAreMeasured) {
+  Session session = gpu_session();
+  session.npp = "/nonexistent/libnppicc.so";
+  const Result result = run("peers", session);
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_THAT(result.left_out, Contains("NPP: libnppicc is not installed here"));
+  EXPECT_EQ(count(result, "NPP"), 0);
+  expect_measured_and_right(result, "framelane, GPU");
 }
 
 TEST_F(GpuSuitesTest, ReduceIsRightInEveryWay) {
