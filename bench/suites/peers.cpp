@@ -214,7 +214,8 @@ class PeersGpu {
             {},
             [=, this] {
               return time([=, this](std::size_t i) {
-                // A picture of BGRA is the larger of the two, and holds half of both.
+                // A picture of BGRA is the larger of the two, and holds half of both; all are
+                // alike, so that nothing changes.
                 copy(from_[(i + 1) % from_.size()].memory.data(), from_[i].memory.data(), bytes,
                      cudaMemcpyDeviceToDevice, streams_[0].get());
               });
