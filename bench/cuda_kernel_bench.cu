@@ -288,27 +288,26 @@ constexpr std::array kPairs{
     Pair{"yuyv to nv12", PixelFormat::kYuyv, k709, PixelFormat::kNv12, k709},
 };
 
-/// The obvious kernel, to compare with: a pixel a thread, a byte a load and a
-/// store.
-struct PlainPacked444 {
-  cuda::Quotient y, u, v;
+/// The obvious kernel to 4:4:4, to compare with: a pixel a thread, a byte a load
+/// and a store.
+struct Plain444 {
+  cuda::Quotient samples[3];  // y, u, v
   const std::uint8_t* source;
   std::ptrdiff_t source_pitch;
-  std::uint8_t* target;
+  std::uint8_t* targets[3];  // the first pixel's y, u, v
   std::ptrdiff_t target_pitch;
+  int step;  // bytes from one y to the next
   int width;
 
   FRAMELANE_HD void operator()(cuda::ThreadIndex thread) const {
     const int x = static_cast<int>(thread.x);
     if (x >= width) return;
     const std::uint8_t* from = source + thread.y * source_pitch + 4 * x;
-    std::uint8_t* to = target + thread.y * target_pitch + 3 * x;
-    const auto byte = [](std::uint32_t sample) {
-      return static_cast<std::uint8_t>(sample < 255 ? sample : 255);
-    };
-    to[0] = byte(y(from[0], from[1], from[2]));
-    to[1] = byte(u(from[0], from[1], from[2]));
-    to[2] = byte(v(from[0], from[1], from[2]));
+    for (int i = 0; i < 3; ++i) {
+      const std::uint32_t sample = samples[i](from[0], from[1], from[2]);
+      targets[i][thread.y * target_pitch + step * x] =
+          static_cast<std::uint8_t>(sample < 255 ? sample : 255);
+    }
   }
 };
 
@@ -404,12 +403,14 @@ double measure(Bench& bench, const Pair& pair, const char* size, int width, int 
                           {},
                           {}});
   }
-  PlainPacked444 plain{};
-  if (pair.target == PixelFormat::kYuv444) {
+  Plain444 plain{};
+  const bool packed = pair.target == PixelFormat::kYuv444;
+  if (packed || pair.target == PixelFormat::kI444) {
     const auto forms = color_transform(pair.source_color, pair.target_color);
-    plain.y = cuda::make_quotient(forms[0], 1, true);
-    plain.u = cuda::make_quotient(forms[1], 1, true);
-    plain.v = cuda::make_quotient(forms[2], 1, true);
+    for (std::size_t i = 0; i < 3; ++i) {
+      plain.samples[i] = cuda::make_quotient(forms[i], 1, true);
+    }
+    plain.step = packed ? 3 : 1;
     plain.width = width;
     contenders.push_back(
         {"  a pixel a thread",
@@ -418,7 +419,10 @@ double measure(Bench& bench, const Pair& pair, const char* size, int width, int 
            const auto& [source, target] = frames.frame(i);
            plain.source = source.planes[0].data;
            plain.source_pitch = source.planes[0].pitch;
-           plain.target = target.planes[0].data;
+           for (std::size_t plane = 0; plane < 3; ++plane) {
+             plain.targets[plane] =
+                 packed ? target.planes[0].data + plane : target.planes[plane].data;
+           }
            plain.target_pitch = target.planes[0].pitch;
            check(cuda::launch<cuda::Residency::kAny>(width, height, 1, stream, plain),
                  "plain kernel");
@@ -469,16 +473,17 @@ double measure(Bench& bench, const Pair& pair, const char* size, int width, int 
 }
 
 /// The slowest of what differs in numbers alone: every matrix and range.
-void measure_slowest(Bench& bench, PixelFormat target, Siting siting) {
+void measure_slowest(Bench& bench, PixelFormat target, Siting siting, const char* size, int width,
+                     int height) {
   double slowest = 1e9;
   for (const Matrix matrix : {Matrix::kBt601, Matrix::kBt709, Matrix::kBt2020}) {
     for (const Range range : {Range::kLimited, Range::kFull}) {
       const Pair pair{"", PixelFormat::kBgra, kRgb, target, {matrix, range, siting}};
-      slowest = std::min(slowest, measure(bench, pair, nullptr, 7680, 4320, std::nullopt));
+      slowest = std::min(slowest, measure(bench, pair, nullptr, width, height, std::nullopt));
     }
   }
   constexpr std::array kSitings{"left", "centre", "top left"};
-  std::printf("8K    bgra to %s, %s, slowest matrix and range: %.3f of the copy\n",
+  std::printf("%-5s bgra to %s, %s, slowest matrix and range: %.3f of the copy\n", size,
               info(target).name.data(), kSitings[static_cast<std::size_t>(siting)], slowest);
 }
 
@@ -486,13 +491,15 @@ void measure_all(Bench& bench) {
   const std::optional<bench::Npp> npp = bench::Npp::find();
   if (!npp) std::printf("NPP is not installed here: no comparison with it\n");
   std::printf("%-5s %-44s %9s %8s %7s %9s\n", "", "", "us/frame", "GB/s", "/copy", "in graph");
-  for (const auto& [size, width, height] :
-       {std::tuple{"8K", 7680, 4320}, {"4K", 3840, 2160}, {"1080p", 1920, 1080}}) {
+  constexpr std::tuple k8K{"8K", 7680, 4320}, k4K{"4K", 3840, 2160}, k1080p{"1080p", 1920, 1080};
+  for (const auto& [size, width, height] : {k8K, k4K, k1080p}) {
     for (const Pair& pair : kPairs) measure(bench, pair, size, width, height, npp);
   }
-  for (const PixelFormat target : {PixelFormat::kNv12, PixelFormat::kI420}) {
-    for (const Siting siting : {Siting::kLeft, Siting::kCenter, Siting::kTopLeft}) {
-      measure_slowest(bench, target, siting);
+  for (const auto& [size, width, height] : {k8K, k4K}) {
+    for (const PixelFormat target : {PixelFormat::kNv12, PixelFormat::kI420}) {
+      for (const Siting siting : {Siting::kLeft, Siting::kCenter, Siting::kTopLeft}) {
+        measure_slowest(bench, target, siting, size, width, height);
+      }
     }
   }
 }

@@ -184,8 +184,8 @@ class Baseline {
 };
 
 struct Options {
-  double seconds = 1;
-  int rounds = 3;
+  double seconds = 0.4;
+  int rounds = 7;
   int gpu = 0;
   bool variants = false;
 };
@@ -294,17 +294,26 @@ int run(const Options& options) {
   Device& device = *gpu.device;
   const Conversion big = conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K);
   const Conversion small = conversion(PixelFormat::kBgra, PixelFormat::kNv12, k1080p);
-  Conversion other_matrix = conversion(PixelFormat::kI420, PixelFormat::kNv12, k8K);
-  other_matrix.source_color = {Matrix::kBt601, Range::kLimited};
-  const double highest = std::max(
-      {throughput(device, "8K BGRA to NV12", big, 1, options, true),
-       throughput(device, "1080p BGRA to NV12", small, 1, options, true),
-       throughput(device, "1080p BGRA to NV12", small, 16, options, false),
-       throughput(device, "1080p I420 to NV12, full to limited range",
-                  conversion(PixelFormat::kI420, PixelFormat::kNv12, k1080p), 1, options, false),
-       throughput(device, "8K I420 to NV12, full to limited range",
-                  conversion(PixelFormat::kI420, PixelFormat::kNv12, k8K), 1, options, false),
-       throughput(device, "8K I420 to NV12, BT.601 to BT.709", other_matrix, 1, options, false)});
+  const auto other_range = [](const Size& size) {
+    return conversion(PixelFormat::kI420, PixelFormat::kNv12, size);
+  };
+  const auto other_matrix = [&](const Size& size) {
+    Conversion result = other_range(size);
+    result.source_color = {Matrix::kBt601, Range::kLimited};
+    return result;
+  };
+  const double highest =
+      std::max({throughput(device, "8K BGRA to NV12", big, 1, options, true),
+                throughput(device, "1080p BGRA to NV12", small, 1, options, true),
+                throughput(device, "1080p BGRA to NV12", small, 16, options, false),
+                throughput(device, "8K I420 to NV12, full to limited range", other_range(k8K), 1,
+                           options, false),
+                throughput(device, "1080p I420 to NV12, full to limited range", other_range(k1080p),
+                           1, options, false),
+                throughput(device, "8K I420 to NV12, BT.601 to BT.709", other_matrix(k8K), 1,
+                           options, false),
+                throughput(device, "1080p I420 to NV12, BT.601 to BT.709", other_matrix(k1080p), 1,
+                           options, false)});
   latency(device, big, "8K BGRA to NV12");
   latency(device, small, "1080p BGRA to NV12");
   const EngineMeters& busy = device.busy();

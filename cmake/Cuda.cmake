@@ -28,7 +28,7 @@ function(framelane_find_nvcc nvcc why)
   endif()
   execute_process(COMMAND "${_nvcc}" --version OUTPUT_VARIABLE _version ERROR_QUIET)
   if(NOT _version MATCHES "release ([0-9]+)\\.([0-9]+)" OR CMAKE_MATCH_1 LESS 12)
-    set(${why} "${_nvcc} is not version 12 or later" PARENT_SCOPE)
+    set(${why} "${_nvcc} is no nvcc of version 12 or later" PARENT_SCOPE)
     return()
   endif()
   # A toolkit may be incomplete, or may not know this host compiler yet.
@@ -49,11 +49,12 @@ function(framelane_find_nvcc nvcc why)
 endfunction()
 
 # What a release holds: machine code for these, and PTX of the newest for what comes after. Every
-# other build is for one architecture, whose PTX newer GPUs take too.
+# other build is for one architecture, whose PTX newer GPUs take too. (scripts/bundle reads this line.)
+set(_framelane_release_architectures 75 80 86 89 90 100 120)
 function(framelane_cuda_architectures nvcc architectures)
   execute_process(COMMAND "${nvcc}" --list-gpu-arch OUTPUT_VARIABLE _known ERROR_QUIET)
   set(_result)
-  foreach(_architecture 75 80 86 89 90 100 120)
+  foreach(_architecture IN LISTS _framelane_release_architectures)
     if(_known MATCHES "compute_${_architecture}\n")
       list(APPEND _result ${_architecture})
     endif()

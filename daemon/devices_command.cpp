@@ -14,6 +14,7 @@ extern "C" {
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/devices_report.hpp"
+#include "kernels/row_kernels.hpp"
 #include "pipeline/av.hpp"
 #include "pipeline/decoder.hpp"
 #include "pipeline/device.hpp"
@@ -77,14 +78,6 @@ GpuCodecs codecs_of_gpu(std::size_t ordinal) {
   std::ranges::sort(codecs.encoders);
   std::ranges::sort(codecs.decoders);
   return codecs;
-}
-
-std::string simd_level() {
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) return "AVX-512";
-  if (__builtin_cpu_supports("avx2")) return "AVX2";
-  if (__builtin_cpu_supports("sse4.1")) return "SSE4.1";
-  return "baseline";
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ namespace framelane {
 namespace {
 namespace HWY_NAMESPACE {
 
+std::int64_t GetTarget() { return HWY_TARGET; }
+
 // The one-lane fallback lacks operations: the reference does its work.
 #if HWY_TARGET == HWY_SCALAR
 
@@ -302,9 +304,17 @@ HWY_AFTER_NAMESPACE();
 namespace framelane {
 namespace {
 HWY_EXPORT(GetRowKernels);
+HWY_EXPORT(GetTarget);
 }  // namespace
 
 const RowKernels* best_row_kernels() { return HWY_DYNAMIC_DISPATCH(GetRowKernels)(); }
+
+std::string_view simd_level() {
+  if (best_row_kernels() == nullptr) return "baseline";
+  const std::string_view name = hwy::TargetName(HWY_DYNAMIC_DISPATCH(GetTarget)());
+  if (name.starts_with("AVX3")) return "AVX-512";  // with or without its later parts
+  return name == "SSE4" ? "SSE4.1" : name;
+}
 
 }  // namespace framelane
 #endif  // HWY_ONCE

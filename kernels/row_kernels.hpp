@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/fixed_form.hpp"
 
@@ -60,5 +61,7 @@ inline constexpr std::size_t kLineSlack = 64;
 /// For the best instruction set of this CPU; every one gives the same bytes. Null where Highway has
 /// none but its one-lane fallback. Thread-safe.
 const RowKernels* best_row_kernels();
+/// What they are for: "AVX-512", "AVX2", "SSE4.1", "SSSE3", or "baseline" where there are none.
+std::string_view simd_level();
 
 }  // namespace framelane

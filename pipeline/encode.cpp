@@ -68,7 +68,7 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
       fail(DropReason::kEncoder);
     }
     if (ticket) ticket.drop(failure ? DropReason::kFeedFailed : cancel_reason.load());
-    if ((*job)->outputs[index_].target.buffer) {
+    if ((*job)->outputs[index_].converts) {
       // A cancelled conversion may still be running: its buffers must stay until it is through. One
       // that never ends holds this thread, which is then abandoned with everything it holds.
       while (stage.wait(**job, {}, Clock::now() + kConversionDeadline) == Stage::Wait::kLate) {
@@ -85,7 +85,7 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
 void Encode::take(FrameJob& job, Stage& stage) {
   JobOutput& output = job.outputs[index_];
   if (output.encode_plan != plan_) use_plan(output.encode_plan);
-  if (output.target.buffer) {
+  if (output.converts) {
     switch (wait_converted(job, stage)) {
       case Stage::Wait::kReady:
         break;
@@ -131,11 +131,10 @@ void Encode::encode(FrameJob& job) {
     pts = last_pts_ + 1;
   }
   last_pts_ = pts;
-  const bool converted = static_cast<bool>(output.target.buffer);
-  assert(converted || job.input.memory == FrameMemory::kHost);
+  assert(output.converts || job.input.memory == FrameMemory::kHost);
   AVFrame& frame = *frame_;
-  refer_to(frame, converted ? as_const(output.target.image) : job.input.image,
-           converted ? output.target.buffer : job.input.buffer);
+  refer_to(frame, output.converts ? as_const(output.target.image) : job.input.image,
+           output.converts ? output.target.buffer : job.input.buffer);
   const AVColorSpace space = encoder_->colorspace;
   frame.format = encoder_->pix_fmt;
   frame.colorspace = space;

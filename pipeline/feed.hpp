@@ -43,8 +43,9 @@ class Feed {
   /// Stops everything that still waits or works; what has not been delivered is dropped with this
   /// reason. Returns at once.
   void cancel(DropReason reason);
-  /// Nothing while threads run. To be asked now and then, since that is also how a source or an
-  /// output in a call that has ignored its deadline for 5 s is noticed: the feed is then cancelled.
+  /// Nothing while threads run. To be asked now and then, since that is also how a source, a GPU or
+  /// an output in a call that has ignored its deadline for 5 s is noticed: the feed is then
+  /// cancelled.
   /// One that was cancelled, and of which a thread is stuck 1.5 s later, has failed: destroying it
   /// abandons that thread.
   std::optional<Outcome> outcome();

@@ -57,7 +57,18 @@ void FeedRun::make_parts() {
     stage_ = device_->make_stage(*stats_, options_.slices);
   }
   ingest_ = std::make_unique<Ingest>(Ingest::Parts{options_, stats_, branches_, source_calls_,
-                                                   ring_.get(), stage_.get(), cancel_reason_});
+                                                   stage_calls_, ring_.get(), stage_.get(),
+                                                   cancel_reason_});
+}
+
+/// What a GPU may hold up goes on the run's last thread, which can be abandoned: letting go of
+/// memory waits for the work of all feeds.
+void FeedRun::free_parts() {
+  const CallScope freeing(stage_calls_, Ingest::kStageCall);
+  ingest_.reset();
+  encodes_.clear();
+  stage_.reset();
+  branches_.clear();
 }
 
 void FeedRun::start() {
@@ -96,6 +107,7 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     } catch (const std::exception& error) {
       self->fail(FeedFault::kInternal, error.what());
     }
+    if (--self->bodies_ == 0) self->free_parts();
     std::function<void()> done;
     {
       const std::lock_guard lock(self->mutex_);
@@ -110,6 +122,7 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
   };
   threads_.push_back({std::thread(std::move(main)), false});
   ++running_;
+  ++bodies_;
 }
 
 void FeedRun::source_thread() {
@@ -180,6 +193,7 @@ bool FeedRun::is_stuck(bool overdue, OverdueSince& since) {
 }
 
 void FeedRun::watch_calls() {
+  FeedFault fault = FeedFault::kInternal;
   std::string reason;
   {
     const std::lock_guard lock(mutex_);
@@ -196,8 +210,16 @@ void FeedRun::watch_calls() {
                " that ignores its timeout; its thread is given up: check the disk or file server";
       output.give_up(reason);
     }
+    // What a GPU that is lost has not ended it does not end any more.
+    const bool lost = device_->lost() && stage_calls_.under_way();
+    if (is_stuck(lost || stage_calls_.overdue(), stage_overdue_since_)) {
+      fault = FeedFault::kDevice;
+      reason = "a call on " + device_->name() +
+               " does not come to an end; its thread is given up: see what the kernel's log says "
+               "of the driver";
+    }
   }
-  if (!reason.empty()) fail(FeedFault::kInternal, reason);
+  if (!reason.empty()) fail(fault, reason);
 }
 
 std::optional<Feed::Outcome> FeedRun::outcome() {

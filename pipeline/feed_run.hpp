@@ -41,6 +41,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
 
  private:
   void make_parts();
+  void free_parts();
   void spawn(const std::string& name, std::function<void()> body);
   void source_thread();
   void encode_thread(Branch& branch, Encode& encode);
@@ -56,13 +57,16 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::stop_source read_stop_;  // drain: no more reading
   std::stop_source cancel_;     // nothing goes on
   Interrupt source_calls_{read_stop_.get_token()};
+  /// Of the source's thread in the stage and for its memory, then of the one that frees the parts.
+  Interrupt stage_calls_{read_stop_.get_token()};
   std::atomic<DropReason> cancel_reason_{DropReason::kStop};
   /// After a cancel an output may still take a second for its trailer; then a thread is stuck.
   static constexpr std::chrono::milliseconds kCancelTime{1500};
   /// A call that ignores its deadline for so long will not come back by itself.
   static constexpr std::chrono::seconds kIgnoredDeadline{5};
 
-  // In the order of reference: what refers to a thing is declared after it and goes before it.
+  // In the order of reference: what refers to a thing is declared after it and goes before it. The
+  // supervisor's thread asks the outputs and closes the ring; the rest is the feed's threads' own.
   std::vector<std::unique_ptr<Output>> outputs_;
   std::vector<Branch> branches_;
   std::unique_ptr<FrameRing> ring_;
@@ -78,12 +82,14 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::condition_variable finished_;
   std::optional<Feed::Outcome> failure_;
   std::optional<std::chrono::steady_clock::time_point> cancelled_at_;
-  /// Since when a call was seen to be overdue: of the source, and of each output.
+  /// Since when a call was seen to be overdue: of the source, of the stage, and of each output.
   using OverdueSince = std::optional<std::chrono::steady_clock::time_point>;
   OverdueSince source_overdue_since_;
+  OverdueSince stage_overdue_since_;
   std::vector<OverdueSince> outputs_overdue_since_;
   static bool is_stuck(bool overdue, OverdueSince& since);
-  std::size_t running_ = 0;
+  std::size_t running_ = 0;             // threads that have not finished
+  std::atomic<std::size_t> bodies_{0};  // of them, those that still need the parts
   bool stopped_ = false;
   bool abandoned_ = false;
   std::vector<Thread> threads_;

@@ -23,7 +23,8 @@ using PlanRef = std::shared_ptr<const Plan>;
 
 /// What one encode gets from a job.
 struct JobOutput {
-  PooledImage target;  ///< empty where the encode takes the input itself (bypass)
+  bool converts = false;  ///< else the encode takes the input itself (bypass)
+  PooledImage target;     ///< where it converts; the stage's until wait has said kReady
   FrameTicket ticket;
   std::shared_ptr<EncodePlan> encode_plan;  ///< what the encoder was, or is to be, opened for
 };

@@ -14,6 +14,9 @@ using Clock = std::chrono::steady_clock;
 
 /// Copied audio that may wait for the first video frame to be decoded: some seconds.
 constexpr std::size_t kMaxEarlyAudio = 1024;
+/// For opening an encoder, and for a plan: kernels may have to be compiled first, for a GPU newer
+/// than the build.
+constexpr std::chrono::minutes kPrepareTime{1};
 
 FrameFormat format_of(const InputFrame& frame, const SourceInfo& source) {
   return {frame.image.format, frame.image.width, frame.image.height,        frame.color,
@@ -274,6 +277,7 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
     const bool keeps_plan =
         same_pictures && plan && can_convert(conversion_between(format, plan->target));
     if (!keeps_plan) {
+      const CallScope opening(parts_.stage_calls, kPrepareTime);  // NVENC's is the GPU's
       plan = make_encode_plan({.options = *branch->options,
                                .source = format,
                                .feed = parts_.options.name,
@@ -294,6 +298,7 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
     branch->source_media = source.media;
     set_media(*branch, branch->plan->media);
   }
+  const CallScope preparing(parts_.stage_calls, kPrepareTime);
   plan_.reset();  // first: the old one's memory goes with its last job in flight
   plan_ = parts_.stage->prepare(conversions, format.memory);
   format_ = format;
@@ -328,7 +333,9 @@ void Ingest::dispatch_frame(InputFrame&& frame, const SourceInfo& source) {
 
 void Ingest::submit(InputFrame&& frame) {
   auto place = take_place();
+  const CallScope submitting(parts_.stage_calls, kStageCall);
   if (!place) {
+    frame.buffer = {};  // a decoder on a GPU takes it back in a call
     const bool ending = cancel_.stop_requested() || parts_.ring->closed();
     drop_tickets(ending ? parts_.cancel_reason.load() : DropReason::kRingFull);
     return;
@@ -338,6 +345,7 @@ void Ingest::submit(InputFrame&& frame) {
   bool converts = false;
   for (std::size_t i = 0; i < frame_branches_.size(); ++i) {
     const Branch& branch = *frame_branches_[i];
+    job.outputs[i].converts = branch.conversion.has_value();
     if (branch.conversion) {
       converts = true;
       job.outputs[i].target = allocate_image(*branch.pool, branch.conversion->target,

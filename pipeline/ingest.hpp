@@ -29,11 +29,15 @@ class Ingest {
     std::shared_ptr<FeedStats> stats;
     std::vector<Branch>& branches;
     Interrupt& interrupt;       ///< of the source's calls; its token ends reading
+    Interrupt& stage_calls;     ///< of those that a GPU may hold up
     FrameRing* ring = nullptr;  ///< null with `stage` when every encode copies
     Stage* stage = nullptr;
     const std::atomic<DropReason>& cancel_reason;
   };
   explicit Ingest(Parts parts);
+
+  /// A call on a GPU that takes so long is overdue: others take milliseconds.
+  static constexpr std::chrono::seconds kStageCall{10};
 
   /// The thread's body. Returns when the source has ended, or after a stop. Throws IoError when the
   /// source is lost for good (a file that breaks or holds nothing, or any source with `once`): what

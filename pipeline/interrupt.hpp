@@ -33,6 +33,7 @@ class Interrupt {
   void disarm();
   /// Why FFmpeg was interrupted since the last arm; kNone when it was not.
   Cause cause() const { return cause_.load(); }
+  bool under_way() const { return deadline_ns_ != 0; }
   /// A call is still under way though its deadline has passed. Any thread.
   bool overdue() const;
   bool stopped() const { return stop_.stop_requested(); }

@@ -133,6 +133,7 @@ void RawSource::begin_segment() {
 ReadResult RawSource::read(SourceItem& item) {
   for (;;) {
     if (!buffer_) {
+      const CallScope allocating(context_.interrupt, input_.timeout);  // a GPU locks the memory
       buffer_ = context_.pool.get(frame_bytes_ + kTailPadding);
       filled_ = 0;
     }

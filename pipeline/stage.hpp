@@ -33,8 +33,9 @@ class Stage {
   virtual PlanRef prepare(std::span<const Conversion> conversions,
                           FrameMemory memory = FrameMemory::kHost) = 0;
 
-  /// Starts a job whose targets are allocated. Never blocks. The job stays where it is until wait
-  /// has said kReady or kDeviceLost (or the stage is gone). Source thread.
+  /// Starts a job whose targets are allocated. Waits for no conversion; a GPU that hangs may hold
+  /// it up all the same. The job stays where it is until wait has said kReady or kDeviceLost (or
+  /// the stage is gone). Source thread.
   virtual void submit(FrameJob& job) = 0;
 
   /// kDeviceLost: the frame was lost with the device that held it, and the targets hold nothing.

@@ -55,12 +55,7 @@ void StreamSource::open() {
   info_.time_base = video.time_base;
   info_.frame_rate = demuxer_->frame_rate();
   info_.live = demuxer_->live();
-  if (context_.decode) {
-    decoder_ =
-        std::make_unique<Decoder>(*video.codecpar, video.time_base, info_.frame_rate,
-                                  demuxer_->options(), input_, info_.live, context_, importer_);
-    info_.decoder = decoder_->name();
-  }
+  if (context_.decode) open_decoder();
   if (const auto key = demuxer_->options().unconsumed(input_.options)) {
     throw FeedError(FeedFault::kConfiguration,
                     "nothing takes the option " + *key + ": neither the demuxer and protocol of " +
@@ -74,6 +69,26 @@ void StreamSource::open() {
   seen_ = copy_parameters(*video.codecpar);
   headers_ = std::make_unique<KeyframeHeaders>(*video.codecpar);
   begin_segment();
+}
+
+// A GPU that hangs holds the decoder's calls for ever: whoever watches the source's is told.
+void StreamSource::open_decoder() {
+  const CallScope opening(context_.interrupt, input_.timeout);
+  const AVStream& video = demuxer_->video();
+  decoder_ =
+      std::make_unique<Decoder>(*video.codecpar, video.time_base, info_.frame_rate,
+                                demuxer_->options(), input_, info_.live, context_, importer_);
+  info_.decoder = decoder_->name();
+}
+
+void StreamSource::flush_decoder() {
+  const CallScope flushing(context_.interrupt, input_.timeout);
+  decoder_->reset();
+}
+
+void StreamSource::close_decoder() {
+  const CallScope closing(context_.interrupt, input_.timeout);
+  decoder_.reset();
 }
 
 void StreamSource::begin_segment() {
@@ -209,7 +224,6 @@ void StreamSource::finish_decoding() {
   if (decoder_) decode(nullptr);
 }
 
-// A GPU that hangs holds these calls for ever: whoever watches the source's calls is told.
 void StreamSource::decode(AVPacket* packet) {
   const CallScope decoding(context_.interrupt, input_.timeout);
   decoder_->send(packet);
@@ -235,10 +249,10 @@ bool StreamSource::go_round() {
                                         "out of it; check the file");
   }
   if (demuxer_->rewind()) {
-    if (decoder_) decoder_->reset();
+    if (decoder_) flush_decoder();
     begin_segment();
   } else {
-    decoder_.reset();
+    close_decoder();
     demuxer_.reset();
     open();
   }

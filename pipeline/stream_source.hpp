@@ -18,12 +18,16 @@ class StreamSource final : public Source {
  public:
   /// Opens. Throws as open_source does.
   StreamSource(const InputOptions& input, const SourceContext& context);
+  ~StreamSource() override { close_decoder(); }
 
   const SourceInfo& info() const override { return info_; }
   ReadResult read(SourceItem& item) override;
 
  private:
   void open();
+  void open_decoder();
+  void flush_decoder();
+  void close_decoder();
   void begin_segment();
   MediaFormatRef make_media() const;
   void follow_format(const AVPacket& packet);

@@ -16,16 +16,27 @@ struct CompletionThread::Queue {
   std::condition_variable changed;
   std::shared_ptr<CudaLane> first;  // linked through the lanes: nothing is allocated per job
   CudaLane* last = nullptr;
-  // What is being waited for, and since when.
+  // The thread's turn: what is being waited for or, with no plan, whether a job is being handed
+  // over, and since when.
   std::shared_ptr<const CudaPlan> plan;
   std::size_t lane_index = 0;
+  bool handing_over = false;
   std::chrono::steady_clock::time_point since;
   std::uint64_t turns = 0;
-  // When hangs() first heard from the GPU that this turn's job is not done.
+  // When hangs() first found this turn to take too long.
   std::uint64_t suspected_turn = 0;
   std::chrono::steady_clock::time_point suspected_at;
   bool stopping = false;
   bool ended = false;
+
+  /// Requires the mutex.
+  void take_turn(const CudaLane* lane, bool hands_over) {
+    plan = lane != nullptr ? lane->plan() : nullptr;
+    lane_index = lane != nullptr ? lane->index : 0;
+    handing_over = hands_over;
+    since = std::chrono::steady_clock::now();
+    ++turns;
+  }
 };
 
 CompletionThread::CompletionThread(std::shared_ptr<CudaContext> context)
@@ -53,7 +64,12 @@ CompletionThread::~CompletionThread() {
   queue.changed.notify_all();
   const auto ended = [&queue] { return queue.ended; };
   while (!queue.changed.wait_for(lock, std::chrono::seconds(1), ended)) {
-    if (context_->abandoned_jobs == 0) continue;
+    if (context_->abandoned_jobs == 0) {
+      lock.unlock();
+      const bool hung = hangs();
+      lock.lock();
+      if (!hung) continue;
+    }
     log::error("{}: work on the GPU does not come to an end; its memory is left behind",
                context_->name);
     return;
@@ -78,7 +94,7 @@ bool CompletionThread::hangs() {
   std::uint64_t turn = 0;
   {
     const std::lock_guard lock(queue.mutex);
-    if (queue.plan == nullptr) return false;
+    if (queue.plan == nullptr && !queue.handing_over) return false;
     if (std::chrono::steady_clock::now() - queue.since < kHungAfter) return false;
     plan = queue.plan;
     index = queue.lane_index;
@@ -87,16 +103,19 @@ bool CompletionThread::hangs() {
   // Time alone proves nothing: the whole process may have been stopped meanwhile, the GPU not. One
   // answer does not either: with the whole machine, the GPU was stopped too.
   context_->try_make_current();
-  if (cudaEventQuery(plan->works[index]->done().get()) != cudaErrorNotReady) return false;
+  if (plan != nullptr && cudaEventQuery(plan->works[index]->done().get()) != cudaErrorNotReady) {
+    return false;
+  }
   const std::lock_guard lock(queue.mutex);
-  if (queue.plan == nullptr || queue.turns != turn) return false;
+  if (queue.turns != turn) return false;
   const auto now = std::chrono::steady_clock::now();
   if (queue.suspected_turn != turn) {
     queue.suspected_turn = turn;
     queue.suspected_at = now;
     return false;
   }
-  return now - queue.suspected_at >= kAskEvery / 2;
+  // A call cannot be asked; that it goes on for the whole time again is the second answer.
+  return now - queue.suspected_at >= (plan != nullptr ? kAskEvery / 2 : kHungAfter);
 }
 
 void CompletionThread::run(Queue& queue) {
@@ -104,22 +123,20 @@ void CompletionThread::run(Queue& queue) {
     std::shared_ptr<CudaLane> lane;
     {
       std::unique_lock lock(queue.mutex);
+      queue.take_turn(nullptr, false);
       queue.changed.wait(lock, [&queue] { return queue.first != nullptr || queue.stopping; });
       if (queue.first == nullptr) return;
       lane = std::move(queue.first);
       queue.first = std::move(lane->next_);
       if (queue.first == nullptr) queue.last = nullptr;
-      queue.plan = lane->plan();
-      queue.lane_index = lane->index;
-      queue.since = std::chrono::steady_clock::now();
-      ++queue.turns;
+      queue.take_turn(lane.get(), false);
     }
     const bool good = lane->wait();
     {
       // Before the job is handed over: the lane may then start its next one, which uses the event
       // again that hangs() asks. The lane has the plan as well, so nothing is freed here.
       const std::lock_guard lock(queue.mutex);
-      queue.plan.reset();
+      queue.take_turn(nullptr, true);
     }
     lane->hand_over(good);
   }

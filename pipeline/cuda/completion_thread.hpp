@@ -12,16 +12,18 @@ namespace framelane {
 class CompletionThread {
  public:
   explicit CompletionThread(std::shared_ptr<CudaContext> context);
-  /// Ends when nothing is left to wait for. A GPU that hangs is given a second; then the thread is
-  /// left to itself, with what it waits for.
+  /// Ends when nothing is left to wait for. The thread of a GPU that hangs is left to itself, with
+  /// what it waits for: a second after jobs were taken from it, or when it is found to hang.
   ~CompletionThread();
   CompletionThread(const CompletionThread&) = delete;
   CompletionThread& operator=(const CompletionThread&) = delete;
 
-  /// Will call lane->wait() and hand_over(). Any thread; never blocks.
+  /// Will call lane->wait() and hand_over(). Any thread; waits for neither.
   void watch(std::shared_ptr<CudaLane> lane);
   /// Whether the GPU has been at the job whose turn it is for longer than kHungAfter, and has said
-  /// twice that it is not done. To be asked every kAskEvery by who waits. Any thread.
+  /// twice that it is not done; or a job that is through has been handed over for twice as long,
+  /// which is when a call that queues the lane's next one does not end. To be asked every kAskEvery
+  /// by who waits. Any thread.
   bool hangs();
 
   /// Whole frames take milliseconds; as long as Windows gives a GPU (TdrDelay).

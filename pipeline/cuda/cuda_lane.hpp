@@ -36,8 +36,10 @@ class CudaLane {
 
   const std::size_t index;
 
-  /// Queues all of a job's work and returns. Requires a plan with lanes, and that the last job is
-  /// through. After a call that fails the job will not be good.
+  /// Queues all of a job's work and returns. Waits for nothing that the GPU does, but for whoever
+  /// else is queueing a job, and so for the calls of theirs that a hung GPU holds up. Requires a
+  /// plan with lanes, and that the last job is through. After a call that fails the job will not be
+  /// good.
   void start(const FrameJob& job) noexcept;
   /// Makes the started job one that may be taken. To be followed by CompletionThread::watch.
   void carry(FrameJob& job) { job_ = &job; }
@@ -52,7 +54,8 @@ class CudaLane {
   const std::shared_ptr<const CudaPlan>& plan() const { return plan_; }
   /// Waits for the work to end; whether it has done what it was to.
   bool wait() noexcept;
-  /// Books the work's times in the meters and histograms and tells the owner. Blocks nowhere.
+  /// Books the work's times in the meters and histograms and tells the owner, who may start() the
+  /// next job.
   void hand_over(bool good) noexcept;
 
  private:

@@ -15,6 +15,7 @@ namespace {
 }  // namespace
 
 bool present() { return false; }
+bool inside() { return false; }
 void reset() {}
 void fail_nth_call(std::string_view, int, cudaError_t) { refuse(); }
 void lose_device(cudaError_t) { refuse(); }
@@ -29,10 +30,12 @@ std::vector<std::string> called_functions() { refuse(); }
 int pageable_copies() { refuse(); }
 std::vector<cudaStream_t> streams() { refuse(); }
 Live live() { refuse(); }
+void forget_registrations() { refuse(); }
 int overruns() { refuse(); }
 int backward_times() { refuse(); }
 int premature_copies() { refuse(); }
 int lazy_loads() { refuse(); }
+int spinning_waits() { refuse(); }
 int misplaced_calls() { refuse(); }
 void set_device_count(int) { refuse(); }
 void set_driver_version(int) { refuse(); }

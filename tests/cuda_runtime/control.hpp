@@ -13,11 +13,15 @@
 /// no place here (a device-wide wait, the null stream) does not link or fails. The default stream
 /// is there for who means it, as cudaStreamLegacy.
 ///
-/// All functions are thread-safe. In a build for a real GPU (FRAMELANE_GPU_TESTS) only present()
-/// and reset() may be called; StandInTest skips what needs the rest.
+/// All functions are thread-safe. In a build for a real GPU (FRAMELANE_GPU_TESTS) only present(),
+/// inside() and reset() may be called; StandInTest skips what needs the rest.
 namespace framelane::stand_in {
 
 bool present();
+
+/// Whether the calling thread is in one of the runtime's calls, or is a stream's: what it allocates
+/// there is not framelane's.
+bool inside();
 
 /// Back to one healthy device, no failures to come, all counts 0. Lets held streams go and waits
 /// for them to finish. What is alive stays alive.
@@ -67,6 +71,10 @@ struct Live {
 /// What has been created and not destroyed.
 Live live();
 
+/// Forgets what host memory is registered: what is freed while a hung GPU may use it stays so, as
+/// long as the process lives.
+void forget_registrations();
+
 /// Allocations behind whose end something was written, found when they were freed.
 int overruns();
 
@@ -79,6 +87,10 @@ int premature_copies();
 /// Kernels that were launched without having been loaded before, by cudaFuncGetAttributes: a GPU
 /// may lack the memory for it then.
 int lazy_loads();
+
+/// Calls that wait by spinning on a processor: for an event without cudaEventBlockingSync, or for a
+/// stream of a device that was not made ready with cudaDeviceScheduleBlockingSync.
+int spinning_waits();
 
 /// Calls with a stream or an event of another device than the calling thread's current one.
 int misplaced_calls();

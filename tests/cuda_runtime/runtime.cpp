@@ -40,6 +40,7 @@ cudaError_t result(cudaError_t error) {
 // Nearly every entry point: counted, made to fail if it is to, and run with the lock held.
 template <typename Body>
 cudaError_t entry(const char* function, Body body) {
+  const Inside in_call;
   State& s = state();
   std::unique_lock lock(s.mutex);
   if (const cudaError_t error = s.enter(function, lock)) return result(error);
@@ -49,6 +50,7 @@ cudaError_t entry(const char* function, Body body) {
 // Those that free and destroy do so even when they report an error.
 template <typename Body>
 cudaError_t releasing_entry(const char* function, Body body) {
+  const Inside in_call;
   State& s = state();
   std::unique_lock lock(s.mutex);
   const cudaError_t refused = s.enter(function, lock);
@@ -213,9 +215,14 @@ cudaError_t cudaGetDeviceCount(int* count) {
   });
 }
 
-cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
+cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
   return entry("cudaInitDevice", [&](State& s, Lock&) {
-    return device < 0 || device >= s.device_count ? cudaErrorInvalidDevice : cudaSuccess;
+    if (device < 0 || device >= s.device_count) return cudaErrorInvalidDevice;
+    if ((flags & cudaInitDeviceFlagsAreValid) != 0 &&
+        (device_flags & cudaDeviceScheduleMask) == cudaDeviceScheduleBlockingSync) {
+      s.blocking_devices.insert(device);
+    }
+    return cudaSuccess;
   });
 }
 
@@ -429,6 +436,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return entry("cudaStreamSynchronize", [&](State& s, Lock& lock) {
     return on(s.streams, stream, [&](std::shared_ptr<Stream> found) {
+      if (!s.blocking_devices.contains(found->device)) ++s.spinning_waits;
       return wait(s, lock, [&] { return found->idle(); });
     });
   });
@@ -457,6 +465,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
     auto created = std::make_shared<Event>();
     created->device = current_device;
     created->timed = (flags & cudaEventDisableTiming) == 0;
+    created->blocking = (flags & cudaEventBlockingSync) != 0;
     *event = reinterpret_cast<cudaEvent_t>(created.get());
     s.events.emplace(*event, std::move(created));
     return cudaSuccess;
@@ -500,6 +509,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return entry("cudaEventSynchronize", [&](State& s, Lock& lock) {
     return on(s.events, event, [&](std::shared_ptr<Event> found) {
+      if (!found->blocking) ++s.spinning_waits;
       const std::uint64_t until = found->recorded;
       return wait(s, lock, [&] { return found->completed >= until; });
     });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <future>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/cuda_runtime/counting_kernel.hpp"
@@ -261,6 +262,37 @@ TEST_F(StandInRuntimeTest, KernelsThatWereNotLoadedAreCounted) {
   ASSERT_EQ(count(), cudaSuccess);
   ASSERT_EQ(count(), cudaSuccess);
   EXPECT_EQ(stand_in::lazy_loads(), 1);
+}
+
+TEST_F(StandInRuntimeTest, AThreadIsInsideWhileAStreamIsServed) {
+  bool inside = false;
+  ASSERT_EQ(
+      cudaLaunchHostFunc(
+          stream_, [](void* data) { *static_cast<bool*>(data) = stand_in::inside(); }, &inside),
+      cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_TRUE(inside);
+  EXPECT_FALSE(stand_in::inside());
+}
+
+TEST_F(StandInRuntimeTest, WaitsInWhichAThreadSpinsAreCounted) {
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(stand_in::spinning_waits(), 1);
+  ASSERT_EQ(cudaInitDevice(0, cudaDeviceScheduleBlockingSync, 0), cudaSuccess);  // flags not valid
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(stand_in::spinning_waits(), 2);
+  ASSERT_EQ(cudaInitDevice(0, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid),
+            cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(stand_in::spinning_waits(), 2);
+  for (const auto& [flags, spinning] :
+       {std::pair{cudaEventDefault, 3}, std::pair{cudaEventBlockingSync, 3}}) {
+    cudaEvent_t event = nullptr;
+    ASSERT_EQ(cudaEventCreateWithFlags(&event, flags), cudaSuccess);
+    ASSERT_EQ(cudaEventSynchronize(event), cudaSuccess);
+    EXPECT_EQ(stand_in::spinning_waits(), spinning);
+    EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  }
 }
 
 TEST_F(StandInRuntimeTest, TimesToAnEarlierEventAreCounted) {

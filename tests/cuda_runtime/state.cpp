@@ -8,7 +8,10 @@
 namespace framelane::stand_in {
 namespace {
 
+thread_local bool is_inside = false;
+
 void run_operations(State& s, Stream& stream) {
+  const Inside inside_stream;
   std::unique_lock lock(s.mutex);
   const auto may_start = [&] {
     if (s.lost) return true;
@@ -44,6 +47,9 @@ typename Map::const_iterator range_at(const Map& ranges, std::uintptr_t address)
 }
 
 }  // namespace
+
+Inside::Inside() : before_(std::exchange(is_inside, true)) {}
+Inside::~Inside() { is_inside = before_; }
 
 State& state() {
   static State& instance = *new State;
@@ -96,6 +102,7 @@ std::size_t State::used(int device) const {
 }
 
 bool present() { return true; }
+bool inside() { return is_inside; }
 
 void reset() {
   State& s = state();
@@ -119,7 +126,9 @@ void reset() {
   s.backward_times = 0;
   s.premature_copies = 0;
   s.lazy_loads = 0;
+  s.spinning_waits = 0;
   s.misplaced_calls = 0;
+  s.blocking_devices.clear();
   for (auto& [entry, kernel] : s.kernels) kernel.loaded = false;
   s.device_count = 1;
   s.driver_version = CUDART_VERSION;
@@ -219,6 +228,12 @@ Live live() {
   return result;
 }
 
+void forget_registrations() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.registered.clear();
+}
+
 int overruns() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
@@ -241,6 +256,12 @@ int lazy_loads() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   return s.lazy_loads;
+}
+
+int spinning_waits() {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  return s.spinning_waits;
 }
 
 int misplaced_calls() {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -47,6 +48,7 @@ struct Stream {
 struct Event {
   int device = 0;
   bool timed = true;
+  bool blocking = false;
   std::uint64_t recorded = 0;
   std::uint64_t completed = 0;
   Clock::time_point time;
@@ -93,7 +95,9 @@ struct State {
   int backward_times = 0;
   int premature_copies = 0;
   int lazy_loads = 0;
+  int spinning_waits = 0;
   int misplaced_calls = 0;
+  std::set<int> blocking_devices;  // whose waiting threads sleep
   int device_count = 1;
   int driver_version = CUDART_VERSION;
   std::size_t memory = std::size_t{1} << 30;
@@ -108,6 +112,18 @@ struct State {
 };
 
 State& state();
+
+/// The thread is inside the runtime as long as one lives.
+class Inside {
+ public:
+  Inside();
+  ~Inside();
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  const bool before_;
+};
 
 /// Starts the thread that serves the stream. Requires the lock.
 void serve(const std::shared_ptr<Stream>& stream);

@@ -41,7 +41,7 @@ def test_auto_says_which_device_it_took_and_why(framelane, clip):
 def simd_level():
     flags = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.M)[1].split())
     for level, needed in (("AVX-512", {"avx512bw", "avx512vl"}), ("AVX2", {"avx2"}),
-                          ("SSE4.1", {"sse4_1"})):
+                          ("SSE4.1", {"sse4_1"}), ("SSSE3", {"ssse3"})):
         if needed <= flags:
             return level
     return "baseline"

@@ -4,8 +4,10 @@
 #include <hwy/targets.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,6 +71,13 @@ TEST_P(SimdTest, IsUsedForFourByteRgb) {
   visit_rgb_to_yuv420(4, 4, [](const Conversion& conversion) {
     EXPECT_STREQ(Converter::make(conversion)->name(), "rgb-to-yuv420") << describe(conversion);
   });
+}
+
+TEST_P(SimdTest, IsNamed) {
+  const std::map<std::string_view, std::string_view> names{
+      {"AVX3_DL", "AVX-512"}, {"AVX3", "AVX-512"}, {"AVX2", "AVX2"},
+      {"SSE4", "SSE4.1"},     {"SSSE3", "SSSE3"},  {"SCALAR", "baseline"}};
+  EXPECT_EQ(simd_level(), names.at(hwy::TargetName(GetParam())));
 }
 
 TEST_P(SimdTest, EqualsTheReferenceInEveryOrderMatrixRangeAndSiting) {

@@ -105,6 +105,7 @@ class EncodeTest : public ::testing::Test {
     job.input.decoded_at = std::chrono::steady_clock::now();
     job.outputs[0].encode_plan = plan;
     job.outputs[0].ticket = std::move(ticket);
+    job.outputs[0].converts = converts;
     if (converts) job.outputs[0].target = std::move(image);
     ++stats_->ring_jobs[index_of(RingState::kReady)];
     ASSERT_TRUE(place->publish());

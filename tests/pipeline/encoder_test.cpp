@@ -7,6 +7,8 @@ extern "C" {
 }
 
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "pipeline/failure.hpp"
 #include "pipeline/processors.hpp"
@@ -62,6 +64,23 @@ TEST(EncoderTest, RgbBecomesNv12InBt709Limited) {
   EXPECT_EQ(plan->target.color.matrix, Matrix::kBt709);
   EXPECT_EQ(plan->target.color.range, Range::kLimited);
   EXPECT_EQ(plan->target.color.siting, Siting::kLeft);
+}
+
+/// As a decoder may find it in a stream; what is configured is refused before.
+TEST(EncoderTest, ASizeThatNoConversionTakesIsAFaultThatNamesIt) {
+  EncodeOptions options = encode_with({{"rawvideo"}});
+  options.format = PixelFormat::kNv12;
+  for (const auto& [width, height] : {std::pair{16385, 8}, {8, 16385}}) {
+    FrameFormat source = bgra_source();
+    source.width = width;
+    source.height = height;
+    EXPECT_EQ(refusal(options, source), "encode live: size " + std::to_string(width) + "x" +
+                                            std::to_string(height) +
+                                            " is outside 1x1 to 16384x16384");
+  }
+  FrameFormat source = bgra_source();
+  source.width = 16384;
+  EXPECT_EQ(refusal(options, source), "");
 }
 
 TEST(EncoderTest, TagsMatchWhatWasApplied) {

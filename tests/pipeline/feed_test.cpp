@@ -10,6 +10,7 @@
 #include <condition_variable>
 
 #include "pipeline/options.hpp"
+#include "tests/pipeline/held_registrar.hpp"
 #include "tests/pipeline/media_files.hpp"
 
 namespace framelane {
@@ -62,7 +63,7 @@ class FeedTest : public ::testing::Test {
     std::vector<std::string> outputs;
     for (const OutputOptions& output : options_.outputs) outputs.push_back(output.name);
     stats_ = std::make_shared<FeedStats>(options_.name, encodes, outputs, options_.lanes);
-    feed_ = Feed::start(options_, stats_, make_cpu_device(), [] {});
+    feed_ = Feed::start(options_, stats_, device_, [] {});
   }
   Feed::Outcome wait() {
     EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 60s));
@@ -114,6 +115,7 @@ class FeedTest : public ::testing::Test {
   }
 
   testing::TempFolder folder_;
+  std::shared_ptr<Device> device_ = make_cpu_device();
   FeedOptions options_;
   std::shared_ptr<FeedStats> stats_;
   std::unique_ptr<Feed> feed_;
@@ -385,6 +387,75 @@ TEST_F(FeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   EXPECT_EQ(stats_.use_count(), 1);
   EXPECT_FALSE(std::filesystem::exists(file("list.m3u8")));
   expect_settled();
+}
+
+/// The CPU in the place of a GPU that is lost.
+class LostDevice : public Device {
+ public:
+  const std::string& name() const override { return cpu_->name(); }
+  const std::string& model() const override { return cpu_->model(); }
+  const std::string& uuid() const override { return cpu_->uuid(); }
+  bool has_copy_engines() const override { return true; }
+  std::size_t memory_bytes() const override { return 0; }
+  bool lost() const override { return true; }
+  const EngineMeters& busy() const override { return cpu_->busy(); }
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
+    return cpu_->make_stage(stats, slices);
+  }
+
+ private:
+  const std::shared_ptr<Device> cpu_ = make_cpu_device();
+};
+
+/// A feed of raw frames from a FIFO, and a GPU that may hold up whoever wants memory.
+class HeldMemoryTest : public FeedTest {
+ protected:
+  HeldMemoryTest() {
+    ::mkfifo(file("fifo").c_str(), 0600);
+    options_.once = false;
+    options_.input.url = file("fifo");
+    options_.input.timeout = 100ms;
+    options_.input.raw = {.pixel_format = "bgra", .width = 64, .height = 48};
+    add_encode("live", "libx264");
+    device_ = std::make_shared<LostDevice>();
+  }
+  void expect_given_up(FeedFault fault, const std::string& reason) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    const auto outcome = outcome_while_watched(deadline);
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->fault, fault);
+    EXPECT_NE(outcome->reason.find(reason), std::string::npos) << outcome->reason;
+    const std::uint64_t abandoned = threads_abandoned();
+    feed_.reset();
+    EXPECT_EQ(threads_abandoned(), abandoned + 1);
+    registrar_.release();
+    while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(stats_.use_count(), 1);
+    expect_settled();
+  }
+
+  testing::HeldRegistrar registrar_;
+};
+
+TEST_F(HeldMemoryTest, ASourceThatWaitsForItIsAbandoned) {
+  registrar_.hold();
+  start();
+  expect_given_up(FeedFault::kInternal, "input.timeout");
+}
+
+TEST_F(HeldMemoryTest, AFrameThatWaitsForItsTargetIsFoundToBeStuck) {
+  options_.input.timeout = 1h;
+  const std::size_t before = host_buffer_bytes();
+  start();
+  const int writer = ::open(file("fifo").c_str(), O_WRONLY | O_CLOEXEC);
+  while (host_buffer_bytes() == before) std::this_thread::yield();
+  registrar_.hold();
+  const std::string frame(64 * 48 * 4, '\x40');
+  EXPECT_EQ(::write(writer, frame.data(), frame.size()), static_cast<ssize_t>(frame.size()));
+  expect_given_up(FeedFault::kDevice, "does not come to an end");
+  ::close(writer);
 }
 
 TEST_F(FeedTest, DestroyingARunningFeedEndsIt) {
