@@ -25,12 +25,12 @@ class Picture {
       : count(static_cast<std::size_t>(width) * static_cast<std::size_t>(height)),
         values_(count * sizeof(float)),
         sums_(kTimes * sizeof(float)) {
-    // Whole numbers that add up to less than 2^24.
+    // Whole numbers, not all 0, that add up to 2^24 at most.
     constexpr std::size_t kExact = 1 << 24;
     if (count > kExact)
       throw std::runtime_error(
           "no exact sums of so many pixels: use a --size of 4096x4096 or less");
-    const std::size_t steps = std::min<std::size_t>(kExact / count, 64);
+    const std::size_t steps = std::min<std::size_t>(kExact / count + 1, 64);
     for (std::size_t i = 0; i < count; ++i) {
       const auto value = static_cast<unsigned>(i * 2654435761U) >> 16;
       values()[i] = static_cast<float>(value % steps);
@@ -161,7 +161,7 @@ void judge(Result& result) {
   compare("CPU, one after the other", "CPU, 64 sums side by side",
           "on one core, additions that need not wait for each other");
   compare("GPU, one thread", "GPU, warp shuffles, vector loads",
-          "the best kernel, than one thread");
+          "warp shuffles with vector loads, than one thread");
   compare("GPU, tree in shared memory", "GPU, warp shuffles", "shuffles, than the tree");
   compare("GPU, warp shuffles, vector loads", "GPU, one CUDA graph",
           "all of it in one graph, than a launch for each sum");
