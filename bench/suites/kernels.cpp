@@ -301,7 +301,7 @@ void judge_many(Result& result, int resident_threads) {
 
 void judge_pairs(Result& result) {
   for (const Row& row : result.rows) {
-    if (row.samples.empty() || !row.is(row.name, {{"how", "at once"}})) continue;
+    if (!row.counts() || !row.is(row.name, {{"how", "at once"}})) continue;
     const Row* in_turn = result.measured(row.name, {{"how", "in turn"}});
     if (in_turn == nullptr) continue;
     result.verdict.push_back(fmt::format("{}: at once they take {:.2f} of the time in turn",

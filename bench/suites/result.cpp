@@ -44,15 +44,15 @@ std::optional<double> Row::median_of(std::string_view figure) const {
 }
 
 const Row* Result::measured(std::string_view name, const std::vector<Parameter>& has) const {
-  const auto found = std::ranges::find_if(
-      rows, [&](const Row& row) { return !row.samples.empty() && row.is(name, has); });
+  const auto found =
+      std::ranges::find_if(rows, [&](const Row& row) { return row.counts() && row.is(name, has); });
   return found == rows.end() ? nullptr : &*found;
 }
 
 const Row* Result::fastest(std::string_view name, const std::vector<Parameter>& has) const {
   const Row* best = nullptr;
   for (const Row& row : rows) {
-    if (row.samples.empty() || !row.is(name, has)) continue;
+    if (!row.counts() || !row.is(name, has)) continue;
     if (best == nullptr || row.median() < best->median()) best = &row;
   }
   return best;
@@ -62,7 +62,7 @@ Series series_of(const Result& result, std::string title, std::string_view name,
                  const std::vector<Parameter>& has, std::string_view x) {
   Series series{std::move(title), {}};
   for (const Row& row : result.rows) {
-    if (row.samples.empty() || !row.is(name, has)) continue;
+    if (!row.counts() || !row.is(name, has)) continue;
     const Parameter* at = find(row.parameters, x);
     const auto* number = at != nullptr ? std::get_if<std::int64_t>(&at->value) : nullptr;
     if (number == nullptr) continue;

@@ -47,6 +47,8 @@ struct Row {
   /// In GB/s of the median. Requires samples in ms, and bytes.
   double rate() const { return bytes / (median() * 1e6); }
   bool is(std::string_view name_is, const std::vector<Parameter>& has = {}) const;
+  /// Whether it was measured, and never wrong: fast is worth nothing without right.
+  bool counts() const { return !samples.empty() && checked != Checked::kWrong; }
   /// Of `more`: the median of that figure, or nothing where it was not measured.
   std::optional<double> median_of(std::string_view figure) const;
 };
@@ -94,13 +96,13 @@ struct Result {
   std::vector<std::string> problems;
   bool interrupted = false;
 
-  /// The first such row that has samples, or null.
+  /// The first such row that counts, or null.
   const Row* measured(std::string_view name, const std::vector<Parameter>& has = {}) const;
-  /// Of the rows with samples and this name, the fastest; null when there is none.
+  /// Of the rows of this name that count, the fastest; null when there is none.
   const Row* fastest(std::string_view name, const std::vector<Parameter>& has = {}) const;
 };
 
-/// Rows of that name as points over the parameter `x`; where that is no number, none.
+/// Rows of that name that count as points over the parameter `x`; where that is no number, none.
 Series series_of(const Result& result, std::string title, std::string_view name,
                  const std::vector<Parameter>& has, std::string_view x);
 

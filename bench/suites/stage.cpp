@@ -247,7 +247,7 @@ void add_shares(Result& result, const Conversion& convert, const char* ceiling,
   if (limit == nullptr) return;
   const std::vector<double> limits = limit->samples;
   for (Row& row : result.rows) {
-    if (row.samples.empty() || !row.is(kStage, same)) continue;
+    if (!row.counts() || !row.is(kStage, same)) continue;
     Figure share{figure, ""};
     for (std::size_t i = 0; i < std::min(limits.size(), row.samples.size()); ++i) {
       share.samples.push_back(limits[i] / row.samples[i]);

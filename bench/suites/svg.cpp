@@ -177,14 +177,14 @@ std::string draw(const Chart& chart) {
 std::string draw_bars(const Result& result) {
   double top = 0;
   for (const Row& row : result.rows) {
-    if (!row.samples.empty()) top = std::max(top, row.percentile(0.9));
+    if (row.counts()) top = std::max(top, row.percentile(0.9));
   }
   std::string svg = text_at(20, 22, "start", result.title, " font-size=\"15\"");
   double y = kTop;
   constexpr double kNames = 330, kNumbers = 90;
   const double scale = (kWidth - kNames - kNumbers) / (top > 0 ? top : 1);
   for (const Row& row : result.rows) {
-    if (row.samples.empty()) continue;
+    if (!row.counts()) continue;
     std::string name = row.name;
     for (const Parameter& parameter : row.parameters) {
       name += fmt::format(", {} {}", parameter.name, to_string(parameter));
@@ -214,8 +214,7 @@ std::string as_svg(std::span<const Result> results) {
   for (const Result& result : results) {
     for (const Chart& chart : result.charts) add(draw(chart), kHeight);
     if (!result.charts.empty()) continue;
-    const auto rows =
-        std::ranges::count_if(result.rows, [](const Row& row) { return !row.samples.empty(); });
+    const auto rows = std::ranges::count_if(result.rows, &Row::counts);
     if (rows > 0) add(draw_bars(result), kTop + kBarStep * static_cast<double>(rows) + 10);
   }
   return fmt::format(

@@ -52,6 +52,18 @@ TEST(ResultTest, TheFastestIsOfTheRowsThatWereMeasured) {
   EXPECT_EQ(series_of(result, "", "a", {}, "n").points.size(), 2u);
 }
 
+TEST(ResultTest, AWrongRowDoesNotCount) {
+  Result result;
+  result.rows = {{.name = "a", .parameters = {{"n", std::int64_t{1}}}, .samples = {3}},
+                 {.name = "a",
+                  .parameters = {{"n", std::int64_t{2}}},
+                  .checked = Checked::kWrong,
+                  .samples = {1}}};
+  EXPECT_EQ(result.fastest("a")->median(), 3);
+  EXPECT_EQ(result.measured("a", {{"n", std::int64_t{2}}}), nullptr);
+  EXPECT_EQ(series_of(result, "", "a", {}, "n").points.size(), 1u);
+}
+
 TEST(ReportTest, FurtherFiguresAreColumnsOfTheTableAndLinesOfTheCsv) {
   Result result = sample_result();
   result.rows[0].more = {{"p99", "ms", {5, 7, 9}}, {"share", "", {0.5}}, {"unmeasured", "s"}};
