@@ -36,6 +36,7 @@ struct Size {
   int height;
 };
 inline constexpr Size k8K{"8K", 7680, 4320};
+inline constexpr Size k4K{"4K", 3840, 2160};
 inline constexpr Size k1080p{"1080p", 1920, 1080};
 inline constexpr int kLanes = 3;  // the defaults of the configuration
 inline constexpr int kRing = 8;

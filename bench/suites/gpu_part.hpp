@@ -40,6 +40,15 @@ class Streams {
   std::vector<std::unique_ptr<CudaStream>> streams_;
 };
 
+/// Of the current device.
+inline int attribute(cudaDeviceAttr which) {
+  int device = 0;
+  int value = 0;
+  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+  cuda::check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
 inline void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                  cudaStream_t stream) {
   cuda::check(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");

@@ -260,14 +260,6 @@ class KernelsGpu {
   Streams streams_{kMostKernels};  // the first to go
 };
 
-int attribute(cudaDeviceAttr which) {
-  int device = 0;
-  int value = 0;
-  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-  cuda::check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
-  return value;
-}
-
 /// The curves that there are: of each number of threads with each number of connections.
 template <typename Each>
 void for_each_curve(const Result& result, const Each& each) {

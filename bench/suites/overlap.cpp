@@ -267,12 +267,7 @@ void draw(Result& result) {
 }
 
 void run_on_gpu(const Session& session, Result& result) {
-  int device = 0;
-  int engines = 0;
-  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-  cuda::check(cudaDeviceGetAttribute(&engines, cudaDevAttrAsyncEngineCount, device),
-              "cudaDeviceGetAttribute");
-  result.setup.push_back({"copy engines", std::int64_t{engines}});
+  result.setup.push_back({"copy engines", std::int64_t{attribute(cudaDevAttrAsyncEngineCount)}});
   std::unique_ptr<OverlapGpu> gpu;
   try {
     gpu = std::make_unique<OverlapGpu>(context_of(session), session.bytes / 4 * 4);

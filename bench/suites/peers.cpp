@@ -24,7 +24,6 @@
 namespace framelane::bench {
 namespace {
 
-constexpr Size k4K{"4K", 3840, 2160};
 constexpr const char* kOff = "off";
 constexpr const char* kMostOff = "off by";
 constexpr const char* kOurs = "framelane, one core";
@@ -140,11 +139,7 @@ class PeersGpu {
         source_(std::move(make_frames(pool_, conversion.source, size(), 1)[0])),
         target_(allocate_image(targets_, conversion.target, conversion.width, conversion.height)),
         exact_(reference_result(conversion, as_const(source_.image))) {
-    int device = 0;
-    cudaDeviceProp properties{};
-    cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-    cuda::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-    const int count = frame_count(conversion, 4.0 * properties.l2CacheSize, 64);
+    const int count = frame_count(conversion, 4.0 * attribute(cudaDevAttrL2CacheSize), 64);
     for (int i = 0; i < count; ++i) {
       from_.emplace_back(context, conversion.source, conversion.width, conversion.height);
       to_.emplace_back(context, conversion.target, conversion.width, conversion.height);

@@ -30,6 +30,14 @@ double percentile(std::vector<double> values, double share) {
   return std::lerp(values[below], values[above], place - static_cast<double>(below));
 }
 
+std::string Row::full_name() const {
+  std::string text = name;
+  for (const Parameter& parameter : parameters) {
+    text += ", " + parameter.name + ' ' + to_string(parameter);
+  }
+  return text;
+}
+
 bool Row::is(std::string_view name_is, const std::vector<Parameter>& has) const {
   return name == name_is && std::ranges::all_of(has, [this](const Parameter& wanted) {
            const Parameter* found = find(parameters, wanted.name);

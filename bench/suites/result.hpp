@@ -46,6 +46,8 @@ struct Row {
   double median() const { return percentile(0.5); }
   /// In GB/s of the median. Requires samples in ms, and bytes.
   double rate() const { return bytes / (median() * 1e6); }
+  /// With its parameters: "GPU, sliced, formula exact, streams 2".
+  std::string full_name() const;
   bool is(std::string_view name_is, const std::vector<Parameter>& has = {}) const;
   /// Whether it was measured, and never wrong: fast is worth nothing without right.
   bool counts() const { return !samples.empty() && checked != Checked::kWrong; }

@@ -21,7 +21,7 @@
 namespace framelane::bench {
 namespace {
 
-constexpr Size kSizes[] = {k1080p, {"4K", 3840, 2160}, k8K};
+constexpr Size kSizes[] = {k1080p, k4K, k8K};
 struct Formats {
   PixelFormat source, target;
 };

@@ -185,11 +185,7 @@ std::string draw_bars(const Result& result) {
   const double scale = (kWidth - kNames - kNumbers) / (top > 0 ? top : 1);
   for (const Row& row : result.rows) {
     if (!row.counts()) continue;
-    std::string name = row.name;
-    for (const Parameter& parameter : row.parameters) {
-      name += fmt::format(", {} {}", parameter.name, to_string(parameter));
-    }
-    svg += text_at(kNames - 8, y + 14, "end", name);
+    svg += text_at(kNames - 8, y + 14, "end", row.full_name());
     svg += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\" fill=\"{}\"/>\n", kNames,
         y + 3, scale * row.median(), kColors[0]);

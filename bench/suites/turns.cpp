@@ -29,11 +29,7 @@ void take_turn(const Session& session, const Contender& contender, Clock::durati
   const std::string wrong = contender.check();
   row.checked = wrong.empty() ? Checked::kRight : Checked::kWrong;
   if (wrong.empty()) return;
-  std::string name = row.name;
-  for (const Parameter& parameter : row.parameters) {
-    name += fmt::format(", {} {}", parameter.name, to_string(parameter));
-  }
-  result.problems.push_back(fmt::format("wrong result of {}: {}", name, wrong));
+  result.problems.push_back(fmt::format("wrong result of {}: {}", row.full_name(), wrong));
 }
 
 }  // namespace

@@ -272,6 +272,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       case cudaDevAttrMaxThreadsPerMultiProcessor:
         *value = 2048;
         return cudaSuccess;
+      case cudaDevAttrL2CacheSize:
+        *value = 0;
+        return cudaSuccess;
       case cudaDevAttrAsyncEngineCount:
         *value = 2;
         return cudaSuccess;
