@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/stage_ceilings.hpp"
 #include "bench/stage_feed.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
 #include "pipeline/cuda/cuda_handles.hpp"
@@ -40,7 +41,7 @@ using namespace bench;
 /// What a ratio to a ceiling may be above 1 for noise.
 constexpr double kCredible = 1.05;
 
-/// Frames and device memory for the ways that are not ours.
+/// Frames and device memory for the usual ways, which are not ours, and what the bus can carry.
 class Baseline {
  public:
   explicit Baseline(const Conversion& convert)
@@ -48,7 +49,8 @@ class Baseline {
         converter_(CudaConverter::make(convert)),
         frames_(make_frames(pool_, convert.source, {"", convert.width, convert.height}, 8)),
         target_(allocate_image(pool_, convert.target, convert.width, convert.height)),
-        images_(context_, {&convert_, 1}, FrameMemory::kHost) {
+        images_(context_, {&convert_, 1}, FrameMemory::kHost),
+        ceilings_(context_, convert, frames_) {
     context_.memory_stream().synchronize();
     for (int i = 0; i < 8; ++i) streams_.push_back(std::make_unique<CudaStream>());
     // The same pixels in memory that CUDA does not know.
@@ -58,20 +60,7 @@ class Baseline {
     pageable_target_.resize(target_.buffer.get()->size);
   }
 
-  double upload(double seconds) {
-    return queued_rate(seconds, {[this](int i) { queue_upload(i); }});
-  }
-  double download(double seconds) {
-    return queued_rate(seconds, {[this](int) { queue_download(*streams_[0]); }});
-  }
-  /// As many downloads of the target as uploads of the source, side by side.
-  double duplex(double seconds) {
-    return queued_rate(seconds, {[this](int i) { queue_upload(i); },
-                                 [this](int) { queue_download(*streams_[1]); }});
-  }
-  double kernel(double seconds) {
-    return queued_rate(seconds, {[this](int) { enqueue(0, convert_.height, *streams_[0]); }});
-  }
+  const StageCeilings& ceilings() const { return ceilings_; }
   /// Copy, convert, copy back, one after the other, with memory as it comes from malloc.
   double pageable_default_stream(double seconds) {
     return rate(seconds,
@@ -104,37 +93,6 @@ class Baseline {
   }
 
  private:
-  void queue_upload(int i) const {
-    copy_rows(as_const(frame(i)), images_.source->image, 0, convert_.height, cudaMemcpyHostToDevice,
-              *streams_[0]);
-  }
-  void queue_download(const CudaStream& stream) const {
-    copy_rows(as_const(images_.targets[0]->image), target_.image, 0, convert_.height,
-              cudaMemcpyDeviceToHost, stream);
-  }
-  /// Rounds per second of work that never runs out: each of `works` queues one piece of a round on
-  /// the stream of its index, kAhead rounds before the one that is waited for.
-  double queued_rate(double seconds, const std::vector<std::function<void(int)>>& works) {
-    constexpr int kAhead = 24;
-    std::vector<std::vector<CudaEvent>> done(works.size());
-    for (auto& events : done) {
-      for (int i = 0; i < kAhead; ++i) events.emplace_back(CudaEvent::Kind::kDone);
-    }
-    Clock::time_point start;
-    double rate = 0;
-    for (int i = 0; rate == 0; ++i) {
-      for (std::size_t w = 0; w < works.size(); ++w) {
-        const CudaEvent& event = done[w][static_cast<std::size_t>(i % kAhead)];
-        if (i >= kAhead) event.synchronize();  // of round i - kAhead
-        works[w](i);
-        event.record(*streams_[w]);
-      }
-      if (i == kAhead) start = Clock::now();  // round 0 is not measured
-      if (i > kAhead && seconds_since(start) >= seconds) rate = (i - kAhead) / seconds_since(start);
-    }
-    for (const auto& stream : streams_) stream->synchronize();
-    return rate;
-  }
   double rate(double seconds, const std::function<void(int)>& each) {
     for (int i = 0; i < 4; ++i) each(i);
     for (const auto& stream : streams_) stream->synchronize();
@@ -172,6 +130,7 @@ class Baseline {
   const PooledImage target_;
   CudaContext context_{current_gpu()};
   const LaneImages images_;
+  const StageCeilings ceilings_;
   std::vector<std::unique_ptr<CudaStream>> streams_;
   std::vector<std::uint8_t> pageable_source_;
   std::vector<std::uint8_t> pageable_target_;
@@ -218,8 +177,8 @@ double throughput(Device& device, const char* title, const Conversion& convert, 
   }
   std::vector<double> uploads, duplexes, stages, ratios, cpu, own, pageable, pinned, eight;
   for (int round = 0; round < options.rounds; ++round) {
-    uploads.push_back(baseline.upload(options.seconds));
-    duplexes.push_back(baseline.duplex(options.seconds));
+    uploads.push_back(baseline.ceilings().upload(options.seconds));
+    duplexes.push_back(baseline.ceilings().duplex(options.seconds));
     const StageFigures figures = run_feeds(feeds, options.seconds);
     stages.push_back(figures.frames_per_second);
     cpu.push_back(figures.cpu_per_1000_frames);
@@ -263,9 +222,9 @@ double throughput(Device& device, const char* title, const Conversion& convert, 
 void latency(Device& device, const Conversion& convert, const char* title) {
   constexpr int kFrames = 50;
   Baseline baseline(convert);
-  const double upload = 1 / baseline.upload(0.5);
-  const double download = 1 / baseline.download(0.5);
-  const double kernel = 1 / baseline.kernel(0.5);
+  const double upload = 1 / baseline.ceilings().upload(0.5);
+  const double download = 1 / baseline.ceilings().download(0.5);
+  const double kernel = 1 / baseline.ceilings().kernel(0.5);
   const double bound = std::max(upload, download) + kernel;
   std::printf("%s, one frame alone: upload %.3f ms, kernel %.3f ms, download %.3f ms\n", title,
               upload * 1e3, kernel * 1e3, download * 1e3);
