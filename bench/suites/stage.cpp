@@ -43,6 +43,8 @@ constexpr const char* kHighLatency = "p99";
 constexpr const char* kCpu = "CPU/1000";
 constexpr const char* kOwnCpu = "own CPU/1000";
 
+constexpr const char* kLess = "; ask for less with --size";
+
 struct Setup {
   int feeds = 1;
   StageShape shape = {};
@@ -194,10 +196,16 @@ class StageWork {
   /// Feeds exist for a turn: all setups' lanes together would be more than a GPU's memory.
   void open(const Setup& setup) {
     feeds_.clear();
-    for (int i = 0; i < setup.feeds; ++i) {
-      feeds_.push_back(std::make_unique<BenchFeed>(device_, work_.convert, setup.shape, frames_,
-                                                   targets_[static_cast<std::size_t>(i)]));
-      feeds_.back()->feed().keep(setup.shape.lanes);
+    try {
+      for (int i = 0; i < setup.feeds; ++i) {
+        feeds_.push_back(std::make_unique<BenchFeed>(device_, work_.convert, setup.shape, frames_,
+                                                     targets_[static_cast<std::size_t>(i)]));
+        feeds_.back()->feed().keep(setup.shape.lanes);
+      }
+    } catch (const FeedError& error) {
+      if (error.code() != FeedFault::kMemory) throw;
+      feeds_.clear();
+      throw NoRoom(std::string(error.what()) + kLess);
     }
   }
   std::string check_and_close() {
@@ -373,8 +381,7 @@ std::string problem_of(const Work& work, const std::exception& error) {
   const auto* cuda = dynamic_cast<const CudaError*>(&error);
   memory = memory || (cuda != nullptr && cuda->code() == cudaErrorMemoryAllocation);
 #endif
-  return fmt::format("{}: {}{}", name_of(work.convert), error.what(),
-                     memory ? "; ask for less with --size" : "");
+  return fmt::format("{}: {}{}", name_of(work.convert), error.what(), memory ? kLess : "");
 }
 
 std::vector<Work> works_of(const Session& session, Result& result) {

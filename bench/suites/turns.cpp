@@ -12,10 +12,30 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// One turn and its check.
-void take_turn(const Session& session, const Contender& contender, Clock::duration length,
+/// Which round it is, on a terminal's last line.
+class Progress {
+ public:
+  explicit Progress(bool shown) : shown_(shown) {}
+  ~Progress() {
+    if (shown_) std::fputs("\r\033[K", stderr);
+  }
+  void show(const std::string& suite, int round, int rounds) const {
+    if (shown_) std::fprintf(stderr, "\r%s: round %d of %d ", suite.c_str(), round, rounds);
+  }
+
+ private:
+  const bool shown_;
+};
+
+/// One turn and its check. Whether it may have another.
+bool take_turn(const Session& session, const Contender& contender, Clock::duration length,
                bool measured, Row& row, Result& result) {
-  if (contender.prepare) contender.prepare();
+  try {
+    if (contender.prepare) contender.prepare();
+  } catch (const NoRoom& error) {
+    result.problems.push_back(fmt::format("{}: {}", row.full_name(), error.what()));
+    return false;
+  }
   const Clock::time_point end = Clock::now() + length;
   do {
     const double sample = contender.work();
@@ -25,11 +45,12 @@ void take_turn(const Session& session, const Contender& contender, Clock::durati
     const std::vector<double> more = contender.more();
     for (std::size_t i = 0; i < more.size(); ++i) row.more[i].samples.push_back(more[i]);
   } while (measured && Clock::now() < end && !session.stopped());
-  if (!contender.check) return;
+  if (!contender.check) return true;
   const std::string wrong = contender.check();
   row.checked = wrong.empty() ? Checked::kRight : Checked::kWrong;
-  if (wrong.empty()) return;
+  if (wrong.empty()) return true;
   result.problems.push_back(fmt::format("wrong result of {}: {}", row.full_name(), wrong));
+  return false;
 }
 
 }  // namespace
@@ -55,22 +76,21 @@ void take_turns(const Session& session, double turn, const std::vector<Contender
   for (const Contender& contender : contenders) result.rows.push_back(contender.row);
   const auto length =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(turn));
+  std::vector<bool> out(contenders.size());
+  const Progress progress(session.show_progress);
   for (int round = 0; round <= session.rounds && !session.stopped(); ++round) {
-    if (session.show_progress) {
-      std::fprintf(stderr, "\r%s: round %d of %d ", result.suite.c_str(), round, session.rounds);
-    }
+    progress.show(result.suite, round, session.rounds);
     if (session.before_round && !session.before_round()) {
       result.interrupted = true;
       break;
     }
     for (std::size_t i = 0; i < contenders.size() && !session.stopped(); ++i) {
-      Row& row = result.rows[first + i];
-      if (row.checked == Checked::kWrong) continue;
-      take_turn(session, contenders[i], length, round > 0, row, result);
+      if (out[i]) continue;
+      out[i] =
+          !take_turn(session, contenders[i], length, round > 0, result.rows[first + i], result);
     }
     if (session.after_round) session.after_round();
   }
-  if (session.show_progress) std::fputs("\r\033[K", stderr);
   result.interrupted = result.interrupted || session.stopped();
 }
 

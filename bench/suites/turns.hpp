@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -47,10 +48,16 @@ struct Session {
   bool stopped() const { return stop != nullptr && *stop != 0; }
 };
 
+/// There is not enough memory for one of the contenders, as a line that says what to do.
+struct NoRoom : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// One way to do a suite's work.
 struct Contender {
   Row row;
-  /// Once before every turn, not measured: spoils what the last turn has left behind.
+  /// Once before every turn, not measured: spoils what the last turn has left behind. May throw
+  /// NoRoom.
   std::function<void()> prepare;
   /// Does the work once; returns one sample, in the row's unit.
   std::function<double()> work;
@@ -66,9 +73,9 @@ double milliseconds(const std::function<void()>& call);
 
 /// Lets the contenders take turns, round by round, so that a machine which is slower for a while is
 /// so for all. Each has an equal share of the time, and does its work at least once a turn. A first
-/// round is not measured: it warms up and checks. A contender that is wrong once is a problem of
-/// the result and gets no further turn. A stop ends the round; what was measured stays. Adds a row
-/// per contender. Throws what the contenders throw.
+/// round is not measured: it warms up and checks. A contender that is wrong once, or for which
+/// there is no room, is a problem of the result and gets no further turn. A stop ends the round;
+/// what was measured stays. Adds a row per contender. Throws what else the contenders throw.
 void take_turns(const Session& session, const std::vector<Contender>& contenders, Result& result);
 /// The same with turns of so many seconds: for the contenders of a part of a suite.
 void take_turns(const Session& session, double turn, const std::vector<Contender>& contenders,

@@ -56,6 +56,24 @@ TEST(TurnsTest, AContenderThatIsWrongOnceIsAProblemAndGetsNoFurtherTurn) {
   EXPECT_THAT(result.problems, ElementsAre("wrong result of wrong, streams 4: byte 17 is 5"));
 }
 
+TEST(TurnsTest, AContenderWithoutRoomIsAProblemAndTheOthersGoOn) {
+  int tries = 0;
+  const Contender large{{.name = "large", .parameters = {{"feeds", std::int64_t{64}}}},
+                        [&tries] {
+                          ++tries;
+                          throw NoRoom("there is room for 60");
+                        },
+                        [] { return 1.0; },
+                        {}};
+  const Contender small{{.name = "small"}, {}, [] { return 1.0; }, {}};
+  Result result;
+  take_turns(short_session(3), {large, small}, result);
+  EXPECT_EQ(tries, 1);
+  EXPECT_THAT(result.rows[0].samples, ::testing::IsEmpty());
+  EXPECT_EQ(result.rows[1].samples.size(), 3u);
+  EXPECT_THAT(result.problems, ElementsAre("large, feeds 64: there is room for 60"));
+}
+
 TEST(TurnsTest, FurtherFiguresAreTakenOfEveryMeasuredWork) {
   double work = 0;
   const Contender contender{{.name = "a", .more = {{"twice", "ms"}, {"squared", "ms"}}},

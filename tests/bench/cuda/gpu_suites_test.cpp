@@ -2,16 +2,19 @@
 
 #include <algorithm>
 
+#include "bench/stage_feed.hpp"
 #include "bench/suites/segmented_add.hpp"
 #include "bench/suites/suite.hpp"
 #include "bench/suites/sum_kernels.hpp"
 #include "pipeline/cpu_stage.hpp"
+#include "pipeline/cuda/cuda_plan.hpp"
 #include "pipeline/gpu.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
 
 namespace framelane::bench {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -50,6 +53,7 @@ int count(const Result& result, std::string_view name) {
 }
 
 void expect_measured_and_right(const Result& result, std::string_view name) {
+  EXPECT_GT(count(result, name), 0) << name;
   for (const Row& row : result.rows) {
     if (!row.is(name)) continue;
     EXPECT_EQ(row.samples.size(), 1u) << name;
@@ -112,6 +116,19 @@ TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
   const Result peers = run("peers", session);
   EXPECT_THAT(peers.problems, ElementsAre(HasSubstr("; ask for less with --size")));
   expect_measured_and_right(peers, "framelane, one core");
+}
+
+TEST_F(BrokenGpuSuitesTest, TooManyFeedsForAGpuLeaveTheFewer) {
+  const Session session = gpu_session();
+  const Conversion convert =
+      conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", session.width, session.height});
+  stand_in::set_memory(56 * plan_bytes({&convert, 1}, FrameMemory::kHost, kLanes));
+  const Result result = run("stage", session);
+  EXPECT_THAT(result.problems,
+              ElementsAre(AllOf(HasSubstr("stage, size 37x23, formats bgra to nv12, feeds 64, "),
+                                HasSubstr("; ask for less with --size"))));
+  EXPECT_EQ(result.measured("stage", {{"feeds", std::int64_t{64}}}), nullptr);
+  EXPECT_NE(result.measured("stage", {{"feeds", std::int64_t{32}}}), nullptr);
 }
 
 TEST_F(BrokenGpuSuitesTest, ACallThatFailsIsAProblemAndKeepsWhatWasMeasured) {
