@@ -141,7 +141,7 @@ void run_convert(const Session& session, Result& result) {
       gpu = std::make_unique<ConvertGpu>(context_of(session), frames);
       contenders = gpu->contenders();
     } catch (const std::exception& error) {
-      result.problems.push_back(out_of_memory(session, "--size", error));
+      result.problems.push_back(problem_of_gpu(session, "--size", error));
     }
   }
 #endif

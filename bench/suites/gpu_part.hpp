@@ -9,6 +9,7 @@
 
 #include "bench/suites/turns.hpp"
 #include "pipeline/cuda/cuda_device.hpp"
+#include "pipeline/failure.hpp"
 
 namespace framelane::bench {
 
@@ -67,12 +68,22 @@ inline int steps_for(double wanted, const std::function<double(int)>& time_of) {
   return static_cast<int>(std::clamp(steps * wanted / time, 1.0, double{kMost}));
 }
 
-/// What a part of a suite throws for want of memory, as a line that says what to do.
-inline std::string out_of_memory(const Session& session, const char* option,
-                                 const std::exception& error) {
-  return "the GPU's part: " + std::string(error.what()) + ", with " +
-         context_of(session).free_memory() + " on " + session.gpu->name() + "; ask for less with " +
-         option;
+/// Whether memory, on the GPU or for frames, is what was lacking.
+inline bool is_for_want_of_memory(const std::exception& error) {
+  if (const auto* cuda = dynamic_cast<const CudaError*>(&error)) {
+    return cuda->code() == cudaErrorMemoryAllocation;
+  }
+  const auto* feed = dynamic_cast<const FeedError*>(&error);
+  return feed != nullptr && feed->code() == FeedFault::kMemory;
+}
+
+/// Why a suite goes without the GPU's part, as a line; `option` asks for less memory.
+inline std::string problem_of_gpu(const Session& session, const char* option,
+                                  const std::exception& error) {
+  const std::string what = "the GPU's part: " + std::string(error.what());
+  if (!is_for_want_of_memory(error)) return what;
+  return what + ", with " + context_of(session).free_memory() + " on " + session.gpu->name() +
+         "; ask for less with " + option;
 }
 
 }  // namespace framelane::bench

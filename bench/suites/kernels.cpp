@@ -346,7 +346,7 @@ void run_on_gpu(const Session& session, Result& result) {
     gpu = std::make_unique<KernelsGpu>(context_of(session),
                                        session.bytes / sizeof(Word) * sizeof(Word));
   } catch (const CudaError& error) {
-    result.problems.push_back(out_of_memory(session, "--bytes", error));
+    result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     return;
   }
   const auto other = with_few_connections(session, gpu->small_steps(), result);

@@ -272,7 +272,7 @@ void run_on_gpu(const Session& session, Result& result) {
   try {
     gpu = std::make_unique<OverlapGpu>(context_of(session), session.bytes / 4 * 4);
   } catch (const CudaError& error) {
-    result.problems.push_back(out_of_memory(session, "--bytes", error));
+    result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     return;
   }
   result.setup.push_back({"kernel's steps", std::int64_t{gpu->steps()}});

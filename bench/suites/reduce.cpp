@@ -191,7 +191,7 @@ void run_reduce(const Session& session, Result& result) {
       gpu = std::make_unique<ReduceGpu>(context_of(session), picture);
       for (Contender& one : gpu->contenders(result)) contenders.push_back(std::move(one));
     } catch (const CudaError& error) {
-      result.problems.push_back(out_of_memory(session, "--size", error));
+      result.problems.push_back(problem_of_gpu(session, "--size", error));
     }
   }
 #endif

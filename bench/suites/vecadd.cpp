@@ -174,7 +174,7 @@ void run_vecadd(const Session& session, Result& result) {
       result.setup.push_back({"elements of a segment", static_cast<std::int64_t>(gpu->segment())});
       contenders = gpu->contenders();
     } catch (const CudaError& error) {
-      result.problems.push_back(out_of_memory(session, "--bytes", error));
+      result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     }
   }
 #endif

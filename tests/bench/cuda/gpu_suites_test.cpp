@@ -118,6 +118,15 @@ TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
   expect_measured_and_right(peers, "framelane, one core");
 }
 
+TEST_F(BrokenGpuSuitesTest, WhatIsNoWantOfMemoryIsNotCalledSo) {
+  const Session session = gpu_session();
+  stand_in::fail_nth_call("cudaMallocAsync", 1, cudaErrorLaunchFailure);
+  const Result result = run("reduce", session);
+  EXPECT_THAT(result.problems, ElementsAre(AllOf(HasSubstr("the GPU's part: cudaMallocAsync: "),
+                                                 Not(HasSubstr("ask for less")))));
+  expect_measured_and_right(result, "CPU, one after the other");
+}
+
 TEST_F(BrokenGpuSuitesTest, TooManyFeedsForAGpuLeaveTheFewer) {
   const Session session = gpu_session();
   const Conversion convert =
