@@ -49,10 +49,12 @@ struct Arguments {
 /// A file to be written when all is measured: opened before, so that a wrong name costs no wait.
 class OutputFile {
  public:
-  explicit OutputFile(std::string path) : path_(std::move(path)) {
-    if (!path_.empty()) file_.reset(std::fopen(path_.c_str(), "we"));
+  explicit OutputFile(std::string path) : path_(std::move(path)) {}
+  bool open() {
+    if (path_.empty()) return true;
+    file_.reset(std::fopen(path_.c_str(), "we"));
+    return file_ != nullptr || refuse();
   }
-  bool is_open() const { return path_.empty() || file_ != nullptr || refuse(); }
   bool write(const std::string& text) {
     if (path_.empty()) return true;
     const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
@@ -128,7 +130,7 @@ void take_rounds_when_told(Session& session) {
 
 int run(const Arguments& arguments, Session& session) {
   OutputFile json(arguments.json), csv(arguments.csv), plot(arguments.plot);
-  if (!json.is_open() || !csv.is_open() || !plot.is_open()) return kExitFailed;
+  if (!json.open() || !csv.open() || !plot.open()) return kExitFailed;
   // Who has set this wants it as it is, and the other process has it set.
   if (std::getenv(kConnections) == nullptr) {
     session.other_process = [&session](const char* suite,

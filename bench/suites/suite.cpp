@@ -44,6 +44,8 @@ Result run_suite(const Suite& suite, const Session& session) {
   } catch (const std::exception& error) {
     result.problems.emplace_back(error.what());
   }
+  // Also between two parts of a suite, where nobody takes turns.
+  result.interrupted = result.interrupted || session.stopped();
   return result;
 }
 
