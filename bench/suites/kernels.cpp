@@ -30,6 +30,7 @@ constexpr std::int64_t kFewConnections = 8;
 constexpr const char* kConnectionsVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
 /// How long small kernels are is chosen by timing them: once, and told to the other process.
 constexpr const char* kStepsVariable = "FRAMELANE_BENCH_KERNEL_STEPS";
+constexpr std::size_t kCurvePoints = std::size(kThreads) * std::size(kKernels);
 constexpr std::size_t kWords = std::size_t{kMostKernels} * kMostThreads;
 
 using Word = std::uint32_t;
@@ -102,6 +103,7 @@ class KernelsGpu {
     for (const int threads : kThreads) {
       for (const int kernels : kKernels) all.push_back(many(threads, kernels));
     }
+    if (std::getenv(kStepsVariable) != nullptr) return all;  // of the other process no more is used
     for (const auto& [one, other] :
          {std::pair(large_kernel(), upload()), std::pair(upload(), host()),
           std::pair(upload(), download()), std::pair(large_kernel(), host()),
@@ -303,15 +305,15 @@ void judge_pairs(Result& result) {
 
 /// The same in a process that has few connections, with kernels as long as ours; null: there is
 /// none.
-std::unique_ptr<OtherProcess> with_few_connections(const Session& session, int kernel_steps,
-                                                   Result& result) {
+std::unique_ptr<OtherProcess> with_few_connections(const Session& session, double turn,
+                                                   int kernel_steps, Result& result) {
   if (connections() == kFewConnections || session.stopped()) return nullptr;
   if (!session.other_process) {
     result.left_out.emplace_back("8 connections: this process was started with another number");
     return nullptr;
   }
   try {
-    return session.other_process("kernels",
+    return session.other_process("kernels", turn * session.rounds * kCurvePoints,
                                  {fmt::format("{}={}", kConnectionsVariable, kFewConnections),
                                   fmt::format("{}={}", kStepsVariable, kernel_steps)});
   } catch (const std::exception& error) {
@@ -320,7 +322,7 @@ std::unique_ptr<OtherProcess> with_few_connections(const Session& session, int k
   }
 }
 
-void add_few_connections(OtherProcess& process, Result& result) {
+void add_few_connections(const Session& session, OtherProcess& process, Result& result) {
   try {
     Result other = process.result();
     for (Row& row : other.rows) {
@@ -332,6 +334,7 @@ void add_few_connections(OtherProcess& process, Result& result) {
       result.problems.push_back("with 8 connections: " + problem);
     }
   } catch (const std::exception& error) {
+    if (session.stopped()) return;  // it may have been told so before it had anything to say
     result.problems.push_back("with 8 connections: " + std::string(error.what()));
   }
 }
@@ -349,7 +352,10 @@ void run_on_gpu(const Session& session, Result& result) {
     result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     return;
   }
-  const auto other = with_few_connections(session, gpu->small_steps(), result);
+  const std::vector<Contender> contenders = gpu->contenders();
+  const bool in_two = connections() != kFewConnections && session.other_process;
+  const double turn = turn_seconds(session, contenders.size() + (in_two ? kCurvePoints : 0));
+  const auto other = with_few_connections(session, turn, gpu->small_steps(), result);
   Session in_turn = session;
   if (other != nullptr) {
     in_turn.after_round = [&] {
@@ -357,8 +363,8 @@ void run_on_gpu(const Session& session, Result& result) {
       if (session.after_round) session.after_round();
     };
   }
-  take_turns(in_turn, gpu->contenders(), result);
-  if (other != nullptr) add_few_connections(*other, result);
+  take_turns(in_turn, turn, contenders, result);
+  if (other != nullptr) add_few_connections(session, *other, result);
   judge_many(result, resident);
   judge_pairs(result);
   Chart chart{"Small kernels at once, each on a stream", "kernels", "ms", true, {}, {}};

@@ -95,11 +95,12 @@ bool open_device(const DeviceConfig& device, Session& session) {
 /// This program again, as --in-turns.
 class OwnProcess final : public OtherProcess {
  public:
-  OwnProcess(const Session& session, const char* suite, const std::vector<std::string>& variables)
+  OwnProcess(const Session& session, const char* suite, double seconds,
+             const std::vector<std::string>& variables)
       : child_(own_path(),
                {suite, "--in-turns", "--device", session.gpu->name(), "--json", "/dev/fd/3",
-                "--seconds", fmt::format("{}", session.seconds), "--rounds",
-                std::to_string(session.rounds), "--bytes", std::to_string(session.bytes)},
+                "--seconds", fmt::format("{}", seconds), "--rounds", std::to_string(session.rounds),
+                "--bytes", std::to_string(session.bytes)},
                variables) {}
 
   void round() override { child_.step(); }
@@ -133,9 +134,9 @@ int run(const Arguments& arguments, Session& session) {
   if (!json.open() || !csv.open() || !plot.open()) return kExitFailed;
   // Who has set this wants it as it is, and the other process has it set.
   if (std::getenv(kConnections) == nullptr) {
-    session.other_process = [&session](const char* suite,
+    session.other_process = [&session](const char* suite, double seconds,
                                        const std::vector<std::string>& variables) {
-      return std::make_unique<OwnProcess>(session, suite, variables);
+      return std::make_unique<OwnProcess>(session, suite, seconds, variables);
     };
   }
   if (arguments.in_turns) take_rounds_when_told(session);
@@ -201,10 +202,11 @@ int run_cli(int argc, char** argv) {
   app.add_option("--json", arguments.json, "Write the results there as JSON")->type_name("FILE");
   app.add_option("--csv", arguments.csv, "The same as CSV")->type_name("FILE");
   app.add_option("--plot", arguments.plot, "Draw them there as SVG")->type_name("FILE");
-  app.add_option("--seconds", session.seconds, "How long a suite measures, about")
+  app.add_option("--seconds", session.seconds,
+                 "How long a suite measures, about; 0: each contender works once a round")
       ->capture_default_str()
       ->type_name("S")
-      ->check(CLI::Range(0.001, 86400.0));
+      ->check(CLI::Range(0.0, 86400.0));
   app.add_option("--rounds", session.rounds, "How often the contenders take turns")
       ->capture_default_str()
       ->type_name("N")

@@ -36,9 +36,10 @@ struct Session {
   std::string no_gpu;                      ///< then: why
   std::string npp;                         ///< file of NPP's library; empty: the installed one
   const std::atomic<int>* stop = nullptr;  ///< not 0: end as soon as may be
-  /// Starts a process for a suite, with variables ("NAME=VALUE") in its environment, for what is
-  /// settled when a process starts. Throws where it cannot be started. None: there is no such way.
-  std::function<std::unique_ptr<OtherProcess>(const char* suite,
+  /// Starts a process for a suite that measures for so many seconds, with variables ("NAME=VALUE")
+  /// in its environment, for what is settled when a process starts. Throws where it cannot be
+  /// started. None: there is no such way.
+  std::function<std::unique_ptr<OtherProcess>(const char* suite, double seconds,
                                               const std::vector<std::string>& variables)>
       other_process;
   std::function<bool()> before_round;  ///< none, or false: measure no further

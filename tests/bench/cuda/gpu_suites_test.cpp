@@ -245,20 +245,35 @@ class FakeProcess : public OtherProcess {
 TEST_F(GpuSuitesTest, KernelsTakeTurnsWithAnotherProcessThatHasFewConnections) {
   Session session = gpu_session();
   session.rounds = 2;
+  session.seconds = 0.054;
   std::string asked;
+  double seconds = 0;
   int rounds = 0;
-  session.other_process = [&](const char* suite, const std::vector<std::string>& variables) {
+  session.other_process = [&](const char* suite, double its_seconds,
+                              const std::vector<std::string>& variables) {
     asked = suite;
+    seconds = its_seconds;
     for (const std::string& variable : variables) asked += ' ' + variable;
     return std::make_unique<FakeProcess>(rounds);
   };
   const Result result = run("kernels", session);
   EXPECT_THAT(asked, ::testing::MatchesRegex("kernels CUDA_DEVICE_MAX_CONNECTIONS=8 "
                                              "FRAMELANE_BENCH_KERNEL_STEPS=[1-9][0-9]*"));
+  EXPECT_NEAR(seconds, 0.022, 1e-9);  // 22 of the 54 contenders are its
   EXPECT_EQ(rounds, 1 + 2);
   EXPECT_EQ(count(result, "kernels at once"), 23);
   EXPECT_THAT(result.verdict, Contains(HasSubstr("1024 threads, 8 connections: ")));
   EXPECT_THAT(result.problems, ElementsAre("with 8 connections: something is wrong"));
+}
+
+TEST_F(GpuSuitesTest, TheProcessThatIsToldHowLongKernelsAreMeasuresThemAlone) {
+  const Session session = gpu_session();
+  setenv("FRAMELANE_BENCH_KERNEL_STEPS", "100", 1);
+  const Result result = run("kernels", session);
+  unsetenv("FRAMELANE_BENCH_KERNEL_STEPS");
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(count(result, "kernels at once"), 22);
+  EXPECT_EQ(result.rows.size(), 22u);
 }
 
 TEST_F(BrokenGpuSuitesTest, AWrongByteFailsKernels) {
