@@ -31,7 +31,7 @@ class ConvertCpu {
                       [this] { convert_classic(frames_.source(0), target_.image); }),
             contender("CPU, scalar", Formula::kExact, "the reference, in 64-bit integers",
                       [=, this] { reference_->run(frames_.source(0), target_.image, 0, height); }),
-            contender("CPU, SIMD", Formula::kExact, "Highway",
+            contender("CPU, SIMD", Formula::kExact, simd_->name(),
                       [=, this] { simd_->run(frames_.source(0), target_.image, 0, height); })};
   }
 
@@ -59,15 +59,12 @@ void judge_gpu(Result& result) {
   const Row* sliced = result.fastest("GPU, sliced", exact);
   const Row* whole = result.fastest("GPU, whole frames", exact);
   if (upload == nullptr || in_turn == nullptr || sliced == nullptr || whole == nullptr) return;
-  // The fewest streams that the noise tells from the best no more.
-  constexpr double kSame = 1.02;
-  const Series slices = series_of(result, "", "GPU, sliced", exact, "streams");
-  const auto enough = std::ranges::find_if(
-      slices.points, [&](const Point& point) { return point.y <= kSame * sliced->median(); });
+  const double enough =
+      fewest_of_the_best(series_of(result, "", "GPU, sliced", exact, "streams")).x;
   result.verdict.push_back(
       fmt::format("slicing one frame over streams makes it {:.2f} times as fast as the default "
                   "stream; {:.0f} streams are within 2 % of the best",
-                  in_turn->median() / sliced->median(), enough->x));
+                  in_turn->median() / sliced->median(), enough));
   result.verdict.push_back(fmt::format(
       "whole frames in flight are {:.2f} times as fast as the default stream, and take {:.2f} "
       "times what the upload alone takes, the least that any way can",

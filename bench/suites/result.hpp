@@ -108,4 +108,8 @@ struct Result {
 Series series_of(const Result& result, std::string title, std::string_view name,
                  const std::vector<Parameter>& has, std::string_view x);
 
+/// Where the fewest of `x` are that the noise tells from the best no more: within 2 % of it.
+/// Requires points.
+const Point& fewest_of_the_best(const Series& series);
+
 }  // namespace framelane::bench

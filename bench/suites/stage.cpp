@@ -311,17 +311,14 @@ Series stage_series(const Result& result, const Conversion& convert, const Setup
   return series_of(result, name_of(convert), kStage, without(parameters_of(convert, setup), x), x);
 }
 
-/// The fewest lanes, places or slices that the noise tells from the best no more.
+/// The fewest lanes, places or slices that are as good as any.
 void judge_fewest(Result& result, const Conversion& convert, const Setup& setup, const char* x,
                   const char* where) {
-  constexpr double kSame = 1.02;
   const Series series = stage_series(result, convert, setup, x);
   if (series.points.size() < 2) return;
-  const double best = std::ranges::min(series.points, {}, &Point::y).y;
-  const auto fewest = std::ranges::find_if(
-      series.points, [best](const Point& point) { return point.y <= kSame * best; });
-  result.verdict.push_back(fmt::format("{}{}: {} {} is within 2 % of the best, {:.3f} ms per frame",
-                                       name_of(convert), where, x, fewest->x, best));
+  result.verdict.push_back(fmt::format(
+      "{}{}: {} {:.0f} is within 2 % of the best, {:.3f} ms per frame", name_of(convert), where, x,
+      fewest_of_the_best(series).x, std::ranges::min(series.points, {}, &Point::y).y));
 }
 
 void judge_feeds(Result& result, const Conversion& convert) {

@@ -52,6 +52,11 @@ TEST(ResultTest, TheFastestIsOfTheRowsThatWereMeasured) {
   EXPECT_EQ(series_of(result, "", "a", {}, "n").points.size(), 2u);
 }
 
+TEST(ResultTest, FewerThatAreNearlyAsGoodAreEnough) {
+  EXPECT_EQ(fewest_of_the_best({"", {{1, 3, 3, 3}, {2, 2.03, 2, 2}, {4, 2, 2, 2}}}).x, 2);
+  EXPECT_EQ(fewest_of_the_best({"", {{1, 3, 3, 3}, {2, 2.05, 2, 2}, {4, 2, 2, 2}}}).x, 4);
+}
+
 TEST(ResultTest, AWrongRowDoesNotCount) {
   Result result;
   result.rows = {{.name = "a", .parameters = {{"n", std::int64_t{1}}}, .samples = {3}},
