@@ -1,5 +1,7 @@
 #include "bench/suites/segmented_add.hpp"
 
+#include <cassert>
+
 #include "bench/suites/bench_kernels.hpp"
 
 namespace framelane::bench {
@@ -20,19 +22,24 @@ SegmentedAdd::SegmentedAdd(CudaContext& context, int streams, std::size_t segmen
   context.memory_stream().synchronize();
 }
 
+void SegmentedAdd::queue_upload(const Piece& piece, const float* a, const float* b) const {
+  const std::size_t bytes = piece.count * sizeof(float);
+  const cudaStream_t stream = streams_[piece.stream].get();
+  copy(room(piece).a.data(), a + piece.begin, bytes, cudaMemcpyHostToDevice, stream);
+  copy(room(piece).b.data(), b + piece.begin, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+void SegmentedAdd::upload(const float* a, const float* b, std::size_t length) const {
+  assert(length <= segment_);
+  queue_upload({0, length, 0}, a, b);
+  streams_.synchronize(1);
+}
+
 void SegmentedAdd::run(IssueOrder order, const float* a, const float* b, float* c,
                        std::size_t length) const {
-  const auto room = [this](const Piece& piece) -> const Room& {
-    return *rooms_[static_cast<std::size_t>(piece.stream)];
-  };
   issue(
       order, length, segment_, streams_.size(),
-      [&](const Piece& piece) {
-        const std::size_t bytes = piece.count * sizeof(float);
-        const cudaStream_t stream = streams_[piece.stream].get();
-        copy(room(piece).a.data(), a + piece.begin, bytes, cudaMemcpyHostToDevice, stream);
-        copy(room(piece).b.data(), b + piece.begin, bytes, cudaMemcpyHostToDevice, stream);
-      },
+      [&](const Piece& piece) { queue_upload(piece, a, b); },
       [&](const Piece& piece) {
         cuda::check(enqueue_add(floats(room(piece).a), floats(room(piece).b), floats(room(piece).c),
                                 piece.count, streams_[piece.stream].get()),

@@ -17,12 +17,19 @@ class SegmentedAdd {
 
   /// Returns when `c` is complete. Throws CudaError.
   void run(IssueOrder order, const float* a, const float* b, float* c, std::size_t length) const;
+  /// Both vectors to the GPU and nothing else, one segment at most; returns when they are there.
+  void upload(const float* a, const float* b, std::size_t length) const;
 
  private:
   struct Room {
     Room(CudaContext& context, std::size_t segment);
     DeviceMemory a, b, c;
   };
+
+  const Room& room(const Piece& piece) const {
+    return *rooms_[static_cast<std::size_t>(piece.stream)];
+  }
+  void queue_upload(const Piece& piece, const float* a, const float* b) const;
 
   const std::size_t segment_;
   std::vector<std::unique_ptr<Room>> rooms_;

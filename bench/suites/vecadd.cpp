@@ -16,6 +16,7 @@ namespace framelane::bench {
 namespace {
 
 constexpr int kStreams[] = {2, 4};
+constexpr const char* kUploads = "uploads alone";
 
 /// Two vectors, their sum, and room for what a contender takes for it.
 class Vectors {
@@ -104,6 +105,14 @@ class VecaddGpu {
 
   std::vector<Contender> contenders() {
     std::vector<Contender> result;
+    result.push_back(
+        {{.name = kUploads, .bytes = 2.0 * static_cast<double>(vectors_.length) * sizeof(float)},
+         {},
+         [this] {
+           return milliseconds(
+               [this] { whole_.upload(vectors_.a(), vectors_.b(), vectors_.length); });
+         },
+         {}});
     result.push_back(contender(vectors_, {.name = "GPU, in one piece"},
                                [this] { run(whole_, IssueOrder::kDepthFirst); }));
     for (std::size_t i = 0; i < adders_.size(); ++i) {
@@ -137,11 +146,13 @@ class VecaddGpu {
 void judge(Result& result) {
   const Row* whole = result.measured("GPU, in one piece");
   const Row* best = result.fastest("GPU, segments");
-  if (whole == nullptr || best == nullptr) return;
+  const Row* uploads = result.measured(kUploads);
+  if (whole == nullptr || best == nullptr || uploads == nullptr) return;
   result.verdict.push_back(
-      fmt::format("segments over {} streams, {}, are {:.2f} times as fast as one piece",
+      fmt::format("segments over {} streams, {}, are {:.2f} times as fast as one piece, and take "
+                  "{:.2f} times what the uploads alone take",
                   to_string(best->parameters[0]), to_string(best->parameters[1]),
-                  whole->median() / best->median()));
+                  whole->median() / best->median(), best->median() / uploads->median()));
   for (const int streams : kStreams) {
     const Row* depth = result.measured(
         "GPU, segments", {{"streams", std::int64_t{streams}}, {"order", "depth first"}});

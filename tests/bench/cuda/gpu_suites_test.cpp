@@ -167,6 +167,8 @@ TEST_F(GpuSuitesTest, VecaddIsRightInEveryWay) {
   for (const char* name : {"GPU, in one piece", "GPU, segments", "CPU, one core"}) {
     expect_measured_and_right(result, name);
   }
+  EXPECT_NE(result.measured("uploads alone"), nullptr);
+  EXPECT_THAT(result.verdict, Contains(HasSubstr(" times what the uploads alone take")));
   EXPECT_THAT(result.verdict, Contains(HasSubstr("right for every length from 0 to 444")));
 }
 
