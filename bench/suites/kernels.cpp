@@ -79,6 +79,7 @@ class KernelsGpu {
       : bytes_(bytes),
         source_(bytes),
         target_(bytes),
+        back_(bytes),
         seeds_(kWords * sizeof(Word)),
         results_(kWords * sizeof(Word)),
         uploaded_(bytes, context.memory_stream(), context.memory_bytes),
@@ -215,11 +216,11 @@ class KernelsGpu {
               streams_[0].synchronize();
             },
             [this] {
-              std::memset(target_.data(), 0, bytes_);
-              copy(target_.data(), uploaded_.data(), bytes_, cudaMemcpyDeviceToHost,
+              // Not into target_, which a download beside it may have filled.
+              copy(back_.data(), uploaded_.data(), bytes_, cudaMemcpyDeviceToHost,
                    streams_[0].get());
               streams_[0].synchronize();
-              return first_difference(source_.data(), target_.data(), bytes_);
+              return first_difference(source_.data(), back_.data(), bytes_);
             }};
   }
   Work download() {
@@ -253,7 +254,7 @@ class KernelsGpu {
   }
 
   const std::size_t bytes_;
-  HostBuffer source_, target_, seeds_, results_;
+  HostBuffer source_, target_, back_, seeds_, results_;
   DeviceMemory uploaded_, downloaded_, device_seeds_, device_results_;
   int small_steps_ = 0, large_steps_ = 0, host_steps_ = 0;
   std::vector<Word> small_results_, large_results_;
