@@ -25,7 +25,8 @@ Result result_of_json(const std::string& json);
 /// tells them from ours.
 std::string as_csv(std::span<const Result> results);
 
-/// All charts, one below the other, as one SVG image that needs nothing else.
+/// All charts, one below the other, and bars for the rows that are in none, as one SVG image that
+/// needs nothing else.
 std::string as_svg(std::span<const Result> results);
 
 }  // namespace framelane::bench

@@ -68,7 +68,7 @@ const Row* Result::fastest(std::string_view name, const std::vector<Parameter>& 
 
 Series series_of(const Result& result, std::string title, std::string_view name,
                  const std::vector<Parameter>& has, std::string_view x) {
-  Series series{std::move(title), {}};
+  Series series{std::move(title), {}, std::string(name)};
   for (const Row& row : result.rows) {
     if (!row.counts() || !row.is(name, has)) continue;
     const Parameter* at = find(row.parameters, x);

@@ -68,7 +68,8 @@ struct Point {
 };
 struct Series {
   std::string name;
-  std::vector<Point> points;  // by x
+  std::vector<Point> points;  ///< by x
+  std::string rows = {};      ///< whose points they are: a Row's name
 };
 /// A line across the chart.
 struct Level {

@@ -1,10 +1,12 @@
 // Line charts as SVG: axes with ticks, a line with markers and p10-p90 bars per series, dashed
-// levels, a legend. No script, no font of its own, no colour that only a screen has.
+// levels, a legend; and bars for what is in no chart. No script, no font of its own, no colour that
+// only a screen has.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include "bench/suites/report.hpp"
 
@@ -173,18 +175,26 @@ std::string draw(const Chart& chart) {
   return svg;
 }
 
-/// For a suite without a chart: a bar for each row, all with the same unit.
-std::string draw_bars(const Result& result) {
+/// What no chart of the suite shows.
+std::vector<Row> rows_without_chart(const Result& result) {
+  std::vector<Row> rows;
+  std::ranges::copy_if(result.rows, std::back_inserter(rows), [&](const Row& row) {
+    return row.counts() && std::ranges::none_of(result.charts, [&](const Chart& chart) {
+             return std::ranges::find(chart.series, row.name, &Series::rows) != chart.series.end();
+           });
+  });
+  return rows;
+}
+
+/// A bar for each row, all with the same unit.
+std::string draw_bars(const std::string& title, const std::vector<Row>& rows) {
   double top = 0;
-  for (const Row& row : result.rows) {
-    if (row.counts()) top = std::max(top, row.percentile(0.9));
-  }
-  std::string svg = text_at(20, 22, "start", result.title, " font-size=\"15\"");
+  for (const Row& row : rows) top = std::max(top, row.percentile(0.9));
+  std::string svg = text_at(20, 22, "start", title, " font-size=\"15\"");
   double y = kTop;
   constexpr double kNames = 330, kNumbers = 90;
   const double scale = (kWidth - kNames - kNumbers) / (top > 0 ? top : 1);
-  for (const Row& row : result.rows) {
-    if (!row.counts()) continue;
+  for (const Row& row : rows) {
     svg += text_at(kNames - 8, y + 14, "end", row.full_name());
     svg += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\" fill=\"{}\"/>\n", kNames,
@@ -209,9 +219,9 @@ std::string as_svg(std::span<const Result> results) {
   };
   for (const Result& result : results) {
     for (const Chart& chart : result.charts) add(draw(chart), kHeight);
-    if (!result.charts.empty()) continue;
-    const auto rows = std::ranges::count_if(result.rows, &Row::counts);
-    if (rows > 0) add(draw_bars(result), kTop + kBarStep * static_cast<double>(rows) + 10);
+    const std::vector<Row> rows = rows_without_chart(result);
+    if (rows.empty()) continue;
+    add(draw_bars(result.title, rows), kTop + kBarStep * static_cast<double>(rows.size()) + 10);
   }
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "

@@ -162,5 +162,20 @@ TEST(ReportTest, AChartShowsEverySeriesAndLevel) {
   EXPECT_NEAR((y[1] - y[0]) / 2, y[2] - y[1], 0.2);
 }
 
+TEST(ReportTest, WhatIsInNoChartHasABar) {
+  Result result;
+  result.title = "a title";
+  result.rows = {{.name = "curve", .parameters = {{"n", std::int64_t{1}}}, .samples = {3}},
+                 {.name = "copy and kernel", .parameters = {{"how", "at once"}}, .samples = {2}},
+                 {.name = "copy and host"}};
+  EXPECT_THAT(as_svg({&result, 1}), HasSubstr("curve, n 1"));
+  result.charts = {{"chart", "n", "ms", true, {series_of(result, "all", "curve", {}, "n")}, {}}};
+  const std::string svg = as_svg({&result, 1});
+  EXPECT_THAT(svg, HasSubstr(">chart<"));
+  EXPECT_THAT(svg, Not(HasSubstr("curve, n 1")));
+  EXPECT_THAT(svg, HasSubstr("copy and kernel, how at once"));
+  EXPECT_THAT(svg, Not(HasSubstr("copy and host")));
+}
+
 }  // namespace
 }  // namespace framelane::bench
