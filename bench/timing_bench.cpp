@@ -269,8 +269,9 @@ bool compare(const Load& load, const Metered& alone, Metered recorded,
         kEngineNames[i].data(), cupti * 1e6, ours * 1e6, percent_off(ours, cupti),
         recorded.engines[i] / frames * 1e6, percent_off(recorded.engines[i] / frames, cupti),
         worst);
-    const double fetching = i == index_of(Engine::kH2d) ? 0 : kFetching;
-    good = good && std::abs(ours - cupti) <= kAllowed / 100 * cupti + fetching;
+    const double more = i == index_of(Engine::kH2d) ? 0 : kFetching;
+    const double within = kAllowed / 100 * cupti;
+    good = good && ours - cupti <= within + more && cupti - ours <= within;
   }
   return good;
 }

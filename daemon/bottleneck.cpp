@@ -10,12 +10,14 @@ StepLoads step_loads(const FeedView& feed) {
   loads[index_of(Bottleneck::kDecode)] = stats.decode_busy.recent_ratio();
   double& h2d = loads[index_of(Bottleneck::kH2d)];
   double& d2h = loads[index_of(Bottleneck::kD2h)];
+  double& kernel = loads[index_of(Bottleneck::kKernel)];
+  // On the CPU lanes convert side by side; a GPU has one lane's copy or kernels after another's.
+  const double at_once =
+      stats.status().device == "cpu" ? static_cast<double>(stats.lanes().size()) : 1;
   for (const LaneStats& lane : stats.lanes()) {
-    // Lanes convert side by side, but a copy engine carries one lane's copy at a time.
     h2d = std::min(h2d + lane.busy[Engine::kH2d].recent_ratio(), 1.0);
     d2h = std::min(d2h + lane.busy[Engine::kD2h].recent_ratio(), 1.0);
-    loads[index_of(Bottleneck::kKernel)] +=
-        lane.busy[Engine::kKernel].recent_ratio() / static_cast<double>(stats.lanes().size());
+    kernel = std::min(kernel + lane.busy[Engine::kKernel].recent_ratio() / at_once, 1.0);
   }
   double& encode = loads[index_of(Bottleneck::kEncode)];
   for (std::size_t i = 0; i < stats.encode_count(); ++i) {

@@ -29,6 +29,8 @@ class Device {
   virtual std::size_t memory_bytes() const = 0;
   /// A GPU that failed stays lost for this process; its feeds go on elsewhere.
   virtual bool lost() const = 0;
+  /// For who finds that a call on it does not come to an end: from now on it is lost. Any thread.
+  virtual void lose(const std::string& /*reason*/) {}
   /// Where feeds go on once this device is lost; null for the CPU.
   virtual std::shared_ptr<const Device> fallback() const { return nullptr; }
   /// The union of all feeds' work on this device.
@@ -36,8 +38,7 @@ class Device {
 
   /// One feed's stage on this device, with `stats.lanes().size()` lanes. `slices`: into how many
   /// row ranges a frame's upload is cut, for latency; nothing: as its size suggests. The CPU does
-  /// not slice. A stage that runs elsewhere than here names that device in `stats`. Throws
-  /// FeedError(kMemory) when the device has no room for it.
+  /// not slice. A stage that runs elsewhere than here names that device in `stats`.
   virtual std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) = 0;
 };
 

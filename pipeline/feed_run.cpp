@@ -61,6 +61,15 @@ void FeedRun::make_parts() {
                                                    cancel_reason_});
 }
 
+/// Every frame is accounted for: what becomes of the parts changes nothing.
+void FeedRun::settle() {
+  const std::lock_guard lock(mutex_);
+  if (outcome_) return;
+  outcome_ = Feed::Outcome{stopped_ ? Feed::Outcome::Kind::kStopped : Feed::Outcome::Kind::kEnded,
+                           FeedFault::kInternal,
+                           {}};
+}
+
 /// What a GPU may hold up goes on the run's last thread, which can be abandoned: letting go of
 /// memory waits for the work of all feeds.
 void FeedRun::free_parts() {
@@ -107,7 +116,10 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     } catch (const std::exception& error) {
       self->fail(FeedFault::kInternal, error.what());
     }
-    if (--self->bodies_ == 0) self->free_parts();
+    if (--self->bodies_ == 0) {
+      self->settle();
+      self->free_parts();
+    }
     std::function<void()> done;
     {
       const std::lock_guard lock(self->mutex_);
@@ -135,8 +147,8 @@ void FeedRun::source_thread() {
   }
   if (lost) {
     const std::lock_guard lock(mutex_);
-    if (!failure_) {
-      failure_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kSource, *lost};
+    if (!outcome_) {
+      outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kSource, *lost};
     }
   }
   if (ring_ != nullptr) ring_->close();
@@ -153,7 +165,7 @@ void FeedRun::encode_thread(Branch& branch, Encode& encode) {
 void FeedRun::fail(FeedFault fault, const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, fault, reason};
+    if (!outcome_) outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, fault, reason};
   }
   cancel(DropReason::kFeedFailed);
 }
@@ -213,27 +225,25 @@ void FeedRun::watch_calls() {
     // What a GPU that is lost has not ended it does not end any more.
     const bool lost = device_->lost() && stage_calls_.under_way();
     if (is_stuck(lost || stage_calls_.overdue(), stage_overdue_since_)) {
-      fault = FeedFault::kDevice;
-      reason = "a call on " + device_->name() +
-               " does not come to an end; its thread is given up: see what the kernel's log says "
-               "of the driver";
+      reason = "a call on " + device_->name() + " does not come to an end; its thread is given up";
+      if (device_->has_copy_engines()) {
+        fault = FeedFault::kDevice;
+        reason += ": see what the kernel's log says of the driver";
+      }
     }
   }
-  if (!reason.empty()) fail(fault, reason);
+  if (reason.empty()) return;
+  if (fault == FeedFault::kDevice) device_->lose("feed " + options_.name + ": " + reason);
+  fail(fault, reason);
 }
 
 std::optional<Feed::Outcome> FeedRun::outcome() {
   watch_calls();
   const std::lock_guard lock(mutex_);
   if (running_ > 0 && !stuck()) return std::nullopt;
-  if (failure_) return failure_;
-  if (running_ > 0) {
-    return Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kInternal,
-                         "a thread is stuck in a call that does not end"};
-  }
-  return Feed::Outcome{stopped_ ? Feed::Outcome::Kind::kStopped : Feed::Outcome::Kind::kEnded,
-                       FeedFault::kInternal,
-                       {}};
+  if (outcome_) return outcome_;
+  return Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kInternal,
+                       "a thread is stuck in a call that does not end"};
 }
 
 bool FeedRun::join_until(std::chrono::steady_clock::time_point deadline) {

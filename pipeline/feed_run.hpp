@@ -41,6 +41,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
 
  private:
   void make_parts();
+  void settle();
   void free_parts();
   void spawn(const std::string& name, std::function<void()> body);
   void source_thread();
@@ -80,7 +81,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   };
   mutable std::mutex mutex_;
   std::condition_variable finished_;
-  std::optional<Feed::Outcome> failure_;
+  std::optional<Feed::Outcome> outcome_;  // the first failure, or how the threads ended
   std::optional<std::chrono::steady_clock::time_point> cancelled_at_;
   /// Since when a call was seen to be overdue: of the source, of the stage, and of each output.
   using OverdueSince = std::optional<std::chrono::steady_clock::time_point>;

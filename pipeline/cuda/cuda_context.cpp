@@ -49,15 +49,12 @@ void CudaContext::failed(const std::string& who, const CudaError& error) {
 std::chrono::nanoseconds CudaContext::account(Engine engine, DeviceClock::Clock::time_point from,
                                               DeviceClock::Clock::time_point to,
                                               EngineMeters& lane) {
-  auto free_from = from;
-  if (engine != Engine::kKernel) {
-    DeviceClock::Clock::time_point& last = last_end_[index_of(engine)];
-    free_from = std::max(from, last);
-    // Copies of different lanes may be booked in another order than they were made: one that ended
-    // before another that is booked has no time of its own left, but it took some.
-    if (last < to) from = free_from;
-    last = std::max(last, to);
-  }
+  DeviceClock::Clock::time_point& last = last_end_[index_of(engine)];
+  const auto free_from = std::max(from, last);
+  // Jobs of different feeds may be booked in another order than they were done: what ended before
+  // another that is booked has no time of its own left, but it took some.
+  if (last < to) from = free_from;
+  last = std::max(last, to);
   lane.add(engine, free_from, to);
   busy.add(engine, free_from, to);
   return std::max(to - from, DeviceClock::Clock::duration(0));

@@ -66,7 +66,7 @@ class CudaContext {
   // Of the completion thread.
   DeviceClock clock;
   /// Books a stretch of work of a lane; returns its length. A copy's event comes while the copy
-  /// still queues behind another lane's: a copy begins when the engine's last one ended.
+  /// still queues behind another lane's: it begins when the engine's last one ended.
   std::chrono::nanoseconds account(Engine engine, DeviceClock::Clock::time_point from,
                                    DeviceClock::Clock::time_point to, EngineMeters& lane);
 

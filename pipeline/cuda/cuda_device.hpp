@@ -31,6 +31,7 @@ class CudaDevice final : public Device,
   bool has_copy_engines() const override { return true; }
   std::size_t memory_bytes() const override { return context_->memory_bytes; }
   bool lost() const override { return context_->lost(); }
+  void lose(const std::string& reason) override { context_->lose(reason); }
   const EngineMeters& busy() const override { return context_->busy; }
   std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override;
 

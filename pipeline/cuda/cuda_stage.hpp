@@ -10,8 +10,8 @@
 
 namespace framelane {
 
-/// Runs conversions on a GPU, for one feed. Each lane carries one job at a time while others wait
-/// for it, so that uploads, conversions and downloads of different lanes overlap.
+/// Runs conversions on a GPU, for one feed. Each lane carries kJobsInLane jobs while others wait
+/// for it, so that uploads, conversions and downloads of different jobs overlap.
 ///
 /// When the device is lost, or a job fails or does not come to an end, the jobs in flight run again
 /// on an inner stage of the fallback device, and so does everything after: inputs in host memory

@@ -38,13 +38,18 @@ TEST(BottleneckTest, AFullQueueIsASaturatedOutput) {
   EXPECT_EQ(bottleneck(step_loads({options, stats})), Bottleneck::kOutput);
 }
 
-TEST(BottleneckTest, KernelLoadIsTheMeanOfTheLanes) {
+TEST(BottleneckTest, KernelLoadIsTheMeanOfTheLanesOnTheCpuAndTheirSumOnAGpu) {
   const auto stats = std::make_shared<FeedStats>(
       "gate", std::vector<FeedStats::EncodeSpec>{{"main", false}}, std::vector<std::string>{}, 2);
   const auto now = BusyMeter::Clock::now();
   stats->lanes()[0].busy.begin(Engine::kKernel, now - std::chrono::seconds(5));
-  EXPECT_NEAR(step_loads({std::make_shared<FeedOptions>(), stats})[index_of(Bottleneck::kKernel)],
-              0.5, 0.01);
+  const auto kernel_load = [&] {
+    return step_loads({std::make_shared<FeedOptions>(), stats})[index_of(Bottleneck::kKernel)];
+  };
+  stats->set_device("cpu");
+  EXPECT_NEAR(kernel_load(), 0.5, 0.01);
+  stats->set_device("cuda:0");
+  EXPECT_NEAR(kernel_load(), 1.0, 0.02);
 }
 
 TEST(BottleneckTest, CopyLoadIsTheSumOfTheLanes) {

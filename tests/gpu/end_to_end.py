@@ -1,7 +1,7 @@
 """The program end to end on a real GPU: what it makes there is what it makes on the CPU, every frame is
 accounted for, and each feed is decoded and converted where it should be. Needs no pytest.
 
-    FRAMELANE_BINARY=build/gpu/daemon/framelane tests/gpu/end_to_end.py CLIPS
+    FRAMELANE_BINARY=$PWD/build/gpu/daemon/framelane python3 tests/gpu/end_to_end.py CLIPS
 
 CLIPS: the folder with what scripts/gpu-check makes of the shipped clip."""
 

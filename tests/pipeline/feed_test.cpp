@@ -389,15 +389,16 @@ TEST_F(FeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   expect_settled();
 }
 
-/// The CPU in the place of a GPU that is lost.
-class LostDevice : public Device {
+/// The CPU in the place of a GPU.
+class GpuInName : public Device {
  public:
   const std::string& name() const override { return cpu_->name(); }
   const std::string& model() const override { return cpu_->model(); }
   const std::string& uuid() const override { return cpu_->uuid(); }
   bool has_copy_engines() const override { return true; }
   std::size_t memory_bytes() const override { return 0; }
-  bool lost() const override { return true; }
+  bool lost() const override { return lost_; }
+  void lose(const std::string& /*reason*/) override { lost_ = true; }
   const EngineMeters& busy() const override { return cpu_->busy(); }
   std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
     return cpu_->make_stage(stats, slices);
@@ -405,6 +406,7 @@ class LostDevice : public Device {
 
  private:
   const std::shared_ptr<Device> cpu_ = make_cpu_device();
+  std::atomic<bool> lost_{false};
 };
 
 /// A feed of raw frames from a FIFO, and a GPU that may hold up whoever wants memory.
@@ -417,7 +419,7 @@ class HeldMemoryTest : public FeedTest {
     options_.input.timeout = 100ms;
     options_.input.raw = {.pixel_format = "bgra", .width = 64, .height = 48};
     add_encode("live", "libx264");
-    device_ = std::make_shared<LostDevice>();
+    device_ = std::make_shared<GpuInName>();
   }
   void expect_given_up(FeedFault fault, const std::string& reason) {
     const auto deadline = std::chrono::steady_clock::now() + 60s;
@@ -445,7 +447,7 @@ TEST_F(HeldMemoryTest, ASourceThatWaitsForItIsAbandoned) {
   expect_given_up(FeedFault::kInternal, "input.timeout");
 }
 
-TEST_F(HeldMemoryTest, AFrameThatWaitsForItsTargetIsFoundToBeStuck) {
+TEST_F(HeldMemoryTest, AFrameThatWaitsForItsTargetIsFoundToBeStuckAndTheGpuLost) {
   options_.input.timeout = 1h;
   const std::size_t before = host_buffer_bytes();
   start();
@@ -455,6 +457,7 @@ TEST_F(HeldMemoryTest, AFrameThatWaitsForItsTargetIsFoundToBeStuck) {
   const std::string frame(64 * 48 * 4, '\x40');
   EXPECT_EQ(::write(writer, frame.data(), frame.size()), static_cast<ssize_t>(frame.size()));
   expect_given_up(FeedFault::kDevice, "does not come to an end");
+  EXPECT_TRUE(device_->lost());  // other feeds leave it at once
   ::close(writer);
 }
 

@@ -29,8 +29,8 @@ class CudaContextTest : public CudaTest {
   EngineMeters lane_;
 };
 
-TEST_F(CudaContextTest, ACopyBeginsWhenItsEngineHasEndedTheLastOne) {
-  for (const Engine engine : {Engine::kH2d, Engine::kD2h}) {
+TEST_F(CudaContextTest, WorkBeginsWhenItsEngineHasEndedTheLast) {
+  for (const Engine engine : {Engine::kH2d, Engine::kKernel, Engine::kD2h}) {
     EXPECT_EQ(account(engine, 0, 10), milliseconds(10));
     EXPECT_EQ(account(engine, 5, 20), milliseconds(10));
     EXPECT_EQ(account(engine, 30, 35), milliseconds(5));
@@ -44,12 +44,6 @@ TEST_F(CudaContextTest, ACopyThatIsBookedAfterALaterOneHasALengthAndCountsNoTime
   EXPECT_EQ(account(Engine::kH2d, 6, 10), milliseconds(4));
   EXPECT_EQ(lane_[Engine::kH2d].total(), milliseconds(15));
   EXPECT_EQ(context_->busy[Engine::kH2d].total(), milliseconds(15));
-}
-
-TEST_F(CudaContextTest, KernelsOfLanesRunSideBySide) {
-  EXPECT_EQ(account(Engine::kKernel, 0, 10), milliseconds(10));
-  EXPECT_EQ(account(Engine::kKernel, 5, 20), milliseconds(15));
-  EXPECT_EQ(context_->busy[Engine::kKernel].total(), milliseconds(20));
 }
 
 }  // namespace
