@@ -333,6 +333,7 @@ def test_an_interrupt_leaves_a_playable_file_and_128_plus_signal(tmp_path, sign,
         [str(BINARY), "transcode", "--option", "preset=ultrafast",
          "lavfi:testsrc2=size=320x240:rate=30", str(out)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # under nohup it is ignored
     ) as process:
         try:
             wait_until(lambda: any(p.stat().st_size > 50_000 for p in tmp_path.glob("out.mkv*")),

@@ -10,6 +10,7 @@
 #include <condition_variable>
 
 #include "pipeline/options.hpp"
+#include "tests/pipeline/device_wrapper.hpp"
 #include "tests/pipeline/held_registrar.hpp"
 #include "tests/pipeline/media_files.hpp"
 
@@ -390,22 +391,14 @@ TEST_F(FeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
 }
 
 /// The CPU in the place of a GPU.
-class GpuInName : public Device {
+class GpuInName : public DeviceWrapper {
  public:
-  const std::string& name() const override { return cpu_->name(); }
-  const std::string& model() const override { return cpu_->model(); }
-  const std::string& uuid() const override { return cpu_->uuid(); }
+  GpuInName() : DeviceWrapper(make_cpu_device()) {}
   bool has_copy_engines() const override { return true; }
-  std::size_t memory_bytes() const override { return 0; }
   bool lost() const override { return lost_; }
   void lose(const std::string& /*reason*/) override { lost_ = true; }
-  const EngineMeters& busy() const override { return cpu_->busy(); }
-  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
-    return cpu_->make_stage(stats, slices);
-  }
 
  private:
-  const std::shared_ptr<Device> cpu_ = make_cpu_device();
   std::atomic<bool> lost_{false};
 };
 

@@ -12,6 +12,7 @@
 
 #include "pipeline/feed.hpp"
 #include "tests/pipeline/cuda/stage_fixture.hpp"
+#include "tests/pipeline/device_wrapper.hpp"
 #include "tests/pipeline/log_capture.hpp"
 #include "tests/pipeline/media_files.hpp"
 
@@ -45,23 +46,15 @@ void expect_all_out(const FeedStats& stats, std::uint64_t frames) {
 }
 
 /// A GPU whose stages leave it, as far as their decoders are concerned, after so many packets.
-class LeavingDevice : public Device {
+class LeavingDevice : public DeviceWrapper {
  public:
   LeavingDevice(std::shared_ptr<Device> device, int packets)
-      : device_(std::move(device)), packets_(packets) {}
-  const std::string& name() const override { return device_->name(); }
-  const std::string& model() const override { return device_->model(); }
-  const std::string& uuid() const override { return device_->uuid(); }
-  bool has_copy_engines() const override { return true; }
-  std::size_t memory_bytes() const override { return device_->memory_bytes(); }
-  bool lost() const override { return device_->lost(); }
-  const EngineMeters& busy() const override { return device_->busy(); }
+      : DeviceWrapper(std::move(device)), packets_(packets) {}
   std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
     return std::make_unique<LeavingStage>(device_->make_stage(stats, slices), packets_);
   }
 
  private:
-  const std::shared_ptr<Device> device_;
   const int packets_;
 };
 
