@@ -14,6 +14,7 @@
 #include "bench/suites/bench_kernels.hpp"
 #include "bench/suites/device_code.hpp"
 #include "bench/suites/gpu_part.hpp"
+#include "pipeline/gpu.hpp"
 #include "pipeline/host_buffer.hpp"
 #endif
 
@@ -27,19 +28,22 @@ constexpr int kKernels[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128};
 constexpr int kMostKernels = 128;
 constexpr int kMostThreads = 2048;
 constexpr std::int64_t kFewConnections = 8;
-constexpr const char* kConnectionsVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
 /// How long small kernels are is chosen by timing them: once, and told to the other process.
 constexpr const char* kStepsVariable = "FRAMELANE_BENCH_KERNEL_STEPS";
 constexpr std::size_t kCurvePoints = std::size(kThreads) * std::size(kKernels);
+constexpr std::size_t kPairs = 5;
 constexpr std::size_t kWords = std::size_t{kMostKernels} * kMostThreads;
 
 using Word = std::uint32_t;
 
 /// How many queues CUDA's streams of this process share.
 std::int64_t connections() {
-  const char* value = std::getenv(kConnectionsVariable);
+  const char* value = std::getenv(kCudaConnections);
   return value == nullptr ? 8 : std::atoi(value);  // as CUDA has it
 }
+
+/// Whether this is the process with few connections, which another one has started.
+bool is_the_other() { return std::getenv(kStepsVariable) != nullptr; }
 
 Word* words(const HostBuffer& buffer) { return reinterpret_cast<Word*>(buffer.data()); }
 Word* words(const DeviceMemory& memory) { return reinterpret_cast<Word*>(memory.data()); }
@@ -75,7 +79,8 @@ struct Work {
 
 class KernelsGpu {
  public:
-  KernelsGpu(CudaContext& context, std::size_t bytes)
+  /// `turn`: seconds that each contender has in a round.
+  KernelsGpu(CudaContext& context, std::size_t bytes, double turn)
       : bytes_(bytes),
         source_(bytes),
         target_(bytes),
@@ -93,7 +98,7 @@ class KernelsGpu {
          streams_[0].get());
     copy(downloaded_.data(), source_.data(), bytes, cudaMemcpyHostToDevice, streams_[0].get());
     streams_[0].synchronize();
-    choose_steps();
+    choose_steps(turn);
     small_results_ = Seeds::mixed(kWords, small_steps_);
     large_results_ = Seeds::mixed(kWords, large_steps_);
     host_result_ = mix_word(Seeds::at(0), host_steps_);
@@ -104,11 +109,13 @@ class KernelsGpu {
     for (const int threads : kThreads) {
       for (const int kernels : kKernels) all.push_back(many(threads, kernels));
     }
-    if (std::getenv(kStepsVariable) != nullptr) return all;  // of the other process no more is used
-    for (const auto& [one, other] :
-         {std::pair(large_kernel(), upload()), std::pair(upload(), host()),
-          std::pair(upload(), download()), std::pair(large_kernel(), host()),
-          std::pair(small_kernel(0), small_kernel(1))}) {
+    if (is_the_other()) return all;  // of which no more is used
+    const std::array<std::pair<Work, Work>, kPairs> pairs{{{large_kernel(), upload()},
+                                                           {upload(), host()},
+                                                           {upload(), download()},
+                                                           {large_kernel(), host()},
+                                                           {small_kernel(0), small_kernel(1)}}};
+    for (const auto& [one, other] : pairs) {
       all.push_back(pair(one, other, false));
       all.push_back(pair(one, other, true));
     }
@@ -116,6 +123,9 @@ class KernelsGpu {
   }
 
   int small_steps() const { return small_steps_; }
+  /// What the host takes for a launch, and what a small kernel is to take; ms.
+  double launch_time() const { return launch_time_; }
+  double small_time() const { return small_time_; }
 
  private:
   void mix(std::size_t begin, std::size_t count, int steps, const CudaStream& stream) const {
@@ -124,10 +134,22 @@ class KernelsGpu {
                 "cudaLaunchKernel");
   }
 
-  /// Small kernels run much longer than a launch takes; what is paired takes about as long as a
-  /// copy.
-  void choose_steps() {
-    constexpr double kSmall = 2;  // ms
+  double measure_launch() const {
+    std::vector<double> times(5);
+    for (double& time : times) {
+      time = milliseconds([this] {
+               for (int i = 0; i < kMostKernels; ++i) {
+                 mix(static_cast<std::size_t>(i) * kThreads[0], kThreads[0], 1, streams_[i]);
+               }
+             }) /
+             kMostKernels;
+      streams_.synchronize(kMostKernels);
+    }
+    return percentile(times, 0.5);
+  }
+
+  /// What is paired takes about as long as a copy.
+  void choose_steps(double turn) {
     const auto time_of_mix = [this](std::size_t count) {
       return [this, count](int steps) {
         return milliseconds([&] {
@@ -136,13 +158,15 @@ class KernelsGpu {
         });
       };
     };
+    launch_time_ = measure_launch();
+    small_time_ = kernel_length(launch_time_, kMostKernels, turn);
     const double copying = milliseconds([this] {
       copy(uploaded_.data(), source_.data(), bytes_, cudaMemcpyHostToDevice, streams_[0].get());
       streams_[0].synchronize();
     });
     const char* const given = std::getenv(kStepsVariable);
     small_steps_ = given != nullptr ? std::max(std::atoi(given), 1)
-                                    : steps_for(kSmall, time_of_mix(kThreads[0]));
+                                    : steps_for(small_time_, time_of_mix(kThreads[0]));
     large_steps_ = steps_for(copying, time_of_mix(kWords));
     host_steps_ = steps_for(copying, [this](int steps) {
       return milliseconds([&] { host_word_ = mix_word(Seeds::at(0), steps); });
@@ -256,6 +280,7 @@ class KernelsGpu {
   const std::size_t bytes_;
   HostBuffer source_, target_, back_, seeds_, results_;
   DeviceMemory uploaded_, downloaded_, device_seeds_, device_results_;
+  double launch_time_ = 0, small_time_ = 0;
   int small_steps_ = 0, large_steps_ = 0, host_steps_ = 0;
   std::vector<Word> small_results_, large_results_;
   volatile Word host_word_ = 0;
@@ -277,8 +302,10 @@ void for_each_curve(const Result& result, const Each& each) {
   }
 }
 
+/// Kernels that take no longer than one kernel by more than this run at once.
+constexpr double kFlat = 1.1;
+
 void judge_many(Result& result, int resident_threads) {
-  constexpr double kFlat = 1.1;
   for_each_curve(result, [&](const Series& series, int threads) {
     const Point& first = series.points.front();
     const Point& last = series.points.back();
@@ -292,6 +319,16 @@ void judge_many(Result& result, int resident_threads) {
         "long; by resident threads {} run at once",
         series.name, flat, first.x, last.x, last.y / first.y, resident_threads / threads));
   });
+}
+
+/// Where the kernels could not be as long as launching so many of them takes.
+void doubt_lengths(Result& result, const KernelsGpu& gpu) {
+  const double launches = kMostKernels * gpu.launch_time();
+  if (is_the_other() || launches <= (kFlat - 1) * gpu.small_time()) return;
+  result.verdict.push_back(
+      fmt::format("launching {} kernels takes {:.2f} ms, which is much beside the {:.2f} ms of "
+                  "each: the last ones begin late, and with more --seconds they would be longer",
+                  kMostKernels, launches, gpu.small_time()));
 }
 
 void judge_pairs(Result& result) {
@@ -315,7 +352,7 @@ std::unique_ptr<OtherProcess> with_few_connections(const Session& session, doubl
   }
   try {
     return session.other_process("kernels", turn * session.rounds * kCurvePoints,
-                                 {fmt::format("{}={}", kConnectionsVariable, kFewConnections),
+                                 {fmt::format("{}={}", kCudaConnections, kFewConnections),
                                   fmt::format("{}={}", kStepsVariable, kernel_steps)});
   } catch (const std::exception& error) {
     result.problems.push_back("with 8 connections: " + std::string(error.what()));
@@ -345,17 +382,19 @@ void run_on_gpu(const Session& session, Result& result) {
   const int resident = multiprocessors * attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
   result.setup.push_back({"multiprocessors", std::int64_t{multiprocessors}});
   result.setup.push_back({"resident threads", std::int64_t{resident}});
+  const bool in_two = connections() != kFewConnections && session.other_process;
+  const double turn = turn_seconds(
+      session, is_the_other() ? kCurvePoints : (in_two ? 2 : 1) * kCurvePoints + 2 * kPairs);
   std::unique_ptr<KernelsGpu> gpu;
   try {
     gpu = std::make_unique<KernelsGpu>(context_of(session),
-                                       session.bytes / sizeof(Word) * sizeof(Word));
+                                       session.bytes / sizeof(Word) * sizeof(Word), turn);
   } catch (const CudaError& error) {
     result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     return;
   }
-  const std::vector<Contender> contenders = gpu->contenders();
-  const bool in_two = connections() != kFewConnections && session.other_process;
-  const double turn = turn_seconds(session, contenders.size() + (in_two ? kCurvePoints : 0));
+  result.setup.push_back({"a launch", fmt::format("{:.1f} us", 1e3 * gpu->launch_time())});
+  result.setup.push_back({"a small kernel", fmt::format("{:.1f} ms", gpu->small_time())});
   const auto other = with_few_connections(session, turn, gpu->small_steps(), result);
   Session in_turn = session;
   if (other != nullptr) {
@@ -364,9 +403,10 @@ void run_on_gpu(const Session& session, Result& result) {
       if (session.after_round) session.after_round();
     };
   }
-  take_turns(in_turn, turn, contenders, result);
+  take_turns(in_turn, turn, gpu->contenders(), result);
   if (other != nullptr) add_few_connections(session, *other, result);
   judge_many(result, resident);
+  doubt_lengths(result, *gpu);
   judge_pairs(result);
   Chart chart{"Small kernels at once, each on a stream", "kernels", "ms", true, {}, {}};
   for_each_curve(result, [&](const Series& series, int) { chart.series.push_back(series); });
