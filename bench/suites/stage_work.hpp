@@ -18,12 +18,14 @@
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/stage_ceilings.hpp"
 #include "bench/suites/gpu_part.hpp"
+#include "bench/suites/stage_baselines.hpp"
 #endif
 
 namespace framelane::bench {
 
 inline constexpr const char* kUploads = "uploads alone";
 inline constexpr const char* kBothWays = "uploads beside downloads";
+inline constexpr const char* kKernels = "kernels alone";
 inline constexpr const char* kStage = "stage";
 inline constexpr const char* kOfUploads = "of uploads";
 inline constexpr const char* kOfBothWays = "of both ways";
@@ -31,6 +33,11 @@ inline constexpr const char* kMedianLatency = "p50";
 inline constexpr const char* kHighLatency = "p99";
 inline constexpr const char* kCpu = "CPU/1000";
 inline constexpr const char* kOwnCpu = "own CPU/1000";
+
+inline constexpr const char* kDownloads = "downloads alone";
+inline constexpr const char* kPageable = "default stream, pageable memory";
+inline constexpr const char* kPinned = "default stream, pinned memory";
+inline constexpr const char* kEightStreams = "eight streams that slice one frame";
 
 inline constexpr const char* kLess = "; ask for less with --size";
 
@@ -62,6 +69,7 @@ struct Work {
   Conversion convert;
   std::vector<Setup> setups;
   int ceilings = 0;
+  bool with_others = false;  ///< also what StageWork::others gives
 };
 
 /// What the results of a setup take that its feeds may hold at once.
@@ -106,6 +114,9 @@ class StageWork {
 #ifdef FRAMELANE_WITH_CUDA
     if (session.gpu != nullptr) {
       ceilings_ = std::make_unique<StageCeilings>(context_of(session), work.convert, frames_);
+      if (work.with_others) {
+        baselines_ = std::make_unique<StageBaselines>(context_of(session), work.convert, frames_);
+      }
     }
 #endif
   }
@@ -121,6 +132,18 @@ class StageWork {
     for (const Setup& setup : work_.setups) result.push_back(stage(setup));
     return result;
   }
+#ifdef FRAMELANE_WITH_CUDA
+  /// Of a work with_others, on a GPU: what is left of a frame's way, each part alone, and the usual
+  /// ways to convert frames.
+  static constexpr int kOthers = 5;
+  std::vector<Contender> others() {
+    return {ceiling(kDownloads, &StageCeilings::download),
+            ceiling(kKernels, &StageCeilings::kernel),
+            baseline(kPageable, &StageBaselines::pageable_default_stream),
+            baseline(kPinned, &StageBaselines::pinned_default_stream),
+            baseline(kEightStreams, &StageBaselines::eight_streams)};
+  }
+#endif
 
  private:
   Size size() const { return {"", work_.convert.width, work_.convert.height}; }
@@ -139,6 +162,15 @@ class StageWork {
             {},
             [=, this] { return 1e3 / (*ceilings_.*rate)(turn_); },
             {}};
+  }
+  Contender baseline(const char* name, void (StageBaselines::*convert)()) {
+    return {{.name = name, .parameters = parameters_of(work_.convert), .bytes = source_bytes()},
+            [this] { baselines_->spoil_results(); },
+            [=, this] { return milliseconds([&] { (*baselines_.*convert)(); }); },
+            [this] {
+              const PlainImage& expected = expected_[baselines_->frame()];
+              return first_difference(as_const(expected.image), baselines_->result());
+            }};
   }
 #endif
 
@@ -212,6 +244,7 @@ class StageWork {
   std::unique_ptr<FramePool[]> targets_;  // one for each feed, kept from turn to turn
 #ifdef FRAMELANE_WITH_CUDA
   std::unique_ptr<StageCeilings> ceilings_;
+  std::unique_ptr<StageBaselines> baselines_;
 #endif
   std::vector<std::unique_ptr<BenchFeed>> feeds_;  // of this turn
   StageFigures figures_{};                         // of the last one
