@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
-constexpr const char* kConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
+constexpr const char* kAll = "all";  // for every suite
 
 std::atomic<int> g_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);  // a signal's handler sets it
@@ -133,7 +133,7 @@ int run(const Arguments& arguments, Session& session) {
   OutputFile json(arguments.json), csv(arguments.csv), plot(arguments.plot);
   if (!json.open() || !csv.open() || !plot.open()) return kExitFailed;
   // Who has set this wants it as it is, and the other process has it set.
-  if (std::getenv(kConnections) == nullptr) {
+  if (std::getenv(kCudaConnections) == nullptr) {
     session.other_process = [&session](const char* suite, double seconds,
                                        const std::vector<std::string>& variables) {
       return std::make_unique<OwnProcess>(session, suite, seconds, variables);
@@ -187,16 +187,18 @@ int run_cli(int argc, char** argv) {
   CLI::App app("Experiments on this machine's CPU and GPU; what comes out is checked in every run",
                "framelane-bench");
   std::vector<std::string> names;
-  std::string footer = "Suites:\n";
+  std::string footer = "Suites:\n  all        every one of them\n";
   for (const Suite& suite : suites()) {
     names.emplace_back(suite.name);
     footer += fmt::format("  {:<10} {}\n", suite.name, suite.title);
   }
   app.footer(footer);
+  std::vector<std::string> known = names;
+  known.emplace_back(kAll);
   app.add_option("SUITE", arguments.suites, "What to measure, one after the other")
       ->required()
       ->type_name("")
-      ->check(CLI::IsMember(names));
+      ->check(CLI::IsMember(known));
   add_scalar(app, "--device", kDeviceName, "auto (a GPU if there is one), cpu, cuda or cuda:N", "D",
              [&](const Value& value) { arguments.device = value; });
   app.add_option("--json", arguments.json, "Write the results there as JSON")->type_name("FILE");
@@ -235,6 +237,9 @@ int run_cli(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "framelane-bench: %s; see framelane bench --help\n", error.what());
     return kExitUsage;
+  }
+  if (std::ranges::find(arguments.suites, kAll) != arguments.suites.end()) {
+    arguments.suites = names;
   }
   return run(arguments, session);
 }
