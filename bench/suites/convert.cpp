@@ -7,7 +7,6 @@
 #include "bench/suites/suite.hpp"
 #include "kernels/converter.hpp"
 #include "kernels/reference.hpp"
-#include "kernels/row_kernels.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/suites/convert_gpu.hpp"
 #endif
@@ -33,19 +32,19 @@ class ConvertCpu {
                       [this] { convert_classic(frames_.source(0), target_.image); }),
             contender("CPU, scalar", Formula::kExact, "the reference, in 64-bit integers",
                       [=, this] { reference_->run(frames_.source(0), target_.image, 0, height); }),
-            contender("CPU, SIMD", Formula::kClassic, std::string(simd_level()),
+            contender("CPU, SIMD", Formula::kClassic, "",
                       [this] { convert_classic_simd(frames_.source(0), target_.image); }),
-            contender("CPU, SIMD", Formula::kExact, simd_->name(),
+            contender("CPU, SIMD", Formula::kExact, "",
                       [=, this] { simd_->run(frames_.source(0), target_.image, 0, height); })};
   }
 
  private:
-  Contender contender(const char* name, Formula formula, std::string note,
+  Contender contender(const char* name, Formula formula, const char* note,
                       std::function<void()> work) {
     return {{.name = name,
              .parameters = {{"formula", name_of(formula)}},
              .bytes = frames_.source_bytes() + frames_.target_bytes(),
-             .note = std::move(note)},
+             .note = note},
             [this] { spoil(target_.image); },
             [work = std::move(work)] { return milliseconds(work); },
             [this, formula] { return frames_.compare(formula, 0, target_.image); }};

@@ -116,7 +116,9 @@ void judge(Result& result, const Conversion& conversion, const char* ours,
     if (row == nullptr) continue;
     sentence += fmt::format("{}{:.2f} times as fast as {}", sentence.empty() ? "" : ", ",
                             row->median() / own->median(), other);
-    if (const auto off = row->median_of(kOff)) {
+    const auto off = row->median_of(kOff);
+    if (off == 0) sentence += " (exact too)";
+    if (off > 0) {
       sentence += fmt::format(" ({:.1f} % of its samples are off, by {:.0f} at most)", *off,
                               *row->median_of(kMostOff));
     }

@@ -7,7 +7,6 @@
 
 #include "bench/suites/simd_loops.hpp"
 #include "bench/suites/suite.hpp"
-#include "kernels/row_kernels.hpp"
 #include "pipeline/host_buffer.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/suites/gpu_part.hpp"
@@ -21,6 +20,7 @@ constexpr int kTimes = 1000;
 constexpr const char* kUnit = "ms per 1000";
 constexpr const char* kOneByOne = "CPU, one after the other";
 constexpr const char* kSideBySide = "CPU, 64 sums side by side";
+constexpr const char* kSimd = "CPU, SIMD";
 constexpr const char* kReading = "CPU, reading alone";
 constexpr const char* kEmpty = "GPU, empty kernels";
 constexpr const char* kEmptyGraph = "GPU, one graph of empty kernels";
@@ -82,7 +82,7 @@ float plain_sum(const float* values, std::size_t count) {
   return sum;
 }
 
-/// Additions that need not wait for each other, for SIMD.
+/// Additions that need not wait for each other, as far as the compiler makes SIMD of them.
 float wide_sum(const float* values, std::size_t count) {
   constexpr std::size_t kWide = 64;
   float sums[kWide] = {};
@@ -99,14 +99,12 @@ Contender reading_alone(const Picture& picture) {
   const auto* const words = reinterpret_cast<const std::uint32_t*>(picture.values());
   std::uint32_t expected = 0;
   for (std::size_t i = 0; i < picture.count; ++i) expected ^= words[i];
-  Contender result = contender(picture, kReading, kTimes, [=, &picture] {
+  return contender(picture, kReading, kTimes, [=, &picture] {
     for (int i = 0; i < kTimes; ++i) {
       const bool whole = read_words(words, picture.count) == expected;
       picture.sums()[i] = whole ? picture.sum() : 0;
     }
   });
-  result.row.note = simd_level();
-  return result;
 }
 
 std::vector<Contender> cpu_contenders(const Picture& picture) {
@@ -115,7 +113,8 @@ std::vector<Contender> cpu_contenders(const Picture& picture) {
       for (int i = 0; i < kTimes; ++i) picture.sums()[i] = sum(picture.values(), picture.count);
     });
   };
-  return {with(kOneByOne, plain_sum), with(kSideBySide, wide_sum), reading_alone(picture)};
+  return {with(kOneByOne, plain_sum), with(kSideBySide, wide_sum), with(kSimd, sum_floats),
+          reading_alone(picture)};
 }
 
 #ifdef FRAMELANE_WITH_CUDA
@@ -209,7 +208,7 @@ void judge_ceilings(Result& result) {
     }
     return best;
   };
-  const Row* best = fastest({kOneByOne, kSideBySide});
+  const Row* best = fastest({kOneByOne, kSideBySide, kSimd});
   const Row* reading = result.measured(kReading);
   if (best != nullptr && reading != nullptr) {
     result.verdict.push_back(fmt::format(
@@ -249,13 +248,14 @@ void judge(Result& result) {
         fmt::format("{}: {:.1f} times as fast", words, slow->median() / fast->median()));
   };
   compare(kOneByOne, kSideBySide, "on one core, additions that need not wait for each other");
+  compare(kSideBySide, kSimd, "the widest SIMD of this CPU, than what the compiler makes of that");
   compare("GPU, one thread", "GPU, warp shuffles, vector loads",
           "warp shuffles with vector loads, than one thread");
   compare("GPU, tree in shared memory", "GPU, warp shuffles", "shuffles, than the tree");
   compare("GPU, warp shuffles, vector loads", kGraph,
           "all of it in one graph, than a launch for each sum");
   compare(kCub, "GPU, warp shuffles, vector loads", "our kernel, than CUB");
-  compare(kSideBySide, "GPU, warp shuffles, vector loads",
+  compare(kSimd, "GPU, warp shuffles, vector loads",
           "the GPU, the picture being there, than one core");
   judge_ceilings(result);
 }

@@ -81,24 +81,48 @@ void convert_row(const std::uint8_t* from, std::uint8_t* to, std::size_t pixels)
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+
+// Folds `count` lanes of memory, but for less than four vectors of them at the end, into one vector
+// by way of four, so that no step waits for the one before it. Moves `at` behind what it has taken.
+template <class D, typename T, class Fold>
+HWY_INLINE hn::Vec<D> fold_vectors(D d, const T*& at, std::size_t& count, Fold fold) {
+  const std::size_t lanes = hn::Lanes(d);
+  auto a = hn::Zero(d), b = a, c = a, e = a;
+  for (; count >= 4 * lanes; count -= 4 * lanes, at += 4 * lanes) {
+    a = fold(a, hn::LoadU(d, at));
+    b = fold(b, hn::LoadU(d, at + lanes));
+    c = fold(c, hn::LoadU(d, at + 2 * lanes));
+    e = fold(e, hn::LoadU(d, at + 3 * lanes));
+  }
+  return fold(fold(a, b), fold(c, e));
+}
+
+#endif
+
+float sum_floats(const float* numbers, std::size_t count) {
+  float all = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  all = hn::GetLane(hn::SumOfLanes(
+      d, fold_vectors(d, numbers, count, [](V x, V y) HWY_ATTR { return hn::Add(x, y); })));
+#endif
+  for (std::size_t i = 0; i < count; ++i) all += numbers[i];
+  return all;
+}
+
 std::uint32_t read_words(const std::uint32_t* words, std::size_t count) {
-  std::size_t i = 0;
   std::uint32_t all = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<std::uint32_t> d;
-  const std::size_t lanes = hn::Lanes(d);
-  auto a = hn::Zero(d), b = a, c = a, e = a;  // so that no load waits for another
-  for (; i + 4 * lanes <= count; i += 4 * lanes) {
-    a = hn::Xor(a, hn::LoadU(d, words + i));
-    b = hn::Xor(b, hn::LoadU(d, words + i + lanes));
-    c = hn::Xor(c, hn::LoadU(d, words + i + 2 * lanes));
-    e = hn::Xor(e, hn::LoadU(d, words + i + 3 * lanes));
-  }
+  using V = hn::Vec<decltype(d)>;
   HWY_ALIGN std::uint32_t each[hn::MaxLanes(d)];
-  hn::Store(hn::Xor(hn::Xor(a, b), hn::Xor(c, e)), d, each);
-  for (std::size_t lane = 0; lane < lanes; ++lane) all ^= each[lane];
+  hn::Store(fold_vectors(d, words, count, [](V x, V y) HWY_ATTR { return hn::Xor(x, y); }), d,
+            each);
+  for (std::size_t lane = 0; lane < hn::Lanes(d); ++lane) all ^= each[lane];
 #endif
-  for (; i < count; ++i) all ^= words[i];
+  for (std::size_t i = 0; i < count; ++i) all ^= words[i];
   return all;
 }
 
@@ -111,6 +135,7 @@ HWY_AFTER_NAMESPACE();
 namespace framelane::bench {
 namespace {
 HWY_EXPORT(convert_row);
+HWY_EXPORT(sum_floats);
 HWY_EXPORT(read_words);
 }  // namespace
 
@@ -119,6 +144,10 @@ void convert_classic_simd(const ConstImageView& source, const ImageView& target)
     HWY_DYNAMIC_DISPATCH(convert_row)
     (source.row(0, y), target.row(0, y), static_cast<std::size_t>(source.width));
   }
+}
+
+float sum_floats(const float* numbers, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(sum_floats)(numbers, count);
 }
 
 std::uint32_t read_words(const std::uint32_t* words, std::size_t count) {

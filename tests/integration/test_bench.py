@@ -52,7 +52,7 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
         ("CPU, scalar", "formula=classic"), ("CPU, scalar", "formula=exact"),
         ("CPU, SIMD", "formula=classic"), ("CPU, SIMD", "formula=exact"),
         ("CPU, one after the other", ""), ("CPU, 64 sums side by side", ""),
-        ("CPU, reading alone", ""), ("CPU, one core", "")]
+        ("CPU, SIMD", ""), ("CPU, reading alone", ""), ("CPU, one core", "")]
     assert len(lines) == len(measured) + 4 + 5 + 3  # published, of convert, reduce, overlap
 
     texts = [text.text for text in ElementTree.parse(paths["svg"]).getroot().iter(f"{SVG}text")]

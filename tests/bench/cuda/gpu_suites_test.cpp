@@ -408,9 +408,9 @@ TEST_F(BrokenGpuSuitesTest, WithoutNppTheOthersAreMeasured) {
 TEST_F(GpuSuitesTest, ReduceIsRightInEveryWay) {
   const Result result = run("reduce", gpu_session());
   EXPECT_THAT(result.problems, IsEmpty());
-  // Three on the CPU, six with a launch for each sum and one with one for all, and empty kernels;
+  // Four on the CPU, six with a launch for each sum and one with one for all, and empty kernels;
   // CUB and graphs are of the program alone.
-  EXPECT_EQ(result.rows.size(), 3u + 6 + 1 + 1);
+  EXPECT_EQ(result.rows.size(), 4u + 6 + 1 + 1);
   for (const Row& row : result.rows) {
     EXPECT_EQ(row.samples.size(), 1u) << row.name;
     EXPECT_EQ(row.checked, row.is("GPU, empty kernels") ? Checked::kNothing : Checked::kRight)
