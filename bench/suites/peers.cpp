@@ -56,21 +56,6 @@ Conversion conversion_of(const Pair& pair, const Size& size) {
   return {size.width, size.height, pair.source, pair.source_color, pair.target, pair.target_color};
 }
 
-std::string formats_of(const Conversion& conversion) {
-  std::string text =
-      fmt::format("{} to {}", info(conversion.source).name, info(conversion.target).name);
-  if (info(conversion.source).rgb) return text;
-  const ColorSpec& from = conversion.source_color;
-  const ColorSpec& to = conversion.target_color;
-  if (from.matrix != to.matrix) {
-    text += fmt::format(", {} to {}", to_string(from.matrix), to_string(to.matrix));
-  }
-  if (from.range != to.range) {
-    text += fmt::format(", {} to {}", to_string(from.range), to_string(to.range));
-  }
-  return text;
-}
-
 Row make_row(std::string name, const Conversion& conversion, std::string note) {
   const Size size{"", conversion.width, conversion.height};
   return {.name = std::move(name),

@@ -16,10 +16,12 @@ namespace {
 constexpr Size kSizes[] = {k1080p, k4K, k8K};
 struct Formats {
   PixelFormat source, target;
+  bool other_matrix = false;  ///< from BT.601 in limited range instead of full range
 };
 constexpr Formats kFormats[] = {{PixelFormat::kBgra, PixelFormat::kNv12},
                                 {PixelFormat::kBgr24, PixelFormat::kNv12},
-                                {PixelFormat::kI420, PixelFormat::kNv12}};
+                                {PixelFormat::kI420, PixelFormat::kNv12},
+                                {PixelFormat::kI420, PixelFormat::kNv12, true}};
 constexpr int kFeedCounts[] = {2, 4, 8, 16, 32, 64};
 constexpr int kLaneCounts[] = {1, 2, 4, 6, 8};
 constexpr int kRings[] = {1, 2, 4, 16};  // one place: one frame at a time
@@ -28,6 +30,7 @@ constexpr int kSliceCounts[] = {1, 2, 4, 8, 16};
 /// The defaults, and then one thing changed at a time.
 Work make_work(const Formats& formats, const Size& size, bool slices, bool shapes, bool feeds) {
   Work work{conversion(formats.source, formats.target, size), {{}}};
+  if (formats.other_matrix) work.convert.source_color = {Matrix::kBt601, Range::kLimited};
   if (shapes) {
     for (const int lanes : kLaneCounts) work.setups.push_back({.shape = {.lanes = lanes}});
     for (const int ring : kRings) work.setups.push_back({.shape = {.ring = ring}});

@@ -47,9 +47,8 @@ struct Setup {
 };
 
 inline std::vector<Parameter> parameters_of(const Conversion& convert) {
-  return {
-      {"size", fmt::format("{}x{}", convert.width, convert.height)},
-      {"formats", fmt::format("{} to {}", info(convert.source).name, info(convert.target).name)}};
+  return {{"size", fmt::format("{}x{}", convert.width, convert.height)},
+          {"formats", formats_of(convert)}};
 }
 inline std::vector<Parameter> parameters_of(const Conversion& convert, const Setup& setup) {
   std::vector<Parameter> result = parameters_of(convert);

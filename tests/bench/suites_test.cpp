@@ -206,8 +206,8 @@ class SpoilingDevice : public CpuDevice {
 TEST(StageSuiteTest, OnTheCpuEverySetupIsRight) {
   const Result result = run_suite(*find_suite("stage"), cpu_session());
   EXPECT_THAT(result.problems, IsEmpty());
-  // The defaults of three formats; of the first, 5 other numbers of lanes, 4 of places, 6 of feeds.
-  ASSERT_EQ(result.rows.size(), 3u + 5 + 4 + 6);
+  // The defaults of four formats; of the first, 5 other numbers of lanes, 4 of places, 6 of feeds.
+  ASSERT_EQ(result.rows.size(), 4u + 5 + 4 + 6);
   for (const Row& row : result.rows) {
     EXPECT_EQ(row.samples.size(), 2u);
     EXPECT_EQ(row.checked, Checked::kRight);
@@ -229,7 +229,7 @@ TEST(StageSuiteTest, AWrongByteFailsIt) {
   Session session = cpu_session();
   session.cpu = std::make_shared<SpoilingDevice>();
   const Result result = run_suite(*find_suite("stage"), session);
-  EXPECT_EQ(result.problems.size(), 18u);  // every setup, at its first turn
+  EXPECT_EQ(result.problems.size(), 19u);  // every setup, at its first turn
   EXPECT_THAT(
       result.problems,
       Contains(AllOf(HasSubstr("wrong result of stage, size 37x23, formats bgra to nv12, feeds 1, "

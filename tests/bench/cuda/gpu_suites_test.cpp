@@ -315,11 +315,11 @@ TEST_F(GpuSuitesTest, StageIsRightInEveryWay) {
   session.height = 67;  // to be cut in slices
   const Result result = run("stage", session);
   EXPECT_THAT(result.problems, IsEmpty());
-  // The defaults of three formats; of the first, 5 other numbers of lanes, 4 of places, 5 of slices
+  // The defaults of four formats; of the first, 5 other numbers of lanes, 4 of places, 5 of slices
   // with either of two rings, 6 of feeds.
-  EXPECT_EQ(count(result, "stage"), 3 + 5 + 4 + 2 * 5 + 6);
-  EXPECT_EQ(count(result, "uploads alone"), 3);
-  EXPECT_EQ(count(result, "uploads beside downloads"), 3);
+  EXPECT_EQ(count(result, "stage"), 4 + 5 + 4 + 2 * 5 + 6);
+  EXPECT_EQ(count(result, "uploads alone"), 4);
+  EXPECT_EQ(count(result, "uploads beside downloads"), 4);
   expect_measured_and_right(result, "stage");
   for (const char* name : {"default stream, pageable memory", "default stream, pinned memory",
                            "eight streams that slice one frame"}) {
@@ -347,7 +347,7 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsStage) {
   const Session session = gpu_session();
   stand_in::spoil_downloads();
   const Result result = run("stage", session);
-  EXPECT_EQ(result.problems.size(), 28u + 3);  // every setup, and the usual ways
+  EXPECT_EQ(result.problems.size(), 29u + 3);  // every setup, and the usual ways
   EXPECT_THAT(result.problems,
               Contains(HasSubstr("wrong result of eight streams that slice one frame, ")));
   EXPECT_THAT(
