@@ -5,7 +5,6 @@
 //
 //   framelane_cuda_kernel_bench [--check | --time]
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/npp.hpp"
 #include "kernels/cuda/arithmetic.cuh"
 #include "kernels/cuda/cuda_converter.hpp"
 #include "kernels/reference.hpp"
@@ -310,32 +311,6 @@ struct Plain444 {
   }
 };
 
-// NPP's closest conversion, BT.601 from BGRA to I420, where its library is
-// installed.
-struct NppContext {
-  cudaStream_t stream;
-  int device, multiprocessors, threads_per_multiprocessor, threads_per_block;
-  std::size_t shared_bytes_per_block;
-  int major, minor;
-  unsigned stream_flags;
-  int reserved;
-};
-struct NppSize {
-  int width, height;
-};
-using NppBgraToI420 = int (*)(const std::uint8_t*, int, std::uint8_t**, int*, NppSize, NppContext);
-
-NppBgraToI420 find_npp() {
-  for (const char* name : {"libnppicc.so", "libnppicc.so.13", "libnppicc.so.12"}) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) continue;
-    if (void* symbol = dlsym(library, "nppiBGRToYCbCr420_8u_AC4P3R_Ctx")) {
-      return reinterpret_cast<NppBgraToI420>(symbol);
-    }
-  }
-  return nullptr;
-}
-
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -401,7 +376,7 @@ struct Contender {
 
 /// Prints how fast a conversion is, unless `size` is null; returns its share of a copy's rate.
 double measure(Bench& bench, const Pair& pair, const char* size, int width, int height,
-               NppBgraToI420 npp) {
+               const std::optional<bench::Npp>& npp) {
   const Conversion conversion{width,       height,           pair.source, pair.source_color,
                               pair.target, pair.target_color};
   const Frames frames(bench, conversion);
@@ -455,34 +430,13 @@ double measure(Bench& bench, const Pair& pair, const char* size, int width, int 
          {},
          {}});
   }
-  NppContext context{};
-  if (npp != nullptr && pair.target == PixelFormat::kI420 && pair.source == PixelFormat::kBgra &&
+  if (npp && pair.target == PixelFormat::kI420 && pair.source == PixelFormat::kBgra &&
       pair.target_color.siting == Siting::kCenter) {
-    cudaDeviceProp device{};
-    check(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
-    context = {stream,
-               0,
-               device.multiProcessorCount,
-               device.maxThreadsPerMultiProcessor,
-               device.maxThreadsPerBlock,
-               device.sharedMemPerBlock,
-               device.major,
-               device.minor,
-               cudaStreamNonBlocking,
-               0};
     contenders.push_back({"  NPP BGRToYCbCr420 AC4P3R",
                           1,
-                          [&, npp](int i) {
+                          [&](int i) {
                             const auto& [source, target] = frames.frame(i);
-                            std::uint8_t* planes[3];
-                            int pitches[3];
-                            for (std::size_t plane = 0; plane < 3; ++plane) {
-                              planes[plane] = target.planes[plane].data;
-                              pitches[plane] = static_cast<int>(target.planes[plane].pitch);
-                            }
-                            const int status =
-                                npp(source.planes[0].data, static_cast<int>(source.planes[0].pitch),
-                                    planes, pitches, {width, height}, context);
+                            const int status = npp->enqueue(source, target, stream);
                             if (status != 0) {
                               std::fprintf(stderr, "NPP: status %d\n", status);
                               std::exit(1);
@@ -525,7 +479,7 @@ void measure_slowest(Bench& bench, PixelFormat target, Siting siting, const char
   for (const Matrix matrix : {Matrix::kBt601, Matrix::kBt709, Matrix::kBt2020}) {
     for (const Range range : {Range::kLimited, Range::kFull}) {
       const Pair pair{"", PixelFormat::kBgra, kRgb, target, {matrix, range, siting}};
-      slowest = std::min(slowest, measure(bench, pair, nullptr, width, height, nullptr));
+      slowest = std::min(slowest, measure(bench, pair, nullptr, width, height, std::nullopt));
     }
   }
   constexpr std::array kSitings{"left", "centre", "top left"};
@@ -534,8 +488,8 @@ void measure_slowest(Bench& bench, PixelFormat target, Siting siting, const char
 }
 
 void measure_all(Bench& bench) {
-  const NppBgraToI420 npp = find_npp();
-  if (npp == nullptr) std::printf("NPP is not installed here: no comparison with it\n");
+  const std::optional<bench::Npp> npp = bench::Npp::find();
+  if (!npp) std::printf("NPP is not installed here: no comparison with it\n");
   std::printf("%-5s %-44s %9s %8s %7s %9s\n", "", "", "us/frame", "GB/s", "/copy", "in graph");
   constexpr std::tuple k8K{"8K", 7680, 4320}, k4K{"4K", 3840, 2160}, k1080p{"1080p", 1920, 1080};
   for (const auto& [size, width, height] : {k8K, k4K, k1080p}) {

@@ -6,15 +6,11 @@
 //   framelane_nvdec_bench FILE [--feeds N] [--seconds S] [--rounds N] [--gpu N]
 //
 // FILE is read over and over by every feed: H.264 1080p, say.
-#include <algorithm>
+#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bench/stage_feed.hpp"
@@ -34,19 +30,19 @@ struct Options {
   int gpu = 0;
 };
 
-/// One feed: a thread that decodes and submits, and one that waits, as an encode does.
+/// A feed whose frames NVDEC leaves on the GPU.
 class DecodedFeed {
  public:
-  DecodedFeed(Device& device, const std::string& file) : stage_(device.make_stage(*stats_, {})) {
+  DecodedFeed(Device& device, const std::string& file) : feed_(device, {}) {
     InputOptions input;
     input.url = file;
     input.decoder = InputOptions::DecoderKind::kNvdec;
     input.loop = true;
     source_ = open_source(input, {.pool = pool_,
-                                  .stats = *stats_,
+                                  .stats = feed_.stats(),
                                   .timeline = timeline_,
                                   .interrupt = interrupt_,
-                                  .stage = stage_.get(),
+                                  .stage = &feed_.stage(),
                                   .ring = kRing});
     const InputFrame first = next_frame();
     if (first.memory != FrameMemory::kDevice) throw std::runtime_error("a frame is not on the GPU");
@@ -55,48 +51,24 @@ class DecodedFeed {
                 first.color, PixelFormat::kNv12, first.color};
     convert_.target_color.range =
         first.color.range == Range::kFull ? Range::kLimited : Range::kFull;
-    plan_ = stage_->prepare({&convert_, 1}, FrameMemory::kDevice);
+    feed_.prepare(convert_, FrameMemory::kDevice, pool_);
   }
 
   /// Decodes frames until `until` and drops them.
   FeedRun decode(Clock::time_point until) {
     const double cpu_before = thread_cpu_seconds();
-    int count = 0;
-    for (; Clock::now() < until; ++count) next_frame();
-    return {count, thread_cpu_seconds() - cpu_before};
+    FeedRun result;
+    for (; Clock::now() < until; ++result.frames) next_frame();
+    result.cpu = thread_cpu_seconds() - cpu_before;
+    return result;
   }
   /// Decodes and converts frames until `until`; returns once all are back.
   FeedRun convert(Clock::time_point until) {
-    const double cpu_before = thread_cpu_seconds();
-    int count = 0;
-    double encode_cpu = 0;
-    std::thread encode([this, &encode_cpu] {
-      for (bool last = false; !last;) {
-        auto job = ring_.next(0);
-        last = (*job)->input.duration == kLast;
-        const Deadline deadline = Clock::now() + std::chrono::seconds(10);
-        if (stage_->wait(**job, {}, deadline) != Stage::Wait::kReady) {
-          std::fprintf(stderr, "framelane_nvdec_bench: a job is late\n");
-          std::abort();
-        }
-        (*job)->outputs[0].ticket.out();
-      }
-      encode_cpu = thread_cpu_seconds();
-    });
-    for (bool last = false; !last; ++count) {
-      InputFrame frame = next_frame();
-      last = Clock::now() >= until;
-      frame.duration = last ? kLast : 0;
-      submit(std::move(frame));
-    }
-    encode.join();
-    return {count, thread_cpu_seconds() - cpu_before + encode_cpu};
+    return feed_.run(until, [this](int) { return next_frame(); });
   }
   const Conversion& conversion() const { return convert_; }
 
  private:
-  static constexpr std::int64_t kLast = 1;
-
   InputFrame next_frame() {
     SourceItem item;
     do {
@@ -104,31 +76,14 @@ class DecodedFeed {
     } while (item.kind != SourceItem::Kind::kFrame);
     return std::move(item.frame);
   }
-  void submit(InputFrame&& frame) {
-    auto place = ring_.acquire({});
-    std::array<FrameTicket, 1> tickets;
-    open_tickets(stats_, tickets);
-    FrameJob& job = **place;
-    job.plan = plan_;
-    job.input = std::move(frame);
-    job.outputs[0].target = allocate_image(pool_, convert_.target, convert_.width, convert_.height);
-    job.outputs[0].ticket = std::move(tickets[0]);
-    place->publish();
-    stage_->submit(job);
-  }
 
-  const std::shared_ptr<FeedStats> stats_ =
-      std::make_shared<FeedStats>("bench", std::vector<FeedStats::EncodeSpec>{{"live", false}},
-                                  std::vector<std::string>{}, kLanes);
   FramePool pool_;
-  Timeline timeline_{*stats_};
+  StageFeed feed_;
+  Timeline timeline_{feed_.stats()};
   std::stop_source stop_;
   Interrupt interrupt_{stop_.get_token()};
-  FrameRing ring_{kRing, 1, *stats_};
-  const std::unique_ptr<Stage> stage_;
   std::unique_ptr<Source> source_;
   Conversion convert_;
-  PlanRef plan_;
 };
 
 using Feeds = std::vector<std::unique_ptr<DecodedFeed>>;
@@ -173,32 +128,17 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   framelane::Options options;
-  for (int i = 1; i < argc; ++i) {
-    const auto value = [&](const char* name) {
-      const bool found = i + 1 < argc && std::strcmp(argv[i], name) == 0;
-      return found ? argv[++i] : nullptr;
-    };
-    if (const char* feeds = value("--feeds")) {
-      options.feeds = std::max(std::atoi(feeds), 1);
-    } else if (const char* seconds = value("--seconds")) {
-      options.seconds = std::atof(seconds);
-    } else if (const char* rounds = value("--rounds")) {
-      options.rounds = std::max(std::atoi(rounds), 1);
-    } else if (const char* gpu = value("--gpu")) {
-      options.gpu = std::atoi(gpu);
-    } else if (argv[i][0] != '-' && options.file.empty()) {
-      options.file = argv[i];
-    } else {
-      std::fprintf(stderr, "framelane_nvdec_bench: unknown option %s\n", argv[i]);
-      return 2;
-    }
-  }
-  if (options.file.empty()) {
-    std::fprintf(stderr, "framelane_nvdec_bench: name a file of video to decode\n");
-    return 2;
-  }
+  CLI::App app("Feeds whose frames NVDEC leaves on the GPU", "framelane_nvdec_bench");
+  app.add_option("FILE", options.file, "Video to decode over and over")->required();
+  app.add_option("--feeds", options.feeds)->capture_default_str()->check(CLI::Range(1, 512));
+  app.add_option("--seconds", options.seconds, "Of a turn")->capture_default_str();
+  app.add_option("--rounds", options.rounds)->capture_default_str()->check(CLI::Range(1, 1000));
+  app.add_option("--gpu", options.gpu)->capture_default_str();
   try {
+    app.parse(argc, argv);
     return framelane::run(options);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "framelane_nvdec_bench: %s\n", error.what());
     return 1;

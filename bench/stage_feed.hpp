@@ -1,5 +1,5 @@
 // One feed's way through the stage, as in the daemon but without decoder and encoder: what the
-// benchmarks of the stage measure.
+// suite `stage` and the benchmarks of the stage measure.
 #pragma once
 
 #include <sys/resource.h>
@@ -8,15 +8,16 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,7 @@ struct Size {
   int height;
 };
 inline constexpr Size k8K{"8K", 7680, 4320};
+inline constexpr Size k4K{"4K", 3840, 2160};
 inline constexpr Size k1080p{"1080p", 1920, 1080};
 inline constexpr int kLanes = 3;  // the defaults of the configuration
 inline constexpr int kRing = 8;
@@ -116,106 +118,216 @@ inline std::vector<PooledImage> make_frames(FramePool& pool, PixelFormat format,
   return frames;
 }
 
-/// What a feed did in one go.
-struct FeedRun {
-  int frames;
-  double cpu;  ///< seconds, of the feed's own threads
+/// How a feed's stage is set up.
+struct StageShape {
+  int lanes = kLanes;
+  int ring = kRing;
+  std::optional<int> slices = {};
 };
 
-/// One feed: a thread that submits, as the source does, and one that waits, as an encode does.
-class BenchFeed {
+/// What a feed did in one go.
+struct FeedRun {
+  int frames = 0;
+  double cpu = 0;                               ///< seconds, of the feed's own threads
+  std::vector<Clock::time_point> back = {};     ///< when each frame was; in order
+  std::vector<Clock::duration> latencies = {};  ///< of each: from being submitted to being back
+  std::string problem = {};                     ///< empty: none
+};
+
+/// One feed's ring, stage and ledger, and the two threads that use them: one that submits, as the
+/// source does, and one that waits, as an encode does.
+class StageFeed {
  public:
-  BenchFeed(Device& device, const Conversion& convert, std::optional<int> slices,
-            int lanes = kLanes)
-      : convert_(convert),
+  StageFeed(Device& device, const StageShape& shape)
+      : shape_(shape),
         stats_(std::make_shared<FeedStats>("bench",
                                            std::vector<FeedStats::EncodeSpec>{{"live", false}},
-                                           std::vector<std::string>{}, lanes)),
-        frames_(
-            make_frames(sources_, convert.source, {"", convert.width, convert.height}, kRing + 4)),
-        ring_(kRing, 1, *stats_),
-        stage_(device.make_stage(*stats_, slices)),
-        plan_(stage_->prepare({&convert_, 1})) {}
+                                           std::vector<std::string>{}, shape.lanes)),
+        ring_(shape.ring, 1, *stats_),
+        stage_(device.make_stage(*stats_, shape.slices)) {}
 
-  /// Submits frames until `until`; returns once all are back.
-  FeedRun run(Clock::time_point until) {
+  FeedStats& stats() { return *stats_; }
+  const FeedStats& stats() const { return *stats_; }
+  Stage& stage() { return *stage_; }
+
+  /// For all frames from now on. `targets`, which stays, is where results go.
+  void prepare(const Conversion& convert, FrameMemory memory, FramePool& targets) {
+    convert_ = convert;
+    targets_ = &targets;
+    plan_ = stage_->prepare({&convert_, 1}, memory);
+  }
+  /// From now on so many of the last results of each run are kept.
+  void keep(int count) { keep_ = static_cast<std::size_t>(count); }
+  /// What was kept: the result of frame `number` of its run.
+  struct Kept {
+    int number;
+    PooledImage image;
+  };
+  const std::deque<Kept>& kept() const { return kept_; }
+  void forget_kept() { kept_.clear(); }
+
+  /// Submits what `next` (called with 0, 1, …) gives until `until`, and one frame more than there
+  /// are lanes at least; returns once all are back. A feed that had a problem runs no more.
+  FeedRun run(Clock::time_point until, const std::function<InputFrame(int)>& next) {
     const double cpu_before = thread_cpu_seconds();
-    int submitted = 0;
+    FeedRun result;
     double encode_cpu = 0;
-    std::thread encode([this, &encode_cpu] {
-      // The last job ends the round.
+    std::thread encode([this, &result, &encode_cpu] {
       for (bool last = false; !last;) {
         auto job = ring_.next(0);
-        finish(**job);
+        if (!job) break;
+        finish(**job, result);
         last = (*job)->input.duration == kLast;
       }
       encode_cpu = thread_cpu_seconds();
     });
-    for (bool last = false; !last; ++submitted) {
-      last = Clock::now() >= until;
-      submit(submitted, last);
+    std::string failure;
+    int submitted = 0;
+    try {
+      for (bool last = false; !last; ++submitted) {
+        InputFrame frame = next(submitted);
+        last = submitted >= shape_.lanes && Clock::now() >= until;
+        submit(std::move(frame), submitted, last);
+      }
+    } catch (const std::exception& error) {
+      failure = error.what();
+      ring_.close();  // what was published is still waited for
     }
     encode.join();
-    return {submitted, thread_cpu_seconds() - cpu_before + encode_cpu};
+    result.frames = submitted;
+    result.cpu = thread_cpu_seconds() - cpu_before + encode_cpu;
+    if (!failure.empty()) result.problem = failure;
+    return result;
   }
-
-  /// From submitting a frame to having it back, nothing else going on, on one thread.
-  double latency() {
-    const Clock::time_point start = Clock::now();
-    submit(0, true);
-    auto job = ring_.next(0);
-    finish(**job);
-    return seconds_since(start);
-  }
-
-  const FeedStats& stats() const { return *stats_; }
 
  private:
   static constexpr std::int64_t kLast = 1;
 
-  void submit(int number, bool last) {
+  void submit(InputFrame&& frame, int number, bool last) {
     auto place = ring_.acquire({});
-    std::array<FrameTicket, 1> tickets;
-    open_tickets(stats_, tickets);
+    if (!place) throw std::runtime_error("the feed has ended");
     FrameJob& job = **place;
-    const PooledImage& frame = frames_[static_cast<std::size_t>(number) % frames_.size()];
     job.plan = plan_;
-    job.input.image = as_const(frame.image);
-    job.input.buffer = frame.buffer;
+    job.input = std::move(frame);
+    job.input.pts = number;
     job.input.duration = last ? kLast : 0;
     job.outputs[0].target =
-        allocate_image(targets_, convert_.target, convert_.width, convert_.height);
+        allocate_image(*targets_, convert_.target, convert_.width, convert_.height);
+    std::array<FrameTicket, 1> tickets;
+    open_tickets(stats_, tickets);
     job.outputs[0].ticket = std::move(tickets[0]);
+    job.input.decoded_at = Clock::now();
     place->publish();
     stage_->submit(job);
   }
-  void finish(FrameJob& job) {
-    if (stage_->wait(job, {}, Clock::now() + std::chrono::seconds(10)) != Stage::Wait::kReady) {
-      std::fprintf(stderr, "a job is late\n");
-      std::abort();
+  void finish(FrameJob& job, FeedRun& run) {
+    // A job may not be let go before it is done: what is late is a problem, and waited for.
+    for (;;) {
+      const auto wait = stage_->wait(job, {}, Clock::now() + std::chrono::seconds(10));
+      if (wait == Stage::Wait::kReady) break;
+      if (wait == Stage::Wait::kDeviceLost) {
+        run.problem = "a frame was lost with the GPU";
+        return job.outputs[0].ticket.drop(DropReason::kDeviceLost);
+      }
+      run.problem = "a frame takes more than 10 s";
     }
     job.outputs[0].ticket.out();
+    run.back.push_back(Clock::now());
+    run.latencies.push_back(run.back.back() - job.input.decoded_at);
+    if (keep_ == 0) return;
+    if (kept_.size() == keep_) kept_.pop_front();
+    kept_.push_back({static_cast<int>(job.input.pts), job.outputs[0].target});
   }
 
-  const Conversion convert_;
+  const StageShape shape_;
   const std::shared_ptr<FeedStats> stats_;
-  FramePool sources_;
-  FramePool targets_;
-  const std::vector<PooledImage> frames_;
   FrameRing ring_;
   const std::unique_ptr<Stage> stage_;
-  const PlanRef plan_;
+  Conversion convert_;
+  PlanRef plan_;
+  FramePool* targets_ = nullptr;
+  std::size_t keep_ = 0;
+  std::deque<Kept> kept_;
+};
+
+/// A feed whose frames are there already: pictures in host memory, round and round.
+class BenchFeed {
+ public:
+  /// With frames and targets of its own.
+  BenchFeed(Device& device, const Conversion& convert, std::optional<int> slices,
+            int lanes = kLanes)
+      : own_frames_(
+            make_frames(sources_, convert.source, {"", convert.width, convert.height}, kRing + 4)),
+        frames_(own_frames_),
+        feed_(device, {.lanes = lanes, .slices = slices}) {
+    feed_.prepare(convert, FrameMemory::kHost, own_targets_);
+  }
+  /// `frames` and `targets` stay.
+  BenchFeed(Device& device, const Conversion& convert, const StageShape& shape,
+            std::span<const PooledImage> frames, FramePool& targets)
+      : frames_(frames), feed_(device, shape) {
+    feed_.prepare(convert, FrameMemory::kHost, targets);
+  }
+
+  /// Submits frames until `until`; returns once all are back.
+  FeedRun run(Clock::time_point until) {
+    return feed_.run(until, [this](int number) { return frame(number); });
+  }
+
+  const FeedStats& stats() const { return feed_.stats(); }
+  StageFeed& feed() { return feed_; }
+
+ private:
+  InputFrame frame(int number) const {
+    const PooledImage& image = frames_[static_cast<std::size_t>(number) % frames_.size()];
+    InputFrame frame;
+    frame.image = as_const(image.image);
+    frame.buffer = image.buffer;
+    return frame;
+  }
+
+  FramePool sources_;
+  FramePool own_targets_;
+  const std::vector<PooledImage> own_frames_;
+  const std::span<const PooledImage> frames_;
+  StageFeed feed_;
 };
 
 struct StageFigures {
   double frames_per_second;
   double cpu_per_1000_frames;  ///< seconds, of the whole process
   double own_per_1000_frames;  ///< of our threads alone: the driver and CUDA have some as well
+  /// While all are at work: from when each has had a frame back to when they stop submitting. Where
+  /// few frames are back in that time, or feeds do not say when, as frames_per_second.
+  double steady_frames_per_second = 0;
+  std::vector<double> latencies = {};  ///< seconds; of all feeds' frames
 };
 
-/// All feeds side by side: `work(feed, until)` gives a FeedRun.
+/// Frames a second back between the moment at which each feed has had one and `until`; 0 where that
+/// are so few that those which come together count too much.
+inline double steady_rate(const std::vector<FeedRun>& runs, Clock::time_point until) {
+  constexpr int kEnough = 20;
+  Clock::time_point first{};
+  for (const FeedRun& run : runs) {
+    if (run.back.empty()) return 0;
+    first = std::max(first, run.back.front());
+  }
+  int frames = 0;
+  Clock::time_point last = first;
+  for (const FeedRun& run : runs) {
+    for (const Clock::time_point back : run.back) {
+      if (back <= first || back > until) continue;
+      ++frames;
+      last = std::max(last, back);
+    }
+  }
+  if (frames < kEnough) return 0;
+  return frames / std::chrono::duration<double>(last - first).count();
+}
+
+/// All feeds side by side: `work(feed, until)` gives a FeedRun. Throws the first feed's problem.
 template <typename Feed, typename Work>
-StageFigures run_feeds(std::vector<std::unique_ptr<Feed>>& feeds, double seconds, Work work) {
+StageFigures run_feeds(std::span<const std::unique_ptr<Feed>> feeds, double seconds, Work work) {
   const double cpu = cpu_seconds();
   double own = -completion_cpu_seconds();
   const Clock::time_point start = Clock::now();
@@ -229,14 +341,30 @@ StageFigures run_feeds(std::vector<std::unique_ptr<Feed>>& feeds, double seconds
   for (std::thread& thread : threads) thread.join();
   const double time = seconds_since(start);
   own += completion_cpu_seconds();
+  const double all_cpu = cpu_seconds() - cpu;
   double frames = 0;
+  StageFigures result{};
   for (const FeedRun& run : runs) {
+    if (!run.problem.empty()) throw std::runtime_error(run.problem);
     frames += run.frames;
     own += run.cpu;
+    for (const Clock::duration latency : run.latencies) {
+      result.latencies.push_back(std::chrono::duration<double>(latency).count());
+    }
   }
-  return {frames / time, (cpu_seconds() - cpu) / frames * 1000, own / frames * 1000};
+  result.frames_per_second = frames / time;
+  result.cpu_per_1000_frames = all_cpu / frames * 1000;
+  result.own_per_1000_frames = own / frames * 1000;
+  result.steady_frames_per_second = steady_rate(runs, until);
+  if (result.steady_frames_per_second == 0) {
+    result.steady_frames_per_second = result.frames_per_second;
+  }
+  return result;
 }
-
+template <typename Feed, typename Work>
+StageFigures run_feeds(std::vector<std::unique_ptr<Feed>>& feeds, double seconds, Work work) {
+  return run_feeds(std::span<const std::unique_ptr<Feed>>(feeds), seconds, work);
+}
 inline StageFigures run_feeds(std::vector<std::unique_ptr<BenchFeed>>& feeds, double seconds) {
   return run_feeds(feeds, seconds, &BenchFeed::run);
 }

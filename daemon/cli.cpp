@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "config/config.hpp"
 #include "config/scalars.hpp"
@@ -138,8 +140,25 @@ int healthcheck_command(const std::string& config, const std::string& url) {
   return problems.empty() ? kExitFailed : print_problems(problems);
 }
 
+int bench_command(char** arguments) {
+  std::error_code none;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", none);
+  const std::string program = own.parent_path() / "framelane-bench";
+  std::vector<char*> handed_on{const_cast<char*>(program.c_str())};
+  for (; *arguments != nullptr; ++arguments) handed_on.push_back(*arguments);
+  handed_on.push_back(nullptr);
+  execv(program.c_str(), handed_on.data());
+  std::fprintf(stderr,
+               "framelane: %s cannot be started: %s; it belongs beside framelane, and is installed "
+               "with it\n",
+               program.c_str(), std::strerror(errno));
+  return kExitFailed;
+}
+
 int run_cli(int argc, char** argv) {
   open_standard_descriptors();
+  // Not parsed here, and before anything that the other program should find otherwise.
+  if (argc > 1 && std::strcmp(argv[1], "bench") == 0) return bench_command(argv + 2);
   // Bounds the one wait that FFmpeg's timeouts do not cover. Before the first thread: setenv is
   // not safe later.
   setenv("RES_OPTIONS", "timeout:1 attempts:1", 0);
@@ -150,7 +169,7 @@ int run_cli(int argc, char** argv) {
                "framelane");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  app.footer("Later versions: bench, tune, trace, and a reload of the configuration.");
+  app.footer("Later versions: tune, trace, and a reload of the configuration.");
 
   RunArguments run;
   CLI::App* run_app = app.add_subcommand("run", "The daemon, in the foreground");
@@ -181,6 +200,8 @@ int run_cli(int argc, char** argv) {
       health_app->add_option("-c,--config", config, "Configuration file of the daemon")
           ->capture_default_str();
   health_app->add_option("--url", url, "Its admin listener")->excludes(health_config);
+
+  app.add_subcommand("bench", "Experiments on this machine's CPU and GPU; bench --help lists them");
 
   CLI::App* schema_app = app.add_subcommand("schema", "JSON Schema of the configuration");
 

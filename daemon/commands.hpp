@@ -57,6 +57,10 @@ int print_problems(const std::vector<Problem>& problems);
 int check_command(const std::string& config, bool require_environment);
 int devices_command(bool json);
 
+/// Becomes framelane-bench, which lies beside this program, with what follows `bench` of the
+/// command line. Returns only when there is none.
+int bench_command(char** arguments);
+
 /// `url` wins over the listener that the configuration names, which may be wrong otherwise.
 int healthcheck_command(const std::string& config, const std::string& url);
 

@@ -10,7 +10,8 @@
 /// What tests may ask of the stand-in CUDA runtime: a runtime of our own, linked instead of
 /// NVIDIA's, in which "device" memory is host memory, every stream is a thread and a launch runs
 /// the kernel's own body. It has the calls that framelane uses and no others, so that a call with
-/// no place here (a device-wide wait, the default stream) does not link or fails.
+/// no place here (a device-wide wait, the null stream) does not link or fails. The default stream
+/// is there for who means it, as cudaStreamLegacy.
 ///
 /// All functions are thread-safe. In a build for a real GPU (FRAMELANE_GPU_TESTS) only present(),
 /// inside() and reset() may be called; StandInTest skips what needs the rest.
@@ -37,6 +38,10 @@ void lose_device(cudaError_t error = cudaErrorECCUncorrectable);
 /// The same at the n-th call from now (1 is the next), whichever it is.
 void lose_device_at_call(int n, cudaError_t error = cudaErrorECCUncorrectable);
 
+/// A GPU that computes wrongly: from now on every copy back to the host, of so many bytes or more,
+/// ends in a wrong one.
+void spoil_downloads(std::size_t at_least = 1);
+
 /// A held stream starts nothing, like a kernel that hangs; without an argument, every stream, also
 /// those still to be created.
 void hold();
@@ -44,7 +49,7 @@ void hold(cudaStream_t stream);
 void release();
 void release(cudaStream_t stream);
 
-/// The streams that are alive, oldest first.
+/// The streams that are alive, oldest first, without the default one.
 std::vector<cudaStream_t> streams();
 
 /// Calls since the last reset, also those that failed.

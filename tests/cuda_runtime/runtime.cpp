@@ -67,7 +67,16 @@ cudaError_t on(Map& map, typename Map::key_type handle, WithObject with_object) 
   return with_object(found->second);
 }
 
+// The default stream is there when it is asked for by name; null is still nobody's.
+void make_default_stream(State& s) {
+  auto created = std::make_shared<Stream>();
+  created->device = current_device;
+  s.streams.emplace(cudaStreamLegacy, created);
+  serve(created);
+}
+
 cudaError_t enqueue(State& s, cudaStream_t stream, Operation operation) {
+  if (stream == cudaStreamLegacy && !s.streams.contains(stream)) make_default_stream(s);
   return on(s.streams, stream, [&](const std::shared_ptr<Stream>& target) {
     target->queue.push_back(std::move(operation));
     ++target->queued;
@@ -113,18 +122,23 @@ cudaError_t copy_2d(const char* function, void* to, std::size_t to_pitch, const 
                                          (height - 1) * from_pitch + width, kind);
     if (error != cudaSuccess) return error;
     const Allocation* memory = s.allocation_of(kind == cudaMemcpyDeviceToHost ? from : to, 1);
-    return enqueue(s, stream,
-                   {[=, &s, there = memory->there] {
-                      {
-                        const std::scoped_lock lock(s.mutex);
-                        if (!*there) ++s.premature_copies;
-                      }
-                      for (std::size_t y = 0; y < height; ++y) {
-                        std::memcpy(static_cast<std::uint8_t*>(to) + y * to_pitch,
-                                    static_cast<const std::uint8_t*>(from) + y * from_pitch, width);
-                      }
-                    },
-                    nullptr});
+    return enqueue(
+        s, stream,
+        {[=, &s, there = memory->there] {
+           {
+             const std::scoped_lock lock(s.mutex);
+             if (!*there) ++s.premature_copies;
+           }
+           for (std::size_t y = 0; y < height; ++y) {
+             std::memcpy(static_cast<std::uint8_t*>(to) + y * to_pitch,
+                         static_cast<const std::uint8_t*>(from) + y * from_pitch, width);
+           }
+           if (const std::size_t from_on = s.spoilt_from;
+               kind == cudaMemcpyDeviceToHost && from_on > 0 && width * height >= from_on) {
+             static_cast<std::uint8_t*>(to)[(height - 1) * to_pitch + width - 1] ^= 1;
+           }
+         },
+         nullptr});
   });
 }
 
@@ -165,7 +179,7 @@ cudaError_t launch(const void* entry_point, dim3 grid, dim3 block, void** parame
       return cudaErrorInvalidDeviceFunction;
     }
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535 ||
-        block.x != cuda::kBlockThreads || block.y != 1 || block.z != 1) {
+        block.x == 0 || block.x > 1024 || block.y != 1 || block.z != 1) {
       return cudaErrorInvalidConfiguration;
     }
     if (!std::exchange(kernel->second.loaded, true)) ++s.lazy_loads;
@@ -256,6 +270,12 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         return cudaSuccess;
       case cudaDevAttrMultiProcessorCount:
         *value = 1;
+        return cudaSuccess;
+      case cudaDevAttrMaxThreadsPerMultiProcessor:
+        *value = 2048;
+        return cudaSuccess;
+      case cudaDevAttrL2CacheSize:
+        *value = 0;
         return cudaSuccess;
       case cudaDevAttrAsyncEngineCount:
         *value = 2;

@@ -120,6 +120,7 @@ void reset() {
   s.failures.clear();
   s.lost.reset();
   s.loss = {};
+  s.spoilt_from = 0;
   s.pageable_copies = 0;
   s.overruns = 0;
   s.backward_times = 0;
@@ -154,6 +155,8 @@ void lose_device_at_call(int n, cudaError_t error) {
   s.loss = {n, error};
 }
 
+void spoil_downloads(std::size_t at_least) { state().spoilt_from = at_least; }
+
 void hold() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
@@ -185,7 +188,9 @@ std::vector<cudaStream_t> streams() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   std::vector<cudaStream_t> handles;
-  for (const auto& [handle, stream] : s.streams) handles.push_back(handle);
+  for (const auto& [handle, stream] : s.streams) {
+    if (handle != cudaStreamLegacy) handles.push_back(handle);
+  }
   std::sort(handles.begin(), handles.end(), [&s](cudaStream_t a, cudaStream_t b) {
     return s.streams.at(a)->number < s.streams.at(b)->number;
   });
@@ -216,8 +221,9 @@ int pageable_copies() {
 Live live() {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
-  Live result{static_cast<int>(s.streams.size()), static_cast<int>(s.events.size()),
-              static_cast<int>(s.allocations.size()), static_cast<int>(s.registered.size()), 0};
+  Live result{static_cast<int>(s.streams.size() - s.streams.count(cudaStreamLegacy)),
+              static_cast<int>(s.events.size()), static_cast<int>(s.allocations.size()),
+              static_cast<int>(s.registered.size()), 0};
   for (const auto& [address, allocation] : s.allocations) result.bytes += allocation.bytes;
   return result;
 }

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "bench/suites/convert_frames.hpp"
+#include "bench/suites/gpu_part.hpp"
+#include "kernels/cuda/cuda_converter.hpp"
+#include "pipeline/cuda/cuda_plan.hpp"
+
+namespace framelane::bench {
+
+/// The GPU's ways to convert a frame from host memory to host memory.
+class ConvertGpu {
+ public:
+  static constexpr int kStreams[] = {2, 4, 8, 16, 18, 32};
+  static constexpr int kInFlight[] = {2, 3, 4};
+  static constexpr int kFrames = 4;  ///< the most in flight
+
+  /// `frames` has kFrames and stays. Throws CudaError and FeedError when there is no memory.
+  ConvertGpu(CudaContext& context, ConvertFrames& frames);
+
+  /// They refer to this object.
+  std::vector<Contender> contenders();
+
+ private:
+  /// Where one frame is.
+  struct Place {
+    Place(CudaContext& context, ConvertFrames& frames, int frame);
+    ConstImageView source;
+    DeviceImage device_source, device_target;
+    PooledImage target;
+  };
+
+  std::vector<Contender> ceilings();
+  Contender kernel_alone(Formula formula);
+  Contender default_stream(Formula formula);
+  Contender sliced(Formula formula, int streams);
+  Contender whole_frames(Formula formula, int in_flight);
+
+  void upload(int frame, int begin, int end, cudaStream_t stream) const;
+  void convert(Formula formula, int frame, int begin, int end, cudaStream_t stream) const;
+  void download(int frame, int begin, int end, cudaStream_t stream) const;
+  /// All three, of the whole frame.
+  void carry(Formula formula, int frame, cudaStream_t stream) const;
+  double both_ways() const { return frames_.source_bytes() + frames_.target_bytes(); }
+  /// For the results of the first `count` frames.
+  void spoil_targets(int count) const;
+  std::string compare(Formula formula, int count) const;
+
+  const ConvertFrames& frames_;
+  const int height_;
+  const std::unique_ptr<const CudaConverter> exact_;
+  std::vector<std::unique_ptr<Place>> places_;
+  CudaEvent begin_{CudaEvent::Kind::kTime}, end_{CudaEvent::Kind::kTime};
+  Streams streams_{32};  // the first to go
+};
+
+}  // namespace framelane::bench

@@ -1,0 +1,250 @@
+// framelane-bench: experiments on this machine's CPU and GPU, with the program's own kernels.
+#include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/suites/child_process.hpp"
+#include "bench/suites/report.hpp"
+#include "bench/suites/suite.hpp"
+#include "config/scalars.hpp"
+#include "pipeline/gpu.hpp"
+
+namespace framelane::bench {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr const char* kAll = "all";  // for every suite
+
+std::atomic<int> g_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);  // a signal's handler sets it
+
+/// The first one ends the measuring and shows what there is; a second one ends the process.
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int number) { g_signal = number; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // who reads only the first lines gets the files all the same
+}
+
+struct Arguments {
+  std::vector<std::string> suites;
+  Value device;
+  std::string json, csv, plot;
+  bool in_turns = false;
+};
+
+/// A file to be written when all is measured: opened before, so that a wrong name costs no wait.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path) : path_(std::move(path)) {}
+  bool open() {
+    if (path_.empty()) return true;
+    file_.reset(std::fopen(path_.c_str(), "we"));
+    return file_ != nullptr || refuse();
+  }
+  bool write(const std::string& text) {
+    if (path_.empty()) return true;
+    const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
+    return (written && std::fflush(file_.get()) == 0) || refuse();
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  /// Always false. Requires errno.
+  bool refuse() const {
+    std::fprintf(stderr, "framelane-bench: %s cannot be written: %s\n", path_.c_str(),
+                 std::strerror(errno));
+    return false;
+  }
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+/// Whether the device that was asked for is there; `auto` does without a GPU.
+bool open_device(const DeviceConfig& device, Session& session) {
+  session.cpu = make_cpu_device();
+  if (device.kind == DeviceConfig::Kind::kCpu) {
+    session.no_gpu = "the CPU alone was asked for (--device cpu)";
+    return true;
+  }
+  GpuResult gpu = open_gpu(device.index, session.cpu);
+  session.gpu = std::move(gpu.device);
+  session.no_gpu = gpu.why;
+  if (session.gpu != nullptr || device.kind == DeviceConfig::Kind::kAuto) return true;
+  std::fprintf(stderr, "framelane-bench: --device: %s\n", gpu.why.c_str());
+  return false;
+}
+
+/// This program again, as --in-turns.
+class OwnProcess final : public OtherProcess {
+ public:
+  OwnProcess(const Session& session, const char* suite, double seconds,
+             const std::vector<std::string>& variables)
+      : child_(own_path(),
+               {suite, "--in-turns", "--device", session.gpu->name(), "--json", "/dev/fd/3",
+                "--seconds", fmt::format("{}", seconds), "--rounds", std::to_string(session.rounds),
+                "--bytes", std::to_string(session.bytes)},
+               variables) {}
+
+  void round() override { child_.step(); }
+  Result result() override { return result_of_json(child_.finish()); }
+
+ private:
+  static std::string own_path() {
+    std::string path(4096, '\0');
+    path.resize(static_cast<std::size_t>(
+        std::max<ssize_t>(readlink("/proc/self/exe", path.data(), path.size()), 0)));
+    return path;
+  }
+
+  ChildProcess child_;
+};
+
+/// Whoever started this process lets it do round after round, as ChildProcess has it.
+void take_rounds_when_told(Session& session) {
+  session.before_round = [] {
+    char told = 0;
+    return read(STDIN_FILENO, &told, 1) == 1;
+  };
+  session.after_round = [] {
+    // Whoever does not read it any more ends this process's input as well.
+    [[maybe_unused]] const ssize_t written = write(3, &ChildProcess::kStepDone, 1);
+  };
+}
+
+int run(const Arguments& arguments, Session& session) {
+  OutputFile json(arguments.json), csv(arguments.csv), plot(arguments.plot);
+  if (!json.open() || !csv.open() || !plot.open()) return kExitFailed;
+  // Who has set this wants it as it is, and the other process has it set.
+  if (std::getenv(kCudaConnections) == nullptr) {
+    session.other_process = [&session](const char* suite, double seconds,
+                                       const std::vector<std::string>& variables) {
+      return std::make_unique<OwnProcess>(session, suite, seconds, variables);
+    };
+  }
+  if (arguments.in_turns) take_rounds_when_told(session);
+  bool good = open_device(arguments.device.device, session);
+  catch_signals();
+  session.stop = &g_signal;
+  session.show_progress = isatty(STDERR_FILENO) == 1;
+  std::vector<Result> results;
+  for (const std::string& name : arguments.suites) {
+    if (session.stopped()) break;
+    results.push_back(run_suite(*find_suite(name), session));
+    std::fputs(as_text(results.back()).c_str(), stdout);
+    std::fflush(stdout);
+    for (const std::string& problem : results.back().problems) {
+      std::fprintf(stderr, "framelane-bench: %s: %s\n", name.c_str(), problem.c_str());
+      good = false;
+    }
+  }
+  good = json.write(as_json(results)) && good;
+  good = csv.write(as_csv(results)) && good;
+  good = plot.write(as_svg(results)) && good;
+  if (g_signal != 0) return 128 + g_signal;
+  return good ? 0 : kExitFailed;
+}
+
+/// An option whose value is read as the configuration reads it.
+CLI::Option* add_scalar(CLI::App& app, const char* name, const ScalarType& type,
+                        const char* description, const char* type_name,
+                        std::function<void(const Value&)> take) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&type, name, take = std::move(take)](const std::string& text) {
+            Value value;
+            if (!type.parse(text, value)) {
+              throw CLI::ValidationError(name, text + " is not " + std::string(type.expected));
+            }
+            value.text = text;
+            take(value);
+          },
+          description)
+      ->type_name(type_name);
+}
+
+int run_cli(int argc, char** argv) {
+  Arguments arguments;
+  Session session;
+  CLI::App app("Experiments on this machine's CPU and GPU; what comes out is checked in every run",
+               "framelane-bench");
+  std::vector<std::string> names;
+  std::string footer = "Suites:\n  all        every one of them\n";
+  for (const Suite& suite : suites()) {
+    names.emplace_back(suite.name);
+    footer += fmt::format("  {:<10} {}\n", suite.name, suite.title);
+  }
+  app.footer(footer);
+  std::vector<std::string> known = names;
+  known.emplace_back(kAll);
+  app.add_option("SUITE", arguments.suites, "What to measure, one after the other")
+      ->required()
+      ->type_name("")
+      ->check(CLI::IsMember(known));
+  add_scalar(app, "--device", kDeviceName, "auto (a GPU if there is one), cpu, cuda or cuda:N", "D",
+             [&](const Value& value) { arguments.device = value; });
+  app.add_option("--json", arguments.json, "Write the results there as JSON")->type_name("FILE");
+  app.add_option("--csv", arguments.csv, "The same as CSV")->type_name("FILE");
+  app.add_option("--plot", arguments.plot, "Draw them there as SVG")->type_name("FILE");
+  app.add_option("--seconds", session.seconds,
+                 "How long a suite measures, about; 0: each contender works once a round")
+      ->capture_default_str()
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 86400.0));
+  app.add_option("--rounds", session.rounds, "How often the contenders take turns")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  add_scalar(
+      app, "--size", kImageSize,
+      "Of pictures; without it convert takes 8K, reduce 512x512, peers 1080p (and 4K and 8K on "
+      "a GPU), stage all three",
+      "WxH", [&](const Value& value) {
+        session.width = value.width;
+        session.height = value.height;
+      });
+  add_scalar(app, "--bytes", kSize, "Of data that is no picture, e.g. 64M; 4k to 4G", "N",
+             [&](const Value& value) {
+               if (value.number < 4000 || value.number > 4'000'000'000) {
+                 throw CLI::ValidationError("--bytes", value.text + " is not between 4k and 4G");
+               }
+               session.bytes = static_cast<std::size_t>(value.number);
+             });
+  app.add_flag("--in-turns", arguments.in_turns)->group("");  // not for people: no help
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // help
+    app.exit(wanted);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "framelane-bench: %s; see framelane bench --help\n", error.what());
+    return kExitUsage;
+  }
+  if (std::ranges::find(arguments.suites, kAll) != arguments.suites.end()) {
+    arguments.suites = names;
+  }
+  return run(arguments, session);
+}
+
+}  // namespace
+}  // namespace framelane::bench
+
+int main(int argc, char** argv) { return framelane::bench::run_cli(argc, argv); }

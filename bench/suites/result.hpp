@@ -1,0 +1,116 @@
+// What a suite has found, before it is printed: no threads, no clocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace framelane::bench {
+
+struct Parameter {
+  std::string name;
+  std::variant<std::int64_t, std::string> value;
+};
+std::string to_string(const Parameter& parameter);  ///< the value alone
+
+/// Whether what came out of the work is what had to.
+enum class Checked { kNothing, kRight, kWrong };  // kNothing: the work gives nothing to compare
+
+/// The share of the values at or below the result is `share` (0..1), between values on the straight
+/// line. Requires values.
+double percentile(std::vector<double> values, double share);
+
+/// What else a contender's work was measured by.
+struct Figure {
+  std::string name;
+  std::string unit;                  ///< empty: a ratio
+  std::vector<double> samples = {};  ///< empty: not measured
+};
+
+/// One contender and what was measured of it, over all rounds.
+struct Row {
+  std::string name;
+  std::vector<Parameter> parameters = {};
+  double bytes = 0;  ///< that the work moves in a sample's time, which is in ms; 0: no rate
+  std::string note = {};
+  Checked checked = Checked::kNothing;
+  std::string unit = "ms";
+  std::vector<double> samples = {};  ///< in `unit`; empty: not measured
+  std::vector<Figure> more = {};
+
+  /// Requires samples.
+  double percentile(double share) const { return bench::percentile(samples, share); }
+  double median() const { return percentile(0.5); }
+  /// In GB/s of the median. Requires samples and bytes.
+  double rate() const { return bytes / (median() * 1e6); }
+  /// With its parameters: "GPU, sliced, formula exact, streams 2".
+  std::string full_name() const;
+  bool is(std::string_view name_is, const std::vector<Parameter>& has = {}) const;
+  /// Whether it was measured, and never wrong: fast is worth nothing without right.
+  bool counts() const { return !samples.empty() && checked != Checked::kWrong; }
+  /// Of `more`: the median of that figure, or nothing where it was not measured.
+  std::optional<double> median_of(std::string_view figure) const;
+};
+
+/// A figure that somebody else has published for the same experiment.
+struct Published {
+  std::string name;
+  double value;
+  std::string unit;
+};
+
+struct Point {
+  double x, y;
+  double low, high;  ///< p10 and p90
+};
+struct Series {
+  std::string name;
+  std::vector<Point> points;  ///< by x
+  std::string rows = {};      ///< whose points they are: a Row's name
+};
+/// A line across the chart.
+struct Level {
+  std::string name;
+  double y;
+};
+struct Chart {
+  std::string title;
+  std::string x_title, y_title;
+  bool log_x = false;
+  std::vector<Series> series;
+  std::vector<Level> levels;
+};
+
+struct Result {
+  std::string suite;
+  std::string title;
+  std::vector<Parameter> setup;  ///< sizes and machine
+  std::vector<Row> rows;
+  std::string published_by;  ///< the machine, and where
+  std::vector<Published> published;
+  std::vector<std::string> left_out;  ///< "WHAT: WHY"
+  std::vector<std::string> verdict;   ///< sentences
+  std::vector<Chart> charts;
+  /// Why the suite has failed: what was wrong and where, or what could not be had. Empty: it has
+  /// not.
+  std::vector<std::string> problems;
+  bool interrupted = false;
+
+  /// The first such row that counts, or null.
+  const Row* measured(std::string_view name, const std::vector<Parameter>& has = {}) const;
+  /// Of the rows of this name that count, the fastest; null when there is none.
+  const Row* fastest(std::string_view name, const std::vector<Parameter>& has = {}) const;
+};
+
+/// Rows of that name that count as points over the parameter `x`; where that is no number, none.
+Series series_of(const Result& result, std::string title, std::string_view name,
+                 const std::vector<Parameter>& has, std::string_view x);
+
+/// Where the fewest of `x` are that the noise tells from the best no more: within 2 % of it.
+/// Requires points.
+const Point& fewest_of_the_best(const Series& series);
+
+}  // namespace framelane::bench

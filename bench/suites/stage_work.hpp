@@ -1,0 +1,252 @@
+// A piece of work for the daemon's own stage: one size and conversion, and the ways to do it that
+// take turns. What the suite `stage` and `framelane tune` measure.
+#pragma once
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/stage_feed.hpp"
+#include "bench/suites/pictures.hpp"
+#include "bench/suites/turns.hpp"
+#include "pipeline/failure.hpp"
+#ifdef FRAMELANE_WITH_CUDA
+#include "bench/stage_ceilings.hpp"
+#include "bench/suites/gpu_part.hpp"
+#include "bench/suites/stage_baselines.hpp"
+#endif
+
+namespace framelane::bench {
+
+inline constexpr const char* kUploads = "uploads alone";
+inline constexpr const char* kBothWays = "uploads beside downloads";
+inline constexpr const char* kKernels = "kernels alone";
+inline constexpr const char* kStage = "stage";
+inline constexpr const char* kOfUploads = "of uploads";
+inline constexpr const char* kOfBothWays = "of both ways";
+inline constexpr const char* kMedianLatency = "p50";
+inline constexpr const char* kHighLatency = "p99";
+inline constexpr const char* kCpu = "CPU/1000";
+inline constexpr const char* kOwnCpu = "own CPU/1000";
+
+inline constexpr const char* kDownloads = "downloads alone";
+inline constexpr const char* kPageable = "default stream, pageable memory";
+inline constexpr const char* kPinned = "default stream, pinned memory";
+inline constexpr const char* kEightStreams = "eight streams that slice one frame";
+
+inline constexpr const char* kLess = "; ask for less with --size";
+
+struct Setup {
+  int feeds = 1;
+  StageShape shape = {};
+};
+
+inline std::vector<Parameter> parameters_of(const Conversion& convert) {
+  return {{"size", fmt::format("{}x{}", convert.width, convert.height)},
+          {"formats", formats_of(convert)}};
+}
+inline std::vector<Parameter> parameters_of(const Conversion& convert, const Setup& setup) {
+  std::vector<Parameter> result = parameters_of(convert);
+  result.push_back({"feeds", std::int64_t{setup.feeds}});
+  result.push_back({"lanes", std::int64_t{setup.shape.lanes}});
+  result.push_back({"ring", std::int64_t{setup.shape.ring}});
+  if (setup.shape.slices) {
+    result.push_back({"slices", std::int64_t{*setup.shape.slices}});
+  } else {
+    result.push_back({"slices", "auto"});
+  }
+  return result;
+}
+
+/// One size and conversion, and what is tried with it.
+struct Work {
+  Conversion convert;
+  std::vector<Setup> setups;
+  int ceilings = 0;
+  bool with_others = false;  ///< also what StageWork::others gives
+};
+
+/// What the results of a setup take that its feeds may hold at once.
+inline std::size_t target_bytes(const Conversion& convert, const Setup& setup) {
+  return static_cast<std::size_t>(setup.feeds) *
+         static_cast<std::size_t>(setup.shape.ring + setup.shape.lanes) *
+         image_bytes(convert.target, {"", convert.width, convert.height});
+}
+
+inline std::size_t machine_memory() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// Takes out what would need more of the machine's memory than others like to give.
+inline void drop_the_largest(const Session& session, Work& work, Result& result) {
+  const std::size_t most = (session.memory > 0 ? session.memory : machine_memory()) / 4;
+  std::erase_if(work.setups, [&](const Setup& setup) {
+    const std::size_t bytes = target_bytes(work.convert, setup);
+    if (bytes <= most) return false;
+    result.left_out.push_back(fmt::format(
+        "{} feed{} of {}x{}: their frames are {} MiB, and a quarter of the memory is {}",
+        setup.feeds, setup.feeds == 1 ? "" : "s", work.convert.width, work.convert.height,
+        bytes >> 20, most >> 20));
+    return true;
+  });
+}
+
+/// One size and conversion: its frames, what they have to become, and the ways that take turns.
+class StageWork {
+ public:
+  StageWork(const Session& session, const Work& work, double turn)
+      : device_(session.gpu != nullptr ? *session.gpu : *session.cpu),
+        work_(work),
+        turn_(turn),
+        frames_(make_frames(sources_, work.convert.source, size(), frame_count())) {
+    for (const PooledImage& frame : frames_) {
+      expected_.push_back(reference_result(work.convert, as_const(frame.image)));
+    }
+    for (const Setup& setup : work.setups) most_feeds_ = std::max(most_feeds_, setup.feeds);
+    targets_ = std::make_unique<FramePool[]>(static_cast<std::size_t>(most_feeds_));
+#ifdef FRAMELANE_WITH_CUDA
+    if (session.gpu != nullptr) {
+      ceilings_ = std::make_unique<StageCeilings>(context_of(session), work.convert, frames_);
+      if (work.with_others) {
+        baselines_ = std::make_unique<StageBaselines>(context_of(session), work.convert, frames_);
+      }
+    }
+#endif
+  }
+
+  std::vector<Contender> contenders() {
+    std::vector<Contender> result;
+#ifdef FRAMELANE_WITH_CUDA
+    if (ceilings_ != nullptr) {
+      result.push_back(ceiling(kUploads, &StageCeilings::upload));
+      result.push_back(ceiling(kBothWays, &StageCeilings::duplex));
+    }
+#endif
+    for (const Setup& setup : work_.setups) result.push_back(stage(setup));
+    return result;
+  }
+#ifdef FRAMELANE_WITH_CUDA
+  /// Of a work with_others, on a GPU: what is left of a frame's way, each part alone, and the usual
+  /// ways to convert frames.
+  static constexpr int kOthers = 5;
+  std::vector<Contender> others() {
+    return {ceiling(kDownloads, &StageCeilings::download),
+            ceiling(kKernels, &StageCeilings::kernel),
+            baseline(kPageable, &StageBaselines::pageable_default_stream),
+            baseline(kPinned, &StageBaselines::pinned_default_stream),
+            baseline(kEightStreams, &StageBaselines::eight_streams)};
+  }
+#endif
+
+ private:
+  Size size() const { return {"", work_.convert.width, work_.convert.height}; }
+  double source_bytes() const {
+    return static_cast<double>(image_bytes(work_.convert.source, size()));
+  }
+  /// More than caches hold, where that is not too many.
+  int frame_count() const {
+    constexpr double kCold = 96 << 20;
+    return static_cast<int>(std::clamp(kCold / source_bytes(), 3.0, 32.0));
+  }
+
+#ifdef FRAMELANE_WITH_CUDA
+  Contender ceiling(const char* name, double (StageCeilings::*rate)(double) const) {
+    return {{.name = name, .parameters = parameters_of(work_.convert), .bytes = source_bytes()},
+            {},
+            [=, this] { return 1e3 / (*ceilings_.*rate)(turn_); },
+            {}};
+  }
+  Contender baseline(const char* name, void (StageBaselines::*convert)()) {
+    return {{.name = name, .parameters = parameters_of(work_.convert), .bytes = source_bytes()},
+            [this] { baselines_->spoil_results(); },
+            [=, this] { return milliseconds([&] { (*baselines_.*convert)(); }); },
+            [this] {
+              const PlainImage& expected = expected_[baselines_->frame()];
+              return first_difference(as_const(expected.image), baselines_->result());
+            }};
+  }
+#endif
+
+  Contender stage(const Setup& setup) {
+    Row row{.name = kStage,
+            .parameters = parameters_of(work_.convert, setup),
+            .bytes = source_bytes(),
+            .more = {{kMedianLatency, "ms"}, {kHighLatency, "ms"}, {kCpu, "s"}}};
+    if (device_.has_copy_engines()) row.more.push_back({kOwnCpu, "s"});
+    return {std::move(row), [=, this] { open(setup); },
+            [this] {
+              figures_ = run_feeds(feeds_, turn_);
+              return 1e3 / figures_.steady_frames_per_second;
+            },
+            [this] { return check_and_close(); },
+            [this] {
+              std::vector<double> more{percentile(figures_.latencies, 0.5) * 1e3,
+                                       percentile(figures_.latencies, 0.99) * 1e3,
+                                       figures_.cpu_per_1000_frames};
+              if (device_.has_copy_engines()) more.push_back(figures_.own_per_1000_frames);
+              return more;
+            }};
+  }
+
+  /// Feeds exist for a turn: all setups' lanes together would be more than a GPU's memory.
+  void open(const Setup& setup) {
+    feeds_.clear();
+    try {
+      for (int i = 0; i < setup.feeds; ++i) {
+        feeds_.push_back(std::make_unique<BenchFeed>(device_, work_.convert, setup.shape, frames_,
+                                                     targets_[static_cast<std::size_t>(i)]));
+        feeds_.back()->feed().keep(setup.shape.lanes);
+      }
+    } catch (const FeedError& error) {
+      if (error.code() != FeedFault::kMemory) throw;
+      feeds_.clear();
+      throw NoRoom(std::string(error.what()) + kLess);
+    }
+  }
+  std::string check_and_close() {
+    std::string wrong;
+    for (std::size_t i = 0; i < feeds_.size() && wrong.empty(); ++i) {
+      wrong = check(feeds_[i]->feed());
+      if (!wrong.empty()) wrong = fmt::format("feed {}, {}", i, wrong);
+    }
+    feeds_.clear();
+    return wrong;
+  }
+  /// The last results of every lane, after which they are spoilt.
+  std::string check(const StageFeed& feed) const {
+    const std::string device = feed.stats().status().device;
+    if (!device.empty() && device != device_.name()) return "it went on on " + device;
+    if (feed.kept().empty()) return "no frame came back";
+    for (const StageFeed::Kept& kept : feed.kept()) {
+      const auto number = static_cast<std::size_t>(kept.number);
+      const std::string difference = first_difference(
+          as_const(expected_[number % expected_.size()].image), as_const(kept.image.image));
+      if (!difference.empty()) return fmt::format("frame {}, {}", number, difference);
+      spoil(kept.image.image);
+    }
+    return {};
+  }
+
+  Device& device_;
+  const Work& work_;
+  const double turn_;
+  FramePool sources_;
+  const std::vector<PooledImage> frames_;
+  std::vector<PlainImage> expected_;
+  int most_feeds_ = 1;
+  std::unique_ptr<FramePool[]> targets_;  // one for each feed, kept from turn to turn
+#ifdef FRAMELANE_WITH_CUDA
+  std::unique_ptr<StageCeilings> ceilings_;
+  std::unique_ptr<StageBaselines> baselines_;
+#endif
+  std::vector<std::unique_ptr<BenchFeed>> feeds_;  // of this turn
+  StageFigures figures_{};                         // of the last one
+};
+
+}  // namespace framelane::bench

@@ -1,0 +1,321 @@
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "bench/stage_feed.hpp"
+#include "bench/suites/convert_frames.hpp"
+#include "bench/suites/device_code.hpp"
+#include "bench/suites/peers.hpp"
+#include "bench/suites/simd_loops.hpp"
+#include "bench/suites/suite.hpp"
+#include "kernels/reference.hpp"
+#include "pipeline/cpu_stage.hpp"
+#include "pipeline/host_buffer.hpp"
+
+namespace framelane::bench {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Session cpu_session() {
+  Session session;
+  session.rounds = 2;
+  session.seconds = 0;
+  session.width = 37;
+  session.height = 23;
+  session.bytes = 4000;
+  session.cpu = std::make_shared<CpuDevice>(1);
+  session.no_gpu = "no GPU in this test";
+  return session;
+}
+
+TEST(ClassicFormulaTest, RoundsDownAsPublished) {
+  const auto down = [](double red, double green, double blue, double offset) {
+    return static_cast<int>(std::floor((red + green + blue) / 256)) + static_cast<int>(offset);
+  };
+  for (int red = 0; red < 256; red += 5) {
+    for (int green = 0; green < 256; green += 3) {
+      for (int blue = 0; blue < 256; blue += 15) {
+        const Yuv yuv = classic_yuv(red, green, blue);
+        ASSERT_EQ(yuv.y, down(66.0 * red, 129.0 * green, 25.0 * blue, 16));
+        ASSERT_EQ(yuv.u, down(-38.0 * red, -74.0 * green, 112.0 * blue, 128));
+        ASSERT_EQ(yuv.v, down(112.0 * red, -94.0 * green, -18.0 * blue, 128));
+      }
+    }
+  }
+}
+
+TEST(SimdLoopsTest, TheClassicFormulaGivesTheSameBytesAtEveryWidth) {
+  // Up to some of the widest vectors of pixels, with every remainder.
+  for (int width = 1; width <= 3 * 64 + 1; ++width) {
+    FramePool pool;
+    const std::vector<PooledImage> source =
+        make_frames(pool, PixelFormat::kBgra, {"", width, 3}, 1);
+    const PlainImage plain(PixelFormat::kYuv444, width, 3);
+    const PlainImage simd(PixelFormat::kYuv444, width, 3);
+    convert_classic(as_const(source[0].image), plain.image);
+    convert_classic_simd(as_const(source[0].image), simd.image);
+    // Whole rows with what lies behind their pixels, which nobody may write.
+    for (int y = 0; y < 3; ++y) {
+      ASSERT_EQ(std::memcmp(plain.image.row(0, y), simd.image.row(0, y),
+                            static_cast<std::size_t>(plain.image.planes[0].pitch)),
+                0)
+          << "row " << y << " of " << width << " pixels";
+    }
+  }
+}
+
+TEST(SimdLoopsTest, TheClassicFormulaHoldsAtTheEndsOfEveryChannel) {
+  constexpr int kValues[] = {0, 1, 127, 128, 254, 255};
+  constexpr int kWidth = 6 * 6 * 6;
+  std::vector<std::uint8_t> bgra, expected, got(kWidth * 3);
+  for (const int red : kValues) {
+    for (const int green : kValues) {
+      for (const int blue : kValues) {
+        for (const int channel : {blue, green, red, 255}) {
+          bgra.push_back(static_cast<std::uint8_t>(channel));
+        }
+        const Yuv yuv = classic_yuv(red, green, blue);
+        expected.insert(expected.end(), {yuv.y, yuv.u, yuv.v});
+      }
+    }
+  }
+  convert_classic_simd({PixelFormat::kBgra, kWidth, 1, {{{bgra.data(), kWidth * 4}}}},
+                       {PixelFormat::kYuv444, kWidth, 1, {{{got.data(), kWidth * 3}}}});
+  EXPECT_EQ(got, expected);
+}
+
+TEST(SimdLoopsTest, EveryNumberIsAddedOnce) {
+  std::vector<float> numbers(150);
+  float expected = 0;
+  for (std::size_t count = 0; count < numbers.size(); ++count) {
+    EXPECT_EQ(sum_floats(numbers.data(), count), expected) << count;
+    numbers[count] = static_cast<float>(count * 7 % 61) + 1;
+    expected += numbers[count];
+  }
+}
+
+TEST(SimdLoopsTest, EveryWordIsReadOnce) {
+  std::vector<std::uint32_t> words(150);
+  std::uint32_t expected = 0;
+  for (std::size_t count = 0; count < words.size(); ++count) {
+    EXPECT_EQ(read_words(words.data(), count), expected) << count;
+    words[count] = static_cast<std::uint32_t>(count) * 2654435761U + 1;
+    expected ^= words[count];
+  }
+}
+
+TEST(ConvertFramesTest, AFrameThatIsMistakenForAnotherIsSeen) {
+  ConvertFrames frames(16, 8, 3);
+  const PooledImage target = frames.make_target();
+  for (int frame = 0; frame < 3; ++frame) {
+    convert_classic(frames.source(frame), target.image);
+    EXPECT_EQ(frames.compare(Formula::kClassic, frame, target.image), "");
+    EXPECT_THAT(frames.compare(Formula::kClassic, (frame + 1) % 3, target.image),
+                HasSubstr("row 0, byte "));
+    EXPECT_NE(frames.compare(Formula::kExact, frame, target.image), "");
+  }
+}
+
+TEST(ConvertFramesTest, ManyFramesTakeNoMoreLockedMemoryThanOne) {
+  const std::size_t before = host_buffer_bytes();
+  const ConvertFrames one(256, 1024, 1);
+  const std::size_t of_one = host_buffer_bytes() - before;
+  const ConvertFrames many(256, 1024, 4);
+  EXPECT_LE(host_buffer_bytes() - before - of_one, of_one + of_one / 8);
+}
+
+TEST(ConvertFramesTest, AWrongByteIsNamed) {
+  ConvertFrames frames(16, 8, 1);
+  const PooledImage target = frames.make_target();
+  convert_classic(frames.source(0), target.image);
+  target.image.row(0, 7)[47] ^= 1;
+  EXPECT_THAT(frames.compare(Formula::kClassic, 0, target.image),
+              HasSubstr("frame 0, row 7, byte 47 is "));
+  spoil(target.image);
+  EXPECT_THAT(frames.compare(Formula::kClassic, 0, target.image), HasSubstr("row 0, byte 0 is 0 "));
+}
+
+TEST(ConvertSuiteTest, OnTheCpuItMeasuresWhatTheCpuCan) {
+  const Result result = run_suite(*find_suite("convert"), cpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  ASSERT_EQ(result.rows.size(), 4u);
+  for (const Row& row : result.rows) {
+    EXPECT_EQ(row.samples.size(), 2u) << row.name;
+    EXPECT_EQ(row.checked, Checked::kRight) << row.name;
+  }
+  EXPECT_THAT(result.left_out, ::testing::Contains("the GPU: no GPU in this test"));
+}
+
+TEST(VecaddSuiteTest, OnTheCpuItAddsOnOneCore) {
+  const Result result = run_suite(*find_suite("vecadd"), cpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  ASSERT_EQ(result.rows.size(), 1u);
+  EXPECT_EQ(result.rows[0].checked, Checked::kRight);
+  EXPECT_THAT(result.left_out, ElementsAre("segments over streams: no GPU in this test"));
+}
+
+TEST(ReduceSuiteTest, OnTheCpuItAddsInThreeWaysBesideReadingAlone) {
+  const Result result = run_suite(*find_suite("reduce"), cpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  ASSERT_EQ(result.rows.size(), 4u);
+  for (const Row& row : result.rows) EXPECT_EQ(row.checked, Checked::kRight) << row.name;
+  EXPECT_THAT(result.verdict, Contains(HasSubstr(" times what reading the picture takes, which ")));
+}
+
+TEST(ReduceSuiteTest, APictureWhoseSumWouldBeRoundedIsRefused) {
+  Session session = cpu_session();
+  session.width = 16384;
+  session.height = 1025;
+  EXPECT_THAT(run_suite(*find_suite("reduce"), session).problems,
+              ElementsAre(HasSubstr("use a --size of ")));
+}
+
+/// A device whose results end in a wrong byte.
+class SpoilingDevice : public CpuDevice {
+ public:
+  SpoilingDevice() : CpuDevice(1) {}
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
+    return std::make_unique<SpoilingStage>(CpuDevice::make_stage(stats, slices));
+  }
+
+ private:
+  class SpoilingStage : public Stage {
+   public:
+    explicit SpoilingStage(std::unique_ptr<Stage> stage) : stage_(std::move(stage)) {}
+    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override {
+      return stage_->prepare(conversions, memory);
+    }
+    void submit(FrameJob& job) override { stage_->submit(job); }
+    Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {
+      const Wait result = stage_->wait(job, stop, deadline);
+      if (result == Wait::kReady) job.outputs[0].target.image.row(1, 11)[35] ^= 1;
+      return result;
+    }
+
+   private:
+    const std::unique_ptr<Stage> stage_;
+  };
+};
+
+TEST(StageSuiteTest, OnTheCpuEverySetupIsRight) {
+  const Result result = run_suite(*find_suite("stage"), cpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  // The defaults of four formats; of the first, 5 other numbers of lanes, 4 of places, 6 of feeds.
+  ASSERT_EQ(result.rows.size(), 4u + 5 + 4 + 6);
+  for (const Row& row : result.rows) {
+    EXPECT_EQ(row.samples.size(), 2u);
+    EXPECT_EQ(row.checked, Checked::kRight);
+    for (const char* figure : {"p50", "p99", "CPU/1000"}) {
+      EXPECT_GT(row.median_of(figure).value_or(0), 0) << figure;
+    }
+    EXPECT_FALSE(row.median_of("of uploads"));
+  }
+  EXPECT_NE(result.measured("stage", {{"feeds", std::int64_t{64}}}), nullptr);
+  EXPECT_THAT(result.left_out,
+              ElementsAre("ceilings of copies, and slices, of which the CPU has none: no GPU in "
+                          "this test"));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("37x23 bgra to nv12: lanes ")));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("64 feeds of 37x23 bgra to nv12 carry ")));
+  EXPECT_EQ(result.charts.size(), 3u);
+}
+
+TEST(StageSuiteTest, AWrongByteFailsIt) {
+  Session session = cpu_session();
+  session.cpu = std::make_shared<SpoilingDevice>();
+  const Result result = run_suite(*find_suite("stage"), session);
+  EXPECT_EQ(result.problems.size(), 19u);  // every setup, at its first turn
+  EXPECT_THAT(
+      result.problems,
+      Contains(AllOf(HasSubstr("wrong result of stage, size 37x23, formats bgra to nv12, feeds 1, "
+                               "lanes 3, ring 8, slices auto: feed 0, frame "),
+                     HasSubstr("plane 1, row 11, byte 35 is "))));
+}
+
+TEST(StageSuiteTest, WhatWouldTakeMostOfTheMemoryIsLeftOut) {
+  Session session = cpu_session();
+  // A quarter holds 16 feeds of eight places and three lanes, and not 32.
+  session.memory = 4 * std::size_t{16} * (8 + 3) * (37 * 23 + 2 * 19 * 12);
+  const Result result = run_suite(*find_suite("stage"), session);
+  EXPECT_THAT(result.left_out, AllOf(Contains(HasSubstr("32 feeds of 37x23: ")),
+                                     Contains(HasSubstr("64 feeds of 37x23: ")),
+                                     ::testing::Not(Contains(HasSubstr("16 feeds of ")))));
+  EXPECT_NE(result.measured("stage", {{"feeds", std::int64_t{16}}}), nullptr);
+  EXPECT_EQ(result.measured("stage", {{"feeds", std::int64_t{32}}}), nullptr);
+}
+
+TEST(PeersSuiteTest, OnTheCpuOursIsExactAndTheOthersAreMeasured) {
+  const Result result = run_suite(*find_suite("peers"), cpu_session());
+  EXPECT_THAT(result.problems, IsEmpty());
+  int ours = 0;
+  for (const Row& row : result.rows) {
+    EXPECT_EQ(row.samples.size(), 2u) << row.name;
+    ASSERT_TRUE(row.median_of("off")) << row.name;
+    if (row.name != "framelane, one core") continue;
+    ++ours;
+    EXPECT_EQ(row.checked, Checked::kRight);
+    EXPECT_EQ(row.median_of("off"), 0);
+  }
+  EXPECT_EQ(ours, 10);
+  const Row* swscale = result.measured("swscale", {{"formats", "bgra to yuv420p"}});
+  ASSERT_NE(swscale, nullptr);
+  EXPECT_GT(*swscale->median_of("off"), 0);
+  EXPECT_LT(*swscale->median_of("off"), 100);
+  EXPECT_EQ(result.measured("libyuv", {{"formats", "bgra to nv12"}}) != nullptr, has_libyuv());
+  EXPECT_EQ(result.measured("libyuv", {{"formats", "yuv420p to yuv420p, bt601 to bt709"}}),
+            nullptr);
+  EXPECT_THAT(result.left_out, Contains("NPP and the GPU: no GPU in this test"));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("37x23 bgra to nv12: framelane, one core is ")));
+}
+
+TEST(PeerFramesTest, AWrongByteFailsWhatMustBeExactAndIsMeasuredOfOthers) {
+  const Conversion conversion{16,
+                              8,
+                              PixelFormat::kBgra,
+                              {.matrix = Matrix::kRgb, .range = Range::kFull},
+                              PixelFormat::kI420,
+                              {.matrix = Matrix::kBt601}};
+  PeerFrames frames(conversion);
+  const auto wrong = [&](const ConstImageView& source, const ImageView& target) {
+    convert_reference(conversion, source, target);
+    target.row(2, 3)[7] ^= 4;
+  };
+  Result result;
+  take_turns(
+      cpu_session(),
+      {frames.contender("ours", "", wrong, true), frames.contender("theirs", "", wrong, false)},
+      result);
+  EXPECT_THAT(result.problems,
+              ElementsAre(HasSubstr("wrong result of ours, formats bgra to yuv420p, size 16x8: "
+                                    "frame 0, plane 2, row 3, byte 7 is ")));
+  EXPECT_EQ(result.rows[0].checked, Checked::kWrong);
+  EXPECT_NEAR(result.rows[1].median_of("off").value_or(0), 100.0 / (16 * 8 * 3 / 2), 1e-9);
+  EXPECT_EQ(result.rows[1].median_of("off by"), 4);
+}
+
+TEST(PeerFramesTest, AFrameThatWasNotConvertedFails) {
+  PeerFrames frames(conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 16, 8}));
+  Result result;
+  take_turns(cpu_session(),
+             {frames.contender(
+                 "ours", "", [](const ConstImageView&, const ImageView&) {}, true)},
+             result);
+  EXPECT_THAT(result.problems, ElementsAre(HasSubstr("plane 0, row 0, byte 0 is 0 instead of ")));
+}
+
+TEST(GpuSuitesWithoutAGpuTest, TheySayThatTheyAreLeftOut) {
+  for (const char* name : {"overlap", "kernels"}) {
+    const Result result = run_suite(*find_suite(name), cpu_session());
+    EXPECT_THAT(result.problems, IsEmpty()) << name;
+    EXPECT_THAT(result.rows, IsEmpty()) << name;
+    EXPECT_THAT(result.left_out, ElementsAre(HasSubstr("no GPU in this test"))) << name;
+  }
+}
+
+}  // namespace
+}  // namespace framelane::bench

@@ -1,0 +1,210 @@
+"""`framelane bench`, on a machine without a GPU (conftest hides one that is there)."""
+
+import csv
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.daemon import BINARY
+from harness.waiting import TIME_FACTOR
+
+SHORT = ("--seconds", "0.05", "--rounds", "2", "--size", "64x36", "--bytes", "10k")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def rows_of(suite):
+    return {(row["name"], row["parameters"].get("formula")): row for row in suite["rows"]}
+
+
+@pytest.mark.sanitizers
+def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path):
+    paths = {kind: tmp_path / f"out.{kind}" for kind in ("json", "csv", "svg")}
+    suites = ("convert", "reduce", "vecadd", "overlap", "kernels")
+    done = cli("bench", *suites, "--device", "cpu", *SHORT, "--json", paths["json"],
+               "--csv", paths["csv"], "--plot", paths["svg"])
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = {suite["suite"]: suite for suite in json.loads(paths["json"].read_text())["suites"]}
+    assert list(found) == list(suites)
+
+    convert = rows_of(found["convert"])
+    assert set(convert) == {("CPU, scalar", "classic"), ("CPU, scalar", "exact"),
+                            ("CPU, SIMD", "classic"), ("CPU, SIMD", "exact")}
+    for row in [*convert.values(), *found["reduce"]["rows"], *found["vecadd"]["rows"]]:
+        assert row["right"] is True
+        assert 0 < row["p10"] <= row["median"] <= row["p90"]
+        assert len(row["samples"]) >= 2
+    assert [figure["value"] for figure in found["convert"]["published"]] == [300, 34.6, 20.2, 19.3]
+    assert found["overlap"]["rows"] == found["kernels"]["rows"] == []
+    for suite in found.values():
+        assert any("the CPU alone was asked for" in what for what in suite["left_out"])
+        assert suite["problems"] == [] and suite["interrupted"] is False
+
+    lines = list(csv.DictReader(paths["csv"].read_text().splitlines()))
+    measured = [line for line in lines if line["source"] == "measured"]
+    assert [(line["name"], line["parameters"]) for line in measured] == [
+        ("CPU, scalar", "formula=classic"), ("CPU, scalar", "formula=exact"),
+        ("CPU, SIMD", "formula=classic"), ("CPU, SIMD", "formula=exact"),
+        ("CPU, one after the other", ""), ("CPU, 64 sums side by side", ""),
+        ("CPU, SIMD", ""), ("CPU, reading alone", ""), ("CPU, one core", "")]
+    assert len(lines) == len(measured) + 4 + 5 + 3  # published, of convert, reduce, overlap
+
+    texts = [text.text for text in ElementTree.parse(paths["svg"]).getroot().iter(f"{SVG}text")]
+    assert "CPU, SIMD, formula exact" in texts and "CPU, one core" in texts
+
+    for name in suites:
+        assert f"\n{name}: " in "\n" + done.stdout
+    assert "left out: the GPU: " in done.stdout
+
+
+@pytest.mark.sanitizers
+def test_the_stage_and_its_peers_are_right_and_their_further_figures_are_in_every_file(cli, tmp_path):
+    paths = {kind: tmp_path / f"out.{kind}" for kind in ("json", "csv", "svg")}
+    done = cli("bench", "stage", "peers", "--device", "cpu", *SHORT, "--json", paths["json"],
+               "--csv", paths["csv"], "--plot", paths["svg"])
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    stage, peers = json.loads(paths["json"].read_text())["suites"]
+
+    assert {row["name"] for row in stage["rows"]} == {"stage"}
+    assert {row["parameters"]["feeds"] for row in stage["rows"]} == {1, 2, 4, 8, 16, 32, 64}
+    for row in stage["rows"]:
+        assert row["right"] is True
+        assert set(row["more"]) == {"p50", "p99", "CPU/1000"}
+        assert 0 < row["more"]["p50"]["median"] <= row["more"]["p99"]["median"]
+        assert row["more"]["CPU/1000"]["unit"] == "s"
+    assert any(what.startswith("ceilings of copies, and slices") for what in stage["left_out"])
+    assert any("lanes" in sentence for sentence in stage["verdict"])
+
+    for row in peers["rows"]:
+        ours = row["name"] == "framelane, one core"
+        assert row["right"] is (True if ours else None)
+        assert (row["more"]["off"]["median"] == 0) or not ours
+    rgb = [row for row in peers["rows"] if row["parameters"]["formats"] == "bgra to nv12"]
+    assert {"framelane, one core", "swscale"} <= {row["name"] for row in rgb}
+    assert next(row for row in rgb if row["name"] == "swscale")["more"]["off"]["median"] > 0
+
+    lines = list(csv.DictReader(paths["csv"].read_text().splitlines()))
+    for name, count in (("stage", len(stage["rows"])), ("stage: p99", len(stage["rows"])),
+                        ("swscale: off", 10)):
+        assert sum(line["name"] == name for line in lines) == count, name
+    texts = [text.text for text in ElementTree.parse(paths["svg"]).getroot().iter(f"{SVG}text")]
+    assert "64x36 bgra to nv12: feeds at once" in texts
+    assert "CPU/1000 [s]" in done.stdout and "off [%]" in done.stdout
+
+
+def test_a_gpu_that_is_asked_for_and_not_there_is_one_line_and_the_cpus_part_runs(cli):
+    done = cli("bench", "convert", "--device", "cuda", *SHORT)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("framelane-bench: --device: ")
+    assert "CPU, SIMD" in done.stdout
+
+
+def test_without_a_gpu_auto_does_with_the_cpu_and_says_why(cli):
+    done = cli("bench", "convert", *SHORT)
+    assert done.returncode == 0, done.stderr
+    assert "left out: the GPU: " in done.stdout
+
+
+def test_an_interrupt_shows_what_was_measured_so_far(tmp_path):
+    out = tmp_path / "out.json"
+    ours, terminal = pty.openpty()
+    with subprocess.Popen(
+            [str(BINARY), "bench", "convert", "vecadd", "--device", "cpu", "--size", "64x36",
+             "--seconds", "60", "--rounds", "1000", "--json", str(out)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
+        os.close(terminal)
+        try:
+            # All contenders have had a turn that counts when the second such round begins.
+            said = b""
+            while b"round 2 of" not in said:
+                said += os.read(ours, 4096)
+            process.send_signal(signal.SIGINT)
+            text, _ = process.communicate(timeout=30 * TIME_FACTOR)
+        finally:
+            process.kill()
+            os.close(ours)
+    assert process.returncode == 128 + signal.SIGINT
+    assert "interrupted: this is what was measured so far" in text
+    suites = json.loads(out.read_text())["suites"]
+    assert [suite["suite"] for suite in suites] == ["convert"]
+    assert suites[0]["interrupted"] is True
+    assert len(suites[0]["rows"]) == 4
+
+
+@pytest.mark.parametrize("arguments, reason", [
+    ((), "SUITE is required"),
+    (("nothing",), "nothing not in"),
+    (("convert", "--device", "gpu"), "gpu is not auto, cpu, cuda or cuda:N"),
+    (("convert", "--size", "0x4"), "--size"),
+    (("vecadd", "--bytes", "3"), "3 is not between 4k and 4G"),
+    (("convert", "--rounds", "0"), "--rounds"),
+])
+def test_wrong_usage_is_one_line(cli, arguments, reason):
+    done = cli("bench", *arguments)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert reason in done.stderr and "framelane bench --help" in done.stderr
+
+
+@pytest.mark.parametrize("rounds, interrupted", [(3, False), (2, True)])
+def test_whoever_starts_it_may_say_when_each_round_is(rounds, interrupted):
+    # As `kernels` starts it a second time, with fewer of CUDA's connections.
+    with subprocess.Popen(
+            ["/bin/sh", "-c", 'exec "$0" bench vecadd --in-turns --device cpu --seconds 0.01 '
+             "--rounds 2 --bytes 4k --json /dev/fd/3 3>&1 >/dev/null", str(BINARY)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            for _ in range(rounds):  # the first is not measured
+                process.stdin.write(b"\0")
+                process.stdin.flush()
+                assert process.stdout.read(1) == b"."
+            text, _ = process.communicate(timeout=30 * TIME_FACTOR)
+        finally:
+            process.kill()
+    suite = json.loads(text)["suites"][0]
+    assert suite["interrupted"] is interrupted
+    assert suite["rows"][0]["right"] is True
+    assert process.returncode == 0
+
+
+def test_a_file_that_cannot_be_written_is_found_before_anything_is_measured(cli, tmp_path):
+    path = tmp_path / "none" / "out.json"
+    done = cli("bench", "convert", "--seconds", "3000", "--json", path)
+    assert done.returncode == 1
+    assert done.stderr == f"framelane-bench: {path} cannot be written: No such file or directory\n"
+    assert done.stdout == ""
+
+
+def test_help_lists_the_suites(cli):
+    text = cli("bench", "--help").stdout
+    for name in ("convert", "reduce", "vecadd", "overlap", "kernels", "stage", "peers", "--device", "--json",
+                 "--plot"):
+        assert name in text
+    assert "bench" in cli("--help").stdout
+
+
+def test_all_stands_for_every_suite(cli, tmp_path):
+    out = tmp_path / "out.json"
+    done = cli("bench", "all", "--device", "cpu", *SHORT, "--json", out)
+    assert done.returncode == 0, done.stderr
+    _, _, listed = cli("bench", "--help").stdout.partition("Suites:\n")
+    suites = json.loads(out.read_text())["suites"]
+    assert ["all", *(suite["suite"] for suite in suites)] == [
+        line.split()[0] for line in listed.splitlines() if line]
+
+
+def test_without_the_program_beside_it_framelane_says_what_is_missing(tmp_path):
+    alone = tmp_path / "framelane"
+    shutil.copy(BINARY, alone)
+    done = subprocess.run([alone, "bench", "convert"], capture_output=True, text=True, check=False,
+                          stdin=subprocess.DEVNULL, timeout=30 * TIME_FACTOR)
+    assert done.returncode == 1
+    assert f"{tmp_path}/framelane-bench cannot be started: No such file" in done.stderr
