@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ namespace framelane::bench {
 
 inline constexpr const char* kUploads = "uploads alone";
 inline constexpr const char* kBothWays = "uploads beside downloads";
+inline constexpr const char* kKernels = "kernels alone";
 inline constexpr const char* kStage = "stage";
 inline constexpr const char* kOfUploads = "of uploads";
 inline constexpr const char* kOfBothWays = "of both ways";
@@ -110,6 +112,7 @@ class StageWork {
 #endif
   }
 
+  /// What the bus can carry, where there is one, and the setups.
   std::vector<Contender> contenders() {
     std::vector<Contender> result;
 #ifdef FRAMELANE_WITH_CUDA
@@ -118,9 +121,18 @@ class StageWork {
       result.push_back(ceiling(kBothWays, &StageCeilings::duplex));
     }
 #endif
+    std::ranges::move(setups(), std::back_inserter(result));
+    return result;
+  }
+  std::vector<Contender> setups() {
+    std::vector<Contender> result;
     for (const Setup& setup : work_.setups) result.push_back(stage(setup));
     return result;
   }
+#ifdef FRAMELANE_WITH_CUDA
+  /// Of a GPU.
+  Contender kernels() { return ceiling(kKernels, &StageCeilings::kernel); }
+#endif
 
  private:
   Size size() const { return {"", work_.convert.width, work_.convert.height}; }
