@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -17,11 +19,14 @@ namespace {
 
 constexpr std::array kLaneCounts{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr int kMostLanesOfGpu = 8;
-constexpr std::array kRings{4, 8, 16, 32};
+/// Not fewer than the default: those that are not needed for speed wait for slow encoders.
+constexpr std::array kRings{kRing, 16, 32};
 constexpr int kMostRing = 256;
 constexpr std::array kSliceCounts{kAutoSlices, 1, 2, 4, 8, 16};
 /// Of a device's time: where feeds need more of it, their frames meet.
 constexpr double kFramesMeet = 0.5;
+/// The last contenders have so many times the rounds.
+constexpr int kLastRounds = 3;
 
 std::string formats_of(const Conversion& convert) {
   return fmt::format("{}x{} {} to {}", convert.width, convert.height, info(convert.source).name,
@@ -70,27 +75,27 @@ std::size_t free_device_bytes([[maybe_unused]] const Session& session) {
   return free;
 }
 
-std::string reason_of(const Pick& pick, const char* many) {
-  const auto percent = [](double longer) { return fmt::format("{:.1f} %", (longer - 1) * 100); };
+std::string reason_of(const Pick& pick, const char* what) {
+  const auto percent = [](double longer) {
+    return fmt::format("{:.1f} %", (std::max(longer, 1.0) - 1) * 100);
+  };
   const std::string best = slices_text(pick.best);
+  const std::string is_good = pick.best == pick.value
+                                  ? ", and the fastest"
+                                  : fmt::format("; {} {} are {} faster, no more than noise", best,
+                                                what, percent(pick.longer));
   switch (pick.why) {
     case Pick::Why::kDefault:
-      if (pick.best == pick.value) return "the default, and the fastest";
-      return fmt::format("the default; the fastest, {}, wins {} by it, which is no more than noise",
-                         best, percent(std::max(pick.longer, 1.0)));
+      return "the default" + is_good;
     case Pick::Why::kPresent:
-      return fmt::format(
-          "as it is set; as good as the fastest, {}, and the default takes {} longer", best,
-          percent(pick.default_longer));
+      return "as it is set" + is_good;
     case Pick::Why::kFewest:
-      return fmt::format(
-          "the fewest {} that are as good as the fastest, {}; the default takes {} "
-          "longer",
-          many, best, percent(pick.default_longer));
+      return fmt::format("the fewest {} that are as good as any; the default takes {} longer", what,
+                         percent(pick.default_longer));
     case Pick::Why::kOnlyOne:
       break;
   }
-  return "the default: nothing else was measured";
+  return "the default: nothing else could be measured";
 }
 
 class Tuner {
@@ -138,7 +143,7 @@ class Tuner {
   std::vector<Setup> grid(const TunedKind& tuned) const {
     std::vector<Setup> setups;
     for (const int lanes : lane_counts()) {
-      for (const int ring : {2, 4, 8, 16, 32}) {
+      for (const int ring : kRings) {
         if (!on_gpu()) {
           setups.push_back({tuned.kind.feeds, {lanes, ring, std::nullopt}});
           continue;
@@ -148,11 +153,12 @@ class Tuner {
         }
       }
     }
-    const Setup ours{tuned.kind.feeds, shape_of(tuned.settings)};
+    const StageShape ours = shape_of(tuned.settings);
     const bool there = std::ranges::any_of(setups, [&](const Setup& setup) {
-      return parameters(tuned.kind, setup) == parameters(tuned.kind, ours);
+      return setup.shape.lanes == ours.lanes && setup.shape.ring == ours.ring &&
+             setup.shape.slices == ours.slices;
     });
-    if (!there) setups.push_back(ours);
+    if (!there) setups.push_back({tuned.kind.feeds, ours});
     return setups;
   }
 
@@ -164,9 +170,6 @@ class Tuner {
     Session session = session_;
     if (!gpu) session.gpu = nullptr;
     return session;
-  }
-  static std::vector<Parameter> parameters(const FeedKind& kind, const Setup& setup) {
-    return parameters_of(kind.convert, setup);
   }
 
   std::vector<int> lane_counts() const {
@@ -327,55 +330,74 @@ class Tuner {
   // One kind of feed.
 
   bool tune_kind(const FeedKind& kind) {
-    TunedKind tuned{.kind = kind};
+    TunedKind tuned;
+    tuned.kind = kind;
     Settings& settings = tuned.settings;
-    const auto lanes =
-        pick_one(kind, "lanes", lane_counts(), kLanes,
-                 kind.present ? std::optional(kind.present->lanes) : std::nullopt, [](int count) {
-                   return StageShape{count, ample_ring(count), std::nullopt};
-                 });
+    const auto present = [&](int Settings::*setting) {
+      return kind.present ? std::optional((*kind.present).*setting) : std::nullopt;
+    };
+    const auto lanes = choose_value(
+        kind, kind.feeds, "lanes", lane_counts(), kLanes, present(&Settings::lanes),
+        [](int count) {
+          return StageShape{count, ample_ring(count), std::nullopt};
+        },
+        frame_times);
     if (!lanes) return false;
     settings.lanes = lanes->value;
     tuned.lanes_reason = reason_of(*lanes, "lanes");
 
     const int usual_ring = ample_ring(settings.lanes);
-    std::vector<int> rings(kRings.begin(), kRings.end());
-    rings.push_back(usual_ring);
-    const auto ring =
-        pick_one(kind, "ring", rings, usual_ring,
-                 kind.present ? std::optional(kind.present->ring) : std::nullopt, [&](int places) {
-                   return StageShape{settings.lanes, places, std::nullopt};
-                 });
+    const auto ring = choose_value(
+        kind, kind.feeds, "ring", {kRings.begin(), kRings.end()}, usual_ring,
+        present(&Settings::ring),
+        [&](int places) {
+          return StageShape{settings.lanes, places, std::nullopt};
+        },
+        frame_times);
     if (!ring) return false;
     settings.ring = ring->value;
     tuned.ring_reason = reason_of(*ring, "places");
     if (ring->why == Pick::Why::kDefault && usual_ring != kRing) {
-      tuned.ring_reason = fmt::format(
-          "two places for each of {} lanes; no other is faster by more "
-          "than noise",
-          settings.lanes);
+      tuned.ring_reason = "two places for each lane; more are not faster by more than the noise";
     }
     return choose_slices(tuned) && find_ceiling(tuned);
   }
 
-  template <typename Shape>
-  std::optional<Pick> pick_one(const FeedKind& kind, const char* part, std::vector<int> values,
-                               int usual, std::optional<int> present, Shape shape) {
+  /// What a setting should be, whatever it is called in `part`; nothing after a stop or a wrong
+  /// result.
+  std::optional<Pick> choose_value(const FeedKind& kind, int feeds, const char* part,
+                                   std::vector<int> values, int usual, std::optional<int> present,
+                                   const std::function<StageShape(int)>& shape,
+                                   std::vector<double> (*samples_of)(const Row&)) {
     values.push_back(usual);
     if (present) values.push_back(*present);
-    std::ranges::sort(values);
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    std::vector<Setup> setups;
-    for (const int value : values) setups.push_back({kind.feeds, shape(value)});
-    const std::vector<Row> rows = measure(kind, setups, part);
-    if (is_over()) return std::nullopt;
-    std::vector<Tried> tried;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto row = std::ranges::find_if(
-          rows, [&](const Row& one) { return one.is(kStage, parameters(kind, setups[i])); });
-      tried.push_back({values[i], row == rows.end() ? std::vector<double>{} : row->samples});
+    const auto choose_from = [&](std::vector<int> from, const std::string& name) {
+      std::ranges::sort(from);
+      from.erase(std::unique(from.begin(), from.end()), from.end());
+      std::vector<Setup> setups;
+      for (const int value : from) setups.push_back({feeds, shape(value)});
+      const std::vector<Row> rows = measure(kind, setups, name);
+      std::vector<Tried> tried;
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        tried.push_back({from[i], {}});
+        const auto row = std::ranges::find_if(rows, [&](const Row& one) {
+          return one.is(kStage, parameters_of(kind.convert, setups[i]));
+        });
+        if (row != rows.end()) tried.back().samples = samples_of(*row);
+      }
+      return pick(tried, usual, present);
+    };
+    Pick picked = choose_from(values, part);
+    if (!is_over() && picked.why == Pick::Why::kFewest) {
+      // The best of many is the luckiest as well: it has to win again, and by itself.
+      std::vector<int> last{usual, picked.value, picked.best};
+      if (present) last.push_back(*present);
+      device_.rounds = kLastRounds * session_.rounds;
+      picked = choose_from(last, std::string(part) + ", the last");
+      device_.rounds = session_.rounds;
     }
-    return pick(tried, usual, present);
+    if (is_over()) return std::nullopt;
+    return picked;
   }
 
   bool choose_slices(TunedKind& tuned) {
@@ -393,32 +415,21 @@ class Tuner {
           busy * 100);
       return true;
     }
-    std::vector<Setup> setups;
-    for (const int slices : kSliceCounts) {
-      setups.push_back({1, shape_of({tuned.settings.lanes, 1, slices})});
-    }
-    const std::vector<Row> rows = measure(tuned.kind, setups, "slices");
-    if (is_over()) return false;
-    std::vector<Tried> tried;
-    for (std::size_t i = 0; i < setups.size(); ++i) {
-      tried.push_back({kSliceCounts[i], {}});
-      const auto row = std::ranges::find_if(
-          rows, [&](const Row& one) { return one.is(kStage, parameters(tuned.kind, setups[i])); });
-      if (row != rows.end()) tried.back().samples = latencies(*row);
-    }
-    const Pick picked =
-        pick(tried, kAutoSlices,
-             tuned.kind.present ? std::optional(tuned.kind.present->slices) : std::nullopt);
-    tuned.settings.slices = picked.value;
-    tuned.slices_reason = reason_of(picked, "slices");
-    const auto found = std::ranges::find(tried, picked.value, &Tried::value);
-    if (!found->samples.empty()) {
-      tuned.slices_reason += fmt::format("; a frame by itself is back after {:.2f} ms",
-                                         percentile(found->samples, 0.5));
-    }
+    // One place in the ring: nothing else is going on.
+    const auto slices = choose_value(
+        tuned.kind, 1, "slices", {kSliceCounts.begin(), kSliceCounts.end()}, kAutoSlices,
+        tuned.kind.present ? std::optional(tuned.kind.present->slices) : std::nullopt,
+        [&](int count) {
+          return shape_of({tuned.settings.lanes, 1, count});
+        },
+        latencies);
+    if (!slices) return false;
+    tuned.settings.slices = slices->value;
+    tuned.slices_reason = reason_of(*slices, "slices") + ", for a frame by itself";
     return true;
   }
 
+  static std::vector<double> frame_times(const Row& row) { return row.samples; }
   static std::vector<double> latencies(const Row& row) {
     const auto found = std::ranges::find(row.more, kMedianLatency, &Figure::name);
     return found == row.more.end() ? std::vector<double>{} : found->samples;
@@ -457,7 +468,8 @@ class Tuner {
         break;
       case Ceiling::Bound::kHostMemory:
         tuned.ceiling_reason += fmt::format(
-            "; the limit is memory: {:.0f} MiB of frames a feed, half of what there is {:.0f}",
+            "; the limit is memory: {:.0f} MiB of frames a feed, and half of the machine's is "
+            "{:.0f}",
             in_mebibytes(needs.host_bytes), in_mebibytes(needs.host_free));
         break;
     }
@@ -487,12 +499,11 @@ class Tuner {
 
   bool check(const TunedKind& tuned) {
     const std::vector<Setup> setups = grid(tuned);
-    const int rounds = session_.rounds;
     turn_ = turn_seconds(session_, setups.size());
     std::vector<Row> rows = measure(tuned.kind, setups, "every setting");
     if (is_over()) return false;
     const std::vector<Parameter> ours =
-        parameters(tuned.kind, {tuned.kind.feeds, shape_of(tuned.settings)});
+        parameters_of(tuned.kind.convert, {tuned.kind.feeds, shape_of(tuned.settings)});
     std::erase_if(rows, [](const Row& row) { return row.samples.empty(); });
     std::ranges::sort(rows, {}, &Row::median);
     // The best of many is also the luckiest: what it is worth shows beside ours alone.
@@ -501,13 +512,14 @@ class Tuner {
     for (const Row& row : rows) {
       if (finalists.size() > kFinalists) break;
       if (row.is(kStage, ours)) continue;
-      const auto setup = std::ranges::find_if(
-          setups, [&](const Setup& one) { return row.is(kStage, parameters(tuned.kind, one)); });
+      const auto setup = std::ranges::find_if(setups, [&](const Setup& one) {
+        return row.is(kStage, parameters_of(tuned.kind.convert, one));
+      });
       finalists.push_back(*setup);
     }
-    device_.rounds = 3 * rounds;
+    device_.rounds = kLastRounds * session_.rounds;
     std::vector<Row> last = measure(tuned.kind, finalists, "the best of every setting");
-    device_.rounds = rounds;
+    device_.rounds = session_.rounds;
     if (is_over()) return false;
     const auto own =
         std::ranges::find_if(last, [&](const Row& row) { return row.is(kStage, ours); });

@@ -60,6 +60,9 @@ Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present) {
     return Pick{one.value, why, best->value, times_longer(one.samples, best->samples),
                 usual_one != nullptr ? times_longer(usual_one->samples, best->samples) : 1};
   };
+  if (present && *present <= usual && is_good(find(*present))) {
+    return picked(*find(*present), *present == usual ? Pick::Why::kDefault : Pick::Why::kPresent);
+  }
   if (is_good(usual_one)) return picked(*usual_one, Pick::Why::kDefault);
   const auto fewest =
       std::ranges::find_if(tried, [&](const Tried& one) { return is_good(find(one.value)); });
@@ -112,18 +115,25 @@ std::string slices_text(int slices) {
 }
 
 std::string as_yaml(const std::string& device, std::span<const NamedSettings> feeds) {
-  const auto lines = [](const Settings& settings, const char* indent) {
-    return fmt::format("{0}lanes: {1}\n{0}ring: {2}\n{0}slices: {3}\n", indent, settings.lanes,
-                       settings.ring, slices_text(settings.slices));
+  // Of `usual`, none: all of them.
+  const auto lines = [](const Settings& settings, const Settings* usual, const char* indent) {
+    std::string text;
+    const auto add = [&](const char* key, const std::string& value, bool is_usual) {
+      if (usual == nullptr || !is_usual) text += fmt::format("{}{}: {}\n", indent, key, value);
+    };
+    add("lanes", std::to_string(settings.lanes), usual && settings.lanes == usual->lanes);
+    add("ring", std::to_string(settings.ring), usual && settings.ring == usual->ring);
+    add("slices", slices_text(settings.slices), usual && settings.slices == usual->slices);
+    return text;
   };
   const Settings usual = common(feeds);
-  std::string text = "device: " + device + "\ndefaults:\n" + lines(usual, "  ");
+  std::string text = "device: " + device + "\ndefaults:\n" + lines(usual, nullptr, "  ");
   bool first = true;
   for (const NamedSettings& feed : feeds) {
     if (feed.settings == usual) continue;
     if (first) text += "feeds:\n";
     first = false;
-    text += "  " + feed.feed + ":\n" + lines(feed.settings, "    ");
+    text += "  " + feed.feed + ":\n" + lines(feed.settings, &usual, "    ");
   }
   return text;
 }

@@ -38,10 +38,10 @@ struct Pick {
   double default_longer = 1;  ///< and with the default; 1 where that was not measured
 };
 
-/// The value to recommend: the default if the noise cannot tell it from the best; else what is set
-/// already, if that is as good and no more than twice the next; else the fewest as good as any. So
-/// a second run, after the first one's answer was set, gives it again. `tried` is in ascending
-/// order.
+/// The value to recommend: of those that the noise cannot tell from the best, what is set already
+/// if that is less than the default; else the default; else what is set already if that is no more
+/// than twice the fewest; else the fewest. So a second run, when the first one's answer was set,
+/// gives it again. `tried` is in ascending order.
 Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present);
 
 /// What feeds of one kind would take together.

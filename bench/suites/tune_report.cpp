@@ -19,7 +19,7 @@ std::string names_of(const FeedKind& kind) {
 }
 
 std::string setting(const char* name, const std::string& value, const std::string& reason) {
-  return fmt::format("  {:<8} {:<6} {}\n", name, value, reason);
+  return fmt::format("  {:<8} {:<9} {}\n", name, value, reason);
 }
 
 Json json_of(const Settings& settings) {
