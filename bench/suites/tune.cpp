@@ -79,11 +79,10 @@ std::string reason_of(const Pick& pick, const char* what) {
   const auto percent = [](double longer) {
     return fmt::format("{:.1f} %", (std::max(longer, 1.0) - 1) * 100);
   };
-  const std::string best = slices_text(pick.best);
   const std::string is_good = pick.best == pick.value
                                   ? ", and the fastest"
-                                  : fmt::format("; {} {} are {} faster, no more than noise", best,
-                                                what, percent(pick.longer));
+                                  : fmt::format("; {} slower than {}, no more than noise",
+                                                percent(pick.longer), slices_text(pick.best));
   switch (pick.why) {
     case Pick::Why::kDefault:
       return "the default" + is_good;
@@ -142,14 +141,15 @@ class Tuner {
   /// The settings that a search of everything goes through.
   std::vector<Setup> grid(const TunedKind& tuned) const {
     std::vector<Setup> setups;
+    const int feeds = its_feeds(tuned.kind);
     for (const int lanes : lane_counts()) {
       for (const int ring : kRings) {
         if (!on_gpu()) {
-          setups.push_back({tuned.kind.feeds, {lanes, ring, std::nullopt}});
+          setups.push_back({feeds, {lanes, ring, std::nullopt}});
           continue;
         }
         for (const int slices : {kAutoSlices, 1, 4, 16}) {
-          setups.push_back({tuned.kind.feeds, shape_of({lanes, ring, slices})});
+          setups.push_back({feeds, shape_of({lanes, ring, slices})});
         }
       }
     }
@@ -158,7 +158,7 @@ class Tuner {
       return setup.shape.lanes == ours.lanes && setup.shape.ring == ours.ring &&
              setup.shape.slices == ours.slices;
     });
-    if (!there) setups.push_back({tuned.kind.feeds, ours});
+    if (!there) setups.push_back({feeds, ours});
     return setups;
   }
 
@@ -173,7 +173,7 @@ class Tuner {
   }
 
   std::vector<int> lane_counts() const {
-    const int most = on_gpu() ? kMostLanesOfGpu : std::max(kLanes + 1, 2 * processors());
+    const int most = on_gpu() ? kMostLanesOfGpu : std::max(kLanes + 1, processors());
     std::vector<int> counts;
     for (const int count : kLaneCounts) {
       if (count <= most) counts.push_back(count);
@@ -229,11 +229,10 @@ class Tuner {
     return std::max(turn_, kFrames / seen->frames_per_second);
   }
 
-  /// Enough to keep all processors at work, or the GPU, where there is room for so many.
-  int many_feeds(const FeedKind& kind, const Settings& settings) const {
-    constexpr int kEnough = 4;
+  /// So many feeds as are wanted, or fewer, where there is not room for them.
+  int fitting(const FeedKind& kind, const Settings& settings, int feeds) const {
     constexpr int kMost = 64;
-    int feeds = std::clamp(std::max(kind.feeds, processors() / kLanes + 1), kEnough, kMost);
+    feeds = std::min(feeds, kMost);
     const std::size_t host = (session_.memory > 0 ? session_.memory : machine_memory()) / 4;
     const std::size_t device = session_.gpu != nullptr ? free_device_bytes(session_) / 2 : 0;
     while (feeds > 1 &&
@@ -243,6 +242,15 @@ class Tuner {
       feeds /= 2;
     }
     return feeds;
+  }
+  /// Enough to keep all processors at work, or the GPU.
+  int many_feeds(const FeedKind& kind, const Settings& settings) const {
+    constexpr int kEnough = 4;
+    return fitting(kind, settings, std::max({kind.feeds, processors() / kLanes + 1, kEnough}));
+  }
+  /// Those there are, as far as all of their settings find room.
+  int its_feeds(const FeedKind& kind) const {
+    return fitting(kind, {lane_counts().back(), kRings.back(), kAutoSlices}, kind.feeds);
   }
 
   // The device.
@@ -337,7 +345,7 @@ class Tuner {
       return kind.present ? std::optional((*kind.present).*setting) : std::nullopt;
     };
     const auto lanes = choose_value(
-        kind, kind.feeds, "lanes", lane_counts(), kLanes, present(&Settings::lanes),
+        kind, its_feeds(kind), "lanes", lane_counts(), kLanes, present(&Settings::lanes),
         [](int count) {
           return StageShape{count, ample_ring(count), std::nullopt};
         },
@@ -348,7 +356,7 @@ class Tuner {
 
     const int usual_ring = ample_ring(settings.lanes);
     const auto ring = choose_value(
-        kind, kind.feeds, "ring", {kRings.begin(), kRings.end()}, usual_ring,
+        kind, its_feeds(kind), "ring", {kRings.begin(), kRings.end()}, usual_ring,
         present(&Settings::ring),
         [&](int places) {
           return StageShape{settings.lanes, places, std::nullopt};
@@ -502,13 +510,13 @@ class Tuner {
     turn_ = turn_seconds(session_, setups.size());
     std::vector<Row> rows = measure(tuned.kind, setups, "every setting");
     if (is_over()) return false;
-    const std::vector<Parameter> ours =
-        parameters_of(tuned.kind.convert, {tuned.kind.feeds, shape_of(tuned.settings)});
+    const Setup recommended{its_feeds(tuned.kind), shape_of(tuned.settings)};
+    const std::vector<Parameter> ours = parameters_of(tuned.kind.convert, recommended);
     std::erase_if(rows, [](const Row& row) { return row.samples.empty(); });
     std::ranges::sort(rows, {}, &Row::median);
     // The best of many is also the luckiest: what it is worth shows beside ours alone.
     constexpr std::size_t kFinalists = 3;
-    std::vector<Setup> finalists{{tuned.kind.feeds, shape_of(tuned.settings)}};
+    std::vector<Setup> finalists{recommended};
     for (const Row& row : rows) {
       if (finalists.size() > kFinalists) break;
       if (row.is(kStage, ours)) continue;

@@ -47,7 +47,7 @@ def test_what_is_recommended_is_written_and_nothing_else(cli, example, tmp_path)
     assert f"{example}: written; " in done.stdout
     assert cli("check", "--no-env", "-c", example).returncode == 0
     assert example.stat().st_mode & 0o777 == 0o640
-    assert list(tmp_path.iterdir()) == sorted([out, example])
+    assert sorted(tmp_path.iterdir()) == sorted([out, example])
 
     found = json.loads(out.read_text())
     assert found["device"] == "cpu"
