@@ -146,7 +146,7 @@ class Editor {
     const std::size_t blanks = comment - end;
     std::size_t taken = 0;
     std::string padding;
-    if (at(comment) == '#' && blanks > 1) {
+    if (at(comment) == '#') {
       const std::size_t before = end - begin;
       if (value.size() > before) taken = std::min(value.size() - before, blanks - 1);
       if (value.size() < before) padding.assign(before - value.size(), ' ');
@@ -159,8 +159,10 @@ class Editor {
               const std::string& value) {
     const Node& map = parent == nullptr ? root_ : parent->value;
     if (!map.is_map()) throw Refused{"it does not stand in a map"};
-    const std::size_t begin = parent == nullptr ? offset(map.position) : value_begin(*parent);
+    std::size_t begin = parent == nullptr ? offset(map.position) : value_begin(*parent);
     if (at(begin) == '*') throw Refused{"it would stand in an alias; write that map out"};
+    const bool goes_on_below = at(begin) == '\n' || at(begin) == '\r' || at(begin) == '#';
+    if (goes_on_below && at(offset(map.position)) == '{') begin = offset(map.position);
     if (at(begin) == '{') {
       const std::string one =
           inner.empty() ? key + ": " + value : key + ": {" + inner + ": " + value + "}";

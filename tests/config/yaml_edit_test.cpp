@@ -157,7 +157,7 @@ TEST(YamlEditTest, AByteOrderMarkAndOtherLettersAreKept) {
                    "defaults: {ring: 8}  # Plätze\n",
                    {{{"defaults", "ring"}, "16"}}),
             "\xef\xbb\xbf"
-            "defaults: {ring: 16} # Plätze\n");
+            "defaults: {ring: 16}  # Plätze\n");
 }
 
 TEST(YamlEditTest, TheExampleChangesInNothingElse) {
