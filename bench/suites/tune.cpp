@@ -148,7 +148,7 @@ class Tuner {
           setups.push_back({feeds, {lanes, ring, std::nullopt}});
           continue;
         }
-        for (const int slices : {kAutoSlices, 1, 4, 16}) {
+        for (const int slices : {kAutoSlices, 1, 4}) {
           setups.push_back({feeds, shape_of({lanes, ring, slices})});
         }
       }
@@ -526,6 +526,7 @@ class Tuner {
       finalists.push_back(*setup);
     }
     device_.rounds = kLastRounds * session_.rounds;
+    turn_ = turn_seconds(device_, finalists.size());
     std::vector<Row> last = measure(tuned.kind, finalists, "the best of every setting");
     device_.rounds = session_.rounds;
     if (is_over()) return false;

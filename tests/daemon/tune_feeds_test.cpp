@@ -66,19 +66,21 @@ TEST(TuneFeedsTest, WhatConvertsNothingIsLeftOut) {
 }
 
 TEST(TuneFeedsTest, WhatCannotRunSaysWhy) {
-  EXPECT_THAT(feed_of("{input: {url: x, format: rawvideo, pixel_format: bgra, size: 320x180}, "
-                      "encodes: {m: {video: {codec: h264_nvenc}}}}")
-                  .left_out,
-              HasSubstr("h264_nvenc"));
+  EXPECT_THAT(
+      feed_of("{input: {url: x, format: rawvideo, pixel_format: bgra, size: 320x180, rate: 30}, "
+              "encodes: {m: {video: {codec: h264_nvenc}}}}")
+          .left_out,
+      HasSubstr("h264_nvenc"));
 }
 
 TEST(TuneFeedsTest, TheTextHasBothKinds) {
   const auto json = nlohmann::json::parse(tuned_feeds_json(
-      test::load("device: cuda:1\n"
-                 "defaults: {lanes: 5, slices: 2}\n"
-                 "feeds:\n"
-                 "  a: {input: {url: x, format: rawvideo, pixel_format: bgra, size: 32x18}}\n"
-                 "  b: {input: {url: y}, encodes: {m: {video: copy}}}\n"),
+      test::load(
+          "device: cuda:1\n"
+          "defaults: {lanes: 5, slices: 2}\n"
+          "feeds:\n"
+          "  a: {input: {url: x, format: rawvideo, pixel_format: bgra, size: 32x18, rate: 30}}\n"
+          "  b: {input: {url: y}, encodes: {m: {video: copy}}}\n"),
       {}));
   EXPECT_EQ(json.at("device"), "cuda:1");
   ASSERT_EQ(json.at("feeds").size(), 1u);

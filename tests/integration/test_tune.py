@@ -115,7 +115,7 @@ def test_what_cannot_be_edited_is_left_as_it_is(cli, tmp_path):
     path = tmp_path / "f.yaml"
     text = ("profiles: {p: &d {on_full: drop}}\n"
             "defaults: *d\n"
-            "feeds: {a: {input: {url: x, format: rawvideo, pixel_format: bgra, size: 64x36}}}\n")
+            "feeds: {a: {input: {url: x, format: rawvideo, pixel_format: bgra, size: 64x36, rate: 30}}}\n")
     path.write_text(text)
     done = cli("tune", "-c", path, "--write", *SHORT)
     assert done.returncode == 1
