@@ -396,7 +396,8 @@ class Tuner {
       return pick(tried, usual, present);
     };
     Pick picked = choose_from(values, part);
-    if (!is_over() && picked.why == Pick::Why::kFewest) {
+    const bool in_doubt = picked.why == Pick::Why::kFewest || picked.longer > kSameTime;
+    if (!is_over() && in_doubt) {
       // The best of many is the luckiest as well: it has to win again, and by itself.
       std::vector<int> last{usual, picked.value, picked.best};
       if (present) last.push_back(*present);
@@ -546,7 +547,9 @@ class Tuner {
         "{}: of {} settings the best is {}; the recommended one ({}) takes {:.3f} times as long",
         formats_of(tuned.kind.convert), rows.size(), shape_text(*best), shape_text(*own), longer);
     result_.verdict.push_back(sentence);
-    if (longer > 1.02) result_.problems.push_back(sentence + ", more than 1.02");
+    if (longer > kSameTime) {
+      result_.problems.push_back(fmt::format("{}, more than {}", sentence, kSameTime));
+    }
     return true;
   }
 

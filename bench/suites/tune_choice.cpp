@@ -11,8 +11,6 @@
 namespace framelane::bench {
 namespace {
 
-constexpr double kSame = 1.02;
-
 /// Round by round; contenders that were stopped have fewer.
 std::vector<double> ratios(const std::vector<double>& samples, const std::vector<double>& than) {
   std::vector<double> result;
@@ -36,7 +34,7 @@ double times_longer(const std::vector<double>& samples, const std::vector<double
 
 bool is_slower(const std::vector<double>& samples, const std::vector<double>& than) {
   const std::vector<double> longer = ratios(samples, than);
-  return percentile(longer, 0.5) > kSame && percentile(longer, 0.25) > 1;
+  return percentile(longer, 0.5) > kSameTime && percentile(longer, 0.25) > 1;
 }
 
 Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present) {

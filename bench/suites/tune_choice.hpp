@@ -16,12 +16,15 @@ struct Tried {
 };
 inline constexpr int kAutoSlices = 0;
 
+/// Times that differ by less are the same.
+inline constexpr double kSameTime = 1.02;
+
 /// Of two contenders of the same rounds, how much longer the first takes: the median of the
 /// rounds' ratios. Requires a round that both were in.
 double times_longer(const std::vector<double>& samples, const std::vector<double>& than);
 
-/// Whether it is slower than `than` by more than 2 %, and by more than the rounds differ: in three
-/// of four rounds it took longer.
+/// Whether it is slower than `than` by more than kSameTime, and by more than the rounds differ: in
+/// three of four rounds it took longer.
 bool is_slower(const std::vector<double>& samples, const std::vector<double>& than);
 
 struct Pick {
