@@ -200,16 +200,6 @@ class StageFeed {
     return result;
   }
 
-  /// One frame, nothing else going on, on one thread: from submitting it to having it back.
-  FeedRun run_one(InputFrame frame) {
-    FeedRun result;
-    submit(std::move(frame), 0, true);
-    auto job = ring_.next(0);
-    finish(**job, result);
-    result.frames = 1;
-    return result;
-  }
-
  private:
   static constexpr std::int64_t kLast = 1;
 
@@ -282,13 +272,6 @@ class BenchFeed {
   /// Submits frames until `until`; returns once all are back.
   FeedRun run(Clock::time_point until) {
     return feed_.run(until, [this](int number) { return frame(number); });
-  }
-  /// From submitting a frame to having it back, nothing else going on, on one thread. Throws where
-  /// it does not come.
-  double latency() {
-    const FeedRun run = feed_.run_one(frame(0));
-    if (!run.problem.empty()) throw std::runtime_error(run.problem);
-    return std::chrono::duration<double>(run.latencies[0]).count();
   }
 
   const FeedStats& stats() const { return feed_.stats(); }

@@ -14,6 +14,10 @@ namespace framelane {
 // measure_gpus set environment variables that CUDA reads: call them before threads that read the
 // environment exist.
 
+/// CUDA's variable for how many hardware queues the streams of a process share. open_gpu and
+/// measure_gpus set it to 32 unless it is set.
+inline constexpr const char* kCudaConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
+
 /// A GPU, or in `why` one clause that says why there is none to use and what would help.
 struct GpuResult {
   std::shared_ptr<Device> device;

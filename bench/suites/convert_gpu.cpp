@@ -158,9 +158,13 @@ Contender ConvertGpu::sliced(Formula formula, int streams) {
           [this] { spoil_targets(1); },
           [=, this] {
             return milliseconds([&] {
+              // Of whole pairs of rows, which kernels read together.
+              const auto row = [this, streams](int of) {
+                return of == streams ? height_ : height_ * of / streams / 2 * 2;
+              };
               for (int i = 0; i < streams; ++i) {
-                const int begin = height_ * i / streams;
-                const int end = height_ * (i + 1) / streams;
+                const int begin = row(i);
+                const int end = row(i + 1);
                 if (begin == end) continue;  // fewer rows than streams
                 const cudaStream_t stream = streams_[i].get();
                 upload(0, begin, end, stream);

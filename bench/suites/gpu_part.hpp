@@ -68,6 +68,14 @@ inline int steps_for(double wanted, const std::function<double(int)>& time_of) {
   return static_cast<int>(std::clamp(steps * wanted / time, 1.0, double{kMost}));
 }
 
+/// How many milliseconds kernels are to take of which `kernels` shall run at once, where the host
+/// takes `launch` ms for a launch: so long that the last is launched within a twentieth of it, but
+/// not longer than a quarter of a turn (seconds), and 2 ms at least.
+inline double kernel_length(double launch, int kernels, double turn) {
+  constexpr double kLeast = 2;
+  return std::clamp(20 * launch * kernels, kLeast, std::max(kLeast, turn * 1e3 / 4));
+}
+
 /// Whether memory, on the GPU or for frames, is what was lacking.
 inline bool is_for_want_of_memory(const std::exception& error) {
   if (const auto* cuda = dynamic_cast<const CudaError*>(&error)) {

@@ -2,19 +2,11 @@
 // overlap.
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-
 #include "bench/suites/suite.hpp"
 #ifdef FRAMELANE_WITH_CUDA
-#include <array>
 #include <memory>
 
-#include "bench/suites/bench_kernels.hpp"
-#include "bench/suites/device_code.hpp"
-#include "bench/suites/gpu_part.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "bench/suites/kernels_gpu.hpp"
 #endif
 
 namespace framelane::bench {
@@ -22,251 +14,10 @@ namespace {
 
 #ifdef FRAMELANE_WITH_CUDA
 
-constexpr int kThreads[] = {1024, 2048};
-constexpr int kKernels[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128};
-constexpr int kMostKernels = 128;
-constexpr int kMostThreads = 2048;
-constexpr std::int64_t kFewConnections = 8;
-constexpr const char* kConnectionsVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
-/// How long small kernels are is chosen by timing them: once, and told to the other process.
-constexpr const char* kStepsVariable = "FRAMELANE_BENCH_KERNEL_STEPS";
-constexpr std::size_t kCurvePoints = std::size(kThreads) * std::size(kKernels);
-constexpr std::size_t kWords = std::size_t{kMostKernels} * kMostThreads;
-
-using Word = std::uint32_t;
-
-/// How many queues CUDA's streams of this process share.
-std::int64_t connections() {
-  const char* value = std::getenv(kConnectionsVariable);
-  return value == nullptr ? 8 : std::atoi(value);  // as CUDA has it
-}
-
-Word* words(const HostBuffer& buffer) { return reinterpret_cast<Word*>(buffer.data()); }
-Word* words(const DeviceMemory& memory) { return reinterpret_cast<Word*>(memory.data()); }
-
-std::string compare_words(const Word* expected, const Word* got, std::size_t count) {
-  return first_difference(reinterpret_cast<const std::uint8_t*>(expected),
-                          reinterpret_cast<const std::uint8_t*>(got), count * sizeof(Word));
-}
-
-/// Few different words, so that what becomes of them is soon worked out; no two kernels begin at
-/// the same one.
-class Seeds {
- public:
-  static constexpr std::size_t kPeriod = 61;
-  static Word at(std::size_t i) { return static_cast<Word>(i % kPeriod) * 2654435761U + 1; }
-  /// Of `count` words from the first on.
-  static std::vector<Word> mixed(std::size_t count, int steps) {
-    std::vector<Word> result(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      result[i] = i < kPeriod ? mix_word(at(i), steps) : result[i - kPeriod];
-    }
-    return result;
-  }
-};
-
-/// One of two things that are to be done at once: by a stream, or by the calling thread.
-struct Work {
-  const char* name;
-  std::function<void(const CudaStream&)> run;
-  std::function<void()> spoil;
-  std::function<std::string()> check;
-};
-
-class KernelsGpu {
- public:
-  KernelsGpu(CudaContext& context, std::size_t bytes)
-      : bytes_(bytes),
-        source_(bytes),
-        target_(bytes),
-        back_(bytes),
-        seeds_(kWords * sizeof(Word)),
-        results_(kWords * sizeof(Word)),
-        uploaded_(bytes, context.memory_stream(), context.memory_bytes),
-        downloaded_(bytes, context.memory_stream(), context.memory_bytes),
-        device_seeds_(kWords * sizeof(Word), context.memory_stream(), context.memory_bytes),
-        device_results_(kWords * sizeof(Word), context.memory_stream(), context.memory_bytes) {
-    context.memory_stream().synchronize();
-    for (std::size_t i = 0; i < bytes / sizeof(Word); ++i) words(source_)[i] = Seeds::at(i * 7 + 3);
-    for (std::size_t i = 0; i < kWords; ++i) words(seeds_)[i] = Seeds::at(i);
-    copy(device_seeds_.data(), seeds_.data(), kWords * sizeof(Word), cudaMemcpyHostToDevice,
-         streams_[0].get());
-    copy(downloaded_.data(), source_.data(), bytes, cudaMemcpyHostToDevice, streams_[0].get());
-    streams_[0].synchronize();
-    choose_steps();
-    small_results_ = Seeds::mixed(kWords, small_steps_);
-    large_results_ = Seeds::mixed(kWords, large_steps_);
-    host_result_ = mix_word(Seeds::at(0), host_steps_);
-  }
-
-  std::vector<Contender> contenders() {
-    std::vector<Contender> all;
-    for (const int threads : kThreads) {
-      for (const int kernels : kKernels) all.push_back(many(threads, kernels));
-    }
-    if (std::getenv(kStepsVariable) != nullptr) return all;  // of the other process no more is used
-    for (const auto& [one, other] :
-         {std::pair(large_kernel(), upload()), std::pair(upload(), host()),
-          std::pair(upload(), download()), std::pair(large_kernel(), host()),
-          std::pair(small_kernel(0), small_kernel(1))}) {
-      all.push_back(pair(one, other, false));
-      all.push_back(pair(one, other, true));
-    }
-    return all;
-  }
-
-  int small_steps() const { return small_steps_; }
-
- private:
-  void mix(std::size_t begin, std::size_t count, int steps, const CudaStream& stream) const {
-    cuda::check(enqueue_mix(words(device_seeds_) + begin, words(device_results_) + begin, count,
-                            steps, stream.get()),
-                "cudaLaunchKernel");
-  }
-
-  /// Small kernels run much longer than a launch takes; what is paired takes about as long as a
-  /// copy.
-  void choose_steps() {
-    constexpr double kSmall = 2;  // ms
-    const auto time_of_mix = [this](std::size_t count) {
-      return [this, count](int steps) {
-        return milliseconds([&] {
-          mix(0, count, steps, streams_[0]);
-          streams_[0].synchronize();
-        });
-      };
-    };
-    const double copying = milliseconds([this] {
-      copy(uploaded_.data(), source_.data(), bytes_, cudaMemcpyHostToDevice, streams_[0].get());
-      streams_[0].synchronize();
-    });
-    const char* const given = std::getenv(kStepsVariable);
-    small_steps_ = given != nullptr ? std::max(std::atoi(given), 1)
-                                    : steps_for(kSmall, time_of_mix(kThreads[0]));
-    large_steps_ = steps_for(copying, time_of_mix(kWords));
-    host_steps_ = steps_for(copying, [this](int steps) {
-      return milliseconds([&] { host_word_ = mix_word(Seeds::at(0), steps); });
-    });
-  }
-
-  void spoil_results() const {
-    cuda::check(
-        cudaMemsetAsync(device_results_.data(), 0, kWords * sizeof(Word), streams_[0].get()),
-        "cudaMemsetAsync");
-    streams_[0].synchronize();
-  }
-  /// Of the words [begin, begin + count).
-  std::string check_results(const std::vector<Word>& expected, std::size_t begin,
-                            std::size_t count) const {
-    copy(results_.data(), device_results_.data(), kWords * sizeof(Word), cudaMemcpyDeviceToHost,
-         streams_[0].get());
-    streams_[0].synchronize();
-    return compare_words(expected.data() + begin, words(results_) + begin, count);
-  }
-
-  Contender many(int threads, int kernels) {
-    const auto count = static_cast<std::size_t>(threads);
-    return {{.name = "kernels at once",
-             .parameters = {{"threads", std::int64_t{threads}},
-                            {"connections", connections()},
-                            {"kernels", std::int64_t{kernels}}}},
-            [this] { spoil_results(); },
-            [=, this] {
-              return milliseconds([&] {
-                for (int i = 0; i < kernels; ++i) {
-                  mix(static_cast<std::size_t>(i) * count, count, small_steps_, streams_[i]);
-                }
-                streams_.synchronize(kernels);
-              });
-            },
-            [=, this] {
-              return check_results(small_results_, 0, static_cast<std::size_t>(kernels) * count);
-            }};
-  }
-
-  Contender pair(const Work& one, const Work& other, bool at_once) {
-    return {{.name = fmt::format("{} and {}", one.name, other.name),
-             .parameters = {{"how", at_once ? "at once" : "in turn"}}},
-            [=] {
-              one.spoil();
-              other.spoil();
-            },
-            [=, this] {
-              return milliseconds([&] {
-                one.run(streams_[0]);
-                if (!at_once) streams_[0].synchronize();
-                other.run(streams_[1]);
-                streams_.synchronize(2);
-              });
-            },
-            [=] {
-              const std::string wrong = one.check();
-              return wrong.empty() ? other.check() : wrong;
-            }};
-  }
-
-  Work upload() {
-    return {"copy up",
-            [this](const CudaStream& stream) {
-              copy(uploaded_.data(), source_.data(), bytes_, cudaMemcpyHostToDevice, stream.get());
-            },
-            [this] {
-              cuda::check(cudaMemsetAsync(uploaded_.data(), 0, bytes_, streams_[0].get()),
-                          "cudaMemsetAsync");
-              streams_[0].synchronize();
-            },
-            [this] {
-              // Not into target_, which a download beside it may have filled.
-              copy(back_.data(), uploaded_.data(), bytes_, cudaMemcpyDeviceToHost,
-                   streams_[0].get());
-              streams_[0].synchronize();
-              return first_difference(source_.data(), back_.data(), bytes_);
-            }};
-  }
-  Work download() {
-    return {"copy down",
-            [this](const CudaStream& stream) {
-              copy(target_.data(), downloaded_.data(), bytes_, cudaMemcpyDeviceToHost,
-                   stream.get());
-            },
-            [this] { std::memset(target_.data(), 0, bytes_); },
-            [this] { return first_difference(source_.data(), target_.data(), bytes_); }};
-  }
-  Work large_kernel() {
-    return {"kernel", [this](const CudaStream& stream) { mix(0, kWords, large_steps_, stream); },
-            [this] { spoil_results(); },
-            [this] { return check_results(large_results_, 0, kWords); }};
-  }
-  Work small_kernel(std::size_t number) {
-    const std::size_t count = kThreads[0];
-    return {
-        "small kernel",
-        [=, this](const CudaStream& stream) { mix(number * count, count, small_steps_, stream); },
-        [this] { spoil_results(); },
-        [=, this] { return check_results(small_results_, number * count, count); }};
-  }
-  Work host() {
-    return {"host", [this](const CudaStream&) { host_word_ = mix_word(Seeds::at(0), host_steps_); },
-            [this] { host_word_ = 0; },
-            [this] {
-              return host_word_ == host_result_ ? std::string() : "the host's own word is another";
-            }};
-  }
-
-  const std::size_t bytes_;
-  HostBuffer source_, target_, back_, seeds_, results_;
-  DeviceMemory uploaded_, downloaded_, device_seeds_, device_results_;
-  int small_steps_ = 0, large_steps_ = 0, host_steps_ = 0;
-  std::vector<Word> small_results_, large_results_;
-  volatile Word host_word_ = 0;
-  Word host_result_ = 0;
-  Streams streams_{kMostKernels};  // the first to go
-};
-
 /// The curves that there are: of each number of threads with each number of connections.
 template <typename Each>
 void for_each_curve(const Result& result, const Each& each) {
-  for (const int threads : kThreads) {
+  for (const int threads : kThreadCounts) {
     for (const std::int64_t queues : {kFewConnections, connections()}) {
       const Series series = series_of(
           result, fmt::format("{} threads, {} connections", threads, queues), "kernels at once",
@@ -277,8 +28,10 @@ void for_each_curve(const Result& result, const Each& each) {
   }
 }
 
+/// Kernels that take no longer than one kernel by more than this run at once.
+constexpr double kFlat = 1.1;
+
 void judge_many(Result& result, int resident_threads) {
-  constexpr double kFlat = 1.1;
   for_each_curve(result, [&](const Series& series, int threads) {
     const Point& first = series.points.front();
     const Point& last = series.points.back();
@@ -292,6 +45,16 @@ void judge_many(Result& result, int resident_threads) {
         "long; by resident threads {} run at once",
         series.name, flat, first.x, last.x, last.y / first.y, resident_threads / threads));
   });
+}
+
+/// Where the kernels could not be as long as launching so many of them takes.
+void doubt_lengths(Result& result, const KernelsGpu& gpu) {
+  const double launches = kMostKernels * gpu.launch_time();
+  if (is_the_other() || launches <= (kFlat - 1) * gpu.small_time()) return;
+  result.verdict.push_back(
+      fmt::format("launching {} kernels takes {:.2f} ms, which is much beside the {:.2f} ms of "
+                  "each: the last ones begin late, and with more --seconds they would be longer",
+                  kMostKernels, launches, gpu.small_time()));
 }
 
 void judge_pairs(Result& result) {
@@ -315,7 +78,7 @@ std::unique_ptr<OtherProcess> with_few_connections(const Session& session, doubl
   }
   try {
     return session.other_process("kernels", turn * session.rounds * kCurvePoints,
-                                 {fmt::format("{}={}", kConnectionsVariable, kFewConnections),
+                                 {fmt::format("{}={}", kCudaConnections, kFewConnections),
                                   fmt::format("{}={}", kStepsVariable, kernel_steps)});
   } catch (const std::exception& error) {
     result.problems.push_back("with 8 connections: " + std::string(error.what()));
@@ -345,17 +108,19 @@ void run_on_gpu(const Session& session, Result& result) {
   const int resident = multiprocessors * attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
   result.setup.push_back({"multiprocessors", std::int64_t{multiprocessors}});
   result.setup.push_back({"resident threads", std::int64_t{resident}});
+  const bool in_two = connections() != kFewConnections && session.other_process;
+  const double turn = turn_seconds(
+      session, is_the_other() ? kCurvePoints : (in_two ? 2 : 1) * kCurvePoints + 2 * kPairs);
   std::unique_ptr<KernelsGpu> gpu;
   try {
     gpu = std::make_unique<KernelsGpu>(context_of(session),
-                                       session.bytes / sizeof(Word) * sizeof(Word));
+                                       session.bytes / sizeof(Word) * sizeof(Word), turn);
   } catch (const CudaError& error) {
     result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     return;
   }
-  const std::vector<Contender> contenders = gpu->contenders();
-  const bool in_two = connections() != kFewConnections && session.other_process;
-  const double turn = turn_seconds(session, contenders.size() + (in_two ? kCurvePoints : 0));
+  result.setup.push_back({"a launch", fmt::format("{:.1f} us", 1e3 * gpu->launch_time())});
+  result.setup.push_back({"a small kernel", fmt::format("{:.1f} ms", gpu->small_time())});
   const auto other = with_few_connections(session, turn, gpu->small_steps(), result);
   Session in_turn = session;
   if (other != nullptr) {
@@ -364,9 +129,10 @@ void run_on_gpu(const Session& session, Result& result) {
       if (session.after_round) session.after_round();
     };
   }
-  take_turns(in_turn, turn, contenders, result);
+  take_turns(in_turn, turn, gpu->contenders(), result);
   if (other != nullptr) add_few_connections(session, *other, result);
   judge_many(result, resident);
+  doubt_lengths(result, *gpu);
   judge_pairs(result);
   Chart chart{"Small kernels at once, each on a stream", "kernels", "ms", true, {}, {}};
   for_each_curve(result, [&](const Series& series, int) { chart.series.push_back(series); });

@@ -17,7 +17,7 @@
 namespace framelane::bench {
 namespace {
 
-constexpr const char* kConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
+constexpr const char* kAll = "all";  // for every suite
 
 struct Arguments {
   std::vector<std::string> suites;
@@ -60,7 +60,7 @@ int run(const Arguments& arguments, Session& session) {
   OutputFile json(arguments.json), csv(arguments.csv), plot(arguments.plot);
   if (!json.open() || !csv.open() || !plot.open()) return kExitFailed;
   // Who has set this wants it as it is, and the other process has it set.
-  if (std::getenv(kConnections) == nullptr) {
+  if (std::getenv(kCudaConnections) == nullptr) {
     session.other_process = [&session](const char* suite, double seconds,
                                        const std::vector<std::string>& variables) {
       return std::make_unique<OwnProcess>(session, suite, seconds, variables);
@@ -95,16 +95,18 @@ int run_cli(int argc, char** argv) {
   CLI::App app("Experiments on this machine's CPU and GPU; what comes out is checked in every run",
                "framelane-bench");
   std::vector<std::string> names;
-  std::string footer = "Suites:\n";
+  std::string footer = "Suites:\n  all        every one of them\n";
   for (const Suite& suite : suites()) {
     names.emplace_back(suite.name);
     footer += fmt::format("  {:<10} {}\n", suite.name, suite.title);
   }
   app.footer(footer);
+  std::vector<std::string> known = names;
+  known.emplace_back(kAll);
   app.add_option("SUITE", arguments.suites, "What to measure, one after the other")
       ->required()
       ->type_name("")
-      ->check(CLI::IsMember(names));
+      ->check(CLI::IsMember(known));
   add_scalar(app, "--device", kDeviceName, "auto (a GPU if there is one), cpu, cuda or cuda:N", "D",
              [&](const Value& value) { arguments.device = value; });
   app.add_option("--json", arguments.json, "Write the results there as JSON")->type_name("FILE");
@@ -143,6 +145,9 @@ int run_cli(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "framelane-bench: %s; see framelane bench --help\n", error.what());
     return kExitUsage;
+  }
+  if (std::ranges::find(arguments.suites, kAll) != arguments.suites.end()) {
+    arguments.suites = names;
   }
   return run(arguments, session);
 }

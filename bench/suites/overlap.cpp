@@ -156,13 +156,22 @@ class OverlapGpu {
   }
 
   std::vector<Contender> ceilings() {
-    const auto size = static_cast<double>(bytes());
-    const auto copies = [this](bool up, bool down) {
+    // In two halves, up into the one of the GPU's memory and down from the other.
+    const std::size_t half = count_ / 2;
+    const auto size = static_cast<double>(2 * half * sizeof(Words));
+    const auto copies = [this, half](bool up, bool down) {
       return milliseconds([&] {
-        if (up) upload(words(source_), 0, count_ / 2, streams_[0].get());
-        if (down) download(words(target_), count_ / 2, count_ - count_ / 2, streams_[1].get());
-        if (up) upload(words(source_), count_ / 2, count_ - count_ / 2, streams_[0].get());
-        if (down) download(words(target_), 0, count_ / 2, streams_[1].get());
+        for (const std::size_t begin : {std::size_t{0}, half}) {
+          const std::size_t bytes = half * sizeof(Words);
+          if (up) {
+            copy(device(), words(source_) + begin, bytes, cudaMemcpyHostToDevice,
+                 streams_[0].get());
+          }
+          if (down) {
+            copy(words(target_) + begin, device() + half, bytes, cudaMemcpyDeviceToHost,
+                 streams_[1].get());
+          }
+        }
         streams_.synchronize(2);
       });
     };

@@ -56,21 +56,6 @@ Conversion conversion_of(const Pair& pair, const Size& size) {
   return {size.width, size.height, pair.source, pair.source_color, pair.target, pair.target_color};
 }
 
-std::string formats_of(const Conversion& conversion) {
-  std::string text =
-      fmt::format("{} to {}", info(conversion.source).name, info(conversion.target).name);
-  if (info(conversion.source).rgb) return text;
-  const ColorSpec& from = conversion.source_color;
-  const ColorSpec& to = conversion.target_color;
-  if (from.matrix != to.matrix) {
-    text += fmt::format(", {} to {}", to_string(from.matrix), to_string(to.matrix));
-  }
-  if (from.range != to.range) {
-    text += fmt::format(", {} to {}", to_string(from.range), to_string(to.range));
-  }
-  return text;
-}
-
 Row make_row(std::string name, const Conversion& conversion, std::string note) {
   const Size size{"", conversion.width, conversion.height};
   return {.name = std::move(name),
@@ -116,7 +101,9 @@ void judge(Result& result, const Conversion& conversion, const char* ours,
     if (row == nullptr) continue;
     sentence += fmt::format("{}{:.2f} times as fast as {}", sentence.empty() ? "" : ", ",
                             row->median() / own->median(), other);
-    if (const auto off = row->median_of(kOff)) {
+    const auto off = row->median_of(kOff);
+    if (off == 0) sentence += " (exact too)";
+    if (off > 0) {
       sentence += fmt::format(" ({:.1f} % of its samples are off, by {:.0f} at most)", *off,
                               *row->median_of(kMostOff));
     }

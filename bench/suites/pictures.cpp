@@ -26,6 +26,21 @@ void for_each_row(PixelFormat format, int width, int height, const Each& each) {
 
 }  // namespace
 
+std::string formats_of(const Conversion& conversion) {
+  std::string text =
+      fmt::format("{} to {}", info(conversion.source).name, info(conversion.target).name);
+  if (info(conversion.source).rgb) return text;
+  const ColorSpec& from = conversion.source_color;
+  const ColorSpec& to = conversion.target_color;
+  if (from.matrix != to.matrix) {
+    text += fmt::format(", {} to {}", to_string(from.matrix), to_string(to.matrix));
+  }
+  if (from.range != to.range) {
+    text += fmt::format(", {} to {}", to_string(from.range), to_string(to.range));
+  }
+  return text;
+}
+
 PlainImage::PlainImage(PixelFormat format, int width, int height)
     : image{format, width, height, {}} {
   constexpr std::size_t kStep = FramePool::kPitchAlignment;

@@ -10,6 +10,9 @@
 
 namespace framelane::bench {
 
+/// "yuv420p to nv12, full to limited": both formats, and what changes between colours of YUV.
+std::string formats_of(const Conversion& conversion);
+
 /// A picture in ordinary memory, laid out as those of a FramePool: a GPU does not know it, and it
 /// does not count as locked.
 struct PlainImage {

@@ -41,27 +41,25 @@ std::function<void()> make_cub_sums(const ManySums& sums) {
   };
 }
 
-std::function<void()> make_graph_of_sums(const ManySums& sums) {
+std::function<void()> make_graph(int times, cudaStream_t stream,
+                                 const std::function<cudaError_t(int)>& enqueue) {
   // Loads the kernel, which must not happen while a graph is being made.
-  cuda::check(enqueue_sum(SumWay::kVectorLoads, sums.values, sums.count, sums.sums, sums.stream),
-              "cudaLaunchKernel");
-  cuda::check(cudaStreamSynchronize(sums.stream), "cudaStreamSynchronize");
-  cuda::check(cudaStreamBeginCapture(sums.stream, cudaStreamCaptureModeThreadLocal),
+  cuda::check(enqueue(0), "cudaLaunchKernel");
+  cuda::check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
               "cudaStreamBeginCapture");
   cudaError_t queued = cudaSuccess;
-  for (int i = 0; i < sums.times && queued == cudaSuccess; ++i) {
-    queued = enqueue_sum(SumWay::kVectorLoads, sums.values, sums.count, sums.sums + i, sums.stream);
-  }
+  for (int i = 0; i < times && queued == cudaSuccess; ++i) queued = enqueue(i);
   cudaGraph_t captured = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(sums.stream, &captured);
+  const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
   cuda::check(queued, "cudaLaunchKernel");
   cuda::check(ended, "cudaStreamEndCapture");
   const std::unique_ptr<CUgraph_st, DestroyGraph> graph(captured);
   cudaGraphExec_t made = nullptr;
   cuda::check(cudaGraphInstantiate(&made, graph.get(), 0), "cudaGraphInstantiate");
   const std::shared_ptr<CUgraphExec_st> launchable(made, DestroyLaunchable());
-  cuda::check(cudaGraphUpload(launchable.get(), sums.stream), "cudaGraphUpload");
-  return [stream = sums.stream, launchable] {
+  cuda::check(cudaGraphUpload(launchable.get(), stream), "cudaGraphUpload");
+  return [stream, launchable] {
     cuda::check(cudaGraphLaunch(launchable.get(), stream), "cudaGraphLaunch");
   };
 }

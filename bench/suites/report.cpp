@@ -33,7 +33,7 @@ std::string word_of(Checked checked) {
   return "-";
 }
 
-bool has_rate(const Row& row) { return row.bytes > 0 && row.unit == "ms"; }
+bool has_rate(const Row& row) { return row.bytes > 0; }
 
 std::string title_of(const Figure& figure) {
   return figure.unit.empty() ? figure.name : fmt::format("{} [{}]", figure.name, figure.unit);

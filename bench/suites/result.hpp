@@ -34,7 +34,7 @@ struct Figure {
 struct Row {
   std::string name;
   std::vector<Parameter> parameters = {};
-  double bytes = 0;  ///< that the work moves, for a rate; 0: none is shown
+  double bytes = 0;  ///< that the work moves in a sample's time, which is in ms; 0: no rate
   std::string note = {};
   Checked checked = Checked::kNothing;
   std::string unit = "ms";
@@ -44,7 +44,7 @@ struct Row {
   /// Requires samples.
   double percentile(double share) const { return bench::percentile(samples, share); }
   double median() const { return percentile(0.5); }
-  /// In GB/s of the median. Requires samples in ms, and bytes.
+  /// In GB/s of the median. Requires samples and bytes.
   double rate() const { return bytes / (median() * 1e6); }
   /// With its parameters: "GPU, sliced, formula exact, streams 2".
   std::string full_name() const;

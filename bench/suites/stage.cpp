@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "bench/suites/stage_work.hpp"
@@ -15,10 +16,12 @@ namespace {
 constexpr Size kSizes[] = {k1080p, k4K, k8K};
 struct Formats {
   PixelFormat source, target;
+  bool other_matrix = false;  ///< from BT.601 in limited range instead of full range
 };
 constexpr Formats kFormats[] = {{PixelFormat::kBgra, PixelFormat::kNv12},
                                 {PixelFormat::kBgr24, PixelFormat::kNv12},
-                                {PixelFormat::kI420, PixelFormat::kNv12}};
+                                {PixelFormat::kI420, PixelFormat::kNv12},
+                                {PixelFormat::kI420, PixelFormat::kNv12, true}};
 constexpr int kFeedCounts[] = {2, 4, 8, 16, 32, 64};
 constexpr int kLaneCounts[] = {1, 2, 4, 6, 8};
 constexpr int kRings[] = {1, 2, 4, 16};  // one place: one frame at a time
@@ -26,7 +29,8 @@ constexpr int kSliceCounts[] = {1, 2, 4, 8, 16};
 
 /// The defaults, and then one thing changed at a time.
 Work make_work(const Formats& formats, const Size& size, bool slices, bool shapes, bool feeds) {
-  Work work{conversion(formats.source, formats.target, size), {{}}, 0};
+  Work work{conversion(formats.source, formats.target, size), {{}}};
+  if (formats.other_matrix) work.convert.source_color = {Matrix::kBt601, Range::kLimited};
   if (shapes) {
     for (const int lanes : kLaneCounts) work.setups.push_back({.shape = {.lanes = lanes}});
     for (const int ring : kRings) work.setups.push_back({.shape = {.ring = ring}});
@@ -96,6 +100,28 @@ void judge_defaults(Result& result, const Conversion& convert) {
   result.verdict.push_back(std::move(sentence));
 }
 
+/// What the stage gives beside the usual ways, and how near a frame alone comes to its own copies.
+void judge_others(Result& result, const Conversion& convert) {
+  const std::vector<Parameter> same = parameters_of(convert);
+  const Row* stage = result.measured(kStage, parameters_of(convert, {}));
+  for (const char* way : {kPageable, kPinned, kEightStreams}) {
+    const Row* row = result.measured(way, same);
+    if (stage == nullptr || row == nullptr) continue;
+    result.verdict.push_back(fmt::format("{}: {:.2f} times as fast as {}", name_of(convert),
+                                         row->median() / stage->median(), way));
+  }
+  const Row* alone = result.measured(kStage, parameters_of(convert, {.shape = {.ring = 1}}));
+  const Row* up = result.measured(kUploads, same);
+  const Row* down = result.measured(kDownloads, same);
+  const Row* kernel = result.measured(kKernels, same);
+  if (alone == nullptr || up == nullptr || down == nullptr || kernel == nullptr) return;
+  const double latency = *alone->median_of(kMedianLatency);
+  result.verdict.push_back(fmt::format(
+      "{}: a frame alone is back within {:.3f} ms, {:.2f} times the longer copy and the kernel",
+      name_of(convert), latency,
+      latency / (std::max(up->median(), down->median()) + kernel->median())));
+}
+
 /// `same` but for `x`.
 std::vector<Parameter> without(std::vector<Parameter> same, std::string_view x) {
   std::erase_if(same, [x](const Parameter& parameter) { return parameter.name == x; });
@@ -136,6 +162,7 @@ void judge_feeds(Result& result, const Conversion& convert) {
 void judge(Result& result, const std::vector<Work>& works) {
   for (const Work& work : works) judge_defaults(result, work.convert);
   for (const Work& work : works) {
+    judge_others(result, work.convert);
     judge_fewest(result, work.convert, {}, "lanes", "");
     judge_fewest(result, work.convert, {}, "ring", "");
     judge_fewest(result, work.convert, {}, "slices", "");
@@ -189,6 +216,10 @@ std::vector<Work> works_of(const Session& session, Result& result) {
       works.push_back(make_work(formats, size, on_gpu, first && ends,
                                 first && size.width == sizes.front().width));
       works.back().ceilings = on_gpu ? 2 : 0;
+#ifdef FRAMELANE_WITH_CUDA
+      works.back().with_others = on_gpu && first && ends;
+      if (works.back().with_others) works.back().ceilings += StageWork::kOthers;
+#endif
       drop_the_largest(session, works.back(), result);
     }
   }
@@ -216,7 +247,11 @@ void run_stage(const Session& session, Result& result) {
     if (session.stopped() && !result.rows.empty()) break;
     try {
       StageWork stage(session, work, turn);
-      take_turns(session, turn, stage.contenders(), result);
+      std::vector<Contender> all = stage.contenders();
+#ifdef FRAMELANE_WITH_CUDA
+      if (work.with_others) std::ranges::move(stage.others(), std::back_inserter(all));
+#endif
+      take_turns(session, turn, all, result);
     } catch (const std::exception& error) {
       result.problems.push_back(problem_of(work, error));
     }

@@ -19,6 +19,7 @@
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/stage_ceilings.hpp"
 #include "bench/suites/gpu_part.hpp"
+#include "bench/suites/stage_baselines.hpp"
 #endif
 
 namespace framelane::bench {
@@ -34,6 +35,11 @@ inline constexpr const char* kHighLatency = "p99";
 inline constexpr const char* kCpu = "CPU/1000";
 inline constexpr const char* kOwnCpu = "own CPU/1000";
 
+inline constexpr const char* kDownloads = "downloads alone";
+inline constexpr const char* kPageable = "default stream, pageable memory";
+inline constexpr const char* kPinned = "default stream, pinned memory";
+inline constexpr const char* kEightStreams = "eight streams that slice one frame";
+
 inline constexpr const char* kLess = "; ask for less with --size";
 
 struct Setup {
@@ -42,9 +48,8 @@ struct Setup {
 };
 
 inline std::vector<Parameter> parameters_of(const Conversion& convert) {
-  return {
-      {"size", fmt::format("{}x{}", convert.width, convert.height)},
-      {"formats", fmt::format("{} to {}", info(convert.source).name, info(convert.target).name)}};
+  return {{"size", fmt::format("{}x{}", convert.width, convert.height)},
+          {"formats", formats_of(convert)}};
 }
 inline std::vector<Parameter> parameters_of(const Conversion& convert, const Setup& setup) {
   std::vector<Parameter> result = parameters_of(convert);
@@ -64,6 +69,7 @@ struct Work {
   Conversion convert;
   std::vector<Setup> setups;
   int ceilings = 0;
+  bool with_others = false;  ///< also what StageWork::others gives
 };
 
 /// What the results of a setup take that its feeds may hold at once.
@@ -108,6 +114,9 @@ class StageWork {
 #ifdef FRAMELANE_WITH_CUDA
     if (session.gpu != nullptr) {
       ceilings_ = std::make_unique<StageCeilings>(context_of(session), work.convert, frames_);
+      if (work.with_others) {
+        baselines_ = std::make_unique<StageBaselines>(context_of(session), work.convert, frames_);
+      }
     }
 #endif
   }
@@ -132,6 +141,15 @@ class StageWork {
 #ifdef FRAMELANE_WITH_CUDA
   /// Of a GPU.
   Contender kernels() { return ceiling(kKernels, &StageCeilings::kernel); }
+  /// Of a work with_others, on a GPU: what is left of a frame's way, each part alone, and the usual
+  /// ways to convert frames.
+  static constexpr int kOthers = 5;
+  std::vector<Contender> others() {
+    return {ceiling(kDownloads, &StageCeilings::download), kernels(),
+            baseline(kPageable, &StageBaselines::pageable_default_stream),
+            baseline(kPinned, &StageBaselines::pinned_default_stream),
+            baseline(kEightStreams, &StageBaselines::eight_streams)};
+  }
 #endif
 
  private:
@@ -151,6 +169,15 @@ class StageWork {
             {},
             [=, this] { return 1e3 / (*ceilings_.*rate)(turn_); },
             {}};
+  }
+  Contender baseline(const char* name, void (StageBaselines::*convert)()) {
+    return {{.name = name, .parameters = parameters_of(work_.convert), .bytes = source_bytes()},
+            [this] { baselines_->spoil_results(); },
+            [=, this] { return milliseconds([&] { (*baselines_.*convert)(); }); },
+            [this] {
+              const PlainImage& expected = expected_[baselines_->frame()];
+              return first_difference(as_const(expected.image), baselines_->result());
+            }};
   }
 #endif
 
@@ -224,6 +251,7 @@ class StageWork {
   std::unique_ptr<FramePool[]> targets_;  // one for each feed, kept from turn to turn
 #ifdef FRAMELANE_WITH_CUDA
   std::unique_ptr<StageCeilings> ceilings_;
+  std::unique_ptr<StageBaselines> baselines_;
 #endif
   std::vector<std::unique_ptr<BenchFeed>> feeds_;  // of this turn
   StageFigures figures_{};                         // of the last one

@@ -4,6 +4,7 @@
 #include <array>
 #include <exception>
 
+#include "kernels/row_kernels.hpp"
 #include "pipeline/gpu.hpp"
 
 namespace framelane::bench {
@@ -33,7 +34,7 @@ Result run_suite(const Suite& suite, const Session& session) {
   Result result;
   result.suite = suite.name;
   result.title = suite.title;
-  result.setup.push_back({"CPU", session.cpu->model()});
+  result.setup.push_back({"CPU", session.cpu->model() + ", " + std::string(simd_level())});
   result.setup.push_back({"rounds", std::int64_t{session.rounds}});
   if (session.gpu != nullptr) {
     result.setup.push_back({"GPU", session.gpu->model() + ", CUDA " + cuda_build_version() +

@@ -9,9 +9,9 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 
-/// A thread of a launch, counted within its block.
+/// A thread of a launch, counted within its block; of the launch's `blocks` a number of times over.
 struct BlockThread {
-  unsigned thread, block, blocks;
+  unsigned thread, block, blocks, time;
 };
 
 // A kernel whose threads wait for each other: a body with `phases`, which all threads of a block
@@ -22,31 +22,33 @@ __global__ void __launch_bounds__(Body::kThreads) block_entry(const __grid_const
   FRAMELANE_UNROLL
   for (int phase = 0; phase < Body::kPhases; ++phase) {
     if (phase > 0) __syncthreads();
-    body(phase, {threadIdx.x, blockIdx.x, gridDim.x}, shared);
+    body(phase, {threadIdx.x, blockIdx.x, gridDim.x, blockIdx.y}, shared);
   }
 }
 
 template <typename Body>
 void run_blocks_on_host(const void* body, dim3 blocks) {
   const Body& run = *static_cast<const Body*>(body);
-  for (unsigned block = 0; block < blocks.x; ++block) {
-    typename Body::Shared shared{};
-    for (int phase = 0; phase < Body::kPhases; ++phase) {
-      for (unsigned thread = 0; thread < Body::kThreads; ++thread) {
-        run(phase, {thread, block, blocks.x}, shared);
+  for (unsigned time = 0; time < blocks.y; ++time) {
+    for (unsigned block = 0; block < blocks.x; ++block) {
+      typename Body::Shared shared{};
+      for (int phase = 0; phase < Body::kPhases; ++phase) {
+        for (unsigned thread = 0; thread < Body::kThreads; ++thread) {
+          run(phase, {thread, block, blocks.x, time}, shared);
+        }
       }
     }
   }
 }
 
 template <typename Body>
-cudaError_t launch_blocks(unsigned blocks, cudaStream_t stream, const Body& body) {
+cudaError_t launch_blocks(dim3 blocks, cudaStream_t stream, const Body& body) {
   const auto* kernel = reinterpret_cast<const void*>(&block_entry<Body>);
   if (framelane_cuda_host_body != nullptr) {
     framelane_cuda_host_body(kernel, sizeof(Body), &run_blocks_on_host<Body>);
   }
   void* parameters[] = {const_cast<Body*>(&body)};
-  return cudaLaunchKernel(kernel, dim3(blocks), dim3(Body::kThreads), parameters, 0, stream);
+  return cudaLaunchKernel(kernel, blocks, dim3(Body::kThreads), parameters, 0, stream);
 }
 
 enum class Within { kAtomics, kTree, kShuffle };  // how the threads of a block add up
@@ -66,11 +68,11 @@ struct Sum {
 
   const float* values;
   std::size_t count;
-  float* sum;
+  float* sums;
 
   FRAMELANE_HD void operator()(int phase, BlockThread at, Shared& shared) const {
     if constexpr (kWithin == Within::kAtomics) {
-      add(part(at));
+      add(at, part(at));
     } else if constexpr (kWithin == Within::kTree) {
       if (phase == 0) {
         shared.parts[at.thread] = part(at);
@@ -78,7 +80,7 @@ struct Sum {
         const unsigned half = kBlock >> phase;
         if (at.thread < half) shared.parts[at.thread] += shared.parts[at.thread + half];
       } else if (at.thread == 0) {
-        add(shared.parts[0]);
+        add(at, shared.parts[0]);
       }
     } else {
       if (phase == 0) {
@@ -86,7 +88,7 @@ struct Sum {
       } else if (at.thread == 0) {
         float all = 0;
         for (const float one : shared.parts) all += one;
-        add(all);
+        add(at, all);
       }
     }
   }
@@ -100,7 +102,7 @@ struct Sum {
     if constexpr (kVector) {
       const auto* fours = reinterpret_cast<const float4*>(values);
       for (std::size_t i = first; i < count / 4; i += step) {
-        const float4 four = fours[i];
+        const float4 four = load(fours + i);
         result += (four.x + four.y) + (four.z + four.w);
       }
       const std::size_t rest = count / 4 * 4 + first;
@@ -110,11 +112,20 @@ struct Sum {
     }
     return result;
   }
-  FRAMELANE_HD void add(float value) const {
+  /// Past the cache of a multiprocessor, which holds nothing of an earlier launch: so a launch that
+  /// reads the numbers many times over does it as many launches would.
+  FRAMELANE_HD static float4 load(const float4* four) {
 #ifdef __CUDA_ARCH__
-    atomicAdd(sum, value);
+    return __ldcg(four);
 #else
-    *sum += value;  // the host has one thread at a time
+    return *four;
+#endif
+  }
+  FRAMELANE_HD void add(BlockThread at, float value) const {
+#ifdef __CUDA_ARCH__
+    atomicAdd(sums + at.time, value);
+#else
+    sums[at.time] += value;  // the host has one thread at a time
 #endif
   }
   FRAMELANE_HD static void add_within_warp(BlockThread at, float value, Shared& shared) {
@@ -132,6 +143,16 @@ struct Sum {
 };
 
 constexpr unsigned kThreads = 256;
+using BestSum = Sum<kThreads, Within::kShuffle, true>;
+
+struct Nothing {
+  static constexpr unsigned kThreads = BestSum::kThreads;
+  static constexpr int kPhases = 1;
+  struct Shared {};
+
+  FRAMELANE_HD void operator()(int, BlockThread, Shared&) const {}
+};
+
 /// As many as have something to do, and for a picture of 512x512 a few numbers for each thread.
 unsigned blocks_for(std::size_t count) {
   constexpr std::size_t kMost = 64;
@@ -177,8 +198,17 @@ cudaError_t enqueue_sum(SumWay way, const float* values, std::size_t count, floa
     case SumWay::kVectorLoads:
       break;
   }
-  return launch_blocks(blocks_for(count), stream,
-                       Sum<kThreads, Within::kShuffle, true>{values, count, sum});
+  return launch_blocks(blocks_for(count), stream, BestSum{values, count, sum});
+}
+
+cudaError_t enqueue_sums(const float* values, std::size_t count, float* sums, int times,
+                         cudaStream_t stream) {
+  return launch_blocks(dim3(blocks_for(count), static_cast<unsigned>(times)), stream,
+                       BestSum{values, count, sums});
+}
+
+cudaError_t enqueue_nothing(std::size_t count, cudaStream_t stream) {
+  return launch_blocks(blocks_for(count), stream, Nothing{});
 }
 
 }  // namespace framelane::bench

@@ -26,6 +26,14 @@ const char* name_of(SumWay way);
 [[nodiscard]] cudaError_t enqueue_sum(SumWay way, const float* values, std::size_t count,
                                       float* sum, cudaStream_t stream);
 
+/// sums[i] for each i below `times`, all 0 before, by one launch as those of kVectorLoads: the
+/// numbers are read anew for each.
+[[nodiscard]] cudaError_t enqueue_sums(const float* values, std::size_t count, float* sums,
+                                       int times, cudaStream_t stream);
+
+/// A launch of as many threads as kVectorLoads has, which do nothing.
+[[nodiscard]] cudaError_t enqueue_nothing(std::size_t count, cudaStream_t stream);
+
 /// The same sum many times over: sums[i] for each i, all 0 before.
 struct ManySums {
   const float* values;
@@ -35,9 +43,11 @@ struct ManySums {
   cudaStream_t stream;
 };
 /// What needs NVIDIA's own runtime, and is null in programs that are linked with another: queue all
-/// of the sums, by CUB's reduction, and by one CUDA graph of our kVectorLoads. Preparing may take
-/// milliseconds. May throw CudaError.
+/// of the sums by CUB's reduction, and what enqueue(0), enqueue(1), … queue on `stream`, by one
+/// CUDA graph. Preparing may take milliseconds, and runs enqueue(0). May throw CudaError.
 [[nodiscard]] std::function<void()> make_cub_sums(const ManySums& sums) __attribute__((weak));
-[[nodiscard]] std::function<void()> make_graph_of_sums(const ManySums& sums) __attribute__((weak));
+[[nodiscard]] std::function<void()> make_graph(int times, cudaStream_t stream,
+                                               const std::function<cudaError_t(int)>& enqueue)
+    __attribute__((weak));
 
 }  // namespace framelane::bench

@@ -186,49 +186,71 @@ std::vector<Row> rows_without_chart(const Result& result) {
   return rows;
 }
 
-/// A bar for each row, all with the same unit.
-std::string draw_bars(const std::string& title, const std::vector<Row>& rows) {
+/// A drawing and what it takes.
+struct Drawing {
+  std::string svg;
+  double width, height;
+};
+
+/// A bar for each row, all with the same unit; logarithmic where most would be too short to be
+/// seen.
+Drawing draw_bars(const std::string& title, const std::vector<Row>& rows) {
+  constexpr double kLetter = 6.8;  // the widest that a font's letters are on average
+  constexpr double kBars = 440, kNumbers = 150, kGap = 8;
+  constexpr double kVeryDifferent = 200;
+  double names = 0;
   double top = 0;
-  for (const Row& row : rows) top = std::max(top, row.percentile(0.9));
-  std::string svg = text_at(20, 22, "start", title, " font-size=\"15\"");
-  double y = kTop;
-  constexpr double kNames = 330, kNumbers = 90;
-  const double scale = (kWidth - kNames - kNumbers) / (top > 0 ? top : 1);
+  double least = rows.front().median();
   for (const Row& row : rows) {
-    svg += text_at(kNames - 8, y + 14, "end", row.full_name());
+    names = std::max(names, kLetter * static_cast<double>(row.full_name().size()) + 2 * kGap);
+    top = std::max(top, row.percentile(0.9));
+    least = std::min({least, row.median(), row.percentile(0.1)});
+  }
+  const bool logarithmic = least > 0 && top > kVeryDifferent * least;
+  const auto length = [=](double value) {
+    if (top <= 0) return 0.0;
+    if (!logarithmic) return kBars * value / top;
+    const double begin = least / 2;
+    return kBars * std::log(value / begin) / std::log(top / begin);
+  };
+  std::string svg =
+      text_at(20, 22, "start", title + (logarithmic ? " (logarithmic)" : ""), " font-size=\"15\"");
+  double y = kTop;
+  for (const Row& row : rows) {
+    const double end = names + length(row.percentile(0.9));
+    svg += text_at(names - kGap, y + 14, "end", row.full_name());
     svg += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\" fill=\"{}\"/>\n", kNames,
-        y + 3, scale * row.median(), kColors[0]);
-    svg += line_at(kNames + scale * row.percentile(0.1), y + 10,
-                   kNames + scale * row.percentile(0.9), y + 10, kColors[1]);
-    svg += text_at(kNames + scale * row.percentile(0.9) + 6, y + 14, "start",
-                   fmt::format("{:.4g} {}", row.median(), row.unit));
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\" fill=\"{}\"/>\n", names,
+        y + 3, length(row.median()), kColors[0]);
+    svg += line_at(names + length(row.percentile(0.1)), y + 10, end, y + 10, kColors[1]);
+    svg += text_at(end + kGap, y + 14, "start", fmt::format("{:.4g} {}", row.median(), row.unit));
     y += kBarStep;
   }
-  return svg;
+  return {std::move(svg), names + kBars + kNumbers, y + 10};
 }
 
 }  // namespace
 
 std::string as_svg(std::span<const Result> results) {
   std::string charts;
+  double width = kWidth;
   double height = 0;
-  const auto add = [&](const std::string& chart, double chart_height) {
-    charts += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", height, chart);
-    height += chart_height;
+  const auto add = [&](const Drawing& drawing) {
+    charts += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", height, drawing.svg);
+    width = std::max(width, drawing.width);
+    height += drawing.height;
   };
   for (const Result& result : results) {
-    for (const Chart& chart : result.charts) add(draw(chart), kHeight);
+    for (const Chart& chart : result.charts) add({draw(chart), kWidth, kHeight});
     const std::vector<Row> rows = rows_without_chart(result);
-    if (rows.empty()) continue;
-    add(draw_bars(result.title, rows), kTop + kBarStep * static_cast<double>(rows.size()) + 10);
+    if (!rows.empty()) add(draw_bars(result.title, rows));
   }
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
       "{1}\" "
       "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" "
       "fill=\"#ffffff\"/>\n{2}</svg>\n",
-      kWidth, std::max(height, kTop), charts);
+      width, std::max(height, kTop), charts);
 }
 
 }  // namespace framelane::bench

@@ -28,9 +28,8 @@ constexpr double kFramesMeet = 0.5;
 /// The last contenders have so many times the rounds.
 constexpr int kLastRounds = 3;
 
-std::string formats_of(const Conversion& convert) {
-  return fmt::format("{}x{} {} to {}", convert.width, convert.height, info(convert.source).name,
-                     info(convert.target).name);
+std::string work_of(const Conversion& convert) {
+  return fmt::format("{}x{} {}", convert.width, convert.height, formats_of(convert));
 }
 
 StageShape shape_of(const Settings& settings) {
@@ -266,7 +265,7 @@ class Tuner {
       if (!gpu_alone_) cpu.push_back({needed(kind), by_cpu});
       if (by_gpu > 0 && by_cpu > 0) {
         told += fmt::format("{}{:.0f} frames/s of {} on {}, {:.0f} on the CPU's {} processors",
-                            told.empty() ? "" : "; ", by_gpu, formats_of(kind.convert),
+                            told.empty() ? "" : "; ", by_gpu, work_of(kind.convert),
                             session_.gpu->name(), by_cpu, processors());
       }
     }
@@ -451,7 +450,7 @@ class Tuner {
     if (is_over()) return false;
     const auto stage = std::ranges::find(rows, kStage, &Row::name);
     if (stage == rows.end() || stage->samples.empty()) {
-      result_.problems.push_back(formats_of(tuned.kind.convert) +
+      result_.problems.push_back(work_of(tuned.kind.convert) +
                                  ": the recommended settings could not be measured");
       return false;
     }
@@ -545,7 +544,7 @@ class Tuner {
     const double longer = times_longer(own->samples, best->samples);
     const std::string sentence = fmt::format(
         "{}: of {} settings the best is {}; the recommended one ({}) takes {:.3f} times as long",
-        formats_of(tuned.kind.convert), rows.size(), shape_text(*best), shape_text(*own), longer);
+        work_of(tuned.kind.convert), rows.size(), shape_text(*best), shape_text(*own), longer);
     result_.verdict.push_back(sentence);
     if (longer > kSameTime) {
       result_.problems.push_back(fmt::format("{}, more than {}", sentence, kSameTime));
@@ -583,7 +582,7 @@ class Tuner {
 }  // namespace
 
 std::string describe(const FeedKind& kind) {
-  return fmt::format("{}, {:.4g} frames/s", formats_of(kind.convert), kind.rate);
+  return fmt::format("{}, {:.4g} frames/s", work_of(kind.convert), kind.rate);
 }
 
 Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds) {

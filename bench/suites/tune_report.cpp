@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "bench/suites/pictures.hpp"
 #include "bench/suites/report.hpp"
 #include "bench/suites/tune.hpp"
 
@@ -129,8 +130,7 @@ std::string as_json(const Tuning& tuning) {
         {{"feeds", kind.names},
          {"count", kind.feeds},
          {"size", fmt::format("{}x{}", kind.convert.width, kind.convert.height)},
-         {"formats",
-          fmt::format("{} to {}", info(kind.convert.source).name, info(kind.convert.target).name)},
+         {"formats", formats_of(kind.convert)},
          {"rate", kind.rate},
          {"encodes", kind.encodes},
          {"assumed", kind.assumed},

@@ -44,7 +44,7 @@ std::string cache_folder() {
 /// What has to be in the environment before the first CUDA call.
 void prepare_environment() {
   // Streams share a few hardware queues, where one holds up another: more than the default of 8.
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  ::setenv(kCudaConnections, "32", 0);
   // A GPU that is newer than this build has its kernels compiled at the first start, once.
   const char* home = std::getenv("HOME");
   if (home != nullptr && ::access(home, W_OK) == 0) return;

@@ -177,5 +177,29 @@ TEST(ReportTest, WhatIsInNoChartHasABar) {
   EXPECT_THAT(svg, Not(HasSubstr("copy and host")));
 }
 
+TEST(ReportTest, NamesOfBarsHaveRoom) {
+  Result result;
+  const std::string name(100, 'm');
+  result.rows = {{.name = name, .samples = {1}}};
+  const std::string svg = as_svg({&result, 1});
+  double x = 0, width = 0;
+  const std::size_t text = svg.rfind("<text", svg.find(name));
+  ASSERT_EQ(std::sscanf(svg.c_str() + text, "<text x=\"%lf", &x), 1);
+  EXPECT_GE(x, 600);  // where it ends
+  ASSERT_EQ(std::sscanf(svg.c_str() + svg.find("width="), "width=\"%lf", &width), 1);
+  EXPECT_GE(width, x + 400);
+}
+
+TEST(ReportTest, BarsOfVeryDifferentLengthsCanAllBeSeen) {
+  Result result;
+  result.rows = {{.name = "slow", .samples = {30000}}, {.name = "fast", .samples = {2}}};
+  const std::string svg = as_svg({&result, 1});
+  EXPECT_THAT(svg, HasSubstr("(logarithmic)"));
+  double width = 0;
+  const std::size_t bar = svg.find("<rect x=", svg.find(">fast<"));
+  ASSERT_EQ(std::sscanf(svg.c_str() + svg.find("width=", bar), "width=\"%lf", &width), 1);
+  EXPECT_GE(width, 10);
+}
+
 }  // namespace
 }  // namespace framelane::bench

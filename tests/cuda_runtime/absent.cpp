@@ -20,7 +20,7 @@ void reset() {}
 void fail_nth_call(std::string_view, int, cudaError_t) { refuse(); }
 void lose_device(cudaError_t) { refuse(); }
 void lose_device_at_call(int, cudaError_t) { refuse(); }
-void spoil_downloads() { refuse(); }
+void spoil_downloads(std::size_t) { refuse(); }
 void hold() { refuse(); }
 void hold(cudaStream_t) { refuse(); }
 void release() { refuse(); }

@@ -38,8 +38,9 @@ void lose_device(cudaError_t error = cudaErrorECCUncorrectable);
 /// The same at the n-th call from now (1 is the next), whichever it is.
 void lose_device_at_call(int n, cudaError_t error = cudaErrorECCUncorrectable);
 
-/// A GPU that computes wrongly: from now on every copy back to the host ends in a wrong byte.
-void spoil_downloads();
+/// A GPU that computes wrongly: from now on every copy back to the host, of so many bytes or more,
+/// ends in a wrong one.
+void spoil_downloads(std::size_t at_least = 1);
 
 /// A held stream starts nothing, like a kernel that hangs; without an argument, every stream, also
 /// those still to be created.

@@ -122,21 +122,23 @@ cudaError_t copy_2d(const char* function, void* to, std::size_t to_pitch, const 
                                          (height - 1) * from_pitch + width, kind);
     if (error != cudaSuccess) return error;
     const Allocation* memory = s.allocation_of(kind == cudaMemcpyDeviceToHost ? from : to, 1);
-    return enqueue(s, stream,
-                   {[=, &s, there = memory->there] {
-                      {
-                        const std::scoped_lock lock(s.mutex);
-                        if (!*there) ++s.premature_copies;
-                      }
-                      for (std::size_t y = 0; y < height; ++y) {
-                        std::memcpy(static_cast<std::uint8_t*>(to) + y * to_pitch,
-                                    static_cast<const std::uint8_t*>(from) + y * from_pitch, width);
-                      }
-                      if (kind == cudaMemcpyDeviceToHost && s.spoils_downloads) {
-                        static_cast<std::uint8_t*>(to)[(height - 1) * to_pitch + width - 1] ^= 1;
-                      }
-                    },
-                    nullptr});
+    return enqueue(
+        s, stream,
+        {[=, &s, there = memory->there] {
+           {
+             const std::scoped_lock lock(s.mutex);
+             if (!*there) ++s.premature_copies;
+           }
+           for (std::size_t y = 0; y < height; ++y) {
+             std::memcpy(static_cast<std::uint8_t*>(to) + y * to_pitch,
+                         static_cast<const std::uint8_t*>(from) + y * from_pitch, width);
+           }
+           if (const std::size_t from_on = s.spoilt_from;
+               kind == cudaMemcpyDeviceToHost && from_on > 0 && width * height >= from_on) {
+             static_cast<std::uint8_t*>(to)[(height - 1) * to_pitch + width - 1] ^= 1;
+           }
+         },
+         nullptr});
   });
 }
 

@@ -120,7 +120,7 @@ void reset() {
   s.failures.clear();
   s.lost.reset();
   s.loss = {};
-  s.spoils_downloads = false;
+  s.spoilt_from = 0;
   s.pageable_copies = 0;
   s.overruns = 0;
   s.backward_times = 0;
@@ -155,7 +155,7 @@ void lose_device_at_call(int n, cudaError_t error) {
   s.loss = {n, error};
 }
 
-void spoil_downloads() { state().spoils_downloads = true; }
+void spoil_downloads(std::size_t at_least) { state().spoilt_from = at_least; }
 
 void hold() {
   State& s = state();

@@ -88,8 +88,8 @@ struct State {
   int running = 0;  // operations being run
   bool hold_all = false;
   std::optional<cudaError_t> lost;
-  Failure loss;  // to come; none: no calls left
-  std::atomic<bool> spoils_downloads{false};
+  Failure loss;                             // to come; none: no calls left
+  std::atomic<std::size_t> spoilt_from{0};  // bytes of a copy to the host; 0: none is spoilt
   int pageable_copies = 0;
   int overruns = 0;
   int backward_times = 0;

@@ -35,7 +35,7 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
 
     convert = rows_of(found["convert"])
     assert set(convert) == {("CPU, scalar", "classic"), ("CPU, scalar", "exact"),
-                            ("CPU, SIMD", "exact")}
+                            ("CPU, SIMD", "classic"), ("CPU, SIMD", "exact")}
     for row in [*convert.values(), *found["reduce"]["rows"], *found["vecadd"]["rows"]]:
         assert row["right"] is True
         assert 0 < row["p10"] <= row["median"] <= row["p90"]
@@ -50,8 +50,9 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
     measured = [line for line in lines if line["source"] == "measured"]
     assert [(line["name"], line["parameters"]) for line in measured] == [
         ("CPU, scalar", "formula=classic"), ("CPU, scalar", "formula=exact"),
-        ("CPU, SIMD", "formula=exact"), ("CPU, one after the other", ""),
-        ("CPU, 64 sums side by side", ""), ("CPU, one core", "")]
+        ("CPU, SIMD", "formula=classic"), ("CPU, SIMD", "formula=exact"),
+        ("CPU, one after the other", ""), ("CPU, 64 sums side by side", ""),
+        ("CPU, SIMD", ""), ("CPU, reading alone", ""), ("CPU, one core", "")]
     assert len(lines) == len(measured) + 4 + 5 + 3  # published, of convert, reduce, overlap
 
     texts = [text.text for text in ElementTree.parse(paths["svg"]).getroot().iter(f"{SVG}text")]
@@ -135,7 +136,7 @@ def test_an_interrupt_shows_what_was_measured_so_far(tmp_path):
     suites = json.loads(out.read_text())["suites"]
     assert [suite["suite"] for suite in suites] == ["convert"]
     assert suites[0]["interrupted"] is True
-    assert len(suites[0]["rows"]) == 3
+    assert len(suites[0]["rows"]) == 4
 
 
 @pytest.mark.parametrize("arguments, reason", [
@@ -188,6 +189,16 @@ def test_help_lists_the_suites(cli):
                  "--plot"):
         assert name in text
     assert "bench" in cli("--help").stdout
+
+
+def test_all_stands_for_every_suite(cli, tmp_path):
+    out = tmp_path / "out.json"
+    done = cli("bench", "all", "--device", "cpu", *SHORT, "--json", out)
+    assert done.returncode == 0, done.stderr
+    _, _, listed = cli("bench", "--help").stdout.partition("Suites:\n")
+    suites = json.loads(out.read_text())["suites"]
+    assert ["all", *(suite["suite"] for suite in suites)] == [
+        line.split()[0] for line in listed.splitlines() if line]
 
 
 def test_without_the_program_beside_it_framelane_says_what_is_missing(tmp_path):

@@ -76,7 +76,7 @@ def test_what_is_recommended_is_written_and_nothing_else(cli, example, tmp_path)
 def test_a_size_and_a_rate_need_no_file(cli):
     done = cli("tune", "--size", "64x36", "--rate", "50", "--feeds", "2", "--format", "yuyv422", *SHORT)
     assert done.returncode == 0, done.stderr
-    assert "2 feeds: 64x36 yuyv422 to nv12, 50 frames/s" in done.stdout
+    assert "2 feeds: 64x36 yuyv422 to nv12, full to limited, 50 frames/s" in done.stdout
     for key in ("device", "lanes", "ring", "slices", "ceiling"):
         assert f"\n  {key} " in done.stdout
     assert "Decoding and encoding are not in" in done.stdout

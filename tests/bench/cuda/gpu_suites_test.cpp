@@ -28,7 +28,7 @@ const std::shared_ptr<Device>& cpu() {
 }
 
 Session gpu_session() {
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);  // whatever the tests were started with
+  setenv(kCudaConnections, "32", 1);  // whatever the tests were started with
   Session session;
   session.rounds = 1;
   session.seconds = 0;
@@ -72,7 +72,7 @@ TEST_F(GpuSuitesTest, ConvertIsRightInEveryWay) {
   EXPECT_EQ(count(result, "GPU, sliced"), 12);
   EXPECT_EQ(count(result, "GPU, whole frames"), 6);
   EXPECT_EQ(count(result, "CPU, scalar"), 2);
-  EXPECT_EQ(count(result, "CPU, SIMD"), 1);
+  EXPECT_EQ(count(result, "CPU, SIMD"), 2);
   for (const char* name : {"kernel alone", "GPU, default stream", "GPU, sliced",
                            "GPU, whole frames", "CPU, scalar", "CPU, SIMD"}) {
     expect_measured_and_right(result, name);
@@ -180,6 +180,15 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsVecadd) {
               ElementsAre(HasSubstr("wrong result of 1 elements in segments of ")));
 }
 
+TEST_F(BrokenGpuSuitesTest, AWrongByteOfALongVectorFailsVecaddToo) {
+  const Session session = gpu_session();
+  stand_in::spoil_downloads(1000);  // bytes: none of the lengths that are tried before
+  const Result result = run("vecadd", session);
+  EXPECT_EQ(result.problems.size(), 5u);  // every way over the GPU
+  EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of GPU, in one piece: byte ")));
+  expect_measured_and_right(result, "CPU, one core");
+}
+
 TEST_F(GpuSuitesTest, SegmentsAddVectorsOfEveryLength) {
   const Session session = gpu_session();
   constexpr std::size_t kMost = 700;
@@ -221,6 +230,16 @@ TEST_F(GpuSuitesTest, KernelsAreRightInEveryWay) {
   EXPECT_THAT(result.verdict, Contains(HasSubstr("kernel and copy up: at once they take ")));
   EXPECT_THAT(result.verdict, Contains(HasSubstr("2048 threads, 32 connections: ")));
   EXPECT_EQ(result.charts.size(), 1u);
+}
+
+TEST(KernelLengthTest, TheLastIsLaunchedLongBeforeTheFirstEnds) {
+  EXPECT_DOUBLE_EQ(kernel_length(0.005, 128, 10), 20 * 128 * 0.005);
+  EXPECT_DOUBLE_EQ(kernel_length(0.000'1, 128, 10), 2);  // longer than a clock's steps
+}
+
+TEST(KernelLengthTest, AShortTurnBoundsIt) {
+  EXPECT_DOUBLE_EQ(kernel_length(0.005, 128, 0.016), 4);
+  EXPECT_DOUBLE_EQ(kernel_length(0.005, 128, 0), 2);
 }
 
 /// Says what was asked of it.
@@ -296,12 +315,21 @@ TEST_F(GpuSuitesTest, StageIsRightInEveryWay) {
   session.height = 67;  // to be cut in slices
   const Result result = run("stage", session);
   EXPECT_THAT(result.problems, IsEmpty());
-  // The defaults of three formats; of the first, 5 other numbers of lanes, 4 of places, 5 of slices
+  // The defaults of four formats; of the first, 5 other numbers of lanes, 4 of places, 5 of slices
   // with either of two rings, 6 of feeds.
-  EXPECT_EQ(count(result, "stage"), 3 + 5 + 4 + 2 * 5 + 6);
-  EXPECT_EQ(count(result, "uploads alone"), 3);
-  EXPECT_EQ(count(result, "uploads beside downloads"), 3);
+  EXPECT_EQ(count(result, "stage"), 4 + 5 + 4 + 2 * 5 + 6);
+  EXPECT_EQ(count(result, "uploads alone"), 4);
+  EXPECT_EQ(count(result, "uploads beside downloads"), 4);
   expect_measured_and_right(result, "stage");
+  for (const char* name : {"default stream, pageable memory", "default stream, pinned memory",
+                           "eight streams that slice one frame"}) {
+    EXPECT_EQ(count(result, name), 1);
+    expect_measured_and_right(result, name);
+    EXPECT_THAT(result.verdict, Contains(HasSubstr(std::string(" times as fast as ") + name)));
+  }
+  EXPECT_EQ(count(result, "downloads alone"), 1);
+  EXPECT_EQ(count(result, "kernels alone"), 1);
+  EXPECT_THAT(result.verdict, Contains(HasSubstr(": a frame alone is back within ")));
   for (const Row& row : result.rows) {
     if (!row.is("stage")) continue;
     for (const char* figure : {"p50", "p99", "CPU/1000", "of uploads", "of both ways"}) {
@@ -319,7 +347,9 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsStage) {
   const Session session = gpu_session();
   stand_in::spoil_downloads();
   const Result result = run("stage", session);
-  EXPECT_EQ(result.problems.size(), 28u);  // every setup
+  EXPECT_EQ(result.problems.size(), 29u + 3);  // every setup, and the usual ways
+  EXPECT_THAT(result.problems,
+              Contains(HasSubstr("wrong result of eight streams that slice one frame, ")));
   EXPECT_THAT(
       result.problems,
       Contains(HasSubstr("wrong result of stage, size 37x23, formats bgra to nv12, feeds 1, "
@@ -378,18 +408,22 @@ TEST_F(BrokenGpuSuitesTest, WithoutNppTheOthersAreMeasured) {
 TEST_F(GpuSuitesTest, ReduceIsRightInEveryWay) {
   const Result result = run("reduce", gpu_session());
   EXPECT_THAT(result.problems, IsEmpty());
-  EXPECT_EQ(result.rows.size(), 8u);  // CUB and the graph are of the program alone
+  // Four on the CPU, six with a launch for each sum and one with one for all, and empty kernels;
+  // CUB and graphs are of the program alone.
+  EXPECT_EQ(result.rows.size(), 4u + 6 + 1 + 1);
   for (const Row& row : result.rows) {
     EXPECT_EQ(row.samples.size(), 1u) << row.name;
-    EXPECT_EQ(row.checked, Checked::kRight) << row.name;
+    EXPECT_EQ(row.checked, row.is("GPU, empty kernels") ? Checked::kNothing : Checked::kRight)
+        << row.name;
   }
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("a launch for each sum: GPU, ")));
 }
 
 TEST_F(BrokenGpuSuitesTest, AWrongByteFailsReduce) {
   const Session session = gpu_session();
   stand_in::spoil_downloads();
   const Result result = run("reduce", session);
-  EXPECT_EQ(result.problems.size(), 6u);
+  EXPECT_EQ(result.problems.size(), 7u);  // every way over the GPU
   EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of GPU, warp shuffles: sum 999 ")));
 }
 

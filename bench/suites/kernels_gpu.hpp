@@ -1,0 +1,291 @@
+// Only where there is the CUDA backend.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/suites/bench_kernels.hpp"
+#include "bench/suites/device_code.hpp"
+#include "bench/suites/gpu_part.hpp"
+#include "pipeline/gpu.hpp"
+#include "pipeline/host_buffer.hpp"
+
+namespace framelane::bench {
+
+inline constexpr int kThreadCounts[] = {1024, 2048};
+inline constexpr int kKernelCounts[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128};
+inline constexpr int kMostKernels = 128;
+inline constexpr int kMostThreads = 2048;
+inline constexpr std::int64_t kFewConnections = 8;
+/// How long small kernels are is chosen by timing them: once, and told to the other process.
+inline constexpr const char* kStepsVariable = "FRAMELANE_BENCH_KERNEL_STEPS";
+inline constexpr std::size_t kCurvePoints = std::size(kThreadCounts) * std::size(kKernelCounts);
+inline constexpr std::size_t kPairs = 5;
+inline constexpr std::size_t kWords = std::size_t{kMostKernels} * kMostThreads;
+
+using Word = std::uint32_t;
+
+/// How many queues CUDA's streams of this process share.
+inline std::int64_t connections() {
+  const char* value = std::getenv(kCudaConnections);
+  return value == nullptr ? 8 : std::atoi(value);  // as CUDA has it
+}
+
+/// Whether this is the process with few connections, which another one has started.
+inline bool is_the_other() { return std::getenv(kStepsVariable) != nullptr; }
+
+inline Word* words(const HostBuffer& buffer) { return reinterpret_cast<Word*>(buffer.data()); }
+inline Word* words(const DeviceMemory& memory) { return reinterpret_cast<Word*>(memory.data()); }
+
+inline std::string compare_words(const Word* expected, const Word* got, std::size_t count) {
+  return first_difference(reinterpret_cast<const std::uint8_t*>(expected),
+                          reinterpret_cast<const std::uint8_t*>(got), count * sizeof(Word));
+}
+
+/// Few different words, so that what becomes of them is soon worked out; no two kernels begin at
+/// the same one.
+class Seeds {
+ public:
+  static constexpr std::size_t kPeriod = 61;
+  static Word at(std::size_t i) { return static_cast<Word>(i % kPeriod) * 2654435761U + 1; }
+  /// Of `count` words from the first on.
+  static std::vector<Word> mixed(std::size_t count, int steps) {
+    std::vector<Word> result(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      result[i] = i < kPeriod ? mix_word(at(i), steps) : result[i - kPeriod];
+    }
+    return result;
+  }
+};
+
+/// The work of `kernels` on a GPU: many small kernels, and pairs of what can be done at once.
+class KernelsGpu {
+ public:
+  /// `turn`: seconds that each contender has in a round.
+  KernelsGpu(CudaContext& context, std::size_t bytes, double turn)
+      : bytes_(bytes),
+        source_(bytes),
+        target_(bytes),
+        back_(bytes),
+        seeds_(kWords * sizeof(Word)),
+        results_(kWords * sizeof(Word)),
+        uploaded_(bytes, context.memory_stream(), context.memory_bytes),
+        downloaded_(bytes, context.memory_stream(), context.memory_bytes),
+        device_seeds_(kWords * sizeof(Word), context.memory_stream(), context.memory_bytes),
+        device_results_(kWords * sizeof(Word), context.memory_stream(), context.memory_bytes) {
+    context.memory_stream().synchronize();
+    for (std::size_t i = 0; i < bytes / sizeof(Word); ++i) words(source_)[i] = Seeds::at(i * 7 + 3);
+    for (std::size_t i = 0; i < kWords; ++i) words(seeds_)[i] = Seeds::at(i);
+    copy(device_seeds_.data(), seeds_.data(), kWords * sizeof(Word), cudaMemcpyHostToDevice,
+         streams_[0].get());
+    copy(downloaded_.data(), source_.data(), bytes, cudaMemcpyHostToDevice, streams_[0].get());
+    streams_[0].synchronize();
+    choose_steps(turn);
+    small_results_ = Seeds::mixed(kWords, small_steps_);
+    large_results_ = Seeds::mixed(kWords, large_steps_);
+    host_result_ = mix_word(Seeds::at(0), host_steps_);
+  }
+
+  std::vector<Contender> contenders() {
+    std::vector<Contender> all;
+    for (const int threads : kThreadCounts) {
+      for (const int kernels : kKernelCounts) all.push_back(many(threads, kernels));
+    }
+    if (is_the_other()) return all;  // of which no more is used
+    const std::array<std::pair<Work, Work>, kPairs> pairs{{{large_kernel(), upload()},
+                                                           {upload(), host()},
+                                                           {upload(), download()},
+                                                           {large_kernel(), host()},
+                                                           {small_kernel(0), small_kernel(1)}}};
+    for (const auto& [one, other] : pairs) {
+      all.push_back(pair(one, other, false));
+      all.push_back(pair(one, other, true));
+    }
+    return all;
+  }
+
+  int small_steps() const { return small_steps_; }
+  /// What the host takes for a launch, and what a small kernel is to take; ms.
+  double launch_time() const { return launch_time_; }
+  double small_time() const { return small_time_; }
+
+ private:
+  /// One of two things that are to be done at once: by a stream, or by the calling thread.
+  struct Work {
+    const char* name;
+    std::function<void(const CudaStream&)> run;
+    std::function<void()> spoil;
+    std::function<std::string()> check;
+  };
+
+  void mix(std::size_t begin, std::size_t count, int steps, const CudaStream& stream) const {
+    cuda::check(enqueue_mix(words(device_seeds_) + begin, words(device_results_) + begin, count,
+                            steps, stream.get()),
+                "cudaLaunchKernel");
+  }
+
+  double measure_launch() const {
+    std::vector<double> times(5);
+    for (double& time : times) {
+      time =
+          milliseconds([this] {
+            for (int i = 0; i < kMostKernels; ++i) {
+              mix(static_cast<std::size_t>(i) * kThreadCounts[0], kThreadCounts[0], 1, streams_[i]);
+            }
+          }) /
+          kMostKernels;
+      streams_.synchronize(kMostKernels);
+    }
+    return percentile(times, 0.5);
+  }
+
+  /// What is paired takes about as long as a copy.
+  void choose_steps(double turn) {
+    const auto time_of_mix = [this](std::size_t count) {
+      return [this, count](int steps) {
+        return milliseconds([&] {
+          mix(0, count, steps, streams_[0]);
+          streams_[0].synchronize();
+        });
+      };
+    };
+    launch_time_ = measure_launch();
+    small_time_ = kernel_length(launch_time_, kMostKernels, turn);
+    const double copying = milliseconds([this] {
+      copy(uploaded_.data(), source_.data(), bytes_, cudaMemcpyHostToDevice, streams_[0].get());
+      streams_[0].synchronize();
+    });
+    const char* const given = std::getenv(kStepsVariable);
+    small_steps_ = given != nullptr ? std::max(std::atoi(given), 1)
+                                    : steps_for(small_time_, time_of_mix(kThreadCounts[0]));
+    large_steps_ = steps_for(copying, time_of_mix(kWords));
+    host_steps_ = steps_for(copying, [this](int steps) {
+      return milliseconds([&] { host_word_ = mix_word(Seeds::at(0), steps); });
+    });
+  }
+
+  void spoil_results() const {
+    cuda::check(
+        cudaMemsetAsync(device_results_.data(), 0, kWords * sizeof(Word), streams_[0].get()),
+        "cudaMemsetAsync");
+    streams_[0].synchronize();
+  }
+  /// Of the words [begin, begin + count).
+  std::string check_results(const std::vector<Word>& expected, std::size_t begin,
+                            std::size_t count) const {
+    copy(results_.data(), device_results_.data(), kWords * sizeof(Word), cudaMemcpyDeviceToHost,
+         streams_[0].get());
+    streams_[0].synchronize();
+    return compare_words(expected.data() + begin, words(results_) + begin, count);
+  }
+
+  Contender many(int threads, int kernels) {
+    const auto count = static_cast<std::size_t>(threads);
+    return {{.name = "kernels at once",
+             .parameters = {{"threads", std::int64_t{threads}},
+                            {"connections", connections()},
+                            {"kernels", std::int64_t{kernels}}}},
+            [this] { spoil_results(); },
+            [=, this] {
+              return milliseconds([&] {
+                for (int i = 0; i < kernels; ++i) {
+                  mix(static_cast<std::size_t>(i) * count, count, small_steps_, streams_[i]);
+                }
+                streams_.synchronize(kernels);
+              });
+            },
+            [=, this] {
+              return check_results(small_results_, 0, static_cast<std::size_t>(kernels) * count);
+            }};
+  }
+
+  Contender pair(const Work& one, const Work& other, bool at_once) {
+    return {{.name = fmt::format("{} and {}", one.name, other.name),
+             .parameters = {{"how", at_once ? "at once" : "in turn"}}},
+            [=] {
+              one.spoil();
+              other.spoil();
+            },
+            [=, this] {
+              return milliseconds([&] {
+                one.run(streams_[0]);
+                if (!at_once) streams_[0].synchronize();
+                other.run(streams_[1]);
+                streams_.synchronize(2);
+              });
+            },
+            [=] {
+              const std::string wrong = one.check();
+              return wrong.empty() ? other.check() : wrong;
+            }};
+  }
+
+  Work upload() {
+    return {"copy up",
+            [this](const CudaStream& stream) {
+              copy(uploaded_.data(), source_.data(), bytes_, cudaMemcpyHostToDevice, stream.get());
+            },
+            [this] {
+              cuda::check(cudaMemsetAsync(uploaded_.data(), 0, bytes_, streams_[0].get()),
+                          "cudaMemsetAsync");
+              streams_[0].synchronize();
+            },
+            [this] {
+              // Not into target_, which a download beside it may have filled.
+              copy(back_.data(), uploaded_.data(), bytes_, cudaMemcpyDeviceToHost,
+                   streams_[0].get());
+              streams_[0].synchronize();
+              return first_difference(source_.data(), back_.data(), bytes_);
+            }};
+  }
+  Work download() {
+    return {"copy down",
+            [this](const CudaStream& stream) {
+              copy(target_.data(), downloaded_.data(), bytes_, cudaMemcpyDeviceToHost,
+                   stream.get());
+            },
+            [this] { std::memset(target_.data(), 0, bytes_); },
+            [this] { return first_difference(source_.data(), target_.data(), bytes_); }};
+  }
+  Work large_kernel() {
+    return {"kernel", [this](const CudaStream& stream) { mix(0, kWords, large_steps_, stream); },
+            [this] { spoil_results(); },
+            [this] { return check_results(large_results_, 0, kWords); }};
+  }
+  Work small_kernel(std::size_t number) {
+    const std::size_t count = kThreadCounts[0];
+    return {
+        "small kernel",
+        [=, this](const CudaStream& stream) { mix(number * count, count, small_steps_, stream); },
+        [this] { spoil_results(); },
+        [=, this] { return check_results(small_results_, number * count, count); }};
+  }
+  Work host() {
+    return {"host", [this](const CudaStream&) { host_word_ = mix_word(Seeds::at(0), host_steps_); },
+            [this] { host_word_ = 0; },
+            [this] {
+              return host_word_ == host_result_ ? std::string() : "the host's own word is another";
+            }};
+  }
+
+  const std::size_t bytes_;
+  HostBuffer source_, target_, back_, seeds_, results_;
+  DeviceMemory uploaded_, downloaded_, device_seeds_, device_results_;
+  double launch_time_ = 0, small_time_ = 0;
+  int small_steps_ = 0, large_steps_ = 0, host_steps_ = 0;
+  std::vector<Word> small_results_, large_results_;
+  volatile Word host_word_ = 0;
+  Word host_result_ = 0;
+  Streams streams_{kMostKernels};  // the first to go
+};
+
+}  // namespace framelane::bench

@@ -1,0 +1,117 @@
+// The usual ways to convert frames on a GPU, beside which the stage is measured. Only where there
+// is the CUDA backend.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <span>
+
+#include "bench/stage_feed.hpp"
+#include "bench/suites/gpu_part.hpp"
+#include "bench/suites/pictures.hpp"
+#include "kernels/cuda/cuda_converter.hpp"
+#include "pipeline/cuda/cuda_plan.hpp"
+#include "pipeline/cuda/image_copy.hpp"
+
+namespace framelane::bench {
+
+/// Copy up, convert, copy back, one frame after the other. One thread; throws CudaError.
+class StageBaselines {
+ public:
+  /// `frames` go round and round; they and the context stay.
+  StageBaselines(CudaContext& context, const Conversion& convert,
+                 std::span<const PooledImage> frames)
+      : convert_(convert),
+        converter_(CudaConverter::make(convert)),
+        frames_(frames),
+        pinned_target_(allocate_image(targets_, convert.target, convert.width, convert.height)),
+        pageable_source_(convert.source, convert.width, convert.height),
+        pageable_target_(convert.target, convert.width, convert.height),
+        images_(context, {&convert_, 1}, FrameMemory::kHost) {
+    context.memory_stream().synchronize();
+    const ConstImageView first = as_const(frames[0].image);
+    std::memcpy(pageable_source_.image.row(0, 0), first.row(0, 0), whole(first));
+  }
+
+  // Each converts one frame, and returns when it is back.
+
+  /// Memory as it comes from malloc.
+  void pageable_default_stream() {
+    frame_ = 0;
+    default_stream(as_const(pageable_source_.image), pageable_target_.image);
+  }
+  void pinned_default_stream() {
+    frame_ = (frame_ + 1) % frames_.size();
+    default_stream(as_const(frames_[frame_].image), pinned_target_.image);
+  }
+  /// What the textbooks show: each part of a frame on a stream of its own.
+  void eight_streams() {
+    frame_ = (frame_ + 1) % frames_.size();
+    const ConstImageView from = as_const(frames_[frame_].image);
+    for (int part = 0; part < kStreams; ++part) {
+      // A filter's rows are in one part.
+      const auto row = [this](int of) {
+        return of == kStreams ? convert_.height : convert_.height * of / kStreams / 16 * 16;
+      };
+      const int begin = row(part);
+      const int end = row(part + 1);
+      if (begin == end) continue;
+      const CudaStream& stream = streams_[part];
+      copy_rows(from, device_source(), begin, end, cudaMemcpyHostToDevice, stream);
+      convert(begin, end, stream.get());
+      copy_rows(as_const(device_target()), pinned_target_.image, begin, end, cudaMemcpyDeviceToHost,
+                stream);
+    }
+    streams_.synchronize(kStreams);
+    result_ = as_const(pinned_target_.image);
+  }
+
+  void spoil_results() {
+    spoil(pinned_target_.image);
+    spoil(pageable_target_.image);
+  }
+  /// Which frame was converted last, and where its result is.
+  std::size_t frame() const { return frame_; }
+  ConstImageView result() const { return result_; }
+
+ private:
+  static constexpr int kStreams = 8;
+
+  /// From the first byte to the last: all these images lie alike.
+  static std::size_t whole(const ConstImageView& image) {
+    const int plane = info(image.format).plane_count - 1;
+    const std::uint8_t* const last =
+        image.row(plane, plane_rows(image.format, plane, image.height) - 1);
+    return static_cast<std::size_t>(last - image.row(0, 0)) +
+           plane_row_bytes(image.format, plane, image.width);
+  }
+  const ImageView& device_source() const { return images_.source->image; }
+  const ImageView& device_target() const { return images_.targets[0]->image; }
+  void convert(int begin, int end, cudaStream_t stream) const {
+    cuda::check(converter_->enqueue(as_const(device_source()), device_target(), begin, end, stream),
+                "cudaLaunchKernel");
+  }
+
+  void default_stream(const ConstImageView& from, const ImageView& to) {
+    copy(device_source().row(0, 0), from.row(0, 0), whole(from), cudaMemcpyHostToDevice,
+         cudaStreamLegacy);
+    convert(0, convert_.height, cudaStreamLegacy);
+    result_ = as_const(to);
+    copy(to.row(0, 0), device_target().row(0, 0), whole(result_), cudaMemcpyDeviceToHost,
+         cudaStreamLegacy);
+    cuda::check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+  }
+
+  const Conversion convert_;
+  const std::unique_ptr<const CudaConverter> converter_;
+  const std::span<const PooledImage> frames_;
+  FramePool targets_;
+  const PooledImage pinned_target_;
+  const PlainImage pageable_source_, pageable_target_;
+  const LaneImages images_;
+  std::size_t frame_ = 0;
+  ConstImageView result_;
+  Streams streams_{kStreams};  // the first to go
+};
+
+}  // namespace framelane::bench
