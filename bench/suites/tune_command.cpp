@@ -190,7 +190,12 @@ int tune_cli(int argc, char** argv) {
     std::fprintf(stderr, "framelane-bench: %s; see framelane tune --help\n", error.what());
     return kExitUsage;
   }
-  return run(arguments, session);
+  try {
+    return run(arguments, session);
+  } catch (const std::exception& error) {
+    complain(error.what());
+    return kExitFailed;
+  }
 }
 
 }  // namespace framelane::bench

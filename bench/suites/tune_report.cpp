@@ -108,10 +108,14 @@ std::string as_text(const Tuning& tuning) {
                 fmt::format("{} feed{}", tuned.ceiling.feeds, tuned.ceiling.feeds == 1 ? "" : "s"),
                 tuned.ceiling_reason);
   }
+  const double percent = tuning.load * 100;
   text += fmt::format(
-      "\nThese feeds' conversions need {:.2g} % of what {} does. Decoding and encoding are not in "
-      "any of this.\n",
-      tuning.load * 100, tuning.device == "cpu" ? "the CPU" : "the GPU");
+      "\nThese feeds' conversions need {} % of what {} does{}. Decoding and encoding are not in "
+      "any of "
+      "this.\n",
+      percent < 10 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent),
+      tuning.device == "cpu" ? "the CPU" : "the GPU",
+      tuning.load > 1 ? ": they cannot all run at their rate" : "");
   for (const std::string& what : tuning.measured.left_out) text += "left out: " + what + '\n';
   for (const std::string& sentence : tuning.measured.verdict) text += "check: " + sentence + '\n';
   return text + '\n' + as_yaml(tuning.device, settings_of(tuning));

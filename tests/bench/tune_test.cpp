@@ -73,6 +73,16 @@ TEST(TuneTest, OnTheCpuItRecommendsWhatItHasMeasured) {
   EXPECT_EQ(settings["feeds"][2].at("name"), "c");
 }
 
+TEST(TuneTest, FeedsThatNeedMoreThanThereIsAreToldSo) {
+  std::vector<FeedKind> kinds{small_kind({"a"})};
+  kinds[0].rate = 1e9;
+  const Tuning tuning = tune(cpu_session(), false, kinds);
+  ASSERT_EQ(tuning.kinds.size(), 1u);
+  EXPECT_EQ(tuning.kinds[0].ceiling.feeds, 0);
+  EXPECT_GT(tuning.load, 1);
+  EXPECT_THAT(as_text(tuning), HasSubstr(": they cannot all run at their rate. Decoding "));
+}
+
 TEST(TuneTest, AWrongByteLeavesNothingToRecommend) {
   Session session = cpu_session();
   session.cpu = std::make_shared<SpoilingDevice>();
