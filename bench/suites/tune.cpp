@@ -4,38 +4,21 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <exception>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <utility>
 
-#include "bench/suites/stage_work.hpp"
+#include "bench/suites/tune_measuring.hpp"
 #include "pipeline/processors.hpp"
 
 namespace framelane::bench {
 namespace {
 
-constexpr std::array kLaneCounts{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-constexpr int kMostLanesOfGpu = 8;
-/// Not fewer than the default: those that are not needed for speed wait for slow encoders.
-constexpr std::array kRings{kRing, 16, 32};
 constexpr int kMostRing = 256;
 constexpr std::array kSliceCounts{kAutoSlices, 1, 2, 4, 8, 16};
 /// Of a device's time: where feeds need more of it, their frames meet.
 constexpr double kFramesMeet = 0.5;
-/// The last contenders have so many times the rounds.
-constexpr int kLastRounds = 3;
-
-std::string work_of(const Conversion& convert) {
-  return fmt::format("{}x{} {}", convert.width, convert.height, formats_of(convert));
-}
-
-StageShape shape_of(const Settings& settings) {
-  return {settings.lanes, settings.ring,
-          settings.slices == kAutoSlices ? std::nullopt : std::optional(settings.slices)};
-}
 
 /// Places for every lane to have a job on its way while its next is made ready.
 int ample_ring(int lanes) { return std::min(std::max(kRing, 2 * lanes), kMostRing); }
@@ -53,25 +36,6 @@ std::size_t host_bytes(const FeedKind& kind, const Settings& settings) {
   return static_cast<std::size_t>(settings.ring + settings.lanes) *
          (image_bytes(kind.convert.source, size) +
           static_cast<std::size_t>(kind.encodes) * image_bytes(kind.convert.target, size));
-}
-
-std::size_t device_bytes([[maybe_unused]] const FeedKind& kind, [[maybe_unused]] int lanes) {
-#ifdef FRAMELANE_WITH_CUDA
-  const std::vector<Conversion> conversions(static_cast<std::size_t>(kind.encodes), kind.convert);
-  return plan_bytes(conversions, FrameMemory::kHost, static_cast<std::size_t>(lanes));
-#else
-  return 0;
-#endif
-}
-
-std::size_t free_device_bytes([[maybe_unused]] const Session& session) {
-  std::size_t free = 0;
-#ifdef FRAMELANE_WITH_CUDA
-  std::size_t total = 0;
-  context_of(session).make_current();
-  cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-#endif
-  return free;
 }
 
 std::string reason_of(const Pick& pick, const char* what) {
@@ -96,14 +60,13 @@ std::string reason_of(const Pick& pick, const char* what) {
   return "the default: nothing else could be measured";
 }
 
-class Tuner {
+class Tuner : private Measuring {
  public:
   Tuner(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds, Tuning& tuning)
-      : session_(session),
+      : Measuring(session, tuning.measured),
         gpu_alone_(gpu_alone),
         kinds_(kinds),
-        tuning_(tuning),
-        result_(tuning.measured) {}
+        tuning_(tuning) {}
 
   void run() {
     result_.suite = "tune";
@@ -125,132 +88,10 @@ class Tuner {
     tuning_.load = load(shares);
   }
 
-  /// Of what has been recommended.
-  void check() {
-    device_ = session_on(tuning_.device != "cpu");
-    for (const TunedKind& tuned : tuning_.kinds) {
-      seen_.push_back({tuned.kind.convert, tuned.frames_per_second});
-    }
-    for (const TunedKind& tuned : tuning_.kinds) {
-      if (!check(tuned)) return;
-    }
-  }
-
  private:
-  /// The settings that a search of everything goes through.
-  std::vector<Setup> grid(const TunedKind& tuned) const {
-    std::vector<Setup> setups;
-    const int feeds = its_feeds(tuned.kind);
-    for (const int lanes : lane_counts()) {
-      for (const int ring : kRings) {
-        if (!on_gpu()) {
-          setups.push_back({feeds, {lanes, ring, std::nullopt}});
-          continue;
-        }
-        for (const int slices : {kAutoSlices, 1, 4}) {
-          setups.push_back({feeds, shape_of({lanes, ring, slices})});
-        }
-      }
-    }
-    const StageShape ours = shape_of(tuned.settings);
-    const bool there = std::ranges::any_of(setups, [&](const Setup& setup) {
-      return setup.shape.lanes == ours.lanes && setup.shape.ring == ours.ring &&
-             setup.shape.slices == ours.slices;
-    });
-    if (!there) setups.push_back({feeds, ours});
-    return setups;
-  }
-
   static constexpr std::size_t kSlots = 24;  // turns of a kind in a round, about
 
   static double needed(const FeedKind& kind) { return kind.feeds * kind.rate * kind.encodes; }
-  bool on_gpu() const { return device_.gpu != nullptr; }
-  Session session_on(bool gpu) const {
-    Session session = session_;
-    if (!gpu) session.gpu = nullptr;
-    return session;
-  }
-
-  std::vector<int> lane_counts() const {
-    const int most = on_gpu() ? kMostLanesOfGpu : std::max(kLanes + 1, processors());
-    std::vector<int> counts;
-    for (const int count : kLaneCounts) {
-      if (count <= most) counts.push_back(count);
-    }
-    return counts;
-  }
-
-  /// Whether something went wrong that leaves nothing to recommend.
-  bool is_over() const {
-    if (result_.interrupted || session_.stopped()) return true;
-    return std::ranges::any_of(result_.rows,
-                               [](const Row& row) { return row.checked == Checked::kWrong; });
-  }
-
-  /// Rows of a part of the measuring have its name and the device's.
-  void label(std::size_t first, const std::string& part) {
-    for (std::size_t i = first; i < result_.rows.size(); ++i) {
-      result_.rows[i].parameters.push_back({"part", part});
-    }
-  }
-
-  /// One row for each setup, in order; where there was no room for it, without samples. Throws what
-  /// the device says.
-  std::vector<Row> measure(const FeedKind& kind, const std::vector<Setup>& setups,
-                           const std::string& part, bool with_ceilings = false) {
-    Work work{kind.convert, setups, 0};
-    drop_the_largest(device_, work, result_);
-    StageWork stage(device_, work, turn_of(kind));
-    std::vector<Contender> contenders = with_ceilings ? stage.contenders() : stage.setups();
-#ifdef FRAMELANE_WITH_CUDA
-    if (with_ceilings && on_gpu()) contenders.push_back(stage.kernels());
-#endif
-    const std::size_t first = result_.rows.size();
-    const std::size_t problems = result_.problems.size();
-    take_turns(device_, turn_of(kind), contenders, result_);
-    std::vector<Row> rows(result_.rows.begin() + static_cast<std::ptrdiff_t>(first),
-                          result_.rows.end());
-    // A setting for which there is no room is none to recommend, and no fault.
-    if (!is_over()) {
-      std::move(result_.problems.begin() + static_cast<std::ptrdiff_t>(problems),
-                result_.problems.end(), std::back_inserter(result_.left_out));
-      result_.problems.resize(problems);
-    }
-    label(first, part);
-    return rows;
-  }
-
-  /// Long enough for more frames than come together.
-  double turn_of(const FeedKind& kind) const {
-    constexpr double kFrames = 30;
-    const auto seen = std::ranges::find(seen_, kind.convert, &Seen::convert);
-    if (turn_ == 0 || seen == seen_.end()) return turn_;
-    return std::max(turn_, kFrames / seen->frames_per_second);
-  }
-
-  /// So many feeds as are wanted, or fewer, where there is not room for them.
-  int fitting(const FeedKind& kind, const Settings& settings, int feeds) const {
-    constexpr int kMost = 64;
-    feeds = std::min(feeds, kMost);
-    const std::size_t host = (session_.memory > 0 ? session_.memory : machine_memory()) / 4;
-    const std::size_t device = session_.gpu != nullptr ? free_device_bytes(session_) / 2 : 0;
-    while (feeds > 1 &&
-           (target_bytes(kind.convert, {feeds, shape_of(settings)}) > host ||
-            (session_.gpu != nullptr &&
-             static_cast<std::size_t>(feeds) * device_bytes(kind, settings.lanes) > device))) {
-      feeds /= 2;
-    }
-    return feeds;
-  }
-  /// Enough to keep all processors at work, or the GPU.
-  int many_feeds(const FeedKind& kind, const Settings& settings) const {
-    constexpr int kEnough = 4;
-    return fitting(kind, settings, std::max({kind.feeds, processors() / kLanes + 1, kEnough}));
-  }
-  /// Those there are, as far as all of their settings find room.
-  int its_feeds(const FeedKind& kind) const {
-    return fitting(kind, {lane_counts().back(), kRings.back(), kAutoSlices}, kind.feeds);
-  }
 
   // The device.
 
@@ -503,79 +344,9 @@ class Tuner {
                        least->name == kKernels ? "GPU" : "bus", least->name, alone, stage / alone);
   }
 
-  // The check.
-
-  bool check(const TunedKind& tuned) {
-    const std::vector<Setup> setups = grid(tuned);
-    turn_ = turn_seconds(session_, setups.size());
-    std::vector<Row> rows = measure(tuned.kind, setups, "every setting");
-    if (is_over()) return false;
-    const Setup recommended{its_feeds(tuned.kind), shape_of(tuned.settings)};
-    const std::vector<Parameter> ours = parameters_of(tuned.kind.convert, recommended);
-    std::erase_if(rows, [](const Row& row) { return row.samples.empty(); });
-    std::ranges::sort(rows, {}, &Row::median);
-    // The best of many is also the luckiest: what it is worth shows beside ours alone.
-    constexpr std::size_t kFinalists = 3;
-    std::vector<Setup> finalists{recommended};
-    for (const Row& row : rows) {
-      if (finalists.size() > kFinalists) break;
-      if (row.is(kStage, ours)) continue;
-      const auto setup = std::ranges::find_if(setups, [&](const Setup& one) {
-        return row.is(kStage, parameters_of(tuned.kind.convert, one));
-      });
-      finalists.push_back(*setup);
-    }
-    device_.rounds = kLastRounds * session_.rounds;
-    turn_ = turn_seconds(device_, finalists.size());
-    std::vector<Row> last = measure(tuned.kind, finalists, "the best of every setting");
-    device_.rounds = session_.rounds;
-    if (is_over()) return false;
-    const auto own =
-        std::ranges::find_if(last, [&](const Row& row) { return row.is(kStage, ours); });
-    if (own == last.end() || own->samples.empty()) {
-      result_.problems.push_back(describe(tuned.kind) +
-                                 ": the recommended setting is not measured");
-      return true;
-    }
-    const Row* best = &*own;
-    for (const Row& row : last) {
-      if (!row.samples.empty() && row.median() < best->median()) best = &row;
-    }
-    const double longer = times_longer(own->samples, best->samples);
-    const std::string sentence = fmt::format(
-        "{}: of {} settings the best is {}; the recommended one ({}) takes {:.3f} times as long",
-        work_of(tuned.kind.convert), rows.size(), shape_text(*best), shape_text(*own), longer);
-    result_.verdict.push_back(sentence);
-    if (longer > kSameTime) {
-      result_.problems.push_back(fmt::format("{}, more than {}", sentence, kSameTime));
-    }
-    return true;
-  }
-
-  static std::string shape_text(const Row& row) {
-    std::string text;
-    for (const Parameter& parameter : row.parameters) {
-      if (parameter.name != "lanes" && parameter.name != "ring" && parameter.name != "slices") {
-        continue;
-      }
-      text += (text.empty() ? "" : ", ") + parameter.name + ' ' + to_string(parameter);
-    }
-    return text;
-  }
-
-  struct Seen {
-    Conversion convert;
-    double frames_per_second;
-  };
-
-  const Session& session_;
   const bool gpu_alone_;
   const std::span<const FeedKind> kinds_;
   Tuning& tuning_;
-  Result& result_;
-  Session device_;  // session_ with the chosen device alone
-  double turn_ = 0;
-  std::vector<Seen> seen_;
   std::string gpu_problem_;
 };
 
@@ -601,15 +372,6 @@ Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> ki
   }
   tuning.measured.interrupted = tuning.measured.interrupted || session.stopped();
   return tuning;
-}
-
-void check_tuning(const Session& session, Tuning& tuning) {
-  try {
-    Tuner(session, false, {}, tuning).check();
-  } catch (const std::exception& error) {
-    tuning.measured.problems.emplace_back(error.what());
-  }
-  tuning.measured.interrupted = tuning.measured.interrupted || session.stopped();
 }
 
 std::vector<NamedSettings> settings_of(const Tuning& tuning) {
