@@ -115,7 +115,7 @@ class Tuner : private Measuring {
       if (result_.problems.empty()) result_.problems.push_back(gpu_problem_);
       return false;
     }
-    device_ = session_on(chosen == Chosen::kGpu);
+    device_ = session_on(chosen == Chosen::kOnGpu);
     tuning_.device = "cpu";
     if (on_gpu()) {
       // The first is what people mean who do not count them.

@@ -93,8 +93,8 @@ double load(std::span<const Share> shares) {
 Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu) {
   const bool no_gpu = gpu.empty() || std::isinf(load(gpu));
   const bool no_cpu = cpu.empty() || std::isinf(load(cpu));
-  if (no_gpu) return no_cpu ? Chosen::kNeither : Chosen::kCpu;
-  return no_cpu || load(gpu) <= load(cpu) ? Chosen::kGpu : Chosen::kCpu;
+  if (no_gpu) return no_cpu ? Chosen::kNeither : Chosen::kOnCpu;
+  return no_cpu || load(gpu) <= load(cpu) ? Chosen::kOnGpu : Chosen::kOnCpu;
 }
 
 Settings common(std::span<const NamedSettings> feeds) {

@@ -68,7 +68,7 @@ struct Share {
   double needed;             ///< frames a second
   double frames_per_second;  ///< that the device does; 0: it cannot be had
 };
-enum class Chosen { kGpu, kCpu, kNeither };
+enum class Chosen { kOnGpu, kOnCpu, kNeither };
 /// The device that has the more left when all feeds run; the GPU where they are alike.
 Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu);
 double load(std::span<const Share> shares);

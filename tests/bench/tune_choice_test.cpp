@@ -120,20 +120,20 @@ TEST(CeilingTest, MemoryMayBeTheLimit) {
 TEST(DeviceTest, TheOneThatHasMoreLeftIsChosen) {
   const std::vector<Share> gpu{{60, 6000}, {30, 300}};  // 0.11
   const std::vector<Share> cpu{{60, 1000}, {30, 900}};  // 0.093
-  EXPECT_EQ(choose_device(gpu, cpu), Chosen::kCpu);
-  EXPECT_EQ(choose_device({gpu.data(), 1}, {cpu.data(), 1}), Chosen::kGpu);
-  EXPECT_EQ(choose_device(gpu, gpu), Chosen::kGpu);
+  EXPECT_EQ(choose_device(gpu, cpu), Chosen::kOnCpu);
+  EXPECT_EQ(choose_device({gpu.data(), 1}, {cpu.data(), 1}), Chosen::kOnGpu);
+  EXPECT_EQ(choose_device(gpu, gpu), Chosen::kOnGpu);
   EXPECT_NEAR(load(gpu), 0.11, 1e-9);
 }
 
 TEST(DeviceTest, OneThatCannotDoAKindOfFeedIsNone) {
   const std::vector<Share> good{{60, 100}, {30, 100}};
   const std::vector<Share> bad{{60, 6000}, {30, 0}};
-  EXPECT_EQ(choose_device(bad, good), Chosen::kCpu);
-  EXPECT_EQ(choose_device(good, bad), Chosen::kGpu);
+  EXPECT_EQ(choose_device(bad, good), Chosen::kOnCpu);
+  EXPECT_EQ(choose_device(good, bad), Chosen::kOnGpu);
   EXPECT_EQ(choose_device(bad, bad), Chosen::kNeither);
-  EXPECT_EQ(choose_device({}, good), Chosen::kCpu);
-  EXPECT_EQ(choose_device(good, {}), Chosen::kGpu);
+  EXPECT_EQ(choose_device({}, good), Chosen::kOnCpu);
+  EXPECT_EQ(choose_device(good, {}), Chosen::kOnGpu);
   EXPECT_EQ(choose_device({}, {}), Chosen::kNeither);
 }
 
