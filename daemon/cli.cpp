@@ -159,6 +159,7 @@ int run_cli(int argc, char** argv) {
   open_standard_descriptors();
   // Not parsed here, and before anything that the other program should find otherwise.
   if (argc > 1 && std::strcmp(argv[1], "bench") == 0) return bench_command(argv + 2);
+  if (argc > 1 && std::strcmp(argv[1], "tune") == 0) return bench_command(argv + 1);
   // Bounds the one wait that FFmpeg's timeouts do not cover. Before the first thread: setenv is
   // not safe later.
   setenv("RES_OPTIONS", "timeout:1 attempts:1", 0);
@@ -169,7 +170,7 @@ int run_cli(int argc, char** argv) {
                "framelane");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  app.footer("Later versions: tune, trace, and a reload of the configuration.");
+  app.footer("Later versions: trace, and a reload of the configuration.");
 
   RunArguments run;
   CLI::App* run_app = app.add_subcommand("run", "The daemon, in the foreground");
@@ -203,6 +204,20 @@ int run_cli(int argc, char** argv) {
 
   app.add_subcommand("bench", "Experiments on this machine's CPU and GPU; bench --help lists them");
 
+  app.add_subcommand("tune",
+                     "What device, lanes, ring and slices suit the feeds here; tune --help");
+
+  // For framelane-bench, which has no FFmpeg and leaves the configuration to this program.
+  std::string tuned_size = "1920x1080", tuned_rate = "30", tuned_output, tuned_settings;
+  CLI::App* tune_feeds_app = app.add_subcommand("tune-feeds")->group("");
+  tune_feeds_app->add_option("-c", config)->required();
+  tune_feeds_app->add_option("--size", tuned_size);
+  tune_feeds_app->add_option("--rate", tuned_rate);
+  tune_feeds_app->add_option("OUTPUT", tuned_output)->required();
+  CLI::App* tune_write_app = app.add_subcommand("tune-write")->group("");
+  tune_write_app->add_option("-c", config)->required();
+  tune_write_app->add_option("SETTINGS", tuned_settings)->required();
+
   CLI::App* schema_app = app.add_subcommand("schema", "JSON Schema of the configuration");
 
   try {
@@ -225,6 +240,10 @@ int run_cli(int argc, char** argv) {
   if (check_app->parsed()) return check_command(config, !no_env);
   if (devices_app->parsed()) return devices_command(devices_json);
   if (health_app->parsed()) return healthcheck_command(config, url);
+  if (tune_feeds_app->parsed()) {
+    return tune_feeds_command(config, tuned_size, tuned_rate, tuned_output);
+  }
+  if (tune_write_app->parsed()) return tune_write_command(config, tuned_settings);
   if (schema_app->parsed()) std::printf("%s\n", config_schema().c_str());
   return kExitDone;
 }

@@ -58,8 +58,15 @@ int check_command(const std::string& config, bool require_environment);
 int devices_command(bool json);
 
 /// Becomes framelane-bench, which lies beside this program, with what follows `bench` of the
-/// command line. Returns only when there is none.
+/// command line, or `tune` and what follows. Returns only when there is none.
 int bench_command(char** arguments);
+
+/// The two halves of `framelane tune` that know the configuration, for framelane-bench. The first
+/// writes tuned_feeds_json to the file `output`, and nothing where the configuration is wrong; the
+/// second takes the text that tuned_settings reads.
+int tune_feeds_command(const std::string& config, const std::string& size, const std::string& rate,
+                       const std::string& output);
+int tune_write_command(const std::string& config, const std::string& settings);
 
 /// `url` wins over the listener that the configuration names, which may be wrong otherwise.
 int healthcheck_command(const std::string& config, const std::string& url);

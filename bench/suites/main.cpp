@@ -1,12 +1,7 @@
 // framelane-bench: experiments on this machine's CPU and GPU, with the program's own kernels.
 #include <fmt/core.h>
-#include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,29 +10,14 @@
 #include <vector>
 
 #include "bench/suites/child_process.hpp"
+#include "bench/suites/program.hpp"
 #include "bench/suites/report.hpp"
 #include "bench/suites/suite.hpp"
-#include "config/scalars.hpp"
-#include "pipeline/gpu.hpp"
 
 namespace framelane::bench {
 namespace {
 
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
 constexpr const char* kAll = "all";  // for every suite
-
-std::atomic<int> g_signal{0};
-static_assert(std::atomic<int>::is_always_lock_free);  // a signal's handler sets it
-
-/// The first one ends the measuring and shows what there is; a second one ends the process.
-void catch_signals() {
-  struct sigaction action {};
-  action.sa_handler = [](int number) { g_signal = number; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);  // who reads only the first lines gets the files all the same
-}
 
 struct Arguments {
   std::vector<std::string> suites;
@@ -45,52 +25,6 @@ struct Arguments {
   std::string json, csv, plot;
   bool in_turns = false;
 };
-
-/// A file to be written when all is measured: opened before, so that a wrong name costs no wait.
-class OutputFile {
- public:
-  explicit OutputFile(std::string path) : path_(std::move(path)) {}
-  bool open() {
-    if (path_.empty()) return true;
-    file_.reset(std::fopen(path_.c_str(), "we"));
-    return file_ != nullptr || refuse();
-  }
-  bool write(const std::string& text) {
-    if (path_.empty()) return true;
-    const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
-    return (written && std::fflush(file_.get()) == 0) || refuse();
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
-  /// Always false. Requires errno.
-  bool refuse() const {
-    std::fprintf(stderr, "framelane-bench: %s cannot be written: %s\n", path_.c_str(),
-                 std::strerror(errno));
-    return false;
-  }
-
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
-};
-
-/// Whether the device that was asked for is there; `auto` does without a GPU.
-bool open_device(const DeviceConfig& device, Session& session) {
-  session.cpu = make_cpu_device();
-  if (device.kind == DeviceConfig::Kind::kCpu) {
-    session.no_gpu = "the CPU alone was asked for (--device cpu)";
-    return true;
-  }
-  GpuResult gpu = open_gpu(device.index, session.cpu);
-  session.gpu = std::move(gpu.device);
-  session.no_gpu = gpu.why;
-  if (session.gpu != nullptr || device.kind == DeviceConfig::Kind::kAuto) return true;
-  std::fprintf(stderr, "framelane-bench: --device: %s\n", gpu.why.c_str());
-  return false;
-}
 
 /// This program again, as --in-turns.
 class OwnProcess final : public OtherProcess {
@@ -107,13 +41,6 @@ class OwnProcess final : public OtherProcess {
   Result result() override { return result_of_json(child_.finish()); }
 
  private:
-  static std::string own_path() {
-    std::string path(4096, '\0');
-    path.resize(static_cast<std::size_t>(
-        std::max<ssize_t>(readlink("/proc/self/exe", path.data(), path.size()), 0)));
-    return path;
-  }
-
   ChildProcess child_;
 };
 
@@ -160,25 +87,6 @@ int run(const Arguments& arguments, Session& session) {
   good = plot.write(as_svg(results)) && good;
   if (g_signal != 0) return 128 + g_signal;
   return good ? 0 : kExitFailed;
-}
-
-/// An option whose value is read as the configuration reads it.
-CLI::Option* add_scalar(CLI::App& app, const char* name, const ScalarType& type,
-                        const char* description, const char* type_name,
-                        std::function<void(const Value&)> take) {
-  return app
-      .add_option_function<std::string>(
-          name,
-          [&type, name, take = std::move(take)](const std::string& text) {
-            Value value;
-            if (!type.parse(text, value)) {
-              throw CLI::ValidationError(name, text + " is not " + std::string(type.expected));
-            }
-            value.text = text;
-            take(value);
-          },
-          description)
-      ->type_name(type_name);
 }
 
 int run_cli(int argc, char** argv) {
@@ -247,4 +155,8 @@ int run_cli(int argc, char** argv) {
 }  // namespace
 }  // namespace framelane::bench
 
-int main(int argc, char** argv) { return framelane::bench::run_cli(argc, argv); }
+int main(int argc, char** argv) {
+  const bool tune = argc > 1 && std::strcmp(argv[1], "tune") == 0;
+  return tune ? framelane::bench::tune_cli(argc - 1, argv + 1)
+              : framelane::bench::run_cli(argc, argv);
+}

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -120,6 +121,7 @@ class StageWork {
 #endif
   }
 
+  /// What the bus can carry, where there is one, and the setups.
   std::vector<Contender> contenders() {
     std::vector<Contender> result;
 #ifdef FRAMELANE_WITH_CUDA
@@ -128,16 +130,22 @@ class StageWork {
       result.push_back(ceiling(kBothWays, &StageCeilings::duplex));
     }
 #endif
+    std::ranges::move(setups(), std::back_inserter(result));
+    return result;
+  }
+  std::vector<Contender> setups() {
+    std::vector<Contender> result;
     for (const Setup& setup : work_.setups) result.push_back(stage(setup));
     return result;
   }
 #ifdef FRAMELANE_WITH_CUDA
+  /// Of a GPU.
+  Contender kernels() { return ceiling(kKernels, &StageCeilings::kernel); }
   /// Of a work with_others, on a GPU: what is left of a frame's way, each part alone, and the usual
   /// ways to convert frames.
   static constexpr int kOthers = 5;
   std::vector<Contender> others() {
-    return {ceiling(kDownloads, &StageCeilings::download),
-            ceiling(kKernels, &StageCeilings::kernel),
+    return {ceiling(kDownloads, &StageCeilings::download), kernels(),
             baseline(kPageable, &StageBaselines::pageable_default_stream),
             baseline(kPinned, &StageBaselines::pinned_default_stream),
             baseline(kEightStreams, &StageBaselines::eight_streams)};

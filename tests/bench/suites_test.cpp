@@ -12,6 +12,7 @@
 #include "kernels/reference.hpp"
 #include "pipeline/cpu_stage.hpp"
 #include "pipeline/host_buffer.hpp"
+#include "tests/bench/spoiling_device.hpp"
 
 namespace framelane::bench {
 namespace {
@@ -175,33 +176,6 @@ TEST(ReduceSuiteTest, APictureWhoseSumWouldBeRoundedIsRefused) {
   EXPECT_THAT(run_suite(*find_suite("reduce"), session).problems,
               ElementsAre(HasSubstr("use a --size of ")));
 }
-
-/// A device whose results end in a wrong byte.
-class SpoilingDevice : public CpuDevice {
- public:
-  SpoilingDevice() : CpuDevice(1) {}
-  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
-    return std::make_unique<SpoilingStage>(CpuDevice::make_stage(stats, slices));
-  }
-
- private:
-  class SpoilingStage : public Stage {
-   public:
-    explicit SpoilingStage(std::unique_ptr<Stage> stage) : stage_(std::move(stage)) {}
-    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override {
-      return stage_->prepare(conversions, memory);
-    }
-    void submit(FrameJob& job) override { stage_->submit(job); }
-    Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {
-      const Wait result = stage_->wait(job, stop, deadline);
-      if (result == Wait::kReady) job.outputs[0].target.image.row(1, 11)[35] ^= 1;
-      return result;
-    }
-
-   private:
-    const std::unique_ptr<Stage> stage_;
-  };
-};
 
 TEST(StageSuiteTest, OnTheCpuEverySetupIsRight) {
   const Result result = run_suite(*find_suite("stage"), cpu_session());

@@ -1,0 +1,94 @@
+// What `framelane tune` recommends, worked out from figures: no clocks, no threads, no devices.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace framelane::bench {
+
+/// One value of a setting, and what a frame took with it, round by round, beside the other values.
+struct Tried {
+  int value;                    ///< slices: kAutoSlices is auto
+  std::vector<double> samples;  ///< ms; empty: there was no room for it
+};
+inline constexpr int kAutoSlices = 0;
+
+/// Times that differ by less are the same.
+inline constexpr double kSameTime = 1.02;
+
+/// Of two contenders of the same rounds, how much longer the first takes: the median of the
+/// rounds' ratios. Requires a round that both were in.
+double times_longer(const std::vector<double>& samples, const std::vector<double>& than);
+
+/// Whether it is slower than `than` by more than kSameTime, and by more than the rounds differ: in
+/// three of four rounds it took longer.
+bool is_slower(const std::vector<double>& samples, const std::vector<double>& than);
+
+struct Pick {
+  enum class Why {
+    kDefault,  ///< as good as any
+    kPresent,  ///< what is set already is as good as any, and the default is not
+    kFewest,   ///< the fewest that are as good as any
+    kOnlyOne,  ///< nothing was measured, or nothing else
+  };
+  int value;
+  Why why = Why::kOnlyOne;
+  int best = 0;               ///< the fastest value
+  double longer = 1;          ///< what a frame takes with `value`, of what it takes with `best`
+  double default_longer = 1;  ///< and with the default; 1 where that was not measured
+};
+
+/// The value to recommend: of those that the noise cannot tell from the best, what is set already
+/// if that is less than the default; else the default; else what is set already if that is no more
+/// than twice the fewest; else the fewest. So a second run, when the first one's answer was set,
+/// gives it again. `tried` is in ascending order.
+Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present);
+
+/// What feeds of one kind would take together.
+struct Needs {
+  double frames_per_second;      ///< that the device has been seen to do
+  double rate;                   ///< frames a second of one feed, of all its encodes that convert
+  std::size_t device_bytes = 0;  ///< of a GPU's memory, for one feed; 0: none
+  std::size_t device_free = 0;
+  std::size_t host_bytes = 0;  ///< of the machine's memory, for one feed
+  std::size_t host_free = 0;
+};
+struct Ceiling {
+  enum class Bound { kFrames, kDeviceMemory, kHostMemory };
+  int feeds = 0;  ///< that run at once at their rate
+  Bound bound = Bound::kFrames;
+};
+Ceiling ceiling_of(const Needs& needs);
+
+/// How much of a device's time feeds need: 1 is all of it. `frames_per_second`: of their kind.
+struct Share {
+  double needed;             ///< frames a second
+  double frames_per_second;  ///< that the device does; 0: it cannot be had
+};
+enum class Chosen { kOnGpu, kOnCpu, kNeither };
+/// The device that has the more left when all feeds run; the GPU where they are alike.
+Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu);
+double load(std::span<const Share> shares);
+
+/// The settings of one feed.
+struct Settings {
+  int lanes = 0;
+  int ring = 0;
+  int slices = kAutoSlices;
+  friend bool operator==(const Settings&, const Settings&) = default;
+};
+struct NamedSettings {
+  std::string feed;
+  Settings settings;
+};
+/// What most feeds have in common, which belongs under `defaults`; the earliest of those that are
+/// equally many. Requires feeds.
+Settings common(std::span<const NamedSettings> feeds);
+/// The keys as they are written into a configuration.
+std::string as_yaml(const std::string& device, std::span<const NamedSettings> feeds);
+std::string slices_text(int slices);
+
+}  // namespace framelane::bench

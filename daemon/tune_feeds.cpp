@@ -1,0 +1,133 @@
+#include "daemon/tune_feeds.hpp"
+
+#include <fmt/core.h>
+
+extern "C" {
+#include <libavutil/pixdesc.h>
+}
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "pipeline/encoder.hpp"
+#include "pipeline/failure.hpp"
+
+namespace framelane {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+FrameFormat raw_format(const InputOptions& input, const StreamShape& streams, TunedFeed& feed) {
+  const RawVideoOptions& raw = *input.raw;
+  const AVPixelFormat format = av_get_pix_fmt(raw.pixel_format.c_str());
+  FrameFormat result;
+  result.layout = layout_of(format).value_or(PixelFormat::kBgra);
+  result.width = raw.width;
+  result.height = raw.height;
+  if (raw.width == 0 || raw.height == 0) {  // the size is a variable that has no value here
+    feed.assumed = "its size is not known here and taken for --size";
+    result.width = streams.width;
+    result.height = streams.height;
+  }
+  feed.rate = raw.rate;
+  result.color = resolve_color(format, result.height, {}, input.color);
+  return result;
+}
+
+FrameFormat stream_format(const InputOptions& input, const StreamShape& streams, AVColorRange range,
+                          TunedFeed& feed) {
+  FrameFormat result;
+  result.layout = PixelFormat::kI420;
+  result.width = streams.width;
+  result.height = streams.height;
+  result.color = resolve_color(AV_PIX_FMT_YUV420P, streams.height, {.range = range}, input.color);
+  feed.rate = streams.rate;
+  feed.assumed =
+      fmt::format("its size, rate and colour show when it runs; taken for {}x{}, {} range",
+                  streams.width, streams.height, to_string(result.color.range));
+  return result;
+}
+
+/// Fills in what the encodes convert frames of that format to.
+void convert(const FeedOptions& options, FrameFormat format, TunedFeed& feed) {
+  format.time_base = {feed.rate.den, feed.rate.num};
+  format.frame_rate = to_av(feed.rate);
+  feed.encodes = 0;
+  for (const EncodeOptions& encode : options.encodes) {
+    if (encode.copy_video) continue;
+    const auto plan = make_encode_plan({.options = encode,
+                                        .source = format,
+                                        .feed = options.name,
+                                        .live = is_live(options.input)});
+    const Conversion conversion = conversion_between(format, plan->target);
+    if (is_identity(conversion)) continue;
+    if (feed.encodes == 0) feed.convert = conversion;
+    ++feed.encodes;
+  }
+}
+
+Json color_of(const ColorSpec& color) {
+  return {to_string(color.matrix), to_string(color.range), to_string(color.siting)};
+}
+
+std::string name_of(const DeviceConfig& device) {
+  switch (device.kind) {
+    case DeviceConfig::Kind::kAuto:
+      return "auto";
+    case DeviceConfig::Kind::kCpu:
+      return "cpu";
+    case DeviceConfig::Kind::kCuda:
+      break;
+  }
+  return "cuda:" + std::to_string(device.index);
+}
+
+}  // namespace
+
+TunedFeed tuned_feed(const FeedOptions& options, const StreamShape& streams) {
+  TunedFeed feed;
+  feed.name = options.name;
+  try {
+    if (options.input.raw) {
+      convert(options, raw_format(options.input, streams, feed), feed);
+    } else {
+      for (const AVColorRange range : {AVCOL_RANGE_MPEG, AVCOL_RANGE_JPEG}) {
+        if (feed.encodes == 0) {
+          convert(options, stream_format(options.input, streams, range, feed), feed);
+        }
+      }
+    }
+    if (feed.encodes == 0) feed.left_out = "converts nothing, as far as the configuration tells";
+  } catch (const FeedError& error) {
+    feed.left_out = error.what();
+  }
+  return feed;
+}
+
+std::string tuned_feeds_json(const Config& config, const StreamShape& streams) {
+  Json json{
+      {"device", name_of(config.device)}, {"feeds", Json::array()}, {"left_out", Json::array()}};
+  for (const FeedOptions& options : config.feeds) {
+    const TunedFeed feed = tuned_feed(options, streams);
+    if (!feed.left_out.empty()) {
+      json["left_out"].push_back(feed.name + ": " + feed.left_out);
+      continue;
+    }
+    json["feeds"].push_back({{"name", feed.name},
+                             {"width", feed.convert.width},
+                             {"height", feed.convert.height},
+                             {"source", info(feed.convert.source).name},
+                             {"target", info(feed.convert.target).name},
+                             {"source_color", color_of(feed.convert.source_color)},
+                             {"target_color", color_of(feed.convert.target_color)},
+                             {"rate", static_cast<double>(feed.rate.num) / feed.rate.den},
+                             {"encodes", feed.encodes},
+                             {"assumed", feed.assumed},
+                             {"lanes", options.lanes},
+                             {"ring", options.ring},
+                             {"slices", options.slices.value_or(0)}});
+  }
+  return json.dump();
+}
+
+}  // namespace framelane

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "kernels/conversion.hpp"
+
+namespace framelane {
+
+/// What `framelane tune` has to know of a feed.
+struct TunedFeed {
+  std::string name;
+  Conversion convert;  ///< of the first encode that converts; meaningless where `left_out` is set
+  Rational rate;
+  int encodes = 0;       ///< that convert
+  std::string assumed;   ///< what the configuration does not tell; or empty
+  std::string left_out;  ///< why there is nothing to tune; or empty
+};
+
+/// A stream's size and rate, of which the configuration says nothing.
+struct StreamShape {
+  int width = 1920;
+  int height = 1080;
+  Rational rate{30, 1};
+};
+
+/// What a feed converts, as it would find when it runs: encoders are opened to see what they take,
+/// sources are not. A stream is taken for decoded 4:2:0, in whichever range has to be converted.
+TunedFeed tuned_feed(const FeedOptions& feed, const StreamShape& streams);
+
+/// {"device","feeds":[{"name","width","height","source","target","source_color":[matrix,range,
+/// siting],"target_color":[],"rate","encodes","assumed","lanes","ring","slices"}],"left_out":[]},
+/// where slices 0 is auto: what framelane-bench reads.
+std::string tuned_feeds_json(const Config& config, const StreamShape& streams);
+
+}  // namespace framelane

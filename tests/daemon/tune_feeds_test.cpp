@@ -1,0 +1,96 @@
+#include "daemon/tune_feeds.hpp"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/config/support.hpp"
+
+namespace framelane {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TunedFeed feed_of(const std::string& yaml) {
+  return tuned_feed(test::load_feed("feeds: {a: " + yaml + "}\n"), {640, 360, {25, 1}});
+}
+
+TEST(TuneFeedsTest, RawVideoSaysWhatItIs) {
+  const TunedFeed feed = feed_of(
+      "{input: {url: x, format: rawvideo, pixel_format: bgra, size: 320x180, "
+      "rate: 60000/1001}, encodes: {m: {video: {codec: libx264}}}}");
+  EXPECT_THAT(feed.left_out, IsEmpty());
+  EXPECT_THAT(feed.assumed, IsEmpty());
+  EXPECT_EQ(feed.convert.width, 320);
+  EXPECT_EQ(feed.convert.height, 180);
+  EXPECT_EQ(feed.convert.source, PixelFormat::kBgra);
+  EXPECT_EQ(feed.convert.target, PixelFormat::kNv12);  // what libx264 gets of RGB
+  EXPECT_EQ(feed.convert.target_color.range, Range::kLimited);
+  EXPECT_EQ(feed.rate, (Rational{60000, 1001}));
+  EXPECT_EQ(feed.encodes, 1);
+}
+
+TEST(TuneFeedsTest, AStreamIsTakenForWhatIsConverted) {
+  const TunedFeed limited = feed_of(
+      "{input: {url: \"rtsp://h/s\"}, encodes: {m: {convert: {range: limited}, "
+      "video: {codec: libx264}}}}");
+  EXPECT_EQ(limited.convert.source, PixelFormat::kI420);
+  EXPECT_EQ(limited.convert.source_color.range, Range::kFull);
+  EXPECT_EQ(limited.convert.width, 640);
+  EXPECT_EQ(limited.rate, (Rational{25, 1}));
+  EXPECT_THAT(limited.assumed, HasSubstr("taken for 640x360, full range"));
+  const TunedFeed nv12 = feed_of(
+      "{input: {url: \"rtsp://h/s\"}, encodes: {m: {convert: {format: nv12}, "
+      "video: {codec: libx264}}}}");
+  EXPECT_EQ(nv12.convert.source_color.range, Range::kLimited);
+  EXPECT_EQ(nv12.convert.target, PixelFormat::kNv12);
+}
+
+TEST(TuneFeedsTest, EveryEncodeThatConvertsCounts) {
+  EXPECT_EQ(feed_of("{input: {url: \"rtsp://h/s\"}, encodes: {"
+                    "a: {video: copy}, "
+                    "b: {convert: {format: nv12}, video: {codec: libx264}}, "
+                    "c: {convert: {format: nv12}, video: {codec: libx264}}, "
+                    "d: {video: {codec: libx264}}}}")
+                .encodes,
+            2);
+}
+
+TEST(TuneFeedsTest, WhatConvertsNothingIsLeftOut) {
+  EXPECT_THAT(feed_of("{input: {url: \"rtsp://h/s\"}, encodes: {m: {video: copy}}}").left_out,
+              HasSubstr("converts nothing"));
+  EXPECT_THAT(
+      feed_of("{input: {url: \"rtsp://h/s\"}, encodes: {m: {video: {codec: libx264}}}}").left_out,
+      HasSubstr("converts nothing"));
+}
+
+TEST(TuneFeedsTest, WhatCannotRunSaysWhy) {
+  EXPECT_THAT(
+      feed_of("{input: {url: x, format: rawvideo, pixel_format: bgra, size: 320x180, rate: 30}, "
+              "encodes: {m: {video: {codec: h264_nvenc}}}}")
+          .left_out,
+      HasSubstr("h264_nvenc"));
+}
+
+TEST(TuneFeedsTest, TheTextHasBothKinds) {
+  const auto json = nlohmann::json::parse(tuned_feeds_json(
+      test::load(
+          "device: cuda:1\n"
+          "defaults: {lanes: 5, slices: 2}\n"
+          "feeds:\n"
+          "  a: {input: {url: x, format: rawvideo, pixel_format: bgra, size: 32x18, rate: 30}}\n"
+          "  b: {input: {url: y}, encodes: {m: {video: copy}}}\n"),
+      {}));
+  EXPECT_EQ(json.at("device"), "cuda:1");
+  ASSERT_EQ(json.at("feeds").size(), 1u);
+  EXPECT_EQ(json["feeds"][0].at("name"), "a");
+  EXPECT_EQ(json["feeds"][0].at("lanes"), 5);
+  EXPECT_EQ(json["feeds"][0].at("ring"), 8);
+  EXPECT_EQ(json["feeds"][0].at("slices"), 2);
+  ASSERT_EQ(json.at("left_out").size(), 1u);
+  EXPECT_THAT(json["left_out"][0].get<std::string>(), HasSubstr("b: converts nothing"));
+}
+
+}  // namespace
+}  // namespace framelane
