@@ -165,7 +165,8 @@ cudaError_t launch(const void* entry_point, dim3 grid, dim3 block, void** parame
       return cudaErrorInvalidDeviceFunction;
     }
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535 ||
-        block.x != cuda::kBlockThreads || block.y != 1 || block.z != 1) {
+        block.x != cuda::kBlockThreads || block.y == 0 || block.x * block.y > 1024 ||
+        block.z != 1) {
       return cudaErrorInvalidConfiguration;
     }
     if (!std::exchange(kernel->second.loaded, true)) ++s.lazy_loads;
@@ -256,6 +257,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         return cudaSuccess;
       case cudaDevAttrMultiProcessorCount:
         *value = 1;
+        return cudaSuccess;
+      case cudaDevAttrMaxThreadsPerMultiProcessor:
+        *value = 1024;
         return cudaSuccess;
       case cudaDevAttrAsyncEngineCount:
         *value = 2;
