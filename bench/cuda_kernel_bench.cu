@@ -3,7 +3,10 @@
 // the device and beside NPP in the same run. Buffers go round more memory than
 // the second-level cache holds, as in a feed.
 //
-//   framelane_cuda_kernel_bench [--check | --time]
+// --luma measures what it costs to count luma samples in the conversion, for
+// pictures that count very differently.
+//
+//   framelane_cuda_kernel_bench [--check | --time | --luma]
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -24,6 +27,9 @@
 #include "bench/npp.hpp"
 #include "kernels/cuda/arithmetic.cuh"
 #include "kernels/cuda/cuda_converter.hpp"
+#include "kernels/cuda/luma_count.hpp"
+#include "kernels/cuda/rgb_to_yuv.cuh"
+#include "kernels/luma_histogram.hpp"
 #include "kernels/reference.hpp"
 
 namespace framelane {
@@ -81,6 +87,28 @@ DeviceMemory allocate(std::size_t bytes) {
   return DeviceMemory(static_cast<std::uint8_t*>(memory));
 }
 
+/// A frame's luma counts in device memory.
+class LumaCounts {
+ public:
+  explicit LumaCounts(cudaStream_t stream) : memory_(allocate(sizeof(LumaHistogram))) {
+    clear(stream);
+  }
+  void clear(cudaStream_t stream) const {
+    check(cudaMemsetAsync(memory_.get(), 0, sizeof(LumaHistogram), stream), "memset");
+  }
+  LumaHistogram download(cudaStream_t stream) const {
+    LumaHistogram counts;
+    check(cudaMemcpyAsync(&counts, memory_.get(), sizeof counts, cudaMemcpyDeviceToHost, stream),
+          "download");
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    return counts;
+  }
+  std::uint32_t* get() const { return reinterpret_cast<std::uint32_t*>(memory_.get()); }
+
+ private:
+  DeviceMemory memory_;
+};
+
 std::vector<std::uint8_t> random_bytes(std::size_t count) {
   std::mt19937_64 random(1);
   std::vector<std::uint8_t> bytes(count);
@@ -115,7 +143,8 @@ class Bench {
     check(cudaStreamDestroy(stream_), "cudaStreamDestroy");
   }
 
-  bool gives_the_references_bytes(const Conversion& conversion) {
+  /// With `counts_luma`, counts it as well, as the reference's has to be.
+  bool gives_the_references_bytes(const Conversion& conversion, bool counts_luma) {
     const Layout from = layout_of(conversion.source, conversion.width, conversion.height);
     const Layout to = layout_of(conversion.target, conversion.width, conversion.height);
     std::vector<std::uint8_t> source = random_bytes(from.bytes);
@@ -127,9 +156,10 @@ class Bench {
     check(cudaMemcpyAsync(device_target.get(), expected.data(), to.bytes, cudaMemcpyHostToDevice,
                           stream_),
           "upload");
-    check(CudaConverter::make(conversion)
-              ->enqueue(as_const(at(from, device_source.get())), at(to, device_target.get()), 0,
-                        conversion.height, stream_),
+    const LumaCounts counts(stream_);
+    const CudaFrame frame{as_const(at(from, device_source.get())), at(to, device_target.get()),
+                          counts_luma ? counts.get() : nullptr};
+    check(CudaConverter::make(conversion)->enqueue({&frame, 1}, 0, conversion.height, stream_),
           "enqueue");
     check(cudaMemcpyAsync(actual.data(), device_target.get(), to.bytes, cudaMemcpyDeviceToHost,
                           stream_),
@@ -148,7 +178,11 @@ class Bench {
       }
     }
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-    return actual == expected;
+    LumaHistogram luma;
+    if (counts_luma) {
+      count_luma(as_const(at(to, expected.data())), 0, conversion.height, luma);
+    }
+    return actual == expected && counts.download(stream_) == luma;
   }
 
   /// Microseconds each of `count` calls takes on the device, when they follow
@@ -228,12 +262,16 @@ int count_mismatches(Bench& bench) {
         Conversion conversion = choices[turn++ * 7 % choices.size()];
         conversion.width = width;
         conversion.height = height;
-        ++done;
-        if (bench.gives_the_references_bytes(conversion)) continue;
-        ++wrong;
-        std::printf("WRONG: %s %s to %s %s, %dx%d\n", info(conversion.source).name.data(),
-                    describe(conversion.source_color).c_str(), info(conversion.target).name.data(),
-                    describe(conversion.target_color).c_str(), width, height);
+        for (const bool counts_luma : {false, true}) {
+          ++done;
+          if (bench.gives_the_references_bytes(conversion, counts_luma)) continue;
+          ++wrong;
+          std::printf("WRONG%s: %s %s to %s %s, %dx%d\n", counts_luma ? " with luma counts" : "",
+                      info(conversion.source).name.data(),
+                      describe(conversion.source_color).c_str(),
+                      info(conversion.target).name.data(),
+                      describe(conversion.target_color).c_str(), width, height);
+        }
       }
     }
   }
@@ -322,23 +360,40 @@ double median(std::vector<double> values) {
 class Frames {
  public:
   Frames(const Bench& bench, const Conversion& conversion)
+      : Frames(
+            bench, conversion,
+            random_bytes(layout_of(conversion.source, conversion.width, conversion.height).bytes)) {
+  }
+  /// Every one with these pixels.
+  Frames(const Bench& bench, const Conversion& conversion, const std::vector<std::uint8_t>& bytes)
       : from_(layout_of(conversion.source, conversion.width, conversion.height)),
         to_(layout_of(conversion.target, conversion.width, conversion.height)),
         count_(static_cast<int>(4 * bench.cache() / (from_.bytes + to_.bytes)) / 16 * 16 + 16),
         sources_(allocate(from_.bytes * static_cast<std::size_t>(count_))),
         targets_(allocate(to_.bytes * static_cast<std::size_t>(count_))) {
-    const std::vector<std::uint8_t> bytes = random_bytes(from_.bytes);
     for (int i = 0; i < count_; ++i) {
       std::uint8_t* to = sources_.get() + static_cast<std::size_t>(i) * from_.bytes;
       check(cudaMemcpyAsync(to, bytes.data(), from_.bytes, cudaMemcpyHostToDevice, bench.stream()),
             "upload");
       frames_.push_back({as_const(at(from_, to)),
-                         at(to_, targets_.get() + static_cast<std::size_t>(i) * to_.bytes)});
+                         at(to_, targets_.get() + static_cast<std::size_t>(i) * to_.bytes),
+                         nullptr});
     }
     check(cudaStreamSynchronize(bench.stream()), "upload");
   }
 
   int count() const { return count_; }
+  /// The luma of a frame's target as it is now.
+  LumaHistogram luma(int i, cudaStream_t stream) const {
+    std::vector<std::uint8_t> bytes(to_.bytes);
+    check(cudaMemcpyAsync(bytes.data(), frame(i).target.planes[0].data, to_.bytes,
+                          cudaMemcpyDeviceToHost, stream),
+          "download");
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    LumaHistogram luma;
+    count_luma(as_const(at(to_, bytes.data())), 0, to_.view.height, luma);
+    return luma;
+  }
   const CudaFrame& frame(int i) const { return frames_[static_cast<std::size_t>(i % count_)]; }
   std::span<const CudaFrame> batch(int i, int size) const {
     return {&frames_[static_cast<std::size_t>(i * size % count_)], static_cast<std::size_t>(size)};
@@ -416,7 +471,7 @@ double measure(Bench& bench, const Pair& pair, const char* size, int width, int 
         {"  a pixel a thread",
          1,
          [&](int i) {
-           const auto& [source, target] = frames.frame(i);
+           const auto& [source, target, counts] = frames.frame(i);
            plain.source = source.planes[0].data;
            plain.source_pitch = source.planes[0].pitch;
            for (std::size_t plane = 0; plane < 3; ++plane) {
@@ -435,7 +490,7 @@ double measure(Bench& bench, const Pair& pair, const char* size, int width, int 
     contenders.push_back({"  NPP BGRToYCbCr420 AC4P3R",
                           1,
                           [&](int i) {
-                            const auto& [source, target] = frames.frame(i);
+                            const auto& [source, target, counts] = frames.frame(i);
                             const int status = npp->enqueue(source, target, stream);
                             if (status != 0) {
                               std::fprintf(stderr, "NPP: status %d\n", status);
@@ -504,16 +559,156 @@ void measure_all(Bench& bench) {
   }
 }
 
+// --- luma counts
+
+using BgraToNv12 =
+    cuda::RgbToYuv<cuda::RgbLayout::kColorFirst, cuda::YuvLayout::kNv12, Siting::kLeft, 1>;
+
+constexpr Conversion bgra_to_nv12(int width, int height) {
+  return {width, height, PixelFormat::kBgra, kRgb, PixelFormat::kNv12, k709};
+}
+
+BgraToNv12 body_for(const CudaFrame& frame) {
+  const auto forms = color_transform(kRgb, k709);
+  BgraToNv12 body{};
+  body.luma = cuda::make_quotient(forms[0], 1, true);
+  body.u = cuda::make_quotient(forms[1], BgraToNv12::kChromaScale, true);
+  body.v = cuda::make_quotient(forms[2], BgraToNv12::kChromaScale, true);
+  body.width = frame.source.width;
+  body.height = body.row_end = frame.source.height;
+  const auto& [luma, chroma, none] = frame.target.planes;
+  body.frames[0] = {frame.source.planes[0].data,
+                    frame.source.planes[0].pitch,
+                    {luma.data, chroma.data, none.data},
+                    {luma.pitch, chroma.pitch, none.pitch}};
+  return body;
+}
+
+/// The conversion with counting in other blocks than the library's.
+template <int kRows, int kColumns>
+void count_in_blocks(const CudaFrame& frame, std::uint32_t* counts, cudaStream_t stream) {
+  const BgraToNv12 body = body_for(frame);
+  const int columns = (body.width + cuda::kQuad - 1) / cuda::kQuad;
+  const int thread_rows = 2 * BgraToNv12::kRowPairs;
+  const int rows = (body.height + thread_rows - 1) / thread_rows;
+  check(cuda::launch_counting<BgraToNv12, cuda::CountingBlock<kRows, kColumns>>(
+            columns, rows, stream, body, counts),
+        "counting");
+}
+
+struct Picture {
+  const char* name;
+  std::uint8_t (*sample)(int x, int y, int width, int height, std::uint32_t noise);
+};
+
+constexpr std::array kPictures{
+    Picture{"noise", [](int, int, int, int,
+                        std::uint32_t noise) { return static_cast<std::uint8_t>(noise); }},
+    Picture{"black",
+            [](int, int, int, int, std::uint32_t) { return static_cast<std::uint8_t>(0); }},
+    // As a camera's: neighbours differ by little, with a sensor's noise on top.
+    Picture{"gradient", [](int x, int y, int width, int height, std::uint32_t noise) {
+              return static_cast<std::uint8_t>(16 + 140 * x / width + 90 * y / height +
+                                               static_cast<int>(noise & 3));
+            }}};
+
+std::vector<std::uint8_t> paint(const Picture& picture, int width, int height) {
+  const Layout layout = layout_of(PixelFormat::kBgra, width, height);
+  std::vector<std::uint8_t> bytes = random_bytes(layout.bytes);
+  const ImageView view = at(layout, bytes.data());
+  for (int y = 0; y < height; ++y) {
+    std::uint8_t* const row = view.row(0, y);
+    for (int x = 0; x < width; ++x) {
+      for (int i = 0; i < 4; ++i) {
+        row[4 * x + i] = picture.sample(x, y, width, height, row[4 * x + i]);
+      }
+    }
+  }
+  return bytes;
+}
+
+/// Prints what counting costs for one picture and size; false when counts are wrong.
+bool measure_luma(Bench& bench, const Picture& picture, const char* size, int width, int height) {
+  const Conversion conversion = bgra_to_nv12(width, height);
+  const Frames frames(bench, conversion, paint(picture, width, height));
+  const auto converter = CudaConverter::make(conversion);
+  const cudaStream_t stream = bench.stream();
+  const LumaCounts counts(stream);
+  const auto convert = [&](int i, std::uint32_t* to) {
+    CudaFrame frame = frames.frame(i);
+    frame.luma_counts = to;
+    check(converter->enqueue({&frame, 1}, 0, height, stream), "enqueue");
+  };
+  std::vector<Contender> contenders;
+  const auto add = [&](const char* name, std::function<void(int)> enqueue) {
+    contenders.push_back({name, 1, std::move(enqueue), {}, {}});
+  };
+  add("not counted", [&](int i) { convert(i, nullptr); });
+  add("counted", [&](int i) { convert(i, counts.get()); });
+  const auto add_blocks = [&](const char* name, auto count) {
+    add(name, [&, count](int i) { count(frames.frame(i), counts.get(), stream); });
+  };
+  add_blocks("  128 threads, 8 counters a value", count_in_blocks<1, 8>);
+  add_blocks("  256 threads, 16 counters a value", count_in_blocks<2, 16>);
+  add_blocks("  256 threads, 32 counters a value", count_in_blocks<2, 32>);
+  add_blocks("  512 threads, 1 counter a value", count_in_blocks<4, 1>);
+  add_blocks("  512 threads, 8 counters a value", count_in_blocks<4, 8>);
+  add_blocks("  512 threads, 32 counters a value", count_in_blocks<4, 32>);
+  add("  counted afterwards", [&](int i) {
+    convert(i, nullptr);
+    check(enqueue_luma_count(as_const(frames.frame(i).target), 0, height, counts.get(), stream),
+          "count");
+  });
+
+  bool right = true;
+  for (std::size_t i = 1; i < contenders.size(); ++i) {
+    counts.clear(stream);
+    contenders[i].enqueue(0);
+    if (counts.download(stream) == frames.luma(0, stream)) continue;
+    right = false;
+    std::printf("WRONG counts: %s, %s, %s\n", size, picture.name, contenders[i].name.c_str());
+  }
+  constexpr int kRounds = 25;
+  for (int round = 0; round < kRounds; ++round) {
+    for (Contender& contender : contenders) {
+      const int calls = std::max(frames.count(), height > 1080 ? 48 : 192);
+      const double time = bench.time(calls, contender.enqueue);
+      if (round > 0) contender.times.push_back(time);  // the first warms up
+    }
+  }
+  const double plain = median(contenders[0].times);
+  for (const Contender& contender : contenders) {
+    const double time = median(contender.times);
+    std::printf("%-5s %-9s %-40s %9.2f %8.0f %+7.1f %%\n", size, picture.name,
+                contender.name.c_str(), time, static_cast<double>(frames.moved()) / time / 1e3,
+                100 * (time / plain - 1));
+  }
+  return right;
+}
+
+bool measure_luma(Bench& bench) {
+  std::printf("%-15s %-40s %9s %8s %9s\n", "", "bgra to nv12", "us/frame", "GB/s", "cost");
+  constexpr std::tuple k8K{"8K", 7680, 4320}, k4K{"4K", 3840, 2160}, k1080p{"1080p", 1920, 1080};
+  bool right = true;
+  for (const auto& [size, width, height] : {k8K, k4K, k1080p}) {
+    for (const Picture& picture : kPictures) {
+      right &= measure_luma(bench, picture, size, width, height);
+    }
+  }
+  return right;
+}
+
 }  // namespace
 }  // namespace framelane
 
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
-  if (argc > 2 || (mode != "" && mode != "--check" && mode != "--time")) {
-    std::fprintf(stderr, "usage: %s [--check | --time]\n", argv[0]);
+  if (argc > 2 || (mode != "" && mode != "--check" && mode != "--time" && mode != "--luma")) {
+    std::fprintf(stderr, "usage: %s [--check | --time | --luma]\n", argv[0]);
     return 2;
   }
   framelane::Bench bench;
+  if (mode == "--luma") return framelane::measure_luma(bench) ? 0 : 1;
   const int wrong = mode == "--time" ? 0 : framelane::count_mismatches(bench);
   if (mode != "--check") framelane::measure_all(bench);
   return wrong == 0 ? 0 : 1;

@@ -8,6 +8,7 @@
 #include "config/name_checks.hpp"
 #include "config/raw_formats.hpp"
 #include "kernels/conversion.hpp"
+#include "kernels/luma_histogram.hpp"
 #include "pipeline/failure.hpp"
 #include "pipeline/file_pattern.hpp"
 #include "pipeline/redact.hpp"
@@ -70,6 +71,7 @@ class FeedChecks {
     check_input();
     complete_encodes();
     for (const EncodeOptions& encode : feed_.encodes) check_encode(encode);
+    check_analyse();
     for (OutputOptions& output : feed_.outputs) {
       reader_.scope().output = output.name;
       complete_output(output);
@@ -199,6 +201,24 @@ class FeedChecks {
     }
     if (!encode.copy_video && convert != nullptr && encode.format && is_raw()) {
       check_conversion(encode, *convert);
+    }
+  }
+
+  void check_analyse() {
+    const Node* node = node_.find("analyse");
+    if (!feed_.analyse || node == nullptr) return;
+    const auto encode =
+        std::ranges::find(feed_.encodes, false, [](const auto& e) { return e.copy_video; });
+    const std::string feed = "feed " + in_quotes(feed_.name);
+    if (encode == feed_.encodes.end()) {
+      problems_.add(*node, "needs frames, and every encode of " + feed +
+                               " copies packets, so that nothing is decoded; set analyse: false "
+                               "for it, or give an encode a codec");
+    } else if (encode->format && !has_luma(*encode->format)) {
+      problems_.add(*node, "measures luma, and encode " + in_quotes(encode->name) + " of " + feed +
+                               ", the first that decodes, has convert.format " +
+                               std::string(info(*encode->format).name) +
+                               ", which has none; give it a YUV format, or set analyse: false");
     }
   }
 

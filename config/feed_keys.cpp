@@ -74,8 +74,13 @@ const Section<FeedOptions>& layer_keys() {
            "on_full", words({"auto", "block", "drop"}),
            "When the ring is full: block the source, or drop the frame; auto: drop "
            "for live sources alone.",
-           [](FeedOptions& f, const Value& v) { f.on_full = static_cast<OnFull>(v.number); })},
-      {"recorder", "analyse", "limits"}};
+           [](FeedOptions& f, const Value& v) { f.on_full = static_cast<OnFull>(v.number); }),
+       scalar<FeedOptions>(
+           "analyse", of(kBoolean),
+           "Whether the brightness of frames is measured, as the first encode that decodes gets "
+           "them: framelane_feed_luma_mean (false).",
+           [](FeedOptions& f, const Value& v) { f.analyse = v.number != 0; })},
+      {"recorder", "limits"}};
   return keys;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "daemon/bottleneck.hpp"
 
@@ -49,6 +50,9 @@ FeedMetrics::FeedMetrics(MetricPage& page)
                                 "Frames whose pixels were copied on the host, by cause.")),
       bottleneck_(page.gauge("framelane_feed_bottleneck",
                              "1 for the step that limits the rate of a running feed.")),
+      luma_mean_(page.gauge("framelane_feed_luma_mean",
+                            "Mean of the newest analysed frame's luma samples, 0 to 255, as the "
+                            "first encode that decodes gets them.")),
       frames_in_(page.counter("framelane_frames_in_total", "Frames the source delivered.")),
       frames_out_(page.counter("framelane_frames_out_total", "Frames the encoder returned.")),
       frames_in_flight_(
@@ -94,6 +98,8 @@ void FeedMetrics::add(const FeedView& feed) {
   const std::size_t limit =
       running ? index_of(bottleneck(step_loads(feed))) : kBottleneckNames.size();
   bottleneck_.add_each(labels, "stage", kBottleneckNames, one_of<kBottleneckNames.size()>(limit));
+  const double luma_mean = stats.luma_mean;
+  if (!std::isnan(luma_mean)) luma_mean_.add(labels, luma_mean);
   add_frames(stats, status.device);
   add_encodes(stats);
   add_outputs(stats);

@@ -29,6 +29,7 @@ class FeedMetrics {
   MetricFamily& decode_errors_;
   MetricFamily& host_copies_;
   MetricFamily& bottleneck_;
+  MetricFamily& luma_mean_;
   MetricFamily& frames_in_;
   MetricFamily& frames_out_;
   MetricFamily& frames_in_flight_;

@@ -13,7 +13,21 @@ namespace {
 
 struct CpuPlan : Plan {
   std::vector<std::unique_ptr<const Converter>> converters;  // null: bypass
+  bool analyse = false;
 };
+
+/// Converts a frame and counts the luma of each band of rows while the cache has it.
+void convert_and_count(const Converter& converter, const ConstImageView& source,
+                       const ImageView& target, LumaHistogram& luma) {
+  constexpr int kBandSamples = 1 << 16;
+  const int rows = std::max(kBandSamples / target.width, 16) / 2 * 2;
+  luma = {};
+  for (int y = 0; y < target.height; y += rows) {
+    const int end = std::min(y + rows, target.height);
+    converter.run(source, target, y, end);
+    count_luma(as_const(target), y, end, luma);
+  }
+}
 
 std::string processor_model() {
   std::ifstream cpuinfo("/proc/cpuinfo");
@@ -96,9 +110,11 @@ CpuStage::~CpuStage() {
 }
 
 PlanRef CpuStage::prepare(std::span<const Conversion> conversions,
-                          [[maybe_unused]] FrameMemory memory) {
+                          [[maybe_unused]] FrameMemory memory, bool analyse) {
   assert(memory == FrameMemory::kHost);
+  assert(!analyse || has_luma(conversions.front().target));
   auto plan = std::make_shared<CpuPlan>();
+  plan->analyse = analyse;
   for (const Conversion& conversion : conversions) {
     assert(!why_unsupported(conversion) || is_identity(conversion));
     plan->converters.push_back(is_identity(conversion) ? nullptr : Converter::make(conversion));
@@ -136,7 +152,11 @@ void CpuStage::run_next(CpuLane& lane) {
   for (std::size_t i = 0; i < plan.converters.size(); ++i) {
     if (plan.converters[i] == nullptr) continue;
     const ImageView& target = job->outputs[i].target.image;
-    plan.converters[i]->run(job->input.image, target, 0, target.height);
+    if (plan.analyse && i == 0) {
+      convert_and_count(*plan.converters[i], job->input.image, target, job->luma);
+    } else {
+      plan.converters[i]->run(job->input.image, target, 0, target.height);
+    }
   }
   const auto end = BusyMeter::Clock::now();
   device_->busy_.end(Engine::kKernel, end);

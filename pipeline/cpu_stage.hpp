@@ -55,7 +55,8 @@ class CpuStage : public Stage {
   /// Waits for the jobs that were accepted.
   ~CpuStage() override;
 
-  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override;
+  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
+                  bool analyse) override;
   void submit(FrameJob& job) override;
   Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override;
 

@@ -99,8 +99,18 @@ void Encode::take(FrameJob& job, Stage& stage) {
                         "encode " + options_.name + ": a conversion does not come to an end");
     }
   }
+  if (job.analyse && index_ == 0) analyse(job);
   encode(job);
   receive_packets();
+}
+
+/// What the stage has not counted is counted here, in the order of frames either way.
+void Encode::analyse(FrameJob& job) {
+  if (!job.outputs[index_].converts) {
+    job.luma = {};
+    count_luma(job.input.image, 0, job.input.image.height, job.luma);
+  }
+  feed_stats_.luma_mean = job.luma.mean();
 }
 
 Stage::Wait Encode::wait_converted(FrameJob& job, Stage& stage) {

@@ -13,7 +13,8 @@
 namespace framelane {
 
 /// One encode's restart domain: takes the feed's jobs in order, waits for each one's conversion,
-/// hands the encoder a frame that refers to the converted planes, and publishes what comes out.
+/// hands the encoder a frame that refers to the converted planes, and publishes what comes out. The
+/// first one tells the feed's statistics what the analysis of a frame has found.
 /// Reopens an encoder that fails, and follows changes of format. Lives on one thread.
 class Encode {
  public:
@@ -46,6 +47,7 @@ class Encode {
 
   void take(FrameJob& job, Stage& stage);
   void use_plan(const std::shared_ptr<EncodePlan>& plan);
+  void analyse(FrameJob& job);
   void encode(FrameJob& job);
   /// Sends a frame, or null to flush.
   void send(const AVFrame* frame);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -146,6 +147,8 @@ class FeedStats {
   std::array<Histogram, kStageStepNames.size()> steps;
   std::atomic<std::uint64_t> input_bytes{0};
   std::array<std::atomic<std::uint32_t>, kRingStateNames.size()> ring_jobs{};
+  /// Of the newest frame that was analysed; not a number before the first, and where none is.
+  std::atomic<double> luma_mean{std::numeric_limits<double>::quiet_NaN()};
   std::atomic<int> abandoned_runs{0};  ///< given up, with a thread that is still in its call
   BusyMeter source_wait;               ///< the source thread, waiting for data
   BusyMeter decode_busy;               ///< the source thread, decoding

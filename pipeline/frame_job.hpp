@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/luma_histogram.hpp"
 #include "pipeline/feed_stats.hpp"
 #include "pipeline/frame_pool.hpp"
 #include "pipeline/input_frame.hpp"
@@ -24,7 +25,9 @@ using PlanRef = std::shared_ptr<const Plan>;
 /// What one encode gets from a job.
 struct JobOutput {
   bool converts = false;  ///< else the encode takes the input itself (bypass)
-  PooledImage target;     ///< where it converts; the stage's until wait has said kReady
+  /// Where it converts; the stage's until wait has said kReady. The first one of a job that is
+  /// analysed has room for a LumaHistogram in its `extra`.
+  PooledImage target;
   FrameTicket ticket;
   std::shared_ptr<EncodePlan> encode_plan;  ///< what the encoder was, or is to be, opened for
 };
@@ -36,6 +39,10 @@ struct FrameJob {
   InputFrame input;
   PlanRef plan;
   std::vector<JobOutput> outputs;
+  bool analyse = false;  ///< the luma of the first output's frame is to be counted
+  /// Where the first output converts, the stage counts, by the plan, until wait has said kReady; of
+  /// a bypass, the encode.
+  LumaHistogram luma;
 
   // Of the stage that runs the job; nobody else touches them.
   std::atomic<bool> converted{false};

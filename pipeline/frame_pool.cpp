@@ -123,7 +123,8 @@ bool FramePool::owns(const std::uint8_t* data) const {
   });
 }
 
-PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int height) {
+PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int height,
+                           std::size_t extra) {
   PooledImage result;
   result.image.format = format;
   result.image.width = width;
@@ -137,10 +138,12 @@ PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int h
     result.image.planes[plane].pitch = static_cast<std::ptrdiff_t>(pitch);
     bytes += pitch * static_cast<std::size_t>(plane_rows(format, plane, height));
   }
-  result.buffer = pool.get(bytes + kTailPadding);
+  bytes += kTailPadding;
+  result.buffer = pool.get(bytes + extra);
   for (int plane = 0; plane < info(format).plane_count; ++plane) {
     result.image.planes[plane].data = result.buffer.get()->data + offsets[plane];
   }
+  if (extra > 0) result.extra = result.buffer.get()->data + bytes;
   return result;
 }
 

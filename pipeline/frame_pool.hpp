@@ -38,11 +38,14 @@ class FramePool {
   std::shared_ptr<State> state_;
 };
 
-/// An image in one pool buffer, its planes one after the other.
+/// An image in one pool buffer, its planes one after the other and then `extra` bytes for something
+/// else that belongs to the frame, aligned as rows are.
 struct PooledImage {
   ImageView image;
   BufferRef buffer;
+  std::uint8_t* extra = nullptr;
 };
-PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int height);
+PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int height,
+                           std::size_t extra = 0);
 
 }  // namespace framelane

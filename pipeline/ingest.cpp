@@ -1,6 +1,7 @@
 #include "pipeline/ingest.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -298,10 +299,23 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
     branch->source_media = source.media;
     set_media(*branch, branch->plan->media);
   }
+  follow_analysis(conversions.front().target);
   const CallScope preparing(parts_.stage_calls, kPrepareTime);
   plan_.reset();  // first: the old one's memory goes with its last job in flight
-  plan_ = parts_.stage->prepare(conversions, format.memory);
+  plan_ = parts_.stage->prepare(conversions, format.memory, analyses_);
   format_ = format;
+}
+
+// What an encoder takes is known only now, so that the configuration cannot be refused for it.
+void Ingest::follow_analysis(PixelFormat encoded) {
+  analyses_ = parts_.options.analyse && has_luma(encoded);
+  if (analyses_ || !parts_.options.analyse) return;
+  parts_.stats->luma_mean = std::numeric_limits<double>::quiet_NaN();
+  const EncodeOptions& encode = *frame_branches_.front()->options;
+  log::warn(
+      "feed {}: encode {} takes {}, which has no luma, so that nothing is analysed; give it "
+      "convert.format: yuv420p or another YUV format",
+      parts_.options.name, encode.name, info(encoded).name);
 }
 
 std::optional<FrameRing::Place> Ingest::take_place() {
@@ -343,13 +357,16 @@ void Ingest::submit(InputFrame&& frame) {
   FrameJob& job = **place;
   job.plan = plan_;
   bool converts = false;
+  job.analyse = analyses_;
   for (std::size_t i = 0; i < frame_branches_.size(); ++i) {
     const Branch& branch = *frame_branches_[i];
     job.outputs[i].converts = branch.conversion.has_value();
     if (branch.conversion) {
       converts = true;
-      job.outputs[i].target = allocate_image(*branch.pool, branch.conversion->target,
-                                             branch.conversion->width, branch.conversion->height);
+      const std::size_t extra = job.analyse && i == 0 ? sizeof(LumaHistogram) : 0;
+      job.outputs[i].target =
+          allocate_image(*branch.pool, branch.conversion->target, branch.conversion->width,
+                         branch.conversion->height, extra);
     }
     job.outputs[i].encode_plan = branch.plan;
   }

@@ -58,6 +58,7 @@ class Ingest {
   void follow_liveness(const SourceInfo& source);
   void follow_media(const SourceInfo& source);
   void follow_format(const InputFrame& frame, const SourceInfo& source);
+  void follow_analysis(PixelFormat encoded);
   void set_media(Branch& branch, MediaFormatRef media);
   std::optional<FrameRing::Place> take_place();
   void drop_tickets(DropReason reason);
@@ -80,6 +81,7 @@ class Ingest {
   std::vector<Branch*> frame_branches_;  // those that encode, in the jobs' order
   std::vector<FrameTicket> tickets_;     // of the frame in hand
   std::optional<FrameFormat> format_;    // what the plans were made for
+  bool analyses_ = false;                // those of this format
   PlanRef plan_;
 };
 

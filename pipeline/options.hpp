@@ -126,6 +126,7 @@ struct FeedOptions {
   int lanes = 3;
   std::optional<int> slices;  ///< row ranges a frame's upload is cut into; empty: by its size
   OnFull on_full = OnFull::kAuto;
+  bool analyse = false;  ///< the luma of what the first encode that decodes encodes
   /// --once and transcode: a source that cannot be opened or breaks fails the feed at once.
   bool once = false;
   /// The feed's first start in this process: outputs complete what an earlier one left behind.

@@ -29,9 +29,10 @@ class Stage {
 
   /// Prepares conversions for frames of one format in one memory. An identity gives a bypass, but
   /// from device memory: that is copied to the target. Allocates whatever running needs. Requires
-  /// !why_unsupported for each. Source thread.
+  /// !why_unsupported for each. `analyse`: jobs also get the luma histogram of their first target,
+  /// which then has_luma, unless that is a bypass. Source thread.
   virtual PlanRef prepare(std::span<const Conversion> conversions,
-                          FrameMemory memory = FrameMemory::kHost) = 0;
+                          FrameMemory memory = FrameMemory::kHost, bool analyse = false) = 0;
 
   /// Starts a job whose targets are allocated. Waits for no conversion; a GPU that hangs may hold
   /// it up all the same. The job stays where it is until wait has said kReady or kDeviceLost (or

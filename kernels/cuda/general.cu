@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/cuda/general.hpp"
+#include "kernels/cuda/luma_count.hpp"
 
 namespace framelane {
 namespace {
@@ -30,16 +31,21 @@ class GeneralConverter final : public CudaConverter {
   cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin, int row_end,
                       cudaStream_t stream) const override {
     for (const CudaFrame& frame : frames) {
-      const cudaError_t error = mixed_ ? launch_one<true>(frame, row_begin, row_end, stream)
-                                       : launch_one<false>(frame, row_begin, row_end, stream);
+      cudaError_t error = mixed_ ? launch_one<true>(frame, row_begin, row_end, stream)
+                                 : launch_one<false>(frame, row_begin, row_end, stream);
+      if (error == cudaSuccess && frame.luma_counts != nullptr) {
+        error = enqueue_luma_count(as_const(frame.target), row_begin, row_end, frame.luma_counts,
+                                   stream);
+      }
       if (error != cudaSuccess) return error;
     }
     return cudaSuccess;
   }
 
-  cudaError_t load() const override {
-    return mixed_ ? cuda::load<Residency::kAny, General<true>>()
-                  : cuda::load<Residency::kAny, General<false>>();
+  cudaError_t load(bool counts_luma) const override {
+    const cudaError_t error = mixed_ ? cuda::load<Residency::kAny, General<true>>()
+                                     : cuda::load<Residency::kAny, General<false>>();
+    return error == cudaSuccess && counts_luma ? load_luma_count() : error;
   }
 
   const char* name() const override { return "general"; }

@@ -6,7 +6,7 @@
 
 namespace framelane::cuda {
 
-/// Blocks are rows of this many threads: four warps side by side.
+/// Blocks are rows of this many threads: four warps side by side. Most have one row.
 inline constexpr unsigned kBlockThreads = 128;
 
 /// Runs a kernel's body on the host, for every thread of so many blocks in

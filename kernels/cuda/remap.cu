@@ -5,6 +5,7 @@
 #include <span>
 
 #include "kernels/cuda/general.hpp"
+#include "kernels/cuda/luma_count.hpp"
 #include "kernels/cuda/remap.hpp"
 #include "kernels/fixed_form.hpp"
 
@@ -32,17 +33,20 @@ class RemapConverter final : public CudaConverter {
     for (const CudaFrame& frame : frames) {
       const bool aligned =
           is_aligned(frame.source, Remap::kColumns) && is_aligned(frame.target, Remap::kColumns);
-      const cudaError_t error = aligned
-                                    ? launch_one(frame, row_begin, row_end, stream)
-                                    : general_->enqueue({&frame, 1}, row_begin, row_end, stream);
+      cudaError_t error = aligned ? launch_one(frame, row_begin, row_end, stream)
+                                  : general_->enqueue({&frame, 1}, row_begin, row_end, stream);
+      if (error == cudaSuccess && aligned && frame.luma_counts != nullptr) {
+        error = enqueue_luma_count(as_const(frame.target), row_begin, row_end, frame.luma_counts,
+                                   stream);
+      }
       if (error != cudaSuccess) return error;
     }
     return cudaSuccess;
   }
 
-  cudaError_t load() const override {
+  cudaError_t load(bool counts_luma) const override {
     const cudaError_t error = cuda::load<Residency::kAny, Remap>();
-    return error != cudaSuccess ? error : general_->load();
+    return error != cudaSuccess ? error : general_->load(counts_luma);
   }
 
   const char* name() const override { return "remap"; }

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "kernels/cuda/general.hpp"
+#include "kernels/cuda/luma_count.hpp"
 #include "kernels/cuda/rgb_to_yuv.hpp"
 #include "kernels/cuda/samples.cuh"
 
@@ -29,14 +30,14 @@ using Launch = cudaError_t (*)(const Quotients& quotients, std::span<const CudaF
 /// An instantiation of the kernel, and what its chroma weights add up to.
 struct Path {
   Launch launch = nullptr;
+  Launch launch_counting = nullptr;
   cudaError_t (*load)() = nullptr;
+  cudaError_t (*load_counting)() = nullptr;
   int chroma_scale = 0;
 };
 
-template <RgbLayout kLayout, YuvLayout kTarget, Siting kSiting, std::size_t kFrames>
-cudaError_t launch_batch(const Quotients& quotients, std::span<const CudaFrame> frames, Rows rows,
-                         cudaStream_t stream) {
-  using Body = RgbToYuv<kLayout, kTarget, kSiting, static_cast<int>(kFrames)>;
+template <typename Body>
+Body make_body(const Quotients& quotients, std::span<const CudaFrame> frames, Rows rows) {
   Body body{};
   body.luma = quotients.luma;
   body.u = quotients.u;
@@ -46,7 +47,8 @@ cudaError_t launch_batch(const Quotients& quotients, std::span<const CudaFrame> 
   body.row_begin = rows.begin;
   body.row_end = rows.end;
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    const auto& [source, target] = frames[i];
+    const ConstImageView& source = frames[i].source;
+    const ImageView& target = frames[i].target;
     RgbToYuvFrame& frame = body.frames[i];
     frame.source = source.planes[0].data;
     frame.source_pitch = source.planes[0].pitch;
@@ -55,9 +57,25 @@ cudaError_t launch_batch(const Quotients& quotients, std::span<const CudaFrame> 
       frame.pitches[plane] = target.planes[plane].pitch;
     }
   }
+  return body;
+}
+
+template <typename Body>
+int thread_columns(const Body& body) {
+  return (body.width + kQuad - 1) / kQuad;
+}
+template <typename Body>
+int thread_rows(const Body& body) {
   constexpr int kThreadRows = 2 * Body::kRowPairs;
-  return launch<Body::kResidency>((body.width + kQuad - 1) / kQuad,
-                                  (rows.end - rows.begin + kThreadRows - 1) / kThreadRows,
+  return (body.row_end - body.row_begin + kThreadRows - 1) / kThreadRows;
+}
+
+template <RgbLayout kLayout, YuvLayout kTarget, Siting kSiting, std::size_t kFrames>
+cudaError_t launch_batch(const Quotients& quotients, std::span<const CudaFrame> frames, Rows rows,
+                         cudaStream_t stream) {
+  using Body = RgbToYuv<kLayout, kTarget, kSiting, static_cast<int>(kFrames)>;
+  const Body body = make_body<Body>(quotients, frames, rows);
+  return launch<Body::kResidency>(thread_columns(body), thread_rows(body),
                                   static_cast<int>(frames.size()), stream, body);
 }
 
@@ -76,6 +94,41 @@ cudaError_t launch_frames(const Quotients& quotients, std::span<const CudaFrame>
   return cudaSuccess;
 }
 
+/// Converts frame by frame and counts the luma.
+template <RgbLayout kLayout, YuvLayout kTarget, Siting kSiting>
+cudaError_t launch_each_counting(const Quotients& quotients, std::span<const CudaFrame> frames,
+                                 Rows rows, cudaStream_t stream) {
+  using Body = RgbToYuv<kLayout, kTarget, kSiting, 1>;
+  for (const CudaFrame& frame : frames) {
+    cudaError_t error = cudaSuccess;
+    if constexpr (Body::kHalfHeight) {
+      const Body body = make_body<Body>(quotients, {&frame, 1}, rows);
+      error =
+          launch_counting(thread_columns(body), thread_rows(body), stream, body, frame.luma_counts);
+    } else {
+      // Not worth kernels of their own.
+      error = launch_frames<kLayout, kTarget, kSiting>(quotients, {&frame, 1}, rows, stream);
+      if (error == cudaSuccess) {
+        error = enqueue_luma_count(as_const(frame.target), rows.begin, rows.end, frame.luma_counts,
+                                   stream);
+      }
+    }
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+template <RgbLayout kLayout, YuvLayout kTarget, Siting kSiting>
+cudaError_t load_counting_kernels() {
+  using Body = RgbToYuv<kLayout, kTarget, kSiting, 1>;
+  if constexpr (Body::kHalfHeight) {
+    return load_counting<Body>();
+  } else {
+    const cudaError_t error = load<Body::kResidency, Body>();
+    return error != cudaSuccess ? error : load_luma_count();
+  }
+}
+
 template <RgbLayout kLayout, YuvLayout kTarget, Siting kSiting>
 cudaError_t load_both() {
   using One = RgbToYuv<kLayout, kTarget, kSiting, 1>;
@@ -85,8 +138,10 @@ cudaError_t load_both() {
 }
 
 template <RgbLayout kLayout, YuvLayout kTarget, Siting kSiting>
-constexpr Path kPath{launch_frames<kLayout, kTarget, kSiting>, load_both<kLayout, kTarget, kSiting>,
-                     RgbToYuv<kLayout, kTarget, kSiting, 1>::kChromaScale};
+constexpr Path kPath{
+    launch_frames<kLayout, kTarget, kSiting>, launch_each_counting<kLayout, kTarget, kSiting>,
+    load_both<kLayout, kTarget, kSiting>, load_counting_kernels<kLayout, kTarget, kSiting>,
+    RgbToYuv<kLayout, kTarget, kSiting, 1>::kChromaScale};
 
 template <RgbLayout kLayout, YuvLayout kTarget>
 Path choose_siting(Siting siting) {
@@ -172,12 +227,14 @@ class RgbToYuvConverter final : public CudaConverter {
       return is_aligned(frame.source, source_alignment_) && is_aligned(frame.target, 4);
     });
     if (!aligned) return general_->enqueue(frames, row_begin, row_end, stream);
-    return path_.launch(quotients_, frames, {row_begin, row_end}, stream);
+    const bool counts_luma = !frames.empty() && frames.front().luma_counts != nullptr;
+    const Launch launch = counts_luma ? path_.launch_counting : path_.launch;
+    return launch(quotients_, frames, {row_begin, row_end}, stream);
   }
 
-  cudaError_t load() const override {
-    const cudaError_t error = path_.load();
-    return error != cudaSuccess ? error : general_->load();
+  cudaError_t load(bool counts_luma) const override {
+    const cudaError_t error = counts_luma ? path_.load_counting() : path_.load();
+    return error != cudaSuccess ? error : general_->load(counts_luma);
   }
 
   const char* name() const override { return "rgb-to-yuv"; }

@@ -4,6 +4,7 @@
 
 #include "kernels/color_spec.hpp"
 #include "kernels/cuda/arithmetic.cuh"
+#include "kernels/cuda/counting.cuh"
 
 // R'G'B' in full range to YUV, the path that runs at the speed of the memory. A
 // thread works on groups of four pixels in two rows: one 16-byte load a row
@@ -112,7 +113,10 @@ struct RgbToYuv {
   int row_begin, row_end;
   RgbToYuvFrame frames[kFrames];
 
-  FRAMELANE_HD void operator()(ThreadIndex thread) const {
+  /// `count_luma` is called with the luma that is written; only to 4:2:0 it may count.
+  template <typename Count = NoCount>
+  FRAMELANE_HD void operator()(ThreadIndex thread, Count count_luma = {}) const {
+    static_assert(kHalfHeight || std::is_same_v<Count, NoCount>);
     const int x = static_cast<int>(thread.x) * kQuad;
     if (x >= width) return;
     const RgbToYuvFrame& frame = frames[kFrames == 1 ? 0 : thread.z];
@@ -122,7 +126,7 @@ struct RgbToYuv {
     FRAMELANE_UNROLL
     for (int i = 0; i < kRowPairs; ++i) {
       const int y = first + 2 * i;
-      if (y < row_end) convert(frame, x, y, above);
+      if (y < row_end) convert(frame, x, y, above, count_luma);
     }
   }
 
@@ -147,8 +151,9 @@ struct RgbToYuv {
   }
 
   /// Converts rows y and y + 1; leaves in `above` what the next pair takes.
+  template <typename Count>
   FRAMELANE_HD void convert(const RgbToYuvFrame& frame, int x, int y,
-                            [[maybe_unused]] RowAbove& above) const {
+                            [[maybe_unused]] RowAbove& above, Count count_luma) const {
     const int count = at_most(width - x, kQuad);
     const Row upper_row = source_row(frame, y);
     const Row lower_row = source_row(frame, at_most(y + 1, height - 1));
@@ -161,8 +166,8 @@ struct RgbToYuv {
       return;
     }
 
-    store_quad(target_row(frame, 0, y) + x, count, evaluate_luma(upper));
-    if (both) store_quad(target_row(frame, 0, y + 1) + x, count, evaluate_luma(lower));
+    store_luma(target_row(frame, 0, y) + x, count, evaluate_luma(upper), count_luma);
+    if (both) store_luma(target_row(frame, 0, y + 1) + x, count, evaluate_luma(lower), count_luma);
     if constexpr (kTarget == YuvLayout::kI444) {
       store_quad(target_row(frame, 1, y) + x, count, evaluate_chroma(u, upper));
       store_quad(target_row(frame, 2, y) + x, count, evaluate_chroma(v, upper));
@@ -248,6 +253,13 @@ struct RgbToYuv {
         *to_v = static_cast<std::uint8_t>(vs);
       }
     }
+  }
+
+  template <typename Count>
+  FRAMELANE_HD static void store_luma(std::uint8_t* to, int count, std::uint32_t samples,
+                                      Count count_luma) {
+    store_quad(to, count, samples);
+    count_luma(samples, count);
   }
 
   FRAMELANE_HD static void store_quad(std::uint8_t* to, int count, std::uint32_t samples) {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "kernels/cuda/luma_count.hpp"
 #include "pipeline/cuda/image_copy.hpp"
 
 namespace framelane {
@@ -78,7 +79,7 @@ std::span<const int> CudaLane::queue_upload(const LaneWork& work, const LaneWork
 
 void CudaLane::queue(const FrameJob& job) {
   context_->make_current();
-  const LaneWork& work = *plan_->works[index];
+  LaneWork& work = *plan_->works[index];
   // What the lane's memory was used for last. (An event that was never recorded has come.)
   const LaneWork& other = *plan_->works[(index + stats_.lanes().size()) % plan_->works.size()];
   const LaneImages& images = *work.images;
@@ -100,15 +101,22 @@ void CudaLane::queue(const FrameJob& job) {
   kernels.wait(other.done().get());
   int begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    const int end = i + 1 == ends.size() ? ends[i] : ends[i] - kLookAhead;
+    const bool last = i + 1 == ends.size();
+    const int end = last ? ends[i] : ends[i] - kLookAhead;
     const CudaSlice& slice = slices_[i];
     if (images.source) kernels.wait(slice.uploaded.get());
+    if (work.luma) work.luma->prepare(kernels);
     slice.kernel_begin.record(kernels);
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
-      if (!images.targets[t]) continue;
-      cuda::check(plan_->converters[t]->enqueue(source, images.targets[t]->image, begin, end,
-                                                kernels.get()),
-                  "cudaLaunchKernel");
+      std::uint32_t* const counts = work.luma && t == 0 ? work.luma->counts() : nullptr;
+      if (images.targets[t]) {
+        const CudaFrame frame{source, images.targets[t]->image, counts};
+        cuda::check(plan_->converters[t]->enqueue({&frame, 1}, begin, end, kernels.get()),
+                    "cudaLaunchKernel");
+      } else if (counts != nullptr) {
+        cuda::check(enqueue_luma_count(source, begin, end, counts, kernels.get()),
+                    "cudaLaunchKernel");
+      }
     }
     slice.kernel_end.record(kernels);
     download.wait(slice.kernel_end.get());
@@ -118,6 +126,7 @@ void CudaLane::queue(const FrameJob& job) {
       copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
                 job.outputs[t].target.image, begin, end, cudaMemcpyDeviceToHost, download);
     }
+    if (last && work.luma) work.luma->copy_to(job.outputs[0].target.extra, download);
     slice.done.record(download);
     begin = end;
   }
@@ -153,7 +162,9 @@ void CudaLane::hand_over(bool good) noexcept {
     }
     return;
   }
-  if (good) account(*plan->works[index], seen);
+  LaneWork& work = *plan->works[index];
+  if (good && work.luma) job->luma = work.luma->take(job->outputs[0].target.extra);
+  if (good) account(work, seen);
   owner_.completed(*this, *job, good);
 }
 

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
+#include <cstring>
+#include <utility>
 
+#include "kernels/cuda/luma_count.hpp"
 #include "pipeline/frame_pool.hpp"
 
 namespace framelane {
@@ -63,6 +67,33 @@ LaneImages::LaneImages(CudaContext& context, std::span<const Conversion> convers
   }
 }
 
+LumaCounts::LumaCounts(CudaContext& context)
+    : memory(sizeof(LumaHistogram), context.memory_stream(), context.memory_bytes) {}
+
+void LumaCounts::prepare(const CudaStream& stream) {
+  if (std::exchange(cleared, true)) return;
+  cuda::check(cudaMemsetAsync(memory.data(), 0, sizeof(LumaHistogram), stream.get()),
+              "cudaMemsetAsync");
+}
+
+void LumaCounts::copy_to(std::uint8_t* extra, const CudaStream& stream) const {
+  assert(extra != nullptr);
+  cuda::check(cudaMemcpyAsync(extra, memory.data(), sizeof(LumaHistogram), cudaMemcpyDeviceToHost,
+                              stream.get()),
+              "cudaMemcpyAsync");
+}
+
+LumaHistogram LumaCounts::take(const std::uint8_t* extra) {
+  LumaHistogram now;
+  std::memcpy(&now, extra, sizeof now);
+  LumaHistogram frame;
+  for (std::size_t value = 0; value < kLumaValues; ++value) {
+    frame.counts[value] = now.counts[value] - before.counts[value];
+  }
+  before = now;
+  return frame;
+}
+
 LaneWork::LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_count)
     : images(std::move(lane_images)) {
   for (int i = 0; i < slice_count; ++i) slices.emplace_back(i == slice_count - 1);
@@ -89,16 +120,22 @@ std::vector<int> slice_ends(PixelFormat format, int width, int height, std::opti
 }
 
 void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
-                        FrameMemory memory, std::size_t lane_count, std::optional<int> slices) {
+                        FrameMemory memory, bool analyse, std::size_t lane_count,
+                        std::optional<int> slices) {
   const bool uploads = memory == FrameMemory::kHost;
   if (uploads && std::ranges::none_of(conversions, converts)) return;
   context = std::move(gpu);
   for (const Conversion& conversion : conversions) {
     converters.push_back(converts(conversion) ? CudaConverter::make(conversion) : nullptr);
-    if (converters.back() == nullptr) continue;
-    cuda::check(converters.back()->load(), "cudaFuncGetAttributes");
+    const bool counts = analyse && converters.size() == 1;
+    if (converters.back() != nullptr) {
+      cuda::check(converters.back()->load(counts), "cudaFuncGetAttributes");
+    } else if (counts && !uploads) {
+      cuda::check(load_luma_count(), "cudaFuncGetAttributes");
+    }
   }
   const Conversion& any = conversions.front();
+  const bool counts_luma = analyse && (converters.front() != nullptr || !uploads);
   // What need not come up has no slices to wait for.
   slice_ends =
       framelane::slice_ends(any.source, any.width, any.height, uploads ? slices : std::optional(1));
@@ -108,6 +145,7 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
                             ? std::make_shared<const LaneImages>(*context, conversions, memory)
                             : all[i - lane_count]->images;
     all.push_back(std::make_unique<LaneWork>(images, static_cast<int>(slice_ends.size())));
+    if (counts_luma) all.back()->luma.emplace(*context);
   }
   // The GPU, not this thread, waits until the memory is there: uploads, or frames from the decoder,
   // come first in every job, and pass through one stream.

@@ -45,6 +45,24 @@ struct LaneImages {
 /// memory.
 inline constexpr std::size_t kJobsInLane = 2;
 
+/// Where a job's luma is counted. The counts in the GPU's memory only grow, and a frame's are what
+/// they grew by (modulo 2^32): so nothing has to be set to zero between frames.
+struct LumaCounts {
+  explicit LumaCounts(CudaContext& context);
+  /// Before kernels that are queued on `stream` may count: clears the counts, the first time.
+  void prepare(const CudaStream& stream);
+  /// Queues the copy of the counts to `extra`, a target's, in host memory.
+  void copy_to(std::uint8_t* extra, const CudaStream& stream) const;
+  /// What was counted since the last call. `extra`: where the copy has arrived.
+  LumaHistogram take(const std::uint8_t* extra);
+
+  std::uint32_t* counts() const { return reinterpret_cast<std::uint32_t*>(memory.data()); }
+
+  DeviceMemory memory;
+  LumaHistogram before;
+  bool cleared = false;
+};
+
 /// What one job in a lane needs: the lane's memory, and when what happened.
 struct LaneWork {
   LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_count);
@@ -54,6 +72,7 @@ struct LaneWork {
   std::shared_ptr<const LaneImages> images;
   CudaEvent begin{CudaEvent::Kind::kTime};  ///< of the upload; without one, the frame is there
   std::vector<CudaSlice> slices;
+  std::optional<LumaCounts> luma;  ///< of the first target, where jobs are analysed
 };
 
 /// Where slices end. An upload is cut at these rows, the last being the height.
@@ -72,7 +91,8 @@ struct CudaPlan : Plan {
   /// wait for the GPU: uploads and frames that are queued from now on do. Throws CudaError; then
   /// the plan still serves on the CPU.
   void allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
-                FrameMemory memory, std::size_t lane_count, std::optional<int> slices);
+                FrameMemory memory, bool analyse, std::size_t lane_count,
+                std::optional<int> slices);
 
   const PlanRef on_cpu;
   std::shared_ptr<CudaContext> context;                          // before what lies in its memory

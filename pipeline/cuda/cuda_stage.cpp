@@ -61,16 +61,17 @@ bool CudaStage::takes_device_frames() {
   return !off_gpu();
 }
 
-PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory memory) {
-  auto plan = std::make_shared<CudaPlan>(memory == FrameMemory::kHost ? cpu_->prepare(conversions)
-                                                                      : nullptr);
+PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory memory,
+                           bool analyse) {
+  auto plan = std::make_shared<CudaPlan>(
+      memory == FrameMemory::kHost ? cpu_->prepare(conversions, memory, analyse) : nullptr);
   {
     const std::lock_guard lock(mutex_);
     if (off_gpu()) return plan;
   }
   try {
     context_->make_current();
-    plan->allocate(context_, conversions, memory, stats_.lanes().size(), slices_);
+    plan->allocate(context_, conversions, memory, analyse, stats_.lanes().size(), slices_);
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
       throw FeedError(FeedFault::kMemory,

@@ -27,7 +27,8 @@ class CudaStage final : public Stage, private LaneOwner {
   BufferRef decode_context(std::string& why) override;
   bool takes_device_frames() override;
   /// Throws FeedError(kMemory), with the amounts, when the GPU's memory does not suffice.
-  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override;
+  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
+                  bool analyse) override;
   void submit(FrameJob& job) override;
   /// Meanwhile finds out whether the GPU hangs: then it is lost, and the job is waited for on the
   /// CPU, for as long again as `deadline` gave.

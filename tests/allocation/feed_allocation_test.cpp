@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <new>
 #include <thread>
@@ -149,7 +150,9 @@ INSTANTIATE_TEST_SUITE_P(On, DeviceAllocationTest, ::testing::ValuesIn(devices()
 TEST_P(DeviceAllocationTest, DecodingConvertingAndEncodingAllocateNothingPerFrame) {
   add_encode("bypass", "libx264", {{"preset", "ultrafast"}}, std::nullopt);
   add_encode("converted", "mjpeg", {{"threads", "2"}}, Range::kFull);
+  options_.analyse = true;
   EXPECT_LE(allocations_during(400), kAllowed);
+  EXPECT_FALSE(std::isnan(stats_->luma_mean));
 }
 
 TEST_F(FeedAllocationTest, CopyingAllocatesNothingPerPacket) {
@@ -173,7 +176,9 @@ TEST_P(DeviceAllocationTest, RawVideoConvertedEncodedAndMuxedAllocatesNothingPer
   encode.codecs.push_back({"libx264", {{"preset", "ultrafast"}}});
   encode.format = PixelFormat::kNv12;
   add(std::move(encode), folder / "live.ts");
+  options_.analyse = true;
   EXPECT_LE(allocations_during(1000), kAllowed);
+  EXPECT_EQ(stats_->luma_mean, 89.0);  // 16 + 219 * 0x55 / 255
 }
 
 TEST_F(FeedAllocationTest, CopyingPicturesAndSoundToAFileAllocatesNothingPerPacket) {

@@ -298,6 +298,7 @@ feeds:
     ring: 4
     slices: 5
     on_full: block
+    analyse: true
     input: {url: a.mp4, format: mp4, decoder: software, loop: true, pace: realtime, timeout: 1500ms}
     outputs:
       o: {url: "rtmp://host/app/key", format: flv, timeout: 3s, queue: 64, reconnect: {max: 5s}}
@@ -306,6 +307,7 @@ feeds:
   EXPECT_EQ(feed.ring, 4);
   EXPECT_EQ(feed.slices, 5);
   EXPECT_EQ(feed.on_full, OnFull::kBlock);
+  EXPECT_TRUE(feed.analyse);
   EXPECT_EQ(feed.input.format, "mp4");
   EXPECT_EQ(feed.input.decoder, InputOptions::DecoderKind::kSoftware);
   EXPECT_TRUE(feed.input.loop);

@@ -154,12 +154,12 @@ const std::vector<Wrong> kTypes{
      input_with(", options: {a: {b: c}}"),
      {"f.yaml:1:42: feeds.a.input.options.a: must be text or a number, not a map"}},
     {"NotInThisVersion",
-     "watchdog: {max_abandoned: 3}\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, analyse: 1, "
+     "watchdog: {max_abandoned: 3}\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, limits: 1, "
      "recorder: {}}}\n",
      {"f.yaml:1:1: watchdog: is not supported by this version; remove the key",
       "f.yaml:2:9: admin.tls: is not supported by this version; remove the key",
-      "f.yaml:3:30: feeds.a.analyse: is not supported by this version; remove the key",
-      "f.yaml:3:42: feeds.a.recorder: is not supported by this version; remove the key"}},
+      "f.yaml:3:30: feeds.a.limits: is not supported by this version; remove the key",
+      "f.yaml:3:41: feeds.a.recorder: is not supported by this version; remove the key"}},
     {"UnsetVariable",
      feed_with(", ring: '${RING}'"),
      {"f.yaml:1:36: feeds.a.ring: the environment variable RING is not set; set it, or write "
@@ -184,7 +184,7 @@ const std::vector<Wrong> kFeeds{
     {"ProfileInDefaults",
      "defaults: {profile: x}\nfeeds: {a: {input: {url: x}}}\n",
      {"f.yaml:1:12: defaults.profile: is not a known key; known here: input, encodes, outputs, "
-      "ring, lanes, slices, on_full"}},
+      "ring, lanes, slices, on_full, analyse"}},
     {"BackoffUpsideDown",
      input_with(", reconnect: {first: 5s, max: 1s}"),
      {"f.yaml:1:48: feeds.a.input.reconnect.first: must not be longer than max, which is 1s"}},
@@ -255,6 +255,22 @@ const std::vector<Wrong> kFeeds{
     {"OutputUrlIsEmpty",
      feed_with(", outputs: {o: {url: ''}}"),
      {"f.yaml:1:49: feeds.a.outputs.o.url: must be text that is not empty"}},
+    {"AnalyseOfPackets",
+     feed_with(", analyse: true, encodes: {m: {video: copy}, n: {video: copy}}"),
+     {"f.yaml:1:39: feeds.a.analyse: needs frames, and every encode of feed \"a\" copies packets, "
+      "so that nothing is decoded; set analyse: false for it, or give an encode a codec"}},
+    {"AnalyseOfPacketsInTheDefaults",
+     "defaults: {analyse: true}\n" + feed_with(", encodes: {m: {video: copy}}"),
+     {"f.yaml:1:21: defaults.analyse: needs frames, and every encode of feed \"a\" copies packets, "
+      "so that nothing is decoded; set analyse: false for it, or give an encode a codec"}},
+    {"AnalyseOfRgb",
+     feed_with(", analyse: true, encodes: {c: {video: copy}, m: {convert: {format: bgra}}, n: {}}"),
+     {"f.yaml:1:39: feeds.a.analyse: measures luma, and encode \"m\" of feed \"a\", the first that "
+      "decodes, has convert.format bgra, which has none; give it a YUV format, or set analyse: "
+      "false"}},
+    {"AnalyseOfAnotherKind",
+     feed_with(", analyse: 1"),
+     {"f.yaml:1:39: feeds.a.analyse: must be true or false, not \"1\""}},
     {"LoopInTheDefaults",
      "defaults: {input: {loop: true}}\nfeeds: {a: {input: {url: 'rtsp://h/'}}}\n",
      {"f.yaml:1:26: defaults.input.loop: works on files alone, and the url of feed \"a\" names "
@@ -442,7 +458,12 @@ TEST(ProblemsTest, NamesThatFfmpegKnowsAreRight) {
         output_with("url: 'srt://h:1', options: {latency: 200000, mpegts_flags: resend_headers}"),
         output_with("url: x.m3u8, options: {hls_time: 2}"),
         output_with("url: '%H%M.mp4', segment: 1m"), output_with("url: '%s.ts', segment: 100ms"),
-        feed_with(", slices: auto"), feed_with(", slices: 16")}) {
+        feed_with(", slices: auto"), feed_with(", slices: 16"),
+        feed_with(", analyse: false, encodes: {m: {video: copy}}"),
+        feed_with(", analyse: true, encodes: {c: {video: copy}, m: {convert: {format: gray}}, n: "
+                  "{convert: {format: bgra}}}"),
+        "defaults: {analyse: true}\n" +
+            feed_with(", analyse: false, encodes: {m: {video: copy}}")}) {
     EXPECT_THAT(test::problems_of(text), testing::IsEmpty()) << text;
   }
 }

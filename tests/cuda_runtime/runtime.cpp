@@ -179,7 +179,8 @@ cudaError_t launch(const void* entry_point, dim3 grid, dim3 block, void** parame
       return cudaErrorInvalidDeviceFunction;
     }
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535 ||
-        block.x == 0 || block.x > 1024 || block.y != 1 || block.z != 1) {
+        block.x == 0 || block.y == 0 || block.x > 1024 || block.x * block.y > 1024 ||
+        block.z != 1) {
       return cudaErrorInvalidConfiguration;
     }
     if (!std::exchange(kernel->second.loaded, true)) ++s.lazy_loads;

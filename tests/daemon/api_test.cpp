@@ -181,8 +181,9 @@ class LostGpu : public Device {
       why = "the feed has left the GPU";
       return {};
     }
-    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override {
-      return stage_->prepare(conversions, memory);
+    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
+                    bool analyse) override {
+      return stage_->prepare(conversions, memory, analyse);
     }
     void submit(FrameJob& job) override { stage_->submit(job); }
     Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {

@@ -24,7 +24,7 @@ FIXED = ("reason", "stage", "state", "op", "engine")
 def busy_daemon(framelane, clip, tmp_path):
     """Every kind of series: a converted feed, a copied one, a dead one."""
     feeds = {
-        "live": {"input": looped(clip), "encodes": {"main": x264()},
+        "live": {"input": looped(clip), "encodes": {"main": x264()}, "analyse": True,
                  "outputs": {"hls": {"url": str(tmp_path / "hls" / "index.m3u8")}}},
         "copied": {"input": looped(clip), "encodes": {"main": COPY},
                    "outputs": {"out": {"url": "null:"}}},

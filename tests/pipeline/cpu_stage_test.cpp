@@ -109,6 +109,57 @@ TEST_F(CpuStageTest, ManyJobsOverAllLanesAreAllConverted) {
   EXPECT_EQ(stats_.ring_jobs[index_of(RingState::kReady)], jobs.size());
 }
 
+TEST_F(CpuStageTest, AnalysedJobsHaveTheLumaOfTheirFirstTarget) {
+  for (const PixelFormat target : {PixelFormat::kNv12, PixelFormat::kI444, PixelFormat::kGray8}) {
+    const std::vector conversions{bgra_to(target), bgra_to(PixelFormat::kI420)};
+    const PlanRef plan = stage_->prepare(conversions, FrameMemory::kHost, true);
+    std::deque<FrameJob> jobs(8);
+    for (std::uint64_t i = 0; i < jobs.size(); ++i) {
+      fill(jobs[i], plan, i, conversions);
+      jobs[i].luma.counts.fill(7);  // of the place's last job
+      stage_->submit(jobs[i]);
+    }
+    for (FrameJob& job : jobs) {
+      ASSERT_EQ(stage_->wait(job, {}, Deadline::max()), Stage::Wait::kReady);
+      expect_reference(job, 0, conversions[0]);
+      LumaHistogram luma;
+      count_luma(as_const(job.outputs[0].target.image), 0, kHeight, luma);
+      EXPECT_EQ(job.luma, luma);
+    }
+  }
+}
+
+// Of a frame with several bands of rows, the last of them cut short.
+TEST_F(CpuStageTest, TheBandsOfALargeFrameAddUp) {
+  Conversion conversion = bgra_to(PixelFormat::kNv12);
+  conversion.width = 1030;
+  conversion.height = 331;
+  const PooledImage source = allocate_image(pool_, PixelFormat::kBgra, 1030, 331);
+  std::mt19937 random(1);
+  for (int y = 0; y < 331; ++y) {
+    for (int x = 0; x < 4 * 1030; ++x)
+      source.image.row(0, y)[x] = static_cast<std::uint8_t>(random());
+  }
+  FrameJob job;
+  job.plan = stage_->prepare({&conversion, 1}, FrameMemory::kHost, true);
+  job.input.image = as_const(source.image);
+  job.input.buffer = source.buffer;
+  job.outputs.resize(1);
+  job.outputs[0].target = allocate_image(pool_, conversion.target, 1030, 331);
+  stage_->submit(job);
+  ASSERT_EQ(stage_->wait(job, {}, Deadline::max()), Stage::Wait::kReady);
+  const PooledImage expected = allocate_image(pool_, conversion.target, 1030, 331);
+  convert_reference(conversion, job.input.image, expected.image);
+  for (int y = 0; y < 331; ++y) {
+    const ImageView& got = job.outputs[0].target.image;
+    ASSERT_EQ(std::memcmp(got.row(0, y), expected.image.row(0, y), 1030), 0) << y;
+    ASSERT_EQ(std::memcmp(got.row(1, y / 2), expected.image.row(1, y / 2), 1030), 0) << y;
+  }
+  LumaHistogram luma;
+  count_luma(as_const(expected.image), 0, 331, luma);
+  EXPECT_EQ(job.luma, luma);
+}
+
 TEST_F(CpuStageTest, WaitForAJobThatIsNotSubmittedEndsAtTheDeadline) {
   FrameJob job;
   EXPECT_EQ(stage_->wait(job, {}, std::chrono::steady_clock::now() + 1ms), Stage::Wait::kLate);

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 /// A stage that only waits.
 class FakeStage : public Stage {
  public:
-  PlanRef prepare(std::span<const Conversion>, FrameMemory) override { return nullptr; }
+  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool) override { return nullptr; }
   void submit(FrameJob&) override {}
 };
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/luma_count.hpp"
+#include "kernels/luma_histogram.hpp"
 #include "kernels/reference.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
 #include "tests/kernels/cuda/device_image.hpp"
@@ -58,6 +60,29 @@ void visit_pairs(PixelFormat source, int width, int height, std::size_t& turn, V
   }
 }
 
+/// A frame's luma counts in device memory.
+class DeviceCounts {
+ public:
+  explicit DeviceCounts(cudaStream_t stream) : stream_(stream) {
+    EXPECT_EQ(cudaMalloc(&memory_, sizeof(LumaHistogram)), cudaSuccess);
+    EXPECT_EQ(cudaMemsetAsync(memory_, 0, sizeof(LumaHistogram), stream), cudaSuccess);
+  }
+  ~DeviceCounts() { EXPECT_EQ(cudaFree(memory_), cudaSuccess); }
+
+  std::uint32_t* get() const { return static_cast<std::uint32_t*>(memory_); }
+  LumaHistogram download() const {
+    LumaHistogram counts;
+    EXPECT_EQ(cudaMemcpyAsync(&counts, memory_, sizeof counts, cudaMemcpyDeviceToHost, stream_),
+              cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    return counts;
+  }
+
+ private:
+  cudaStream_t stream_;
+  void* memory_ = nullptr;
+};
+
 class CudaConverterTest : public CudaTest {
  protected:
   void SetUp() override {
@@ -70,8 +95,9 @@ class CudaConverterTest : public CudaTest {
     CudaTest::TearDown();
   }
 
-  // Converts random pixels both ways and compares all of the target's memory.
-  void expect_equal(const Conversion& conversion, DeviceLayout layout) {
+  // Converts random pixels both ways and compares all of the target's memory; with `counts_luma`,
+  // its luma counts as well.
+  void expect_equal(const Conversion& conversion, DeviceLayout layout, bool counts_luma = false) {
     const auto [width, height, format, from, target_format, to] = conversion;
     DeviceImage source(format, width, height, layout);
     DeviceImage actual(target_format, width, height, layout);
@@ -82,14 +108,19 @@ class CudaConverterTest : public CudaTest {
     convert_reference(conversion, as_const(source.on_host()), expected.on_host());
     source.upload(stream_);
     actual.upload(stream_);
+    const DeviceCounts counts(stream_);
+    const CudaFrame frame{as_const(source.on_device()), actual.on_device(),
+                          counts_luma ? counts.get() : nullptr};
     const auto converter = CudaConverter::make(conversion);
-    ASSERT_EQ(
-        converter->enqueue(as_const(source.on_device()), actual.on_device(), 0, height, stream_),
-        cudaSuccess);
+    ASSERT_EQ(converter->enqueue({&frame, 1}, 0, height, stream_), cudaSuccess);
     actual.download(stream_);
     ASSERT_TRUE(actual.equals(expected))
         << describe(conversion) << " by " << converter->name() << ", offset " << layout.offset
         << ", padding " << layout.padding;
+    LumaHistogram luma;
+    if (counts_luma) count_luma(as_const(expected.on_host()), 0, height, luma);
+    ASSERT_EQ(counts.download(), luma)
+        << describe(conversion) << " by " << converter->name() << ", offset " << layout.offset;
   }
 
   cudaStream_t stream_ = nullptr;
@@ -105,6 +136,16 @@ TEST_P(CudaConverterFormatTest, EqualsTheReferenceAtEverySize) {
     visit_pairs(GetParam(), width, height, turn, [&](const Conversion& conversion) {
       if (HasFatalFailure()) return;
       expect_equal(conversion, kLayouts[turn % std::size(kLayouts)]);
+    });
+  }
+}
+
+TEST_P(CudaConverterFormatTest, CountsTheLumaOfEverySize) {
+  std::size_t turn = 0;
+  for (const auto& [width, height] : {std::pair{1, 1}, {3, 5}, {17, 9}, {131, 2}, {515, 6}}) {
+    visit_pairs(GetParam(), width, height, turn, [&](const Conversion& conversion) {
+      if (HasFatalFailure()) return;
+      expect_equal(conversion, kLayouts[turn % std::size(kLayouts)], true);
     });
   }
 }
@@ -140,17 +181,23 @@ TEST_P(CudaConverterFormatTest, RowRangesGiveTheSameAsOneCallAndLeaveOtherRowsAl
     actual.upload(stream_);
     const auto converter = CudaConverter::make(conversion);
     const auto reference = make_reference_converter(conversion);
+    const DeviceCounts counts(stream_);
+    const CudaFrame frame{as_const(source.on_device()), actual.on_device(), counts.get()};
     // The last piece first; what is between the pieces stays as it was, until
     // its turn.
     for (const auto& [begin, end] : {std::pair{8, 9}, {2, 6}, {0, 2}, {6, 8}}) {
       reference->run(as_const(source.on_host()), expected.on_host(), begin, end);
-      ASSERT_EQ(
-          converter->enqueue(as_const(source.on_device()), actual.on_device(), begin, end, stream_),
-          cudaSuccess);
+      // Every second time with its luma counted.
+      ASSERT_EQ(turn % 2 == 0 ? converter->enqueue({&frame, 1}, begin, end, stream_)
+                              : converter->enqueue(frame.source, frame.target, begin, end, stream_),
+                cudaSuccess);
       actual.download(stream_);
       ASSERT_TRUE(actual.equals(expected))
           << describe(conversion) << " rows " << begin << " to " << end;
     }
+    LumaHistogram luma;
+    if (turn % 2 == 0) count_luma(as_const(expected.on_host()), 0, height, luma);
+    ASSERT_EQ(counts.download(), luma) << describe(conversion);
   });
 }
 
@@ -158,6 +205,49 @@ std::string format_name(const testing::TestParamInfo<PixelFormat>& param) {
   return std::string(info(param.param).name);
 }
 INSTANTIATE_TEST_SUITE_P(, CudaConverterFormatTest, testing::ValuesIn(kAllFormats), format_name);
+
+// All counts in one place: of a picture that is uniform, and of one that is so but for a pixel.
+TEST_F(CudaConverterTest, CountsUniformFrames) {
+  const Conversion conversion{1030, 70, PixelFormat::kBgra, kRgbFull, PixelFormat::kNv12, {}};
+  for (const bool one_differs : {false, true}) {
+    DeviceImage source(conversion.source, conversion.width, conversion.height);
+    DeviceImage target(conversion.target, conversion.width, conversion.height);
+    source.fill(0);
+    if (one_differs) source.on_host().row(0, 69)[4 * 1029 + 1] = 255;  // green
+    source.upload(stream_);
+    const DeviceCounts counts(stream_);
+    const CudaFrame frame{as_const(source.on_device()), target.on_device(), counts.get()};
+    ASSERT_EQ(CudaConverter::make(conversion)->enqueue({&frame, 1}, 0, 70, stream_), cudaSuccess);
+    LumaHistogram expected;
+    expected.counts[16] = 1030 * 70 - (one_differs ? 1 : 0);
+    expected.counts[173] = one_differs ? 1 : 0;  // 16 + 219 * 0.7152, rounded
+    EXPECT_EQ(counts.download(), expected);
+  }
+}
+
+// What is on the GPU and not converted there.
+TEST_F(CudaConverterTest, CountsTheLumaOfAPicture) {
+  for (const PixelFormat format : kAllFormats) {
+    if (!has_luma(format)) continue;
+    for (const DeviceLayout& layout : kLayouts) {
+      for (const auto& [width, height] : {std::pair{1, 1}, {16, 3}, {37, 11}, {2051, 5}}) {
+        DeviceImage image(format, width, height, layout);
+        image.fill_random(random_);
+        image.upload(stream_);
+        const DeviceCounts counts(stream_);
+        for (const auto& [begin, end] : {std::pair{height / 2, height}, {0, height / 2}}) {
+          if (begin == end) continue;
+          ASSERT_EQ(
+              enqueue_luma_count(as_const(image.on_device()), begin, end, counts.get(), stream_),
+              cudaSuccess);
+        }
+        LumaHistogram expected;
+        count_luma(as_const(image.on_host()), 0, height, expected);
+        ASSERT_EQ(counts.download(), expected) << info(format).name << ' ' << width;
+      }
+    }
+  }
+}
 
 TEST_F(CudaConverterTest, EqualsTheReferenceInOddFramesOfManyBlocks) {
   constexpr std::pair<PixelFormat, PixelFormat> kPairs[] = {
@@ -174,7 +264,7 @@ TEST_F(CudaConverterTest, EqualsTheReferenceInOddFramesOfManyBlocks) {
                   {from.matrix, from.range, siting},
                   target,
                   {Matrix::kBt601, Range::kFull, siting}},
-                 kLayouts[turn % 2]);
+                 kLayouts[turn % 2], true);
     ++turn;
   }
 }
@@ -240,7 +330,7 @@ TEST_F(CudaConverterTest, FramesOfSeveralFeedsAreConvertedTogether) {
           target.upload(stream_);
           convert_reference(conversion, as_const(source.on_host()),
                             add(expected, conversion.target).on_host());
-          frames.push_back({as_const(source.on_device()), target.on_device()});
+          frames.push_back({as_const(source.on_device()), target.on_device(), nullptr});
         }
         ASSERT_EQ(converter->enqueue(frames, 0, 6, stream_), cudaSuccess);
         for (std::size_t i = 0; i < count; ++i) {
@@ -303,7 +393,8 @@ TEST_F(CudaConverterStandInTest, ALaunchTakesUpToSixteenFramesAndAFailedOneIsRep
   {
     const Conversion conversion{8, 2, PixelFormat::kBgra, kRgbFull, PixelFormat::kNv12, {}};
     DeviceImage source(conversion.source, 8, 2), target(conversion.target, 8, 2);
-    const std::vector<CudaFrame> frames(33, {as_const(source.on_device()), target.on_device()});
+    const std::vector<CudaFrame> frames(
+        33, {as_const(source.on_device()), target.on_device(), nullptr});
     const auto converter = CudaConverter::make(conversion);
     EXPECT_EQ(converter->enqueue(frames, 0, 2, stream), cudaSuccess);
     EXPECT_EQ(stand_in::calls("cudaLaunchKernel"), 3);

@@ -827,6 +827,8 @@ std::string whole_life(const std::shared_ptr<Device>& cpu) {
   FeedStats stats("gate", {{"a"}, {"b"}}, {}, 2);
   Jobs jobs(bgra_to_two(), 3);
   Jobs decoded(nv12_to_two(), 2);
+  jobs.analyse();
+  decoded.analyse();
   try {
     const std::shared_ptr<CudaDevice> device = CudaDevice::open(0, cpu);
     const std::unique_ptr<Stage> stage = device->make_stage(stats, 2);
@@ -834,8 +836,10 @@ std::string whole_life(const std::shared_ptr<Device>& cpu) {
     stage->decode_context(why);
     const std::size_t decoded_count = stats.status().device == "cpu" ? 0 : decoded.size();
     if (decoded_count > 0) decoded.put_on(device->context());
-    jobs.use(stage->prepare(jobs.conversions()));
-    if (decoded_count > 0) decoded.use(stage->prepare(decoded.conversions(), decoded.memory()));
+    jobs.use(stage->prepare(jobs.conversions(), jobs.memory(), true));
+    if (decoded_count > 0) {
+      decoded.use(stage->prepare(decoded.conversions(), decoded.memory(), true));
+    }
     // The second finds no other upload before it, and so is sliced.
     stage->submit(jobs[0]);
     EXPECT_EQ(stage->wait(jobs[0], {}, soon()), Stage::Wait::kReady);

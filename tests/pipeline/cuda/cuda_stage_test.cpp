@@ -10,7 +10,7 @@ class CudaStageTest : public CudaStageFixture<CudaTest> {
  protected:
   /// One job after the other, so that no upload is before another and each is sliced.
   void run_alone(Jobs& jobs) {
-    jobs.use(stage_->prepare(jobs.conversions()));
+    jobs.use(stage_->prepare(jobs.conversions(), jobs.memory(), jobs.analysed()));
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       ASSERT_TRUE(comes([&] { return device_->context()->upload_stream().is_idle(); }));
       stage_->submit(jobs[i]);
@@ -168,6 +168,57 @@ TEST_F(CudaStageTest, SlicesGiveTheSameBytes) {
     }
   }
   EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, AnalysedJobsHaveTheLumaOfTheirFirstTarget) {
+  for (const int slices : {1, 4}) {
+    make_stage(slices);
+    for (const auto& [source, target] : {std::pair{PixelFormat::kBgra, PixelFormat::kNv12},
+                                         std::pair{PixelFormat::kRgb24, PixelFormat::kI444},
+                                         std::pair{PixelFormat::kI420, PixelFormat::kNv12},
+                                         std::pair{PixelFormat::kYuyv, PixelFormat::kI420}}) {
+      // As many that every place of every lane is used again and again.
+      Jobs jobs({conversion_of(source, target, 90, 131),
+                 conversion_of(source, PixelFormat::kGray8, 90, 131)},
+                13);
+      jobs.analyse();
+      run(jobs);
+      Jobs alone(jobs.conversions(), 3);
+      alone.analyse();
+      run_alone(alone);
+    }
+  }
+  EXPECT_FALSE(device_->lost());
+  EXPECT_EQ(stats_.status().device, "cuda:0");
+}
+
+TEST_F(CudaStageTest, AnalysedFramesOnTheGpuHaveTheLumaOfTheirFirstTarget) {
+  for (const Conversion& first : from_nv12()) {
+    Jobs jobs({first, from_nv12()[2]}, 9);
+    jobs.put_on(device_->context());
+    jobs.analyse();
+    run(jobs);
+  }
+  Jobs identity({from_nv12().front()}, 2);
+  identity.put_on(device_->context());
+  identity.analyse();
+  run(identity);
+  EXPECT_EQ(device_->memory_bytes(), 2 * kJobsInLane * sizeof(LumaHistogram));
+  EXPECT_EQ(stats_.status().device, "cuda:0");
+}
+
+// The encode counts what bypasses the stage; what else there is to convert is none of that.
+TEST_F(CudaStageTest, ABypassIsNotAnalysedHere) {
+  Conversion bypass = conversion_of(PixelFormat::kI420, PixelFormat::kI420);
+  bypass.source_color = bypass.target_color;
+  Conversion other = conversion_of(PixelFormat::kI420, PixelFormat::kNv12);
+  other.source_color = bypass.source_color;
+  Jobs jobs({bypass, other}, 3);
+  jobs.use(stage_->prepare(jobs.conversions(), jobs.memory(), true));
+  EXPECT_EQ(device_->memory_bytes(), plan_bytes(jobs.conversions(), FrameMemory::kHost, 2));
+  submit(jobs);
+  wait(jobs);
+  EXPECT_EQ(jobs[0].luma, LumaHistogram());
 }
 
 TEST_F(CudaStageTest, TopLeftSitingLooksUpAndAheadAcrossSlices) {

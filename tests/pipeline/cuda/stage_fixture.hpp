@@ -56,6 +56,9 @@ class Jobs {
   void use(const PlanRef& plan) {
     for (FrameJob& job : jobs_) job.plan = plan;
   }
+  /// From now on expect_exact asks for the luma of the first target as well.
+  void analyse() { analysed_ = true; }
+  bool analysed() const { return analysed_; }
   /// Where the pictures are, for prepare.
   FrameMemory memory() const { return jobs_.front().input.memory; }
   /// Puts the pictures into the GPU's memory, as a decoder leaves them: in the middle of surfaces
@@ -79,6 +82,12 @@ class Jobs {
   /// Every target of the job holds the reference's bytes.
   void expect_exact(std::size_t index) const {
     const FrameJob& job = jobs_[index];
+    if (analysed_) {
+      LumaHistogram luma;
+      const ImageView& got = job.outputs[0].target.image;
+      count_luma(as_const(got), 0, got.height, luma);
+      ASSERT_EQ(job.luma, luma) << "job " << index;
+    }
     FramePool pool;
     for (std::size_t i = 0; i < conversions_.size(); ++i) {
       if (!job.outputs[i].target.buffer) continue;
@@ -123,7 +132,8 @@ class Jobs {
     job.outputs.resize(conversions_.size());
     for (std::size_t i = 0; i < conversions_.size(); ++i) {
       if (is_identity(conversions_[i])) continue;
-      job.outputs[i].target = allocate_image(pool_, conversions_[i].target, any.width, any.height);
+      job.outputs[i].target = allocate_image(pool_, conversions_[i].target, any.width, any.height,
+                                             i == 0 ? sizeof(LumaHistogram) : 0);
     }
   }
 
@@ -186,8 +196,8 @@ class Jobs {
     job.input.memory = FrameMemory::kDevice;
     for (std::size_t i = 0; i < conversions_.size(); ++i) {
       if (job.outputs[i].target.buffer) continue;
-      job.outputs[i].target =
-          allocate_image(pool_, conversions_[i].target, image.width, image.height);
+      job.outputs[i].target = allocate_image(pool_, conversions_[i].target, image.width,
+                                             image.height, i == 0 ? sizeof(LumaHistogram) : 0);
     }
   }
 
@@ -196,6 +206,7 @@ class Jobs {
   const std::shared_ptr<std::atomic<int>> surfaces_back_ = std::make_shared<std::atomic<int>>(0);
   std::deque<InputFrame> pictures_;  // the jobs' own, where these are on the GPU
   std::deque<FrameJob> jobs_;
+  bool analysed_ = false;
 };
 
 inline Deadline soon() { return std::chrono::steady_clock::now() + 60s; }
@@ -234,8 +245,9 @@ class LeavingStage : public Stage {
       : stage_(std::move(stage)), packets_(packets) {}
   BufferRef decode_context(std::string& why) override { return stage_->decode_context(why); }
   bool takes_device_frames() override { return packets_-- > 0 && stage_->takes_device_frames(); }
-  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override {
-    return stage_->prepare(conversions, memory);
+  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
+                  bool analyse) override {
+    return stage_->prepare(conversions, memory, analyse);
   }
   void submit(FrameJob& job) override { stage_->submit(job); }
   Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {
@@ -275,7 +287,7 @@ class CudaStageFixture : public Fixture {
   }
   /// Prepares, runs all jobs and compares.
   void run(Jobs& jobs) {
-    jobs.use(stage_->prepare(jobs.conversions(), jobs.memory()));
+    jobs.use(stage_->prepare(jobs.conversions(), jobs.memory(), jobs.analysed()));
     submit(jobs);
     wait(jobs);
   }
