@@ -13,6 +13,7 @@
 #include "bench/stage_feed.hpp"
 #include "bench/suites/suite.hpp"
 #include "kernels/converter.hpp"
+#include "kernels/rgb_to_yuv420.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/npp.hpp"
 #include "bench/suites/gpu_part.hpp"
@@ -27,6 +28,7 @@ namespace {
 constexpr const char* kOff = "off";
 constexpr const char* kMostOff = "off by";
 constexpr const char* kOurs = "framelane, one core";
+constexpr const char* kOursStreaming = "framelane, past the caches";
 constexpr const char* kOursGpu = "framelane, GPU";
 constexpr const char* kNppName = "NPP";
 constexpr const char* kCopy = "copy within the GPU";
@@ -248,13 +250,19 @@ class PeersGpu {
 void measure_on_cpu(const Session& session, double turn, const Conversion& conversion,
                     Result& result) {
   PeerFrames frames(conversion);
-  const std::shared_ptr<const Converter> converter = Converter::make(conversion);
-  std::vector<Contender> contenders{frames.contender(
-      kOurs, converter->name(),
-      [&converter](const ConstImageView& source, const ImageView& target) {
-        converter->run(source, target, 0, source.height);
-      },
-      true)};
+  std::vector<Contender> contenders;
+  const auto add_own = [&](const char* name, Stores stores) {
+    const std::shared_ptr<const Converter> converter = Converter::make(conversion, stores);
+    contenders.push_back(frames.contender(
+        name, converter->name(),
+        [converter](const ConstImageView& source, const ImageView& target) {
+          converter->run(source, target, 0, source.height);
+        },
+        true));
+  };
+  add_own(kOurs, Stores::kCached);
+  const bool streams = is_rgb_to_yuv420(conversion);
+  if (streams) add_own(kOursStreaming, Stores::kStreaming);
   if (Convert convert = make_libyuv(conversion)) {
     contenders.push_back(frames.contender("libyuv", "", std::move(convert), false));
   }
@@ -263,6 +271,7 @@ void measure_on_cpu(const Session& session, double turn, const Conversion& conve
   }
   take_turns(session, turn, contenders, result);
   judge(result, conversion, kOurs, {"libyuv", "swscale"});
+  if (streams) judge(result, conversion, kOursStreaming, {"libyuv", "swscale"});
 }
 
 }  // namespace
@@ -314,7 +323,7 @@ void run_peers(const Session& session, Result& result) {
   if (!has_libyuv()) result.left_out.emplace_back("libyuv: the program was built without it");
   std::vector<Size> sizes{k1080p, k4K, k8K};
   if (session.width > 0) sizes = {{"", session.width, session.height}};
-  constexpr std::size_t kEach = 3;  // at most, on either
+  constexpr std::size_t kEach = 4;  // at most, on either
   const bool on_gpu = session.gpu != nullptr;
   const double turn =
       turn_seconds(session, kEach * (std::size(kPairs) + (on_gpu ? sizes.size() : 0)));

@@ -19,8 +19,9 @@ class SpoilingDevice : public CpuDevice {
   class SpoilingStage : public Stage {
    public:
     explicit SpoilingStage(std::unique_ptr<Stage> stage) : stage_(std::move(stage)) {}
-    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory) override {
-      return stage_->prepare(conversions, memory);
+    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
+                    bool analyse) override {
+      return stage_->prepare(conversions, memory, analyse);
     }
     void submit(FrameJob& job) override { stage_->submit(job); }
     Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {
