@@ -55,7 +55,7 @@ struct SourceRows {
 
 /// Where the results of two luma rows and one chroma row go. `lower` is null when the picture ends
 /// with `upper`; `v` is null when U and V alternate in `u`. `streaming`: past the caches; all rows
-/// are aligned to 32 bytes then.
+/// of a tile begin at multiples of 64 bytes then.
 struct TargetRows {
   std::uint8_t* upper;
   std::uint8_t* lower;

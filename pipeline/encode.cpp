@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <string>
 
 #include "pipeline/failure.hpp"
@@ -99,14 +100,19 @@ void Encode::take(FrameJob& job, Stage& stage) {
                         "encode " + options_.name + ": a conversion does not come to an end");
     }
   }
-  if (job.analyse && index_ == 0) analyse(job);
+  if (index_ == 0) analyse(job);
   encode(job);
   receive_packets();
 }
 
-/// What the stage has not counted is counted here, in the order of frames either way.
+// What the stage has not counted is counted here, in the order of frames either way.
 void Encode::analyse(FrameJob& job) {
+  if (!job.analyse) {
+    feed_stats_.luma_mean = std::numeric_limits<double>::quiet_NaN();
+    return;
+  }
   if (!job.outputs[index_].converts) {
+    const BusyMeter::Scope busy(encode_stats_.busy);
     job.luma = {};
     count_luma(job.input.image, 0, job.input.image.height, job.luma);
   }

@@ -1,7 +1,6 @@
 #include "pipeline/ingest.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -310,7 +309,6 @@ void Ingest::follow_format(const InputFrame& frame, const SourceInfo& source) {
 void Ingest::follow_analysis(PixelFormat encoded) {
   analyses_ = parts_.options.analyse && has_luma(encoded);
   if (analyses_ || !parts_.options.analyse) return;
-  parts_.stats->luma_mean = std::numeric_limits<double>::quiet_NaN();
   const EncodeOptions& encode = *frame_branches_.front()->options;
   log::warn(
       "feed {}: encode {} takes {}, which has no luma, so that nothing is analysed; give it "

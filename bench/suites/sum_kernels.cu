@@ -45,7 +45,7 @@ template <typename Body>
 cudaError_t launch_blocks(dim3 blocks, cudaStream_t stream, const Body& body) {
   const auto* kernel = reinterpret_cast<const void*>(&block_entry<Body>);
   if (framelane_cuda_host_body != nullptr) {
-    framelane_cuda_host_body(kernel, sizeof(Body), &run_blocks_on_host<Body>);
+    framelane_cuda_host_body(kernel, sizeof(Body), &run_blocks_on_host<Body>, dim3(Body::kThreads));
   }
   void* parameters[] = {const_cast<Body*>(&body)};
   return cudaLaunchKernel(kernel, blocks, dim3(Body::kThreads), parameters, 0, stream);

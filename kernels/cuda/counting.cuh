@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cassert>
+
 #include "kernels/cuda/kernel.hpp"
 #include "kernels/luma_histogram.hpp"
 
@@ -107,14 +109,17 @@ inline cudaError_t blocks_at_once(int block_threads, int& blocks) {
 }
 
 /// As launch(), in one layer, with what the body counts added to `counts` in device memory.
+/// Requires rows.
 template <typename Body, typename Block = DefaultCountingBlock>
 [[nodiscard]] cudaError_t launch_counting(int columns, int rows, cudaStream_t stream,
                                           const Body& body, std::uint32_t* counts) {
+  assert(rows > 0);
   Counting<Body> counting{body, counts, rows};
   static_assert(std::is_trivially_copyable_v<Counting<Body>> && sizeof counting <= 4096);
   const auto* kernel = reinterpret_cast<const void*>(&counting_entry<Body, Block>);
   if (framelane_cuda_host_body != nullptr) {
-    framelane_cuda_host_body(kernel, sizeof counting, &count_on_host<Body, Block>);
+    framelane_cuda_host_body(kernel, sizeof counting, &count_on_host<Body, Block>,
+                             dim3(kBlockThreads, Block::rows));
   }
   int at_once = 0;
   constexpr int kBlockSize = static_cast<int>(kBlockThreads) * Block::rows;

@@ -65,7 +65,7 @@ template <Residency kResidency, typename Body>
   static_assert(std::is_trivially_copyable_v<Body> && sizeof(Body) <= 4096);
   const auto* kernel = reinterpret_cast<const void*>(&kernel_entry<Body, kResidency>);
   if (framelane_cuda_host_body != nullptr) {
-    framelane_cuda_host_body(kernel, sizeof(Body), &run_on_host<Body>);
+    framelane_cuda_host_body(kernel, sizeof(Body), &run_on_host<Body>, dim3(kBlockThreads));
   }
   const dim3 blocks((static_cast<unsigned>(columns) + kBlockThreads - 1) / kBlockThreads,
                     static_cast<unsigned>(rows), static_cast<unsigned>(layers));

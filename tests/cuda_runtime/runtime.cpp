@@ -179,8 +179,8 @@ cudaError_t launch(const void* entry_point, dim3 grid, dim3 block, void** parame
       return cudaErrorInvalidDeviceFunction;
     }
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535 ||
-        block.x == 0 || block.y == 0 || block.x > 1024 || block.x * block.y > 1024 ||
-        block.z != 1) {
+        block.x != kernel->second.block.x || block.y != kernel->second.block.y ||
+        block.z != kernel->second.block.z || block.x * block.y * block.z > 1024) {
       return cudaErrorInvalidConfiguration;
     }
     if (!std::exchange(kernel->second.loaded, true)) ++s.lazy_loads;
@@ -199,12 +199,13 @@ using namespace framelane::stand_in;
 using Lock = std::unique_lock<std::mutex>;
 
 void framelane_cuda_host_body(const void* kernel, std::size_t body_bytes,
-                              framelane::cuda::HostBody run) {
+                              framelane::cuda::HostBody run, dim3 block) {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   Kernel& known = s.kernels[kernel];
   known.body_bytes = body_bytes;
   known.run = run;
+  known.block = block;
 }
 
 extern "C" {

@@ -63,6 +63,7 @@ struct Allocation {
 struct Kernel {
   std::size_t body_bytes = 0;
   cuda::HostBody run = nullptr;
+  dim3 block;
   bool loaded = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <future>
@@ -89,7 +90,8 @@ class EncodeTest : public ::testing::Test {
   }
 
   /// A frame comes in; `converts`: it is still in the stage.
-  void publish(const std::shared_ptr<EncodePlan>& plan, std::int64_t pts, bool converts = false) {
+  void publish(const std::shared_ptr<EncodePlan>& plan, std::int64_t pts, bool converts = false,
+               bool analyse = false) {
     const int width = plan->target.width;
     PooledImage image = allocate_image(pool_, PixelFormat::kI420, width, 48);
     std::memset(image.buffer.get()->data, 64, image.buffer.get()->size);
@@ -100,6 +102,7 @@ class EncodeTest : public ::testing::Test {
     FrameJob& job = **place;
     job.input.image = as_const(image.image);
     job.input.buffer = image.buffer;
+    job.analyse = analyse;
     job.input.pts = pts;
     job.input.duration = 1;
     job.input.decoded_at = std::chrono::steady_clock::now();
@@ -162,6 +165,21 @@ TEST_F(EncodeTest, EveryFrameComesOutOnce) {
 
 // MPEG-4 part 2 has no way to say that two frames are more than an hour apart: a real failure.
 constexpr std::int64_t kTwoHours = 2 * 3600 * 25;
+
+TEST_F(EncodeTest, BrightnessIsThatOfTheNewestFrameAndOfNoneWhereThatIsNotAnalysed) {
+  EXPECT_TRUE(std::isnan(stats_->luma_mean));
+  publish(plan(), 0, false, true);
+  run_to_the_end();
+  EXPECT_EQ(stats_->luma_mean, 64);
+}
+
+TEST_F(EncodeTest, AFormatThatIsNotAnalysedEndsTheBrightnessOfTheOneBeforeIt) {
+  const auto same = plan();
+  publish(same, 0, false, true);
+  publish(same, 1, false, false);
+  run_to_the_end();
+  EXPECT_TRUE(std::isnan(stats_->luma_mean));
+}
 
 TEST_F(EncodeTest, AnEncoderThatFailsTwiceIsOpenedAgain) {
   use("mpeg4");
