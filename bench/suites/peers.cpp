@@ -155,7 +155,7 @@ class PeersGpu {
           contender(kNppName, "nppiBGRToYCbCr420_8u_AC4P3R", false, [this](std::size_t i) {
             const int status =
                 npp_->enqueue(as_const(from_[i].image), to_[i].image, streams_[0].get());
-            if (status != 0) throw std::runtime_error(fmt::format("NPP's status is {}", status));
+            if (status < 0) throw std::runtime_error(fmt::format("NPP's status is {}", status));
           }));
     }
     return result;
