@@ -20,7 +20,7 @@ struct FeedKind {
   Conversion convert;
   double rate = 0;                  ///< frames a second of one feed
   int encodes = 1;                  ///< of one feed, that need this conversion or the like
-  std::optional<Settings> present;  ///< what the first of them has now
+  std::optional<Settings> present;  ///< what the first of them has now, and all in ring and slices
   std::string assumed;              ///< what of this the configuration does not tell; or empty
 };
 /// "1920x1080 bgra to nv12, 59.94 frames/s"
@@ -45,8 +45,10 @@ struct Tuning {
 
 /// Measures for about session.seconds. Recommends nothing after a stop, and where a result was
 /// wrong or no device can do the work: `measured` says which. `gpu_alone`: the CPU is none to be
-/// recommended, and a session without a GPU not allowed. One thread.
-Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds);
+/// recommended, and a session without a GPU not allowed. `present`: the device that is set already,
+/// if it is one of the session's. One thread.
+Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds,
+            Chosen present = Chosen::kNeither);
 
 /// Every setting in turn with every other, session.seconds long for each kind, and then the best of
 /// them with the recommended one head to head. Adds a sentence for each kind to the verdict of

@@ -29,8 +29,11 @@ class Check : private Measuring {
   std::vector<Setup> grid(const TunedKind& tuned) const {
     std::vector<Setup> setups;
     const int feeds = its_feeds(tuned.kind);
+    // A ring that is set is not made smaller, whatever is faster.
+    const int least = tuned.kind.present ? tuned.kind.present->ring : 0;
     for (const int lanes : lane_counts()) {
       for (const int ring : kRings) {
+        if (ring < least) continue;
         if (!on_gpu()) {
           setups.push_back({feeds, {lanes, ring, std::nullopt}});
           continue;

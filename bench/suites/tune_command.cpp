@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "bench/stage_feed.hpp"
@@ -73,14 +74,29 @@ ConfiguredFeeds stated_feeds(const TuneArguments& arguments) {
   return {"auto", {std::move(kind)}, {}};
 }
 
-/// Which GPU to try and whether there has to be one: what was asked for on the command line, and
-/// otherwise the one that the file names, if it is there.
+/// Which GPU to try: what was asked for on the command line, and otherwise the one that the file
+/// names.
 DeviceConfig device_for(const TuneArguments& arguments, const ConfiguredFeeds& feeds) {
   if (arguments.device) return arguments.device->device;
   Value set;
   kDeviceName.parse(feeds.device, set);
   set.device.kind = DeviceConfig::Kind::kAuto;
   return set.device;
+}
+
+/// Which of the two that are compared is set in the file; kNeither: none of them.
+Chosen present_device(const ConfiguredFeeds& feeds, const DeviceConfig& device) {
+  Value set;
+  kDeviceName.parse(feeds.device, set);
+  switch (set.device.kind) {
+    case DeviceConfig::Kind::kCpu:
+      return Chosen::kOnCpu;
+    case DeviceConfig::Kind::kCuda:
+      return set.device.index == device.index ? Chosen::kOnGpu : Chosen::kNeither;
+    case DeviceConfig::Kind::kAuto:
+      break;
+  }
+  return Chosen::kNeither;
 }
 
 int write_settings(const TuneArguments& arguments, const Tuning& tuning) {
@@ -109,17 +125,23 @@ int run(const TuneArguments& arguments, Session& session) {
   }
   const DeviceConfig device = device_for(arguments, *feeds);
   if (!open_device(device, session)) return kExitFailed;
+  const Chosen present = present_device(*feeds, device);
+  if (!arguments.device && present == Chosen::kOnGpu && session.gpu == nullptr) {
+    complain(fmt::format("{}: device is {}: {}; --device auto chooses without it", arguments.config,
+                         feeds->device, session.no_gpu));
+    return kExitFailed;
+  }
   catch_signals();
   session.stop = &g_signal;
   session.show_progress = isatty(STDERR_FILENO) == 1;
-  Tuning tuning = tune(session, device.kind == DeviceConfig::Kind::kCuda, feeds->kinds);
+  Tuning tuning = tune(session, device.kind == DeviceConfig::Kind::kCuda, feeds->kinds, present);
   tuning.measured.left_out.insert(tuning.measured.left_out.begin(), feeds->left_out.begin(),
                                   feeds->left_out.end());
   if (arguments.check && !tuning.kinds.empty()) check_tuning(session, tuning);
   std::fputs(as_text(tuning).c_str(), stdout);
   std::fflush(stdout);
   for (const std::string& problem : tuning.measured.problems) complain(problem);
-  const bool written = json.write(as_json(tuning));
+  const bool written = tuning.measured.rows.empty() || json.write(as_json(tuning));
   if (g_signal != 0) return 128 + g_signal;
   if (!written || tuning.kinds.empty() || !tuning.measured.problems.empty()) return kExitFailed;
   return arguments.write ? write_settings(arguments, tuning) : 0;
@@ -179,6 +201,10 @@ int tune_cli(int argc, char** argv) {
     if (arguments.config.empty() && size->count() == 0) arguments.config = kDefaultConfig;
     if (!arguments.config.empty() && (format->count() > 0 || count->count() > 0)) {
       throw CLI::ValidationError("--format and --feeds", "the configuration says them");
+    }
+    std::error_code missing;
+    if (std::filesystem::equivalent(arguments.config, arguments.json, missing)) {
+      throw CLI::ValidationError("--json", arguments.json + " is the configuration");
     }
     if (arguments.config.empty() && arguments.write) {
       throw CLI::ValidationError("--write", "a file to write to is needed: -c FILE");

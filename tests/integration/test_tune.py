@@ -133,6 +133,50 @@ def test_a_gpu_that_is_asked_for_and_not_there_is_one_line(cli):
     assert done.stdout == ""
 
 
+def feed_on(device, path):
+    path.write_text(f"device: {device}\n"
+                    "feeds: {a: {input: {url: x, format: rawvideo, pixel_format: bgra, size: 64x36, rate: 30}}}\n")
+    return path.read_text()
+
+
+def test_a_gpu_that_is_set_and_not_there_is_not_replaced(cli, tmp_path):
+    path = tmp_path / "f.yaml"
+    text = feed_on("cuda:1", path)
+    done = cli("tune", "-c", path, "--write", *SHORT)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"framelane-bench: tune: {path}: device is cuda:1: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+    assert path.read_text() == text
+    asked = cli("tune", "-c", path, "--write", "--device", "auto", *SHORT)
+    assert asked.returncode == 0, asked.stderr
+    assert yaml.safe_load(path.read_text())["device"] == "cpu"
+
+
+def test_figures_do_not_replace_the_configuration(cli, tmp_path):
+    path = tmp_path / "f.yaml"
+    text = feed_on("cpu", path)
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    for json_file in (path, link):
+        done = cli("tune", "-c", path, "--json", json_file, *SHORT)
+        assert done.returncode == 2
+        assert "is the configuration" in done.stderr and len(done.stderr.splitlines()) == 1
+        assert path.read_text() == text
+
+
+def test_old_figures_go_only_when_there_are_new_ones(cli, tmp_path):
+    old = tmp_path / "old.json"
+    text = "old " * 100_000
+    old.write_text(text)
+    assert cli("tune", *SMALL, "--device", "cuda", "--json", old).returncode == 1
+    assert cli("tune", "-c", tmp_path / "none.yaml", "--json", old).returncode == 78
+    assert old.read_text() == text
+    done = cli("tune", *SMALL, *SHORT, "--json", old)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(old.read_text())["device"] == "cpu"
+
+
 def test_an_interrupt_recommends_nothing_and_writes_nothing(example):
     before = example.read_text()
     ours, terminal = pty.openpty()
