@@ -50,10 +50,11 @@ struct Tuning {
 Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds,
             Chosen present = Chosen::kNeither);
 
-/// Every setting in turn with every other, session.seconds long for each kind, and then the best of
-/// them with the recommended one head to head. Adds a sentence for each kind to the verdict of
-/// `tuning.measured`, and a problem where the recommended setting is more than 2 % slower. Requires
-/// a recommendation.
+/// All lanes with all places in the ring that may be recommended, on a GPU each with some slices,
+/// by frames a second, session.seconds long for each kind, and then the best of them with the
+/// recommended one head to head. How soon a frame by itself is back is not checked. Adds a sentence
+/// for each kind to the verdict of `tuning.measured`, and a problem where the recommended setting
+/// is more than 2 % slower. Requires a recommendation.
 void check_tuning(const Session& session, Tuning& tuning);
 
 /// One for each feed; without feeds' names one for all.

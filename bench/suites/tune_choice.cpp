@@ -71,6 +71,16 @@ Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present, K
   return picked(wanted, is_usual ? Pick::Why::kDefault : Pick::Why::kFewest);
 }
 
+Standing standing(std::span<const std::vector<double>> samples, std::size_t own) {
+  std::size_t best = own;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].empty()) continue;
+    if (percentile(samples[i], 0.5) < percentile(samples[best], 0.5)) best = i;
+  }
+  const double longer = times_longer(samples[own], samples[best]);
+  return {best, longer, longer <= kSameTime};
+}
+
 Ceiling ceiling_of(const Needs& needs) {
   const double by_frames = std::floor(needs.frames_per_second / needs.rate);
   Ceiling result{static_cast<int>(std::min(by_frames, double{std::numeric_limits<int>::max()})),

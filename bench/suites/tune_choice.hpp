@@ -54,6 +54,15 @@ enum class Keep {
 Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present,
           Keep keep = Keep::kGoodAndFew);
 
+/// How one contender fares among others of the same rounds.
+struct Standing {
+  std::size_t best;  ///< the fastest, itself where none is faster
+  double longer;     ///< what it takes, of what the fastest takes
+  bool is_as_good;   ///< no longer than kSameTime
+};
+/// Samples of each, where there are any. Requires those of `own`.
+Standing standing(std::span<const std::vector<double>> samples, std::size_t own);
+
 /// What feeds of one kind would take together.
 struct Needs {
   double frames_per_second;      ///< that the device has been seen to do

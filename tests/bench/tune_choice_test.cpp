@@ -125,6 +125,21 @@ TEST(PickTest, WithoutAMeasurementItIsTheDefault) {
   EXPECT_EQ(pick(no_default, 3, std::nullopt).value, 4);
 }
 
+TEST(StandingTest, WhoIsSlowerThanNoiseIsNotAsGood) {
+  const std::vector<std::vector<double>> samples{rounds(1.03), rounds(1.01), rounds(1), {}};
+  const Standing slow = standing(samples, 0);
+  EXPECT_EQ(slow.best, 2u);
+  EXPECT_NEAR(slow.longer, 1.03, 1e-9);
+  EXPECT_FALSE(slow.is_as_good);
+  const Standing good = standing(samples, 1);
+  EXPECT_EQ(good.best, 2u);
+  EXPECT_NEAR(good.longer, 1.01, 1e-9);
+  EXPECT_TRUE(good.is_as_good);
+  EXPECT_EQ(standing(samples, 2).best, 2u);
+  EXPECT_EQ(standing(samples, 2).longer, 1);
+  EXPECT_TRUE(standing(samples, 2).is_as_good);
+}
+
 TEST(CeilingTest, FeedsThatDoNotFitWholeDoNotCount) {
   const Ceiling ceiling = ceiling_of({.frames_per_second = 179.9, .rate = 60});
   EXPECT_EQ(ceiling.feeds, 2);
