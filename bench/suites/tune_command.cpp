@@ -1,5 +1,6 @@
 // `framelane tune`, which becomes `framelane-bench tune`.
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -58,11 +59,18 @@ std::optional<ConfiguredFeeds> read_feeds(const TuneArguments& arguments, int& e
   std::string json;
   try {
     json = framelane->finish();
-  } catch (const std::exception&) {  // the problems are on standard error
-    exit_code = kExitConfiguration;
-    return std::nullopt;
+  } catch (const std::exception&) {  // nothing: its status says why
   }
-  return configured_feeds(json);
+  exit_code = framelane->exit_status();
+  if (exit_code == 0 && !json.empty()) return configured_feeds(json);
+  const bool has_said_why =
+      exit_code == kExitFailed || exit_code == kExitUsage || exit_code == kExitConfiguration;
+  if (!has_said_why) {
+    complain(fmt::format("{} tune-feeds ended with status {} and without a word; try it by hand",
+                         framelane_path(), exit_code));
+    exit_code = kExitFailed;
+  }
+  return std::nullopt;
 }
 
 ConfiguredFeeds stated_feeds(const TuneArguments& arguments) {
@@ -103,8 +111,17 @@ int write_settings(const TuneArguments& arguments, const Tuning& tuning) {
   const std::string program = framelane_path();
   const std::string settings = settings_json(tuning);
   std::fflush(stdout);
+  // As its standard input: for many feeds it is longer than an argument may be.
+  const int file = memfd_create("settings", MFD_CLOEXEC);
+  if (file < 0 ||
+      write(file, settings.data(), settings.size()) != static_cast<ssize_t>(settings.size()) ||
+      lseek(file, 0, SEEK_SET) != 0 || dup2(file, STDIN_FILENO) < 0) {
+    complain(fmt::format("the settings cannot be handed on: {}; nothing was written",
+                         std::strerror(errno)));
+    return kExitFailed;
+  }
   execl(program.c_str(), program.c_str(), "tune-write", "-c", arguments.config.c_str(),
-        settings.c_str(), static_cast<char*>(nullptr));
+        static_cast<char*>(nullptr));
   complain(
       fmt::format("{} cannot be started: {}; nothing was written", program, std::strerror(errno)));
   return kExitFailed;
@@ -186,7 +203,7 @@ int tune_cli(int argc, char** argv) {
              [&](const Value& value) { arguments.device = value; });
   app.add_flag("--write", arguments.write, "Put the settings into the configuration");
   app.add_flag("--check", arguments.check,
-               "Measure every setting as well, and fail if one is more than 2 % better");
+               "Measure combinations of settings as well, and fail if one is more than 2 % better");
   app.add_option("--json", arguments.json, "Write what was found there as JSON")->type_name("FILE");
   app.add_option("--seconds", session.seconds, "How long to measure, about")
       ->capture_default_str()

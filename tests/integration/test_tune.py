@@ -111,6 +111,13 @@ def test_a_wrong_configuration_is_shown_as_check_shows_it(cli, tmp_path):
     assert "none.yaml:1:1: cannot be read: No such file" in missing.stderr
 
 
+def test_a_configuration_that_has_gone_meanwhile_is_said_so(cli, tmp_path):
+    done = cli("tune-write", "-c", tmp_path / "none.yaml")  # what tune --write becomes
+    assert done.returncode == 1
+    assert done.stderr == (f"framelane: {tmp_path}/none.yaml cannot be read: No such file or directory; "
+                           "nothing was written\n")
+
+
 def test_what_cannot_be_edited_is_left_as_it_is(cli, tmp_path):
     path = tmp_path / "f.yaml"
     text = ("profiles: {p: &d {on_full: drop}}\n"
@@ -222,6 +229,40 @@ def test_help_says_what_it_does(cli):
     commands = cli("--help").stdout
     assert "tune" in commands
     assert "tune-feeds" not in commands and "tune-write" not in commands
+
+
+@pytest.mark.parametrize("script, status, said", [
+    ("echo why >&2; exit 78", 78, "why"),
+    ("echo why >&2; exit 1", 1, "why"),
+    ("exit 3", 1, "tune-feeds ended with status 3 and without a word"),
+    ("kill -9 $$", 1, "tune-feeds ended with status 137 and without a word"),
+    ("exit 0", 1, "tune-feeds ended with status 0 and without a word"),
+    ("echo '{' >&3; exit 9", 1, "tune-feeds ended with status 9 and without a word"),
+])
+def test_how_the_configuration_was_read_decides_the_status(example, tmp_path, script, status, said):
+    folder = tmp_path / "other"
+    folder.mkdir()
+    shutil.copy(BINARY.parent / "framelane-bench", folder)
+    (folder / "framelane").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "framelane").chmod(0o755)
+    done = subprocess.run([folder / "framelane-bench", "tune", "-c", example], capture_output=True,
+                          text=True, check=False, stdin=subprocess.DEVNULL, timeout=30 * TIME_FACTOR)
+    assert done.returncode == status
+    assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_more_feeds_than_an_argument_holds_are_written(cli, tmp_path):
+    path = tmp_path / "f.yaml"
+    names = [f"{'f' * 50}-{number}" for number in range(2000)]
+    path.write_text(
+        "defaults:\n"
+        "  input: {url: x, format: rawvideo, pixel_format: bgra, size: 16x16, rate: 30}\n"
+        "  encodes: {m: {convert: {format: nv12}, video: {codec: rawvideo}}}\n"
+        "feeds:\n" + "".join(f"  {name}: {{}}\n" for name in names))
+    done = cli("tune", "-c", path, "--write", *SHORT)
+    assert done.returncode == 0, done.stderr
+    assert f"{path}: written; " in done.stdout
+    assert yaml.safe_load(path.read_text())["device"] == "cpu"
 
 
 def test_without_framelane_beside_it_configurations_cannot_be_read(example, tmp_path):
