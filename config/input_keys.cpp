@@ -11,7 +11,10 @@ Key<InputOptions> raw(std::string_view name, const Shape& shape, std::string_vie
   return {{name, shape, help}, [shape, set](const Node& node, InputOptions& input, Reader& reader) {
             // Whether the input is raw at all is only known when the whole of it has been read.
             const auto value = reader.scalar(node, shape);
-            if (!input.raw) input.raw.emplace();
+            if (!input.raw) {
+              input.raw.emplace();
+              input.raw->rate = {0, 1};  // none, as the size, where a variable has no value
+            }
             if (value) set(*input.raw, *value);
           }};
 }

@@ -208,7 +208,7 @@ int run_cli(int argc, char** argv) {
                      "What device, lanes, ring and slices suit the feeds here; tune --help");
 
   // For framelane-bench, which has no FFmpeg and leaves the configuration to this program.
-  std::string tuned_size = "1920x1080", tuned_rate = "30", tuned_output, tuned_settings;
+  std::string tuned_size = "1920x1080", tuned_rate = "30", tuned_output;
   CLI::App* tune_feeds_app = app.add_subcommand("tune-feeds")->group("");
   tune_feeds_app->add_option("-c", config)->required();
   tune_feeds_app->add_option("--size", tuned_size);
@@ -216,7 +216,6 @@ int run_cli(int argc, char** argv) {
   tune_feeds_app->add_option("OUTPUT", tuned_output)->required();
   CLI::App* tune_write_app = app.add_subcommand("tune-write")->group("");
   tune_write_app->add_option("-c", config)->required();
-  tune_write_app->add_option("SETTINGS", tuned_settings)->required();
 
   CLI::App* schema_app = app.add_subcommand("schema", "JSON Schema of the configuration");
 
@@ -243,7 +242,7 @@ int run_cli(int argc, char** argv) {
   if (tune_feeds_app->parsed()) {
     return tune_feeds_command(config, tuned_size, tuned_rate, tuned_output);
   }
-  if (tune_write_app->parsed()) return tune_write_command(config, tuned_settings);
+  if (tune_write_app->parsed()) return tune_write_command(config);
   if (schema_app->parsed()) std::printf("%s\n", config_schema().c_str());
   return kExitDone;
 }

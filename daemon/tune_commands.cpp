@@ -1,6 +1,10 @@
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
+#include <iostream>
 #include <iterator>
+#include <stdexcept>
 
 #include "config/scalars.hpp"
 #include "daemon/cli.hpp"
@@ -26,14 +30,20 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
   if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
     return print_problems(*problems);
   }
-  std::ofstream(output) << tuned_feeds_json(
-      std::get<Config>(loaded), {stream_size.width, stream_size.height, stream_rate.ratio});
-  return kExitDone;
+  std::ofstream file(output);
+  file << tuned_feeds_json(std::get<Config>(loaded),
+                           {stream_size.width, stream_size.height, stream_rate.ratio})
+       << std::flush;
+  if (file) return kExitDone;
+  std::fprintf(stderr, "framelane: %s cannot be written\n", output.c_str());
+  return kExitFailed;
 }
 
-int tune_write_command(const std::string& config, const std::string& settings) {
+int tune_write_command(const std::string& config) {
   try {
+    const std::string settings{std::istreambuf_iterator<char>(std::cin), {}};
     std::ifstream file(config, std::ios::binary);
+    if (!file) throw std::runtime_error(config + " cannot be read: " + std::strerror(errno));
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const auto edited = with_settings(text, config, tuned_settings(settings));
     if (const auto* problems = std::get_if<std::vector<Problem>>(&edited)) {

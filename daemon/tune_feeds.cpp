@@ -21,15 +21,24 @@ FrameFormat raw_format(const InputOptions& input, const StreamShape& streams, Tu
   const RawVideoOptions& raw = *input.raw;
   const AVPixelFormat format = av_get_pix_fmt(raw.pixel_format.c_str());
   FrameFormat result;
-  result.layout = layout_of(format).value_or(PixelFormat::kBgra);
+  result.layout = layout_of(format).value();
   result.width = raw.width;
   result.height = raw.height;
-  if (raw.width == 0 || raw.height == 0) {  // the size is a variable that has no value here
-    feed.assumed = "its size is not known here and taken for --size";
+  feed.rate = raw.rate;
+  // Variables may have no value here.
+  const bool no_size = raw.width == 0 || raw.height == 0;
+  const bool no_rate = raw.rate.num == 0;
+  if (no_size) {
     result.width = streams.width;
     result.height = streams.height;
   }
-  feed.rate = raw.rate;
+  if (no_rate) feed.rate = streams.rate;
+  if (no_size && no_rate) {
+    feed.assumed = "its size and rate are not known here and taken for --size and --rate";
+  } else if (no_size || no_rate) {
+    feed.assumed =
+        fmt::format("its {0} is not known here and taken for --{0}", no_size ? "size" : "rate");
+  }
   result.color = resolve_color(format, result.height, {}, input.color);
   return result;
 }
@@ -88,6 +97,10 @@ TunedFeed tuned_feed(const FeedOptions& options, const StreamShape& streams) {
   TunedFeed feed;
   feed.name = options.name;
   try {
+    if (options.input.raw && !layout_of(av_get_pix_fmt(options.input.raw->pixel_format.c_str()))) {
+      feed.left_out = "its pixel format is not known here";
+      return feed;
+    }
     if (options.input.raw) {
       convert(options, raw_format(options.input, streams, feed), feed);
     } else {

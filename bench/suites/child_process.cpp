@@ -108,6 +108,7 @@ void ChildProcess::end() {
   int status = 0;
   while (waitpid(child_, &status, 0) < 0 && errno == EINTR) {
   }
+  exit_status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   child_ = 0;
 }
 

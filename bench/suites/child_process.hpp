@@ -29,6 +29,8 @@ class ChildProcess {
   /// No more steps: waits for its end and gives what it has written. Throws std::runtime_error when
   /// that is nothing. Once.
   std::string finish();
+  /// After its end, as a shell has it: 128 and more is a signal.
+  int exit_status() const { return exit_status_; }
 
  private:
   /// Bytes of descriptor 3, one at least unless it has ended.
@@ -37,6 +39,7 @@ class ChildProcess {
 
   std::string what_;
   pid_t child_ = 0;
+  int exit_status_ = 0;
   int to_child_ = -1, from_child_ = -1;
   std::string text_;  // what came instead of the end of a step
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -37,17 +38,24 @@ inline void catch_signals() {
   signal(SIGPIPE, SIG_IGN);  // who reads only the first lines gets the files all the same
 }
 
-/// A file to be written when all is measured: opened before, so that a wrong name costs no wait.
+/// A file to be written when all is measured: opened before, so that a wrong name costs no wait,
+/// and left as it is until then.
 class OutputFile {
  public:
   explicit OutputFile(std::string path) : path_(std::move(path)) {}
   bool open() {
     if (path_.empty()) return true;
-    file_.reset(std::fopen(path_.c_str(), "we"));
+    file_.reset(std::fopen(path_.c_str(), "ae"));
     return file_ != nullptr || refuse();
   }
   bool write(const std::string& text) {
     if (path_.empty()) return true;
+    struct stat status {};
+    const int descriptor = fileno(file_.get());
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+        ftruncate(descriptor, 0) != 0) {
+      return refuse();
+    }
     const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
     return (written && std::fflush(file_.get()) == 0) || refuse();
   }

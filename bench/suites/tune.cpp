@@ -62,10 +62,12 @@ std::string reason_of(const Pick& pick, const char* what) {
 
 class Tuner : private Measuring {
  public:
-  Tuner(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds, Tuning& tuning)
+  Tuner(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds, Chosen present,
+        Tuning& tuning)
       : Measuring(session, tuning.measured),
         gpu_alone_(gpu_alone),
         kinds_(kinds),
+        present_(present),
         tuning_(tuning) {}
 
   void run() {
@@ -98,7 +100,7 @@ class Tuner : private Measuring {
   /// Whether one was found.
   bool choose() {
     std::vector<Share> gpu, cpu;
-    std::string told;
+    std::string told, cannot;
     for (const FeedKind& kind : kinds_) {
       const auto [by_gpu, by_cpu] = compare(kind);
       if (is_over()) return false;
@@ -109,8 +111,12 @@ class Tuner : private Measuring {
                             told.empty() ? "" : "; ", by_gpu, work_of(kind.convert),
                             session_.gpu->name(), by_cpu, processors());
       }
+      if (session_.gpu != nullptr && by_gpu == 0) {
+        cannot = fmt::format("{} cannot do {}: {}", session_.gpu->name(), work_of(kind.convert),
+                             gpu_problem_);
+      }
     }
-    const Chosen chosen = choose_device(gpu, cpu);
+    const Chosen chosen = choose_device(gpu, cpu, present_);
     if (chosen == Chosen::kNeither) {
       if (result_.problems.empty()) result_.problems.push_back(gpu_problem_);
       return false;
@@ -121,14 +127,15 @@ class Tuner : private Measuring {
       // The first is what people mean who do not count them.
       tuning_.device = device_.gpu->name() == "cuda:0" ? "cuda" : device_.gpu->name();
     }
-    if (!told.empty()) {
+    if (!cannot.empty()) {  // however fast it is at the others
+      tuning_.device_reason = std::move(cannot);
+    } else if (!told.empty()) {
       tuning_.device_reason = std::move(told);
+      if (chosen != choose_device(gpu, cpu)) tuning_.device_reason += "; alike, and set already";
     } else if (on_gpu()) {
       tuning_.device_reason = "the GPU alone was asked for (--device)";
     } else {
-      tuning_.device_reason = session_.gpu == nullptr
-                                  ? session_.no_gpu
-                                  : session_.gpu->name() + " cannot do it: " + gpu_problem_;
+      tuning_.device_reason = session_.no_gpu;
     }
     for (std::size_t i = 0; i < kinds_.size(); ++i) {
       seen_.push_back({kinds_[i].convert, (on_gpu() ? gpu : cpu)[i].frames_per_second});
@@ -189,7 +196,7 @@ class Tuner : private Measuring {
         [](int count) {
           return StageShape{count, ample_ring(count), std::nullopt};
         },
-        frame_times);
+        frame_times, Keep::kGoodAndFew);
     if (!lanes) return false;
     settings.lanes = lanes->value;
     tuned.lanes_reason = reason_of(*lanes, "lanes");
@@ -201,12 +208,15 @@ class Tuner : private Measuring {
         [&](int places) {
           return StageShape{settings.lanes, places, std::nullopt};
         },
-        frame_times);
+        frame_times, Keep::kGoodOrMore);
     if (!ring) return false;
     settings.ring = ring->value;
     tuned.ring_reason = reason_of(*ring, "places");
     if (ring->why == Pick::Why::kDefault && usual_ring != kRing) {
       tuned.ring_reason = "two places for each lane; more are not faster by more than the noise";
+    }
+    if (ring->why == Pick::Why::kPresent && ring->value > usual_ring && ring->value != ring->best) {
+      tuned.ring_reason = "as it is set: places that the conversion can spare wait for encoders";
     }
     return choose_slices(tuned) && find_ceiling(tuned);
   }
@@ -216,7 +226,7 @@ class Tuner : private Measuring {
   std::optional<Pick> choose_value(const FeedKind& kind, int feeds, const char* part,
                                    std::vector<int> values, int usual, std::optional<int> present,
                                    const std::function<StageShape(int)>& shape,
-                                   std::vector<double> (*samples_of)(const Row&)) {
+                                   std::vector<double> (*samples_of)(const Row&), Keep keep) {
     values.push_back(usual);
     if (present) values.push_back(*present);
     const auto choose_from = [&](std::vector<int> from, const std::string& name) {
@@ -233,7 +243,7 @@ class Tuner : private Measuring {
         });
         if (row != rows.end()) tried.back().samples = samples_of(*row);
       }
-      return pick(tried, usual, present);
+      return pick(tried, usual, present, keep);
     };
     Pick picked = choose_from(values, part);
     const bool in_doubt = picked.why == Pick::Why::kFewest || picked.longer > kSameTime;
@@ -251,6 +261,8 @@ class Tuner : private Measuring {
 
   bool choose_slices(TunedKind& tuned) {
     if (!on_gpu()) {
+      // What is set waits for a GPU.
+      if (tuned.kind.present) tuned.settings.slices = tuned.kind.present->slices;
       tuned.slices_reason = "the CPU takes frames whole";
       return true;
     }
@@ -271,7 +283,7 @@ class Tuner : private Measuring {
         [&](int count) {
           return shape_of({tuned.settings.lanes, 1, count});
         },
-        latencies);
+        latencies, Keep::kGood);
     if (!slices) return false;
     tuned.settings.slices = slices->value;
     tuned.slices_reason = reason_of(*slices, "slices") + ", for a frame by itself";
@@ -346,6 +358,7 @@ class Tuner : private Measuring {
 
   const bool gpu_alone_;
   const std::span<const FeedKind> kinds_;
+  const Chosen present_;
   Tuning& tuning_;
   std::string gpu_problem_;
 };
@@ -356,9 +369,10 @@ std::string describe(const FeedKind& kind) {
   return fmt::format("{}, {:.4g} frames/s", work_of(kind.convert), kind.rate);
 }
 
-Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds) {
+Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds,
+            Chosen present) {
   Tuning tuning;
-  Tuner tuner(session, gpu_alone, kinds, tuning);
+  Tuner tuner(session, gpu_alone, kinds, present, tuning);
   try {
     tuner.run();
   } catch (const std::exception& error) {

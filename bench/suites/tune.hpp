@@ -20,7 +20,7 @@ struct FeedKind {
   Conversion convert;
   double rate = 0;                  ///< frames a second of one feed
   int encodes = 1;                  ///< of one feed, that need this conversion or the like
-  std::optional<Settings> present;  ///< what the first of them has now
+  std::optional<Settings> present;  ///< what the first of them has now, and all in ring and slices
   std::string assumed;              ///< what of this the configuration does not tell; or empty
 };
 /// "1920x1080 bgra to nv12, 59.94 frames/s"
@@ -45,13 +45,16 @@ struct Tuning {
 
 /// Measures for about session.seconds. Recommends nothing after a stop, and where a result was
 /// wrong or no device can do the work: `measured` says which. `gpu_alone`: the CPU is none to be
-/// recommended, and a session without a GPU not allowed. One thread.
-Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds);
+/// recommended, and a session without a GPU not allowed. `present`: the device that is set already,
+/// if it is one of the session's. One thread.
+Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds,
+            Chosen present = Chosen::kNeither);
 
-/// Every setting in turn with every other, session.seconds long for each kind, and then the best of
-/// them with the recommended one head to head. Adds a sentence for each kind to the verdict of
-/// `tuning.measured`, and a problem where the recommended setting is more than 2 % slower. Requires
-/// a recommendation.
+/// All lanes with all places in the ring that may be recommended, on a GPU each with some slices,
+/// by frames a second, session.seconds long for each kind, and then the best of them with the
+/// recommended one head to head. How soon a frame by itself is back is not checked. Adds a sentence
+/// for each kind to the verdict of `tuning.measured`, and a problem where the recommended setting
+/// is more than 2 % slower. Requires a recommendation.
 void check_tuning(const Session& session, Tuning& tuning);
 
 /// One for each feed; without feeds' names one for all.

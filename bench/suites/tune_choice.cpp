@@ -37,7 +37,7 @@ bool is_slower(const std::vector<double>& samples, const std::vector<double>& th
   return percentile(longer, 0.5) > kSameTime && percentile(longer, 0.25) > 1;
 }
 
-Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present) {
+Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present, Keep keep) {
   const Tried* best = nullptr;
   for (const Tried& one : tried) {
     if (one.samples.empty()) continue;
@@ -58,16 +58,27 @@ Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present) {
     return Pick{one.value, why, best->value, times_longer(one.samples, best->samples),
                 usual_one != nullptr ? times_longer(usual_one->samples, best->samples) : 1};
   };
-  if (present && *present <= usual && is_good(find(*present))) {
-    return picked(*find(*present), *present == usual ? Pick::Why::kDefault : Pick::Why::kPresent);
+  const Tried& fewest =
+      *std::ranges::find_if(tried, [&](const Tried& one) { return is_good(find(one.value)); });
+  const bool is_usual = is_good(usual_one);
+  const Tried& wanted = is_usual ? *usual_one : fewest;
+  const Tried* const present_one = present ? find(*present) : nullptr;
+  const bool stays = present_one != nullptr &&
+                     (is_good(present_one) ? keep != Keep::kGoodAndFew ||
+                                                 *present <= std::max(usual, 2 * fewest.value)
+                                           : keep == Keep::kGoodOrMore && *present > wanted.value);
+  if (stays && !(is_usual && *present == usual)) return picked(*present_one, Pick::Why::kPresent);
+  return picked(wanted, is_usual ? Pick::Why::kDefault : Pick::Why::kFewest);
+}
+
+Standing standing(std::span<const std::vector<double>> samples, std::size_t own) {
+  std::size_t best = own;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].empty()) continue;
+    if (percentile(samples[i], 0.5) < percentile(samples[best], 0.5)) best = i;
   }
-  if (is_good(usual_one)) return picked(*usual_one, Pick::Why::kDefault);
-  const auto fewest =
-      std::ranges::find_if(tried, [&](const Tried& one) { return is_good(find(one.value)); });
-  if (present && is_good(find(*present)) && *present <= 2 * fewest->value) {
-    return picked(*find(*present), Pick::Why::kPresent);
-  }
-  return picked(*fewest, Pick::Why::kFewest);
+  const double longer = times_longer(samples[own], samples[best]);
+  return {best, longer, longer <= kSameTime};
 }
 
 Ceiling ceiling_of(const Needs& needs) {
@@ -90,11 +101,14 @@ double load(std::span<const Share> shares) {
   return sum;
 }
 
-Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu) {
+Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu, Chosen present) {
   const bool no_gpu = gpu.empty() || std::isinf(load(gpu));
   const bool no_cpu = cpu.empty() || std::isinf(load(cpu));
   if (no_gpu) return no_cpu ? Chosen::kNeither : Chosen::kOnCpu;
-  return no_cpu || load(gpu) <= load(cpu) ? Chosen::kOnGpu : Chosen::kOnCpu;
+  if (no_cpu) return Chosen::kOnGpu;
+  if (present == Chosen::kOnGpu && load(gpu) <= kSameTime * load(cpu)) return present;
+  if (present == Chosen::kOnCpu && load(cpu) <= kSameTime * load(gpu)) return present;
+  return load(gpu) <= load(cpu) ? Chosen::kOnGpu : Chosen::kOnCpu;
 }
 
 Settings common(std::span<const NamedSettings> feeds) {

@@ -30,7 +30,7 @@ bool is_slower(const std::vector<double>& samples, const std::vector<double>& th
 struct Pick {
   enum class Why {
     kDefault,  ///< as good as any
-    kPresent,  ///< what is set already is as good as any, and the default is not
+    kPresent,  ///< what is set already stays, as Keep has it
     kFewest,   ///< the fewest that are as good as any
     kOnlyOne,  ///< nothing was measured, or nothing else
   };
@@ -41,11 +41,27 @@ struct Pick {
   double default_longer = 1;  ///< and with the default; 1 where that was not measured
 };
 
+/// When a value that is set already stays, though another would be recommended without it.
+enum class Keep {
+  kGoodAndFew,  ///< if it is as good as any, and no more than the default or twice the fewest
+  kGood,        ///< if it is as good as any
+  kGoodOrMore,  ///< if it is as good as any, or more than would be recommended
+};
+
 /// The value to recommend: of those that the noise cannot tell from the best, what is set already
-/// if that is less than the default; else the default; else what is set already if that is no more
-/// than twice the fewest; else the fewest. So a second run, when the first one's answer was set,
-/// gives it again. `tried` is in ascending order.
-Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present);
+/// as far as `keep` has it stay; else the default; else the fewest. So a second run, when the first
+/// one's answer was set, gives it again, unless it was no answer. `tried` is in ascending order.
+Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present,
+          Keep keep = Keep::kGoodAndFew);
+
+/// How one contender fares among others of the same rounds.
+struct Standing {
+  std::size_t best;  ///< the fastest, itself where none is faster
+  double longer;     ///< what it takes, of what the fastest takes
+  bool is_as_good;   ///< no longer than kSameTime
+};
+/// Samples of each, where there are any. Requires those of `own`.
+Standing standing(std::span<const std::vector<double>> samples, std::size_t own);
 
 /// What feeds of one kind would take together.
 struct Needs {
@@ -69,8 +85,10 @@ struct Share {
   double frames_per_second;  ///< that the device does; 0: it cannot be had
 };
 enum class Chosen { kOnGpu, kOnCpu, kNeither };
-/// The device that has the more left when all feeds run; the GPU where they are alike.
-Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu);
+/// The device that has the more left when all feeds run; where they are alike, up to kSameTime, the
+/// one that is set already (kNeither: none is), else the GPU where they are so exactly.
+Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu,
+                     Chosen present = Chosen::kNeither);
 double load(std::span<const Share> shares);
 
 /// The settings of one feed.

@@ -1,5 +1,6 @@
 // `framelane tune`, which becomes `framelane-bench tune`.
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "bench/stage_feed.hpp"
@@ -57,11 +59,18 @@ std::optional<ConfiguredFeeds> read_feeds(const TuneArguments& arguments, int& e
   std::string json;
   try {
     json = framelane->finish();
-  } catch (const std::exception&) {  // the problems are on standard error
-    exit_code = kExitConfiguration;
-    return std::nullopt;
+  } catch (const std::exception&) {  // nothing: its status says why
   }
-  return configured_feeds(json);
+  exit_code = framelane->exit_status();
+  if (exit_code == 0 && !json.empty()) return configured_feeds(json);
+  const bool has_said_why =
+      exit_code == kExitFailed || exit_code == kExitUsage || exit_code == kExitConfiguration;
+  if (!has_said_why) {
+    complain(fmt::format("{} tune-feeds ended with status {} and without a word; try it by hand",
+                         framelane_path(), exit_code));
+    exit_code = kExitFailed;
+  }
+  return std::nullopt;
 }
 
 ConfiguredFeeds stated_feeds(const TuneArguments& arguments) {
@@ -73,8 +82,8 @@ ConfiguredFeeds stated_feeds(const TuneArguments& arguments) {
   return {"auto", {std::move(kind)}, {}};
 }
 
-/// Which GPU to try and whether there has to be one: what was asked for on the command line, and
-/// otherwise the one that the file names, if it is there.
+/// Which GPU to try: what was asked for on the command line, and otherwise the one that the file
+/// names.
 DeviceConfig device_for(const TuneArguments& arguments, const ConfiguredFeeds& feeds) {
   if (arguments.device) return arguments.device->device;
   Value set;
@@ -83,12 +92,36 @@ DeviceConfig device_for(const TuneArguments& arguments, const ConfiguredFeeds& f
   return set.device;
 }
 
+/// Which of the two that are compared is set in the file; kNeither: none of them.
+Chosen present_device(const ConfiguredFeeds& feeds, const DeviceConfig& device) {
+  Value set;
+  kDeviceName.parse(feeds.device, set);
+  switch (set.device.kind) {
+    case DeviceConfig::Kind::kCpu:
+      return Chosen::kOnCpu;
+    case DeviceConfig::Kind::kCuda:
+      return set.device.index == device.index ? Chosen::kOnGpu : Chosen::kNeither;
+    case DeviceConfig::Kind::kAuto:
+      break;
+  }
+  return Chosen::kNeither;
+}
+
 int write_settings(const TuneArguments& arguments, const Tuning& tuning) {
   const std::string program = framelane_path();
   const std::string settings = settings_json(tuning);
   std::fflush(stdout);
+  // As its standard input: for many feeds it is longer than an argument may be.
+  const int file = memfd_create("settings", MFD_CLOEXEC);
+  if (file < 0 ||
+      write(file, settings.data(), settings.size()) != static_cast<ssize_t>(settings.size()) ||
+      lseek(file, 0, SEEK_SET) != 0 || dup2(file, STDIN_FILENO) < 0) {
+    complain(fmt::format("the settings cannot be handed on: {}; nothing was written",
+                         std::strerror(errno)));
+    return kExitFailed;
+  }
   execl(program.c_str(), program.c_str(), "tune-write", "-c", arguments.config.c_str(),
-        settings.c_str(), static_cast<char*>(nullptr));
+        static_cast<char*>(nullptr));
   complain(
       fmt::format("{} cannot be started: {}; nothing was written", program, std::strerror(errno)));
   return kExitFailed;
@@ -109,17 +142,23 @@ int run(const TuneArguments& arguments, Session& session) {
   }
   const DeviceConfig device = device_for(arguments, *feeds);
   if (!open_device(device, session)) return kExitFailed;
+  const Chosen present = present_device(*feeds, device);
+  if (!arguments.device && present == Chosen::kOnGpu && session.gpu == nullptr) {
+    complain(fmt::format("{}: device is {}: {}; --device auto chooses without it", arguments.config,
+                         feeds->device, session.no_gpu));
+    return kExitFailed;
+  }
   catch_signals();
   session.stop = &g_signal;
   session.show_progress = isatty(STDERR_FILENO) == 1;
-  Tuning tuning = tune(session, device.kind == DeviceConfig::Kind::kCuda, feeds->kinds);
+  Tuning tuning = tune(session, device.kind == DeviceConfig::Kind::kCuda, feeds->kinds, present);
   tuning.measured.left_out.insert(tuning.measured.left_out.begin(), feeds->left_out.begin(),
                                   feeds->left_out.end());
   if (arguments.check && !tuning.kinds.empty()) check_tuning(session, tuning);
   std::fputs(as_text(tuning).c_str(), stdout);
   std::fflush(stdout);
   for (const std::string& problem : tuning.measured.problems) complain(problem);
-  const bool written = json.write(as_json(tuning));
+  const bool written = tuning.measured.rows.empty() || json.write(as_json(tuning));
   if (g_signal != 0) return 128 + g_signal;
   if (!written || tuning.kinds.empty() || !tuning.measured.problems.empty()) return kExitFailed;
   return arguments.write ? write_settings(arguments, tuning) : 0;
@@ -164,7 +203,7 @@ int tune_cli(int argc, char** argv) {
              [&](const Value& value) { arguments.device = value; });
   app.add_flag("--write", arguments.write, "Put the settings into the configuration");
   app.add_flag("--check", arguments.check,
-               "Measure every setting as well, and fail if one is more than 2 % better");
+               "Measure combinations of settings as well, and fail if one is more than 2 % better");
   app.add_option("--json", arguments.json, "Write what was found there as JSON")->type_name("FILE");
   app.add_option("--seconds", session.seconds, "How long to measure, about")
       ->capture_default_str()
@@ -179,6 +218,10 @@ int tune_cli(int argc, char** argv) {
     if (arguments.config.empty() && size->count() == 0) arguments.config = kDefaultConfig;
     if (!arguments.config.empty() && (format->count() > 0 || count->count() > 0)) {
       throw CLI::ValidationError("--format and --feeds", "the configuration says them");
+    }
+    std::error_code missing;
+    if (std::filesystem::equivalent(arguments.config, arguments.json, missing)) {
+      throw CLI::ValidationError("--json", arguments.json + " is the configuration");
     }
     if (arguments.config.empty() && arguments.write) {
       throw CLI::ValidationError("--write", "a file to write to is needed: -c FILE");

@@ -19,11 +19,6 @@ std::string work_of(const Conversion& convert) {
   return fmt::format("{}x{} {}", convert.width, convert.height, formats_of(convert));
 }
 
-StageShape shape_of(const Settings& settings) {
-  return {settings.lanes, settings.ring,
-          settings.slices == kAutoSlices ? std::nullopt : std::optional(settings.slices)};
-}
-
 std::size_t device_bytes([[maybe_unused]] const FeedKind& kind, [[maybe_unused]] int lanes) {
 #ifdef FRAMELANE_WITH_CUDA
   const std::vector<Conversion> conversions(static_cast<std::size_t>(kind.encodes), kind.convert);
@@ -41,6 +36,11 @@ std::size_t free_device_bytes([[maybe_unused]] const Session& session) {
   cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
 #endif
   return free;
+}
+
+StageShape Measuring::shape_of(const Settings& settings) const {
+  const bool sliced = on_gpu() && settings.slices != kAutoSlices;
+  return {settings.lanes, settings.ring, sliced ? std::optional(settings.slices) : std::nullopt};
 }
 
 std::vector<int> Measuring::lane_counts() const {
@@ -115,7 +115,8 @@ int Measuring::many_feeds(const FeedKind& kind, const Settings& settings) const 
   return fitting(kind, settings, std::max({kind.feeds, processors() / kLanes + 1, kEnough}));
 }
 int Measuring::its_feeds(const FeedKind& kind) const {
-  return fitting(kind, {lane_counts().back(), kRings.back(), kAutoSlices}, kind.feeds);
+  const int ring = std::max(kRings.back(), kind.present ? kind.present->ring : 0);
+  return fitting(kind, {lane_counts().back(), ring, kAutoSlices}, kind.feeds);
 }
 
 }  // namespace framelane::bench

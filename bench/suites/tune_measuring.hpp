@@ -18,7 +18,6 @@ inline constexpr int kLastRounds = 3;
 
 /// "1920x1080 bgra to nv12"
 std::string work_of(const Conversion& convert);
-StageShape shape_of(const Settings& settings);
 /// Of a GPU's memory, for one feed.
 std::size_t device_bytes(const FeedKind& kind, int lanes);
 std::size_t free_device_bytes(const Session& session);
@@ -30,6 +29,8 @@ class Measuring {
 
  protected:
   bool on_gpu() const { return device_.gpu != nullptr; }
+  /// As it is measured: slices are a GPU's.
+  StageShape shape_of(const Settings& settings) const;
   Session session_on(bool gpu) const {
     Session session = session_;
     if (!gpu) session.gpu = nullptr;

@@ -52,8 +52,10 @@ FeedKind kind_of(const Json& json) {
 }
 
 bool are_alike(const FeedKind& a, const FeedKind& b) {
+  // A ring and slices that are set may stay, and then each feed's own.
   return a.convert == b.convert && a.rate == b.rate && a.encodes == b.encodes &&
-         a.assumed == b.assumed;
+         a.assumed == b.assumed && a.present->ring == b.present->ring &&
+         a.present->slices == b.present->slices;
 }
 
 }  // namespace

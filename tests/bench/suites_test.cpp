@@ -11,6 +11,7 @@
 #include "bench/suites/suite.hpp"
 #include "kernels/reference.hpp"
 #include "pipeline/cpu_stage.hpp"
+#include "pipeline/failure.hpp"
 #include "pipeline/host_buffer.hpp"
 #include "tests/bench/spoiling_device.hpp"
 
@@ -19,9 +20,12 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 Session cpu_session() {
   Session session;
@@ -211,6 +215,28 @@ TEST(StageSuiteTest, AWrongByteFailsIt) {
                      HasSubstr("plane 1, row 11, byte 35 is "))));
 }
 
+/// A device that cannot make a stage, for one of several reasons.
+class StagelessDevice : public CpuDevice {
+ public:
+  explicit StagelessDevice(FeedFault fault) : CpuDevice(1), fault_(fault) {}
+  std::unique_ptr<Stage> make_stage(FeedStats& /*stats*/, std::optional<int> /*slices*/) override {
+    throw FeedError(fault_, "no stage");
+  }
+
+ private:
+  const FeedFault fault_;
+};
+
+TEST(StageSuiteTest, OnlyWantOfMemoryAsksForSmallerFrames) {
+  Session session = cpu_session();
+  session.cpu = std::make_shared<StagelessDevice>(FeedFault::kMemory);
+  EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
+              AllOf(Not(IsEmpty()), Each(HasSubstr("no stage; ask for less with --size"))));
+  session.cpu = std::make_shared<StagelessDevice>(FeedFault::kDevice);
+  EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
+              AllOf(Not(IsEmpty()), Each(EndsWith("no stage"))));
+}
+
 TEST(StageSuiteTest, WhatWouldTakeMostOfTheMemoryIsLeftOut) {
   Session session = cpu_session();
   // A quarter holds 16 feeds of eight places and three lanes, and not 32.
@@ -218,7 +244,7 @@ TEST(StageSuiteTest, WhatWouldTakeMostOfTheMemoryIsLeftOut) {
   const Result result = run_suite(*find_suite("stage"), session);
   EXPECT_THAT(result.left_out, AllOf(Contains(HasSubstr("32 feeds of 37x23: ")),
                                      Contains(HasSubstr("64 feeds of 37x23: ")),
-                                     ::testing::Not(Contains(HasSubstr("16 feeds of ")))));
+                                     Not(Contains(HasSubstr("16 feeds of ")))));
   EXPECT_NE(result.measured("stage", {{"feeds", std::int64_t{16}}}), nullptr);
   EXPECT_EQ(result.measured("stage", {{"feeds", std::int64_t{32}}}), nullptr);
 }

@@ -79,6 +79,35 @@ TEST(PickTest, ASecondRunAfterTheFirstGivesItsAnswerAgain) {
   // This time the fewest are a little slower, as noise has it, but not to be told from the best.
   const std::vector<Tried> second{{3, rounds(1.03)}, {4, rounds(1.019)}, {6, rounds(1)}};
   EXPECT_EQ(pick(second, 3, written).value, written);
+  // Or the default is a little faster.
+  const std::vector<Tried> third{{3, rounds(1.019)}, {4, rounds(1.01)}, {6, rounds(1)}};
+  EXPECT_EQ(pick(third, 3, std::nullopt).value, 3);
+  EXPECT_EQ(pick(third, 3, written).value, written);
+  EXPECT_EQ(pick(third, 3, written).why, Why::kPresent);
+}
+
+TEST(PickTest, SlicesThatAreSetStayWhereAutoIsAsGood) {
+  const std::vector<Tried> first{{kAutoSlices, rounds(1.03)}, {1, rounds(1.3)}, {8, rounds(1)}};
+  EXPECT_EQ(pick(first, kAutoSlices, kAutoSlices, Keep::kGood).value, 8);
+  const std::vector<Tried> second{{kAutoSlices, rounds(1.01)}, {1, rounds(1.3)}, {8, rounds(1)}};
+  EXPECT_EQ(pick(second, kAutoSlices, 8, Keep::kGood).value, 8);
+  EXPECT_EQ(pick(second, kAutoSlices, 1, Keep::kGood).value, kAutoSlices);
+}
+
+TEST(PickTest, ALargerRingThatIsSetStaysEvenIfItIsSlower) {
+  const std::vector<Tried> tried{{8, rounds(1)}, {16, rounds(1)}, {64, rounds(1.05)}};
+  EXPECT_EQ(pick(tried, 8, 64, Keep::kGoodOrMore).value, 64);
+  EXPECT_EQ(pick(tried, 8, 64, Keep::kGoodOrMore).why, Why::kPresent);
+  EXPECT_EQ(pick(tried, 8, 16, Keep::kGoodOrMore).value, 16);
+  const std::vector<Tried> two_per_lane{{8, rounds(1)}, {16, rounds(1.05)}};
+  EXPECT_EQ(pick(two_per_lane, 16, 16, Keep::kGoodOrMore).value, 16);
+}
+
+TEST(PickTest, ASmallerRingThatIsSetStaysWhereItIsAsGood) {
+  const std::vector<Tried> good{{4, rounds(1.01)}, {8, rounds(1)}};
+  EXPECT_EQ(pick(good, 8, 4, Keep::kGoodOrMore).value, 4);
+  const std::vector<Tried> slow{{4, rounds(1.1)}, {8, rounds(1)}};
+  EXPECT_EQ(pick(slow, 8, 4, Keep::kGoodOrMore).value, 8);
 }
 
 TEST(PickTest, AutoIsTheDefaultOfSlices) {
@@ -94,6 +123,21 @@ TEST(PickTest, WithoutAMeasurementItIsTheDefault) {
   EXPECT_EQ(pick(none, 3, 4).why, Why::kOnlyOne);
   const std::vector<Tried> no_default{{3, {}}, {4, rounds(1)}};
   EXPECT_EQ(pick(no_default, 3, std::nullopt).value, 4);
+}
+
+TEST(StandingTest, WhoIsSlowerThanNoiseIsNotAsGood) {
+  const std::vector<std::vector<double>> samples{rounds(1.03), rounds(1.01), rounds(1), {}};
+  const Standing slow = standing(samples, 0);
+  EXPECT_EQ(slow.best, 2u);
+  EXPECT_NEAR(slow.longer, 1.03, 1e-9);
+  EXPECT_FALSE(slow.is_as_good);
+  const Standing good = standing(samples, 1);
+  EXPECT_EQ(good.best, 2u);
+  EXPECT_NEAR(good.longer, 1.01, 1e-9);
+  EXPECT_TRUE(good.is_as_good);
+  EXPECT_EQ(standing(samples, 2).best, 2u);
+  EXPECT_EQ(standing(samples, 2).longer, 1);
+  EXPECT_TRUE(standing(samples, 2).is_as_good);
 }
 
 TEST(CeilingTest, FeedsThatDoNotFitWholeDoNotCount) {
@@ -124,6 +168,15 @@ TEST(DeviceTest, TheOneThatHasMoreLeftIsChosen) {
   EXPECT_EQ(choose_device({gpu.data(), 1}, {cpu.data(), 1}), Chosen::kOnGpu);
   EXPECT_EQ(choose_device(gpu, gpu), Chosen::kOnGpu);
   EXPECT_NEAR(load(gpu), 0.11, 1e-9);
+}
+
+TEST(DeviceTest, TheOneThatIsSetStaysWhereTheyAreAlike) {
+  const std::vector<Share> fast{{60, 6000}}, alike{{60, 5900}}, slow{{60, 5800}};
+  EXPECT_EQ(choose_device(fast, alike, Chosen::kOnCpu), Chosen::kOnCpu);
+  EXPECT_EQ(choose_device(alike, fast, Chosen::kOnGpu), Chosen::kOnGpu);
+  EXPECT_EQ(choose_device(alike, fast), Chosen::kOnCpu);
+  EXPECT_EQ(choose_device(fast, slow, Chosen::kOnCpu), Chosen::kOnGpu);
+  EXPECT_EQ(choose_device(slow, fast, Chosen::kOnGpu), Chosen::kOnCpu);
 }
 
 TEST(DeviceTest, OneThatCannotDoAKindOfFeedIsNone) {

@@ -118,6 +118,44 @@ TEST(TuneTest, SettingsWithoutRoomAreNotRecommendedAndNoFault) {
   EXPECT_THAT(tuning.measured.left_out, Contains(HasSubstr("their frames are")));
 }
 
+TEST(TuneTest, ALargerRingAndSlicesThatAreSetStay) {
+  std::vector<FeedKind> kinds{small_kind({"a"})};
+  kinds[0].present = {3, 64, 4};
+  Tuning tuning = tune(cpu_session(), false, kinds);
+  EXPECT_THAT(tuning.measured.problems, IsEmpty());
+  ASSERT_EQ(tuning.kinds.size(), 1u);
+  EXPECT_EQ(tuning.kinds[0].settings.ring, 64);
+  EXPECT_THAT(tuning.kinds[0].ring_reason, HasSubstr("as it is set"));
+  EXPECT_EQ(tuning.kinds[0].settings.slices, 4);
+  check_tuning(cpu_session(), tuning);
+  EXPECT_EQ(
+      tuning.measured.measured("stage", {{"ring", std::int64_t{8}}, {"part", "every setting"}}),
+      nullptr);
+  EXPECT_NE(
+      tuning.measured.measured("stage", {{"ring", std::int64_t{64}}, {"part", "every setting"}}),
+      nullptr);
+}
+
+TEST(TuneTest, ASmallerRingIsTriedOnlyWhereItIsSet) {
+  std::vector<FeedKind> kinds{small_kind({"a"})};
+  const auto smaller_rings = [](const Tuning& tuning) {
+    std::vector<std::string> found;
+    for (const Row& row : tuning.measured.rows) {
+      for (int ring = 1; ring < kRing; ++ring) {
+        if (row.is("stage", {{"ring", std::int64_t{ring}}})) found.push_back(std::to_string(ring));
+      }
+    }
+    return found;
+  };
+  EXPECT_THAT(smaller_rings(tune(cpu_session(), false, kinds)), IsEmpty());
+  kinds[0].present = {3, 4, kAutoSlices};
+  const Tuning tuning = tune(cpu_session(), false, kinds);
+  EXPECT_THAT(smaller_rings(tuning), ::testing::AllOf(Not(IsEmpty()), ::testing::Each("4")));
+  ASSERT_EQ(tuning.kinds.size(), 1u);
+  const int ring = tuning.kinds[0].settings.ring;
+  EXPECT_TRUE(ring == 4 || ring >= kRing) << ring;
+}
+
 TEST(TuneTest, TheCheckGoesThroughEverySettingAndThenTheBest) {
   const Session session = cpu_session();
   const std::vector<FeedKind> kinds{small_kind({})};
@@ -141,18 +179,20 @@ TEST(TuneTest, TheCheckGoesThroughEverySettingAndThenTheBest) {
 }
 
 TEST(ConfiguredFeedsTest, FeedsThatAreAlikeAreOneKind) {
-  const auto feed = [](const std::string& name, int width) {
+  const auto feed = [](const std::string& name, int width, int ring = 8) {
     return R"({"name":")" + name + R"(","width":)" + std::to_string(width) +
            R"(,"height":18,"source":"bgra","target":"nv12","source_color":["rgb","full","left"],)"
            R"("target_color":["bt709","limited","left"],"rate":59.94,"encodes":1,"assumed":"",)"
-           R"("lanes":3,"ring":8,"slices":0})";
+           R"("lanes":3,"ring":)" +
+           std::to_string(ring) + R"(,"slices":0})";
   };
-  const ConfiguredFeeds feeds =
-      configured_feeds(R"({"device":"cuda:1","feeds":[)" + feed("a", 32) + "," + feed("b", 64) +
-                       "," + feed("c", 32) + R"(],"left_out":["d: why"]})");
+  const ConfiguredFeeds feeds = configured_feeds(R"({"device":"cuda:1","feeds":[)" + feed("a", 32) +
+                                                 "," + feed("b", 64) + "," + feed("c", 32) + "," +
+                                                 feed("d", 32, 64) + R"(],"left_out":["d: why"]})");
   EXPECT_EQ(feeds.device, "cuda:1");
   EXPECT_THAT(feeds.left_out, ElementsAre("d: why"));
-  ASSERT_EQ(feeds.kinds.size(), 2u);
+  ASSERT_EQ(feeds.kinds.size(), 3u);
+  EXPECT_THAT(feeds.kinds[2].names, ElementsAre("d"));  // its ring may stay
   EXPECT_THAT(feeds.kinds[0].names, ElementsAre("a", "c"));
   EXPECT_EQ(feeds.kinds[0].feeds, 2);
   EXPECT_EQ(feeds.kinds[0].convert.source_color.matrix, Matrix::kRgb);

@@ -31,6 +31,35 @@ TEST(TuneFeedsTest, RawVideoSaysWhatItIs) {
   EXPECT_EQ(feed.encodes, 1);
 }
 
+TunedFeed feed_without_variables(const std::string& size, const std::string& rate,
+                                 const std::string& format) {
+  LoadOptions options = test::with_environment({});
+  options.require_environment = false;
+  const LoadResult loaded =
+      load_config_text("feeds: {a: {input: {url: x, format: rawvideo, pixel_format: " + format +
+                           ", size: " + size + ", rate: " + rate + "}}}\n",
+                       "f.yaml", options);
+  return tuned_feed(std::get<Config>(loaded).feeds.at(0), {640, 360, {50, 1}});
+}
+
+TEST(TuneFeedsTest, UnsetVariablesAreTakenForTheOptionsAndThatIsSaid) {
+  const TunedFeed size = feed_without_variables("\"${S}\"", "30", "bgra");
+  EXPECT_EQ(size.assumed, "its size is not known here and taken for --size");
+  EXPECT_EQ(size.convert.width, 640);
+  EXPECT_EQ(size.rate, (Rational{30, 1}));
+  const TunedFeed rate = feed_without_variables("32x18", "\"${R}\"", "bgra");
+  EXPECT_EQ(rate.assumed, "its rate is not known here and taken for --rate");
+  EXPECT_EQ(rate.convert.width, 32);
+  EXPECT_EQ(rate.rate, (Rational{50, 1}));
+  const TunedFeed both = feed_without_variables("\"${S}\"", "\"${R}\"", "bgra");
+  EXPECT_EQ(both.assumed, "its size and rate are not known here and taken for --size and --rate");
+}
+
+TEST(TuneFeedsTest, AFormatThatIsNotKnownIsNotGuessed) {
+  EXPECT_EQ(feed_without_variables("32x18", "30", "\"${F}\"").left_out,
+            "its pixel format is not known here");
+}
+
 TEST(TuneFeedsTest, AStreamIsTakenForWhatIsConverted) {
   const TunedFeed limited = feed_of(
       "{input: {url: \"rtsp://h/s\"}, encodes: {m: {convert: {range: limited}, "

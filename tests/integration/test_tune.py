@@ -111,6 +111,13 @@ def test_a_wrong_configuration_is_shown_as_check_shows_it(cli, tmp_path):
     assert "none.yaml:1:1: cannot be read: No such file" in missing.stderr
 
 
+def test_a_configuration_that_has_gone_meanwhile_is_said_so(cli, tmp_path):
+    done = cli("tune-write", "-c", tmp_path / "none.yaml")  # what tune --write becomes
+    assert done.returncode == 1
+    assert done.stderr == (f"framelane: {tmp_path}/none.yaml cannot be read: No such file or directory; "
+                           "nothing was written\n")
+
+
 def test_what_cannot_be_edited_is_left_as_it_is(cli, tmp_path):
     path = tmp_path / "f.yaml"
     text = ("profiles: {p: &d {on_full: drop}}\n"
@@ -131,6 +138,50 @@ def test_a_gpu_that_is_asked_for_and_not_there_is_one_line(cli):
     assert done.stderr.startswith("framelane-bench: --device: ")
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout == ""
+
+
+def feed_on(device, path):
+    path.write_text(f"device: {device}\n"
+                    "feeds: {a: {input: {url: x, format: rawvideo, pixel_format: bgra, size: 64x36, rate: 30}}}\n")
+    return path.read_text()
+
+
+def test_a_gpu_that_is_set_and_not_there_is_not_replaced(cli, tmp_path):
+    path = tmp_path / "f.yaml"
+    text = feed_on("cuda:1", path)
+    done = cli("tune", "-c", path, "--write", *SHORT)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"framelane-bench: tune: {path}: device is cuda:1: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+    assert path.read_text() == text
+    asked = cli("tune", "-c", path, "--write", "--device", "auto", *SHORT)
+    assert asked.returncode == 0, asked.stderr
+    assert yaml.safe_load(path.read_text())["device"] == "cpu"
+
+
+def test_figures_do_not_replace_the_configuration(cli, tmp_path):
+    path = tmp_path / "f.yaml"
+    text = feed_on("cpu", path)
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    for json_file in (path, link):
+        done = cli("tune", "-c", path, "--json", json_file, *SHORT)
+        assert done.returncode == 2
+        assert "is the configuration" in done.stderr and len(done.stderr.splitlines()) == 1
+        assert path.read_text() == text
+
+
+def test_old_figures_go_only_when_there_are_new_ones(cli, tmp_path):
+    old = tmp_path / "old.json"
+    text = "old " * 100_000
+    old.write_text(text)
+    assert cli("tune", *SMALL, "--device", "cuda", "--json", old).returncode == 1
+    assert cli("tune", "-c", tmp_path / "none.yaml", "--json", old).returncode == 78
+    assert old.read_text() == text
+    done = cli("tune", *SMALL, *SHORT, "--json", old)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(old.read_text())["device"] == "cpu"
 
 
 def test_an_interrupt_recommends_nothing_and_writes_nothing(example):
@@ -178,6 +229,40 @@ def test_help_says_what_it_does(cli):
     commands = cli("--help").stdout
     assert "tune" in commands
     assert "tune-feeds" not in commands and "tune-write" not in commands
+
+
+@pytest.mark.parametrize("script, status, said", [
+    ("echo why >&2; exit 78", 78, "why"),
+    ("echo why >&2; exit 1", 1, "why"),
+    ("exit 3", 1, "tune-feeds ended with status 3 and without a word"),
+    ("kill -9 $$", 1, "tune-feeds ended with status 137 and without a word"),
+    ("exit 0", 1, "tune-feeds ended with status 0 and without a word"),
+    ("echo '{' >&3; exit 9", 1, "tune-feeds ended with status 9 and without a word"),
+])
+def test_how_the_configuration_was_read_decides_the_status(example, tmp_path, script, status, said):
+    folder = tmp_path / "other"
+    folder.mkdir()
+    shutil.copy(BINARY.parent / "framelane-bench", folder)
+    (folder / "framelane").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "framelane").chmod(0o755)
+    done = subprocess.run([folder / "framelane-bench", "tune", "-c", example], capture_output=True,
+                          text=True, check=False, stdin=subprocess.DEVNULL, timeout=30 * TIME_FACTOR)
+    assert done.returncode == status
+    assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_more_feeds_than_an_argument_holds_are_written(cli, tmp_path):
+    path = tmp_path / "f.yaml"
+    names = [f"{'f' * 50}-{number}" for number in range(2000)]
+    path.write_text(
+        "defaults:\n"
+        "  input: {url: x, format: rawvideo, pixel_format: bgra, size: 16x16, rate: 30}\n"
+        "  encodes: {m: {convert: {format: nv12}, video: {codec: rawvideo}}}\n"
+        "feeds:\n" + "".join(f"  {name}: {{}}\n" for name in names))
+    done = cli("tune", "-c", path, "--write", *SHORT)
+    assert done.returncode == 0, done.stderr
+    assert f"{path}: written; " in done.stdout
+    assert yaml.safe_load(path.read_text())["device"] == "cpu"
 
 
 def test_without_framelane_beside_it_configurations_cannot_be_read(example, tmp_path):

@@ -84,11 +84,24 @@ TEST_F(BrokenGpuTuneTest, AGpuWithoutRoomLeavesTheCpu) {
   const Tuning tuning = tune(session, false, slow_feed());
   EXPECT_THAT(tuning.measured.problems, IsEmpty());
   EXPECT_EQ(tuning.device, "cpu");
-  EXPECT_THAT(tuning.device_reason, StartsWith("cuda:0 cannot do it: "));
+  EXPECT_THAT(tuning.device_reason, StartsWith("cuda:0 cannot do 37x67 bgra to nv12: "));
   EXPECT_EQ(tuning.kinds.size(), 1u);
   const Tuning alone = tune(session, true, slow_feed());
   EXPECT_THAT(alone.kinds, IsEmpty());
   EXPECT_EQ(alone.measured.problems.size(), 1u);
+}
+
+TEST_F(BrokenGpuTuneTest, AGpuWithoutRoomForOneKindSaysWhichAndWhy) {
+  const Session session = gpu_session();
+  stand_in::set_memory(3'000'000);
+  std::vector<FeedKind> kinds = slow_feed();
+  kinds.push_back(kinds[0]);
+  kinds[1].convert = conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 640, 480});
+  const Tuning tuning = tune(session, false, kinds);
+  EXPECT_THAT(tuning.measured.problems, IsEmpty());
+  EXPECT_NE(tuning.measured.measured("stage", {{"device", "cuda:0"}, {"size", "37x67"}}), nullptr);
+  EXPECT_EQ(tuning.device, "cpu");
+  EXPECT_THAT(tuning.device_reason, StartsWith("cuda:0 cannot do 640x480 bgra to nv12: "));
 }
 
 TEST_F(BrokenGpuTuneTest, AWrongByteLeavesNothingToRecommend) {
