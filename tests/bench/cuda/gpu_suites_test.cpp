@@ -100,6 +100,37 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsConvert) {
   expect_measured_and_right(result, "CPU, SIMD");
 }
 
+TEST_F(BrokenGpuSuitesTest, WithoutTheirKernelsNoWayOfConvertIsRight) {
+  const Session session = gpu_session();
+  // All but the first contender's: what that leaves on the GPU is nobody else's result.
+  constexpr int kOfTheFirst = 4;
+  stand_in::skip_calls("cudaLaunchKernel", kOfTheFirst + 1, 1'000'000);
+  const Result result = run("convert", session);
+  EXPECT_EQ(result.problems.size(), 22u);  // every way, the first in the second round
+  for (const char* name : {"GPU, default stream, formula exact, streams 1: frame 0",
+                           "GPU, sliced, formula exact, streams 32: frame 0",
+                           "GPU, whole frames, formula exact, in flight 4: frame 0"}) {
+    EXPECT_THAT(result.problems, Contains(HasSubstr(name)));
+  }
+  expect_measured_and_right(result, "CPU, SIMD");
+}
+
+TEST_F(BrokenGpuSuitesTest, AnUploadThatIsMissingFailsConvert) {
+  // Copies before: of the ceilings 4 up, 4 down and 4 both ways; 4 each way of the kernel alone.
+  constexpr int kBefore = 4 * (1 + 1 + 2 + 2);
+  {
+    const Session session = gpu_session();
+    stand_in::skip_calls("cudaMemcpyAsync", kBefore + 1);
+    EXPECT_THAT(run("convert", session).problems,
+                ElementsAre(HasSubstr("wrong result of GPU, default stream, formula exact")));
+  }
+  const Session session = gpu_session();
+  stand_in::skip_calls("cudaMemcpyAsync", kBefore + 2 + 1);
+  EXPECT_THAT(
+      run("convert", session).problems,
+      ElementsAre(HasSubstr("wrong result of GPU, sliced, formula exact, streams 2: frame 0, ")));
+}
+
 TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
   const Session session = gpu_session();
   stand_in::set_memory(20'000);
