@@ -115,7 +115,7 @@ void run_on_gpu(const Session& session, Result& result) {
   try {
     gpu = std::make_unique<KernelsGpu>(context_of(session),
                                        session.bytes / sizeof(Word) * sizeof(Word), turn);
-  } catch (const CudaError& error) {
+  } catch (const std::exception& error) {
     result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     return;
   }

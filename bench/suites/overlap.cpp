@@ -289,7 +289,7 @@ void run_on_gpu(const Session& session, Result& result) {
   std::unique_ptr<OverlapGpu> gpu;
   try {
     gpu = std::make_unique<OverlapGpu>(context_of(session), session.bytes / 4 * 4);
-  } catch (const CudaError& error) {
+  } catch (const std::exception& error) {
     result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     return;
   }

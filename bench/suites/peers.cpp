@@ -338,7 +338,7 @@ void run_peers(const Session& session, Result& result) {
       }
       take_turns(session, turn, gpu.contenders(), result);
       judge(result, conversion, kOursGpu, {kNppName, kCopy});
-    } catch (const CudaError& error) {
+    } catch (const std::exception& error) {
       result.problems.push_back(problem_of_gpu(session, "--size", error));
       break;
     }

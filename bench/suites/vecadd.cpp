@@ -178,13 +178,13 @@ void run_vecadd(const Session& session, Result& result) {
 #ifdef FRAMELANE_WITH_CUDA
   std::unique_ptr<VecaddGpu> gpu;
   if (session.gpu != nullptr) {
-    try_every_length(session, result);
-    if (!result.problems.empty()) return;
     try {
+      try_every_length(session, result);
+      if (!result.problems.empty()) return;
       gpu = std::make_unique<VecaddGpu>(context_of(session), vectors);
       result.setup.push_back({"elements of a segment", static_cast<std::int64_t>(gpu->segment())});
       contenders = gpu->contenders();
-    } catch (const CudaError& error) {
+    } catch (const std::exception& error) {
       result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     }
   }

@@ -151,11 +151,14 @@ TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
 
 TEST_F(BrokenGpuSuitesTest, WhatIsNoWantOfMemoryIsNotCalledSo) {
   const Session session = gpu_session();
-  stand_in::fail_nth_call("cudaMallocAsync", 1, cudaErrorLaunchFailure);
-  const Result result = run("reduce", session);
-  EXPECT_THAT(result.problems, ElementsAre(AllOf(HasSubstr("the GPU's part: cudaMallocAsync: "),
-                                                 Not(HasSubstr("ask for less")))));
-  expect_measured_and_right(result, "CPU, one after the other");
+  for (const auto& [suite, on_cpu] :
+       {std::pair("reduce", "CPU, one after the other"), std::pair("vecadd", "CPU, one core")}) {
+    stand_in::fail_nth_call("cudaMallocAsync", 1, cudaErrorLaunchFailure);
+    const Result result = run(suite, session);
+    EXPECT_THAT(result.problems, ElementsAre(AllOf(HasSubstr("the GPU's part: cudaMallocAsync: "),
+                                                   Not(HasSubstr("ask for less")))));
+    expect_measured_and_right(result, on_cpu);
+  }
 }
 
 TEST_F(BrokenGpuSuitesTest, TooManyFeedsForAGpuLeaveTheFewer) {
@@ -424,6 +427,30 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsPeers) {
               ElementsAre(HasSubstr("wrong result of framelane, GPU, formats bgra to yuv420p, size "
                                     "37x23: plane 2, row 11, byte 18 is ")));
   expect_measured_and_right(result, "framelane, one core");
+}
+
+TEST_F(BrokenGpuSuitesTest, ANppThatFailsLeavesTheCpusPart) {
+  const Session session = gpu_session();
+  setenv("FRAMELANE_FAKE_NPP_STATUS", "-1000", 1);
+  const Result result = run("peers", session);
+  unsetenv("FRAMELANE_FAKE_NPP_STATUS");
+  EXPECT_THAT(result.problems, ElementsAre("the GPU's part: NPP's status is -1000"));
+  expect_measured_and_right(result, "framelane, one core");
+}
+
+TEST_F(BrokenGpuSuitesTest, MemoryThatCannotBeLockedIsAProblemOfTheGpusPart) {
+  const Session session = gpu_session();
+  stand_in::fail_nth_call("cudaHostRegister", 1, cudaErrorMemoryAllocation);
+  const Result peers = run("peers", session);
+  EXPECT_THAT(peers.problems,
+              ElementsAre(AllOf(HasSubstr("the GPU's part: "), HasSubstr("less with --size"))));
+  expect_measured_and_right(peers, "framelane, one core");
+  for (const char* name : {"overlap", "kernels"}) {
+    stand_in::fail_nth_call("cudaHostRegister", 1, cudaErrorMemoryAllocation);
+    EXPECT_THAT(run(name, session).problems,
+                ElementsAre(AllOf(HasSubstr("the GPU's part: "), HasSubstr("less with --bytes"))))
+        << name;
+  }
 }
 
 TEST_F(BrokenGpuSuitesTest, WithoutNppTheOthersAreMeasured) {
