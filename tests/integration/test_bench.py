@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.daemon import BINARY
-from harness.waiting import TIME_FACTOR
+from harness.waiting import TIME_FACTOR, read_until
 
 SHORT = ("--seconds", "0.05", "--rounds", "2", "--size", "64x36", "--bytes", "10k")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -123,9 +123,7 @@ def test_an_interrupt_shows_what_was_measured_so_far(tmp_path):
         os.close(terminal)
         try:
             # All contenders have had a turn that counts when the second such round begins.
-            said = b""
-            while b"round 2 of" not in said:
-                said += os.read(ours, 4096)
+            read_until(ours, b"round 2 of")
             process.send_signal(signal.SIGINT)
             text, _ = process.communicate(timeout=30 * TIME_FACTOR)
         finally:
