@@ -173,6 +173,27 @@ def test_whoever_starts_it_may_say_when_each_round_is(rounds, interrupted):
     assert process.returncode == 0
 
 
+def test_who_is_told_its_rounds_says_nothing_on_the_terminal(tmp_path):
+    out = tmp_path / "out.json"
+    ours, terminal = pty.openpty()
+    with subprocess.Popen(
+            ["/bin/sh", "-c", 'exec "$0" bench vecadd reduce --in-turns --device cpu --seconds 0.01 '
+             '--rounds 1 --bytes 4k --size 5000x5000 --json "$1" 3>/dev/null', str(BINARY), str(out)],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=terminal) as process:
+        os.close(terminal)
+        try:
+            process.communicate(b"\0" * 2, timeout=30 * TIME_FACTOR)
+            with pytest.raises(OSError):  # nothing was said, and nobody is left who might
+                assert os.read(ours, 4096) == b""
+        finally:
+            process.kill()
+            os.close(ours)
+    assert process.returncode == 1
+    vecadd, reduce = json.loads(out.read_text())["suites"]
+    assert vecadd["rows"][0]["right"] is True
+    assert "--size" in reduce["problems"][0]
+
+
 def test_a_file_that_cannot_be_written_is_found_before_anything_is_measured(cli, tmp_path):
     path = tmp_path / "none" / "out.json"
     done = cli("bench", "convert", "--seconds", "3000", "--json", path)
