@@ -152,7 +152,12 @@ int run_cli(int argc, char** argv) {
   if (std::ranges::find(arguments.suites, kAll) != arguments.suites.end()) {
     arguments.suites = names;
   }
-  return run(arguments, session);
+  try {
+    return run(arguments, session);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "framelane-bench: %s\n", error.what());
+    return kExitFailed;
+  }
 }
 
 }  // namespace

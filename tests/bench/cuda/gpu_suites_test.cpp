@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 
+#include "bench/stage_ceilings.hpp"
 #include "bench/stage_feed.hpp"
 #include "bench/suites/segmented_add.hpp"
 #include "bench/suites/suite.hpp"
@@ -388,6 +390,18 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsStage) {
       result.problems,
       Contains(HasSubstr("wrong result of stage, size 37x23, formats bgra to nv12, feeds 1, "
                          "lanes 3, ring 8, slices auto: feed 0, frame 1, plane ")));
+}
+
+TEST_F(GpuSuitesTest, AStopEndsTheTurnOfACeiling) {
+  const Session session = gpu_session();
+  const Conversion convert =
+      conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", session.width, session.height});
+  FramePool pool;
+  const std::vector<PooledImage> frames =
+      make_frames(pool, convert.source, {"", session.width, session.height}, 2);
+  const std::atomic<int> stop{2};
+  const StageCeilings ceilings(context_of(session), convert, frames, &stop);
+  EXPECT_GT(ceilings.duplex(3600), 0);
 }
 
 TEST_F(BrokenGpuSuitesTest, AStageThatGoesOnOnTheCpuIsNotTakenForTheGpus) {
