@@ -196,10 +196,10 @@ void draw(Result& result, const Conversion& convert) {
 
 /// What a piece of work could not be done for.
 std::string problem_of(const Work& work, const std::exception& error) {
-  bool memory = dynamic_cast<const FeedError*>(&error) != nullptr;
 #ifdef FRAMELANE_WITH_CUDA
-  const auto* cuda = dynamic_cast<const CudaError*>(&error);
-  memory = memory || (cuda != nullptr && cuda->code() == cudaErrorMemoryAllocation);
+  const bool memory = is_for_want_of_memory(error);
+#else
+  const bool memory = has_no_memory(error);
 #endif
   return fmt::format("{}: {}{}", name_of(work.convert), error.what(), memory ? kLess : "");
 }

@@ -10,6 +10,7 @@
 
 #include "bench/suites/result.hpp"
 #include "pipeline/device.hpp"
+#include "pipeline/failure.hpp"
 
 namespace framelane::bench {
 
@@ -53,6 +54,12 @@ struct Session {
 struct NoRoom : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// Whether memory for frames is what was lacking.
+inline bool has_no_memory(const std::exception& error) {
+  const auto* feed = dynamic_cast<const FeedError*>(&error);
+  return feed != nullptr && feed->code() == FeedFault::kMemory;
+}
 
 /// One way to do a suite's work.
 struct Contender {

@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <utility>
 
 #include "bench/stage_feed.hpp"
 #include "bench/suites/convert_frames.hpp"
@@ -11,6 +15,7 @@
 #include "bench/suites/suite.hpp"
 #include "kernels/reference.hpp"
 #include "pipeline/cpu_stage.hpp"
+#include "pipeline/failure.hpp"
 #include "pipeline/host_buffer.hpp"
 #include "tests/bench/spoiling_device.hpp"
 
@@ -221,6 +226,43 @@ TEST(StageSuiteTest, WhatWouldTakeMostOfTheMemoryIsLeftOut) {
                                      ::testing::Not(Contains(HasSubstr("16 feeds of ")))));
   EXPECT_NE(result.measured("stage", {{"feeds", std::int64_t{16}}}), nullptr);
   EXPECT_EQ(result.measured("stage", {{"feeds", std::int64_t{32}}}), nullptr);
+}
+
+/// A device whose feeds do something else than to start.
+class TrickDevice : public CpuDevice {
+ public:
+  explicit TrickDevice(std::function<void()> trick) : CpuDevice(1), trick_(std::move(trick)) {}
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
+    trick_();
+    return CpuDevice::make_stage(stats, slices);
+  }
+
+ private:
+  const std::function<void()> trick_;
+};
+
+TEST(StageSuiteTest, WhatIsNoWantOfMemoryIsNotCalledSo) {
+  Session session = cpu_session();
+  session.cpu = std::make_shared<TrickDevice>(
+      [] { throw FeedError(FeedFault::kInternal, "it does not work"); });
+  EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
+              ::testing::Each(::testing::EndsWith(": it does not work")));
+  session.cpu =
+      std::make_shared<TrickDevice>([] { throw FeedError(FeedFault::kMemory, "no memory"); });
+  EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
+              ::testing::Each(::testing::EndsWith(": no memory; ask for less with --size")));
+}
+
+TEST(StageSuiteTest, AStopEndsATurn) {
+  std::atomic<int> stop{0};
+  Session session = cpu_session();
+  session.seconds = 100'000;
+  session.stop = &stop;
+  session.cpu = std::make_shared<TrickDevice>([&stop] { stop = 2; });  // just before it begins
+  const Result result = run_suite(*find_suite("stage"), session);
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.rows.at(0).checked, Checked::kRight);
 }
 
 TEST(PeersSuiteTest, OnTheCpuOursIsExactAndTheOthersAreMeasured) {
