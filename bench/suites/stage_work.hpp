@@ -3,7 +3,6 @@
 #pragma once
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -17,6 +16,7 @@
 #include "bench/suites/pictures.hpp"
 #include "bench/suites/turns.hpp"
 #include "pipeline/failure.hpp"
+#include "pipeline/processors.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/stage_ceilings.hpp"
 #include "bench/suites/gpu_part.hpp"
@@ -95,14 +95,9 @@ inline std::size_t target_bytes(const Conversion& convert, const Setup& setup) {
          image_bytes(convert.target, {"", convert.width, convert.height});
 }
 
-inline std::size_t machine_memory() {
-  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 /// Takes out what would need more of the machine's memory than others like to give.
 inline void drop_the_largest(const Session& session, Work& work, Result& result) {
-  const std::size_t most = (session.memory > 0 ? session.memory : machine_memory()) / 4;
+  const std::size_t most = memory_of(session) / 4;
   std::erase_if(work.setups, [&](const Setup& setup) {
     const std::size_t bytes = target_bytes(work.convert, setup);
     if (bytes <= most) return false;
@@ -112,6 +107,13 @@ inline void drop_the_largest(const Session& session, Work& work, Result& result)
         bytes >> 20, most >> 20));
     return true;
   });
+}
+
+/// What frames_of(work) take, with what they have to become.
+inline std::size_t frame_bytes(const Work& work) {
+  const Size size{"", work.convert.width, work.convert.height};
+  return static_cast<std::size_t>(frames_of(work)) *
+         (image_bytes(work.convert.source, size) + image_bytes(work.convert.target, size));
 }
 
 /// One size and conversion: its frames, what they have to become, and the ways that take turns.

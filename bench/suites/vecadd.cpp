@@ -21,6 +21,8 @@ constexpr const char* kUploads = "uploads alone";
 /// Two vectors, their sum, and room for what a contender takes for it.
 class Vectors {
  public:
+  static constexpr std::size_t kCount = 4;
+
   explicit Vectors(std::size_t count)
       : length(count),
         a_(count * sizeof(float)),
@@ -173,6 +175,7 @@ void run_vecadd(const Session& session, Result& result) {
   const std::size_t length = session.bytes / sizeof(float) + 3;
   result.setup.push_back({"elements", static_cast<std::int64_t>(length)});
   result.published_by = "\"6.2 CUDA streams\", course notes";
+  require_memory(session, Vectors::kCount * length * sizeof(float), "--bytes");
   Vectors vectors(length);
   std::vector<Contender> contenders;
 #ifdef FRAMELANE_WITH_CUDA

@@ -24,9 +24,12 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 Session cpu_session() {
   Session session;
@@ -223,9 +226,36 @@ TEST(StageSuiteTest, WhatWouldTakeMostOfTheMemoryIsLeftOut) {
   const Result result = run_suite(*find_suite("stage"), session);
   EXPECT_THAT(result.left_out, AllOf(Contains(HasSubstr("32 feeds of 37x23: ")),
                                      Contains(HasSubstr("64 feeds of 37x23: ")),
-                                     ::testing::Not(Contains(HasSubstr("16 feeds of ")))));
+                                     Not(Contains(HasSubstr("16 feeds of ")))));
   EXPECT_NE(result.measured("stage", {{"feeds", std::int64_t{16}}}), nullptr);
   EXPECT_EQ(result.measured("stage", {{"feeds", std::int64_t{32}}}), nullptr);
+}
+
+TEST(MemoryTest, WhatNeedsMoreThanThereIsIsNotBegun) {
+  Session session = cpu_session();
+  session.bytes = 400'000;
+  session.memory = 4 * 37 * 23;
+  for (const auto& [name, option] :
+       {std::pair("convert", "--size"), std::pair("peers", "--size"), std::pair("stage", "--size"),
+        std::pair("vecadd", "--bytes")}) {
+    const Result result = run_suite(*find_suite(name), session);
+    EXPECT_THAT(result.rows, IsEmpty()) << name;
+    EXPECT_THAT(result.problems, Not(IsEmpty())) << name;
+    EXPECT_THAT(
+        result.problems,
+        Each(AllOf(HasSubstr("needs "), EndsWith(std::string("; ask for less with ") + option))))
+        << name;
+  }
+}
+
+TEST(MemoryTest, ThreeQuartersMayBeTaken) {
+  Session session = cpu_session();
+  session.memory = std::size_t{4} << 20;
+  EXPECT_NO_THROW(require_memory(session, 3 << 20, "--bytes"));
+  EXPECT_THAT([&] { require_memory(session, (4 << 20) - 1, "--bytes"); },
+              ::testing::ThrowsMessage<NoRoom>(
+                  "needs 3 MiB of memory, and three quarters of what there is are 3; "
+                  "ask for less with --bytes"));
 }
 
 /// A device whose feeds do something else than to start.
@@ -246,11 +276,11 @@ TEST(StageSuiteTest, WhatIsNoWantOfMemoryIsNotCalledSo) {
   session.cpu = std::make_shared<TrickDevice>(
       [] { throw FeedError(FeedFault::kInternal, "it does not work"); });
   EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
-              ::testing::Each(::testing::EndsWith(": it does not work")));
+              Each(EndsWith(": it does not work")));
   session.cpu =
       std::make_shared<TrickDevice>([] { throw FeedError(FeedFault::kMemory, "no memory"); });
   EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
-              ::testing::Each(::testing::EndsWith(": no memory; ask for less with --size")));
+              Each(EndsWith(": no memory; ask for less with --size")));
 }
 
 TEST(StageSuiteTest, AStopEndsATurn) {

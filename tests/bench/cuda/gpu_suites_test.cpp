@@ -151,6 +151,16 @@ TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
   expect_measured_and_right(peers, "framelane, one core");
 }
 
+TEST_F(GpuSuitesTest, WhatNeedsMoreOfTheHostsMemoryThanThereIsIsNotBegun) {
+  Session session = gpu_session();
+  session.memory = session.bytes;
+  for (const char* name : {"overlap", "kernels", "vecadd"}) {
+    const Result result = run(name, session);
+    EXPECT_THAT(result.problems, ElementsAre(AllOf(HasSubstr("needs "), HasSubstr(" --bytes"))));
+    EXPECT_THAT(result.rows, IsEmpty()) << name;
+  }
+}
+
 TEST_F(BrokenGpuSuitesTest, WhatIsNoWantOfMemoryIsNotCalledSo) {
   const Session session = gpu_session();
   for (const auto& [suite, on_cpu] :
