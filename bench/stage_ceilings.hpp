@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -17,15 +18,16 @@
 namespace framelane::bench {
 
 /// The copies that one feed's conversion needs, and its kernel, each by itself. Rates are frames a
-/// second, of at least the seconds asked for. Throws CudaError.
+/// second, of at least the seconds asked for, or until `stop` is not 0. Throws CudaError.
 class StageCeilings {
  public:
-  /// Copies from `frames`, round and round; they and the context stay.
+  /// Copies from `frames`, round and round; they, the context and `stop` stay.
   StageCeilings(CudaContext& context, const Conversion& convert,
-                std::span<const PooledImage> frames)
+                std::span<const PooledImage> frames, const std::atomic<int>* stop = nullptr)
       : convert_(convert),
         converter_(CudaConverter::make(convert)),
         frames_(frames),
+        stop_(stop),
         target_(allocate_image(targets_, convert.target, convert.width, convert.height)),
         images_(context, {&convert_, 1}, FrameMemory::kHost) {
     context.memory_stream().synchronize();
@@ -86,7 +88,7 @@ class StageCeilings {
         event.record(streams_[w]);
       }
       if (i == kAhead) start = Clock::now();  // round 0 is not measured
-      if (i > kAhead && seconds_since(start) >= seconds) {
+      if (i > kAhead && (seconds_since(start) >= seconds || (stop_ != nullptr && *stop_ != 0))) {
         result = (i - kAhead) / seconds_since(start);
       }
     }
@@ -97,6 +99,7 @@ class StageCeilings {
   const Conversion convert_;
   const std::unique_ptr<const CudaConverter> converter_;
   const std::span<const PooledImage> frames_;
+  const std::atomic<int>* const stop_;
   FramePool targets_;
   const PooledImage target_;
   const LaneImages images_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -19,7 +20,9 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "pipeline/device.hpp"
@@ -118,6 +121,16 @@ inline std::vector<PooledImage> make_frames(FramePool& pool, PixelFormat format,
   return frames;
 }
 
+/// Throws std::runtime_error where the system has no thread for it.
+template <typename Work>
+std::jthread start_thread(Work work) {
+  try {
+    return std::jthread(std::move(work));
+  } catch (const std::system_error& error) {
+    throw std::runtime_error(std::string("a feed's thread cannot be started: ") + error.what());
+  }
+}
+
 /// How a feed's stage is set up.
 struct StageShape {
   int lanes = kLanes;
@@ -166,13 +179,17 @@ class StageFeed {
   const std::deque<Kept>& kept() const { return kept_; }
   void forget_kept() { kept_.clear(); }
 
+  /// From now on a run ends early when `stop`, which stays, is not 0; null: none does.
+  void end_on(const std::atomic<int>* stop) { stop_ = stop; }
+
   /// Submits what `next` (called with 0, 1, …) gives until `until`, and one frame more than there
-  /// are lanes at least; returns once all are back. A feed that had a problem runs no more.
+  /// are lanes at least; returns once all are back. A feed that had a problem runs no more. Throws
+  /// std::runtime_error where there is no thread for it.
   FeedRun run(Clock::time_point until, const std::function<InputFrame(int)>& next) {
     const double cpu_before = thread_cpu_seconds();
     FeedRun result;
     double encode_cpu = 0;
-    std::thread encode([this, &result, &encode_cpu] {
+    std::jthread encode = start_thread([this, &result, &encode_cpu] {
       for (bool last = false; !last;) {
         auto job = ring_.next(0);
         if (!job) break;
@@ -186,7 +203,8 @@ class StageFeed {
     try {
       for (bool last = false; !last; ++submitted) {
         InputFrame frame = next(submitted);
-        last = submitted >= shape_.lanes && Clock::now() >= until;
+        last = submitted >= shape_.lanes &&
+               (Clock::now() >= until || (stop_ != nullptr && *stop_ != 0));
         submit(std::move(frame), submitted, last);
       }
     } catch (const std::exception& error) {
@@ -247,6 +265,7 @@ class StageFeed {
   PlanRef plan_;
   FramePool* targets_ = nullptr;
   std::size_t keep_ = 0;
+  const std::atomic<int>* stop_ = nullptr;
   std::deque<Kept> kept_;
 };
 
@@ -325,7 +344,8 @@ inline double steady_rate(const std::vector<FeedRun>& runs, Clock::time_point un
   return frames / std::chrono::duration<double>(last - first).count();
 }
 
-/// All feeds side by side: `work(feed, until)` gives a FeedRun. Throws the first feed's problem.
+/// All feeds side by side: `work(feed, until)` gives a FeedRun. Throws the first feed's problem, or
+/// std::runtime_error where there is no thread for one.
 template <typename Feed, typename Work>
 StageFigures run_feeds(std::span<const std::unique_ptr<Feed>> feeds, double seconds, Work work) {
   const double cpu = cpu_seconds();
@@ -334,11 +354,18 @@ StageFigures run_feeds(std::span<const std::unique_ptr<Feed>> feeds, double seco
   const auto until =
       start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   std::vector<FeedRun> runs(feeds.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    threads.emplace_back([&, i] { runs[i] = std::invoke(work, *feeds[i], until); });
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < feeds.size(); ++i) {
+      threads.push_back(start_thread([&, i] {
+        try {
+          runs[i] = std::invoke(work, *feeds[i], until);
+        } catch (const std::exception& error) {
+          runs[i].problem = error.what();
+        }
+      }));
+    }
   }
-  for (std::thread& thread : threads) thread.join();
   const double time = seconds_since(start);
   own += completion_cpu_seconds();
   const double all_cpu = cpu_seconds() - cpu;

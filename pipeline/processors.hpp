@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -10,6 +11,10 @@ namespace framelane {
 /// once.
 int processors();
 
+/// Bytes of memory that this process may have: the machine's, or fewer where a cgroup that it is in
+/// has a limit (a container's --memory, systemd's MemoryMax=).
+std::size_t machine_memory();
+
 /// The threads that a decoder or an encoder gets unless its options say; 0 leaves it to the codec.
 /// Few for a live feed: where threads work on a frame each, every one of them is a frame of delay
 /// and of memory.
@@ -18,5 +23,7 @@ int codec_threads(bool live);
 /// What the content of a cgroup's cpu.max allows, in whole processors, rounded up; nothing when
 /// there is no limit.
 std::optional<int> processors_of_quota(std::string_view cpu_max);
+/// What the content of a cgroup's memory.max allows, in bytes; nothing when there is no limit.
+std::optional<std::size_t> bytes_of_limit(std::string_view memory_max);
 
 }  // namespace framelane

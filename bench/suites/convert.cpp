@@ -2,6 +2,7 @@
 // and on a GPU in every way that overlaps copies and kernels.
 #include <fmt/core.h>
 
+#include "bench/stage_feed.hpp"
 #include "bench/suites/convert_frames.hpp"
 #include "bench/suites/simd_loops.hpp"
 #include "bench/suites/suite.hpp"
@@ -137,6 +138,13 @@ void run_convert(const Session& session, Result& result) {
 #ifdef FRAMELANE_WITH_CUDA
   if (session.gpu != nullptr) frame_count = ConvertGpu::kFrames;
 #endif
+  // All frames are of one picture; each has a target, as has the CPU, and each formula its result.
+  const auto images = static_cast<std::size_t>(frame_count + 1 + 2);
+  const Size size{"", width, height};
+  require_memory(
+      session,
+      image_bytes(PixelFormat::kBgra, size) + images * image_bytes(PixelFormat::kYuv444, size),
+      "--size");
   ConvertFrames frames(width, height, frame_count);
   std::vector<Contender> contenders;
 #ifdef FRAMELANE_WITH_CUDA

@@ -62,8 +62,18 @@ void ConvertGpu::carry(Formula formula, int frame, cudaStream_t stream) const {
   download(frame, 0, height_, stream);
 }
 
-void ConvertGpu::spoil_targets(int count) const {
-  for (int i = 0; i < count; ++i) spoil(places_[static_cast<std::size_t>(i)]->target.image);
+void ConvertGpu::spoil_places(int count) const {
+  for (int i = 0; i < count; ++i) {
+    const Place& place = *places_[static_cast<std::size_t>(i)];
+    spoil(place.target.image);
+    for (const DeviceImage* image : {&place.device_source, &place.device_target}) {
+      const auto& [data, pitch] = image->image.planes[0];
+      cuda::check(
+          cudaMemsetAsync(data, 0, static_cast<std::size_t>(pitch * height_), streams_[0].get()),
+          "cudaMemsetAsync");
+    }
+  }
+  streams_.synchronize(1);
 }
 std::string ConvertGpu::compare(Formula formula, int count) const {
   for (int i = 0; i < count; ++i) {
@@ -112,15 +122,8 @@ Contender ConvertGpu::kernel_alone(Formula formula) {
            .bytes = both_ways(),
            .note = "on the GPU's own clock; rate of its memory"},
           [this] {
-            spoil_targets(kBatch);
-            for (int i = 0; i < kBatch; ++i) {
-              upload(i, 0, height_, streams_[0].get());
-              const auto& [data, pitch] =
-                  places_[static_cast<std::size_t>(i)]->device_target.image.planes[0];
-              cuda::check(cudaMemsetAsync(data, 0, static_cast<std::size_t>(pitch * height_),
-                                          streams_[0].get()),
-                          "cudaMemsetAsync");
-            }
+            spoil_places(kBatch);
+            for (int i = 0; i < kBatch; ++i) upload(i, 0, height_, streams_[0].get());
             streams_.synchronize(1);
           },
           [this, formula] {
@@ -141,7 +144,7 @@ Contender ConvertGpu::default_stream(Formula formula) {
   return {{.name = "GPU, default stream",
            .parameters = {{"formula", name_of(formula)}, {"streams", std::int64_t{1}}},
            .bytes = both_ways()},
-          [this] { spoil_targets(1); },
+          [this] { spoil_places(1); },
           [this, formula] {
             return milliseconds([&] {
               carry(formula, 0, cudaStreamLegacy);
@@ -155,7 +158,7 @@ Contender ConvertGpu::sliced(Formula formula, int streams) {
   return {{.name = "GPU, sliced",
            .parameters = {{"formula", name_of(formula)}, {"streams", std::int64_t{streams}}},
            .bytes = both_ways()},
-          [this] { spoil_targets(1); },
+          [this] { spoil_places(1); },
           [=, this] {
             return milliseconds([&] {
               // Of whole pairs of rows, which kernels read together.
@@ -190,7 +193,7 @@ Contender ConvertGpu::whole_frames(Formula formula, int in_flight) {
            .bytes = both_ways(),
            .note = "per frame"},
           [=, this] {
-            spoil_targets(in_flight);
+            spoil_places(in_flight);
             // Twice round: the first is not yet under way with the others.
             for (int i = 0; i < 2 * in_flight; ++i) step();
           },

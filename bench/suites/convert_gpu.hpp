@@ -44,8 +44,9 @@ class ConvertGpu {
   /// All three, of the whole frame.
   void carry(Formula formula, int frame, cudaStream_t stream) const;
   double both_ways() const { return frames_.source_bytes() + frames_.target_bytes(); }
-  /// For the results of the first `count` frames.
-  void spoil_targets(int count) const;
+  /// Of the first `count` frames: what the last turn left on the GPU and as results, so that a copy
+  /// or a kernel that is missing shows.
+  void spoil_places(int count) const;
   std::string compare(Formula formula, int count) const;
 
   const ConvertFrames& frames_;

@@ -9,7 +9,6 @@
 
 #include "bench/suites/turns.hpp"
 #include "pipeline/cuda/cuda_device.hpp"
-#include "pipeline/failure.hpp"
 
 namespace framelane::bench {
 
@@ -81,8 +80,7 @@ inline bool is_for_want_of_memory(const std::exception& error) {
   if (const auto* cuda = dynamic_cast<const CudaError*>(&error)) {
     return cuda->code() == cudaErrorMemoryAllocation;
   }
-  const auto* feed = dynamic_cast<const FeedError*>(&error);
-  return feed != nullptr && feed->code() == FeedFault::kMemory;
+  return has_no_memory(error);
 }
 
 /// Why a suite goes without the GPU's part, as a line; `option` asks for less memory.

@@ -115,7 +115,7 @@ void run_on_gpu(const Session& session, Result& result) {
   try {
     gpu = std::make_unique<KernelsGpu>(context_of(session),
                                        session.bytes / sizeof(Word) * sizeof(Word), turn);
-  } catch (const CudaError& error) {
+  } catch (const std::exception& error) {
     result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     return;
   }
@@ -147,7 +147,10 @@ void run_kernels(const Session& session, Result& result) {
   result.setup.push_back({"bytes of a copy", static_cast<std::int64_t>(session.bytes)});
   result.published_by = "\"GPU编程 CUDA C++ 用非默认CUDA流重叠多个核函数在GPU中并发执行\", CSDN";
 #ifdef FRAMELANE_WITH_CUDA
-  if (session.gpu != nullptr) return run_on_gpu(session, result);
+  if (session.gpu != nullptr) {
+    require_memory(session, KernelsGpu::kBuffers * session.bytes, "--bytes");
+    return run_on_gpu(session, result);
+  }
 #endif
   result.left_out.push_back("all of it, which is about a GPU's kernels and copies: " +
                             session.no_gpu);

@@ -70,6 +70,8 @@ class Seeds {
 /// The work of `kernels` on a GPU: many small kernels, and pairs of what can be done at once.
 class KernelsGpu {
  public:
+  static constexpr std::size_t kBuffers = 3;  ///< in host memory, of so many bytes each
+
   /// `turn`: seconds that each contender has in a round.
   KernelsGpu(CudaContext& context, std::size_t bytes, double turn)
       : bytes_(bytes),

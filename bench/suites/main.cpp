@@ -70,7 +70,8 @@ int run(const Arguments& arguments, Session& session) {
   bool good = open_device(arguments.device.device, session);
   catch_signals();
   session.stop = &g_signal;
-  session.show_progress = isatty(STDERR_FILENO) == 1;
+  // A process that is told its rounds says all it has to say in its results.
+  session.show_progress = !arguments.in_turns && isatty(STDERR_FILENO) == 1;
   std::vector<Result> results;
   for (const std::string& name : arguments.suites) {
     if (session.stopped()) break;
@@ -78,7 +79,9 @@ int run(const Arguments& arguments, Session& session) {
     std::fputs(as_text(results.back()).c_str(), stdout);
     std::fflush(stdout);
     for (const std::string& problem : results.back().problems) {
-      std::fprintf(stderr, "framelane-bench: %s: %s\n", name.c_str(), problem.c_str());
+      if (!arguments.in_turns) {
+        std::fprintf(stderr, "framelane-bench: %s: %s\n", name.c_str(), problem.c_str());
+      }
       good = false;
     }
   }
@@ -149,7 +152,12 @@ int run_cli(int argc, char** argv) {
   if (std::ranges::find(arguments.suites, kAll) != arguments.suites.end()) {
     arguments.suites = names;
   }
-  return run(arguments, session);
+  try {
+    return run(arguments, session);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "framelane-bench: %s\n", error.what());
+    return kExitFailed;
+  }
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ using Words = std::uint32_t;
 /// The data, what the kernel has to make of it, and where it goes.
 class OverlapGpu {
  public:
+  static constexpr std::size_t kBuffers = 5;  ///< in host memory, of so many bytes each
+
   OverlapGpu(CudaContext& context, std::size_t bytes)
       : count_(bytes / sizeof(Words)),
         source_(bytes),
@@ -289,7 +291,7 @@ void run_on_gpu(const Session& session, Result& result) {
   std::unique_ptr<OverlapGpu> gpu;
   try {
     gpu = std::make_unique<OverlapGpu>(context_of(session), session.bytes / 4 * 4);
-  } catch (const CudaError& error) {
+  } catch (const std::exception& error) {
     result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     return;
   }
@@ -310,7 +312,10 @@ void run_overlap(const Session& session, Result& result) {
                       {"loop over chunks (depth first)", 3.97, "ms"},
                       {"batched by kind (breadth first)", 3.97, "ms"}};
 #ifdef FRAMELANE_WITH_CUDA
-  if (session.gpu != nullptr) return run_on_gpu(session, result);
+  if (session.gpu != nullptr) {
+    require_memory(session, OverlapGpu::kBuffers * session.bytes, "--bytes");
+    return run_on_gpu(session, result);
+  }
 #endif
   result.left_out.push_back("all of it, which is about copies to a GPU and back: " +
                             session.no_gpu);

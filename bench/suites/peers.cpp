@@ -85,6 +85,9 @@ int frame_count(const Conversion& conversion, double bytes, int most) {
   return static_cast<int>(std::clamp(bytes / frame, 2.0, static_cast<double>(most)));
 }
 
+/// On the CPU: more than caches hold.
+int frame_count(const Conversion& conversion) { return frame_count(conversion, 96 << 20, 16); }
+
 PlainImage exact_result(const Conversion& conversion) {
   FramePool pool;
   const std::vector<PooledImage> frame =
@@ -278,14 +281,19 @@ void measure_on_cpu(const Session& session, double turn, const Conversion& conve
 
 PeerFrames::PeerFrames(const Conversion& wanted)
     : conversion(wanted), exact_(exact_result(wanted)) {
-  constexpr double kCold = 96 << 20;
   const Size size{"", conversion.width, conversion.height};
-  const int count = frame_count(conversion, kCold, 16);
+  const int count = frame_count(conversion);
   for (int i = 0; i < count; ++i) {
     // Each begins with the same random numbers.
     from_.push_back(std::move(make_frames(sources_, conversion.source, size, 1)[0]));
     to_.push_back(allocate_image(targets_, conversion.target, size.width, size.height));
   }
+}
+
+std::size_t PeerFrames::bytes_of(const Conversion& conversion) {
+  // And the exact result, beside the frame that it is made of.
+  return (static_cast<std::size_t>(frame_count(conversion)) + 1) *
+         static_cast<std::size_t>(make_row("", conversion, "").bytes);
 }
 
 Contender PeerFrames::contender(std::string name, std::string note, Convert convert, bool exact) {
@@ -323,6 +331,9 @@ void run_peers(const Session& session, Result& result) {
   if (!has_libyuv()) result.left_out.emplace_back("libyuv: the program was built without it");
   std::vector<Size> sizes{k1080p, k4K, k8K};
   if (session.width > 0) sizes = {{"", session.width, session.height}};
+  for (const Pair& pair : kPairs) {
+    require_memory(session, PeerFrames::bytes_of(conversion_of(pair, sizes.front())), "--size");
+  }
   constexpr std::size_t kEach = 4;  // at most, on either
   const bool on_gpu = session.gpu != nullptr;
   const double turn =
@@ -338,7 +349,7 @@ void run_peers(const Session& session, Result& result) {
       }
       take_turns(session, turn, gpu.contenders(), result);
       judge(result, conversion, kOursGpu, {kNppName, kCopy});
-    } catch (const CudaError& error) {
+    } catch (const std::exception& error) {
       result.problems.push_back(problem_of_gpu(session, "--size", error));
       break;
     }

@@ -15,6 +15,8 @@ namespace framelane::bench {
 class PeerFrames {
  public:
   explicit PeerFrames(const Conversion& conversion);
+  /// What one takes.
+  static std::size_t bytes_of(const Conversion& conversion);
 
   const Conversion conversion;
   /// Converts all frames in turn, on the calling thread; a sample is one frame. With `exact` every

@@ -280,7 +280,7 @@ void run_reduce(const Session& session, Result& result) {
     try {
       gpu = std::make_unique<ReduceGpu>(context_of(session), picture);
       for (Contender& one : gpu->contenders(result)) contenders.push_back(std::move(one));
-    } catch (const CudaError& error) {
+    } catch (const std::exception& error) {
       result.problems.push_back(problem_of_gpu(session, "--size", error));
     }
   }

@@ -199,8 +199,12 @@ std::string problem_of(const Work& work, const std::exception& error) {
 #ifdef FRAMELANE_WITH_CUDA
   const bool memory = is_for_want_of_memory(error);
 #else
+<<<<<<< HEAD
   const auto* feed = dynamic_cast<const FeedError*>(&error);
   const bool memory = feed != nullptr && feed->code() == FeedFault::kMemory;
+=======
+  const bool memory = has_no_memory(error);
+>>>>>>> bench4
 #endif
   return fmt::format("{}: {}{}", name_of(work.convert), error.what(), memory ? kLess : "");
 }
@@ -247,6 +251,7 @@ void run_stage(const Session& session, Result& result) {
   for (const Work& work : works) {
     if (session.stopped() && !result.rows.empty()) break;
     try {
+      require_memory(session, frame_bytes(work), "--size");
       StageWork stage(session, work, turn);
       std::vector<Contender> all = stage.contenders();
 #ifdef FRAMELANE_WITH_CUDA

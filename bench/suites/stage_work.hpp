@@ -3,11 +3,11 @@
 #pragma once
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +16,7 @@
 #include "bench/suites/pictures.hpp"
 #include "bench/suites/turns.hpp"
 #include "pipeline/failure.hpp"
+#include "pipeline/processors.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/stage_ceilings.hpp"
 #include "bench/suites/gpu_part.hpp"
@@ -72,6 +73,21 @@ struct Work {
   bool with_others = false;  ///< also what StageWork::others gives
 };
 
+/// How many frames go round: more than caches hold, where that is not too many, and such a number
+/// that each lane gets all of them, one after the other. A lane that always got the same would not
+/// show what it missed.
+inline int frames_of(const Work& work) {
+  constexpr double kCold = 96 << 20;
+  const auto bytes = static_cast<double>(
+      image_bytes(work.convert.source, {"", work.convert.width, work.convert.height}));
+  int count = static_cast<int>(std::clamp(kCold / bytes, 3.0, 32.0));
+  const auto goes_round = [&count](const Setup& setup) {
+    return std::gcd(count, setup.shape.lanes) == 1;
+  };
+  while (!std::ranges::all_of(work.setups, goes_round)) ++count;
+  return count;
+}
+
 /// What the results of a setup take that its feeds may hold at once.
 inline std::size_t target_bytes(const Conversion& convert, const Setup& setup) {
   return static_cast<std::size_t>(setup.feeds) *
@@ -79,14 +95,9 @@ inline std::size_t target_bytes(const Conversion& convert, const Setup& setup) {
          image_bytes(convert.target, {"", convert.width, convert.height});
 }
 
-inline std::size_t machine_memory() {
-  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 /// Takes out what would need more of the machine's memory than others like to give.
 inline void drop_the_largest(const Session& session, Work& work, Result& result) {
-  const std::size_t most = (session.memory > 0 ? session.memory : machine_memory()) / 4;
+  const std::size_t most = memory_of(session) / 4;
   std::erase_if(work.setups, [&](const Setup& setup) {
     const std::size_t bytes = target_bytes(work.convert, setup);
     if (bytes <= most) return false;
@@ -98,6 +109,13 @@ inline void drop_the_largest(const Session& session, Work& work, Result& result)
   });
 }
 
+/// What frames_of(work) take, with what they have to become.
+inline std::size_t frame_bytes(const Work& work) {
+  const Size size{"", work.convert.width, work.convert.height};
+  return static_cast<std::size_t>(frames_of(work)) *
+         (image_bytes(work.convert.source, size) + image_bytes(work.convert.target, size));
+}
+
 /// One size and conversion: its frames, what they have to become, and the ways that take turns.
 class StageWork {
  public:
@@ -105,7 +123,8 @@ class StageWork {
       : device_(session.gpu != nullptr ? *session.gpu : *session.cpu),
         work_(work),
         turn_(turn),
-        frames_(make_frames(sources_, work.convert.source, size(), frame_count())) {
+        stop_(session.stop),
+        frames_(make_frames(sources_, work.convert.source, size(), frames_of(work))) {
     for (const PooledImage& frame : frames_) {
       expected_.push_back(reference_result(work.convert, as_const(frame.image)));
     }
@@ -113,7 +132,8 @@ class StageWork {
     targets_ = std::make_unique<FramePool[]>(static_cast<std::size_t>(most_feeds_));
 #ifdef FRAMELANE_WITH_CUDA
     if (session.gpu != nullptr) {
-      ceilings_ = std::make_unique<StageCeilings>(context_of(session), work.convert, frames_);
+      ceilings_ =
+          std::make_unique<StageCeilings>(context_of(session), work.convert, frames_, stop_);
       if (work.with_others) {
         baselines_ = std::make_unique<StageBaselines>(context_of(session), work.convert, frames_);
       }
@@ -156,11 +176,6 @@ class StageWork {
   Size size() const { return {"", work_.convert.width, work_.convert.height}; }
   double source_bytes() const {
     return static_cast<double>(image_bytes(work_.convert.source, size()));
-  }
-  /// More than caches hold, where that is not too many.
-  int frame_count() const {
-    constexpr double kCold = 96 << 20;
-    return static_cast<int>(std::clamp(kCold / source_bytes(), 3.0, 32.0));
   }
 
 #ifdef FRAMELANE_WITH_CUDA
@@ -210,6 +225,7 @@ class StageWork {
         feeds_.push_back(std::make_unique<BenchFeed>(device_, work_.convert, setup.shape, frames_,
                                                      targets_[static_cast<std::size_t>(i)]));
         feeds_.back()->feed().keep(setup.shape.lanes);
+        feeds_.back()->feed().end_on(stop_);
       }
     } catch (const FeedError& error) {
       if (error.code() != FeedFault::kMemory) throw;
@@ -244,6 +260,7 @@ class StageWork {
   Device& device_;
   const Work& work_;
   const double turn_;
+  const std::atomic<int>* const stop_;
   FramePool sources_;
   const std::vector<PooledImage> frames_;
   std::vector<PlainImage> expected_;

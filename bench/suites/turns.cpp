@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "pipeline/processors.hpp"
+
 namespace framelane::bench {
 namespace {
 
@@ -64,6 +66,19 @@ double milliseconds(const std::function<void()>& call) {
 double turn_seconds(const Session& session, std::size_t contenders) {
   return session.seconds /
          (session.rounds * static_cast<double>(std::max<std::size_t>(contenders, 1)));
+}
+
+std::size_t memory_of(const Session& session) {
+  return session.memory > 0 ? session.memory : machine_memory();
+}
+
+void require_memory(const Session& session, std::size_t bytes, const char* option) {
+  const std::size_t most = memory_of(session) / 4 * 3;
+  if (bytes <= most) return;
+  throw NoRoom(
+      fmt::format("needs {} MiB of memory, and three quarters of what there is are {}; "
+                  "ask for less with {}",
+                  bytes >> 20, most >> 20, option));
 }
 
 void take_turns(const Session& session, const std::vector<Contender>& contenders, Result& result) {

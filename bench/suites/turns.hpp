@@ -10,6 +10,7 @@
 
 #include "bench/suites/result.hpp"
 #include "pipeline/device.hpp"
+#include "pipeline/failure.hpp"
 
 namespace framelane::bench {
 
@@ -53,6 +54,18 @@ struct Session {
 struct NoRoom : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// Of the machine, in bytes, as far as this process may have it.
+std::size_t memory_of(const Session& session);
+/// Throws NoRoom where so many bytes, which are written at once, are more than the machine can well
+/// give; `option` asks for less. Without that the system would end the process, or another one.
+void require_memory(const Session& session, std::size_t bytes, const char* option);
+
+/// Whether memory for frames is what was lacking.
+inline bool has_no_memory(const std::exception& error) {
+  const auto* feed = dynamic_cast<const FeedError*>(&error);
+  return feed != nullptr && feed->code() == FeedFault::kMemory;
+}
 
 /// One way to do a suite's work.
 struct Contender {

@@ -21,6 +21,8 @@ constexpr const char* kUploads = "uploads alone";
 /// Two vectors, their sum, and room for what a contender takes for it.
 class Vectors {
  public:
+  static constexpr std::size_t kCount = 4;
+
   explicit Vectors(std::size_t count)
       : length(count),
         a_(count * sizeof(float)),
@@ -173,18 +175,19 @@ void run_vecadd(const Session& session, Result& result) {
   const std::size_t length = session.bytes / sizeof(float) + 3;
   result.setup.push_back({"elements", static_cast<std::int64_t>(length)});
   result.published_by = "\"6.2 CUDA streams\", course notes";
+  require_memory(session, Vectors::kCount * length * sizeof(float), "--bytes");
   Vectors vectors(length);
   std::vector<Contender> contenders;
 #ifdef FRAMELANE_WITH_CUDA
   std::unique_ptr<VecaddGpu> gpu;
   if (session.gpu != nullptr) {
-    try_every_length(session, result);
-    if (!result.problems.empty()) return;
     try {
+      try_every_length(session, result);
+      if (!result.problems.empty()) return;
       gpu = std::make_unique<VecaddGpu>(context_of(session), vectors);
       result.setup.push_back({"elements of a segment", static_cast<std::int64_t>(gpu->segment())});
       contenders = gpu->contenders();
-    } catch (const CudaError& error) {
+    } catch (const std::exception& error) {
       result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     }
   }

@@ -1,8 +1,13 @@
 #include "bench/stage_feed.hpp"
 
 #include <gmock/gmock.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <numeric>
 
 #include "bench/suites/pictures.hpp"
+#include "bench/suites/stage_work.hpp"
 #include "pipeline/cpu_stage.hpp"
 
 namespace framelane::bench {
@@ -85,6 +90,80 @@ TEST_F(StageFeedTest, TheProblemOfOneFeedIsThrown) {
   };
   EXPECT_THAT([&] { run_feeds(feeds, 0, work); },
               ::testing::ThrowsMessage<std::runtime_error>("a frame takes more than 10 s"));
+}
+
+TEST_F(StageFeedTest, WhatAFeedThrowsIsItsProblem) {
+  std::vector<std::unique_ptr<BenchFeed>> feeds;
+  for (int i = 0; i < 2; ++i) feeds.push_back(make_feed({}));
+  const auto work = [&feeds](BenchFeed& feed, Clock::time_point until) {
+    if (&feed == feeds[1].get()) throw std::runtime_error("a feed's thread cannot be started");
+    return feed.run(until);
+  };
+  EXPECT_THAT([&] { run_feeds(feeds, 0, work); },
+              ::testing::ThrowsMessage<std::runtime_error>("a feed's thread cannot be started"));
+}
+
+TEST_F(StageFeedTest, AStopEndsARun) {
+  const std::atomic<int> stop{2};
+  const auto feed = make_feed({.lanes = 4, .ring = 2});
+  feed->feed().end_on(&stop);
+  const FeedRun run = feed->run(Clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(run.problem, "");
+  EXPECT_EQ(run.frames, 5);
+}
+
+/// While there is one, no thread can be started: none has room for its stack.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_attr_init(&before_);
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 50);
+    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST_F(StageFeedTest, AThreadThatCannotBeStartedIsSaidSo) {
+  std::vector<std::unique_ptr<BenchFeed>> feeds;
+  feeds.push_back(make_feed({}));
+  const NoThreads none;
+  const auto says_so = ::testing::ThrowsMessage<std::runtime_error>(
+      ::testing::StartsWith("a feed's thread cannot be started: "));
+  EXPECT_THAT([&] { run_feeds(feeds, 0); }, says_so);
+  EXPECT_THAT([&] { feeds[0]->run(Clock::now()); }, says_so);
+}
+
+TEST(FramesOfTest, EachLaneGetsEveryFrame) {
+  for (const Size& size : {kSmall, k1080p, k4K, k8K}) {
+    for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kI420}) {
+      Work work{conversion(format, PixelFormat::kNv12, size), {}};
+      for (const int lanes : {1, 2, 3, 4, 5, 6, 8}) {
+        work.setups.push_back({.shape = {.lanes = lanes}});
+        for (const auto& setup : work.setups) {
+          EXPECT_EQ(std::gcd(frames_of(work), setup.shape.lanes), 1)
+              << frames_of(work) << " frames, " << setup.shape.lanes << " lanes";
+        }
+      }
+      EXPECT_GE(frames_of(work), 3);
+      EXPECT_LE(frames_of(work), 40);
+    }
+  }
+}
+
+TEST(FramesOfTest, LargeFramesAreFew) {
+  EXPECT_EQ(frames_of({conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K), {{}}}), 4);
 }
 
 /// A frame back every so many milliseconds, from the first on.

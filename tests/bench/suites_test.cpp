@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <utility>
 
 #include "bench/stage_feed.hpp"
 #include "bench/suites/convert_frames.hpp"
@@ -247,6 +251,70 @@ TEST(StageSuiteTest, WhatWouldTakeMostOfTheMemoryIsLeftOut) {
                                      Not(Contains(HasSubstr("16 feeds of ")))));
   EXPECT_NE(result.measured("stage", {{"feeds", std::int64_t{16}}}), nullptr);
   EXPECT_EQ(result.measured("stage", {{"feeds", std::int64_t{32}}}), nullptr);
+}
+
+TEST(MemoryTest, WhatNeedsMoreThanThereIsIsNotBegun) {
+  Session session = cpu_session();
+  session.bytes = 400'000;
+  session.memory = 4 * 37 * 23;
+  for (const auto& [name, option] :
+       {std::pair("convert", "--size"), std::pair("peers", "--size"), std::pair("stage", "--size"),
+        std::pair("vecadd", "--bytes")}) {
+    const Result result = run_suite(*find_suite(name), session);
+    EXPECT_THAT(result.rows, IsEmpty()) << name;
+    EXPECT_THAT(result.problems, Not(IsEmpty())) << name;
+    EXPECT_THAT(
+        result.problems,
+        Each(AllOf(HasSubstr("needs "), EndsWith(std::string("; ask for less with ") + option))))
+        << name;
+  }
+}
+
+TEST(MemoryTest, ThreeQuartersMayBeTaken) {
+  Session session = cpu_session();
+  session.memory = std::size_t{4} << 20;
+  EXPECT_NO_THROW(require_memory(session, 3 << 20, "--bytes"));
+  EXPECT_THAT([&] { require_memory(session, (4 << 20) - 1, "--bytes"); },
+              ::testing::ThrowsMessage<NoRoom>(
+                  "needs 3 MiB of memory, and three quarters of what there is are 3; "
+                  "ask for less with --bytes"));
+}
+
+/// A device whose feeds do something else than to start.
+class TrickDevice : public CpuDevice {
+ public:
+  explicit TrickDevice(std::function<void()> trick) : CpuDevice(1), trick_(std::move(trick)) {}
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override {
+    trick_();
+    return CpuDevice::make_stage(stats, slices);
+  }
+
+ private:
+  const std::function<void()> trick_;
+};
+
+TEST(StageSuiteTest, WhatIsNoWantOfMemoryIsNotCalledSo) {
+  Session session = cpu_session();
+  session.cpu = std::make_shared<TrickDevice>(
+      [] { throw FeedError(FeedFault::kInternal, "it does not work"); });
+  EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
+              Each(EndsWith(": it does not work")));
+  session.cpu =
+      std::make_shared<TrickDevice>([] { throw FeedError(FeedFault::kMemory, "no memory"); });
+  EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
+              Each(EndsWith(": no memory; ask for less with --size")));
+}
+
+TEST(StageSuiteTest, AStopEndsATurn) {
+  std::atomic<int> stop{0};
+  Session session = cpu_session();
+  session.seconds = 100'000;
+  session.stop = &stop;
+  session.cpu = std::make_shared<TrickDevice>([&stop] { stop = 2; });  // just before it begins
+  const Result result = run_suite(*find_suite("stage"), session);
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.rows.at(0).checked, Checked::kRight);
 }
 
 TEST(PeersSuiteTest, OnTheCpuOursIsExactAndTheOthersAreMeasured) {

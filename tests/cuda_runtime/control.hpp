@@ -31,6 +31,10 @@ void reset();
 /// remembered. A failing call has no effect, except that whatever frees or destroys still does.
 void fail_nth_call(std::string_view function, int n, cudaError_t error = cudaErrorUnknown);
 
+/// Lets `count` calls of the function, from the n-th on (1 is the next), say that they went well
+/// and have no effect: as if a program had forgotten them. Not for what frees or destroys.
+void skip_calls(std::string_view function, int n, int count = 1);
+
 /// From now on no queued work runs, what waits is woken, and every call returns `error`; only
 /// freeing and destroying still take effect. Returns when no work is running any more.
 void lose_device(cudaError_t error = cudaErrorECCUncorrectable);

@@ -162,6 +162,23 @@ TEST_F(StandInRuntimeTest, TheNthCallOfAFunctionFailsAndNoOther) {
   EXPECT_EQ(stand_in::calls("cudaMemsetAsync"), 3);
 }
 
+TEST_F(StandInRuntimeTest, ASkippedCallSaysThatItWentWellAndDoesNothing) {
+  stand_in::hold();
+  stand_in::skip_calls("cudaMemsetAsync", 2, 2);
+  EXPECT_EQ(clear(), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  stand_in::release();
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  stand_in::hold();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(clear(), cudaSuccess);
+    EXPECT_EQ(cudaStreamQuery(stream_), cudaSuccess);
+  }
+  EXPECT_EQ(clear(), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  stand_in::release();
+}
+
 TEST_F(StandInRuntimeTest, WhatFreesDoesSoEvenWhenItFails) {
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 1), cudaSuccess);

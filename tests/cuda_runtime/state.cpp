@@ -80,6 +80,17 @@ cudaError_t State::enter(std::string_view function, std::unique_lock<std::mutex>
   return lost.value_or(cudaSuccess);
 }
 
+bool State::skip(std::string_view function) {
+  const auto found = skips.find(function);
+  if (found == skips.end()) return false;
+  if (found->second.calls_before > 0) {
+    --found->second.calls_before;
+    return false;
+  }
+  if (--found->second.calls_left == 0) skips.erase(found);
+  return true;
+}
+
 const Allocation* State::allocation_of(const void* address, std::size_t bytes) const {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const auto found = range_at(allocations, at);
@@ -118,6 +129,7 @@ void reset() {
   });
   s.calls.clear();
   s.failures.clear();
+  s.skips.clear();
   s.lost.reset();
   s.loss = {};
   s.spoilt_from = 0;
@@ -139,6 +151,12 @@ void fail_nth_call(std::string_view function, int n, cudaError_t error) {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   s.failures.insert_or_assign(std::string(function), Failure{n, error});
+}
+
+void skip_calls(std::string_view function, int n, int count) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.skips.insert_or_assign(std::string(function), Skips{n - 1, count});
 }
 
 void lose_device(cudaError_t error) {

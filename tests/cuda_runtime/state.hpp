@@ -72,6 +72,11 @@ struct Failure {
   cudaError_t error = cudaSuccess;
 };
 
+struct Skips {
+  int calls_before = 0;
+  int calls_left = 0;
+};
+
 /// Never destroyed: static destructors of others, and the runtime's own at exit, may still call.
 struct State {
   std::mutex mutex;
@@ -84,6 +89,7 @@ struct State {
   std::map<const void*, Kernel> kernels;
   std::map<std::string, int, std::less<>> calls;
   std::map<std::string, Failure, std::less<>> failures;
+  std::map<std::string, Skips, std::less<>> skips;
   int streams_created = 0;
   int workers = 0;  // threads of streams, destroyed ones included
   int running = 0;  // operations being run
@@ -106,6 +112,8 @@ struct State {
   /// Counts a call; an error when it is to fail, and then nothing runs any more if the device is
   /// lost. Requires the lock.
   cudaError_t enter(std::string_view function, std::unique_lock<std::mutex>& lock);
+  /// Whether a call that was counted is to do nothing. Requires the lock.
+  bool skip(std::string_view function);
   /// The allocation or registration that holds all of [address, address + bytes), if any.
   const Allocation* allocation_of(const void* address, std::size_t bytes) const;
   bool is_registered(const void* address, std::size_t bytes) const;

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from harness.daemon import BINARY, ROOT
-from harness.waiting import TIME_FACTOR
+from harness.waiting import TIME_FACTOR, read_until
 
 SHORT = ("--seconds", "0", "--rounds", "1")
 SMALL = ("--size", "64x36")
@@ -193,9 +193,7 @@ def test_an_interrupt_recommends_nothing_and_writes_nothing(example):
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
         os.close(terminal)
         try:
-            said = b""
-            while b"round 2 of" not in said:
-                said += os.read(ours, 4096)
+            read_until(ours, b"round 2 of")
             process.send_signal(signal.SIGINT)
             text, _ = process.communicate(timeout=30 * TIME_FACTOR)
         finally:

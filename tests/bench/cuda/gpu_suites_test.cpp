@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 
+#include "bench/stage_ceilings.hpp"
 #include "bench/stage_feed.hpp"
 #include "bench/suites/segmented_add.hpp"
 #include "bench/suites/suite.hpp"
@@ -100,6 +102,39 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsConvert) {
   expect_measured_and_right(result, "CPU, SIMD");
 }
 
+TEST_F(BrokenGpuSuitesTest, WithoutTheirKernelsNoWayOfConvertIsRight) {
+  const Session session = gpu_session();
+  // All but the first contender's: what that leaves on the GPU is nobody else's result.
+  constexpr int kOfTheFirst = 4;
+  stand_in::skip_calls("cudaLaunchKernel", kOfTheFirst + 1, 1'000'000);
+  const Result result = run("convert", session);
+  EXPECT_EQ(result.problems.size(), 22u);  // every way, the first contender in the second round
+  for (const char* name : {"GPU, default stream", "GPU, sliced", "GPU, whole frames"}) {
+    for (const Row& row : result.rows) {
+      if (!row.is(name)) continue;
+      EXPECT_EQ(row.checked, Checked::kWrong) << row.full_name();
+      EXPECT_THAT(row.samples, IsEmpty()) << row.full_name() << ": wrong from the first turn on";
+    }
+  }
+  expect_measured_and_right(result, "CPU, SIMD");
+}
+
+TEST_F(BrokenGpuSuitesTest, AnUploadThatIsMissingFailsConvert) {
+  // Copies before: of the ceilings 4 up, 4 down and 4 both ways; 4 each way of the kernel alone.
+  constexpr int kBefore = 4 * (1 + 1 + 2 + 2);
+  {
+    const Session session = gpu_session();
+    stand_in::skip_calls("cudaMemcpyAsync", kBefore + 1);
+    EXPECT_THAT(run("convert", session).problems,
+                ElementsAre(HasSubstr("wrong result of GPU, default stream, formula exact")));
+  }
+  const Session session = gpu_session();
+  stand_in::skip_calls("cudaMemcpyAsync", kBefore + 2 + 1);
+  EXPECT_THAT(
+      run("convert", session).problems,
+      ElementsAre(HasSubstr("wrong result of GPU, sliced, formula exact, streams 2: frame 0, ")));
+}
+
 TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
   const Session session = gpu_session();
   stand_in::set_memory(20'000);
@@ -118,13 +153,26 @@ TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
   expect_measured_and_right(peers, "framelane, one core");
 }
 
+TEST_F(GpuSuitesTest, WhatNeedsMoreOfTheHostsMemoryThanThereIsIsNotBegun) {
+  Session session = gpu_session();
+  session.memory = session.bytes;
+  for (const char* name : {"overlap", "kernels", "vecadd"}) {
+    const Result result = run(name, session);
+    EXPECT_THAT(result.problems, ElementsAre(AllOf(HasSubstr("needs "), HasSubstr(" --bytes"))));
+    EXPECT_THAT(result.rows, IsEmpty()) << name;
+  }
+}
+
 TEST_F(BrokenGpuSuitesTest, WhatIsNoWantOfMemoryIsNotCalledSo) {
   const Session session = gpu_session();
-  stand_in::fail_nth_call("cudaMallocAsync", 1, cudaErrorLaunchFailure);
-  const Result result = run("reduce", session);
-  EXPECT_THAT(result.problems, ElementsAre(AllOf(HasSubstr("the GPU's part: cudaMallocAsync: "),
-                                                 Not(HasSubstr("ask for less")))));
-  expect_measured_and_right(result, "CPU, one after the other");
+  for (const auto& [suite, on_cpu] :
+       {std::pair("reduce", "CPU, one after the other"), std::pair("vecadd", "CPU, one core")}) {
+    stand_in::fail_nth_call("cudaMallocAsync", 1, cudaErrorLaunchFailure);
+    const Result result = run(suite, session);
+    EXPECT_THAT(result.problems, ElementsAre(AllOf(HasSubstr("the GPU's part: cudaMallocAsync: "),
+                                                   Not(HasSubstr("ask for less")))));
+    expect_measured_and_right(result, on_cpu);
+  }
 }
 
 TEST_F(BrokenGpuSuitesTest, TooManyFeedsForAGpuLeaveTheFewer) {
@@ -356,6 +404,18 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsStage) {
                          "lanes 3, ring 8, slices auto: feed 0, frame 1, plane ")));
 }
 
+TEST_F(GpuSuitesTest, AStopEndsTheTurnOfACeiling) {
+  const Session session = gpu_session();
+  const Conversion convert =
+      conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", session.width, session.height});
+  FramePool pool;
+  const std::vector<PooledImage> frames =
+      make_frames(pool, convert.source, {"", session.width, session.height}, 2);
+  const std::atomic<int> stop{2};
+  const StageCeilings ceilings(context_of(session), convert, frames, &stop);
+  EXPECT_GT(ceilings.duplex(3600), 0);
+}
+
 TEST_F(BrokenGpuSuitesTest, AStageThatGoesOnOnTheCpuIsNotTakenForTheGpus) {
   const Session session = gpu_session();
   stand_in::fail_nth_call("cudaStreamWaitEvent", 5);
@@ -393,6 +453,30 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsPeers) {
               ElementsAre(HasSubstr("wrong result of framelane, GPU, formats bgra to yuv420p, size "
                                     "37x23: plane 2, row 11, byte 18 is ")));
   expect_measured_and_right(result, "framelane, one core");
+}
+
+TEST_F(BrokenGpuSuitesTest, ANppThatFailsLeavesTheCpusPart) {
+  const Session session = gpu_session();
+  setenv("FRAMELANE_FAKE_NPP_STATUS", "-1000", 1);
+  const Result result = run("peers", session);
+  unsetenv("FRAMELANE_FAKE_NPP_STATUS");
+  EXPECT_THAT(result.problems, ElementsAre("the GPU's part: NPP's status is -1000"));
+  expect_measured_and_right(result, "framelane, one core");
+}
+
+TEST_F(BrokenGpuSuitesTest, MemoryThatCannotBeLockedIsAProblemOfTheGpusPart) {
+  const Session session = gpu_session();
+  stand_in::fail_nth_call("cudaHostRegister", 1, cudaErrorMemoryAllocation);
+  const Result peers = run("peers", session);
+  EXPECT_THAT(peers.problems,
+              ElementsAre(AllOf(HasSubstr("the GPU's part: "), HasSubstr("less with --size"))));
+  expect_measured_and_right(peers, "framelane, one core");
+  for (const char* name : {"overlap", "kernels"}) {
+    stand_in::fail_nth_call("cudaHostRegister", 1, cudaErrorMemoryAllocation);
+    EXPECT_THAT(run(name, session).problems,
+                ElementsAre(AllOf(HasSubstr("the GPU's part: "), HasSubstr("less with --bytes"))))
+        << name;
+  }
 }
 
 TEST_F(BrokenGpuSuitesTest, WithoutNppTheOthersAreMeasured) {

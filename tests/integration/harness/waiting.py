@@ -1,6 +1,7 @@
 """Waiting on what can be seen, with a deadline. The only place that polls."""
 
 import os
+import select
 import time
 
 # Sanitizers make everything slower; deadlines bound hangs, they measure nothing.
@@ -17,3 +18,14 @@ def wait_until(condition, what, deadline=15.0):
         if time.monotonic() > end:
             raise AssertionError(f"not within {deadline * TIME_FACTOR:.0f} s: {what}")
         time.sleep(0.02)
+
+
+def read_until(descriptor, word, deadline=30.0):
+    """Reads until `word` was there; fails with what was read after `deadline` seconds."""
+    end = time.monotonic() + deadline * TIME_FACTOR
+    said = b""
+    while word not in said:
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            raise AssertionError(f"not within {deadline * TIME_FACTOR:.0f} s: {word!r} in {said!r}")
+        said += os.read(descriptor, 4096)
