@@ -32,8 +32,9 @@ class Npp {
     return std::nullopt;
   }
 
-  /// Queues the conversion; 0, or NPP's status, which is an error if negative and a warning otherwise
-  /// (of odd sizes it leaves the last row or column out). Views of device memory, BGRA and I420.
+  /// Queues the conversion; 0, or NPP's status, which is an error if negative and a warning
+  /// otherwise (of odd sizes it leaves the last row or column out). Views of device memory, BGRA
+  /// and I420.
   int enqueue(const ConstImageView& source, const ImageView& target, cudaStream_t stream) const {
     std::uint8_t* planes[3];
     int pitches[3];

@@ -199,12 +199,7 @@ std::string problem_of(const Work& work, const std::exception& error) {
 #ifdef FRAMELANE_WITH_CUDA
   const bool memory = is_for_want_of_memory(error);
 #else
-<<<<<<< HEAD
-  const auto* feed = dynamic_cast<const FeedError*>(&error);
-  const bool memory = feed != nullptr && feed->code() == FeedFault::kMemory;
-=======
   const bool memory = has_no_memory(error);
->>>>>>> bench4
 #endif
   return fmt::format("{}: {}{}", name_of(work.convert), error.what(), memory ? kLess : "");
 }
