@@ -131,7 +131,11 @@ class Tuner : private Measuring {
       tuning_.device_reason = std::move(cannot);
     } else if (!told.empty()) {
       tuning_.device_reason = std::move(told);
-      if (chosen != choose_device(gpu, cpu)) tuning_.device_reason += "; alike, and set already";
+      if (chosen != choose_device(gpu, cpu)) {
+        tuning_.device_reason += "; alike, and set already";
+      } else if (on_gpu() && load(gpu) > load(cpu)) {
+        tuning_.device_reason += ", which decoding and encoding need";
+      }
     } else if (on_gpu()) {
       tuning_.device_reason = "the GPU alone was asked for (--device)";
     } else {

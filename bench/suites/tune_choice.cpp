@@ -106,6 +106,8 @@ Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu, Cho
   const bool no_cpu = cpu.empty() || std::isinf(load(cpu));
   if (no_gpu) return no_cpu ? Chosen::kNeither : Chosen::kOnCpu;
   if (no_cpu) return Chosen::kOnGpu;
+  const double carried = present == Chosen::kOnGpu ? 1 : present == Chosen::kOnCpu ? 0.8 : 0.9;
+  if (load(gpu) <= carried) return Chosen::kOnGpu;
   if (present == Chosen::kOnGpu && load(gpu) <= kSameTime * load(cpu)) return present;
   if (present == Chosen::kOnCpu && load(cpu) <= kSameTime * load(gpu)) return present;
   return load(gpu) <= load(cpu) ? Chosen::kOnGpu : Chosen::kOnCpu;

@@ -85,8 +85,10 @@ struct Share {
   double frames_per_second;  ///< that the device does; 0: it cannot be had
 };
 enum class Chosen { kOnGpu, kOnCpu, kNeither };
-/// The device that has the more left when all feeds run; where they are alike, up to kSameTime, the
-/// one that is set already (kNeither: none is), else the GPU where they are so exactly.
+/// The GPU where all feeds leave a tenth of it free: the CPU has to decode and encode them. Else
+/// the device that has the more left when all feeds run. What is set already (kNeither: nothing is)
+/// stays where it is about as good: the GPU as long as it carries all, the CPU until a fifth of the
+/// GPU is free; and where neither carries all, up to kSameTime.
 Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu,
                      Chosen present = Chosen::kNeither);
 double load(std::span<const Share> shares);

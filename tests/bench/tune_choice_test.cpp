@@ -161,17 +161,27 @@ TEST(CeilingTest, MemoryMayBeTheLimit) {
   EXPECT_EQ(ceiling_of(needs).bound, Ceiling::Bound::kHostMemory);
 }
 
-TEST(DeviceTest, TheOneThatHasMoreLeftIsChosen) {
-  const std::vector<Share> gpu{{60, 6000}, {30, 300}};  // 0.11
-  const std::vector<Share> cpu{{60, 1000}, {30, 900}};  // 0.093
+TEST(DeviceTest, AGpuThatCarriesAllLeavesTheCpuToOthers) {
+  const std::vector<Share> cpu{{900, 9000}};
+  EXPECT_EQ(choose_device(std::vector<Share>{{900, 1100}}, cpu), Chosen::kOnGpu);
+  EXPECT_EQ(choose_device(std::vector<Share>{{900, 950}}, cpu), Chosen::kOnCpu);
+  // A tenth is not looked for twice with another result.
+  EXPECT_EQ(choose_device(std::vector<Share>{{900, 950}}, cpu, Chosen::kOnGpu), Chosen::kOnGpu);
+  EXPECT_EQ(choose_device(std::vector<Share>{{900, 1050}}, cpu, Chosen::kOnCpu), Chosen::kOnCpu);
+  EXPECT_EQ(choose_device(std::vector<Share>{{900, 1150}}, cpu, Chosen::kOnCpu), Chosen::kOnGpu);
+}
+
+TEST(DeviceTest, WhereTheGpuDoesNotCarryAllTheOneThatHasMoreLeftIsChosen) {
+  const std::vector<Share> gpu{{600, 6000}, {300, 300}};  // 1.1
+  const std::vector<Share> cpu{{600, 1000}, {300, 900}};  // 0.93
   EXPECT_EQ(choose_device(gpu, cpu), Chosen::kOnCpu);
   EXPECT_EQ(choose_device({gpu.data(), 1}, {cpu.data(), 1}), Chosen::kOnGpu);
   EXPECT_EQ(choose_device(gpu, gpu), Chosen::kOnGpu);
-  EXPECT_NEAR(load(gpu), 0.11, 1e-9);
+  EXPECT_NEAR(load(gpu), 1.1, 1e-9);
 }
 
 TEST(DeviceTest, TheOneThatIsSetStaysWhereTheyAreAlike) {
-  const std::vector<Share> fast{{60, 6000}}, alike{{60, 5900}}, slow{{60, 5800}};
+  const std::vector<Share> fast{{9000, 6000}}, alike{{9000, 5900}}, slow{{9000, 5800}};
   EXPECT_EQ(choose_device(fast, alike, Chosen::kOnCpu), Chosen::kOnCpu);
   EXPECT_EQ(choose_device(alike, fast, Chosen::kOnGpu), Chosen::kOnGpu);
   EXPECT_EQ(choose_device(alike, fast), Chosen::kOnCpu);
