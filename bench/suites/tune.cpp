@@ -312,7 +312,7 @@ class Tuner : private Measuring {
       return false;
     }
     tuned.frames_per_second = frames_per_second(stage->samples);
-    const std::size_t memory = session_.memory > 0 ? session_.memory : machine_memory();
+    const std::size_t memory = memory_of(session_);
     const Needs needs{.frames_per_second = tuned.frames_per_second,
                       .rate = tuned.kind.rate * tuned.kind.encodes,
                       .device_bytes = on_gpu() ? device_bytes(tuned.kind, tuned.settings.lanes) : 0,

@@ -100,7 +100,7 @@ double Measuring::turn_of(const FeedKind& kind) const {
 int Measuring::fitting(const FeedKind& kind, const Settings& settings, int feeds) const {
   constexpr int kMost = 64;
   feeds = std::min(feeds, kMost);
-  const std::size_t host = (session_.memory > 0 ? session_.memory : machine_memory()) / 4;
+  const std::size_t host = memory_of(session_) / 4;
   const std::size_t device = session_.gpu != nullptr ? free_device_bytes(session_) / 2 : 0;
   while (feeds > 1 &&
          (target_bytes(kind.convert, {feeds, shape_of(settings)}) > host ||
