@@ -5,14 +5,14 @@ import json
 import os
 import pty
 import shutil
-import signal
 import subprocess
 from xml.etree import ElementTree
 
 import pytest
 
 from harness.daemon import BINARY
-from harness.waiting import TIME_FACTOR, read_until
+from harness.interrupted import interrupted
+from harness.waiting import TIME_FACTOR
 
 SHORT = ("--seconds", "0.05", "--rounds", "2", "--size", "64x36", "--bytes", "10k")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -115,22 +115,8 @@ def test_without_a_gpu_auto_does_with_the_cpu_and_says_why(cli):
 
 def test_an_interrupt_shows_what_was_measured_so_far(tmp_path):
     out = tmp_path / "out.json"
-    ours, terminal = pty.openpty()
-    with subprocess.Popen(
-            [str(BINARY), "bench", "convert", "vecadd", "--device", "cpu", "--size", "64x36",
-             "--seconds", "60", "--rounds", "1000", "--json", str(out)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
-        os.close(terminal)
-        try:
-            # All contenders have had a turn that counts when the second such round begins.
-            read_until(ours, b"round 2 of")
-            process.send_signal(signal.SIGINT)
-            text, _ = process.communicate(timeout=30 * TIME_FACTOR)
-        finally:
-            process.kill()
-            os.close(ours)
-    assert process.returncode == 128 + signal.SIGINT
-    assert "interrupted: this is what was measured so far" in text
+    interrupted("bench", "convert", "vecadd", "--device", "cpu", "--size", "64x36",
+                "--seconds", "60", "--rounds", "1000", "--json", str(out))
     suites = json.loads(out.read_text())["suites"]
     assert [suite["suite"] for suite in suites] == ["convert"]
     assert suites[0]["interrupted"] is True

@@ -1,17 +1,15 @@
 """`framelane tune`, on a machine without a GPU (conftest hides one that is there)."""
 
 import json
-import os
-import pty
 import shutil
-import signal
 import subprocess
 
 import pytest
 import yaml
 
 from harness.daemon import BINARY, ROOT
-from harness.waiting import TIME_FACTOR, read_until
+from harness.interrupted import interrupted
+from harness.waiting import TIME_FACTOR
 
 SHORT = ("--seconds", "0", "--rounds", "1")
 SMALL = ("--size", "64x36")
@@ -186,21 +184,8 @@ def test_old_figures_go_only_when_there_are_new_ones(cli, tmp_path):
 
 def test_an_interrupt_recommends_nothing_and_writes_nothing(example):
     before = example.read_text()
-    ours, terminal = pty.openpty()
-    with subprocess.Popen(
-            [str(BINARY), "tune", "-c", str(example), "--write", *SMALL, "--seconds", "600",
-             "--rounds", "1000"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
-        os.close(terminal)
-        try:
-            read_until(ours, b"round 2 of")
-            process.send_signal(signal.SIGINT)
-            text, _ = process.communicate(timeout=30 * TIME_FACTOR)
-        finally:
-            process.kill()
-            os.close(ours)
-    assert process.returncode == 128 + signal.SIGINT
-    assert "interrupted: this is what was measured so far" in text
+    text = interrupted("tune", "-c", str(example), "--write", *SMALL, "--seconds", "600",
+                       "--rounds", "1000")
     assert "defaults:" not in text
     assert example.read_text() == before
 
