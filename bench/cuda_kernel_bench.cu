@@ -561,39 +561,8 @@ void measure_all(Bench& bench) {
 
 // --- luma counts
 
-using BgraToNv12 =
-    cuda::RgbToYuv<cuda::RgbLayout::kColorFirst, cuda::YuvLayout::kNv12, Siting::kLeft, 1>;
-
 constexpr Conversion bgra_to_nv12(int width, int height) {
   return {width, height, PixelFormat::kBgra, kRgb, PixelFormat::kNv12, k709};
-}
-
-BgraToNv12 body_for(const CudaFrame& frame) {
-  const auto forms = color_transform(kRgb, k709);
-  BgraToNv12 body{};
-  body.luma = cuda::make_quotient(forms[0], 1, true);
-  body.u = cuda::make_quotient(forms[1], BgraToNv12::kChromaScale, true);
-  body.v = cuda::make_quotient(forms[2], BgraToNv12::kChromaScale, true);
-  body.width = frame.source.width;
-  body.height = body.row_end = frame.source.height;
-  const auto& [luma, chroma, none] = frame.target.planes;
-  body.frames[0] = {frame.source.planes[0].data,
-                    frame.source.planes[0].pitch,
-                    {luma.data, chroma.data, none.data},
-                    {luma.pitch, chroma.pitch, none.pitch}};
-  return body;
-}
-
-/// The conversion with counting in other blocks than the library's.
-template <int kRows, int kColumns>
-void count_in_blocks(const CudaFrame& frame, std::uint32_t* counts, cudaStream_t stream) {
-  const BgraToNv12 body = body_for(frame);
-  const int columns = (body.width + cuda::kQuad - 1) / cuda::kQuad;
-  const int thread_rows = 2 * BgraToNv12::kRowPairs;
-  const int rows = (body.height + thread_rows - 1) / thread_rows;
-  check(cuda::launch_counting<BgraToNv12, cuda::CountingBlock<kRows, kColumns>>(
-            columns, rows, stream, body, counts),
-        "counting");
 }
 
 struct Picture {
@@ -645,15 +614,6 @@ bool measure_luma(Bench& bench, const Picture& picture, const char* size, int wi
   };
   add("not counted", [&](int i) { convert(i, nullptr); });
   add("counted", [&](int i) { convert(i, counts.get()); });
-  const auto add_blocks = [&](const char* name, auto count) {
-    add(name, [&, count](int i) { count(frames.frame(i), counts.get(), stream); });
-  };
-  add_blocks("  128 threads, 8 counters a value", count_in_blocks<1, 8>);
-  add_blocks("  256 threads, 16 counters a value", count_in_blocks<2, 16>);
-  add_blocks("  256 threads, 32 counters a value", count_in_blocks<2, 32>);
-  add_blocks("  512 threads, 1 counter a value", count_in_blocks<4, 1>);
-  add_blocks("  512 threads, 8 counters a value", count_in_blocks<4, 8>);
-  add_blocks("  512 threads, 32 counters a value", count_in_blocks<4, 32>);
   add("  counted afterwards", [&](int i) {
     convert(i, nullptr);
     check(enqueue_luma_count(as_const(frames.frame(i).target), 0, height, counts.get(), stream),

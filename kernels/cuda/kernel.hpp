@@ -22,6 +22,8 @@
 
 namespace framelane::cuda {
 
+inline constexpr int kWarp = 32;
+
 /// Which thread of a launch this is, counted over the whole grid: x in threads,
 /// y and z in blocks.
 struct ThreadIndex {

@@ -19,19 +19,27 @@ struct CountLuma {
   int row_begin;
   bool aligned;  ///< samples side by side in rows that begin at multiples of 16
 
-  template <typename Count>
-  FRAMELANE_HD void operator()(ThreadIndex thread, Count count) const {
+  struct Input {
+    uint4 samples;
+    int count;
+  };
+  FRAMELANE_HD Input read(ThreadIndex thread) const {
     const int x = static_cast<int>(thread.x) * kColumns;
     const int y = row_begin + static_cast<int>(thread.y);
-    if (aligned && x + kColumns <= luma.width) {
-      const auto samples = load<uint4>(&luma.at(x, y));
-      count(samples.x, 4);
-      count(samples.y, 4);
-      count(samples.z, 4);
-      count(samples.w, 4);
-      return;
+    const int count = at_most(luma.width - x, kColumns);
+    if (aligned && count == kColumns) return {load<uint4>(&luma.at(x, y)), count};
+    std::uint32_t words[4] = {};
+    FRAMELANE_UNROLL
+    for (int i = 0; i < kColumns; ++i) {
+      if (i < count) words[i / 4] |= std::uint32_t{luma.at(x + i, y)} << i % 4 * 8;
     }
-    for (int i = x; i < at_most(x + kColumns, luma.width); ++i) count(luma.at(i, y), 1);
+    return {{words[0], words[1], words[2], words[3]}, count};
+  }
+  FRAMELANE_HD void operator()(ThreadIndex, const Input& input, LumaCount count) const {
+    count(input.samples.x, at_most(input.count, 4));
+    count(input.samples.y, at_most(input.count - 4, 4));
+    count(input.samples.z, at_most(input.count - 8, 4));
+    count(input.samples.w, at_most(input.count - 12, 4));
   }
 };
 

@@ -103,8 +103,8 @@ cudaError_t launch_each_counting(const Quotients& quotients, std::span<const Cud
     cudaError_t error = cudaSuccess;
     if constexpr (Body::kHalfHeight) {
       const Body body = make_body<Body>(quotients, {&frame, 1}, rows);
-      error =
-          launch_counting(thread_columns(body), thread_rows(body), stream, body, frame.luma_counts);
+      error = launch_counting(thread_columns(body), (rows.end - rows.begin + 1) / 2, stream, body,
+                              frame.luma_counts);
     } else {
       // Not worth kernels of their own.
       error = launch_frames<kLayout, kTarget, kSiting>(quotients, {&frame, 1}, rows, stream);

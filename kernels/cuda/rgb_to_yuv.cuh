@@ -18,7 +18,6 @@ enum class RgbLayout { kColorFirst, kAlphaFirst, k24Bit };
 enum class YuvLayout { kI420, kNv12, kI422, kI444, kPacked444, kGray };
 
 inline constexpr int kQuad = 4;
-inline constexpr int kWarp = 32;
 
 struct RgbToYuvFrame {
   const std::uint8_t* source;
@@ -113,26 +112,59 @@ struct RgbToYuv {
   int row_begin, row_end;
   RgbToYuvFrame frames[kFrames];
 
-  /// `count_luma` is called with the luma that is written; only to 4:2:0 it may count.
-  template <typename Count = NoCount>
-  FRAMELANE_HD void operator()(ThreadIndex thread, Count count_luma = {}) const {
-    static_assert(kHalfHeight || std::is_same_v<Count, NoCount>);
+  /// Four pixels of a row and, where chroma needs it, the one before; where there is none,
+  /// anything.
+  struct Pixels {
+    Quad quad;
+    std::uint32_t left;
+  };
+  struct RowPair {
+    Pixels upper, lower;
+  };
+  struct Nothing {};
+  /// What chroma that is sited on the upper row of a pair takes from the pair before.
+  using Above = std::conditional_t<kCositedDown, Pixels, Nothing>;
+
+  FRAMELANE_HD void operator()(ThreadIndex thread) const {
     const int x = static_cast<int>(thread.x) * kQuad;
     if (x >= width) return;
     const RgbToYuvFrame& frame = frames[kFrames == 1 ? 0 : thread.z];
     const int first = row_begin + static_cast<int>(thread.y) * 2 * kRowPairs;
-    [[maybe_unused]] RowAbove above{};
-    if constexpr (kCositedDown) above = row_above(frame, x, first);
+    Above above = read_above(frame, x, first);
     FRAMELANE_UNROLL
     for (int i = 0; i < kRowPairs; ++i) {
       const int y = first + 2 * i;
-      if (y < row_end) convert(frame, x, y, above, count_luma);
+      if (y < row_end) convert(frame, x, y, read_pair(frame, x, y), above, NoCount());
     }
+  }
+
+  // The same as a body that counts the luma it writes (counting.cuh), to 4:2:0: a pair of rows to a
+  // thread.
+
+  struct Input {
+    RowPair pair;
+    Above above;
+  };
+  FRAMELANE_HD Input read(ThreadIndex thread) const {
+    const int x = column_of(thread);
+    const int y = row_of(thread);
+    return {read_pair(frames[0], x, y), read_above(frames[0], x, y)};
+  }
+  FRAMELANE_HD void operator()(ThreadIndex thread, const Input& input, LumaCount count) const {
+    static_assert(kHalfHeight && kFrames == 1);
+    Above above = input.above;
+    convert(frames[0], column_of(thread), row_of(thread), input.pair, above, count);
   }
 
  private:
   using Row = RgbRow<kLayout>;
 
+  FRAMELANE_HD static int column_of(ThreadIndex thread) {
+    return static_cast<int>(thread.x) * kQuad;
+  }
+  FRAMELANE_HD int row_of(ThreadIndex thread) const {
+    return row_begin + 2 * static_cast<int>(thread.y);
+  }
   FRAMELANE_HD static Row source_row(const RgbToYuvFrame& frame, int y) {
     return {frame.source + y * frame.source_pitch};
   }
@@ -140,66 +172,74 @@ struct RgbToYuv {
     return frame.planes[plane] + y * frame.pitches[plane];
   }
 
-  /// What chroma that is sited on the upper row of a pair takes from the pair before.
-  struct RowAbove {
-    Quad quad;
-    std::uint32_t left;  ///< the pixel before; where there is none, anything
-  };
-  FRAMELANE_HD RowAbove row_above(const RgbToYuvFrame& frame, int x, int y) const {
-    const Row row = source_row(frame, at_least(y - 1, 0));
-    return {row.quad(x, at_most(width - x, kQuad)), x > 0 ? row.left_of(x) : 0};
+  FRAMELANE_HD Pixels read_pixels(Row row, int x) const {
+    return {row.quad(x, at_most(width - x, kQuad)), kCositedAcross && x > 0 ? row.left_of(x) : 0};
+  }
+
+  FRAMELANE_HD RowPair read_pair(const RgbToYuvFrame& frame, int x, int y) const {
+    return {read_pixels(source_row(frame, y), x),
+            read_pixels(source_row(frame, at_most(y + 1, height - 1)), x)};
+  }
+
+  FRAMELANE_HD Above read_above(const RgbToYuvFrame& frame, int x, int y) const {
+    if constexpr (kCositedDown) return read_pixels(source_row(frame, at_least(y - 1, 0)), x);
+    return {};
   }
 
   /// Converts rows y and y + 1; leaves in `above` what the next pair takes.
   template <typename Count>
-  FRAMELANE_HD void convert(const RgbToYuvFrame& frame, int x, int y,
-                            [[maybe_unused]] RowAbove& above, Count count_luma) const {
+  FRAMELANE_HD void convert(const RgbToYuvFrame& frame, int x, int y, const RowPair& pair,
+                            [[maybe_unused]] Above& above, Count count_luma) const {
     const int count = at_most(width - x, kQuad);
-    const Row upper_row = source_row(frame, y);
-    const Row lower_row = source_row(frame, at_most(y + 1, height - 1));
+    const auto& [upper, lower] = pair;
     const bool both = y + 1 < row_end;
-    const Quad upper = upper_row.quad(x, count);
-    const Quad lower = lower_row.quad(x, count);
     if constexpr (kTarget == YuvLayout::kPacked444) {
-      store_packed(target_row(frame, 0, y), x, count, upper);
-      if (both) store_packed(target_row(frame, 0, y + 1), x, count, lower);
+      store_packed(target_row(frame, 0, y), x, count, upper.quad);
+      if (both) store_packed(target_row(frame, 0, y + 1), x, count, lower.quad);
       return;
     }
 
-    store_luma(target_row(frame, 0, y) + x, count, evaluate_luma(upper), count_luma);
-    if (both) store_luma(target_row(frame, 0, y + 1) + x, count, evaluate_luma(lower), count_luma);
+    const auto store_luma = [&](int row, const Pixels& pixels) {
+      const std::uint32_t samples = evaluate_luma(pixels.quad);
+      store_quad(target_row(frame, 0, row) + x, count, samples);
+      return samples;
+    };
+    const std::uint32_t upper_luma = store_luma(y, upper);
+    const std::uint32_t lower_luma = both ? store_luma(y + 1, lower) : 0;
     if constexpr (kTarget == YuvLayout::kI444) {
-      store_quad(target_row(frame, 1, y) + x, count, evaluate_chroma(u, upper));
-      store_quad(target_row(frame, 2, y) + x, count, evaluate_chroma(v, upper));
+      store_quad(target_row(frame, 1, y) + x, count, evaluate_chroma(u, upper.quad));
+      store_quad(target_row(frame, 2, y) + x, count, evaluate_chroma(v, upper.quad));
       if (both) {
-        store_quad(target_row(frame, 1, y + 1) + x, count, evaluate_chroma(u, lower));
-        store_quad(target_row(frame, 2, y + 1) + x, count, evaluate_chroma(v, lower));
+        store_quad(target_row(frame, 1, y + 1) + x, count, evaluate_chroma(u, lower.quad));
+        store_quad(target_row(frame, 2, y + 1) + x, count, evaluate_chroma(v, lower.quad));
       }
     } else if constexpr (kTarget == YuvLayout::kI422) {
-      const auto sums_of = [](Quad quad) {
-        return [quad](int i) { return split(quad.pixels[i]); };
+      const auto store_row = [&](int row, const Pixels& pixels) {
+        store_chroma(
+            frame, x, row, count, [&](int i) { return split(pixels.quad.pixels[i]); },
+            split(pixels.left));
       };
-      store_chroma(frame, x, y, count, sums_of(upper), [&] { return split(upper_row.left_of(x)); });
-      if (both) {
-        store_chroma(frame, x, y + 1, count, sums_of(lower),
-                     [&] { return split(lower_row.left_of(x)); });
-      }
+      store_row(y, upper);
+      if (both) store_row(y + 1, lower);
     } else if constexpr (kCositedDown) {
-      const std::uint32_t lower_left = x > 0 ? lower_row.left_of(x) : 0;
       const auto down = [](std::uint32_t a, std::uint32_t b, std::uint32_t c) {
         return split(a) + twice(split(b)) + split(c);
       };
       store_chroma(
           frame, x, y / 2, count,
-          [&](int i) { return down(above.quad.pixels[i], upper.pixels[i], lower.pixels[i]); },
-          [&] { return down(above.left, upper_row.left_of(x), lower_left); });
-      above = {lower, lower_left};
+          [&](int i) {
+            return down(above.quad.pixels[i], upper.quad.pixels[i], lower.quad.pixels[i]);
+          },
+          down(above.left, upper.left, lower.left));
+      above = lower;
     } else if constexpr (kHalfHeight) {
       store_chroma(
           frame, x, y / 2, count,
-          [&](int i) { return split(upper.pixels[i]) + split(lower.pixels[i]); },
-          [&] { return split(upper_row.left_of(x)) + split(lower_row.left_of(x)); });
+          [&](int i) { return split(upper.quad.pixels[i]) + split(lower.quad.pixels[i]); },
+          split(upper.left) + split(lower.left));
     }
+    count_luma(upper_luma, count);
+    if (both) count_luma(lower_luma, count);
   }
 
   FRAMELANE_HD static std::uint32_t evaluate_one(const Quotient& quotient, std::uint32_t pixel) {
@@ -224,14 +264,14 @@ struct RgbToYuv {
   }
 
   /// The chroma of one quad in row y of the chroma planes. column(i) gives the
-  /// vertically filtered pixel i, left() that of the column before.
-  template <typename Column, typename Left>
+  /// vertically filtered pixel i; `left` is that of the column before.
+  template <typename Column>
   FRAMELANE_HD void store_chroma(const RgbToYuvFrame& frame, int x, int y, int count, Column column,
-                                 Left left) const {
+                                 [[maybe_unused]] Sums left) const {
     Sums first = column(0) + column(1);
     Sums second = column(2) + column(3);
     if constexpr (kCositedAcross) {
-      first = first + column(0) + (x > 0 ? left() : column(0));
+      first = first + column(0) + (x > 0 ? left : column(0));
       second = second + column(2) + column(1);
     }
     const std::uint32_t us = evaluate_chroma(u, first) | evaluate_chroma(u, second) << 8;
@@ -253,13 +293,6 @@ struct RgbToYuv {
         *to_v = static_cast<std::uint8_t>(vs);
       }
     }
-  }
-
-  template <typename Count>
-  FRAMELANE_HD static void store_luma(std::uint8_t* to, int count, std::uint32_t samples,
-                                      Count count_luma) {
-    store_quad(to, count, samples);
-    count_luma(samples, count);
   }
 
   FRAMELANE_HD static void store_quad(std::uint8_t* to, int count, std::uint32_t samples) {
