@@ -163,11 +163,14 @@ class StageFeed {
   const FeedStats& stats() const { return *stats_; }
   Stage& stage() { return *stage_; }
 
-  /// For all frames from now on. `targets`, which stays, is where results go.
-  void prepare(const Conversion& convert, FrameMemory memory, FramePool& targets) {
+  /// For all frames from now on. `targets`, which stays, is where results go. `analyse`: their luma
+  /// is counted.
+  void prepare(const Conversion& convert, FrameMemory memory, FramePool& targets,
+               bool analyse = false) {
     convert_ = convert;
     targets_ = &targets;
-    plan_ = stage_->prepare({&convert_, 1}, memory);
+    analyse_ = analyse;
+    plan_ = stage_->prepare({&convert_, 1}, memory, analyse);
   }
   /// From now on so many of the last results of each run are kept.
   void keep(int count) { keep_ = static_cast<std::size_t>(count); }
@@ -175,6 +178,7 @@ class StageFeed {
   struct Kept {
     int number;
     PooledImage image;
+    LumaHistogram luma;  ///< where it is counted
   };
   const std::deque<Kept>& kept() const { return kept_; }
   void forget_kept() { kept_.clear(); }
@@ -229,8 +233,9 @@ class StageFeed {
     job.input = std::move(frame);
     job.input.pts = number;
     job.input.duration = last ? kLast : 0;
-    job.outputs[0].target =
-        allocate_image(*targets_, convert_.target, convert_.width, convert_.height);
+    job.analyse = analyse_;
+    job.outputs[0].target = allocate_image(*targets_, convert_.target, convert_.width,
+                                           convert_.height, analyse_ ? sizeof(LumaHistogram) : 0);
     std::array<FrameTicket, 1> tickets;
     open_tickets(stats_, tickets);
     job.outputs[0].ticket = std::move(tickets[0]);
@@ -254,7 +259,7 @@ class StageFeed {
     run.latencies.push_back(run.back.back() - job.input.decoded_at);
     if (keep_ == 0) return;
     if (kept_.size() == keep_) kept_.pop_front();
-    kept_.push_back({static_cast<int>(job.input.pts), job.outputs[0].target});
+    kept_.push_back({static_cast<int>(job.input.pts), job.outputs[0].target, job.luma});
   }
 
   const StageShape shape_;
@@ -264,6 +269,7 @@ class StageFeed {
   Conversion convert_;
   PlanRef plan_;
   FramePool* targets_ = nullptr;
+  bool analyse_ = false;
   std::size_t keep_ = 0;
   const std::atomic<int>* stop_ = nullptr;
   std::deque<Kept> kept_;
@@ -283,9 +289,9 @@ class BenchFeed {
   }
   /// `frames` and `targets` stay.
   BenchFeed(Device& device, const Conversion& convert, const StageShape& shape,
-            std::span<const PooledImage> frames, FramePool& targets)
+            std::span<const PooledImage> frames, FramePool& targets, bool analyse = false)
       : frames_(frames), feed_(device, shape) {
-    feed_.prepare(convert, FrameMemory::kHost, targets);
+    feed_.prepare(convert, FrameMemory::kHost, targets, analyse);
   }
 
   /// Submits frames until `until`; returns once all are back.

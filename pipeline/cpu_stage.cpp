@@ -16,19 +16,6 @@ struct CpuPlan : Plan {
   bool analyse = false;
 };
 
-/// Converts a frame and counts the luma of each band of rows while the cache has it.
-void convert_and_count(const Converter& converter, const ConstImageView& source,
-                       const ImageView& target, LumaHistogram& luma) {
-  constexpr int kBandSamples = 1 << 16;
-  const int rows = std::max(kBandSamples / target.width, 16) / 2 * 2;
-  luma = {};
-  for (int y = 0; y < target.height; y += rows) {
-    const int end = std::min(y + rows, target.height);
-    converter.run(source, target, y, end);
-    count_luma(as_const(target), y, end, luma);
-  }
-}
-
 std::string processor_model() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);) {
@@ -41,6 +28,18 @@ std::string processor_model() {
 }
 
 }  // namespace
+
+void convert_and_count(const Converter& converter, const ConstImageView& source,
+                       const ImageView& target, LumaHistogram& luma) {
+  constexpr int kBandSamples = 1 << 16;
+  const int rows = std::max(kBandSamples / target.width, 16) / 2 * 2;
+  luma = {};
+  for (int y = 0; y < target.height; y += rows) {
+    const int end = std::min(y + rows, target.height);
+    converter.run(source, target, y, end);
+    count_luma(as_const(target), y, end, luma);
+  }
+}
 
 struct CpuLane {
   CpuLane(CpuStage& owner, LaneStats& lane_stats) : stage(owner), stats(lane_stats) {}

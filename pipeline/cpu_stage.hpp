@@ -6,10 +6,17 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/converter.hpp"
+#include "kernels/luma_histogram.hpp"
 #include "pipeline/device.hpp"
 #include "pipeline/stage.hpp"
 
 namespace framelane {
+
+/// Converts a frame and counts the target's luma, each band of rows while the cache has it.
+/// Requires has_luma(target.format). Any thread.
+void convert_and_count(const Converter& converter, const ConstImageView& source,
+                       const ImageView& target, LumaHistogram& luma);
 
 /// An ordered queue of jobs: the CPU's counterpart of a CUDA stream. At most one worker serves a
 /// lane at a time, so jobs of a lane run in order while lanes run side by side.

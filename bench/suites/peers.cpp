@@ -212,13 +212,8 @@ class PeersGpu {
 
   void spoil_targets() const {
     for (const DeviceImage& image : to_) {
-      for (int plane = 0; plane < info(conversion_.target).plane_count; ++plane) {
-        const auto& [data, pitch] = image.image.planes[static_cast<std::size_t>(plane)];
-        const int rows = plane_rows(conversion_.target, plane, conversion_.height);
-        cuda::check(
-            cudaMemsetAsync(data, 0, static_cast<std::size_t>(pitch * rows), streams_[0].get()),
-            "cudaMemsetAsync");
-      }
+      cuda::check(cudaMemsetAsync(image.memory.data(), 0, image.memory.bytes(), streams_[0].get()),
+                  "cudaMemsetAsync");
     }
     streams_.synchronize(1);
   }

@@ -58,6 +58,12 @@ PlainImage::PlainImage(PixelFormat format, int width, int height)
   }
 }
 
+LumaHistogram luma_of(const ConstImageView& image) {
+  LumaHistogram luma;
+  count_luma(image, 0, image.height, luma);
+  return luma;
+}
+
 PlainImage reference_result(const Conversion& conversion, const ConstImageView& source) {
   PlainImage result(conversion.target, conversion.width, conversion.height);
   const auto reference = make_reference_converter(conversion);

@@ -7,6 +7,7 @@
 
 #include "kernels/conversion.hpp"
 #include "kernels/image_view.hpp"
+#include "kernels/luma_histogram.hpp"
 
 namespace framelane::bench {
 
@@ -27,6 +28,9 @@ struct PlainImage {
 
 /// What `source` has to become, by the reference, on all processors.
 PlainImage reference_result(const Conversion& conversion, const ConstImageView& source);
+
+/// Of all rows. Requires has_luma(image.format).
+LumaHistogram luma_of(const ConstImageView& image);
 
 /// Empty, or where `got` first differs from `expected`, of the same format and size: "row 7, byte
 /// 3 is 5 instead of 7, and 2 more differ" (in that row), with the plane where there are several.

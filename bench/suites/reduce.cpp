@@ -1,10 +1,13 @@
-// The sum of a picture of floats, a thousand times: from one thread of a GPU to a CUDA graph.
+// The sum of a picture of floats, a thousand times: from one thread of a GPU to a CUDA graph; and
+// what the daemon makes of it, a frame's luma counted while it is converted.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
+#include "bench/stage_feed.hpp"
+#include "bench/suites/luma.hpp"
 #include "bench/suites/simd_loops.hpp"
 #include "bench/suites/suite.hpp"
 #include "pipeline/host_buffer.hpp"
@@ -258,6 +261,7 @@ void judge(Result& result) {
   compare(kSimd, "GPU, warp shuffles, vector loads",
           "the GPU, the picture being there, than one core");
   judge_ceilings(result);
+  judge_luma(result);
 }
 
 }  // namespace
@@ -285,6 +289,15 @@ void run_reduce(const Session& session, Result& result) {
     }
   }
 #endif
+  std::unique_ptr<LumaWork> luma;
+  try {
+    luma = std::make_unique<LumaWork>(session, session.width > 0 ? width : k8K.width,
+                                      session.width > 0 ? height : k8K.height);
+    if (session.gpu != nullptr) luma->add_gpu(session);
+  } catch (const std::exception& error) {
+    result.problems.push_back(fmt::format("counting luma: {}", error.what()));
+  }
+  if (luma != nullptr) std::ranges::move(luma->contenders(), std::back_inserter(contenders));
   if (session.gpu == nullptr) result.left_out.push_back("the GPU: " + session.no_gpu);
   take_turns(session, contenders, result);
   judge(result);

@@ -44,6 +44,7 @@ Work make_work(const Formats& formats, const Size& size, bool slices, bool shape
   if (feeds) {
     for (const int count : kFeedCounts) work.setups.push_back({.feeds = count});
   }
+  if (shapes) work.setups.push_back({.analyse = true});
   return work;
 }
 
@@ -55,7 +56,7 @@ void add_shares(Result& result, const Conversion& convert, const char* ceiling,
   if (limit == nullptr) return;
   const std::vector<double> limits = limit->samples;
   for (Row& row : result.rows) {
-    if (!row.counts() || !row.is(kStage, same)) continue;
+    if (!row.counts() || !(row.is(kStage, same) || row.is(kStageCounting, same))) continue;
     Figure share{figure, ""};
     for (std::size_t i = 0; i < std::min(limits.size(), row.samples.size()); ++i) {
       share.samples.push_back(limits[i] / row.samples[i]);
@@ -159,6 +160,15 @@ void judge_feeds(Result& result, const Conversion& convert) {
       *most->median_of(kCpu), *one->median_of(kCpu)));
 }
 
+void judge_counting(Result& result, const Conversion& convert) {
+  const Row* plain = result.measured(kStage, parameters_of(convert, {}));
+  const Row* counting = result.measured(kStageCounting, parameters_of(convert, {}));
+  if (plain == nullptr || counting == nullptr) return;
+  result.verdict.push_back(
+      fmt::format("{}: with its luma counted a frame takes {:.3f} times as long", name_of(convert),
+                  counting->median() / plain->median()));
+}
+
 void judge(Result& result, const std::vector<Work>& works) {
   for (const Work& work : works) judge_defaults(result, work.convert);
   for (const Work& work : works) {
@@ -168,6 +178,7 @@ void judge(Result& result, const std::vector<Work>& works) {
     judge_fewest(result, work.convert, {}, "slices", "");
     judge_fewest(result, work.convert, {.shape = {.ring = 1}}, "slices", ", one frame at a time");
     judge_feeds(result, work.convert);
+    judge_counting(result, work.convert);
   }
 }
 

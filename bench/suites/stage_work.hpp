@@ -29,6 +29,7 @@ inline constexpr const char* kUploads = "uploads alone";
 inline constexpr const char* kBothWays = "uploads beside downloads";
 inline constexpr const char* kKernels = "kernels alone";
 inline constexpr const char* kStage = "stage";
+inline constexpr const char* kStageCounting = "stage, luma counted";
 inline constexpr const char* kOfUploads = "of uploads";
 inline constexpr const char* kOfBothWays = "of both ways";
 inline constexpr const char* kMedianLatency = "p50";
@@ -46,6 +47,7 @@ inline constexpr const char* kLess = "; ask for less with --size";
 struct Setup {
   int feeds = 1;
   StageShape shape = {};
+  bool analyse = false;
 };
 
 inline std::vector<Parameter> parameters_of(const Conversion& convert) {
@@ -197,7 +199,7 @@ class StageWork {
 #endif
 
   Contender stage(const Setup& setup) {
-    Row row{.name = kStage,
+    Row row{.name = setup.analyse ? kStageCounting : kStage,
             .parameters = parameters_of(work_.convert, setup),
             .bytes = source_bytes(),
             .more = {{kMedianLatency, "ms"}, {kHighLatency, "ms"}, {kCpu, "s"}}};
@@ -207,7 +209,7 @@ class StageWork {
               figures_ = run_feeds(feeds_, turn_);
               return 1e3 / figures_.steady_frames_per_second;
             },
-            [this] { return check_and_close(); },
+            [=, this] { return check_and_close(setup.analyse); },
             [this] {
               std::vector<double> more{percentile(figures_.latencies, 0.5) * 1e3,
                                        percentile(figures_.latencies, 0.99) * 1e3,
@@ -223,7 +225,8 @@ class StageWork {
     try {
       for (int i = 0; i < setup.feeds; ++i) {
         feeds_.push_back(std::make_unique<BenchFeed>(device_, work_.convert, setup.shape, frames_,
-                                                     targets_[static_cast<std::size_t>(i)]));
+                                                     targets_[static_cast<std::size_t>(i)],
+                                                     setup.analyse));
         feeds_.back()->feed().keep(setup.shape.lanes);
         feeds_.back()->feed().end_on(stop_);
       }
@@ -233,25 +236,28 @@ class StageWork {
       throw NoRoom(std::string(error.what()) + kLess);
     }
   }
-  std::string check_and_close() {
+  std::string check_and_close(bool analysed) {
     std::string wrong;
     for (std::size_t i = 0; i < feeds_.size() && wrong.empty(); ++i) {
-      wrong = check(feeds_[i]->feed());
+      wrong = check(feeds_[i]->feed(), analysed);
       if (!wrong.empty()) wrong = fmt::format("feed {}, {}", i, wrong);
     }
     feeds_.clear();
     return wrong;
   }
   /// The last results of every lane, after which they are spoilt.
-  std::string check(const StageFeed& feed) const {
+  std::string check(const StageFeed& feed, bool analysed) const {
     const std::string device = feed.stats().status().device;
     if (!device.empty() && device != device_.name()) return "it went on on " + device;
     if (feed.kept().empty()) return "no frame came back";
     for (const StageFeed::Kept& kept : feed.kept()) {
       const auto number = static_cast<std::size_t>(kept.number);
-      const std::string difference = first_difference(
-          as_const(expected_[number % expected_.size()].image), as_const(kept.image.image));
+      const ConstImageView expected = as_const(expected_[number % expected_.size()].image);
+      const std::string difference = first_difference(expected, as_const(kept.image.image));
       if (!difference.empty()) return fmt::format("frame {}, {}", number, difference);
+      if (analysed && kept.luma != luma_of(expected)) {
+        return fmt::format("frame {}: its luma is counted wrongly", number);
+      }
       spoil(kept.image.image);
     }
     return {};

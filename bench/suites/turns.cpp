@@ -99,7 +99,10 @@ void take_turns(const Session& session, double turn, const std::vector<Contender
       result.interrupted = true;
       break;
     }
-    for (std::size_t i = 0; i < contenders.size() && !session.stopped(); ++i) {
+    // Another begins each time, so that none always comes after the same one or after a pause.
+    const auto begin = static_cast<std::size_t>(std::max(round - 1, 0));
+    for (std::size_t k = 0; k < contenders.size() && !session.stopped(); ++k) {
+      const std::size_t i = (begin + k) % contenders.size();
       if (out[i]) continue;
       out[i] =
           !take_turn(session, contenders[i], length, round > 0, result.rows[first + i], result);

@@ -86,10 +86,11 @@ struct Contender {
 double milliseconds(const std::function<void()>& call);
 
 /// Lets the contenders take turns, round by round, so that a machine which is slower for a while is
-/// so for all. Each has an equal share of the time, and does its work at least once a turn. A first
-/// round is not measured: it warms up and checks. A contender that is wrong once, or for which
-/// there is no room, is a problem of the result and gets no further turn. A stop ends the round;
-/// what was measured stays. Adds a row per contender. Throws what else the contenders throw.
+/// so for all; another begins each of them. Each has an equal share of the time, and does its work
+/// at least once a turn. A first round is not measured: it warms up and checks. A contender that is
+/// wrong once, or for which there is no room, is a problem of the result and gets no further turn.
+/// A stop ends the round; what was measured stays. Adds a row per contender. Throws what else the
+/// contenders throw.
 void take_turns(const Session& session, const std::vector<Contender>& contenders, Result& result);
 /// The same with turns of so many seconds: for the contenders of a part of a suite.
 void take_turns(const Session& session, double turn, const std::vector<Contender>& contenders,

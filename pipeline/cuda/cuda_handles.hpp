@@ -115,6 +115,7 @@ class DeviceMemory {
   }
 
   std::uint8_t* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   std::uint8_t* data_ = nullptr;

@@ -47,7 +47,7 @@ TEST_F(StageFeedTest, TheLastResultsAreKeptAndRight) {
   feed->feed().keep(2);
   EXPECT_EQ(feed->run(Clock::now()).problem, "");
   std::vector<int> numbers;
-  for (const auto& [number, image] : feed->feed().kept()) {
+  for (const auto& [number, image, luma] : feed->feed().kept()) {
     numbers.push_back(number);
     const ConstImageView source = as_const(frames_[static_cast<std::size_t>(number % 3)].image);
     EXPECT_EQ(
@@ -55,6 +55,17 @@ TEST_F(StageFeedTest, TheLastResultsAreKeptAndRight) {
         "");
   }
   EXPECT_THAT(numbers, ElementsAre(3, 4));
+}
+
+TEST_F(StageFeedTest, TheLumaOfTheLastResultsIsKept) {
+  BenchFeed feed(*device_, convert_, {}, frames_, targets_, true);
+  feed.feed().keep(3);
+  EXPECT_EQ(feed.run(Clock::now()).problem, "");
+  ASSERT_EQ(feed.feed().kept().size(), 3u);
+  for (const auto& [number, image, luma] : feed.feed().kept()) {
+    EXPECT_EQ(luma, luma_of(as_const(image.image))) << number;
+    EXPECT_EQ(luma.samples(), static_cast<std::uint64_t>(convert_.width * convert_.height));
+  }
 }
 
 TEST_F(StageFeedTest, AFeedWhoseSourceFailsGivesBackWhatItHas) {

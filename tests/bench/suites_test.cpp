@@ -5,11 +5,13 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "bench/stage_feed.hpp"
 #include "bench/suites/convert_frames.hpp"
 #include "bench/suites/device_code.hpp"
+#include "bench/suites/luma.hpp"
 #include "bench/suites/peers.hpp"
 #include "bench/suites/simd_loops.hpp"
 #include "bench/suites/suite.hpp"
@@ -169,12 +171,29 @@ TEST(VecaddSuiteTest, OnTheCpuItAddsOnOneCore) {
   EXPECT_THAT(result.left_out, ElementsAre("segments over streams: no GPU in this test"));
 }
 
-TEST(ReduceSuiteTest, OnTheCpuItAddsInThreeWaysBesideReadingAlone) {
+TEST(ReduceSuiteTest, OnTheCpuItAddsInThreeWaysBesideReadingAloneAndCountsLuma) {
   const Result result = run_suite(*find_suite("reduce"), cpu_session());
   EXPECT_THAT(result.problems, IsEmpty());
-  ASSERT_EQ(result.rows.size(), 4u);
+  ASSERT_EQ(result.rows.size(), 4u + 2);
   for (const Row& row : result.rows) EXPECT_EQ(row.checked, Checked::kRight) << row.name;
+  EXPECT_EQ(result.rows[5].name, "CPU, BGRA to NV12 and luma");
+  EXPECT_EQ(result.rows[5].note, "37x23");
   EXPECT_THAT(result.verdict, Contains(HasSubstr(" times what reading the picture takes, which ")));
+}
+
+TEST(LumaWorkTest, AWrongByteIsSeenAndAWrongCount) {
+  LumaWork work(cpu_session(), 37, 23);
+  const std::vector<Contender> contenders = work.contenders();
+  ASSERT_EQ(contenders.size(), 2u);
+  const auto& [plain, counting] = std::tie(contenders[0], contenders[1]);
+  counting.prepare();
+  counting.work();
+  EXPECT_EQ(counting.check(), "");
+  counting.prepare();
+  EXPECT_THAT(counting.check(), HasSubstr("row 0, byte 0 is 0 instead of "));
+  plain.work();
+  EXPECT_EQ(plain.check(), "");
+  EXPECT_EQ(counting.check(), "its luma is counted wrongly");
 }
 
 TEST(ReduceSuiteTest, APictureWhoseSumWouldBeRoundedIsRefused) {
@@ -188,8 +207,9 @@ TEST(ReduceSuiteTest, APictureWhoseSumWouldBeRoundedIsRefused) {
 TEST(StageSuiteTest, OnTheCpuEverySetupIsRight) {
   const Result result = run_suite(*find_suite("stage"), cpu_session());
   EXPECT_THAT(result.problems, IsEmpty());
-  // The defaults of four formats; of the first, 5 other numbers of lanes, 4 of places, 6 of feeds.
-  ASSERT_EQ(result.rows.size(), 4u + 5 + 4 + 6);
+  // The defaults of four formats; of the first, 5 other numbers of lanes, 4 of places, 6 of feeds,
+  // and luma counted.
+  ASSERT_EQ(result.rows.size(), 4u + 5 + 4 + 6 + 1);
   for (const Row& row : result.rows) {
     EXPECT_EQ(row.samples.size(), 2u);
     EXPECT_EQ(row.checked, Checked::kRight);
@@ -204,6 +224,7 @@ TEST(StageSuiteTest, OnTheCpuEverySetupIsRight) {
                           "this test"));
   EXPECT_THAT(result.verdict, Contains(HasSubstr("37x23 bgra to nv12: lanes ")));
   EXPECT_THAT(result.verdict, Contains(HasSubstr("64 feeds of 37x23 bgra to nv12 carry ")));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("37x23 bgra to nv12: with its luma counted ")));
   EXPECT_EQ(result.charts.size(), 3u);
 }
 
@@ -211,12 +232,20 @@ TEST(StageSuiteTest, AWrongByteFailsIt) {
   Session session = cpu_session();
   session.cpu = std::make_shared<SpoilingDevice>();
   const Result result = run_suite(*find_suite("stage"), session);
-  EXPECT_EQ(result.problems.size(), 19u);  // every setup, at its first turn
+  EXPECT_EQ(result.problems.size(), 20u);  // every setup, at its first turn
   EXPECT_THAT(
       result.problems,
       Contains(AllOf(HasSubstr("wrong result of stage, size 37x23, formats bgra to nv12, feeds 1, "
                                "lanes 3, ring 8, slices auto: feed 0, frame "),
                      HasSubstr("plane 1, row 11, byte 35 is "))));
+}
+
+TEST(StageSuiteTest, AWrongCountFailsIt) {
+  Session session = cpu_session();
+  session.cpu = std::make_shared<SpoilingDevice>(SpoilingDevice::What::kLuma);
+  EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
+              ElementsAre(AllOf(HasSubstr("wrong result of stage, luma counted, size 37x23"),
+                                EndsWith("its luma is counted wrongly"))));
 }
 
 /// A device that cannot make a stage, for one of several reasons.

@@ -40,6 +40,27 @@ TEST(TurnsTest, ContendersTakeTurnsAndTheFirstRoundIsNotMeasured) {
   EXPECT_TRUE(result.problems.empty());
 }
 
+TEST(TurnsTest, AnotherBeginsEveryRound) {
+  std::string order;
+  const auto contender = [&order](char name) {
+    return Contender{{.name = {name}},
+                     {},
+                     [&order, name] {
+                       order += name;
+                       return 1.0;
+                     },
+                     {}};
+  };
+  Result result;
+  take_turns(short_session(4), {contender('a'), contender('b'), contender('c')}, result);
+  EXPECT_EQ(order,
+            "abc"
+            "abc"
+            "bca"
+            "cab"
+            "abc");
+}
+
 TEST(TurnsTest, AContenderThatIsWrongOnceIsAProblemAndGetsNoFurtherTurn) {
   int turns = 0;
   const Contender wrong{{.name = "wrong", .parameters = {{"streams", std::int64_t{4}}}},

@@ -369,6 +369,8 @@ TEST_F(GpuSuitesTest, StageIsRightInEveryWay) {
   EXPECT_EQ(count(result, "uploads alone"), 4);
   EXPECT_EQ(count(result, "uploads beside downloads"), 4);
   expect_measured_and_right(result, "stage");
+  EXPECT_EQ(count(result, "stage, luma counted"), 1);
+  expect_measured_and_right(result, "stage, luma counted");
   for (const char* name : {"default stream, pageable memory", "default stream, pinned memory",
                            "eight streams that slice one frame"}) {
     EXPECT_EQ(count(result, name), 1);
@@ -395,7 +397,7 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsStage) {
   const Session session = gpu_session();
   stand_in::spoil_downloads();
   const Result result = run("stage", session);
-  EXPECT_EQ(result.problems.size(), 29u + 3);  // every setup, and the usual ways
+  EXPECT_EQ(result.problems.size(), 30u + 3);  // every setup, and the usual ways
   EXPECT_THAT(result.problems,
               Contains(HasSubstr("wrong result of eight streams that slice one frame, ")));
   EXPECT_THAT(
@@ -493,8 +495,8 @@ TEST_F(GpuSuitesTest, ReduceIsRightInEveryWay) {
   const Result result = run("reduce", gpu_session());
   EXPECT_THAT(result.problems, IsEmpty());
   // Four on the CPU, six with a launch for each sum and one with one for all, and empty kernels;
-  // CUB and graphs are of the program alone.
-  EXPECT_EQ(result.rows.size(), 4u + 6 + 1 + 1);
+  // CUB and graphs are of the program alone. Conversions, two on the CPU and three on the GPU.
+  EXPECT_EQ(result.rows.size(), 4u + 6 + 1 + 1 + 2 + 3);
   for (const Row& row : result.rows) {
     EXPECT_EQ(row.samples.size(), 1u) << row.name;
     EXPECT_EQ(row.checked, row.is("GPU, empty kernels") ? Checked::kNothing : Checked::kRight)
@@ -507,8 +509,21 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsReduce) {
   const Session session = gpu_session();
   stand_in::spoil_downloads();
   const Result result = run("reduce", session);
-  EXPECT_EQ(result.problems.size(), 7u);  // every way over the GPU
+  EXPECT_EQ(result.problems.size(), 7u + 3);  // every way over the GPU
   EXPECT_THAT(result.problems, Contains(HasSubstr("wrong result of GPU, warp shuffles: sum 999 ")));
+}
+
+TEST_F(BrokenGpuSuitesTest, AWrongCountOfLumaFailsReduce) {
+  Session session = gpu_session();
+  session.width = 16;
+  session.height = 8;
+  stand_in::spoil_downloads(sizeof(LumaHistogram));  // the whole picture is smaller
+  const Result result = run("reduce", session);
+  const std::string why = ": its luma is counted wrongly";
+  EXPECT_THAT(result.problems,
+              AllOf(Contains("wrong result of GPU, BGRA to NV12 and luma in one kernel" + why),
+                    Contains("wrong result of GPU, BGRA to NV12, then luma" + why)));
+  EXPECT_NE(result.measured("GPU, BGRA to NV12"), nullptr);
 }
 
 TEST_F(GpuSuitesTest, EveryWayAddsPicturesOfEveryLength) {
