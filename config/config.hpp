@@ -23,6 +23,9 @@ struct AdminConfig {
   std::string listen = "127.0.0.1:9853";  ///< HOST:PORT, [V6]:PORT or unix:PATH; empty: none
 };
 
+/// Where a configuration is when nobody says.
+inline constexpr const char* kDefaultConfigFile = "/etc/framelane/framelane.yaml";
+
 /// device: auto | cpu | cuda | cuda:N
 struct DeviceConfig {
   enum class Kind { kAuto, kCpu, kCuda } kind = Kind::kAuto;

@@ -22,8 +22,6 @@
 namespace framelane {
 namespace {
 
-constexpr const char* kDefaultConfig = "/etc/framelane/framelane.yaml";
-
 /// A descriptor that was closed at start would be given to the next file opened, and a log line
 /// would land in a recording.
 void open_standard_descriptors() {
@@ -183,7 +181,7 @@ int run_cli(int argc, char** argv) {
       app.add_subcommand("transcode", "One input to one output, without a configuration file");
   add_transcode(*transcode_app, transcode, audio);
 
-  std::string config = kDefaultConfig;
+  std::string config = kDefaultConfigFile;
   bool no_env = false;
   CLI::App* check_app =
       app.add_subcommand("check", "Every problem of a configuration; opens nothing");

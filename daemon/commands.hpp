@@ -17,7 +17,7 @@ namespace framelane {
 // one line each. Main thread, before any other thread exists.
 
 struct RunArguments {
-  std::string config = "/etc/framelane/framelane.yaml";
+  std::string config = kDefaultConfigFile;
   bool once = false;
 };
 int run_command(const RunArguments& arguments);

@@ -92,6 +92,16 @@ int run(const Arguments& arguments, Session& session) {
   return good ? 0 : kExitFailed;
 }
 
+/// Each result would replace the one before.
+void refuse_one_file_twice(const std::vector<std::string>& paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      if (paths[i].empty() || paths[i] != paths[k]) continue;
+      throw CLI::ValidationError(paths[i], "only one of --json, --csv and --plot can be this file");
+    }
+  }
+}
+
 int run_cli(int argc, char** argv) {
   Arguments arguments;
   Session session;
@@ -112,18 +122,10 @@ int run_cli(int argc, char** argv) {
       ->check(CLI::IsMember(known));
   add_scalar(app, "--device", kDeviceName, "auto (a GPU if there is one), cpu, cuda or cuda:N", "D",
              [&](const Value& value) { arguments.device = value; });
-  app.add_option("--json", arguments.json, "Write the results there as JSON")->type_name("FILE");
-  app.add_option("--csv", arguments.csv, "The same as CSV")->type_name("FILE");
-  app.add_option("--plot", arguments.plot, "Draw them there as SVG")->type_name("FILE");
-  app.add_option("--seconds", session.seconds,
-                 "How long a suite measures, about; 0: each contender works once a round")
-      ->capture_default_str()
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--rounds", session.rounds, "How often the contenders take turns")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000));
+  add_file(app, "--json", arguments.json, "Write the results there as JSON");
+  add_file(app, "--csv", arguments.csv, "The same as CSV");
+  add_file(app, "--plot", arguments.plot, "Draw them there as SVG");
+  add_times(app, session, "How long a suite measures, about; 0: each contender works once a round");
   add_scalar(
       app, "--size", kImageSize,
       "Of pictures; without it convert takes 8K, reduce 512x512, peers 1080p (and 4K and 8K on "
@@ -142,6 +144,7 @@ int run_cli(int argc, char** argv) {
   app.add_flag("--in-turns", arguments.in_turns)->group("");  // not for people: no help
   try {
     app.parse(argc, argv);
+    refuse_one_file_twice({arguments.json, arguments.csv, arguments.plot});
   } catch (const CLI::Success& wanted) {  // help
     app.exit(wanted);
     return 0;

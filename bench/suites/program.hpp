@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -116,6 +118,28 @@ inline CLI::Option* add_scalar(CLI::App& app, const char* name, const ScalarType
           },
           description)
       ->type_name(type_name);
+}
+
+/// How long to measure, and in how many rounds.
+inline void add_times(CLI::App& app, Session& session, const char* seconds) {
+  app.add_option("--seconds", session.seconds, seconds)
+      ->capture_default_str()
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->check([](const std::string& text) {  // which no range excludes
+        return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is no number" : "";
+      });
+  app.add_option("--rounds", session.rounds, "How often the contenders take turns")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+}
+
+/// A file to write to.
+inline void add_file(CLI::App& app, const char* name, std::string& path, const char* description) {
+  app.add_option(name, path, description)->type_name("FILE")->check([](const std::string& text) {
+    return text.empty() ? "a file is needed" : "";
+  });
 }
 
 /// `framelane tune`, and what follows it: the whole command. Returns the exit code.

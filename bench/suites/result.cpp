@@ -82,10 +82,9 @@ Series series_of(const Result& result, std::string title, std::string_view name,
 }
 
 const Point& fewest_of_the_best(const Series& series) {
-  constexpr double kSame = 1.02;
   const double best = std::ranges::min(series.points, {}, &Point::y).y;
   return *std::ranges::find_if(series.points,
-                               [best](const Point& point) { return point.y <= kSame * best; });
+                               [best](const Point& point) { return point.y <= kSameTime * best; });
 }
 
 }  // namespace framelane::bench

@@ -10,6 +10,9 @@
 
 namespace framelane::bench {
 
+/// Times that differ by less are the same.
+inline constexpr double kSameTime = 1.02;
+
 struct Parameter {
   std::string name;
   std::variant<std::int64_t, std::string> value;

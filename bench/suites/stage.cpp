@@ -257,7 +257,7 @@ void run_stage(const Session& session, Result& result) {
   for (const Work& work : works) {
     if (session.stopped() && !result.rows.empty()) break;
     try {
-      require_memory(session, frame_bytes(work), "--size");
+      require_memory(session, frame_bytes(work, memory_of(session)), "--size");
       StageWork stage(session, work, turn);
       std::vector<Contender> all = stage.contenders();
 #ifdef FRAMELANE_WITH_CUDA

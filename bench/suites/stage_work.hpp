@@ -75,14 +75,14 @@ struct Work {
   bool with_others = false;  ///< also what StageWork::others gives
 };
 
-/// How many frames go round: more than caches hold, where that is not too many, and such a number
-/// that each lane gets all of them, one after the other. A lane that always got the same would not
-/// show what it missed.
-inline int frames_of(const Work& work) {
-  constexpr double kCold = 96 << 20;
+/// How many frames go round: more than caches hold, where that is not too many nor too much for a
+/// machine with so much memory, and such a number that each lane gets all of them, one after the
+/// other. A lane that always got the same would not show what it missed.
+inline int frames_of(const Work& work, std::size_t memory) {
+  const double most = std::min<double>(96 << 20, static_cast<double>(memory) / 8);
   const auto bytes = static_cast<double>(
       image_bytes(work.convert.source, {"", work.convert.width, work.convert.height}));
-  int count = static_cast<int>(std::clamp(kCold / bytes, 3.0, 32.0));
+  int count = static_cast<int>(std::clamp(most / bytes, 3.0, 32.0));
   const auto goes_round = [&count](const Setup& setup) {
     return std::gcd(count, setup.shape.lanes) == 1;
   };
@@ -111,10 +111,10 @@ inline void drop_the_largest(const Session& session, Work& work, Result& result)
   });
 }
 
-/// What frames_of(work) take, with what they have to become.
-inline std::size_t frame_bytes(const Work& work) {
+/// What frames_of() take, with what they have to become.
+inline std::size_t frame_bytes(const Work& work, std::size_t memory) {
   const Size size{"", work.convert.width, work.convert.height};
-  return static_cast<std::size_t>(frames_of(work)) *
+  return static_cast<std::size_t>(frames_of(work, memory)) *
          (image_bytes(work.convert.source, size) + image_bytes(work.convert.target, size));
 }
 
@@ -126,7 +126,8 @@ class StageWork {
         work_(work),
         turn_(turn),
         stop_(session.stop),
-        frames_(make_frames(sources_, work.convert.source, size(), frames_of(work))) {
+        frames_(make_frames(sources_, work.convert.source, size(),
+                            frames_of(work, memory_of(session)))) {
     for (const PooledImage& frame : frames_) {
       expected_.push_back(reference_result(work.convert, as_const(frame.image)));
     }

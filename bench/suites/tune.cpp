@@ -151,6 +151,7 @@ class Tuner : private Measuring {
   std::pair<double, double> compare(const FeedKind& kind) {
     const Settings usual{kLanes, kRing, kAutoSlices};
     const Work work{kind.convert, {{many_feeds(kind, usual), shape_of(usual)}}, 0};
+    require_memory(session_, 2 * frame_bytes(work, memory_of(session_)), "--size");
     const std::size_t first = result_.rows.size();
     std::vector<std::unique_ptr<StageWork>> stages;
     std::vector<Contender> contenders;
@@ -300,21 +301,27 @@ class Tuner : private Measuring {
     return found == row.more.end() ? std::vector<double>{} : found->samples;
   }
 
+  /// With so many feeds that the conversion has all it can take, and then, since many feeds carry
+  /// less together than a few, with as many as that seems to be enough for.
   bool find_ceiling(TunedKind& tuned) {
-    const int feeds = many_feeds(tuned.kind, tuned.settings);
-    const std::vector<Row> rows =
+    int feeds = many_feeds(tuned.kind, tuned.settings);
+    std::vector<Row> rows =
         measure(tuned.kind, {{feeds, shape_of(tuned.settings)}}, "ceiling", true);
-    if (is_over()) return false;
-    const auto stage = std::ranges::find(rows, kStage, &Row::name);
-    if (stage == rows.end() || stage->samples.empty()) {
-      result_.problems.push_back(work_of(tuned.kind.convert) +
-                                 ": the recommended settings could not be measured");
-      return false;
+    if (!take_rate(tuned, rows)) return false;
+    const double of_few = tuned.frames_per_second;
+    const double rate = tuned.kind.rate * tuned.kind.encodes;
+    const int more = fitting(tuned.kind, tuned.settings,
+                             static_cast<int>(std::min(of_few / rate, double{kMostFeeds})));
+    if (more > feeds) {
+      const std::vector<Row> again =
+          measure(tuned.kind, {{more, shape_of(tuned.settings)}}, "ceiling, the most feeds");
+      if (!take_rate(tuned, again)) return false;
+      feeds = more;
+      tuned.frames_per_second = std::min(tuned.frames_per_second, of_few);
     }
-    tuned.frames_per_second = frames_per_second(stage->samples);
     const std::size_t memory = memory_of(session_);
     const Needs needs{.frames_per_second = tuned.frames_per_second,
-                      .rate = tuned.kind.rate * tuned.kind.encodes,
+                      .rate = rate,
                       .device_bytes = on_gpu() ? device_bytes(tuned.kind, tuned.settings.lanes) : 0,
                       .device_free = on_gpu() ? free_device_bytes(device_) : 0,
                       .host_bytes = host_bytes(tuned.kind, tuned.settings),
@@ -339,6 +346,19 @@ class Tuner : private Measuring {
         break;
     }
     tuning_.kinds.push_back(std::move(tuned));
+    return true;
+  }
+
+  /// From rows of measure(): whether there is one.
+  bool take_rate(TunedKind& tuned, const std::vector<Row>& rows) {
+    if (is_over()) return false;
+    const auto stage = std::ranges::find(rows, kStage, &Row::name);
+    if (stage == rows.end() || stage->samples.empty()) {
+      result_.problems.push_back(work_of(tuned.kind.convert) +
+                                 ": the recommended settings could not be measured");
+      return false;
+    }
+    tuned.frames_per_second = frames_per_second(stage->samples);
     return true;
   }
 

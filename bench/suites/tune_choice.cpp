@@ -32,9 +32,9 @@ double times_longer(const std::vector<double>& samples, const std::vector<double
   return percentile(ratios(samples, than), 0.5);
 }
 
-bool is_slower(const std::vector<double>& samples, const std::vector<double>& than) {
+bool is_slower(const std::vector<double>& samples, const std::vector<double>& than, double share) {
   const std::vector<double> longer = ratios(samples, than);
-  return percentile(longer, 0.5) > kSameTime && percentile(longer, 0.25) > 1;
+  return percentile(longer, 0.5) > kSameTime && percentile(longer, 1 - share) > 1;
 }
 
 Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present, Keep keep) {
@@ -51,7 +51,9 @@ Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present, K
     return found == tried.end() || found->samples.empty() ? nullptr : &*found;
   };
   const auto is_good = [&](const Tried* one) {
-    return one != nullptr && !is_slower(one->samples, best->samples);
+    constexpr double kMostRounds = 0.75, kNearlyAll = 0.9;
+    return one != nullptr &&
+           !is_slower(one->samples, best->samples, one->value == usual ? kNearlyAll : kMostRounds);
   };
   const Tried* const usual_one = find(usual);
   const auto picked = [&](const Tried& one, Pick::Why why) {
@@ -72,13 +74,13 @@ Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present, K
 }
 
 Standing standing(std::span<const std::vector<double>> samples, std::size_t own) {
-  std::size_t best = own;
+  Standing found{own, 1, true};
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (samples[i].empty()) continue;
-    if (percentile(samples[i], 0.5) < percentile(samples[best], 0.5)) best = i;
+    if (i == own || samples[i].empty()) continue;
+    const double longer = times_longer(samples[own], samples[i]);
+    if (longer > found.longer) found = {i, longer, longer <= kSameTime};
   }
-  const double longer = times_longer(samples[own], samples[best]);
-  return {best, longer, longer <= kSameTime};
+  return found;
 }
 
 Ceiling ceiling_of(const Needs& needs) {

@@ -16,16 +16,14 @@ struct Tried {
 };
 inline constexpr int kAutoSlices = 0;
 
-/// Times that differ by less are the same.
-inline constexpr double kSameTime = 1.02;
-
 /// Of two contenders of the same rounds, how much longer the first takes: the median of the
 /// rounds' ratios. Requires a round that both were in.
 double times_longer(const std::vector<double>& samples, const std::vector<double>& than);
 
 /// Whether it is slower than `than` by more than kSameTime, and by more than the rounds differ: in
-/// three of four rounds it took longer.
-bool is_slower(const std::vector<double>& samples, const std::vector<double>& than);
+/// this share of them it took longer.
+bool is_slower(const std::vector<double>& samples, const std::vector<double>& than,
+               double share = 0.75);
 
 struct Pick {
   enum class Why {
@@ -50,13 +48,14 @@ enum class Keep {
 
 /// The value to recommend: of those that the noise cannot tell from the best, what is set already
 /// as far as `keep` has it stay; else the default; else the fewest. So a second run, when the first
-/// one's answer was set, gives it again, unless it was no answer. `tried` is in ascending order.
+/// one's answer was set, gives it again, unless it was no answer; and the default has to lose nine
+/// rounds of ten, so that a second run without a file does as well. `tried` is in ascending order.
 Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present,
           Keep keep = Keep::kGoodAndFew);
 
 /// How one contender fares among others of the same rounds.
 struct Standing {
-  std::size_t best;  ///< the fastest, itself where none is faster
+  std::size_t best;  ///< the fastest in the rounds of both, itself where none is faster
   double longer;     ///< what it takes, of what the fastest takes
   bool is_as_good;   ///< no longer than kSameTime
 };

@@ -15,12 +15,11 @@
 #include "bench/suites/child_process.hpp"
 #include "bench/suites/program.hpp"
 #include "bench/suites/tune.hpp"
+#include "config/config.hpp"
 #include "config/raw_formats.hpp"
 
 namespace framelane::bench {
 namespace {
-
-constexpr const char* kDefaultConfig = "/etc/framelane/framelane.yaml";
 
 struct TuneArguments {
   std::string config;
@@ -182,7 +181,7 @@ int tune_cli(int argc, char** argv) {
       "of "
       "--size and --rate.");
   app.add_option("-c,--config", arguments.config,
-                 fmt::format("Configuration file; without it and --size: {}", kDefaultConfig))
+                 fmt::format("Configuration file; without it and --size: {}", kDefaultConfigFile))
       ->type_name("FILE");
   CLI::Option* size = add_scalar(app, "--size", kImageSize,
                                  "Of streams, or without a file of all feeds (1920x1080)", "WxH",
@@ -204,18 +203,11 @@ int tune_cli(int argc, char** argv) {
   app.add_flag("--write", arguments.write, "Put the settings into the configuration");
   app.add_flag("--check", arguments.check,
                "Measure combinations of settings as well, and fail if one is more than 2 % better");
-  app.add_option("--json", arguments.json, "Write what was found there as JSON")->type_name("FILE");
-  app.add_option("--seconds", session.seconds, "How long to measure, about")
-      ->capture_default_str()
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--rounds", session.rounds, "How often the contenders take turns")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000));
+  add_file(app, "--json", arguments.json, "Write what was found there as JSON");
+  add_times(app, session, "How long to measure, about");
   try {
     app.parse(argc, argv);
-    if (arguments.config.empty() && size->count() == 0) arguments.config = kDefaultConfig;
+    if (arguments.config.empty() && size->count() == 0) arguments.config = kDefaultConfigFile;
     if (!arguments.config.empty() && (format->count() > 0 || count->count() > 0)) {
       throw CLI::ValidationError("--format and --feeds", "the configuration says them");
     }

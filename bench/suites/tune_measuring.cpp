@@ -68,6 +68,7 @@ std::vector<Row> Measuring::measure(const FeedKind& kind, const std::vector<Setu
                                     const std::string& part, bool with_ceilings) {
   Work work{kind.convert, setups, 0};
   drop_the_largest(device_, work, result_);
+  require_memory(session_, frame_bytes(work, memory_of(session_)), "--size");
   StageWork stage(device_, work, turn_of(kind));
   std::vector<Contender> contenders = with_ceilings ? stage.contenders() : stage.setups();
 #ifdef FRAMELANE_WITH_CUDA
@@ -96,10 +97,8 @@ double Measuring::turn_of(const FeedKind& kind) const {
   return std::max(turn_, kFrames / seen->frames_per_second);
 }
 
-/// So many feeds as are wanted, or fewer, where there is not room for them.
 int Measuring::fitting(const FeedKind& kind, const Settings& settings, int feeds) const {
-  constexpr int kMost = 64;
-  feeds = std::min(feeds, kMost);
+  feeds = std::min(feeds, kMostFeeds);
   const std::size_t host = memory_of(session_) / 4;
   const std::size_t device = session_.gpu != nullptr ? free_device_bytes(session_) / 2 : 0;
   while (feeds > 1 &&

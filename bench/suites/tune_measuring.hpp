@@ -13,6 +13,8 @@ namespace framelane::bench {
 
 /// Not fewer than the default: those that are not needed for speed wait for slow encoders.
 inline constexpr std::array kRings{kRing, 16, 32};
+/// Measured at once.
+inline constexpr int kMostFeeds = 64;
 /// The last contenders have so many times the rounds.
 inline constexpr int kLastRounds = 3;
 
@@ -50,6 +52,8 @@ class Measuring {
   int many_feeds(const FeedKind& kind, const Settings& settings) const;
   /// Those there are, as far as all of their settings find room.
   int its_feeds(const FeedKind& kind) const;
+  /// So many, or fewer, where there is not room for them.
+  int fitting(const FeedKind& kind, const Settings& settings, int feeds) const;
 
   struct Seen {
     Conversion convert;
@@ -64,7 +68,6 @@ class Measuring {
 
  private:
   double turn_of(const FeedKind& kind) const;
-  int fitting(const FeedKind& kind, const Settings& settings, int feeds) const;
 };
 
 }  // namespace framelane::bench

@@ -156,6 +156,8 @@ TEST_F(StageFeedTest, AThreadThatCannotBeStartedIsSaidSo) {
   EXPECT_THAT([&] { feeds[0]->run(Clock::now()); }, says_so);
 }
 
+constexpr std::size_t kMemory = std::size_t{16} << 30;
+
 TEST(FramesOfTest, EachLaneGetsEveryFrame) {
   for (const Size& size : {kSmall, k1080p, k4K, k8K}) {
     for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kI420}) {
@@ -163,18 +165,24 @@ TEST(FramesOfTest, EachLaneGetsEveryFrame) {
       for (const int lanes : {1, 2, 3, 4, 5, 6, 8}) {
         work.setups.push_back({.shape = {.lanes = lanes}});
         for (const auto& setup : work.setups) {
-          EXPECT_EQ(std::gcd(frames_of(work), setup.shape.lanes), 1)
-              << frames_of(work) << " frames, " << setup.shape.lanes << " lanes";
+          EXPECT_EQ(std::gcd(frames_of(work, kMemory), setup.shape.lanes), 1)
+              << frames_of(work, kMemory) << " frames, " << setup.shape.lanes << " lanes";
         }
       }
-      EXPECT_GE(frames_of(work), 3);
-      EXPECT_LE(frames_of(work), 40);
+      EXPECT_GE(frames_of(work, kMemory), 3);
+      EXPECT_LE(frames_of(work, kMemory), 40);
     }
   }
 }
 
 TEST(FramesOfTest, LargeFramesAreFew) {
-  EXPECT_EQ(frames_of({conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K), {{}}}), 4);
+  EXPECT_EQ(frames_of({conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K), {{}}}, kMemory), 4);
+}
+
+TEST(FramesOfTest, LittleMemoryHasFewFrames) {
+  const Work work{conversion(PixelFormat::kBgra, PixelFormat::kNv12, k1080p), {{}}};
+  EXPECT_EQ(frames_of(work, kMemory), 13);
+  EXPECT_EQ(frames_of(work, std::size_t{256} << 20), 4);
 }
 
 /// A frame back every so many milliseconds, from the first on.

@@ -41,6 +41,15 @@ TEST(PickTest, TheDefaultIsKeptWhereNothingIsBetter) {
   EXPECT_NEAR(picked.longer, 1.01, 1e-9);
 }
 
+TEST(PickTest, TheDefaultHasToLoseNearlyEveryRound) {
+  const std::vector<double> best(10, 1);
+  const std::vector<double> loses_eight{1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 0.9, 0.9};
+  const std::vector<double> loses_all(10, 1.1);
+  EXPECT_EQ(pick(std::vector<Tried>{{3, loses_eight}, {4, best}}, 3, {}).value, 3);
+  EXPECT_EQ(pick(std::vector<Tried>{{2, loses_eight}, {4, best}}, 3, {}).value, 4);
+  EXPECT_EQ(pick(std::vector<Tried>{{3, loses_all}, {4, best}}, 3, {}).value, 4);
+}
+
 TEST(PickTest, OtherwiseTheFewestThatAreAsGoodAsAny) {
   const std::vector<Tried> tried{
       {1, rounds(2)}, {3, rounds(1.2)}, {4, rounds(1.01)}, {6, rounds(1)}, {8, rounds(1)}};
@@ -138,6 +147,14 @@ TEST(StandingTest, WhoIsSlowerThanNoiseIsNotAsGood) {
   EXPECT_EQ(standing(samples, 2).best, 2u);
   EXPECT_EQ(standing(samples, 2).longer, 1);
   EXPECT_TRUE(standing(samples, 2).is_as_good);
+}
+
+TEST(StandingTest, TheFastestIsTheOneOfTheSameRounds) {
+  // Only in the rounds that were slow for all: no reason to be the slower one.
+  const std::vector<std::vector<double>> samples{{2, 2, 1}, {1.9, 1.9, 0.99}, {2, 1, 1}};
+  const Standing found = standing(samples, 0);
+  EXPECT_EQ(found.best, 1u);
+  EXPECT_NEAR(found.longer, 2 / 1.9, 1e-9);
 }
 
 TEST(CeilingTest, FeedsThatDoNotFitWholeDoNotCount) {

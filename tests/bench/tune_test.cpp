@@ -118,6 +118,27 @@ TEST(TuneTest, SettingsWithoutRoomAreNotRecommendedAndNoFault) {
   EXPECT_THAT(tuning.measured.left_out, Contains(HasSubstr("their frames are")));
 }
 
+TEST(TuneTest, FramesThatAreTooLargeAreOneLine) {
+  Session session = cpu_session();
+  session.memory = 10'000;
+  const std::vector<FeedKind> kinds{small_kind({"a"})};
+  const Tuning tuning = tune(session, false, kinds);
+  EXPECT_THAT(tuning.kinds, IsEmpty());
+  EXPECT_THAT(tuning.measured.problems, ElementsAre(HasSubstr("; ask for less with --size")));
+}
+
+TEST(TuneTest, WhatManyFeedsCarryTogetherIsMeasured) {
+  std::vector<FeedKind> kinds{small_kind({"a"})};
+  kinds[0].rate = 0.1;
+  const Tuning tuning = tune(cpu_session(), false, kinds);
+  ASSERT_EQ(tuning.kinds.size(), 1u);
+  const Row* const row = tuning.measured.measured(
+      "stage", {{"feeds", std::int64_t{64}}, {"part", "ceiling, the most feeds"}});
+  ASSERT_NE(row, nullptr);
+  EXPECT_LE(tuning.kinds[0].frames_per_second, 1e3 / row->median() * 1.0001);
+  EXPECT_THAT(tuning.kinds[0].ceiling_reason, HasSubstr("with 64 feeds"));
+}
+
 TEST(TuneTest, ALargerRingAndSlicesThatAreSetStay) {
   std::vector<FeedKind> kinds{small_kind({"a"})};
   kinds[0].present = {3, 64, 4};

@@ -130,6 +130,9 @@ def test_an_interrupt_shows_what_was_measured_so_far(tmp_path):
     (("convert", "--size", "0x4"), "--size"),
     (("vecadd", "--bytes", "3"), "3 is not between 4k and 4G"),
     (("convert", "--rounds", "0"), "--rounds"),
+    (("convert", "--seconds", "nan"), "nan is no number"),
+    (("convert", "--json", ""), "--json: a file is needed"),
+    (("convert", "--json", "x", "--csv", "x"), "only one of --json, --csv and --plot can be this file"),
 ])
 def test_wrong_usage_is_one_line(cli, arguments, reason):
     done = cli("bench", *arguments)
