@@ -52,7 +52,8 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
         ("CPU, scalar", "formula=classic"), ("CPU, scalar", "formula=exact"),
         ("CPU, SIMD", "formula=classic"), ("CPU, SIMD", "formula=exact"),
         ("CPU, one after the other", ""), ("CPU, 64 sums side by side", ""),
-        ("CPU, SIMD", ""), ("CPU, reading alone", ""), ("CPU, one core", "")]
+        ("CPU, SIMD", ""), ("CPU, reading alone", ""), ("CPU, BGRA to NV12", ""),
+        ("CPU, BGRA to NV12 and luma", ""), ("CPU, one core", "")]
     assert len(lines) == len(measured) + 4 + 5 + 3  # published, of convert, reduce, overlap
 
     texts = [text.text for text in ElementTree.parse(paths["svg"]).getroot().iter(f"{SVG}text")]
@@ -72,7 +73,7 @@ def test_the_stage_and_its_peers_are_right_and_their_further_figures_are_in_ever
     assert done.stderr == ""
     stage, peers = json.loads(paths["json"].read_text())["suites"]
 
-    assert {row["name"] for row in stage["rows"]} == {"stage"}
+    assert {row["name"] for row in stage["rows"]} == {"stage", "stage, luma counted"}
     assert {row["parameters"]["feeds"] for row in stage["rows"]} == {1, 2, 4, 8, 16, 32, 64}
     for row in stage["rows"]:
         assert row["right"] is True
