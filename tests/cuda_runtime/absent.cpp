@@ -18,6 +18,7 @@ bool present() { return false; }
 bool inside() { return false; }
 void reset() {}
 void fail_nth_call(std::string_view, int, cudaError_t) { refuse(); }
+void skip_calls(std::string_view, int, int) { refuse(); }
 void lose_device(cudaError_t) { refuse(); }
 void lose_device_at_call(int, cudaError_t) { refuse(); }
 void spoil_downloads(std::size_t) { refuse(); }
