@@ -160,8 +160,11 @@ Json json_of(const Result& result) {
     if (!row.samples.empty()) json["rows"].push_back(json_of(row));
   }
   for (const Published& figure : result.published) {
-    json["published"].push_back(
-        {{"name", figure.name}, {"value", figure.value}, {"unit", figure.unit}});
+    const Row* const here = result.measured(figure.row, figure.parameters);
+    json["published"].push_back({{"name", figure.name},
+                                 {"value", figure.value},
+                                 {"unit", figure.unit},
+                                 {"here", here == nullptr ? Json() : Json(here->median())}});
   }
   return json;
 }
@@ -196,7 +199,11 @@ std::string as_text(const Result& result) {
         fmt::format("  published{} ({}){}\n", result.published.empty() ? " without figures" : "",
                     result.published_by, result.published.empty() ? "" : ":");
     for (const Published& figure : result.published) {
-      text += fmt::format("    {}: {:g} {}\n", figure.name, figure.value, figure.unit);
+      const Row* const here = result.measured(figure.row, figure.parameters);
+      text += fmt::format("    {}: {:g} {}{}\n", figure.name, figure.value, figure.unit,
+                          here == nullptr ? ""
+                                          : fmt::format("; here {} ({})", number(here->median()),
+                                                        here->full_name()));
     }
   }
   for (const std::string& what : result.left_out) text += fmt::format("  left out: {}\n", what);

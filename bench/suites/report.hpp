@@ -13,9 +13,10 @@ std::string as_text(const Result& result);
 
 /// {"suites":[{"suite","title","setup":{},"rows":[{"name","parameters":{},"unit","median","p10",
 /// "p90","samples":[],"gigabytes_per_second","right","more":{NAME:{"unit","median","p10","p90",
-/// "samples":[]}},"note"}],"published_by","published":[],
-/// "left_out":[],"verdict":[],"problems":[],"interrupted"}]}. "right": true, false, or null where
-/// there is nothing to compare. Contenders that were not measured have no row.
+/// "samples":[]}},"note"}],"published_by","published":[{"name",
+/// "value","unit","here"}],"left_out":[],"verdict":[],"problems":[],"interrupted"}]}. "right":
+/// true, false, or null where there is nothing to compare. "here": the median that stands beside
+/// it, or null. Contenders that were not measured have no row.
 std::string as_json(std::span<const Result> results);
 /// The rows and problems of the one suite in such a text. Throws what says that it is none.
 Result result_of_json(const std::string& json);

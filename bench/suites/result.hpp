@@ -63,6 +63,9 @@ struct Published {
   std::string name;
   double value;
   std::string unit;
+  /// Whose figure of this machine stands beside it; empty: nobody's.
+  std::string row = {};
+  std::vector<Parameter> parameters = {};
 };
 
 struct Point {

@@ -23,7 +23,9 @@ Result sample_result() {
                  {.name = "upload \"alone\"", .samples = {4}},
                  {.name = "never measured"}};
   result.published_by = "somebody";
-  result.published = {{"default stream", 34.6, "ms"}};
+  result.published = {{"default stream", 34.6, "ms"},
+                      {"8 streams", 20.2, "ms", "GPU, sliced", {{"streams", std::int64_t{8}}}},
+                      {"9 streams", 20.1, "ms", "GPU, sliced", {{"streams", std::int64_t{9}}}}};
   result.left_out = {"the GPU: there is none"};
   result.verdict = {"it is fast"};
   return result;
@@ -88,7 +90,9 @@ TEST(ReportTest, TheTableHasWhatWasMeasuredAndNothingElse) {
   const std::string text = as_text(sample_result());
   EXPECT_THAT(text, ::testing::ContainsRegex(
                         "GPU, sliced +exact +8 +6\\.000 +2\\.000 +10\\.00 +ms +0\\.33 +yes"));
-  EXPECT_THAT(text, HasSubstr("published (somebody):\n    default stream: 34.6 ms\n"));
+  EXPECT_THAT(text, HasSubstr("published (somebody):\n    default stream: 34.6 ms\n"
+                              "    8 streams: 20.2 ms; here 6.000 (GPU, sliced, formula exact, "
+                              "streams 8)\n    9 streams: 20.1 ms\n"));
   EXPECT_THAT(text, HasSubstr("left out: the GPU: there is none\n"));
   EXPECT_THAT(text, HasSubstr("it is fast\n"));
   EXPECT_THAT(text, Not(HasSubstr("never measured")));
@@ -113,6 +117,8 @@ TEST(ReportTest, JsonSaysTheSame) {
   EXPECT_TRUE(json[0]["rows"][1]["right"].is_null());
   EXPECT_EQ(json[1]["rows"][0]["right"], false);
   EXPECT_EQ(json[0]["published"][0]["value"], 34.6);
+  EXPECT_TRUE(json[0]["published"][0]["here"].is_null());
+  EXPECT_EQ(json[0]["published"][1]["here"], 6.0);
   EXPECT_EQ(json[0]["setup"]["size"], "64x36");
 }
 
