@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "bench/suites/kernels_gpu.hpp"
+#include "bench/suites/kernels_verdict.hpp"
+#include "kernels/cuda/host_body.hpp"
 #endif
 
 namespace framelane::bench {
@@ -28,23 +30,21 @@ void for_each_curve(const Result& result, const Each& each) {
   }
 }
 
-/// Kernels that take no longer than one kernel by more than this run at once.
-constexpr double kFlat = 1.1;
-
-void judge_many(Result& result, int resident_threads) {
+void judge_many(Result& result, const Multiprocessors& gpu) {
   for_each_curve(result, [&](const Series& series, int threads) {
-    const Point& first = series.points.front();
-    const Point& last = series.points.back();
-    double flat = first.x;
-    for (const Point& point : series.points) {
-      if (point.y > kFlat * first.y) break;
-      flat = point.x;
-    }
-    result.verdict.push_back(fmt::format(
-        "{}: {:.0f} kernels take at most 10 % more than {:.0f}, and {:.0f} take {:.2f} times as "
-        "long; by resident threads {} run at once",
-        series.name, flat, first.x, last.x, last.y / first.y, resident_threads / threads));
+    result.verdict.push_back(judge_flatness(series, {threads, cuda::kBlockThreads}, gpu));
   });
+}
+
+/// Who has set the number of connections has measurements with that one alone.
+void leave_out_connections(const Session& session, Result& result) {
+  for (const std::int64_t queues : {kFewConnections, kManyConnections}) {
+    const bool in_other = queues == kFewConnections && session.other_process;
+    if (queues == connections() || in_other) continue;
+    result.left_out.push_back(fmt::format(
+        "{} connections: {} is {} here; where it is not set, both {} and {} are measured", queues,
+        kCudaConnections, connections(), kFewConnections, kManyConnections));
+  }
 }
 
 /// Where the kernels could not be as long as launching so many of them takes.
@@ -71,9 +71,7 @@ void judge_pairs(Result& result) {
 /// none.
 std::unique_ptr<OtherProcess> with_few_connections(const Session& session, double turn,
                                                    int kernel_steps, Result& result) {
-  if (connections() == kFewConnections || session.stopped()) return nullptr;
-  if (!session.other_process) {
-    result.left_out.emplace_back("8 connections: this process was started with another number");
+  if (connections() == kFewConnections || !session.other_process || session.stopped()) {
     return nullptr;
   }
   try {
@@ -104,10 +102,12 @@ void add_few_connections(const Session& session, OtherProcess& process, Result& 
 }
 
 void run_on_gpu(const Session& session, Result& result) {
-  const int multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
-  const int resident = multiprocessors * attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
-  result.setup.push_back({"multiprocessors", std::int64_t{multiprocessors}});
-  result.setup.push_back({"resident threads", std::int64_t{resident}});
+  const Multiprocessors multiprocessors{attribute(cudaDevAttrMultiProcessorCount),
+                                        attribute(cudaDevAttrMaxThreadsPerMultiProcessor)};
+  result.setup.push_back({"multiprocessors", std::int64_t{multiprocessors.count}});
+  result.setup.push_back(
+      {"resident threads", std::int64_t{multiprocessors.count} * multiprocessors.resident_threads});
+  if (!is_the_other()) leave_out_connections(session, result);
   const bool in_two = connections() != kFewConnections && session.other_process;
   const double turn = turn_seconds(
       session, is_the_other() ? kCurvePoints : (in_two ? 2 : 1) * kCurvePoints + 2 * kPairs);
@@ -131,7 +131,7 @@ void run_on_gpu(const Session& session, Result& result) {
   }
   take_turns(in_turn, turn, gpu->contenders(), result);
   if (other != nullptr) add_few_connections(session, *other, result);
-  judge_many(result, resident);
+  judge_many(result, multiprocessors);
   doubt_lengths(result, *gpu);
   judge_pairs(result);
   Chart chart{"Small kernels at once, each on a stream", "kernels", "ms", true, {}, {}};

@@ -26,6 +26,7 @@ inline constexpr int kKernelCounts[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128}
 inline constexpr int kMostKernels = 128;
 inline constexpr int kMostThreads = 2048;
 inline constexpr std::int64_t kFewConnections = 8;
+inline constexpr std::int64_t kManyConnections = 32;  ///< as open_gpu has it
 /// How long small kernels are is chosen by timing them: once, and told to the other process.
 inline constexpr const char* kStepsVariable = "FRAMELANE_BENCH_KERNEL_STEPS";
 inline constexpr std::size_t kCurvePoints = std::size(kThreadCounts) * std::size(kKernelCounts);

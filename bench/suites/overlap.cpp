@@ -9,9 +9,11 @@
 #include <memory>
 
 #include "bench/suites/bench_kernels.hpp"
+#include "bench/suites/ceilings.hpp"
 #include "bench/suites/device_code.hpp"
 #include "bench/suites/gpu_part.hpp"
 #include "bench/suites/issue_order.hpp"
+#include "bench/suites/overlap_verdict.hpp"
 #include "pipeline/host_buffer.hpp"
 #endif
 
@@ -56,7 +58,7 @@ class OverlapGpu {
     std::vector<Contender> all = ceilings();
     int skipped = 0;
     for (const bool pinned : {true, false}) {
-      all.push_back(contender("in turn", pinned, {},
+      all.push_back(contender(kInTurn, pinned, {},
                               [=, this] { run(pinned, IssueOrder::kDepthFirst, count_, 1); }));
       for (const IssueOrder order : kIssueOrders) {
         for (const std::size_t chunk : kChunks) {
@@ -69,10 +71,10 @@ class OverlapGpu {
               continue;
             }
             all.push_back(
-                contender("in chunks", pinned,
-                          {{"order", name_of(order)},
-                           {"chunk KiB", static_cast<std::int64_t>(chunk >> 10)},
-                           {"streams", std::int64_t{streams}}},
+                contender(kInChunks, pinned,
+                          {{kOrder, name_of(order)},
+                           {kChunk, static_cast<std::int64_t>(chunk >> 10)},
+                           {kOverStreams, std::int64_t{streams}}},
                           [=, this] { run(pinned, order, chunk / sizeof(Words), streams); }));
           }
         }
@@ -146,7 +148,7 @@ class OverlapGpu {
 
   Contender contender(const char* name, bool pinned, std::vector<Parameter> parameters,
                       std::function<void()> work) {
-    parameters.insert(parameters.begin(), {"memory", pinned ? "pinned" : "pageable"});
+    parameters.insert(parameters.begin(), {kMemory, pinned ? "pinned" : "pageable"});
     Words* const target = pinned ? words(target_) : pageable_target_.data();
     return {{.name = name, .parameters = std::move(parameters)},
             [=, this] { std::memset(target, 0, bytes()); },
@@ -178,13 +180,10 @@ class OverlapGpu {
       });
     };
     return {
-        {{.name = "upload alone", .bytes = size}, {}, [=] { return copies(true, false); }, {}},
-        {{.name = "download alone", .bytes = size}, {}, [=] { return copies(false, true); }, {}},
-        {{.name = "upload and download at once", .bytes = 2 * size},
-         {},
-         [=] { return copies(true, true); },
-         {}},
-        {{.name = "kernel alone"}, {}, [this] { return kernel_time(steps_); }, {}}};
+        {{.name = kUploadAlone, .bytes = size}, {}, [=] { return copies(true, false); }, {}},
+        {{.name = kDownloadAlone, .bytes = size}, {}, [=] { return copies(false, true); }, {}},
+        {{.name = kBothWaysAtOnce, .bytes = 2 * size}, {}, [=] { return copies(true, true); }, {}},
+        {{.name = kKernelAlone}, {}, [this] { return kernel_time(steps_); }, {}}};
   }
 
   const std::size_t count_;
@@ -196,76 +195,37 @@ class OverlapGpu {
   Streams streams_{32};  // the first to go
 };
 
-void judge_order(Result& result) {
-  // What nobody would change a program for is below this.
-  constexpr double kMatters = 1.03;
-  // Of so many pairs noise alone makes some differ.
-  constexpr double kByChance = 0.1;
-  std::vector<double> ratios;
-  double differ = 0;
-  for (const std::size_t chunk : kChunks) {
-    for (const int streams : kStreams) {
-      const auto row = [&](const char* order) {
-        return result.measured("in chunks", {{"memory", "pinned"},
-                                             {"order", order},
-                                             {"chunk KiB", static_cast<std::int64_t>(chunk >> 10)},
-                                             {"streams", std::int64_t{streams}}});
-      };
-      const Row* depth = row("depth first");
-      const Row* breadth = row("breadth first");
-      if (depth == nullptr || breadth == nullptr) continue;
-      ratios.push_back(breadth->median() / depth->median());
-      const auto slower = [](const Row* one, const Row* other) {
-        return one->median() > kMatters * other->median() &&
-               one->percentile(0.1) > other->percentile(0.9);
-      };
-      if (slower(depth, breadth) || slower(breadth, depth)) ++differ;
-    }
-  }
-  if (ratios.empty()) return;
-  const auto [low, high] = std::ranges::minmax(ratios);
-  const auto pairs = static_cast<double>(ratios.size());
-  const bool matters = differ > kByChance * pairs;
-  const auto best = [&](const char* order) {
-    return result.fastest("in chunks", {{"memory", "pinned"}, {"order", order}})->median();
-  };
-  result.verdict.push_back(fmt::format(
-      "the order of issue {} here: breadth first takes {:.2f} to {:.2f} times what depth first "
-      "takes with the same chunks and streams (more than 3 % apart, and p10 to p90 too, are {:.0f} "
-      "of {:.0f} pairs), and {:.2f} times where each is at its best",
-      matters ? "matters" : "does not matter", low, high, differ, pairs,
-      best("breadth first") / best("depth first")));
-}
-
-void judge(Result& result) {
-  const Row* in_turn = result.measured("in turn", {{"memory", "pinned"}});
-  const Row* best = result.fastest("in chunks", {{"memory", "pinned"}});
-  const Row* both = result.measured("upload and download at once");
-  const Row* kernel = result.measured("kernel alone");
+void judge(Result& result, int copy_engines) {
+  const Row* in_turn = result.measured(kInTurn, {{kMemory, "pinned"}});
+  const Row* best = result.fastest(kInChunks, {{kMemory, "pinned"}});
+  const Row* both = result.measured(kBothWaysAtOnce);
+  const Row* kernel = result.measured(kKernelAlone);
   if (in_turn != nullptr && best != nullptr && both != nullptr && kernel != nullptr) {
     const double limit = std::max(both->median(), kernel->median());
     result.verdict.push_back(fmt::format(
         "chunks of {} KiB over {} streams, {}, are {:.2f} times as fast as in turn, and take "
-        "{:.2f} "
-        "times what the longest of the three alone takes (copies both ways at once, kernel)",
-        to_string(best->parameters[2]), to_string(best->parameters[3]),
-        to_string(best->parameters[1]), in_turn->median() / best->median(),
+        "{:.2f} times what the longest of the three alone takes (copies both ways at once, kernel)",
+        to_string(parameter(best->parameters, kChunk)),
+        to_string(parameter(best->parameters, kOverStreams)),
+        to_string(parameter(best->parameters, kOrder)), in_turn->median() / best->median(),
         best->median() / limit));
   }
-  const Row* pageable = result.measured("in turn", {{"memory", "pageable"}});
-  const Row* pageable_best = result.fastest("in chunks", {{"memory", "pageable"}});
+  const Row* pageable = result.measured(kInTurn, {{kMemory, "pageable"}});
+  const Row* pageable_best = result.fastest(kInChunks, {{kMemory, "pageable"}});
   if (in_turn != nullptr && pageable != nullptr && pageable_best != nullptr) {
     result.verdict.push_back(fmt::format(
         "pageable memory takes {:.2f} times what pinned memory takes in turn; chunks "
         "make it {:.2f} times as fast",
         pageable->median() / in_turn->median(), pageable->median() / pageable_best->median()));
   }
-  judge_order(result);
+  result.verdict.push_back(judge_copy_engines(copy_engines, result));
+  const std::string order = judge_order(result);
+  if (!order.empty()) result.verdict.push_back(order);
 }
 
 void draw(Result& result) {
   for (const char* memory : {"pinned", "pageable"}) {
-    const Row* in_turn = result.measured("in turn", {{"memory", memory}});
+    const Row* in_turn = result.measured(kInTurn, {{kMemory, memory}});
     for (const IssueOrder order : kIssueOrders) {
       Chart chart{fmt::format("Copy, run, copy back: {} memory, {}", memory, name_of(order)),
                   "chunk, KiB",
@@ -275,19 +235,20 @@ void draw(Result& result) {
                   {}};
       for (const int streams : kStreams) {
         Series series = series_of(
-            result, fmt::format("{} stream{}", streams, streams == 1 ? "" : "s"), "in chunks",
-            {{"memory", memory}, {"order", name_of(order)}, {"streams", std::int64_t{streams}}},
-            "chunk KiB");
+            result, fmt::format("{} stream{}", streams, streams == 1 ? "" : "s"), kInChunks,
+            {{kMemory, memory}, {kOrder, name_of(order)}, {kOverStreams, std::int64_t{streams}}},
+            kChunk);
         if (!series.points.empty()) chart.series.push_back(std::move(series));
       }
-      if (in_turn != nullptr) chart.levels.push_back({"in turn", in_turn->median()});
+      if (in_turn != nullptr) chart.levels.push_back({kInTurn, in_turn->median()});
       if (!chart.series.empty()) result.charts.push_back(std::move(chart));
     }
   }
 }
 
 void run_on_gpu(const Session& session, Result& result) {
-  result.setup.push_back({"copy engines", std::int64_t{attribute(cudaDevAttrAsyncEngineCount)}});
+  const int copy_engines = attribute(cudaDevAttrAsyncEngineCount);
+  result.setup.push_back({"copy engines", std::int64_t{copy_engines}});
   std::unique_ptr<OverlapGpu> gpu;
   try {
     gpu = std::make_unique<OverlapGpu>(context_of(session), session.bytes / 4 * 4);
@@ -297,7 +258,7 @@ void run_on_gpu(const Session& session, Result& result) {
   }
   result.setup.push_back({"kernel's steps", std::int64_t{gpu->steps()}});
   take_turns(session, gpu->contenders(result), result);
-  judge(result);
+  judge(result, copy_engines);
   draw(result);
 }
 

@@ -21,6 +21,12 @@ std::string to_string(const Parameter& parameter) {
   return std::get<std::string>(parameter.value);
 }
 
+const Parameter& parameter(const std::vector<Parameter>& parameters, std::string_view name) {
+  const Parameter* found = find(parameters, name);
+  assert(found != nullptr);
+  return *found;
+}
+
 double percentile(std::vector<double> values, double share) {
   assert(!values.empty());
   std::ranges::sort(values);

@@ -18,6 +18,8 @@ struct Parameter {
   std::variant<std::int64_t, std::string> value;
 };
 std::string to_string(const Parameter& parameter);  ///< the value alone
+/// The one of this name, which has to be there.
+const Parameter& parameter(const std::vector<Parameter>& parameters, std::string_view name);
 
 /// Whether what came out of the work is what had to.
 enum class Checked { kNothing, kRight, kWrong };  // kNothing: the work gives nothing to compare

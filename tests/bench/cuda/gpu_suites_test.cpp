@@ -20,6 +20,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -276,7 +277,12 @@ TEST_F(GpuSuitesTest, KernelsAreRightInEveryWay) {
     EXPECT_EQ(row.checked, Checked::kRight) << row.name;
   }
   EXPECT_THAT(result.verdict, Contains(HasSubstr("kernel and copy up: at once they take ")));
-  EXPECT_THAT(result.verdict, Contains(HasSubstr("2048 threads, 32 connections: ")));
+  // The stand-in has one multiprocessor, with room for 2048 threads.
+  EXPECT_THAT(result.verdict,
+              Contains(AllOf(HasSubstr("2048 threads, 32 connections, in blocks of 128: up to "),
+                             EndsWith(stand_in::present() ? "up to 0 kernels, and all of their "
+                                                            "threads are resident up to 1"
+                                                          : ""))));
   EXPECT_EQ(result.charts.size(), 1u);
 }
 
@@ -331,8 +337,26 @@ TEST_F(GpuSuitesTest, KernelsTakeTurnsWithAnotherProcessThatHasFewConnections) {
   EXPECT_NEAR(seconds, 0.022, 1e-9);  // 22 of the 54 contenders are its
   EXPECT_EQ(rounds, 1 + 2);
   EXPECT_EQ(count(result, "kernels at once"), 23);
-  EXPECT_THAT(result.verdict, Contains(HasSubstr("1024 threads, 8 connections: ")));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr("1024 threads, 8 connections, in blocks of ")));
+  EXPECT_THAT(result.left_out, IsEmpty());
   EXPECT_THAT(result.problems, ElementsAre("with 8 connections: something is wrong"));
+}
+
+TEST_F(GpuSuitesTest, WithANumberOfConnectionsThatWasSetTheOthersAreLeftOut) {
+  const auto left_out_with = [](const char* connections) {
+    const Session session = gpu_session();
+    setenv(kCudaConnections, connections, 1);
+    const Result result = run("kernels", session);
+    setenv(kCudaConnections, "32", 1);
+    EXPECT_THAT(result.problems, IsEmpty());
+    EXPECT_EQ(count(result, "kernels at once"), 22);
+    return result.left_out;
+  };
+  EXPECT_THAT(left_out_with("32"), ElementsAre(HasSubstr("8 connections: ")));
+  EXPECT_THAT(left_out_with("8"), ElementsAre(HasSubstr("32 connections: ")));
+  EXPECT_THAT(left_out_with("16"),
+              ElementsAre(HasSubstr("8 connections: CUDA_DEVICE_MAX_CONNECTIONS is 16 here"),
+                          HasSubstr("32 connections: CUDA_DEVICE_MAX_CONNECTIONS is 16 here")));
 }
 
 TEST_F(GpuSuitesTest, TheProcessThatIsToldHowLongKernelsAreMeasuresThemAlone) {
@@ -564,6 +588,25 @@ TEST_F(GpuSuitesTest, OverlapIsRightInEveryWay) {
   for (const char* name : {"in turn", "in chunks"}) expect_measured_and_right(result, name);
   EXPECT_THAT(result.verdict, Contains(HasSubstr("the order of issue")));
   EXPECT_EQ(result.charts.size(), 4u);
+}
+
+TEST_F(GpuSuitesTest, OverlapIsRightOverManyStreamsAndWithLargeChunks) {
+  Session session = gpu_session();
+  session.bytes = 2 << 20;
+  const Result result = run("overlap", session);
+  EXPECT_THAT(result.problems, IsEmpty());
+  // 32 chunks of 64 KiB, 8 of 256 KiB, 2 of 1 MiB, and one in each of the larger sizes.
+  EXPECT_EQ(count(result, "in chunks"), 2 * ((6 + 4 + 2 + 3) + (5 + 3 + 1)));
+  for (const char* name : {"in turn", "in chunks"}) expect_measured_and_right(result, name);
+  for (const char* order : {"depth first", "breadth first"}) {
+    for (const std::int64_t streams : {8, 16, 32}) {
+      EXPECT_NE(result.measured("in chunks", {{"order", order}, {"streams", streams}}), nullptr);
+    }
+    EXPECT_NE(result.measured("in chunks", {{"order", order}, {"chunk KiB", std::int64_t{1024}}}),
+              nullptr);
+  }
+  EXPECT_THAT(result.verdict, Contains(HasSubstr(" of 9 pairs of chunk and streams ")));
+  EXPECT_THAT(result.verdict, Contains(HasSubstr(" copy engines: ")));
 }
 
 TEST_F(BrokenGpuSuitesTest, AWrongByteFailsOverlap) {
