@@ -26,8 +26,8 @@ class ConvertGpu {
  private:
   /// Where one frame is.
   struct Place {
-    Place(CudaContext& context, ConvertFrames& frames, int frame);
-    ConstImageView source;
+    Place(CudaContext& context, ConvertFrames& frames);
+    int frame = 0;  ///< which
     DeviceImage device_source, device_target;
     PooledImage target;
   };
@@ -38,14 +38,15 @@ class ConvertGpu {
   Contender sliced(Formula formula, int streams);
   Contender whole_frames(Formula formula, int in_flight);
 
-  void upload(int frame, int begin, int end, cudaStream_t stream) const;
-  void convert(Formula formula, int frame, int begin, int end, cudaStream_t stream) const;
-  void download(int frame, int begin, int end, cudaStream_t stream) const;
+  Place& at(int place) const { return *places_[static_cast<std::size_t>(place)]; }
+  void upload(int place, int begin, int end, cudaStream_t stream) const;
+  void convert(Formula formula, int place, int begin, int end, cudaStream_t stream) const;
+  void download(int place, int begin, int end, cudaStream_t stream) const;
   /// All three, of the whole frame.
-  void carry(Formula formula, int frame, cudaStream_t stream) const;
+  void carry(Formula formula, int place, cudaStream_t stream) const;
   double both_ways() const { return frames_.source_bytes() + frames_.target_bytes(); }
-  /// Of the first `count` frames: what the last turn left on the GPU and as results, so that a copy
-  /// or a kernel that is missing shows.
+  /// Of the first `count` places, each of which takes the frame of its number: what the last turn
+  /// left on the GPU and as results, so that a copy or a kernel that is missing shows.
   void spoil_places(int count) const;
   std::string compare(Formula formula, int count) const;
 

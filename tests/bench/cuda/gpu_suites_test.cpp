@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <tuple>
 
 #include "bench/stage_ceilings.hpp"
 #include "bench/stage_feed.hpp"
+#include "bench/suites/convert_gpu.hpp"
 #include "bench/suites/segmented_add.hpp"
 #include "bench/suites/suite.hpp"
 #include "bench/suites/sum_kernels.hpp"
@@ -121,8 +123,8 @@ TEST_F(BrokenGpuSuitesTest, WithoutTheirKernelsNoWayOfConvertIsRight) {
 }
 
 TEST_F(BrokenGpuSuitesTest, AnUploadThatIsMissingFailsConvert) {
-  // Copies before: of the ceilings 4 up, 4 down and 4 both ways; 4 each way of the kernel alone.
-  constexpr int kBefore = 4 * (1 + 1 + 2 + 2);
+  // Copies before: of the ceilings 4 up, 4 down and 4 both ways; 4 each way of either kernel alone.
+  constexpr int kBefore = 4 * (1 + 1 + 2 + 2 * 2);
   {
     const Session session = gpu_session();
     stand_in::skip_calls("cudaMemcpyAsync", kBefore + 1);
@@ -134,6 +136,38 @@ TEST_F(BrokenGpuSuitesTest, AnUploadThatIsMissingFailsConvert) {
   EXPECT_THAT(
       run("convert", session).problems,
       ElementsAre(HasSubstr("wrong result of GPU, sliced, formula exact, streams 2: frame 0, ")));
+}
+
+TEST_F(BrokenGpuSuitesTest, WhateverIsMissingOnceOfWholeFramesInFlightShows) {
+  const Session session = gpu_session();
+  ConvertFrames frames(session.width, session.height, ConvertGpu::kFrames);
+  ConvertGpu gpu(context_of(session), frames);
+  constexpr int kWorks = 3;
+  for (const Contender& contender : gpu.contenders()) {
+    if (!contender.row.is(kWholeFrames)) continue;
+    const auto wrong_of_a_turn = [&contender] {
+      contender.prepare();
+      for (int i = 0; i < kWorks; ++i) contender.work();
+      return contender.check();
+    };
+    EXPECT_EQ(wrong_of_a_turn(), "") << contender.row.full_name();
+    const auto in_flight =
+        std::get<std::int64_t>(parameter(contender.row.parameters, "in flight").value);
+    const auto carried = static_cast<int>((2 + kWorks) * in_flight);
+    for (int frame = 0; frame < carried; ++frame) {
+      // A frame is copied up, converted, and copied down.
+      for (const auto& [what, call, number] :
+           {std::tuple("upload", "cudaMemcpyAsync", 2 * frame + 1),
+            std::tuple("kernel", "cudaLaunchKernel", frame + 1),
+            std::tuple("download", "cudaMemcpyAsync", 2 * frame + 2)}) {
+        stand_in::skip_calls(call, number);
+        EXPECT_THAT(wrong_of_a_turn(), HasSubstr(", row 0, byte "))
+            << contender.row.full_name() << ": " << what << " of frame " << frame << " of "
+            << carried;
+      }
+    }
+    EXPECT_EQ(wrong_of_a_turn(), "") << contender.row.full_name();
+  }
 }
 
 TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
