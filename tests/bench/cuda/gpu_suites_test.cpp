@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <tuple>
 
 #include "bench/stage_ceilings.hpp"
@@ -435,6 +436,11 @@ TEST_F(GpuSuitesTest, StageIsRightInEveryWay) {
     expect_measured_and_right(result, name);
     EXPECT_THAT(result.verdict, Contains(HasSubstr(std::string(" times as fast as ") + name)));
   }
+  constexpr const char* kCeilings[] = {"uploads alone", "uploads beside downloads",
+                                       "downloads alone", "kernels alone"};
+  for (std::size_t i = 0; i < std::size(kCeilings); ++i) {
+    EXPECT_EQ(result.rows[i].name, kCeilings[i]);  // they are first
+  }
   EXPECT_EQ(count(result, "downloads alone"), 1);
   EXPECT_EQ(count(result, "kernels alone"), 1);
   EXPECT_THAT(result.verdict, Contains(HasSubstr(": a frame alone is back within ")));
@@ -552,6 +558,8 @@ TEST_F(BrokenGpuSuitesTest, WithoutNppTheOthersAreMeasured) {
 TEST_F(GpuSuitesTest, ReduceIsRightInEveryWay) {
   const Result result = run("reduce", gpu_session());
   EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(result.rows[0].name, "CPU, reading alone");  // ceilings are first
+  EXPECT_EQ(result.rows[1].name, "GPU, empty kernels");
   // Four on the CPU, six with a launch for each sum and one with one for all, and empty kernels;
   // CUB and graphs are of the program alone. Conversions, two on the CPU and three on the GPU.
   EXPECT_EQ(result.rows.size(), 4u + 6 + 1 + 1 + 2 + 3);
