@@ -44,16 +44,23 @@ class ConvertGpu {
   void download(int place, int begin, int end, cudaStream_t stream) const;
   /// All three, of the whole frame.
   void carry(Formula formula, int place, cudaStream_t stream) const;
+  /// The place takes the next frame: where a copy or a kernel is missing, the one before comes back
+  /// again.
+  void take_next(int place) const { at(place).frame = (at(place).frame + 1) % kFrames; }
+  /// Looks at one row of what came back, which tells frames apart and takes no time beside one.
+  void look(Formula formula, int place, int row);
   double both_ways() const { return frames_.source_bytes() + frames_.target_bytes(); }
   /// Of the first `count` places, each of which takes the frame of its number: what the last turn
   /// left on the GPU and as results, so that a copy or a kernel that is missing shows.
-  void spoil_places(int count) const;
+  void spoil_places(int count);
+  /// What was seen since, or what is wrong with the frames that came back last.
   std::string compare(Formula formula, int count) const;
 
   const ConvertFrames& frames_;
   const int height_;
   const std::unique_ptr<const CudaConverter> exact_;
   std::vector<std::unique_ptr<Place>> places_;
+  std::string wrong_;  // what was seen first in this turn
   CudaEvent begin_{CudaEvent::Kind::kTime}, end_{CudaEvent::Kind::kTime};
   Streams streams_{32};  // the first to go
 };
