@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench/stage_feed.hpp"
+#include "bench/suites/result.hpp"
 #include "pipeline/gpu.hpp"
 #include "pipeline/source.hpp"
 
@@ -115,11 +116,11 @@ int run(const Options& options) {
   }
   std::printf("%dx%d %s to NV12 of the other range, %d feed%s\n", convert.width, convert.height,
               info(convert.source).name.data(), options.feeds, options.feeds == 1 ? "" : "s");
-  std::printf("  NVDEC alone             %9.0f frames/s  %.4f CPU s per 1000\n", median(decoded),
-              median(decode_cpu));
+  std::printf("  NVDEC alone             %9.0f frames/s  %.4f CPU s per 1000\n",
+              percentile(decoded, 0.5), percentile(decode_cpu, 0.5));
   std::printf(
       "  converted, brought down %9.0f frames/s  %.4f CPU s per 1000  %.3f of NVDEC alone\n",
-      median(converted), median(convert_cpu), median(ratios));
+      percentile(converted, 0.5), percentile(convert_cpu, 0.5), percentile(ratios, 0.5));
   return gpu.device->lost() ? 1 : 0;
 }
 

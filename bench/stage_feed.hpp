@@ -77,11 +77,6 @@ inline double completion_cpu_seconds() {
   return 0;
 }
 
-inline double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 inline Conversion conversion(PixelFormat source, PixelFormat target, const Size& size) {
   Conversion result;
   result.width = size.width;

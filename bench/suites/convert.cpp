@@ -2,7 +2,11 @@
 // and on a GPU in every way that overlaps copies and kernels.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "bench/stage_feed.hpp"
+#include "bench/suites/ceilings.hpp"
 #include "bench/suites/convert_frames.hpp"
 #include "bench/suites/simd_loops.hpp"
 #include "bench/suites/suite.hpp"
@@ -29,13 +33,13 @@ class ConvertCpu {
 
   std::vector<Contender> contenders() {
     const int height = frames_.conversion.height;
-    return {contender("CPU, scalar", Formula::kClassic, "",
+    return {contender(kScalar, Formula::kClassic, "",
                       [this] { convert_classic(frames_.source(0), target_.image); }),
-            contender("CPU, scalar", Formula::kExact, "the reference, in 64-bit integers",
+            contender(kScalar, Formula::kExact, "the reference, in 64-bit integers",
                       [=, this] { reference_->run(frames_.source(0), target_.image, 0, height); }),
-            contender("CPU, SIMD", Formula::kClassic, "",
+            contender(kCpuSimd, Formula::kClassic, "",
                       [this] { convert_classic_simd(frames_.source(0), target_.image); }),
-            contender("CPU, SIMD", Formula::kExact, "",
+            contender(kCpuSimd, Formula::kExact, "",
                       [=, this] { simd_->run(frames_.source(0), target_.image, 0, height); })};
   }
 
@@ -58,13 +62,12 @@ class ConvertCpu {
 
 void judge_gpu(Result& result) {
   const std::vector<Parameter> exact{{"formula", name_of(Formula::kExact)}};
-  const Row* upload = result.measured("upload alone");
-  const Row* in_turn = result.measured("GPU, default stream", exact);
-  const Row* sliced = result.fastest("GPU, sliced", exact);
-  const Row* whole = result.fastest("GPU, whole frames", exact);
+  const Row* upload = result.measured(kUploadAlone);
+  const Row* in_turn = result.measured(kDefaultStream, exact);
+  const Row* sliced = result.fastest(kSliced, exact);
+  const Row* whole = result.fastest(kWholeFrames, exact);
   if (upload == nullptr || in_turn == nullptr || sliced == nullptr || whole == nullptr) return;
-  const double enough =
-      fewest_of_the_best(series_of(result, "", "GPU, sliced", exact, "streams")).x;
+  const double enough = fewest_of_the_best(series_of(result, "", kSliced, exact, "streams")).x;
   result.verdict.push_back(
       fmt::format("slicing one frame over streams makes it {:.2f} times as fast as the default "
                   "stream; {:.0f} streams are within 2 % of the best",
@@ -73,9 +76,9 @@ void judge_gpu(Result& result) {
       "whole frames in flight are {:.2f} times as fast as the default stream, and take {:.2f} "
       "times what the upload alone takes, the least that any way can",
       in_turn->median() / whole->median(), whole->median() / upload->median()));
-  const Row* classic = result.fastest("GPU, whole frames", {{"formula", "classic"}});
-  const Row* exact_kernel = result.measured("kernel alone", exact);
-  const Row* classic_kernel = result.measured("kernel alone", {{"formula", "classic"}});
+  const Row* classic = result.fastest(kWholeFrames, {{"formula", "classic"}});
+  const Row* exact_kernel = result.measured(kKernelAlone, exact);
+  const Row* classic_kernel = result.measured(kKernelAlone, {{"formula", "classic"}});
   if (classic == nullptr || exact_kernel == nullptr || classic_kernel == nullptr) return;
   result.verdict.push_back(fmt::format(
       "to be exact takes {:.2f} times the classic formula's kernel, and {:.2f} times its frame",
@@ -90,10 +93,10 @@ void judge(Result& result, const ConvertFrames& frames) {
   const auto row = [&result](const char* name, Formula formula) {
     return result.measured(name, {{"formula", name_of(formula)}});
   };
-  const Row* reference = row("CPU, scalar", Formula::kExact);
-  const Row* plain = row("CPU, scalar", Formula::kClassic);
-  const Row* exact = row("CPU, SIMD", Formula::kExact);
-  const Row* classic = row("CPU, SIMD", Formula::kClassic);
+  const Row* reference = row(kScalar, Formula::kExact);
+  const Row* plain = row(kScalar, Formula::kClassic);
+  const Row* exact = row(kCpuSimd, Formula::kExact);
+  const Row* classic = row(kCpuSimd, Formula::kClassic);
   if (reference != nullptr && plain != nullptr && exact != nullptr && classic != nullptr) {
     result.verdict.push_back(fmt::format(
         "on one core SIMD is {:.1f} times as fast as the exact reference, and {:.1f} times as fast "
@@ -102,6 +105,11 @@ void judge(Result& result, const ConvertFrames& frames) {
         reference->median() / exact->median(), plain->median() / classic->median(),
         exact->median() / classic->median()));
   }
+  const Row* copying = result.measured(kCopyingAlone);
+  if (exact != nullptr && copying != nullptr) {
+    result.verdict.push_back("on one core SIMD that is exact takes " +
+                             beside_copying(*exact, *copying));
+  }
   judge_gpu(result);
 }
 
@@ -109,15 +117,15 @@ void draw(Result& result) {
   Chart chart{
       "One frame, host to host, sliced over streams", "streams", "ms per frame", true, {}, {}};
   for (const Formula formula : kFormulas) {
-    Series series = series_of(result, fmt::format("sliced, {}", name_of(formula)), "GPU, sliced",
+    Series series = series_of(result, fmt::format("sliced, {}", name_of(formula)), kSliced,
                               {{"formula", name_of(formula)}}, "streams");
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
   const std::vector<Parameter> exact{{"formula", name_of(Formula::kExact)}};
   for (const auto& [title, row] :
-       {std::pair("default stream", result.measured("GPU, default stream", exact)),
-        std::pair("whole frames, the best", result.fastest("GPU, whole frames", exact)),
-        std::pair("upload alone", result.measured("upload alone"))}) {
+       {std::pair("default stream", result.measured(kDefaultStream, exact)),
+        std::pair("whole frames, the best", result.fastest(kWholeFrames, exact)),
+        std::pair("upload alone", result.measured(kUploadAlone))}) {
     if (row != nullptr) chart.levels.push_back({title, row->median()});
   }
   if (!chart.series.empty()) result.charts.push_back(std::move(chart));
@@ -138,21 +146,23 @@ void run_convert(const Session& session, Result& result) {
 #ifdef FRAMELANE_WITH_CUDA
   if (session.gpu != nullptr) frame_count = ConvertGpu::kFrames;
 #endif
-  // All frames are of one picture; each has a target, as has the CPU, and each formula its result.
-  const auto images = static_cast<std::size_t>(frame_count + 1 + 2);
+  // All frames are of one picture; each has a target, as has the CPU, and each formula its result;
+  // and the copy beside the CPU's work takes as much as a frame and its target.
+  const auto images = static_cast<std::size_t>(frame_count + 1 + 2 + 1);
   const Size size{"", width, height};
   require_memory(
       session,
-      image_bytes(PixelFormat::kBgra, size) + images * image_bytes(PixelFormat::kYuv444, size),
+      2 * image_bytes(PixelFormat::kBgra, size) + images * image_bytes(PixelFormat::kYuv444, size),
       "--size");
   ConvertFrames frames(width, height, frame_count);
-  std::vector<Contender> contenders;
+  std::vector<Contender> contenders{
+      copying_alone({}, frames.source_bytes() + frames.target_bytes())};
 #ifdef FRAMELANE_WITH_CUDA
   std::unique_ptr<ConvertGpu> gpu;
   if (session.gpu != nullptr) {
     try {
       gpu = std::make_unique<ConvertGpu>(context_of(session), frames);
-      contenders = gpu->contenders();
+      std::ranges::move(gpu->contenders(), std::back_inserter(contenders));
     } catch (const std::exception& error) {
       result.problems.push_back(problem_of_gpu(session, "--size", error));
     }

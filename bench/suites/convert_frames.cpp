@@ -75,14 +75,20 @@ double ConvertFrames::target_bytes() const {
 }
 
 std::string ConvertFrames::compare(Formula formula, int frame, const ImageView& got) const {
-  const ImageView& expected = (formula == Formula::kExact ? exact_ : classic_).image;
-  const std::size_t bytes = plane_row_bytes(conversion.target, 0, conversion.width);
   for (int y = 0; y < conversion.height; ++y) {
-    const std::string difference =
-        first_difference(expected.row(0, (y + frame) % conversion.height), got.row(0, y), bytes);
-    if (!difference.empty()) return fmt::format("frame {}, row {}, {}", frame, y, difference);
+    std::string difference = compare_row(formula, frame, y, got);
+    if (!difference.empty()) return difference;
   }
   return {};
+}
+
+std::string ConvertFrames::compare_row(Formula formula, int frame, int row,
+                                       const ImageView& got) const {
+  const ImageView& expected = (formula == Formula::kExact ? exact_ : classic_).image;
+  const std::string difference =
+      first_difference(expected.row(0, (row + frame) % conversion.height), got.row(0, row),
+                       plane_row_bytes(conversion.target, 0, conversion.width));
+  return difference.empty() ? "" : fmt::format("frame {}, row {}, {}", frame, row, difference);
 }
 
 double ConvertFrames::classic_error_share() const {

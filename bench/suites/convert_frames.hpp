@@ -9,6 +9,12 @@
 
 namespace framelane::bench {
 
+inline constexpr const char* kScalar = "CPU, scalar";
+inline constexpr const char* kCpuSimd = "CPU, SIMD";
+inline constexpr const char* kDefaultStream = "GPU, default stream";
+inline constexpr const char* kSliced = "GPU, sliced";
+inline constexpr const char* kWholeFrames = "GPU, whole frames";
+
 enum class Formula { kExact, kClassic };
 inline constexpr Formula kFormulas[] = {Formula::kExact, Formula::kClassic};
 const char* name_of(Formula formula);
@@ -35,6 +41,8 @@ class ConvertFrames {
 
   /// Empty, or where `got` is not frame `frame` converted.
   std::string compare(Formula formula, int frame, const ImageView& got) const;
+  /// The same of one row, which is enough to tell frames apart.
+  std::string compare_row(Formula formula, int frame, int row, const ImageView& got) const;
   /// Of all samples: the share (0..1) in which the classic formula differs from the exact result.
   double classic_error_share() const;
 

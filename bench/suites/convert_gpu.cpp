@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bench/suites/bench_kernels.hpp"
+#include "bench/suites/ceilings.hpp"
 
 namespace framelane::bench {
 namespace {
@@ -24,47 +25,53 @@ void copy_rows_of(const ConstImageView& from, const ImageView& to, int begin, in
 
 }  // namespace
 
-ConvertGpu::Place::Place(CudaContext& context, ConvertFrames& frames, int frame)
-    : source(frames.source(frame)),
-      device_source(context, frames.conversion.source, source.width, source.height),
-      device_target(context, frames.conversion.target, source.width, source.height),
+ConvertGpu::Place::Place(CudaContext& context, ConvertFrames& frames)
+    : device_source(context, frames.conversion.source, frames.conversion.width,
+                    frames.conversion.height),
+      device_target(context, frames.conversion.target, frames.conversion.width,
+                    frames.conversion.height),
       target(frames.make_target()) {}
 
 ConvertGpu::ConvertGpu(CudaContext& context, ConvertFrames& frames)
     : frames_(frames),
       height_(frames.conversion.height),
       exact_(CudaConverter::make(frames.conversion)) {
-  for (int i = 0; i < kFrames; ++i) places_.push_back(std::make_unique<Place>(context, frames, i));
+  for (int i = 0; i < kFrames; ++i) places_.push_back(std::make_unique<Place>(context, frames));
   context.memory_stream().synchronize();
 }
 
-void ConvertGpu::upload(int frame, int begin, int end, cudaStream_t stream) const {
-  const Place& place = *places_[static_cast<std::size_t>(frame)];
-  copy_rows_of(place.source, place.device_source.image, begin, end, cudaMemcpyHostToDevice, stream);
+void ConvertGpu::upload(int place, int begin, int end, cudaStream_t stream) const {
+  copy_rows_of(frames_.source(at(place).frame), at(place).device_source.image, begin, end,
+               cudaMemcpyHostToDevice, stream);
 }
-void ConvertGpu::convert(Formula formula, int frame, int begin, int end,
+void ConvertGpu::convert(Formula formula, int place, int begin, int end,
                          cudaStream_t stream) const {
-  const Place& place = *places_[static_cast<std::size_t>(frame)];
-  const ConstImageView source = as_const(place.device_source.image);
-  const ImageView& target = place.device_target.image;
+  const ConstImageView source = as_const(at(place).device_source.image);
+  const ImageView& target = at(place).device_target.image;
   cuda::check(formula == Formula::kExact ? exact_->enqueue(source, target, begin, end, stream)
                                          : enqueue_classic(source, target, begin, end, stream),
               "cudaLaunchKernel");
 }
-void ConvertGpu::download(int frame, int begin, int end, cudaStream_t stream) const {
-  const Place& place = *places_[static_cast<std::size_t>(frame)];
-  copy_rows_of(as_const(place.device_target.image), place.target.image, begin, end,
+void ConvertGpu::download(int place, int begin, int end, cudaStream_t stream) const {
+  copy_rows_of(as_const(at(place).device_target.image), at(place).target.image, begin, end,
                cudaMemcpyDeviceToHost, stream);
 }
-void ConvertGpu::carry(Formula formula, int frame, cudaStream_t stream) const {
-  upload(frame, 0, height_, stream);
-  convert(formula, frame, 0, height_, stream);
-  download(frame, 0, height_, stream);
+void ConvertGpu::carry(Formula formula, int place, cudaStream_t stream) const {
+  upload(place, 0, height_, stream);
+  convert(formula, place, 0, height_, stream);
+  download(place, 0, height_, stream);
 }
 
-void ConvertGpu::spoil_places(int count) const {
+void ConvertGpu::look(Formula formula, int place, int row) {
+  if (!wrong_.empty()) return;
+  wrong_ = frames_.compare_row(formula, at(place).frame, row, at(place).target.image);
+}
+
+void ConvertGpu::spoil_places(int count) {
+  wrong_.clear();
   for (int i = 0; i < count; ++i) {
-    const Place& place = *places_[static_cast<std::size_t>(i)];
+    Place& place = at(i);
+    place.frame = i;
     spoil(place.target.image);
     for (const DeviceImage* image : {&place.device_source, &place.device_target}) {
       const auto& [data, pitch] = image->image.planes[0];
@@ -76,9 +83,9 @@ void ConvertGpu::spoil_places(int count) const {
   streams_.synchronize(1);
 }
 std::string ConvertGpu::compare(Formula formula, int count) const {
+  if (!wrong_.empty()) return wrong_;
   for (int i = 0; i < count; ++i) {
-    std::string wrong =
-        frames_.compare(formula, i, places_[static_cast<std::size_t>(i)]->target.image);
+    std::string wrong = frames_.compare(formula, at(i).frame, at(i).target.image);
     if (!wrong.empty()) return wrong;
   }
   return {};
@@ -86,8 +93,8 @@ std::string ConvertGpu::compare(Formula formula, int count) const {
 
 std::vector<Contender> ConvertGpu::contenders() {
   std::vector<Contender> result = ceilings();
+  for (const Formula formula : kFormulas) result.push_back(kernel_alone(formula));
   for (const Formula formula : kFormulas) {
-    result.push_back(kernel_alone(formula));
     result.push_back(default_stream(formula));
     for (const int streams : kStreams) result.push_back(sliced(formula, streams));
     for (const int in_flight : kInFlight) result.push_back(whole_frames(formula, in_flight));
@@ -108,16 +115,14 @@ std::vector<Contender> ConvertGpu::ceilings() {
            }) /
            kBatch;
   };
-  return {{{.name = "upload alone", .bytes = up}, {}, [=] { return batch(true, false); }, {}},
-          {{.name = "download alone", .bytes = down}, {}, [=] { return batch(false, true); }, {}},
-          {{.name = "upload and download at once", .bytes = up + down},
-           {},
-           [=] { return batch(true, true); },
-           {}}};
+  return {
+      {{.name = kUploadAlone, .bytes = up}, {}, [=] { return batch(true, false); }, {}},
+      {{.name = kDownloadAlone, .bytes = down}, {}, [=] { return batch(false, true); }, {}},
+      {{.name = kBothWaysAtOnce, .bytes = up + down}, {}, [=] { return batch(true, true); }, {}}};
 }
 
 Contender ConvertGpu::kernel_alone(Formula formula) {
-  return {{.name = "kernel alone",
+  return {{.name = kKernelAlone,
            .parameters = {{"formula", name_of(formula)}},
            .bytes = both_ways(),
            .note = "on the GPU's own clock; rate of its memory"},
@@ -141,30 +146,34 @@ Contender ConvertGpu::kernel_alone(Formula formula) {
 }
 
 Contender ConvertGpu::default_stream(Formula formula) {
-  return {{.name = "GPU, default stream",
+  return {{.name = kDefaultStream,
            .parameters = {{"formula", name_of(formula)}, {"streams", std::int64_t{1}}},
            .bytes = both_ways()},
           [this] { spoil_places(1); },
           [this, formula] {
-            return milliseconds([&] {
+            take_next(0);
+            const double time = milliseconds([&] {
               carry(formula, 0, cudaStreamLegacy);
               cuda::check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
             });
+            look(formula, 0, 0);
+            return time;
           },
           [this, formula] { return compare(formula, 1); }};
 }
 
 Contender ConvertGpu::sliced(Formula formula, int streams) {
-  return {{.name = "GPU, sliced",
+  return {{.name = kSliced,
            .parameters = {{"formula", name_of(formula)}, {"streams", std::int64_t{streams}}},
            .bytes = both_ways()},
           [this] { spoil_places(1); },
           [=, this] {
-            return milliseconds([&] {
-              // Of whole pairs of rows, which kernels read together.
-              const auto row = [this, streams](int of) {
-                return of == streams ? height_ : height_ * of / streams / 2 * 2;
-              };
+            // Of whole pairs of rows, which kernels read together.
+            const auto row = [this, streams](int of) {
+              return of == streams ? height_ : height_ * of / streams / 2 * 2;
+            };
+            take_next(0);
+            const double time = milliseconds([&] {
               for (int i = 0; i < streams; ++i) {
                 const int begin = row(i);
                 const int end = row(i + 1);
@@ -176,24 +185,30 @@ Contender ConvertGpu::sliced(Formula formula, int streams) {
               }
               streams_.synchronize(streams);
             });
+            for (int i = 0; i < streams; ++i) look(formula, 0, row(i));
+            return time;
           },
           [this, formula] { return compare(formula, 1); }};
 }
 
 Contender ConvertGpu::whole_frames(Formula formula, int in_flight) {
-  const auto next = std::make_shared<int>(0);
-  // One frame: the oldest comes back, and is sent again.
+  const auto steps = std::make_shared<int>(0);  // of this turn
+  // The oldest frame comes back, and the next one is sent to its place.
   const auto step = [=, this] {
-    streams_[*next].synchronize();
-    carry(formula, *next, streams_[*next].get());
-    *next = (*next + 1) % in_flight;
+    const int place = *steps % in_flight;
+    streams_[place].synchronize();
+    if (*steps >= in_flight) look(formula, place, 0);
+    take_next(place);
+    carry(formula, place, streams_[place].get());
+    ++*steps;
   };
-  return {{.name = "GPU, whole frames",
+  return {{.name = kWholeFrames,
            .parameters = {{"formula", name_of(formula)}, {"in flight", std::int64_t{in_flight}}},
            .bytes = both_ways(),
            .note = "per frame"},
           [=, this] {
             spoil_places(in_flight);
+            *steps = 0;
             // Twice round: the first is not yet under way with the others.
             for (int i = 0; i < 2 * in_flight; ++i) step();
           },

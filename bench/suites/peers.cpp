@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "bench/stage_feed.hpp"
+#include "bench/suites/ceilings.hpp"
 #include "bench/suites/suite.hpp"
 #include "kernels/converter.hpp"
 #include "kernels/rgb_to_yuv420.hpp"
@@ -95,8 +96,9 @@ PlainImage exact_result(const Conversion& conversion) {
   return reference_result(conversion, as_const(frame[0].image));
 }
 
+/// `copying`: what beside a core's work stands as its ceiling; or null.
 void judge(Result& result, const Conversion& conversion, const char* ours,
-           const std::vector<const char*>& others) {
+           const std::vector<const char*>& others, const Row* copying = nullptr) {
   const std::vector<Parameter> same = make_row("", conversion, "").parameters;
   const Row* own = result.measured(ours, same);
   if (own == nullptr) return;
@@ -104,7 +106,7 @@ void judge(Result& result, const Conversion& conversion, const char* ours,
   for (const char* other : others) {
     const Row* row = result.measured(other, same);
     if (row == nullptr) continue;
-    sentence += fmt::format("{}{:.2f} times as fast as {}", sentence.empty() ? "" : ", ",
+    sentence += fmt::format("{}{:.2f} times as fast as {}", sentence.empty() ? "is " : ", ",
                             row->median() / own->median(), other);
     const auto off = row->median_of(kOff);
     if (off == 0) sentence += " (exact too)";
@@ -113,9 +115,12 @@ void judge(Result& result, const Conversion& conversion, const char* ours,
                               *row->median_of(kMostOff));
     }
   }
+  if (copying != nullptr) {
+    sentence += (sentence.empty() ? "takes " : ", and takes ") + beside_copying(*own, *copying);
+  }
   if (sentence.empty()) return;
-  result.verdict.push_back(
-      fmt::format("{} {}: {} is {}", to_string(same[1]), to_string(same[0]), ours, sentence));
+  result.verdict.push_back(fmt::format("{} {}: {} {}", to_string(parameter(same, "size")),
+                                       to_string(parameter(same, "formats")), ours, sentence));
 }
 
 #ifdef FRAMELANE_WITH_CUDA
@@ -248,7 +253,8 @@ class PeersGpu {
 void measure_on_cpu(const Session& session, double turn, const Conversion& conversion,
                     Result& result) {
   PeerFrames frames(conversion);
-  std::vector<Contender> contenders;
+  const Row frame = make_row("", conversion, "");
+  std::vector<Contender> contenders{copying_alone(frame.parameters, frame.bytes, frames.count())};
   const auto add_own = [&](const char* name, Stores stores) {
     const std::shared_ptr<const Converter> converter = Converter::make(conversion, stores);
     contenders.push_back(frames.contender(
@@ -268,8 +274,9 @@ void measure_on_cpu(const Session& session, double turn, const Conversion& conve
     contenders.push_back(frames.contender("swscale", "", std::move(convert), false));
   }
   take_turns(session, turn, contenders, result);
-  judge(result, conversion, kOurs, {"libyuv", "swscale"});
-  if (streams) judge(result, conversion, kOursStreaming, {"libyuv", "swscale"});
+  const Row* copying = result.measured(kCopyingAlone, frame.parameters);
+  judge(result, conversion, kOurs, {"libyuv", "swscale"}, copying);
+  if (streams) judge(result, conversion, kOursStreaming, {"libyuv", "swscale"}, copying);
 }
 
 }  // namespace
@@ -327,9 +334,10 @@ void run_peers(const Session& session, Result& result) {
   std::vector<Size> sizes{k1080p, k4K, k8K};
   if (session.width > 0) sizes = {{"", session.width, session.height}};
   for (const Pair& pair : kPairs) {
-    require_memory(session, PeerFrames::bytes_of(conversion_of(pair, sizes.front())), "--size");
+    // And as much for the copy beside them.
+    require_memory(session, 2 * PeerFrames::bytes_of(conversion_of(pair, sizes.front())), "--size");
   }
-  constexpr std::size_t kEach = 4;  // at most, on either
+  constexpr std::size_t kEach = 5;  // at most, on either
   const bool on_gpu = session.gpu != nullptr;
   const double turn =
       turn_seconds(session, kEach * (std::size(kPairs) + (on_gpu ? sizes.size() : 0)));

@@ -19,6 +19,7 @@ class PeerFrames {
   static std::size_t bytes_of(const Conversion& conversion);
 
   const Conversion conversion;
+  std::size_t count() const { return from_.size(); }  ///< of the frames
   /// Converts all frames in turn, on the calling thread; a sample is one frame. With `exact` every
   /// byte has to be the reference's, after every turn; without, how far they are is measured only.
   /// Refers to this object.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 #include "bench/stage_feed.hpp"
@@ -116,8 +117,7 @@ std::vector<Contender> cpu_contenders(const Picture& picture) {
       for (int i = 0; i < kTimes; ++i) picture.sums()[i] = sum(picture.values(), picture.count);
     });
   };
-  return {with(kOneByOne, plain_sum), with(kSideBySide, wide_sum), with(kSimd, sum_floats),
-          reading_alone(picture)};
+  return {with(kOneByOne, plain_sum), with(kSideBySide, wide_sum), with(kSimd, sum_floats)};
 }
 
 #ifdef FRAMELANE_WITH_CUDA
@@ -135,6 +135,25 @@ class ReduceGpu {
     streams_.synchronize(1);
   }
 
+  /// Kernels without reading, and reading without a launch for each sum.
+  std::vector<Contender> ceilings() {
+    std::vector<Contender> all{empty(kEmpty, [this] {
+      for (int i = 0; i < kTimes; ++i) {
+        cuda::check(enqueue_nothing(picture_.count, stream()), "cudaLaunchKernel");
+      }
+    })};
+    if (make_graph != nullptr) {
+      all.push_back(empty(kEmptyGraph, make_graph(kTimes, stream(), [this](int) {
+                            return enqueue_nothing(picture_.count, stream());
+                          })));
+    }
+    all.push_back(on_gpu(kAtOnce, kTimes, [this] {
+      cuda::check(enqueue_sums(values(), picture_.count, sums(), kTimes, stream()),
+                  "cudaLaunchKernel");
+    }));
+    return all;
+  }
+
   std::vector<Contender> contenders(Result& result) {
     constexpr int kSlow = 10;
     std::vector<Contender> all;
@@ -147,15 +166,6 @@ class ReduceGpu {
         }
       }));
     }
-    all.push_back(on_gpu(kAtOnce, kTimes, [this] {
-      cuda::check(enqueue_sums(values(), picture_.count, sums(), kTimes, stream()),
-                  "cudaLaunchKernel");
-    }));
-    all.push_back(empty(kEmpty, [this] {
-      for (int i = 0; i < kTimes; ++i) {
-        cuda::check(enqueue_nothing(picture_.count, stream()), "cudaLaunchKernel");
-      }
-    }));
     if (make_cub_sums == nullptr || make_graph == nullptr) {
       result.left_out.emplace_back("CUB and a CUDA graph: they need NVIDIA's own runtime");
       return all;
@@ -166,9 +176,6 @@ class ReduceGpu {
                            return enqueue_sum(SumWay::kVectorLoads, values(), picture_.count,
                                               sums() + i, stream());
                          })));
-    all.push_back(empty(kEmptyGraph, make_graph(kTimes, stream(), [this](int) {
-                          return enqueue_nothing(picture_.count, stream());
-                        })));
     return all;
   }
 
@@ -277,18 +284,22 @@ void run_reduce(const Session& session, Result& result) {
                       {"GPU, many blocks, atomics", 36, kUnit},
                       {"GPU, tree in shared memory", 21, kUnit}};
   const Picture picture(width, height);
-  std::vector<Contender> contenders = cpu_contenders(picture);
+  // Ceilings first.
+  std::vector<Contender> contenders{reading_alone(picture)};
+  std::vector<Contender> ways = cpu_contenders(picture);
 #ifdef FRAMELANE_WITH_CUDA
   std::unique_ptr<ReduceGpu> gpu;
   if (session.gpu != nullptr) {
     try {
       gpu = std::make_unique<ReduceGpu>(context_of(session), picture);
-      for (Contender& one : gpu->contenders(result)) contenders.push_back(std::move(one));
+      std::ranges::move(gpu->ceilings(), std::back_inserter(contenders));
+      std::ranges::move(gpu->contenders(result), std::back_inserter(ways));
     } catch (const std::exception& error) {
       result.problems.push_back(problem_of_gpu(session, "--size", error));
     }
   }
 #endif
+  std::ranges::move(ways, std::back_inserter(contenders));
   std::unique_ptr<LumaWork> luma;
   try {
     luma = std::make_unique<LumaWork>(session, session.width > 0 ? width : k8K.width,

@@ -76,13 +76,15 @@ void doubt_ceilings(Result& result, double turn) {
     result.problems.push_back(
         fmt::format("the stage seems to carry {:.3f} of what uploads alone do ({}, {}): their rate "
                     "is measured wrongly",
-                    *share, to_string(row.parameters[0]), to_string(row.parameters[1])));
+                    *share, to_string(parameter(row.parameters, "size")),
+                    to_string(parameter(row.parameters, "formats"))));
   }
 }
 
 std::string name_of(const Conversion& convert) {
   const std::vector<Parameter> parameters = parameters_of(convert);
-  return to_string(parameters[0]) + ' ' + to_string(parameters[1]);
+  return to_string(parameter(parameters, "size")) + ' ' +
+         to_string(parameter(parameters, "formats"));
 }
 
 void judge_defaults(Result& result, const Conversion& convert) {
@@ -152,12 +154,13 @@ void judge_feeds(Result& result, const Conversion& convert) {
     if (row != nullptr) most = row;
   }
   if (one == nullptr || most == nullptr) return;
-  result.verdict.push_back(fmt::format(
-      "{} feeds of {} carry {:.2f} times the frames of one, {:.1f} a second each, with "
-      "{:.3f} s of CPU per 1000 frames instead of {:.3f}",
-      to_string(most->parameters[2]), name_of(convert), one->median() / most->median(),
-      1e3 / most->median() / static_cast<double>(std::get<std::int64_t>(most->parameters[2].value)),
-      *most->median_of(kCpu), *one->median_of(kCpu)));
+  const auto feeds = std::get<std::int64_t>(parameter(most->parameters, "feeds").value);
+  result.verdict.push_back(
+      fmt::format("{} feeds of {} carry {:.2f} times the frames of one, {:.1f} a second each, with "
+                  "{:.3f} s of CPU per 1000 frames instead of {:.3f}",
+                  feeds, name_of(convert), one->median() / most->median(),
+                  1e3 / most->median() / static_cast<double>(feeds), *most->median_of(kCpu),
+                  *one->median_of(kCpu)));
 }
 
 void judge_counting(Result& result, const Conversion& convert) {
@@ -259,11 +262,7 @@ void run_stage(const Session& session, Result& result) {
     try {
       require_memory(session, frame_bytes(work, memory_of(session)), "--size");
       StageWork stage(session, work, turn);
-      std::vector<Contender> all = stage.contenders();
-#ifdef FRAMELANE_WITH_CUDA
-      if (work.with_others) std::ranges::move(stage.others(), std::back_inserter(all));
-#endif
-      take_turns(session, turn, all, result);
+      take_turns(session, turn, stage.contenders(), result);
     } catch (const std::exception& error) {
       result.problems.push_back(problem_of(work, error));
     }

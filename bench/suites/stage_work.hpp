@@ -72,7 +72,7 @@ struct Work {
   Conversion convert;
   std::vector<Setup> setups;
   int ceilings = 0;
-  bool with_others = false;  ///< also what StageWork::others gives
+  bool with_others = false;  ///< beside the usual ways, on a GPU
 };
 
 /// How many frames go round: more than caches hold, where that is not too many nor too much for a
@@ -144,7 +144,8 @@ class StageWork {
 #endif
   }
 
-  /// What the bus can carry, where there is one, and the setups.
+  /// What the bus can carry, where there is one; the setups; and of a work with_others, on a GPU,
+  /// also each other part of a frame's way alone, and the usual ways to convert frames.
   std::vector<Contender> contenders() {
     std::vector<Contender> result;
 #ifdef FRAMELANE_WITH_CUDA
@@ -152,8 +153,19 @@ class StageWork {
       result.push_back(ceiling(kUploads, &StageCeilings::upload));
       result.push_back(ceiling(kBothWays, &StageCeilings::duplex));
     }
+    if (baselines_ != nullptr) {
+      result.push_back(ceiling(kDownloads, &StageCeilings::download));
+      result.push_back(kernels());
+    }
 #endif
     std::ranges::move(setups(), std::back_inserter(result));
+#ifdef FRAMELANE_WITH_CUDA
+    if (baselines_ != nullptr) {
+      result.push_back(baseline(kPageable, &StageBaselines::pageable_default_stream));
+      result.push_back(baseline(kPinned, &StageBaselines::pinned_default_stream));
+      result.push_back(baseline(kEightStreams, &StageBaselines::eight_streams));
+    }
+#endif
     return result;
   }
   std::vector<Contender> setups() {
@@ -164,15 +176,7 @@ class StageWork {
 #ifdef FRAMELANE_WITH_CUDA
   /// Of a GPU.
   Contender kernels() { return ceiling(kKernels, &StageCeilings::kernel); }
-  /// Of a work with_others, on a GPU: what is left of a frame's way, each part alone, and the usual
-  /// ways to convert frames.
-  static constexpr int kOthers = 5;
-  std::vector<Contender> others() {
-    return {ceiling(kDownloads, &StageCeilings::download), kernels(),
-            baseline(kPageable, &StageBaselines::pageable_default_stream),
-            baseline(kPinned, &StageBaselines::pinned_default_stream),
-            baseline(kEightStreams, &StageBaselines::eight_streams)};
-  }
+  static constexpr int kOthers = 5;  ///< that a work with_others has
 #endif
 
  private:

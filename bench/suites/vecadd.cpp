@@ -2,10 +2,13 @@
 // the length is no multiple of the segment, so every such length is tried here first.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
+#include "bench/suites/ceilings.hpp"
 #include "bench/suites/suite.hpp"
 #include "pipeline/host_buffer.hpp"
 #ifdef FRAMELANE_WITH_CUDA
@@ -17,6 +20,9 @@ namespace {
 
 constexpr int kStreams[] = {2, 4};
 constexpr const char* kUploads = "uploads alone";
+constexpr const char* kWhole = "GPU, in one piece";
+constexpr const char* kSegmented = "GPU, segments";
+constexpr const char* kOneCore = "CPU, one core";
 
 /// Two vectors, their sum, and room for what a contender takes for it.
 class Vectors {
@@ -38,6 +44,8 @@ class Vectors {
   }
 
   const std::size_t length;
+  /// That an addition reads and writes.
+  double bytes() const { return 3.0 * static_cast<double>(length) * sizeof(float); }
   const float* a() const { return floats(a_); }
   const float* b() const { return floats(b_); }
   float* sum() { return floats(sum_); }
@@ -57,7 +65,7 @@ class Vectors {
 };
 
 Contender contender(Vectors& vectors, Row row, std::function<void()> add) {
-  row.bytes = 3.0 * static_cast<double>(vectors.length) * sizeof(float);
+  row.bytes = vectors.bytes();
   return {std::move(row), [&vectors] { vectors.spoil(); },
           [add = std::move(add)] { return milliseconds(add); },
           [&vectors] { return vectors.compare(vectors.length); }};
@@ -115,13 +123,13 @@ class VecaddGpu {
                [this] { whole_.upload(vectors_.a(), vectors_.b(), vectors_.length); });
          },
          {}});
-    result.push_back(contender(vectors_, {.name = "GPU, in one piece"},
-                               [this] { run(whole_, IssueOrder::kDepthFirst); }));
+    result.push_back(
+        contender(vectors_, {.name = kWhole}, [this] { run(whole_, IssueOrder::kDepthFirst); }));
     for (std::size_t i = 0; i < adders_.size(); ++i) {
       for (const IssueOrder order : kIssueOrders) {
         result.push_back(contender(
             vectors_,
-            {.name = "GPU, segments",
+            {.name = kSegmented,
              .parameters = {{"streams", std::int64_t{kStreams[i]}}, {"order", name_of(order)}}},
             [=, this] { run(*adders_[i], order); }));
       }
@@ -146,20 +154,26 @@ class VecaddGpu {
 #endif
 
 void judge(Result& result) {
-  const Row* whole = result.measured("GPU, in one piece");
-  const Row* best = result.fastest("GPU, segments");
+  const Row* one_core = result.measured(kOneCore);
+  const Row* copying = result.measured(kCopyingAlone);
+  if (one_core != nullptr && copying != nullptr) {
+    result.verdict.push_back("one core takes " + beside_copying(*one_core, *copying));
+  }
+  const Row* whole = result.measured(kWhole);
+  const Row* best = result.fastest(kSegmented);
   const Row* uploads = result.measured(kUploads);
   if (whole == nullptr || best == nullptr || uploads == nullptr) return;
   result.verdict.push_back(
       fmt::format("segments over {} streams, {}, are {:.2f} times as fast as one piece, and take "
                   "{:.2f} times what the uploads alone take",
-                  to_string(best->parameters[0]), to_string(best->parameters[1]),
-                  whole->median() / best->median(), best->median() / uploads->median()));
+                  to_string(parameter(best->parameters, "streams")),
+                  to_string(parameter(best->parameters, "order")), whole->median() / best->median(),
+                  best->median() / uploads->median()));
   for (const int streams : kStreams) {
-    const Row* depth = result.measured(
-        "GPU, segments", {{"streams", std::int64_t{streams}}, {"order", "depth first"}});
+    const Row* depth =
+        result.measured(kSegmented, {{"streams", std::int64_t{streams}}, {"order", "depth first"}});
     const Row* breadth = result.measured(
-        "GPU, segments", {{"streams", std::int64_t{streams}}, {"order", "breadth first"}});
+        kSegmented, {{"streams", std::int64_t{streams}}, {"order", "breadth first"}});
     if (depth == nullptr || breadth == nullptr) continue;
     result.verdict.push_back(
         fmt::format("over {} streams breadth first takes {:.2f} times what "
@@ -175,9 +189,10 @@ void run_vecadd(const Session& session, Result& result) {
   const std::size_t length = session.bytes / sizeof(float) + 3;
   result.setup.push_back({"elements", static_cast<std::int64_t>(length)});
   result.published_by = "\"6.2 CUDA streams\", course notes";
-  require_memory(session, Vectors::kCount * length * sizeof(float), "--bytes");
+  constexpr std::size_t kCopied = 3;  // as many bytes as an addition reads and writes
+  require_memory(session, (Vectors::kCount + kCopied) * length * sizeof(float), "--bytes");
   Vectors vectors(length);
-  std::vector<Contender> contenders;
+  std::vector<Contender> contenders{copying_alone({}, vectors.bytes())};
 #ifdef FRAMELANE_WITH_CUDA
   std::unique_ptr<VecaddGpu> gpu;
   if (session.gpu != nullptr) {
@@ -186,14 +201,14 @@ void run_vecadd(const Session& session, Result& result) {
       if (!result.problems.empty()) return;
       gpu = std::make_unique<VecaddGpu>(context_of(session), vectors);
       result.setup.push_back({"elements of a segment", static_cast<std::int64_t>(gpu->segment())});
-      contenders = gpu->contenders();
+      std::ranges::move(gpu->contenders(), std::back_inserter(contenders));
     } catch (const std::exception& error) {
       result.problems.push_back(problem_of_gpu(session, "--bytes", error));
     }
   }
 #endif
   if (session.gpu == nullptr) result.left_out.push_back("segments over streams: " + session.no_gpu);
-  contenders.push_back(contender(vectors, {.name = "CPU, one core"}, [&vectors] {
+  contenders.push_back(contender(vectors, {.name = kOneCore}, [&vectors] {
     for (std::size_t i = 0; i < vectors.length; ++i)
       vectors.sum()[i] = vectors.a()[i] + vectors.b()[i];
   }));

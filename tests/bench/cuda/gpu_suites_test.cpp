@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "bench/stage_ceilings.hpp"
 #include "bench/stage_feed.hpp"
+#include "bench/suites/convert_gpu.hpp"
 #include "bench/suites/segmented_add.hpp"
 #include "bench/suites/suite.hpp"
 #include "bench/suites/sum_kernels.hpp"
@@ -99,7 +101,7 @@ TEST_F(BrokenGpuSuitesTest, AWrongByteFailsConvert) {
   EXPECT_EQ(result.problems.size(), 22u);  // every way over the GPU
   EXPECT_THAT(
       result.problems,
-      Contains(HasSubstr("wrong result of GPU, sliced, formula exact, streams 2: frame 0")));
+      Contains(HasSubstr("wrong result of GPU, sliced, formula exact, streams 2: frame 1, row ")));
   expect_measured_and_right(result, "CPU, SIMD");
 }
 
@@ -120,20 +122,35 @@ TEST_F(BrokenGpuSuitesTest, WithoutTheirKernelsNoWayOfConvertIsRight) {
   expect_measured_and_right(result, "CPU, SIMD");
 }
 
-TEST_F(BrokenGpuSuitesTest, AnUploadThatIsMissingFailsConvert) {
-  // Copies before: of the ceilings 4 up, 4 down and 4 both ways; 4 each way of the kernel alone.
-  constexpr int kBefore = 4 * (1 + 1 + 2 + 2);
-  {
-    const Session session = gpu_session();
-    stand_in::skip_calls("cudaMemcpyAsync", kBefore + 1);
-    EXPECT_THAT(run("convert", session).problems,
-                ElementsAre(HasSubstr("wrong result of GPU, default stream, formula exact")));
-  }
+TEST_F(BrokenGpuSuitesTest, ACopyOrAKernelThatIsMissingOnceInATurnFailsConvert) {
   const Session session = gpu_session();
-  stand_in::skip_calls("cudaMemcpyAsync", kBefore + 2 + 1);
-  EXPECT_THAT(
-      run("convert", session).problems,
-      ElementsAre(HasSubstr("wrong result of GPU, sliced, formula exact, streams 2: frame 0, ")));
+  ConvertFrames frames(session.width, session.height, ConvertGpu::kFrames);
+  ConvertGpu gpu(context_of(session), frames);
+  const std::vector<Parameter> exact{{"formula", name_of(Formula::kExact)}};
+  int tried = 0;
+  for (const Contender& contender : gpu.contenders()) {
+    const bool carries = contender.row.is(kDefaultStream, exact) ||
+                         contender.row.is(kSliced, exact) || contender.row.is(kWholeFrames, exact);
+    if (!carries) continue;
+    const auto wrong_of_a_turn = [&contender] {
+      contender.prepare();
+      for (int work = 0; work < 2; ++work) contender.work();
+      return contender.check();
+    };
+    for (const char* call : {"cudaMemcpyAsync", "cudaLaunchKernel"}) {
+      const int before = stand_in::calls(call);
+      ASSERT_EQ(wrong_of_a_turn(), "") << contender.row.full_name();
+      const int calls = stand_in::calls(call) - before;
+      for (int nth = 1; nth <= calls; ++nth, ++tried) {
+        stand_in::skip_calls(call, nth);
+        EXPECT_THAT(wrong_of_a_turn(), HasSubstr(", byte "))
+            << contender.row.full_name() << ": without " << call << ' ' << nth << " of " << calls;
+      }
+    }
+  }
+  // Two copies and a kernel: twice on the default stream; of whole frames four times as many as are
+  // in flight; and more of slices.
+  EXPECT_GT(tried, 3 * (2 + 4 * (2 + 3 + 4)));
 }
 
 TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
@@ -401,6 +418,11 @@ TEST_F(GpuSuitesTest, StageIsRightInEveryWay) {
     expect_measured_and_right(result, name);
     EXPECT_THAT(result.verdict, Contains(HasSubstr(std::string(" times as fast as ") + name)));
   }
+  constexpr const char* kCeilings[] = {"uploads alone", "uploads beside downloads",
+                                       "downloads alone", "kernels alone"};
+  for (std::size_t i = 0; i < std::size(kCeilings); ++i) {
+    EXPECT_EQ(result.rows[i].name, kCeilings[i]);  // they are first
+  }
   EXPECT_EQ(count(result, "downloads alone"), 1);
   EXPECT_EQ(count(result, "kernels alone"), 1);
   EXPECT_THAT(result.verdict, Contains(HasSubstr(": a frame alone is back within ")));
@@ -518,6 +540,8 @@ TEST_F(BrokenGpuSuitesTest, WithoutNppTheOthersAreMeasured) {
 TEST_F(GpuSuitesTest, ReduceIsRightInEveryWay) {
   const Result result = run("reduce", gpu_session());
   EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(result.rows[0].name, "CPU, reading alone");  // ceilings are first
+  EXPECT_EQ(result.rows[1].name, "GPU, empty kernels");
   // Four on the CPU, six with a launch for each sum and one with one for all, and empty kernels;
   // CUB and graphs are of the program alone. Conversions, two on the CPU and three on the GPU.
   EXPECT_EQ(result.rows.size(), 4u + 6 + 1 + 1 + 2 + 3);
