@@ -138,10 +138,14 @@ void run_convert(const Session& session, Result& result) {
   const int height = session.height > 0 ? session.height : 4320;
   result.setup.push_back({"size", fmt::format("{}x{}", width, height)});
   result.published_by = kPublishedBy;
-  result.published = {{"CPU", 300, "ms"},
-                      {"GPU, default stream", 34.6, "ms"},
-                      {"GPU, 8 streams", 20.2, "ms"},
-                      {"GPU, 18 streams", 19.3, "ms"}};
+  const Parameter classic{"formula", name_of(Formula::kClassic)};
+  const auto sliced = [&](int streams) {
+    return std::vector<Parameter>{classic, {"streams", std::int64_t{streams}}};
+  };
+  result.published = {{"CPU", 300, "ms", kScalar, {classic}},
+                      {"GPU, default stream", 34.6, "ms", kDefaultStream, {classic}},
+                      {"GPU, 8 streams", 20.2, "ms", kSliced, sliced(8)},
+                      {"GPU, 18 streams", 19.3, "ms", kSliced, sliced(18)}};
   int frame_count = 1;
 #ifdef FRAMELANE_WITH_CUDA
   if (session.gpu != nullptr) frame_count = ConvertGpu::kFrames;

@@ -269,9 +269,14 @@ void run_on_gpu(const Session& session, Result& result) {
 void run_overlap(const Session& session, Result& result) {
   result.setup.push_back({"bytes", static_cast<std::int64_t>(session.bytes)});
   result.published_by = kPublishedBy;
-  result.published = {{"sequential", 7.10, "ms"},
-                      {"loop over chunks (depth first)", 3.97, "ms"},
-                      {"batched by kind (breadth first)", 3.97, "ms"}};
+  const auto pinned = [](IssueOrder order) {
+    return std::vector<Parameter>{{kMemory, "pinned"}, {kOrder, name_of(order)}};
+  };
+  result.published = {
+      {"sequential", 7.10, "ms", kInTurn, {{kMemory, "pinned"}}},
+      {"loop over chunks (depth first)", 3.97, "ms", kInChunks, pinned(IssueOrder::kDepthFirst)},
+      {"batched by kind (breadth first)", 3.97, "ms", kInChunks,
+       pinned(IssueOrder::kBreadthFirst)}};
 #ifdef FRAMELANE_WITH_CUDA
   if (session.gpu != nullptr) {
     require_memory(session, OverlapGpu::kBuffers * session.bytes, "--bytes");

@@ -160,7 +160,7 @@ Json json_of(const Result& result) {
     if (!row.samples.empty()) json["rows"].push_back(json_of(row));
   }
   for (const Published& figure : result.published) {
-    const Row* const here = result.measured(figure.row, figure.parameters);
+    const Row* const here = result.fastest(figure.row, figure.parameters);
     json["published"].push_back({{"name", figure.name},
                                  {"value", figure.value},
                                  {"unit", figure.unit},
@@ -199,7 +199,7 @@ std::string as_text(const Result& result) {
         fmt::format("  published{} ({}){}\n", result.published.empty() ? " without figures" : "",
                     result.published_by, result.published.empty() ? "" : ":");
     for (const Published& figure : result.published) {
-      const Row* const here = result.measured(figure.row, figure.parameters);
+      const Row* const here = result.fastest(figure.row, figure.parameters);
       text += fmt::format("    {}: {:g} {}{}\n", figure.name, figure.value, figure.unit,
                           here == nullptr ? ""
                                           : fmt::format("; here {} ({})", number(here->median()),

@@ -65,7 +65,7 @@ struct Published {
   std::string name;
   double value;
   std::string unit;
-  /// Whose figure of this machine stands beside it; empty: nobody's.
+  /// The fastest of such rows of this machine stands beside it; empty: none does.
   std::string row = {};
   std::vector<Parameter> parameters = {};
 };

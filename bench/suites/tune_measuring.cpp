@@ -72,7 +72,7 @@ std::vector<Row> Measuring::measure(const FeedKind& kind, const std::vector<Setu
   StageWork stage(device_, work, turn_of(kind));
   std::vector<Contender> contenders = with_ceilings ? stage.contenders() : stage.setups();
 #ifdef FRAMELANE_WITH_CUDA
-  if (with_ceilings && on_gpu()) contenders.push_back(stage.kernels());
+  if (with_ceilings && on_gpu()) contenders.insert(contenders.begin(), stage.kernels());
 #endif
   const std::size_t first = result_.rows.size();
   const std::size_t problems = result_.problems.size();

@@ -42,6 +42,9 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
         assert 0 < row["p10"] <= row["median"] <= row["p90"]
         assert len(row["samples"]) >= 2
     assert [figure["value"] for figure in found["convert"]["published"]] == [300, 34.6, 20.2, 19.3]
+    # With ours beside them, as far as there is one.
+    here = [figure["here"] for figure in found["convert"]["published"]]
+    assert here == [convert["CPU, scalar", "classic"]["median"], None, None, None]
     assert found["overlap"]["rows"] == found["kernels"]["rows"] == []
     for suite in found.values():
         assert any("the CPU alone was asked for" in what for what in suite["left_out"])
