@@ -13,14 +13,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Cells = std::vector<std::string>;
 
-/// Four digits that count.
-std::string number(double value) {
-  if (value == 0) return "0";
-  const double size = std::abs(value);
-  const int digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
-  return fmt::format("{:.{}f}", value, digits);
-}
-
 std::string word_of(Checked checked) {
   switch (checked) {
     case Checked::kRight:
@@ -187,6 +179,13 @@ std::string line_of(const Cells& cells) {
 }
 
 }  // namespace
+
+std::string number(double value) {
+  if (value == 0) return "0";
+  const double size = std::abs(value);
+  const int digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
+  return fmt::format("{:.{}f}", value, digits);
+}
 
 std::string as_text(const Result& result) {
   std::string text = fmt::format("{}: {}\n", result.suite, result.title);

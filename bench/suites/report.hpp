@@ -8,6 +8,9 @@
 
 namespace framelane::bench {
 
+/// Four digits that count.
+std::string number(double value);
+
 /// A table with what belongs to it, for a terminal.
 std::string as_text(const Result& result);
 

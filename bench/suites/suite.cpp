@@ -16,7 +16,7 @@ constexpr std::array kSuites{
     Suite{"overlap", "copy to the GPU, run a kernel, copy back: in turn and at once", run_overlap},
     Suite{"peers", "our conversions beside NPP's, libyuv's and swscale's, and how exact each is",
           run_peers},
-    Suite{"reduce", "the sum of a picture of floats, 1000 times", run_reduce},
+    Suite{"reduce", "the sum of a picture of floats, and a frame's luma, 1000 times", run_reduce},
     Suite{"stage", "the daemon's own stage, host to host, from one feed and from many", run_stage},
     Suite{"vecadd", "adding two vectors in segments over several streams", run_vecadd},
 };

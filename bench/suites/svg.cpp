@@ -223,7 +223,7 @@ Drawing draw_bars(const std::string& title, const std::vector<Row>& rows) {
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\" fill=\"{}\"/>\n", names,
         y + 3, length(row.median()), kColors[0]);
     svg += line_at(names + length(row.percentile(0.1)), y + 10, end, y + 10, kColors[1]);
-    svg += text_at(end + kGap, y + 14, "start", fmt::format("{:.4g} {}", row.median(), row.unit));
+    svg += text_at(end + kGap, y + 14, "start", number(row.median()) + ' ' + row.unit);
     y += kBarStep;
   }
   return {std::move(svg), names + kBars + kNumbers, y + 10};
