@@ -46,7 +46,7 @@ class ConvertGpu {
   void carry(Formula formula, int place, cudaStream_t stream) const;
   /// The place takes the next frame: where a copy or a kernel is missing, the one before comes back
   /// again.
-  void take_next(int place) const { at(place).frame = (at(place).frame + 1) % kFrames; }
+  void take_next(int place) { at(place).frame = (at(place).frame + 1) % kFrames; }
   /// Looks at one row of what came back, which tells frames apart and takes no time beside one.
   void look(Formula formula, int place, int row);
   double both_ways() const { return frames_.source_bytes() + frames_.target_bytes(); }

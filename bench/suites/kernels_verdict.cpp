@@ -39,10 +39,12 @@ std::string judge_flatness(const Series& series, const KernelShape& kernel,
   if (slower != series.points.end()) add(*slower);
   if (slower != series.points.end() && &*slower != &last) add(last);
   const KernelRoom room = room_for(kernel, gpu);
-  return sentence + fmt::format(
-                        "; no multiprocessor has more than one block up to {} kernels, and "
-                        "all of their threads are resident up to {}",
-                        room.one_block_each, room.resident);
+  sentence += room.one_block_each > 0
+                  ? fmt::format("; no multiprocessor has more than one block up to {} kernels",
+                                room.one_block_each)
+                  : fmt::format("; one kernel alone gives a multiprocessor {} blocks",
+                                blocks_each(1, kernel, gpu));
+  return sentence + fmt::format(", and all of their threads are resident up to {}", room.resident);
 }
 
 }  // namespace framelane::bench

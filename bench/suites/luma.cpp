@@ -21,21 +21,24 @@ namespace framelane::bench {
 namespace {
 
 constexpr const char* kUnit = "ms per 1000";
+constexpr const char* kSize = "size";
 constexpr const char* kCpu = "CPU, BGRA to NV12";
 constexpr const char* kCpuCounting = "CPU, BGRA to NV12 and luma";
 constexpr const char* kGpu = "GPU, BGRA to NV12";
 constexpr const char* kGpuCounting = "GPU, BGRA to NV12 and luma in one kernel";
 constexpr const char* kGpuAfterwards = "GPU, BGRA to NV12, then luma";
 
-Row make_row(const char* name, const Conversion& convert) {
+/// Read and written.
+double frame_bytes(const Conversion& convert) {
   const Size size{"", convert.width, convert.height};
-  return {
-      .name = name,
-      .bytes = 1000 * static_cast<double>(image_bytes(convert.source, size) +
-                                          image_bytes(convert.target, size)),
-      .note = fmt::format("{}x{}", convert.width, convert.height),
-      .unit = kUnit,
-  };
+  return static_cast<double>(image_bytes(convert.source, size) + image_bytes(convert.target, size));
+}
+
+Row make_row(const char* name, const Conversion& convert) {
+  return {.name = name,
+          .parameters = {{kSize, fmt::format("{}x{}", convert.width, convert.height)}},
+          .bytes = 1000 * frame_bytes(convert),
+          .unit = kUnit};
 }
 
 }  // namespace
@@ -96,7 +99,7 @@ struct LumaWork::Gpu {
       : cpu(cpu_part),
         converter(CudaConverter::make(cpu.convert)),
         counts_memory(sizeof(LumaHistogram), context.memory_stream(), context.memory_bytes) {
-    const double frame = make_row("", cpu.convert).bytes / 1000;
+    const double frame = frame_bytes(cpu.convert);
     const int images =
         static_cast<int>(std::clamp(4.0 * attribute(cudaDevAttrL2CacheSize) / frame, 2.0, 64.0));
     for (int i = 0; i < images; ++i) {
@@ -214,7 +217,7 @@ void judge_luma(Result& result) {
     const Row* with = result.measured(counting);
     if (without == nullptr || with == nullptr) return;
     result.verdict.push_back(fmt::format("{} of {}: {:+.1f} % of the conversion's time", words,
-                                         with->note,
+                                         to_string(parameter(with->parameters, kSize)),
                                          100 * (with->median() / without->median() - 1)));
   };
   compare(kCpu, kCpuCounting, "mean, minimum, maximum and histogram of the luma, on one core,");

@@ -126,14 +126,14 @@ int run_cli(int argc, char** argv) {
   add_file(app, "--csv", arguments.csv, "The same as CSV");
   add_file(app, "--plot", arguments.plot, "Draw them there as SVG");
   add_times(app, session, "How long a suite measures, about; 0: each contender works once a round");
-  add_scalar(
-      app, "--size", kImageSize,
-      "Of pictures; without it convert takes 8K, reduce 512x512, peers 1080p (and 4K and 8K on "
-      "a GPU), stage all three",
-      "WxH", [&](const Value& value) {
-        session.width = value.width;
-        session.height = value.height;
-      });
+  add_scalar(app, "--size", kImageSize,
+             "Of pictures; without it convert takes 8K, reduce 512x512 (and 8K for luma), peers "
+             "1080p (and 4K and 8K on "
+             "a GPU), stage all three",
+             "WxH", [&](const Value& value) {
+               session.width = value.width;
+               session.height = value.height;
+             });
   add_scalar(app, "--bytes", kSize, "Of data that is no picture, e.g. 64M; 4k to 4G", "N",
              [&](const Value& value) {
                if (value.number < 4000 || value.number > 4'000'000'000) {

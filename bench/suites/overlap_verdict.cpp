@@ -82,26 +82,27 @@ std::string judge_order(const Result& result) {
                     name_of(IssueOrder::kDepthFirst))
               : fmt::format(
                     "the order of issue does not matter where chunk and streams are chosen "
-                    "well: the best of both orders take the same time ({:.2f} times)",
+                    "well: the best of both orders cannot be told apart ({:.2f} times)",
                     ratio(breadth, depth));
   const double percent = 100 * (kMatters - 1);
   std::vector<Pair> apart = pairs;
   std::erase_if(apart, [](const Pair& pair) { return !differ(*pair.depth, *pair.breadth); });
   if (apart.empty()) {
     return sentence + fmt::format(
-                          "; in none of {} pairs of chunk and streams does it make more "
-                          "than {:.0f} % difference",
+                          "; in none of {} pairs of chunk and streams does it make a difference "
+                          "of more than {:.0f} % that is not within the noise",
                           pairs.size(), percent);
   }
   const Pair worst = std::ranges::max(apart, {}, &Pair::apart);
-  return sentence + fmt::format(
-                        "; in {} of {} pairs of chunk and streams it makes more than {:.0f} % "
-                        "difference (worst: {} KiB over {} streams, {} {:.2f} times {})",
-                        apart.size(), pairs.size(), percent,
-                        to_string(parameter(worst.depth->parameters, kChunk)),
-                        to_string(parameter(worst.depth->parameters, kOverStreams)),
-                        name_of(IssueOrder::kBreadthFirst), ratio(*worst.breadth, *worst.depth),
-                        name_of(IssueOrder::kDepthFirst));
+  return sentence +
+         fmt::format(
+             "; in {} of {} pairs of chunk and streams it makes a difference of more "
+             "than {:.0f} % that is not noise (worst: {} KiB over {} streams, {} {:.2f} times {})",
+             apart.size(), pairs.size(), percent,
+             to_string(parameter(worst.depth->parameters, kChunk)),
+             to_string(parameter(worst.depth->parameters, kOverStreams)),
+             name_of(IssueOrder::kBreadthFirst), ratio(*worst.breadth, *worst.depth),
+             name_of(IssueOrder::kDepthFirst));
 }
 
 }  // namespace framelane::bench

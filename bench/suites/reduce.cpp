@@ -306,10 +306,18 @@ void run_reduce(const Session& session, Result& result) {
   try {
     luma = std::make_unique<LumaWork>(session, session.width > 0 ? width : k8K.width,
                                       session.width > 0 ? height : k8K.height);
-    if (session.gpu != nullptr) luma->add_gpu(session);
   } catch (const std::exception& error) {
     result.problems.push_back(fmt::format("counting luma: {}", error.what()));
   }
+#ifdef FRAMELANE_WITH_CUDA
+  if (luma != nullptr && session.gpu != nullptr) {
+    try {
+      luma->add_gpu(session);
+    } catch (const std::exception& error) {
+      result.problems.push_back("counting luma: " + problem_of_gpu(session, "--size", error));
+    }
+  }
+#endif
   if (luma != nullptr) std::ranges::move(luma->contenders(), std::back_inserter(contenders));
   if (session.gpu == nullptr) result.left_out.push_back("the GPU: " + session.no_gpu);
   take_turns(session, contenders, result);

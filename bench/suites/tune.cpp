@@ -151,7 +151,8 @@ class Tuner : private Measuring {
   std::pair<double, double> compare(const FeedKind& kind) {
     const Settings usual{kLanes, kRing, kAutoSlices};
     const Work work{kind.convert, {{many_feeds(kind, usual), shape_of(usual)}}, 0};
-    require_memory(session_, 2 * frame_bytes(work, memory_of(session_)), "--size");
+    const std::size_t devices = (session_.gpu != nullptr ? 1U : 0U) + (gpu_alone_ ? 0U : 1U);
+    require_memory(session_, devices * frame_bytes(work, memory_of(session_)), "--size");
     const std::size_t first = result_.rows.size();
     std::vector<std::unique_ptr<StageWork>> stages;
     std::vector<Contender> contenders;

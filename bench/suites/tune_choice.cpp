@@ -51,7 +51,7 @@ Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present, K
     return found == tried.end() || found->samples.empty() ? nullptr : &*found;
   };
   const auto is_good = [&](const Tried* one) {
-    constexpr double kMostRounds = 0.75, kNearlyAll = 0.9;
+    constexpr double kNearlyAll = 0.9;
     return one != nullptr &&
            !is_slower(one->samples, best->samples, one->value == usual ? kNearlyAll : kMostRounds);
   };

@@ -22,8 +22,8 @@ double times_longer(const std::vector<double>& samples, const std::vector<double
 
 /// Whether it is slower than `than` by more than kSameTime, and by more than the rounds differ: in
 /// this share of them it took longer.
-bool is_slower(const std::vector<double>& samples, const std::vector<double>& than,
-               double share = 0.75);
+bool is_slower(const std::vector<double>& samples, const std::vector<double>& than, double share);
+inline constexpr double kMostRounds = 0.75;
 
 struct Pick {
   enum class Why {

@@ -99,10 +99,14 @@ void take_turns(const Session& session, double turn, const std::vector<Contender
       result.interrupted = true;
       break;
     }
-    // Another begins each time, so that none always comes after the same one or after a pause.
-    const auto begin = static_cast<std::size_t>(std::max(round - 1, 0));
-    for (std::size_t k = 0; k < contenders.size() && !session.stopped(); ++k) {
-      const std::size_t i = (begin + k) % contenders.size();
+    // Another begins each time, and they come forwards and backwards in turn, so that none always
+    // comes after the same one or after a pause.
+    const std::size_t count = contenders.size();
+    const auto begin =
+        static_cast<std::size_t>(std::max(round - 1, 0)) % std::max<std::size_t>(count, 1);
+    const bool backwards = round > 0 && round % 2 == 0;
+    for (std::size_t k = 0; k < count && !session.stopped(); ++k) {
+      const std::size_t i = (backwards ? begin + count - k : begin + k) % count;
       if (out[i]) continue;
       out[i] =
           !take_turn(session, contenders[i], length, round > 0, result.rows[first + i], result);

@@ -14,8 +14,8 @@
 //   Input read(ThreadIndex) const;
 //   void operator()(ThreadIndex, const Input&, LumaCount) const;
 //
-// Measured on an H100 for 8K BGRA to NV12: the turns cost 3.5 % of the time of the kernel that
-// does not count, the counting nothing; without reading ahead they cost 20 % (docs/benchmarks.md).
+// Measured on an H100, BGRA to NV12: 4.4 % more than the kernel that does not count at 8K, 10 % at
+// 4K and 15 % at 1080p; without reading ahead 25, 31 and 44 % (docs/benchmarks.md).
 
 namespace framelane::cuda {
 
@@ -24,9 +24,35 @@ struct NoCount {
   FRAMELANE_HD void operator()(std::uint32_t, int) const {}
 };
 
-/// Where a thread counts: on the GPU in its block's shared memory.
+/// As many as leave 64 registers each, the largest block there is.
+inline constexpr unsigned kCountingThreads = 1024;
+
+/// Where a thread counts: on the GPU in its block's shared memory, on the host in the frame's
+/// counts.
 struct LumaCount {
   std::uint32_t* counters;
+
+  /// All threads of the block, before any counts.
+  FRAMELANE_HD void begin() const {
+#ifdef __CUDA_ARCH__
+    for (unsigned value = threadIdx.x; value < kLumaValues; value += kCountingThreads) {
+      counters[value] = 0;
+    }
+    __syncthreads();
+#endif
+  }
+  /// All threads of the block, when they have counted: adds what it has counted to the frame's.
+  FRAMELANE_HD void end(std::uint32_t* counts) const {
+#ifdef __CUDA_ARCH__
+    __syncthreads();
+    for (unsigned value = threadIdx.x; value < kLumaValues; value += kCountingThreads) {
+      if (counters[value] != 0) atomicAdd(counts + value, counters[value]);
+    }
+#else
+    assert(counters == counts);
+    static_cast<void>(counts);
+#endif
+  }
 
   /// The first `count` of the four samples in a word; none, if it is not positive.
   FRAMELANE_HD void operator()(std::uint32_t samples, int count) const {
@@ -46,9 +72,6 @@ struct LumaCount {
   }
 };
 
-/// As many as leave 64 registers each, the largest block there is.
-inline constexpr unsigned kCountingThreads = 1024;
-
 /// What one launch does: `body` for `columns` by `rows` threads. A warp's turn is 32 columns of a
 /// row; `across` of them make a row.
 template <typename Body>
@@ -59,12 +82,11 @@ struct Counting {
   unsigned across;
 };
 
+/// The turns of one thread, `lane` of one of `warps`: all warps together take every turn once, each
+/// every warps-th.
 template <typename Body>
-__global__ void __launch_bounds__(kCountingThreads, 1)
-    counting_entry(const __grid_constant__ Counting<Body> counting) {
-  __shared__ std::uint32_t counters[kLumaValues];
-  const unsigned warps = gridDim.x * (kCountingThreads / kWarp);
-  const unsigned warp = (blockIdx.x * kCountingThreads + threadIdx.x) / kWarp;
+FRAMELANE_HD void take_turns(const Counting<Body>& counting, unsigned warp, unsigned warps,
+                             unsigned lane, LumaCount count) {
   const unsigned rows_a_turn = warps / counting.across;
   const unsigned columns_a_turn = warps % counting.across * kWarp;
   const unsigned row_end = counting.across * kWarp;
@@ -75,12 +97,9 @@ __global__ void __launch_bounds__(kCountingThreads, 1)
     return counting.body.read(at);
   };
 
-  ThreadIndex at{warp % counting.across * kWarp + threadIdx.x % kWarp, warp / counting.across, 0};
+  ThreadIndex at{warp % counting.across * kWarp + lane, warp / counting.across, 0};
   auto input = read(at);
-  for (unsigned value = threadIdx.x; value < kLumaValues; value += kCountingThreads) {
-    counters[value] = 0;
-  }
-  __syncthreads();
+  count.begin();
   while (at.y < counting.rows) {
     ThreadIndex next{at.x + columns_a_turn, at.y + rows_a_turn, 0};
     if (next.x >= row_end) {
@@ -88,25 +107,28 @@ __global__ void __launch_bounds__(kCountingThreads, 1)
       ++next.y;
     }
     const auto next_input = read(next);
-    if (at.x < counting.columns) counting.body(at, input, LumaCount{counters});
+    if (at.x < counting.columns) counting.body(at, input, count);
     input = next_input;
     at = next;
   }
+  count.end(counting.counts);
+}
 
-  __syncthreads();
-  for (unsigned value = threadIdx.x; value < kLumaValues; value += kCountingThreads) {
-    if (counters[value] != 0) atomicAdd(counting.counts + value, counters[value]);
-  }
+template <typename Body>
+__global__ void __launch_bounds__(kCountingThreads, 1)
+    counting_entry(const __grid_constant__ Counting<Body> counting) {
+  __shared__ std::uint32_t counters[kLumaValues];
+  const unsigned thread = blockIdx.x * kCountingThreads + threadIdx.x;
+  take_turns(counting, thread / kWarp, gridDim.x * (kCountingThreads / kWarp), thread % kWarp,
+             LumaCount{counters});
 }
 
 template <typename Body>
 void count_on_host(const void* counting, dim3) {
   const auto& run = *static_cast<const Counting<Body>*>(counting);
-  for (unsigned y = 0; y < run.rows; ++y) {
-    for (unsigned x = 0; x < run.columns; ++x) {
-      const ThreadIndex at{x, y, 0};
-      run.body(at, run.body.read(at), LumaCount{run.counts});
-    }
+  constexpr unsigned kWarps = 3;  // so few that they take many turns
+  for (unsigned thread = 0; thread < kWarps * kWarp; ++thread) {
+    take_turns(run, thread / kWarp, kWarps, thread % kWarp, LumaCount{run.counts});
   }
 }
 

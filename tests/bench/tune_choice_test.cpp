@@ -17,19 +17,19 @@ std::vector<double> rounds(double milliseconds) {
 }
 
 TEST(IsSlowerTest, WhatSlowsWholeRoundsSlowsNobodyMoreThanAnother) {
-  EXPECT_FALSE(is_slower(rounds(1), rounds(1)));
-  EXPECT_FALSE(is_slower(rounds(1.015), rounds(1)));
-  EXPECT_TRUE(is_slower(rounds(1.03), rounds(1)));
+  EXPECT_FALSE(is_slower(rounds(1), rounds(1), kMostRounds));
+  EXPECT_FALSE(is_slower(rounds(1.015), rounds(1), kMostRounds));
+  EXPECT_TRUE(is_slower(rounds(1.03), rounds(1), kMostRounds));
   EXPECT_NEAR(times_longer(rounds(1.03), rounds(1)), 1.03, 1e-9);
 }
 
 TEST(IsSlowerTest, WhoWinsAThirdOfTheRoundsCannotBeToldApart) {
-  EXPECT_FALSE(is_slower({1.05, 1.05, 1.05, 0.98, 0.99}, {1, 1, 1, 1, 1}));
-  EXPECT_TRUE(is_slower({1.05, 1.05, 1.05, 1.05, 0.99}, {1, 1, 1, 1, 1}));
+  EXPECT_FALSE(is_slower({1.05, 1.05, 1.05, 0.98, 0.99}, {1, 1, 1, 1, 1}, kMostRounds));
+  EXPECT_TRUE(is_slower({1.05, 1.05, 1.05, 1.05, 0.99}, {1, 1, 1, 1, 1}, kMostRounds));
 }
 
 TEST(IsSlowerTest, RoundsThatOneOfThemWasNotInDoNotCount) {
-  EXPECT_FALSE(is_slower({1, 1, 9}, {1, 1}));
+  EXPECT_FALSE(is_slower({1, 1, 9}, {1, 1}, kMostRounds));
 }
 
 TEST(PickTest, TheDefaultIsKeptWhereNothingIsBetter) {

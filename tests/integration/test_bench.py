@@ -57,7 +57,7 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
         ("CPU, SIMD", "formula=classic"), ("CPU, SIMD", "formula=exact"),
         ("CPU, reading alone", ""), ("CPU, one after the other", ""),
         ("CPU, 64 sums side by side", ""), ("CPU, SIMD", ""),
-        ("CPU, BGRA to NV12", ""), ("CPU, BGRA to NV12 and luma", ""),
+        ("CPU, BGRA to NV12", "size=64x36"), ("CPU, BGRA to NV12 and luma", "size=64x36"),
         (COPYING, ""), ("CPU, one core", "")]
     assert len(lines) == len(measured) + 4 + 5 + 3  # published, of convert, reduce, overlap
 

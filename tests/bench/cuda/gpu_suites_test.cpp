@@ -26,6 +26,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 const std::shared_ptr<Device>& cpu() {
   static const std::shared_ptr<Device> device = std::make_shared<CpuDevice>(1);
@@ -166,6 +167,8 @@ TEST_F(BrokenGpuSuitesTest, TooLittleMemoryLeavesTheCpusPart) {
   EXPECT_THAT(of_stage, Not(IsEmpty()));
   EXPECT_THAT(of_stage, Each(HasSubstr("; ask for less with --size")));
   stand_in::set_memory(5'000);
+  EXPECT_THAT(run("reduce", session).problems,
+              AllOf(SizeIs(2), Each(HasSubstr("; ask for less with --size"))));
   const Result peers = run("peers", session);
   EXPECT_THAT(peers.problems, ElementsAre(HasSubstr("; ask for less with --size")));
   expect_measured_and_right(peers, "framelane, one core");
@@ -297,8 +300,9 @@ TEST_F(GpuSuitesTest, KernelsAreRightInEveryWay) {
   // The stand-in has one multiprocessor, with room for 2048 threads.
   EXPECT_THAT(result.verdict,
               Contains(AllOf(HasSubstr("2048 threads, 32 connections, in blocks of 128: up to "),
-                             EndsWith(stand_in::present() ? "up to 0 kernels, and all of their "
-                                                            "threads are resident up to 1"
+                             EndsWith(stand_in::present() ? "; one kernel alone gives a "
+                                                            "multiprocessor 16 blocks, and all of "
+                                                            "their threads are resident up to 1"
                                                           : ""))));
   EXPECT_EQ(result.charts.size(), 1u);
 }
@@ -568,9 +572,10 @@ TEST_F(BrokenGpuSuitesTest, AWrongCountOfLumaFailsReduce) {
   stand_in::spoil_downloads(sizeof(LumaHistogram));  // the whole picture is smaller
   const Result result = run("reduce", session);
   const std::string why = ": its luma is counted wrongly";
-  EXPECT_THAT(result.problems,
-              AllOf(Contains("wrong result of GPU, BGRA to NV12 and luma in one kernel" + why),
-                    Contains("wrong result of GPU, BGRA to NV12, then luma" + why)));
+  EXPECT_THAT(
+      result.problems,
+      AllOf(Contains("wrong result of GPU, BGRA to NV12 and luma in one kernel, size 16x8" + why),
+            Contains("wrong result of GPU, BGRA to NV12, then luma, size 16x8" + why)));
   EXPECT_NE(result.measured("GPU, BGRA to NV12"), nullptr);
 }
 

@@ -254,12 +254,15 @@ TEST_F(CudaConverterTest, EqualsTheReferenceInOddFramesOfManyBlocks) {
       {PixelFormat::kBgra, PixelFormat::kNv12},  {PixelFormat::kArgb, PixelFormat::kI420},
       {PixelFormat::kBgr24, PixelFormat::kNv12}, {PixelFormat::kRgba, PixelFormat::kYuv444},
       {PixelFormat::kBgra, PixelFormat::kI422},  {PixelFormat::kYuyv, PixelFormat::kI420}};
+  // Of so many pixels that the blocks which count luma have several turns: the stand-in's few warps
+  // have them soon.
+  const auto [width, height] = stand_in::present() ? std::pair{641, 479} : std::pair{4097, 2163};
   std::size_t turn = 0;
   for (const auto& [source, target] : kPairs) {
     const ColorSpec from = info(source).rgb ? kRgbFull : ColorSpec{};
     const Siting siting = kSitings[turn % std::size(kSitings)];
-    expect_equal({641,
-                  479,
+    expect_equal({width,
+                  height,
                   source,
                   {from.matrix, from.range, siting},
                   target,
