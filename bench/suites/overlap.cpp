@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "bench/suites/issue_order.hpp"
+#include "bench/suites/overlap_verdict.hpp"
 #include "bench/suites/suite.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include <memory>
@@ -12,8 +14,6 @@
 #include "bench/suites/ceilings.hpp"
 #include "bench/suites/device_code.hpp"
 #include "bench/suites/gpu_part.hpp"
-#include "bench/suites/issue_order.hpp"
-#include "bench/suites/overlap_verdict.hpp"
 #include "pipeline/host_buffer.hpp"
 #endif
 
