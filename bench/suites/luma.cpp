@@ -10,11 +10,9 @@
 #include "kernels/converter.hpp"
 #include "pipeline/cpu_stage.hpp"
 #ifdef FRAMELANE_WITH_CUDA
-#include "bench/suites/gpu_part.hpp"
+#include "bench/suites/gpu_frames.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
 #include "kernels/cuda/luma_count.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
-#include "pipeline/cuda/image_copy.hpp"
 #endif
 
 namespace framelane::bench {
@@ -28,16 +26,12 @@ constexpr const char* kGpu = "GPU, BGRA to NV12";
 constexpr const char* kGpuCounting = "GPU, BGRA to NV12 and luma in one kernel";
 constexpr const char* kGpuAfterwards = "GPU, BGRA to NV12, then luma";
 
-/// Read and written.
-double frame_bytes(const Conversion& convert) {
-  const Size size{"", convert.width, convert.height};
-  return static_cast<double>(image_bytes(convert.source, size) + image_bytes(convert.target, size));
-}
-
 Row make_row(const char* name, const Conversion& convert) {
+  const Size size{"", convert.width, convert.height};
   return {.name = name,
           .parameters = {{kSize, fmt::format("{}x{}", convert.width, convert.height)}},
-          .bytes = 1000 * frame_bytes(convert),
+          .bytes = 1000 * static_cast<double>(image_bytes(convert.source, size) +
+                                              image_bytes(convert.target, size)),
           .unit = kUnit};
 }
 
@@ -93,32 +87,18 @@ struct LumaWork::Cpu {
 
 #ifdef FRAMELANE_WITH_CUDA
 
-/// Frames go round more memory than the second-level cache holds.
 struct LumaWork::Gpu {
   Gpu(CudaContext& context, const Cpu& cpu_part)
       : cpu(cpu_part),
         converter(CudaConverter::make(cpu.convert)),
-        counts_memory(sizeof(LumaHistogram), context.memory_stream(), context.memory_bytes) {
-    const double frame = frame_bytes(cpu.convert);
-    const int images =
-        static_cast<int>(std::clamp(4.0 * attribute(cudaDevAttrL2CacheSize) / frame, 2.0, 64.0));
-    for (int i = 0; i < images; ++i) {
-      from.emplace_back(context, cpu.convert.source, cpu.convert.width, cpu.convert.height);
-      to.emplace_back(context, cpu.convert.target, cpu.convert.width, cpu.convert.height);
-    }
-    context.memory_stream().synchronize();
-    for (const DeviceImage& image : from) {
-      copy_rows(as_const(cpu.source.image), image.image, 0, cpu.convert.height,
-                cudaMemcpyHostToDevice, streams[0]);
-    }
-    streams.synchronize(1);
-  }
+        counts_memory(sizeof(LumaHistogram), context.memory_stream(), context.memory_bytes),
+        frames(context, cpu.convert, as_const(cpu.source.image)) {}
 
   std::uint32_t* counts() const { return reinterpret_cast<std::uint32_t*>(counts_memory.data()); }
 
   void enqueue(std::size_t i, std::uint32_t* to_counts) const {
-    const CudaFrame frame{as_const(from[i].image), to[i].image, to_counts};
-    cuda::check(converter->enqueue({&frame, 1}, 0, cpu.convert.height, streams[0].get()),
+    const CudaFrame frame{as_const(frames.source(i).image), frames.target(i).image, to_counts};
+    cuda::check(converter->enqueue({&frame, 1}, 0, cpu.convert.height, frames.stream().get()),
                 "cudaLaunchKernel");
   }
 
@@ -127,64 +107,43 @@ struct LumaWork::Gpu {
             contender(kGpuCounting, true, [this](std::size_t i) { enqueue(i, counts()); }),
             contender(kGpuAfterwards, true, [this](std::size_t i) {
               enqueue(i, nullptr);
-              cuda::check(enqueue_luma_count(as_const(to[i].image), 0, cpu.convert.height, counts(),
-                                             streams[0].get()),
+              cuda::check(enqueue_luma_count(as_const(frames.target(i).image), 0,
+                                             cpu.convert.height, counts(), frames.stream().get()),
                           "cudaLaunchKernel");
             })};
   }
 
   Contender contender(const char* name, bool counting, std::function<void(std::size_t)> work) {
     return {make_row(name, cpu.convert), [this] { spoil_results(); },
-            [this, work = std::move(work)] { return time(work); },
+            [this, work = std::move(work)] {
+              converted += static_cast<std::uint32_t>(frames.timed());
+              return 1000 * frames.time(work);
+            },
             [this, counting] { return check(counting); }};
   }
 
-  /// On the GPU's own clock, of frames that follow one another.
-  double time(const std::function<void(std::size_t)>& work) {
-    const std::size_t frames = std::max<std::size_t>(from.size(), 16);
-    begin.record(streams[0]);
-    for (std::size_t i = 0; i < frames; ++i) work(i % from.size());
-    end.record(streams[0]);
-    end.synchronize();
-    converted += frames;
-    return 1000 * std::chrono::duration<double, std::milli>(end.since(begin)).count() /
-           static_cast<double>(frames);
-  }
-
   void spoil_results() {
-    const auto clear = [this](void* at, std::size_t bytes) {
-      cuda::check(cudaMemsetAsync(at, 0, bytes, streams[0].get()), "cudaMemsetAsync");
-    };
-    for (const DeviceImage& image : to) clear(image.memory.data(), image.memory.bytes());
-    clear(counts(), sizeof(LumaHistogram));
-    streams.synchronize(1);
+    cuda::check(cudaMemsetAsync(counts(), 0, sizeof(LumaHistogram), frames.stream().get()),
+                "cudaMemsetAsync");
+    frames.spoil_targets();
     converted = 0;
   }
   std::string check(bool counting) {
-    for (const DeviceImage& image : to) {
-      copy_rows(as_const(image.image), cpu.target.image, 0, cpu.convert.height,
-                cudaMemcpyDeviceToHost, streams[0]);
-      streams.synchronize(1);
-      const std::string wrong =
-          first_difference(as_const(cpu.expected.image), as_const(cpu.target.image));
-      if (!wrong.empty()) return wrong;
-    }
-    if (!counting) return {};
+    std::string wrong = frames.compare(as_const(cpu.expected.image), cpu.target.image);
+    if (!wrong.empty() || !counting) return wrong;
     LumaHistogram got, expected = cpu.expected_luma;
-    copy(&got, counts(), sizeof got, cudaMemcpyDeviceToHost, streams[0].get());
-    streams.synchronize(1);
+    copy(&got, counts(), sizeof got, cudaMemcpyDeviceToHost, frames.stream().get());
+    frames.stream().synchronize();
     // Of all frames together, modulo 2^32.
-    for (std::uint32_t& count : expected.counts) count *= static_cast<std::uint32_t>(converted);
+    for (std::uint32_t& count : expected.counts) count *= converted;
     return got == expected ? "" : "its luma is counted wrongly";
   }
 
   const Cpu& cpu;
   const std::unique_ptr<const CudaConverter> converter;
-  std::vector<DeviceImage> from, to;
   const DeviceMemory counts_memory;
-  std::size_t converted = 0;
-  CudaEvent begin{CudaEvent::Kind::kTime}, end{CudaEvent::Kind::kTime};
-  Streams streams{1};  // the first to go
+  std::uint32_t converted = 0;
+  const GpuFrames frames;  // whose stream is the first to go
 };
 
 #else

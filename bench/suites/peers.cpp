@@ -17,10 +17,8 @@
 #include "kernels/rgb_to_yuv420.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/npp.hpp"
-#include "bench/suites/gpu_part.hpp"
+#include "bench/suites/gpu_frames.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
-#include "pipeline/cuda/image_copy.hpp"
 #endif
 
 namespace framelane::bench {
@@ -81,13 +79,11 @@ std::function<std::vector<double>()> figures(bool exact, std::function<Accuracy(
   };
 }
 
-int frame_count(const Conversion& conversion, double bytes, int most) {
-  const double frame = make_row("", conversion, "").bytes;
-  return static_cast<int>(std::clamp(bytes / frame, 2.0, static_cast<double>(most)));
-}
-
 /// On the CPU: more than caches hold.
-int frame_count(const Conversion& conversion) { return frame_count(conversion, 96 << 20, 16); }
+int frame_count(const Conversion& conversion) {
+  constexpr double kCold = 96 << 20;
+  return static_cast<int>(std::clamp(kCold / make_row("", conversion, "").bytes, 2.0, 16.0));
+}
 
 PlainImage exact_result(const Conversion& conversion) {
   FramePool pool;
@@ -135,34 +131,24 @@ class PeersGpu {
         npp_(Npp::find(npp)),
         source_(std::move(make_frames(pool_, conversion.source, size(), 1)[0])),
         target_(allocate_image(targets_, conversion.target, conversion.width, conversion.height)),
-        exact_(reference_result(conversion, as_const(source_.image))) {
-    const int count = frame_count(conversion, 4.0 * attribute(cudaDevAttrL2CacheSize), 64);
-    for (int i = 0; i < count; ++i) {
-      from_.emplace_back(context, conversion.source, conversion.width, conversion.height);
-      to_.emplace_back(context, conversion.target, conversion.width, conversion.height);
-    }
-    context.memory_stream().synchronize();
-    for (const DeviceImage& image : from_) {
-      copy_rows(as_const(source_.image), image.image, 0, conversion.height, cudaMemcpyHostToDevice,
-                streams_[0]);
-    }
-    streams_.synchronize(1);
-  }
+        exact_(reference_result(conversion, as_const(source_.image))),
+        frames_(context, conversion, as_const(source_.image)) {}
 
   bool has_npp() const { return npp_.has_value(); }
 
   std::vector<Contender> contenders() {
     std::vector<Contender> result{
         copy_within(), contender(kOursGpu, "", true, [this](std::size_t i) {
-          cuda::check(converter_->enqueue(as_const(from_[i].image), to_[i].image, 0,
-                                          conversion_.height, streams_[0].get()),
-                      "cudaLaunchKernel");
+          cuda::check(
+              converter_->enqueue(as_const(frames_.source(i).image), frames_.target(i).image, 0,
+                                  conversion_.height, frames_.stream().get()),
+              "cudaLaunchKernel");
         })};
     if (npp_) {
       result.push_back(
           contender(kNppName, "nppiBGRToYCbCr420_8u_AC4P3R", false, [this](std::size_t i) {
-            const int status =
-                npp_->enqueue(as_const(from_[i].image), to_[i].image, streams_[0].get());
+            const int status = npp_->enqueue(as_const(frames_.source(i).image),
+                                             frames_.target(i).image, frames_.stream().get());
             if (status < 0) throw std::runtime_error(fmt::format("NPP's status is {}", status));
           }));
     }
@@ -172,26 +158,17 @@ class PeersGpu {
  private:
   Size size() const { return {"", conversion_.width, conversion_.height}; }
 
-  /// Milliseconds a frame on the GPU's own clock, where they follow one another.
-  double time(const std::function<void(std::size_t)>& enqueue) const {
-    const std::size_t frames = std::max<std::size_t>(from_.size(), 16);
-    begin_.record(streams_[0]);
-    for (std::size_t i = 0; i < frames; ++i) enqueue(i % from_.size());
-    end_.record(streams_[0]);
-    end_.synchronize();
-    return std::chrono::duration<double, std::milli>(end_.since(begin_)).count() /
-           static_cast<double>(frames);
-  }
-
   Contender contender(const char* name, const char* note, bool exact,
                       std::function<void(std::size_t)> enqueue) {
     Contender result{make_row(name, conversion_, note),
-                     [this] { spoil_targets(); },
-                     [this, enqueue = std::move(enqueue)] { return time(enqueue); },
+                     [this] { frames_.spoil_targets(); },
+                     [this, enqueue = std::move(enqueue)] { return frames_.time(enqueue); },
                      {}};
-    if (exact) result.check = [this] { return check(); };
+    if (exact) {
+      result.check = [this] { return frames_.compare(as_const(exact_.image), target_.image); };
+    }
     result.more = figures(exact, [this] {
-      download(to_.front());
+      frames_.download(0, target_.image);
       return best_accuracy_of(conversion_, as_const(source_.image), as_const(target_.image));
     });
     return result;
@@ -205,35 +182,15 @@ class PeersGpu {
     return {std::move(row),
             {},
             [=, this] {
-              return time([=, this](std::size_t i) {
+              return frames_.time([=, this](std::size_t i) {
                 // A picture of BGRA is the larger of the two, and holds half of both; all are
                 // alike, so that nothing changes.
-                copy(from_[(i + 1) % from_.size()].memory.data(), from_[i].memory.data(), bytes,
-                     cudaMemcpyDeviceToDevice, streams_[0].get());
+                copy(frames_.source((i + 1) % frames_.count()).memory.data(),
+                     frames_.source(i).memory.data(), bytes, cudaMemcpyDeviceToDevice,
+                     frames_.stream().get());
               });
             },
             {}};
-  }
-
-  void spoil_targets() const {
-    for (const DeviceImage& image : to_) {
-      cuda::check(cudaMemsetAsync(image.memory.data(), 0, image.memory.bytes(), streams_[0].get()),
-                  "cudaMemsetAsync");
-    }
-    streams_.synchronize(1);
-  }
-  void download(const DeviceImage& image) const {
-    copy_rows(as_const(image.image), target_.image, 0, conversion_.height, cudaMemcpyDeviceToHost,
-              streams_[0]);
-    streams_.synchronize(1);
-  }
-  std::string check() const {
-    for (const DeviceImage& image : to_) {
-      download(image);
-      const std::string wrong = first_difference(as_const(exact_.image), as_const(target_.image));
-      if (!wrong.empty()) return wrong;
-    }
-    return {};
   }
 
   const Conversion conversion_;
@@ -242,9 +199,7 @@ class PeersGpu {
   FramePool pool_, targets_;
   const PooledImage source_, target_;
   const PlainImage exact_;
-  std::vector<DeviceImage> from_, to_;
-  CudaEvent begin_{CudaEvent::Kind::kTime}, end_{CudaEvent::Kind::kTime};
-  Streams streams_{1};  // the first to go
+  const GpuFrames frames_;  // whose stream is the first to go
 };
 
 #endif
