@@ -124,7 +124,8 @@ class RgbToYuv420Converter final : public Converter {
     const bool planar = target.format == PixelFormat::kI420;
     const bool streaming = streaming_ && is_aligned(target);
     const int width = source.width;
-    const int whole = width - width % kGroup;
+    const int rest = width % kGroup;
+    const int whole = width - rest;
     ColumnSums columns;
     for (int y = row_begin; y < row_end; y += 2) {
       const bool pair = y + 1 < source.height;
@@ -136,11 +137,11 @@ class RgbToYuv420Converter final : public Converter {
         convert_tile_(plan_, at_column(from, x), at_column(to, x), std::min(kTile, whole - x),
                       x == 0, columns);
       }
-      if (whole == width) continue;
-      PaddedTile tail(at_column(from, whole), width - whole);
-      const TargetRows rest = at_column(to, whole);
-      convert_tile_(plan_, tail.source(), tail.target(rest), kGroup, whole == 0, columns);
-      tail.copy_to(rest);
+      if (rest <= 0) continue;
+      PaddedTile tail(at_column(from, whole), rest);
+      const TargetRows end = at_column(to, whole);
+      convert_tile_(plan_, tail.source(), tail.target(end), kGroup, whole == 0, columns);
+      tail.copy_to(end);
     }
     // Stores past the caches are seen by the thread that takes the frame over only behind this.
     if (streaming) hwy::FlushStream();

@@ -65,13 +65,45 @@ inline void receive_all(AVCodecContext& context, StreamKind stream, std::int64_t
   }
 }
 
+/// The first pixel format that an encoder takes. `AVCodec::pix_fmts` is deprecated since
+/// FFmpeg 7.1.
+inline AVPixelFormat first_pixel_format(const AVCodec& codec) {
+  const AVPixelFormat* formats = nullptr;
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+  const void* list = nullptr;
+  check_clip(
+      avcodec_get_supported_config(nullptr, &codec, AV_CODEC_CONFIG_PIX_FORMAT, 0, &list, nullptr),
+      "list pixel formats");
+  formats = static_cast<const AVPixelFormat*>(list);
+#else
+  formats = codec.pix_fmts;
+#endif
+  return formats ? formats[0] : AV_PIX_FMT_YUV420P;
+}
+
+/// The first sample format that an encoder takes.
+inline AVSampleFormat first_sample_format(const AVCodec& codec) {
+  const AVSampleFormat* formats = nullptr;
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+  const void* list = nullptr;
+  check_clip(avcodec_get_supported_config(nullptr, &codec, AV_CODEC_CONFIG_SAMPLE_FORMAT, 0, &list,
+                                          nullptr),
+             "list sample formats");
+  formats = static_cast<const AVSampleFormat*>(list);
+#else
+  formats = codec.sample_fmts;
+#endif
+  if (!formats) throw std::runtime_error("no sample formats");
+  return formats[0];
+}
+
 inline StreamFormat encode_video(const ClipSpec& spec, std::vector<ClipPacket>& to) {
   const AVCodec* codec = avcodec_find_encoder_by_name(spec.video.c_str());
   if (!codec) throw std::runtime_error("no encoder " + spec.video);
   const CodecContextPtr context(avcodec_alloc_context3(codec));
   context->width = spec.width;
   context->height = spec.height;
-  context->pix_fmt = codec->pix_fmts ? codec->pix_fmts[0] : AV_PIX_FMT_YUV420P;
+  context->pix_fmt = first_pixel_format(*codec);
   context->time_base = {1, spec.rate};
   context->framerate = {spec.rate, 1};
   context->gop_size = spec.gop;
@@ -110,7 +142,7 @@ inline StreamFormat encode_audio(const ClipSpec& spec, std::vector<ClipPacket>& 
   if (!codec) throw std::runtime_error("no encoder " + spec.audio);
   const CodecContextPtr context(avcodec_alloc_context3(codec));
   context->sample_rate = codec->id == AV_CODEC_ID_PCM_ALAW ? 8000 : 48000;
-  context->sample_fmt = codec->sample_fmts[0];
+  context->sample_fmt = first_sample_format(*codec);
   av_channel_layout_default(&context->ch_layout, 1);
   context->time_base = {1, context->sample_rate};
   context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
