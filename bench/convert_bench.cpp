@@ -19,7 +19,7 @@
 #include "bench/suites/pictures.hpp"
 #include "kernels/converter.hpp"
 #include "kernels/reference.hpp"
-#include "pipeline/frame_pool.hpp"
+#include "pipeline/frames/frame_pool.hpp"
 
 namespace framelane {
 namespace {

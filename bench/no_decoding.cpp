@@ -1,6 +1,6 @@
 // For benchmarks in which nothing is decoded: FFmpeg's devices would want the libraries of all of
 // them.
-#include "pipeline/cuda/decode_context.hpp"
+#include "pipeline/stage/cuda/decode_context.hpp"
 
 namespace framelane {
 

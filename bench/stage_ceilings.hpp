@@ -11,9 +11,9 @@
 
 #include "bench/stage_feed.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
-#include "pipeline/cuda/cuda_handles.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
-#include "pipeline/cuda/image_copy.hpp"
+#include "pipeline/stage/cuda/cuda_handles.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
+#include "pipeline/stage/cuda/image_copy.hpp"
 
 namespace framelane::bench {
 

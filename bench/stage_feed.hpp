@@ -25,9 +25,9 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/device.hpp"
-#include "pipeline/frame_ring.hpp"
-#include "pipeline/stage.hpp"
+#include "pipeline/frames/frame_ring.hpp"
+#include "pipeline/stage/device.hpp"
+#include "pipeline/stage/stage.hpp"
 
 namespace framelane::bench {
 

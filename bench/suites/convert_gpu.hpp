@@ -6,7 +6,7 @@
 #include "bench/suites/convert_frames.hpp"
 #include "bench/suites/gpu_part.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
 
 namespace framelane::bench {
 

@@ -11,8 +11,8 @@
 #include "bench/stage_feed.hpp"
 #include "bench/suites/gpu_part.hpp"
 #include "bench/suites/pictures.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
-#include "pipeline/cuda/image_copy.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
+#include "pipeline/stage/cuda/image_copy.hpp"
 
 namespace framelane::bench {
 

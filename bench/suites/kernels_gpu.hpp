@@ -16,8 +16,8 @@
 #include "bench/suites/bench_kernels.hpp"
 #include "bench/suites/device_code.hpp"
 #include "bench/suites/gpu_part.hpp"
-#include "pipeline/gpu.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane::bench {
 

@@ -8,7 +8,7 @@
 #include "bench/stage_feed.hpp"
 #include "bench/suites/pictures.hpp"
 #include "kernels/converter.hpp"
-#include "pipeline/cpu_stage.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/suites/gpu_frames.hpp"
 #include "kernels/cuda/cuda_converter.hpp"

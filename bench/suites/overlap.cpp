@@ -14,7 +14,7 @@
 #include "bench/suites/ceilings.hpp"
 #include "bench/suites/device_code.hpp"
 #include "bench/suites/gpu_part.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 #endif
 
 namespace framelane::bench {

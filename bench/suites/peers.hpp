@@ -6,7 +6,7 @@
 #include "bench/suites/cpu_peers.hpp"
 #include "bench/suites/pictures.hpp"
 #include "bench/suites/turns.hpp"
-#include "pipeline/frame_pool.hpp"
+#include "pipeline/frames/frame_pool.hpp"
 
 namespace framelane::bench {
 

@@ -9,8 +9,8 @@
 
 #include "bench/suites/turns.hpp"
 #include "kernels/reference.hpp"
-#include "pipeline/frame_pool.hpp"
-#include "pipeline/processors.hpp"
+#include "pipeline/base/processors.hpp"
+#include "pipeline/frames/frame_pool.hpp"
 
 namespace framelane::bench {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "bench/suites/turns.hpp"
 #include "config/scalars.hpp"
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane::bench {
 

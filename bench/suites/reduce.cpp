@@ -11,7 +11,7 @@
 #include "bench/suites/luma.hpp"
 #include "bench/suites/simd_loops.hpp"
 #include "bench/suites/suite.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/suites/gpu_part.hpp"
 #include "bench/suites/sum_kernels.hpp"

@@ -10,8 +10,8 @@
 #include "bench/suites/gpu_part.hpp"
 #include "bench/suites/pictures.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
-#include "pipeline/cuda/image_copy.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
+#include "pipeline/stage/cuda/image_copy.hpp"
 
 namespace framelane::bench {
 

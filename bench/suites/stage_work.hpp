@@ -15,8 +15,8 @@
 #include "bench/stage_feed.hpp"
 #include "bench/suites/pictures.hpp"
 #include "bench/suites/turns.hpp"
-#include "pipeline/failure.hpp"
-#include "pipeline/processors.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/processors.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/stage_ceilings.hpp"
 #include "bench/suites/gpu_part.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "bench/suites/tune_measuring.hpp"
-#include "pipeline/processors.hpp"
+#include "pipeline/base/processors.hpp"
 
 namespace framelane::bench {
 namespace {

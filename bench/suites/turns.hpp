@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "bench/suites/result.hpp"
-#include "pipeline/device.hpp"
-#include "pipeline/failure.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/stage/device.hpp"
 
 namespace framelane::bench {
 

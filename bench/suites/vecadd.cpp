@@ -10,7 +10,7 @@
 
 #include "bench/suites/ceilings.hpp"
 #include "bench/suites/suite.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/suites/segmented_add.hpp"
 #endif

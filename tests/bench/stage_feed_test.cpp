@@ -8,7 +8,7 @@
 
 #include "bench/suites/pictures.hpp"
 #include "bench/suites/stage_work.hpp"
-#include "pipeline/cpu_stage.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
 
 namespace framelane::bench {
 namespace {

@@ -17,9 +17,9 @@
 #include "bench/suites/simd_loops.hpp"
 #include "bench/suites/suite.hpp"
 #include "kernels/reference.hpp"
-#include "pipeline/cpu_stage.hpp"
-#include "pipeline/failure.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/frames/host_buffer.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
 #include "tests/bench/spoiling_device.hpp"
 
 namespace framelane::bench {

@@ -10,9 +10,9 @@
 #include "bench/suites/segmented_add.hpp"
 #include "bench/suites/suite.hpp"
 #include "bench/suites/sum_kernels.hpp"
-#include "pipeline/cpu_stage.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
+#include "pipeline/stage/gpu.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
 
 namespace framelane::bench {

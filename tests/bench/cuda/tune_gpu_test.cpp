@@ -4,8 +4,8 @@
 
 #include "bench/stage_feed.hpp"
 #include "bench/suites/tune.hpp"
-#include "pipeline/cpu_stage.hpp"
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
+#include "pipeline/stage/gpu.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
 
 namespace framelane::bench {
