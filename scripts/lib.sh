@@ -44,6 +44,23 @@ build() {
   ) 9>build/.lock
 }
 
+# The Debian release of this machine, such as bookworm; empty elsewhere.
+this_release() { sed -n 's/^VERSION_CODENAME=//p' /etc/os-release; }
+
+# Copies the tracked files, as they are in the working tree, to FOLDER.
+copy_checkout() {
+  mkdir -p "$1"
+  git -c safe.directory='*' ls-files -z | tar -c --null -T - | tar -x --no-same-owner -C "$1"
+}
+
+# in_container ROOT COMMAND...: runs a command as root in a container that uses this machine's network.
+# The container may not lock memory, like the strictest containers. /tmp is a folder, as on most
+# machines.
+in_container() {
+  SYSTEMD_NSPAWN_TMPFS_TMP=0 systemd-nspawn --quiet --register=no --keep-unit --as-pid2 \
+    --resolv-conf=copy-host --hostname=tried -D "$@" </dev/null
+}
+
 # Libraries that belong to the machine and are never packed: libc and its parts, the driver.
 # shellcheck disable=SC2034
 machines_own_libraries='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nsl|nss_.*|thread_db)|libcuda|libnv.*)\.so'
