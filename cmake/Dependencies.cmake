@@ -1,4 +1,4 @@
-# Every library framelane builds against; all are Debian 12 packages (scripts/install-dependencies).
+# Every library framelane builds against; all are packages of Debian 12 and 13 (scripts/install-dependencies).
 find_package(Threads REQUIRED)
 if(FRAMELANE_KERNELS_ONLY)
   # For a GPU machine that has compilers and little else: without Highway, CUDA and the reference.
@@ -11,6 +11,9 @@ endif()
 find_package(PkgConfig REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
+if(NOT TARGET yaml-cpp::yaml-cpp)
+  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)  # before yaml-cpp 0.8 the target has the short name
+endif()
 find_package(prometheus-cpp CONFIG REQUIRED COMPONENTS core)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
