@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "bench/harness/child_process.hpp"
-#include "bench/program.hpp"
 #include "bench/harness/report.hpp"
 #include "bench/harness/suite.hpp"
-#include "pipeline/gpu.hpp"
+#include "bench/program.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane::bench {
 namespace {

@@ -1,6 +1,6 @@
-// Takes the place of pipeline/cuda/decode_context.cpp in programs that decode nothing: with FFmpeg's
-// devices they would need all of FFmpeg's libraries.
-#include "pipeline/cuda/decode_context.hpp"
+// Takes the place of pipeline/cuda/decode_context.cpp in programs that decode nothing: with
+// FFmpeg's devices they would need all of FFmpeg's libraries.
+#include "pipeline/stage/cuda/decode_context.hpp"
 
 namespace framelane {
 

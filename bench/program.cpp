@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane::bench {
 

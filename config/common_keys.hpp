@@ -3,8 +3,10 @@
 #include <chrono>
 
 #include "config/keys.hpp"
-#include "pipeline/options.hpp"
-#include "pipeline/redact.hpp"
+#include "pipeline/base/av_option.hpp"
+#include "pipeline/base/backoff.hpp"
+#include "pipeline/base/color_override.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
 

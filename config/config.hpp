@@ -7,7 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "pipeline/options.hpp"
+#include "pipeline/base/rational.hpp"
+#include "pipeline/feed/feed_options.hpp"
 
 namespace framelane {
 

@@ -9,10 +9,10 @@
 #include "config/raw_formats.hpp"
 #include "kernels/conversion.hpp"
 #include "kernels/luma_histogram.hpp"
-#include "pipeline/failure.hpp"
-#include "pipeline/file_pattern.hpp"
-#include "pipeline/redact.hpp"
-#include "pipeline/url.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
+#include "pipeline/output/file_pattern.hpp"
 
 namespace framelane {
 namespace {

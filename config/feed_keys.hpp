@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "config/keys.hpp"
-#include "pipeline/options.hpp"
+#include "pipeline/encode/encode_options.hpp"
+#include "pipeline/feed/feed_options.hpp"
+#include "pipeline/output/output_options.hpp"
+#include "pipeline/source/input_options.hpp"
 
 namespace framelane {
 

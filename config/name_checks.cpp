@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "config/problems.hpp"
-#include "pipeline/redact.hpp"
-#include "pipeline/url.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
 
 namespace framelane {
 namespace {

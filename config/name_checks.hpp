@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "pipeline/av_names.hpp"
+#include "config/av_names.hpp"
 
 namespace framelane {
 

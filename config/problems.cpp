@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "pipeline/redact.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
 namespace {

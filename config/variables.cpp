@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "config/problems.hpp"
-#include "pipeline/redact.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
 namespace {

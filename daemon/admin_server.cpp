@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "daemon/listen_socket.hpp"
-#include "pipeline/log.hpp"
+#include "pipeline/base/log.hpp"
 
 namespace framelane {
 namespace {

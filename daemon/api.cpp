@@ -8,7 +8,7 @@
 
 #include "daemon/metrics.hpp"
 #include "daemon/utc_time.hpp"
-#include "pipeline/redact.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
 namespace {

@@ -16,8 +16,8 @@
 #include "daemon/commands.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/version.hpp"
-#include "pipeline/feed.hpp"
-#include "pipeline/redact.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/feed/feed.hpp"
 
 namespace framelane {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "pipeline/device.hpp"
-#include "pipeline/options.hpp"
+#include "pipeline/feed/feed_options.hpp"
+#include "pipeline/stage/device.hpp"
 
 namespace framelane {
 

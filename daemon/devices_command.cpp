@@ -15,11 +15,12 @@ extern "C" {
 #include "daemon/commands.hpp"
 #include "daemon/devices_report.hpp"
 #include "kernels/row_kernels.hpp"
-#include "pipeline/av.hpp"
-#include "pipeline/decoder.hpp"
-#include "pipeline/device.hpp"
-#include "pipeline/gpu.hpp"
-#include "pipeline/processors.hpp"
+#include "pipeline/av/av_ptr.hpp"
+#include "pipeline/av/buffer_ref.hpp"
+#include "pipeline/base/processors.hpp"
+#include "pipeline/source/decoder.hpp"
+#include "pipeline/stage/device.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane {
 namespace {

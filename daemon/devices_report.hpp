@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "daemon/utc_time.hpp"
-#include "pipeline/redact.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
 namespace {

@@ -23,8 +23,8 @@ extern "C" {
 #include <string>
 
 #include "daemon/log_line.hpp"
-#include "pipeline/av_log_capture.hpp"
-#include "pipeline/rate_limiter.hpp"
+#include "pipeline/av/av_log_capture.hpp"
+#include "pipeline/base/rate_limiter.hpp"
 
 namespace framelane {
 namespace {

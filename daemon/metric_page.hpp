@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipeline/histogram.hpp"
+#include "pipeline/measure/histogram.hpp"
 
 namespace framelane {
 

@@ -7,7 +7,7 @@
 #include "daemon/metric_page.hpp"
 #include "daemon/process_metrics.hpp"
 #include "daemon/version.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 
 namespace framelane {
 namespace {

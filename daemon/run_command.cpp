@@ -11,8 +11,8 @@
 #include "daemon/supervisor.hpp"
 #include "daemon/version.hpp"
 #include "daemon/watchdog.hpp"
-#include "pipeline/gpu.hpp"
-#include "pipeline/log.hpp"
+#include "pipeline/base/log.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane {
 namespace {

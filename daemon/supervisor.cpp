@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "pipeline/backoff.hpp"
-#include "pipeline/log.hpp"
+#include "pipeline/base/backoff.hpp"
+#include "pipeline/base/log.hpp"
 
 namespace framelane {
 namespace {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/device.hpp"
-#include "pipeline/feed.hpp"
-#include "pipeline/feed_stats.hpp"
-#include "pipeline/options.hpp"
+#include "pipeline/feed/feed.hpp"
+#include "pipeline/feed/feed_options.hpp"
+#include "pipeline/measure/feed_stats.hpp"
+#include "pipeline/stage/device.hpp"
 
 namespace framelane {
 

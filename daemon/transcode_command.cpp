@@ -11,8 +11,8 @@
 #include "daemon/commands.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
-#include "pipeline/redact.hpp"
-#include "pipeline/url.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
 
 namespace framelane {
 namespace {

@@ -6,8 +6,8 @@
 #include "config/scalars.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
-#include "pipeline/container.hpp"
-#include "pipeline/redact.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/output/container.hpp"
 
 namespace framelane {
 namespace {

@@ -9,8 +9,10 @@ extern "C" {
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "pipeline/encoder.hpp"
-#include "pipeline/failure.hpp"
+#include "pipeline/av/av_color.hpp"
+#include "pipeline/av/av_rational.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/encode/encoder.hpp"
 
 namespace framelane {
 namespace {

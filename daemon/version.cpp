@@ -1,6 +1,6 @@
 #include "daemon/version.hpp"
 
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 extern "C" {
 #include <libavutil/avutil.h>

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "pipeline/log.hpp"
+#include "pipeline/base/log.hpp"
 
 namespace framelane {
 

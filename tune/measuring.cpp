@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "pipeline/processors.hpp"
+#include "pipeline/base/processors.hpp"
 
 namespace framelane::bench {
 namespace {

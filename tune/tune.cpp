@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "pipeline/base/processors.hpp"
 #include "tune/measuring.hpp"
-#include "pipeline/processors.hpp"
 
 namespace framelane::bench {
 namespace {

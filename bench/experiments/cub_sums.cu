@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "bench/experiments/sum_kernels.hpp"
-#include "pipeline/cuda/cuda_error.hpp"
+#include "pipeline/stage/cuda/cuda_error.hpp"
 
 namespace framelane::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "bench/experiments/kernels_gpu.hpp"
 #include "bench/experiments/kernels_verdict.hpp"
 #include "kernels/cuda/host_body.hpp"
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/gpu.hpp"
 #endif
 
 namespace framelane::bench {

@@ -10,7 +10,7 @@
 
 #include "bench/harness/bench_kernels.hpp"
 #include "bench/harness/device_code.hpp"
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane::bench {
 namespace {

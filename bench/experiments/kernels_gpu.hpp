@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/harness/gpu_part.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 
 namespace framelane::bench {
 

@@ -14,7 +14,7 @@
 #include "bench/harness/ceilings.hpp"
 #include "bench/harness/device_code.hpp"
 #include "bench/harness/gpu_part.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 #endif
 
 namespace framelane::bench {

@@ -10,7 +10,7 @@
 #include "bench/harness/simd_loops.hpp"
 #include "bench/harness/suite.hpp"
 #include "bench/product/luma.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/experiments/sum_kernels.hpp"
 #include "bench/harness/cuda_graph.hpp"

@@ -10,7 +10,7 @@
 
 #include "bench/harness/ceilings.hpp"
 #include "bench/harness/suite.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/experiments/segmented_add.hpp"
 #endif

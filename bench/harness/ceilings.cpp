@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 
 namespace framelane::bench {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "pipeline/cuda/cuda_error.hpp"
+#include "pipeline/stage/cuda/cuda_error.hpp"
 
 namespace framelane::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "pipeline/cuda/image_copy.hpp"
+#include "pipeline/stage/cuda/image_copy.hpp"
 
 namespace framelane::bench {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/harness/turns.hpp"
-#include "pipeline/cuda/cuda_device.hpp"
+#include "pipeline/stage/cuda/cuda_device.hpp"
 
 namespace framelane::bench {
 

@@ -10,7 +10,7 @@
 
 #include "bench/harness/turns.hpp"
 #include "kernels/reference.hpp"
-#include "pipeline/processors.hpp"
+#include "pipeline/base/processors.hpp"
 
 namespace framelane::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "kernels/conversion.hpp"
 #include "kernels/image_view.hpp"
 #include "kernels/luma_histogram.hpp"
-#include "pipeline/frame_pool.hpp"
+#include "pipeline/frames/frame_pool.hpp"
 
 namespace framelane::bench {
 

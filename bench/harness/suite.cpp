@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "kernels/row_kernels.hpp"
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane::bench {
 namespace {

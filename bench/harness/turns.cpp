@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "pipeline/processors.hpp"
+#include "pipeline/base/processors.hpp"
 
 namespace framelane::bench {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bench/harness/result.hpp"
-#include "pipeline/device.hpp"
-#include "pipeline/failure.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/stage/device.hpp"
 
 namespace framelane::bench {
 

@@ -5,7 +5,7 @@
 #include "bench/harness/pictures.hpp"
 #include "kernels/conversion.hpp"
 #include "kernels/image_view.hpp"
-#include "pipeline/frame_pool.hpp"
+#include "pipeline/frames/frame_pool.hpp"
 
 namespace framelane::bench {
 

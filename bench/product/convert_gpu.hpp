@@ -6,7 +6,7 @@
 #include "bench/harness/gpu_part.hpp"
 #include "bench/product/convert_frames.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
 
 namespace framelane::bench {
 

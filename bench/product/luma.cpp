@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "kernels/converter.hpp"
-#include "pipeline/cpu_stage.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/harness/gpu_frames.hpp"
 #include "kernels/cuda/cuda_converter.hpp"

@@ -15,8 +15,8 @@
 
 #include "bench/harness/result.hpp"
 #include "bench/product/stage_feed.hpp"
-#include "pipeline/gpu.hpp"
-#include "pipeline/source.hpp"
+#include "pipeline/source/source.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane {
 namespace {

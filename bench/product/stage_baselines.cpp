@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "pipeline/cuda/image_copy.hpp"
+#include "pipeline/stage/cuda/image_copy.hpp"
 
 namespace framelane::bench {
 namespace {

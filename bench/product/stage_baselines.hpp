@@ -9,7 +9,7 @@
 #include "bench/harness/gpu_part.hpp"
 #include "bench/harness/pictures.hpp"
 #include "kernels/cuda/cuda_converter.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
 
 namespace framelane::bench {
 

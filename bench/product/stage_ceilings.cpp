@@ -1,7 +1,7 @@
 #include "bench/product/stage_ceilings.hpp"
 
 #include "bench/harness/turns.hpp"
-#include "pipeline/cuda/image_copy.hpp"
+#include "pipeline/stage/cuda/image_copy.hpp"
 
 namespace framelane::bench {
 

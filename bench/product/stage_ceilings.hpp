@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "kernels/cuda/cuda_converter.hpp"
-#include "pipeline/cuda/cuda_handles.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
-#include "pipeline/frame_pool.hpp"
+#include "pipeline/frames/frame_pool.hpp"
+#include "pipeline/stage/cuda/cuda_handles.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
 
 namespace framelane::bench {
 

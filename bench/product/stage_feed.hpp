@@ -14,9 +14,9 @@
 
 #include "bench/harness/pictures.hpp"
 #include "bench/harness/turns.hpp"
-#include "pipeline/device.hpp"
-#include "pipeline/frame_ring.hpp"
-#include "pipeline/stage.hpp"
+#include "pipeline/frames/frame_ring.hpp"
+#include "pipeline/stage/device.hpp"
+#include "pipeline/stage/stage.hpp"
 
 namespace framelane::bench {
 

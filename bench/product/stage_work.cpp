@@ -6,7 +6,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "pipeline/failure.hpp"
+#include "pipeline/base/failure.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/harness/gpu_part.hpp"
 #endif

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "bench/product/stage_feed.hpp"
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/gpu.hpp"
 
 namespace framelane {
 namespace {

@@ -10,9 +10,9 @@
 #include <new>
 #include <thread>
 
-#include "pipeline/feed.hpp"
-#include "pipeline/gpu.hpp"
-#include "tests/pipeline/media_files.hpp"
+#include "pipeline/feed/feed.hpp"
+#include "pipeline/stage/gpu.hpp"
+#include "tests/pipeline/source/media_files.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "tests/cuda_runtime/control.hpp"
 #endif

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "bench/harness/suite.hpp"
-#include "pipeline/cpu_stage.hpp"
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
+#include "pipeline/stage/gpu.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
 
 namespace framelane::bench {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "bench/harness/turns.hpp"
-#include "pipeline/cpu_stage.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
 
 namespace framelane::bench {
 

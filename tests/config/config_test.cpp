@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "pipeline/redact.hpp"
+#include "pipeline/base/redact.hpp"
 #include "tests/config/support.hpp"
 
 namespace framelane {

@@ -9,7 +9,7 @@ extern "C" {
 #include <algorithm>
 #include <string>
 
-#include "pipeline/av.hpp"
+#include "pipeline/av/av_color.hpp"
 
 namespace framelane {
 namespace {

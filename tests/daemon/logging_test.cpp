@@ -20,7 +20,7 @@ extern "C" {
 #include <thread>
 #include <vector>
 
-#include "pipeline/redact.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
 namespace {

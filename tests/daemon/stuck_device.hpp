@@ -2,7 +2,7 @@
 
 #include <semaphore>
 
-#include "tests/pipeline/device_wrapper.hpp"
+#include "tests/pipeline/stage/device_wrapper.hpp"
 
 namespace framelane {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/product/stage_feed.hpp"
-#include "pipeline/cpu_stage.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
 #include "tests/bench/product/spoiling_device.hpp"
 
 namespace framelane::bench {

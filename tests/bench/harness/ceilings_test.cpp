@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 
 namespace framelane::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include "bench/harness/ceilings.hpp"
 #include "bench/harness/suite.hpp"
 #include "bench/product/convert_frames.hpp"
-#include "pipeline/host_buffer.hpp"
+#include "pipeline/frames/host_buffer.hpp"
 #include "tests/bench/session.hpp"
 
 namespace framelane::bench {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "pipeline/cpu_stage.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
 
 namespace framelane::bench {
 

@@ -8,7 +8,7 @@
 
 #include "bench/harness/pictures.hpp"
 #include "bench/product/stage_work.hpp"
-#include "pipeline/cpu_stage.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
 
 namespace framelane::bench {
 namespace {

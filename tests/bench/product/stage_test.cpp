@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bench/harness/suite.hpp"
-#include "pipeline/failure.hpp"
+#include "pipeline/base/failure.hpp"
 #include "tests/bench/product/spoiling_device.hpp"
 #include "tests/bench/session.hpp"
 

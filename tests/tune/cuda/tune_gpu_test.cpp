@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "bench/product/stage_feed.hpp"
-#include "tune/tune.hpp"
-#include "pipeline/cpu_stage.hpp"
-#include "pipeline/gpu.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
+#include "pipeline/stage/gpu.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
+#include "tune/tune.hpp"
 
 namespace framelane::bench {
 namespace {

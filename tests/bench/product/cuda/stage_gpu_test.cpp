@@ -6,7 +6,7 @@
 #include "bench/harness/gpu_part.hpp"
 #include "bench/product/stage_ceilings.hpp"
 #include "bench/product/stage_feed.hpp"
-#include "pipeline/cuda/cuda_plan.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
 #include "tests/bench/gpu_suites.hpp"
 
 namespace framelane::bench {

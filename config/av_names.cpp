@@ -1,0 +1,173 @@
+#include "config/av_names.hpp"
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/opt.h>
+}
+
+#include <algorithm>
+#include <array>
+
+#include "pipeline/av/av_error.hpp"
+#include "pipeline/av/av_log_capture.hpp"
+#include "pipeline/av/av_ptr.hpp"
+#include "pipeline/av/optional_libraries.hpp"
+#include "pipeline/base/url.hpp"
+
+namespace framelane {
+namespace {
+
+/// "mov,mp4,m4a": each of them is a name.
+void add_each(const char* names, AvNames& list) {
+  std::string_view rest = names;
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    list.push_back(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+}
+
+/// The options of a class itself, without those of its children. `options` is null where there is
+/// no class.
+void add_options(const AVClass* options, AvNames& list) {
+  if (options == nullptr) return;
+  const AVOption* option = nullptr;
+  while ((option = av_opt_next(&options, option)) != nullptr) {
+    if (option->type != AV_OPT_TYPE_CONST) list.emplace_back(option->name);
+  }
+}
+
+void add_protocol_options(bool output, AvNames& list) {
+  void* position = nullptr;
+  while (const char* name = avio_enum_protocols(&position, output ? 1 : 0)) {
+    add_options(avio_protocol_get_class(name), list);
+  }
+}
+
+template <typename Visit>
+void for_each_codec(int (*is_kind)(const AVCodec*), Visit visit) {
+  void* position = nullptr;
+  while (const AVCodec* codec = av_codec_iterate(&position)) {
+    if (codec->type == AVMEDIA_TYPE_VIDEO && is_kind(codec) != 0) visit(*codec);
+  }
+}
+
+}  // namespace
+
+AvNames video_encoder_names() {
+  AvNames names;
+  for_each_codec(av_codec_is_encoder,
+                 [&](const AVCodec& codec) { names.emplace_back(codec.name); });
+  return names;
+}
+
+AvNames encoder_names_for(const std::string& codec) {
+  AvNames names;
+  const AVCodecDescriptor* descriptor = avcodec_descriptor_get_by_name(codec.c_str());
+  if (descriptor == nullptr) return names;
+  for_each_codec(av_codec_is_encoder, [&](const AVCodec& encoder) {
+    if (encoder.id == descriptor->id) names.emplace_back(encoder.name);
+  });
+  return names;
+}
+
+AvNames muxer_names() {
+  AvNames names;
+  void* position = nullptr;
+  while (const AVOutputFormat* muxer = av_muxer_iterate(&position)) add_each(muxer->name, names);
+  return names;
+}
+
+AvNames demuxer_names() {
+  AvNames names(kDeviceFormats.begin(), kDeviceFormats.end());
+  void* position = nullptr;
+  while (const AVInputFormat* demuxer = av_demuxer_iterate(&position)) {
+    add_each(demuxer->name, names);
+  }
+  return names;
+}
+
+AvNames scheme_names(bool output) {
+  // Muxers, demuxers and devices that are addressed as if they were protocols.
+  AvNames names{"rtsp", "rtsps"};
+  if (output) {
+    names.emplace_back("null");
+  } else {
+    names.insert(names.end(), {"satip", "lavfi", "v4l2"});
+  }
+  void* position = nullptr;
+  while (const char* name = avio_enum_protocols(&position, output ? 1 : 0))
+    names.emplace_back(name);
+  return names;
+}
+
+bool is_optional_encoder(std::string_view name) {
+  static constexpr std::array<std::string_view, 13> kLibraries{
+      "libx264",    "libx264rgb", "libx265",  "libopenh264", "libkvazaar",
+      "libaom-av1", "libsvtav1",  "librav1e", "libvpx",      "libvpx-vp9",
+      "libxvid",    "libtheora",  "libwebp"};
+  static constexpr std::array<std::string_view, 8> kCodecs{"h264", "hevc",  "av1",   "vp8",
+                                                           "vp9",  "mjpeg", "mpeg2", "mpeg4"};
+  static constexpr std::array<std::string_view, 10> kHardware{
+      "nvenc", "vaapi", "qsv", "amf", "v4l2m2m", "vulkan", "rkmpp", "omx", "mediacodec", "mf"};
+  const auto has = [](const auto& list, std::string_view word) {
+    return std::ranges::find(list, word) != list.end();
+  };
+  if (has(kLibraries, name)) return true;
+  const std::size_t underscore = name.find('_');
+  return underscore != std::string_view::npos && has(kCodecs, name.substr(0, underscore)) &&
+         has(kHardware, name.substr(underscore + 1));
+}
+
+AvNames encoder_option_names(const std::string& encoder) {
+  AvNames names;
+  add_options(avcodec_get_class(), names);
+  const AVCodec* codec = avcodec_find_encoder_by_name(encoder.c_str());
+  if (codec != nullptr) add_options(codec->priv_class, names);
+  return names;
+}
+
+AvNames output_option_names(const Container& container) {
+  AvNames names;
+  add_options(avformat_get_class(), names);
+  if (container.muxer != nullptr) add_options(container.muxer->priv_class, names);
+  if (container.kind == OutputKind::kFile) {
+    add_options(avio_protocol_get_class("file"), names);
+  } else {
+    // A protocol hands options down to those below it (srt, https, hls over http).
+    add_protocol_options(true, names);
+  }
+  return names;
+}
+
+AvNames input_option_names(const InputOptions& input) {
+  const std::string scheme = url_scheme(input.url);
+  const bool device = scheme == "lavfi" || scheme == "v4l2" || is_device_format(input.format) ||
+                      input.url.starts_with("/dev/");
+  AvNames names;
+  if (device) return names;
+  add_options(avformat_get_class(), names);
+  add_options(avcodec_get_class(), names);
+  add_protocol_options(false, names);
+  void* position = nullptr;
+  while (const AVInputFormat* demuxer = av_demuxer_iterate(&position)) {
+    add_options(demuxer->priv_class, names);
+  }
+  for_each_codec(av_codec_is_decoder,
+                 [&](const AVCodec& codec) { add_options(codec.priv_class, names); });
+  return names;
+}
+
+std::optional<std::string> why_value_refused(const std::string& encoder, const AvOption& option) {
+  const AVCodec* codec = avcodec_find_encoder_by_name(encoder.c_str());
+  const CodecContextPtr context(codec != nullptr ? avcodec_alloc_context3(codec) : nullptr);
+  if (!context) return std::nullopt;
+  const AvLogCapture log;
+  const int error =
+      av_opt_set(context.get(), option.key.c_str(), option.value.c_str(), AV_OPT_SEARCH_CHILDREN);
+  if (error >= 0 || error == AVERROR_OPTION_NOT_FOUND) return std::nullopt;
+  return log.reason(av_error_text(error));
+}
+
+}  // namespace framelane

@@ -1,0 +1,37 @@
+#include "pipeline/av/av_error.hpp"
+
+extern "C" {
+#include <libavutil/error.h>
+}
+
+#include <array>
+
+namespace framelane {
+
+std::string av_error_text(int error) {
+  std::array<char, AV_ERROR_MAX_STRING_SIZE> text{};
+  av_strerror(error, text.data(), text.size());
+  return text.data();
+}
+
+IoFault io_fault_from_averror(int error) {
+  switch (error) {
+    case AVERROR_HTTP_UNAUTHORIZED:
+    case AVERROR_HTTP_FORBIDDEN:
+      return IoFault::kAuth;
+    case AVERROR_EOF:
+      return IoFault::kEof;
+    case AVERROR_INVALIDDATA:
+    case AVERROR_PATCHWELCOME:
+      return IoFault::kDecode;
+    case AVERROR_HTTP_BAD_REQUEST:
+    case AVERROR_HTTP_NOT_FOUND:
+    case AVERROR_HTTP_OTHER_4XX:
+    case AVERROR_HTTP_SERVER_ERROR:
+      return IoFault::kIo;
+    default:
+      return io_fault_from_errno(AVUNERROR(error));
+  }
+}
+
+}  // namespace framelane

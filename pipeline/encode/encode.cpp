@@ -1,0 +1,260 @@
+#include "pipeline/encode/encode.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <string>
+
+#include "pipeline/av/av_error.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
+
+namespace framelane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How far the encoder's clock may run ahead of the source's.
+constexpr std::int64_t kMaxTicksAhead = 2;
+
+/// Makes `frame` refer to an image without copying a pixel.
+void refer_to(AVFrame& frame, const ConstImageView& image, const BufferRef& buffer) {
+  frame.buf[0] = BufferRef(buffer).release();
+  for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
+    // Encoders read through these pointers; AVFrame has no const form.
+    frame.data[plane] = const_cast<std::uint8_t*>(image.planes[plane].data);
+    frame.linesize[plane] = static_cast<int>(image.planes[plane].pitch);
+  }
+  frame.extended_data = frame.data;
+  frame.width = image.width;
+  frame.height = image.height;
+}
+
+}  // namespace
+
+Encode::Encode(const EncodeOptions& options, int index, bool global_header,
+               EncodeStats& encode_stats, FeedStats& feed_stats, PacketFanout& fanout)
+    : options_(options),
+      index_(static_cast<std::size_t>(index)),
+      global_header_(global_header),
+      encode_stats_(encode_stats),
+      feed_stats_(feed_stats),
+      fanout_(fanout),
+      frame_(make_frame()),
+      packet_(make_packet()) {
+  pending_.reserve(256);
+}
+
+Encode::~Encode() { drop_pending(DropReason::kFeedFailed); }
+
+void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
+                 std::atomic<DropReason>& cancel_reason) {
+  cancel_ = cancel;
+  std::exception_ptr failure;
+  while (auto job = ring.next(static_cast<int>(index_))) {
+    FrameTicket& ticket = (*job)->outputs[index_].ticket;
+    const auto fail = [&](DropReason reason) {
+      // The ring still has to be emptied; whoever catches this at the top cancels the feed, so no
+      // more than what is in it now will come.
+      failure = std::current_exception();
+      drop_pending(reason);
+      if (ticket) ticket.drop(reason);
+      if (!cancel.stop_requested()) cancel_reason = DropReason::kFeedFailed;
+      ring.close();
+    };
+    try {
+      if (failure == nullptr && !cancel.stop_requested()) take(**job, stage);
+    } catch (const FeedError& error) {
+      fail(error.code() == FeedFault::kDevice ? DropReason::kDeviceLost : DropReason::kEncoder);
+    } catch (...) {
+      fail(DropReason::kEncoder);
+    }
+    if (ticket) ticket.drop(failure ? DropReason::kFeedFailed : cancel_reason.load());
+    if ((*job)->outputs[index_].converts) {
+      // A cancelled conversion may still be running: its buffers must stay until it is through. One
+      // that never ends holds this thread, which is then abandoned with everything it holds.
+      while (stage.wait(**job, {}, Clock::now() + kConversionDeadline) == Stage::Wait::kLate) {
+      }
+    }
+    (*job)->outputs[index_].encode_plan.reset();
+  }
+  if (failure == nullptr && !cancel.stop_requested()) flush();
+  drop_pending(cancel.stop_requested() ? cancel_reason.load() : DropReason::kEncoder);
+  encoder_.reset();  // here, since it may take its time, and whoever destroys this must not wait
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void Encode::take(FrameJob& job, Stage& stage) {
+  JobOutput& output = job.outputs[index_];
+  if (output.encode_plan != plan_) use_plan(output.encode_plan);
+  if (output.converts) {
+    switch (wait_converted(job, stage)) {
+      case Stage::Wait::kReady:
+        break;
+      case Stage::Wait::kStopped:
+        return;
+      case Stage::Wait::kDeviceLost:
+        output.ticket.drop(DropReason::kDeviceLost);
+        return;
+      case Stage::Wait::kLate:
+        throw FeedError(FeedFault::kDevice,
+                        "encode " + options_.name + ": a conversion does not come to an end");
+    }
+  }
+  if (index_ == 0) analyse(job);
+  encode(job);
+  receive_packets();
+}
+
+// What the stage has not counted is counted here, in the order of frames either way.
+void Encode::analyse(FrameJob& job) {
+  if (!job.analyse) {
+    feed_stats_.luma_mean = std::numeric_limits<double>::quiet_NaN();
+    return;
+  }
+  if (!job.outputs[index_].converts) {
+    const BusyMeter::Scope busy(encode_stats_.busy);
+    job.luma = {};
+    count_luma(job.input.image, 0, job.input.image.height, job.luma);
+  }
+  feed_stats_.luma_mean = job.luma.mean();
+}
+
+Stage::Wait Encode::wait_converted(FrameJob& job, Stage& stage) {
+  const Stage::Wait result = stage.wait(job, cancel_, Clock::now() + kConversionDeadline);
+  // A process that was stopped and goes on finds its deadline passed: once more, then it hangs.
+  if (result != Stage::Wait::kLate) return result;
+  return stage.wait(job, cancel_, Clock::now() + kConversionDeadline);
+}
+
+void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
+  flush();
+  plan_ = plan;
+  encoder_ = std::move(plan->opened);
+  last_pts_ = INT64_MIN;
+  encode_stats_.set_codec(plan->codec.name);
+}
+
+void Encode::encode(FrameJob& job) {
+  JobOutput& output = job.outputs[index_];
+  // An encoder that counts in frames has a coarser clock: two frames may fall on one tick. Where
+  // more come than there are ticks, some have to go, or the picture would fall behind the sound.
+  std::int64_t pts = av_rescale_q(job.input.pts, plan_->source_time_base, encoder_->time_base);
+  if (last_pts_ != INT64_MIN && pts <= last_pts_) {
+    if (last_pts_ - pts >= kMaxTicksAhead) {
+      output.ticket.drop(DropReason::kEncoder);
+      return;
+    }
+    pts = last_pts_ + 1;
+  }
+  last_pts_ = pts;
+  assert(output.converts || job.input.memory == FrameMemory::kHost);
+  AVFrame& frame = *frame_;
+  refer_to(frame, output.converts ? as_const(output.target.image) : job.input.image,
+           output.converts ? output.target.buffer : job.input.buffer);
+  const AVColorSpace space = encoder_->colorspace;
+  frame.format = encoder_->pix_fmt;
+  frame.colorspace = space;
+  frame.color_range = encoder_->color_range;
+  frame.color_primaries = encoder_->color_primaries;
+  frame.color_trc = encoder_->color_trc;
+  frame.chroma_location = encoder_->chroma_sample_location;
+  frame.sample_aspect_ratio = job.input.sample_aspect_ratio;
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
+  if (job.input.interlaced) frame.flags |= AV_FRAME_FLAG_INTERLACED;
+  if (job.input.top_field_first) frame.flags |= AV_FRAME_FLAG_TOP_FIELD_FIRST;
+#else
+  frame.interlaced_frame = job.input.interlaced;
+  frame.top_field_first = job.input.top_field_first;
+#endif
+  frame.pts = pts;
+
+  const std::int64_t duration =
+      av_rescale_q(job.input.duration, plan_->source_time_base, encoder_->time_base);
+  pending_.push_back({pts, duration, std::move(output.ticket), job.input.decoded_at, Clock::now()});
+  send(&frame);
+  av_frame_unref(&frame);
+}
+
+void Encode::send(const AVFrame* frame) {
+  int result = AVERROR(EAGAIN);
+  for (;;) {
+    {
+      const BusyMeter::Scope busy(encode_stats_.busy);
+      result = avcodec_send_frame(encoder_.get(), frame);
+    }
+    if (result != AVERROR(EAGAIN)) break;
+    // An encoder that was opened again has lost this frame's ticket with the others.
+    if (!receive_packets() || cancel_.stop_requested()) return;
+  }
+  if (result < 0 && result != AVERROR_EOF) recover("does not take a frame", result);
+}
+
+bool Encode::receive_packets() {
+  while (!cancel_.stop_requested()) {
+    int result = 0;
+    {
+      const BusyMeter::Scope busy(encode_stats_.busy);
+      result = avcodec_receive_packet(encoder_.get(), packet_.get());
+    }
+    if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return true;
+    if (result < 0) {
+      recover("fails", result);
+      return false;
+    }
+    deliver();
+    av_packet_unref(packet_.get());
+  }
+  return true;
+}
+
+void Encode::deliver() {
+  if (++packets_since_failure_ == kHealthyPackets) failures_ = 0;
+  packet_->time_base = encoder_->time_base;
+  const auto found = std::ranges::find(pending_, packet_->pts, &Pending::pts);
+  // Most encoders do not say, and a file's last frame would last no time.
+  if (found != pending_.end() && packet_->duration == 0) packet_->duration = found->duration;
+  fanout_.publish(*packet_, StreamKind::kVideo, plan_->media, cancel_);
+  const auto now = Clock::now();
+  if (found != pending_.end()) {  // else: a second packet of a frame that is already out
+    feed_stats_.observe(StageStep::kEncode, now - found->sent_at);
+    encode_stats_.latency.observe(now - found->decoded_at);
+    found->ticket.out();
+    pending_.erase(found);
+  }
+  if (packet_->dts == AV_NOPTS_VALUE) return;
+  // dts only grows and no pts is below its dts: what is older than this one's has been skipped.
+  std::erase_if(pending_, [this](Pending& pending) {
+    if (pending.pts >= packet_->dts) return false;
+    pending.ticket.drop(DropReason::kEncoder);
+    return true;
+  });
+}
+
+void Encode::flush() {
+  if (encoder_ == nullptr) return;
+  send(nullptr);
+  receive_packets();
+  if (!cancel_.stop_requested()) drop_pending(DropReason::kEncoder);
+  encoder_.reset();
+}
+
+void Encode::recover(const char* what, int error) {
+  drop_pending(DropReason::kEncoder);
+  const std::string cause = "encode " + options_.name + ": " + plan_->codec.name + ' ' + what +
+                            ": " + av_error_text(error);
+  packets_since_failure_ = 0;
+  if (++failures_ >= kMaxFailures) {
+    throw FeedError(FeedFault::kEncoder,
+                    cause + ", " + std::to_string(failures_) + " times in close succession");
+  }
+  log::warn("feed {}: {}; reopening it", feed_stats_.feed(), cause);
+  encoder_ = reopen_encoder(options_, *plan_, global_header_);
+}
+
+void Encode::drop_pending(DropReason reason) {
+  for (Pending& pending : pending_) pending.ticket.drop(reason);
+  pending_.clear();
+}
+
+}  // namespace framelane

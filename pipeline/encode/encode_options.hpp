@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/pixel_format.hpp"
+#include "pipeline/base/av_option.hpp"
+#include "pipeline/base/color_override.hpp"
+
+namespace framelane {
+
+struct CodecCandidate {
+  std::string name;  ///< FFmpeg's encoder name
+  AvOptions options{};
+};
+
+struct EncodeOptions {
+  std::string name;
+  bool copy_video = false;
+  /// Tried in order; the first that is available is used. Empty exactly when copy_video.
+  std::vector<CodecCandidate> codecs;
+  std::optional<PixelFormat>
+      format;           ///< convert.format; empty: the source's if the encoder takes it
+  ColorOverride color;  ///< convert.matrix, range, siting
+  std::optional<std::int64_t> bitrate;  ///< bits per second
+  std::optional<std::chrono::microseconds> gop;
+  bool copy_audio = false;
+};
+
+}  // namespace framelane

@@ -1,0 +1,43 @@
+#include "pipeline/feed/feed.hpp"
+
+#include <atomic>
+
+#include "pipeline/base/log.hpp"
+#include "pipeline/feed/feed_run.hpp"
+
+namespace framelane {
+namespace {
+
+std::atomic<std::uint64_t> g_abandoned{0};
+
+}  // namespace
+
+std::unique_ptr<Feed> Feed::start(FeedOptions options, std::shared_ptr<FeedStats> stats,
+                                  std::shared_ptr<Device> device, std::function<void()> on_done) {
+  auto run = std::make_shared<FeedRun>(std::move(options), std::move(stats), std::move(device),
+                                       std::move(on_done));
+  std::unique_ptr<Feed> feed(new Feed(run));
+  run->start();  // should a thread fail to start, the feed's destructor ends the others
+  return feed;
+}
+
+Feed::~Feed() {
+  run_->cancel(DropReason::kStop);
+  run_->join_cancelled();
+  const int abandoned = run_->abandon();
+  if (abandoned == 0) return;
+  g_abandoned += static_cast<std::uint64_t>(abandoned);
+  log::error("feed {}: {} of its threads did not end when asked to and {} given up", run_->name(),
+             abandoned, abandoned == 1 ? "was" : "were");
+}
+
+void Feed::drain() { run_->drain(); }
+void Feed::cancel(DropReason reason) { run_->cancel(reason); }
+std::optional<Feed::Outcome> Feed::outcome() { return run_->outcome(); }
+bool Feed::join_until(std::chrono::steady_clock::time_point deadline) {
+  return run_->join_until(deadline);
+}
+
+std::uint64_t threads_abandoned() { return g_abandoned; }
+
+}  // namespace framelane

@@ -1,0 +1,113 @@
+#include "pipeline/frames/frame_ring.hpp"
+
+#include <cassert>
+
+namespace framelane {
+
+FrameRing::FrameRing(int capacity, int outputs, FeedStats& stats)
+    : capacity_(static_cast<std::uint64_t>(capacity)),
+      consumers_(outputs),
+      stats_(stats),
+      slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(capacity))),
+      cursors_(static_cast<std::size_t>(outputs), 0) {
+  assert(capacity > 0 && outputs > 0);
+  for (std::uint64_t i = 0; i < capacity_; ++i) {
+    slots_[i].job.outputs.resize(static_cast<std::size_t>(outputs));
+  }
+}
+
+std::optional<FrameRing::Place> FrameRing::take_place() {
+  if (closed_ || slot(head_).holders > 0) return std::nullopt;
+  FrameJob& job = slot(head_).job;
+  job.sequence = head_;
+  job.converted.store(false, std::memory_order_relaxed);
+  job.on_fallback.store(false, std::memory_order_relaxed);
+  job.device_lost.store(false, std::memory_order_relaxed);
+  return Place(this, &job);
+}
+
+std::optional<FrameRing::Place> FrameRing::acquire(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  place_free_.wait(lock, stop, [this] { return closed_ || slot(head_).holders == 0; });
+  if (stop.stop_requested()) return std::nullopt;
+  return take_place();
+}
+
+std::optional<FrameRing::Place> FrameRing::try_acquire() {
+  const std::lock_guard lock(mutex_);
+  return take_place();
+}
+
+FrameRing::Place::~Place() {
+  // Nothing to undo: a slot belongs to the producer until it is published. What was put into the
+  // job goes now rather than when the place is next filled.
+  if (ring_ == nullptr) return;
+  job_->input = {};
+  job_->plan.reset();
+  for (JobOutput& output : job_->outputs) output.target = {};
+}
+
+bool FrameRing::Place::publish() {
+  {
+    const std::lock_guard lock(ring_->mutex_);
+    if (ring_->closed_) return false;
+    ring_->slot(ring_->head_).holders = ring_->consumers_;
+    ++ring_->head_;
+  }
+  std::exchange(ring_, nullptr)->published_.notify_all();
+  return true;
+}
+
+std::optional<FrameRing::Lease> FrameRing::next(int consumer) {
+  std::unique_lock lock(mutex_);
+  std::uint64_t& cursor = cursors_[static_cast<std::size_t>(consumer)];
+  published_.wait(lock, [&] { return cursor < head_ || closed_; });
+  if (cursor == head_) return std::nullopt;
+  return Lease(this, &slot(cursor++).job);
+}
+
+FrameRing::Lease::~Lease() {
+  if (ring_ != nullptr) ring_->release(*job_);
+}
+
+void FrameRing::release(FrameJob& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    Slot& released = slot(job.sequence);
+    assert(released.holders > 0);
+    if (released.holders > 1) {
+      --released.holders;
+      return;
+    }
+  }
+  // The last holder clears the job outside the lock: giving buffers back may take FFmpeg's locks.
+  // The slot stays taken until that is done.
+  job.input = {};
+  job.plan.reset();  // of a format that is over, it would stay until the slot is used again
+  for (JobOutput& output : job.outputs) {
+    assert(!output.ticket && "a frame left the ring without an end");
+    output.target = {};
+  }
+  --stats_.ring_jobs[index_of(RingState::kReady)];
+  {
+    const std::lock_guard lock(mutex_);
+    slot(job.sequence).holders = 0;
+  }
+  place_free_.notify_one();
+}
+
+bool FrameRing::closed() {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+void FrameRing::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  place_free_.notify_all();
+  published_.notify_all();
+}
+
+}  // namespace framelane

@@ -1,0 +1,146 @@
+#include "pipeline/measure/feed_stats.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace framelane {
+
+std::uint64_t OutputStats::begin_run() {
+  const std::lock_guard lock(mutex_);
+  return ++run_;
+}
+
+void OutputStats::set_state(std::uint64_t run, FeedState state, std::string reason) {
+  const std::lock_guard lock(mutex_);
+  if (run != run_) return;
+  state_ = state;
+  reason_ = std::move(reason);
+  up = state == FeedState::kRunning;
+  paused = state == FeedState::kBackoff;
+}
+
+std::pair<FeedState, std::string> OutputStats::state() const {
+  const std::lock_guard lock(mutex_);
+  return {state_, reason_};
+}
+
+void EncodeStats::set_codec(std::string codec) {
+  const std::lock_guard lock(mutex_);
+  codec_ = std::move(codec);
+}
+
+std::string EncodeStats::codec() const {
+  const std::lock_guard lock(mutex_);
+  return codec_;
+}
+
+FeedStats::FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
+                     const std::vector<std::string>& outputs, int lanes)
+    : feed_(std::move(feed)) {
+  for (const EncodeSpec& encode : encodes) {
+    if (!encode.copy) frame_encodes_.push_back(encodes_.size());
+    encodes_.emplace_back(encode.name, encode.copy);
+  }
+  for (const std::string& output : outputs) outputs_.emplace_back(output);
+  for (int i = 0; i < lanes; ++i) lanes_.emplace_back();
+  ledger_.encodes.resize(encodes.size());
+  status_.since = std::chrono::system_clock::now();
+}
+
+FeedStats::Status FeedStats::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+FeedStats::Ledger FeedStats::ledger() const {
+  const std::lock_guard lock(mutex_);
+  return ledger_;
+}
+
+void FeedStats::set_state(FeedState state, std::string reason) {
+  const std::lock_guard lock(mutex_);
+  if (status_.state != state) status_.since = std::chrono::system_clock::now();
+  status_.state = state;
+  status_.reason = std::move(reason);
+}
+
+void FeedStats::set_decoder(std::string decoder) {
+  const std::lock_guard lock(mutex_);
+  status_.decoder = std::move(decoder);
+}
+
+bool FeedStats::set_decoder_reason(std::string reason) {
+  const std::lock_guard lock(mutex_);
+  if (status_.decoder_reason == reason) return false;
+  status_.decoder_reason = std::move(reason);
+  return true;
+}
+
+void FeedStats::set_device(std::string device) {
+  const std::lock_guard lock(mutex_);
+  status_.device = std::move(device);
+}
+
+void FeedStats::arrived() {
+  using std::chrono::nanoseconds;
+  last_arrival_steady_ns_ = std::chrono::steady_clock::now().time_since_epoch() / nanoseconds(1);
+  last_arrival_system_ns_ = std::chrono::system_clock::now().time_since_epoch() / nanoseconds(1);
+}
+
+std::chrono::system_clock::time_point FeedStats::last_arrival() const {
+  return std::chrono::system_clock::time_point(
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(
+          std::chrono::nanoseconds(last_arrival_system_ns_)));
+}
+
+std::chrono::steady_clock::duration FeedStats::since_arrival() const {
+  const std::int64_t last = last_arrival_steady_ns_;
+  if (last == 0) return std::chrono::steady_clock::duration::max();
+  return std::chrono::steady_clock::now().time_since_epoch() - std::chrono::nanoseconds(last);
+}
+
+void open_tickets(const std::shared_ptr<FeedStats>& stats, std::span<FrameTicket> tickets) {
+  const std::lock_guard lock(stats->mutex_);
+  assert(tickets.size() == stats->frame_encodes_.size());
+  ++stats->ledger_.frames_in;
+  for (std::size_t i = 0; i < tickets.size(); ++i) {
+    assert(!tickets[i] && "a ticket was reopened before its frame ended");
+    tickets[i].stats_ = stats;
+    tickets[i].encode_ = stats->frame_encodes_[i];
+    EncodeCounts& counts = stats->ledger_.encodes[tickets[i].encode_];
+    ++counts.in;
+    ++counts.in_flight;
+  }
+}
+
+FrameTicket& FrameTicket::operator=(FrameTicket&& other) noexcept {
+  assert(stats_ == nullptr && "a ticket was overwritten before its frame ended");
+  stats_ = std::move(other.stats_);
+  encode_ = other.encode_;
+  return *this;
+}
+
+FrameTicket::~FrameTicket() {
+  assert(stats_ == nullptr && "a frame was lost without being counted");
+  if (stats_ == nullptr) return;
+  const std::lock_guard lock(stats_->mutex_);
+  --stats_->ledger_.encodes[encode_].in_flight;
+}
+
+void FrameTicket::out() {
+  const std::shared_ptr<FeedStats> stats = std::move(stats_);
+  const std::lock_guard lock(stats->mutex_);
+  EncodeCounts& counts = stats->ledger_.encodes[encode_];
+  ++counts.out;
+  --counts.in_flight;
+}
+
+void FrameTicket::drop(DropReason reason) {
+  const std::shared_ptr<FeedStats> stats = std::move(stats_);
+  const std::lock_guard lock(stats->mutex_);
+  EncodeCounts& counts = stats->ledger_.encodes[encode_];
+  ++counts.dropped[index_of(reason)];
+  --counts.in_flight;
+}
+
+}  // namespace framelane

@@ -1,0 +1,383 @@
+#include "pipeline/output/muxer.hpp"
+
+extern "C" {
+#include <libavutil/mathematics.h>
+#include <libavutil/opt.h>
+}
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <new>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "pipeline/av/av_error.hpp"
+#include "pipeline/av/av_log_capture.hpp"
+#include "pipeline/av/dictionary.hpp"
+#include "pipeline/base/backoff.hpp"
+#include "pipeline/base/redact.hpp"
+
+namespace framelane {
+namespace {
+
+const char* find(const Dictionary& options, const char* key) {
+  const AVDictionaryEntry* entry = av_dict_get(options.get(), key, nullptr, 0);
+  return entry ? entry->value : nullptr;
+}
+
+/// `base` with the user's flags added or, where they carry a minus, taken away.
+std::string merged_flags(const std::string& base, const char* flags) {
+  if (!flags || *flags == '\0') return base;
+  return base + (*flags == '+' || *flags == '-' ? "" : "+") + flags;
+}
+
+/// An MP4 is readable after a kill only in fragments; delay_moov lets the first
+/// fragment tell the header about edit lists and AC-3. Comes after the user's
+/// flags, so that none of it can be switched off.
+constexpr const char* kFragmented = "+frag_keyframe+empty_moov+delay_moov+default_base_moof";
+
+void set_mp4_defaults(Dictionary& options, const AVCodecParameters& video) {
+  std::string flags = merged_flags("", find(options, "movflags")) + kFragmented;
+  // MPEG-4 part 2 says nothing of its colour, and FFmpeg nothing in its place unless it knows the
+  // primaries too.
+  const bool says_nothing = video.codec_id == AV_CODEC_ID_MPEG4;
+  if (says_nothing && video.color_space != AVCOL_SPC_UNSPECIFIED) flags += "+write_colr";
+  options.set("movflags", flags);
+  options.set_default("frag_duration", "1000000");
+  // Else every frame of an intra-only codec would be a fragment.
+  options.set_default("min_frag_duration", "500000");
+}
+
+void set_hls_defaults(Dictionary& options, const MuxerTarget& target) {
+  const char* flags = find(options, "hls_flags");
+  const bool replaces = flags && *flags != '+' && *flags != '-';
+  const std::string base = replaces ? "" : "+delete_segments+temp_file+independent_segments";
+  options.set("hls_flags", merged_flags(base, flags) + (target.append ? "+append_list" : ""));
+  options.set_default("hls_list_size", "6");
+  if (target.first_segment) {
+    options.set_default("start_number", std::to_string(*target.first_segment));
+  }
+  if (!target.segments.empty()) options.set_default("hls_segment_filename", target.segments);
+  // FFmpeg's init.mp4 would belong to every playlist of the folder.
+  if (!target.init_segment.empty()) {
+    options.set_default("hls_fmp4_init_filename", target.init_segment);
+  }
+}
+
+void set_defaults(Dictionary& options, const Container& container, const MuxerTarget& target,
+                  const AVCodecParameters& video) {
+  const std::string_view muxer = container.muxer->name;
+  if (container.kind == OutputKind::kPlaylist) {
+    set_hls_defaults(options, target);
+  } else if (muxer == "mp4" || muxer == "mov" || muxer == "ipod" || muxer == "3gp" ||
+             muxer == "3g2" || muxer == "f4v" || muxer == "psp") {
+    set_mp4_defaults(options, video);
+  } else if (muxer == "matroska" || muxer == "webm") {
+    // A cluster is written when it ends: this is what a kill can cost.
+    options.set_default("cluster_time_limit", "1000");
+  }
+}
+
+/// Errors of opening that come from what was asked for, not from the world.
+bool is_configuration_error(int error, const Container& container) {
+  // A peer may answer nonsense; a local muxer means the codec.
+  return (container.local && error == AVERROR_INVALIDDATA) || error == AVERROR(EINVAL) ||
+         error == AVERROR_OPTION_NOT_FOUND || error == AVERROR_PROTOCOL_NOT_FOUND ||
+         error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS) ||
+         error == AVERROR_MUXER_NOT_FOUND;
+}
+
+/// Whether the codec's headers have to be put before the keyframes: an encoder leaves them out of
+/// the packets when one of its outputs wants them apart, a container may have kept them apart.
+bool lacks_headers(const AVOutputFormat& muxer, const AVCodecParameters& video) {
+  if ((muxer.flags & AVFMT_GLOBALHEADER) || video.extradata_size < 4) return false;
+  switch (video.codec_id) {
+    case AV_CODEC_ID_MPEG4:
+      return true;
+    case AV_CODEC_ID_H264:
+    case AV_CODEC_ID_HEVC: {
+      // MPEG-TS and RTP's muxers see to it themselves, as all do for headers in the form of MP4.
+      const bool start_codes = video.extradata[0] == 0;
+      return start_codes && (muxer.flags & AVFMT_NOTIMESTAMPS);
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+/// FFmpeg's line about a failed open says more than the text of most of its codes. The system's
+/// own say it all, but for EIO.
+std::string reason_of(int error, const AvLogCapture& log) {
+  constexpr int kLargestErrno = 4095;
+  const bool from_system = error >= -kLargestErrno && error != AVERROR(EIO);
+  return from_system ? av_error_text(error) : redact(log.reason(av_error_text(error)));
+}
+
+bool is_fifo(const Container& container) {
+  std::error_code error;
+  return container.local && std::filesystem::is_fifo(container.url, error);
+}
+
+void throw_io_error(int averror, const std::string& message) {
+  if (averror == AVERROR(ENOSPC) || averror == AVERROR(EDQUOT)) throw DiskFull(message);
+  throw IoError(io_fault_from_averror(averror), message);
+}
+
+Muxer::Muxer(const OutputOptions& options, const Container& container, const MuxerTarget& target,
+             const MediaFormat& format, std::stop_token stop, std::stop_token given_up)
+    : container_(container),
+      url_(redact(target.url)),
+      name_(options.name),
+      timeout_(options.timeout),
+      bounded_(!container.local || is_fifo(container)),
+      stop_(std::move(stop)),
+      interrupt_(std::move(given_up)) {
+  check_video(options, container, format.video.parameters->codec_id);
+  if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, target.url.c_str()) < 0) {
+    throw std::bad_alloc();
+  }
+  try {
+    context_->interrupt_callback = interrupt_.callback();
+    context_->opaque = this;
+    open_default_ = context_->io_open;
+    context_->io_open = &Muxer::open_part;
+    context_->io_close2 = &Muxer::close_part;
+    // A peer waits for every packet; a file gets its bytes in blocks, and at
+    // every flush().
+    if (container.kind == OutputKind::kStream) context_->flush_packets = 1;
+    add_stream(format.video);
+    if (lacks_headers(*container.muxer, *format.video.parameters)) put_headers_in_band();
+    if (format.audio && holds_audio(container, format.audio->parameters->codec_id)) {
+      audio_index_ = 1;
+      add_stream(*format.audio);
+    }
+    // The stop shortens the deadline instead of ending calls at once: there is
+    // a trailer to write.
+    if (bounded_)
+      on_stop_.emplace(stop_, [this] { interrupt_.arm(std::min(timeout_, kStopGrace)); });
+    write_header(options, target);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+Muxer::~Muxer() { close(); }
+
+void Muxer::add_stream(const StreamFormat& format) {
+  AVStream* stream = avformat_new_stream(context_, nullptr);
+  if (!stream || avcodec_parameters_copy(stream->codecpar, format.parameters.get()) < 0) {
+    throw std::bad_alloc();
+  }
+  stream->time_base = format.time_base;
+  stream->avg_frame_rate = format.frame_rate;
+  stream->sample_aspect_ratio = stream->codecpar->sample_aspect_ratio;
+  // A tag of another container may mean nothing, or something else, in this
+  // one.
+  AVCodecParameters& parameters = *stream->codecpar;
+  const AVCodecTag* const* tags = context_->oformat->codec_tag;
+  if (tags && av_codec_get_id(tags, parameters.codec_tag) != parameters.codec_id) {
+    parameters.codec_tag = 0;
+  }
+}
+
+void Muxer::put_headers_in_band() {
+  const AVBitStreamFilter* filter = av_bsf_get_by_name("dump_extra");
+  if (!filter) return;  // an FFmpeg built without it
+  if (av_bsf_alloc(filter, &headers_in_band_) < 0 ||
+      avcodec_parameters_copy(headers_in_band_->par_in, context_->streams[0]->codecpar) < 0 ||
+      av_bsf_init(headers_in_band_) < 0) {
+    throw std::bad_alloc();
+  }
+}
+
+void Muxer::write_header(const OutputOptions& options, const MuxerTarget& target) {
+  Dictionary dictionary(options.options);
+  set_defaults(dictionary, container_, target, *context_->streams[0]->codecpar);
+  const bool opens = !(context_->oformat->flags & AVFMT_NOFILE);
+  std::string url = target.url;
+  if (opens && is_fifo(container_)) {
+    open_fifo(target.url);
+    url = "pipe:" + std::to_string(fifo_);
+  }
+  const AvLogCapture log;
+  arm();
+  const auto check_opening = [&](int error, const char* doing) {
+    const bool interrupted = interrupt_.cause() != Interrupt::Cause::kNone;
+    if (error < 0 && !interrupted && is_configuration_error(error, container_)) {
+      throw FeedError(FeedFault::kConfiguration, "output " + name_ + ": cannot " + doing + " " +
+                                                     url_ + " as " + container_.muxer->name + " (" +
+                                                     redact(log.reason(av_error_text(error))) +
+                                                     "); check its url, format and options");
+    }
+    check(error, doing, &log);
+  };
+  if (opens) {
+    check_opening(avio_open2(&context_->pb, url.c_str(), AVIO_FLAG_WRITE,
+                             &context_->interrupt_callback, dictionary.ptr()),
+                  "open");
+  }
+  check_opening(avformat_write_header(context_, dictionary.ptr()), "open");
+  open_ = true;
+  interrupt_.disarm();
+  if (const auto key = dictionary.unconsumed(options.options)) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "output " + name_ + ": neither the container " + container_.muxer->name +
+                        " nor its protocol has an option \"" + *key + "\"; remove or correct it");
+  }
+  check(part_error_, "open", &log);
+}
+
+/// Non-blocking, so that FFmpeg asks the interrupt while it waits for the reader. FFmpeg's own
+/// open() would wait for one where nothing can end it.
+void Muxer::open_fifo(const std::string& path) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  for (;;) {
+    fifo_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fifo_ >= 0) return;
+    if (errno != ENXIO) check(AVERROR(errno), "open");
+    constexpr std::chrono::milliseconds kLook{10};
+    if (std::chrono::steady_clock::now() >= deadline || !sleep_for(kLook, stop_)) {
+      throw IoError(IoFault::kRefused, "nobody reads the FIFO " + url_);
+    }
+  }
+}
+
+bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base,
+                  std::int64_t offset_us) {
+  const std::int64_t offset = av_rescale_q(offset_us, AV_TIME_BASE_Q, time_base);
+  if (packet.pts != AV_NOPTS_VALUE) packet.pts -= offset;
+  if (packet.dts != AV_NOPTS_VALUE) packet.dts -= offset;
+  packet.stream_index = stream == StreamKind::kVideo ? 0 : audio_index_;
+  av_packet_rescale_ts(&packet, time_base, context_->streams[packet.stream_index]->time_base);
+  packet.pos = -1;
+  if (headers_in_band_ && stream == StreamKind::kVideo &&
+      (av_bsf_send_packet(headers_in_band_, &packet) < 0 ||
+       av_bsf_receive_packet(headers_in_band_, &packet) < 0)) {
+    throw std::bad_alloc();  // it fails for no other reason
+  }
+
+  arm();
+  const auto size = static_cast<std::uint64_t>(packet.size);
+  // Packets come interleaved: libavformat has nothing to hold back.
+  const int error = av_write_frame(context_, &packet);
+  interrupt_.disarm();
+  const bool io_failed = part_error_ < 0 || (context_->pb && context_->pb->error < 0) ||
+                         interrupt_.cause() != Interrupt::Cause::kNone;
+  if (!io_failed && (error == AVERROR(EINVAL) || error == AVERROR_INVALIDDATA)) return false;
+  check(part_error_, "write to");
+  check(error, "write to");
+  if (!context_->pb) bytes_ += size;
+  return true;
+}
+
+void Muxer::flush() {
+  if (!context_->pb) return;
+  arm();
+  avio_flush(context_->pb);
+  interrupt_.disarm();
+  check(context_->pb->error, "write to");
+}
+
+void Muxer::finish(bool end_of_list) {
+  if (container_.kind == OutputKind::kPlaylist && !end_of_list) {
+    av_opt_set(context_->priv_data, "hls_flags", "+omit_endlist", 0);
+  }
+  arm();
+  open_ = false;
+  const int written = av_write_trailer(context_);
+  int closed = 0;
+  if (context_->pb) {
+    avio_flush(context_->pb);
+    note_position();
+    const int error = context_->pb->error;
+    closed = avio_closep(&context_->pb);
+    if (error < 0) closed = error;
+  }
+  interrupt_.disarm();
+  check(part_error_, "complete");
+  check(closed, "complete");
+  check(written, "complete");
+}
+
+std::uint64_t Muxer::take_bytes() {
+  note_position();
+  return std::exchange(bytes_, 0);
+}
+
+void Muxer::note_position() {
+  if (!context_->pb) return;
+  // Trailers seek back: the highest position is what was written.
+  const std::int64_t position = avio_tell(context_->pb);
+  if (position <= position_) return;
+  bytes_ += static_cast<std::uint64_t>(position - position_);
+  position_ = position;
+}
+
+void Muxer::arm() {
+  if (!bounded_) return;
+  interrupt_.arm(timeout_);
+  // The stop's own arming may have come just before: its shorter deadline must
+  // win.
+  if (stop_.stop_requested()) interrupt_.arm(std::min(timeout_, kStopGrace));
+}
+
+void Muxer::check(int error, const char* doing, const AvLogCapture* log) {
+  if (error >= 0) return;
+  const std::string what = std::string("cannot ") + doing + " " + url_ + ": ";
+  switch (interrupt_.cause()) {
+    case Interrupt::Cause::kTimeout: {
+      std::ostringstream seconds;
+      seconds
+          << std::chrono::duration<double>(stop_.stop_requested() ? kStopGrace : timeout_).count();
+      throw IoError(IoFault::kTimeout, what + "no progress for " + seconds.str() + " s");
+    }
+    case Interrupt::Cause::kStopped:
+    case Interrupt::Cause::kNone:
+      break;
+  }
+  throw_io_error(error, what + (log ? reason_of(error, *log) : av_error_text(error)));
+}
+
+void Muxer::close() {
+  // Whatever is still to be written must not wait for a peer: a deadline that
+  // has passed.
+  on_stop_.reset();
+  if (bounded_) interrupt_.arm(std::chrono::milliseconds(0));
+  if (open_ && (context_->oformat->flags & AVFMT_NOFILE) != 0) {
+    // Muxers that do their own input and output (hls, rtsp) let go of it in their trailer alone,
+    // which may not touch any file now nor wait for a peer.
+    abandoned_ = true;
+    av_write_trailer(context_);
+  }
+  if (context_ && context_->pb) avio_closep(&context_->pb);
+  avformat_free_context(std::exchange(context_, nullptr));
+  av_bsf_free(&headers_in_band_);
+  if (fifo_ >= 0) ::close(std::exchange(fifo_, -1));
+}
+
+int Muxer::open_part(AVFormatContext* context, AVIOContext** io, const char* url, int flags,
+                     AVDictionary** options) {
+  const auto& muxer = *static_cast<Muxer*>(context->opaque);
+  if (muxer.abandoned_) return AVERROR(EIO);
+  if (muxer.interrupt_.stopped()) return AVERROR_EXIT;
+  return muxer.open_default_(context, io, url, flags, options);
+}
+
+int Muxer::close_part(AVFormatContext* context, AVIOContext* io) {
+  auto& muxer = *static_cast<Muxer*>(context->opaque);
+  avio_flush(io);
+  if (io->error < 0) muxer.part_error_ = io->error;
+  const int closed = avio_close(io);
+  if (closed < 0 && muxer.part_error_ >= 0) muxer.part_error_ = closed;
+  return closed;
+}
+
+}  // namespace framelane

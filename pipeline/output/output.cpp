@@ -1,0 +1,343 @@
+#include "pipeline/output/output.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/output/leftovers.hpp"
+#include "pipeline/output/playlist.hpp"
+
+namespace framelane {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How long an output waits for packets before it lets go of those that wait for another stream.
+constexpr milliseconds kIdle{500};
+/// Timestamps are rounded to the time base: a segment may be this much short of its length.
+constexpr milliseconds kCutTolerance{20};
+/// What is queued when the feed is cancelled is still written, for so long at most.
+constexpr milliseconds kCancelledDrain{500};
+/// Completing a file waits until all of it is on the disk; folders may hold many files.
+constexpr std::chrono::seconds kLongCall{60};
+/// A session that lasts this long works: its first packets may only have gone into a buffer.
+constexpr std::chrono::seconds kSettled{2};
+
+PacketDrop drop_reason(const IoError& error) {
+  return dynamic_cast<const DiskFull*>(&error) ? PacketDrop::kDiskFull : PacketDrop::kWriteFailed;
+}
+
+}  // namespace
+
+Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed, bool blocks)
+    : options_(std::move(options)),
+      declared_(container_of(options_)),
+      subject_("feed " + feed.feed() + ": output " + options_.name),
+      stats_(stats),
+      run_(stats.begin_run()),
+      feed_(feed),
+      inlet_(options_.queue, stats, blocks,
+             [this](const MediaFormat& format) { return takes_audio(format); }),
+      backoff_(options_.reconnect),
+      faults_(subject_) {}
+
+Output::~Output() = default;
+
+bool Output::takes_audio(const MediaFormat& format) {
+  if (!format.audio) return false;
+  if (declared_.kind == OutputKind::kNull) return true;
+  const AVCodecID codec = format.audio->parameters->codec_id;
+  if (holds_audio(declared_, codec)) return true;
+  if (declared_.muxer && !audio_warned_.exchange(true)) {
+    log::warn("{}: goes without audio: {} is nothing players can read in {}", subject_,
+              avcodec_get_name(codec), declared_.muxer->name);
+  }
+  return false;
+}
+
+milliseconds Output::long_call() const {
+  return std::max<milliseconds>(options_.timeout, kLongCall);
+}
+
+void Output::give_up(const std::string& reason) {
+  given_up_.request_stop();
+  set_state(FeedState::kFailed, reason);
+}
+
+void Output::recover(const std::stop_token& stop) {
+  watched_ = declared_.local;
+  const CallScope call(calls_, long_call());
+  recover_leftovers(options_, feed_.feed(), stop);
+}
+
+void Output::run(std::stop_token stop, bool once) {
+  stop_ = std::move(stop);
+  once_ = once;
+  set_state(FeedState::kConnecting);
+  try {
+    watched_ = declared_.local;
+    {
+      const CallScope call(calls_, options_.timeout);
+      container_ = container_on_disk(options_);
+      // A device, a terminal or a FIFO may be slow for as long as it likes.
+      watched_ = container_.local && container_.kind == declared_.kind;
+    }
+    check_container(options_, container_);
+    if (container_.kind == OutputKind::kFile) pattern_.emplace(container_.url);
+    if (options_.segment) retention_.emplace(*pattern_, *options_.segment, subject_);
+    retain();
+    write_until_end();
+    end(PacketDrop::kStop);
+    set_state(FeedState::kEnded);
+  } catch (const std::exception& error) {
+    drop_session();
+    end(PacketDrop::kWriteFailed);
+    set_state(FeedState::kFailed, redact(error.what()));
+    throw;
+  }
+}
+
+void Output::write_until_end() {
+  MediaPacket packet{.packet = make_packet()};
+  for (;;) {
+    switch (inlet_.pop(packet, kIdle, stop_)) {
+      case PacketQueue::Pop::kPacket:
+        take(packet);
+        drain(false);
+        break;
+      case PacketQueue::Pop::kTimeout:
+        // A viewer waits, and nothing more comes for now. Files of a slow encoder keep their order.
+        drain(!inlet_.blocks());
+        retain_when_due();
+        break;
+      case PacketQueue::Pop::kEnd:
+        drain(true);
+        return close_at_end();
+      case PacketQueue::Pop::kStopped:
+        write_rest();
+        return close_at_end();
+    }
+  }
+}
+
+void Output::take(MediaPacket& packet) {
+  // Whatever is thrown away needs no order.
+  const bool accompanied =
+      container_.kind != OutputKind::kNull && inlet_.takes_audio(*packet.format);
+  interleaver_.add(packet, accompanied);
+}
+
+void Output::write_rest() {
+  const auto until = Clock::now() + kCancelledDrain;
+  inlet_.finish();
+  MediaPacket packet{.packet = make_packet()};
+  const bool open = session_ || container_.kind == OutputKind::kNull;
+  try {
+    while (open && Clock::now() < until) {
+      const bool more = inlet_.pop(packet, milliseconds::zero(), {}) == PacketQueue::Pop::kPacket;
+      if (more) take(packet);
+      if (interleaver_.next(current_, !more)) {
+        deliver(current_);
+      } else if (!more) {
+        break;
+      }
+    }
+  } catch (const IoError& error) {
+    stats_.drop(PacketDrop::kStop);
+    faults_.failed(redact(error.what()), "it was being stopped");
+    drop_session();
+  }
+  end(PacketDrop::kStop);
+}
+
+void Output::drain(bool flush) {
+  try {
+    while (!stop_.stop_requested() && interleaver_.next(current_, flush)) {
+      try {
+        deliver(current_);
+      } catch (const IoError& error) {
+        stats_.drop(stop_.stop_requested() ? PacketDrop::kStop : drop_reason(error));
+        recover_from(error);
+      }
+    }
+    const CallScope call(calls_, options_.timeout);
+    if (session_) session_->flush_when_due();
+  } catch (const IoError& error) {
+    recover_from(error);
+  }
+}
+
+void Output::deliver(MediaPacket& packet) {
+  if (container_.kind == OutputKind::kNull) {
+    if (!stats_.up) set_state(FeedState::kRunning);
+    stats_.bytes += static_cast<std::uint64_t>(packet.packet->size);
+    return observe_written(packet);
+  }
+  // Sound from before the first picture would make a file begin with nothing to see.
+  const bool fits = packet.stream == StreamKind::kVideo ? begin_session_if_due(packet)
+                                                        : session_ && session_->takes(packet);
+  if (!fits) return stats_.drop(PacketDrop::kWaitKeyframe);
+  write(packet);
+}
+
+bool Output::begin_session_if_due(const MediaPacket& video) {
+  const bool keyframe = is_keyframe(*video.packet, StreamKind::kVideo);
+  if (video.format != format_) {
+    // Video alone decides: audio comes from another thread, before or after the change.
+    const bool same = format_ && same_format(*video.format, *format_);
+    if (keyframe && !same) close(false);
+    if (keyframe || same) format_ = video.format;
+    // A new format object means a source or an encoder that began anew.
+    needs_keyframe_ = true;
+  }
+  if (needs_keyframe_ && !keyframe) return false;
+  if (keyframe && session_ && options_.segment &&
+      session_->age_at(video) + kCutTolerance >= options_.segment->length) {
+    close(false);
+  }
+  if (!session_) open(video);
+  needs_keyframe_ = false;
+  return true;
+}
+
+void Output::open(const MediaPacket& keyframe) {
+  const CallScope call(calls_, options_.timeout);
+  std::optional<PartFile> file;
+  MuxerTarget target{.url = container_.url};
+  if (container_.kind == OutputKind::kFile) {
+    const auto age = std::chrono::duration_cast<std::chrono::system_clock::duration>(
+        Clock::now() - keyframe.queued_at);
+    const std::string name = pattern_->name_at(std::chrono::system_clock::now() - age);
+    const int first_number = name == last_name_ ? last_number_ + 1 : 1;
+    file.emplace(PartFile::create(name, first_number, options_.existing));
+    last_name_ = name;
+    last_number_ = file->number();
+    target.url = "file:" + file->path();  // a ':' in the path makes no protocol
+  } else if (container_.kind == OutputKind::kPlaylist) {
+    const bool anew = options_.existing != Existing::kNumber && !playlist_begun_;
+    target = prepare_playlist(options_, container_, anew);
+    playlist_begun_ = true;
+  }
+  const log::Level level = file ? log::Level::kDebug : log::Level::kInfo;
+  session_ = std::make_unique<OutputSession>(options_, container_, std::move(file), target,
+                                             keyframe, stop_, given_up_.get_token());
+  opened_at_ = Clock::now();
+  inlet_.opened();
+  set_state(FeedState::kRunning);
+  const std::string url = redact(target.url);
+  log::write(level, "{}: writing {}", fmt::make_format_args(subject_, url));
+}
+
+void Output::write(MediaPacket& packet) {
+  bool written = false;
+  {
+    const BusyMeter::Scope busy(stats_.busy);
+    const CallScope call(calls_, options_.timeout);
+    written = session_->write(packet);
+  }
+  stats_.bytes += session_->take_bytes();
+  if (!written) return stats_.drop(PacketDrop::kWriteFailed);
+  observe_written(packet);
+}
+
+void Output::observe_written(const MediaPacket& packet) {
+  const auto now = Clock::now();
+  feed_.observe(StageStep::kMux, now - packet.queued_at);
+  backoff_.succeeded(now);
+  if (now - opened_at_ > kSettled) faults_.recovered();
+}
+
+void Output::close(bool at_end) {
+  if (!session_) return;
+  complete(at_end);
+  retain();
+}
+
+void Output::complete(bool at_end) {
+  const CallScope call(calls_, long_call());
+  // Whatever happens, this session is over; its destructor saves what finish() could not.
+  const std::unique_ptr<OutputSession> session = std::move(session_);
+  std::string name;
+  {
+    const BusyMeter::Scope busy(stats_.busy);
+    // Only who runs once knows that nothing will follow, and need not wait for the disk: a daemon
+    // goes on after its restart, and its recordings have to survive a power cut.
+    name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
+  }
+  stats_.bytes += session->take_bytes();
+  log::info("{}: completed {} ({:.1f} s)", subject_, redact(name.empty() ? options_.url : name),
+            std::chrono::duration<double>(session->length()).count());
+}
+
+void Output::close_at_end() {
+  try {
+    close(true);
+  } catch (const IoError& error) {
+    if (once_) throw;
+    log::warn("{}: {}", subject_, redact(error.what()));
+  }
+}
+
+void Output::drop_session() {
+  const CallScope call(calls_, long_call());
+  session_.reset();
+}
+
+void Output::retain() {
+  if (!retention_) return;
+  const CallScope call(calls_, long_call());
+  retention_->enforce(Clock::now(), [this] { calls_.arm(long_call()); });
+}
+
+void Output::retain_when_due() {
+  if (retention_ && retention_->due(Clock::now())) retain();
+}
+
+void Output::recover_from(const IoError& error) {
+  drop_session();
+  needs_keyframe_ = true;
+  if (stop_.stop_requested()) return;
+  if (once_) throw;
+
+  inlet_.interrupted();
+  stats_.reconnects[index_of(error.code())].fetch_add(1, std::memory_order_relaxed);
+  set_state(FeedState::kBackoff, redact(error.what()));
+  const milliseconds wait = backoff_.next();
+  faults_.failed(redact(error.what()), fmt::format("dropping packets, trying again in {:.1f} s",
+                                                   std::chrono::duration<double>(wait).count()));
+  wait_before_retry(wait, drop_reason(error));
+  if (drop_reason(error) == PacketDrop::kDiskFull) {
+    retain();  // it may make the room
+  } else {
+    retain_when_due();
+  }
+  inlet_.request_resume();
+}
+
+void Output::wait_before_retry(milliseconds time, PacketDrop reason) {
+  stats_.drop(reason, interleaver_.clear());
+  const auto until = Clock::now() + time;
+  for (auto left = time; left > milliseconds::zero();
+       left = std::chrono::ceil<milliseconds>(until - Clock::now())) {
+    const PacketQueue::Pop popped = inlet_.pop(current_, left, stop_);
+    if (popped == PacketQueue::Pop::kPacket) {
+      stats_.drop(reason);
+    } else if (popped != PacketQueue::Pop::kTimeout) {
+      return;
+    }
+  }
+}
+
+void Output::end(PacketDrop reason) {
+  inlet_.end(reason);
+  stats_.drop(reason, interleaver_.clear());
+}
+
+bool needs_global_header(const OutputOptions& options) {
+  const Container container = container_of(options);
+  return container.muxer && (container.muxer->flags & AVFMT_GLOBALHEADER);
+}
+
+}  // namespace framelane

@@ -1,0 +1,158 @@
+#include "pipeline/output/part_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "pipeline/output/playable.hpp"
+#include "pipeline/base/log.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/output/muxer.hpp"
+
+namespace framelane {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void fail(const std::string& doing, const std::string& path, int error) {
+  throw_io_error(AVERROR(error), "cannot " + doing + " " + redact(path) + ": " +
+                                     std::error_code(error, std::generic_category()).message());
+}
+
+[[noreturn]] void refuse(const std::string& name, const char* what) {
+  throw IoError(IoFault::kIo,
+                "cannot write " + redact(name) + ": it " + what + "; -y overwrites it");
+}
+
+/// Whether this is the open file's name: whoever had locked it may have renamed it before.
+bool is_at(int fd, const std::string& path) {
+  struct stat file {};
+  struct stat named {};
+  return fstat(fd, &file) == 0 && stat(path.c_str(), &named) == 0 && file.st_dev == named.st_dev &&
+         file.st_ino == named.st_ino;
+}
+
+/// So that a power cut does not take a name back. Not every file system can (FUSE, CIFS); the name
+/// stands already, and the next start gives it again to a .part.
+void sync_folder(const fs::path& folder) {
+  const int fd = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
+}
+
+/// Renames without replacing; false when `to` exists.
+bool rename_to_free(const std::string& from, const std::string& to) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (errno == EEXIST) return false;
+  if (errno != EINVAL && errno != ENOSYS) fail("rename", from, errno);
+  // Not every file system can (NFS, some FUSE): a hard link does not replace
+  // either.
+  if (link(from.c_str(), to.c_str()) == 0) {
+    unlink(from.c_str());
+    return true;
+  }
+  if (errno == EEXIST) return false;
+  // Nor can every one link (FAT): here alone a file that appears in between
+  // would be lost.
+  if (access(to.c_str(), F_OK) == 0) return false;
+  if (std::rename(from.c_str(), to.c_str()) != 0) fail("rename", from, errno);
+  return true;
+}
+
+}  // namespace
+
+PartFile::PartFile(std::string name, int number, Existing existing, int fd)
+    : name_(std::move(name)),
+      number_(number),
+      existing_(existing),
+      part_(numbered_name(name_, number).append(kPartSuffix)),
+      fd_(fd) {}
+
+PartFile::PartFile(PartFile&& other) noexcept
+    : name_(std::move(other.name_)),
+      number_(other.number_),
+      existing_(other.existing_),
+      part_(std::move(other.part_)),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+PartFile::~PartFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+PartFile PartFile::create(const std::string& name, int first_number, Existing existing) {
+  const fs::path parent = fs::path(name).parent_path();
+  std::error_code error;
+  if (!parent.empty() && !fs::create_directories(parent, error) && error) {
+    fail("create directory", parent.string(), error.value());
+  }
+  for (int number = std::max(first_number, 1);; ++number) {
+    const std::string final_name = numbered_name(name, number);
+    const std::string part = final_name + std::string(kPartSuffix);
+    if (existing != Existing::kReplace && access(final_name.c_str(), F_OK) == 0) {
+      if (existing == Existing::kRefuse) refuse(final_name, "exists");
+      continue;
+    }
+    const int exclusive = existing == Existing::kNumber ? O_EXCL : 0;
+    const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | exclusive, 0666);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) fail("create", part, errno);
+    PartFile file(name, number, existing, fd);
+    // No lock at all (NFS without lockd) only means that a leftover cannot be told from a file at
+    // work.
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (locked && (existing == Existing::kNumber || is_at(fd, part))) return file;
+    // Whoever recovers leftovers at this moment has taken it for one.
+    if (existing == Existing::kNumber) continue;
+    throw IoError(IoFault::kIo, "cannot write " + redact(final_name) +
+                                    ": another process is writing it; wait for that, or write to "
+                                    "another name");
+  }
+}
+
+std::optional<PartFile> PartFile::adopt(const std::string& part) {
+  const int fd = open(part.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  PartFile file(part.substr(0, part.size() - kPartSuffix.size()), 1, Existing::kNumber, fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return {};
+  return file;
+}
+
+std::string PartFile::complete(bool durable) {
+  if (durable && fsync(fd_) != 0) fail("write", part_, errno);
+  const std::string final_name = give_name();
+  if (durable) sync_folder(fs::path(final_name).parent_path());
+  return final_name;
+}
+
+std::string PartFile::give_name() {
+  if (existing_ == Existing::kReplace) {
+    std::string final_name = numbered_name(name_, number_);
+    if (std::rename(part_.c_str(), final_name.c_str()) != 0) fail("rename", part_, errno);
+    return final_name;
+  }
+  for (int number = number_;; ++number) {
+    std::string final_name = numbered_name(name_, number);
+    if (rename_to_free(part_, final_name)) return final_name;
+    if (existing_ == Existing::kRefuse) refuse(final_name, "has appeared meanwhile");
+  }
+}
+
+std::string PartFile::salvage(const Container& container, const std::stop_token& stop) {
+  try {
+    if (is_playable(part_, container, stop)) return complete(false);
+    unlink(part_.c_str());
+  } catch (const std::exception& error) {
+    log::warn("{} stays as it is: {}", redact(part_), error.what());
+  }
+  return {};
+}
+
+}  // namespace framelane

@@ -1,0 +1,78 @@
+#include "pipeline/packets/interleaver.hpp"
+
+extern "C" {
+#include <libavutil/mathematics.h>
+}
+
+#include <algorithm>
+#include <utility>
+
+namespace framelane {
+
+std::int64_t packet_time_us(const MediaPacket& packet) {
+  const bool video = packet.stream == StreamKind::kVideo;
+  const AVRational base = video || !packet.format->audio ? packet.format->video.time_base
+                                                         : packet.format->audio->time_base;
+  const AVPacket& av = *packet.packet;
+  const std::int64_t time = av.dts != AV_NOPTS_VALUE ? av.dts : av.pts;
+  return time == AV_NOPTS_VALUE ? 0 : av_rescale_q(time, base, AV_TIME_BASE_Q);
+}
+
+void Interleaver::add(MediaPacket& packet, bool has_audio) {
+  if (packet.stream == StreamKind::kVideo) has_audio_ = has_audio;
+  Lane& lane = streams_[packet.stream == StreamKind::kVideo ? 0 : 1];
+  if (lane.count == lane.slots.size()) {
+    std::rotate(lane.slots.begin(), lane.slots.begin() + static_cast<std::ptrdiff_t>(lane.first),
+                lane.slots.end());
+    lane.first = 0;
+    lane.slots.resize(std::max<std::size_t>(2 * lane.slots.size(), 4));
+    for (std::size_t i = lane.count; i < lane.slots.size(); ++i) {
+      lane.slots[i].packet = make_packet();
+    }
+  }
+  std::swap(packet, lane.slots[(lane.first + lane.count) % lane.slots.size()]);
+  ++lane.count;
+}
+
+bool Interleaver::next(MediaPacket& out, bool flush) {
+  Lane& video = streams_[0];
+  Lane& audio = streams_[1];
+  if (video.count == 0 && audio.count == 0) return false;
+  bool take_video = audio.count == 0;
+  if (video.count > 0 && audio.count > 0) {
+    take_video = packet_time_us(video.at(0)) <= packet_time_us(audio.at(0));
+  } else if (!flush && size() < kMaxWaiting) {
+    if (take_video && has_audio_ && span_us(video) < kVideoAheadUs) return false;
+    if (!take_video && span_us(audio) < kAudioAheadUs) return false;
+  }
+  MediaPacket& taken = (take_video ? video : audio).take();
+  std::swap(out, taken);
+  av_packet_unref(taken.packet.get());
+  taken.format.reset();
+  return true;
+}
+
+std::size_t Interleaver::clear() {
+  const std::size_t forgotten = size();
+  for (Lane& lane : streams_) {
+    while (lane.count > 0) {
+      MediaPacket& packet = lane.take();
+      av_packet_unref(packet.packet.get());
+      packet.format.reset();
+    }
+  }
+  return forgotten;
+}
+
+MediaPacket& Interleaver::Lane::take() {
+  MediaPacket& packet = slots[first];
+  first = (first + 1) % slots.size();
+  --count;
+  return packet;
+}
+
+std::int64_t Interleaver::span_us(const Lane& lane) {
+  return packet_time_us(lane.at(lane.count - 1)) - packet_time_us(lane.at(0));
+}
+
+}  // namespace framelane

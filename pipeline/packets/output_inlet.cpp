@@ -1,0 +1,54 @@
+#include "pipeline/packets/output_inlet.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace framelane {
+
+OutputInlet::OutputInlet(int capacity, OutputStats& stats, bool blocks, TakesAudio takes_audio)
+    : stats_(stats),
+      takes_audio_(std::move(takes_audio)),
+      queue_(static_cast<std::size_t>(std::max(capacity, 1))),
+      blocks_(blocks) {}
+
+void OutputInlet::push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
+                       const std::stop_token& stop) {
+  if (stream == StreamKind::kAudio && !takes_audio_(*format)) return;
+  const bool keyframe = is_keyframe(packet, stream);
+  if (overflowed_ && !keyframe) return stats_.drop(PacketDrop::kWaitKeyframe);
+  switch (blocks_ ? queue_.push(packet, stream, format, stop)
+                  : queue_.try_push(packet, stream, format)) {
+    case PacketQueue::Push::kQueued:
+      if (keyframe) overflowed_ = false;
+      break;
+    case PacketQueue::Push::kFull:
+      overflowed_ = true;
+      stats_.drop(PacketDrop::kQueueFull);
+      break;
+    case PacketQueue::Push::kClosed:
+      stats_.drop(closed_as_);
+      break;
+  }
+  stats_.queue_packets = static_cast<std::uint32_t>(queue_.size());
+}
+
+PacketQueue::Pop OutputInlet::pop(MediaPacket& packet, std::chrono::milliseconds timeout,
+                                  const std::stop_token& stop) {
+  const PacketQueue::Pop popped = queue_.pop(packet, timeout, stop);
+  stats_.queue_packets = static_cast<std::uint32_t>(queue_.size());
+  return popped;
+}
+
+void OutputInlet::opened() {
+  resume_wanted_ = false;
+  queue_.set_patient(true);
+}
+
+void OutputInlet::end(PacketDrop reason) {
+  closed_as_ = reason;
+  queue_.close();
+  stats_.drop(reason, queue_.clear());
+  stats_.queue_packets = 0;
+}
+
+}  // namespace framelane

@@ -1,0 +1,78 @@
+#include "pipeline/packets/packet_fanout.hpp"
+
+#include <new>
+#include <utility>
+
+namespace framelane {
+
+PacketFanout::PacketFanout(std::vector<OutputInlet*> outputs) : outputs_(std::move(outputs)) {}
+
+void PacketFanout::set_blocks(bool blocks) {
+  for (OutputInlet* output : outputs_) output->set_blocks(blocks);
+}
+
+void PacketFanout::publish(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
+                           const std::stop_token& stop) {
+  if (outputs_.empty()) return;
+  // Held while pushing as well: a group sent again must not mix with packets
+  // that come meanwhile. No output thread ever takes this lock, so a push that
+  // waits for one ends.
+  std::lock_guard lock(mutex_);
+  const bool starts_group = is_keyframe(packet, stream);
+  for (OutputInlet* output : outputs_) {
+    // A keyframe in hand is as good a start as the group before it, and newer.
+    const bool resume = output->take_resume_request() && !starts_group;
+    if (resume) resend_group(*output, stop);
+    output->push(packet, stream, format, stop);
+  }
+  cache(packet, stream, format);
+}
+
+void PacketFanout::finish() {
+  std::lock_guard lock(mutex_);
+  forget_group();
+  for (OutputInlet* output : outputs_) output->finish();
+}
+
+void PacketFanout::resend_group(OutputInlet& output, const std::stop_token& stop) {
+  for (std::size_t i = 0; i < group_size_; ++i) {
+    const MediaPacket& cached = group_[i];
+    output.push(*cached.packet, cached.stream, cached.format, stop);
+  }
+}
+
+void PacketFanout::cache(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format) {
+  if (stream == StreamKind::kVideo) {
+    if (packet.flags & AV_PKT_FLAG_KEY) {
+      forget_group();
+      group_complete_ = true;
+    } else if (group_complete_ && group_[0].format != format) {
+      forget_group();  // a source that came back in the middle of its group
+    }
+  }
+  if (!group_complete_) return;
+  const std::size_t bytes = static_cast<std::size_t>(packet.size);
+  if (group_size_ == kMaxCachedPackets || group_bytes_ + bytes > kMaxCachedBytes) {
+    forget_group();
+    return;
+  }
+  if (group_size_ == group_.size()) group_.push_back({.packet = make_packet()});
+  MediaPacket& slot = group_[group_size_];
+  if (av_packet_ref(slot.packet.get(), &packet) < 0) throw std::bad_alloc();
+  slot.stream = stream;
+  slot.format = format;
+  ++group_size_;
+  group_bytes_ += bytes;
+}
+
+void PacketFanout::forget_group() {
+  for (std::size_t i = 0; i < group_size_; ++i) {
+    av_packet_unref(group_[i].packet.get());
+    group_[i].format.reset();
+  }
+  group_size_ = 0;
+  group_bytes_ = 0;
+  group_complete_ = false;
+}
+
+}  // namespace framelane

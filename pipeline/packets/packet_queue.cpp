@@ -1,0 +1,107 @@
+#include "pipeline/packets/packet_queue.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace framelane {
+
+namespace {
+
+std::size_t size_of(const AVPacket& packet) { return static_cast<std::size_t>(packet.size); }
+
+}  // namespace
+
+PacketQueue::PacketQueue(std::size_t capacity, std::size_t most_bytes)
+    : slots_(std::max<std::size_t>(capacity, 1)), most_bytes_(most_bytes) {
+  for (MediaPacket& slot : slots_) slot.packet = make_packet();
+}
+
+PacketQueue::Push PacketQueue::try_push(const AVPacket& packet, StreamKind stream,
+                                        const MediaFormatRef& format) {
+  std::lock_guard lock(mutex_);
+  if (closed_) return Push::kClosed;
+  if (!has_room(packet)) return Push::kFull;
+  put(packet, stream, format);
+  return Push::kQueued;
+}
+
+PacketQueue::Push PacketQueue::push(const AVPacket& packet, StreamKind stream,
+                                    const MediaFormatRef& format, std::stop_token stop) {
+  std::unique_lock lock(mutex_);
+  const bool ready =
+      changed_.wait(lock, stop, [&] { return closed_ || has_room(packet) || !patient_; });
+  if (!ready || closed_) return Push::kClosed;
+  if (!has_room(packet)) return Push::kFull;
+  put(packet, stream, format);
+  return Push::kQueued;
+}
+
+bool PacketQueue::has_room(const AVPacket& packet) const {
+  if (count_ < kAlwaysFit) return count_ < slots_.size();
+  return count_ < slots_.size() && bytes_ + size_of(packet) <= most_bytes_;
+}
+
+void PacketQueue::put(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format) {
+  MediaPacket& slot = slots_[(first_ + count_) % slots_.size()];
+  if (av_packet_ref(slot.packet.get(), &packet) < 0) throw std::bad_alloc();
+  slot.stream = stream;
+  slot.format = format;
+  slot.queued_at = std::chrono::steady_clock::now();
+  ++count_;
+  bytes_ += size_of(packet);
+  changed_.notify_all();
+}
+
+PacketQueue::Pop PacketQueue::pop(MediaPacket& out, std::chrono::milliseconds timeout,
+                                  std::stop_token stop) {
+  if (!out.packet) out.packet = make_packet();
+  av_packet_unref(out.packet.get());
+  out.format.reset();
+
+  std::unique_lock lock(mutex_);
+  if (stop.stop_requested()) return Pop::kStopped;
+  const bool ready = changed_.wait_for(lock, stop, timeout, [&] { return closed_ || count_ > 0; });
+  if (stop.stop_requested()) return Pop::kStopped;
+  if (!ready) return Pop::kTimeout;
+  if (count_ == 0) return Pop::kEnd;
+  std::swap(out, slots_[first_]);
+  first_ = (first_ + 1) % slots_.size();
+  --count_;
+  bytes_ -= size_of(*out.packet);
+  changed_.notify_all();
+  return Pop::kPacket;
+}
+
+void PacketQueue::set_patient(bool patient) {
+  std::lock_guard lock(mutex_);
+  patient_ = patient;
+  changed_.notify_all();
+}
+
+void PacketQueue::close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+std::size_t PacketQueue::clear() {
+  std::lock_guard lock(mutex_);
+  const std::size_t forgotten = count_;
+  for (; count_ > 0; --count_) {
+    MediaPacket& slot = slots_[first_];
+    av_packet_unref(slot.packet.get());
+    slot.format.reset();
+    first_ = (first_ + 1) % slots_.size();
+  }
+  bytes_ = 0;
+  changed_.notify_all();
+  return forgotten;
+}
+
+std::size_t PacketQueue::size() const {
+  std::lock_guard lock(mutex_);
+  return count_;
+}
+
+}  // namespace framelane

@@ -1,0 +1,376 @@
+#include "pipeline/source/demuxer.hpp"
+
+extern "C" {
+#include <libavutil/mathematics.h>
+}
+
+#include <netdb.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "pipeline/av/av_error.hpp"
+#include "pipeline/av/av_log_capture.hpp"
+#include "pipeline/av/optional_libraries.hpp"
+#include "pipeline/base/backoff.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
+#include "pipeline/source/source.hpp"
+
+namespace framelane {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr int kReaderBuffer = 256 * 1024;
+/// Closing says goodbye to the peer (RTSP's TEARDOWN, without which a camera holds the session),
+/// also on a stop, but the peer may hear nothing any more.
+constexpr milliseconds kFarewell{300};
+/// How often a device that has nothing yet is asked again.
+constexpr milliseconds kDevicePoll{5};
+
+// The URL and demuxer as FFmpeg wants them: "lavfi:GRAPH" is the demuxer lavfi with a graph for a
+// URL, and capture devices are demuxers too.
+struct Target {
+  std::string url;
+  std::string format;
+};
+
+Target target_of(const InputOptions& input) {
+  const std::string scheme = url_scheme(input.url);
+  if (scheme == "lavfi" || scheme == "v4l2") return {input.url.substr(scheme.size() + 1), scheme};
+  if (input.format.empty() && input.url.starts_with("/dev/video")) return {input.url, "v4l2"};
+  return {input.url, input.format};
+}
+
+bool captures(const Target& target) {
+  return target.format == "v4l2" || target.format == "video4linux2";
+}
+
+// What a capture device gives lies in its own memory, which goes with it; packets stay for longer.
+void take_over(AVPacket& packet) {
+  const PacketPtr copy = make_packet();
+  if (av_new_packet(copy.get(), packet.size) < 0 || av_packet_copy_props(copy.get(), &packet) < 0) {
+    throw std::bad_alloc();
+  }
+  std::memcpy(copy->data, packet.data, static_cast<std::size_t>(packet.size));
+  av_packet_unref(&packet);
+  av_packet_move_ref(&packet, copy.get());
+}
+
+const AVInputFormat* find_format(const std::string& name) {
+  if (name.empty()) return nullptr;
+  if (is_device_format(name)) require_avdevice();
+  const AVInputFormat* format = av_find_input_format(name.c_str());
+  if (format == nullptr) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "FFmpeg has no demuxer named " + name +
+                        "; correct input.format, or leave it out to have the format probed");
+  }
+  return format;
+}
+
+// FFmpeg reports a name that does not resolve as an I/O error.
+bool resolves(const std::string& host) {
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  if (found != nullptr) ::freeaddrinfo(found);
+  return error != EAI_NONAME && error != EAI_AGAIN && error != EAI_FAIL;
+}
+
+// What tells a camera from a file over HTTP: the answer has neither a length nor a duration, or is
+// of a kind that is never sent as a file.
+bool is_endless(const AVFormatContext& context) {
+  if (context.duration > 0) return false;
+  const std::string_view name = context.iformat->name;
+  if (name == "mpjpeg" || name == "hls" || name == "dash") return true;
+  return context.pb != nullptr && avio_size(context.pb) < 0;
+}
+
+bool is_configuration_error(int error) {
+  switch (error) {
+    case AVERROR_PROTOCOL_NOT_FOUND:
+    case AVERROR_DEMUXER_NOT_FOUND:
+    case AVERROR_OPTION_NOT_FOUND:
+    case AVERROR_FILTER_NOT_FOUND:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string advice(IoFault fault) {
+  switch (fault) {
+    case IoFault::kDns:
+      return "its host name does not resolve; check input.url and the resolver";
+    case IoFault::kRefused:
+      return "check that it is switched on and that address and port are right";
+    case IoFault::kAuth:
+      return "check the user name, the password and the permissions";
+    case IoFault::kTimeout:
+      return "check that it is up and sends, or raise input.timeout";
+    case IoFault::kEof:
+    case IoFault::kIo:
+    case IoFault::kDecode:
+      break;
+  }
+  return "check input.url and input.options";
+}
+
+}  // namespace
+
+void Demuxer::FormatDeleter::operator()(AVFormatContext* context) const {
+  interrupt.arm_farewell(kFarewell);
+  avformat_close_input(&context);
+  interrupt.disarm();
+}
+
+void Demuxer::IoDeleter::operator()(AVIOContext* io) const {
+  av_freep(&io->buffer);
+  avio_context_free(&io);
+}
+
+Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, Interrupt& interrupt,
+                 KeptPipe* kept)
+    : stats_(stats),
+      timeout_(input.timeout),
+      live_(is_live(input)),
+      name_(redact(input.url)),
+      host_(url_host(input.url)),
+      options_(input.options),
+      interrupt_(interrupt) {
+  open(input, kept);
+  choose_streams(input.format, live_, want_audio);
+}
+
+void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
+  const Target target = target_of(input);
+  const AVInputFormat* format = find_format(target.format);
+  // Protocols with timeouts of their own report them more precisely than an interrupted call does.
+  const std::string timeout_us = std::to_string(microseconds(timeout_).count());
+  const std::string scheme = url_scheme(target.url);
+  if (scheme.starts_with("rtsp") || scheme == "satip") {
+    options_.set_default("timeout", timeout_us);
+  } else if (!host_.empty()) {
+    options_.set_default("rw_timeout", timeout_us);
+  }
+  // Looking for streams that never come must not use the whole timeout up.
+  const microseconds patience = std::min<microseconds>(timeout_ / 2, std::chrono::seconds(5));
+  if (live_) options_.set_default("analyzeduration", std::to_string(patience.count()));
+  const bool http = scheme == "http" || scheme == "https";
+
+  AVFormatContext* context = avformat_alloc_context();
+  if (context == nullptr) throw std::bad_alloc();
+  format_.reset(context);
+  context->interrupt_callback = interrupt_.callback();
+  context->flags |= AVFMT_FLAG_GENPTS;
+  capture_ = captures(target);
+  if (capture_) context->flags |= AVFMT_FLAG_NONBLOCK;  // a blocked read could not be interrupted
+  const std::optional<std::string> path = local_path(target.url);
+  bool fifo = false;
+  {
+    const CallScope call(interrupt_, timeout_);  // asks the file system, perhaps of a dead server
+    fifo = path && (*path == "-" || names_fifo(target.url));
+  }
+  if (fifo) {
+    open_reader(*path, kept);
+    context->pb = io_.get();
+  }
+  const AvLogCapture log;
+  interrupt_.arm(timeout_);
+  (void)format_.release();  // a failed open frees it
+  int error = avformat_open_input(&context, target.url.c_str(), format, options_.ptr());
+  format_.reset(context);
+  if (error >= 0) {
+    interrupt_.arm(timeout_);
+    if (http && is_endless(*context) && context->max_analyze_duration == 0) {
+      context->max_analyze_duration = patience.count();
+    }
+    error = avformat_find_stream_info(context, nullptr);
+    live_ = live_ || (error >= 0 && http && is_endless(*context));
+  }
+  interrupt_.disarm();
+  const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
+  if (error >= 0 && undisturbed) return;
+  rethrow_own_causes();
+  if (target.format == "lavfi") {
+    throw FeedError(FeedFault::kConfiguration,
+                    "the filter graph of " + name_ + " cannot be built (" +
+                        redact(log.reason(av_error_text(error))) + "); correct input.url");
+  }
+  fail_open(error, redact(log.reason(av_error_text(error))));
+}
+
+void Demuxer::open_reader(const std::string& path, KeptPipe* kept) {
+  if (kept != nullptr) reader_ = std::exchange(kept->reader, nullptr);
+  if (reader_ == nullptr || !reader_->is_still(path)) {
+    reader_ = std::make_unique<FdReader>(path, timeout_, interrupt_.stop());
+  }
+  auto* buffer = static_cast<unsigned char*>(av_malloc(kReaderBuffer));
+  if (buffer == nullptr) throw std::bad_alloc();
+  io_.reset(avio_alloc_context(buffer, kReaderBuffer, 0, this, &Demuxer::read_callback, nullptr,
+                               nullptr));
+  if (!io_) {
+    av_free(buffer);
+    throw std::bad_alloc();
+  }
+}
+
+int Demuxer::read_callback(void* self, std::uint8_t* data, int size) {
+  auto& demuxer = *static_cast<Demuxer*>(self);
+  try {
+    const FdReader::Result result = demuxer.reader_->read(data, static_cast<std::size_t>(size));
+    switch (result.status) {
+      case FdReader::Status::kData:
+        // One packet may take many reads, each with its own patience.
+        demuxer.interrupt_.arm(demuxer.timeout_);
+        return static_cast<int>(result.bytes);
+      case FdReader::Status::kEnd:
+        return AVERROR_EOF;
+      case FdReader::Status::kStopped:
+        break;
+    }
+  } catch (const IoError&) {  // must not pass through C
+    demuxer.reader_failure_ = std::current_exception();
+  }
+  return AVERROR_EXIT;
+}
+
+// FFmpeg's code after an interrupted call means nothing: our own causes go first.
+void Demuxer::rethrow_own_causes() const {
+  if (interrupt_.stopped()) throw IoError(IoFault::kIo, name_ + " was stopped");
+  if (reader_failure_) std::rethrow_exception(reader_failure_);
+  if (interrupt_.cause() == Interrupt::Cause::kTimeout) {
+    throw IoError(IoFault::kTimeout, name_ + " sent nothing for " +
+                                         std::to_string(timeout_.count()) + " ms; " +
+                                         advice(IoFault::kTimeout));
+  }
+}
+
+void Demuxer::fail_open(int error, const std::string& reason) const {
+  if (is_configuration_error(error)) {
+    throw FeedError(FeedFault::kConfiguration, "cannot open " + name_ + ": " + reason +
+                                                   "; correct input.url, format or options");
+  }
+  IoFault fault = io_fault_from_averror(error);
+  if (fault == IoFault::kDecode || (fault == IoFault::kEof && host_.empty())) {
+    throw IoError(IoFault::kDecode, name_ + " is not a video framelane can read (" + reason +
+                                        "); check input.url, or set input.format");
+  }
+  if (error == AVERROR(EIO) && !host_.empty() && !resolves(host_)) fault = IoFault::kDns;
+  const std::string text = fault == IoFault::kDns ? "" : av_error_text(error) + "; ";
+  throw IoError(fault, "cannot open " + name_ + ": " + text + advice(fault));
+}
+
+void Demuxer::choose_streams(const std::string& format, bool live, bool want_audio) {
+  const auto best = [this](AVMediaType type, int related) {
+    return av_find_best_stream(format_.get(), type, -1, related, nullptr, 0);
+  };
+  video_ = best(AVMEDIA_TYPE_VIDEO, -1);
+  // A picture attached to a sound file is no video, and neither is the text that FFmpeg would draw.
+  const bool picture = video_ >= 0 && (video().disposition & AV_DISPOSITION_ATTACHED_PIC) != 0;
+  const bool text = video_ >= 0 && format.empty() && video().codecpar->codec_id == AV_CODEC_ID_ANSI;
+  if (text) {
+    throw IoError(IoFault::kDecode,
+                  name_ + " is not a video framelane can read (it is text); check input.url");
+  }
+  if (video_ < 0 || picture) {
+    const std::string message = name_ + " has no video stream; check input.url";
+    if (live) throw IoError(IoFault::kDecode, message);
+    throw FeedError(FeedFault::kConfiguration, message);
+  }
+  audio_ = want_audio ? std::max(-1, best(AVMEDIA_TYPE_AUDIO, video_)) : -1;
+  for (int i = 0; i < static_cast<int>(format_->nb_streams); ++i) {
+    if (i != video_ && i != audio_) format_->streams[i]->discard = AVDISCARD_ALL;
+  }
+}
+
+AVRational Demuxer::frame_rate() const {
+  return plausible_rate(av_guess_frame_rate(format_.get(), format_->streams[video_], nullptr));
+}
+
+std::optional<microseconds> Demuxer::start() const {
+  std::optional<microseconds> earliest;
+  for (const AVStream* stream : {&video(), audio()}) {
+    if (stream == nullptr || stream->start_time == AV_NOPTS_VALUE) continue;
+    const microseconds start(av_rescale_q(stream->start_time, stream->time_base, AV_TIME_BASE_Q));
+    earliest = std::min(earliest.value_or(start), start);
+  }
+  return earliest;
+}
+
+Demuxer::Flow Demuxer::read(AVPacket& packet) {
+  const BusyMeter::Scope waiting(stats_.source_wait);
+  const auto begin = std::chrono::steady_clock::now();
+  interrupt_.arm(timeout_);
+  int error = 0;
+  for (;;) {
+    error = av_read_frame(format_.get(), &packet);
+    if (error == AVERROR(EAGAIN)) {  // a device without a frame
+      if (std::chrono::steady_clock::now() >= begin + timeout_) error = AVERROR(ETIMEDOUT);
+      if (error == AVERROR(EAGAIN) && sleep_for(kDevicePoll, interrupt_.stop())) continue;
+    }
+    if (error < 0) break;
+    if (packet.stream_index == video_ || packet.stream_index == audio_) {
+      interrupt_.disarm();
+      if (capture_) take_over(packet);
+      stats_.input_bytes.fetch_add(static_cast<std::uint64_t>(packet.size),
+                                   std::memory_order_relaxed);
+      // Only waiting counts: whoever reads may be held up for longer.
+      without_video_ += std::chrono::steady_clock::now() - begin;
+      if (packet.stream_index == video_) without_video_ = {};
+      if (live_ && without_video_ >= timeout_) {
+        throw IoError(IoFault::kTimeout, name_ + " sent no video for " +
+                                             std::to_string(timeout_.count()) +
+                                             " ms, only sound; " + advice(IoFault::kTimeout));
+      }
+      return Flow::kPacket;
+    }
+    // A stream that turned up after the others had been chosen.
+    format_->streams[packet.stream_index]->discard = AVDISCARD_ALL;
+    av_packet_unref(&packet);
+  }
+  interrupt_.disarm();
+  if (interrupt_.stopped()) return Flow::kStopped;
+  rethrow_own_causes();
+  // Some demuxers call every failed read an end.
+  if (error == AVERROR_EOF && format_->pb != nullptr && format_->pb->error < 0) {
+    error = format_->pb->error;
+  }
+  if (error == AVERROR_EOF) return Flow::kEnd;
+  const IoFault fault = io_fault_from_averror(error);
+  throw IoError(
+      fault, "cannot read on from " + name_ + ": " + av_error_text(error) + "; " + advice(fault));
+}
+
+std::unique_ptr<FdReader> Demuxer::take_fifo() {
+  if (reader_ == nullptr || !reader_->fifo()) return nullptr;
+  reader_->await_writer();
+  return std::move(reader_);
+}
+
+bool Demuxer::rewind() {
+  if (io_ || (format_->iformat->flags & AVFMT_NOFILE) != 0) return false;
+  interrupt_.arm(timeout_);
+  int error = 0;
+  if ((format_->iformat->flags & AVFMT_TS_DISCONT) != 0) {
+    // Transport streams have no index: a seek by time would search, and miss the first pictures.
+    error = av_seek_frame(format_.get(), -1, 0, AVSEEK_FLAG_BYTE);
+  } else {
+    const std::int64_t start = format_->start_time == AV_NOPTS_VALUE ? 0 : format_->start_time;
+    error = avformat_seek_file(format_.get(), -1, std::numeric_limits<std::int64_t>::min(), start,
+                               start, 0);
+  }
+  interrupt_.disarm();
+  return error >= 0;
+}
+
+}  // namespace framelane

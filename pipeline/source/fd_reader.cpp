@@ -1,0 +1,155 @@
+#include "pipeline/source/fd_reader.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <optional>
+#include <system_error>
+
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
+
+namespace framelane {
+namespace {
+
+/// How soon a descriptor that poll() calls ready for ever, though it has nothing, is read again.
+constexpr std::chrono::milliseconds kRetry{20};
+
+IoError io_error(int error, const std::string& what) {
+  return IoError(io_fault_from_errno(error), what + ": " + std::generic_category().message(error));
+}
+
+int open_input(const std::string& path) {
+  if (path == "-") return STDIN_FILENO;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) throw io_error(errno, "cannot open " + redact(path) + "; check input.url");
+  return fd;
+}
+
+int make_event() {
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) throw io_error(errno, "cannot create an eventfd");
+  return fd;
+}
+
+void enlarge_pipe(int fd) {
+  int bytes = 1 << 20;
+  std::ifstream("/proc/sys/fs/pipe-max-size") >> bytes;
+  // Refused when the user's pipes hold too much already; then the pipe stays as it is.
+  (void)::fcntl(fd, F_SETPIPE_SZ, bytes);
+}
+
+}  // namespace
+
+FdReader::Descriptor::~Descriptor() {
+  if (owned_) ::close(fd_);
+}
+
+FdReader::FdReader(const std::string& path, std::chrono::milliseconds timeout, std::stop_token stop)
+    : name_(path == "-" ? "standard input" : redact(path)),
+      timeout_(timeout),
+      stop_(std::move(stop)),
+      input_(open_input(path), path != "-"),
+      wake_(make_event()),
+      on_stop_(stop_, [fd = wake_.get()] {
+        const std::uint64_t one = 1;
+        [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
+      }) {
+  struct stat status {};
+  if (::fstat(input_.get(), &status) != 0) throw io_error(errno, "cannot look at " + name_);
+  if (S_ISDIR(status.st_mode)) {
+    throw IoError(IoFault::kIo, name_ + " is a folder; input.url must name a file or a FIFO");
+  }
+  regular_ = S_ISREG(status.st_mode);
+  if (S_ISFIFO(status.st_mode)) {
+    enlarge_pipe(input_.get());
+    awaits_writer_ = fifo_ = path != "-";
+  }
+}
+
+FdReader::~FdReader() = default;
+
+FdReader::Result FdReader::read(std::uint8_t* data, std::size_t size) {
+  const Clock::time_point deadline = Clock::now() + timeout_;
+  for (;;) {
+    bool hung_up = false;
+    if (!regular_) {
+      if (!wait(deadline, hung_up)) return {Status::kStopped, 0};
+    } else if (stop_.stop_requested()) {
+      return {Status::kStopped, 0};
+    }
+    const ssize_t count = hung_up ? 0 : ::read(input_.get(), data, size);
+    if (count > 0) {
+      awaits_writer_ = false;
+      return {Status::kData, static_cast<std::size_t>(count)};
+    }
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) throw io_error(errno, "cannot read " + name_);
+      if (Clock::now() >= deadline) time_out();
+    } else if (!awaits_writer_) {
+      return {Status::kEnd, 0};
+    }
+    pause();
+  }
+}
+
+// Waits on the stop alone: poll() reports a hang-up or an error at once and for ever.
+void FdReader::pause() const {
+  pollfd wake{wake_.get(), POLLIN, 0};
+  (void)::poll(&wake, 1, static_cast<int>(kRetry.count()));
+}
+
+void FdReader::time_out() const {
+  const double seconds = std::chrono::duration<double>(timeout_).count();
+  throw IoError(IoFault::kTimeout, (awaits_writer_ ? "nobody has written to " : "no data from ") +
+                                       name_ + " for " + std::to_string(seconds).substr(0, 5) +
+                                       " s; check what writes to it, or raise input.timeout");
+}
+
+// Waits until reading cannot block; false when stopped.
+bool FdReader::wait(Clock::time_point deadline, bool& hung_up) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const int patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
+    std::array<pollfd, 2> fds{{{input_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
+    const int ready = ::poll(fds.data(), fds.size(), patience);
+    if (stop_.stop_requested()) return false;
+    if (ready < 0 && errno != EINTR) throw io_error(errno, "cannot wait for " + name_);
+    const bool hang_up = (fds[0].revents & POLLHUP) != 0;
+    if (ready > 0 && (fds[0].revents & (POLLIN | POLLERR | POLLNVAL)) != 0) return true;
+    if (ready > 0 && hang_up && !(awaits_writer_ && left <= 0)) {
+      hung_up = true;
+      return true;
+    }
+    if (left <= 0) time_out();
+  }
+}
+
+bool FdReader::is_still(const std::string& path) const {
+  struct stat ours {};
+  struct stat named {};
+  const int found = path == "-" ? ::fstat(STDIN_FILENO, &named) : ::stat(path.c_str(), &named);
+  return found == 0 && ::fstat(input_.get(), &ours) == 0 && ours.st_dev == named.st_dev &&
+         ours.st_ino == named.st_ino;
+}
+
+bool names_fifo(const std::string& url) {
+  const std::optional<std::string> path = local_path(url);
+  struct stat status {};
+  return path && ::stat(path->c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+void FdReader::rewind() {
+  if (::lseek(input_.get(), 0, SEEK_SET) != 0) throw io_error(errno, "cannot rewind " + name_);
+}
+
+}  // namespace framelane

@@ -1,0 +1,45 @@
+#include "pipeline/source/input_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "pipeline/base/url.hpp"
+
+namespace framelane {
+namespace {
+
+template <std::size_t N>
+bool is_one_of(std::string_view value, const std::array<std::string_view, N>& values) {
+  return std::ranges::find(values, value) != values.end();
+}
+
+// Until it is opened, a file, unless the name or the demuxer says that it is a camera or a live
+// playlist.
+bool is_live_http(const InputOptions& input) {
+  static constexpr std::array<std::string_view, 4> kFormats{"hls", "dash", "mpjpeg", "mpegts"};
+  static constexpr std::array<std::string_view, 4> kEndings{".m3u8", ".mpd", ".mjpg", ".mjpeg"};
+  if (is_one_of(input.format, kFormats)) return true;
+  const std::string_view url = input.url;
+  const std::string_view path = url.substr(0, url.find_first_of("?#"));
+  return std::ranges::any_of(kEndings, [&](std::string_view end) { return path.ends_with(end); });
+}
+
+}  // namespace
+
+bool is_live(const InputOptions& input) {
+  static constexpr std::array<std::string_view, 23> kSchemes{
+      "rtsp",   "rtsps", "satip", "rtmp", "rtmpe",   "rtmps", "rtmpt", "rtmpte",
+      "rtmpts", "rtp",   "srtp",  "udp",  "udplite", "srt",   "rist",  "tcp",
+      "tls",    "sctp",  "mmsh",  "mmst", "amqp",    "zmq",   "v4l2"};
+  static constexpr std::array<std::string_view, 6> kDevices{"v4l2",  "video4linux2", "x11grab",
+                                                            "fbdev", "kmsgrab",      "decklink"};
+  if (input.pace == InputOptions::Pace::kRealtime) return true;
+  const std::string scheme = url_scheme(input.url);
+  if (scheme == "http" || scheme == "https") return is_live_http(input);
+  return is_one_of(scheme, kSchemes) || is_one_of(input.format, kDevices) ||
+         input.url.starts_with("/dev/video");
+}
+
+}  // namespace framelane

@@ -1,0 +1,267 @@
+#include "pipeline/source/stream_source.hpp"
+
+extern "C" {
+#include <libavutil/common.h>
+#include <libavutil/mathematics.h>
+}
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "pipeline/base/failure.hpp"
+
+namespace framelane {
+namespace {
+
+StreamFormat format_of(const AVStream& stream) {
+  return {.parameters = copy_parameters(*stream.codecpar),
+          .time_base = stream.time_base,
+          .frame_rate = {0, 1}};
+}
+
+Timeline::StreamClock clock_of(const AVStream& stream, AVRational frame_rate) {
+  return {.time_base = stream.time_base,
+          .frame_rate = frame_rate,
+          .wrap_bits = stream.pts_wrap_bits,
+          .reorder_delay = stream.codecpar->video_delay};
+}
+
+void set_extradata(AVCodecParameters& parameters, const std::uint8_t* data, std::size_t size) {
+  auto* copy = static_cast<std::uint8_t*>(av_mallocz(size + AV_INPUT_BUFFER_PADDING_SIZE));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, data, size);
+  av_freep(&parameters.extradata);
+  parameters.extradata = copy;
+  parameters.extradata_size = static_cast<int>(size);
+}
+
+}  // namespace
+
+StreamSource::StreamSource(const InputOptions& input, const SourceContext& context)
+    : input_(input),
+      context_(context),
+      packet_(make_packet()),
+      importer_(context.pool, context.stats, input.color) {
+  open();
+}
+
+void StreamSource::open() {
+  demuxer_ = std::make_unique<Demuxer>(input_, context_.want_audio, context_.stats,
+                                       context_.interrupt, context_.kept);
+  const AVStream& video = demuxer_->video();
+  info_.time_base = video.time_base;
+  info_.frame_rate = demuxer_->frame_rate();
+  info_.live = demuxer_->live();
+  if (context_.decode) open_decoder();
+  if (const auto key = demuxer_->options().unconsumed(input_.options)) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "nothing takes the option " + *key + ": neither the demuxer and protocol of " +
+                        demuxer_->name() +
+                        (decoder_ ? " nor the decoder " + info_.decoder : std::string()) +
+                        " knows it; correct or remove input.options." + *key);
+  }
+  MediaFormatRef media = make_media();
+  // A file that was opened again to loop is still the same.
+  if (!info_.media || !same_format(*info_.media, *media)) info_.media = std::move(media);
+  seen_ = copy_parameters(*video.codecpar);
+  headers_ = std::make_unique<KeyframeHeaders>(*video.codecpar);
+  begin_segment();
+}
+
+// A GPU that hangs holds the decoder's calls for ever: whoever watches the source's is told.
+void StreamSource::open_decoder() {
+  const CallScope opening(context_.interrupt, input_.timeout);
+  const AVStream& video = demuxer_->video();
+  decoder_ =
+      std::make_unique<Decoder>(*video.codecpar, video.time_base, info_.frame_rate,
+                                demuxer_->options(), input_, info_.live, context_, importer_);
+  info_.decoder = decoder_->name();
+}
+
+void StreamSource::flush_decoder() {
+  const CallScope flushing(context_.interrupt, input_.timeout);
+  decoder_->reset();
+}
+
+void StreamSource::close_decoder() {
+  const CallScope closing(context_.interrupt, input_.timeout);
+  decoder_.reset();
+}
+
+void StreamSource::begin_segment() {
+  context_.timeline.begin_segment(demuxer_->start());
+  context_.timeline.set_stream(StreamKind::kVideo, clock_of(demuxer_->video(), info_.frame_rate));
+  if (const AVStream* audio = demuxer_->audio()) {
+    context_.timeline.set_stream(StreamKind::kAudio, clock_of(*audio, {0, 1}));
+  }
+  productive_ = false;
+}
+
+MediaFormatRef StreamSource::make_media() const {
+  auto media = std::make_shared<MediaFormat>();
+  media->video = format_of(demuxer_->video());
+  media->video.frame_rate = info_.frame_rate;
+  if (const AVStream* audio = demuxer_->audio()) media->audio = format_of(*audio);
+  return media;
+}
+
+// Packets of another format must not go into the same file: a new MediaFormat says so. Demuxers
+// report a change by new parameters or new extradata, or not at all: then the keyframes tell.
+void StreamSource::follow_format(const AVPacket& packet) {
+  const AVCodecParameters& now = *demuxer_->video().codecpar;
+  const bool resized =
+      now.width != seen_->width || now.height != seen_->height || now.codec_id != seen_->codec_id;
+  std::size_t size = 0;
+  const std::uint8_t* extradata =
+      av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
+  const AVCodecParameters& known = *info_.media->video.parameters;
+  const bool described_anew = extradata != nullptr && size > 0 &&
+                              (std::cmp_not_equal(size, known.extradata_size) ||
+                               std::memcmp(extradata, known.extradata, size) != 0);
+  const std::optional<KeyframeHeaders::Change> in_band = headers_->read(packet);
+  if (!resized && !described_anew && !in_band) return;
+
+  seen_ = copy_parameters(now);
+  CodecParametersPtr parameters = copy_parameters(resized ? now : known);
+  if (described_anew) {
+    set_extradata(*parameters, extradata, size);
+  } else if (in_band) {
+    parameters->width = in_band->width;
+    parameters->height = in_band->height;
+    if (!in_band->extradata.empty()) {
+      set_extradata(*parameters, in_band->extradata.data(), in_band->extradata.size());
+    }
+  }
+  auto media = std::make_shared<MediaFormat>();
+  media->video = {.parameters = std::move(parameters),
+                  .time_base = info_.time_base,
+                  .frame_rate = info_.frame_rate};
+  if (const AVStream* audio = demuxer_->audio()) media->audio = format_of(*audio);
+  info_.media = std::move(media);
+}
+
+ReadResult StreamSource::read(SourceItem& item) {
+  for (;;) {
+    if (context_.interrupt.stopped()) return ReadResult::kStopped;
+    switch (step_) {
+      case Step::kRead:
+        if (take_packet(item)) return ReadResult::kItem;
+        break;
+      case Step::kDecode:
+        decode(packet_.get());
+        break;
+      case Step::kReceive:
+        switch (receive(item.frame)) {
+          case Decoder::Flow::kReady:
+            productive_ = true;
+            if (past_end(item.frame.pts, info_.time_base)) break;
+            item.kind = SourceItem::Kind::kFrame;
+            item.stream = StreamKind::kVideo;
+            item.packet = nullptr;
+            return ReadResult::kItem;
+          case Decoder::Flow::kNeedInput:
+            step_ = Step::kRead;
+            break;
+          case Decoder::Flow::kEndOfStream:
+            step_ = Step::kFinish;
+            break;
+        }
+        break;
+      case Step::kFinish:
+        if (!go_round()) return ReadResult::kEnd;
+        break;
+    }
+  }
+}
+
+// Reads and stamps a packet; false when there is none to hand on (now).
+bool StreamSource::take_packet(SourceItem& item) {
+  av_packet_unref(packet_.get());
+  Demuxer::Flow flow = Demuxer::Flow::kEnd;
+  try {
+    flow = demuxer_->read(*packet_);
+  } catch (const IoError&) {
+    loss_ = std::current_exception();
+  }
+  if (flow != Demuxer::Flow::kPacket) {
+    if (flow == Demuxer::Flow::kEnd) finish_decoding();
+    return false;
+  }
+
+  const StreamKind kind = demuxer_->kind_of(*packet_);
+  context_.timeline.stamp(kind, *packet_);
+  const bool video = kind == StreamKind::kVideo;
+  const AVRational time_base = video ? info_.time_base : demuxer_->audio()->time_base;
+  if (video && input_.duration && !end_us_) {
+    const std::int64_t first = packet_->pts != AV_NOPTS_VALUE ? packet_->pts : packet_->dts;
+    end_us_ =
+        av_sat_add64(av_rescale_q(first, time_base, AV_TIME_BASE_Q), input_.duration->count());
+  }
+  if (past_end(packet_->dts, time_base)) {
+    done_ = done_ || video;
+    if (video) finish_decoding();
+    return false;
+  }
+  if (video) {
+    follow_format(*packet_);
+    if (decoder_) {
+      step_ = Step::kDecode;
+    } else {
+      productive_ = true;
+    }
+  }
+  item.kind = SourceItem::Kind::kPacket;
+  item.stream = kind;
+  item.packet = packet_.get();
+  return true;
+}
+
+void StreamSource::finish_decoding() {
+  step_ = Step::kFinish;
+  if (decoder_) decode(nullptr);
+}
+
+void StreamSource::decode(AVPacket* packet) {
+  const CallScope decoding(context_.interrupt, input_.timeout);
+  decoder_->send(packet);
+  step_ = Step::kReceive;
+}
+
+Decoder::Flow StreamSource::receive(InputFrame& frame) {
+  const CallScope decoding(context_.interrupt, input_.timeout);
+  return decoder_->receive(frame);
+}
+
+// The packets have ended and the decoder is empty. True when the file starts again.
+bool StreamSource::go_round() {
+  if (loss_) std::rethrow_exception(std::exchange(loss_, nullptr));
+  if (done_) return false;
+  if (!input_.loop) {
+    if (context_.kept != nullptr) context_.kept->reader = demuxer_->take_fifo();
+    if (!info_.live) return false;
+    throw IoError(IoFault::kEof, demuxer_->name() + " ended; a live source should not");
+  }
+  if (!productive_) {
+    throw IoError(IoFault::kDecode, demuxer_->name() + " cannot be looped: not one frame came " +
+                                        "out of it; check the file");
+  }
+  if (demuxer_->rewind()) {
+    if (decoder_) flush_decoder();
+    begin_segment();
+  } else {
+    close_decoder();
+    demuxer_.reset();
+    open();
+  }
+  step_ = Step::kRead;
+  return true;
+}
+
+bool StreamSource::past_end(std::int64_t timestamp, AVRational time_base) const {
+  return end_us_ && av_compare_ts(timestamp, time_base, *end_us_, AV_TIME_BASE_Q) >= 0;
+}
+
+}  // namespace framelane

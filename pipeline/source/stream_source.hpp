@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+
+#include "pipeline/source/decoder.hpp"
+#include "pipeline/source/demuxer.hpp"
+#include "pipeline/source/keyframe_headers.hpp"
+#include "pipeline/source/source.hpp"
+
+namespace framelane {
+
+/// A demuxer and, unless every encode copies, a decoder. Each packet is stamped, handed on, and
+/// then decoded. However the packets end, the decoder first gives out the frames it holds.
+class StreamSource final : public Source {
+ public:
+  /// Opens. Throws as open_source does.
+  StreamSource(const InputOptions& input, const SourceContext& context);
+  ~StreamSource() override { close_decoder(); }
+
+  const SourceInfo& info() const override { return info_; }
+  ReadResult read(SourceItem& item) override;
+
+ private:
+  void open();
+  void open_decoder();
+  void flush_decoder();
+  void close_decoder();
+  void begin_segment();
+  MediaFormatRef make_media() const;
+  void follow_format(const AVPacket& packet);
+  bool take_packet(SourceItem& item);
+  void finish_decoding();
+  void decode(AVPacket* packet);
+  Decoder::Flow receive(InputFrame& frame);
+  bool go_round();
+  bool past_end(std::int64_t timestamp, AVRational time_base) const;
+
+  const InputOptions input_;
+  const SourceContext context_;
+  PacketPtr packet_;
+  FrameImporter importer_;  // the same over all loops, so that it tells only changes
+  std::unique_ptr<Demuxer> demuxer_;
+  std::unique_ptr<Decoder> decoder_;
+  SourceInfo info_;
+  CodecParametersPtr seen_;  // the video stream's parameters when `info_.media` was made
+  std::unique_ptr<KeyframeHeaders> headers_;
+
+  enum class Step { kRead, kDecode, kReceive, kFinish } step_ = Step::kRead;
+  std::exception_ptr loss_;             // thrown once the decoder has given out its frames
+  std::optional<std::int64_t> end_us_;  // on the timeline, from input.duration
+  bool productive_ = false;             // something came out since the file last started
+  bool done_ = false;                   // input.duration has passed
+};
+
+}  // namespace framelane

@@ -1,0 +1,287 @@
+#include "pipeline/source/timeline.hpp"
+
+extern "C" {
+#include <libavutil/common.h>
+#include <libavutil/mathematics.h>
+}
+
+#include <algorithm>
+
+namespace framelane {
+namespace {
+
+constexpr AVRational kMicroseconds{1, 1'000'000};
+constexpr std::int64_t kJumpUs = 5'000'000;
+constexpr int kAcceptAfter = 3;
+/// As far as reordering goes.
+constexpr std::int64_t kMaxFrameShiftUs = 1'000'000;
+/// A longer duration is damaged, and a rate that means one is no rate.
+constexpr std::int64_t kMaxStepUs = 3'600'000'000;
+/// Farther from zero, in ticks or in microseconds, no clock counts: half of what fits, so that one
+/// such time and an offset do not overflow.
+constexpr std::int64_t kFarthest = INT64_MAX / 2;
+/// A step when neither duration nor rate nor an earlier packet tells one.
+constexpr std::int64_t kDefaultStepUs = 40'000;
+
+/// Timestamps come from the network: sums, differences and products of them must not overflow.
+std::int64_t add(std::int64_t a, std::int64_t b) { return av_sat_add64(a, b); }
+std::int64_t subtract(std::int64_t a, std::int64_t b) { return av_sat_sub64(a, b); }
+
+std::int64_t rescale(std::int64_t value, AVRational from, AVRational to) {
+  const std::int64_t result = av_rescale_q(value, from, to);
+  if (result != INT64_MIN) return result;
+  return value < 0 ? -INT64_MAX : INT64_MAX;  // FFmpeg's one answer to every overflow
+}
+
+std::int64_t to_us(std::int64_t ticks, AVRational time_base) {
+  return rescale(ticks, time_base, kMicroseconds);
+}
+
+std::int64_t to_ticks(std::int64_t us, AVRational time_base) {
+  return rescale(us, kMicroseconds, time_base);
+}
+
+bool is_time(std::int64_t ticks, AVRational time_base) {
+  const auto near_enough = [](std::int64_t value) {
+    return value >= -kFarthest && value <= kFarthest;
+  };
+  return near_enough(ticks) && near_enough(to_us(ticks, time_base));
+}
+
+bool within_jump(std::int64_t us) { return us >= -kJumpUs && us <= kJumpUs; }
+
+bool near(std::int64_t a, std::int64_t b, AVRational time_base) {
+  return within_jump(to_us(subtract(a, b), time_base));
+}
+
+}  // namespace
+
+void Timeline::begin_segment(std::optional<std::chrono::microseconds> start) {
+  start_us_ = start ? std::optional(start->count()) : std::nullopt;
+  segment_open_ = false;
+  frame_joining_ = true;
+  untimed_start_ = false;
+  frame_shift_ = 0;
+  for (Stream& s : streams_) {
+    s.wrap = 0;
+    s.begun = false;
+    s.joining = true;
+    s.off_line = 0;
+  }
+}
+
+void Timeline::set_stream(StreamKind kind, const StreamClock& clock) {
+  Stream& s = stream(kind);
+  const auto adopt = [&](std::int64_t ticks) {
+    return rescale(ticks, s.clock.time_base, clock.time_base);
+  };
+  if (s.last) s.last = adopt(*s.last);
+  s.top = adopt(s.top);
+  if (kind == StreamKind::kVideo && last_frame_) last_frame_ = adopt(*last_frame_);
+  s.step = adopt(s.step);
+  s.clock = clock;
+}
+
+std::int64_t Timeline::step_of(const Stream& s, std::int64_t duration) const {
+  const std::int64_t longest = std::max<std::int64_t>(1, to_ticks(kMaxStepUs, s.clock.time_base));
+  if (duration > 0 && duration <= longest) return duration;
+  const AVRational rate = s.clock.frame_rate;
+  if (rate.num > 0 && rate.den > 0) {
+    const std::int64_t step = rescale(1, av_inv_q(rate), s.clock.time_base);
+    return std::clamp<std::int64_t>(step, 1, longest);
+  }
+  if (s.step > 0) return s.step;
+  return std::max<std::int64_t>(1, to_ticks(kDefaultStepUs, s.clock.time_base));
+}
+
+// Where the line expects the stream's next packet: behind its last one, or, for its first in a
+// segment, where the other stream is, or else where the line ends.
+std::int64_t Timeline::expected(const Stream& s) const {
+  if (s.begun) return add(*s.last, s.step);
+  const Stream& o = other(s);
+  if (o.begun) return rescale(*o.last, o.clock.time_base, s.clock.time_base);
+  const std::int64_t end = to_ticks(end_us(), s.clock.time_base);
+  return s.last ? std::max(end, add(*s.last, 1)) : end;
+}
+
+// Where the last packet of all ends.
+std::int64_t Timeline::end_us() const {
+  std::int64_t end = 0;
+  for (const Stream& s : streams_) {
+    if (s.last) end = std::max(end, to_us(add(s.top, s.step), s.clock.time_base));
+  }
+  return end;
+}
+
+// Whether a stream's packet may lie there: about where it is expected, anywhere on the way (its
+// last duration may be wrong), or where the other stream is. The latter does not count for a stream
+// that is on another line than the other.
+bool Timeline::on_line(const Stream& s, std::int64_t time, bool shared) const {
+  const AVRational time_base = s.clock.time_base;
+  if (near(time, expected(s), time_base)) return true;
+  if (s.begun && time > *s.last && time < expected(s)) return true;
+  const Stream& o = other(s);
+  return shared && o.begun &&
+         within_jump(subtract(to_us(time, time_base), to_us(*o.last, o.clock.time_base)));
+}
+
+void Timeline::open_segment(const Stream& s, std::int64_t first) {
+  const std::int64_t first_us = to_us(first, s.clock.time_base);
+  // A start that is far from what comes is a container's mistake.
+  const bool credible = start_us_ && within_jump(subtract(first_us, *start_us_));
+  offset_us_ = subtract(end_us(), credible ? *start_us_ : first_us);
+  for (Stream& each : streams_) {
+    each.offset_us = offset_us_;
+    each.offset = to_ticks(offset_us_, each.clock.time_base);
+  }
+  segment_open_ = true;
+}
+
+// Where `key`, a timestamp of the source, lies on our line.
+std::int64_t Timeline::place(Stream& s, std::int64_t key, std::int64_t step) {
+  const AVRational time_base = s.clock.time_base;
+  const std::int64_t unwrapped = add(key, s.wrap);
+  const std::int64_t out = add(unwrapped, s.offset);
+  const bool first_of_all = !s.begun && !other(s).begun;
+  const bool shared = s.offset_us == offset_us_;
+  if (first_of_all || on_line(s, out, shared)) {
+    s.off_line = 0;
+    return out;
+  }
+  if (s.clock.wrap_bits < 63) {
+    const std::int64_t period = std::int64_t{1} << s.clock.wrap_bits;
+    for (const std::int64_t turn : {period, -period}) {
+      if (!on_line(s, add(out, turn), shared)) continue;
+      s.wrap = add(s.wrap, turn);
+      s.off_line = 0;
+      stats_.count(TimestampRepair::kWrap);
+      return add(out, turn);
+    }
+  }
+  // The other stream has already moved to a new line that this packet belongs to.
+  const std::int64_t joined = add(unwrapped, to_ticks(offset_us_, time_base));
+  if (!shared && on_line(s, joined, true)) {
+    s.offset = to_ticks(offset_us_, time_base);
+    s.offset_us = offset_us_;
+    s.off_line = 0;
+    s.joining = true;
+    return joined;
+  }
+  return jump(s, unwrapped, step);
+}
+
+std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
+  const AVRational time_base = s.clock.time_base;
+  const std::int64_t key_us = to_us(key, time_base);
+  const auto agrees = [key_us](const Stream& with) {
+    return with.off_line > 0 && within_jump(subtract(key_us, with.candidate_us));
+  };
+  if (!agrees(s)) {
+    s.off_line = 0;
+    if (!agrees(other(s))) stats_.count(TimestampRepair::kJump);
+  }
+  ++s.off_line;
+  s.candidate_us = to_us(add(key, step), time_base);
+  s.joining = true;
+  const std::int64_t out = expected(s);
+  if (s.off_line >= kAcceptAfter) {
+    s.off_line = 0;
+    s.offset = subtract(out, key);
+    s.offset_us = offset_us_ = to_us(s.offset, time_base);
+  }
+  return out;
+}
+
+void Timeline::stamp(StreamKind kind, AVPacket& packet) {
+  Stream& s = stream(kind);
+  const AVRational time_base = s.clock.time_base;
+  const bool has_dts = is_time(packet.dts, time_base);
+  const bool has_pts = is_time(packet.pts, time_base);
+  if (packet.duration < 0 || to_us(packet.duration, time_base) > kMaxStepUs) packet.duration = 0;
+  const std::int64_t step = step_of(s, packet.duration);
+  const bool reorders = s.clock.reorder_delay > 0;
+  const std::int64_t reordering = s.clock.reorder_delay * step;
+
+  std::int64_t ahead = has_dts && has_pts ? subtract(packet.pts, packet.dts) : 0;
+  if (s.clock.wrap_bits < 63) {
+    // The counter may wrap between a packet's dts and its pts.
+    const std::int64_t period = std::int64_t{1} << s.clock.wrap_bits;
+    if (ahead > period / 2) ahead -= period;
+    if (ahead < -period / 2) ahead += period;
+  }
+  const bool damaged = !near(ahead, 0, time_base);  // no codec reorders over seconds
+  if (damaged) ahead = 0;
+  const bool absurd =
+      (packet.dts != AV_NOPTS_VALUE && !has_dts) || (packet.pts != AV_NOPTS_VALUE && !has_pts);
+  if (damaged || absurd || (!has_pts && !(has_dts && reorders)))
+    stats_.count(TimestampRepair::kMissing);
+
+  std::int64_t dts = expected(s);
+  std::int64_t pts = reorders ? AV_NOPTS_VALUE : dts;
+  if (!has_dts && !has_pts && reorders && !s.begun) {
+    untimed_start_ = kind == StreamKind::kVideo;
+    pts = dts;  // what comes first is shown first
+    dts = subtract(pts, reordering);
+  }
+  if (has_dts || has_pts) {
+    const std::int64_t key = has_dts ? packet.dts : packet.pts;
+    if (!segment_open_) open_segment(s, add(key, ahead));
+    const std::int64_t placed = place(s, key, step);
+    if (has_pts || !reorders) pts = add(placed, ahead);
+    if (has_dts || !reorders) {
+      dts = placed;
+    } else {
+      dts = s.begun ? std::min(dts, placed) : subtract(placed, reordering);
+    }
+  }
+  // Nothing can be shown before it is decoded, and muxers refuse it.
+  bool backward = pts != AV_NOPTS_VALUE && pts < dts;
+  if (backward) dts = pts;
+  if (s.last && dts <= *s.last) {
+    dts = add(*s.last, 1);
+    if (pts != AV_NOPTS_VALUE) pts = std::max(pts, dts);
+    backward = backward || (!s.joining && has_dts);
+  } else {
+    s.joining = false;
+  }
+  if (backward) stats_.count(TimestampRepair::kBackward);
+
+  packet.dts = dts;
+  packet.pts = pts;
+  const std::int64_t shown = pts == AV_NOPTS_VALUE ? dts : std::max(pts, dts);
+  s.top = s.last ? std::max(s.top, shown) : shown;
+  s.last = dts;
+  s.step = step;
+  s.begun = true;
+}
+
+std::int64_t Timeline::stamp_frame(std::int64_t pts, std::int64_t duration) {
+  const Stream& video = stream(StreamKind::kVideo);
+  if (!is_time(pts, video.clock.time_base)) {
+    stats_.count(TimestampRepair::kMissing);
+    pts = last_frame_ ? add(*last_frame_, step_of(video, duration)) : expected(video);
+  } else {
+    pts = add(pts, frame_shift_);
+  }
+  if (untimed_start_ && last_frame_ && pts <= *last_frame_) {
+    // Pictures that came first without a timestamp took the place of those shown after them (a
+    // camera's first, before its B-frames): the rest of the segment moves behind them.
+    const std::int64_t behind = add(*last_frame_, step_of(video, duration));
+    const std::int64_t missing = subtract(behind, pts);
+    if (missing <= to_ticks(kMaxFrameShiftUs, video.clock.time_base)) {
+      untimed_start_ = false;
+      frame_shift_ = missing;
+      pts = behind;
+    }
+  }
+  if (last_frame_ && pts <= *last_frame_) {
+    if (!frame_joining_) stats_.count(TimestampRepair::kBackward);
+    pts = add(*last_frame_, 1);
+  } else {
+    frame_joining_ = false;
+  }
+  last_frame_ = pts;
+  return pts;
+}
+
+}  // namespace framelane

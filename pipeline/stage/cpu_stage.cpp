@@ -1,0 +1,194 @@
+#include "pipeline/stage/cpu_stage.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <fstream>
+#include <string>
+
+#include "kernels/converter.hpp"
+#include "pipeline/base/processors.hpp"
+
+namespace framelane {
+namespace {
+
+struct CpuPlan : Plan {
+  std::vector<std::unique_ptr<const Converter>> converters;  // null: bypass
+  bool analyse = false;
+};
+
+std::string processor_model() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name")) {
+      const std::size_t colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+  }
+  return "unknown processor";
+}
+
+}  // namespace
+
+void convert_and_count(const Converter& converter, const ConstImageView& source,
+                       const ImageView& target, LumaHistogram& luma) {
+  constexpr int kBandSamples = 1 << 16;
+  const int rows = std::max(kBandSamples / target.width, 16) / 2 * 2;
+  luma = {};
+  for (int y = 0; y < target.height; y += rows) {
+    const int end = std::min(y + rows, target.height);
+    converter.run(source, target, y, end);
+    count_luma(as_const(target), y, end, luma);
+  }
+}
+
+struct CpuLane {
+  CpuLane(CpuStage& owner, LaneStats& lane_stats) : stage(owner), stats(lane_stats) {}
+
+  CpuStage& stage;
+  LaneStats& stats;
+  // Guarded by the stage's mutex.
+  FrameJob* first = nullptr;
+  FrameJob* last = nullptr;
+  bool scheduled = false;  // in the device's queue, or a worker is at it
+  // Guarded by the device's mutex.
+  CpuLane* next_runnable = nullptr;
+};
+
+CpuDevice::CpuDevice(unsigned workers) : model_(processor_model()) {
+  for (unsigned i = 0; i < std::max(workers, 1u); ++i) workers_.emplace_back([this] { work(); });
+}
+
+CpuDevice::~CpuDevice() {
+  {
+    const std::lock_guard lock(mutex_);
+    assert(first_ == nullptr && "a device must outlive its stages");
+    stopping_ = true;
+  }
+  runnable_changed_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+std::unique_ptr<Stage> CpuDevice::make_stage(FeedStats& stats, std::optional<int> /*slices*/) {
+  return std::make_unique<CpuStage>(shared_from_this(), stats);
+}
+
+void CpuDevice::enqueue(CpuLane& lane) {
+  {
+    const std::lock_guard lock(mutex_);
+    lane.next_runnable = nullptr;
+    (last_ != nullptr ? last_->next_runnable : first_) = &lane;
+    last_ = &lane;
+  }
+  runnable_changed_.notify_one();
+}
+
+void CpuDevice::work() {
+  for (;;) {
+    CpuLane* lane = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      runnable_changed_.wait(lock, [this] { return first_ != nullptr || stopping_; });
+      if (first_ == nullptr) return;
+      lane = first_;
+      first_ = lane->next_runnable;
+      if (first_ == nullptr) last_ = nullptr;
+    }
+    lane->stage.run_next(*lane);
+  }
+}
+
+CpuStage::CpuStage(std::shared_ptr<CpuDevice> device, FeedStats& stats)
+    : device_(std::move(device)), stats_(stats) {
+  for (LaneStats& lane_stats : stats.lanes()) lanes_.emplace_back(*this, lane_stats);
+  assert(!lanes_.empty());
+}
+
+CpuStage::~CpuStage() {
+  std::unique_lock lock(mutex_);
+  converted_.wait(lock, [this] { return in_flight_ == 0; });
+}
+
+PlanRef CpuStage::prepare(std::span<const Conversion> conversions,
+                          [[maybe_unused]] FrameMemory memory, bool analyse) {
+  assert(memory == FrameMemory::kHost);
+  assert(!analyse || has_luma(conversions.front().target));
+  auto plan = std::make_shared<CpuPlan>();
+  plan->analyse = analyse;
+  for (const Conversion& conversion : conversions) {
+    assert(!why_unsupported(conversion) || is_identity(conversion));
+    plan->converters.push_back(is_identity(conversion) ? nullptr : Converter::make(conversion));
+  }
+  return plan;
+}
+
+void CpuStage::submit(FrameJob& job) {
+  CpuLane& lane = lanes_[job.sequence % lanes_.size()];
+  job.next_in_lane = nullptr;
+  ++stats_.ring_jobs[index_of(RingState::kConverting)];
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_flight_;
+    (lane.last != nullptr ? lane.last->next_in_lane : lane.first) = &job;
+    lane.last = &job;
+    if (lane.scheduled) return;
+    lane.scheduled = true;
+  }
+  device_->enqueue(lane);
+}
+
+void CpuStage::run_next(CpuLane& lane) {
+  FrameJob* job = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    job = lane.first;
+    lane.first = job->next_in_lane;
+    if (lane.first == nullptr) lane.last = nullptr;
+  }
+  const auto start = BusyMeter::Clock::now();
+  lane.stats.busy.begin(Engine::kKernel, start);
+  device_->busy_.begin(Engine::kKernel, start);
+  const auto& plan = static_cast<const CpuPlan&>(*job->plan);
+  for (std::size_t i = 0; i < plan.converters.size(); ++i) {
+    if (plan.converters[i] == nullptr) continue;
+    const ImageView& target = job->outputs[i].target.image;
+    if (plan.analyse && i == 0) {
+      convert_and_count(*plan.converters[i], job->input.image, target, job->luma);
+    } else {
+      plan.converters[i]->run(job->input.image, target, 0, target.height);
+    }
+  }
+  const auto end = BusyMeter::Clock::now();
+  device_->busy_.end(Engine::kKernel, end);
+  lane.stats.busy.end(Engine::kKernel, end);
+  stats_.observe(StageStep::kKernel, end - start);
+  --stats_.ring_jobs[index_of(RingState::kConverting)];
+  ++stats_.ring_jobs[index_of(RingState::kReady)];
+
+  // From here on the job may be gone. The stage may go once in_flight_ is 0 and the lock is free,
+  // so that is the last thing touched.
+  bool more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    job->converted.store(true, std::memory_order_release);
+    more = lane.first != nullptr;
+    lane.scheduled = more;
+    if (more) device_->enqueue(lane);
+    --in_flight_;
+    converted_.notify_all();
+  }
+}
+
+Stage::Wait CpuStage::wait(FrameJob& job, std::stop_token stop, Deadline deadline) {
+  if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
+  std::unique_lock lock(mutex_);
+  const bool ready = converted_.wait_until(
+      lock, stop, deadline, [&job] { return job.converted.load(std::memory_order_relaxed); });
+  if (ready) return Wait::kReady;
+  return stop.stop_requested() ? Wait::kStopped : Wait::kLate;
+}
+
+std::shared_ptr<Device> make_cpu_device() {
+  return std::make_shared<CpuDevice>(static_cast<unsigned>(processors()));
+}
+
+}  // namespace framelane

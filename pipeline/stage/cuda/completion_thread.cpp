@@ -1,0 +1,145 @@
+#include "pipeline/stage/cuda/completion_thread.hpp"
+
+#include <pthread.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "pipeline/base/log.hpp"
+
+namespace framelane {
+
+struct CompletionThread::Queue {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::shared_ptr<CudaLane> first;  // linked through the lanes: nothing is allocated per job
+  CudaLane* last = nullptr;
+  // The thread's turn: what is being waited for or, with no plan, whether a job is being handed
+  // over, and since when.
+  std::shared_ptr<const CudaPlan> plan;
+  std::size_t lane_index = 0;
+  bool handing_over = false;
+  std::chrono::steady_clock::time_point since;
+  std::uint64_t turns = 0;
+  // When hangs() first found this turn to take too long.
+  std::uint64_t suspected_turn = 0;
+  std::chrono::steady_clock::time_point suspected_at;
+  bool stopping = false;
+  bool ended = false;
+
+  /// Requires the mutex.
+  void take_turn(const CudaLane* lane, bool hands_over) {
+    plan = lane != nullptr ? lane->plan() : nullptr;
+    lane_index = lane != nullptr ? lane->index : 0;
+    handing_over = hands_over;
+    since = std::chrono::steady_clock::now();
+    ++turns;
+  }
+};
+
+CompletionThread::CompletionThread(std::shared_ptr<CudaContext> context)
+    : context_(std::move(context)), queue_(std::make_shared<Queue>()) {
+  // Detached, so that it can be left behind; `ended` is how to wait for it, and the last it does.
+  std::thread([gpu = context_, queue = queue_]() mutable {
+    pthread_setname_np(pthread_self(), "cuda-complete");
+    try {
+      gpu->make_current();
+    } catch (const CudaError& error) {
+      gpu->failed("waiting for the GPU", error);
+    }
+    run(*queue);
+    gpu.reset();
+    const std::lock_guard lock(queue->mutex);
+    queue->ended = true;
+    queue->changed.notify_all();
+  }).detach();
+}
+
+CompletionThread::~CompletionThread() {
+  Queue& queue = *queue_;
+  std::unique_lock lock(queue.mutex);
+  queue.stopping = true;
+  queue.changed.notify_all();
+  const auto ended = [&queue] { return queue.ended; };
+  while (!queue.changed.wait_for(lock, std::chrono::seconds(1), ended)) {
+    if (context_->abandoned_jobs == 0) {
+      lock.unlock();
+      const bool hung = hangs();
+      lock.lock();
+      if (!hung) continue;
+    }
+    log::error("{}: work on the GPU does not come to an end; its memory is left behind",
+               context_->name);
+    return;
+  }
+}
+
+void CompletionThread::watch(std::shared_ptr<CudaLane> lane) {
+  Queue& queue = *queue_;
+  {
+    const std::lock_guard lock(queue.mutex);
+    CudaLane* const added = lane.get();
+    (queue.last != nullptr ? queue.last->next_ : queue.first) = std::move(lane);
+    queue.last = added;
+  }
+  queue.changed.notify_all();
+}
+
+bool CompletionThread::hangs() {
+  Queue& queue = *queue_;
+  std::shared_ptr<const CudaPlan> plan;
+  std::size_t index = 0;
+  std::uint64_t turn = 0;
+  {
+    const std::lock_guard lock(queue.mutex);
+    if (queue.plan == nullptr && !queue.handing_over) return false;
+    if (std::chrono::steady_clock::now() - queue.since < kHungAfter) return false;
+    plan = queue.plan;
+    index = queue.lane_index;
+    turn = queue.turns;
+  }
+  // Time alone proves nothing: the whole process may have been stopped meanwhile, the GPU not. One
+  // answer does not either: with the whole machine, the GPU was stopped too.
+  context_->try_make_current();
+  if (plan != nullptr && cudaEventQuery(plan->works[index]->done().get()) != cudaErrorNotReady) {
+    return false;
+  }
+  const std::lock_guard lock(queue.mutex);
+  if (queue.turns != turn) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (queue.suspected_turn != turn) {
+    queue.suspected_turn = turn;
+    queue.suspected_at = now;
+    return false;
+  }
+  // A call cannot be asked; that it goes on for the whole time again is the second answer.
+  return now - queue.suspected_at >= (plan != nullptr ? kAskEvery / 2 : kHungAfter);
+}
+
+void CompletionThread::run(Queue& queue) {
+  for (;;) {
+    std::shared_ptr<CudaLane> lane;
+    {
+      std::unique_lock lock(queue.mutex);
+      queue.take_turn(nullptr, false);
+      queue.changed.wait(lock, [&queue] { return queue.first != nullptr || queue.stopping; });
+      if (queue.first == nullptr) return;
+      lane = std::move(queue.first);
+      queue.first = std::move(lane->next_);
+      if (queue.first == nullptr) queue.last = nullptr;
+      queue.take_turn(lane.get(), false);
+    }
+    const bool good = lane->wait();
+    {
+      // Before the job is handed over: the lane may then start its next one, which uses the event
+      // again that hangs() asks. The lane has the plan as well, so nothing is freed here.
+      const std::lock_guard lock(queue.mutex);
+      queue.take_turn(nullptr, true);
+    }
+    lane->hand_over(good);
+  }
+}
+
+}  // namespace framelane

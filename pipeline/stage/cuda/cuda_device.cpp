@@ -1,0 +1,92 @@
+#include "pipeline/stage/cuda/cuda_device.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "pipeline/base/failure.hpp"
+#include "pipeline/stage/cuda/cuda_stage.hpp"
+
+namespace framelane {
+namespace {
+
+/// For messages: "1234 MiB available", as the kernel estimates it.
+std::string available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string key, rest; file >> key && std::getline(file, rest);) {
+    if (key == "MemAvailable:") {
+      return std::to_string(std::strtoull(rest.c_str(), nullptr, 10) >> 10) + " MiB available";
+    }
+  }
+  return "an unknown amount available";
+}
+
+}  // namespace
+
+std::string gpu_uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    char byte[4];
+    std::snprintf(byte, sizeof byte, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += byte;
+  }
+  return text;
+}
+
+CudaDevice::CudaDevice(int ordinal, std::shared_ptr<Device> fallback)
+    : context_(std::make_shared<CudaContext>(ordinal)),
+      fallback_(std::move(fallback)),
+      completion_(context_) {
+  cudaDeviceProp properties{};
+  cuda::check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
+  model_ = properties.name;
+  uuid_ = gpu_uuid_text(properties.uuid);
+}
+
+std::shared_ptr<CudaDevice> CudaDevice::open(int ordinal, std::shared_ptr<Device> fallback) {
+  std::shared_ptr<CudaDevice> device(new CudaDevice(ordinal, std::move(fallback)));
+  set_host_registrar(device.get());
+  device->opened_ = true;
+  return device;
+}
+
+CudaDevice::~CudaDevice() { set_host_registrar(nullptr); }
+
+std::unique_ptr<Stage> CudaDevice::make_stage(FeedStats& stats, std::optional<int> slices) {
+  if (!lost()) return std::make_unique<CudaStage>(shared_from_this(), stats, slices);
+  stats.set_device(fallback_->name());
+  return fallback_->make_stage(stats, slices);
+}
+
+void CudaDevice::add(std::uint8_t* data, std::size_t bytes) {
+  if (lost()) return;
+  try {
+    context_->make_current();
+    cuda::check(cudaHostRegister(data, bytes, cudaHostRegisterPortable), "cudaHostRegister");
+  } catch (const CudaError& error) {
+    if (error.code() == cudaErrorMemoryAllocation) {
+      throw FeedError(FeedFault::kMemory,
+                      std::to_string(bytes >> 20) + " MiB more cannot be locked for " + name() +
+                          ", beside " + std::to_string(host_buffer_bytes() >> 20) +
+                          " MiB that are and with " + available_memory() + ": " + error.what() +
+                          "; use a smaller ring or fewer feeds");
+    }
+    if (!opened_) throw;
+    context_->failed("frame memory", error);
+    if (lost()) return;
+    throw FeedError(FeedFault::kMemory,
+                    "memory cannot be registered with " + name() + ": " + error.what());
+  }
+}
+
+void CudaDevice::remove(std::uint8_t* data) noexcept {
+  // Unregistering waits for the GPU. What a hung one keeps locked goes with the process.
+  if (context_->abandoned_jobs > 0) return;
+  context_->try_make_current();
+  const cudaError_t result = cudaHostUnregister(data);
+  // Buffers that came after a loss were never registered.
+  if (!lost()) cuda::report(result, "cudaHostUnregister");
+}
+
+}  // namespace framelane

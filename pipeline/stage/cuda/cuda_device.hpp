@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pipeline/frames/host_buffer.hpp"
+#include "pipeline/stage/cuda/completion_thread.hpp"
+#include "pipeline/stage/cuda/cuda_context.hpp"
+#include "pipeline/stage/device.hpp"
+
+namespace framelane {
+
+/// As nvidia-smi writes it: "GPU-" and sixteen bytes in five groups.
+std::string gpu_uuid_text(const cudaUUID_t& uuid);
+
+/// One GPU. While it lives it is the process's HostRegistrar: every frame buffer is registered with
+/// CUDA. When it fails it stays lost, and its feeds' jobs, those in flight included, run on the
+/// fallback. One at a time in a process.
+class CudaDevice final : public Device,
+                         private HostRegistrar,
+                         public std::enable_shared_from_this<CudaDevice> {
+ public:
+  /// Throws CudaError when the GPU cannot be used, FeedError(kMemory) when what memory there is for
+  /// frames cannot be registered.
+  static std::shared_ptr<CudaDevice> open(int ordinal, std::shared_ptr<Device> fallback);
+  ~CudaDevice() override;
+
+  const std::string& name() const override { return context_->name; }
+  const std::string& model() const override { return model_; }
+  const std::string& uuid() const override { return uuid_; }
+  bool has_copy_engines() const override { return true; }
+  std::size_t memory_bytes() const override { return context_->memory_bytes; }
+  bool lost() const override { return context_->lost(); }
+  void lose(const std::string& reason) override { context_->lose(reason); }
+  const EngineMeters& busy() const override { return context_->busy; }
+  std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override;
+
+  const std::shared_ptr<CudaContext>& context() const { return context_; }
+  std::shared_ptr<const Device> fallback() const override { return fallback_; }
+  Device& cpu() { return *fallback_; }
+  CompletionThread& completion() { return completion_; }
+
+ private:
+  CudaDevice(int ordinal, std::shared_ptr<Device> fallback);
+  void add(std::uint8_t* data, std::size_t bytes) override;
+  void remove(std::uint8_t* data) noexcept override;
+
+  const std::shared_ptr<CudaContext> context_;
+  const std::shared_ptr<Device> fallback_;
+  std::string model_;
+  std::string uuid_;
+  std::atomic<bool> opened_{false};
+  CompletionThread completion_;
+};
+
+}  // namespace framelane

@@ -1,0 +1,220 @@
+#include "pipeline/stage/cuda/cuda_lane.hpp"
+
+#include <cassert>
+#include <exception>
+#include <utility>
+
+#include "kernels/cuda/luma_count.hpp"
+#include "pipeline/stage/cuda/image_copy.hpp"
+
+namespace framelane {
+namespace {
+
+/// Rows of a slice that are converted with the next one: what conversions look ahead, with chroma
+/// interpolated, in even rows.
+constexpr int kLookAhead = 4;
+
+}  // namespace
+
+CudaLane::CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, FeedStats& stats,
+                   std::size_t lane_index)
+    : index(lane_index),
+      context_(std::move(context)),
+      owner_(owner),
+      stats_(stats),
+      subject_("feed " + stats.feed() + ", lane " +
+               std::to_string(lane_index % stats.lanes().size())) {}
+
+void CudaLane::start(const FrameJob& job) noexcept {
+  assert(job_.load() == nullptr);
+  plan_ = std::static_pointer_cast<const CudaPlan>(job.plan);
+  started_at_ = DeviceClock::Clock::now();
+  queued_whole_ = done_comes_ = false;
+  try {
+    queue(job);
+    queued_whole_ = done_comes_ = true;
+    return;
+  } catch (const CudaError& error) {
+    context_->failed(subject_, error);
+  }
+  // What was queued before the failure still reads and writes the job's frames.
+  try {
+    end_queue();
+    done_comes_ = true;
+  } catch (const CudaError& error) {
+    context_->lose(subject_ + ": " + error.what());
+  }
+}
+
+/// Records the last event behind all that was queued, wherever that broke off.
+void CudaLane::end_queue() {
+  const CudaSlice& last = plan_->works[index]->slices.back();
+  const std::lock_guard gate(context_->copy_gate);
+  last.uploaded.record(context_->upload_stream());
+  context_->kernel_stream().wait(last.uploaded.get());
+  last.kernel_end.record(context_->kernel_stream());
+  context_->download_stream().wait(last.kernel_end.get());
+  last.done.record(context_->download_stream());
+}
+
+/// Queues the upload of a frame in host memory. Returns where the pieces that slices_ stand for
+/// end. Requires copy_gate.
+std::span<const int> CudaLane::queue_upload(const LaneWork& work, const LaneWork& other,
+                                            const ConstImageView& from, const ImageView& to) {
+  std::span<const int> ends = plan_->slice_ends;
+  const CudaStream& upload = context_->upload_stream();
+  // Behind another upload slices would cost calls and win nothing: the bus is busy anyway.
+  if (ends.size() > 1 && !upload.is_idle()) ends = ends.last(1);
+  slices_ = std::span(work.slices).last(ends.size());
+  upload.wait(other.converted().get());
+  work.begin.record(upload);
+  int begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    copy_rows(from, to, begin, ends[i], cudaMemcpyHostToDevice, upload);
+    slices_[i].uploaded.record(upload);
+    begin = ends[i];
+  }
+  return ends;
+}
+
+void CudaLane::queue(const FrameJob& job) {
+  context_->make_current();
+  LaneWork& work = *plan_->works[index];
+  // What the lane's memory was used for last. (An event that was never recorded has come.)
+  const LaneWork& other = *plan_->works[(index + stats_.lanes().size()) % plan_->works.size()];
+  const LaneImages& images = *work.images;
+  ConstImageView source = job.input.image;
+  std::span<const int> ends = plan_->slice_ends;
+  const CudaStream& kernels = context_->kernel_stream();
+  const CudaStream& download = context_->download_stream();
+  const std::lock_guard gate(context_->copy_gate);
+  if (images.source) {
+    const ImageView uploaded = images.source->laid_out_as(job.input.image);
+    ends = queue_upload(work, other, job.input.image, uploaded);
+    source = as_const(uploaded);
+  } else {
+    assert(job.input.memory == FrameMemory::kDevice && ends.size() == 1);
+    slices_ = work.slices;
+    work.begin.record(context_->decode_stream());
+    kernels.wait(work.begin.get());
+  }
+  kernels.wait(other.done().get());
+  int begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const bool last = i + 1 == ends.size();
+    const int end = last ? ends[i] : ends[i] - kLookAhead;
+    const CudaSlice& slice = slices_[i];
+    if (images.source) kernels.wait(slice.uploaded.get());
+    if (work.luma) work.luma->prepare(kernels);
+    slice.kernel_begin.record(kernels);
+    for (std::size_t t = 0; t < images.targets.size(); ++t) {
+      std::uint32_t* const counts = work.luma && t == 0 ? work.luma->counts() : nullptr;
+      if (images.targets[t]) {
+        const CudaFrame frame{source, images.targets[t]->image, counts};
+        cuda::check(plan_->converters[t]->enqueue({&frame, 1}, begin, end, kernels.get()),
+                    "cudaLaunchKernel");
+      } else if (counts != nullptr) {
+        cuda::check(enqueue_luma_count(source, begin, end, counts, kernels.get()),
+                    "cudaLaunchKernel");
+      }
+    }
+    slice.kernel_end.record(kernels);
+    download.wait(slice.kernel_end.get());
+    for (std::size_t t = 0; t < images.targets.size(); ++t) {
+      const bool bypass = !images.targets[t] && images.source;
+      if (bypass) continue;
+      copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
+                job.outputs[t].target.image, begin, end, cudaMemcpyDeviceToHost, download);
+    }
+    if (last && work.luma) work.luma->copy_to(job.outputs[0].target.extra, download);
+    slice.done.record(download);
+    begin = end;
+  }
+}
+
+bool CudaLane::wait() noexcept {
+  if (done_comes_) {
+    try {
+      plan_->works[index]->done().synchronize();
+      return queued_whole_;
+    } catch (const CudaError& error) {
+      context_->failed(subject_, error);
+    }
+  }
+  // What was queued may still read and write the job's frames. A GPU that is really lost answers at
+  // once, and again with an error that says nothing new.
+  cudaStreamSynchronize(context_->upload_stream().get());
+  cudaStreamSynchronize(context_->kernel_stream().get());
+  cudaStreamSynchronize(context_->download_stream().get());
+  return false;
+}
+
+void CudaLane::hand_over(bool good) noexcept {
+  const auto seen = DeviceClock::Clock::now();
+  // Perhaps the last to hold it: its memory goes when all is said.
+  const std::shared_ptr<const CudaPlan> plan = std::move(plan_);
+  FrameJob* const job = job_.exchange(nullptr);
+  if (job == nullptr) {
+    std::vector<BufferRef> let_go;
+    {
+      const std::lock_guard lock(context_->kept_mutex);
+      if (--context_->abandoned_jobs == 0) let_go.swap(context_->kept);
+    }
+    return;
+  }
+  LaneWork& work = *plan->works[index];
+  if (good && work.luma) job->luma = work.luma->take(job->outputs[0].target.extra);
+  if (good) account(work, seen);
+  owner_.completed(*this, *job, good);
+}
+
+/// A clock that fails costs the times, and the device if that is lost, but not the job.
+void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept {
+  EngineMeters& lane = stats_.lanes()[index % stats_.lanes().size()].busy;
+  try {
+    DeviceClock& clock = context_->clock;
+    const auto begin = clock.time_of(work.begin, started_at_);
+    const auto at = [&](const CudaEvent& event) { return begin + event.since(work.begin); };
+    if (work.images->source) {
+      stats_.observe(StageStep::kH2d,
+                     context_->account(Engine::kH2d, begin, at(work.slices.back().uploaded), lane));
+    }
+    std::chrono::nanoseconds kernel{0};
+    std::chrono::nanoseconds download{0};
+    for (const CudaSlice& slice : slices_) {
+      const auto converted = at(slice.kernel_end);
+      kernel += context_->account(Engine::kKernel, at(slice.kernel_begin), converted, lane);
+      download += context_->account(Engine::kD2h, converted, at(slice.done), lane);
+    }
+    stats_.observe(StageStep::kKernel, kernel);
+    stats_.observe(StageStep::kD2h, download);
+    clock.keep(work.done(), started_at_, seen);
+  } catch (const CudaError& error) {
+    context_->failed(subject_, error);
+  }
+}
+
+FrameJob* CudaLane::abandon() {
+  const std::lock_guard lock(context_->kept_mutex);
+  FrameJob* const job = job_.exchange(nullptr);
+  if (job == nullptr) return nullptr;
+  ++context_->abandoned_jobs;
+  context_->kept.push_back(job->input.buffer);
+  const bool runs_again = job->input.memory == FrameMemory::kHost;
+  FramePool pool;  // each buffer goes with its frame
+  for (JobOutput& output : job->outputs) {
+    if (!output.target.buffer) continue;
+    context_->kept.push_back(output.target.buffer);
+    if (!runs_again) continue;
+    try {
+      const ImageView& old = output.target.image;
+      output.target = allocate_image(pool, old.format, old.width, old.height);
+    } catch (const std::exception&) {
+      // Without memory the CPU shares the old one with a GPU that, if it writes at all, writes the
+      // same bytes.
+    }
+  }
+  return job;
+}
+
+}  // namespace framelane

@@ -1,0 +1,175 @@
+#include "pipeline/stage/cuda/cuda_plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "kernels/cuda/luma_count.hpp"
+#include "pipeline/frames/frame_pool.hpp"
+
+namespace framelane {
+namespace {
+
+struct Layout {
+  std::array<std::size_t, kMaxPlanes> offsets{};
+  std::array<std::size_t, kMaxPlanes> pitches{};
+  std::size_t bytes = 0;
+};
+
+Layout layout_of(PixelFormat format, int width, int height) {
+  constexpr std::size_t kStep = FramePool::kPitchAlignment;
+  Layout layout;
+  for (int plane = 0; plane < info(format).plane_count; ++plane) {
+    layout.offsets[plane] = layout.bytes;
+    layout.pitches[plane] = (plane_row_bytes(format, plane, width) + kStep - 1) / kStep * kStep;
+    layout.bytes +=
+        layout.pitches[plane] * static_cast<std::size_t>(plane_rows(format, plane, height));
+  }
+  return layout;
+}
+
+bool converts(const Conversion& conversion) { return !is_identity(conversion); }
+
+}  // namespace
+
+DeviceImage::DeviceImage(CudaContext& context, PixelFormat format, int width, int height)
+    : image{format, width, height, {}},
+      memory(layout_of(format, width, height).bytes, context.memory_stream(),
+             context.memory_bytes) {
+  const Layout layout = layout_of(format, width, height);
+  for (int plane = 0; plane < info(format).plane_count; ++plane) {
+    image.planes[plane] = {memory.data() + layout.offsets[plane],
+                           static_cast<std::ptrdiff_t>(layout.pitches[plane])};
+  }
+}
+
+ImageView DeviceImage::laid_out_as(const ConstImageView& host) const {
+  ImageView view = image;
+  for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
+    if (host.planes[plane].pitch >= 0) continue;
+    auto& [data, pitch] = view.planes[plane];
+    data += (plane_rows(image.format, plane, image.height) - 1) * pitch;
+    pitch = -pitch;
+  }
+  return view;
+}
+
+LaneImages::LaneImages(CudaContext& context, std::span<const Conversion> conversions,
+                       FrameMemory memory) {
+  const Conversion& any = conversions.front();
+  if (memory == FrameMemory::kHost) source.emplace(context, any.source, any.width, any.height);
+  for (const Conversion& conversion : conversions) {
+    targets.emplace_back();
+    if (!converts(conversion)) continue;
+    targets.back().emplace(context, conversion.target, conversion.width, conversion.height);
+  }
+}
+
+LumaCounts::LumaCounts(CudaContext& context)
+    : memory(sizeof(LumaHistogram), context.memory_stream(), context.memory_bytes) {}
+
+void LumaCounts::prepare(const CudaStream& stream) {
+  if (std::exchange(cleared, true)) return;
+  cuda::check(cudaMemsetAsync(memory.data(), 0, sizeof(LumaHistogram), stream.get()),
+              "cudaMemsetAsync");
+}
+
+void LumaCounts::copy_to(std::uint8_t* extra, const CudaStream& stream) const {
+  assert(extra != nullptr);
+  cuda::check(cudaMemcpyAsync(extra, memory.data(), sizeof(LumaHistogram), cudaMemcpyDeviceToHost,
+                              stream.get()),
+              "cudaMemcpyAsync");
+}
+
+LumaHistogram LumaCounts::take(const std::uint8_t* extra) {
+  LumaHistogram now;
+  std::memcpy(&now, extra, sizeof now);
+  LumaHistogram frame;
+  for (std::size_t value = 0; value < kLumaValues; ++value) {
+    frame.counts[value] = now.counts[value] - before.counts[value];
+  }
+  before = now;
+  return frame;
+}
+
+LaneWork::LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_count)
+    : images(std::move(lane_images)) {
+  for (int i = 0; i < slice_count; ++i) slices.emplace_back(i == slice_count - 1);
+}
+
+std::vector<int> slice_ends(PixelFormat format, int width, int height, std::optional<int> slices) {
+  // Cutting a frame in eight leaves little of its latency to be won; smaller pieces than 8 MiB only
+  // cost calls.
+  constexpr std::size_t kAutoBytes = std::size_t{8} << 20;
+  constexpr std::size_t kAutoSlices = 8;
+  // Ends on whole chroma rows, and further apart than conversions look ahead.
+  constexpr int kRowStep = 16;
+  const std::size_t bytes = layout_of(format, width, height).bytes;
+  const int wanted = slices.value_or(static_cast<int>(
+      std::clamp((bytes + kAutoBytes - 1) / kAutoBytes, std::size_t{1}, kAutoSlices)));
+  const int blocks = std::max(height / kRowStep, 1);
+  const int count = std::clamp(wanted, 1, blocks);
+  std::vector<int> ends;
+  for (int i = 1; i < count; ++i) {
+    ends.push_back(static_cast<int>(std::int64_t{blocks} * i / count) * kRowStep);
+  }
+  ends.push_back(height);
+  return ends;
+}
+
+void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
+                        FrameMemory memory, bool analyse, std::size_t lane_count,
+                        std::optional<int> slices) {
+  const bool uploads = memory == FrameMemory::kHost;
+  if (uploads && std::ranges::none_of(conversions, converts)) return;
+  context = std::move(gpu);
+  for (const Conversion& conversion : conversions) {
+    converters.push_back(converts(conversion) ? CudaConverter::make(conversion) : nullptr);
+    const bool counts = analyse && converters.size() == 1;
+    if (converters.back() != nullptr) {
+      cuda::check(converters.back()->load(counts), "cudaFuncGetAttributes");
+    } else if (counts && !uploads) {
+      cuda::check(load_luma_count(), "cudaFuncGetAttributes");
+    }
+  }
+  const Conversion& any = conversions.front();
+  const bool counts_luma = analyse && (converters.front() != nullptr || !uploads);
+  // What need not come up has no slices to wait for.
+  slice_ends =
+      framelane::slice_ends(any.source, any.width, any.height, uploads ? slices : std::optional(1));
+  std::vector<std::unique_ptr<LaneWork>> all;
+  for (std::size_t i = 0; i < kJobsInLane * lane_count; ++i) {
+    const auto images = i < lane_count
+                            ? std::make_shared<const LaneImages>(*context, conversions, memory)
+                            : all[i - lane_count]->images;
+    all.push_back(std::make_unique<LaneWork>(images, static_cast<int>(slice_ends.size())));
+    if (counts_luma) all.back()->luma.emplace(*context);
+  }
+  // The GPU, not this thread, waits until the memory is there: uploads, or frames from the decoder,
+  // come first in every job, and pass through one stream.
+  const CudaEvent allocated(CudaEvent::Kind::kOrder);
+  allocated.record(context->memory_stream());
+  if (uploads) {
+    const std::lock_guard gate(context->copy_gate);
+    context->upload_stream().wait(allocated.get());
+  } else {
+    context->decode_stream().wait(allocated.get());
+  }
+  works = std::move(all);
+}
+
+std::size_t plan_bytes(std::span<const Conversion> conversions, FrameMemory memory,
+                       std::size_t lane_count) {
+  const Conversion& any = conversions.front();
+  std::size_t bytes = 0;
+  if (memory == FrameMemory::kHost) bytes = layout_of(any.source, any.width, any.height).bytes;
+  for (const Conversion& conversion : conversions) {
+    if (!converts(conversion)) continue;
+    bytes += layout_of(conversion.target, conversion.width, conversion.height).bytes;
+  }
+  return bytes * lane_count;
+}
+
+}  // namespace framelane

@@ -1,0 +1,260 @@
+#include "pipeline/stage/cuda/cuda_stage.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
+#include "pipeline/stage/cuda/decode_context.hpp"
+
+namespace framelane {
+namespace {
+
+std::string mebibytes(std::size_t bytes) {
+  return std::to_string((bytes + 0xFFFFF) >> 20) + " MiB";
+}
+
+}  // namespace
+
+CudaStage::CudaStage(std::shared_ptr<CudaDevice> device, FeedStats& stats,
+                     std::optional<int> slices)
+    : device_(std::move(device)),
+      context_(device_->context()),
+      stats_(stats),
+      slices_(slices),
+      lanes_(kJobsInLane * stats.lanes().size()),
+      cpu_(device_->cpu().make_stage(stats, slices)) {
+  assert(!lanes_.empty());
+  LaneOwner& owner = *this;
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i].lane = std::make_shared<CudaLane>(context_, owner, stats, i);
+  }
+}
+
+CudaStage::~CudaStage() {
+  const auto none_left = [this] { return in_flight_ == 0; };
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, CompletionThread::kAskEvery, none_left)) {
+    lock.unlock();
+    abandon_if_hung();
+    lock.lock();
+  }
+}
+
+BufferRef CudaStage::decode_context(std::string& why) {
+  if (!takes_device_frames()) {
+    why = "the feed has left the GPU";
+    return {};
+  }
+  try {
+    return make_decode_context(context_, why);
+  } catch (const CudaError& error) {
+    context_->failed("feed " + stats_.feed(), error);
+    why = error.what();
+    return {};
+  }
+}
+
+bool CudaStage::takes_device_frames() {
+  const std::lock_guard lock(mutex_);
+  return !off_gpu();
+}
+
+PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory memory,
+                           bool analyse) {
+  auto plan = std::make_shared<CudaPlan>(
+      memory == FrameMemory::kHost ? cpu_->prepare(conversions, memory, analyse) : nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    if (off_gpu()) return plan;
+  }
+  try {
+    context_->make_current();
+    plan->allocate(context_, conversions, memory, analyse, stats_.lanes().size(), slices_);
+  } catch (const CudaError& error) {
+    if (error.code() == cudaErrorMemoryAllocation) {
+      throw FeedError(FeedFault::kMemory,
+                      context_->name + " has no room for the feed's frames: " +
+                          mebibytes(plan_bytes(conversions, memory, stats_.lanes().size())) +
+                          " are needed for " + std::to_string(stats_.lanes().size()) +
+                          " lanes, with " + context_->free_memory() + "; use fewer lanes or feeds");
+    }
+    context_->failed("feed " + stats_.feed(), error);
+    const std::lock_guard lock(mutex_);
+    failed_ = true;
+  }
+  return plan;
+}
+
+void CudaStage::submit(FrameJob& job) {
+  LaneState& lane = lanes_[job.sequence % lanes_.size()];
+  const bool prepared = !static_cast<const CudaPlan&>(*job.plan).works.empty();
+  bool on_cpu = false;
+  job.next_in_lane = nullptr;
+  ++stats_.ring_jobs[index_of(RingState::kConverting)];
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_flight_;
+    // Asked under the lock, so that whoever moves the waiting jobs of a lost device finds them all.
+    on_cpu = !prepared || off_gpu();
+    if (!on_cpu && std::exchange(lane.busy, true)) {
+      (lane.last != nullptr ? lane.last->next_in_lane : lane.first) = &job;
+      lane.last = &job;
+      return;
+    }
+  }
+  if (on_cpu) {
+    run_on_cpu(&job);
+  } else {
+    start(lane, job);
+  }
+}
+
+/// Gives the job to its lane, which is free.
+void CudaStage::start(LaneState& state, FrameJob& job) {
+  state.lane->start(job);
+  // Once the lock is free the job may be taken and done, and the stage gone.
+  const std::lock_guard lock(mutex_);
+  state.lane->carry(job);
+  device_->completion().watch(state.lane);
+}
+
+FrameJob* CudaStage::take_waiting(LaneState& lane) {
+  lane.last = nullptr;
+  return std::exchange(lane.first, nullptr);
+}
+
+void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
+  LaneState& state = lanes_[lane.index];
+  if (good) {
+    --stats_.ring_jobs[index_of(RingState::kConverting)];
+    ++stats_.ring_jobs[index_of(RingState::kReady)];
+  }
+  FrameJob* next = nullptr;
+  FrameJob* to_cpu = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!good) failed_ = true;
+    if (off_gpu()) {
+      to_cpu = take_waiting(state);
+      state.busy = false;
+    } else if (state.first != nullptr) {
+      next = state.first;
+      state.first = std::exchange(next->next_in_lane, nullptr);
+      if (state.first == nullptr) state.last = nullptr;
+    } else {
+      state.busy = false;
+    }
+    if (good) {
+      // From here on the job may be gone, and the stage once none is in flight and the lock free.
+      job.converted.store(true, std::memory_order_release);
+      --in_flight_;
+      changed_.notify_all();
+    }
+  }
+  if (!good) {
+    job.next_in_lane = to_cpu;
+    to_cpu = &job;
+  }
+  if (next != nullptr) start(state, *next);
+  if (to_cpu != nullptr) run_on_cpu(to_cpu);
+}
+
+/// Ends a job whose input was lost with the GPU. The stage may be gone when it returns.
+void CudaStage::give_up(FrameJob& job) {
+  {
+    // Giving a frame back to the decoder waits for the GPU, as its other calls do.
+    const std::lock_guard lock(context_->kept_mutex);
+    if (context_->abandoned_jobs > 0) context_->kept.push_back(job.input.buffer);
+  }
+  --stats_.ring_jobs[index_of(RingState::kConverting)];
+  ++stats_.ring_jobs[index_of(RingState::kReady)];
+  const std::lock_guard lock(mutex_);
+  job.device_lost = true;
+  --in_flight_;
+  changed_.notify_all();
+}
+
+/// Runs a list of jobs on the CPU instead. The stage may be gone when it returns.
+void CudaStage::run_on_cpu(FrameJob* jobs) {
+  if (!moved_.exchange(true)) {
+    stats_.set_device(device_->cpu().name());
+    if (!context_->lost()) {
+      log::error("feed {}: goes on on the CPU, until it is started again", stats_.feed());
+    }
+  }
+  while (jobs != nullptr) {
+    FrameJob& job = *jobs;
+    jobs = job.next_in_lane;
+    if (job.input.memory == FrameMemory::kDevice) {
+      give_up(job);
+      continue;
+    }
+    const PlanRef plan = std::exchange(job.plan, static_cast<const CudaPlan&>(*job.plan).on_cpu);
+    --stats_.ring_jobs[index_of(RingState::kConverting)];  // the inner stage counts it as well
+    {
+      const std::lock_guard lock(mutex_);
+      job.on_fallback = true;
+      changed_.notify_all();
+    }
+    cpu_->submit(job);
+    const std::lock_guard lock(mutex_);
+    --in_flight_;
+    changed_.notify_all();
+  }
+}
+
+/// Moves what the GPU has to the CPU when the device hangs or is lost.
+void CudaStage::abandon_if_hung() {
+  if (!context_->lost()) {
+    if (!device_->completion().hangs()) return;
+    context_->lose("feed " + stats_.feed() + ": a job does not come to an end");
+  }
+  FrameJob* jobs = nullptr;
+  const auto push = [&jobs](FrameJob* list) {
+    while (list != nullptr) {
+      FrameJob* const job = std::exchange(list, list->next_in_lane);
+      job->next_in_lane = std::exchange(jobs, job);
+    }
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    for (LaneState& state : lanes_) {
+      push(take_waiting(state));
+      FrameJob* const job = state.lane->abandon();
+      if (job == nullptr) continue;
+      job->next_in_lane = nullptr;
+      push(job);
+    }
+  }
+  if (jobs != nullptr) run_on_cpu(jobs);
+}
+
+Stage::Wait CudaStage::wait(FrameJob& job, std::stop_token stop, Deadline deadline) {
+  using Clock = std::chrono::steady_clock;
+  const auto given = std::min<Clock::duration>(deadline - Clock::now(), std::chrono::hours(1));
+  if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
+  if (job.device_lost) return Wait::kDeviceLost;
+  if (job.on_fallback) return cpu_->wait(job, stop, deadline);
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      const Deadline pause = std::min(deadline, Clock::now() + CompletionThread::kAskEvery);
+      changed_.wait_until(lock, stop, pause, [&job] {
+        return job.converted.load(std::memory_order_relaxed) || job.on_fallback || job.device_lost;
+      });
+      if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
+    }
+    if (!job.on_fallback && !job.device_lost) {
+      if (stop.stop_requested()) return Wait::kStopped;
+      abandon_if_hung();
+    }
+    if (job.device_lost) return Wait::kDeviceLost;
+    // The CPU has only now begun, so it is given the whole time.
+    if (job.on_fallback) return cpu_->wait(job, stop, Clock::now() + given);
+    if (Clock::now() >= deadline) return Wait::kLate;
+  }
+}
+
+}  // namespace framelane

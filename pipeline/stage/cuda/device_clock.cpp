@@ -1,0 +1,58 @@
+#include "pipeline/stage/cuda/device_clock.hpp"
+
+#include <algorithm>
+
+namespace framelane {
+
+DeviceClock::DeviceClock() {
+  ask();
+  next().event.synchronize();
+  Mark& mark = next();
+  mark.known_at = Clock::now();
+  mark.came_at = mark.asked_at + (mark.known_at - mark.asked_at) / 2;
+  current_ = 1 - current_;
+  next_ = Next::kNone;
+}
+
+DeviceClock::Clock::time_point DeviceClock::time_of(const CudaEvent& event,
+                                                    Clock::time_point recorded_at) const {
+  const Mark& mark = marks_[current_];
+  if (recorded_at < mark.known_at || recorded_at - mark.known_at > kStale) return recorded_at;
+  return mark.came_at + event.since(mark.event);
+}
+
+void DeviceClock::ask() {
+  next().asked_at = Clock::now();
+  next().event.record(stream_);
+  next_ = Next::kAsked;
+}
+
+void DeviceClock::keep(const CudaEvent& event, Clock::time_point recorded_at,
+                       Clock::time_point seen) {
+  Mark& mark = next();
+  switch (next_) {
+    case Next::kNone:
+      if (seen - std::max(mark.asked_at, marks_[current_].asked_at) >= kMarkEvery) ask();
+      return;
+    case Next::kAsked:
+      if (!mark.event.has_come()) return;
+      mark.known_at = Clock::now();
+      next_ = Next::kCame;
+      return;
+    case Next::kCame:
+      if (seen - mark.asked_at >= kMarkEvery) {
+        next_ = Next::kNone;  // too few jobs go by to learn its time: the next may do better
+        return;
+      }
+      if (recorded_at < mark.known_at) return;
+      // It came after it was asked for, and as long before `event` as the GPU says.
+      const Clock::duration between = seen - event.since(mark.event) - mark.asked_at;
+      const Clock::duration unknown = std::max(between, Clock::duration(0));
+      if (unknown > kWellKnown && seen - marks_[current_].asked_at < kStale) return;
+      mark.came_at = mark.asked_at + unknown / 2;
+      current_ = 1 - current_;
+      next_ = Next::kNone;
+  }
+}
+
+}  // namespace framelane

@@ -1,0 +1,100 @@
+#include "pipeline/frames/host_buffer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "pipeline/base/failure.hpp"
+#include "tests/pipeline/frames/held_registrar.hpp"
+
+namespace framelane {
+namespace {
+
+/// Remembers what is registered; refuses from the given number of additions on.
+class Ledger : public HostRegistrar {
+ public:
+  void add(std::uint8_t* data, std::size_t bytes) override {
+    if (room_ == 0) throw FeedError(FeedFault::kMemory, "cannot be locked");
+    --room_;
+    EXPECT_TRUE(registered_.emplace(data, bytes).second) << "registered twice";
+  }
+  void remove(std::uint8_t* data) noexcept override {
+    EXPECT_EQ(registered_.erase(data), 1u) << "was not registered";
+  }
+
+  std::map<std::uint8_t*, std::size_t> registered_;
+  int room_ = 1000;
+};
+
+/// Memory that a decoder of an earlier test still holds is registered as well, so tests look for
+/// their own buffers.
+class HostRegistrarTest : public ::testing::Test {
+ protected:
+  ~HostRegistrarTest() override { set_host_registrar(nullptr); }
+  bool knows(const HostBuffer& buffer) const {
+    const auto found = ledger_.registered_.find(buffer.data());
+    return found != ledger_.registered_.end() && found->second == buffer.size();
+  }
+  Ledger ledger_;
+};
+
+TEST_F(HostRegistrarTest, BuffersAreRegisteredWhileTheyLive) {
+  const HostBuffer before(4096);
+  set_host_registrar(&ledger_);
+  EXPECT_TRUE(knows(before));
+  std::optional<HostBuffer> later(std::in_place, 8192);
+  EXPECT_TRUE(knows(*later));
+  std::uint8_t* const data = later->data();
+  later.reset();
+  EXPECT_EQ(ledger_.registered_.count(data), 0u);
+  EXPECT_TRUE(knows(before));
+}
+
+TEST_F(HostRegistrarTest, WithoutARegistrarNothingIsLeftRegistered) {
+  const HostBuffer first(4096);
+  const HostBuffer second(4096);
+  set_host_registrar(&ledger_);
+  set_host_registrar(nullptr);
+  EXPECT_TRUE(ledger_.registered_.empty());
+}
+
+TEST_F(HostRegistrarTest, ABufferThatCannotBeLockedIsRefused) {
+  set_host_registrar(&ledger_);
+  ledger_.room_ = 0;
+  const std::size_t before = host_buffer_bytes();
+  EXPECT_THROW(HostBuffer(4096), FeedError);
+  EXPECT_EQ(host_buffer_bytes(), before);
+}
+
+TEST_F(HostRegistrarTest, ARegistrarThatCannotTakeAllTakesNone) {
+  const HostBuffer first(4096);
+  const HostBuffer second(4096);
+  ledger_.room_ = 1;
+  EXPECT_THROW(set_host_registrar(&ledger_), FeedError);
+  EXPECT_TRUE(ledger_.registered_.empty());
+  const HostBuffer third(4096);
+  EXPECT_TRUE(ledger_.registered_.empty());
+}
+
+TEST(HeldRegistrarTest, ABufferThatTheGpuHoldsUpHoldsUpNoOther) {
+  testing::HeldRegistrar gpu;
+  std::optional<HostBuffer> held(std::in_place, 4096);
+  gpu.hold();
+  auto freed = std::async(std::launch::async, [&held] { held.reset(); });
+  while (gpu.waiting() == 0) std::this_thread::yield();
+  // Others get as far as the GPU too.
+  auto made = std::async(std::launch::async, [] { HostBuffer(4096); });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (gpu.waiting() < 2 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(gpu.waiting(), 2);
+  gpu.release();
+}
+
+}  // namespace
+}  // namespace framelane

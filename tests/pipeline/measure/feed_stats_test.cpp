@@ -1,0 +1,127 @@
+#include "pipeline/measure/feed_stats.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace framelane {
+namespace {
+
+std::shared_ptr<FeedStats> make_stats() {
+  return std::make_shared<FeedStats>(
+      "gate", std::vector<FeedStats::EncodeSpec>{{"live"}, {"main", true}, {"sub"}},
+      std::vector<std::string>{"hls"}, 2);
+}
+
+TEST(FeedStatsTest, FrameIsInOnceForTheFeedAndOnceInEveryEncodeThatTakesFrames) {
+  const auto stats = make_stats();
+  std::array<FrameTicket, 2> tickets;
+  open_tickets(stats, tickets);
+  const FeedStats::Ledger ledger = stats->ledger();
+  EXPECT_EQ(ledger.frames_in, 1u);
+  EXPECT_EQ(ledger.encodes[0].in, 1u);
+  EXPECT_EQ(ledger.encodes[1].in, 0u);
+  EXPECT_EQ(ledger.encodes[2].in, 1u);
+  EXPECT_EQ(ledger.encodes[2].in_flight, 1);
+  for (FrameTicket& ticket : tickets) ticket.out();
+}
+
+TEST(FeedStatsTest, TicketsEndAsOutOrDroppedWithTheirReason) {
+  const auto stats = make_stats();
+  std::array<FrameTicket, 2> tickets;
+  open_tickets(stats, tickets);
+  tickets[0].out();
+  tickets[1].drop(DropReason::kRingFull);
+  const FeedStats::Ledger ledger = stats->ledger();
+  EXPECT_EQ(ledger.encodes[0].out, 1u);
+  EXPECT_EQ(ledger.encodes[2].dropped[index_of(DropReason::kRingFull)], 1u);
+  EXPECT_EQ(ledger.encodes[0].in_flight, 0);
+  EXPECT_EQ(ledger.encodes[2].in_flight, 0);
+}
+
+TEST(FeedStatsTest, MovedTicketCountsOnce) {
+  const auto stats = make_stats();
+  std::array<FrameTicket, 2> tickets;
+  open_tickets(stats, tickets);
+  FrameTicket moved = std::move(tickets[0]);
+  EXPECT_FALSE(tickets[0]);
+  moved.out();
+  tickets[1].out();
+  EXPECT_EQ(stats->ledger().encodes[0].out, 1u);
+}
+
+TEST(FeedStatsTest, LedgerBalancesInEverySnapshotWhileThreadsCount) {
+  const auto stats = make_stats();
+  std::atomic<bool> done{false};
+  std::jthread counter([&] {
+    for (int i = 0; i < 20000; ++i) {
+      std::array<FrameTicket, 2> tickets;
+      open_tickets(stats, tickets);
+      tickets[0].out();
+      tickets[1].drop(DropReason::kEncoder);
+    }
+    done = true;
+  });
+  while (!done) {
+    const FeedStats::Ledger ledger = stats->ledger();
+    for (const std::size_t i : {0u, 2u}) {
+      const EncodeCounts& counts = ledger.encodes[i];
+      std::uint64_t ended = counts.out;
+      for (std::uint64_t dropped : counts.dropped) ended += dropped;
+      ASSERT_EQ(counts.in, ended + static_cast<std::uint64_t>(counts.in_flight));
+      ASSERT_EQ(counts.in, ledger.frames_in);
+    }
+  }
+}
+
+TEST(FeedStatsTest, StateKeepsItsTimeWhileItDoesNotChange) {
+  const auto stats = make_stats();
+  stats->set_state(FeedState::kBackoff, "refused");
+  const auto since = stats->status().since;
+  stats->set_state(FeedState::kBackoff, "timed out");
+  EXPECT_EQ(stats->status().since, since);
+  EXPECT_EQ(stats->status().reason, "timed out");
+}
+
+TEST(FeedStatsTest, NothingHasArrivedAtFirst) {
+  const auto stats = make_stats();
+  EXPECT_EQ(stats->since_arrival(), std::chrono::steady_clock::duration::max());
+  stats->arrived();
+  EXPECT_LT(stats->since_arrival(), std::chrono::minutes(1));
+}
+
+TEST(FeedStatsTest, OutputIsUpExactlyWhileItRuns) {
+  OutputStats output("hls");
+  const std::uint64_t run = output.begin_run();
+  output.set_state(run, FeedState::kRunning, "");
+  EXPECT_TRUE(output.up);
+  output.set_state(run, FeedState::kBackoff, "disk full");
+  EXPECT_FALSE(output.up);
+  EXPECT_TRUE(output.paused);
+  EXPECT_EQ(output.state().second, "disk full");
+}
+
+TEST(FeedStatsTest, AnOutputsEarlierRunIsNotHeardAnyMore) {
+  OutputStats output("hls");
+  const std::uint64_t stuck = output.begin_run();
+  const std::uint64_t present = output.begin_run();
+  output.set_state(present, FeedState::kRunning, "");
+  output.set_state(stuck, FeedState::kFailed, "came loose at last");
+  EXPECT_EQ(output.state().first, FeedState::kRunning);
+  EXPECT_TRUE(output.up);
+}
+
+#ifndef NDEBUG
+TEST(FeedStatsDeathTest, LosingATicketIsABug) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto lose_a_ticket = [] {
+    const auto stats = make_stats();
+    std::array<FrameTicket, 2> tickets;
+    open_tickets(stats, tickets);
+  };
+  EXPECT_DEATH(lose_a_ticket(), "lost without being counted");
+}
+#endif
+
+}  // namespace
+}  // namespace framelane

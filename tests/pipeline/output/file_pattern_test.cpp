@@ -1,0 +1,196 @@
+#include "pipeline/output/file_pattern.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+
+#include "pipeline/base/failure.hpp"
+#include "pipeline/output/part_file.hpp"
+#include "tests/pipeline/source/media_files.hpp"
+
+namespace framelane {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::TempFolder;
+using testing::write_file;
+
+void touch(const std::string& path) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  write_file(path, {1});
+}
+
+std::vector<std::string> sorted(const std::vector<std::filesystem::path>& paths) {
+  std::vector<std::string> names(paths.begin(), paths.end());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::chrono::system_clock::time_point local_time(int year, int month, int day, int hour, int minute,
+                                                 int second) {
+  std::tm tm{};
+  tm.tm_year = year - 1900;
+  tm.tm_mon = month - 1;
+  tm.tm_mday = day;
+  tm.tm_hour = hour;
+  tm.tm_min = minute;
+  tm.tm_sec = second;
+  tm.tm_isdst = -1;
+  return std::chrono::system_clock::from_time_t(std::mktime(&tm));
+}
+
+TEST(NumberedNameTest, ANumberGoesBeforeTheLastExtension) {
+  EXPECT_EQ(numbered_name("a.d/name.mp4", 1), "a.d/name.mp4");
+  EXPECT_EQ(numbered_name("a.d/name.mp4", 2), "a.d/name.2.mp4");
+  EXPECT_EQ(numbered_name("a.d/name", 3), "a.d/name.3");
+}
+
+TEST(FilePatternTest, NamesAreInLocalTime) {
+  const FilePattern pattern("/rec/%Y-%m-%d/%H%M%S 100%%.mp4");
+  EXPECT_EQ(pattern.name_at(local_time(2024, 2, 3, 4, 5, 6)), "/rec/2024-02-03/040506 100%.mp4");
+}
+
+/// The process's time zone while it lives.
+class TimeZone {
+ public:
+  explicit TimeZone(const char* zone) {
+    if (const char* before = std::getenv("TZ")) before_ = before;
+    setenv("TZ", zone, 1);
+    tzset();
+  }
+  ~TimeZone() {
+    before_ ? setenv("TZ", before_->c_str(), 1) : unsetenv("TZ");
+    tzset();
+  }
+  TimeZone(const TimeZone&) = delete;
+  TimeZone& operator=(const TimeZone&) = delete;
+
+ private:
+  std::optional<std::string> before_;
+};
+
+// At the end of summer time, 27 October 2024, 01:30 UTC is half past two for the second time.
+const auto kSecondHalfPastTwo = std::chrono::system_clock::from_time_t(1'729'992'600);
+
+TEST(FilePatternTest, NamesFollowSummerTime) {
+  const TimeZone zone("CET-1CEST,M3.5.0,M10.5.0/3");
+  const FilePattern pattern("%H%M%S %z.ts");
+  EXPECT_EQ(pattern.name_at(kSecondHalfPastTwo - std::chrono::hours(1)), "023000 +0200.ts");
+  EXPECT_EQ(pattern.name_at(kSecondHalfPastTwo), "023000 +0100.ts");
+}
+
+TEST(FilePatternTest, NamesAreInUtcWhereThatIsTheTimeZone) {
+  const TimeZone zone("UTC0");
+  EXPECT_EQ(FilePattern("%F %T.ts").name_at(kSecondHalfPastTwo), "2024-10-27 01:30:00.ts");
+}
+
+TEST(FilePatternTest, AnHourThatComesTwiceOverwritesNothing) {
+  const TimeZone zone("CET-1CEST,M3.5.0,M10.5.0/3");
+  const TempFolder folder;
+  const FilePattern pattern(folder / "%H%M%S.ts");
+  PartFile first = PartFile::create(pattern.name_at(kSecondHalfPastTwo - std::chrono::hours(1)), 1,
+                                    Existing::kNumber);
+  EXPECT_EQ(first.complete(false), folder / "023000.ts");
+  PartFile second = PartFile::create(pattern.name_at(kSecondHalfPastTwo), 1, Existing::kNumber);
+  EXPECT_EQ(second.complete(false), folder / "023000.2.ts");
+}
+
+TEST(FilePatternTest, AnUnknownFieldIsNamed) {
+  try {
+    FilePattern("/rec/%Q.mp4");
+    FAIL() << "accepted";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kConfiguration);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("%Q"));
+  }
+}
+
+TEST(FilePatternTest, APercentSignAtTheEndIsAnError) {
+  EXPECT_THROW(FilePattern("/rec/100%"), FeedError);
+}
+
+TEST(FilePatternTest, OnlyItsOwnCompleteFilesAreFound) {
+  const TempFolder folder;
+  for (const char* name :
+       {"2024-02-03/040506.mp4", "2024-02-03/040506.2.mp4", "2024-02-03/040507.mp4.part",
+        "2024-02-03/holiday.mp4", "2024-02-03/040506.mkv", "2024-02-03/0405067.mp4",
+        "old/040506.mp4", "040506.mp4"}) {
+    touch(folder / name);
+  }
+  const FilePattern pattern(folder / "%Y-%m-%d/%H%M%S.mp4");
+  EXPECT_THAT(sorted(pattern.complete_files()),
+              ElementsAre(folder / "2024-02-03/040506.2.mp4", folder / "2024-02-03/040506.mp4"));
+}
+
+TEST(FilePatternTest, AYearHasFourDigits) {
+  const TempFolder folder;
+  touch(folder / "cam20261121-101010.mp4");
+  touch(folder / "cam120261121-101010.mp4");  // of "cam1"
+  const FilePattern pattern(folder / "cam%Y%m%d-%H%M%S.mp4");
+  EXPECT_THAT(sorted(pattern.complete_files()), ElementsAre(folder / "cam20261121-101010.mp4"));
+  EXPECT_FALSE(FilePattern("cam%F.mp4").could_name("cam12026-11-21.mp4"));
+}
+
+TEST(NamesMeetTest, WhereAFieldFitsAnothersDigits) {
+  EXPECT_TRUE(names_meet("/rec/cam%s.mp4", "/rec/cam1%s.mp4"));
+  EXPECT_TRUE(names_meet("/rec/cam1%s.mp4", "/rec/cam%s.mp4"));
+  EXPECT_TRUE(names_meet("/rec/%H%M.ts", "/rec/%d%m.ts"));
+  EXPECT_TRUE(names_meet("/rec/%Y/a-%H.ts", "/rec/%Y/a-12.ts"));
+  EXPECT_TRUE(names_meet("/rec/a.ts", "/rec/a.2.ts"));
+  EXPECT_TRUE(names_meet("/rec/%Y/%H.ts", "/rec/%s/%H.ts"));
+}
+
+TEST(NamesMeetTest, NotWhereTheNamesTellThemApart) {
+  EXPECT_FALSE(names_meet("/rec/cam%Y%m%d.mp4", "/rec/cam1%Y%m%d.mp4"));
+  EXPECT_FALSE(names_meet("/rec/cam-%s.mp4", "/rec/cam1-%s.mp4"));
+  EXPECT_FALSE(names_meet("/rec/%s.mp4", "/rec/%s.mkv"));
+  EXPECT_FALSE(names_meet("/rec/cam/%s.mp4", "/rec/cam1/%s.mp4"));
+  EXPECT_FALSE(names_meet("/rec/%s.mp4", "/rec/%Y/%s.mp4"));
+  EXPECT_FALSE(names_meet("a.mp4", "b.mp4"));
+}
+
+TEST(FilePatternTest, OnlyItsOwnPartFilesAreFound) {
+  const TempFolder folder;
+  for (const char* name : {"out.mp4.part", "out.2.mp4.part", "out.mp4", "other.mp4.part"}) {
+    touch(folder / name);
+  }
+  const FilePattern pattern(folder / "out.mp4");
+  EXPECT_THAT(sorted(pattern.part_files()),
+              ElementsAre(folder / "out.2.mp4.part", folder / "out.mp4.part"));
+}
+
+TEST(FilePatternTest, CharactersOfRegularExpressionsInAPathMeanThemselves) {
+  const TempFolder folder;
+  touch(folder / "a+(b)[c]/x^1.mp4");
+  touch(folder / "a+(b)[c]/x^1xmp4");
+  const FilePattern pattern(folder / "a+(b)[c]/x^%u.mp4");
+  EXPECT_THAT(sorted(pattern.complete_files()), ElementsAre(folder / "a+(b)[c]/x^1.mp4"));
+}
+
+TEST(FilePatternTest, FoldersNamedByAFieldGoWhenEmpty) {
+  const TempFolder folder;
+  touch(folder / "keep/2024/02/a.mp4");
+  const FilePattern pattern(folder / "keep/%Y/%m/a.mp4");
+  std::filesystem::remove(folder / "keep/2024/02/a.mp4");
+  pattern.remove_empty_directories(folder / "keep/2024/02/a.mp4");
+  EXPECT_FALSE(std::filesystem::exists(folder / "keep/2024"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "keep"));
+}
+
+TEST(FilePatternTest, FoldersThatHoldSomethingStay) {
+  const TempFolder folder;
+  touch(folder / "2024/02/a.mp4");
+  touch(folder / "2024/notes.txt");
+  const FilePattern pattern(folder / "%Y/%m/a.mp4");
+  std::filesystem::remove(folder / "2024/02/a.mp4");
+  pattern.remove_empty_directories(folder / "2024/02/a.mp4");
+  EXPECT_TRUE(std::filesystem::exists(folder / "2024/notes.txt"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "2024/02"));
+}
+
+}  // namespace
+}  // namespace framelane

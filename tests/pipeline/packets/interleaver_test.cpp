@@ -1,0 +1,80 @@
+#include "pipeline/packets/interleaver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace framelane {
+namespace {
+
+class InterleaverTest : public ::testing::Test {
+ protected:
+  InterleaverTest() {
+    auto format = std::make_shared<MediaFormat>();
+    format->video.time_base = {1, 1000};
+    format->audio.emplace().time_base = {1, 8000};
+    format_ = format;
+  }
+  void add(StreamKind stream, std::int64_t time_ms, bool has_audio = true) {
+    MediaPacket packet{.packet = make_packet(), .stream = stream, .format = format_};
+    packet.packet->dts = stream == StreamKind::kVideo ? time_ms : time_ms * 8;
+    interleaver_.add(packet, has_audio);
+  }
+  /// What comes out now, as "v0 a20 ".
+  std::string taken(bool flush = false) {
+    std::string text;
+    MediaPacket out{.packet = make_packet()};
+    while (interleaver_.next(out, flush)) {
+      const bool video = out.stream == StreamKind::kVideo;
+      text += (video ? "v" : "a") + std::to_string(packet_time_us(out) / 1000) + " ";
+    }
+    return text;
+  }
+  MediaFormatRef format_;
+  Interleaver interleaver_;
+};
+
+TEST_F(InterleaverTest, VideoAlonePassesAtOnce) {
+  add(StreamKind::kVideo, 0, false);
+  EXPECT_EQ(taken(), "v0 ");
+}
+
+TEST_F(InterleaverTest, AudioThatIsEarlyWaitsForItsVideo) {
+  for (int ms : {0, 20, 40, 60}) add(StreamKind::kAudio, ms);
+  EXPECT_EQ(taken(), "");
+  add(StreamKind::kVideo, 0);
+  add(StreamKind::kVideo, 40);
+  EXPECT_EQ(taken(), "v0 a0 a20 v40 ");
+}
+
+TEST_F(InterleaverTest, VideoGoesOnWithoutAudioThatNeverComes) {
+  for (int ms = 0; ms < 1000; ms += 40) add(StreamKind::kVideo, ms);
+  EXPECT_EQ(taken(), "");
+  add(StreamKind::kVideo, 1000);
+  EXPECT_EQ(taken(), "v0 ");
+}
+
+TEST_F(InterleaverTest, AudioGoesOnWithoutVideoThatNeverComes) {
+  add(StreamKind::kAudio, 0);
+  add(StreamKind::kAudio, 9'999);
+  EXPECT_EQ(taken(), "");
+  add(StreamKind::kAudio, 10'000);
+  EXPECT_EQ(taken(), "a0 ");
+}
+
+TEST_F(InterleaverTest, FlushingWaitsForNothing) {
+  add(StreamKind::kAudio, 20);
+  add(StreamKind::kVideo, 0);
+  add(StreamKind::kVideo, 40);
+  EXPECT_EQ(taken(true), "v0 a20 v40 ");
+}
+
+TEST_F(InterleaverTest, ClearingCountsWhatIsForgotten) {
+  add(StreamKind::kAudio, 20);
+  add(StreamKind::kVideo, 0);
+  EXPECT_EQ(interleaver_.clear(), 2u);
+  EXPECT_EQ(taken(true), "");
+}
+
+}  // namespace
+}  // namespace framelane

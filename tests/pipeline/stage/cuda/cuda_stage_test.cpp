@@ -1,0 +1,324 @@
+// What a GPU must do, on the stand-in runtime and on a real one.
+#include "pipeline/stage/cuda/cuda_stage.hpp"
+
+#include "tests/pipeline/stage/cuda/stage_fixture.hpp"
+
+namespace framelane::testing {
+namespace {
+
+class CudaStageTest : public CudaStageFixture<CudaTest> {
+ protected:
+  /// One job after the other, so that no upload is before another and each is sliced.
+  void run_alone(Jobs& jobs) {
+    jobs.use(stage_->prepare(jobs.conversions(), jobs.memory(), jobs.analysed()));
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      ASSERT_TRUE(comes([&] { return device_->context()->upload_stream().is_idle(); }));
+      stage_->submit(jobs[i]);
+      ASSERT_EQ(stage_->wait(jobs[i], {}, soon()), Stage::Wait::kReady);
+      jobs.expect_exact(i);
+    }
+  }
+};
+
+std::vector<Conversion> bgra_to_two() {
+  return {conversion_of(PixelFormat::kBgra, PixelFormat::kNv12),
+          conversion_of(PixelFormat::kBgra, PixelFormat::kI444)};
+}
+
+TEST_F(CudaStageTest, OneUploadGivesEveryEncodeTheReferencesBytes) {
+  Jobs jobs(bgra_to_two(), 1);
+  run(jobs);
+  EXPECT_EQ(converting(), 0u);
+  EXPECT_EQ(ready(), 1u);
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, EveryPairOfFormatsIsTheReferences) {
+  for (int source = 0; source < kPixelFormatCount; ++source) {
+    for (int target = 0; target < kPixelFormatCount; ++target) {
+      const Conversion conversion =
+          conversion_of(static_cast<PixelFormat>(source), static_cast<PixelFormat>(target), 51, 37);
+      if (why_unsupported(conversion) || is_identity(conversion)) continue;
+      Jobs jobs({conversion}, 1);
+      run(jobs);
+    }
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, AnEncodeThatBypassesCostsNothing) {
+  Conversion bypass = conversion_of(PixelFormat::kI420, PixelFormat::kI420);
+  bypass.source_color = bypass.target_color;
+  Jobs jobs({bypass, conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 3);
+  run(jobs);
+  EXPECT_EQ(device_->memory_bytes(), plan_bytes(jobs.conversions(), FrameMemory::kHost, 2));
+}
+
+TEST_F(CudaStageTest, APlanWithNothingToConvertTakesNoMemory) {
+  Conversion bypass = conversion_of(PixelFormat::kI420, PixelFormat::kI420);
+  bypass.source_color = bypass.target_color;
+  const PlanRef plan = stage_->prepare(std::vector{bypass, bypass});
+  EXPECT_EQ(device_->memory_bytes(), 0u);
+}
+
+/// What a decoder's frames become: a download, another layout, range, matrix, and luma alone.
+std::vector<Conversion> from_nv12(int width = 130, int height = 67) {
+  Conversion same = conversion_of(PixelFormat::kNv12, PixelFormat::kNv12, width, height);
+  same.target_color = same.source_color;
+  Conversion matrix = conversion_of(PixelFormat::kNv12, PixelFormat::kI420, width, height);
+  matrix.target_color.matrix = Matrix::kBt2020;
+  Conversion layout = same;
+  layout.target = PixelFormat::kI420;
+  return {same, conversion_of(PixelFormat::kNv12, PixelFormat::kNv12, width, height), matrix,
+          layout, conversion_of(PixelFormat::kNv12, PixelFormat::kGray8, width, height)};
+}
+
+TEST_F(CudaStageTest, FramesOnTheGpuAreConvertedWhereTheyAre) {
+  for (const std::optional<int> slices : {std::optional<int>(), std::optional(4)}) {
+    make_stage(slices);
+    ASSERT_TRUE(stage_->takes_device_frames());
+    Jobs jobs(from_nv12(), 9);
+    jobs.put_on(device_->context());
+    run(jobs);
+    EXPECT_EQ(device_->memory_bytes(), plan_bytes(jobs.conversions(), FrameMemory::kDevice, 2));
+  }
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kH2d)].snapshot().count, 0u);
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kKernel)].snapshot().count, 18u);
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kD2h)].snapshot().count, 18u);
+  EXPECT_EQ(device_->busy()[Engine::kH2d].total().count(), 0);
+  EXPECT_GT(device_->busy()[Engine::kD2h].total().count(), 0);
+  EXPECT_EQ(converting(), 0u);
+  EXPECT_EQ(ready(), 18u);
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, FramesOnTheGpuOfAnySizeAreConverted) {
+  for (const auto& [width, height] : {std::pair{1, 1}, std::pair{51, 37}, std::pair{64, 2}}) {
+    Jobs jobs(from_nv12(width, height), 3);
+    jobs.put_on(device_->context());
+    run(jobs);
+  }
+}
+
+TEST_F(CudaStageTest, AFrameOnTheGpuThatNothingChangesIsCopiedBackWithoutMemoryOfOurs) {
+  Jobs jobs({from_nv12().front()}, 5);
+  jobs.put_on(device_->context());
+  run(jobs);
+  EXPECT_EQ(device_->memory_bytes(), 0u);
+}
+
+TEST_F(CudaStageTest, FramesMayMoveToTheGpuAndBack) {
+  Jobs uploaded(from_nv12(), 4);
+  Jobs decoded(from_nv12(), 4);
+  Jobs again(from_nv12(), 4);
+  decoded.put_on(device_->context());
+  for (Jobs* jobs : {&uploaded, &decoded, &again}) {
+    jobs->use(stage_->prepare(jobs->conversions(), jobs->memory()));
+    submit(*jobs);
+  }
+  for (Jobs* jobs : {&uploaded, &decoded, &again}) wait(*jobs);
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kH2d)].snapshot().count, 8u);
+}
+
+TEST_F(CudaStageTest, ManyJobsOverAllLanesAreAllConverted) {
+  Jobs jobs(bgra_to_two(), 24);
+  run(jobs);
+  EXPECT_EQ(ready(), jobs.size());
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kH2d)].snapshot().count, jobs.size());
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kKernel)].snapshot().count, jobs.size());
+  EXPECT_EQ(stats_.steps[index_of(StageStep::kD2h)].snapshot().count, jobs.size());
+  EXPECT_EQ(stats_.status().device, "cuda:0");
+}
+
+TEST_F(CudaStageTest, PicturesStoredBottomUpAreConverted) {
+  Jobs jobs({conversion_of(PixelFormat::kBgra, PixelFormat::kNv12)}, 3);
+  jobs.turn_over(1);
+  run(jobs);
+  Jobs yuv({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 2);
+  yuv.turn_over(0);
+  run(yuv);
+}
+
+TEST_F(CudaStageTest, PlanesOfAnyPitchAreConverted) {
+  Jobs jobs({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 2);
+  // Rows in the buffer of a wider picture.
+  FramePool pool;
+  const PooledImage wide = allocate_image(pool, PixelFormat::kI420, 400, 67);
+  std::memset(wide.buffer.get()->data, 77, wide.buffer.get()->size);
+  jobs[0].input.image = as_const(wide.image);
+  jobs[0].input.image.width = 130;
+  jobs[0].input.buffer = wide.buffer;
+  run(jobs);
+}
+
+TEST_F(CudaStageTest, SlicesGiveTheSameBytes) {
+  for (const int slices : {1, 2, 3, 16}) {
+    make_stage(slices);
+    for (const auto& [source, target] : {std::pair{PixelFormat::kBgra, PixelFormat::kNv12},
+                                         std::pair{PixelFormat::kI420, PixelFormat::kI420},
+                                         std::pair{PixelFormat::kI422, PixelFormat::kNv12},
+                                         std::pair{PixelFormat::kRgb24, PixelFormat::kI444}}) {
+      Conversion conversion = conversion_of(source, target, 90, 131);
+      // A change of matrix looks furthest ahead: chroma is interpolated and filtered again.
+      if (!info(source).rgb) conversion.source_color.matrix = Matrix::kBt601;
+      Jobs jobs({conversion, conversion_of(source, PixelFormat::kGray8, 90, 131)}, 2);
+      run_alone(jobs);
+      Jobs crowd(jobs.conversions(), 4);
+      run(crowd);
+    }
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, AnalysedJobsHaveTheLumaOfTheirFirstTarget) {
+  for (const int slices : {1, 4}) {
+    make_stage(slices);
+    for (const auto& [source, target] : {std::pair{PixelFormat::kBgra, PixelFormat::kNv12},
+                                         std::pair{PixelFormat::kRgb24, PixelFormat::kI444},
+                                         std::pair{PixelFormat::kI420, PixelFormat::kNv12},
+                                         std::pair{PixelFormat::kYuyv, PixelFormat::kI420}}) {
+      // As many that every place of every lane is used again and again.
+      Jobs jobs({conversion_of(source, target, 90, 131),
+                 conversion_of(source, PixelFormat::kGray8, 90, 131)},
+                13);
+      jobs.analyse();
+      run(jobs);
+      Jobs alone(jobs.conversions(), 3);
+      alone.analyse();
+      run_alone(alone);
+    }
+  }
+  EXPECT_FALSE(device_->lost());
+  EXPECT_EQ(stats_.status().device, "cuda:0");
+}
+
+TEST_F(CudaStageTest, AnalysedFramesOnTheGpuHaveTheLumaOfTheirFirstTarget) {
+  for (const Conversion& first : from_nv12()) {
+    Jobs jobs({first, from_nv12()[2]}, 9);
+    jobs.put_on(device_->context());
+    jobs.analyse();
+    run(jobs);
+  }
+  Jobs identity({from_nv12().front()}, 2);
+  identity.put_on(device_->context());
+  identity.analyse();
+  run(identity);
+  EXPECT_EQ(device_->memory_bytes(), 2 * kJobsInLane * sizeof(LumaHistogram));
+  EXPECT_EQ(stats_.status().device, "cuda:0");
+}
+
+// The encode counts what bypasses the stage; what else there is to convert is none of that.
+TEST_F(CudaStageTest, ABypassIsNotAnalysedHere) {
+  Conversion bypass = conversion_of(PixelFormat::kI420, PixelFormat::kI420);
+  bypass.source_color = bypass.target_color;
+  Conversion other = conversion_of(PixelFormat::kI420, PixelFormat::kNv12);
+  other.source_color = bypass.source_color;
+  Jobs jobs({bypass, other}, 3);
+  jobs.use(stage_->prepare(jobs.conversions(), jobs.memory(), true));
+  EXPECT_EQ(device_->memory_bytes(), plan_bytes(jobs.conversions(), FrameMemory::kHost, 2));
+  submit(jobs);
+  wait(jobs);
+  EXPECT_EQ(jobs[0].luma, LumaHistogram());
+}
+
+TEST_F(CudaStageTest, TopLeftSitingLooksUpAndAheadAcrossSlices) {
+  make_stage(8);
+  Conversion conversion = conversion_of(PixelFormat::kI420, PixelFormat::kNv12, 90, 131);
+  conversion.source_color.matrix = Matrix::kBt601;
+  conversion.source_color.siting = conversion.target_color.siting = Siting::kTopLeft;
+  Jobs jobs({conversion}, 3);
+  run_alone(jobs);
+}
+
+TEST_F(CudaStageTest, FeedsShareOneDevice) {
+  FeedStats other_stats("yard", {{"a"}}, {}, 2);
+  const std::unique_ptr<Stage> other = device_->make_stage(other_stats, {});
+  Jobs jobs(bgra_to_two(), 16);
+  Jobs other_jobs({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 16);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  other_jobs.use(other->prepare(other_jobs.conversions()));
+  std::thread other_feed([&] {
+    for (std::size_t i = 0; i < other_jobs.size(); ++i) other->submit(other_jobs[i]);
+  });
+  submit(jobs);
+  wait(jobs);
+  other_feed.join();
+  for (std::size_t i = 0; i < other_jobs.size(); ++i) {
+    ASSERT_EQ(other->wait(other_jobs[i], {}, soon()), Stage::Wait::kReady);
+    other_jobs.expect_exact(i);
+  }
+  // What the device did is the sum of what the lanes of both did: one copy each way at a time.
+  for (const Engine engine : {Engine::kH2d, Engine::kD2h}) {
+    std::chrono::nanoseconds lanes{0};
+    for (const FeedStats* stats : {&stats_, &other_stats}) {
+      for (const LaneStats& lane : stats->lanes()) lanes += lane.busy[engine].total();
+    }
+    EXPECT_EQ(lanes, device_->busy()[engine].total()) << kEngineNames[index_of(engine)];
+    EXPECT_GT(lanes.count(), 0);
+  }
+  EXPECT_GT(device_->busy()[Engine::kKernel].total().count(), 0);
+  EXPECT_GE(device_->busy().overlap_ratio(), 1.0);
+}
+
+TEST_F(CudaStageTest, APlanDiesWithItsLastJob) {
+  Jobs jobs(bgra_to_two(), 4);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  const std::size_t bytes = device_->memory_bytes();
+  EXPECT_EQ(bytes, plan_bytes(jobs.conversions(), FrameMemory::kHost, 2));
+  submit(jobs);
+  // A change of format: both plans stand until the jobs of the first are done.
+  Jobs next({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 4);
+  next.use(stage_->prepare(next.conversions()));
+  EXPECT_GT(device_->memory_bytes(), bytes);
+  wait(jobs);
+  jobs.use(nullptr);
+  submit(next);
+  wait(next);
+  EXPECT_EQ(device_->memory_bytes(), plan_bytes(next.conversions(), FrameMemory::kHost, 2));
+}
+
+TEST_F(CudaStageTest, DestructionWaitsForAcceptedJobs) {
+  Jobs jobs(bgra_to_two(), 9);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  submit(jobs);
+  stage_.reset();
+  for (std::size_t i = 0; i < jobs.size(); ++i) EXPECT_TRUE(jobs[i].converted);
+  jobs.expect_all_exact();
+}
+
+TEST_F(CudaStageTest, WaitForAJobThatIsNotSubmittedEndsAtTheDeadlineOrAStop) {
+  Jobs jobs(bgra_to_two(), 1);
+  jobs.use(stage_->prepare(jobs.conversions()));
+  EXPECT_EQ(stage_->wait(jobs[0], {}, std::chrono::steady_clock::now() + 1ms), Stage::Wait::kLate);
+  std::stop_source stop;
+  std::jthread stopper([&stop] { stop.request_stop(); });
+  EXPECT_EQ(stage_->wait(jobs[0], stop.get_token(), Deadline::max()), Stage::Wait::kStopped);
+  EXPECT_FALSE(device_->lost());
+  submit(jobs);
+  wait(jobs);
+}
+
+TEST(SliceEndsTest, AutoTakesASliceForEvery8MiBAndAtMostEight) {
+  EXPECT_EQ(slice_ends(PixelFormat::kBgra, 1920, 1080, {}), std::vector{1080});
+  EXPECT_EQ(slice_ends(PixelFormat::kBgra, 3840, 2160, {}).size(), 4u);
+  EXPECT_EQ(slice_ends(PixelFormat::kBgra, 7680, 4320, {}).size(), 8u);
+}
+
+TEST(SliceEndsTest, EndsAreWholeChromaRowsAndTheHeight) {
+  for (const int height : {1, 15, 16, 67, 1081}) {
+    for (const int slices : {1, 2, 7, 16}) {
+      const std::vector<int> ends = slice_ends(PixelFormat::kI420, 100, height, slices);
+      EXPECT_LE(ends.size(), static_cast<std::size_t>(slices));
+      EXPECT_EQ(ends.back(), height);
+      int begin = 0;
+      for (const int end : ends) {
+        EXPECT_TRUE(end == height || end % 16 == 0);
+        EXPECT_GT(end, begin);
+        begin = end;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace framelane::testing

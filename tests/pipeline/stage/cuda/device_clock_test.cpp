@@ -1,0 +1,39 @@
+#include "pipeline/stage/cuda/device_clock.hpp"
+
+#include "tests/cuda_runtime/fixture.hpp"
+
+namespace framelane {
+namespace {
+
+using Clock = DeviceClock::Clock;
+using DeviceClockTest = CudaTest;
+
+TEST_F(DeviceClockTest, AnEventsTimeIsMeasuredFromAMarkThatIsEarlier) {
+  const DeviceClock clock;
+  const CudaStream stream;
+  const CudaEvent event(CudaEvent::Kind::kTime);
+  const auto before = Clock::now();
+  event.record(stream);
+  stream.synchronize();
+  const auto after = Clock::now();
+  const auto time = clock.time_of(event, before);
+  EXPECT_NE(time, before);
+  // To within what is not known of the mark, which a slow machine makes much of.
+  EXPECT_GT(time, before - std::chrono::seconds(5));
+  EXPECT_LT(time, after + std::chrono::seconds(5));
+}
+
+TEST_F(DeviceClockTest, WhatBeganBeforeTheMarkWasKnownOrLongAfterIsNotMeasuredFromIt) {
+  const auto before = Clock::now();
+  const DeviceClock clock;
+  const CudaStream stream;
+  const CudaEvent event(CudaEvent::Kind::kTime);
+  event.record(stream);
+  stream.synchronize();
+  EXPECT_EQ(clock.time_of(event, before), before);
+  const auto late = Clock::now() + std::chrono::hours(1);
+  EXPECT_EQ(clock.time_of(event, late), late);
+}
+
+}  // namespace
+}  // namespace framelane
