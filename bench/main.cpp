@@ -129,8 +129,7 @@ int run_cli(int argc, char** argv) {
   add_times(app, session, "How long a suite measures, about; 0: each contender works once a round");
   add_scalar(app, "--size", kImageSize,
              "Of pictures; without it convert takes 8K, reduce 512x512 (and 8K for luma), peers "
-             "1080p (and 4K and 8K on "
-             "a GPU), stage all three",
+             "1080p (and 4K and 8K on a GPU), stage all three",
              "WxH", [&](const Value& value) {
                session.width = value.width;
                session.height = value.height;

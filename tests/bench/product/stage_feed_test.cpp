@@ -91,27 +91,22 @@ TEST_F(StageFeedTest, SeveralFeedsRunSideBySide) {
   EXPECT_GT(figures.steady_frames_per_second, 0);
 }
 
-TEST_F(StageFeedTest, TheProblemOfOneFeedIsThrown) {
-  std::vector<std::unique_ptr<BenchFeed>> feeds;
-  for (int i = 0; i < 2; ++i) feeds.push_back(make_feed({}));
-  const auto work = [&feeds](BenchFeed& feed, Clock::time_point) {
-    FeedRun run{.frames = 1};
-    if (&feed == feeds[1].get()) run.problem = "a frame takes more than 10 s";
-    return run;
-  };
-  EXPECT_THAT([&] { run_feeds(feeds, 0, work); },
+TEST(RunFeedsTest, TheProblemOfOneFeedIsThrown) {
+  const std::vector<FeedWork> feeds{[](Clock::time_point) { return FeedRun{.frames = 1}; },
+                                    [](Clock::time_point) {
+                                      return FeedRun{.frames = 1,
+                                                     .problem = "a frame takes more than 10 s"};
+                                    }};
+  EXPECT_THAT([&] { run_feeds(feeds, 0); },
               ::testing::ThrowsMessage<std::runtime_error>("a frame takes more than 10 s"));
 }
 
-TEST_F(StageFeedTest, WhatAFeedThrowsIsItsProblem) {
-  std::vector<std::unique_ptr<BenchFeed>> feeds;
-  for (int i = 0; i < 2; ++i) feeds.push_back(make_feed({}));
-  const auto work = [&feeds](BenchFeed& feed, Clock::time_point until) {
-    if (&feed == feeds[1].get()) throw std::runtime_error("a feed's thread cannot be started");
-    return feed.run(until);
-  };
-  EXPECT_THAT([&] { run_feeds(feeds, 0, work); },
-              ::testing::ThrowsMessage<std::runtime_error>("a feed's thread cannot be started"));
+TEST(RunFeedsTest, WhatAFeedThrowsIsItsProblem) {
+  const std::vector<FeedWork> feeds{
+      [](Clock::time_point) { return FeedRun{.frames = 1}; },
+      [](Clock::time_point) -> FeedRun { throw std::runtime_error("the file has ended"); }};
+  EXPECT_THAT([&] { run_feeds(feeds, 0); },
+              ::testing::ThrowsMessage<std::runtime_error>("the file has ended"));
 }
 
 TEST_F(StageFeedTest, AStopEndsARun) {
