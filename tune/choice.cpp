@@ -37,7 +37,7 @@ bool is_slower(const std::vector<double>& samples, const std::vector<double>& th
   return percentile(longer, 0.5) > kSameTime && percentile(longer, 1 - share) > 1;
 }
 
-Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present, Keep keep) {
+Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present) {
   const Tried* best = nullptr;
   for (const Tried& one : tried) {
     if (one.samples.empty()) continue;
@@ -65,11 +65,9 @@ Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present, K
   const bool is_usual = is_good(usual_one);
   const Tried& wanted = is_usual ? *usual_one : fewest;
   const Tried* const present_one = present ? find(*present) : nullptr;
-  const bool stays = present_one != nullptr &&
-                     (is_good(present_one) ? keep != Keep::kGoodAndFew ||
-                                                 *present <= std::max(usual, 2 * fewest.value)
-                                           : keep == Keep::kGoodOrMore && *present > wanted.value);
-  if (stays && !(is_usual && *present == usual)) return picked(*present_one, Pick::Why::kPresent);
+  if (is_good(present_one) && !(is_usual && *present == usual)) {
+    return picked(*present_one, Pick::Why::kPresent);
+  }
   return picked(wanted, is_usual ? Pick::Why::kDefault : Pick::Why::kFewest);
 }
 
@@ -131,25 +129,25 @@ std::string slices_text(int slices) {
 }
 
 std::string as_yaml(const std::string& device, std::span<const NamedSettings> feeds) {
-  // Of `usual`, none: all of them.
-  const auto lines = [](const Settings& settings, const Settings* usual, const char* indent) {
-    std::string text;
-    const auto add = [&](const char* key, const std::string& value, bool is_usual) {
-      if (usual == nullptr || !is_usual) text += fmt::format("{}{}: {}\n", indent, key, value);
-    };
-    add("lanes", std::to_string(settings.lanes), usual && settings.lanes == usual->lanes);
-    add("ring", std::to_string(settings.ring), usual && settings.ring == usual->ring);
-    add("slices", slices_text(settings.slices), usual && settings.slices == usual->slices);
-    return text;
-  };
   const Settings usual = common(feeds);
-  std::string text = "device: " + device + "\ndefaults:\n" + lines(usual, nullptr, "  ");
+  std::string text = fmt::format("device: {}\ndefaults:\n  lanes: {}\n  ring: {}\n  slices: {}\n",
+                                 device, usual.lanes, usual.ring, slices_text(usual.slices));
   bool first = true;
-  for (const NamedSettings& feed : feeds) {
-    if (feed.settings == usual) continue;
+  for (const auto& [feed, wanted, own] : feeds) {
+    std::string lines;
+    if (own.lanes.value_or(usual.lanes) != wanted.lanes) {
+      lines += fmt::format("    lanes: {}\n", wanted.lanes);
+    }
+    if (own.ring.value_or(usual.ring) != wanted.ring) {
+      lines += fmt::format("    ring: {}\n", wanted.ring);
+    }
+    if (own.slices.value_or(usual.slices) != wanted.slices) {
+      lines += fmt::format("    slices: {}\n", slices_text(wanted.slices));
+    }
+    if (lines.empty()) continue;
     if (first) text += "feeds:\n";
     first = false;
-    text += "  " + feed.feed + ":\n" + lines(feed.settings, &usual, "    ");
+    text += "  " + feed + ":\n" + lines;
   }
   return text;
 }

@@ -28,7 +28,7 @@ inline constexpr double kMostRounds = 0.75;
 struct Pick {
   enum class Why {
     kDefault,  ///< as good as any
-    kPresent,  ///< what is set already stays, as Keep has it
+    kPresent,  ///< as good as any, and set already
     kFewest,   ///< the fewest that are as good as any
     kOnlyOne,  ///< nothing was measured, or nothing else
   };
@@ -39,19 +39,11 @@ struct Pick {
   double default_longer = 1;  ///< and with the default; 1 where that was not measured
 };
 
-/// When a value that is set already stays, though another would be recommended without it.
-enum class Keep {
-  kGoodAndFew,  ///< if it is as good as any, and no more than the default or twice the fewest
-  kGood,        ///< if it is as good as any
-  kGoodOrMore,  ///< if it is as good as any, or more than would be recommended
-};
-
-/// The value to recommend: of those that the noise cannot tell from the best, what is set already
-/// as far as `keep` has it stay; else the default; else the fewest. So a second run, when the first
-/// one's answer was set, gives it again, unless it was no answer; and the default has to lose nine
-/// rounds of ten, so that a second run without a file does as well. `tried` is in ascending order.
-Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present,
-          Keep keep = Keep::kGoodAndFew);
+/// The value to recommend. Of the values that the noise cannot tell from the best: the one that is
+/// set already; else the default (`usual`); else the fewest. The default counts as worse than the
+/// best only if it loses nine rounds of ten, other values three of four. So a second run gives the
+/// first one's answer again, whether that was set meanwhile or not. `tried` is in ascending order.
+Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present);
 
 /// How one contender fares among others of the same rounds.
 struct Standing {
@@ -84,10 +76,11 @@ struct Share {
   double frames_per_second;  ///< that the device does; 0: it cannot be had
 };
 enum class Chosen { kOnGpu, kOnCpu, kNeither };
-/// The GPU where all feeds leave a tenth of it free: the CPU has to decode and encode them. Else
-/// the device that has the more left when all feeds run. What is set already (kNeither: nothing is)
-/// stays where it is about as good: the GPU as long as it carries all, the CPU until a fifth of the
-/// GPU is free; and where neither carries all, up to kSameTime.
+/// The GPU if all feeds leave a tenth of it free, since the CPU has to decode and encode them.
+/// Otherwise the device that is less loaded by all feeds. The one that is set already (kNeither:
+/// none is) stays if it is about as good: the GPU as long as it carries all feeds, the CPU until a
+/// fifth of the GPU would be free, and either of them where their loads differ by less than
+/// kSameTime.
 Chosen choose_device(std::span<const Share> gpu, std::span<const Share> cpu,
                      Chosen present = Chosen::kNeither);
 double load(std::span<const Share> shares);
@@ -99,14 +92,20 @@ struct Settings {
   int slices = kAutoSlices;
   friend bool operator==(const Settings&, const Settings&) = default;
 };
+/// What a feed or its profile sets by itself, so that `defaults` has no effect on it.
+struct OwnSettings {
+  std::optional<int> lanes = {}, ring = {}, slices = {};
+};
 struct NamedSettings {
   std::string feed;
   Settings settings;
+  OwnSettings own = {};
 };
 /// What most feeds have in common, which belongs under `defaults`; the earliest of those that are
 /// equally many. Requires feeds.
 Settings common(std::span<const NamedSettings> feeds);
-/// The keys as they are written into a configuration.
+/// The lines to set in a configuration: `device`, what is common under `defaults`, and under the
+/// feeds what they would otherwise not get.
 std::string as_yaml(const std::string& device, std::span<const NamedSettings> feeds);
 std::string slices_text(int slices);
 

@@ -1,7 +1,6 @@
 // `framelane tune`, which becomes `framelane-bench tune`.
 #include <fmt/core.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,12 +11,12 @@
 #include <system_error>
 #include <vector>
 
-#include "bench/product/stage_feed.hpp"
 #include "bench/harness/child_process.hpp"
+#include "bench/product/stage_feed.hpp"
 #include "bench/program.hpp"
-#include "tune/tune.hpp"
 #include "config/config.hpp"
 #include "config/raw_formats.hpp"
+#include "tune/tune.hpp"
 
 namespace framelane::bench {
 namespace {
@@ -28,7 +27,6 @@ struct TuneArguments {
   int feeds = 1;
   std::string format = "bgra";
   std::optional<Value> device;
-  bool write = false;
   bool check = false;
   std::string json;
 };
@@ -107,26 +105,6 @@ Chosen present_device(const ConfiguredFeeds& feeds, const DeviceConfig& device) 
   return Chosen::kNeither;
 }
 
-int write_settings(const TuneArguments& arguments, const Tuning& tuning) {
-  const std::string program = framelane_path();
-  const std::string settings = settings_json(tuning);
-  std::fflush(stdout);
-  // As its standard input: for many feeds it is longer than an argument may be.
-  const int file = memfd_create("settings", MFD_CLOEXEC);
-  if (file < 0 ||
-      write(file, settings.data(), settings.size()) != static_cast<ssize_t>(settings.size()) ||
-      lseek(file, 0, SEEK_SET) != 0 || dup2(file, STDIN_FILENO) < 0) {
-    complain(fmt::format("the settings cannot be handed on: {}; nothing was written",
-                         std::strerror(errno)));
-    return kExitFailed;
-  }
-  execl(program.c_str(), program.c_str(), "tune-write", "-c", arguments.config.c_str(),
-        static_cast<char*>(nullptr));
-  complain(
-      fmt::format("{} cannot be started: {}; nothing was written", program, std::strerror(errno)));
-  return kExitFailed;
-}
-
 int run(const TuneArguments& arguments, Session& session) {
   OutputFile json(arguments.json);
   if (!json.open()) return kExitFailed;
@@ -161,7 +139,7 @@ int run(const TuneArguments& arguments, Session& session) {
   const bool written = tuning.measured.rows.empty() || json.write(as_json(tuning));
   if (g_signal != 0) return 128 + g_signal;
   if (!written || tuning.kinds.empty() || !tuning.measured.problems.empty()) return kExitFailed;
-  return arguments.write ? write_settings(arguments, tuning) : 0;
+  return 0;
 }
 
 }  // namespace
@@ -201,7 +179,6 @@ int tune_cli(int argc, char** argv) {
   add_scalar(app, "--device", kDeviceName,
              "cpu, cuda or cuda:N alone; auto: whichever carries more", "D",
              [&](const Value& value) { arguments.device = value; });
-  app.add_flag("--write", arguments.write, "Put the settings into the configuration");
   app.add_flag("--check", arguments.check,
                "Measure combinations of settings as well, and fail if one is more than 2 % better");
   add_file(app, "--json", arguments.json, "Write what was found there as JSON");
@@ -215,9 +192,6 @@ int tune_cli(int argc, char** argv) {
     std::error_code missing;
     if (std::filesystem::equivalent(arguments.config, arguments.json, missing)) {
       throw CLI::ValidationError("--json", arguments.json + " is the configuration");
-    }
-    if (arguments.config.empty() && arguments.write) {
-      throw CLI::ValidationError("--write", "a file to write to is needed: -c FILE");
     }
   } catch (const CLI::Success& wanted) {  // help
     app.exit(wanted);

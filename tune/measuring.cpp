@@ -19,6 +19,10 @@ std::string work_of(const Conversion& convert) {
   return fmt::format("{}x{} {}", convert.width, convert.height, formats_of(convert));
 }
 
+double frames_per_second(const std::vector<double>& milliseconds) {
+  return 1e3 / percentile(milliseconds, 0.5);
+}
+
 std::size_t device_bytes([[maybe_unused]] const FeedKind& kind, [[maybe_unused]] int lanes) {
 #ifdef FRAMELANE_WITH_CUDA
   const std::vector<Conversion> conversions(static_cast<std::size_t>(kind.encodes), kind.convert);

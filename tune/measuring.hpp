@@ -20,7 +20,9 @@ inline constexpr int kLastRounds = 3;
 
 /// "1920x1080 bgra to nv12"
 std::string work_of(const Conversion& convert);
-/// Of a GPU's memory, for one feed.
+/// Frames a second, where a frame takes the median of these.
+double frames_per_second(const std::vector<double>& milliseconds);
+/// Bytes of a GPU's memory, for one feed.
 std::size_t device_bytes(const FeedKind& kind, int lanes);
 std::size_t free_device_bytes(const Session& session);
 
@@ -69,5 +71,9 @@ class Measuring {
  private:
   double turn_of(const FeedKind& kind) const;
 };
+
+/// Measures how many feeds of the kind run at their rate, with the settings and the device that
+/// were chosen. False after a stop or where that could not be measured.
+bool find_ceiling(const Measuring& measuring, TunedKind& tuned);
 
 }  // namespace framelane::bench

@@ -23,10 +23,6 @@ std::string setting(const char* name, const std::string& value, const std::strin
   return fmt::format("  {:<8} {:<9} {}\n", name, value, reason);
 }
 
-Json json_of(const Settings& settings) {
-  return {{"lanes", settings.lanes}, {"ring", settings.ring}, {"slices", settings.slices}};
-}
-
 ColorSpec color_of(const Json& json) {
   ColorSpec color;
   color.matrix = matrix_from_name(json.at(0).get<std::string>()).value();
@@ -38,6 +34,12 @@ ColorSpec color_of(const Json& json) {
 FeedKind kind_of(const Json& json) {
   FeedKind kind;
   kind.names.push_back(json.at("name"));
+  const auto own = [&json](const char* key) -> std::optional<int> {
+    const Json& keys = json.at("own");
+    if (std::ranges::find(keys, key) == keys.end()) return std::nullopt;
+    return json.at(key).get<int>();
+  };
+  kind.own.push_back({own("lanes"), own("ring"), own("slices")});
   kind.convert = {.width = json.at("width"),
                   .height = json.at("height"),
                   .source = pixel_format_from_name(json.at("source").get<std::string>()).value(),
@@ -60,17 +62,6 @@ bool are_alike(const FeedKind& a, const FeedKind& b) {
 
 }  // namespace
 
-std::string settings_json(const Tuning& tuning) {
-  const std::vector<NamedSettings> feeds = settings_of(tuning);
-  Json json{
-      {"device", tuning.device}, {"defaults", json_of(common(feeds))}, {"feeds", Json::array()}};
-  for (const NamedSettings& feed : feeds) {
-    json["feeds"].push_back(json_of(feed.settings));
-    json["feeds"].back()["name"] = feed.feed;
-  }
-  return json.dump();
-}
-
 ConfiguredFeeds configured_feeds(const std::string& text) {
   const Json json = Json::parse(text);
   ConfiguredFeeds result{json.at("device"), {}, json.at("left_out")};
@@ -82,6 +73,7 @@ ConfiguredFeeds configured_feeds(const std::string& text) {
       result.kinds.push_back(std::move(kind));
     } else {
       alike->names.push_back(kind.names.front());
+      alike->own.push_back(kind.own.front());
       ++alike->feeds;
     }
   }
@@ -120,7 +112,8 @@ std::string as_text(const Tuning& tuning) {
       tuning.load > 1 ? ": they cannot all run at their rate" : "");
   for (const std::string& what : tuning.measured.left_out) text += "left out: " + what + '\n';
   for (const std::string& sentence : tuning.measured.verdict) text += "check: " + sentence + '\n';
-  return text + '\n' + as_yaml(tuning.device, settings_of(tuning));
+  return text + "\nWhat to set in the configuration:\n\n" +
+         as_yaml(tuning.device, settings_of(tuning));
 }
 
 std::string as_json(const Tuning& tuning) {

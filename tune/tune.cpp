@@ -23,21 +23,6 @@ constexpr double kFramesMeet = 0.5;
 /// Places for every lane to have a job on its way while its next is made ready.
 int ample_ring(int lanes) { return std::min(std::max(kRing, 2 * lanes), kMostRing); }
 
-double frames_per_second(const std::vector<double>& milliseconds) {
-  return 1e3 / percentile(milliseconds, 0.5);
-}
-
-double in_mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
-
-/// What one feed's frames take of the machine's memory at most: those that wait for the conversion
-/// or for whoever takes them.
-std::size_t host_bytes(const FeedKind& kind, const Settings& settings) {
-  const Size size{"", kind.convert.width, kind.convert.height};
-  return static_cast<std::size_t>(settings.ring + settings.lanes) *
-         (image_bytes(kind.convert.source, size) +
-          static_cast<std::size_t>(kind.encodes) * image_bytes(kind.convert.target, size));
-}
-
 std::string reason_of(const Pick& pick, const char* what) {
   const auto percent = [](double longer) {
     return fmt::format("{:.1f} %", (std::max(longer, 1.0) - 1) * 100);
@@ -193,38 +178,46 @@ class Tuner : private Measuring {
   bool tune_kind(const FeedKind& kind) {
     TunedKind tuned;
     tuned.kind = kind;
-    Settings& settings = tuned.settings;
-    const auto present = [&](int Settings::*setting) {
-      return kind.present ? std::optional((*kind.present).*setting) : std::nullopt;
-    };
     const auto lanes = choose_value(
-        kind, its_feeds(kind), "lanes", lane_counts(), kLanes, present(&Settings::lanes),
+        kind, its_feeds(kind), "lanes", lane_counts(), kLanes,
+        kind.present ? std::optional(kind.present->lanes) : std::nullopt,
         [](int count) {
           return StageShape{count, ample_ring(count), std::nullopt};
         },
-        frame_times, Keep::kGoodAndFew);
+        frame_times);
     if (!lanes) return false;
-    settings.lanes = lanes->value;
+    tuned.settings.lanes = lanes->value;
     tuned.lanes_reason = reason_of(*lanes, "lanes");
 
-    const int usual_ring = ample_ring(settings.lanes);
+    if (!choose_ring(tuned) || !choose_slices(tuned)) return false;
+    if (!find_ceiling(*this, tuned)) return false;
+    tuning_.kinds.push_back(std::move(tuned));
+    return true;
+  }
+
+  bool choose_ring(TunedKind& tuned) {
+    const Settings& settings = tuned.settings;
+    const int usual = ample_ring(settings.lanes);
+    const std::optional<int> present =
+        tuned.kind.present ? std::optional(tuned.kind.present->ring) : std::nullopt;
+    if (present > usual) {
+      tuned.settings.ring = *present;
+      tuned.ring_reason = "as it is set: places that the conversion can spare wait for encoders";
+      return true;
+    }
     const auto ring = choose_value(
-        kind, its_feeds(kind), "ring", {kRings.begin(), kRings.end()}, usual_ring,
-        present(&Settings::ring),
+        tuned.kind, its_feeds(tuned.kind), "ring", {kRings.begin(), kRings.end()}, usual, present,
         [&](int places) {
           return StageShape{settings.lanes, places, std::nullopt};
         },
-        frame_times, Keep::kGoodOrMore);
+        frame_times);
     if (!ring) return false;
-    settings.ring = ring->value;
+    tuned.settings.ring = ring->value;
     tuned.ring_reason = reason_of(*ring, "places");
-    if (ring->why == Pick::Why::kDefault && usual_ring != kRing) {
+    if (ring->why == Pick::Why::kDefault && usual != kRing) {
       tuned.ring_reason = "two places for each lane; more are not faster by more than the noise";
     }
-    if (ring->why == Pick::Why::kPresent && ring->value > usual_ring && ring->value != ring->best) {
-      tuned.ring_reason = "as it is set: places that the conversion can spare wait for encoders";
-    }
-    return choose_slices(tuned) && find_ceiling(tuned);
+    return true;
   }
 
   /// What a setting should be, whatever it is called in `part`; nothing after a stop or a wrong
@@ -232,7 +225,7 @@ class Tuner : private Measuring {
   std::optional<Pick> choose_value(const FeedKind& kind, int feeds, const char* part,
                                    std::vector<int> values, int usual, std::optional<int> present,
                                    const std::function<StageShape(int)>& shape,
-                                   std::vector<double> (*samples_of)(const Row&), Keep keep) {
+                                   std::vector<double> (*samples_of)(const Row&)) {
     values.push_back(usual);
     if (present) values.push_back(*present);
     const auto choose_from = [&](std::vector<int> from, const std::string& name) {
@@ -249,7 +242,7 @@ class Tuner : private Measuring {
         });
         if (row != rows.end()) tried.back().samples = samples_of(*row);
       }
-      return pick(tried, usual, present, keep);
+      return pick(tried, usual, present);
     };
     Pick picked = choose_from(values, part);
     const bool in_doubt = picked.why == Pick::Why::kFewest || picked.longer > kSameTime;
@@ -289,7 +282,7 @@ class Tuner : private Measuring {
         [&](int count) {
           return shape_of({tuned.settings.lanes, 1, count});
         },
-        latencies, Keep::kGood);
+        latencies);
     if (!slices) return false;
     tuned.settings.slices = slices->value;
     tuned.slices_reason = reason_of(*slices, "slices") + ", for a frame by itself";
@@ -300,85 +293,6 @@ class Tuner : private Measuring {
   static std::vector<double> latencies(const Row& row) {
     const auto found = std::ranges::find(row.more, kMedianLatency, &Figure::name);
     return found == row.more.end() ? std::vector<double>{} : found->samples;
-  }
-
-  /// With so many feeds that the conversion has all it can take, and then, since many feeds carry
-  /// less together than a few, with as many as that seems to be enough for.
-  bool find_ceiling(TunedKind& tuned) {
-    int feeds = many_feeds(tuned.kind, tuned.settings);
-    std::vector<Row> rows =
-        measure(tuned.kind, {{feeds, shape_of(tuned.settings)}}, "ceiling", true);
-    if (!take_rate(tuned, rows)) return false;
-    const double of_few = tuned.frames_per_second;
-    const double rate = tuned.kind.rate * tuned.kind.encodes;
-    const int more = fitting(tuned.kind, tuned.settings,
-                             static_cast<int>(std::min(of_few / rate, double{kMostFeeds})));
-    if (more > feeds) {
-      const std::vector<Row> again =
-          measure(tuned.kind, {{more, shape_of(tuned.settings)}}, "ceiling, the most feeds");
-      if (!take_rate(tuned, again)) return false;
-      feeds = more;
-      tuned.frames_per_second = std::min(tuned.frames_per_second, of_few);
-    }
-    const std::size_t memory = memory_of(session_);
-    const Needs needs{.frames_per_second = tuned.frames_per_second,
-                      .rate = rate,
-                      .device_bytes = on_gpu() ? device_bytes(tuned.kind, tuned.settings.lanes) : 0,
-                      .device_free = on_gpu() ? free_device_bytes(device_) : 0,
-                      .host_bytes = host_bytes(tuned.kind, tuned.settings),
-                      .host_free = memory / 2};
-    tuned.ceiling = ceiling_of(needs);
-    tuned.ceiling_reason = fmt::format("{:.0f} frames/s in all, measured with {} feed{}",
-                                       tuned.frames_per_second, feeds, feeds == 1 ? "" : "s");
-    switch (tuned.ceiling.bound) {
-      case Ceiling::Bound::kFrames:
-        tuned.ceiling_reason += "; the limit is " + limit(rows, tuned.frames_per_second);
-        break;
-      case Ceiling::Bound::kDeviceMemory:
-        tuned.ceiling_reason +=
-            fmt::format("; the limit is the GPU's memory: {:.0f} MiB a feed, {:.0f} free",
-                        in_mebibytes(needs.device_bytes), in_mebibytes(needs.device_free));
-        break;
-      case Ceiling::Bound::kHostMemory:
-        tuned.ceiling_reason += fmt::format(
-            "; the limit is memory: {:.0f} MiB of frames a feed, and half of the machine's is "
-            "{:.0f}",
-            in_mebibytes(needs.host_bytes), in_mebibytes(needs.host_free));
-        break;
-    }
-    tuning_.kinds.push_back(std::move(tuned));
-    return true;
-  }
-
-  /// From rows of measure(): whether there is one.
-  bool take_rate(TunedKind& tuned, const std::vector<Row>& rows) {
-    if (is_over()) return false;
-    const auto stage = std::ranges::find(rows, kStage, &Row::name);
-    if (stage == rows.end() || stage->samples.empty()) {
-      result_.problems.push_back(work_of(tuned.kind.convert) +
-                                 ": the recommended settings could not be measured");
-      return false;
-    }
-    tuned.frames_per_second = frames_per_second(stage->samples);
-    return true;
-  }
-
-  /// What alone reaches the least, and so holds the stage up.
-  std::string limit(const std::vector<Row>& rows, double stage) const {
-    if (!on_gpu()) {
-      const int count = processors();
-      return fmt::format("the CPU, {} processor{}", count, count == 1 ? "" : "s");
-    }
-    const Row* least = nullptr;
-    for (const char* name : {kUploads, kBothWays, kKernels}) {
-      const auto row = std::ranges::find(rows, name, &Row::name);
-      if (row == rows.end() || row->samples.empty()) continue;
-      if (least == nullptr || row->median() > least->median()) least = &*row;
-    }
-    if (least == nullptr) return "not known";
-    const double alone = 1e3 / least->median();
-    return fmt::format("the {}: {} do {:.0f}, of which this is {:.2f}",
-                       least->name == kKernels ? "GPU" : "bus", least->name, alone, stage / alone);
   }
 
   const bool gpu_alone_;
@@ -416,8 +330,12 @@ Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> ki
 std::vector<NamedSettings> settings_of(const Tuning& tuning) {
   std::vector<NamedSettings> list;
   for (const TunedKind& tuned : tuning.kinds) {
-    if (tuned.kind.names.empty()) list.push_back({"", tuned.settings});
-    for (const std::string& name : tuned.kind.names) list.push_back({name, tuned.settings});
+    const FeedKind& kind = tuned.kind;
+    if (kind.names.empty()) list.push_back({"", tuned.settings});
+    for (std::size_t i = 0; i < kind.names.size(); ++i) {
+      list.push_back(
+          {kind.names[i], tuned.settings, i < kind.own.size() ? kind.own[i] : OwnSettings{}});
+    }
   }
   return list;
 }

@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "bench/harness/result.hpp"
-#include "tune/choice.hpp"
 #include "bench/harness/turns.hpp"
 #include "kernels/conversion.hpp"
+#include "tune/choice.hpp"
 
 namespace framelane::bench {
 
 /// Feeds whose frames are alike, and are converted alike.
 struct FeedKind {
   std::vector<std::string> names;  ///< none: a size that was stated, without a configuration
+  std::vector<OwnSettings> own;    ///< of each name, or empty
   int feeds = 1;
   Conversion convert;
   double rate = 0;                  ///< frames a second of one feed
@@ -66,10 +67,6 @@ std::string as_text(const Tuning& tuning);
 /// "assumed","lanes","ring","slices","lanes_reason","ring_reason","slices_reason","ceiling_feeds",
 /// "ceiling_reason","frames_per_second"}],"measured":{a suite of as_json}}
 std::string as_json(const Tuning& tuning);
-
-/// What `framelane tune --write` hands over: {"device","defaults":{"lanes","ring","slices"},
-/// "feeds":[{"name",…}]}, where slices 0 is auto.
-std::string settings_json(const Tuning& tuning);
 
 /// The feeds of a configuration, as `framelane tune-feeds` gives them.
 struct ConfiguredFeeds {
