@@ -1,4 +1,4 @@
-// framelane-bench: experiments on this machine's CPU and GPU, with the program's own kernels.
+// framelane-bench: measures this machine's CPU and GPU, with framelane's own kernels among others.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -45,14 +45,14 @@ class OwnProcess final : public OtherProcess {
   ChildProcess child_;
 };
 
-/// Whoever started this process lets it do round after round, as ChildProcess has it.
+/// Makes this process wait for its parent before each round, as ChildProcess expects it.
 void take_rounds_when_told(Session& session) {
   session.before_round = [] {
     char told = 0;
     return read(STDIN_FILENO, &told, 1) == 1;
   };
   session.after_round = [] {
-    // Whoever does not read it any more ends this process's input as well.
+    // A parent that no longer reads this has also closed our input, which ends the rounds.
     [[maybe_unused]] const ssize_t written = write(3, &ChildProcess::kStepDone, 1);
   };
 }
@@ -60,7 +60,7 @@ void take_rounds_when_told(Session& session) {
 int run(const Arguments& arguments, Session& session) {
   OutputFile json(arguments.json), csv(arguments.csv), plot(arguments.plot);
   if (!json.open() || !csv.open() || !plot.open()) return kExitFailed;
-  // Who has set this wants it as it is, and the other process has it set.
+  // If the user has set this variable, it stays as it is. In the other process it is set, too.
   if (std::getenv(kCudaConnections) == nullptr) {
     session.other_process = [&session](const char* suite, double seconds,
                                        const std::vector<std::string>& variables) {
@@ -71,7 +71,7 @@ int run(const Arguments& arguments, Session& session) {
   bool good = open_device(arguments.device.device, session);
   catch_signals();
   session.stop = &g_signal;
-  // A process that is told its rounds says all it has to say in its results.
+  // The other process reports only in its results.
   session.show_progress = !arguments.in_turns && isatty(STDERR_FILENO) == 1;
   std::vector<Result> results;
   for (const std::string& name : arguments.suites) {
@@ -93,7 +93,7 @@ int run(const Arguments& arguments, Session& session) {
   return good ? 0 : kExitFailed;
 }
 
-/// Each result would replace the one before.
+/// They would overwrite each other.
 void refuse_one_file_twice(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
@@ -141,7 +141,8 @@ int run_cli(int argc, char** argv) {
                }
                session.bytes = static_cast<std::size_t>(value.number);
              });
-  app.add_flag("--in-turns", arguments.in_turns)->group("");  // not for people: no help
+  app.add_flag("--in-turns", arguments.in_turns)
+      ->group("");  // for OwnProcess alone, so it is not in the help
   try {
     app.parse(argc, argv);
     refuse_one_file_twice({arguments.json, arguments.csv, arguments.plot});

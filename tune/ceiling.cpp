@@ -70,7 +70,8 @@ class CeilingSearch : private Measuring {
     return true;
   }
 
-  /// What alone reaches the least, and so holds the stage up.
+  /// What holds the stage up: the slowest of uploads, copies both ways and kernels, each measured
+  /// alone.
   std::string limit(const std::vector<Row>& rows, double stage) const {
     if (!on_gpu()) {
       const int count = processors();
@@ -89,7 +90,7 @@ class CeilingSearch : private Measuring {
   }
 
  private:
-  /// From rows of measure(): whether there is one.
+  /// Takes the stage's rate from rows of measure(). False if there is none.
   bool take_rate(TunedKind& tuned, const std::vector<Row>& rows) {
     if (is_over()) return false;
     const auto stage = std::ranges::find(rows, kStage, &Row::name);

@@ -25,11 +25,11 @@ class Check : private Measuring {
   }
 
  private:
-  /// The settings that are gone through: fewer counts of slices than are tried one by one.
+  /// All combinations to measure; with fewer counts of slices than tune itself tries.
   std::vector<Setup> grid(const TunedKind& tuned) const {
     std::vector<Setup> setups;
     const int feeds = its_feeds(tuned.kind);
-    // A ring that is set is not made smaller, whatever is faster.
+    // tune never makes a ring smaller that is set, so smaller ones are no alternative.
     const int least = tuned.kind.present ? tuned.kind.present->ring : 0;
     for (const int lanes : lane_counts()) {
       for (const int ring : kRings) {
@@ -61,7 +61,8 @@ class Check : private Measuring {
     const std::vector<Parameter> ours = parameters_of(tuned.kind.convert, recommended);
     std::erase_if(rows, [](const Row& row) { return row.samples.empty(); });
     std::ranges::sort(rows, {}, &Row::median);
-    // The best of many is also the luckiest: what it is worth shows beside ours alone.
+    // The best of many may only have been lucky. So the best few are measured again, beside the
+    // recommended one.
     constexpr std::size_t kFinalists = 3;
     std::vector<Setup> finalists{recommended};
     for (const Row& row : rows) {

@@ -11,7 +11,7 @@
 namespace framelane::bench {
 namespace {
 
-/// Round by round; contenders that were stopped have fewer.
+/// The ratios round by round. A contender that was stopped has fewer rounds.
 std::vector<double> ratios(const std::vector<double>& samples, const std::vector<double>& than) {
   std::vector<double> result;
   for (std::size_t i = 0; i < std::min(samples.size(), than.size()); ++i) {
@@ -20,7 +20,7 @@ std::vector<double> ratios(const std::vector<double>& samples, const std::vector
   return result;
 }
 
-/// In feeds; `bytes` 0: no limit.
+/// How many feeds have room. `bytes` 0: there is no limit.
 int room_for(std::size_t bytes, std::size_t free) {
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<int>::max());
   return static_cast<int>(bytes == 0 ? kMost : std::min(free / bytes, kMost));

@@ -1,4 +1,4 @@
-// What `framelane tune` recommends, worked out from figures: no clocks, no threads, no devices.
+// How `framelane tune` chooses, given the figures. No clocks, no threads, no devices.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace framelane::bench {
 
-/// One value of a setting, and what a frame took with it, round by round, beside the other values.
+/// One value of a setting, and the time of a frame with it, in the same rounds as the other values.
 struct Tried {
   int value;                    ///< slices: kAutoSlices is auto
   std::vector<double> samples;  ///< ms; empty: there was no room for it
@@ -20,8 +20,8 @@ inline constexpr int kAutoSlices = 0;
 /// rounds' ratios. Requires a round that both were in.
 double times_longer(const std::vector<double>& samples, const std::vector<double>& than);
 
-/// Whether it is slower than `than` by more than kSameTime, and by more than the rounds differ: in
-/// this share of them it took longer.
+/// Whether `samples` are slower than `than`: by more than kSameTime in the median, and slower at
+/// all in more than `share` of the rounds.
 bool is_slower(const std::vector<double>& samples, const std::vector<double>& than, double share);
 inline constexpr double kMostRounds = 0.75;
 
@@ -54,7 +54,7 @@ struct Standing {
 /// Samples of each, where there are any. Requires those of `own`.
 Standing standing(std::span<const std::vector<double>> samples, std::size_t own);
 
-/// What feeds of one kind would take together.
+/// What the feeds of one kind need, and what there is.
 struct Needs {
   double frames_per_second;      ///< that the device has been seen to do
   double rate;                   ///< frames a second of one feed, of all its encodes that convert

@@ -1,4 +1,4 @@
-// `framelane tune`, which becomes `framelane-bench tune`.
+// The command line of `framelane tune`, which starts `framelane-bench tune`.
 #include <fmt/core.h>
 #include <signal.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ struct TuneArguments {
   std::string json;
 };
 
-/// The program that knows configurations lies beside this one, which has no FFmpeg.
+/// framelane, which can read configurations, is installed beside this program.
 std::string framelane_path() {
   return std::filesystem::path(own_path()).parent_path() / "framelane";
 }
@@ -40,7 +40,8 @@ void complain(const std::string& what) {
   std::fprintf(stderr, "framelane-bench: tune: %s\n", what.c_str());
 }
 
-/// The feeds of the file; otherwise an exit code, what is wrong having been said.
+/// The feeds of the file. Nothing, with an exit code, if they cannot be had; the reason was
+/// printed.
 std::optional<ConfiguredFeeds> read_feeds(const TuneArguments& arguments, int& exit_code) {
   std::optional<ChildProcess> framelane;
   try {
@@ -57,7 +58,7 @@ std::optional<ConfiguredFeeds> read_feeds(const TuneArguments& arguments, int& e
   std::string json;
   try {
     json = framelane->finish();
-  } catch (const std::exception&) {  // nothing: its status says why
+  } catch (const std::exception&) {  // it wrote nothing; its exit status says why
   }
   exit_code = framelane->exit_status();
   if (exit_code == 0 && !json.empty()) return configured_feeds(json);
@@ -80,8 +81,7 @@ ConfiguredFeeds stated_feeds(const TuneArguments& arguments) {
   return {"auto", {std::move(kind)}, {}};
 }
 
-/// Which GPU to try: what was asked for on the command line, and otherwise the one that the file
-/// names.
+/// The GPU to try: the one of --device, otherwise the one that the file names.
 DeviceConfig device_for(const TuneArguments& arguments, const ConfiguredFeeds& feeds) {
   if (arguments.device) return arguments.device->device;
   Value set;
@@ -90,7 +90,7 @@ DeviceConfig device_for(const TuneArguments& arguments, const ConfiguredFeeds& f
   return set.device;
 }
 
-/// Which of the two that are compared is set in the file; kNeither: none of them.
+/// Which of the two compared devices is set in the file. kNeither: neither of them.
 Chosen present_device(const ConfiguredFeeds& feeds, const DeviceConfig& device) {
   Value set;
   kDeviceName.parse(feeds.device, set);

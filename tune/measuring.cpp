@@ -83,7 +83,7 @@ std::vector<Row> Measuring::measure(const FeedKind& kind, const std::vector<Setu
   take_turns(device_, turn_of(kind), contenders, result_);
   std::vector<Row> rows(result_.rows.begin() + static_cast<std::ptrdiff_t>(first),
                         result_.rows.end());
-  // A setting for which there is no room is none to recommend, and no fault.
+  // A setting for which there is no room cannot be recommended, but is no failure.
   if (!is_over()) {
     std::move(result_.problems.begin() + static_cast<std::ptrdiff_t>(problems),
               result_.problems.end(), std::back_inserter(result_.left_out));
@@ -93,7 +93,7 @@ std::vector<Row> Measuring::measure(const FeedKind& kind, const std::vector<Setu
   return rows;
 }
 
-/// Long enough for more frames than come together.
+/// Long enough for many frames: frames come back in groups, and a few groups would be too inexact.
 double Measuring::turn_of(const FeedKind& kind) const {
   constexpr double kFrames = 30;
   const auto seen = std::ranges::find(seen_, kind.convert, &Seen::convert);

@@ -11,11 +11,11 @@
 
 namespace framelane::bench {
 
-/// Not fewer than the default: those that are not needed for speed wait for slow encoders.
+/// None is smaller than the default: places that speed does not need hold frames for slow encoders.
 inline constexpr std::array kRings{kRing, 16, 32};
-/// Measured at once.
+/// The most feeds that are measured at once.
 inline constexpr int kMostFeeds = 64;
-/// The last contenders have so many times the rounds.
+/// How many times more rounds the last contenders get.
 inline constexpr int kLastRounds = 3;
 
 /// "1920x1080 bgra to nv12"
@@ -26,35 +26,35 @@ double frames_per_second(const std::vector<double>& milliseconds);
 std::size_t device_bytes(const FeedKind& kind, int lanes);
 std::size_t free_device_bytes(const Session& session);
 
-/// One device, and the rows that come of measuring on it. One thread.
+/// Measures setups on one device and collects the rows. One thread.
 class Measuring {
  public:
   Measuring(const Session& session, Result& result) : session_(session), result_(result) {}
 
  protected:
   bool on_gpu() const { return device_.gpu != nullptr; }
-  /// As it is measured: slices are a GPU's.
+  /// The shape to measure. Slices are left out on the CPU, which has none.
   StageShape shape_of(const Settings& settings) const;
   Session session_on(bool gpu) const {
     Session session = session_;
     if (!gpu) session.gpu = nullptr;
     return session;
   }
-  /// Those to be tried on this device.
+  /// The numbers of lanes to try on this device.
   std::vector<int> lane_counts() const;
-  /// Whether something went wrong that leaves nothing to recommend.
+  /// Whether there is nothing to recommend: after a stop, or after a wrong result.
   bool is_over() const;
-  /// Rows from there on have the name of their part.
+  /// Gives the rows from `first` on the parameter "part".
   void label(std::size_t first, const std::string& part);
-  /// One row for each setup, in order, but for those too large to try; where there was no room for
-  /// it, without samples. Throws what the device says.
+  /// Measures the setups; returns a row for each, in order. Setups that are too large to try have
+  /// no row; those for which there was no room have no samples. Throws the device's errors.
   std::vector<Row> measure(const FeedKind& kind, const std::vector<Setup>& setups,
                            const std::string& part, bool with_ceilings = false);
-  /// Enough feeds to keep all processors at work, or the GPU.
+  /// Enough feeds to keep all processors, or the GPU, busy.
   int many_feeds(const FeedKind& kind, const Settings& settings) const;
-  /// Those there are, as far as all of their settings find room.
+  /// The number of feeds of this kind, or fewer if there is no room for them with every setting.
   int its_feeds(const FeedKind& kind) const;
-  /// So many, or fewer, where there is not room for them.
+  /// `feeds`, or fewer if there is no room for so many.
   int fitting(const FeedKind& kind, const Settings& settings, int feeds) const;
 
   struct Seen {
@@ -64,7 +64,7 @@ class Measuring {
 
   const Session& session_;
   Result& result_;
-  Session device_;  // session_ with the chosen device alone
+  Session device_;  // session_ with only the chosen device
   double turn_ = 0;
   std::vector<Seen> seen_;
 

@@ -54,7 +54,7 @@ FeedKind kind_of(const Json& json) {
 }
 
 bool are_alike(const FeedKind& a, const FeedKind& b) {
-  // A ring and slices that are set may stay, and then each feed's own.
+  // What is set for ring and slices may stay, so feeds are alike only if it is the same.
   return a.convert == b.convert && a.rate == b.rate && a.encodes == b.encodes &&
          a.assumed == b.assumed && a.present->ring == b.present->ring &&
          a.present->slices == b.present->slices;
@@ -81,7 +81,7 @@ ConfiguredFeeds configured_feeds(const std::string& text) {
 }
 
 std::string as_text(const Tuning& tuning) {
-  // What was measured is of no use without what it led to, unless there is nothing else.
+  // The measurements are shown only if they led to no recommendation.
   if (tuning.kinds.empty()) return as_text(tuning.measured);
   std::string text;
   for (const Parameter& parameter : tuning.measured.setup) {

@@ -17,10 +17,10 @@ namespace {
 
 constexpr int kMostRing = 256;
 constexpr std::array kSliceCounts{kAutoSlices, 1, 2, 4, 8, 16};
-/// Of a device's time: where feeds need more of it, their frames meet.
+/// If feeds need more than this share of a device's time, frames of different feeds meet often.
 constexpr double kFramesMeet = 0.5;
 
-/// Places for every lane to have a job on its way while its next is made ready.
+/// Two places for each lane: one job is on its way while the next is prepared.
 int ample_ring(int lanes) { return std::min(std::max(kRing, 2 * lanes), kMostRing); }
 
 std::string reason_of(const Pick& pick, const char* what) {
@@ -76,13 +76,13 @@ class Tuner : private Measuring {
   }
 
  private:
-  static constexpr std::size_t kSlots = 24;  // turns of a kind in a round, about
+  static constexpr std::size_t kSlots = 24;  // about how many turns a kind has in a round
 
   static double needed(const FeedKind& kind) { return kind.feeds * kind.rate * kind.encodes; }
 
   // The device.
 
-  /// Whether one was found.
+  /// Chooses the device. False if there is none, or after a stop.
   bool choose() {
     std::vector<Share> gpu, cpu;
     std::string told, cannot;
@@ -109,10 +109,10 @@ class Tuner : private Measuring {
     device_ = session_on(chosen == Chosen::kOnGpu);
     tuning_.device = "cpu";
     if (on_gpu()) {
-      // The first is what people mean who do not count them.
+      // cuda:0 is written as people usually write it.
       tuning_.device = device_.gpu->name() == "cuda:0" ? "cuda" : device_.gpu->name();
     }
-    if (!cannot.empty()) {  // however fast it is at the others
+    if (!cannot.empty()) {  // one kind that it cannot do decides
       tuning_.device_reason = std::move(cannot);
     } else if (!told.empty()) {
       tuning_.device_reason = std::move(told);
@@ -132,7 +132,7 @@ class Tuner : private Measuring {
     return true;
   }
 
-  /// Frames a second of both devices, in the same rounds; 0: it cannot be had.
+  /// Frames a second of the GPU and of the CPU, measured in the same rounds. 0: it cannot do this.
   std::pair<double, double> compare(const FeedKind& kind) {
     const Settings usual{kLanes, kRing, kAutoSlices};
     const Work work{kind.convert, {{many_feeds(kind, usual), shape_of(usual)}}, 0};
@@ -162,7 +162,7 @@ class Tuner : private Measuring {
       const Row& row = result_.rows[first + i];
       if (row.counts()) (of_gpu[i] ? rates.first : rates.second) = frames_per_second(row.samples);
     }
-    // That there was no room on the GPU is no fault of the CPU's.
+    // That there was no room on the GPU is no problem if the CPU can do it.
     if (rates.first == 0 && rates.second > 0 && !is_over()) {
       for (std::size_t i = problems; i < result_.problems.size(); ++i) {
         gpu_problem_ = result_.problems[i];
@@ -220,8 +220,7 @@ class Tuner : private Measuring {
     return true;
   }
 
-  /// What a setting should be, whatever it is called in `part`; nothing after a stop or a wrong
-  /// result.
+  /// Chooses the value of one setting, which `part` names. Nothing after a stop or a wrong result.
   std::optional<Pick> choose_value(const FeedKind& kind, int feeds, const char* part,
                                    std::vector<int> values, int usual, std::optional<int> present,
                                    const std::function<StageShape(int)>& shape,
@@ -247,7 +246,7 @@ class Tuner : private Measuring {
     Pick picked = choose_from(values, part);
     const bool in_doubt = picked.why == Pick::Why::kFewest || picked.longer > kSameTime;
     if (!is_over() && in_doubt) {
-      // The best of many is the luckiest as well: it has to win again, and by itself.
+      // The best of many may only have been lucky, so it has to win again, against few.
       std::vector<int> last{usual, picked.value, picked.best};
       if (present) last.push_back(*present);
       device_.rounds = kLastRounds * session_.rounds;
@@ -260,7 +259,7 @@ class Tuner : private Measuring {
 
   bool choose_slices(TunedKind& tuned) {
     if (!on_gpu()) {
-      // What is set waits for a GPU.
+      // A value that is set stays, for a time when there is a GPU.
       if (tuned.kind.present) tuned.settings.slices = tuned.kind.present->slices;
       tuned.slices_reason = "the CPU takes frames whole";
       return true;
@@ -275,7 +274,7 @@ class Tuner : private Measuring {
           busy * 100);
       return true;
     }
-    // One place in the ring: nothing else is going on.
+    // With one place in the ring, one frame is under way at a time.
     const auto slices = choose_value(
         tuned.kind, 1, "slices", {kSliceCounts.begin(), kSliceCounts.end()}, kAutoSlices,
         tuned.kind.present ? std::optional(tuned.kind.present->slices) : std::nullopt,

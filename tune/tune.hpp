@@ -1,4 +1,4 @@
-// `framelane tune`: measures what the settings of a configuration do on this machine.
+// `framelane tune`: measures which settings suit the feeds of a configuration on this machine.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace framelane::bench {
 
-/// Feeds whose frames are alike, and are converted alike.
+/// Feeds with the same kind of frames and the same conversion.
 struct FeedKind {
   std::vector<std::string> names;  ///< none: a size that was stated, without a configuration
   std::vector<OwnSettings> own;    ///< of each name, or empty
@@ -44,21 +44,21 @@ struct Tuning {
   double load = 0;               ///< the share of the device's time that the feeds need
 };
 
-/// Measures for about session.seconds. Recommends nothing after a stop, and where a result was
-/// wrong or no device can do the work: `measured` says which. `gpu_alone`: the CPU is none to be
-/// recommended, and a session without a GPU not allowed. `present`: the device that is set already,
-/// if it is one of the session's. One thread.
+/// Measures for about session.seconds. Recommends nothing after a stop, after a wrong result, or if
+/// no device can do the work; `measured` says which. `gpu_alone`: the CPU must not be recommended;
+/// requires session.gpu. `present`: the device that is set already, if it is one of the session's.
+/// One thread.
 Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds,
             Chosen present = Chosen::kNeither);
 
-/// All lanes with all places in the ring that may be recommended, on a GPU each with some slices,
-/// by frames a second, session.seconds long for each kind, and then the best of them with the
-/// recommended one head to head. How soon a frame by itself is back is not checked. Adds a sentence
-/// for each kind to the verdict of `tuning.measured`, and a problem where the recommended setting
-/// is more than 2 % slower. Requires a recommendation.
+/// Measures every combination of lanes and places in the ring that may be recommended, on a GPU
+/// with several counts of slices, by frames a second, for session.seconds for each kind. Then it
+/// measures the best few again, beside the recommended one. The latency of a single frame is not
+/// checked. Adds a sentence for each kind to the verdict of `tuning.measured`, and a problem where
+/// the recommended setting is more than 2 % slower. Requires a recommendation.
 void check_tuning(const Session& session, Tuning& tuning);
 
-/// One for each feed; without feeds' names one for all.
+/// The settings of each feed. Without names of feeds, one entry for all.
 std::vector<NamedSettings> settings_of(const Tuning& tuning);
 
 /// A table with the reasons and the keys, for a terminal.
@@ -74,7 +74,7 @@ struct ConfiguredFeeds {
   std::vector<FeedKind> kinds;
   std::vector<std::string> left_out;
 };
-/// Throws what says that the text is none.
+/// Throws if it is not such a text.
 ConfiguredFeeds configured_feeds(const std::string& json);
 
 }  // namespace framelane::bench

@@ -5,24 +5,23 @@
 
 namespace framelane::bench {
 
-/// In which order the pieces of a work are given to streams. kDepthFirst: all that is to be done
-/// with one piece, then the next piece. kBreadthFirst: the uploads of as many pieces as there are
-/// streams, then their kernels, then their downloads, then the next so many.
+/// The order in which the pieces of a work are given to streams. kDepthFirst: everything for one
+/// piece, then the next piece. kBreadthFirst: one piece for each stream; first the uploads of all
+/// these pieces, then their kernels, then their downloads; then the next piece for each stream.
 enum class IssueOrder { kDepthFirst, kBreadthFirst };
 inline constexpr IssueOrder kIssueOrders[] = {IssueOrder::kDepthFirst, IssueOrder::kBreadthFirst};
 inline const char* name_of(IssueOrder order) {
   return order == IssueOrder::kDepthFirst ? "depth first" : "breadth first";
 }
 
-/// A run of elements that one stream takes, and which stream.
+/// Consecutive elements, and the stream that takes them.
 struct Piece {
   std::size_t begin, count;
   int stream;
 };
 
-/// Cuts `length` elements into pieces of `size`, the last one shorter where it does not divide, and
-/// calls upload, run and download once for each, in the order that is wanted. Pieces go to the
-/// streams in turn.
+/// Cuts `length` elements into pieces of `size`; the last one may be shorter. Calls upload, run and
+/// download once for each piece, in the given order. Pieces go to the streams in turn.
 template <typename Upload, typename Run, typename Download>
 void issue(IssueOrder order, std::size_t length, std::size_t size, int streams,
            const Upload& upload, const Run& run, const Download& download) {

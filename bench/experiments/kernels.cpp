@@ -17,7 +17,8 @@ namespace {
 
 #ifdef FRAMELANE_WITH_CUDA
 
-/// The curves that there are: of each number of threads with each number of connections.
+/// Calls `each` for every curve that was measured: one for each number of threads and of
+/// connections.
 template <typename Each>
 void for_each_curve(const Result& result, const Each& each) {
   for (const int threads : kThreadCounts) {
@@ -37,7 +38,7 @@ void judge_many(Result& result, const Multiprocessors& gpu) {
   });
 }
 
-/// Who has set the number of connections has measurements with that one alone.
+/// If the user has set the number of connections, only that number is measured.
 void leave_out_connections(const Session& session, Result& result) {
   for (const std::int64_t queues : {kFewConnections, kManyConnections}) {
     const bool in_other = queues == kFewConnections && session.other_process;
@@ -48,7 +49,8 @@ void leave_out_connections(const Session& session, Result& result) {
   }
 }
 
-/// Where the kernels could not be as long as launching so many of them takes.
+/// Says so in the verdict if the kernels are too short beside the time that launching all of them
+/// takes.
 void doubt_lengths(Result& result, const KernelsGpu& gpu) {
   const double launches = kMostKernels * gpu.launch_time();
   if (is_the_other() || launches <= (kFlat - 1) * gpu.small_time()) return;
@@ -68,8 +70,8 @@ void judge_pairs(Result& result) {
   }
 }
 
-/// The same in a process that has few connections, with kernels as long as ours; null: there is
-/// none.
+/// Starts a process that measures the same with few connections and with kernels of the same
+/// length. Null where there is none.
 std::unique_ptr<OtherProcess> with_few_connections(const Session& session, double turn,
                                                    int kernel_steps, Result& result) {
   if (connections() == kFewConnections || !session.other_process || session.stopped()) {

@@ -29,7 +29,7 @@ class Seeds {
  public:
   static constexpr std::size_t kPeriod = 61;
   static Word at(std::size_t i) { return static_cast<Word>(i % kPeriod) * 2654435761U + 1; }
-  /// Of `count` words from the first on.
+  /// What becomes of the first `count` words after so many steps.
   static std::vector<Word> mixed(std::size_t count, int steps) {
     std::vector<Word> result(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -143,7 +143,7 @@ void KernelsGpu::spoil_results() const {
   streams_[0].synchronize();
 }
 
-/// Of the words [begin, begin + count).
+/// Compares the words [begin, begin + count).
 std::string KernelsGpu::check_results(const std::vector<Word>& expected, std::size_t begin,
                                       std::size_t count) const {
   copy(results_.data(), device_results_.data(), kWords * sizeof(Word), cudaMemcpyDeviceToHost,

@@ -1,4 +1,4 @@
-// What the suite `kernels` makes of its figures. Any thread; no GPU.
+// What the suite `kernels` concludes from its figures. Any thread; needs no GPU.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct Multiprocessors {
   int resident_threads;  ///< on each, at most
 };
 
-/// Kernels that are alike.
+/// The shape of the kernels, which is the same for all.
 struct KernelShape {
   int threads;
   int block_threads;  ///< of these; divides `threads`
@@ -25,10 +25,12 @@ struct KernelRoom {
 };
 KernelRoom room_for(const KernelShape& kernel, const Multiprocessors& gpu);
 
-/// The most blocks that a multiprocessor has of so many kernels at once, which are spread evenly.
+/// The most blocks that one multiprocessor gets if so many kernels run at once and their blocks are
+/// spread evenly.
 int blocks_each(int kernels, const KernelShape& kernel, const Multiprocessors& gpu);
 
-/// Kernels at once that take no longer than one by more than this share the GPU without loss.
+/// If kernels at once take no longer than this, relative to one kernel, they share the GPU without
+/// loss.
 inline constexpr double kFlat = 1.1;
 
 /// Where the time (y) over the number of kernels at once (x) stops being flat, and where it should

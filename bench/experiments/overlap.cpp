@@ -88,8 +88,8 @@ class OverlapGpu {
   }
 
  private:
-  /// Words repeat after a prime number of them, so that no two chunks hold the same and their
-  /// results are soon worked out.
+  /// The words repeat after a prime number of them. So no two chunks hold the same words, and the
+  /// host works out few results.
   static constexpr std::size_t kPeriod = 65521;
 
   static Words* words(const HostBuffer& buffer) { return reinterpret_cast<Words*>(buffer.data()); }
@@ -113,7 +113,8 @@ class OverlapGpu {
       streams_[0].synchronize();
     });
   }
-  /// As many that the kernel takes about as long as the upload: then overlap has most to give.
+  /// Chooses the number of steps so that the kernel takes about as long as the upload: then overlap
+  /// gains the most.
   void choose_steps() {
     const auto copy_up = [this] {
       upload(words(source_), 0, count_, streams_[0].get());
@@ -160,7 +161,7 @@ class OverlapGpu {
   }
 
   std::vector<Contender> ceilings() {
-    // In two halves, up into the one of the GPU's memory and down from the other.
+    // The upload goes to one half of the GPU's memory, the download comes from the other.
     const std::size_t half = count_ / 2;
     const auto size = static_cast<double>(2 * half * sizeof(Words));
     const auto copies = [this, half](bool up, bool down) {

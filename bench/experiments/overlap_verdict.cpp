@@ -10,10 +10,10 @@
 namespace framelane::bench {
 namespace {
 
-/// What nobody would change a program for is below this.
+/// Smaller differences are not worth changing a program for.
 constexpr double kMatters = 1.03;
 
-/// By more than that, and not by noise.
+/// Whether one is slower by more than that, and not only by noise.
 bool is_slower(const Row& one, const Row& other) {
   return one.median() > kMatters * other.median() && one.percentile(0.1) > other.percentile(0.9);
 }
@@ -26,7 +26,7 @@ double ratio(const Row& one, const Row& other) { return one.median() / other.med
 struct Pair {
   const Row* depth;
   const Row* breadth;
-  /// How many times as long the slower one takes.
+  /// The slower one's time relative to the faster one's.
   double apart() const { return std::max(ratio(*depth, *breadth), ratio(*breadth, *depth)); }
 };
 

@@ -1,4 +1,5 @@
-// What the suite `overlap` makes of its figures, and the names of their rows. Any thread; no GPU.
+// What the suite `overlap` concludes from its figures, and the names of its rows. Any thread; needs
+// no GPU.
 #pragma once
 
 #include <string>
@@ -15,12 +16,13 @@ inline constexpr const char* kOrder = "order";
 inline constexpr const char* kChunk = "chunk KiB";
 inline constexpr const char* kOverStreams = "streams";
 
-/// What so many copy engines can do at once, and how long copies both ways at once take beside the
-/// longer of both alone, where that was measured.
+/// Says what so many copy engines can do at once and, if it was measured, how long copies in both
+/// directions at once take, relative to the longer of the two alone.
 std::string judge_copy_engines(int engines, const Result& result);
 
-/// Whether the order of issue matters, from pinned memory: where each order is at its best, and
-/// with the same chunk and streams. Empty: nothing was measured in both orders.
+/// Says whether the order of issue matters with pinned memory: comparing the best of each order,
+/// and comparing both orders with the same chunk and number of streams. Empty if nothing was
+/// measured in both orders.
 std::string judge_order(const Result& result);
 
 }  // namespace framelane::bench

@@ -1,5 +1,6 @@
-// The sum of a picture of floats, a thousand times: from one thread of a GPU to a CUDA graph; and
-// what the daemon makes of it, a frame's luma counted while it is converted.
+// The sum of a picture of floats, a thousand times, in many ways: from one thread of a GPU to a
+// CUDA graph. Then the daemon's own use of the same idea: the luma of a frame is counted while the
+// frame is converted.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -32,14 +33,15 @@ constexpr const char* kAtOnce = "GPU, all sums in one launch";
 constexpr const char* kGraph = "GPU, one CUDA graph";
 constexpr const char* kCub = "GPU, CUB";
 
-/// Numbers whose sum is exact in whatever order they are added, and one sum for each time.
+/// Numbers whose sum is exact in any order of addition, and a place for each of the kTimes sums.
 class Picture {
  public:
   Picture(int width, int height)
       : count(static_cast<std::size_t>(width) * static_cast<std::size_t>(height)),
         values_(count * sizeof(float)),
         sums_(kTimes * sizeof(float)) {
-    // Whole numbers, not all 0, that add up to 2^24 at most.
+    // Whole numbers, not all 0, whose sum is at most 2^24, the largest up to which floats are
+    // exact.
     constexpr std::size_t kExact = 1 << 24;
     if (count > kExact)
       throw std::runtime_error(
@@ -70,7 +72,7 @@ class Picture {
   float sum_ = 0;
 };
 
-/// `add` makes the first `times` of the sums; what takes long does so fewer times.
+/// `add` makes the first `times` of the sums: slow ways make fewer than kTimes.
 Contender contender(const Picture& picture, std::string name, int times,
                     std::function<void()> add) {
   Row row{.name = std::move(name), .bytes = picture.bytes() * kTimes, .unit = kUnit};
@@ -86,7 +88,7 @@ float plain_sum(const float* values, std::size_t count) {
   return sum;
 }
 
-/// Additions that need not wait for each other, as far as the compiler makes SIMD of them.
+/// Many sums side by side, so that no addition waits for another; the compiler may use SIMD.
 float wide_sum(const float* values, std::size_t count) {
   constexpr std::size_t kWide = 64;
   float sums[kWide] = {};
@@ -97,8 +99,8 @@ float wide_sum(const float* values, std::size_t count) {
   return plain_sum(sums, kWide) + plain_sum(values + i, count - i);
 }
 
-/// Reads the picture as often as the others do, and adds nothing up: the sum is the known one where
-/// every word was read.
+/// Reads the picture as often as the others do, but adds nothing up. The sum is filled in if an
+/// exclusive-or shows that every word was read.
 Contender reading_alone(const Picture& picture) {
   const auto* const words = reinterpret_cast<const std::uint32_t*>(picture.values());
   std::uint32_t expected = 0;
@@ -122,7 +124,7 @@ std::vector<Contender> cpu_contenders(const Picture& picture) {
 
 #ifdef FRAMELANE_WITH_CUDA
 
-/// The picture is on the GPU; what comes back are the sums.
+/// The picture is on the GPU already; only the sums come back.
 class ReduceGpu {
  public:
   ReduceGpu(CudaContext& context, const Picture& picture)
@@ -135,7 +137,7 @@ class ReduceGpu {
     streams_.synchronize(1);
   }
 
-  /// Kernels without reading, and reading without a launch for each sum.
+  /// Two limits: launching kernels that read nothing, and reading everything with one launch.
   std::vector<Contender> ceilings() {
     std::vector<Contender> all{empty(kEmpty, [this] {
       for (int i = 0; i < kTimes; ++i) {
@@ -193,7 +195,7 @@ class ReduceGpu {
       streams_.synchronize(1);
     });
   }
-  /// A ceiling: kernels that read nothing, so that there is nothing to compare.
+  /// A limit: kernels that read nothing. There is no result to compare.
   Contender empty(const char* name, std::function<void()> queue) {
     Contender result = on_gpu(name, kTimes, std::move(queue));
     result.row.bytes = 0;
@@ -208,7 +210,7 @@ class ReduceGpu {
 
 #endif
 
-/// How near the best of either comes to what cannot be passed.
+/// How near the best on the CPU and the best on the GPU come to their limits.
 void judge_ceilings(Result& result) {
   const auto fastest = [&result](const std::vector<std::string>& names) {
     const Row* best = nullptr;
@@ -232,7 +234,8 @@ void judge_ceilings(Result& result) {
   const Row* empty = result.measured(kEmpty);
   const Row* at_once = result.measured(kAtOnce);
   if (best == nullptr || empty == nullptr || at_once == nullptr) return;
-  // A launch for each sum can neither pass launches that do nothing nor reading without launches.
+  // With a launch for each sum, two things are a limit: launches that do nothing, and reading with
+  // one launch for everything. The slower one counts.
   const bool launches = empty->median() > at_once->median();
   result.verdict.push_back(fmt::format(
       "a launch for each sum: {} is the fastest, and takes {:.2f} times what {} takes; the GPU's "

@@ -8,8 +8,8 @@
 
 namespace framelane::bench {
 
-/// c = a + b on a GPU, for vectors in host memory of any length, segment by segment: each stream
-/// has room for one segment of each vector, which its next segment takes over.
+/// c = a + b on a GPU, segment by segment, for vectors of any length in host memory. Each stream
+/// has room on the GPU for one segment of each vector, and reuses it for its next segment.
 class SegmentedAdd {
  public:
   /// `segment`: elements. Throws CudaError.
@@ -17,7 +17,7 @@ class SegmentedAdd {
 
   /// Returns when `c` is complete. Throws CudaError.
   void run(IssueOrder order, const float* a, const float* b, float* c, std::size_t length) const;
-  /// Both vectors to the GPU and nothing else, one segment at most; returns when they are there.
+  /// Only uploads both vectors, at most one segment of each; returns when they are there.
   void upload(const float* a, const float* b, std::size_t length) const;
 
  private:

@@ -9,7 +9,8 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 
-/// A thread of a launch, counted within its block; of the launch's `blocks` a number of times over.
+/// A thread of a launch: its number within its block, its block, how many blocks one sum has, and
+/// which of several sums it adds up.
 struct BlockThread {
   unsigned thread, block, blocks, time;
 };
@@ -112,8 +113,8 @@ struct Sum {
     }
     return result;
   }
-  /// Past the cache of a multiprocessor, which holds nothing of an earlier launch: so a launch that
-  /// reads the numbers many times over does it as many launches would.
+  /// Bypasses the first-level cache, which holds nothing of earlier launches. So one launch that
+  /// reads the numbers many times reads as many launches would.
   FRAMELANE_HD static float4 load(const float4* four) {
 #ifdef __CUDA_ARCH__
     return __ldcg(four);
@@ -153,7 +154,8 @@ struct Nothing {
   FRAMELANE_HD void operator()(int, BlockThread, Shared&) const {}
 };
 
-/// As many as have something to do, and for a picture of 512x512 a few numbers for each thread.
+/// As many blocks as have something to do, up to a limit that gives each thread a few numbers of a
+/// picture of 512x512.
 unsigned blocks_for(std::size_t count) {
   constexpr std::size_t kMost = 64;
   return static_cast<unsigned>(std::clamp<std::size_t>(count / kThreads, 1, kMost));

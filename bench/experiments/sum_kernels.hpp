@@ -1,5 +1,5 @@
-// Kernels that add up numbers, from the first that comes to mind to the best. Each call queues one
-// launch on `stream` and returns at once.
+// Kernels that add up numbers, from the simplest to the fastest. Each call queues one launch on
+// `stream` and returns at once.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,13 +21,13 @@ inline constexpr SumWay kSumWays[] = {SumWay::kOneThread, SumWay::kOneBlock, Sum
                                       SumWay::kTree,      SumWay::kShuffle,  SumWay::kVectorLoads};
 const char* name_of(SumWay way);
 
-/// Adds `count` numbers to *sum. `values` begins on 16 bytes. The order of additions is not
-/// defined: exact where no partial sum is rounded.
+/// Adds `count` numbers to *sum. `values` is aligned to 16 bytes. The order of the additions is not
+/// defined, so the result is exact only if no partial sum is rounded.
 [[nodiscard]] cudaError_t enqueue_sum(SumWay way, const float* values, std::size_t count,
                                       float* sum, cudaStream_t stream);
 
-/// sums[i] for each i below `times`, all 0 before, by one launch as those of kVectorLoads: the
-/// numbers are read anew for each.
+/// Adds the numbers to sums[i] for each i below `times`, in one launch that works as kVectorLoads.
+/// The sums must be 0 before. The numbers are read again for each sum.
 [[nodiscard]] cudaError_t enqueue_sums(const float* values, std::size_t count, float* sums,
                                        int times, cudaStream_t stream);
 

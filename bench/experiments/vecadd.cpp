@@ -1,5 +1,5 @@
-// Adding two vectors in segments over several streams, as courses show it; theirs goes wrong where
-// the length is no multiple of the segment, so every such length is tried here first.
+// Adding two vectors in segments over several streams, as courses show it. The published code is
+// wrong if the length is no multiple of the segment, so all kinds of lengths are tried here first.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr const char* kWhole = "GPU, in one piece";
 constexpr const char* kSegmented = "GPU, segments";
 constexpr const char* kOneCore = "CPU, one core";
 
-/// Two vectors, their sum, and room for what a contender takes for it.
+/// Two vectors, their exact sum, and room for a contender's result.
 class Vectors {
  public:
   static constexpr std::size_t kCount = 4;
@@ -35,7 +35,7 @@ class Vectors {
         b_(count * sizeof(float)),
         expected_(count * sizeof(float)),
         sum_(count * sizeof(float)) {
-    // Not the same at any two places of one segment and the next, and added with rounding.
+    // Different at each place of one segment and the next, and such that additions round.
     for (std::size_t i = 0; i < length; ++i) {
       floats(a_)[i] = static_cast<float>(i % 8388593) + 0.25F;
       floats(b_)[i] = static_cast<float>(i % 65521) * 0.0137F;
@@ -44,15 +44,15 @@ class Vectors {
   }
 
   const std::size_t length;
-  /// That an addition reads and writes.
+  /// Bytes that one addition of the vectors reads and writes.
   double bytes() const { return 3.0 * static_cast<double>(length) * sizeof(float); }
   const float* a() const { return floats(a_); }
   const float* b() const { return floats(b_); }
   float* sum() { return floats(sum_); }
 
-  /// All ones are a NaN, which no sum here is.
+  /// Sets all bits to 1, which is a NaN and no sum here.
   void spoil() { std::memset(sum_.data(), 0xFF, sum_.size()); }
-  /// Whether the first `count` of `sum` are right, and nothing behind them was written.
+  /// Checks that the first `count` of `sum` are right and that nothing behind them was written.
   std::string compare(std::size_t count) const {
     std::string wrong = first_difference(expected_.data(), sum_.data(), count * sizeof(float));
     if (!wrong.empty() || count == length || std::isnan(floats(sum_)[count])) return wrong;
@@ -73,7 +73,8 @@ Contender contender(Vectors& vectors, Row row, std::function<void()> add) {
 
 #ifdef FRAMELANE_WITH_CUDA
 
-/// Tries every length up to some rounds of all streams; what is wrong goes to the result.
+/// Tries every length up to a few segments for each stream. A wrong sum becomes a problem of the
+/// result.
 void try_every_length(const Session& session, Result& result) {
   constexpr std::size_t kSegment = 37;  // no multiple of a block or of a copy's words
   constexpr std::size_t kMost = 3 * 4 * kSegment;
@@ -185,7 +186,7 @@ void judge(Result& result) {
 }  // namespace
 
 void run_vecadd(const Session& session, Result& result) {
-  // Three more: a remainder that is not even a multiple of a copy's words.
+  // Three more, so that the remainder is odd.
   const std::size_t length = session.bytes / sizeof(float) + 3;
   result.setup.push_back({"elements", static_cast<std::int64_t>(length)});
   result.published_by = "\"6.2 CUDA streams\", course notes";

@@ -12,8 +12,8 @@
 
 namespace framelane::bench {
 
-/// Rows [row_begin, row_end) of BGRA to packed YUV 4:4:4 with classic_yuv. Rows of the source begin
-/// on 16 bytes, of the target on 4.
+/// Rows [row_begin, row_end) of BGRA to packed YUV 4:4:4 with classic_yuv. Rows of the source are
+/// aligned to 16 bytes, those of the target to 4.
 [[nodiscard]] cudaError_t enqueue_classic(const ConstImageView& source, const ImageView& target,
                                           int row_begin, int row_end, cudaStream_t stream);
 
@@ -26,8 +26,8 @@ namespace framelane::bench {
 [[nodiscard]] cudaError_t enqueue_add(const float* a, const float* b, float* c, std::size_t count,
                                       cudaStream_t stream);
 
-/// to[i] is from[i] after mix_word: a kernel that takes as long as is wanted, with a result that is
-/// the same everywhere. Both may be the same.
+/// to[i] = mix_word(from[i], steps): a kernel whose duration can be chosen, and whose result is the
+/// same on every machine. `from` and `to` may be equal.
 [[nodiscard]] cudaError_t enqueue_mix(const std::uint32_t* from, std::uint32_t* to,
                                       std::size_t count, int steps, cudaStream_t stream);
 

@@ -7,10 +7,10 @@
 
 namespace framelane::bench {
 
-/// Another program that works step by step: it reads a byte from its standard input before each
-/// step, writes kStepDone to descriptor 3 (/dev/fd/3) after it, and at the end writes what it has
-/// found there. Its standard output goes nowhere, its standard error is this process's own, and a
-/// Ctrl-C reaches both. One thread; SIGPIPE must be ignored.
+/// Another program that works step by step. Before each step it reads a byte from its standard
+/// input; after it, it writes kStepDone to descriptor 3 (/dev/fd/3); at the end it writes its
+/// results to descriptor 3. Its standard output is discarded, its standard error is this process's
+/// own, and Ctrl-C reaches both. One thread; SIGPIPE must be ignored.
 class ChildProcess {
  public:
   static constexpr char kStepDone = '.';
@@ -24,16 +24,16 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Lets it do one step; returns when it has, or will do no more.
+  /// Lets it do one step. Returns when the step is done, or when the program has ended.
   void step();
-  /// No more steps: waits for its end and gives what it has written. Throws std::runtime_error when
-  /// that is nothing. Once.
+  /// Ends its input, waits for its end and returns its results. Throws std::runtime_error if it
+  /// wrote none. Call it once.
   std::string finish();
-  /// After its end, as a shell has it: 128 and more is a signal.
+  /// After its end: its exit status, or 128 + signal, as in a shell.
   int exit_status() const { return exit_status_; }
 
  private:
-  /// Bytes of descriptor 3, one at least unless it has ended.
+  /// Reads up to `most` bytes from descriptor 3, at least one unless the program has ended.
   std::string read_some(std::size_t most) const;
   void end();
 

@@ -1,4 +1,4 @@
-// What the kernels of the suites and the host work out alike.
+// Code that the suites run both in kernels and on the host.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,14 @@ struct Yuv {
 };
 
 /// R'G'B' to BT.601 in limited range with coefficients of eight bits, rounded down: the formula of
-/// textbooks and of the experiment that `convert` repeats. Not what framelane converts with, which
-/// is exact.
+/// textbooks, and of the experiment that `convert` repeats. framelane itself converts exactly.
 FRAMELANE_BENCH_HD Yuv classic_yuv(int red, int green, int blue) {
   return {static_cast<std::uint8_t>(((66 * red + 129 * green + 25 * blue) >> 8) + 16),
           static_cast<std::uint8_t>(((-38 * red - 74 * green + 112 * blue) >> 8) + 128),
           static_cast<std::uint8_t>(((112 * red - 94 * green - 18 * blue) >> 8) + 128)};
 }
 
-/// `steps` steps of Marsaglia's xorshift (13, 17, 5): work that nothing can shorten.
+/// `steps` steps of Marsaglia's xorshift (13, 17, 5): work that a compiler cannot shorten.
 FRAMELANE_BENCH_HD std::uint32_t mix_word(std::uint32_t word, int steps) {
   for (int i = 0; i < steps; ++i) {
     word ^= word << 13;

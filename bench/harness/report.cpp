@@ -31,7 +31,7 @@ std::string title_of(const Figure& figure) {
   return figure.unit.empty() ? figure.name : fmt::format("{} [{}]", figure.name, figure.unit);
 }
 
-/// Every parameter that a row of the result has, in the order of their appearance.
+/// The names of all rows' parameters, in order of appearance.
 Cells parameter_names(const Result& result) {
   Cells names;
   for (const Row& row : result.rows) {
@@ -42,7 +42,7 @@ Cells parameter_names(const Result& result) {
   return names;
 }
 
-/// Every figure that a row of the result has, with its unit.
+/// The names of all rows' figures, with their units.
 Cells figure_titles(const Result& result) {
   Cells titles;
   for (const Row& row : result.rows) {
@@ -65,7 +65,8 @@ std::string value_of(const Row& row, const std::string& name) {
   return found == row.parameters.end() ? "" : to_string(*found);
 }
 
-/// Columns as wide as what is in them; the first `left` of them and the last are text.
+/// Makes columns as wide as their content. The first `left` columns and the last are text, aligned
+/// left.
 std::string table_of(const std::vector<Cells>& lines, std::size_t left) {
   std::vector<std::size_t> widths(lines.front().size());
   for (const Cells& line : lines) {

@@ -1,4 +1,4 @@
-// What a suite has found, as people and programs read it.
+// Results of suites as text, JSON, CSV and SVG.
 #pragma once
 
 #include <span>
@@ -8,29 +8,29 @@
 
 namespace framelane::bench {
 
-/// Four digits that count.
+/// With four significant digits.
 std::string number(double value);
 
-/// A table with what belongs to it, for a terminal.
+/// A table with everything that belongs to it, for a terminal.
 std::string as_text(const Result& result);
 
 /// {"suites":[{"suite","title","setup":{},"rows":[{"name","parameters":{},"unit","median","p10",
 /// "p90","samples":[],"gigabytes_per_second","right","more":{NAME:{"unit","median","p10","p90",
 /// "samples":[]}},"note"}],"published_by","published":[{"name",
-/// "value","unit","here"}],"left_out":[],"verdict":[],"problems":[],"interrupted"}]}. "right":
-/// true, false, or null where there is nothing to compare. "here": the median that stands beside
-/// it, or null. Contenders that were not measured have no row.
+/// "value","unit","here"}],"left_out":[],"verdict":[],"problems":[],"interrupted"}]}. "right" is
+/// true, false, or null if there is nothing to compare. "here" is our median for the published
+/// figure, or null. Contenders that were not measured have no row.
 std::string as_json(std::span<const Result> results);
-/// The rows and problems of the one suite in such a text. Throws what says that it is none.
+/// Reads back the rows and problems of a text with one suite. Throws if it is not such a text.
 Result result_of_json(const std::string& json);
 
-/// A line for each row and one for each further figure of it, "ROW: FIGURE"; "parameters" is one
-/// column, "NAME=VALUE" with semicolons between. Published figures are lines too, whose "source"
-/// tells them from ours.
+/// A line for each row, and one for each further figure of it, named "ROW: FIGURE". The column
+/// "parameters" holds "NAME=VALUE" pairs with semicolons between them. Published figures are lines
+/// too; the column "source" tells them from ours.
 std::string as_csv(std::span<const Result> results);
 
-/// All charts, one below the other, and bars for the rows that are in none, as one SVG image that
-/// needs nothing else.
+/// All charts, one below the other, and bars for the rows that are in no chart. One SVG image that
+/// needs no other file.
 std::string as_svg(std::span<const Result> results);
 
 }  // namespace framelane::bench

@@ -1,4 +1,4 @@
-// What a suite has found, before it is printed: no threads, no clocks.
+// The results of a suite, before they are printed. No threads, no clocks.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace framelane::bench {
 
-/// Times that differ by less are the same.
+/// Times that differ by a smaller factor count as equal.
 inline constexpr double kSameTime = 1.02;
 
 struct Parameter {
@@ -21,14 +21,13 @@ std::string to_string(const Parameter& parameter);  ///< the value alone
 /// The one of this name, which has to be there.
 const Parameter& parameter(const std::vector<Parameter>& parameters, std::string_view name);
 
-/// Whether what came out of the work is what had to.
+/// Whether the result of the work was right.
 enum class Checked { kNothing, kRight, kWrong };  // kNothing: the work gives nothing to compare
 
-/// The share of the values at or below the result is `share` (0..1), between values on the straight
-/// line. Requires values.
+/// The value below which `share` (0..1) of the values are, interpolated linearly. Requires values.
 double percentile(std::vector<double> values, double share);
 
-/// What else a contender's work was measured by.
+/// A further figure of a contender, beside its time.
 struct Figure {
   std::string name;
   std::string unit;                  ///< empty: a ratio
@@ -49,12 +48,12 @@ struct Row {
   /// Requires samples.
   double percentile(double share) const { return bench::percentile(samples, share); }
   double median() const { return percentile(0.5); }
-  /// In GB/s of the median. Requires samples and bytes.
+  /// In GB/s, by the median time. Requires samples and bytes.
   double rate() const { return bytes / (median() * 1e6); }
   /// With its parameters: "GPU, sliced, formula exact, streams 2".
   std::string full_name() const;
   bool is(std::string_view name_is, const std::vector<Parameter>& has = {}) const;
-  /// Whether it was measured, and never wrong: fast is worth nothing without right.
+  /// Whether it was measured and never wrong.
   bool counts() const { return !samples.empty() && checked != Checked::kWrong; }
   /// Of `more`: the median of that figure, or nothing where it was not measured.
   std::optional<double> median_of(std::string_view figure) const;
@@ -65,7 +64,7 @@ struct Published {
   std::string name;
   double value;
   std::string unit;
-  /// The fastest of such rows of this machine stands beside it; empty: none does.
+  /// The fastest row of this name and parameters is shown beside it. Empty: none is.
   std::string row = {};
   std::vector<Parameter> parameters = {};
 };
@@ -102,23 +101,23 @@ struct Result {
   std::vector<std::string> left_out;  ///< "WHAT: WHY"
   std::vector<std::string> verdict;   ///< sentences
   std::vector<Chart> charts;
-  /// Why the suite has failed: what was wrong and where, or what could not be had. Empty: it has
-  /// not.
+  /// Why the suite has failed: what was wrong and where, or what was missing. Empty: it has not
+  /// failed.
   std::vector<std::string> problems;
   bool interrupted = false;
 
   /// The first such row that counts, or null.
   const Row* measured(std::string_view name, const std::vector<Parameter>& has = {}) const;
-  /// Of the rows of this name that count, the fastest; null when there is none.
+  /// The fastest of these rows that count, or null.
   const Row* fastest(std::string_view name, const std::vector<Parameter>& has = {}) const;
 };
 
-/// Rows of that name that count as points over the parameter `x`; where that is no number, none.
+/// The rows of that name that count, as points over the parameter `x`. Rows in which `x` is no
+/// number are left out.
 Series series_of(const Result& result, std::string title, std::string_view name,
                  const std::vector<Parameter>& has, std::string_view x);
 
-/// Where the fewest of `x` are that the noise tells from the best no more: within 2 % of it.
-/// Requires points.
+/// The point with the smallest x among those that are within 2 % of the best. Requires points.
 const Point& fewest_of_the_best(const Series& series);
 
 }  // namespace framelane::bench

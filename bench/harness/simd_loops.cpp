@@ -3,8 +3,8 @@
 #include "bench/harness/device_code.hpp"
 
 // Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once per
-// instruction set, by including this file again. Its one-lane fallback lacks operations: what is
-// left of a row, after the last whole vector, is then the whole of it.
+// instruction set, by including this file again. Its one-lane fallback lacks some operations. There
+// the plain loop for the rest of a row does the whole row.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/harness/simd_loops.cpp"
 #include <hwy/foreach_target.h>  // must precede highway.h
@@ -23,7 +23,7 @@ using Bytes = hn::ScalableTag<std::uint8_t>;
 using Shorts = hn::Repartition<std::uint16_t, Bytes>;
 
 // One of Y, U and V: (red * r + green * g + blue * b) / 256 + offset, rounded down. With the offset
-// in the sum none is negative or has more than 16 bits, in whatever order it is added.
+// included, no partial sum is negative or exceeds 16 bits, in any order of addition.
 struct Coefficients {
   int red, green, blue, offset;
 };
@@ -83,8 +83,9 @@ void convert_row(const std::uint8_t* from, std::uint8_t* to, std::size_t pixels)
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Folds `count` lanes of memory, but for less than four vectors of them at the end, into one vector
-// by way of four, so that no step waits for the one before it. Moves `at` behind what it has taken.
+// Folds `count` lanes of memory into one vector, except for the last lanes, which are fewer than
+// four vectors. Uses four vectors in between, so that no step waits for the one before it. Sets
+// `at` to the first lane that was not taken.
 template <class D, typename T, class Fold>
 HWY_INLINE hn::Vec<D> fold_vectors(D d, const T*& at, std::size_t& count, Fold fold) {
   const std::size_t lanes = hn::Lanes(d);

@@ -45,7 +45,7 @@ Result run_suite(const Suite& suite, const Session& session) {
   } catch (const std::exception& error) {
     result.problems.emplace_back(error.what());
   }
-  // Also between two parts of a suite, where nobody takes turns.
+  // A stop may also come between two parts of a suite, outside of take_turns.
   result.interrupted = result.interrupted || session.stopped();
   return result;
 }

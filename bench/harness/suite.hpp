@@ -11,8 +11,8 @@ namespace framelane::bench {
 struct Suite {
   std::string_view name;
   std::string_view title;
-  /// Measures, and says in `result` what was found, left out and wrong. Without a GPU it does what
-  /// the CPU can. May throw, whatever it has measured being in `result`.
+  /// Measures, and adds to `result` what was measured, left out and wrong. Without a GPU it
+  /// measures what the CPU can do. May throw; what it has measured until then is in `result`.
   void (*run)(const Session& session, Result& result);
 };
 
@@ -20,7 +20,7 @@ std::span<const Suite> suites();
 /// Null: there is none of this name.
 const Suite* find_suite(std::string_view name);
 
-/// Runs a suite; what it throws becomes a problem of the result.
+/// Runs a suite. An exception becomes a problem of the result.
 Result run_suite(const Suite& suite, const Session& session);
 
 void run_convert(const Session& session, Result& result);

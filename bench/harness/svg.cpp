@@ -1,6 +1,5 @@
 // Line charts as SVG: axes with ticks, a line with markers and p10-p90 bars per series, dashed
-// levels, a legend; and bars for what is in no chart. No script, no font of its own, no colour that
-// only a screen has.
+// levels, a legend; and bars for what is in no chart. No script and no font of its own.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,7 +17,7 @@ constexpr double kLeft = 70, kRight = 250, kTop = 40,
                  kBottom = 56;  // margins; the legend's is right
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
 constexpr double kBarStep = 20;
-// Told apart by people who do not see all colours (Okabe and Ito's palette).
+// Okabe and Ito's palette, which colour-blind people can tell apart.
 constexpr std::array kColors{"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                              "#56B4E9", "#E69F00", "#000000", "#999933"};
 
@@ -45,7 +44,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// "64k", "32M", "1.5": binary units where the value is whole in them.
+/// "64k", "32M", "1.5": with a binary unit if the value is a whole number of it.
 std::string tick_text(double value) {
   for (const auto& [unit, name] : {std::pair(1048576.0, "M"), std::pair(1024.0, "k")}) {
     if (value >= unit && std::fmod(value, unit) == 0)
@@ -175,7 +174,7 @@ std::string draw(const Chart& chart) {
   return svg;
 }
 
-/// What no chart of the suite shows.
+/// The rows that no chart of the suite shows.
 std::vector<Row> rows_without_chart(const Result& result) {
   std::vector<Row> rows;
   std::ranges::copy_if(result.rows, std::back_inserter(rows), [&](const Row& row) {
@@ -186,14 +185,14 @@ std::vector<Row> rows_without_chart(const Result& result) {
   return rows;
 }
 
-/// A drawing and what it takes.
+/// A drawing and its size.
 struct Drawing {
   std::string svg;
   double width, height;
 };
 
-/// A bar for each row, all with the same unit; logarithmic where most would be too short to be
-/// seen.
+/// A bar for each row; all rows have the same unit. Logarithmic if most bars would be too short to
+/// be seen.
 Drawing draw_bars(const std::string& title, const std::vector<Row>& rows) {
   constexpr double kLetter = 6.8;  // the widest that a font's letters are on average
   constexpr double kBars = 440, kNumbers = 150, kGap = 8;

@@ -11,7 +11,7 @@
 namespace framelane::bench {
 namespace {
 
-/// Which round it is, on a terminal's last line.
+/// Shows the number of the round on the last line of a terminal.
 class Progress {
  public:
   explicit Progress(bool shown) : shown_(shown) {}
@@ -26,7 +26,7 @@ class Progress {
   const bool shown_;
 };
 
-/// One turn and its check. Whether it may have another.
+/// One turn and its check. Returns whether the contender gets another turn.
 bool take_turn(const Session& session, const Contender& contender, Clock::duration length,
                bool measured, Row& row, Result& result) {
   try {
@@ -96,8 +96,8 @@ void take_turns(const Session& session, double turn, const std::vector<Contender
       result.interrupted = true;
       break;
     }
-    // Another begins each time, and they come forwards and backwards in turn, so that none always
-    // comes after the same one or after a pause.
+    // Each round begins with another contender, and rounds go forwards and backwards alternately.
+    // So no contender always follows the same one or a pause.
     const std::size_t count = contenders.size();
     const auto begin =
         static_cast<std::size_t>(std::max(round - 1, 0)) % std::max<std::size_t>(count, 1);

@@ -25,9 +25,9 @@ inline double seconds_since(Clock::time_point start) {
 class OtherProcess {
  public:
   virtual ~OtherProcess() = default;
-  /// Lets it do its next round, the first of which is not measured, and returns when it has.
+  /// Lets it do its next round and returns when it is done. The first round is not measured.
   virtual void round() = 0;
-  /// After the last round: its rows and problems. Throws where that process says nothing.
+  /// After the last round: its rows and problems. Throws if that process gives no result.
   virtual Result result() = 0;
 };
 
@@ -44,9 +44,9 @@ struct Session {
   std::string no_gpu;                      ///< then: why
   std::string npp;                         ///< file of NPP's library; empty: the installed one
   const std::atomic<int>* stop = nullptr;  ///< not 0: end as soon as may be
-  /// Starts a process for a suite that measures for so many seconds, with variables ("NAME=VALUE")
-  /// in its environment, for what is settled when a process starts. Throws where it cannot be
-  /// started. None: there is no such way.
+  /// Starts a process that measures a suite for so many seconds, with variables ("NAME=VALUE") in
+  /// its environment: some settings of CUDA are fixed when a process starts. Throws if it cannot be
+  /// started. Empty: no other process can be used.
   std::function<std::unique_ptr<OtherProcess>(const char* suite, double seconds,
                                               const std::vector<std::string>& variables)>
       other_process;
@@ -57,15 +57,16 @@ struct Session {
   bool stopped() const { return stop != nullptr && *stop != 0; }
 };
 
-/// There is not enough memory for one of the contenders, as a line that says what to do.
+/// There is not enough memory for a contender. what() is a line that says what to do.
 struct NoRoom : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Of the machine, in bytes, as far as this process may have it.
+/// Bytes of memory that this process may use.
 std::size_t memory_of(const Session& session);
-/// Throws NoRoom where so many bytes, which are written at once, are more than the machine can well
-/// give; `option` asks for less. Without that the system would end the process, or another one.
+/// Throws NoRoom if so many bytes are more than three quarters of the memory. `option` is the
+/// option that asks for less. Without this check the system might kill this process, or another
+/// one.
 void require_memory(const Session& session, std::size_t bytes, const char* option);
 
 /// Whether memory for frames is what was lacking.
@@ -77,32 +78,33 @@ inline bool has_no_memory(const std::exception& error) {
 /// One way to do a suite's work.
 struct Contender {
   Row row;
-  /// Once before every turn, not measured: spoils what the last turn has left behind. May throw
+  /// Called before every turn, not measured: overwrites the results of the last turn. May throw
   /// NoRoom.
   std::function<void()> prepare;
   /// Does the work once; returns one sample, in the row's unit.
   std::function<double()> work;
-  /// Once after every turn, not measured: empty, or what is wrong and where. None: there is nothing
-  /// to compare.
+  /// Called after every turn, not measured. Returns an empty string, or what is wrong and where.
+  /// Null: there is nothing to compare.
   std::function<std::string()> check;
-  /// Once after every measured work: a sample for each of the row's `more`. None: it has none.
+  /// Called after every measured work: returns a sample for each of the row's `more`. Null: there
+  /// are none.
   std::function<std::vector<double>()> more = {};
 };
 
 /// Milliseconds that a call takes.
 double milliseconds(const std::function<void()>& call);
 
-/// Lets the contenders take turns, round by round, so that a machine which is slower for a while is
-/// so for all; another begins each of them. Each has an equal share of the time, and does its work
-/// at least once a turn. A first round is not measured: it warms up and checks. A contender that is
-/// wrong once, or for which there is no room, is a problem of the result and gets no further turn.
-/// A stop ends the round; what was measured stays. Adds a row per contender. Throws what else the
-/// contenders throw.
+/// Lets the contenders take turns, round by round, so that a machine that is slow for a while is
+/// slow for all of them. Each round begins with another contender. All have an equal share of the
+/// time, and each does its work at least once a turn. The first round warms up and checks; it is
+/// not measured. A contender that is wrong once, or for which there is no room, becomes a problem
+/// of the result and gets no further turn. A stop ends the round; what was measured stays. Adds a
+/// row for each contender. Throws what the contenders throw, except NoRoom.
 void take_turns(const Session& session, const std::vector<Contender>& contenders, Result& result);
-/// The same with turns of so many seconds: for the contenders of a part of a suite.
+/// The same with turns of `turn` seconds, for one part of a suite.
 void take_turns(const Session& session, double turn, const std::vector<Contender>& contenders,
                 Result& result);
-/// How long a turn is where a suite has so many contenders in all.
+/// The seconds of a turn in a suite with so many contenders in all.
 double turn_seconds(const Session& session, std::size_t contenders);
 
 /// Where `got` first differs from `expected`: "byte 17 is 5 instead of 7, and 3 more differ"; empty

@@ -1,5 +1,5 @@
 // One frame of BGRA to packed YUV 4:4:4, by the formula of textbooks and exactly: on one CPU core,
-// and on a GPU in every way that overlaps copies and kernels.
+// and on a GPU in several ways that overlap copies and kernels.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -150,8 +150,8 @@ void run_convert(const Session& session, Result& result) {
 #ifdef FRAMELANE_WITH_CUDA
   if (session.gpu != nullptr) frame_count = ConvertGpu::kFrames;
 #endif
-  // All frames are of one picture; each has a target, as has the CPU, and each formula its result;
-  // and the copy beside the CPU's work takes as much as a frame and its target.
+  // What is allocated: one picture for all frames; a target for each frame and one for the CPU; a
+  // result for each formula; and for copying_alone as much as a frame and its target.
   const auto images = static_cast<std::size_t>(frame_count + 1 + 2 + 1);
   const Size size{"", width, height};
   require_memory(

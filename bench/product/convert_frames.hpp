@@ -22,10 +22,10 @@ const char* name_of(Formula formula);
 /// The plain loop with classic_yuv, whole frames of one plane each.
 void convert_classic(const ConstImageView& source, const ImageView& target);
 
-/// What all contenders of `convert` share: frames of random BGRA, and what they have to become.
-/// Frame n is frame 0 with its rows moved up by n, round and round, and so is its result: a frame
-/// that was mistaken for another is seen. All lie in one picture that is higher by the number of
-/// frames, so that many take no more memory than one. Immutable.
+/// What all contenders of `convert` share: frames of random BGRA, and their exact results. Frame n
+/// is frame 0 with its rows rotated up by n, and so is its result; so a frame that is mistaken for
+/// another is noticed. All frames lie in one picture that has a few rows more, so that many need
+/// hardly more memory than one. Immutable.
 class ConvertFrames {
  public:
   /// Works out both results, by the reference and by convert_classic.
@@ -39,11 +39,11 @@ class ConvertFrames {
   double source_bytes() const;  ///< of one frame's pixels
   double target_bytes() const;
 
-  /// Empty, or where `got` is not frame `frame` converted.
+  /// Empty, or where `got` differs from the result of frame `frame`.
   std::string compare(Formula formula, int frame, const ImageView& got) const;
   /// The same of one row, which is enough to tell frames apart.
   std::string compare_row(Formula formula, int frame, int row, const ImageView& got) const;
-  /// Of all samples: the share (0..1) in which the classic formula differs from the exact result.
+  /// The share of samples (0..1) in which the classic formula differs from the exact result.
   double classic_error_share() const;
 
  private:

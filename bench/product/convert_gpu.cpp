@@ -9,10 +9,11 @@
 namespace framelane::bench {
 namespace {
 
-/// Pieces of work that a ceiling is measured with: queued at once, so that none waits for a call.
+/// How many pieces of work a ceiling is measured with. They are queued together, so that the GPU
+/// waits for no call.
 constexpr int kBatch = 4;
 
-/// Both images have rows on the same steps, and one plane.
+/// Both images have the same pitch and one plane.
 void copy_rows_of(const ConstImageView& from, const ImageView& to, int begin, int end,
                   cudaMemcpyKind kind, cudaStream_t stream) {
   assert(from.planes[0].pitch == to.planes[0].pitch);
@@ -168,7 +169,7 @@ Contender ConvertGpu::sliced(Formula formula, int streams) {
            .bytes = both_ways()},
           [this] { spoil_places(1); },
           [=, this] {
-            // Of whole pairs of rows, which kernels read together.
+            // In multiples of two rows, which kernels read together.
             const auto row = [this, streams](int of) {
               return of == streams ? height_ : height_ * of / streams / 2 * 2;
             };
@@ -209,10 +210,12 @@ Contender ConvertGpu::whole_frames(Formula formula, int in_flight) {
           [=, this] {
             spoil_places(in_flight);
             *steps = 0;
-            // Twice round: the first is not yet under way with the others.
+            // Two rounds of all places before anything is measured: the frames of the first round
+            // start while little else is running.
             for (int i = 0; i < 2 * in_flight; ++i) step();
           },
-          // Once round: frames that come back in pairs give no sample that is half of the truth.
+          // One round of all places is a sample. Frames may come back in pairs, and a sample of a
+          // single frame could then be too short by half.
           [=] {
             return milliseconds([=] {
                      for (int i = 0; i < in_flight; ++i) step();

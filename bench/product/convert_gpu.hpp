@@ -17,14 +17,15 @@ class ConvertGpu {
   static constexpr int kInFlight[] = {2, 3, 4};
   static constexpr int kFrames = 4;  ///< the most in flight
 
-  /// `frames` has kFrames and stays. Throws CudaError and FeedError when there is no memory.
+  /// `frames` has kFrames frames and must outlive this. Throws CudaError and FeedError when there
+  /// is no memory.
   ConvertGpu(CudaContext& context, ConvertFrames& frames);
 
   /// They refer to this object.
   std::vector<Contender> contenders();
 
  private:
-  /// Where one frame is.
+  /// The memory for one frame that is under way.
   struct Place {
     Place(CudaContext& context, ConvertFrames& frames);
     int frame = 0;  ///< which
@@ -42,27 +43,28 @@ class ConvertGpu {
   void upload(int place, int begin, int end, cudaStream_t stream) const;
   void convert(Formula formula, int place, int begin, int end, cudaStream_t stream) const;
   void download(int place, int begin, int end, cudaStream_t stream) const;
-  /// All three, of the whole frame.
+  /// Upload, convert and download a whole frame.
   void carry(Formula formula, int place, cudaStream_t stream) const;
-  /// The place takes the next frame: where a copy or a kernel is missing, the one before comes back
-  /// again.
+  /// From now on the place carries the next frame. If a copy or a kernel is missing, the frame
+  /// before comes back again, and the check fails.
   void take_next(int place) { at(place).frame = (at(place).frame + 1) % kFrames; }
-  /// Looks at one row of what came back, which tells frames apart and takes no time beside one.
+  /// Compares one row of what came back: that is enough to tell frames apart, and takes almost no
+  /// time.
   void look(Formula formula, int place, int row);
   double both_ways() const { return frames_.source_bytes() + frames_.target_bytes(); }
-  /// Of the first `count` places, each of which takes the frame of its number: what the last turn
-  /// left on the GPU and as results, so that a copy or a kernel that is missing shows.
+  /// Overwrites what the last turn left in the first `count` places, on the GPU and in the targets,
+  /// so that a missing copy or kernel is noticed. Place n then takes frame n.
   void spoil_places(int count);
-  /// What was seen since, or what is wrong with the frames that came back last.
+  /// What look() found wrong since, or what is wrong with the frames that came back last.
   std::string compare(Formula formula, int count) const;
 
   const ConvertFrames& frames_;
   const int height_;
   const std::unique_ptr<const CudaConverter> exact_;
   std::vector<std::unique_ptr<Place>> places_;
-  std::string wrong_;  // what was seen first in this turn
+  std::string wrong_;  // the first thing that look() found wrong in this turn
   CudaEvent begin_{CudaEvent::Kind::kTime}, end_{CudaEvent::Kind::kTime};
-  Streams streams_{32};  // the first to go
+  Streams streams_{32};  // last, so that it is destroyed first
 };
 
 }  // namespace framelane::bench

@@ -33,7 +33,8 @@ struct Planes {
   std::array<int, 4> pitch{};
 };
 
-/// The functions of libswscale, and those of its libavutil, which need not be the program's own.
+/// The functions of libswscale, and of the libavutil that it was linked with, which may be another
+/// one than this program's.
 struct Swscale {
   decltype(&sws_alloc_context) alloc_context = nullptr;
   decltype(&sws_freeContext) free_context = nullptr;
@@ -104,7 +105,7 @@ Convert make_swscale(const Conversion& c) {
   const AVPixelFormat to_format = sws->format(info(c.target).name.data());
   if (from_format == AV_PIX_FMT_NONE || to_format == AV_PIX_FMT_NONE) return nullptr;
   const std::shared_ptr<SwsContext> scaler(sws->alloc_context(), sws->free_context);
-  // The ranges have to be known before the context is made: it picks its path by them.
+  // The ranges have to be set before the context is initialised, which chooses its code by them.
   const bool full_source = c.source_color.range == Range::kFull;
   const bool full_target = c.target_color.range == Range::kFull;
   for (const auto& [name, value] : {std::pair<const char*, int>{"srcw", c.width},

@@ -11,15 +11,15 @@ namespace framelane::bench {
 /// Converts a frame. One thread at a time.
 using Convert = std::function<void(const ConstImageView& source, const ImageView& target)>;
 
-/// FFmpeg's, with the matrices and ranges that are asked for; null where it refuses. Its library is
-/// loaded at run time, so that the benchmarks run where there is none: null then (has_swscale).
+/// FFmpeg's conversion, with the wanted matrices and ranges; null if it refuses them. Its library
+/// is loaded at run time, so that the program runs without it; then this is null (has_swscale).
 Convert make_swscale(const Conversion& conversion);
 bool has_swscale();
 
-/// Null where libyuv has none, or the program was built without it (has_libyuv).
+/// Null if libyuv has no such conversion, or if the program was built without it (has_libyuv).
 Convert make_libyuv(const Conversion& conversion);
 bool has_libyuv();
-/// What libyuv makes of RGB, whatever is asked for; YUV keeps its own colour.
+/// The colour that libyuv converts RGB to, always; it does not change the colour of YUV.
 inline constexpr ColorSpec kLibyuvColor{.matrix = Matrix::kBt601};
 
 }  // namespace framelane::bench

@@ -36,7 +36,7 @@ const char* name_of(LumaPicture picture) {
   return "gradient";
 }
 
-/// Makes a picture of it that was noise.
+/// Changes a picture of noise into the wanted one.
 void paint(LumaPicture picture, const ImageView& bgra) {
   if (picture == LumaPicture::kNoise) return;
   for (int y = 0; y < bgra.height; ++y) {
@@ -164,7 +164,7 @@ struct LumaWork::Gpu {
     LumaHistogram got, expected = cpu.expected_luma;
     copy(&got, counts(), sizeof got, cudaMemcpyDeviceToHost, frames.stream().get());
     frames.stream().synchronize();
-    // Of all frames together, modulo 2^32.
+    // The counters hold the sum of all frames, modulo 2^32.
     for (std::uint32_t& count : expected.counts) count *= converted;
     return got == expected ? "" : "its luma is counted wrongly";
   }

@@ -1,11 +1,11 @@
-// Feeds whose frames NVDEC leaves on the GPU, where the stage converts them: only the results come
-// down. Beside it, in the same run, what NVDEC delivers by itself, frames dropped where they are.
+// Feeds whose frames NVDEC leaves on the GPU. The stage converts them there, and only the results
+// are downloaded. In the same run, NVDEC alone is measured: its frames are dropped on the GPU.
 // Sources, ring, stage and ledger are the daemon's; there is no encoder. Every figure is the median
 // of the rounds.
 //
 //   framelane_nvdec_bench FILE [--feeds N] [--seconds S] [--rounds N] [--gpu N]
 //
-// FILE is read over and over by every feed: H.264 1080p, say.
+// Every feed reads FILE again and again: H.264 1080p, say.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

@@ -1,6 +1,6 @@
-// The daemon's own stage, host to host: frames go through ring, jobs, ledger and timing as in a
-// feed, for several sizes, formats, lanes, rings and slices, and from many feeds at once. On a GPU
-// beside what the bus can carry, in the same rounds.
+// The daemon's own stage, from host memory to host memory. Frames go through ring, jobs, ledger and
+// timing as in a feed, for several sizes, formats, lanes, rings and slices, and from many feeds at
+// once. On a GPU, what the bus can carry is measured in the same rounds.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Work make_work(const Formats& formats, const Size& size, bool slices, bool shape
   return work;
 }
 
-/// Round by round, the ceiling's time over the stage's.
+/// Adds to the stage's rows their share of the ceiling, round by round.
 void add_shares(Result& result, const Conversion& convert, const char* ceiling,
                 const char* figure) {
   const std::vector<Parameter> same = parameters_of(convert);
@@ -65,7 +65,7 @@ void add_shares(Result& result, const Conversion& convert, const char* ceiling,
   }
 }
 
-/// A stage cannot be faster than its uploads.
+/// A stage that seems faster than its uploads means that one of them was measured wrongly.
 void doubt_ceilings(Result& result, double turn) {
   constexpr double kCredible = 1.05;  // for noise
   constexpr double kLongEnough = 0.05;
@@ -103,7 +103,8 @@ void judge_defaults(Result& result, const Conversion& convert) {
   result.verdict.push_back(std::move(sentence));
 }
 
-/// What the stage gives beside the usual ways, and how near a frame alone comes to its own copies.
+/// How much faster the stage is than the usual ways, and how near the latency of a single frame
+/// comes to its copies and kernel.
 void judge_others(Result& result, const Conversion& convert) {
   const std::vector<Parameter> same = parameters_of(convert);
   const Row* stage = result.measured(kStage, parameters_of(convert, {}));
@@ -125,7 +126,7 @@ void judge_others(Result& result, const Conversion& convert) {
       latency / (std::max(up->median(), down->median()) + kernel->median())));
 }
 
-/// `same` but for `x`.
+/// `same` without the parameter `x`.
 std::vector<Parameter> without(std::vector<Parameter> same, std::string_view x) {
   std::erase_if(same, [x](const Parameter& parameter) { return parameter.name == x; });
   return same;
@@ -208,7 +209,7 @@ void draw(Result& result, const Conversion& convert) {
   }
 }
 
-/// What a piece of work could not be done for.
+/// Why a piece of work could not be done.
 std::string problem_of(const Work& work, const std::exception& error) {
 #ifdef FRAMELANE_WITH_CUDA
   const bool memory = is_for_want_of_memory(error);

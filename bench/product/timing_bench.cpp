@@ -1,14 +1,14 @@
-// Are the engines' and lanes' busy times what the GPU really did? Runs the stage by itself and then
-// while CUPTI records every copy and kernel, and compares our meters with the union of its records;
-// both use the steady clock. CUPTI slows down what it records, between the copies and kernels more
-// than in them, so both of our figures are of interest. For a GPU, with libcupti where the loader
-// finds it.
+// Checks our busy times of engines and lanes against what the GPU really did. Runs the stage alone,
+// and then while CUPTI records every copy and kernel, and compares our meters with the union of
+// CUPTI's records; both use the steady clock. CUPTI slows down what it records, mostly between the
+// copies and kernels, so both runs are shown. Needs a GPU, and libcupti where the loader finds it.
 //
 //   framelane_timing_bench [SECONDS]
 //
-// Between the event before a kernel or download and its begin the GPU fetches its commands, over a
-// bus that copies keep busy; no event tells that time from work (docs/benchmarks.md). Fails when an
-// engine's busy time per frame, measured by itself, is off by more than 5 % and that.
+// Before a kernel or download begins, the GPU fetches its commands over the bus, which copies keep
+// busy. Our events cannot tell that time from work (docs/benchmarks.md). So this program fails if
+// an engine's busy time per frame, in the run without CUPTI, is off by more than 5 % plus that
+// time.
 #include <cupti.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class Recorder {
   }
   ~Recorder() { cuptiFinalize(); }
 
-  /// All there is since the last call, by engine, in the order in which it began.
+  /// All records since the last call, by engine, in the order in which they began.
   std::array<Spans, kEngines> take() {
     check(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
     const std::lock_guard lock(mutex());
@@ -161,8 +161,9 @@ std::array<double, kEngines> seconds_of(const EngineMeters& meters) {
   return result;
 }
 
-/// Each lane's busy seconds of each engine. Jobs go through all engines in one order, one upload,
-/// one kernel and one download each; where a job is uploaded to is its lane's.
+/// Each lane's busy seconds of each engine. Each job is one upload, one kernel and one download,
+/// and jobs go through all engines in the same order. The memory that a job is uploaded to tells
+/// its lane.
 std::vector<std::array<double, kEngines>> lanes_of(const std::array<Spans, kEngines>& spans) {
   const Spans& uploads = spans[index_of(Engine::kH2d)];
   std::map<const void*, std::array<Spans, kEngines>> by_lane;
@@ -253,7 +254,8 @@ bool compare(const Load& load, const Metered& alone, Metered recorded,
               load.feeds == 1 ? "" : "s", alone.frames / alone.time, frames / recorded.time);
   bool good = true;
   for (std::size_t i = 0; i < kEngines; ++i) {
-    // Which memory is which lane's CUPTI does not say: the busiest is compared with the busiest.
+    // CUPTI does not say which memory belongs to which lane, so both are sorted: the busiest is
+    // compared with the busiest.
     const auto by_engine = [i](const auto& lane) { return lane[i]; };
     std::ranges::sort(recorded.lanes, {}, by_engine);
     std::ranges::sort(theirs, {}, by_engine);

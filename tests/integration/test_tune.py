@@ -44,8 +44,7 @@ def with_lines(text, settings):
 def test_the_printed_lines_give_each_feed_what_was_found(cli, example, tmp_path):
     # A feed and a profile that set something by themselves.
     document = yaml.safe_load(example.read_text())
-    document["profiles"] = {**document.get("profiles", {}), "wide": {"lanes": 7}}
-    document["feeds"]["sdi1"]["profile"] = "wide"
+    document["profiles"]["view-only"]["lanes"] = 7
     document["feeds"]["test"]["lanes"] = 5
     example.write_text(yaml.safe_dump(document))
     before = example.read_text()
