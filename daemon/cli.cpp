@@ -212,8 +212,6 @@ int run_cli(int argc, char** argv) {
   tune_feeds_app->add_option("--size", tuned_size);
   tune_feeds_app->add_option("--rate", tuned_rate);
   tune_feeds_app->add_option("OUTPUT", tuned_output)->required();
-  CLI::App* tune_write_app = app.add_subcommand("tune-write")->group("");
-  tune_write_app->add_option("-c", config)->required();
 
   CLI::App* schema_app = app.add_subcommand("schema", "JSON Schema of the configuration");
 
@@ -240,7 +238,6 @@ int run_cli(int argc, char** argv) {
   if (tune_feeds_app->parsed()) {
     return tune_feeds_command(config, tuned_size, tuned_rate, tuned_output);
   }
-  if (tune_write_app->parsed()) return tune_write_command(config);
   if (schema_app->parsed()) std::printf("%s\n", config_schema().c_str());
   return kExitDone;
 }

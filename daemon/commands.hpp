@@ -61,12 +61,10 @@ int devices_command(bool json);
 /// command line, or `tune` and what follows. Returns only when there is none.
 int bench_command(char** arguments);
 
-/// The two halves of `framelane tune` that know the configuration, for framelane-bench. The first
-/// writes tuned_feeds_json to the file `output`, and nothing where the configuration is wrong; the
-/// second takes the text that tuned_settings reads from standard input.
+/// What framelane-bench asks for `framelane tune`, since it knows no configurations: writes
+/// tuned_feeds_json to the file `output`, and nothing where the configuration is wrong.
 int tune_feeds_command(const std::string& config, const std::string& size, const std::string& rate,
                        const std::string& output);
-int tune_write_command(const std::string& config);
 
 /// `url` wins over the listener that the configuration names, which may be wrong otherwise.
 int healthcheck_command(const std::string& config, const std::string& url);
