@@ -41,8 +41,8 @@ if(FRAMELANE_PCH)
 endif()
 
 # framelane_precompile(TARGET KIND HEADER...): the standard headers that most files include, and those
-# given. The first target of a KIND compiles them, the others of that KIND, which must have the same
-# options, use what it compiled. A build without it shows what a file forgets to include
+# given. The first target of a KIND compiles them, the others of that KIND use what it compiled: they must
+# have the same options and at least its definitions. A build without it shows what a file forgets to include
 # (scripts/lint).
 function(framelane_precompile target kind)
   if(NOT FRAMELANE_PCH)
