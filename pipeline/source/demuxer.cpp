@@ -142,7 +142,7 @@ void Demuxer::IoDeleter::operator()(AVIOContext* io) const {
 }
 
 Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, Interrupt& interrupt,
-                 KeptPipe* kept)
+                 PersistentPipe* pipe)
     : stats_(stats),
       timeout_(input.timeout),
       live_(is_live(input)),
@@ -150,11 +150,11 @@ Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, I
       host_(url_host(input.url)),
       options_(input.options),
       interrupt_(interrupt) {
-  open(input, kept);
+  open(input, pipe);
   choose_streams(input.format, live_, want_audio);
 }
 
-void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
+void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   const Target target = target_of(input);
   const AVInputFormat* format = find_format(target.format);
   // A protocol's own timeout gives a more precise error than an interrupted call.
@@ -184,7 +184,7 @@ void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
     fifo = path && (*path == "-" || names_fifo(target.url));
   }
   if (fifo) {
-    open_reader(*path, kept);
+    open_reader(*path, pipe);
     context->pb = io_.get();
   }
   const AvLogCapture log;
@@ -212,8 +212,8 @@ void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
   fail_open(error, redact(log.reason(av_error_text(error))));
 }
 
-void Demuxer::open_reader(const std::string& path, KeptPipe* kept) {
-  if (kept != nullptr) reader_ = std::exchange(kept->reader, nullptr);
+void Demuxer::open_reader(const std::string& path, PersistentPipe* pipe) {
+  if (pipe != nullptr) reader_ = std::exchange(pipe->reader, nullptr);
   if (reader_ == nullptr || !reader_->is_still(path)) {
     reader_ = std::make_unique<FdReader>(path, timeout_, interrupt_.stop());
   }

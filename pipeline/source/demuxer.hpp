@@ -19,7 +19,7 @@ extern "C" {
 
 namespace framelane {
 
-struct KeptPipe;
+struct PersistentPipe;
 
 /// Reads packets through libavformat: from files, cameras, playlists, test sources, and, through an
 /// FdReader, from standard input and FIFOs. Takes the best video stream and, when asked to, the
@@ -30,10 +30,10 @@ struct KeptPipe;
 class Demuxer {
  public:
   /// Opens the input and finds its streams. Throws IoError, also on a stop (which the caller knows
-  /// from its token), and FeedError(kConfiguration) for what no retry mends. `kept` as in
+  /// from its token), and FeedError(kConfiguration) for what no retry mends. `pipe` as in
   /// SourceContext.
   Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, Interrupt& interrupt,
-          KeptPipe* kept = nullptr);
+          PersistentPipe* pipe = nullptr);
   Demuxer(const Demuxer&) = delete;
   Demuxer& operator=(const Demuxer&) = delete;
 
@@ -72,8 +72,8 @@ class Demuxer {
     void operator()(AVIOContext* io) const;
   };
 
-  void open(const InputOptions& input, KeptPipe* kept);
-  void open_reader(const std::string& path, KeptPipe* kept);
+  void open(const InputOptions& input, PersistentPipe* pipe);
+  void open_reader(const std::string& path, PersistentPipe* pipe);
   void choose_streams(const std::string& format, bool live, bool want_audio);
   [[noreturn]] void fail_open(int error, const std::string& reason) const;
   void rethrow_own_causes() const;
