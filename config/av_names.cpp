@@ -12,7 +12,7 @@ extern "C" {
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/av/av_ptr.hpp"
-#include "pipeline/av/optional_libraries.hpp"
+#include "pipeline/av/device_formats.hpp"
 #include "pipeline/base/url.hpp"
 
 namespace framelane {
@@ -80,7 +80,8 @@ AvNames muxer_names() {
 }
 
 AvNames demuxer_names() {
-  AvNames names(kDeviceFormats.begin(), kDeviceFormats.end());
+  AvNames names;
+  for (const DeviceFormat& device : kDeviceFormats) names.push_back(device.name);
   void* position = nullptr;
   while (const AVInputFormat* demuxer = av_demuxer_iterate(&position)) {
     add_each(demuxer->name, names);
@@ -94,7 +95,10 @@ AvNames scheme_names(bool output) {
   if (output) {
     names.emplace_back("null");
   } else {
-    names.insert(names.end(), {"satip", "lavfi", "v4l2"});
+    names.emplace_back("satip");
+    for (const DeviceFormat& device : kDeviceFormats) {
+      if (device.is_scheme) names.push_back(device.name);
+    }
   }
   void* position = nullptr;
   while (const char* name = avio_enum_protocols(&position, output ? 1 : 0))
@@ -143,8 +147,8 @@ AvNames output_option_names(const Container& container) {
 
 AvNames input_option_names(const InputOptions& input) {
   const std::string scheme = url_scheme(input.url);
-  const bool device = scheme == "lavfi" || scheme == "v4l2" || is_device_format(input.format) ||
-                      input.url.starts_with("/dev/");
+  const bool device = device_of_scheme(scheme) != nullptr ||
+                      device_format(input.format) != nullptr || input.url.starts_with("/dev/");
   AvNames names;
   if (device) return names;
   add_options(avformat_get_class(), names);

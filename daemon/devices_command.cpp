@@ -18,7 +18,7 @@ extern "C" {
 #include "pipeline/av/av_ptr.hpp"
 #include "pipeline/av/buffer_ref.hpp"
 #include "pipeline/base/processors.hpp"
-#include "pipeline/source/decoder.hpp"
+#include "pipeline/source/nvdec_trial.hpp"
 #include "pipeline/stage/device.hpp"
 #include "pipeline/stage/gpu.hpp"
 

@@ -90,7 +90,7 @@ void Ingest::run(std::stop_token cancel) {
       .decode = !frame_branches_.empty(),
       .want_audio = std::ranges::any_of(
           parts_.branches, [](const Branch& branch) { return branch.options->copy_audio; }),
-      .kept = &kept_,
+      .pipe = &pipe_,
       .stage = parts_.stage,
       .ring = parts_.options.ring};
   while (!read_stop_.stop_requested()) {

@@ -71,7 +71,7 @@ class Ingest {
   std::stop_token cancel_;
   FramePool pool_;
   Timeline timeline_;
-  KeptPipe kept_;
+  PersistentPipe pipe_;
   Pacer pacer_;
   Backoff backoff_;
   FaultLog faults_;
