@@ -55,10 +55,10 @@ KernelsGpu::KernelsGpu(CudaContext& context, std::size_t bytes, double turn)
       back_(bytes),
       seeds_(kWords * sizeof(Word)),
       results_(kWords * sizeof(Word)),
-      uploaded_(bytes, context.memory_stream(), context.memory_bytes),
-      downloaded_(bytes, context.memory_stream(), context.memory_bytes),
-      device_seeds_(kWords * sizeof(Word), context.memory_stream(), context.memory_bytes),
-      device_results_(kWords * sizeof(Word), context.memory_stream(), context.memory_bytes) {
+      uploaded_(context.allocate(bytes)),
+      downloaded_(context.allocate(bytes)),
+      device_seeds_(context.allocate(kWords * sizeof(Word))),
+      device_results_(context.allocate(kWords * sizeof(Word))) {
   context.memory_stream().synchronize();
   for (std::size_t i = 0; i < bytes / sizeof(Word); ++i) words(source_)[i] = Seeds::at(i * 7 + 3);
   for (std::size_t i = 0; i < kWords; ++i) words(seeds_)[i] = Seeds::at(i);

@@ -41,7 +41,7 @@ class OverlapGpu {
         target_(bytes),
         pageable_source_(count_),
         pageable_target_(count_),
-        device_(bytes, context.memory_stream(), context.memory_bytes) {
+        device_(context.allocate(bytes)) {
     context.memory_stream().synchronize();
     const auto period = std::min(count_, kPeriod);
     for (std::size_t i = 0; i < count_; ++i) {

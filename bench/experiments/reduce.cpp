@@ -129,8 +129,8 @@ class ReduceGpu {
  public:
   ReduceGpu(CudaContext& context, const Picture& picture)
       : picture_(picture),
-        values_(picture.count * sizeof(float), context.memory_stream(), context.memory_bytes),
-        sums_(kTimes * sizeof(float), context.memory_stream(), context.memory_bytes) {
+        values_(context.allocate(picture.count * sizeof(float))),
+        sums_(context.allocate(kTimes * sizeof(float))) {
     context.memory_stream().synchronize();
     copy(values_.data(), picture.values(), picture.count * sizeof(float), cudaMemcpyHostToDevice,
          stream());

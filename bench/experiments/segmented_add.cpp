@@ -12,9 +12,9 @@ float* floats(const DeviceMemory& memory) { return reinterpret_cast<float*>(memo
 }  // namespace
 
 SegmentedAdd::Room::Room(CudaContext& context, std::size_t segment)
-    : a(segment * sizeof(float), context.memory_stream(), context.memory_bytes),
-      b(segment * sizeof(float), context.memory_stream(), context.memory_bytes),
-      c(segment * sizeof(float), context.memory_stream(), context.memory_bytes) {}
+    : a(context.allocate(segment * sizeof(float))),
+      b(context.allocate(segment * sizeof(float))),
+      c(context.allocate(segment * sizeof(float))) {}
 
 SegmentedAdd::SegmentedAdd(CudaContext& context, int streams, std::size_t segment)
     : segment_(segment), streams_(streams) {

@@ -121,7 +121,7 @@ struct LumaWork::Gpu {
   Gpu(CudaContext& context, const Cpu& cpu_part)
       : cpu(cpu_part),
         converter(CudaConverter::make(cpu.convert)),
-        counts_memory(sizeof(LumaHistogram), context.memory_stream(), context.memory_bytes),
+        counts_memory(context.allocate(sizeof(LumaHistogram))),
         frames(context, cpu.convert, as_const(cpu.source.image)) {}
 
   std::uint32_t* counts() const { return reinterpret_cast<std::uint32_t*>(counts_memory.data()); }
