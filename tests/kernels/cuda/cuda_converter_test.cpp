@@ -1,3 +1,4 @@
+// Longer than 400 lines: all tests of CudaConverter share one fixture and one list of layouts.
 #include "kernels/cuda/cuda_converter.hpp"
 
 #include <gtest/gtest.h>
