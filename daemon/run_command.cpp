@@ -36,7 +36,7 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
       sd_notify(0, "READY=1\nSTATUS=Running");
       log::info("ready");
     }
-    watchdog.feed();
+    watchdog.feed(std::chrono::steady_clock::now());
     const auto pause = announced ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10);
     const std::optional<int> signal = wait_signal(pause);
     if (!signal) continue;
