@@ -8,17 +8,21 @@ extern "C" {
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/av/av_ptr.hpp"
 #include "pipeline/av/device_formats.hpp"
+#include "pipeline/base/av_option.hpp"
 #include "pipeline/base/url.hpp"
+#include "pipeline/output/container.hpp"
+#include "pipeline/source/input_options.hpp"
 
 namespace framelane {
 namespace {
 
-/// "mov,mp4,m4a": each of them is a name.
+/// Adds each name of a list such as "mov,mp4,m4a".
 void add_each(const char* names, AvNames& list) {
   std::string_view rest = names;
   while (!rest.empty()) {
@@ -28,8 +32,7 @@ void add_each(const char* names, AvNames& list) {
   }
 }
 
-/// The options of a class itself, without those of its children. `options` is null where there is
-/// no class.
+/// Adds the options of a class, without those of its child classes. Null adds nothing.
 void add_options(const AVClass* options, AvNames& list) {
   if (options == nullptr) return;
   const AVOption* option = nullptr;
@@ -90,7 +93,7 @@ AvNames demuxer_names() {
 }
 
 AvNames scheme_names(bool output) {
-  // Muxers, demuxers and devices that are addressed as if they were protocols.
+  // These are muxers, demuxers and devices, but URLs name them as if they were protocols.
   AvNames names{"rtsp", "rtsps"};
   if (output) {
     names.emplace_back("null");
@@ -139,7 +142,7 @@ AvNames output_option_names(const Container& container) {
   if (container.kind == OutputKind::kFile) {
     add_options(avio_protocol_get_class("file"), names);
   } else {
-    // A protocol hands options down to those below it (srt, https, hls over http).
+    // A protocol passes options on to the protocol below it: HLS to HTTPS, HTTPS to TCP.
     add_protocol_options(true, names);
   }
   return names;
