@@ -7,11 +7,12 @@
 
 namespace framelane {
 
-/// Completes what an earlier process left behind at this output's place: NAME.part that holds
-/// something playable becomes NAME (or NAME.N when that exists), empty ones are removed. Logs what
-/// it did, for the feed of this name; what could not be looked at before the stop stays. Called
-/// once per output before its feed's packets come.
-void recover_leftovers(const OutputOptions& options, const std::string& feed,
-                       const std::stop_token& stop = {});
+/// Completes the part files that an earlier process left where this output writes: a NAME.part with
+/// something to play in it becomes NAME, or the next free numbered name; one without is removed.
+/// Part files that another process writes stay, and so does what was not examined before the stop.
+/// Logs what it did, for the feed of this name. Called once per output, before its feed's packets
+/// come. Blocks as long as the file system does, and up to five seconds for each file.
+void recover_part_files(const OutputOptions& options, const std::string& feed,
+                        const std::stop_token& stop = {});
 
 }  // namespace framelane

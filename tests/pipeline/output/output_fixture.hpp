@@ -32,7 +32,12 @@ inline OutputOptions output_to(const std::string& url) {
   return options;
 }
 
-/// Waits for something another thread brings about; false when it has not come in ten seconds.
+/// Frames of about 100 kB, all of them keyframes.
+inline Clip large_frames() {
+  return encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
+}
+
+/// Waits until the condition holds, which another thread brings about. False after ten seconds.
 inline bool comes_true(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   while (!condition()) {
@@ -60,7 +65,8 @@ class TestOutput {
   }
   void push(const Clip& clip, std::size_t first = 0, std::size_t count = SIZE_MAX) {
     for (std::size_t i = first; i < clip.packets.size() && i - first < count; ++i) {
-      output.inlet().push(*clip.packets[i].packet, clip.packets[i].stream, clip.format, stop.get_token());
+      output.inlet().push(*clip.packets[i].packet, clip.packets[i].stream, clip.format,
+                          stop.get_token());
     }
   }
   /// No more packets; returns or throws what run() does.
