@@ -24,7 +24,7 @@ OutputOptions full_device() {
   return options;
 }
 
-/// A file system of our own that fills up.
+/// A small file system that can be filled up.
 class TinyDisk {
  public:
   TinyDisk() { mounted_ = mount("tmpfs", (folder_ / "").c_str(), "tmpfs", 0, "size=256k") == 0; }
@@ -45,7 +45,7 @@ class TinyDisk {
   bool mounted_ = false;
 };
 
-/// Files of this process may not grow beyond that.
+/// While it lives, files of this process may not grow beyond `bytes`.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -142,7 +142,7 @@ TEST(OutputDiskTest, AFullDiskIsRelievedOfWhatIsTooOld) {
   Clip clip = encode_clip({.frames = 250});
   output.push(clip);
   ASSERT_TRUE(comes_true([&] { return output.stats.up && output.stats.queue_packets == 0; }));
-  // Its start is over: what is old from now on goes for want of room alone.
+  // What it deletes at its start is gone: a file that is old from now on goes when space is short.
   const std::string old = disk / "cam-1000000000.ts";
   write_file(old, Bytes(150'000, 1));
   std::filesystem::last_write_time(old, std::filesystem::file_time_type::clock::now() - 24h);

@@ -316,7 +316,7 @@ TEST(OutputPeerTest, AnOutputThatComesBackStartsWithTheCachedGroup) {
     if (next == clip.packets.size()) return;
     fanout.publish(*clip.packets[next++].packet, StreamKind::kVideo, clip.format, {});
   };
-  // One keyframe in all: an output that has lost it can only come back with the cache's.
+  // There is only one keyframe: an output that has lost it can only begin with the cached one.
   ASSERT_TRUE(comes_true([&] {
     if (next < 20) publish();
     return next == 20 && output.reconnects(IoFault::kRefused) >= 1;

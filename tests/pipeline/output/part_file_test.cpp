@@ -35,7 +35,7 @@ thread_local std::vector<std::string>* synced = nullptr;
 }  // namespace
 }  // namespace framelane
 
-/// In place of the C library's.
+/// Replaces the C library's function: notes the name and makes the system call.
 extern "C" int fsync(int fd) {
   namespace fs = std::filesystem;
   if (framelane::synced) {
