@@ -86,7 +86,7 @@ void FeedRun::start() {
   for (const std::unique_ptr<Output>& output : outputs_) {
     spawn("out-" + output->options().name, [this, &output = *output] {
       if (options_.recover && output.options().existing == Existing::kNumber) {
-        output.recover(cancel_.get_token());
+        output.recover_part_files(cancel_.get_token());
       }
       output.run(cancel_.get_token(), options_.once);
     });
@@ -220,7 +220,7 @@ void FeedRun::watch_calls() {
       reason = "output " + output.options().name + " is stuck in a call on " +
                redact(output.options().url) +
                " that ignores its timeout; its thread is given up: check the disk or file server";
-      output.give_up(reason);
+      output.abandon(reason);
     }
     // What a GPU that is lost has not ended it does not end any more.
     const bool lost = device_->lost() && stage_calls_.under_way();

@@ -184,7 +184,7 @@ bool Ingest::pace(const SourceItem& item, const SourceInfo& source) {
 // A frame, or a packet that some encode copies, has come: what the feed is there for.
 void Ingest::delivered(const SourceInfo& source) {
   parts_.stats->arrived();
-  backoff_.succeeded();
+  backoff_.succeeded(Backoff::Clock::now());
   if (std::exchange(running_, true)) return;
   parts_.stats->set_state(FeedState::kRunning, "");
   const std::string what = describe(source, parts_.options.input);

@@ -1,16 +1,13 @@
+// Outputs and what is at their other end: network peers, FIFOs, and producers that wait.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 #include <cstdarg>
 #include <fstream>
 
@@ -107,176 +104,7 @@ class FfmpegErrors {
   static inline std::atomic<int> logged_{0};
 };
 
-OutputOptions full_device() {
-  OutputOptions options = output_to("/dev/full");
-  options.format = "mpegts";
-  return options;
-}
-
-/// A file system of our own that fills up.
-class TinyDisk {
- public:
-  TinyDisk() { mounted_ = mount("tmpfs", (folder_ / "").c_str(), "tmpfs", 0, "size=256k") == 0; }
-  ~TinyDisk() {
-    if (mounted_) umount2((folder_ / "").c_str(), MNT_DETACH);
-  }
-  bool mounted() const { return mounted_; }
-  std::string operator/(const std::string& name) const { return folder_ / name; }
-  void fill() {
-    struct statvfs disk;
-    ASSERT_EQ(statvfs((folder_ / "").c_str(), &disk), 0);
-    write_file(folder_ / "filler", Bytes(disk.f_bavail * disk.f_bsize, 1));
-  }
-  void make_room() { std::filesystem::remove(folder_ / "filler"); }
-
- private:
-  TempFolder folder_;
-  bool mounted_ = false;
-};
-
-/// Files of this process may not grow beyond that.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
-
-/// Frames of some 100 kB, every one a start.
-Clip large_frames() {
-  return encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
-}
-
-TEST(OutputFailureTest, AFullDiskPausesTheOutput) {
-  TestOutput output(full_device(), TestOutput::WhenFull::kDrop);
-  output.start();
-  output.push(encode_clip({}));
-  EXPECT_TRUE(comes_true([&] { return output.dropped(PacketDrop::kDiskFull) > 0; }));
-  EXPECT_TRUE(comes_true([&] { return output.stats.paused.load(); }));
-  EXPECT_TRUE(comes_true([&] { return output.stats.state().first == FeedState::kBackoff; }));
-  EXPECT_THAT(output.stats.state().second, HasSubstr("No space left"));
-  EXPECT_GE(output.reconnects(IoFault::kIo), 1u);
-}
-
-TEST(OutputFailureTest, RunOnceFailsAtTheFirstFailure) {
-  TestOutput output(full_device());
-  EXPECT_THROW(output.write(encode_clip({}), true), IoError);
-  EXPECT_EQ(output.stats.state().first, FeedState::kFailed);
-}
-
-TEST(OutputFailureTest, WhoPushesIntoAFailedOutputIsNotHeldUp) {
-  OutputOptions options = full_device();
-  options.queue = 1;
-  TestOutput output(options);
-  output.start(true);
-  output.push(encode_clip({}));  // more than fits, and nobody pops
-  EXPECT_THROW(output.finish(), IoError);
-  EXPECT_EQ(output.dropped(), 50u);
-}
-
-class FullDiskTest : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(FullDiskTest, TheOutputResumesAtAKeyframeWhenThereIsRoom) {
-  TinyDisk disk;
-  if (!disk.mounted()) GTEST_SKIP() << "mounting a file system needs root";
-  OutputOptions options = output_to(disk / GetParam());
-  options.options.push_back({"hls_time", "0.4", true});
-  TestOutput output(options, TestOutput::WhenFull::kDrop);
-  disk.fill();
-  output.start();
-  const Clip clip = encode_clip({.frames = 250});
-  Clip more = later(clip, 0);
-  std::size_t next = 0;
-  const auto push_until = [&](const std::function<bool()>& condition) {
-    return comes_true([&] {
-      if (next == more.packets.size()) {
-        more = later(more, 250);
-        next = 0;
-      }
-      output.push(more, next++, 1);
-      return condition();
-    });
-  };
-  EXPECT_TRUE(push_until([&] { return output.dropped(PacketDrop::kDiskFull) > 0; }));
-  disk.make_room();
-  const std::uint64_t bytes = output.stats.bytes;
-  EXPECT_TRUE(push_until([&] { return output.stats.up && output.stats.bytes > bytes + 30'000; }));
-  output.finish();
-  bool playable = false;
-  for (const std::string& name : names_in(disk / "")) {
-    if (!name.ends_with(".part") && name != "filler" && !name.ends_with(".tmp")) {
-      playable |= decoded_frames(disk / name) >= 10;
-    }
-  }
-  EXPECT_TRUE(playable);
-}
-
-INSTANTIATE_TEST_SUITE_P(Containers, FullDiskTest,
-                         ::testing::Values("cam.mp4", "cam.ts", "cam.mkv", "cam.m3u8"));
-
-TEST(OutputFailureTest, AFullDiskIsRelievedOfWhatIsTooOld) {
-  TinyDisk disk;
-  if (!disk.mounted()) GTEST_SKIP() << "mounting a file system needs root";
-  OutputOptions options = output_to(disk / "cam-%s.ts");
-  options.segment = SegmentOptions{.length = 1h, .keep_age = 12h, .keep_bytes = {}};
-  TestOutput output(options, TestOutput::WhenFull::kDrop);
-  output.start();
-  Clip clip = encode_clip({.frames = 250});
-  output.push(clip);
-  ASSERT_TRUE(comes_true([&] { return output.stats.up && output.stats.queue_packets == 0; }));
-  // Its start is over: what is old from now on goes for want of room alone.
-  const std::string old = disk / "cam-1000000000.ts";
-  write_file(old, Bytes(150'000, 1));
-  std::filesystem::last_write_time(old, std::filesystem::file_time_type::clock::now() - 24h);
-  disk.fill();
-  EXPECT_TRUE(comes_true([&] {
-    clip = later(clip, 250);
-    output.push(clip);
-    return output.dropped(PacketDrop::kDiskFull) > 0;
-  }));
-  EXPECT_TRUE(comes_true([&] { return !std::filesystem::exists(old); }));
-}
-
-class FileSizeLimitTest : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(FileSizeLimitTest, AFileThatMayNotGrowStaysPlayableAndTheNextOneFollows) {
-  const TempFolder folder;
-  TestOutput output(output_to(folder / (std::string("out.") + GetParam())));
-  Clip clip = large_frames();
-  const FileSizeLimit limit(1'500'000);
-  output.start();
-  EXPECT_TRUE(comes_true([&] {
-    output.push(clip);
-    clip = later(clip, 50);
-    return output.reconnects(IoFault::kIo) >= 2;
-  }));
-  output.stop.request_stop();
-  output.join();
-  EXPECT_GT(output.dropped(PacketDrop::kWriteFailed), 0u);
-  const std::set<std::string> names = names_in(folder / "");
-  EXPECT_GE(names.size(), 2u);
-  for (const std::string& name : names) {
-    EXPECT_FALSE(name.ends_with(".part")) << name;
-    EXPECT_GE(probe(folder / name, "frame=best_effort_timestamp").size(), 2u) << name;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Files, FileSizeLimitTest, ::testing::Values("mp4", "mkv", "ts"),
-                         [](const auto& test) { return std::string(test.param); });
-
-TEST(OutputFailureTest, AnOutputInTroubleHoldsUpNoOther) {
+TEST(OutputPeerTest, AnOutputInTroubleHoldsUpNoOther) {
   const TempFolder folder;
   const Port port;  // refuses
   TestOutput gone(peer(port));
@@ -294,7 +122,7 @@ TEST(OutputFailureTest, AnOutputInTroubleHoldsUpNoOther) {
   EXPECT_EQ(decoded_frames(folder / "out.ts"), 500u);
 }
 
-TEST(OutputFailureTest, AProducerWaitsForASlowReader) {
+TEST(OutputPeerTest, AProducerWaitsForASlowReader) {
   const TempFolder folder;
   OutputOptions options = fifo(folder);
   options.queue = 4;
@@ -314,7 +142,7 @@ TEST(OutputFailureTest, AProducerWaitsForASlowReader) {
   EXPECT_EQ(decoded_frames(folder / "copy.ts"), 50u);
 }
 
-TEST(OutputFailureTest, WhatIsQueuedWhenTheFeedIsCancelledIsStillWritten) {
+TEST(OutputPeerTest, WhatIsQueuedWhenTheFeedIsCancelledIsStillWritten) {
   const TempFolder folder;
   TestOutput output(output_to(folder / "out.ts"));
   const Clip clip = large_frames();
@@ -327,7 +155,7 @@ TEST(OutputFailureTest, WhatIsQueuedWhenTheFeedIsCancelledIsStillWritten) {
   EXPECT_EQ(decoded_frames(folder / "out.ts"), 50u);
 }
 
-TEST(OutputFailureTest, ARefusedPeerIsTriedAgain) {
+TEST(OutputPeerTest, ARefusedPeerIsTriedAgain) {
   const Port port;
   TestOutput output(peer(port), TestOutput::WhenFull::kDrop);
   output.start();
@@ -340,7 +168,7 @@ TEST(OutputFailureTest, ARefusedPeerIsTriedAgain) {
   EXPECT_FALSE(output.stats.up);
 }
 
-TEST(OutputFailureTest, AFifoThatNobodyReadsIsTriedAgain) {
+TEST(OutputPeerTest, AFifoThatNobodyReadsIsTriedAgain) {
   const TempFolder folder;
   TestOutput output(fifo(folder), TestOutput::WhenFull::kDrop);
   output.start();
@@ -353,7 +181,7 @@ TEST(OutputFailureTest, AFifoThatNobodyReadsIsTriedAgain) {
   EXPECT_THAT(output.stats.state().second, HasSubstr("nobody reads the FIFO"));
 }
 
-TEST(OutputFailureTest, AStopEndsTheWaitForAFifosReader) {
+TEST(OutputPeerTest, AStopEndsTheWaitForAFifosReader) {
   const TempFolder folder;
   OutputOptions options = fifo(folder);
   options.timeout = 60s;
@@ -365,7 +193,7 @@ TEST(OutputFailureTest, AStopEndsTheWaitForAFifosReader) {
   EXPECT_TRUE(output.joined_within(1500ms));
 }
 
-TEST(OutputFailureTest, AFifoWhoseReaderStallsEndsAtTheDeadline) {
+TEST(OutputPeerTest, AFifoWhoseReaderStallsEndsAtTheDeadline) {
   const TempFolder folder;
   const OutputOptions options = fifo(folder);
   const int reader = open(options.url.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -382,7 +210,7 @@ TEST(OutputFailureTest, AFifoWhoseReaderStallsEndsAtTheDeadline) {
   close(reader);
 }
 
-TEST(OutputFailureTest, AFifosReaderGetsEveryFrame) {
+TEST(OutputPeerTest, AFifosReaderGetsEveryFrame) {
   const TempFolder folder;
   OutputOptions options = fifo(folder);
   options.timeout = 10s;
@@ -392,7 +220,7 @@ TEST(OutputFailureTest, AFifosReaderGetsEveryFrame) {
   EXPECT_EQ(decoded_frames(folder / "copy.ts"), 50u);
 }
 
-TEST(OutputFailureTest, AContainerThatRefusesTheCodecSaysWhy) {
+TEST(OutputPeerTest, AContainerThatRefusesTheCodecSaysWhy) {
   const TempFolder folder;
   TestOutput output(output_to(folder / "b.y4m"));
   const FfmpegErrors errors;
@@ -406,7 +234,7 @@ TEST(OutputFailureTest, AContainerThatRefusesTheCodecSaysWhy) {
   EXPECT_EQ(errors.logged(), 0);
 }
 
-TEST(OutputFailureTest, ARefusedPeerIsReportedOnce) {
+TEST(OutputPeerTest, ARefusedPeerIsReportedOnce) {
   const Port port;
   TestOutput output(peer(port));
   const FfmpegErrors errors;
@@ -419,7 +247,7 @@ TEST(OutputFailureTest, ARefusedPeerIsReportedOnce) {
   EXPECT_EQ(errors.logged(), 0);
 }
 
-TEST(OutputFailureTest, AChangeOfFormatConnectsToThePeerAnew) {
+TEST(OutputPeerTest, AChangeOfFormatConnectsToThePeerAnew) {
   const TempFolder folder;
   Port port;
   port.listen();
@@ -439,7 +267,7 @@ TEST(OutputFailureTest, AChangeOfFormatConnectsToThePeerAnew) {
   }
 }
 
-TEST(OutputFailureTest, AFrozenPeerEndsAtTheDeadline) {
+TEST(OutputPeerTest, AFrozenPeerEndsAtTheDeadline) {
   Port port;
   port.listen();  // the kernel connects; nobody ever reads
   TestOutput output(peer(port), TestOutput::WhenFull::kDrop);
@@ -452,7 +280,7 @@ TEST(OutputFailureTest, AFrozenPeerEndsAtTheDeadline) {
   }));
 }
 
-TEST(OutputFailureTest, AStopEndsAWriteToAFrozenPeer) {
+TEST(OutputPeerTest, AStopEndsAWriteToAFrozenPeer) {
   Port port;
   port.listen();
   OutputOptions options = peer(port);
@@ -477,7 +305,7 @@ TEST(OutputFailureTest, AStopEndsAWriteToAFrozenPeer) {
   EXPECT_TRUE(output.joined_within(1500ms));
 }
 
-TEST(OutputFailureTest, AnOutputThatComesBackStartsWithTheCachedGroup) {
+TEST(OutputPeerTest, AnOutputThatComesBackStartsWithTheCachedGroup) {
   Port port;
   TestOutput output(peer(port), TestOutput::WhenFull::kDrop);
   PacketFanout fanout({&output.output.inlet()});
@@ -488,7 +316,7 @@ TEST(OutputFailureTest, AnOutputThatComesBackStartsWithTheCachedGroup) {
     if (next == clip.packets.size()) return;
     fanout.publish(*clip.packets[next++].packet, StreamKind::kVideo, clip.format, {});
   };
-  // One keyframe in all: an output that has lost it can only come back with the cache's.
+  // There is only one keyframe: an output that has lost it can only begin with the cached one.
   ASSERT_TRUE(comes_true([&] {
     if (next < 20) publish();
     return next == 20 && output.reconnects(IoFault::kRefused) >= 1;
@@ -504,7 +332,7 @@ TEST(OutputFailureTest, AnOutputThatComesBackStartsWithTheCachedGroup) {
   close(peer_fd);
 }
 
-TEST(OutputFailureTest, AFullQueueOfALiveFeedLosesPacketsUpToAKeyframe) {
+TEST(OutputPeerTest, AFullQueueOfALiveFeedLosesPacketsUpToAKeyframe) {
   const TempFolder folder;
   OutputOptions options = output_to(folder / "out.ts");
   options.queue = 14;
@@ -521,7 +349,7 @@ TEST(OutputFailureTest, AFullQueueOfALiveFeedLosesPacketsUpToAKeyframe) {
   EXPECT_EQ(decoded_frames(folder / "out.ts"), 24u);
 }
 
-TEST(OutputFailureTest, AStopReleasesAProducerThatWaits) {
+TEST(OutputPeerTest, AStopReleasesAProducerThatWaits) {
   const TempFolder folder;
   OutputOptions options = output_to(folder / "out.ts");
   options.queue = 1;
