@@ -12,46 +12,47 @@
 
 namespace framelane {
 
-/// Where an encode's packets enter one output: a bounded queue, what happens when it is full, and
-/// what is counted as lost. The source's and the encodes' threads push; the output's thread pops.
+/// The producers' side of one output: a bounded queue, the rule for a full one, and the counts of
+/// dropped packets. The threads of the source and of the encodes push; the output's thread pops.
 class OutputInlet {
  public:
-  /// True if the output carries the audio of this format; false leaves its packets out, uncounted.
-  /// Called on every producer's thread, and must not block.
+  /// True if the output carries the audio of this format. If not, audio packets are left out and
+  /// not counted. Called on the producers' threads; must not block.
   using TakesAudio = std::function<bool(const MediaFormat&)>;
 
-  /// `capacity` is in packets. `blocks`: a full queue makes the producer wait, as long as the
-  /// output is open or opens for the first time. Otherwise the packet is lost, counted, and pushing
-  /// goes on at the next keyframe.
+  /// `capacity` is in packets. `blocks`: if the queue is full, the producer waits, unless the
+  /// output is interrupted (see interrupted()). Otherwise the packet is dropped and counted, and so
+  /// are all up to the next keyframe.
   OutputInlet(int capacity, OutputStats& stats, bool blocks, TakesAudio takes_audio);
 
-  // Producers, any number of threads.
+  // For producers, on any number of threads.
 
-  /// Another answer than the constructor's, once it is known whether the source is live.
+  /// Changes `blocks`, once it is known whether the source is live.
   void set_blocks(bool blocks) { blocks_ = blocks; }
   bool blocks() const { return blocks_; }
-  /// Stopped or closed: the packet is counted as dropped.
+  /// Queues a reference to the packet, or drops and counts it: if the queue is full, closed, or the
+  /// wait was stopped.
   void push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
             const std::stop_token& stop);
-  /// True once after each request_resume(): the fan-out answers by pushing its cached group of
-  /// pictures, so that the output resumes at a keyframe at once.
+  /// True once after each request_resume(). The fan-out then pushes its cached group of pictures,
+  /// so that the output resumes at a keyframe at once.
   bool take_resume_request() { return resume_wanted_.exchange(false); }
-  /// No more packets will come: the output writes what is queued and ends.
+  /// No more packets come: the output writes those that are queued, and ends.
   void finish() { queue_.close(); }
 
-  // The output's thread.
+  // For the output's thread.
 
   bool takes_audio(const MediaFormat& format) const { return takes_audio_(format); }
   PacketQueue::Pop pop(MediaPacket& packet, std::chrono::milliseconds timeout,
                        const std::stop_token& stop);
-  /// The output is open: producers may wait for it, and a resume that was requested is settled by
-  /// the keyframe it has opened with.
+  /// The output is open: producers may wait for it again. A resume request that was not answered is
+  /// withdrawn, since the output has opened with a keyframe.
   void opened();
-  /// The output is in trouble: until opened() nobody waits for it, so that the other outputs of the
-  /// encode go on.
+  /// The output is not open and tries again: until opened() no producer waits for it, so that the
+  /// other outputs of the encode go on.
   void interrupted() { queue_.set_patient(false); }
   void request_resume() { resume_wanted_ = true; }
-  /// Closes the queue, and counts what is in it, and whatever is pushed later, as dropped.
+  /// Closes the queue. The packets in it, and all that are pushed later, are counted as dropped.
   void end(PacketDrop reason);
 
  private:
@@ -60,7 +61,7 @@ class OutputInlet {
   PacketQueue queue_;
   std::atomic<bool> blocks_;
   std::atomic<bool> resume_wanted_{false};
-  std::atomic<bool> overflowed_{false};  // packets were lost: nothing is of use before a keyframe
+  std::atomic<bool> overflowed_{false};  // a packet was dropped: so are all up to a keyframe
   std::atomic<PacketDrop> closed_as_{PacketDrop::kStop};
 };
 
