@@ -12,7 +12,7 @@ extern "C" {
 #include "pipeline/av/av_color.hpp"
 #include "pipeline/av/av_rational.hpp"
 #include "pipeline/base/failure.hpp"
-#include "pipeline/encode/encoder.hpp"
+#include "pipeline/encode/encode_plan.hpp"
 
 namespace framelane {
 namespace {

@@ -145,7 +145,7 @@ void CudaLane::queue(const FrameJob& job) {
       copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
                 job.outputs[t].target.image, begin, end, cudaMemcpyDeviceToHost, download);
     }
-    if (last && work.luma) work.luma->copy_to(job.outputs[0].target.extra, download);
+    if (last && work.luma) work.luma->copy_to(job.outputs[0].target.side_data, download);
     slice.done.record(download);
     begin = end;
   }
@@ -176,7 +176,7 @@ void CudaLane::hand_over(bool good) noexcept {
     return;
   }
   LaneWork& work = *plan->works[index];
-  if (good && work.luma) job->luma = work.luma->take(job->outputs[0].target.extra);
+  if (good && work.luma) job->luma = work.luma->take(job->outputs[0].target.side_data);
   if (good) account(work, seen);
   owner_.completed(*this, *job, good);
 }
