@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+extern "C" {
+#include <libavutil/log.h>
+}
+
 #include <atomic>
 #include <chrono>
 #include <cmath>
