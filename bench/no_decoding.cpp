@@ -1,5 +1,5 @@
-// For benchmarks in which nothing is decoded: FFmpeg's devices would want the libraries of all of
-// them.
+// Takes the place of pipeline/cuda/decode_context.cpp in programs that decode nothing: with
+// FFmpeg's devices they would need all of FFmpeg's libraries.
 #include "pipeline/stage/cuda/decode_context.hpp"
 
 namespace framelane {

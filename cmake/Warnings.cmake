@@ -35,14 +35,28 @@ if(FRAMELANE_SANITIZE)
   endif()
 endif()
 
-# framelane_precompile(TARGET HEADER...): standard headers that most files include, and those given.
-# Builds without it show what a file forgets to include.
-function(framelane_precompile target)
-  if(FRAMELANE_PCH)
-    target_precompile_headers(${target} PRIVATE
-      <algorithm> <array> <chrono> <condition_variable> <filesystem> <functional> <memory> <mutex>
-      <optional> <span> <stop_token> <string> <thread> <vector> ${ARGN})
+if(FRAMELANE_PCH)
+  # So that ccache sees which precompiled header a file is compiled with.
+  target_compile_options(framelane_warnings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+endif()
+
+# framelane_precompile(TARGET KIND HEADER...): the standard headers that most files include, and those
+# given. The first target of a KIND compiles them, the others of that KIND use what it compiled: they must
+# have the same options and at least its definitions. A build without it shows what a file forgets to include
+# (scripts/lint).
+function(framelane_precompile target kind)
+  if(NOT FRAMELANE_PCH)
+    return()
   endif()
+  get_property(_owner GLOBAL PROPERTY FRAMELANE_PCH_${kind})
+  if(_owner)
+    target_precompile_headers(${target} REUSE_FROM ${_owner})
+    return()
+  endif()
+  set_property(GLOBAL PROPERTY FRAMELANE_PCH_${kind} ${target})
+  target_precompile_headers(${target} PRIVATE
+    <algorithm> <array> <chrono> <condition_variable> <filesystem> <functional> <memory> <mutex>
+    <optional> <span> <stop_token> <string> <thread> <vector> ${ARGN})
 endfunction()
 
 # framelane::quickly_compiled is for what leaves the computing to others: tests, and under the

@@ -8,17 +8,21 @@ extern "C" {
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/av/av_ptr.hpp"
-#include "pipeline/av/optional_libraries.hpp"
+#include "pipeline/av/device_formats.hpp"
+#include "pipeline/base/av_option.hpp"
 #include "pipeline/base/url.hpp"
+#include "pipeline/output/container.hpp"
+#include "pipeline/source/input_options.hpp"
 
 namespace framelane {
 namespace {
 
-/// "mov,mp4,m4a": each of them is a name.
+/// Adds each name of a list such as "mov,mp4,m4a".
 void add_each(const char* names, AvNames& list) {
   std::string_view rest = names;
   while (!rest.empty()) {
@@ -28,8 +32,7 @@ void add_each(const char* names, AvNames& list) {
   }
 }
 
-/// The options of a class itself, without those of its children. `options` is null where there is
-/// no class.
+/// Adds the options of a class, without those of its child classes. Null adds nothing.
 void add_options(const AVClass* options, AvNames& list) {
   if (options == nullptr) return;
   const AVOption* option = nullptr;
@@ -80,7 +83,8 @@ AvNames muxer_names() {
 }
 
 AvNames demuxer_names() {
-  AvNames names(kDeviceFormats.begin(), kDeviceFormats.end());
+  AvNames names;
+  for (const DeviceFormat& device : kDeviceFormats) names.push_back(device.name);
   void* position = nullptr;
   while (const AVInputFormat* demuxer = av_demuxer_iterate(&position)) {
     add_each(demuxer->name, names);
@@ -89,12 +93,15 @@ AvNames demuxer_names() {
 }
 
 AvNames scheme_names(bool output) {
-  // Muxers, demuxers and devices that are addressed as if they were protocols.
+  // These are muxers, demuxers and devices, but URLs name them as if they were protocols.
   AvNames names{"rtsp", "rtsps"};
   if (output) {
     names.emplace_back("null");
   } else {
-    names.insert(names.end(), {"satip", "lavfi", "v4l2"});
+    names.emplace_back("satip");
+    for (const DeviceFormat& device : kDeviceFormats) {
+      if (device.is_scheme) names.push_back(device.name);
+    }
   }
   void* position = nullptr;
   while (const char* name = avio_enum_protocols(&position, output ? 1 : 0))
@@ -135,7 +142,7 @@ AvNames output_option_names(const Container& container) {
   if (container.kind == OutputKind::kFile) {
     add_options(avio_protocol_get_class("file"), names);
   } else {
-    // A protocol hands options down to those below it (srt, https, hls over http).
+    // A protocol passes options on to the protocol below it: HLS to HTTPS, HTTPS to TCP.
     add_protocol_options(true, names);
   }
   return names;
@@ -143,8 +150,8 @@ AvNames output_option_names(const Container& container) {
 
 AvNames input_option_names(const InputOptions& input) {
   const std::string scheme = url_scheme(input.url);
-  const bool device = scheme == "lavfi" || scheme == "v4l2" || is_device_format(input.format) ||
-                      input.url.starts_with("/dev/");
+  const bool device = device_of_scheme(scheme) != nullptr ||
+                      device_format(input.format) != nullptr || input.url.starts_with("/dev/");
   AvNames names;
   if (device) return names;
   add_options(avformat_get_class(), names);

@@ -5,39 +5,41 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/base/av_option.hpp"
-#include "pipeline/output/container.hpp"
-#include "pipeline/source/input_options.hpp"
-
 namespace framelane {
 
-// What the FFmpeg that is linked in knows by name, for checks that come before anything is opened.
-// No file, device or codec is opened and no library loaded for it. Any thread.
+struct AvOption;
+struct Container;
+struct InputOptions;
 
-/// The names live as long as the process; in no order.
+// The names that this program's FFmpeg knows, for checks before anything is opened. These functions
+// open no file, device or codec and load no library. Any thread.
+
+/// In no order. The texts live as long as the process.
 using AvNames = std::vector<std::string_view>;
 
 AvNames video_encoder_names();
-/// The encoders there are for that video codec ("h264", "hevc", ...); empty when it is none.
+/// The encoders of a video codec ("h264", "hevc", ...); empty if there is no such codec.
 AvNames encoder_names_for(const std::string& codec);
 AvNames muxer_names();
-/// With the capture devices, which are loaded only when one is asked for.
+/// Includes the capture devices, whose library is loaded only when a feed uses one.
 AvNames demuxer_names();
-/// The schemes of URLs that can be read from, or with `output` written to.
+/// The URL schemes that can be read from, or with `output` those that can be written to.
 AvNames scheme_names(bool output);
 
-/// Whether FFmpeg has an encoder of this name when it is built with some library or for some
-/// hardware: then its absence is a fact about this machine and no slip of the pen.
+/// True if FFmpeg has an encoder of this name when it is built with a certain library or for
+/// certain hardware. If such an encoder is missing here, its name is not a typing mistake.
 bool is_optional_encoder(std::string_view name);
 
+/// Both FFmpeg's general ones and those of this encoder.
 AvNames encoder_option_names(const std::string& encoder);
-/// Of the muxer and of what it may write through.
+/// Of the muxer and of the protocols that it may write through.
 AvNames output_option_names(const Container& container);
-/// Of everything that may come to read this input; empty when that cannot be told by name.
+/// Of every protocol, demuxer and decoder that may read this input; empty if its options cannot be
+/// known by name (capture devices, lavfi).
 AvNames input_option_names(const InputOptions& input);
 
-/// Why the encoder does not take the value of an option it has; nothing when it does, as far as
-/// this shows before it is opened.
+/// Why the encoder refuses the value of an option that it has. Nothing if it accepts the value, as
+/// far as that can be known before the encoder is opened.
 std::optional<std::string> why_value_refused(const std::string& encoder, const AvOption& option);
 
 }  // namespace framelane

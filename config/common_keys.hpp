@@ -1,6 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "config/keys.hpp"
 #include "pipeline/base/av_option.hpp"
@@ -10,12 +15,14 @@
 
 namespace framelane {
 
-// What inputs, encodes and outputs have in common.
+// The keys that inputs, encodes and outputs have in common.
 
-/// Limits of durations are given to `range` in microseconds.
+/// A limit of a duration, in the unit that `range` takes.
 constexpr std::int64_t micros(std::chrono::microseconds time) { return time.count(); }
 
-/// A key with a map of FFmpeg options: any names, any scalars, passed on as text.
+/// The key `options`: a map of FFmpeg options with any names and any scalars, which are passed on
+/// as text. With `defaults_may_go_unused`, an option that comes from `defaults` may be one that
+/// nothing uses.
 template <typename T>
 Key<T> av_options(std::string_view help, AvOptions& (*select)(T&), bool defaults_may_go_unused) {
   Shape shape = map_of(of(kAnyScalar));
@@ -35,8 +42,8 @@ Key<T> av_options(std::string_view help, AvOptions& (*select)(T&), bool defaults
 
 const Section<BackoffOptions>& backoff_keys();
 
-/// Where inputs and outputs are alike; the texts say which is meant.
-struct EndHelp {
+/// The help texts of endpoint_keys(), which differ between inputs and outputs.
+struct EndpointHelp {
   std::string_view url;
   std::string_view format;
   std::string_view options;
@@ -44,34 +51,35 @@ struct EndHelp {
   std::string_view reconnect;
 };
 
-/// The keys url, format, options, timeout and reconnect of an input or an output.
-/// `unknown_format`: what is wrong with a name of a format.
+/// The keys url, format, options, timeout and reconnect of an input or an output. `unknown_format`
+/// returns what is wrong with the name of a format.
 template <typename T>
-std::vector<Key<T>> end_keys(const EndHelp& help,
-                             std::optional<std::string> (*unknown_format)(const std::string&),
-                             bool defaults_may_go_unused) {
+std::vector<Key<T>> endpoint_keys(const EndpointHelp& help,
+                                  std::optional<std::string> (*unknown_format)(const std::string&),
+                                  bool defaults_may_go_unused) {
   using namespace std::chrono_literals;
   const Shape format = of(kText);
-  const auto read_format = [format, unknown_format](const Node& node, T& end, Reader& reader) {
+  const auto read_format = [format, unknown_format](const Node& node, T& endpoint, Reader& reader) {
     const auto value = reader.scalar(node, format);
     if (!value) return;
-    end.format = value->text;
+    endpoint.format = value->text;
     if (!reader.is_certain(node)) return;
-    if (const auto problem = unknown_format(end.format)) reader.problems().add(node, *problem);
+    if (const auto problem = unknown_format(endpoint.format)) reader.problems().add(node, *problem);
   };
-  return {
-      scalar<T>("url", of(kText), help.url,
-                [](T& end, const Value& v) {
-                  register_url_secrets(v.text);
-                  end.url = v.text;
-                }),
-      {{"format", format, help.format}, read_format},
-      av_options<T>(
-          help.options, [](T& end) -> AvOptions& { return end.options; }, defaults_may_go_unused),
-      scalar<T>("timeout", range(kDuration, micros(100ms), micros(1h)), help.timeout,
-                [](T& end, const Value& v) { end.timeout = v.milliseconds(); }),
-      section<T, BackoffOptions>("reconnect", backoff_keys(), help.reconnect,
-                                 [](T& end) -> BackoffOptions& { return end.reconnect; })};
+  return {scalar<T>("url", of(kText), help.url,
+                    [](T& endpoint, const Value& v) {
+                      register_url_secrets(v.text);
+                      endpoint.url = v.text;
+                    }),
+          {{"format", format, help.format}, read_format},
+          av_options<T>(
+              help.options, [](T& endpoint) -> AvOptions& { return endpoint.options; },
+              defaults_may_go_unused),
+          scalar<T>("timeout", range(kDuration, micros(100ms), micros(1h)), help.timeout,
+                    [](T& endpoint, const Value& v) { endpoint.timeout = v.milliseconds(); }),
+          section<T, BackoffOptions>(
+              "reconnect", backoff_keys(), help.reconnect,
+              [](T& endpoint) -> BackoffOptions& { return endpoint.reconnect; })};
 }
 
 Key<ColorOverride> matrix_key(std::vector<std::string_view> names, std::string_view help);

@@ -6,11 +6,14 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "config/document.hpp"
 #include "config/feed_keys.hpp"
+#include "config/keys.hpp"
 #include "config/problems.hpp"
 #include "config/yaml_tree.hpp"
 
@@ -19,15 +22,16 @@ namespace {
 
 constexpr std::size_t kLargestFile = 16U << 20U;
 
-/// Makes feeds of the parts of a document.
+/// Makes the feeds of a document from its defaults, profiles and feeds.
 class FeedLoader {
  public:
   FeedLoader(const Document& document, const LoadOptions& options, Problems& problems)
       : document_(document), options_(options), problems_(problems) {}
 
   std::vector<FeedOptions> load() {
-    // Feeds are read with everything merged, and then every value is looked at that has an effect.
-    // These look at the others: an error in a profile that no feed uses is an error.
+    // Feeds are read after everything is merged into them, so only values with an effect are
+    // checked. The defaults and profiles are also checked alone: an error in a profile that no feed
+    // uses is an error.
     if (document_.defaults != nullptr) check_layer(*document_.defaults);
     if (document_.profiles != nullptr) {
       for (const Node::Entry& profile : document_.profiles->entries) {
@@ -63,7 +67,7 @@ class FeedLoader {
       return false;
     }
     if (entry.value.kind == Node::Kind::kNull) {
-      problems_.add(entry.value, "has no value; write {} for one that only has the defaults");
+      problems_.add(entry.value, "has no value; write {} if it has nothing but the defaults");
       return false;
     }
     Reader reader(problems_, VariableScope{options_, std::nullopt, std::nullopt, false});
@@ -113,7 +117,7 @@ Config load(const Node& root, const LoadOptions& options, Problems& problems) {
     return {};
   }
   if (!root.is_map()) {
-    problems.add(root, "the file must be a map of keys: " + std::string("feeds and others"));
+    problems.add(root, "the file must be a map of keys: feeds and others");
     return {};
   }
   document_keys().read(root, document, reader);
@@ -124,12 +128,12 @@ Config load(const Node& root, const LoadOptions& options, Problems& problems) {
   return {document.log, document.admin, document.device, std::move(feeds)};
 }
 
-/// What a shell has opened already, a pipe perhaps: -c /dev/stdin, -c <(command).
+/// A file that the shell has opened, perhaps a pipe: -c /dev/stdin, -c <(command).
 bool is_open_already(const std::string& path) {
   return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
 }
 
-/// Appends what `fd` has, or gives a reason in `problem`.
+/// Reads `fd` to its end. A failure is explained in `problem`.
 void read_all(int fd, std::string& text, std::string& problem) {
   std::array<char, 65536> buffer;
   while (text.size() <= kLargestFile) {
@@ -145,7 +149,7 @@ void read_all(int fd, std::string& text, std::string& problem) {
   problem = std::generic_category().message(EFBIG);
 }
 
-/// The text; nothing, with a reason in `problem`, when there is none.
+/// The text of a file; nothing, with the reason in `problem`, if it cannot be read.
 std::optional<std::string> read_file(const std::string& path, std::string& problem) {
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -160,7 +164,7 @@ std::optional<std::string> read_file(const std::string& path, std::string& probl
   } else if (S_ISDIR(status.st_mode)) {
     problem = std::generic_category().message(EISDIR);
   } else if (!S_ISREG(status.st_mode) && !is_open_already(path)) {
-    problem = "it is no regular file";
+    problem = "it is not a regular file";
   } else {
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     read_all(fd, text, problem);
@@ -176,7 +180,7 @@ LoadResult load_config_text(std::string_view text, const std::string& file_name,
                             const LoadOptions& options) {
   Problems problems(file_name);
   const Node root = parse_yaml(text, problems);
-  // After a syntax error there is no tree, and its absence is nothing to report.
+  // After a syntax error the tree may be missing, which is no further problem.
   const bool nothing_read = root.kind == Node::Kind::kNull && !problems.empty();
   Config config = nothing_read ? Config{} : load(root, options, problems);
   if (!problems.empty()) return problems.take();
@@ -202,7 +206,7 @@ std::string load_admin_listen(const std::string& path, std::vector<Problem>& pro
     const Node root = parse_yaml(*text, found);
     LoadOptions options;
     options.require_environment = false;
-    if (root.is_map()) found.take();  // what else is wrong does not matter here
+    if (root.is_map()) found.take();  // problems elsewhere are ignored, see the header
     if (const Node* listen = root.find({"admin", "listen"})) {
       Reader reader(found, VariableScope{options, std::nullopt, std::nullopt, false});
       const auto value = reader.scalar(*listen, of(kListenAddress));

@@ -12,7 +12,7 @@ const Section<LogConfig>& log_keys() {
            "The least important messages to write (info).",
            [](LogConfig& l, const Value& v) { l.level = static_cast<LogLevel>(v.number); }),
        scalar<LogConfig>(
-           "format", words({"text", "json"}), "How to write them (text).",
+           "format", words({"text", "json"}), "The form of the messages (text).",
            [](LogConfig& l, const Value& v) { l.format = static_cast<LogFormat>(v.number); })},
       {}};
   return keys;
@@ -21,7 +21,7 @@ const Section<LogConfig>& log_keys() {
 const Section<AdminConfig>& admin_keys() {
   static const Section<AdminConfig> keys{
       {scalar<AdminConfig>("listen", of(kListenAddress),
-                           "Where metrics, API and status page are served (127.0.0.1:9853).",
+                           "The address that serves metrics and API (127.0.0.1:9853).",
                            [](AdminConfig& a, const Value& v) { a.listen = v.text; })},
       {"tokens", "tls", "insecure"}};
   return keys;
@@ -39,7 +39,7 @@ Shape feed_shape() {
   return shape;
 }
 
-/// A part that cannot be read before the others are known.
+/// A key whose node is kept, to be read when the other parts are known.
 Key<Document> part(std::string_view name, Shape shape, std::string_view help,
                    const Node* Document::*member) {
   return {{name, shape, help},
@@ -52,20 +52,25 @@ Key<Document> part(std::string_view name, Shape shape, std::string_view help,
 
 const Section<Document>& document_keys() {
   static const Section<Document> keys = [] {
-    Section<Document> section_of_all{
-        {section<Document, LogConfig>("log", log_keys(), "What is written to standard error.",
+    Section<Document> table{
+        {section<Document, LogConfig>("log", log_keys(), "The messages on standard error.",
                                       [](Document& d) -> LogConfig& { return d.log; }),
          section<Document, AdminConfig>("admin", admin_keys(), "The admin listener.",
                                         [](Document& d) -> AdminConfig& { return d.admin; }),
-         scalar<Document>("device", of(kDeviceName), "Where frames are converted (auto).",
+         scalar<Document>("device", of(kDeviceName),
+                          "Where frames are converted: on the CPU or on a GPU (auto).",
                           [](Document& d, const Value& v) { d.device = v.device; }),
-         part("defaults", layer_shape(), "Merged under every feed.", &Document::defaults),
+         part("defaults", layer_shape(),
+              "Keys that every feed has unless it, or its profile, says otherwise.",
+              &Document::defaults),
          part("profiles", map_of(layer_shape()),
-              "Merged between the defaults and the feeds that name one.", &Document::profiles),
+              "Named sets of keys. A feed that names one is merged over it, and it over the "
+              "defaults.",
+              &Document::profiles),
          part("feeds", map_of(feed_shape()), "The feeds, by name.", &Document::feeds)},
         {"recorder", "watchdog", "limits"}};
-    section_of_all.keys.back().property.required = true;
-    return section_of_all;
+    table.keys.back().property.required = true;
+    return table;
   }();
   return keys;
 }

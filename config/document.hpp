@@ -1,10 +1,12 @@
 #pragma once
 
 #include "config/keys.hpp"
+#include "config/process_config.hpp"
 
 namespace framelane {
 
-/// The file as a whole: what is read at once, and the parts that feeds are made of.
+/// The file as a whole. What is for the process is read at once; the feeds are made later from the
+/// three nodes, which point into the tree that was read. Null if the file does not have them.
 struct Document {
   LogConfig log;
   AdminConfig admin;

@@ -1,9 +1,11 @@
 #include <array>
+#include <chrono>
 #include <span>
 
 #include "config/common_keys.hpp"
 #include "config/feed_keys.hpp"
 #include "config/name_checks.hpp"
+#include "pipeline/encode/encode_options.hpp"
 
 namespace framelane {
 namespace {
@@ -18,7 +20,7 @@ const Section<CodecCandidate>& codec_keys() {
         {scalar<CodecCandidate>("name", of(kText), "FFmpeg's name of the encoder.",
                                 [](CodecCandidate& c, const Value& v) { c.name = v.text; }),
          av_options<CodecCandidate>(
-             "Options of that encoder. A rejected one fails the feed.",
+             "Options of that encoder. One that it refuses fails the feed.",
              [](CodecCandidate& c) -> AvOptions& { return c.options; }, false)},
         {}};
     section.keys.front().property.required = true;
@@ -56,36 +58,36 @@ void read_codec(const Node& node, EncodeOptions& encode, Reader& reader) {
   encode.codecs.push_back(std::move(codec));
 }
 
-/// Where the name of an encoder stands.
+/// The node with the name of an encoder: a codec is a map with a name, or the name itself.
 const Node& name_node(const Node& codec) {
   const Node* name = codec.find("name");
   return name != nullptr ? *name : codec;
 }
 
-/// `nodes` and `codecs` go in pairs.
+/// `codecs[i]` was read from `nodes[i]`.
 void check_codecs(std::span<const Node> nodes, std::span<const CodecCandidate> codecs,
                   Reader& reader) {
-  // A name that is not known yet may turn out to be an encoder.
-  const auto open = [&](std::size_t i) {
+  // A name with a variable that has no value may still be right, so it counts as usable.
+  const auto is_open = [&](std::size_t i) {
     return codecs[i].name.empty() || !reader.is_certain(name_node(nodes[i]));
   };
   std::size_t usable = 0;
   for (std::size_t i = 0; i < codecs.size(); ++i) {
-    if (open(i) || !unknown_encoder(codecs[i].name, false)) ++usable;
+    if (is_open(i) || !unknown_encoder(codecs[i].name, false)) ++usable;
   }
   for (std::size_t i = 0; i < codecs.size(); ++i) {
-    if (open(i)) continue;
+    if (is_open(i)) continue;
     const CodecCandidate& codec = codecs[i];
     if (const auto problem = unknown_encoder(codec.name, usable > 0)) {
       reader.problems().add(name_node(nodes[i]),
                             in_quotes(name_node(nodes[i]).text) + " " + *problem);
       continue;
     }
-    if (unknown_encoder(codec.name, false)) continue;  // not here, so neither are its options
+    if (unknown_encoder(codec.name, false)) continue;  // not in this FFmpeg, nor are its options
     for (const AvOption& option : codec.options) {
       const Node& node = *nodes[i].find({"options", option.key});
       if (!reader.is_certain(node)) continue;
-      // What FFmpeg says of a value quotes it, and what a variable holds is not for messages.
+      // FFmpeg quotes the value in its message, and the value of a variable must not be shown.
       const bool as_written = node.text == option.value;
       const auto problem =
           as_written ? wrong_encoder_option(codec.name, option)
@@ -98,19 +100,20 @@ void check_codecs(std::span<const Node> nodes, std::span<const CodecCandidate> c
 }
 
 Key<EncodeOptions> codec_key() {
-  return {{"codec", codec_shape(),
-           "The encoder, or a list of which the first available one is used: names, or maps of "
-           "name and options (libx264 with preset veryfast)."},
-          [](const Node& node, EncodeOptions& encode, Reader& reader) {
-            const bool list = node.kind == Node::Kind::kSequence;
-            const std::span<const Node> nodes =
-                list ? std::span<const Node>(node.items) : std::span(&node, 1);
-            if (nodes.empty()) {
-              reader.problems().add(node, "is empty; name at least one encoder, such as libx264");
-            }
-            for (const Node& item : nodes) read_codec(item, encode, reader);
-            check_codecs(nodes, encode.codecs, reader);
-          }};
+  return {
+      {"codec", codec_shape(),
+       "The encoder, or a list of encoders, of which the first available one is used. Each is a "
+       "name, or a map of name and options (default: libx264 with preset veryfast)."},
+      [](const Node& node, EncodeOptions& encode, Reader& reader) {
+        const bool list = node.kind == Node::Kind::kSequence;
+        const std::span<const Node> nodes =
+            list ? std::span<const Node>(node.items) : std::span(&node, 1);
+        if (nodes.empty()) {
+          reader.problems().add(node, "is empty; name at least one encoder, such as libx264");
+        }
+        for (const Node& item : nodes) read_codec(item, encode, reader);
+        check_codecs(nodes, encode.codecs, reader);
+      }};
 }
 
 const Section<EncodeOptions>& video_keys() {
@@ -121,7 +124,7 @@ const Section<EncodeOptions>& video_keys() {
                              "Bits per second (default: the encoder's).",
                              [](EncodeOptions& e, const Value& v) { e.bitrate = v.number; }),
        scalar<EncodeOptions>("gop", range(kDuration, micros(10ms), micros(10min)),
-                             "Longest time between keyframes (default: the encoder's).",
+                             "The longest time between keyframes (default: the encoder's).",
                              [](EncodeOptions& e, const Value& v) { e.gop = v.microseconds(); })},
       {}};
   return keys;
@@ -130,7 +133,8 @@ const Section<EncodeOptions>& video_keys() {
 Key<EncodeOptions> video_key() {
   Shape shape = video_keys().shape();
   shape.words = {"copy"};
-  return {{"video", shape, "copy: the source's own stream, not decoded; or how to encode it."},
+  return {{"video", shape,
+           "copy: the source's own stream, not decoded. Or a map that says how to encode it."},
           [shape](const Node& node, EncodeOptions& encode, Reader& reader) {
             if (node.is_map()) {
               video_keys().read(node, encode, reader);
@@ -147,7 +151,7 @@ std::vector<std::string_view> target_formats() {
 }
 
 const Section<EncodeOptions>& convert_keys() {
-  // The colour keys are those of a ColorOverride, one level up.
+  // The colour keys set fields of encode.color, though they stand beside format.
   const auto lift = [](const Key<ColorOverride>& key) {
     return Key<EncodeOptions>{key.property,
                               [read = key.read](const Node& node, EncodeOptions& e, Reader& r) {
@@ -157,13 +161,14 @@ const Section<EncodeOptions>& convert_keys() {
   static const Section<EncodeOptions> keys{
       {scalar<EncodeOptions>(
            "format", words(target_formats()),
-           "The pixel format to encode; auto: the source's if the encoder takes it. RGB and packed "
-           "formats only where the source has the very same.",
+           "The pixel format to encode (auto: the source's if the encoder takes it). An RGB or "
+           "packed "
+           "format must be the same as the source's.",
            [](EncodeOptions& e, const Value& v) { e.format = pixel_format_from_name(v.text); }),
        lift(matrix_key({"auto", "bt601", "bt709", "bt2020"},
                        "The matrix to encode in (auto: the source's; bt709 for RGB).")),
        lift(range_key("The range to encode in (auto: the source's; limited for RGB).")),
-       lift(siting_key("Where chroma samples sit (auto: the source's; left for RGB)."))},
+       lift(siting_key("The position of the chroma samples (auto: the source's; left for RGB)."))},
       {}};
   return keys;
 }
@@ -173,12 +178,12 @@ const Section<EncodeOptions>& convert_keys() {
 const Section<EncodeOptions>& encode_keys() {
   static const Section<EncodeOptions> keys{
       {video_key(),
-       section<EncodeOptions, EncodeOptions>("convert", convert_keys(),
-                                             "What pixels the encoder is given.",
-                                             [](EncodeOptions& e) -> EncodeOptions& { return e; }),
+       section<EncodeOptions, EncodeOptions>(
+           "convert", convert_keys(), "The pixel format and colour that the encoder is given.",
+           [](EncodeOptions& e) -> EncodeOptions& { return e; }),
        scalar<EncodeOptions>(
            "audio", words({"none", "copy"}),
-           "copy: the source's own sound where the container can hold it (none).",
+           "copy: the source's own sound, if the container can hold it (default: none).",
            [](EncodeOptions& e, const Value& v) { e.copy_audio = v.number != 0; })},
       {}};
   return keys;

@@ -1,9 +1,15 @@
 #include "config/feed_keys.hpp"
 
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "pipeline/feed/feed_options.hpp"
+
 namespace framelane {
 namespace {
 
-/// A key with a map of things that have names: `read` reads one of them.
+/// A key with a map from names to values. `read` reads one entry.
 template <typename T>
 Key<T> named(std::string_view name, Shape element, std::string_view help,
              void (*read)(const Node::Entry&, T&, Reader&)) {
@@ -51,20 +57,22 @@ const Section<FeedOptions>& layer_keys() {
   static const Section<FeedOptions> keys{
       {section<FeedOptions, InputOptions>("input", input_keys(), "Where the video comes from.",
                                           [](FeedOptions& f) -> InputOptions& { return f.input; }),
-       named<FeedOptions>("encodes", encode_keys().shape(),
-                          "What is made of the video, by name (default: main, with libx264).",
-                          read_encode),
+       named<FeedOptions>(
+           "encodes", encode_keys().shape(),
+           "How the video is encoded or copied, by name (default: main, with libx264).",
+           read_encode),
        named<FeedOptions>("outputs", output_keys().shape(),
-                          "Where the encodes are delivered, by name.", read_output),
+                          "Where the encodes are written, by name.", read_output),
        scalar<FeedOptions>(
-           "ring", range(kInteger, 1, 256), "Frames in flight at most (8).",
+           "ring", range(kInteger, 1, 256), "The most frames in flight (8).",
            [](FeedOptions& f, const Value& v) { f.ring = static_cast<int>(v.number); }),
        scalar<FeedOptions>(
            "lanes", range(kInteger, 1, 64), "Frames converted at once (3).",
            [](FeedOptions& f, const Value& v) { f.lanes = static_cast<int>(v.number); }),
        scalar<FeedOptions>("slices", slices_shape(),
-                           "Ranges of rows that a frame's upload to a GPU is cut into, for "
-                           "latency (auto: by its size); the CPU takes frames whole.",
+                           "Into how many ranges of rows a frame's upload to a GPU is cut. More "
+                           "slices mean less latency (auto: by the frame's size). No effect on "
+                           "the CPU.",
                            [](FeedOptions& f, const Value& v) {
                              f.slices = v.text == "auto"
                                             ? std::nullopt
@@ -72,13 +80,13 @@ const Section<FeedOptions>& layer_keys() {
                            }),
        scalar<FeedOptions>(
            "on_full", words({"auto", "block", "drop"}),
-           "When the ring is full: block the source, or drop the frame; auto: drop "
-           "for live sources alone.",
+           "What to do if the ring is full: block the source, or drop the frame. auto: drop if the "
+           "source is live.",
            [](FeedOptions& f, const Value& v) { f.on_full = static_cast<OnFull>(v.number); }),
        scalar<FeedOptions>(
            "analyse", of(kBoolean),
-           "Whether the brightness of frames is measured, as the first encode that decodes gets "
-           "them: framelane_feed_luma_mean (false).",
+           "Whether to measure the brightness of frames, as the first encode that decodes gets "
+           "them, for the metric framelane_feed_luma_mean (false).",
            [](FeedOptions& f, const Value& v) { f.analyse = v.number != 0; })},
       {"recorder", "limits"}};
   return keys;
@@ -87,9 +95,10 @@ const Section<FeedOptions>& layer_keys() {
 const Section<FeedOptions>& feed_keys() {
   static const Section<FeedOptions> keys = [] {
     Section<FeedOptions> section = layer_keys();
-    section.keys.push_back(scalar<FeedOptions>("profile", of(kIdentifier),
-                                               "The profile between the defaults and this feed.",
-                                               [](FeedOptions&, const Value&) {}));
+    section.keys.push_back(
+        scalar<FeedOptions>("profile", of(kIdentifier),
+                            "The profile that is merged between the defaults and this feed.",
+                            [](FeedOptions&, const Value&) {}));
     return section;
   }();
   return keys;

@@ -2,18 +2,20 @@
 #include "config/feed_keys.hpp"
 #include "config/name_checks.hpp"
 #include "config/raw_formats.hpp"
+#include "pipeline/source/input_options.hpp"
 
 namespace framelane {
 namespace {
 
+/// A key of raw video.
 Key<InputOptions> raw(std::string_view name, const Shape& shape, std::string_view help,
                       void (*set)(RawVideoOptions&, const Value&)) {
   return {{name, shape, help}, [shape, set](const Node& node, InputOptions& input, Reader& reader) {
-            // Whether the input is raw at all is only known when the whole of it has been read.
+            // Whether the input is raw is known only when all its keys have been read.
             const auto value = reader.scalar(node, shape);
             if (!input.raw) {
               input.raw.emplace();
-              input.raw->rate = {0, 1};  // none, as the size, where a variable has no value
+              input.raw->rate = {0, 1};  // stays if a variable has no value, as size 0 does
             }
             if (value) set(*input.raw, *value);
           }};
@@ -22,9 +24,9 @@ Key<InputOptions> raw(std::string_view name, const Shape& shape, std::string_vie
 const Section<ColorOverride>& input_color_keys() {
   static const Section<ColorOverride> keys{
       {matrix_key({"auto", "rgb", "bt601", "bt709", "bt2020"},
-                  "The matrix the source's pixels are in, where its tags are missing or wrong."),
-       range_key("The range the source's pixels are in."),
-       siting_key("Where the source's chroma samples sit.")},
+                  "The matrix of the source's pixels (auto: from its tags)."),
+       range_key("The range of the source's pixels (auto: from its tags)."),
+       siting_key("The position of the source's chroma samples (auto: from its tags).")},
       {}};
   return keys;
 }
@@ -36,25 +38,27 @@ const Section<InputOptions>& input_keys() {
   using Decoder = InputOptions::DecoderKind;
   using Timestamps = RawVideoOptions::Timestamps;
   static const Section<InputOptions> keys = [] {
-    Section<InputOptions> section_of_all{
-        // rtsp_transport in the defaults must not fail the feeds that read files.
-        end_keys<InputOptions>(
+    Section<InputOptions> table{
+        // Options in the defaults may go unused: rtsp_transport must not fail a feed that reads a
+        // file.
+        endpoint_keys<InputOptions>(
             {.url = "Where the video comes from: a URL, a file, a FIFO, - for standard input, or "
                     "lavfi:GRAPH for a test source.",
              .format = "FFmpeg's name of the demuxer (default: probed); rawvideo for frames "
                        "without a container.",
              .options = "Options for FFmpeg's protocol, demuxer and decoder. One that nothing uses "
                         "fails the feed, unless it comes from the defaults.",
-             .timeout = "The source is lost when nothing has come for so long (10s).",
-             .reconnect = "How long to wait before connecting again."},
+             .timeout = "The source counts as lost if no data comes for this long (10s).",
+             .reconnect = "How long to wait before the source is opened again."},
             unknown_demuxer, true),
         {"limits"}};
-    section_of_all.keys.insert(
-        section_of_all.keys.end(),
+    table.keys.insert(
+        table.keys.end(),
         {scalar<InputOptions>(
              "decoder", words({"auto", "software", "nvdec"}), "Which decoder to use (auto).",
              [](InputOptions& i, const Value& v) { i.decoder = static_cast<Decoder>(v.number); }),
-         scalar<InputOptions>("loop", of(kBoolean), "Begin a file again at its end (false).",
+         scalar<InputOptions>("loop", of(kBoolean),
+                              "Read a file again from its start when it ends (false).",
                               [](InputOptions& i, const Value& v) { i.loop = v.number != 0; }),
          scalar<InputOptions>(
              "pace", words({"asap", "realtime"}),
@@ -63,7 +67,7 @@ const Section<InputOptions>& input_keys() {
              [](InputOptions& i, const Value& v) { i.pace = static_cast<Pace>(v.number); }),
          section<InputOptions, ColorOverride>(
              "color", input_color_keys(),
-             "What the source's colour is, over what it says of itself.",
+             "The colour of the source. Replaces what the source says about itself.",
              [](InputOptions& i) -> ColorOverride& { return i.color; }),
          raw("pixel_format", words(raw_format_names()),
              "Raw video: FFmpeg's name of the pixel format.",
@@ -79,11 +83,13 @@ const Section<InputOptions>& input_keys() {
              "Raw video: bytes from one row of the first plane to the next (default: no padding).",
              [](RawVideoOptions& r, const Value& v) { r.pitch = static_cast<int>(v.number); }),
          raw("timestamps", words({"rate", "arrival"}),
-             "Raw video: count frames at the rate (the default), or take the time they arrive.",
+             "Raw video: rate: from the frame's number and the rate (the default); arrival: the "
+             "time at "
+             "which the frame arrives.",
              [](RawVideoOptions& r, const Value& v) {
                r.timestamps = static_cast<Timestamps>(v.number);
              })});
-    return section_of_all;
+    return table;
   }();
   return keys;
 }

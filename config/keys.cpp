@@ -77,7 +77,7 @@ std::optional<Value> Reader::scalar(const Node& node, const Shape& shape) {
   Value value;
   value.text = std::move(expansion.text);
   if (!expansion.complete) {
-    // Free text can be used as it is; anything else is judged once it is complete.
+    // Free text is usable without the missing values. Anything else cannot be parsed.
     const bool free_text = shape.scalar == &kText || shape.scalar == &kAnyScalar;
     return free_text && !scope_.syntax_only ? std::optional(std::move(value)) : std::nullopt;
   }
@@ -109,8 +109,8 @@ void Reader::wrong_type(const Node& node, const Shape& shape) {
   switch (node.kind) {
     case Node::Kind::kNull:
       problems_.add(node,
-                    "has no value (null removes what is inherited, and here nothing is); give it "
-                    "one, or remove the key");
+                    "has no value, and nothing is inherited that null could remove; give it a "
+                    "value, or remove the key");
       return;
     case Node::Kind::kMap:
       text += ", not a map";
@@ -119,8 +119,8 @@ void Reader::wrong_type(const Node& node, const Shape& shape) {
       text += ", not a list";
       break;
     case Node::Kind::kScalar:
-      // The text as written: what variables hold is not for messages. And nothing at all where
-      // text is expected, since it might be a secret in the wrong place.
+      // Shows the text as written, without the values of variables. Where free text is expected
+      // nothing is shown: it may be a secret in the wrong place.
       if (shape.scalar == &kText || shape.scalar == &kAnyScalar) break;
       text += ", not " + in_quotes(node.text);
       if (const std::string_view word = nearest(node.text, shape.words); !word.empty()) {

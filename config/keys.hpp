@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/problems.hpp"
@@ -14,14 +15,14 @@
 #include "config/variables.hpp"
 #include "config/yaml_tree.hpp"
 
-// The key tables: each key is written down once, with its type, its meaning and what reading it
-// sets. The reader and the schema are both made of them.
+// The key tables. Each key is written down once, with its type, its help text and what it sets.
+// Both the reader and the schema use the tables.
 
 namespace framelane {
 
 struct Property;
 
-/// What may stand at a key: any of the alternatives that are given.
+/// What the value of a key may be: any of the alternatives that are given here.
 struct Shape {
   std::vector<std::string_view> words;  ///< one of these
   const ScalarType* scalar = nullptr;   ///< a scalar of that type
@@ -29,16 +30,16 @@ struct Shape {
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   std::vector<Property> properties;      ///< a map of these keys
   std::shared_ptr<const Shape> element;  ///< a map of names the user chooses
-  bool any_names = false;                ///< … which need not be identifiers
-  bool list = false;                     ///< or a list of the above, at least one
-  std::string_view definition;           ///< a name under which the schema keeps it
+  bool any_names = false;                ///< the names need not be identifiers
+  bool list = false;                     ///< or a list of at least one of the above
+  std::string_view definition;  ///< the name of this shape in the schema's $defs; empty: none
 };
 
 struct Property {
   std::string_view name;
   Shape shape;
   std::string_view help;
-  bool required = false;  ///< by the schema; what inheritance can fill in is not
+  bool required = false;  ///< in the schema. False if it can be inherited
 };
 
 Shape words(std::vector<std::string_view> list);
@@ -51,16 +52,16 @@ class Reader {
  public:
   Reader(Problems& problems, VariableScope scope) : problems_(problems), scope_(std::move(scope)) {}
 
-  /// The scalar at `node`; nothing when it is not of that shape (reported) or cannot be judged
-  /// yet because of a variable.
+  /// The scalar at `node`. Nothing if it does not fit the shape, which is reported, or if it
+  /// contains a variable that has no value.
   std::optional<Value> scalar(const Node& node, const Shape& shape);
-  /// Reports it and returns false when `node` is no map.
+  /// False if `node` is no map, which is reported.
   bool require_map(const Node& node, const Shape& shape);
   void unknown_key(const Node::Entry& entry, const std::vector<Property>& known,
                    const std::vector<std::string_view>& later);
   void wrong_type(const Node& node, const Shape& shape);
 
-  /// Whether the text there is known: no variable in it was left open.
+  /// False if a variable in the text of `node` has no value, so that the text cannot be checked.
   bool is_certain(const Node& node) const;
 
   Problems& problems() { return problems_; }
@@ -77,11 +78,11 @@ struct Key {
   std::function<void(const Node&, T&, Reader&)> read;
 };
 
-/// The keys of one map and what they set in a T.
+/// The keys of one map, which set fields of a T.
 template <typename T>
 struct Section {
   std::vector<Key<T>> keys;
-  /// Part of the contract, but not of this version: refused with that reason.
+  /// Keys of later versions. They are refused, with that reason.
   std::vector<std::string_view> later;
 
   std::vector<Property> properties() const {
@@ -95,7 +96,7 @@ struct Section {
     return shape;
   }
 
-  /// `node`'s keys into `target`; a value that is wrong leaves its field alone.
+  /// Reads the keys of `node` into `target`. A value that is wrong leaves its field as it was.
   void read(const Node& node, T& target, Reader& reader) const {
     const std::vector<Property> known = properties();
     if (!reader.require_map(node, shape())) return;
@@ -119,7 +120,7 @@ struct Section {
   }
 };
 
-/// A key with a scalar.
+/// A key whose value is a scalar.
 template <typename T>
 Key<T> scalar(std::string_view name, const Shape& shape, std::string_view help,
               void (*set)(T&, const Value&)) {
@@ -128,8 +129,8 @@ Key<T> scalar(std::string_view name, const Shape& shape, std::string_view help,
           }};
 }
 
-/// A key with a map of known keys, which set fields of `select(target)`. `keys` outlives the
-/// result.
+/// A key whose value is a map of the known `keys`, which set fields of `select(target)`. `keys`
+/// outlives the result.
 template <typename T, typename U>
 Key<T> section(std::string_view name, const Section<U>& keys, std::string_view help,
                U& (*select)(T&)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/problems.hpp"
+#include "pipeline/base/av_option.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 
@@ -13,11 +14,11 @@ bool contains(const AvNames& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// What may have been meant, or where to look.
+/// The end of a message: names that may have been meant, or `otherwise`.
 std::string hint(std::string_view word, const AvNames& known, const std::string& otherwise) {
   constexpr std::size_t kShortest = 3;
   constexpr std::size_t kMost = 4;
-  AvNames holding;  // x264 in libx264
+  AvNames holding;  // libx264 for the word x264
   for (const std::string_view name : known) {
     const bool holds = word.size() >= kShortest && name.find(word) != std::string_view::npos;
     if (holds && holding.size() < kMost) holding.push_back(name);
@@ -34,37 +35,37 @@ std::optional<std::string> unknown_encoder(const std::string& name, bool others)
   if (contains(known, name)) return std::nullopt;
   if (is_optional_encoder(name)) {
     if (others) return std::nullopt;
-    return "is an encoder that the FFmpeg here was built without, and no other is named; add one";
+    return "is an encoder that this FFmpeg was built without, and no other is named; add one";
   }
   const AvNames of_codec = encoder_names_for(name);
   if (!of_codec.empty()) {
-    return "is a codec and no encoder; name one of its encoders: " + join(of_codec);
+    return "is a codec and not an encoder; name one of its encoders: " + join(of_codec);
   }
-  return "is no video encoder of the FFmpeg here" +
+  return "is not a video encoder of this FFmpeg" +
          hint(name, known, "framelane devices lists them");
 }
 
 std::optional<std::string> unknown_muxer(const std::string& name) {
   const AvNames known = muxer_names();
   if (contains(known, name)) return std::nullopt;
-  return "is no container of the FFmpeg here" + hint(name, known, "ffmpeg -muxers lists them");
+  return "is not a container of this FFmpeg" + hint(name, known, "ffmpeg -muxers lists them");
 }
 
 std::optional<std::string> unknown_demuxer(const std::string& name) {
   const AvNames known = demuxer_names();
-  // FFmpeg takes a list of names too ("mov,mp4").
+  // FFmpeg also accepts a list of names ("mov,mp4").
   if (contains(known, std::string_view(name).substr(0, name.find(',')))) return std::nullopt;
-  return "is no demuxer of the FFmpeg here" + hint(name, known, "ffmpeg -demuxers lists them");
+  return "is not a demuxer of this FFmpeg" + hint(name, known, "ffmpeg -demuxers lists them");
 }
 
 std::optional<std::string> unknown_scheme(const std::string& url, bool output) {
   std::string scheme = url_scheme(url);
-  scheme.resize(std::min(scheme.find('+'), scheme.size()));  // crypto+file:, hls+http:
+  scheme.resize(std::min(scheme.find('+'), scheme.size()));  // of crypto+file:, hls+http:
   const AvNames known = scheme_names(output);
   if (scheme.empty() || contains(known, scheme)) return std::nullopt;
-  return "begins with " + in_quotes(scheme + ":") + ", which the FFmpeg here cannot " +
+  return "begins with " + in_quotes(scheme + ":") + ", which this FFmpeg cannot " +
          (output ? "write to" : "read from") +
-         hint(scheme, known, "a file of that name is written file:NAME");
+         hint(scheme, known, "write a file of that name as file:NAME");
 }
 
 std::optional<std::string> wrong_encoder_option(const std::string& encoder,
@@ -83,7 +84,7 @@ std::optional<std::string> unknown_option(const std::string& name, const AvNames
                                           const std::string& owner) {
   if (contains(known, name)) return std::nullopt;
   const std::string_view guess = nearest(name, known);
-  return "is no option of " + owner +
+  return "is not an option of " + owner +
          (guess.empty() ? "" : "; did you mean " + in_quotes(guess) + "?");
 }
 

@@ -43,11 +43,11 @@ void Problems::add_missing(const Node& map, std::string_view missing, const std:
 
 std::vector<Problem> Problems::take() {
   for (Problem& problem : problems_) {
-    // No message is made of a secret, but a key can be: a URL typed where a key belongs.
+    // Messages contain no secrets, but a key may: a URL in the place of a key.
     problem.key = redact(problem.key);
     problem.message = redact(problem.message);
   }
-  // What stands in the defaults is read again for every feed: the same problem is one problem.
+  // Values of the defaults are read again for every feed, so the same problem may come many times.
   const auto order = [](const Problem& p) { return std::tie(p.line, p.column, p.key, p.message); };
   std::sort(problems_.begin(), problems_.end(),
             [&](const Problem& a, const Problem& b) { return order(a) < order(b); });
@@ -62,7 +62,7 @@ std::vector<Problem> Problems::take() {
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {
   std::string_view best;
-  // Two slips in a long word, one in a short one; beyond that a guess misleads.
+  // Two mistakes in a long word, one in a short one. With more, the guess would mislead.
   std::size_t limit = word.size() < 4 ? 1 : 2;
   if (word.size() > 64) return best;
   for (const std::string_view candidate : known) {
@@ -85,13 +85,13 @@ std::string join(std::span<const std::string_view> words) {
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 40;
-  // Before shortening: half a URL does not show where its password ends.
+  // Redacts before it shortens: half a URL does not show where its password ends.
   std::string shown = redact(text);
   const bool too_long = shown.size() > kLongest;
   if (too_long) {
     std::size_t end = kLongest;
     while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xc0U) == 0x80U) --end;
-    shown.resize(end);  // at the start of a UTF-8 character
+    shown.resize(end);  // between two UTF-8 characters
   }
   for (char& c : shown) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';

@@ -8,10 +8,10 @@
 
 namespace framelane {
 
-/// FFmpeg's names of the pixel formats that raw video can have: all whose layout is a PixelFormat.
+/// FFmpeg's names of the pixel formats of raw video: those that have the layout of a PixelFormat.
 std::vector<std::string_view> raw_format_names();
 
-/// The layout of one of these.
+/// The layout of a format; nothing if it is none of these.
 std::optional<PixelFormat> raw_format_layout(std::string_view name);
 
 }  // namespace framelane

@@ -14,7 +14,7 @@ constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Decimal digits alone: no sign, and no leading zero, which other readers take for octal.
+/// Decimal digits only. No sign, and no leading zero, because other programs read those as octal.
 std::optional<std::int64_t> parse_digits(std::string_view text) {
   if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) return std::nullopt;
   if (text.size() > 1 && text[0] == '0') return std::nullopt;
@@ -51,7 +51,7 @@ struct Unit {
   std::string_view suffix;
   std::int64_t factor;
 };
-// Largest last; the first is what a number without a suffix counts in.
+// Smallest first. The first decimal unit is that of a number without a suffix.
 constexpr std::array<Unit, 5> kDecimalUnits{
     {{"", 1}, {"k", 1'000}, {"M", 1'000'000}, {"G", 1'000'000'000}, {"T", 1'000'000'000'000}}};
 constexpr std::array<Unit, 5> kTimeUnits{{{"ms", 1'000},

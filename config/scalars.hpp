@@ -2,19 +2,22 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "config/config.hpp"
+#include "config/process_config.hpp"
+#include "pipeline/base/rational.hpp"
 
 namespace framelane {
 
-/// A scalar that was understood; which fields are set depends on its type.
+/// A scalar after parsing. Which fields are set depends on its type.
 struct Value {
-  std::string text;         ///< always: with variables expanded
-  std::int64_t number = 0;  ///< integers, bytes, bits/s, microseconds, 0 or 1, index of a word
-  Rational ratio;           ///< frame rates
-  int width = 0;            ///< image sizes
+  std::string text;  ///< always set: the text, with variables expanded
+  /// An integer; bytes; bits per second; microseconds; a boolean as 0 or 1; the index of a word.
+  std::int64_t number = 0;
+  Rational ratio;  ///< frame rates
+  int width = 0;   ///< image sizes
   int height = 0;
   DeviceConfig device;
 
@@ -24,20 +27,21 @@ struct Value {
   }
 };
 
-/// A type of scalar. Text decides, quotes do not: `loop: "true"` is true.
+/// A type of scalar. Quotes make no difference: `loop: "true"` is true.
 struct ScalarType {
   std::string_view expected;  ///< completes "must be "
   bool (*parse)(std::string_view text, Value& value);
-  /// How a limit of this type is written.
+  /// Writes a limit of this type for a message.
   std::string (*format)(std::int64_t number);
-  /// For the schema: the JSON type this can be other than a string, and what a string looks like
-  /// (empty: anything, or, with `json_type`, no string).
+  /// For the schema: the JSON type that such a value may have besides string ("any", or empty for
+  /// none), and the pattern of a string. Without a pattern a string may be anything; with a
+  /// `json_type` and without a pattern there is no string.
   std::string_view json_type;
   std::string_view pattern;
 };
 
 extern const ScalarType kText;       ///< not empty
-extern const ScalarType kAnyScalar;  ///< as FFmpeg will read it
+extern const ScalarType kAnyScalar;  ///< text or number, for FFmpeg to parse
 extern const ScalarType kBoolean;
 extern const ScalarType kInteger;
 extern const ScalarType kDuration;
@@ -51,6 +55,19 @@ extern const ScalarType kListenAddress;
 
 inline constexpr int kMaxImageSide = 16384;
 
+/// Whether `text` may be the name of a feed, an encode, an output or a profile.
 bool is_identifier(std::string_view text);
+
+// Each returns nothing if the text is not such a value.
+
+/// "500ms", "10s", "5m", "1h", "7d".
+std::optional<std::chrono::microseconds> parse_duration(std::string_view text);
+/// Bits per second, with decimal units: "2M".
+std::optional<std::int64_t> parse_bitrate(std::string_view text);
+/// Bytes, with decimal units: "80G".
+std::optional<std::int64_t> parse_size(std::string_view text);
+/// "30", "29.97", "30000/1001". 23.976, 29.97, 59.94 and 119.88 mean the NTSC rates that they
+/// abbreviate (24000/1001 and so on).
+std::optional<Rational> parse_frame_rate(std::string_view text);
 
 }  // namespace framelane

@@ -1,6 +1,11 @@
-#include <nlohmann/json.hpp>
+#include "config/schema.hpp"
 
-#include "config/config.hpp"
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "config/document.hpp"
 
 namespace framelane {
@@ -11,7 +16,7 @@ using Json = nlohmann::ordered_json;
 /// Renders shapes as JSON Schema.
 class SchemaWriter {
  public:
-  /// `removable`: null may stand there, to remove what is inherited.
+  /// `removable`: the value may also be null, which removes what is inherited.
   Json write(const Shape& shape, bool removable) {
     if (!shape.definition.empty()) return reference(shape);
     std::vector<Json> alternatives;
@@ -20,7 +25,7 @@ class SchemaWriter {
     if (!alternatives.empty() && shape.scalar != &kText && shape.scalar != &kAnyScalar) {
       alternatives.push_back({{"$ref", "#/$defs/variable"}});
     }
-    // Lists are replaced as a whole, so nothing in them is inherited.
+    // Lists are replaced as a whole, so a value in one is never inherited and null removes nothing.
     const bool inherits = removable && !shape.list;
     if (!shape.properties.empty()) alternatives.push_back(write_properties(shape, inherits));
     if (shape.element) alternatives.push_back(write_named(shape, inherits));
@@ -43,7 +48,7 @@ class SchemaWriter {
   Json reference(const Shape& shape) {
     const std::string name(shape.definition);
     if (!definitions_.contains(name)) {
-      definitions_[name] = nullptr;  // keeps the place
+      definitions_[name] = nullptr;  // first, so that nested definitions come after it
       definitions_[name] = write_properties(shape, true);
     }
     return {{"$ref", "#/$defs/" + name}};

@@ -37,12 +37,13 @@ bool is_variable_name(std::string_view name) {
   });
 }
 
-/// Where the user part of the URL in `text` begins and ends; an empty range when it has none.
+/// Where a part of a text begins and ends.
 struct Span {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
+/// The part of a URL before the '@', where user and password are; empty if there is none.
 Span user_part(std::string_view text) {
   const std::size_t scheme = text.find("://");
   if (scheme == std::string_view::npos) return {};
@@ -50,7 +51,7 @@ Span user_part(std::string_view text) {
   Span span{begin, begin};
   for (std::size_t i = begin; i < text.size(); ++i) {
     if (text.substr(i, 2) == "${") {
-      // The path of a ${file:…} has slashes of its own.
+      // A ${file:…} may contain slashes, which do not end the user part.
       i = std::min(text.find('}', i), text.size());
     } else if (text[i] == '@') {
       span.end = i;
@@ -61,7 +62,7 @@ Span user_part(std::string_view text) {
   return span;
 }
 
-/// RFC 3986, 2.1: everything but the unreserved characters.
+/// Encodes everything but the unreserved characters (RFC 3986, 2.1).
 std::string percent_encode(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   constexpr std::string_view kUnreserved =
@@ -80,7 +81,7 @@ std::string percent_encode(std::string_view text) {
   return encoded;
 }
 
-/// The contents of a regular file, or errno's value.
+/// The contents of a file, or the errno value that says why there are none.
 struct FileText {
   std::string text;
   int error = 0;
@@ -109,7 +110,7 @@ FileText read_regular_file(const std::string& path) {
   return result;
 }
 
-/// Expands one ${…}; `name` is what stands between the braces.
+/// Expands one ${…}. `name` is the text between the braces.
 class Placeholder {
  public:
   Placeholder(std::string_view name, const VariableScope& scope) : name_(name), scope_(scope) {}
@@ -140,13 +141,13 @@ class Placeholder {
     const std::size_t split = name_.find(kDefault);
     const std::string name(name_.substr(0, split));
     if (!is_variable_name(name)) {
-      // Not shown: it may be a password with a "${" in it.
+      // The text is not shown: it may be a password that contains "${".
       return failure(
           "has a ${} that is none of ${NAME}, ${NAME:-default}, ${file:PATH}, ${feed} and "
-          "${output}; a $ that means itself is written $$");
+          "${output}; write $$ for a plain $");
     }
     if (name_.find('$') != std::string_view::npos) {
-      return failure("the default of ${" + name + "} cannot have variables of its own");
+      return failure("the default of ${" + name + "} must not contain variables");
     }
     if (scope_.syntax_only) return {"", false, ""};
     std::optional<std::string> value = look_up(name, scope_.options);
@@ -180,7 +181,7 @@ class Placeholder {
 
   static std::string unreadable(const std::string& path, int error) {
     const std::string reason =
-        error == EINVAL  ? "it is no regular file"
+        error == EINVAL  ? "it is not a regular file"
         : error == EFBIG ? "it is larger than " + std::to_string(kLargestSecret) + " bytes"
                          : std::generic_category().message(error);
     return "the secret file " + in_quotes(path) + " cannot be read: " + reason;
@@ -201,9 +202,10 @@ class Placeholder {
       return static_cast<unsigned char>(c) < 0x20 || c == '\x7f';
     };
     if (std::any_of(text.begin(), text.end(), is_control)) {
-      return failure("the secret file " + in_quotes(path) +
-                     " holds a control character (of a line that ends with CR LF, or of a second "
-                     "line); it must be one line of text that ends with LF or nothing");
+      return failure(
+          "the secret file " + in_quotes(path) +
+          " contains a control character, perhaps because a line ends with CR LF or there is "
+          "a second line; it must be one line of text, with or without an LF at its end");
     }
     if (!text.empty()) register_secret(text);
     return {std::move(text), true, ""};
@@ -227,7 +229,7 @@ Expansion expand(std::string_view text, const VariableScope& scope) {
     } else if (text.substr(i, 2) == "${") {
       const std::size_t end = text.find('}', i);
       if (end == std::string_view::npos) {
-        return {"", true, "has a \"${\" that no \"}\" closes; a $ that means itself is written $$"};
+        return {"", true, "has a \"${\" that no \"}\" closes; write $$ for a plain $"};
       }
       Expansion part = Placeholder(text.substr(i + 2, end - i - 2), scope).expand();
       if (!part.problem.empty()) return part;
@@ -236,7 +238,7 @@ Expansion expand(std::string_view text, const VariableScope& scope) {
       result.text += encode ? percent_encode(part.text) : part.text;
       i = end;
     } else {
-      return {"", true, "has a lone $; a $ that means itself is written $$"};
+      return {"", true, "has a lone $; write $$ for a plain $"};
     }
   }
   return result;

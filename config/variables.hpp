@@ -4,32 +4,38 @@
 #include <string>
 #include <string_view>
 
-#include "config/config.hpp"
+#include "config/load_options.hpp"
 
 namespace framelane {
 
-/// What the ${…} of a scalar stand for.
+/// Where a scalar stands, which decides what its ${…} mean.
 struct VariableScope {
   const LoadOptions& options;
-  std::optional<std::string> feed;    ///< nothing where ${feed} has no meaning
-  std::optional<std::string> output;  ///< nothing where ${output} has no meaning
-  /// Looks at the syntax alone: for defaults and profiles, which mean something only in a feed.
+  std::optional<std::string> feed;    ///< nothing if ${feed} is not allowed there
+  std::optional<std::string> output;  ///< nothing if ${output} is not allowed there
+  /// Only the syntax is checked. For defaults and profiles: their variables get values only when
+  /// they are merged into a feed.
   bool syntax_only = false;
 };
 
 struct Expansion {
   std::string text;
-  /// False: values are missing from the text (syntax_only, or unset and accepted as such), so it
-  /// cannot be judged.
+  /// False if values are missing from the text, because of syntax_only or because an unset variable
+  /// was accepted. Such a text must not be checked.
   bool complete = true;
-  /// Why there is no text; empty when there is. Never contains a value.
+  /// Why there is no text; empty if there is one. Never contains the value of a variable.
   std::string problem;
 };
 
-/// Expands ${NAME}, ${NAME:-default}, ${file:PATH}, ${feed}, ${output} and $$, once: what a
-/// variable holds is not looked at again. Values in the user part of a URL are percent-encoded.
-/// Reads the files it names (regular ones only, so that it cannot block); their contents go to
+/// Expands ${NAME}, ${NAME:-default}, ${file:PATH}, ${feed}, ${output} and $$ once: a "${" in the
+/// value of a variable is plain text. Values in the user part of a URL are percent-encoded.
+/// Of the files it names it reads regular ones only, so that it cannot block; their contents go to
 /// register_secret.
 Expansion expand(std::string_view text, const VariableScope& scope);
+
+/// Expands the ${…} of one scalar as a configuration does; `transcode` uses it for its URLs. If
+/// that fails, returns nothing and says why in `problem`.
+std::optional<std::string> expand_variables(std::string_view text, const LoadOptions& options,
+                                            std::string& problem);
 
 }  // namespace framelane

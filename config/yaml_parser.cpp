@@ -3,9 +3,15 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "config/problems.hpp"
 #include "config/yaml_tree.hpp"
@@ -13,7 +19,7 @@
 namespace framelane {
 namespace {
 
-// Aliases are copied, so a few lines could otherwise stand for any amount of memory.
+// Limits, because aliases are copied: a few lines could otherwise need any amount of memory.
 constexpr std::size_t kMaxNodes = 200'000;
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxKey = 256;
@@ -31,7 +37,8 @@ std::string printable(std::string_view key) {
   return text;
 }
 
-/// A long path or a long text counts as several values: both are copied with the node.
+/// What a node counts towards kMaxNodes. A long path or text counts as several values, because both
+/// are copied with the node.
 std::size_t cost_of(const std::string& path, const std::string& text) {
   constexpr std::size_t kBytesPerValue = 256;
   return 1 + (path.size() + text.size()) / kBytesPerValue;
@@ -61,11 +68,11 @@ void set_path(Node& node, const std::string& path) {
   }
 }
 
-/// Thrown to leave the parser when going on makes no sense; the problem has been added.
+/// Thrown to leave the parser if going on makes no sense. The problem has been added.
 struct Abandoned {};
 
-/// Makes nodes of yaml-cpp's events. Its own node tree keeps duplicate keys, expands nothing and
-/// forgets where keys stand.
+/// Makes nodes from yaml-cpp's events. The node tree of yaml-cpp itself would accept duplicate keys
+/// and does not have the places of keys.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(std::string_view text, Problems& problems) : text_(text), problems_(problems) {}
@@ -121,14 +128,14 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { end(); }
 
  private:
-  /// A map or sequence whose end has not come yet.
+  /// A map or sequence whose end has not been reached.
   struct Open {
     Node node;
     YAML::anchor_t anchor = 0;
-    std::optional<std::string> key;  ///< maps: read, its value comes next
+    std::optional<std::string> key;  ///< of a map: the key whose value comes next
     Position key_position;
-    bool discard = false;              ///< the key was wrong: the value is read over
-    std::map<std::string, int> lines;  ///< maps: where each key was first given
+    bool discard = false;              ///< the key was wrong: its value is ignored
+    std::map<std::string, int> lines;  ///< of a map: the line of each key
   };
 
   /// The path of the value that comes next.
@@ -158,19 +165,19 @@ class TreeBuilder final : public YAML::EventHandler {
     problems_.add(position, path(),
                   levels > kMaxDepth
                       ? "is nested more than " + std::to_string(kMaxDepth) + " levels deep"
-                      : "makes the file, with its aliases written out, larger than " +
+                      : "makes the file, with all aliases written out, larger than " +
                             std::to_string(kMaxNodes) + " values");
     throw Abandoned{};
   }
 
   void check_tag(const Node& node, const std::string& tag) {
-    // "?" stands for none, "!" for none in quotes.
+    // yaml-cpp gives "?" for a plain value without a tag and "!" for a quoted one.
     if (tag.empty() || tag == "?" || tag == "!") return;
     problems_.add(node, "has a YAML tag; remove it: the key says what the value means");
   }
 
-  // yaml-cpp takes the end of the file for the missing quote, so a file cut in the middle of a
-  // quoted text would pass.
+  // yaml-cpp accepts the end of the file in place of the closing quote, so that a file that is cut
+  // off in a quoted text would be valid.
   void check_closing_quote(const YAML::Mark& mark) {
     const std::size_t open =
         text_.find_first_of("\"'", static_cast<std::size_t>(std::max(mark.pos, 0)));
@@ -230,7 +237,7 @@ class TreeBuilder final : public YAML::EventHandler {
       problems_.add(node, "a key must be plain text");
       map.key = "?";
     } else if (node.text.size() > kMaxKey) {
-      // Every value below it would hold it in its path.
+      // The path of every value below would contain the key.
       map.key = "?";
       problems_.add(node.position, path(),
                     "a key must not be longer than " + std::to_string(kMaxKey) + " bytes");
@@ -250,7 +257,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void take_value(Open& map, Node node) {
     if (!map.discard) {
       node.key_position = map.key_position;
-      // The parser places a value that is not there at the next thing that is.
+      // yaml-cpp places a missing value at the next token.
       if (node.kind == Node::Kind::kNull) node.position = map.key_position;
       map.node.entries.push_back({std::move(*map.key), std::move(node)});
     }
@@ -261,14 +268,14 @@ class TreeBuilder final : public YAML::EventHandler {
   Problems& problems_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchors_;
-  std::size_t cost_ = 0;  ///< in values, those that anchors and aliases copied included
+  std::size_t cost_ = 0;  ///< in values, with the copies that anchors and aliases make
   std::optional<Node> root_;
 };
 
-/// What yaml-cpp's terse texts mean to somebody who edits a file.
+/// Explains yaml-cpp's terse messages to somebody who edits a file.
 std::string explain(const std::string& message) {
   static const std::map<std::string_view, std::string_view> kTexts{
-      {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab cannot indent; use spaces"},
+      {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab must not indent; use spaces"},
       {YAML::ErrorMsg::MAP_VALUE,
        "this ':' is not expected here; check the indentation, or put the text in quotes"},
       {YAML::ErrorMsg::END_OF_MAP,
@@ -278,7 +285,7 @@ std::string explain(const std::string& message) {
       {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a list's '[' is not closed by a ']' before this"},
       {YAML::ErrorMsg::END_OF_MAP_FLOW, "a map's '{' is not closed by a '}' before this"},
       {YAML::ErrorMsg::UNKNOWN_TOKEN, "text cannot begin with this character; put it in quotes"},
-      {YAML::ErrorMsg::UNKNOWN_ANCHOR, "no anchor of this name stands before this"},
+      {YAML::ErrorMsg::UNKNOWN_ANCHOR, "there is no anchor of this name before this"},
       {YAML::ErrorMsg::FLOW_END, "this bracket closes nothing"},
       {YAML::ErrorMsg::BLOCK_ENTRY, "a list item cannot begin here; check the indentation"},
   };
@@ -299,8 +306,8 @@ bool tab_indents(std::string_view text, int line) {
          std::string_view::npos;
 }
 
-/// Length of the UTF-8 character at `i`; 0 when there is none (overlong forms, surrogates and
-/// values past U+10FFFF included).
+/// The length of the UTF-8 character at `i`; 0 if there is none. Overlong forms, surrogates and
+/// values past U+10FFFF are none.
 std::size_t utf8_length(std::string_view text, std::size_t i) {
   const auto byte = [&](std::size_t k) {
     return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0U;
@@ -324,7 +331,8 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
   return 0;
 }
 
-/// yaml-cpp guesses encodings, replaces what is no UTF-8 and ends at a 0x04: none of this silently.
+/// Refuses what yaml-cpp would accept silently: it guesses encodings, replaces bytes that are not
+/// UTF-8, and stops at a 0x04.
 bool check_text(std::string_view text, Problems& problems) {
   Position position;
   for (std::size_t i = 0; i < text.size();) {
@@ -335,7 +343,7 @@ bool check_text(std::string_view text, Problems& problems) {
       return false;
     }
     if ((c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f) {
-      problems.add(position, "", "a control character cannot stand here; remove it");
+      problems.add(position, "", "a control character is not allowed here; remove it");
       return false;
     }
     position.column += static_cast<int>(length);

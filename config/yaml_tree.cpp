@@ -19,8 +19,8 @@ const Node* Node::find(std::initializer_list<std::string_view> keys) const {
 }
 
 Node merge(const Node& base, const Node& over) {
-  // An encoder's options mean nothing to another encoder, so `video.codec` is replaced as a whole
-  // even where it is written as a map. (Elsewhere it is a name: an encode may be called codec.)
+  // The options of one encoder mean nothing to another, so `video.codec` is replaced as a whole
+  // even if it is a map. (Under another key "codec" may be a name: an encode may be called codec.)
   const auto is_whole = [&over](std::string_view key) {
     return key == "codec" && over.path.ends_with(".video");
   };

@@ -19,9 +19,9 @@ namespace framelane {
 namespace {
 
 constexpr unsigned kIdleSeconds = static_cast<unsigned>(AdminServer::kIdleTimeout.count());
-/// A body without a length that does not end is cut off here.
+/// A body that announces no length and does not end is cut off at this size.
 constexpr std::size_t kMaxDiscardedBytes = 16 * AdminServer::kMaxBodyBytes;
-/// Connections that are being closed still count for libmicrohttpd.
+/// libmicrohttpd also counts connections that are being closed.
 constexpr unsigned kConnectionSlots = 2 * AdminServer::kMaxConnections;
 
 std::string lower_case(std::string text) {
@@ -141,8 +141,8 @@ class AdminServer::Impl {
     return {fd->connect_fd, host_of(address, length)};
   }
 
-  /// Adds a connection. The list is in the order of the last completed request (or of the start),
-  /// so whoever has to go is found from its front.
+  /// Adds a connection; at a limit it first closes one. The list is in the order of the last
+  /// completed request, or of the start, so the first one that counts towards the limit is closed.
   void make_room_for(Connection added) {
     const auto close_first = [&](std::size_t limit, auto counts) {
       const auto open = [&](const Connection& c) { return !c.closing && counts(c); };
@@ -209,8 +209,10 @@ class AdminServer::Impl {
   HttpResponse respond(const HttpRequest& request) {
     const auto host = request.headers.find("host");
     if (host != request.headers.end() && !accepts_host(host_name(host->second))) {
-      return error_response(MHD_HTTP_FORBIDDEN, "host_not_allowed",
-                            "this Host is not served: use the IP address or the machine's name");
+      return error_response(
+          MHD_HTTP_FORBIDDEN, "host_not_allowed",
+          "this name in the Host header is not accepted: use the IP address or the "
+          "machine's name");
     }
     try {
       return handler_(request);
@@ -221,7 +223,7 @@ class AdminServer::Impl {
   }
 
   bool accepts_host(const std::string& host) const {
-    if (!socket_path_.empty()) return true;  // no browser gets here
+    if (!socket_path_.empty()) return true;  // browsers cannot connect to Unix sockets
     if (host.empty()) return false;
     if (is_ip_address(host) || host == "localhost" || host == listen_host_) return true;
     return !local_only_ && (host == machine_ || host.find('.') == std::string::npos);

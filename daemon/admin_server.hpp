@@ -23,20 +23,20 @@ struct HttpResponse {
   std::map<std::string, std::string> headers = {};  ///< besides Content-Type
 };
 
-/// {"error":{"code","message","key"}} with that status; key is null when empty.
+/// {"error":{"code","message","key"}} with this status; "key" is null if `key` is empty.
 HttpResponse error_response(int status, const std::string& code, const std::string& message,
                             const std::string& key = {});
 
-/// The admin listener: one epoll thread in front of one handler, with limits on connections, per
-/// address, header, body and time. The handler runs on that thread and must not block for long; a
-/// HEAD request is one whose body is not sent.
+/// The admin listener: one epoll thread that calls one handler, with the limits below. The handler
+/// runs on that thread and must not block for long. It also answers HEAD; the body is then not
+/// sent.
 ///
-/// A new client never waits for slow ones: at a limit on connections, the one that has gone longest
-/// without completing a request is closed to make room.
+/// A new client never waits for slow ones. At a limit on connections, the connection that has gone
+/// longest without completing a request is closed to make room.
 ///
-/// The Host header must be an IP address or localhost, or, unless only this machine can connect, a
-/// name without dots, this machine's name or the name listened on: a page that has its own domain
-/// resolve to this address ("DNS rebinding") gets nothing.
+/// The Host header must be an IP address, localhost or the name listened on. If other machines can
+/// connect, it may also be a name without dots or this machine's name. This stops "DNS rebinding":
+/// a web page whose own domain resolves to this address cannot read from the listener.
 class AdminServer {
  public:
   static constexpr std::size_t kMaxConnections = 64;
@@ -47,15 +47,16 @@ class AdminServer {
 
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
 
-  /// `listen`: HOST:PORT, [V6]:PORT (port 0: any) or unix:PATH (mode 0660, a stale socket is
-  /// replaced). Throws std::runtime_error with one sentence when the address cannot be had.
+  /// `listen`: HOST:PORT, [V6]:PORT (port 0: any free one) or unix:PATH (the socket gets mode 0660
+  /// and replaces one on which nobody listens). Throws std::runtime_error with one sentence if it
+  /// cannot listen there.
   AdminServer(const std::string& listen, Handler handler);
-  /// Closes all connections and waits for the handler.
+  /// Closes all connections, after waiting for a running handler.
   ~AdminServer();
   AdminServer(const AdminServer&) = delete;
   AdminServer& operator=(const AdminServer&) = delete;
 
-  /// The address in use: the port is the real one.
+  /// The address in use, with the real port.
   const std::string& address() const;
 
  private:
@@ -63,9 +64,9 @@ class AdminServer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// GETs `path` from such a listener, given as to AdminServer or as an http:// URL; used by
-/// `healthcheck` and the watchdog. Throws std::runtime_error when there is no answer in time; a
-/// name that has to be asked from DNS may take longer.
+/// GETs `path` from a listener, for `healthcheck` and the watchdog. The listener is given as to
+/// AdminServer or as an http:// URL. Blocks for up to `timeout`, and longer if DNS must be asked
+/// for a name. Throws std::runtime_error if there is no answer in time.
 struct FetchResult {
   int status = 0;
   std::string body;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "daemon/metrics.hpp"
+#include "daemon/supervisor.hpp"
 #include "daemon/utc_time.hpp"
 #include "pipeline/base/redact.hpp"
 
@@ -139,7 +140,7 @@ HttpResponse list_devices(const HttpRequest&, Supervisor& supervisor) {
 }
 
 struct Route {
-  bool post = false;  ///< else GET and HEAD
+  bool post = false;  ///< answers POST; if false, GET and HEAD
   HttpResponse (*answer)(const HttpRequest&, Supervisor&) = nullptr;
 };
 
@@ -178,7 +179,8 @@ HttpResponse answer(const HttpRequest& request, Supervisor& supervisor) {
     response.headers["Allow"] = allowed;
     return response;
   }
-  // A page of another origin cannot send this header without asking first, and is never allowed.
+  // A browser lets a page of another origin send this header only if the server allows it, and this
+  // one never does.
   if (route->post && !request.headers.contains("x-framelane-request")) {
     return error_response(403, "header_required", "send the header X-Framelane-Request: 1");
   }

@@ -1,9 +1,10 @@
 #pragma once
 
 #include "daemon/admin_server.hpp"
-#include "daemon/supervisor.hpp"
 
 namespace framelane {
+
+class Supervisor;
 
 /// Answers the admin listener's requests: /metrics, /healthz, /readyz, /api/v1/feeds,
 /// /api/v1/feeds/NAME, POST /api/v1/feeds/NAME/restart, /api/v1/devices. Any thread.

@@ -11,7 +11,8 @@ StepLoads step_loads(const FeedView& feed) {
   double& h2d = loads[index_of(Bottleneck::kH2d)];
   double& d2h = loads[index_of(Bottleneck::kD2h)];
   double& kernel = loads[index_of(Bottleneck::kKernel)];
-  // On the CPU lanes convert side by side; a GPU has one lane's copy or kernels after another's.
+  // On the CPU all lanes convert at the same time, so their mean counts. On a GPU the lanes take
+  // turns, so their sum counts.
   const double at_once =
       stats.status().device == "cpu" ? static_cast<double>(stats.lanes().size()) : 1;
   for (const LaneStats& lane : stats.lanes()) {

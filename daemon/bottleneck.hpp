@@ -1,21 +1,21 @@
 #pragma once
 
 #include <array>
-#include <optional>
 
-#include "daemon/supervisor.hpp"
+#include "daemon/feed_view.hpp"
+#include "pipeline/base/labels.hpp"
 
 namespace framelane {
 
-/// From this share of the last ten seconds on, a step counts as saturated.
+/// A step that was busy for at least this share of the last ten seconds counts as saturated.
 inline constexpr double kSaturated = 0.85;
 
-/// How busy each step of a feed was, 0..1, by Bottleneck.
+/// How busy each step of a feed was in the last ten seconds, 0 to 1. Indexed by Bottleneck.
 using StepLoads = std::array<double, kBottleneckNames.size()>;
 StepLoads step_loads(const FeedView& feed);
 
-/// What limits a feed's rate: the busiest step, when one is saturated, else the source. Of equally
-/// busy ones the last, because a full queue holds up what comes before it.
+/// What limits the rate of a feed: the busiest step if one is saturated, otherwise the source. Of
+/// equally busy steps it is the last one, because a full queue holds up the steps before it.
 Bottleneck bottleneck(const StepLoads& loads);
 
 }  // namespace framelane

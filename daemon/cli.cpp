@@ -12,6 +12,7 @@
 
 #include "config/config.hpp"
 #include "config/scalars.hpp"
+#include "config/schema.hpp"
 #include "daemon/admin_server.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/logging.hpp"
@@ -22,30 +23,30 @@
 namespace framelane {
 namespace {
 
-/// A descriptor that was closed at start would be given to the next file opened, and a log line
-/// would land in a recording.
+/// If a standard descriptor is closed at the start, the next file that is opened gets its number,
+/// and log lines would be written into a recording.
 void open_standard_descriptors() {
   int descriptor = open("/dev/null", O_RDWR);
   while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDWR);
   if (descriptor > STDERR_FILENO) close(descriptor);
 }
 
-/// argv is public (ps, /proc): a URL that may carry a password is starred out once it is read.
+/// argv is public (ps, /proc), so URLs, which may contain passwords, are overwritten with stars.
 void blank_urls(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strstr(argv[i], "://") != nullptr) std::memset(argv[i], '*', std::strlen(argv[i]));
   }
 }
 
-/// A thread that was given up may come loose while the process takes itself apart: then the process
-/// ends without doing so.
+/// An abandoned thread may run on while the process destroys its objects. If there is one, the
+/// process ends without destroying them.
 int exit_past_abandoned_threads(int code) {
   if (threads_abandoned() == 0) return code;
   std::fflush(nullptr);
   std::_Exit(code);
 }
 
-/// An option whose value is read as the configuration reads it.
+/// Checks an option's value as the configuration does.
 CLI::Validator valid(const ScalarType& type) {
   return {[&type](const std::string& text) {
             Value ignored;
@@ -56,48 +57,61 @@ CLI::Validator valid(const ScalarType& type) {
 }
 
 void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& audio) {
-  app.add_option("INPUT", arguments.input, "File, URL, lavfi: graph, FIFO, or - for stdin")
+  app.add_option("INPUT", arguments.input,
+                 "File, URL, FIFO, lavfi:GRAPH for a test source, or - for stdin")
       ->required();
   app.add_option("OUTPUT", arguments.output, "File, URL, null: to discard, or - for stdout")
       ->required();
-  app.add_flag("-y", arguments.overwrite, "Overwrite the output");
-  app.add_option("--codec", arguments.codecs, "Encoders, the first available is used, or copy")
+  app.add_flag("-y", arguments.overwrite, "Overwrite the output file if it exists");
+  app.add_option("--codec", arguments.codecs,
+                 "Encoders, of which the first available one is used; copy: do not decode")
       ->delimiter(',')
       ->type_name("NAME[,NAME]|copy");
-  app.add_option("--option", arguments.options, "Encoder option, may be repeated")
+  app.add_option("--option", arguments.options, "Option of the encoder; may be given several times")
       ->type_name("K=V");
-  app.add_option("--bitrate", arguments.bitrate, "Bits per second, e.g. 2M")->type_name("R");
-  app.add_option("--gop", arguments.gop, "Time between keyframes, e.g. 2s")->type_name("T");
-  app.add_option("--audio", audio, "copy or none")->check(CLI::IsMember({"copy", "none"}));
-  app.add_option("--format", arguments.format, "Container, where the name does not tell")
+  app.add_option("--bitrate", arguments.bitrate, "Bits per second, for example 2M")->type_name("R");
+  app.add_option("--gop", arguments.gop, "Longest time between keyframes, for example 2s")
+      ->type_name("T");
+  app.add_option("--audio", audio, "What to do with the sound: copy or none")
+      ->check(CLI::IsMember({"copy", "none"}));
+  app.add_option("--format", arguments.format, "Container, if the name of OUTPUT does not tell")
       ->type_name("F");
-  app.add_option("--matrix", arguments.matrix, "Target matrix: bt601, bt709, bt2020")
+  app.add_option("--matrix", arguments.matrix, "Matrix of the output: bt601, bt709 or bt2020")
       ->type_name("M");
-  app.add_option("--range", arguments.range, "Target range: limited, full")->type_name("R");
-  app.add_option("--siting", arguments.siting, "Target chroma siting: left, center, topleft")
+  app.add_option("--range", arguments.range, "Range of the output: limited or full")
+      ->type_name("R");
+  app.add_option("--siting", arguments.siting,
+                 "Chroma siting of the output: left, center or topleft")
       ->type_name("S");
-  app.add_option("--device", arguments.device, "auto, cpu, cuda or cuda:N")
+  app.add_option("--device", arguments.device,
+                 "Where frames are converted: auto, cpu, cuda or cuda:N")
       ->type_name("D")
       ->check(valid(kDeviceName));
-  app.add_option("--lanes", arguments.lanes, "Conversions side by side")->check(CLI::Range(1, 64));
-  app.add_option("--ring", arguments.ring, "Frames in flight")->check(CLI::Range(1, 256));
+  app.add_option("--lanes", arguments.lanes, "Frames converted at the same time")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--ring", arguments.ring, "The most frames in flight")->check(CLI::Range(1, 256));
   app.add_option_function<std::string>(
          "--slices",
          [&arguments](const std::string& text) {
            if (text != "auto") arguments.slices = std::stoi(text);
          },
-         "Parts of a frame's upload to a GPU; the CPU takes frames whole")
+         "Into how many parts a frame's upload to a GPU is cut; no effect on the CPU")
       ->type_name("N|auto")
       ->check(CLI::IsMember({"auto"}) | CLI::Range(1, kMostSlices));
-  app.add_option("--input-format", arguments.input_format, "Demuxer, or rawvideo")->type_name("F");
-  app.add_option("--input-pixel-format", arguments.input_pixel_format, "Raw video: e.g. bgra")
+  app.add_option("--input-format", arguments.input_format,
+                 "FFmpeg's demuxer of the input, or rawvideo")
       ->type_name("F");
-  app.add_option("--input-size", arguments.input_size, "Raw video")->type_name("WxH");
-  app.add_option("--input-rate", arguments.input_rate, "Raw video: frames per second")
+  app.add_option("--input-pixel-format", arguments.input_pixel_format,
+                 "Pixel format of raw video, for example bgra")
+      ->type_name("F");
+  app.add_option("--input-size", arguments.input_size, "Size of raw video in pixels")
+      ->type_name("WxH");
+  app.add_option("--input-rate", arguments.input_rate, "Frames per second of raw video")
       ->type_name("N");
-  app.add_option("--duration", arguments.duration, "Stop after this much video")->type_name("T");
-  app.add_flag("--json", arguments.json, "Print the summary as JSON on stdout");
-  app.add_flag("--quiet", arguments.quiet, "No progress and no summary");
+  app.add_option("--duration", arguments.duration, "Stop after this much video, for example 10s")
+      ->type_name("T");
+  app.add_flag("--json", arguments.json, "Print a summary as JSON to stdout");
+  app.add_flag("--quiet", arguments.quiet, "Print no progress and no summary");
 }
 
 }  // namespace
@@ -124,7 +138,8 @@ int healthcheck_command(const std::string& config, const std::string& url) {
   const std::string listener = url.empty() ? load_admin_listen(config, problems) : url;
   register_url_secrets(listener);
   if (listener.empty()) {
-    std::fprintf(stderr, "%s: admin.listen is empty, so nothing can be asked\n", config.c_str());
+    std::fprintf(stderr, "%s: admin.listen is empty, so there is no admin listener to ask\n",
+                 config.c_str());
     return kExitFailed;
   }
   try {
@@ -134,7 +149,7 @@ int healthcheck_command(const std::string& config, const std::string& url) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", redact(error.what()).c_str());
   }
-  // Asked for want of something better was the default.
+  // The configuration was unreadable, so the default address was probed.
   return problems.empty() ? kExitFailed : print_problems(problems);
 }
 
@@ -147,75 +162,78 @@ int bench_command(char** arguments) {
   handed_on.push_back(nullptr);
   execv(program.c_str(), handed_on.data());
   std::fprintf(stderr,
-               "framelane: %s cannot be started: %s; it belongs beside framelane, and is installed "
-               "with it\n",
+               "framelane: %s cannot be started: %s; it is installed with framelane, in the same "
+               "folder\n",
                program.c_str(), std::strerror(errno));
   return kExitFailed;
 }
 
 int run_cli(int argc, char** argv) {
   open_standard_descriptors();
-  // Not parsed here, and before anything that the other program should find otherwise.
+  // framelane-bench parses these arguments. It inherits the environment, which is still unchanged.
   if (argc > 1 && std::strcmp(argv[1], "bench") == 0) return bench_command(argv + 2);
   if (argc > 1 && std::strcmp(argv[1], "tune") == 0) return bench_command(argv + 1);
-  // Bounds the one wait that FFmpeg's timeouts do not cover. Before the first thread: setenv is
-  // not safe later.
+  // Limits the wait for DNS, which FFmpeg's timeouts do not cover. Before the first thread, because
+  // setenv is not safe later.
   setenv("RES_OPTIONS", "timeout:1 attempts:1", 0);
-  // FFmpeg says through this why it refuses what a configuration asks for.
+  // FFmpeg's log tells why it refuses something in a configuration.
   set_up_logging({.level = LogLevel::kWarn, .format = LogFormat::kText});
 
   CLI::App app("Long-running GPU video daemon: exact colour, every frame accounted for",
                "framelane");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  app.footer("Later versions: trace, and a reload of the configuration.");
+  app.footer("Later versions will have: trace, and a reload of the configuration.");
 
   RunArguments run;
-  CLI::App* run_app = app.add_subcommand("run", "The daemon, in the foreground");
+  CLI::App* run_app = app.add_subcommand("run", "Run the daemon in the foreground");
   run_app->add_option("-c,--config", run.config, "Configuration file")->capture_default_str();
   run_app->add_flag("--once", run.once, "Exit when every feed has ended");
 
   TranscodeArguments transcode;
   std::string audio = "copy";
-  CLI::App* transcode_app =
-      app.add_subcommand("transcode", "One input to one output, without a configuration file");
+  CLI::App* transcode_app = app.add_subcommand(
+      "transcode", "Convert one input to one output, without a configuration file");
   add_transcode(*transcode_app, transcode, audio);
 
   std::string config = kDefaultConfigFile;
   bool no_env = false;
   CLI::App* check_app =
-      app.add_subcommand("check", "Every problem of a configuration; opens nothing");
+      app.add_subcommand("check", "Print every problem of a configuration file; open nothing else");
   check_app->add_option("-c,--config", config, "Configuration file")->capture_default_str();
-  check_app->add_flag("--no-env", no_env, "Accept unset variables and unreadable secrets");
+  check_app->add_flag("--no-env", no_env, "Accept unset variables and unreadable secret files");
 
   bool devices_json = false;
-  CLI::App* devices_app =
-      app.add_subcommand("devices", "What this machine converts, encodes and decodes with");
-  devices_app->add_flag("--json", devices_json, "As JSON");
+  CLI::App* devices_app = app.add_subcommand(
+      "devices", "List the CPU, the GPUs, the encoders and the decoders of this machine");
+  devices_app->add_flag("--json", devices_json, "Print JSON");
 
   std::string url;
-  CLI::App* health_app = app.add_subcommand("healthcheck", "Exit 0 when the daemon is ready");
+  CLI::App* health_app = app.add_subcommand(
+      "healthcheck", "Ask a running daemon whether it is ready; exit 0 if it is");
   auto* health_config =
       health_app->add_option("-c,--config", config, "Configuration file of the daemon")
           ->capture_default_str();
-  health_app->add_option("--url", url, "Its admin listener")->excludes(health_config);
+  health_app
+      ->add_option("--url", url,
+                   "Address of its admin listener, instead of the one in the configuration")
+      ->excludes(health_config);
 
-  app.add_subcommand("bench", "Experiments on this machine's CPU and GPU; bench --help lists them");
+  app.add_subcommand("bench",
+                     "Run benchmarks on this machine's CPU and GPU; bench --help lists them");
 
-  app.add_subcommand("tune",
-                     "What device, lanes, ring and slices suit the feeds here; tune --help");
+  app.add_subcommand(
+      "tune", "Measure which device, lanes, ring and slices suit the feeds; see tune --help");
 
-  // For framelane-bench, which has no FFmpeg and leaves the configuration to this program.
+  // Called by framelane-bench, which is built without FFmpeg and cannot read configurations.
   std::string tuned_size = "1920x1080", tuned_rate = "30", tuned_output;
   CLI::App* tune_feeds_app = app.add_subcommand("tune-feeds")->group("");
   tune_feeds_app->add_option("-c", config)->required();
   tune_feeds_app->add_option("--size", tuned_size);
   tune_feeds_app->add_option("--rate", tuned_rate);
   tune_feeds_app->add_option("OUTPUT", tuned_output)->required();
-  CLI::App* tune_write_app = app.add_subcommand("tune-write")->group("");
-  tune_write_app->add_option("-c", config)->required();
 
-  CLI::App* schema_app = app.add_subcommand("schema", "JSON Schema of the configuration");
+  CLI::App* schema_app = app.add_subcommand("schema", "Print the JSON Schema of the configuration");
 
   try {
     app.parse(argc, argv);
@@ -223,7 +241,7 @@ int run_cli(int argc, char** argv) {
     app.exit(wanted);
     return kExitDone;
   } catch (const CLI::ParseError& error) {
-    // The message quotes arguments, which may hold a password.
+    // The message quotes arguments, which may contain a password.
     std::fprintf(stderr, "framelane: %s; see framelane --help\n", redact(error.what()).c_str());
     return kExitUsage;
   }
@@ -240,7 +258,6 @@ int run_cli(int argc, char** argv) {
   if (tune_feeds_app->parsed()) {
     return tune_feeds_command(config, tuned_size, tuned_rate, tuned_output);
   }
-  if (tune_write_app->parsed()) return tune_write_command(config);
   if (schema_app->parsed()) std::printf("%s\n", config_schema().c_str());
   return kExitDone;
 }

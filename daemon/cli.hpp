@@ -8,8 +8,8 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitConfiguration = 78;  // EX_CONFIG
 
-/// The whole program: parses the arguments, runs the command, returns its exit code. URLs that
-/// carry secrets are blanked in `argv`, which other users can read. Main thread.
+/// The whole program: parses the arguments, runs the command, returns its exit code. Overwrites the
+/// URLs in `argv`, because other users can read it. Main thread.
 int run_cli(int argc, char** argv);
 
 }  // namespace framelane

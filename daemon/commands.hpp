@@ -1,20 +1,18 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "config/config.hpp"
-#include "pipeline/feed/feed_options.hpp"
+#include "config/problem.hpp"
+#include "config/process_config.hpp"
 #include "pipeline/stage/device.hpp"
 
 namespace framelane {
 
-// One function per command; each returns the process's exit code and writes problems to stderr,
-// one line each. Main thread, before any other thread exists.
+// One function for each command. It returns the exit code of the process and writes problems to
+// stderr, one line each. Main thread, before any other thread exists.
 
 struct RunArguments {
   std::string config = kDefaultConfigFile;
@@ -26,7 +24,7 @@ struct TranscodeArguments {
   std::string input;
   std::string output;
   bool overwrite = false;
-  std::vector<std::string> codecs;   ///< in order of preference; {"copy"}: no encode
+  std::vector<std::string> codecs;   ///< in order of preference; {"copy"}: nothing is encoded
   std::vector<std::string> options;  ///< K=V, for each codec
   std::string bitrate;
   std::string gop;
@@ -44,35 +42,26 @@ struct TranscodeArguments {
 };
 int transcode_command(const TranscodeArguments& arguments);
 
-struct TranscodeProblem {
-  std::string text;  ///< may hold secrets
-  int exit_code = 2;
-};
-/// The feed that `transcode` runs, or why there is none.
-std::variant<FeedOptions, TranscodeProblem> transcode_feed(const TranscodeArguments& arguments);
-
-/// Prints every problem of a configuration; returns the exit code that stands for it.
+/// Prints every problem of a configuration; returns the exit code for a wrong configuration.
 int print_problems(const std::vector<Problem>& problems);
 
 int check_command(const std::string& config, bool require_environment);
 int devices_command(bool json);
 
-/// Becomes framelane-bench, which lies beside this program, with what follows `bench` of the
-/// command line, or `tune` and what follows. Returns only when there is none.
+/// Replaces this process by framelane-bench, which is installed beside this program, with these
+/// arguments. Returns only if it cannot be started.
 int bench_command(char** arguments);
 
-/// The two halves of `framelane tune` that know the configuration, for framelane-bench. The first
-/// writes tuned_feeds_json to the file `output`, and nothing where the configuration is wrong; the
-/// second takes the text that tuned_settings reads from standard input.
+/// What framelane-bench asks for `framelane tune`, since it knows no configurations: writes
+/// tuned_feeds_json to the file `output`, and nothing where the configuration is wrong.
 int tune_feeds_command(const std::string& config, const std::string& size, const std::string& rate,
                        const std::string& output);
-int tune_write_command(const std::string& config);
 
-/// `url` wins over the listener that the configuration names, which may be wrong otherwise.
+/// Asks /readyz of the listener `url` or, if that is empty, of the listener of the configuration.
+/// Other mistakes in the configuration do not matter.
 int healthcheck_command(const std::string& config, const std::string& url);
 
-/// The device a configuration asks for, logged with why it was chosen; nothing, with the reason
-/// logged, when it cannot be had.
+/// The device that a configuration asks for; null if it cannot be used. Logs which one, and why.
 std::shared_ptr<Device> choose_device(const DeviceConfig& config);
 
 }  // namespace framelane

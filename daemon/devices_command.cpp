@@ -18,7 +18,7 @@ extern "C" {
 #include "pipeline/av/av_ptr.hpp"
 #include "pipeline/av/buffer_ref.hpp"
 #include "pipeline/base/processors.hpp"
-#include "pipeline/source/decoder.hpp"
+#include "pipeline/source/nvdec_trial.hpp"
 #include "pipeline/stage/device.hpp"
 #include "pipeline/stage/gpu.hpp"
 
@@ -29,12 +29,12 @@ bool needs_hardware(const AVCodec& codec) {
   return (codec.capabilities & (AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID)) != 0;
 }
 
-/// Whether it is a library's or a driver's ("cuvid", "nvenc") and not FFmpeg's own.
+/// Whether FFmpeg takes this codec from another library or a driver: "cuvid", "nvenc".
 bool wraps(const AVCodec& codec, std::string_view what) {
   return codec.wrapper_name != nullptr && codec.wrapper_name == what;
 }
 
-/// `gpu`: on which, if that is to be chosen (an AVHWDeviceContext).
+/// Whether a codec can be opened. `gpu` (an AVHWDeviceContext) says on which GPU; empty: on any.
 bool opens(const AVCodec& codec, const BufferRef& gpu = {}) {
   CodecContextPtr context(avcodec_alloc_context3(&codec));
   if (!context) return false;
@@ -47,21 +47,21 @@ bool opens(const AVCodec& codec, const BufferRef& gpu = {}) {
   return avcodec_open2(context.get(), &codec, nullptr) == 0;
 }
 
-/// What runs in software is there when it is built in; what needs hardware has to show it.
+/// The codecs of this FFmpeg. One that needs hardware is listed only if it can be opened.
 std::vector<std::string> usable_codecs(int (*is_kind)(const AVCodec*)) {
   std::vector<std::string> names;
   void* position = nullptr;
   while (const AVCodec* codec = av_codec_iterate(&position)) {
     if (codec->type != AVMEDIA_TYPE_VIDEO || is_kind(codec) == 0) continue;
-    if (wraps(*codec, "cuvid")) continue;  // framelane takes NVDEC in another way
+    if (wraps(*codec, "cuvid")) continue;  // framelane uses NVDEC through FFmpeg's own decoders
     if (!needs_hardware(*codec) || opens(*codec)) names.emplace_back(codec->name);
   }
   std::ranges::sort(names);
   return names;
 }
 
-/// What NVDEC and NVENC of one GPU take. Whether NVDEC takes a codec is told by NVIDIA's own
-/// decoder of it, which asks when it is opened; FFmpeg's asks at the first picture.
+/// The codecs of NVDEC and NVENC on one GPU. FFmpeg's own decoders ask NVDEC only at the first
+/// picture, so NVIDIA's decoder ("cuvid") of the same codec is tried: it asks when it is opened.
 GpuCodecs codecs_of_gpu(std::size_t ordinal) {
   GpuCodecs codecs;
   AVBufferRef* device = nullptr;
@@ -84,7 +84,7 @@ GpuCodecs codecs_of_gpu(std::size_t ordinal) {
 }  // namespace
 
 int devices_command(bool json) {
-  av_log_set_level(AV_LOG_QUIET);  // what does not open is the answer, not a fault
+  av_log_set_level(AV_LOG_QUIET);  // a codec that cannot be opened is a result here, not a fault
   DevicesReport report;
   for (GpuReport& gpu : measure_gpus(report.no_gpu)) {
     GpuCodecs codecs = codecs_of_gpu(report.gpus.size());

@@ -7,8 +7,8 @@
 
 namespace framelane {
 
-/// Video codecs that really open on a GPU: "h264_nvenc", and "h264_nvdec" as a feed's status names
-/// it.
+/// Video codecs that have been opened on a GPU, by the names that a feed's status has:
+/// "h264_nvenc", "h264_nvdec".
 struct GpuCodecs {
   std::vector<std::string> encoders;
   std::vector<std::string> decoders;
@@ -25,12 +25,13 @@ struct DevicesReport {
   int threads = 0;
   std::string simd;
   std::vector<Gpu> gpus;
-  std::string no_gpu;                 ///< why `gpus` is empty
-  std::vector<std::string> encoders;  ///< of the machine; those that need hardware if they open
-  std::vector<std::string> decoders;  ///< but NVDEC's, which are the GPUs'
+  std::string no_gpu;  ///< why `gpus` is empty
+  std::vector<std::string>
+      encoders;  ///< of the machine. Those that need hardware are in it if they can be opened
+  std::vector<std::string> decoders;  ///< the same, without those of NVDEC, which belong to a GPU
 };
 
-/// Both end with a newline.
+/// The report as JSON, and as text for a terminal. Both end with a newline.
 std::string devices_json(const DevicesReport& report);
 std::string devices_text(const DevicesReport& report);
 

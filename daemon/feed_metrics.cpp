@@ -32,50 +32,54 @@ bool decodes(const FeedStats& stats) {
 
 FeedMetrics::FeedMetrics(MetricPage& page)
     : up_(page.gauge("framelane_feed_up",
-                     "1 when the feed runs and data came within its input timeout.")),
+                     "1 if the feed runs and data has come within its input timeout.")),
       state_(page.gauge("framelane_feed_state", "1 for the state the feed is in.")),
       info_(page.gauge("framelane_feed_info", "The decoder and the device of the feed.")),
-      last_frame_(page.gauge("framelane_last_frame_timestamp_seconds",
-                             "When the last frame or copied packet came; 0 before the first.")),
+      last_frame_(page.gauge(
+          "framelane_last_frame_timestamp_seconds",
+          "Time of the last frame or copied packet from the source; 0 before the first.")),
       input_bytes_(page.counter("framelane_input_bytes_total", "Bytes read from the source.")),
       source_reconnects_(page.counter("framelane_source_reconnects_total",
-                                      "Times the source was lost, by cause.")),
+                                      "How often the source was lost, by cause.")),
       restarts_(page.counter("framelane_feed_restarts_total",
-                             "Times the supervisor started the feed again, by cause.")),
+                             "How often the supervisor restarted the feed, by cause.")),
       timestamp_repairs_(page.counter("framelane_timestamp_repairs_total",
                                       "Timestamps of the source that were repaired.")),
       decode_errors_(page.counter("framelane_decode_errors_total",
-                                  "Packets that yielded no frame, by cause.")),
+                                  "Packets from which no frame could be decoded, by cause.")),
       host_copies_(page.counter("framelane_host_copies_total",
                                 "Frames whose pixels were copied on the host, by cause.")),
       bottleneck_(page.gauge("framelane_feed_bottleneck",
                              "1 for the step that limits the rate of a running feed.")),
       luma_mean_(page.gauge("framelane_feed_luma_mean",
-                            "Mean of the newest analysed frame's luma samples, 0 to 255, as the "
-                            "first encode that decodes gets them.")),
-      frames_in_(page.counter("framelane_frames_in_total", "Frames the source delivered.")),
-      frames_out_(page.counter("framelane_frames_out_total", "Frames the encoder returned.")),
+                            "Mean of the luma samples, 0 to 255, of the newest analysed frame. "
+                            "The first encode that decodes is analysed.")),
+      frames_in_(page.counter("framelane_frames_in_total", "Frames that the source delivered.")),
+      frames_out_(page.counter("framelane_frames_out_total",
+                               "Frames that the encoder returned as packets.")),
       frames_in_flight_(
           page.gauge("framelane_frames_in_flight", "Frames that are neither out nor dropped yet.")),
-      frames_dropped_(page.counter("framelane_frames_dropped_total",
-                                   "Frames that never came out of the encode, by cause.")),
+      frames_dropped_(
+          page.counter("framelane_frames_dropped_total",
+                       "Frames that were lost before the encoder returned them, by cause.")),
       encode_info_(page.gauge("framelane_encode_info", "The codec of the encode.")),
       latency_(page.histogram("framelane_frame_latency_seconds",
-                              "From a decoded frame in hand to its packet queued.")),
-      step_duration_(
-          page.histogram("framelane_stage_duration_seconds", "Time a frame spent in each step.")),
-      ring_jobs_(page.gauge("framelane_ring_jobs", "Jobs in the feed's ring.")),
+                              "Time from when a frame is decoded until its packet is queued.")),
+      step_duration_(page.histogram("framelane_stage_duration_seconds",
+                                    "Time that a frame spent in each step.")),
+      ring_jobs_(page.gauge("framelane_ring_jobs", "Jobs in the feed's ring, by state.")),
       lane_busy_(page.counter("framelane_lane_busy_seconds_total",
-                              "Time the lane spent on each kind of work.")),
+                              "Time that the lane spent on each kind of work.")),
       lane_occupancy_(page.gauge("framelane_lane_occupancy_ratio",
                                  "Share of the last 10 s in which the lane was busy.")),
-      output_up_(page.gauge("framelane_output_up", "1 when the output is being written.")),
+      output_up_(page.gauge("framelane_output_up", "1 if the output is being written.")),
       output_paused_(page.gauge("framelane_output_paused",
-                                "1 when the output waits: disk full, or between reconnects.")),
+                                "1 if the output waits because the disk is full, or before it "
+                                "reconnects.")),
       output_queue_(page.gauge("framelane_output_queue_packets", "Packets queued for the output.")),
-      output_bytes_(page.counter("framelane_output_bytes_total", "Bytes written.")),
+      output_bytes_(page.counter("framelane_output_bytes_total", "Bytes written to the output.")),
       output_reconnects_(page.counter("framelane_output_reconnects_total",
-                                      "Times the output was lost, by cause.")),
+                                      "How often the output was lost, by cause.")),
       output_drops_(page.counter("framelane_output_packets_dropped_total",
                                  "Packets that were not written, by cause.")) {}
 
@@ -113,7 +117,7 @@ void FeedMetrics::add_frames(const FeedStats& stats, const std::string& device) 
         stats.steps[index_of(step)].snapshot());
   };
   add_step(StageStep::kMux);
-  if (!decodes(stats)) return;  // nothing but packets
+  if (!decodes(stats)) return;  // a feed that only copies has no frames
   add_step(StageStep::kDecode);
   add_step(StageStep::kWait);
   add_step(StageStep::kKernel);
@@ -149,7 +153,7 @@ void FeedMetrics::add_encodes(const FeedStats& stats) {
     MetricLabels info = labels;
     info.push_back({"codec", encode.copy ? "copy" : encode.codec()});
     encode_info_.add(std::move(info), 1);
-    if (encode.copy) continue;  // packets pass untouched: there are no frames to count
+    if (encode.copy) continue;  // copied packets are not decoded, so there are no frames
     const EncodeCounts& counts = ledger.encodes[i];
     frames_out_.add(labels, static_cast<double>(counts.out));
     frames_in_flight_.add(labels, static_cast<double>(counts.in_flight));

@@ -1,16 +1,17 @@
 #pragma once
 
+#include "daemon/feed_view.hpp"
 #include "daemon/metric_page.hpp"
-#include "daemon/supervisor.hpp"
 
 namespace framelane {
 
-/// The families of feeds, their encodes, outputs and lanes. Declares them on construction.
+/// The metric families of feeds, with their encodes, outputs and lanes. The constructor declares
+/// them on the page.
 class FeedMetrics {
  public:
   explicit FeedMetrics(MetricPage& page);
 
-  /// The series of one feed, from one snapshot of its ledger.
+  /// Adds the series of one feed. The counts of its frames come from one snapshot.
   void add(const FeedView& feed);
 
  private:

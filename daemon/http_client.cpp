@@ -25,11 +25,11 @@ constexpr std::size_t kMaxAnswer = 64u << 20;
 
 std::string text_of(int error) { return std::error_code(error, std::system_category()).message(); }
 
-/// What to ask whom.
+/// Where to connect and what to ask for.
 struct Target {
   SocketAddress address;
   std::string host_header;
-  std::string base_path;  ///< of a URL, before the path asked for
+  std::string base_path;  ///< the path of the URL, which comes before the path asked for
 };
 
 Target parse_target(const std::string& listen_or_url) {
@@ -54,7 +54,7 @@ Target parse_target(const std::string& listen_or_url) {
   return target;
 }
 
-/// A connection whose every call ends by the deadline.
+/// A connection. Every call ends at the deadline, with an exception.
 class Connection {
  public:
   Connection(const Target& target, Clock::time_point deadline) : deadline_(deadline) {
@@ -63,7 +63,7 @@ class Connection {
       connect_to(AF_UNIX, reinterpret_cast<const sockaddr*>(&address.storage), address.length);
       return;
     }
-    // A wildcard address is one to listen on; whoever listens on it is on this machine too.
+    // A wildcard address can only be listened on, so the listener is on this machine.
     SocketAddress peer = target.address;
     if (peer.host == "0.0.0.0") peer.host = "127.0.0.1";
     if (peer.host == "::") peer.host = "::1";
@@ -177,7 +177,7 @@ FetchResult http_get(const std::string& listen_or_url, const std::string& path,
   try {
     const Target target = parse_target(listen_or_url);
     Connection connection(target, Clock::now() + timeout);
-    // HTTP/1.0: the answer comes in one piece and ends with the connection.
+    // With HTTP/1.0 the answer is not chunked and ends with the connection.
     connection.send_all("GET " + target.base_path + path + " HTTP/1.0\r\nHost: " +
                         target.host_header + "\r\nConnection: close\r\n\r\n");
     return parse_answer(connection.receive_to_end());

@@ -39,7 +39,7 @@ FileDescriptor open_socket(int family) {
 void remove_stale_socket(const std::string& path, const UnixAddress& address) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return;
-  if (!S_ISSOCK(status.st_mode)) throw std::runtime_error("it exists and is no socket");
+  if (!S_ISSOCK(status.st_mode)) throw std::runtime_error("it exists and is not a socket");
   const FileDescriptor probe = open_socket(AF_UNIX);
   const int result =
       ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length);
@@ -51,7 +51,7 @@ ListenSocket listen_unix(const std::string& path) {
   const UnixAddress address = unix_address(path);
   remove_stale_socket(path, address);
   FileDescriptor fd = open_socket(AF_UNIX);
-  // Nobody can connect before listen, so the mode is right from the first moment on.
+  // Nobody can connect before listen(), so chmod() is in time.
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0 ||
       ::chmod(path.c_str(), 0660) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     throw std::runtime_error(text_of(errno));
@@ -68,7 +68,7 @@ ListenSocket listen_tcp(const SocketAddress& address) {
     const int off = 0;
     setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (entry->ai_family == AF_INET6) {
-      setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);  // [::] means everything
+      setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);  // [::] is IPv4 too
     }
     if (::bind(fd.get(), entry->ai_addr, entry->ai_addrlen) != 0 ||
         ::listen(fd.get(), kBacklog) != 0) {

@@ -31,8 +31,9 @@ namespace {
 
 constexpr std::chrono::seconds kRepeatWindow{60};
 
-/// Writes all of it or, when nobody reads stderr, none of the rest: a log that is not read must not
-/// stop the daemon. A pipe that polls as writable takes PIPE_BUF bytes without blocking.
+/// Writes the line. If stderr is a pipe that nobody reads, the rest of the line is lost after 100
+/// ms: an unread log must not stop the daemon. A pipe that poll() calls writable takes PIPE_BUF
+/// bytes without blocking.
 void write_stderr(std::string_view line) {
   while (!line.empty()) {
     pollfd writable{STDERR_FILENO, POLLOUT, 0};
@@ -68,8 +69,8 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return kLevels[static_cast<std::size_t>(level)];
 }
 
-/// Takes lines from any thread, writes each with one call, and lets FFmpeg's repeats through in sum
-/// alone. Calls nothing that logs, so its lock is always a leaf.
+/// Takes lines from any thread and writes each as a whole. Repeats of FFmpeg's lines are only
+/// summed up. Calls nothing that logs, so that no other lock is taken while its own is held.
 class StderrSink : public spdlog::sinks::sink {
  public:
   void log(const spdlog::details::log_msg& message) override {
@@ -110,7 +111,7 @@ class StderrSink : public spdlog::sinks::sink {
   RateLimiter repeats_{kRepeatWindow};
 };
 
-/// Never destroyed: a thread that was given up may still log while the process exits.
+/// Never destroyed: an abandoned thread may still log while the process exits.
 struct Log {
   std::shared_ptr<StderrSink> sink = std::make_shared<StderrSink>();
   std::shared_ptr<spdlog::logger> logger = std::make_shared<spdlog::logger>("framelane", sink);
@@ -120,8 +121,8 @@ Log& the_log() {
   return instance;
 }
 
-/// FFmpeg calls "error" what a camera does every day, and "warning" what is of interest to those
-/// who look for something.
+/// One level lower than FFmpeg's: cameras cause what FFmpeg calls errors every day, and its
+/// warnings help only somebody who looks for a fault.
 LogLevel level_of(int av_level) {
   if (av_level <= AV_LOG_FATAL) return LogLevel::kError;
   if (av_level <= AV_LOG_ERROR) return LogLevel::kWarn;
@@ -142,8 +143,9 @@ int av_level_for(LogLevel level) {
   }
 }
 
-/// The same line of the same kind of component, whatever numbers and addresses it holds (FNV-1a):
-/// each connection to a camera is made with new components, at other addresses.
+/// A hash (FNV-1a) of a line without its numbers, and of the class of the component that logs it.
+/// Lines with the same key are repeats. The component's address is left out, because every
+/// connection to a camera makes new components.
 std::uint64_t repeat_key(const void* context, std::string_view line) {
   std::uint64_t hash = 14695981039346656037u;
   const auto add = [&hash](char c) {
@@ -162,7 +164,7 @@ std::uint64_t repeat_key(const void* context, std::string_view line) {
   return hash;
 }
 
-/// What one thread has got so far of a line that FFmpeg logs in parts.
+/// The beginning of a line that a thread of FFmpeg logs in parts.
 struct PartialLine {
   std::array<char, 2048> text;
   std::size_t length;
@@ -171,9 +173,9 @@ struct PartialLine {
 };
 
 void on_av_log(void* context, int av_level, const char* format, va_list arguments) {
-  av_level &= 0xff;  // the rest is a colour
+  av_level &= 0xff;  // the other bits are a colour
   if (av_level > av_log_get_level()) return;
-  // Plain data, so that a thread costs no allocation and no destructor.
+  // Plain data, so that no thread needs an allocation or a destructor for it.
   static thread_local PartialLine part{{}, 0, AV_LOG_TRACE, 1};
   constexpr std::string_view kPrefix = "ffmpeg: ";
   if (part.length == 0) {
@@ -197,11 +199,11 @@ void on_av_log(void* context, int av_level, const char* format, va_list argument
   try {
     if (part.level <= AV_LOG_ERROR && AvLogCapture::take(line.substr(kPrefix.size()))) return;
     the_log().sink->log_ffmpeg(repeat_key(context, line), level_of(part.level), line);
-  } catch (...) {  // out of memory: no line is worth throwing through FFmpeg's C
+  } catch (...) {  // out of memory: the line is lost, since nothing may be thrown through C code
   }
 }
 
-/// journald sets JOURNAL_STREAM to the device and inode of the stream it reads.
+/// journald sets JOURNAL_STREAM to the device and the inode of the stream that it reads.
 bool stderr_goes_to_journal() {
   const char* stream = std::getenv("JOURNAL_STREAM");
   struct stat status {};

@@ -1,14 +1,16 @@
 #pragma once
 
-#include "config/config.hpp"
+#include "config/process_config.hpp"
 
 namespace framelane {
 
-/// Sets up the process's logging on stderr, text or JSON, everything through redact(): spdlog's
-/// default logger, and FFmpeg's own log, whose lines carry "ffmpeg" and are rate-limited: a line
-/// that repeats is written once and then summed up ("repeated 812 times in 60 s"). Under journald
-/// (JOURNAL_STREAM) the text form carries <N> priorities instead of time stamps. Main thread,
-/// before any other; calling it again changes level and format.
+/// Sets up the process's logging: spdlog's default logger and FFmpeg's log, both to stderr as text
+/// or JSON and through redact(). FFmpeg's lines begin with "ffmpeg: " and are rate-limited: one
+/// that repeats is written once, and later its repeats are summed up ("repeated 812 times in 60
+/// s"). If stderr goes to journald (JOURNAL_STREAM), text lines have <N> priorities instead of time
+/// stamps.
+///
+/// Main thread, before any other thread starts. A further call changes level and format.
 void set_up_logging(const LogConfig& config);
 
 }  // namespace framelane

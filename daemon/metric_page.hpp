@@ -3,11 +3,13 @@
 #include <prometheus/metric_family.h>
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "pipeline/measure/histogram.hpp"
 
@@ -15,7 +17,7 @@ namespace framelane {
 
 using MetricLabels = std::vector<prometheus::ClientMetric::Label>;
 
-/// One family of a metrics page.
+/// A metric with all its series.
 class MetricFamily {
  public:
   MetricFamily(prometheus::MetricType type, std::string name, std::string help);
@@ -23,7 +25,7 @@ class MetricFamily {
   void add(MetricLabels labels, double value);
   void add(MetricLabels labels, const Histogram::Snapshot& snapshot);
 
-  /// One series per name, with the name as the last label, `label`.
+  /// Adds a series for each name. The name is the value of `label`, which comes after `labels`.
   template <std::size_t kCount, typename Counts>
   void add_each(const MetricLabels& labels, const char* label,
                 const std::array<std::string_view, kCount>& names, const Counts& counts) {
@@ -41,7 +43,7 @@ class MetricFamily {
   prometheus::MetricFamily data_;
 };
 
-/// A page in the Prometheus text format: families first declared, then filled, then written.
+/// A page in the Prometheus text format. Families are declared first, then filled, then written.
 class MetricPage {
  public:
   MetricFamily& counter(std::string name, std::string help);

@@ -6,18 +6,19 @@
 #include "daemon/feed_metrics.hpp"
 #include "daemon/metric_page.hpp"
 #include "daemon/process_metrics.hpp"
+#include "daemon/supervisor.hpp"
 #include "daemon/version.hpp"
 #include "pipeline/frames/host_buffer.hpp"
 
 namespace framelane {
 namespace {
 
-/// There is one configuration, read when the process starts.
+/// When the configuration was loaded: there is one, which is read when the process starts.
 const std::chrono::system_clock::time_point kLoaded = std::chrono::system_clock::now();
 
 void add_build_info(MetricPage& page) {
   const VersionInfo version = version_info();
-  page.gauge("framelane_build_info", "What is running.")
+  page.gauge("framelane_build_info", "The versions of framelane, FFmpeg and CUDA; always 1.")
       .add({{"version", version.version},
             {"revision", version.revision},
             {"ffmpeg", version.ffmpeg},
@@ -26,14 +27,16 @@ void add_build_info(MetricPage& page) {
 }
 
 void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Device>>& devices) {
-  auto& up = page.gauge("framelane_device_up", "1 when the device can be used.");
+  auto& up = page.gauge("framelane_device_up", "1 if the device can be used.");
   auto& info = page.gauge("framelane_device_info", "The model and the UUID of the device.");
   auto& engine_busy = page.counter("framelane_engine_busy_seconds_total",
-                                   "Time the engine worked for at least one lane.");
+                                   "Time in which the engine worked for at least one lane.");
   auto& busy = page.counter("framelane_device_busy_seconds_total",
-                            "Time at least one engine of the device worked.");
-  auto& overlap = page.gauge("framelane_overlap_ratio",
-                             "Engine time per device time in the last 10 s; 1 when idle.");
+                            "Time in which at least one engine of the device worked.");
+  auto& overlap =
+      page.gauge("framelane_overlap_ratio",
+                 "Sum of the engines' busy times, divided by the device's busy time, in "
+                 "the last 10 s; 1 if idle.");
   for (const auto& device : devices) {
     const MetricLabels labels{{"device", device->name()}};
     const EngineMeters& engines = device->busy();
@@ -47,13 +50,13 @@ void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Devic
           std::chrono::duration<double>(engines[engine].total()).count());
     }
     busy.add(labels, std::chrono::duration<double>(engines.any().total()).count());
-    // One engine has nothing to overlap.
+    // The CPU has one engine, so nothing overlaps.
     overlap.add(labels, copies ? engines.overlap_ratio() : 1);
   }
-  // Without a GPU there is no such family.
+  // Without a GPU the family does not exist.
   if (std::ranges::none_of(devices, [](const auto& d) { return d->has_copy_engines(); })) return;
   auto& memory =
-      page.gauge("framelane_device_memory_bytes", "Memory of the GPU that is held for frames.");
+      page.gauge("framelane_device_memory_bytes", "GPU memory that is allocated for frames.");
   for (const auto& device : devices) {
     if (!device->has_copy_engines()) continue;
     memory.add({{"device", device->name()}}, static_cast<double>(device->memory_bytes()));
@@ -69,16 +72,16 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
   FeedMetrics feed_metrics(page);
   for (const FeedView& feed : feeds) feed_metrics.add(feed);
   add_devices(page, devices);
-  page.gauge("framelane_host_pinned_bytes", "Memory held for frames.")
+  page.gauge("framelane_host_pinned_bytes", "Host memory that is allocated for frames.")
       .add({}, static_cast<double>(host_buffer_bytes()));
   page.counter("framelane_threads_abandoned_total",
-               "Threads given up because a call ignored its deadline.")
+               "Threads that were abandoned because a call ignored its deadline.")
       .add({}, static_cast<double>(threads_abandoned()));
   page.gauge("framelane_config_last_reload_successful",
-             "1 when the last attempt to load the configuration succeeded.")
+             "1 if the last attempt to load the configuration succeeded.")
       .add({}, 1);
   page.gauge("framelane_config_last_reload_success_timestamp_seconds",
-             "When the configuration in force was loaded.")
+             "When the current configuration was loaded.")
       .add({}, std::chrono::duration<double>(kLoaded.time_since_epoch()).count());
   add_process_metrics(page);
   return page.text();

@@ -4,12 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "daemon/supervisor.hpp"
+#include "daemon/feed_view.hpp"
+#include "pipeline/stage/device.hpp"
 
 namespace framelane {
 
-/// The /metrics page: every family of docs/metrics.md in the Prometheus text format, made of one
-/// snapshot of the counts at the time of the call. Any thread.
+class Supervisor;
+
+/// The /metrics page: every family of docs/metrics.md in the Prometheus text format. The counts of
+/// a feed come from one snapshot, taken during the call. Any thread.
 std::string metrics_text(const Supervisor& supervisor);
 std::string metrics_text(const std::vector<FeedView>& feeds,
                          const std::vector<std::shared_ptr<const Device>>& devices);

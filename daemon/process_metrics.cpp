@@ -25,14 +25,14 @@ double open_files() {
   if (!directory) return 0;
   int entries = 0;
   while (readdir(directory.get()) != nullptr) ++entries;
-  return entries - 3;  // ".", ".." and the one that reads
+  return entries - 3;  // without ".", ".." and the descriptor that reads the folder
 }
 
-/// Unix time of the process's start: ticks since boot plus the time of the boot.
+/// Unix time at which the process started: the time of the boot plus the ticks since then.
 double read_start_time() {
   std::ifstream stat_file("/proc/self/stat");
   std::string stat((std::istreambuf_iterator<char>(stat_file)), {});
-  // The second field, the name, may hold anything; what follows its last ')' is field 3.
+  // Field 2 is the name in brackets, which may contain anything. Field 3 follows the last ')'.
   std::istringstream fields(stat.substr(stat.rfind(')') + 1));
   std::string field;
   for (int i = 3; i < 22; ++i) fields >> field;
@@ -51,7 +51,7 @@ double read_start_time() {
 void add_process_metrics(MetricPage& page) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  page.counter("process_cpu_seconds_total", "User and system CPU time spent.")
+  page.counter("process_cpu_seconds_total", "CPU time used, in user and system mode.")
       .add({}, seconds(usage.ru_utime) + seconds(usage.ru_stime));
 
   rlimit files{};

@@ -4,7 +4,7 @@
 
 namespace framelane {
 
-/// The process_* families that Prometheus' client libraries agree on, from /proc.
+/// Adds the process_* families that all Prometheus client libraries have, read from /proc.
 void add_process_metrics(MetricPage& page);
 
 }  // namespace framelane

@@ -1,7 +1,15 @@
 #include <systemd/sd-daemon.h>
 
+#include <chrono>
 #include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "config/config.hpp"
 #include "daemon/admin_server.hpp"
 #include "daemon/api.hpp"
 #include "daemon/cli.hpp"
@@ -17,7 +25,8 @@
 namespace framelane {
 namespace {
 
-/// Waits for the end: a signal, or, with --once, the last feed. Returns when everything stopped.
+/// Runs until a signal comes or, with --once, until the last feed has ended. Returns when
+/// everything has stopped.
 void serve(Supervisor& supervisor, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   bool announced = false;
@@ -27,15 +36,17 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
       sd_notify(0, "READY=1\nSTATUS=Running");
       log::info("ready");
     }
-    watchdog.feed();
+    watchdog.feed(std::chrono::steady_clock::now());
     const auto pause = announced ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10);
     const std::optional<int> signal = wait_signal(pause);
     if (!signal) continue;
     if (*signal == SIGHUP) {
-      log::warn("SIGHUP: this version cannot reload; restart it to read the configuration anew");
+      log::warn(
+          "SIGHUP: this version cannot reload the configuration; restart framelane to read it "
+          "again");
       continue;
     }
-    log::info("{}: completing what is in hand, 10 s at most; another signal ends at once",
+    log::info("{}: completing files, for 10 s at most; another signal ends framelane at once",
               *signal == SIGINT ? "SIGINT" : "SIGTERM");
     sd_notify(0, "STOPPING=1\nSTATUS=Completing files");
     second_signal_ends_process();

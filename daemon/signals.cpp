@@ -27,7 +27,7 @@ extern "C" void end_at_once(int signal) { _exit(128 + signal); }
 void block_signals() {
   const sigset_t set = handled_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  // A closed pipe and a file size limit are errors of a write, not ends of the process.
+  // A closed pipe or a file size limit must be an error of write() and must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }
@@ -40,7 +40,7 @@ std::optional<int> wait_signal(std::chrono::milliseconds timeout) {
   wait.tv_nsec = std::chrono::nanoseconds(timeout - seconds).count();
   const int signal = sigtimedwait(&set, nullptr, &wait);
   if (signal <= 0) return std::nullopt;
-  // sigtimedwait takes a signal that comes while it waits before the handler can.
+  // While sigtimedwait waits, it receives the signal, and the handler is not called.
   if (g_next_ends_process && signal != SIGHUP) end_at_once(signal);
   return signal;
 }

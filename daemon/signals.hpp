@@ -5,11 +5,12 @@
 
 namespace framelane {
 
-/// Blocks SIGINT, SIGTERM and SIGHUP in this thread and all that it starts, for wait_signal to
-/// receive, and ignores SIGPIPE and SIGXFSZ. Before any other thread.
+/// Blocks SIGINT, SIGTERM and SIGHUP in this thread and in every thread that it starts, so that
+/// wait_signal receives them. Ignores SIGPIPE and SIGXFSZ. To be called before any other thread
+/// starts.
 void block_signals();
 
-/// One of the blocked signals; nothing when none comes within `timeout`. Main thread.
+/// Waits for one of the blocked signals, `timeout` at most; nothing if none comes. Main thread.
 std::optional<int> wait_signal(std::chrono::milliseconds timeout);
 
 /// From now on a further SIGINT or SIGTERM ends the process at once.

@@ -13,7 +13,8 @@ SocketAddress parse_socket_address(const std::string& text) {
   SocketAddress address;
   if (text.starts_with("unix:")) {
     address.path = text.substr(5);
-    if (address.path.empty()) throw std::runtime_error("'" + text + "' names no socket: unix:PATH");
+    if (address.path.empty())
+      throw std::runtime_error("'" + text + "' names no socket; use unix:PATH");
     return address;
   }
   const auto colon = text.rfind(':');
@@ -30,7 +31,8 @@ SocketAddress parse_socket_address(const std::string& text) {
                               std::stoi(address.port) <= 65535;
   const bool bare_v6 = !bracketed && address.host.find(':') != std::string::npos;
   if (address.host.empty() || bare_v6 || !port_is_number) {
-    throw std::runtime_error("'" + text + "' is no address: use HOST:PORT, [V6]:PORT or unix:PATH");
+    throw std::runtime_error("'" + text +
+                             "' is not an address; use HOST:PORT, [V6]:PORT or unix:PATH");
   }
   return address;
 }

@@ -44,18 +44,18 @@ struct AddrInfoDeleter {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 using AddrInfoList = std::unique_ptr<addrinfo, AddrInfoDeleter>;
-/// The stream addresses of a host. `flags` as in getaddrinfo(3), which may ask DNS for a name.
-/// Throws std::runtime_error.
+/// The stream addresses of a host; `flags` are those of getaddrinfo(3). Blocks if DNS must be asked
+/// for a name. Throws std::runtime_error.
 AddrInfoList resolve(const SocketAddress& address, int flags);
 
 struct UnixAddress {
   sockaddr_storage storage{};
   socklen_t length = 0;
 };
-/// Throws std::runtime_error when the path is too long for one.
+/// Throws std::runtime_error if the path is too long for a socket.
 UnixAddress unix_address(const std::string& path);
 
-/// "127.0.0.1:80", "[::1]:80"; empty for other families.
+/// "127.0.0.1:80" or "[::1]:80"; empty if the address is of another family.
 std::string to_string(const sockaddr* address, socklen_t length);
 /// The same without the port.
 std::string host_of(const sockaddr* address, socklen_t length);

@@ -1,64 +1,85 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <memory>
-#include <string>
+#include <mutex>
 #include <string_view>
+#include <thread>
 #include <vector>
 
-#include "pipeline/feed/feed.hpp"
+#include "daemon/feed_view.hpp"
+#include "daemon/supervised_feed.hpp"
 #include "pipeline/feed/feed_options.hpp"
-#include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/stage/device.hpp"
 
 namespace framelane {
 
-/// A feed as the API and the metrics see it. Valid as long as it is held.
-struct FeedView {
-  std::shared_ptr<const FeedOptions> options;
-  std::shared_ptr<const FeedStats> stats;
-};
-
 /// Owns the feeds: starts them, restarts what failed with backoff, stops them in order. One thread
-/// of its own; every public function may be called from any thread and returns at once unless it
+/// of its own. Every public function may be called from any thread and returns at once, unless it
 /// says otherwise.
 class Supervisor {
  public:
-  /// After it a feed is cancelled, which leaves its outputs a second to write what they have: all
-  /// of it in the 10 s after which container runtimes kill.
-  static constexpr std::chrono::milliseconds kDrainTime{7500};
+  using Clock = std::chrono::steady_clock;
   /// A heartbeat older than this means that the loop does not turn any more.
   static constexpr std::chrono::seconds kMaxHeartbeatAge{5};
 
   struct Options {
-    bool once = false;  ///< finished and failed feeds stay so; done() when none runs
+    /// Feeds that have ended or failed stay so, and the supervisor is done when none runs.
+    bool once = false;
+    /// For tests, which need not wait for backoff, drain time and heartbeat then.
+    Now now = Clock::now;
   };
   Supervisor(std::vector<FeedOptions> feeds, std::shared_ptr<Device> device, Options options);
   /// Stops and waits.
   ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
 
   void start();
-  /// Drains all feeds at once; after kDrainTime what is left is cancelled and counted.
+  /// Drains all feeds at once. What is left after SupervisedFeed::kDrainTime is cancelled and
+  /// counted.
   void request_stop();
-  /// Waits until all feeds have ended (after request_stop, or with `once`) or `timeout` passes.
+  /// Waits until all feeds have ended (after request_stop, or with `once`), `timeout` at most;
+  /// false if time ran out.
   bool wait_done(std::chrono::milliseconds timeout);
-  /// After wait_done: false when a feed failed.
+  /// After wait_done: false if a feed failed.
   bool all_succeeded() const;
 
   /// True from when every feed has been created until a stop is requested.
   bool ready() const;
-  /// Time since the supervisor's loop last turned; it turns at least every 500 ms.
-  std::chrono::steady_clock::duration heartbeat_age() const;
+  /// Time since the supervisor's loop last turned. It turns at least every 500 ms.
+  Clock::duration heartbeat_age() const;
   /// In the order of the configuration.
   std::vector<FeedView> feeds() const;
+  /// The device that was asked for, and the one that takes over if it is lost.
   std::vector<std::shared_ptr<const Device>> devices() const;
-  /// Ends the feed's run and starts a new one (also a failed or ended one); false when there is
-  /// none of that name.
+  /// Ends the feed's run and starts a new one, also after a failure or an end. False if no feed has
+  /// that name.
   bool restart(std::string_view feed);
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  void run();
+  bool turn();
+  void stop_feeds();
+  void beat();
+  void wake();
+
+  const std::shared_ptr<Device> device_;
+  const Options options_;
+  std::deque<SupervisedFeed> feeds_;  // fixed once constructed
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable done_changed_;
+  bool stop_ = false;
+  bool woken_ = false;
+  bool ready_ = false;
+  bool done_ = false;
+  std::atomic<Clock::rep> heartbeat_{0};
+  std::thread thread_;
 };
 
 }  // namespace framelane

@@ -5,12 +5,18 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "config/scalars.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
+#include "daemon/transcode_feed.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 
@@ -96,7 +102,7 @@ void print_json(const FeedStats& stats, const Totals& totals, bool succeeded, do
   std::printf("%s\n", summary.dump(2).c_str());
 }
 
-/// Outputs take strftime fields; a name on the command line means what it says.
+/// The URL of an output is a strftime pattern, but a name on the command line is meant literally.
 void escape_strftime(OutputOptions& output) {
   if (!local_path(output.url)) return;
   for (std::size_t at = 0; (at = output.url.find('%', at)) != std::string::npos; at += 2) {
@@ -107,7 +113,7 @@ void escape_strftime(OutputOptions& output) {
 bool is_same_file(const FeedOptions& feed) {
   const std::optional<std::string> input = local_path(feed.input.url);
   const std::optional<std::string> output = local_path(feed.outputs.front().url);
-  std::error_code ignored;  // what does not exist is not the same
+  std::error_code ignored;  // a file that does not exist is not the same
   return input && output && std::filesystem::is_regular_file(*output, ignored) &&
          std::filesystem::equivalent(*input, *output, ignored);
 }
@@ -116,10 +122,10 @@ std::optional<std::string> refuse_to_overwrite(const FeedOptions& feed) {
   const std::optional<std::string> path = local_path(feed.outputs.front().url);
   std::error_code ignored;
   if (!path || !std::filesystem::is_regular_file(*path, ignored)) return std::nullopt;
-  return *path + " exists; -y overwrites it";
+  return *path + " exists; use -y to overwrite it";
 }
 
-/// nohup wants a program to live on when its terminal goes.
+/// nohup sets SIGHUP to be ignored, so that a program survives the end of its terminal.
 bool hangup_is_ignored() {
   struct sigaction action {};
   return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -150,7 +156,7 @@ int transcode_command(const TranscodeArguments& arguments) {
   const bool hangup_ignored = hangup_is_ignored();
   block_signals();
   Value device_name;
-  kDeviceName.parse(arguments.device, device_name);  // the command line has checked it
+  kDeviceName.parse(arguments.device, device_name);  // already checked by the command line
   const std::shared_ptr<Device> device = choose_device(device_name.device);
   if (device == nullptr) return kExitFailed;
 
@@ -165,7 +171,7 @@ int transcode_command(const TranscodeArguments& arguments) {
   std::optional<int> interrupted;
   while (!supervisor.wait_done(std::chrono::milliseconds(0))) {
     if (show_progress) print_progress(totals_of(*view.stats), copies, seconds_since(start));
-    // A finished transcode is noticed at the next turn: keep the turns short.
+    // The waits are short because signals and progress come in between.
     const std::optional<int> signal = wait_signal(std::chrono::milliseconds(0));
     if (signal && !(*signal == SIGHUP && hangup_ignored)) {
       interrupted = *signal;

@@ -1,18 +1,26 @@
+#include "daemon/transcode_feed.hpp"
+
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "config/name_checks.hpp"
 #include "config/problems.hpp"
 #include "config/raw_formats.hpp"
 #include "config/scalars.hpp"
+#include "config/variables.hpp"
 #include "daemon/cli.hpp"
-#include "daemon/commands.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/output/container.hpp"
 
 namespace framelane {
 namespace {
 
-/// One feed called "transcode", built up from the arguments; the first problem ends it.
+/// Makes one feed, called "transcode", of the arguments. Stops at the first problem.
 class FeedBuilder {
  public:
   explicit FeedBuilder(const TranscodeArguments& arguments) : arguments_(arguments) {}
@@ -24,7 +32,7 @@ class FeedBuilder {
       feed_.lanes = arguments_.lanes;
       feed_.slices = arguments_.slices;
       feed_.once = true;
-      // A live source cannot wait; everything else is converted whole.
+      // Drops frames of live sources only; all others are converted completely.
       feed_.on_full = OnFull::kAuto;
       return std::move(feed_);
     }
@@ -55,7 +63,7 @@ class FeedBuilder {
            fail(std::string(option) + " " + text + ": not a duration like 500ms or 10s");
   }
 
-  /// What a check of names says about the value of an option.
+  /// Reports what a check of names has found wrong with the value of an option.
   bool known(const char* option, const std::string& value,
              const std::optional<std::string>& problem) {
     return !problem || fail(std::string(option) + " " + value + " " + *problem);
@@ -77,7 +85,7 @@ class FeedBuilder {
         !known("--input-format", input.format, unknown_demuxer(input.format))) {
       return false;
     }
-    // Whoever writes to stdin may take its time; an interrupt ends the wait.
+    // The writer of stdin may be slow, and an interrupt ends the wait.
     if (input.url == "-" || input.url == "pipe:0") input.timeout = std::chrono::hours(24);
     if (!duration(arguments_.duration, "--duration", input.duration)) return false;
     const bool raw_given = !arguments_.input_pixel_format.empty() ||
@@ -145,10 +153,10 @@ class FeedBuilder {
     return true;
   }
 
-  /// --codec copy encodes nothing, so what is meant for an encoder is a mistake.
+  /// With --codec copy nothing is encoded, so every option for an encoder is a mistake.
   bool copy() {
     if (feed_.input.raw) {
-      return fail("--codec copy: raw video is not compressed; name an encoder, rawvideo say");
+      return fail("--codec copy: raw video is not compressed; name an encoder, such as rawvideo");
     }
     for (const auto& [option, given] : {std::pair{"--option", !arguments_.options.empty()},
                                         std::pair{"--bitrate", !arguments_.bitrate.empty()},
@@ -176,7 +184,7 @@ class FeedBuilder {
     }
     std::vector<std::string> names = arguments_.codecs;
     if (names.empty()) {
-      // A raw file wants raw frames; everything else plays H.264.
+      // Raw frames for a container of raw frames, H.264 for every other.
       const AVOutputFormat* muxer = container_of(feed_.outputs.front()).muxer;
       const bool raw = muxer != nullptr && muxer->video_codec == AV_CODEC_ID_RAWVIDEO;
       if (!raw) options.insert(options.begin(), {"preset", "veryfast"});
@@ -184,7 +192,7 @@ class FeedBuilder {
     }
     std::vector<std::string> here;
     for (const std::string& name : names) {
-      if (name == "copy") return fail("--codec copy stands alone");
+      if (name == "copy") return fail("--codec copy cannot be combined with an encoder");
       if (!unknown_encoder(name, false)) here.push_back(name);
       encode.codecs.push_back({name, options});
     }
@@ -192,7 +200,7 @@ class FeedBuilder {
       if (!known("--codec", name, unknown_encoder(name, !here.empty()))) return false;
     }
     for (const AvOption& option : options) {
-      // One that is meant for another encoder of the list is no mistake.
+      // An option may be for one encoder of the list only, so it is wrong only if all refuse it.
       const auto refusal = [&](const std::string& name) {
         return wrong_encoder_option(name, option);
       };
@@ -209,7 +217,7 @@ class FeedBuilder {
     output.from = "main";
     if (!url(arguments_.output, "OUTPUT", true, output.url)) return false;
     if (arguments_.json && arguments_.output == "-") {
-      return fail("--json and an OUTPUT of - both want stdout");
+      return fail("--json and an OUTPUT of - both write to stdout; leave one of the two out");
     }
     output.format = arguments_.format;
     if (!output.format.empty() && !known("--format", output.format, unknown_muxer(output.format))) {
@@ -218,7 +226,7 @@ class FeedBuilder {
     const Container container = container_of(output);
     if (container.kind != OutputKind::kNull && container.muxer == nullptr) {
       return fail("OUTPUT " + redact(arguments_.output) +
-                  " has no ending that tells its container; use .mp4, .mkv, .ts or another known "
+                  " has no ending that names a container; use .mp4, .mkv, .ts or another known "
                   "one, or give --format");
     }
     feed_.outputs.push_back(std::move(output));

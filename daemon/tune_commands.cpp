@@ -1,17 +1,15 @@
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
-#include <iostream>
 #include <iterator>
-#include <stdexcept>
+#include <string>
 
+#include "config/problems.hpp"
 #include "config/scalars.hpp"
+#include "config/yaml_tree.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/tune_feeds.hpp"
-#include "daemon/tune_write.hpp"
 
 namespace framelane {
 
@@ -30,36 +28,17 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
   if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
     return print_problems(*problems);
   }
+  // Once more as a tree, in which the layers are still apart.
+  std::ifstream source(config, std::ios::binary);
+  Problems problems(config);
+  const Node root = parse_yaml(std::string{std::istreambuf_iterator<char>(source), {}}, problems);
   std::ofstream file(output);
-  file << tuned_feeds_json(std::get<Config>(loaded),
+  file << tuned_feeds_json(std::get<Config>(loaded), root,
                            {stream_size.width, stream_size.height, stream_rate.ratio})
        << std::flush;
   if (file) return kExitDone;
   std::fprintf(stderr, "framelane: %s cannot be written\n", output.c_str());
   return kExitFailed;
-}
-
-int tune_write_command(const std::string& config) {
-  try {
-    const std::string settings{std::istreambuf_iterator<char>(std::cin), {}};
-    std::ifstream file(config, std::ios::binary);
-    if (!file) throw std::runtime_error(config + " cannot be read: " + std::strerror(errno));
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    const auto edited = with_settings(text, config, tuned_settings(settings));
-    if (const auto* problems = std::get_if<std::vector<Problem>>(&edited)) {
-      return print_problems(*problems);
-    }
-    if (std::get<std::string>(edited) == text) {
-      std::printf("%s: is set so already\n", config.c_str());
-      return kExitDone;
-    }
-    replace_file(config, std::get<std::string>(edited));
-    std::printf("%s: written; framelane takes it up when it is started again\n", config.c_str());
-    return kExitDone;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "framelane: %s; nothing was written\n", error.what());
-    return kExitFailed;
-  }
 }
 
 }  // namespace framelane

@@ -12,7 +12,7 @@ extern "C" {
 #include "pipeline/av/av_color.hpp"
 #include "pipeline/av/av_rational.hpp"
 #include "pipeline/base/failure.hpp"
-#include "pipeline/encode/encoder.hpp"
+#include "pipeline/encode/encode_plan.hpp"
 
 namespace framelane {
 namespace {
@@ -119,7 +119,24 @@ TunedFeed tuned_feed(const FeedOptions& options, const StreamShape& streams) {
   return feed;
 }
 
-std::string tuned_feeds_json(const Config& config, const StreamShape& streams) {
+std::vector<std::string> own_settings(const Node& root, const std::string& feed) {
+  std::vector<const Node*> layers{root.find({"feeds", feed})};
+  if (layers[0] == nullptr) return {};
+  if (const Node* profile = layers[0]->find("profile")) {
+    layers.push_back(root.find({"profiles", profile->text}));
+  }
+  std::vector<std::string> result;
+  for (const char* key : {"lanes", "ring", "slices"}) {
+    for (const Node* layer : layers) {
+      if (layer == nullptr || layer->find(key) == nullptr) continue;
+      result.emplace_back(key);
+      break;
+    }
+  }
+  return result;
+}
+
+std::string tuned_feeds_json(const Config& config, const Node& root, const StreamShape& streams) {
   Json json{
       {"device", name_of(config.device)}, {"feeds", Json::array()}, {"left_out", Json::array()}};
   for (const FeedOptions& options : config.feeds) {
@@ -140,7 +157,8 @@ std::string tuned_feeds_json(const Config& config, const StreamShape& streams) {
                              {"assumed", feed.assumed},
                              {"lanes", options.lanes},
                              {"ring", options.ring},
-                             {"slices", options.slices.value_or(0)}});
+                             {"slices", options.slices.value_or(0)},
+                             {"own", own_settings(root, feed.name)}});
   }
   return json.dump();
 }

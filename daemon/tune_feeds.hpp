@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "config/yaml_tree.hpp"
 #include "kernels/conversion.hpp"
 
 namespace framelane {
@@ -29,9 +30,14 @@ struct StreamShape {
 /// sources are not. A stream is taken for decoded 4:2:0, in whichever range has to be converted.
 TunedFeed tuned_feed(const FeedOptions& feed, const StreamShape& streams);
 
+/// Which of `lanes`, `ring` and `slices` the feed or its profile sets, so that `defaults` has no
+/// effect on them. `root`: the whole file.
+std::vector<std::string> own_settings(const Node& root, const std::string& feed);
+
 /// {"device","feeds":[{"name","width","height","source","target","source_color":[matrix,range,
-/// siting],"target_color":[],"rate","encodes","assumed","lanes","ring","slices"}],"left_out":[]},
-/// where slices 0 is auto: what framelane-bench reads.
-std::string tuned_feeds_json(const Config& config, const StreamShape& streams);
+/// siting],"target_color":[],"rate","encodes","assumed","lanes","ring","slices","own":[]}],
+/// "left_out":[]}, where slices 0 is auto and "own" is what own_settings gives: what
+/// framelane-bench reads. `root` is the file that `config` was loaded from.
+std::string tuned_feeds_json(const Config& config, const Node& root, const StreamShape& streams);
 
 }  // namespace framelane

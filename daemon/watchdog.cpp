@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "daemon/admin_server.hpp"
+#include "daemon/supervisor.hpp"
 #include "pipeline/base/log.hpp"
 
 namespace framelane {
@@ -16,8 +18,7 @@ Watchdog::Watchdog(const Supervisor& supervisor, const AdminServer* admin)
   }
 }
 
-void Watchdog::feed() {
-  const auto now = std::chrono::steady_clock::now();
+void Watchdog::feed(std::chrono::steady_clock::time_point now) {
   if (interval_.count() == 0 || now < next_) return;
   next_ = now + interval_;
   if (healthy()) sd_notify(0, "WATCHDOG=1");

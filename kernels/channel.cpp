@@ -14,7 +14,7 @@ struct Place {
   int step;
 };
 
-// Where R, G, B or Y, U, V lie, in the order of PixelFormat's enumerators.
+// The places of R, G, B or Y, U, V, in the order of PixelFormat's enumerators.
 constexpr std::array<std::array<Place, 3>, kPixelFormatCount> kPlaces = {{
     {{{0, 2, 4}, {0, 1, 4}, {0, 0, 4}}},              // bgra
     {{{0, 0, 4}, {0, 1, 4}, {0, 2, 4}}},              // rgba

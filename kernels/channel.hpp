@@ -8,8 +8,8 @@
 
 namespace framelane {
 
-/// One colour channel of a frame, whatever the layout: the sample in column x and row y of the
-/// channel's own grid is data[y * pitch + x * step].
+/// One colour channel of a frame, in any layout: the sample in column x and row y of the channel's
+/// own grid is data[y * pitch + x * step]. Pitch and step are in bytes.
 template <typename Byte>
 struct BasicChannel {
   Byte* data = nullptr;
@@ -26,8 +26,8 @@ struct BasicChannel {
 using Channel = BasicChannel<std::uint8_t>;
 using ConstChannel = BasicChannel<const std::uint8_t>;
 
-/// R, G, B or Y, U, V. What gray lacks reads as 128 at full resolution; as a target its U and V
-/// have no data.
+/// The channels R, G, B or Y, U, V of a view. Gray has no chroma: as a source its U and V read as
+/// 128 at full resolution, as a target they have no data.
 std::array<ConstChannel, 3> channels(const ConstImageView& view);
 std::array<Channel, 3> channels(const ImageView& view);
 

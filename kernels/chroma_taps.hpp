@@ -8,8 +8,8 @@
 
 namespace framelane {
 
-/// A one-dimensional filter at one place: `count` samples, already clamped to the image (edges
-/// repeat the last pixel), and their weights, which add up to 4.
+/// A one-dimensional filter at one position: `count` samples and their weights, which add up to
+/// kScale. Indices are already clamped to the image, because edges repeat the last pixel.
 struct Taps {
   static constexpr int kScale = 4;
   std::size_t count;
@@ -17,26 +17,26 @@ struct Taps {
   std::array<int, 3> weight;
 };
 
-/// Along one axis a subsampled chroma sample sits on an even luma sample (cosited) or midway
-/// between an even one and the next.
+/// Whether a subsampled chroma sample sits on an even luma sample (cosited), along one axis.
+/// Otherwise it sits midway between an even luma sample and the next.
 inline bool cosited_across(Siting siting) { return siting != Siting::kCenter; }
 inline bool cosited_down(Siting siting) { return siting == Siting::kTopLeft; }
 
-/// The sample itself.
+/// The sample at `i` alone.
 inline Taps identity_taps(int i) { return {1, {i, 0, 0}, {4, 0, 0}}; }
 
 inline Taps two_taps(int i, int weight, int next_weight, int size) {
   return {2, {std::max(i, 0), std::min(i + 1, size - 1), 0}, {weight, next_weight, 0}};
 }
 
-/// Subsampled position `i` out of `size` full-resolution samples: [1 2 1]/4 or [1 1]/2.
+/// The subsampled position `i` from `size` full-resolution samples: [1 2 1]/4 or [1 1]/2.
 inline Taps downsampling_taps(int i, int size, bool cosited) {
   const int centre = 2 * i;
   if (!cosited) return two_taps(centre, 2, 2, size);
   return {3, {std::max(centre - 1, 0), centre, std::min(centre + 1, size - 1)}, {1, 2, 1}};
 }
 
-/// Full-resolution position `i` out of `size` subsampled ones, by linear interpolation.
+/// The full-resolution position `i` from `size` subsampled samples, by linear interpolation.
 inline Taps interpolating_taps(int i, int size, bool cosited) {
   const bool odd = i % 2 != 0;
   if (cosited) return odd ? two_taps(i / 2, 2, 2, size) : identity_taps(i / 2);

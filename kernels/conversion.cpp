@@ -18,8 +18,8 @@ std::optional<std::string> why_color_misfits(const char* role, PixelFormat forma
          std::string(to_string(color.matrix));
 }
 
-// Whether chroma that both sides subsample sits at different places. Across, left and top-left are
-// the same; down, only 4:2:0 has a position to keep.
+// True if chroma that both sides subsample sits at different positions. Across a row, left and
+// top-left are the same position; down a column, only 4:2:0 subsamples.
 bool moves_chroma(const PixelFormatInfo& source, Siting from, const PixelFormatInfo& target,
                   Siting to) {
   const bool across = source.chroma_half_width && target.chroma_half_width &&

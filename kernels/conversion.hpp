@@ -8,7 +8,7 @@
 
 namespace framelane {
 
-/// What to do to a frame for one encode.
+/// What is done to a frame for one encode. Sizes are in pixels.
 struct Conversion {
   int width = 0;
   int height = 0;
@@ -20,15 +20,18 @@ struct Conversion {
   friend bool operator==(const Conversion&, const Conversion&) = default;
 };
 
-/// True when source and target hold the same bytes: the frame bypasses the stage. Primaries and
-/// transfer do not count, nor does what the format has no use for (gray: matrix; 4:4:4: siting).
+/// True if source and target hold the same bytes, so that nothing has to be converted. Primaries
+/// and transfer are ignored, and so is what the format has no use for (gray: matrix; 4:4:4:
+/// siting).
 bool is_identity(const Conversion& conversion);
 
-/// Why this conversion cannot be done, as one sentence that names the format, size or colour at
-/// fault; nothing when it can. Not supported: a target that is RGB or packed YUYV/UYVY (unless the
-/// conversion is an identity), a size below 1x1 or above 16384x16384, raising the chroma
-/// resolution, changing the siting of subsampled chroma, a matrix that does not fit its format (RGB
-/// with a YUV matrix; YUV or gray with kRgb).
+/// Why this conversion cannot be done, as one sentence that names the wrong format, size or colour;
+/// nothing if it can be done. Not supported are:
+/// - a target that is RGB or packed YUYV/UYVY, unless the conversion is an identity;
+/// - a size below 1x1 or above 16384x16384;
+/// - raising the chroma resolution;
+/// - changing the siting of subsampled chroma;
+/// - a matrix that does not fit its format (RGB with a YUV matrix; YUV or gray with kRgb).
 std::optional<std::string> why_unsupported(const Conversion& conversion);
 
 }  // namespace framelane

@@ -8,14 +8,14 @@
 
 namespace framelane {
 
-/// How results are written. kStreaming goes past the caches where rows are aligned to 64 bytes: for
-/// frames that nobody reads before the caches have forgotten them. Only speed differs, and so far
-/// only that of four-byte RGB to 4:2:0.
+/// How results are written. kStreaming bypasses the caches if rows are aligned to 64 bytes: for
+/// frames that are read so late that the caches would not have them any more. The bytes are the
+/// same. So far only conversions from four-byte RGB to 4:2:0 make a difference.
 enum class Stores : std::uint8_t { kCached, kStreaming };
 
-/// A conversion prepared for the CPU: constants worked out and the fastest exact implementation
-/// chosen once, so that running it allocates nothing. Immutable after construction: any number of
-/// threads may call `run` at once, on different frames.
+/// A conversion prepared for the CPU: constants are computed and the fastest exact implementation
+/// is chosen once, and running it allocates nothing. Immutable: any number of threads may call
+/// `run` at once, on different rows or frames.
 class Converter {
  public:
   /// Requires !why_unsupported(conversion).
@@ -23,12 +23,13 @@ class Converter {
                                                Stores stores = Stores::kCached);
   virtual ~Converter() = default;
 
-  /// Converts rows [row_begin, row_end) of the target's luma together with the chroma rows they
-  /// carry. row_begin is even for targets with halved chroma height; row_end is even or the
-  /// height. Reads neighbouring source rows as the siting demands. Blocks for the work's duration.
+  /// Converts rows [row_begin, row_end) of the target's luma, and the chroma rows that belong to
+  /// them. For targets with halved chroma height, row_begin is even and row_end is even or the
+  /// height. Reads as many neighbouring source rows as the siting needs. Returns when the work is
+  /// done.
   virtual void run(const ConstImageView& source, const ImageView& target, int row_begin,
                    int row_end) const = 0;
-  /// "reference" or the name of the fast path, for logs and benchmarks.
+  /// For logs and benchmarks: the implementation's name, such as "reference".
   virtual const char* name() const = 0;
 
   Converter(const Converter&) = delete;

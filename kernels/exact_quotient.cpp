@@ -9,7 +9,7 @@ namespace {
 
 // Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994), theorem
 // 4.2: with magic = ceil(2^k / d) and e = magic * d - 2^k, floor(n * magic / 2^k) = floor(n / d)
-// for all n with n * e < 2^k. The smallest shift that serves keeps the magic small.
+// for all n with n * e < 2^k. The smallest shift that is exact keeps the magic below 2^32.
 void choose_magic(ExactQuotient& quotient) {
   const std::uint64_t divisor = quotient.divisor;
   for (std::uint32_t shift = 0; shift < 32; ++shift) {
@@ -36,8 +36,9 @@ ExactQuotient exact_quotient(const LinearForm& form, int scale) {
   for (std::size_t i = 0; i < 3; ++i) {
     quotient.coefficients[i] = static_cast<std::uint32_t>(form.coefficients[i] / common);
   }
-  // Once the sum of products is divided by what is common to it and the denominator, the rest of
-  // the numerator may be rounded down too: it is added to a whole number.
+  // The coefficients and the denominator are divided by their common divisor. The offset, which
+  // need not be a multiple of it, may be rounded down: it is added to a whole number, and the
+  // quotient is rounded down.
   const std::int64_t twice_offset = (2 * form.offset + form.denominator) * scale;
   assert(twice_offset >= 0);
   const std::int64_t divisor = form.denominator * scale / common;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxSample = 255;
 
-// Largest magnitude of the value for samples 0..255, plus the half that rounding adds.
+// A bound of the value's magnitude for samples 0..255, with the half that rounding adds.
 long double largest_value(const LinearForm& form) {
   long double low = static_cast<long double>(form.offset);
   long double high = low;
@@ -20,7 +20,7 @@ long double largest_value(const LinearForm& form) {
   return std::max(-low, high) / static_cast<long double>(form.denominator) + 1;
 }
 
-// Rounded to nearest: the error of the division is far below the unit that `window` has to spare.
+// Rounded to nearest. The error of the division is far below the unit that `window` has to spare.
 std::int32_t to_fixed(std::int64_t numerator, std::int64_t denominator, int bits) {
   return static_cast<std::int32_t>(std::llround(std::ldexp(
       static_cast<long double>(numerator) / static_cast<long double>(denominator), bits)));
@@ -41,8 +41,9 @@ bool exact_everywhere(const FixedForm& form, std::int32_t max_sample) {
   return true;
 }
 
-// With one input there are few samples: looks for constants that need no window. Ties are common
-// there (a mean of two samples), so a window would be met all the time.
+// Looks for constants that need no window, by trying all samples: a form with one input has few.
+// There ties are common (the mean of two samples), so that values would fall into a window all the
+// time.
 bool prove(FixedForm& form, const LinearForm& scaled, std::int32_t max_sample) {
   const std::int64_t denominator = scaled.denominator;
   for (int bits = form.fraction_bits; bits >= 12; --bits) {
@@ -53,7 +54,7 @@ bool prove(FixedForm& form, const LinearForm& scaled, std::int32_t max_sample) {
     const std::int32_t offset = to_fixed(scaled.offset, denominator, bits);
     for (const std::int32_t coefficient : {nearest, nearest + 1, nearest - 1}) {
       candidate.coefficients[0] = coefficient;
-      // In the middle of what may go wrong on either side.
+      // Offsets that spread the coefficient's error over both sides.
       const std::int64_t drift =
           (to_fixed(scaled.coefficients[form.input[0]] * max_sample, denominator, bits) -
            static_cast<std::int64_t>(coefficient) * max_sample);
@@ -89,7 +90,7 @@ FixedForm fixed_form(const LinearForm& form, const std::array<int, 3>& scales) {
   assert(result.inputs > 0);
   result.exact = form.rounding_for_scale(common);
 
-  constexpr int kMostBits = 23;  // 255.5 has to fit
+  constexpr int kMostBits = 23;  // so that 255.5 fits
   result.fraction_bits = kMostBits;
   while (std::ldexp(largest_value(form), result.fraction_bits) >= 0x1p31L) --result.fraction_bits;
   for (std::size_t i = 0; i < result.inputs; ++i) {
@@ -101,7 +102,8 @@ FixedForm fixed_form(const LinearForm& form, const std::array<int, 3>& scales) {
   }
   if (result.inputs == 1 && prove(result, result.exact, kMaxSample * common)) return result;
 
-  // Each coefficient errs by half a unit at most, and so does the offset: (max_sum + 1) / 2 in all.
+  // Each coefficient is wrong by half a unit at most, and so is the offset: by (max_sum + 1) / 2 in
+  // all.
   result.window = static_cast<std::int32_t>(std::bit_ceil(static_cast<unsigned>(max_sum + 2)));
   result.offset = to_fixed(result.exact.offset, result.exact.denominator, result.fraction_bits) +
                   result.window / 2;

@@ -8,16 +8,16 @@
 
 namespace framelane {
 
-/// One plane in memory: `pitch` is the distance in bytes between the starts of two rows. It is at
-/// least the row's own bytes and may be negative for an image stored bottom up.
+/// One plane in memory. `pitch` is the distance in bytes from the start of one row to the start of
+/// the next: at least the bytes of a row, and negative for an image that is stored bottom up.
 template <typename Byte>
 struct BasicPlane {
   Byte* data = nullptr;
   std::ptrdiff_t pitch = 0;
 };
 
-/// Non-owning view of a frame. Width and height are those of the picture in pixels, at least 1;
-/// chroma planes are rounded up. Copying a view copies no pixels.
+/// A view of a frame, which owns no pixels. Width and height are those of the picture, in pixels,
+/// and at least 1; the sizes of chroma planes are rounded up.
 template <typename Byte>
 struct BasicImageView {
   PixelFormat format = PixelFormat::kBgra;

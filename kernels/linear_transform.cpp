@@ -8,7 +8,7 @@
 namespace framelane {
 namespace {
 
-// A reduced fraction. Every value that occurs here stays below 2^63 (the largest denominator, from
+// A reduced fraction. Every value that occurs stays below 2^63 (the largest denominator, from
 // BT.2020 limited to BT.709 full, is 4.7e13), which the tests check under UBSan.
 class Rational {
  public:
@@ -30,7 +30,7 @@ class Rational {
   friend Rational operator-(Rational a) { return {-a.numerator_, a.denominator_}; }
   friend Rational operator-(Rational a, Rational b) { return a + -b; }
   friend Rational operator*(Rational a, Rational b) {
-    // Reduced crosswise first, so that the products are already in lowest terms.
+    // Reduced crosswise before multiplying, so that the product is in lowest terms.
     const Rational left(a.numerator_, b.denominator_);
     const Rational right(b.numerator_, a.denominator_);
     return {left.numerator_ * right.numerator_, left.denominator_ * right.denominator_};
@@ -72,7 +72,7 @@ LumaWeights luma_weights(Matrix matrix) {
   return {kr, Rational(1) - kr - kb, kb};
 }
 
-// R'G'B' in 0..1 to Y' in 0..1, Cb and Cr in -1/2..1/2.
+// From R'G'B' in 0..1 to Y' in 0..1, Cb and Cr in -1/2..1/2.
 Matrix3 from_rgb(Matrix matrix) {
   const auto [kr, kg, kb] = luma_weights(matrix);
   const Rational cb = Rational(1, 2) / (Rational(1) - kb);
@@ -137,7 +137,7 @@ LinearForm LinearForm::rounding_for_scale(int scale) const {
 std::uint8_t LinearForm::floor_to_byte(const Samples& samples) const {
   const std::int64_t numerator = coefficients[0] * samples[0] + coefficients[1] * samples[1] +
                                  coefficients[2] * samples[2] + offset;
-  // Truncation and rounding down differ below 0 only, where the clamp makes them equal.
+  // C++ truncates. That differs from rounding down below 0 only, and there both are clamped to 0.
   return static_cast<std::uint8_t>(std::clamp<std::int64_t>(numerator / denominator, 0, 255));
 }
 

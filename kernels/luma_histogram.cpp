@@ -10,9 +10,9 @@
 namespace framelane {
 namespace {
 
-// Neighbours, which are often equal, count in tables of their own: in one, each would wait until
-// the count before it is stored. Vectors do not help: they cannot count into places that may be
-// equal.
+// Neighbouring samples, which are often equal, are counted in different tables: in one table each
+// would wait until the count before it is stored. Vector instructions do not help, because two of
+// their lanes may have to count in the same place.
 constexpr std::size_t kTables = 4;
 using Tables = std::array<LumaHistogram, kTables>;
 

@@ -7,7 +7,7 @@ constexpr PixelFormatInfo packed_rgb(std::string_view name, std::uint8_t bytes) 
   return {name, 1, {{{0, 0, bytes}}}, true, false, false, false};
 }
 
-// In the order of the enumerators.
+// In the order of PixelFormat's enumerators.
 constexpr std::array<PixelFormatInfo, kPixelFormatCount> kFormats = {{
     packed_rgb("bgra", 4),
     packed_rgb("rgba", 4),

@@ -7,9 +7,9 @@
 
 namespace framelane {
 
-/// Memory layouts of 8-bit video frames. Range is not part of a layout: FFmpeg's "J" formats are
-/// the plain ones with ColorSpec::range full. An x byte (bgr0, 0rgb …) is an alpha that is ignored,
-/// so those share the layout of their alpha twin.
+/// Memory layouts of 8-bit video frames. The range is not part of a layout: FFmpeg's "J" formats
+/// (yuvj420p …) are the plain ones with ColorSpec::range full. Formats with an unused byte (bgr0,
+/// 0rgb …) have the layout of those with alpha, which is ignored.
 enum class PixelFormat : std::uint8_t {
   kBgra,
   kRgba,
@@ -29,9 +29,9 @@ enum class PixelFormat : std::uint8_t {
 inline constexpr int kPixelFormatCount = 14;
 inline constexpr int kMaxPlanes = 3;
 
-/// The shape of one plane relative to the frame: plane width in samples is
-/// ceil(width / 2^log2_width_step), rows are ceil(height / 2^log2_height_step), and each sample
-/// group takes `bytes_per_sample` bytes (2 for NV12's UV pairs, 4 for one YUYV pixel pair).
+/// The shape of one plane relative to the frame: a row has ceil(width / 2^log2_width_step) groups
+/// of samples of `bytes_per_sample` bytes each (2 for a UV pair of NV12, 4 for a pixel pair of
+/// YUYV), and there are ceil(height / 2^log2_height_step) rows.
 struct PlaneLayout {
   std::uint8_t log2_width_step = 0;
   std::uint8_t log2_height_step = 0;
@@ -49,13 +49,14 @@ struct PixelFormatInfo {
   bool chroma_half_height;
 };
 
-/// Thread-safe; never fails for an enumerator.
+/// Any thread. Never fails for an enumerator.
 const PixelFormatInfo& info(PixelFormat format);
 
-/// The layout of that name, or nothing. Understands the names `info` gives, no others.
+/// The layout with this PixelFormatInfo::name, or nothing.
 std::optional<PixelFormat> pixel_format_from_name(std::string_view name);
 
-/// Bytes of one row of `plane` that carry pixels, and rows of `plane`, for a frame of that size.
+/// The bytes of one row of `plane`, without padding, and the number of its rows, for a frame of
+/// that width or height in pixels.
 std::size_t plane_row_bytes(PixelFormat format, int plane, int width);
 int plane_rows(PixelFormat format, int plane, int height);
 

@@ -6,7 +6,7 @@
 
 namespace framelane {
 
-/// For conversions where is_identity(conversion).
+/// A converter that copies, for any conversion with is_identity(conversion).
 std::unique_ptr<const Converter> make_plane_copy();
 
 }  // namespace framelane

@@ -11,8 +11,8 @@
 namespace framelane {
 namespace {
 
-// Every filter below is separable with weights adding up to 4 each way, so samples at a site carry
-// a scale of 16, and filtered ones another 16.
+// Every filter below is separable, with weights that add up to 4 in each direction. So a sample at
+// a luma site is scaled by 16, and one that is filtered over sites by another 16.
 constexpr int kSiteScale = Taps::kScale * Taps::kScale;
 constexpr int kFilteredScale = kSiteScale * Taps::kScale * Taps::kScale;
 
@@ -68,7 +68,7 @@ class ReferenceConverter final : public Converter {
     return downsampling_taps(y, size, cosited_down(conversion_.target_color.siting));
   }
 
-  // A channel's value at a luma site, interpolated where the channel is subsampled.
+  // A channel's value at a luma site, interpolated if the channel is subsampled.
   int at_site(const ConstChannel& channel, int x, int y) const {
     if (!channel.half_width && !channel.half_height) return channel.at(x, y) * kSiteScale;
     const Siting siting = conversion_.source_color.siting;
@@ -86,7 +86,8 @@ class ReferenceConverter final : public Converter {
     return {at_site(from[0], x, y), at_site(from[1], x, y), at_site(from[2], x, y)};
   }
 
-  // Chroma of RGB, or of another matrix: all three samples at every luma site that contributes.
+  // For chroma from RGB, or from another matrix: filters all three samples at the luma sites that
+  // contribute.
   Samples filtered_sites(const Source& from, const Channel& to, int x, int y) const {
     const Taps across =
         to.half_width ? downsampling_across(x, conversion_.width) : identity_taps(x);
@@ -102,7 +103,7 @@ class ReferenceConverter final : public Converter {
     return sums;
   }
 
-  // Chroma of the same matrix: brought down from its own grid, without a detour over luma sites.
+  // For chroma from the same matrix: filters on the channel's own grid, not at luma sites.
   Samples filtered_chroma(const Source& from, const Channel& to, int x, int y) const {
     const Taps across = to.half_width && !from[1].half_width ? downsampling_across(x, from[1].width)
                                                              : identity_taps(x);
@@ -113,7 +114,7 @@ class ReferenceConverter final : public Converter {
   }
 
   Conversion conversion_;
-  bool per_channel_;  // each channel depends on itself alone
+  bool per_channel_;  // each target channel depends on the same source channel alone
   LinearForm luma_, u_, v_;
 };
 

@@ -8,18 +8,18 @@
 
 namespace framelane {
 
-/// The definition of right, in plain 64-bit integers; every other implementation equals it in every
-/// byte. Each output sample is the exact real-valued result rounded half up once and clamped to
-/// 0..255; chroma filters run unrounded over all contributing pixels (sitings and interpolation as
-/// in docs/colour.md), edges repeat the last pixel, alpha is ignored.
+/// Defines the right result, in plain 64-bit integers: every other implementation gives the same
+/// bytes. Each output sample is the exact real-valued result, rounded half up once and clamped to
+/// 0..255. Chroma filters do not round, and take all pixels that contribute (sitings and
+/// interpolation as in docs/colour.md). Edges repeat the last pixel. Alpha is ignored.
 ///
-/// Requires: !why_unsupported(conversion), and views that match it in format and size and do not
-/// overlap. Writes only the pixels of `target`, never its padding. Thread-safe; throws
-/// std::bad_alloc alone.
+/// Requires !why_unsupported(conversion), and views that have the conversion's formats and size and
+/// do not overlap. Writes the pixels of `target`, never its padding. Any thread; throws only
+/// std::bad_alloc.
 void convert_reference(const Conversion& conversion, const ConstImageView& source,
                        const ImageView& target);
 
-/// The same behind the Converter interface, for conversions that have no fast path.
+/// convert_reference as a Converter, for conversions that have no fast path.
 std::unique_ptr<const Converter> make_reference_converter(const Conversion& conversion);
 
 }  // namespace framelane

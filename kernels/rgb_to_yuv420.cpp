@@ -20,7 +20,7 @@ PixelForm::PixelForm(const LinearForm& form, int scale, const std::array<std::si
     : exact(exact_quotient(form, scale)) {
   const FixedForm fixed = fixed_form(form, {scale, scale, scale});
   assert(fixed.inputs == 3);
-  // Rounded to the nearest multiple: the window has room for the error.
+  // The offset is rounded to a multiple of kUnit. The window has room for that error.
   constexpr std::int32_t kUnit = 1 << kLowBits;
   assert(fixed.window >= 3 * 255 * scale + 1 + kUnit);
   offset_high = (fixed.offset + kUnit / 2) >> kLowBits;
@@ -28,7 +28,7 @@ PixelForm::PixelForm(const LinearForm& form, int scale, const std::array<std::si
   greatest = fixed.greatest();
   fraction_above_window = fixed.fraction_above_window();
   for (std::size_t k = 0; k < 3; ++k) {
-    // Rounded, so that the low part is a signed 16-bit number.
+    // Rounded, so that the low part fits in a signed 16-bit number.
     const std::int32_t high = (fixed.coefficients[k] + (1 << (kLowBits - 1))) >> kLowBits;
     const std::int32_t low = fixed.coefficients[k] - high * (1 << kLowBits);
     assert(high == static_cast<std::int16_t>(high) && low == static_cast<std::int16_t>(low));
@@ -42,7 +42,7 @@ PixelForm::PixelForm(const LinearForm& form, int scale, const std::array<std::si
 
 namespace {
 
-// A row's last pixels, padded by repeating the very last one, and the results for them.
+// The last pixels of a row, padded to a group by repeating the last one, and their results.
 class PaddedTile {
  public:
   PaddedTile(const SourceRows& source, int count)
@@ -143,14 +143,14 @@ class RgbToYuv420Converter final : public Converter {
       convert_tile_(plan_, tail.source(), tail.target(end), kGroup, whole == 0, columns);
       tail.copy_to(end);
     }
-    // Stores past the caches are seen by the thread that takes the frame over only behind this.
+    // Stores that bypass the caches become visible to other threads in order only after this.
     if (streaming) hwy::FlushStream();
   }
 
   const char* name() const override { return "rgb-to-yuv420"; }
 
  private:
-  // Rows of whole groups then begin where every vector may be stored.
+  // True if every vector of a row's whole groups may be stored with streaming stores.
   static bool is_aligned(const ImageView& target) {
     constexpr std::uintptr_t kAlignment = 64;
     std::uintptr_t bits = 0;

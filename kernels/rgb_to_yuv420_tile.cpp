@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-// Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once per
-// instruction set, by including this file again.
+// Highway includes this file once for each instruction set, and compiles what stands between
+// HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE for it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rgb_to_yuv420_tile.cpp"
 #include <hwy/cache_control.h>
@@ -11,8 +11,8 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-// Highway asks the CPU for VNNI before it chooses this instruction set, but leaves it out of what
-// it tells the compiler.
+// Highway chooses this instruction set only if the CPU has VNNI, but does not tell the compiler
+// that it may use VNNI.
 #undef FRAMELANE_VNNI
 #if HWY_TARGET == HWY_AVX3_DL && HWY_COMPILER_GCC_ACTUAL
 #define FRAMELANE_VNNI 1
@@ -24,7 +24,7 @@ namespace framelane {
 namespace {
 namespace HWY_NAMESPACE {
 
-// The one-lane fallback lacks operations.
+// The one-lane fallback lacks operations that are used below.
 #if HWY_TARGET == HWY_SCALAR
 
 TileFunction GetTileFunction(const RgbToYuv420Plan&) { return nullptr; }
@@ -41,10 +41,11 @@ using I32s = hn::Vec<I32>;
 
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(U32()));
 
-// Fraction bits in full range, whose codes may be rounded up to 256. Limited range has one more.
+// Fraction bits in full range, where codes may round up to 256. Limited range has one bit more.
 constexpr int kFullRangeBits = 22;
 
-// The bytes of pixels, or weighted sums of them, in pairs of 16 bits: 0 and 2, 1 and 3.
+// The bytes of pixels, or weighted sums of them, as pairs of 16-bit numbers: bytes 0 and 2 in
+// `outer`, 1 and 3 in `inner`.
 struct Pixels {
   U32s outer, inner;
 };
@@ -60,7 +61,7 @@ HWY_INLINE Pixels add(Pixels a, Pixels b) {
   return {hn::Add(a.outer, b.outer), hn::Add(a.inner, b.inner)};
 }
 
-// sum + a · b, pair by pair.
+// sum + a · b, for each pair.
 HWY_INLINE I32s multiply_pairs(U32s a, U32s b, I32s sum) {
 #if FRAMELANE_VNNI
   return I32s{_mm512_dpwssd_epi32(sum.raw, a.raw, b.raw)};
@@ -72,7 +73,8 @@ HWY_INLINE I32s multiply_pairs(U32s a, U32s b, I32s sum) {
 #endif
 }
 
-// A form in registers: the compiler cannot know that the results do not overwrite it in memory.
+// A form in registers. In memory the compiler would load it again after each store, because the
+// store might have changed it.
 struct Factors {
   U32s even_high, odd_high, even_low, odd_low;
   I32s offset;
@@ -97,7 +99,7 @@ HWY_INLINE I32s fixed_point(const Factors& form, Pixels pixels) {
   return multiply_pairs(pixels.inner, form.odd_low, value);
 }
 
-// Zero in lanes where one of the values comes too close to a boundary between codes.
+// Zero in lanes where one of the values is inside the window (see FixedForm).
 HWY_INLINE U32s distance(U32s fraction, I32s a, I32s b) {
   const U32 d;
   return hn::Min(hn::And(hn::BitCast(d, a), fraction), hn::And(hn::BitCast(d, b), fraction));
@@ -119,7 +121,7 @@ HWY_INLINE U32s multiply_high(U32s a, std::uint32_t b) {
   return hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
 }
 
-// ExactQuotient, lane by lane. In full range a pure blue or red rounds up to 256.
+// ExactQuotient in every lane. Clamped, because in full range a pure blue or red rounds up to 256.
 HWY_INLINE U32s exact_codes(const PixelForm& form, Pixels pixels) {
   const U32 d;
   const auto low = hn::Set(d, 0xFFFF);
@@ -135,7 +137,7 @@ HWY_INLINE U32s exact_codes(const PixelForm& form, Pixels pixels) {
                  hn::Set(d, 255));
 }
 
-// Only whole 16 bytes can go past the caches.
+// Streaming stores need at least 16 bytes; fewer are stored normally.
 template <class D>
 HWY_INLINE void put(hn::Vec<D> v, D d, hn::TFromD<D>* to, bool streaming) {
   if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) >= 16) {
@@ -144,19 +146,19 @@ HWY_INLINE void put(hn::Vec<D> v, D d, hn::TFromD<D>* to, bool streaming) {
   hn::StoreU(v, d, to);
 }
 
-// Two bytes of each lane.
+// Stores the low two bytes of each lane.
 HWY_INLINE void store_pairs(U32s pairs, std::uint8_t* to, bool streaming) {
   const hn::Rebind<std::uint16_t, U32> d16;
   const hn::Repartition<std::uint8_t, decltype(d16)> d8;
   put(hn::BitCast(d8, hn::DemoteTo(d16, hn::BitCast(I32(), pairs))), d8, to, streaming);
 }
 
-// Bytes a0 b0 a1 b1 … of codes below 256.
+// Stores codes below 256 as bytes a0 b0 a1 b1 …
 HWY_INLINE void store_pairs(U32s a, U32s b, std::uint8_t* to, bool streaming) {
   store_pairs(hn::Or(a, hn::ShiftLeft<8>(b)), to, streaming);
 }
 
-// The same of fixed-point numbers.
+// The same for fixed-point numbers.
 template <int kBits>
 HWY_INLINE void store_pairs(I32s a, I32s b, std::uint8_t* to, bool streaming) {
   const U32 d;
@@ -180,7 +182,7 @@ HWY_INLINE Columns load_columns(const std::uint8_t* from) {
   return {split(hn::ConcatEven(d, second, first)), split(hn::ConcatOdd(d, second, first))};
 }
 
-// Reads the pixels again: handed over in memory they would cost every caller's loop stores.
+// Reads the pixels again. Passing them in memory would cost stores in the loop of every caller.
 HWY_NOINLINE void store_exact_luma(const PixelForm& form, const std::uint8_t* from,
                                    std::uint8_t* to, bool streaming) {
   const Columns columns = load_columns(from);
@@ -199,8 +201,8 @@ HWY_INLINE void store_luma(const PixelForm& form, const Factors& factors, const 
   }
 }
 
-// Two rows further down, whose loads would otherwise wait for memory behind this row's arithmetic.
-// (Below the last row it is of no use, and of no harm.)
+// Prefetches two rows further down, so that loading them need not wait for memory. (Below the last
+// row this has no effect.)
 HWY_INLINE void prefetch_next(const SourceRows& rows, int offset) {
   constexpr int kLine = 64;
   const std::ptrdiff_t pitch = rows.lower - rows.upper;
@@ -210,8 +212,8 @@ HWY_INLINE void prefetch_next(const SourceRows& rows, int offset) {
   }
 }
 
-// Luma, and the columns of both rows (three for top-left siting) summed: [1 1], or [1 2 1] where
-// chroma sits on the upper row.
+// Converts luma, and sums the columns of both rows with weights [1 1], or of three rows with [1 2
+// 1] for top-left siting, where chroma sits on the upper row.
 template <Siting kSiting, int kBits>
 void sum_columns(const PixelForm& luma, const SourceRows& rows, const TargetRows target, int count,
                  ColumnSums& sums) {
@@ -242,8 +244,8 @@ void sum_columns(const PixelForm& luma, const SourceRows& rows, const TargetRows
   }
 }
 
-// [1 2 1] across columns, or [1 1] where chroma sits between them. No sum exceeds 255 * 16, so the
-// two in one 32-bit lane do not touch.
+// Filters across columns: [1 2 1], or [1 1] if chroma sits between columns. No sum exceeds 255 *
+// 16, so the two sums in a 32-bit lane do not overlap.
 template <Siting kSiting>
 HWY_INLINE U32s filter_across(const std::uint32_t* even, const std::uint32_t* odd, int i) {
   const U32 d;
@@ -269,7 +271,7 @@ HWY_INLINE void store_chroma(U32s u, U32s v, const TargetRows& target, int i) {
   }
 }
 
-// The same of fixed-point numbers.
+// The same for fixed-point numbers.
 template <int kBits>
 HWY_INLINE void store_chroma(I32s u, I32s v, const TargetRows& target, int i) {
   if (target.v == nullptr) {
@@ -322,7 +324,7 @@ void convert_rows(const RgbToYuv420Plan& plan, const SourceRows& source, const T
   columns.odd_inner[kMaxLanes - 1] = columns.odd_inner[last];
 }
 
-// A tile's results, until whole lines of the cache are together.
+// A tile's results, which are collected here until they can be written as whole cache lines.
 struct TileLines {
   alignas(64) std::array<std::uint8_t, kTile> upper, lower, u;
   alignas(64) std::array<std::uint8_t, kTile / 2> v;
@@ -345,9 +347,9 @@ HWY_INLINE void stream(const std::uint8_t* from, int bytes, std::uint8_t* to) {
 template <Siting kSiting, int kBits>
 void convert_tile(const RgbToYuv420Plan& plan, const SourceRows& source, const TargetRows& target,
                   int count, bool leftmost, ColumnSums& columns) {
-  // Vectors that are converted as fast as memory takes them must not go there in parts of a line,
-  // which hold its buffer until the rest has come. With narrower ones the copy costs more than
-  // that.
+  // With the widest vectors, conversion is as fast as memory. Streaming a cache line in parts would
+  // then keep a write buffer busy until the line is complete, so the results are collected first.
+  // With narrower vectors the additional copy costs more than it gains.
   if (kLanes == kMaxLanes && target.streaming) {
     TileLines lines;
     convert_rows<kSiting, kBits>(plan, source, lines.rows(target), count, leftmost, columns);

@@ -7,29 +7,31 @@
 #include "kernels/exact_quotient.hpp"
 #include "kernels/fixed_form.hpp"
 
-// The SIMD half of rgb_to_yuv420: one tile of pixels, with nothing of a picture's edges in it.
+// The SIMD part of rgb_to_yuv420, which converts one tile of pixels. It does not handle the
+// picture's edges, except for the left one.
 
 namespace framelane {
 
 inline constexpr int kBytesPerPixel = 4;
-/// Pixels are worked on in tiles that stay in the first-level cache; a row's last few pixels go
-/// through a padded copy of `kGroup`, a multiple of every vector length used.
+/// Pixels in a tile, which fits into the first-level cache.
 inline constexpr int kTile = 256;
+/// A multiple of every vector length used. The last pixels of a row, if fewer, are padded to a
+/// group.
 inline constexpr int kGroup = 32;
 inline constexpr int kMaxLanes = kGroup / 2;
 
-/// A FixedForm of the four bytes of a pixel, whichever of them are red, green and blue, for 16-bit
-/// multiplications: coefficient = high * 2^kLowBits + low. Bytes 0 and 2 and bytes 1 and 3 make
-/// pairs. `exact` decides inside the window; a tile pays for it as if it were common.
+/// A FixedForm of a pixel's four bytes, with any order of red, green and blue, for 16-bit
+/// multiplications: coefficient = high * 2^kLowBits + low. Bytes 0 and 2 are a pair (`even`), and
+/// so are bytes 1 and 3 (`odd`). Inside the window `exact` decides.
 struct PixelForm {
   static constexpr int kLowBits = 8;
 
   PixelForm() = default;
-  /// `place`: the bytes of red, green and blue. `scale`: the sum of the filters' weights.
+  /// `place`: which bytes red, green and blue are. `scale`: the sum of the filters' weights.
   PixelForm(const LinearForm& form, int scale, const std::array<std::size_t, 3>& place);
 
   struct Pairs {
-    std::uint32_t high = 0, low = 0;  // two 16-bit numbers each
+    std::uint32_t high = 0, low = 0;  // two 16-bit coefficients each
   };
   Pairs even, odd;
   std::int32_t offset_high = 0;
@@ -46,16 +48,16 @@ struct RgbToYuv420Plan {
   int fraction_bits = 0;  // 22 or 23, the same in all three forms
 };
 
-/// The source rows one chroma row is made of; `above` is used by top-left siting alone.
+/// The source rows that one chroma row is made of. Only top-left siting uses `above`.
 struct SourceRows {
   const std::uint8_t* above;
   const std::uint8_t* upper;
   const std::uint8_t* lower;
 };
 
-/// Where the results of two luma rows and one chroma row go. `lower` is null when the picture ends
-/// with `upper`; `v` is null when U and V alternate in `u`. `streaming`: past the caches; all rows
-/// of a tile begin at multiples of 64 bytes then.
+/// Where two luma rows and one chroma row are written. `lower` is null if the picture ends with
+/// `upper`; `v` is null if U and V alternate in `u`. `streaming`: stores bypass the caches, and all
+/// rows of a tile begin at multiples of 64 bytes.
 struct TargetRows {
   std::uint8_t* upper;
   std::uint8_t* lower;
@@ -64,22 +66,23 @@ struct TargetRows {
   bool streaming;
 };
 
-/// Vertically filtered pixels of a tile, even and odd columns apart. `outer` holds the sums of
-/// bytes 0 and 2 in its low and high half, `inner` those of bytes 1 and 3. The odd columns start at
-/// kMaxLanes; the place before holds the column left of the tile.
+/// The vertically filtered pixels of a tile, even and odd columns apart. `outer` has the sums of
+/// bytes 0 and 2 in its low and high half, `inner` those of bytes 1 and 3. The odd columns begin at
+/// index kMaxLanes; the index before that has the column left of the tile.
 struct ColumnSums {
   alignas(64) std::array<std::uint32_t, kTile / 2> even_outer, even_inner;
   alignas(64) std::array<std::uint32_t, kMaxLanes + kTile / 2> odd_outer, odd_inner;
 };
 
 /// Converts `count` pixels, a multiple of kGroup and at most kTile. `leftmost`: the tile begins at
-/// the picture's column 0; otherwise `columns` must still hold what the tile to the left put there.
+/// the picture's column 0; otherwise `columns` must be as the call for the tile to the left left
+/// it.
 using TileFunction = void (*)(const RgbToYuv420Plan& plan, const SourceRows& source,
                               const TargetRows& target, int count, bool leftmost,
                               ColumnSums& columns);
 
-/// The one for this plan and the best instruction set of this CPU; every one gives the same bytes.
-/// Null where Highway has none but its one-lane fallback. Thread-safe.
+/// The function for this plan and the best instruction set of this CPU; all give the same bytes.
+/// Null if Highway has only its one-lane fallback. Any thread.
 TileFunction best_tile_function(const RgbToYuv420Plan& plan);
 
 }  // namespace framelane

@@ -16,14 +16,14 @@
 namespace framelane {
 namespace {
 
-// Pixels of a row that are worked on at once: even, and few enough for the first-level cache.
+// Pixels of a row that are converted at once: even, and few enough for the first-level cache.
 constexpr int kTile = 512;
 constexpr std::uint8_t kNeutralChroma = 128;
-constexpr int kPad = 32;  // before a line of sums: its left neighbour, aligned
+constexpr int kPad = 32;  // room before a line of sums, for its left neighbour; keeps it aligned
 
-// How chroma is brought down along one axis: `weight` for the samples at stride * i - 1, stride * i
-// and stride * i + 1 of the source's grid. Beyond the edges the last sample repeats; `mirrored`:
-// behind the far edge comes the last but one instead.
+// How chroma is filtered along one axis: `weight` applies to the samples at stride * i - 1, stride
+// * i and stride * i + 1 of the source's grid. Beyond an edge the last sample is repeated; but if
+// `mirrored`, the last but one comes behind the far edge.
 struct AxisFilter {
   int stride = 1;
   std::array<int, 3> weight{0, 1, 0};
@@ -38,13 +38,13 @@ AxisFilter axis_filter(bool from_half, bool to_half, bool via_sites, bool cosite
   if (!from_half) {
     return cosited ? AxisFilter{2, {1, 2, 1}, 4, false} : AxisFilter{2, {0, 1, 1}, 2, false};
   }
-  // To luma sites and back: in both sitings the interpolation and the filter make [1 6 1]. Where
-  // sites lie between samples, an odd number of them ends with the site before the last sample
-  // alone, which counts twice: (2 * 3 + 2 * 1) / 8.
+  // Chroma is interpolated to luma sites and filtered back. Together that is [1 6 1] in both
+  // sitings. If sites lie between chroma samples and their number is odd, the last chroma sample
+  // has only the site before it, which therefore counts twice: (2 * 3 + 2 * 1) / 8.
   return {1, {1, 6, 1}, 8, !cosited && pixels % 2 != 0};
 }
 
-// Where a channel's samples of one row stand: data[0] is column `first`.
+// A channel's samples of one row: data[0] is column `first`.
 struct SourceLine {
   const std::uint8_t* data = nullptr;
   int first = 0;
@@ -58,7 +58,7 @@ using SumLine = std::array<std::uint16_t, kLineSize>;
 template <typename T, std::size_t kCount>
 using Lines = std::array<std::array<T, kLineSize>, kCount>;
 
-// Everything a tile needs. Lives on the stack, so that any number of threads may run.
+// The buffers for one tile. They are on the stack, so that any number of threads may run.
 struct Scratch {
   alignas(64) std::array<Lines<std::uint8_t, 4>, 3> apart;  // above, here, below
   alignas(64) std::array<SumLine, 3> down;
@@ -66,8 +66,8 @@ struct Scratch {
   alignas(64) Lines<std::uint8_t, 3> codes;
 };
 
-// A stretch of columns of one channel's grid: `begin` and `count` of the tile itself, and the same
-// with a neighbour on both sides as far as the picture goes.
+// Columns of one channel's grid: `begin` and `count` of the tile itself, and the context, which has
+// a neighbour more on each side, unless the picture ends there.
 struct Span {
   int begin, count;
   int context_begin, context_end;
@@ -83,7 +83,7 @@ struct Span {
 
 struct Tile {
   Span pixels;
-  Span half;  // the same columns of a channel of half the width
+  Span half;  // the same columns in a channel of half width
 
   Tile(int x, int count, int width)
       : pixels(x, count, width), half(x / 2, (count + 1) / 2, (width + 1) / 2) {}
@@ -134,7 +134,7 @@ class RowConverter final : public Converter {
 
  private:
   using SourceRows = std::array<SourceRow, 3>;  // above, here, below
-  using InputLines = std::array<Line, 3>;       // of the three channels
+  using InputLines = std::array<Line, 3>;       // one for each channel
 
   static int interpolation_scale(bool cosited) { return cosited ? 2 : 4; }
 
@@ -165,7 +165,7 @@ class RowConverter final : public Converter {
     }
   }
 
-  // The row of the source's chroma grid at luma row `y`, and its neighbours where they are needed.
+  // The row of the source's chroma grid at luma row `y`, and its neighbours if they are needed.
   SourceRows read_rows(const ConstImageView& source, const Tile& tile, int y,
                        Scratch& scratch) const {
     SourceRows rows;
@@ -186,8 +186,8 @@ class RowConverter final : public Converter {
     return rows;
   }
 
-  // One row of the chroma grid, its interleaved channels taken apart. Without the luma where that
-  // has a grid of its own.
+  // One row of the chroma grid, with interleaved channels separated. The luma is missing if it has
+  // another number of rows.
   SourceRow read_row(const ConstImageView& source, const Tile& tile, int row,
                      Lines<std::uint8_t, 4>& apart) const {
     const Span& half = tile.half;
@@ -235,8 +235,8 @@ class RowConverter final : public Converter {
     }
   }
 
-  // The luma of row y + i of a tile that starts at y: written to `place`, or, where that is null,
-  // left where the result says.
+  // Converts the luma of row y + i, in a tile that begins at row y. Writes it to `place` and
+  // returns that; if `place` is null, returns where the result is.
   const std::uint8_t* convert_luma(const ConstImageView& source, const Tile& tile, int y, int i,
                                    const SourceRows& context, std::uint8_t* place,
                                    Scratch& scratch) const {
@@ -261,7 +261,7 @@ class RowConverter final : public Converter {
     return place;
   }
 
-  // A subsampled channel interpolated to every pixel of luma row `y`.
+  // A subsampled channel, interpolated to every pixel of luma row `y`.
   Line chroma_at_sites(std::size_t k, const Tile& tile, int y, const SourceRow& own,
                        const SourceRows& context, Scratch& scratch) const {
     WeightedRows rows{1, {own[k].at(tile.half.context_begin)}, {1}};
@@ -285,8 +285,8 @@ class RowConverter final : public Converter {
     return Line{nullptr, sites};
   }
 
-  // The weighted sum of rows that start at the span's context, with the samples beside the picture
-  // that filters ask for.
+  // The weighted sum of rows that begin at the span's context. Adds the samples beyond the
+  // picture's edges that filters read.
   const std::uint16_t* sum_rows(const WeightedRows& rows, const Span& span, SumLine& line) const {
     std::uint16_t* sums = line.data() + kPad;
     kernels_.filter_down(rows, sums - (span.begin - span.context_begin), span.context_size());
@@ -297,7 +297,7 @@ class RowConverter final : public Converter {
     return sums;
   }
 
-  // Chroma's inputs on the target's chroma grid.
+  // The inputs of the chroma forms, on the target's chroma grid.
   InputLines filter_chroma(const SourceRows& context, const Tile& tile, Scratch& scratch) const {
     InputLines lines;
     const Span& from = from_.chroma_half_width ? tile.half : tile.pixels;
@@ -322,7 +322,7 @@ class RowConverter final : public Converter {
     return lines;
   }
 
-  // As convert_luma: U (i = 0) or V.
+  // As convert_luma, for U (i = 0) or V (i = 1).
   const std::uint8_t* convert_chroma(std::size_t i, const InputLines& lines, std::size_t count,
                                      std::uint8_t* place, Scratch& scratch) const {
     if (copies_chroma_[i]) return copy(lines[i + 1].samples, place, count);
@@ -352,10 +352,10 @@ class RowConverter final : public Converter {
   const Conversion conversion_;
   const PixelFormatInfo& from_;
   const PixelFormatInfo& to_;
-  // Of the source.
+  // The source's siting.
   const bool cosited_across_;
   const bool cosited_down_;
-  // A change of matrix, which needs chroma at every luma site.
+  // The matrix changes, so chroma is needed at every luma site.
   const bool at_sites_;
   FixedForm luma_;
   std::array<FixedForm, 2> chroma_;

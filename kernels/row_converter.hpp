@@ -7,10 +7,10 @@
 
 namespace framelane {
 
-/// Any supported conversion, tile by tile and row by row over SIMD kernels (row_kernels.hpp): the
-/// channels of a row are taken apart, chroma is filtered unrounded, FixedForm gives the codes, and
-/// they are laid out as the target wants them. Chooses the best instruction set of the CPU it runs
-/// on; every choice gives the reference's bytes. Null where there is none.
+/// A converter for any supported conversion, which works on one row of a tile at a time with the
+/// steps of row_kernels.hpp: it separates the channels, filters chroma without rounding, computes
+/// the codes with FixedForm, and lays them out as the target needs them. Uses the best instruction
+/// set of this CPU; all give the reference's bytes. Null if Highway has only its one-lane fallback.
 std::unique_ptr<const Converter> make_row_converter(const Conversion& conversion);
 
 }  // namespace framelane

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
-// Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once per
-// instruction set, by including this file again.
+// Highway includes this file once for each instruction set, and compiles what stands between
+// HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE for it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/row_kernels.cpp"
 #include <hwy/foreach_target.h>  // must precede highway.h
@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 
 std::int64_t GetTarget() { return HWY_TARGET; }
 
-// The one-lane fallback lacks operations: the reference does its work.
+// The one-lane fallback lacks operations that are used below: there the reference converts.
 #if HWY_TARGET == HWY_SCALAR
 
 const RowKernels* GetRowKernels() { return nullptr; }
@@ -26,13 +26,13 @@ const RowKernels* GetRowKernels() { return nullptr; }
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// No more than AVX-512's lanes, so that tails fit in arrays.
+// No more lanes than AVX-512 has, so that arrays for a line's tail have a fixed size.
 using Bytes = hn::CappedTag<std::uint8_t, 64>;
 using Shorts = hn::CappedTag<std::uint16_t, 32>;
 using Ints = hn::CappedTag<std::int32_t, 16>;
 
-// The last few samples of a line go through an array. In whole vectors `count` is a constant, so
-// that nothing is left of the test.
+// The last few samples of a line go through an array. For whole vectors `count` is a constant, so
+// the compiler removes the test.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> load(D d, const T* from, std::size_t count) {
   if (count >= hn::Lanes(d)) return hn::LoadU(d, from);
@@ -49,7 +49,7 @@ HWY_INLINE void store(hn::Vec<D> v, D d, T* to, std::size_t count) {
   std::memcpy(to, lanes, count * sizeof(T));
 }
 
-// Calls body(i, n) for each vector's worth of samples: n lanes from i on.
+// Calls body(i, n) for each vector: n samples from i on.
 template <class D, class Body>
 HWY_INLINE void for_each_vector(D d, std::size_t count, Body body) {
   const std::size_t lanes = hn::Lanes(d);
@@ -203,7 +203,7 @@ std::int64_t sample_at(const Line& line, std::size_t i) {
   return line.samples != nullptr ? line.samples[i] : line.sums[i];
 }
 
-// The lanes whose bits are set come too close to a boundary between codes.
+// Computes again, exactly, the lanes whose bits are set: their values are inside the window.
 HWY_NOINLINE void recompute(const FixedForm& form, const std::array<Line, 3>& lines, std::size_t at,
                             std::uint64_t bits, std::uint8_t* to) {
   for (; bits != 0; bits &= bits - 1) {
@@ -224,7 +224,7 @@ HWY_INLINE hn::Vec<Ints> load_ints(const Line& line, std::size_t i, std::size_t 
   }
 }
 
-// kSums: whether each of the inputs is a line of sums.
+// kSums: for each input, whether it is a line of sums.
 template <bool kWindow, bool... kSums>
 struct Evaluate {
   template <std::size_t... kInputs>
@@ -312,7 +312,7 @@ const RowKernels* best_row_kernels() { return HWY_DYNAMIC_DISPATCH(GetRowKernels
 std::string_view simd_level() {
   if (best_row_kernels() == nullptr) return "baseline";
   const std::string_view name = hwy::TargetName(HWY_DYNAMIC_DISPATCH(GetTarget)());
-  if (name.starts_with("AVX3")) return "AVX-512";  // with or without its later parts
+  if (name.starts_with("AVX3")) return "AVX-512";  // with or without later extensions
   return name == "SSE4" ? "SSE4.1" : name;
 }
 

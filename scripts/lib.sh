@@ -19,29 +19,71 @@ without_aslr() {
   fi
 }
 
-# build PRESET [-DNAME=VALUE...] : configures and builds, one run at a time per checkout.
+# show_progress LOG : copies a build's output to LOG and shows how far it is: on one line of a
+# terminal that changes, elsewhere a line every ten percent.
+show_progress() {
+  local terminal=no
+  [ -t 1 ] && terminal=yes
+  awk -v log_file="$1" -v terminal="$terminal" '
+    { print > log_file; fflush(log_file) }
+    match($0, /^\[ *[0-9]+%\]/) {
+      percent = substr($0, 2, RLENGTH - 3) + 0
+      if (terminal == "yes") {
+        name = $NF
+        sub(/.*\//, "", name)
+        printf "\r\033[K[%3d %%] %s", percent, substr(name, 1, 60)
+        fflush()
+      } else if (percent >= shown + 10) {
+        shown = percent - percent % 10
+        printf "[%3d %%]\n", shown
+        fflush()
+      }
+    }
+    END { if (terminal == "yes") printf "\r\033[K" }'
+}
+
+# build PRESET [-DNAME=VALUE...] [--target TARGET...] : configures and builds, one run at a time per
+# preset and checkout.
 build() {
   local preset=$1
   shift
+  local definitions=() targets=()
+  while [ $# -gt 0 ]; do
+    if [ "$1" = --target ]; then
+      shift
+      targets=(--target "$@")
+      break
+    fi
+    definitions+=("$1")
+    shift
+  done
   local log="build/$preset.log"
-  local launcher=()
-  # The sanitizers' builds use precompiled headers instead, with which ccache finds no hits.
-  if [[ $preset != [at]san ]] && command -v ccache >/dev/null; then
-    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache
-              -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  if command -v ccache >/dev/null; then
+    definitions+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache
+                  -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+    # Precompiled headers are cached too, and checkouts in different folders share what is cached.
+    # (Paths in debug information are then those of the checkout that compiled a file first.)
+    export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
   fi
   echo "building ($preset)"
   mkdir -p build
   (
     flock 9
-    if ! { cmake --preset "$preset" "${launcher[@]}" "$@" &&
-           without_aslr cmake --build "build/$preset"; } >"$log" 2>&1 </dev/null
+    exec </dev/null
+    rm -f "$log".*
+    if ! { cmake --preset "$preset" -DFRAMELANE_PCH=ON "${definitions[@]}" >"$log.configure" 2>&1 &&
+           NINJA_STATUS='[%p] ' without_aslr cmake --build "build/$preset" "${targets[@]}" 2>&1 |
+             show_progress "$log.build"; }
     then
+      cat "$log".* >"$log"
       grep -E -A 20 'FAILED:|CMake Error|error:' "$log" | head -n 80 >&2 || tail -n 40 "$log" >&2
       echo "the build failed; the whole log is in $log" >&2
       exit 1
     fi
-  ) 9>build/.lock
+    cat "$log.configure" "$log.build" >"$log"
+    rm "$log.configure" "$log.build"
+  ) 9>"build/.$preset.lock"
 }
 
 # The Debian release of this machine, such as bookworm; empty elsewhere.

@@ -16,6 +16,7 @@ FOLDERS = {
     "config": {"kernels", "pipeline", "config"},
     "daemon": {"kernels", "pipeline", "config", "daemon"},
     "bench": {"kernels", "pipeline", "config", "bench"},
+    "tune": {"kernels", "pipeline", "config", "bench", "tune"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

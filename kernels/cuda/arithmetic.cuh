@@ -9,12 +9,11 @@
 #include "kernels/exact_quotient.hpp"
 #include "kernels/linear_transform.hpp"
 
-// What the bodies of kernels compute with; the same bytes on the GPU and on the
-// host.
+// What kernel bodies compute with. It gives the same bytes on the GPU and on the host.
 
 namespace framelane::cuda {
 
-/// A naturally aligned value at any address that has its alignment.
+/// Loads a value, whose address must have its natural alignment.
 template <typename T>
 FRAMELANE_HD T load(const std::uint8_t* at) {
 #ifdef __CUDA_ARCH__
@@ -40,7 +39,7 @@ FRAMELANE_HD void store(std::uint8_t* at, T value) {
 FRAMELANE_HD int at_most(int value, int limit) { return value < limit ? value : limit; }
 FRAMELANE_HD int at_least(int value, int limit) { return value > limit ? value : limit; }
 
-/// 32 bits out of 64, from bit `shift` (0..31) of `low` on.
+/// The 32 bits from bit `shift` (0..31) of the 64-bit number whose halves are `low` and `high`.
 FRAMELANE_HD std::uint32_t funnel(std::uint32_t low, std::uint32_t high, unsigned shift) {
 #ifdef __CUDA_ARCH__
   return __funnelshift_r(low, high, shift);
@@ -67,8 +66,8 @@ struct Quotient {
   }
 };
 
-/// The coefficients in the order of a pixel's colour bytes in memory: red
-/// first, or blue first.
+/// A quotient whose coefficients are in the order of a pixel's colour bytes in memory: red first or
+/// blue first.
 inline Quotient make_quotient(const LinearForm& form, int scale, bool blue_first) {
   const ExactQuotient exact = exact_quotient(form, scale);
   const auto& [red, green, blue] = exact.coefficients;
@@ -78,19 +77,18 @@ inline Quotient make_quotient(const LinearForm& form, int scale, bool blue_first
           exact.shift};
 }
 
-/// LinearForm (kernels/linear_transform.hpp) as a kernel's parameter, for any
-/// coefficients.
+/// LinearForm (kernels/linear_transform.hpp) as a kernel's parameter, with any coefficients.
 struct Form {
   std::int64_t coefficients[3];
   std::int64_t offset;
   std::int64_t denominator;
   float reciprocal;
 
-  /// Rounded down and clamped to 0..255. Samples up to 255 * 256.
+  /// The value, rounded down and clamped to 0..255. Samples may be up to 255 * 256.
   FRAMELANE_HD std::uint8_t operator()(int a, int b, int c) const {
     return quotient(coefficients[0] * a + coefficients[1] * b + coefficients[2] * c + offset);
   }
-  /// The same for a form that depends on one sample alone.
+  /// The same for a form that depends on one channel only.
   FRAMELANE_HD std::uint8_t of_one(int channel, int sample) const {
     return quotient(coefficients[channel] * sample + offset);
   }
@@ -98,8 +96,8 @@ struct Form {
   FRAMELANE_HD std::uint8_t quotient(std::int64_t numerator) const {
     if (numerator < denominator) return 0;
     if (numerator >= 255 * denominator) return 255;
-    // Three roundings of 2^-24 each put a result below 255 off by less than
-    // one, which the rest then tells.
+    // Three roundings of 2^-24 each make a result below 255 wrong by less than one. The rest shows
+    // in which direction.
     const int estimate = static_cast<int>(static_cast<float>(numerator) * reciprocal);
     const std::int64_t rest = numerator - estimate * denominator;
     return static_cast<std::uint8_t>(estimate + (rest >= denominator) - (rest < 0));

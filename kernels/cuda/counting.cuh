@@ -6,33 +6,33 @@
 #include "kernels/luma_histogram.hpp"
 
 // Kernels that count luma samples (kernels/luma_histogram.hpp) while they have them in registers. A
-// block counts in shared memory, and adds its counts to the frame's at its end, so blocks have to
-// be few and to go on: one on each multiprocessor, which takes its share of the rows in turns.
-// What a thread reads for its next turn is under way while it works on this one, or it would wait
-// for memory in every turn: so a counting body is in two parts,
+// block counts in shared memory and adds its counts to the frame's when it ends. So there is only
+// one block on each multiprocessor, which converts its share of the rows in turns. A thread starts
+// to read for its next turn before it works on this one; otherwise it would wait for memory in
+// every turn. That is why a counting body has two parts:
 //
 //   Input read(ThreadIndex) const;
 //   void operator()(ThreadIndex, const Input&, LumaCount) const;
 //
-// Measured on an H100, BGRA to NV12: 4.4 % more than the kernel that does not count at 8K, 10 % at
-// 4K and 15 % at 1080p; without reading ahead 25, 31 and 44 % (docs/benchmarks.md).
+// Measured on an H100, BGRA to NV12: counting costs 4.4 % at 8K, 10 % at 4K and 15 % at 1080p;
+// without reading ahead it costs 25, 31 and 44 % (docs/benchmarks.md).
 
 namespace framelane::cuda {
 
-/// For a body that is to count nothing.
+/// Stands for LumaCount in kernels that do not count.
 struct NoCount {
   FRAMELANE_HD void operator()(std::uint32_t, int) const {}
 };
 
-/// As many as leave 64 registers each, the largest block there is.
+/// Threads of a block: the largest block there is, with 64 registers for each thread.
 inline constexpr unsigned kCountingThreads = 1024;
 
-/// Where a thread counts: on the GPU in its block's shared memory, on the host in the frame's
-/// counts.
+/// Where a thread counts: on the GPU in the shared memory of its block, on the host directly in the
+/// frame's counts.
 struct LumaCount {
   std::uint32_t* counters;
 
-  /// All threads of the block, before any counts.
+  /// To be called by all threads of the block before any counts.
   FRAMELANE_HD void begin() const {
 #ifdef __CUDA_ARCH__
     for (unsigned value = threadIdx.x; value < kLumaValues; value += kCountingThreads) {
@@ -41,7 +41,8 @@ struct LumaCount {
     __syncthreads();
 #endif
   }
-  /// All threads of the block, when they have counted: adds what it has counted to the frame's.
+  /// To be called by all threads of the block after counting. Adds the block's counts to the
+  /// frame's.
   FRAMELANE_HD void end(std::uint32_t* counts) const {
 #ifdef __CUDA_ARCH__
     __syncthreads();
@@ -54,7 +55,7 @@ struct LumaCount {
 #endif
   }
 
-  /// The first `count` of the four samples in a word; none, if it is not positive.
+  /// Counts the first `count` of the four samples in a word; none if `count` is not positive.
   FRAMELANE_HD void operator()(std::uint32_t samples, int count) const {
     FRAMELANE_UNROLL
     for (int i = 0; i < 4; ++i) {
@@ -72,25 +73,25 @@ struct LumaCount {
   }
 };
 
-/// What one launch does: `body` for `columns` by `rows` threads. A warp's turn is 32 columns of a
-/// row; `across` of them make a row.
+/// The parameter of one launch, which runs `body` for `columns` by `rows` threads. A warp's turn is
+/// 32 columns of a row, and `across` turns make a row.
 template <typename Body>
 struct Counting {
   Body body;
-  std::uint32_t* counts;  ///< of the frame; those of this launch are added
+  std::uint32_t* counts;  ///< the frame's, to which this launch adds
   unsigned columns, rows;
   unsigned across;
 };
 
-/// The turns of one thread, `lane` of one of `warps`: all warps together take every turn once, each
-/// every warps-th.
+/// The turns of one thread, which is `lane` of `warp`. Each warp takes every `warps`-th turn, so
+/// that all warps together take each turn once.
 template <typename Body>
 FRAMELANE_HD void take_turns(const Counting<Body>& counting, unsigned warp, unsigned warps,
                              unsigned lane, LumaCount count) {
   const unsigned rows_a_turn = warps / counting.across;
   const unsigned columns_a_turn = warps % counting.across * kWarp;
   const unsigned row_end = counting.across * kWarp;
-  // Where a thread has nothing to read it reads again what the frame's last one does.
+  // A thread beyond the last column or row reads at the last one instead, and does not use it.
   const auto read = [&](ThreadIndex at) {
     at.x = at.x < counting.columns ? at.x : counting.columns - 1;
     at.y = at.y < counting.rows ? at.y : counting.rows - 1;
@@ -126,14 +127,14 @@ __global__ void __launch_bounds__(kCountingThreads, 1)
 template <typename Body>
 void count_on_host(const void* counting, dim3) {
   const auto& run = *static_cast<const Counting<Body>*>(counting);
-  constexpr unsigned kWarps = 3;  // so few that they take many turns
+  constexpr unsigned kWarps = 3;  // so few that each takes many turns
   for (unsigned thread = 0; thread < kWarps * kWarp; ++thread) {
     take_turns(run, thread / kWarp, kWarps, thread % kWarp, LumaCount{run.counts});
   }
 }
 
-/// As launch(), in one layer, with what the body counts added to `counts` in device memory.
-/// Requires columns and rows.
+/// As launch() with one layer. What the body counts is added to `counts` in device memory. Requires
+/// at least one column and one row.
 template <typename Body>
 [[nodiscard]] cudaError_t launch_counting(int columns, int rows, cudaStream_t stream,
                                           const Body& body, std::uint32_t* counts) {
@@ -159,7 +160,7 @@ template <typename Body>
                           parameters, 0, stream);
 }
 
-/// As load(), for launch_counting() of such a body.
+/// As load(), for what launch_counting() launches.
 template <typename Body>
 [[nodiscard]] cudaError_t load_counting() {
   cudaFuncAttributes attributes;

@@ -11,37 +11,34 @@
 
 namespace framelane {
 
-/// One frame to convert: views of device memory.
+/// One frame to convert. The views are of device memory.
 struct CudaFrame {
   ConstImageView source;
   ImageView target;
-  /// The kLumaValues counts, in device memory, to which those of the target's luma samples are
-  /// added (kernels/luma_histogram.hpp); null: they are not counted.
+  /// kLumaValues counts in device memory (kernels/luma_histogram.hpp), to which the target's luma
+  /// samples are added; null: they are not counted.
   std::uint32_t* luma_counts = nullptr;
 };
 
-/// A conversion prepared for the GPU; equals kernels/reference.hpp in every
-/// byte. Immutable after construction: any number of threads may enqueue at
-/// once. Holds no CUDA object.
+/// A conversion prepared for the GPU, which gives the bytes of kernels/reference.hpp. Immutable:
+/// any number of threads may call it at once. Owns no CUDA object.
 class CudaConverter {
  public:
-  /// Requires !why_unsupported(conversion) and !is_identity(conversion): an
-  /// identity is a copy.
+  /// Requires !why_unsupported(conversion) and !is_identity(conversion), which would be a copy.
   static std::unique_ptr<const CudaConverter> make(const Conversion& conversion);
   virtual ~CudaConverter() = default;
 
-  /// Loads the kernels that enqueue may launch onto the current device, for frames whose luma is
-  /// counted or for others; without it the first launch does. May allocate and take milliseconds.
+  /// Loads onto the current device the kernels that enqueue may launch, for frames whose luma is
+  /// counted or is not. Otherwise CUDA loads them at the first launch. May allocate and take
+  /// milliseconds.
   [[nodiscard]] virtual cudaError_t load(bool counts_luma) const = 0;
 
-  /// Queues the conversion of rows [row_begin, row_end) of every frame, the
-  /// same for all of them and by the rules of Converter::run; returns at once.
-  /// Of all frames the luma is counted, or of none. Views match the conversion
-  /// in format and size, and what they refer to lives until the stream has
-  /// passed; any pitch and address works, fastest are planes and pitches
-  /// aligned to 16 bytes. Many frames share launches where that helps. The
-  /// current device must be the stream's. An error means that some of the work
-  /// may not be queued.
+  /// Queues the conversion of rows [row_begin, row_end) of every frame, and returns at once. The
+  /// rules for rows are those of Converter::run. Luma is counted for all frames or for none. The
+  /// views have the conversion's formats and size, and the memory must stay until the work is done.
+  /// Any pitch and address works; planes and pitches that are aligned to 16 bytes are fastest.
+  /// Several frames share a launch if that is faster. The stream's device must be current. After an
+  /// error some of the work may not be queued.
   [[nodiscard]] virtual cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin,
                                             int row_end, cudaStream_t stream) const = 0;
   [[nodiscard]] cudaError_t enqueue(const ConstImageView& source, const ImageView& target,
@@ -50,8 +47,8 @@ class CudaConverter {
     return enqueue({&frame, 1}, row_begin, row_end, stream);
   }
 
-  /// "rgb-to-yuv" for the fast path (frames that are not aligned take the other
-  /// all the same) or "general", for logs and benchmarks.
+  /// For logs and benchmarks: "rgb-to-yuv", "remap" or "general". The first two convert frames that
+  /// are not aligned in the general way.
   virtual const char* name() const = 0;
 
   CudaConverter(const CudaConverter&) = delete;

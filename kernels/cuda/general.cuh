@@ -3,20 +3,20 @@
 #include "kernels/cuda/arithmetic.cuh"
 #include "kernels/cuda/samples.cuh"
 
-// Every conversion, exactly, one chroma sample with its block of luma samples a
-// thread. Layouts and filters are parameters: such frames come from a camera by
-// way of the bus, which is slower than this by far.
+// Every conversion, exactly. A thread converts one chroma sample and its block of luma samples.
+// Layouts and filters are parameters, which is not the fastest way; but such frames come over the
+// bus, which is much slower still.
 
 namespace framelane::cuda {
 
-/// A subsampled channel along both axes, and where its samples sit.
+/// How chroma is subsampled along each axis, and where its samples sit.
 struct Subsampling {
   bool half_width, half_height;
   bool cosited_across, cosited_down;
 };
 
-/// The filters of kernels/chroma_taps.hpp, with weights of 0 where a place has
-/// fewer samples.
+/// The filters of kernels/chroma_taps.hpp, always with three samples: where fewer count, weights
+/// are 0.
 struct Taps3 {
   int index[3];
   int weight[3];
@@ -43,12 +43,11 @@ FRAMELANE_HD Taps3 interpolated(int i, int size, bool half, bool cosited) {
   return {{at_least(here - 1, 0), here, here}, {1, 3, 0}};
 }
 
-/// kMixed: every target sample depends on all three channels; otherwise on its
-/// own alone.
+/// kMixed: target samples depend on all three channels; otherwise each depends on its own channel
+/// only.
 template <bool kMixed>
 struct General {
-  // The scales of what forms take: a sample at a site, and one filtered over
-  // sites.
+  // The scales of the forms' inputs: of a sample at a luma site, and of one filtered over sites.
   static constexpr int kSiteScale = 16;
   static constexpr int kFilteredScale = 256;
 
@@ -125,8 +124,7 @@ struct General {
     return sum;
   }
 
-  /// All three samples at a luma site, chroma interpolated where it is
-  /// subsampled.
+  /// All three samples at a luma site. Subsampled chroma is interpolated.
   FRAMELANE_HD void site(int x, int y, int (&samples)[3]) const {
     samples[0] = from[0].at(x, y) * kSiteScale;
     if (!source.half_width && !source.half_height) {

@@ -6,7 +6,7 @@
 
 namespace framelane {
 
-/// Takes every conversion that CudaConverter takes.
+/// A converter for every conversion that CudaConverter::make takes.
 std::unique_ptr<const CudaConverter> make_general_cuda_converter(const Conversion& conversion);
 
 }  // namespace framelane

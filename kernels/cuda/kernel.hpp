@@ -6,33 +6,30 @@
 
 #include "kernels/cuda/host_body.hpp"
 
-// How a kernel is written here: a body, that is a trivially copyable function
-// object holding the parameters, whose `__host__ __device__ void
-// operator()(ThreadIndex) const` is what one thread does. The GPU runs it in a
-// grid; the stand-in runtime of the tests runs the same body in a loop. For .cu
-// files only.
+// How kernels are written here. A kernel is a body: a trivially copyable function object that has
+// the parameters as members, and whose `__host__ __device__ void operator()(ThreadIndex) const` is
+// what one thread does. The GPU runs it in a grid; the stand-in runtime of the tests runs the same
+// body in a loop. For .cu files only.
 
 #define FRAMELANE_HD __host__ __device__ __forceinline__
 #ifdef __CUDA_ARCH__
 #define FRAMELANE_UNROLL _Pragma("unroll")
 #else
-#define FRAMELANE_UNROLL  // the host compiler would warn of a pragma it does not
-                          // know
+#define FRAMELANE_UNROLL  // the host compiler would warn about a pragma that it does not know
 #endif
 
 namespace framelane::cuda {
 
 inline constexpr int kWarp = 32;
 
-/// Which thread of a launch this is, counted over the whole grid: x in threads,
-/// y and z in blocks.
+/// Which thread of a launch this is, counted over the whole grid: x in threads, y and z in blocks.
 struct ThreadIndex {
   unsigned x, y, z;
 };
 
-/// What limits a kernel's registers. kAny: nothing. kHigh: as many blocks are
-/// to be resident on a multiprocessor as give 1536 threads (40 registers each),
-/// which hides the latency of memory.
+/// How many threads a multiprocessor must be able to hold, which limits a kernel's registers. kAny:
+/// no limit. kHigh: 1536 threads with 40 registers each, so that others work while some wait for
+/// memory.
 enum class Residency { kAny, kHigh };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -57,10 +54,9 @@ void run_on_host(const void* body, dim3 blocks) {
   }
 }
 
-/// Queues `body` on `stream` for `columns` by `rows` by `layers` threads, and
-/// in x for some more, to whole blocks; returns at once. The body is copied.
-/// The result is that of this launch alone, unless the device has failed
-/// before.
+/// Queues `body` on `stream` for `columns` by `rows` by `layers` threads, and for some columns
+/// more, to fill whole blocks. Returns at once; the body is copied. The result is that of this
+/// launch, unless the device has failed before.
 template <Residency kResidency, typename Body>
 [[nodiscard]] cudaError_t launch(int columns, int rows, int layers, cudaStream_t stream,
                                  const Body& body) {
@@ -75,8 +71,8 @@ template <Residency kResidency, typename Body>
   return cudaLaunchKernel(kernel, blocks, dim3(kBlockThreads), parameters, 0, stream);
 }
 
-/// Loads what launch() of such a body needs onto the current device. CUDA does so by itself at the
-/// first launch, but then a lack of memory is found while a feed runs.
+/// Loads onto the current device what launch() of such a body needs. CUDA would do so at the first
+/// launch, but then a lack of memory would be found while a feed runs.
 template <Residency kResidency, typename Body>
 [[nodiscard]] cudaError_t load() {
   cudaFuncAttributes attributes;

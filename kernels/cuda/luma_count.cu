@@ -11,13 +11,13 @@ namespace {
 
 using namespace cuda;
 
-/// Counts the luma of a picture that is in memory: sixteen samples of a row to a thread.
+/// Counts the luma of a picture in memory. A thread's turn is sixteen samples of a row.
 struct CountLuma {
   static constexpr int kColumns = 16;
 
   Samples2d<const std::uint8_t> luma;
   int row_begin;
-  bool aligned;  ///< samples side by side in rows that begin at multiples of 16
+  bool aligned;  ///< samples are side by side, in rows that begin at multiples of 16 bytes
 
   struct Input {
     uint4 samples;

@@ -8,9 +8,9 @@
 
 namespace framelane {
 
-/// Queues what count_luma (kernels/luma_histogram.hpp) does, for a picture in device memory: adds
-/// the luma samples of rows [row_begin, row_end) to the kLumaValues counts at `counts` there. As
-/// CudaConverter::enqueue otherwise.
+/// Queues count_luma (kernels/luma_histogram.hpp) for a picture in device memory: adds the luma
+/// samples of rows [row_begin, row_end) to the kLumaValues counts at `counts`, in device memory
+/// too. Otherwise as CudaConverter::enqueue.
 [[nodiscard]] cudaError_t enqueue_luma_count(const ConstImageView& image, int row_begin,
                                              int row_end, std::uint32_t* counts,
                                              cudaStream_t stream);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace cuda;
 
-/// Luma in a plane of its own, and so chroma in one or two.
+/// True for YUV formats whose luma has a plane of its own.
 bool is_planar(PixelFormat format) {
   return !info(format).rgb && info(format).planes[0].bytes_per_sample == 1;
 }
@@ -89,7 +89,7 @@ std::unique_ptr<const CudaConverter> make_cuda_remap_converter(const Conversion&
   std::array<ByteMap, 3> maps{};
   for (std::size_t i = 0; i < maps.size(); ++i) {
     const FixedForm form = fixed_form(forms[i], {1, 1, 1});
-    if (form.window != 0) return nullptr;  // not exact for every byte
+    if (form.window != 0) return nullptr;  // the form is not exact for every byte
     maps[i] = {form.coefficients[0], form.offset, form.fraction_bits};
   }
   return std::make_unique<RemapConverter>(conversion, maps);

@@ -3,9 +3,8 @@
 #include "kernels/cuda/arithmetic.cuh"
 #include "kernels/cuda/samples.cuh"
 
-// YUV of one subsampling and matrix to another range or order of planes: every
-// sample becomes one other sample. Sixteen to a thread, so that memory is the
-// limit.
+// YUV to YUV of the same subsampling and matrix, with another range or order of planes: each sample
+// becomes one other sample. A thread converts sixteen, so that memory limits the speed.
 
 namespace framelane::cuda {
 
@@ -26,8 +25,7 @@ FRAMELANE_HD void store16(std::uint8_t* at, const Bytes16& bytes) {
   store(at, uint4{bytes.words[0], bytes.words[1], bytes.words[2], bytes.words[3]});
 }
 
-/// A FixedForm (kernels/fixed_form.hpp) of one byte, exact without a window, as a kernel's
-/// parameter.
+/// A FixedForm (kernels/fixed_form.hpp) of one byte that needs no window, as a kernel's parameter.
 struct ByteMap {
   std::int32_t factor, offset;
   int fraction_bits;
@@ -44,7 +42,7 @@ struct ByteMap {
   }
 };
 
-/// Rows of the grid are the rows of luma and then those of chroma.
+/// The rows of the grid are the rows of luma, followed by those of chroma.
 struct Remap {
   static constexpr int kColumns = 16;
 
@@ -103,7 +101,7 @@ struct Remap {
     }
   }
 
-  /// Eight pairs of U and V, to go where `first` says.
+  /// Separates eight pairs of U and V into bytes from `first` on.
   FRAMELANE_HD static void part(const Bytes16& pairs, int first, Bytes16& u, Bytes16& v) {
     FRAMELANE_UNROLL
     for (int i = 0; i < 8; ++i) {

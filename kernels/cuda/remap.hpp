@@ -6,9 +6,9 @@
 
 namespace framelane {
 
-/// The converter from YUV to YUV of the same subsampling and matrix in planes, at the speed of
-/// memory for frames whose rows are 16-byte aligned and in the general way for others; null for
-/// other conversions.
+/// A converter from planar YUV to planar YUV of the same subsampling and matrix; null for other
+/// conversions. Frames whose rows are aligned to 16 bytes are converted at the speed of memory,
+/// others in the general way.
 std::unique_ptr<const CudaConverter> make_cuda_remap_converter(const Conversion& conversion);
 
 }  // namespace framelane

@@ -13,7 +13,7 @@ namespace {
 
 using namespace cuda;
 
-/// Frames in one launch; their places travel in the kernel's parameters.
+/// Frames in one launch. Their addresses are in the kernel's parameters.
 constexpr std::size_t kBatch = 16;
 
 struct Rows {
@@ -27,7 +27,7 @@ struct Quotients {
 using Launch = cudaError_t (*)(const Quotients& quotients, std::span<const CudaFrame> frames,
                                Rows rows, cudaStream_t stream);
 
-/// An instantiation of the kernel, and what its chroma weights add up to.
+/// The functions of one instantiation of the kernel, and the sum of its chroma weights.
 struct Path {
   Launch launch = nullptr;
   Launch launch_counting = nullptr;
@@ -94,7 +94,7 @@ cudaError_t launch_frames(const Quotients& quotients, std::span<const CudaFrame>
   return cudaSuccess;
 }
 
-/// Converts frame by frame and counts the luma.
+/// Converts one frame per launch and counts its luma.
 template <RgbLayout kLayout, YuvLayout kTarget, Siting kSiting>
 cudaError_t launch_each_counting(const Quotients& quotients, std::span<const CudaFrame> frames,
                                  Rows rows, cudaStream_t stream) {
@@ -106,7 +106,7 @@ cudaError_t launch_each_counting(const Quotients& quotients, std::span<const Cud
       error = launch_counting(thread_columns(body), (rows.end - rows.begin + 1) / 2, stream, body,
                               frame.luma_counts);
     } else {
-      // Not worth kernels of their own.
+      // Too rare for kernels that convert and count.
       error = launch_frames<kLayout, kTarget, kSiting>(quotients, {&frame, 1}, rows, stream);
       if (error == cudaSuccess) {
         error = enqueue_luma_count(as_const(frame.target), rows.begin, rows.end, frame.luma_counts,
@@ -164,7 +164,7 @@ Path choose_target(PixelFormat target, Siting siting) {
     case PixelFormat::kNv12:
       return choose_siting<kLayout, YuvLayout::kNv12>(siting);
     case PixelFormat::kI422:
-      // Without rows between the chroma rows, left and top-left are the same.
+      // Left and top-left differ only if chroma rows are subsampled.
       return siting == Siting::kCenter ? kPath<kLayout, YuvLayout::kI422, Siting::kCenter>
                                        : kPath<kLayout, YuvLayout::kI422, Siting::kLeft>;
     case PixelFormat::kI444:

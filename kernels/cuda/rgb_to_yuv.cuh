@@ -6,11 +6,10 @@
 #include "kernels/cuda/arithmetic.cuh"
 #include "kernels/cuda/counting.cuh"
 
-// R'G'B' in full range to YUV, the path that runs at the speed of the memory. A
-// thread works on groups of four pixels in two rows: one 16-byte load a row
-// (three of 4 bytes for 24-bit pixels), and the column to the left by a plain
-// load, which the first-level cache answers. Measured on an H100: loads with a
-// streaming hint, or the neighbour by warp shuffle, are slower.
+// R'G'B' in full range to YUV, at the speed of memory. A thread works on groups of four pixels in
+// two rows. It needs one 16-byte load per row (three of 4 bytes for 24-bit pixels), and a plain
+// load for the column to the left, which is in the first-level cache. Measured on an H100, loads
+// with a streaming hint are slower, and so is a warp shuffle for the neighbouring column.
 
 namespace framelane::cuda {
 
@@ -26,15 +25,15 @@ struct RgbToYuvFrame {
   std::ptrdiff_t pitches[3];
 };
 
-/// Four neighbouring pixels. The three colour bytes are the low 24 bits; the
-/// rest varies.
+/// Four neighbouring pixels. The low 24 bits are the three colour bytes; the high byte has any
+/// value.
 struct Quad {
   std::uint32_t pixels[kQuad];
 };
 
-/// Sums of weighted pixels: of the first and third colour byte in the low and
-/// high half of `outer`, of the second in `inner`. No weights used here add up
-/// to more than 16.
+/// Weighted sums of pixels: of the first and third colour byte in the low and high half of `outer`,
+/// of the second in `inner`. The weights used here add up to 16 at most, so that the halves do not
+/// overlap.
 struct Sums {
   std::uint32_t outer, inner;
 };
@@ -50,8 +49,7 @@ struct RgbRow {
 
   const std::uint8_t* data;
 
-  /// Pixels x to x + 3, of which `count` exist: the last one stands for those
-  /// that do not.
+  /// Pixels x to x + 3, of which `count` exist: the last one is repeated for the others.
   FRAMELANE_HD Quad quad(int x, int count) const {
     if (count < kQuad) {
       return {{pixel(x), pixel(x + at_most(1, count - 1)), pixel(x + at_most(2, count - 1)),
@@ -69,7 +67,7 @@ struct RgbRow {
     }
   }
 
-  /// Pixel x - 1, where x > 0 begins a quad.
+  /// Pixel x - 1. x > 0 and is the begin of a quad.
   FRAMELANE_HD std::uint32_t left_of(int x) const {
     const auto word = load<std::uint32_t>(data + x * kPixelBytes - 4);
     return kLayout == RgbLayout::kColorFirst ? word : word >> 8;
@@ -96,14 +94,14 @@ struct RgbToYuv {
   static constexpr bool kHalfHeight = kTarget == YuvLayout::kI420 || kTarget == YuvLayout::kNv12;
   static constexpr bool kCositedAcross = kHalfWidth && kSiting != Siting::kCenter;
   static constexpr bool kCositedDown = kHalfHeight && kSiting == Siting::kTopLeft;
-  /// What the chroma weights add up to.
+  /// The sum of the chroma weights.
   static constexpr int kChromaScale = (!kHalfWidth      ? 1
                                        : kCositedAcross ? 4
                                                         : 2) *
                                       (!kHalfHeight   ? 1
                                        : kCositedDown ? 4
                                                       : 2);
-  /// More rows a thread would leave too few threads for frames of 1080 rows.
+  /// With more rows per thread, frames of 1080 rows would have too few threads.
   static constexpr int kRowPairs = 2;
   static constexpr Residency kResidency = Residency::kHigh;
 
@@ -112,8 +110,7 @@ struct RgbToYuv {
   int row_begin, row_end;
   RgbToYuvFrame frames[kFrames];
 
-  /// Four pixels of a row and, where chroma needs it, the one before; where there is none,
-  /// anything.
+  /// Four pixels of a row and, if chroma needs it and it exists, the pixel to the left of them.
   struct Pixels {
     Quad quad;
     std::uint32_t left;
@@ -122,7 +119,7 @@ struct RgbToYuv {
     Pixels upper, lower;
   };
   struct Nothing {};
-  /// What chroma that is sited on the upper row of a pair takes from the pair before.
+  /// The row above a pair, if chroma is sited on the pair's upper row.
   using Above = std::conditional_t<kCositedDown, Pixels, Nothing>;
 
   FRAMELANE_HD void operator()(ThreadIndex thread) const {
@@ -138,8 +135,8 @@ struct RgbToYuv {
     }
   }
 
-  // The same as a body that counts the luma it writes (counting.cuh), to 4:2:0: a pair of rows to a
-  // thread.
+  // The same as a body that counts the luma it writes (counting.cuh), for 4:2:0 only. A thread
+  // converts one pair of rows in a turn.
 
   struct Input {
     RowPair pair;
@@ -186,7 +183,7 @@ struct RgbToYuv {
     return {};
   }
 
-  /// Converts rows y and y + 1; leaves in `above` what the next pair takes.
+  /// Converts rows y and y + 1. Sets `above` for the next pair.
   template <typename Count>
   FRAMELANE_HD void convert(const RgbToYuvFrame& frame, int x, int y, const RowPair& pair,
                             [[maybe_unused]] Above& above, Count count_luma) const {
@@ -245,7 +242,7 @@ struct RgbToYuv {
   FRAMELANE_HD static std::uint32_t evaluate_one(const Quotient& quotient, std::uint32_t pixel) {
     return quotient(pixel & 0xFF, pixel >> 8 & 0xFF, pixel >> 16 & 0xFF);
   }
-  // In full range the chroma of a pure blue or red rounds up to 256.
+  // In full range, the chroma of a pure blue or red rounds up to 256.
   FRAMELANE_HD static std::uint32_t clamped(std::uint32_t sample) {
     return sample < 255 ? sample : 255;
   }
@@ -263,8 +260,8 @@ struct RgbToYuv {
     return clamped(chroma(sums.outer & 0xFFFF, sums.inner, sums.outer >> 16));
   }
 
-  /// The chroma of one quad in row y of the chroma planes. column(i) gives the
-  /// vertically filtered pixel i; `left` is that of the column before.
+  /// Stores the chroma of one quad in row y of the chroma planes. column(i) returns the vertically
+  /// filtered pixel i; `left` is the one to the left of pixel 0.
   template <typename Column>
   FRAMELANE_HD void store_chroma(const RgbToYuvFrame& frame, int x, int y, int count, Column column,
                                  [[maybe_unused]] Sums left) const {
@@ -300,7 +297,7 @@ struct RgbToYuv {
     for (int i = 0; i < count; ++i) to[i] = static_cast<std::uint8_t>(samples >> 8 * i);
   }
 
-  /// Y, U, V of each pixel in turn.
+  /// Stores Y, U, V of each pixel, one pixel after the other.
   FRAMELANE_HD void store_packed(std::uint8_t* row, int x, int count, const Quad& quad) const {
     const std::uint32_t y = evaluate_luma(quad);
     const std::uint32_t cb = evaluate_chroma(u, quad);
@@ -320,20 +317,19 @@ struct RgbToYuv {
         byte(cb, 1) | byte(cr, 1) << 8 | byte(y, 2) << 16 | byte(cb, 2) << 24,
         byte(cr, 2) | byte(y, 3) << 8 | byte(cb, 3) << 16 | byte(cr, 3) << 24};
 #ifdef __CUDA_ARCH__
-    // The warp's words, 3 a lane, are exchanged so that each store covers 128
-    // neighbouring bytes: word 3 s + c of lane s goes to lane (3 s + c) mod 32,
-    // which differs for all s. A warp with pixels beyond the row has no use for
-    // it, nor lanes to do it with.
+    // Lanes exchange their words, 3 each, so that every store of the warp covers 128 neighbouring
+    // bytes. Word c of lane s goes to lane (3 s + c) mod 32, which differs for all s. Warps that
+    // reach beyond the row store without this: some of their lanes have ended.
     const int warp_x = x & ~(kWarp * kQuad - 1);
     if (warp_x + kWarp * kQuad <= width) {
       const int lane = static_cast<int>(threadIdx.x % kWarp);
       std::uint32_t received[3];
       FRAMELANE_UNROLL
       for (int c = 0; c < 3; ++c) {
-        // 11 is 1/3 modulo 32.
+        // The lane s with 3 s + c = lane modulo 32; 11 is 1/3 modulo 32.
         received[c] = __shfl_sync(0xFFFFFFFF, words[c], (11 * (lane - c)) & (kWarp - 1));
       }
-      // Word w is c = w mod 3 of its lane, and 32 = 2 modulo 3.
+      // Word w of the row is word c = w mod 3 of its lane, and 32 = 2 modulo 3.
       const int phase = lane % 3;
       const auto select = [&](int c) {
         return c == 0 ? received[0] : c == 1 ? received[1] : received[2];

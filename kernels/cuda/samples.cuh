@@ -6,8 +6,8 @@
 
 namespace framelane::cuda {
 
-/// One colour channel in memory, as in kernels/channel.hpp. Without data it
-/// does not exist.
+/// One colour channel in memory, as in kernels/channel.hpp. `data` is null if the format has no
+/// such channel.
 template <typename Byte>
 struct Samples2d {
   Byte* data;
@@ -24,15 +24,15 @@ void locate(const BasicImageView<Byte>& view, Samples2d<Byte> (&samples)[3]) {
   const auto found = channels(view);
   for (int i = 0; i < 3; ++i) {
     const auto& channel = found[static_cast<std::size_t>(i)];
-    // Where gray's chroma is read from on the host means nothing to the GPU.
+    // For gray, channels() returns chroma in host memory, which the GPU cannot read.
     const bool absent = info(view.format).gray && i > 0;
     samples[i] = {absent ? nullptr : channel.data, channel.pitch, channel.step, channel.width,
                   channel.height};
   }
 }
 
-/// Whether each plane's rows all begin at a multiple of `alignment`. A null plane, which the format
-/// does not have, does.
+/// True if the rows of every plane begin at multiples of `alignment`. Planes that the format does
+/// not have do not matter.
 template <typename Byte>
 bool is_aligned(const BasicImageView<Byte>& view, std::uintptr_t alignment) {
   for (const BasicPlane<Byte>& plane : view.planes) {

@@ -18,7 +18,7 @@ struct FormatPair {
   bool full_range;
 };
 
-// The first entry of a layout is the one av_format gives.
+// Of several entries for a layout the first is the one that av_format gives.
 constexpr std::array kFormats{
     FormatPair{AV_PIX_FMT_BGRA, PixelFormat::kBgra, false},
     FormatPair{AV_PIX_FMT_BGR0, PixelFormat::kBgra, false},

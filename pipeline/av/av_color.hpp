@@ -12,15 +12,15 @@ extern "C" {
 
 namespace framelane {
 
-/// Our layout of an FFmpeg format (yuvj420p gives kI420, bgr0 gives kBgra), or nothing when
-/// swscale has to bring it to one of ours first.
+/// The layout that an FFmpeg format has with us (kI420 for yuvj420p, kBgra for bgr0); nothing when
+/// it has none, and swscale has to convert to one of ours first.
 std::optional<PixelFormat> layout_of(AVPixelFormat format);
-/// True for FFmpeg's yuvj formats, which say "full range" by their name.
+/// True for FFmpeg's yuvj formats, whose name says that they are full range.
 bool is_full_range_format(AVPixelFormat format);
-/// FFmpeg's format of a layout, never a yuvj one.
+/// FFmpeg's format of a layout, never a yuvj one; AV_PIX_FMT_NONE for kYuv444, which has none.
 AVPixelFormat av_format(PixelFormat format);
 
-/// Tags of a frame or stream as FFmpeg has them.
+/// The colour tags of a frame or stream, in FFmpeg's terms.
 struct AvColorTags {
   AVColorSpace space = AVCOL_SPC_UNSPECIFIED;
   AVColorRange range = AVCOL_RANGE_UNSPECIFIED;
@@ -29,10 +29,11 @@ struct AvColorTags {
   AVColorTransferCharacteristic transfer = AVCOL_TRC_UNSPECIFIED;
 };
 
-/// Resolves tags into a complete ColorSpec (design: untagged YUV is BT.601 below 720 lines and
-/// BT.709 from there, limited unless the format is a J one; untagged siting is left; RGB is rgb,
-/// full). `override` wins over tags. Throws FeedError(kConfiguration), naming input.color.matrix,
-/// when a tag names a matrix framelane does not know (YCgCo, say) and nothing overrides it.
+/// Resolves tags into a complete ColorSpec; `override` wins over tags. Untagged YUV is BT.601 below
+/// 720 lines and BT.709 from there, and limited unless the format is a yuvj one; untagged siting is
+/// left. RGB has the matrix rgb and is full unless tagged limited. Throws
+/// FeedError(kConfiguration), naming input.color.matrix, when the tags name a matrix that framelane
+/// does not know (such as YCgCo) and `override` names none.
 ColorSpec resolve_color(AVPixelFormat format, int height, const AvColorTags& tags,
                         const ColorOverride& override);
 /// The tags to write for a ColorSpec.

@@ -24,7 +24,7 @@ std::string AvLogCapture::first() { return t_current == nullptr ? "" : t_current
 
 bool AvLogCapture::take(std::string_view line) {
   if (t_current == nullptr) return false;
-  // Prefixes come one after the other: "[libx264 @ 0x…] [Eval @ 0x…] text".
+  // There may be several prefixes: "[libx264 @ 0x…] [Eval @ 0x…] text".
   while (line.starts_with('[')) {
     const std::size_t end = line.find("] ");
     if (end == std::string_view::npos) break;

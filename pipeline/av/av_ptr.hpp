@@ -8,6 +8,7 @@ extern "C" {
 
 namespace framelane {
 
+/// Frees FFmpeg's objects with the functions that they need.
 struct AvDeleter {
   void operator()(AVFrame* frame) const { av_frame_free(&frame); }
   void operator()(AVPacket* packet) const { av_packet_free(&packet); }
@@ -19,7 +20,7 @@ using PacketPtr = std::unique_ptr<AVPacket, AvDeleter>;
 using CodecContextPtr = std::unique_ptr<AVCodecContext, AvDeleter>;
 using CodecParametersPtr = std::unique_ptr<AVCodecParameters, AvDeleter>;
 
-/// Throw std::bad_alloc instead of returning null.
+// These throw std::bad_alloc instead of returning null.
 FramePtr make_frame();
 PacketPtr make_packet();
 CodecParametersPtr copy_parameters(const AVCodecParameters& from);

@@ -1,7 +1,8 @@
-// By itself, so that frames and stages need no more of FFmpeg than libavutil (see bench/).
-#include <new>
-
+// Apart from av_ptr.cpp, so that programs with frames and stages alone link libavutil and no more
+// of FFmpeg (see bench/).
 #include "pipeline/av/buffer_ref.hpp"
+
+#include <new>
 
 namespace framelane {
 

@@ -8,11 +8,12 @@ extern "C" {
 
 namespace framelane {
 
-/// One reference to an AVBufferRef; copying takes another reference.
+/// A reference to one of FFmpeg's reference-counted buffers, or null. Copying takes another
+/// reference, and throws std::bad_alloc when it cannot. References may be dropped on any thread.
 class BufferRef {
  public:
   BufferRef() = default;
-  /// Takes over `ref`.
+  /// Takes ownership of `ref`.
   static BufferRef adopt(AVBufferRef* ref) { return BufferRef(ref); }
   BufferRef(const BufferRef& other);
   BufferRef(BufferRef&& other) noexcept : ref_(std::exchange(other.ref_, nullptr)) {}
@@ -24,7 +25,7 @@ class BufferRef {
 
   explicit operator bool() const { return ref_ != nullptr; }
   AVBufferRef* get() const { return ref_; }
-  /// Gives the reference away, for FFmpeg to own.
+  /// Gives up ownership, for FFmpeg to take it.
   AVBufferRef* release() { return std::exchange(ref_, nullptr); }
 
  private:

@@ -12,7 +12,7 @@ extern "C" {
 
 namespace framelane {
 
-/// An AVDictionary filled from AvOptions.
+/// An AVDictionary. Calls that allocate throw std::bad_alloc.
 class Dictionary {
  public:
   Dictionary() = default;
@@ -26,11 +26,13 @@ class Dictionary {
 
   Dictionary copy() const;
   void set(const std::string& key, const std::string& value);
+  /// Sets the value unless the key has one.
   void set_default(const std::string& key, const std::string& value);
-  /// For FFmpeg calls that take and replace a dictionary: what they leave was not consumed.
+  /// For calls of FFmpeg's that take options and replace the dictionary by those that they did not
+  /// consume.
   AVDictionary** ptr() { return &dict_; }
   const AVDictionary* get() const { return dict_; }
-  /// The first of `options` that is still here and not inherited: nothing consumed it.
+  /// The key of the first of `options` that nothing has consumed, leaving inherited ones out.
   std::optional<std::string> unconsumed(const AvOptions& options) const;
 
  private:

@@ -31,7 +31,8 @@ void load_avdevice() {
 }  // namespace
 
 void require_avdevice() {
-  // A failed try is made anew by the next caller: the package may have been installed meanwhile.
+  // A failed call leaves `loaded` uninitialized, so the next one tries again: the package may have
+  // been installed meanwhile.
   [[maybe_unused]] static const bool loaded = (load_avdevice(), true);
 }
 

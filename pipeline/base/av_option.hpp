@@ -5,8 +5,9 @@
 
 namespace framelane {
 
-/// One option handed to FFmpeg. An `inherited` one comes from the configuration's defaults and may
-/// go unused (rtsp_transport for a file); any other that nothing consumes fails the feed.
+/// One option for FFmpeg. The feed fails if nothing in FFmpeg uses it, unless it is `inherited`: it
+/// then comes from the configuration's defaults, and need not suit every input and output
+/// (rtsp_transport and a file).
 struct AvOption {
   std::string key;
   std::string value;

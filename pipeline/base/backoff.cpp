@@ -10,7 +10,7 @@ Backoff::Backoff(const BackoffOptions& options, std::uint32_t seed)
     : options_(options), current_(options.first), random_(seed) {}
 
 std::chrono::milliseconds Backoff::next() {
-  good_since_ = {};
+  good_since_.reset();
   std::uniform_real_distribution<double> jitter(0.8, 1.2);
   const auto wait = std::chrono::milliseconds(
       static_cast<std::int64_t>(static_cast<double>(current_.count()) * jitter(random_)));
@@ -19,8 +19,8 @@ std::chrono::milliseconds Backoff::next() {
 }
 
 void Backoff::succeeded(Clock::time_point now) {
-  if (good_since_ == Clock::time_point{}) good_since_ = now;
-  if (now - good_since_ >= kResetAfter) current_ = options_.first;
+  if (!good_since_) good_since_ = now;
+  if (now - *good_since_ >= kResetAfter) current_ = options_.first;
 }
 
 bool sleep_for(std::chrono::milliseconds time, const std::stop_token& stop) {

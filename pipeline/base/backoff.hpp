@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <stop_token>
 
@@ -12,9 +13,9 @@ struct BackoffOptions {
   std::chrono::milliseconds max{60000};
 };
 
-/// The one policy of waiting before another try: exponential between `first` and `max`, with up to
-/// a fifth of jitter either way so that peers are not hammered in step, and back to `first` after
-/// a minute of success. One thread at a time.
+/// How long to wait before another try. Waits double from `first` up to `max`, each made up to a
+/// fifth shorter or longer at random, so that many feeds do not try at the same moment. After a
+/// minute of success they begin at `first` again. Reads no clock. Not thread-safe.
 class Backoff {
  public:
   using Clock = std::chrono::steady_clock;
@@ -22,19 +23,20 @@ class Backoff {
 
   explicit Backoff(const BackoffOptions& options, std::uint32_t seed = std::random_device{}());
 
-  /// How long to wait before the next try; doubles the one after.
+  /// A try has failed: how long to wait before the next one.
   std::chrono::milliseconds next();
-  /// Data flowed. Resets once it has flowed for kResetAfter since the last failure.
-  void succeeded(Clock::time_point now = Clock::now());
+  /// Data flows; called as often as it does. Waits begin at `first` again once kResetAfter has
+  /// passed since the first call after a failure.
+  void succeeded(Clock::time_point now);
 
  private:
   BackoffOptions options_;
   std::chrono::milliseconds current_;
   std::minstd_rand random_;
-  Clock::time_point good_since_{};
+  std::optional<Clock::time_point> good_since_;  // nothing: the last try failed
 };
 
-/// Waits; false when stopped first.
+/// Waits for `time`; false if stopped before that.
 bool sleep_for(std::chrono::milliseconds time, const std::stop_token& stop);
 
 }  // namespace framelane

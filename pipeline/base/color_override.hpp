@@ -6,8 +6,8 @@
 
 namespace framelane {
 
-/// Overrides of what a source says about its colour, or targets of a conversion; an empty field
-/// is "auto".
+/// Colour as the configuration sets it: of a source, in place of what the source says, or the
+/// target of a conversion. An empty field is "auto".
 struct ColorOverride {
   std::optional<Matrix> matrix;
   std::optional<Range> range;

@@ -8,9 +8,9 @@
 
 namespace framelane {
 
-/// A failure of a restart domain: what happened, where and what to do, as one sentence for the
-/// person who reads it, plus the code that decides what follows and which counter it goes to.
-/// Thrown inside a domain, caught once at the top of its thread. Never carries a secret.
+/// A failure of a restart domain (ARCHITECTURE.md). The message is one sentence for an operator:
+/// what happened, where, and what to do. The code decides what follows and which counter rises.
+/// Thrown inside a domain, caught once at the top of its thread. Never holds a secret.
 template <typename Code>
 class TypedError : public std::runtime_error {
  public:
@@ -21,12 +21,12 @@ class TypedError : public std::runtime_error {
   Code code_;
 };
 
-/// A source or an output lost its peer, its file or its data; its own domain reconnects.
+/// A source or an output lost its peer, its file or its data. It opens again by itself.
 using IoError = TypedError<IoFault>;
-/// The feed cannot go on as it is; the supervisor restarts it (kConfiguration: it does not).
+/// The feed cannot go on as it is. The supervisor restarts it, unless the fault is final.
 using FeedError = TypedError<FeedFault>;
 
-/// The IoFault that an errno value of an open, read or write stands for.
+/// What an errno value from an open, a read or a write means for a source or an output.
 IoFault io_fault_from_errno(int error);
 
 }  // namespace framelane

@@ -3,25 +3,26 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "pipeline/base/rate_limiter.hpp"
 
 namespace framelane {
 
-/// Keeps faults that repeat from filling the log: a cause is written when it first comes and then
-/// summed up once a minute, also where several take turns. One thread.
+/// Logs the faults of one thing without filling the log: a cause is written when it first occurs,
+/// then summed up once a minute, even if several causes take turns. Not thread-safe.
 class FaultLog {
  public:
   using Clock = RateLimiter::Clock;
 
-  /// `subject`: "feed gate", "feed gate: output hls".
+  /// `subject` begins every line: "feed gate", "feed gate: output hls".
   explicit FaultLog(std::string subject) : subject_(std::move(subject)) {}
 
-  /// Warns: subject: cause; consequence.
+  /// Warns "SUBJECT: CAUSE; CONSEQUENCE", unless this cause was written within a minute.
   void failed(const std::string& cause, const std::string& consequence,
               Clock::time_point now = Clock::now());
-  /// It works again: says so when something failed before, with `what` runs; false when not. The
-  /// next fault is written at once, whichever it is.
+  /// It works again. If something had failed before, logs that, with `what` is running, and returns
+  /// true. The next fault is then written at once, whatever its cause.
   bool recovered(std::string_view what = {});
 
  private:

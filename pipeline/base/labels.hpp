@@ -6,8 +6,8 @@
 
 namespace framelane {
 
-// Every fixed set of metric label values, in one place: an enumerator's value is the index of its
-// name. The names are the public contract.
+// Every fixed set of metric label values. An enumerator's value is the index of its name. The names
+// are part of the public contract: they do not change.
 
 enum class DropReason { kRingFull, kEncoder, kDeviceLost, kFeedFailed, kStop, kReload };
 inline constexpr std::array<std::string_view, 6> kDropReasonNames{
@@ -17,14 +17,15 @@ enum class DecodeFault { kCorrupt, kUnsupported, kTruncated };
 inline constexpr std::array<std::string_view, 3> kDecodeFaultNames{"corrupt", "unsupported",
                                                                    "truncated"};
 
-/// Where a frame spends its time. kWait: for a place in the ring; kEncode: sent to packet,
-/// lookahead included; kMux: packet queued to written.
+/// Where a frame spends its time. kWait: until it gets a place in the ring; kEncode: from being
+/// sent to the encoder to its packet, lookahead included; kMux: from the packet's queueing to its
+/// write.
 enum class StageStep { kDecode, kWait, kH2d, kKernel, kD2h, kEncode, kMux };
 inline constexpr std::array<std::string_view, 7> kStageStepNames{
     "decode", "wait", "h2d", "kernel", "d2h", "encode", "mux"};
 
-/// What a device works with side by side: copies to it, conversions, copies back. The CPU has only
-/// kKernel.
+/// The parts of a device that work at the same time: copies to it, conversions, copies back. The
+/// CPU has only kKernel.
 enum class Engine { kH2d, kKernel, kD2h };
 inline constexpr std::array<std::string_view, 3> kEngineNames{"h2d", "kernel", "d2h"};
 
@@ -32,8 +33,8 @@ enum class TimestampRepair { kJump, kBackward, kWrap, kMissing };
 inline constexpr std::array<std::string_view, 4> kTimestampRepairNames{"jump", "backward", "wrap",
                                                                        "missing"};
 
-/// Why pixels were copied on the host. kFormat: by swscale; kDecoder: the decoder cannot write
-/// into our memory; kAlignment: its rows do not suit an upload.
+/// Why pixels were copied on the host. kFormat: swscale converted them; kDecoder: the decoder
+/// cannot write into our memory; kAlignment: its rows are not aligned as an upload needs them.
 enum class HostCopy { kFormat, kDecoder, kAlignment };
 inline constexpr std::array<std::string_view, 3> kHostCopyNames{"format", "decoder", "alignment"};
 
@@ -46,9 +47,9 @@ enum class IoFault { kDns, kRefused, kAuth, kTimeout, kEof, kIo, kDecode };
 inline constexpr std::array<std::string_view, 7> kIoFaultNames{"dns", "refused", "auth",  "timeout",
                                                                "eof", "io",      "decode"};
 
-/// Why a feed ended early. The first four are restarted and counted. The others are final until a
-/// reload: kConfiguration, what no retry mends; kSource, a file that broke midway, or with `once`
-/// any source that is lost.
+/// Why a feed ended early. After the first four it is restarted and the fault is counted. The other
+/// two, which have no label, are final until a reload. kConfiguration: no retry can help. kSource:
+/// a file could not be read to its end, or, with `once`, any source was lost.
 enum class FeedFault { kEncoder, kDevice, kMemory, kInternal, kConfiguration, kSource };
 inline constexpr std::array<std::string_view, 4> kFeedFaultNames{"encoder", "device", "memory",
                                                                  "internal"};

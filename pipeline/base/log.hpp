@@ -4,9 +4,9 @@
 
 namespace framelane::log {
 
-// The process's log, which is spdlog's default logger: `feed gate: what happened; what follows`.
-// Formats as fmt does, with the format checked at compile time. Any thread. Formatting is compiled
-// once, in write(): spdlog's own templates would make their code anew in every file that logs.
+// Writes to the process's log, spdlog's default logger. A line reads "feed gate: what happened;
+// what follows". Formats are fmt's and checked at compile time. Any thread. The formatting itself
+// is compiled once, in write(): spdlog's templates would be compiled again in every file that logs.
 
 enum class Level { kDebug, kInfo, kWarn, kError };
 

@@ -14,11 +14,12 @@
 namespace framelane {
 namespace {
 
-/// Half the places of a ring of the default size.
+/// Half the places of a ring of the default size: each frame thread holds a frame.
 constexpr int kLiveThreads = 4;
 
-/// What `file` says of each cgroup that this process is in: its own and those around it, whose
-/// limits hold as well. Inside a container the root is its own group.
+/// Calls `take` with the first line of `file` in each cgroup that this process is in: its own, and
+/// all that contain it, because their limits hold as well. In a container the root is its own
+/// group.
 template <typename Take>
 void for_each_limit(const char* file, Take take) {
   std::filesystem::path group;
@@ -36,11 +37,11 @@ void for_each_limit(const char* file, Take take) {
   }
 }
 
-/// The processors that this process may run on, whatever its share of them.
+/// How many processors this process may run on. Quotas of processor time are not counted in.
 int allowed_processors() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(CPU_COUNT(&allowed), 1);
-  // The set has no room for a machine of more than 1024 processors.
+  // It fails on machines of more than 1024 processors: cpu_set_t has no room for them.
   return std::max(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), 1);
 }
 

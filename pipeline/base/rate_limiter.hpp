@@ -10,8 +10,9 @@
 
 namespace framelane {
 
-/// Lets the first of many equal lines through and sums up the rest: once a window has ended, how
-/// often the line came in it. Keeps a bounded number of lines. Not thread-safe.
+/// Of many equal log lines, lets the first through and counts the others; at the end of each window
+/// of time it tells how many there were. Remembers at most kMaxLines lines. Reads no clock. Not
+/// thread-safe.
 class RateLimiter {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,7 +20,8 @@ class RateLimiter {
 
   explicit RateLimiter(Clock::duration window) : window_(window) {}
 
-  /// True when the line that `key` stands for is to be written now; otherwise it has been counted.
+  /// True if the line has to be written now; otherwise it was counted. Lines with the same `key`
+  /// count as equal. `level` and `line` come back in Repeats.
   bool admit(std::uint64_t key, int level, std::string_view line, Clock::time_point now);
 
   struct Repeats {
@@ -28,8 +30,8 @@ class RateLimiter {
     std::uint64_t times = 0;
     Clock::duration span{};
   };
-  /// The repeats of windows that have ended by `now`, each once, in no order. A line that goes on
-  /// repeating is summed up at the end of every window; one that did not repeat is forgotten.
+  /// The counts of windows that have ended by `now`, each returned once, in no order. A line that
+  /// goes on repeating is summed up in every window; one that did not repeat is forgotten.
   std::vector<Repeats> take_ended(Clock::time_point now);
 
  private:
@@ -43,8 +45,8 @@ class RateLimiter {
 
   Clock::duration window_;
   std::unordered_map<std::uint64_t, Line> lines_;
-  std::vector<Repeats> evicted_;
-  Clock::time_point next_end_ = Clock::time_point::max();
+  std::vector<Repeats> evicted_;                           // counts of lines that had to make room
+  Clock::time_point next_end_ = Clock::time_point::max();  // when take_ended() has something next
 };
 
 }  // namespace framelane

@@ -13,7 +13,7 @@ namespace {
 
 using std::string_view;
 
-/// What closes a sentence or a quotation rather than a URL or a value.
+/// Characters that end a sentence or a quotation, and are not taken as part of a URL or a value.
 constexpr string_view kClosers = "'\").,:;]}|>";
 
 struct Span {
@@ -25,7 +25,7 @@ string_view slice(string_view text, Span span) {
   return text.substr(span.begin, span.end - span.begin);
 }
 
-// The ASCII meaning of a byte, whatever the locale.
+// ASCII, whatever the locale.
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
@@ -59,9 +59,8 @@ std::string base64(string_view bytes) {
 
 enum class Host { kNone, kName, kDottedName, kAddress };
 
-/// What HOST[:PORT] the text could be. A name with a port counts as dotted:
-/// both say that this is more than a word. A bare number is no host, though
-/// resolvers take it for one.
+/// What kind of HOST[:PORT] the text could be. A name with a port counts as dotted, since both show
+/// that it is more than a word. A bare number is no host, although resolvers accept one.
 Host host_kind(string_view text) {
   if (!text.empty() && text.front() == '[') {
     const auto close = text.find(']');
@@ -84,10 +83,9 @@ Host host_kind(string_view text) {
   return has_port || dots > 0 ? Host::kDottedName : Host::kName;
 }
 
-/// The user information between `begin` and a URL's '@', if it has any. Where
-/// RFC 3986 and the eye disagree, because a password holds a plain '@', '/',
-/// '?' or '#', what could be a password is taken for one: showing less of a
-/// path is the smaller harm.
+/// The user information of a URL: from `begin` to its '@', if it has one. A password may hold a
+/// plain '@', '/', '?' or '#', which RFC 3986 does not allow. If the URL can then be read in two
+/// ways, what could be a password is taken for one: it is better to show less of a path.
 std::optional<Span> user_info(string_view url, std::size_t begin) {
   const auto last_at = url.rfind('@');
   if (last_at == string_view::npos || last_at < begin) return std::nullopt;
@@ -98,14 +96,14 @@ std::optional<Span> user_info(string_view url, std::size_t begin) {
   const string_view host =
       url.substr(has_user ? at + 1 : begin, stop - (has_user ? at + 1 : begin));
   const auto found = [&](std::size_t end) -> std::optional<Span> {
-    if (end == begin) return std::nullopt;  // udp://@239.0.0.1:5000 is a notation for multicast
+    if (end == begin) return std::nullopt;  // udp://@239.0.0.1:5000 means multicast
     return Span{begin, end};
   };
 
   if (has_user && url.substr(begin, at - begin) == kSecretMask) return found(at);
   if (host_kind(host) == Host::kAddress) return has_user ? found(at) : std::nullopt;
-  // A bare name holds no password: only a later '@' with more than a word
-  // behind it, and outside the query, makes it a user.
+  // A bare name without ':' holds no password. It is a user only if a later '@', before the query,
+  // is followed by more than a word.
   const bool bare =
       !has_user && host_kind(host) != Host::kNone && host.find(':') == string_view::npos;
   const Host wanted = bare ? Host::kDottedName : Host::kName;
@@ -128,8 +126,8 @@ bool is_network_scheme(string_view word) {
   return std::find(kSchemes.begin(), kSchemes.end(), lowered(word)) != kSchemes.end();
 }
 
-/// The word of letters, digits and `also` that ends before text[end] and does
-/// not reach back before `floor`.
+/// The word that ends before text[end] and begins at `floor` or later: letters, digits and the
+/// characters in `also`.
 string_view word_before(string_view text, std::size_t end, string_view also,
                         std::size_t floor = 0) {
   std::size_t begin = end;
@@ -140,9 +138,8 @@ string_view word_before(string_view text, std::size_t end, string_view also,
   return text.substr(begin, end - begin);
 }
 
-/// Where the URL ends whose scheme ends before text[colon]: at white space or a
-/// double quote (unless the text is nothing but the URL), or where the next URL
-/// begins.
+/// The end of the URL whose scheme ends at text[colon]: at white space or a double quote, unless
+/// the `whole` text is the URL, or where the next URL begins.
 std::size_t url_end(string_view text, std::size_t colon, bool whole) {
   std::size_t end = text.size();
   if (!whole) {
@@ -157,9 +154,9 @@ std::size_t url_end(string_view text, std::size_t colon, bool whole) {
   return end;
 }
 
-/// True for the name of a parameter whose value lets somebody in. Some names and endings say so
-/// wherever they stand, some only in a URL: cameras have loginpas=, userpwd= and their like. What
-/// ends many a harmless word ("monkey", "usekey") counts only as a word of its own.
+/// True if a parameter of this name holds a credential. Some names and endings mean that anywhere,
+/// some only in a URL, where cameras have loginpas=, userpwd= and similar ones. Endings of many
+/// harmless words ("monkey", "usekey") count only if they are words of their own.
 bool carries_credential(string_view name, bool in_url) {
   static constexpr std::array<string_view, 16> kEndings{
       "password",   "passwd",  "passphrase", "secret",       "token",      "signature",
@@ -186,7 +183,7 @@ bool carries_credential(string_view name, bool in_url) {
          is_one(kLastWordsInUrls, lowered(last_word)) || is_one(kInUrls, plain);
 }
 
-/// The value of NAME=VALUE that begins at `begin`.
+/// The VALUE of NAME=VALUE; it begins at `begin`, perhaps in quotes, and ends before `limit`.
 Span parameter_value(string_view text, std::size_t begin, std::size_t limit) {
   if (begin < limit && (text[begin] == '"' || text[begin] == '\'')) {
     const auto close = text.find(text[begin], begin + 1);
@@ -204,8 +201,7 @@ bool is_credential_header(string_view name) {
   return std::find(kHeaders.begin(), kHeaders.end(), lowered(name)) != kHeaders.end();
 }
 
-/// A header's value up to the end of its line, without the word that names the
-/// scheme.
+/// A header's value, up to the end of its line, without the name of its authentication scheme.
 Span header_value(string_view text, std::size_t begin) {
   Span value{begin, std::min(text.find_first_of("\r\n", begin), text.size())};
   while (value.begin < value.end && is_blank(text[value.begin])) ++value.begin;
@@ -218,7 +214,7 @@ Span header_value(string_view text, std::size_t begin) {
   return value;
 }
 
-/// The last component of an RTMP URL's path: whoever knows that stream key may publish.
+/// The stream key of an RTMP URL, the last component of its path: whoever knows it may publish.
 std::optional<Span> stream_key(string_view url, std::size_t authority) {
   Span key{0, std::min(url.find('?', authority), url.size())};
   while (key.end > authority && kClosers.find(url[key.end - 1]) != string_view::npos) --key.end;
@@ -230,13 +226,13 @@ std::optional<Span> stream_key(string_view url, std::size_t authority) {
 
 enum class Found { kUserInfo, kValue, kStreamKey };
 
-/// Calls `on_secret(span, kind)` for everything in `text` that its surroundings
-/// tell to be secret, from left to right. `whole`: the text is one URL.
+/// Calls `on_secret(span, kind)`, from left to right, for everything in `text` that must be secret
+/// because of what stands around it. `whole`: the text is one URL.
 template <typename OnSecret>
 void find_secrets(string_view text, bool whole, OnSecret on_secret) {
   std::size_t in_url_until = 0;
-  std::size_t done = 0;     // what has been found is no word of what follows
-  std::optional<Span> key;  // of the last URL, until its turn comes
+  std::size_t done = 0;     // end of the last secret: no word reaches back into it
+  std::optional<Span> key;  // stream key of the last URL, reported when the search gets there
   const auto found = [&](Span secret, Found kind) {
     if (secret.begin < secret.end) on_secret(secret, kind);
     done = std::max(done, secret.end);
@@ -256,7 +252,7 @@ void find_secrets(string_view text, bool whole, OnSecret on_secret) {
     std::optional<Span> secret;
     Found kind = Found::kValue;
     if (text[i] == ':') {
-      // FFmpeg takes rtsp:/host and rtsp:host for rtsp://host.
+      // FFmpeg reads rtsp:/host and rtsp:host as rtsp://host.
       const bool slashes = text.substr(i, 3) == "://";
       const bool in_url = i < in_url_until;
       const auto scheme = word_before(text, i, "+.-", done);
@@ -306,7 +302,7 @@ void register_secret(string_view secret) {
 
 std::string redact(string_view text) {
   std::string known = SecretRegistry::instance().blank(text);
-  // With a '#' or '/' blanked, the rest of a URL may read differently: until nothing changes.
+  // Masking a '#' or '/' may change how the rest of a URL reads: repeated until nothing changes.
   constexpr int kMaxPasses = 8;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     std::string out;
@@ -328,8 +324,8 @@ void register_url_secrets(string_view url) {
     if (kind == Found::kValue) return register_secret(value);
     const auto colon = value.find(':');
     if (kind == Found::kStreamKey || colon == string_view::npos) {
-      // A user without a password or a stream key is a name ("admin" would blank half the log) or
-      // a token.
+      // A stream key, or a user without a password, is either a token or just a name. A name like
+      // "admin" would be masked all over the log.
       constexpr std::size_t kShortestToken = 12;
       if (value.size() >= kShortestToken) register_secret(value);
       return;

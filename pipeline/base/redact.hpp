@@ -5,23 +5,25 @@
 
 namespace framelane {
 
-/// Remembers a secret (a value that came from ${file:…}, or the password and the signed query
-/// values of a URL): redact() blanks it from then on, also where any of its characters are
-/// percent-encoded, and its percent-decoded form. A value shorter than 4 characters is blanked only
-/// as the value of a URL's parameter. Thread-safe; never forgets.
+/// Remembers a secret: a value from ${file:…}, a URL's password, a signature in its query. From
+/// then on redact() masks it, plain, percent-encoded in whole or in part, and percent-decoded. A
+/// secret shorter than 4 characters is masked only as the value of a URL's parameter. Never
+/// forgets. Any thread.
 void register_secret(std::string_view secret);
 
-/// `text` without secrets: the user information of every URL in it becomes `***@` (also when the
-/// user name or password holds '@', '.', '%' or '/'), the last path component of an RTMP URL (a
-/// stream key), values of query parameters that carry credentials (token, key, password, userpwd,
-/// …) and of Authorization and Cookie headers become `***`, and every registered secret is blanked
-/// wherever it stands. Where a URL can be read in two ways, what could be a password is blanked.
-/// What has no secret comes back unchanged; redacting twice changes nothing more. Thread-safe.
+/// Returns `text` with `***` in place of:
+/// - the user name and password of every URL, even if they hold '@', '.', '%' or '/';
+/// - the last path component of an RTMP URL, which is a stream key;
+/// - the values of query parameters that carry credentials (token, key, password, userpwd, …);
+/// - the values of Authorization and Cookie headers;
+/// - every registered secret, wherever it stands.
+/// If a URL can be read in two ways, everything that could be a password is masked. Text without
+/// secrets comes back unchanged, and redacting twice changes nothing more. Any thread.
 std::string redact(std::string_view text);
 
-/// The password and the credential query values of a URL go to register_secret, also as Basic
-/// authentication sends them; a user without a password and the stream key of an RTMP URL when
-/// long enough to be a token.
+/// Registers the secrets of a URL: its password, also in the form that Basic authentication sends,
+/// and the credentials in its query. A user name without a password and the stream key of an RTMP
+/// URL are registered if they are long enough to be a token.
 void register_url_secrets(std::string_view url);
 
 }  // namespace framelane

@@ -9,8 +9,10 @@ namespace {
 
 using std::string_view;
 
+/// Shorter secrets are not looked for in text, see blank().
 constexpr std::size_t kShortest = 4;
 
+/// The byte that "%XX" at text[at] stands for; nothing if there is no such code.
 std::optional<char> hex_byte(string_view text, std::size_t at) {
   const auto digit = [](char c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -24,15 +26,15 @@ std::optional<char> hex_byte(string_view text, std::size_t at) {
   return static_cast<char>(high * 16 + low);
 }
 
-/// How many characters at the start of `text` spell `secret`, each plain or
-/// percent-encoded; 0 when they do not.
+/// How many characters at the start of `text` spell `secret`, each plain or percent-encoded; 0 if
+/// they do not.
 std::size_t spelled(string_view text, string_view secret) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < secret.size(); ++i) {
     if (at >= text.size()) return 0;
     const auto byte = hex_byte(text, at);
     if (byte == secret[i]) {
-      // "%25" stands for '%' or for itself: the rest of the text tells.
+      // "%25" is either an encoded '%' or three plain characters: the rest of the text decides.
       if (secret[i] == '%') {
         const std::size_t rest = spelled(text.substr(at + 3), secret.substr(i + 1));
         if (rest > 0 || i + 1 == secret.size()) return at + 3 + rest;
@@ -65,7 +67,7 @@ void SecretRegistry::add(string_view secret) {
   auto& bucket = by_first_[static_cast<unsigned char>(secret.front())];
   if (std::find(bucket.begin(), bucket.end(), secret) != bucket.end()) return;
   bucket.emplace_back(secret);
-  // The longest first: a secret that begins with another one goes as a whole.
+  // The longest comes first, so that a secret that begins with another one is masked whole.
   std::stable_sort(bucket.begin(), bucket.end(),
                    [](const auto& a, const auto& b) { return a.size() > b.size(); });
 }

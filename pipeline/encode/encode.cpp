@@ -1,9 +1,19 @@
 #include "pipeline/encode/encode.hpp"
 
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavutil/frame.h>
+#include <libavutil/mathematics.h>
+}
+
 #include <algorithm>
 #include <cassert>
+#include <exception>
 #include <limits>
 #include <string>
+#include <utility>
+
+#include "kernels/luma_histogram.hpp"
 
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/base/failure.hpp"
@@ -14,10 +24,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How far the encoder's clock may run ahead of the source's.
+/// How far the encoder's clock may run ahead of the source's, in ticks of the encoder's.
 constexpr std::int64_t kMaxTicksAhead = 2;
 
-/// Makes `frame` refer to an image without copying a pixel.
+/// Makes `frame` refer to an image; copies no pixel.
 void refer_to(AVFrame& frame, const ConstImageView& image, const BufferRef& buffer) {
   frame.buf[0] = BufferRef(buffer).release();
   for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
@@ -54,8 +64,8 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
   while (auto job = ring.next(static_cast<int>(index_))) {
     FrameTicket& ticket = (*job)->outputs[index_].ticket;
     const auto fail = [&](DropReason reason) {
-      // The ring still has to be emptied; whoever catches this at the top cancels the feed, so no
-      // more than what is in it now will come.
+      // The loop goes on until the ring is empty, dropping the jobs. No more jobs come: the ring is
+      // closed here, and the feed is cancelled by whoever catches what this thread throws.
       failure = std::current_exception();
       drop_pending(reason);
       if (ticket) ticket.drop(reason);
@@ -71,8 +81,8 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
     }
     if (ticket) ticket.drop(failure ? DropReason::kFeedFailed : cancel_reason.load());
     if ((*job)->outputs[index_].converts) {
-      // A cancelled conversion may still be running: its buffers must stay until it is through. One
-      // that never ends holds this thread, which is then abandoned with everything it holds.
+      // A conversion whose frame was dropped may still be running, and its buffers must stay until
+      // it ends. If it never ends, this thread stays here and is abandoned with all that it holds.
       while (stage.wait(**job, {}, Clock::now() + kConversionDeadline) == Stage::Wait::kLate) {
       }
     }
@@ -80,7 +90,7 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
   }
   if (failure == nullptr && !cancel.stop_requested()) flush();
   drop_pending(cancel.stop_requested() ? cancel_reason.load() : DropReason::kEncoder);
-  encoder_.reset();  // here, since it may take its time, and whoever destroys this must not wait
+  encoder_.reset();  // here: it may take long, and the thread that destroys this must not wait
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
@@ -106,7 +116,8 @@ void Encode::take(FrameJob& job, Stage& stage) {
   receive_packets();
 }
 
-// What the stage has not counted is counted here, in the order of frames either way.
+// The stage has counted the luma of frames that it converted. A frame that bypassed the stage is
+// counted here.
 void Encode::analyse(FrameJob& job) {
   if (!job.analyse) {
     feed_stats_.luma_mean = std::numeric_limits<double>::quiet_NaN();
@@ -122,7 +133,8 @@ void Encode::analyse(FrameJob& job) {
 
 Stage::Wait Encode::wait_converted(FrameJob& job, Stage& stage) {
   const Stage::Wait result = stage.wait(job, cancel_, Clock::now() + kConversionDeadline);
-  // A process that was stopped and goes on finds its deadline passed: once more, then it hangs.
+  // After the process was stopped for a while, the deadline has passed though nothing hangs. Only a
+  // second wait that is late as well means that the conversion hangs.
   if (result != Stage::Wait::kLate) return result;
   return stage.wait(job, cancel_, Clock::now() + kConversionDeadline);
 }
@@ -137,8 +149,9 @@ void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
 
 void Encode::encode(FrameJob& job) {
   JobOutput& output = job.outputs[index_];
-  // An encoder that counts in frames has a coarser clock: two frames may fall on one tick. Where
-  // more come than there are ticks, some have to go, or the picture would fall behind the sound.
+  // An encoder that counts time in frames has a coarser clock: two frames may fall on one tick, and
+  // the second is moved to the next. If more frames come than there are ticks, some are dropped, or
+  // the picture would fall behind the sound.
   std::int64_t pts = av_rescale_q(job.input.pts, plan_->source_time_base, encoder_->time_base);
   if (last_pts_ != INT64_MIN && pts <= last_pts_) {
     if (last_pts_ - pts >= kMaxTicksAhead) {
@@ -184,7 +197,7 @@ void Encode::send(const AVFrame* frame) {
       result = avcodec_send_frame(encoder_.get(), frame);
     }
     if (result != AVERROR(EAGAIN)) break;
-    // An encoder that was opened again has lost this frame's ticket with the others.
+    // After the encoder was opened again this frame's ticket is dropped with the others.
     if (!receive_packets() || cancel_.stop_requested()) return;
   }
   if (result < 0 && result != AVERROR_EOF) recover("does not take a frame", result);
@@ -212,18 +225,19 @@ void Encode::deliver() {
   if (++packets_since_failure_ == kHealthyPackets) failures_ = 0;
   packet_->time_base = encoder_->time_base;
   const auto found = std::ranges::find(pending_, packet_->pts, &Pending::pts);
-  // Most encoders do not say, and a file's last frame would last no time.
+  // Most encoders set no duration, and the last frame of a file would have none.
   if (found != pending_.end() && packet_->duration == 0) packet_->duration = found->duration;
   fanout_.publish(*packet_, StreamKind::kVideo, plan_->media, cancel_);
   const auto now = Clock::now();
-  if (found != pending_.end()) {  // else: a second packet of a frame that is already out
+  if (found != pending_.end()) {  // else a second packet of a frame that is already out
     feed_stats_.observe(StageStep::kEncode, now - found->sent_at);
     encode_stats_.latency.observe(now - found->decoded_at);
     found->ticket.out();
     pending_.erase(found);
   }
   if (packet_->dts == AV_NOPTS_VALUE) return;
-  // dts only grows and no pts is below its dts: what is older than this one's has been skipped.
+  // dts only grows, and no packet's pts is below its dts. So a frame whose pts is below this dts
+  // can no longer come out: the encoder has skipped it.
   std::erase_if(pending_, [this](Pending& pending) {
     if (pending.pts >= packet_->dts) return false;
     pending.ticket.drop(DropReason::kEncoder);

@@ -1,37 +1,48 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <vector>
 
-#include "pipeline/encode/encoder.hpp"
+#include "pipeline/av/av_ptr.hpp"
+#include "pipeline/base/labels.hpp"
+#include "pipeline/encode/encode_options.hpp"
+#include "pipeline/encode/encode_plan.hpp"
+#include "pipeline/frames/frame_job.hpp"
 #include "pipeline/frames/frame_ring.hpp"
+#include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/packets/packet_fanout.hpp"
 #include "pipeline/stage/stage.hpp"
 
 namespace framelane {
 
-/// One encode's restart domain: takes the feed's jobs in order, waits for each one's conversion,
-/// hands the encoder a frame that refers to the converted planes, and publishes what comes out. The
-/// first one tells the feed's statistics what the analysis of a frame has found.
-/// Reopens an encoder that fails, and follows changes of format. Lives on one thread.
+/// One encode's restart domain. Takes the feed's jobs in order, waits for each conversion, gives
+/// the encoder a frame that refers to the converted planes, and publishes the packets. Reopens an
+/// encoder that fails, and takes a new one when a job brings a new plan. The first encode also
+/// writes each frame's mean luma into the feed's statistics, if the feed is analysed.
+///
+/// One thread; the references outlive this object.
 class Encode {
  public:
-  /// `index`: of this encode among those that take frames. `global_header` as the outputs need it.
+  /// `index`: among the encodes that take frames. `global_header`: some output's container wants
+  /// the codec's headers up front.
   Encode(const EncodeOptions& options, int index, bool global_header, EncodeStats& encode_stats,
          FeedStats& feed_stats, PacketFanout& fanout);
   ~Encode();
 
-  /// The thread's body. Returns when the ring is closed and empty and the encoder is flushed, or,
-  /// after `cancel`, when every frame in hand is dropped with `cancel_reason`. Throws FeedError
-  /// when the encoder cannot be brought back; its frames are dropped by then, the ring is closed
-  /// and `cancel_reason` says that the feed has failed.
+  /// The thread's body. Returns when the ring is closed and empty and the encoder is flushed. After
+  /// `cancel` it drops the frames that are left with `cancel_reason` instead of encoding them.
+  /// Throws FeedError if the encoder cannot be recovered; by then its frames are dropped, the ring
+  /// is closed and `cancel_reason` is kFeedFailed.
   void run(FrameRing& ring, Stage& stage, std::stop_token cancel,
            std::atomic<DropReason>& cancel_reason);
 
  private:
-  /// A frame inside the encoder.
+  /// A frame that the encoder has and whose packet has not come out.
   struct Pending {
     std::int64_t pts = 0;
     std::int64_t duration = 0;  // in the encoder's time base; 0: unknown
@@ -39,10 +50,11 @@ class Encode {
     std::chrono::steady_clock::time_point decoded_at;
     std::chrono::steady_clock::time_point sent_at;
   };
-  /// A conversion that takes longer than this has hung: whole frames take milliseconds.
+  /// A conversion that takes longer than this has hung: a frame takes milliseconds.
   static constexpr std::chrono::seconds kConversionDeadline{10};
-  /// Failures in close succession after which reopening the encoder is no cure.
+  /// The encoder's failure with this number in close succession ends the feed.
   static constexpr int kMaxFailures = 3;
+  /// After so many packets without a failure, earlier failures no longer count.
   static constexpr int kHealthyPackets = 250;
 
   void take(FrameJob& job, Stage& stage);
@@ -51,11 +63,13 @@ class Encode {
   void encode(FrameJob& job);
   /// Sends a frame, or null to flush.
   void send(const AVFrame* frame);
-  /// Publishes what is ready; false when the encoder failed and was opened again.
+  /// Publishes the packets that are ready. False if the encoder failed and was opened again.
   bool receive_packets();
   Stage::Wait wait_converted(FrameJob& job, Stage& stage);
+  /// Publishes the packet in hand and closes the tickets that it decides.
   void deliver();
   void flush();
+  /// Opens the encoder again; the frames it had are dropped.
   void recover(const char* what, int error);
   void drop_pending(DropReason reason);
 

@@ -12,21 +12,23 @@
 
 namespace framelane {
 
+/// An encoder that may be used, with its options.
 struct CodecCandidate {
   std::string name;  ///< FFmpeg's encoder name
   AvOptions options{};
 };
 
+/// An entry of a feed's `encodes`.
 struct EncodeOptions {
   std::string name;
-  bool copy_video = false;
+  bool copy_video = false;  ///< codec: copy; packets pass unchanged
   /// Tried in order; the first that is available is used. Empty exactly when copy_video.
   std::vector<CodecCandidate> codecs;
-  std::optional<PixelFormat>
-      format;           ///< convert.format; empty: the source's if the encoder takes it
-  ColorOverride color;  ///< convert.matrix, range, siting
-  std::optional<std::int64_t> bitrate;  ///< bits per second
-  std::optional<std::chrono::microseconds> gop;
+  /// convert.format; empty: the source's if the encoder takes it.
+  std::optional<PixelFormat> format;
+  ColorOverride color;                           ///< convert.matrix, range, siting
+  std::optional<std::int64_t> bitrate;           ///< bits per second
+  std::optional<std::chrono::microseconds> gop;  ///< time between keyframes
   bool copy_audio = false;
 };
 

@@ -17,7 +17,7 @@ std::unique_ptr<Feed> Feed::start(FeedOptions options, std::shared_ptr<FeedStats
   auto run = std::make_shared<FeedRun>(std::move(options), std::move(stats), std::move(device),
                                        std::move(on_done));
   std::unique_ptr<Feed> feed(new Feed(run));
-  run->start();  // should a thread fail to start, the feed's destructor ends the others
+  run->start();  // if a thread fails to start, the feed's destructor ends the others
   return feed;
 }
 
@@ -33,10 +33,8 @@ Feed::~Feed() {
 
 void Feed::drain() { run_->drain(); }
 void Feed::cancel(DropReason reason) { run_->cancel(reason); }
-std::optional<Feed::Outcome> Feed::outcome() { return run_->outcome(); }
-bool Feed::join_until(std::chrono::steady_clock::time_point deadline) {
-  return run_->join_until(deadline);
-}
+std::optional<Feed::Outcome> Feed::outcome(Clock::time_point now) { return run_->outcome(now); }
+bool Feed::join_until(Clock::time_point deadline) { return run_->join_until(deadline); }
 
 std::uint64_t threads_abandoned() { return g_abandoned; }
 

@@ -10,28 +10,31 @@
 
 namespace framelane {
 
+/// on_full: what happens to a frame or packet if the ring or a queue is full. kAuto: as
+/// blocks_when_full says.
 enum class OnFull { kAuto, kBlock, kDrop };
 
 inline constexpr int kMostSlices = 16;
 
+/// A feed's configuration.
 struct FeedOptions {
   std::string name;
   InputOptions input;
   std::vector<EncodeOptions> encodes;
   std::vector<OutputOptions> outputs;
-  int ring = 8;
-  int lanes = 3;
-  std::optional<int> slices;  ///< row ranges a frame's upload is cut into; empty: by its size
+  int ring = 8;               ///< frames in flight, at most
+  int lanes = 3;              ///< frames that are converted side by side
+  std::optional<int> slices;  ///< row ranges that a frame's upload is cut into; empty: by its size
   OnFull on_full = OnFull::kAuto;
-  bool analyse = false;  ///< the luma of what the first encode that decodes encodes
-  /// --once and transcode: a source that cannot be opened or breaks fails the feed at once.
+  bool analyse = false;  ///< count the luma of each frame as the first encode that decodes gets it
+  /// --once and transcode: a source that cannot be opened, or breaks, fails the feed at once.
   bool once = false;
-  /// The feed's first start in this process: outputs complete what an earlier one left behind.
+  /// The feed's first start in this process: outputs recover the files of an earlier process.
   bool recover = false;
 };
 
-/// Whether a full ring or queue makes the producer wait (true) or lose the frame (false), when the
-/// source is live or not.
+/// True if a full ring or queue makes its producer wait, false if the frame or packet is dropped.
+/// kAuto: a live source drops, any other waits.
 bool blocks_when_full(OnFull on_full, bool live);
 
 }  // namespace framelane

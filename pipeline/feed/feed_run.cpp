@@ -2,8 +2,8 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "pipeline/base/failure.hpp"
@@ -27,74 +27,86 @@ void FeedRun::make_parts() {
     outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, blocks));
   }
   outputs_overdue_since_.resize(outputs_.size());
-  for (const EncodeOptions& encode : options_.encodes) {
-    Branch branch;
-    branch.options = &encode;
-    std::vector<OutputInlet*> fed;
-    for (const std::unique_ptr<Output>& output : outputs_) {
-      if (output->options().from != encode.name) continue;
-      fed.push_back(&output->inlet());
-      branch.global_header |= needs_global_header(output->options());
-    }
-    branch.fanout = std::make_unique<PacketFanout>(std::move(fed));
-    if (!encode.copy_video) branch.pool = std::make_unique<FramePool>();
-    branches_.push_back(std::move(branch));
-  }
+  for (const EncodeOptions& encode : options_.encodes) make_route(encode);
   int frame_encodes = 0;
-  for (std::size_t i = 0; i < branches_.size(); ++i) {
-    Branch& branch = branches_[i];
-    if (branch.options->copy_video) {
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    EncodeRoute& route = routes_[i];
+    if (route.options->copy_video) {
       encodes_.push_back(nullptr);
     } else {
-      encodes_.push_back(std::make_unique<Encode>(*branch.options, frame_encodes++,
-                                                  branch.global_header, stats_->encode(i), *stats_,
-                                                  *branch.fanout));
+      encodes_.push_back(std::make_unique<Encode>(*route.options, frame_encodes++,
+                                                  route.global_header, stats_->encode(i), *stats_,
+                                                  *route.fanout));
     }
   }
+  packets_ = std::make_unique<PacketDispatch>(routes_, cancel_.get_token());
   if (frame_encodes > 0) {
     ring_ = std::make_unique<FrameRing>(options_.ring, frame_encodes, *stats_);
     stats_->set_device(device_->name());
     stage_ = device_->make_stage(*stats_, options_.slices);
+    frames_ = std::make_unique<FrameDispatch>(FrameDispatch::Parts{.options = options_,
+                                                                   .stats = stats_,
+                                                                   .routes = routes_,
+                                                                   .ring = *ring_,
+                                                                   .stage = *stage_,
+                                                                   .stage_calls = stage_calls_,
+                                                                   .cancel_reason = cancel_reason_},
+                                              cancel_.get_token());
   }
-  ingest_ = std::make_unique<Ingest>(Ingest::Parts{options_, stats_, branches_, source_calls_,
-                                                   stage_calls_, ring_.get(), stage_.get(),
-                                                   cancel_reason_});
+  source_loop_ = std::make_unique<SourceLoop>(SourceLoop::Parts{.options = options_,
+                                                                .stats = *stats_,
+                                                                .source_calls = source_calls_,
+                                                                .packets = *packets_,
+                                                                .frames = frames_.get(),
+                                                                .stage = stage_.get()});
 }
 
-/// Every frame is accounted for: what becomes of the parts changes nothing.
-void FeedRun::settle() {
-  const std::lock_guard lock(mutex_);
-  if (outcome_) return;
-  outcome_ = Feed::Outcome{stopped_ ? Feed::Outcome::Kind::kStopped : Feed::Outcome::Kind::kEnded,
-                           FeedFault::kInternal,
-                           {}};
+void FeedRun::make_route(const EncodeOptions& encode) {
+  std::vector<OutputInlet*> inlets;
+  std::vector<OutputStats*> inlet_stats;
+  bool global_header = false;
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const OutputOptions& output = outputs_[i]->options();
+    if (output.from != encode.name) continue;
+    inlets.push_back(&outputs_[i]->inlet());
+    inlet_stats.push_back(&stats_->outputs()[i]);
+    global_header |= needs_global_header(output);
+  }
+  routes_.push_back({.options = &encode,
+                     .fanout = std::make_unique<PacketFanout>(std::move(inlets)),
+                     .global_header = global_header,
+                     .early_audio = EarlyAudio(std::move(inlet_stats)),
+                     .pool = encode.copy_video ? nullptr : std::make_unique<FramePool>()});
 }
 
-/// What a GPU may hold up goes on the run's last thread, which can be abandoned: letting go of
-/// memory waits for the work of all feeds.
+/// Runs on the run's last thread, which can be abandoned: letting go of memory waits for the work
+/// of all feeds on the GPU, and a GPU that hangs holds it up.
 void FeedRun::free_parts() {
-  const CallScope freeing(stage_calls_, Ingest::kStageCall);
-  ingest_.reset();
+  const CallScope freeing(stage_calls_, FrameDispatch::kStageCall);
+  source_loop_.reset();
+  frames_.reset();
+  packets_.reset();
   encodes_.clear();
   stage_.reset();
-  branches_.clear();
+  routes_.clear();
 }
 
 void FeedRun::start() {
-  // The threads wait on the mutex until all of them stand, so that the last to end knows it is.
+  // The threads wait for the mutex until all of them exist: otherwise one that ends early would
+  // take itself for the last.
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Output>& output : outputs_) {
     spawn("out-" + output->options().name, [this, &output = *output] {
       if (options_.recover && output.options().existing == Existing::kNumber) {
-        output.recover(cancel_.get_token());
+        output.recover_part_files(cancel_.get_token());
       }
       output.run(cancel_.get_token(), options_.once);
     });
   }
-  for (std::size_t i = 0; i < branches_.size(); ++i) {
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
     if (encodes_[i] == nullptr) continue;
-    spawn("enc-" + branches_[i].options->name,
-          [this, i] { encode_thread(branches_[i], *encodes_[i]); });
+    spawn("enc-" + routes_[i].options->name,
+          [this, i] { encode_thread(routes_[i], *encodes_[i]); });
   }
   spawn("source", [this] { source_thread(); });
 }
@@ -102,7 +114,7 @@ void FeedRun::start() {
 void FeedRun::spawn(const std::string& name, std::function<void()> body) {
   const std::size_t index = threads_.size();
   auto main = [self = shared_from_this(), index, name, body = std::move(body)] {
-    // The kernel keeps 15 characters: enough to tell the threads of one process apart in top.
+    // The kernel allows 15 characters: enough to tell the threads of one process apart in top.
     pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
     { const std::lock_guard started(self->mutex_); }
     try {
@@ -117,7 +129,9 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
       self->fail(FeedFault::kInternal, error.what());
     }
     if (--self->bodies_ == 0) {
-      self->settle();
+      // Before the parts go, since every frame is accounted for by now: if a GPU then holds up this
+      // thread, the outcome stays what it is.
+      self->set_ended_if_unset();
       self->free_parts();
     }
     std::function<void()> done;
@@ -138,35 +152,38 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
 }
 
 void FeedRun::source_thread() {
-  // What was read before a source is lost for good is delivered all the same.
-  std::optional<std::string> lost;
   try {
-    ingest_->run(cancel_.get_token());
+    source_loop_->run();
   } catch (const IoError& error) {
-    lost = error.what();
-  }
-  if (lost) {
-    const std::lock_guard lock(mutex_);
-    if (!outcome_) {
-      outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kSource, *lost};
-    }
+    // No cancel: what was read before the source was lost is still delivered.
+    set_failed_if_unset(FeedFault::kSource, error.what());
   }
   if (ring_ != nullptr) ring_->close();
-  for (Branch& branch : branches_) {
-    if (branch.options->copy_video) branch.fanout->finish();
+  for (EncodeRoute& route : routes_) {
+    if (route.options->copy_video) route.fanout->finish();
   }
 }
 
-void FeedRun::encode_thread(Branch& branch, Encode& encode) {
+void FeedRun::encode_thread(EncodeRoute& route, Encode& encode) {
   encode.run(*ring_, *stage_, cancel_.get_token(), cancel_reason_);
-  branch.fanout->finish();
+  route.fanout->finish();
+}
+
+void FeedRun::set_ended_if_unset() {
+  const std::lock_guard lock(mutex_);
+  if (outcome_) return;
+  outcome_ = Feed::Outcome{stopped_ ? Feed::Outcome::Kind::kStopped : Feed::Outcome::Kind::kEnded,
+                           FeedFault::kInternal,
+                           {}};
+}
+
+void FeedRun::set_failed_if_unset(FeedFault fault, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (!outcome_) outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, fault, reason};
 }
 
 void FeedRun::fail(FeedFault fault, const std::string& reason) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!outcome_) outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, fault, reason};
-  }
+  set_failed_if_unset(fault, reason);
   cancel(DropReason::kFeedFailed);
 }
 
@@ -183,7 +200,7 @@ void FeedRun::cancel(DropReason reason) {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
     if (!cancelled_at_) {
-      cancelled_at_ = std::chrono::steady_clock::now();
+      cancelled_at_ = Clock::now();
       cancel_reason_ = reason;
     }
   }
@@ -192,10 +209,9 @@ void FeedRun::cancel(DropReason reason) {
   if (ring_ != nullptr) ring_->close();
 }
 
-// Counted from when it was first seen: after the process was stopped for a while, every deadline
-// has passed, and the call in hand still has to find that out.
-bool FeedRun::is_stuck(bool overdue, OverdueSince& since) {
-  const auto now = std::chrono::steady_clock::now();
+// The time runs from when the call was first seen to be overdue, not from its deadline: after the
+// process was stopped for a while, every deadline has passed, and the calls have yet to notice.
+bool FeedRun::is_stuck(bool overdue, OverdueSince& since, Clock::time_point now) {
   if (!overdue) {
     since.reset();
     return false;
@@ -204,27 +220,27 @@ bool FeedRun::is_stuck(bool overdue, OverdueSince& since) {
   return now - *since >= kIgnoredDeadline;
 }
 
-void FeedRun::watch_calls() {
+void FeedRun::watch_calls(Clock::time_point now) {
   FeedFault fault = FeedFault::kInternal;
   std::string reason;
   {
     const std::lock_guard lock(mutex_);
     if (running_ == 0 || cancelled_at_) return;
-    if (is_stuck(source_calls_.overdue(), source_overdue_since_)) {
+    if (is_stuck(source_calls_.overdue(), source_overdue_since_, now)) {
       reason = "reading " + redact(options_.input.url) +
                " is stuck in a call that ignores input.timeout; its thread is given up";
     }
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       Output& output = *outputs_[i];
-      if (!is_stuck(output.overdue(), outputs_overdue_since_[i])) continue;
+      if (!is_stuck(output.overdue(), outputs_overdue_since_[i], now)) continue;
       reason = "output " + output.options().name + " is stuck in a call on " +
                redact(output.options().url) +
                " that ignores its timeout; its thread is given up: check the disk or file server";
-      output.give_up(reason);
+      output.abandon(reason);
     }
-    // What a GPU that is lost has not ended it does not end any more.
+    // A GPU that is lost never ends a call that it has not ended.
     const bool lost = device_->lost() && stage_calls_.under_way();
-    if (is_stuck(lost || stage_calls_.overdue(), stage_overdue_since_)) {
+    if (is_stuck(lost || stage_calls_.overdue(), stage_overdue_since_, now)) {
       reason = "a call on " + device_->name() + " does not come to an end; its thread is given up";
       if (device_->has_copy_engines()) {
         fault = FeedFault::kDevice;
@@ -237,36 +253,36 @@ void FeedRun::watch_calls() {
   fail(fault, reason);
 }
 
-std::optional<Feed::Outcome> FeedRun::outcome() {
-  watch_calls();
+std::optional<Feed::Outcome> FeedRun::outcome(Clock::time_point now) {
+  watch_calls(now);
   const std::lock_guard lock(mutex_);
-  if (running_ > 0 && !stuck()) return std::nullopt;
+  if (running_ > 0 && !stuck_after_cancel(now)) return std::nullopt;
   if (outcome_) return outcome_;
   return Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kInternal,
                        "a thread is stuck in a call that does not end"};
 }
 
-bool FeedRun::join_until(std::chrono::steady_clock::time_point deadline) {
+bool FeedRun::join_until(Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   return finished_.wait_until(lock, deadline, [this] { return running_ == 0; });
 }
 
-bool FeedRun::stuck() const {
-  return cancelled_at_ && std::chrono::steady_clock::now() - *cancelled_at_ >= kCancelTime;
+bool FeedRun::stuck_after_cancel(Clock::time_point now) const {
+  return cancelled_at_ && now - *cancelled_at_ >= kCancelTime;
 }
 
 bool FeedRun::join_cancelled() {
-  std::chrono::steady_clock::time_point deadline;
+  Clock::time_point deadline;
   {
     const std::lock_guard lock(mutex_);
-    deadline = cancelled_at_.value_or(std::chrono::steady_clock::now()) + kCancelTime;
+    deadline = cancelled_at_.value_or(Clock::now()) + kCancelTime;
   }
   return join_until(deadline);
 }
 
 int FeedRun::abandon() {
   const std::lock_guard lock(mutex_);
-  on_done_ = nullptr;  // who would be told may be gone when an abandoned thread comes loose
+  on_done_ = nullptr;  // it may refer to what is gone when an abandoned thread's call returns
   abandoned_ = running_ > 0;
   if (abandoned_) ++stats_->abandoned_runs;
   int abandoned = 0;

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -11,20 +13,30 @@
 #include <thread>
 #include <vector>
 
+#include "pipeline/av/interrupt.hpp"
+#include "pipeline/base/labels.hpp"
 #include "pipeline/encode/encode.hpp"
-#include "pipeline/feed/branch.hpp"
 #include "pipeline/feed/feed.hpp"
-#include "pipeline/feed/ingest.hpp"
+#include "pipeline/feed/feed_options.hpp"
+#include "pipeline/feed/frame_dispatch.hpp"
+#include "pipeline/feed/packet_dispatch.hpp"
+#include "pipeline/feed/route.hpp"
+#include "pipeline/feed/source_loop.hpp"
 #include "pipeline/frames/frame_ring.hpp"
+#include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/output/output.hpp"
+#include "pipeline/stage/device.hpp"
 #include "pipeline/stage/stage.hpp"
 
 namespace framelane {
 
-/// The parts and threads of one run of a feed. Shared by its threads, so that it lives as long as
-/// any of them, abandoned ones included.
+/// The parts and threads of one run of a feed. The threads share its ownership, so that it lives as
+/// long as any of them, abandoned ones included. The functions that Feed has too are described
+/// there; all public ones may be called from any thread.
 class FeedRun : public std::enable_shared_from_this<FeedRun> {
  public:
+  using Clock = Feed::Clock;
+
   FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats, std::shared_ptr<Device> device,
           std::function<void()> on_done);
 
@@ -32,66 +44,76 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   void start();
   void drain();
   void cancel(DropReason reason);
-  std::optional<Feed::Outcome> outcome();
-  bool join_until(std::chrono::steady_clock::time_point deadline);
-  /// Waits for what a cancel leaves the threads.
+  std::optional<Feed::Outcome> outcome(Clock::time_point now);
+  bool join_until(Clock::time_point deadline);
+  /// After a cancel: waits for the threads, for as long as a cancel gives them.
   bool join_cancelled();
-  /// Lets go of the threads that still run; returns how many.
+  /// Joins the threads that have finished and detaches the others; returns how many are detached.
   int abandon();
 
  private:
+  /// Since when a call has been seen to be overdue; empty: it is not.
+  using OverdueSince = std::optional<Clock::time_point>;
+
   void make_parts();
-  void settle();
+  void make_route(const EncodeOptions& encode);
   void free_parts();
   void spawn(const std::string& name, std::function<void()> body);
   void source_thread();
-  void encode_thread(Branch& branch, Encode& encode);
-  bool stuck() const;
-  void watch_calls();
+  void encode_thread(EncodeRoute& route, Encode& encode);
+  // The first outcome stays.
+  void set_ended_if_unset();
+  void set_failed_if_unset(FeedFault fault, const std::string& reason);
+  /// Sets the outcome and cancels.
   void fail(FeedFault fault, const std::string& reason);
+  /// Fails the feed if a call of the source, the stage or an output has ignored its deadline.
+  void watch_calls(Clock::time_point now);
+  static bool is_stuck(bool overdue, OverdueSince& since, Clock::time_point now);
+  bool stuck_after_cancel(Clock::time_point now) const;
 
   const FeedOptions options_;
   const std::shared_ptr<FeedStats> stats_;
   const std::shared_ptr<Device> device_;
   std::function<void()> on_done_;  // guarded by mutex_
 
-  std::stop_source read_stop_;  // drain: no more reading
-  std::stop_source cancel_;     // nothing goes on
+  std::stop_source read_stop_;  // a drain: nothing more is read
+  std::stop_source cancel_;     // a cancel: nothing goes on
   Interrupt source_calls_{read_stop_.get_token()};
-  /// Of the source's thread in the stage and for its memory, then of the one that frees the parts.
+  /// Calls that a GPU may hold up: the source thread's, into the stage and for memory, and at the
+  /// end those of the thread that frees the parts.
   Interrupt stage_calls_{read_stop_.get_token()};
   std::atomic<DropReason> cancel_reason_{DropReason::kStop};
-  /// After a cancel an output may still take a second for its trailer; then a thread is stuck.
+  /// A thread that runs for longer than this after a cancel is stuck. An output may take up to a
+  /// second of it, for its trailer.
   static constexpr std::chrono::milliseconds kCancelTime{1500};
-  /// A call that ignores its deadline for so long will not come back by itself.
+  /// A call that has ignored its deadline for this long will not return by itself.
   static constexpr std::chrono::seconds kIgnoredDeadline{5};
 
-  // In the order of reference: what refers to a thing is declared after it and goes before it. The
-  // supervisor's thread asks the outputs and closes the ring; the rest is the feed's threads' own.
+  // Each part is declared after those it refers to, and is destroyed before them. The supervisor's
+  // thread asks the outputs and closes the ring; all else belongs to the feed's threads.
   std::vector<std::unique_ptr<Output>> outputs_;
-  std::vector<Branch> branches_;
-  std::unique_ptr<FrameRing> ring_;
-  std::unique_ptr<Stage> stage_;  // before the ring: its destructor waits for jobs in the ring
-  std::vector<std::unique_ptr<Encode>> encodes_;
-  std::unique_ptr<Ingest> ingest_;
+  std::vector<EncodeRoute> routes_;
+  std::unique_ptr<FrameRing> ring_;  // null, with the stage, if every encode copies
+  std::unique_ptr<Stage> stage_;  // goes before the ring: its destructor waits for the ring's jobs
+  std::vector<std::unique_ptr<Encode>> encodes_;  // one for each route; null for those that copy
+  std::unique_ptr<PacketDispatch> packets_;
+  std::unique_ptr<FrameDispatch> frames_;  // null if every encode copies
+  std::unique_ptr<SourceLoop> source_loop_;
 
   struct Thread {
     std::thread thread;
     bool finished = false;
   };
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards all that follows, except bodies_
   std::condition_variable finished_;
-  std::optional<Feed::Outcome> outcome_;  // the first failure, or how the threads ended
-  std::optional<std::chrono::steady_clock::time_point> cancelled_at_;
-  /// Since when a call was seen to be overdue: of the source, of the stage, and of each output.
-  using OverdueSince = std::optional<std::chrono::steady_clock::time_point>;
+  std::optional<Feed::Outcome> outcome_;
+  std::optional<Clock::time_point> cancelled_at_;
   OverdueSince source_overdue_since_;
   OverdueSince stage_overdue_since_;
   std::vector<OverdueSince> outputs_overdue_since_;
-  static bool is_stuck(bool overdue, OverdueSince& since);
   std::size_t running_ = 0;             // threads that have not finished
-  std::atomic<std::size_t> bodies_{0};  // of them, those that still need the parts
-  bool stopped_ = false;
+  std::atomic<std::size_t> bodies_{0};  // threads that still need the parts
+  bool stopped_ = false;                // by drain or cancel
   bool abandoned_ = false;
   std::vector<Thread> threads_;
 };

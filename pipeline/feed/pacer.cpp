@@ -2,14 +2,18 @@
 
 namespace framelane {
 
-bool Pacer::wait_until(std::chrono::microseconds time, const std::stop_token& stop) {
+Pacer::Clock::time_point Pacer::due(std::chrono::microseconds time, Clock::time_point now) {
   constexpr std::chrono::seconds kTooLate{5};
-  const auto now = std::chrono::steady_clock::now();
   if (!origin_ || now - (*origin_ + time) > kTooLate) origin_ = now - time;
-  const auto due = *origin_ + time;
-  if (due <= now) return !stop.stop_requested();
+  return *origin_ + time;
+}
+
+bool Pacer::wait_until(std::chrono::microseconds time, Clock::time_point now,
+                       const std::stop_token& stop) {
+  const Clock::time_point when = due(time, now);
+  if (when <= now) return !stop.stop_requested();
   std::unique_lock lock(mutex_);
-  never_.wait_until(lock, stop, due, [] { return false; });
+  never_.wait_until(lock, stop, when, [] { return false; });
   return !stop.stop_requested();
 }
 

@@ -8,17 +8,23 @@
 
 namespace framelane {
 
-/// Lets media through at the speed its timestamps tell, as a camera would. One thread.
+/// Lets media through at the speed of its timestamps, as a camera would send it. One thread.
 class Pacer {
  public:
-  /// Waits until `time` on the media's clock is due; false when stopped first. More than five
-  /// seconds late (the machine slept), the clock starts anew instead of rushing after.
-  bool wait_until(std::chrono::microseconds time, const std::stop_token& stop);
+  using Clock = std::chrono::steady_clock;
+
+  /// When media with the timestamp `time` is due. The first call is due at once and sets the
+  /// origin. Media that is more than five seconds late (the machine slept) sets a new one, so that
+  /// the pacer does not rush to catch up.
+  Clock::time_point due(std::chrono::microseconds time, Clock::time_point now);
+  /// Waits until it is due; false if stopped first.
+  bool wait_until(std::chrono::microseconds time, Clock::time_point now,
+                  const std::stop_token& stop);
 
  private:
-  std::optional<std::chrono::steady_clock::time_point> origin_;
+  std::optional<Clock::time_point> origin_;  // when timestamp 0 was due
   std::mutex mutex_;
-  std::condition_variable_any never_;  // made once: it allocates
+  std::condition_variable_any never_;  // a member, because making one allocates
 };
 
 }  // namespace framelane

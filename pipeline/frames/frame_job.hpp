@@ -14,8 +14,8 @@ namespace framelane {
 
 struct EncodePlan;
 
-/// The conversions of one input format, prepared by a stage: one per encode that takes frames,
-/// where the frame does not bypass. Dies with its last job.
+/// The conversions of one input format, prepared by a stage: one for each encode that takes frames,
+/// except where the frame bypasses the stage. The last job that uses it destroys it.
 class Plan {
  public:
   virtual ~Plan() = default;
@@ -24,30 +24,31 @@ using PlanRef = std::shared_ptr<const Plan>;
 
 /// What one encode gets from a job.
 struct JobOutput {
-  bool converts = false;  ///< else the encode takes the input itself (bypass)
-  /// Where it converts; the stage's until wait has said kReady. The first one of a job that is
-  /// analysed has room for a LumaHistogram in its `extra`.
+  bool converts = false;  ///< false: the encode takes the input itself (bypass)
+  /// The converted frame, if it converts. Belongs to the stage until Stage::wait has returned
+  /// kReady. The first output of an analysed job has room for a LumaHistogram in its `side_data`.
   PooledImage target;
   FrameTicket ticket;
-  std::shared_ptr<EncodePlan> encode_plan;  ///< what the encoder was, or is to be, opened for
+  std::shared_ptr<EncodePlan> encode_plan;  ///< a plan other than the last job's: a new encoder
 };
 
-/// One frame's way through the stage: input, prepared plan, one output per encode that takes
-/// frames. As long as the input is held, and in host memory, it can be run again on another device.
+/// One frame and what is made of it: the input, the prepared plan, and an output for each encode
+/// that takes frames. A job can run again, on another device, as long as its input is in host
+/// memory.
 struct FrameJob {
   std::uint64_t sequence = 0;
   InputFrame input;
   PlanRef plan;
   std::vector<JobOutput> outputs;
   bool analyse = false;  ///< the luma of the first output's frame is to be counted
-  /// Where the first output converts, the stage counts, by the plan, until wait has said kReady; of
-  /// a bypass, the encode.
+  /// Its counts. The stage writes them if the first output converts, until Stage::wait has returned
+  /// kReady. The encode counts a frame that bypasses the stage.
   LumaHistogram luma;
 
-  // Of the stage that runs the job; nobody else touches them.
+  // Only for the stage that runs the job.
   std::atomic<bool> converted{false};
-  std::atomic<bool> on_fallback{false};  ///< its device was lost: it runs on the CPU instead
-  std::atomic<bool> device_lost{false};  ///< and with it the input: no target will be complete
+  std::atomic<bool> on_fallback{false};  ///< the device was lost: the job runs on the CPU instead
+  std::atomic<bool> device_lost{false};  ///< the input was lost with it: no target gets complete
   FrameJob* next_in_lane = nullptr;
 };
 

@@ -1,7 +1,13 @@
 #include "pipeline/frames/frame_pool.hpp"
 
+extern "C" {
+#include <libavutil/buffer.h>
+}
+
 #include <algorithm>
+#include <array>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +17,7 @@
 namespace framelane {
 namespace {
 
-// FFmpeg's decoders and swscale read and write up to this far behind the last row.
+// FFmpeg's decoders and swscale read and write up to so many bytes behind the last row.
 constexpr std::size_t kTailPadding = 64;
 
 std::size_t align_up(std::size_t value, std::size_t step) {
@@ -21,11 +27,12 @@ std::size_t align_up(std::size_t value, std::size_t step) {
 }  // namespace
 
 // Shared by the pool and by every live buffer, so that a buffer can outlive the FramePool.
-// Lock order: `mutex`, then FFmpeg's own lock inside AVBufferPool, then `buffers_mutex`. Memory is
-// mapped, filled in and registered under none of them: it takes milliseconds, and with a GPU that
-// hangs any time.
+//
+// Lock order: `mutex`, then FFmpeg's own lock inside AVBufferPool, then `buffers_mutex`. No lock is
+// held while memory is mapped, prefaulted and registered, because that takes milliseconds, and as
+// long as it likes with a GPU that hangs.
 struct FramePool::State : std::enable_shared_from_this<State> {
-  // One buffer, from the first use to the day FFmpeg's pool frees it.
+  // One buffer, from when it is made to when FFmpeg's pool frees it.
   struct Entry {
     Entry(State& owner, std::size_t bytes) : state(owner.shared_from_this()), memory(bytes) {
       const std::lock_guard lock(state->buffers_mutex);
@@ -42,7 +49,7 @@ struct FramePool::State : std::enable_shared_from_this<State> {
   std::mutex mutex;
   AVBufferPool* pool = nullptr;
   std::size_t bytes = 0;         // of each buffer of the present generation
-  std::unique_ptr<Entry> fresh;  // what allocate() has to give; `mutex` is held as long as it is
+  std::unique_ptr<Entry> fresh;  // what allocate() gives next; set only while `mutex` is held
   std::mutex buffers_mutex;
   std::vector<const HostBuffer*> buffers;  // live, of every generation
 
@@ -58,8 +65,8 @@ struct FramePool::State : std::enable_shared_from_this<State> {
     return std::make_unique<Entry>(*this, size);
   }
 
-  // Called by av_buffer_pool_get, and so with `mutex` held: nothing when the pool is empty and
-  // there is nothing fresh.
+  // FFmpeg's pool asks for a new buffer when it has no free one. Called inside av_buffer_pool_get,
+  // and so with `mutex` held. Null if get() has not made one.
   static AVBufferRef* allocate(void* opaque, std::size_t size) {
     State& state = *static_cast<State*>(opaque);
     if (state.fresh == nullptr || state.fresh->memory.size() < size) return nullptr;
@@ -86,8 +93,8 @@ BufferRef FramePool::get(std::size_t bytes) {
     std::vector<BufferRef> came_back;
     {
       const std::lock_guard lock(state.mutex);
-      // Sizes within a factor of two share a generation: a decoder and a scaler that differ in
-      // padding must not throw each other's buffers away.
+      // Sizes within a factor of two share a generation: a decoder and a scaler whose padding
+      // differs must not free each other's buffers.
       if (bytes > state.bytes || bytes < state.bytes / 2) {
         outgrown = std::exchange(state.pool, nullptr);
         state.bytes = bytes;
@@ -99,13 +106,14 @@ BufferRef FramePool::get(std::size_t bytes) {
         size = state.bytes;
         state.fresh = std::move(fresh);
         ref = av_buffer_pool_get(state.pool);
-        // One came back meanwhile: the fresh one joins the pool all the same, or a pool that is one
-        // short would make one and throw it away for every frame.
+        // A buffer came back while the fresh one was made. The fresh one joins the pool even so: it
+        // is asked for until it has come out. Otherwise a pool that is one buffer short could make
+        // one, and throw it away, for every frame.
         while (ref != nullptr && state.fresh != nullptr) {
           came_back.push_back(BufferRef::adopt(ref));
           ref = av_buffer_pool_get(state.pool);
         }
-        fresh = std::move(state.fresh);  // left where the size is new
+        fresh = std::move(state.fresh);  // still there if it is too small by now
       }
     }
     av_buffer_pool_uninit(&outgrown);
@@ -124,7 +132,7 @@ bool FramePool::owns(const std::uint8_t* data) const {
 }
 
 PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int height,
-                           std::size_t extra) {
+                           std::size_t side_data_bytes) {
   PooledImage result;
   result.image.format = format;
   result.image.width = width;
@@ -139,11 +147,11 @@ PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int h
     bytes += pitch * static_cast<std::size_t>(plane_rows(format, plane, height));
   }
   bytes += kTailPadding;
-  result.buffer = pool.get(bytes + extra);
+  result.buffer = pool.get(bytes + side_data_bytes);
   for (int plane = 0; plane < info(format).plane_count; ++plane) {
     result.image.planes[plane].data = result.buffer.get()->data + offsets[plane];
   }
-  if (extra > 0) result.extra = result.buffer.get()->data + bytes;
+  if (side_data_bytes > 0) result.side_data = result.buffer.get()->data + bytes;
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "pipeline/frames/frame_ring.hpp"
 
 #include <cassert>
+#include <cstddef>
 
 namespace framelane {
 
@@ -39,8 +40,8 @@ std::optional<FrameRing::Place> FrameRing::try_acquire() {
 }
 
 FrameRing::Place::~Place() {
-  // Nothing to undo: a slot belongs to the producer until it is published. What was put into the
-  // job goes now rather than when the place is next filled.
+  // The slot is still the producer's, so there is nothing to give back. The job is cleared, so that
+  // its buffers go now and not when the place is filled next.
   if (ring_ == nullptr) return;
   job_->input = {};
   job_->plan.reset();
@@ -80,10 +81,10 @@ void FrameRing::release(FrameJob& job) {
       return;
     }
   }
-  // The last holder clears the job outside the lock: giving buffers back may take FFmpeg's locks.
-  // The slot stays taken until that is done.
+  // The last holder clears the job without the lock, because giving buffers back may take FFmpeg's
+  // locks. `holders` stays 1 until that is done, so that the slot is not filled meanwhile.
   job.input = {};
-  job.plan.reset();  // of a format that is over, it would stay until the slot is used again
+  job.plan.reset();  // or a plan of an earlier format would stay until the slot is used again
   for (JobOutput& output : job.outputs) {
     assert(!output.ticket && "a frame left the ring without an end");
     output.target = {};

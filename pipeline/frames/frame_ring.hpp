@@ -10,21 +10,24 @@
 #include <vector>
 
 #include "pipeline/frames/frame_job.hpp"
+#include "pipeline/measure/feed_stats.hpp"
 
 namespace framelane {
 
-/// The jobs in flight of one feed: bounded and ordered. One producer takes a place, fills its job
-/// and publishes it; every consumer sees every published job, in order, and the place is free again
-/// when the last consumer has let go. Places and leases return by themselves.
+/// The jobs of one feed that are in flight, bounded and in order. The producer takes a place, fills
+/// its job and publishes it. Every consumer leases every published job, in order. The place is free
+/// again when the last consumer has released its lease. Places and leases release themselves.
 ///
-/// One producer thread; each consumer index belongs to one thread; close() from any thread.
+/// One producer thread; one thread for each consumer index; any thread may call close() and
+/// closed().
 class FrameRing {
  public:
-  /// `outputs`: the jobs' number of outputs, which is also the number of consumers. A job that
-  /// leaves the ring is taken off `stats`'s ready ones.
+  /// `outputs`: the number of each job's outputs and of the consumers. A job that leaves the ring
+  /// is subtracted from `stats`' count of ready jobs.
   FrameRing(int capacity, int outputs, FeedStats& stats);
 
-  /// A place in the ring that has not been published. Unpublished, it goes back.
+  /// The producer's hold on a free place and its job. If it is not published, its destructor clears
+  /// the job and the place stays free.
   class Place {
    public:
     Place(Place&& other) noexcept : ring_(std::exchange(other.ring_, nullptr)), job_(other.job_) {}
@@ -32,8 +35,8 @@ class FrameRing {
     ~Place();
     FrameJob& operator*() const { return *job_; }
     FrameJob* operator->() const { return job_; }
-    /// Hands the job to the consumers; false, with the place returned and the job still untouched,
-    /// when the ring was closed. Ends the place either way.
+    /// Hands the job to the consumers; the place is then no longer the producer's. False if the
+    /// ring is closed: no consumer has seen the job.
     bool publish();
 
    private:
@@ -43,12 +46,12 @@ class FrameRing {
     FrameJob* job_;
   };
 
-  /// Waits for a place; nothing when stopped or closed.
+  /// Waits for a place. Nothing if stopped or closed.
   std::optional<Place> acquire(const std::stop_token& stop);
-  /// Never blocks; nothing when the ring is full or closed.
+  /// Does not wait. Nothing if the ring is full or closed.
   std::optional<Place> try_acquire();
 
-  /// One consumer's hold on a job.
+  /// One consumer's hold on a job, released by the destructor.
   class Lease {
    public:
     Lease(Lease&& other) noexcept : ring_(std::exchange(other.ring_, nullptr)), job_(other.job_) {}
@@ -64,18 +67,18 @@ class FrameRing {
     FrameJob* job_;
   };
 
-  /// The consumer's next job; waits for one to be published; nothing once the ring is closed and
-  /// all published jobs have been seen. A consumer holds at most one lease at a time.
+  /// Waits for the consumer's next job. Nothing once the ring is closed and the consumer has had
+  /// all jobs that were published. A consumer holds at most one lease at a time.
   std::optional<Lease> next(int consumer);
 
-  /// Nothing more is published; what has been stays readable.
+  /// No more jobs are published. Those that were can still be leased.
   void close();
   bool closed();
 
  private:
   struct Slot {
     FrameJob job;
-    int holders = 0;  // consumers that have not let go; 0: free or being filled
+    int holders = 0;  // consumers that have not released the job; 0: free, or being filled
   };
 
   Slot& slot(std::uint64_t sequence) { return slots_[sequence % capacity_]; }
@@ -89,8 +92,8 @@ class FrameRing {
   std::condition_variable_any place_free_;
   std::condition_variable published_;
   std::unique_ptr<Slot[]> slots_;
-  std::uint64_t head_ = 0;  // sequence of the next job to be published
-  std::vector<std::uint64_t> cursors_;
+  std::uint64_t head_ = 0;              // sequence of the next job to be published
+  std::vector<std::uint64_t> cursors_;  // by consumer: sequence of its next job
   bool closed_ = false;
 };
 

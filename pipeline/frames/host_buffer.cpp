@@ -17,10 +17,12 @@ namespace {
 
 std::atomic<std::size_t> g_bytes{0};
 
-// Every buffer there is, and who is told of it. Plain pointers: buffers that an abandoned thread
-// holds are still here when the process ends. The registrar is called without the list's mutex,
-// because a GPU that hangs holds up the call: whoever calls it shares g_registrar_mutex, so that it
-// stays, and whoever changes it has the mutex alone. That one is locked first.
+// The registrar, and a list of all buffers. Plain pointers that no destructor clears: buffers that
+// an abandoned thread holds still exist when the process ends.
+//
+// A GPU that hangs blocks a call of the registrar, so buffers call it without g_list_mutex. They
+// share g_registrar_mutex meanwhile, so that the registrar stays; a change of the registrar locks
+// it exclusively. Lock order: g_registrar_mutex, then g_list_mutex.
 std::shared_mutex g_registrar_mutex;
 HostRegistrar* g_registrar = nullptr;
 std::mutex g_list_mutex;
@@ -41,8 +43,8 @@ HostBuffer::HostBuffer(std::size_t bytes)
   }
   data_ = static_cast<std::uint8_t*>(memory);
   madvise(data_, size_, MADV_HUGEPAGE);
-  // Faulting the pages in here keeps page faults out of the frame path. A kernel without
-  // MADV_POPULATE_WRITE (before 5.14) gets them touched one by one.
+  // Pages are faulted in here, so that no frame waits for one later. For kernels before 5.14, which
+  // lack MADV_POPULATE_WRITE, they are touched one by one.
 #ifdef MADV_POPULATE_WRITE
   if (madvise(data_, size_, MADV_POPULATE_WRITE) != 0)
 #endif
@@ -80,7 +82,7 @@ HostBuffer::~HostBuffer() {
 }
 
 void set_host_registrar(HostRegistrar* registrar) {
-  const std::lock_guard alone(g_registrar_mutex);  // the list stays as it is, too
+  const std::lock_guard alone(g_registrar_mutex);  // no buffer comes or goes meanwhile, either
   if (g_registrar != nullptr) {
     for (HostBuffer* buffer = g_first; buffer != nullptr; buffer = buffer->next_) {
       g_registrar->remove(buffer->data_);

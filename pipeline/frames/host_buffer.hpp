@@ -5,12 +5,13 @@
 
 namespace framelane {
 
-/// Page-aligned memory for frames, mapped and prefaulted when made, with huge pages advised where
-/// they fit. It belongs to us and not to a GPU context, so that frames survive the loss of a GPU;
-/// while there is a HostRegistrar it is registered there. Any thread. Throws FeedError(kMemory),
-/// saying how much was asked for, when the system or the registrar has no more.
+/// Page-aligned memory for frames, mapped and prefaulted by the constructor, in huge pages if the
+/// kernel has them. It belongs to this process and not to a GPU context, so that frames survive the
+/// loss of a GPU. It is registered with the HostRegistrar, if there is one. Any thread.
 class HostBuffer {
  public:
+  /// Throws FeedError(kMemory) if the system or the registrar has no more; the message says how
+  /// much was asked for.
   explicit HostBuffer(std::size_t bytes);
   ~HostBuffer();
   HostBuffer(const HostBuffer&) = delete;
@@ -24,28 +25,28 @@ class HostBuffer {
 
   std::uint8_t* data_;
   std::size_t size_;
-  HostBuffer* previous_ = nullptr;  // a list of all there are
+  HostBuffer* previous_ = nullptr;  // in the list of all buffers
   HostBuffer* next_ = nullptr;
 };
 
-/// Makes host memory known to a GPU, which then copies at full speed from and to it. Called from
-/// any number of threads at once; a call may take as long as the GPU lets it, and holds up no
-/// other.
+/// Registers host memory with a GPU, which then copies to and from it at full speed. Any number of
+/// threads may call at once. A call may block for as long as the GPU does; it must not block the
+/// others.
 class HostRegistrar {
  public:
   virtual ~HostRegistrar() = default;
-  /// Throws FeedError(kMemory) when the memory cannot be locked.
+  /// Throws FeedError(kMemory) if the memory cannot be locked.
   virtual void add(std::uint8_t* data, std::size_t bytes) = 0;
-  /// Memory that was added goes away next.
+  /// Called before memory that was added is unmapped.
   virtual void remove(std::uint8_t* data) noexcept = 0;
 };
 
-/// From now on every HostBuffer, those that exist included, is added to `registrar` and removed
-/// from it before it is unmapped. Null: those that exist are removed from the one there was. Waits
-/// for calls of the one there was to end. Throws what `add` throws, with nothing left registered.
+/// Registers every HostBuffer, existing and new, with `registrar`, after unregistering the existing
+/// ones from the current one. Null only unregisters them. Waits until no call of the current
+/// registrar is under way. Throws what `add` throws; no buffer is registered then.
 void set_host_registrar(HostRegistrar* registrar);
 
-/// Bytes this process holds in HostBuffers (framelane_host_pinned_bytes).
+/// Bytes of all HostBuffers of this process (framelane_host_pinned_bytes).
 std::size_t host_buffer_bytes();
 
 }  // namespace framelane

@@ -15,7 +15,7 @@ TimePoint start_of(std::int64_t second) { return TimePoint(std::chrono::seconds(
 
 }  // namespace
 
-/// Calls visit(part) for the parts of a span that have not been counted.
+/// Calls visit(part) for each part of the span that has not been counted yet.
 template <typename Visit>
 void BusyMeter::for_each_new_part(Span span, Visit visit) const {
   Clock::time_point from = std::max(span.start, forgotten_until_);
@@ -38,7 +38,7 @@ void BusyMeter::count(Span span) {
   remember(span);
 }
 
-/// Puts a span among those that are known, as one with all that it touches.
+/// Adds a span to the remembered ones, merged with those that it touches or overlaps.
 void BusyMeter::remember(Span span) {
   int first = 0;
   while (first < span_count_ && spans_[first].end < span.start) ++first;
@@ -62,7 +62,7 @@ void BusyMeter::remember(Span span) {
   --span_count_;
 }
 
-/// Adds a part to the seconds in which it lies; older ones than are kept no longer matter.
+/// Adds a part to the seconds in which it lies, except to those that are too old to have a slot.
 void BusyMeter::spread(Span part) {
   const auto slots = static_cast<std::int64_t>(seconds_.size());
   const std::int64_t last = second_of(part.end);
@@ -107,7 +107,8 @@ std::chrono::nanoseconds BusyMeter::recent_locked(Clock::time_point now) const {
   for (const Second& second : seconds_) {
     const Clock::time_point end = start_of(second.number + 1);
     if (second.number < 0 || end <= start) continue;
-    // Of the second in which the window begins, only how much of it was busy is known.
+    // The window begins inside this second. When in the second the work ran is not known, so that
+    // the part inside gets its proportional share.
     const auto inside = std::min<Clock::duration>(end - start, std::chrono::seconds(1));
     busy += second.busy * inside.count() / Clock::duration(std::chrono::seconds(1)).count();
   }

@@ -7,26 +7,29 @@
 
 namespace framelane {
 
-/// Adds up the time during which at least one piece of work ran (the union of overlapping
-/// spans), in all and over the last ten seconds. Work is reported as it begins and ends, or as a
-/// whole when it is over: both may be mixed. Thread-safe; a call takes a short lock.
+/// Measures for how long at least one piece of work ran (the union of overlapping spans), since
+/// construction and over the last ten seconds. Work is reported as it begins and ends, or as a
+/// whole span after it has ended; both may be mixed. Thread-safe; each call takes a short lock.
 class BusyMeter {
  public:
   using Clock = std::chrono::steady_clock;
 
   void begin(Clock::time_point now = Clock::now());
   void end(Clock::time_point now = Clock::now());
-  /// A span that is over. Spans may come late and out of order: each is compared with the last
-  /// kRemembered stretches of busy time. What lies before those counts as reported already, so that
-  /// time is never counted twice. Nothing when `end` is not after `start`.
+  /// Adds a span that has ended. Spans may come late and in any order; time that was counted before
+  /// is not counted again. To know it, the meter remembers the last kRemembered stretches of busy
+  /// time. It takes all time before them as counted, so a span that comes very late may add
+  /// nothing. Ignored unless `end` is after `start`.
   void add(Clock::time_point start, Clock::time_point end);
 
-  /// Busy time since construction, work still running included. Never less than it has said before,
-  /// though calls may come in another order than their times.
+  /// Busy time since construction, including work that still runs. Monotonic, even if calls arrive
+  /// out of time order.
   std::chrono::nanoseconds total(Clock::time_point now = Clock::now()) const;
-  /// Busy time within the last ten seconds, to within a part of the first of them.
+  /// Busy time within the last ten seconds. Time is kept per second, so the share of the oldest
+  /// second, of which only a part is in the window, is an estimate.
   std::chrono::nanoseconds recent(Clock::time_point now = Clock::now()) const;
-  /// Share of the last ten seconds (or of the time since the first work, when shorter), 0..1.
+  /// Busy share of the last ten seconds, or of the time since the first work if that is shorter:
+  /// 0 to 1.
   double recent_ratio(Clock::time_point now = Clock::now()) const;
 
   /// Busy from construction to destruction.
@@ -63,14 +66,14 @@ class BusyMeter {
 
   mutable std::mutex mutex_;
   int running_ = 0;
-  Clock::time_point since_;  // when the present stretch of begun work began
+  Clock::time_point since_;  // since when running_ is not 0
   Clock::time_point first_ = Clock::time_point::max();
   std::chrono::nanoseconds busy_{0};
-  mutable std::chrono::nanoseconds told_{0};   // by total()
-  std::array<Span, kRemembered + 1> spans_{};  // ascending, apart from one another
+  mutable std::chrono::nanoseconds told_{0};   // the most that total() has returned
+  std::array<Span, kRemembered + 1> spans_{};  // busy stretches: ascending, with gaps between them
   int span_count_ = 0;
-  Clock::time_point forgotten_until_ = Clock::time_point::min();
-  std::array<Second, kWindow.count() + 2> seconds_{};  // by number modulo size
+  Clock::time_point forgotten_until_ = Clock::time_point::min();  // counted, whatever was reported
+  std::array<Second, kWindow.count() + 2> seconds_{};             // at number % size
 };
 
 }  // namespace framelane

@@ -9,7 +9,7 @@
 
 namespace framelane {
 
-/// How busy each engine of a device or a lane was, and how long at least one of them. Thread-safe.
+/// How busy each engine of a device or a lane is, and how busy any of them. Thread-safe.
 class EngineMeters {
  public:
   using Clock = BusyMeter::Clock;
@@ -25,14 +25,14 @@ class EngineMeters {
     engines_[index_of(engine)].end(now);
     any_.end(now);
   }
-  /// Work that is over; see BusyMeter::add.
+  /// Work that has ended; see BusyMeter::add.
   void add(Engine engine, Clock::time_point start, Clock::time_point end) {
     engines_[index_of(engine)].add(start, end);
     any_.add(start, end);
   }
 
-  /// The engines' time per time in which any worked, over the last ten seconds: above 1, they
-  /// worked side by side. 1 when idle.
+  /// Over the last ten seconds, the sum of the engines' busy times divided by the time in which any
+  /// of them was busy. Above 1 they worked at the same time. 1 when idle.
   double overlap_ratio(Clock::time_point now = Clock::now()) const {
     std::chrono::nanoseconds sum{0};
     for (const BusyMeter& engine : engines_) sum += engine.recent(now);

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -10,6 +11,8 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "pipeline/base/labels.hpp"
@@ -22,7 +25,7 @@ namespace framelane {
 template <typename Names>
 using CounterArray = std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Names>>;
 
-/// One encode's line of the ledger: in = out + the sum of dropped + in_flight.
+/// One encode's line of the ledger. Always: in = out + the sum of dropped + in_flight.
 struct EncodeCounts {
   std::uint64_t in = 0;
   std::uint64_t out = 0;
@@ -30,25 +33,27 @@ struct EncodeCounts {
   std::int64_t in_flight = 0;
 };
 
+/// What one output counts. Any thread.
 struct OutputStats {
   explicit OutputStats(std::string output_name) : name(std::move(output_name)) {}
 
   const std::string name;
   std::atomic<bool> up{false};
-  std::atomic<bool> paused{false};  ///< waiting: disk full, or between reconnects
+  std::atomic<bool> paused{false};  ///< waits before another try: disk full, connection lost
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint32_t> queue_packets{0};
   CounterArray<decltype(kPacketDropNames)> packets_dropped{};
   CounterArray<decltype(kIoFaultNames)> reconnects{};
-  BusyMeter busy;  ///< the muxer thread, writing
+  BusyMeter busy;  ///< the output's thread, writing
 
   void drop(PacketDrop reason, std::uint64_t count = 1) {
     packets_dropped[index_of(reason)].fetch_add(count, std::memory_order_relaxed);
   }
-  /// A run of the output begins; the number it gets is needed to say how it is. What a thread that
-  /// was given up says about itself later is not heard any more.
+  /// Call when a run of the output begins; returns the run's number. Only the latest run may set
+  /// the state, so that an abandoned thread of an earlier run cannot.
   std::uint64_t begin_run();
-  /// State and reason for the status API, `up` and `paused`; any thread.
+  /// Sets state and reason (for the status API), `up` and `paused`. Ignored unless `run` is the
+  /// latest.
   void set_state(std::uint64_t run, FeedState state, std::string reason);
   std::pair<FeedState, std::string> state() const;
 
@@ -59,13 +64,14 @@ struct OutputStats {
   std::string reason_;
 };
 
+/// What one encode counts beside the ledger. Any thread.
 struct EncodeStats {
   explicit EncodeStats(std::string encode_name, bool copies)
       : name(std::move(encode_name)), copy(copies) {}
 
   const std::string name;
-  const bool copy;    ///< packets pass untouched: no frames, no ledger
-  Histogram latency;  ///< decoded frame in hand to packet queued
+  const bool copy;    ///< packets pass unchanged: no frames, no ledger
+  Histogram latency;  ///< from a frame's decoding to its packet in the queues
   BusyMeter busy;     ///< the encode thread, encoding
   void set_codec(std::string codec);
   std::string codec() const;
@@ -81,9 +87,9 @@ struct LaneStats {
 
 class FrameTicket;
 
-/// Everything a feed counts. Outlives the feed's restarts: the counts belong to the feed's name.
-/// The ledger and the state change under one small lock, so that a snapshot always balances;
-/// the rest is atomic. All of it may be used from any thread.
+/// Everything that a feed counts. Belongs to the feed's name and outlives the feed's restarts. The
+/// ledger and the status change under one small lock, so that every snapshot balances; the other
+/// counts are atomic. Any thread may use all of it.
 class FeedStats {
  public:
   struct EncodeSpec {
@@ -104,10 +110,10 @@ class FeedStats {
 
   struct Status {
     FeedState state = FeedState::kConnecting;
-    std::string reason;  ///< why it is not running; empty when it is
-    std::chrono::system_clock::time_point since;
+    std::string reason;                           ///< why it is not running; empty if it is
+    std::chrono::system_clock::time_point since;  ///< in this state
     std::string decoder;
-    std::string decoder_reason;  ///< why it is not NVDEC, on a GPU that was to be asked; or empty
+    std::string decoder_reason;  ///< on a GPU, why the decoder is not NVDEC; else empty
     std::string device;
   };
   struct Ledger {
@@ -119,15 +125,16 @@ class FeedStats {
 
   void set_state(FeedState state, std::string reason);
   void set_decoder(std::string decoder);
-  /// True when the reason is another one than before.
+  /// True if the reason has changed.
   bool set_decoder_reason(std::string reason);
   void set_device(std::string device);
 
   /// Marks that a frame or a copied packet has just arrived.
   void arrived();
-  /// Time of the last arrival, nothing before the first; system clock for the metric, steady for
-  /// deciding whether the feed is up.
+  /// When something last arrived, for the metric; the clock's epoch before the first arrival.
   std::chrono::system_clock::time_point last_arrival() const;
+  /// How long ago that was, by the steady clock, for deciding whether the feed is up; the largest
+  /// duration before the first arrival.
   std::chrono::steady_clock::duration since_arrival() const;
 
   void count(DecodeFault fault) { bump(decode_faults, index_of(fault)); }
@@ -147,9 +154,10 @@ class FeedStats {
   std::array<Histogram, kStageStepNames.size()> steps;
   std::atomic<std::uint64_t> input_bytes{0};
   std::array<std::atomic<std::uint32_t>, kRingStateNames.size()> ring_jobs{};
-  /// Of the newest frame that was analysed; not a number before the first, and where none is.
+  /// Of the newest frame that was analysed. NaN before the first, and while frames are not
+  /// analysed.
   std::atomic<double> luma_mean{std::numeric_limits<double>::quiet_NaN()};
-  std::atomic<int> abandoned_runs{0};  ///< given up, with a thread that is still in its call
+  std::atomic<int> abandoned_runs{0};  ///< runs of which an abandoned thread is still in its call
   BusyMeter source_wait;               ///< the source thread, waiting for data
   BusyMeter decode_busy;               ///< the source thread, decoding
 
@@ -173,15 +181,16 @@ class FeedStats {
   Status status_;
 };
 
-/// A frame's account in one encode: opened when the frame comes in, closed exactly once as out or
-/// dropped. The number of open tickets is the ledger's in_flight. Move-only; one thread at a time.
+/// A frame's entry in one encode's line of the ledger. open_tickets opens it when the frame comes
+/// in; out() or drop() closes it, exactly once. The open tickets are the ledger's in_flight.
+/// Move-only; one thread at a time.
 class FrameTicket {
  public:
   FrameTicket() = default;
   FrameTicket(FrameTicket&& other) noexcept = default;
   FrameTicket& operator=(FrameTicket&& other) noexcept;
-  /// An open ticket here is a bug: asserts in debug builds, and shows as a broken balance in
-  /// others.
+  /// The ticket must be closed. An open one asserts in debug builds; in others the frame leaves
+  /// in_flight without an end, and the ledger does not balance.
   ~FrameTicket();
 
   explicit operator bool() const { return stats_ != nullptr; }
@@ -194,8 +203,8 @@ class FrameTicket {
   std::size_t encode_ = 0;
 };
 
-/// A frame is in hand: counts it for the feed and opens its account in every encode that takes
-/// frames, all at once. tickets[i] belongs to the i-th of those.
+/// Counts a frame that has come in, and opens its ticket in every encode that takes frames, all
+/// under one lock. tickets[i] is for the i-th of those encodes.
 void open_tickets(const std::shared_ptr<FeedStats>& stats, std::span<FrameTicket> tickets);
 
 }  // namespace framelane

@@ -7,10 +7,10 @@
 
 namespace framelane {
 
-/// A histogram of durations with fixed bounds that any thread may observe into without a lock.
+/// A histogram of durations with fixed bounds. Any thread may use it; no call takes a lock.
 class Histogram {
  public:
-  /// Upper bounds in seconds; a last bucket takes what is longer.
+  /// The buckets' upper bounds in seconds. One more bucket takes all longer times.
   static constexpr std::array<double, 16> kBounds{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
                                                   0.01,   0.025,   0.05,   0.1,   0.25,   0.5,
                                                   1.0,    2.5,     5.0,    10.0};

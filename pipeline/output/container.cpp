@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <span>
 #include <string_view>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
 
 namespace framelane {
 namespace {
@@ -47,7 +47,7 @@ struct MuxerAudio {
   std::string_view muxer;
   std::span<const AVCodecID> codecs;
 };
-// What players play, not only what the muxer accepts.
+// What players can play, which is less than what the muxers accept.
 constexpr std::array<MuxerAudio, 16> kAudio{{
     {"mp4", kMp4Audio},
     {"ipod", kMp4Audio},
@@ -71,16 +71,6 @@ bool contains(std::span<const AVCodecID> codecs, AVCodecID codec) {
   return std::find(codecs.begin(), codecs.end(), codec) != codecs.end();
 }
 
-/// The part before "://" or ":", as FFmpeg reads it; empty for a path.
-std::string_view scheme_of(std::string_view url) {
-  const std::size_t end =
-      std::find_if(
-          url.begin(), url.end(),
-          [](unsigned char c) { return !(std::isalnum(c) || c == '+' || c == '-' || c == '.'); }) -
-      url.begin();
-  return end > 0 && end < url.size() && url[end] == ':' ? url.substr(0, end) : std::string_view();
-}
-
 const char* muxer_of_scheme(std::string_view scheme) {
   if (scheme.starts_with("rtmp")) return "flv";
   if (scheme == "rtsp" || scheme == "rtsps") return "rtsp";
@@ -93,7 +83,7 @@ const AVOutputFormat* muxer_of(const OutputOptions& options, const Container& co
     return av_guess_format(options.format.c_str(), nullptr, nullptr);
   }
   if (!container.local) {
-    if (const char* muxer = muxer_of_scheme(scheme_of(container.url))) {
+    if (const char* muxer = muxer_of_scheme(url_scheme(container.url))) {
       return av_guess_format(muxer, nullptr, nullptr);
     }
   }
@@ -114,12 +104,12 @@ bool is_special_file(const std::string& path) {
 
 Container container_of(const OutputOptions& options) {
   Container container;
-  const std::string_view scheme = scheme_of(options.url);
+  const std::string scheme = url_scheme(options.url);
   if (scheme == "null" || options.format == "null") return container;
 
   container.url = options.url == "-" ? "pipe:1" : options.url;
   if (scheme == "file") {
-    container.url.erase(0, container.url.starts_with("file://") ? 7 : 5);
+    container.url.erase(0, std::string_view(container.url).substr(5).starts_with("//") ? 7 : 5);
     container.local = true;
   } else {
     container.local = scheme.empty() && options.url != "-";
@@ -178,8 +168,7 @@ void check_video(const OutputOptions& options, const Container& container, AVCod
     held = contains(kTsVideo, codec);
   } else {
     const int answer = avformat_query_codec(container.muxer, codec, FF_COMPLIANCE_NORMAL);
-    // Muxers of one elementary stream have no list of codecs and would write
-    // any other's bytes.
+    // Muxers of one elementary stream have no list of codecs, and write the bytes of any.
     const bool raw_stream = answer < 0 && (container.muxer->flags & AVFMT_NOTIMESTAMPS);
     held = raw_stream ? container.muxer->video_codec == codec : answer != 0;
   }

@@ -77,7 +77,7 @@ bool varies(std::string_view text) {
   return false;
 }
 
-/// Where the extension begins, the length of `name` when it has none.
+/// Where the extension of a file's name begins; the length of `name` if it has none.
 std::size_t extension_at(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   return dot == name.npos || dot == 0 ? name.size() : dot;
@@ -88,8 +88,8 @@ std::string expand(const std::string& pattern, std::chrono::system_clock::time_p
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
   std::tm local{};
   localtime_r(&seconds, &local);
-  std::string text(pattern.size() * 4 + 64,
-                   '\0');  // no field above writes more than 19 characters
+  // No field above writes more than 19 characters, and few stand in one name.
+  std::string text(pattern.size() * 4 + 64, '\0');
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
   text.resize(std::strftime(text.data(), text.size(), pattern.c_str(), &local));
@@ -97,8 +97,8 @@ std::string expand(const std::string& pattern, std::chrono::system_clock::time_p
   return text;
 }
 
-/// libstdc++ fills a cache of the shared locale while it compiles a pattern, without a lock (GCC
-/// bug 77704): one at a time.
+/// Compiles one expression at a time, since libstdc++ then fills a cache of the shared locale
+/// without a lock (GCC bug 77704).
 std::regex compile(const std::string& expression) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -194,7 +194,8 @@ std::vector<fs::path> FilePattern::find(const std::regex& name) const {
 
 namespace {
 
-/// What every name begins with. A number may follow, before the extension.
+/// What all names of a pattern begin with: the part before the first field, and before the
+/// extension, since a number may come there.
 std::string_view literal_start(std::string_view pattern) {
   const std::size_t name = pattern.rfind('/') + 1;  // npos + 1: all of it is the name
   const std::size_t extension = name + extension_at(pattern.substr(name));
@@ -204,7 +205,7 @@ std::string_view literal_start(std::string_view pattern) {
 }  // namespace
 
 bool names_meet(const std::string& pattern, const std::string& other) {
-  // Compiling them takes long where there are a thousand.
+  // Most pairs end here: compiling the patterns takes long if there are a thousand outputs.
   const std::string_view start = literal_start(pattern);
   const std::string_view other_start = literal_start(other);
   if (!start.starts_with(other_start) && !other_start.starts_with(start)) return false;

@@ -9,41 +9,41 @@
 
 namespace framelane {
 
-/// What a file is called while it is being written: NAME.part.
+/// Ends the name of a file while it is written: NAME.part.
 inline constexpr std::string_view kPartSuffix = ".part";
 
-/// "dir/name.mp4" and 2 give "dir/name.2.mp4"; 1 gives the name itself.
+/// The name with a number: "dir/name.mp4" and 2 give "dir/name.2.mp4". 1 gives the name itself.
 std::string numbered_name(const std::string& name, int number);
 
-/// The names one file output gives to its files: its path with strftime fields,
-/// the numbers that keep names apart, and NAME.part. Knows which files on disk
-/// are its own, so that nothing else is ever completed or deleted.
+/// The names that one output gives to its files: its path with strftime fields, then a number where
+/// two would be equal, and ".part" while they are written. Finds the output's own files on disk, so
+/// that no other is ever completed or deleted. Immutable: any thread.
 class FilePattern {
  public:
-  /// Throws FeedError(kConfiguration), naming the field, for a strftime field
-  /// whose shape is not known (only those of known shape can be found again).
-  /// "%%" is a percent sign.
+  /// "%%" is a percent sign. Throws FeedError(kConfiguration) for a strftime field that is not
+  /// known here: files named by it could not be found again.
   explicit FilePattern(const std::string& path);
 
-  /// The name of a file that starts at this time, in local time.
+  /// The name of a file that begins at this time, given in the local time zone.
   std::string name_at(std::chrono::system_clock::time_point time) const;
 
-  /// Whether a file of this name could be one of this pattern's complete ones.
+  /// True if a complete file of this pattern could have this path.
   bool could_name(std::string_view path) const;
 
-  /// Files on disk that this pattern could have named, complete ones or those
-  /// still NAME.part.
+  /// The files on disk that this pattern could have named: complete ones, or those that are still
+  /// NAME.part. In no order. Block as long as the file system does, and leave out what cannot be
+  /// read.
   std::vector<std::filesystem::path> complete_files() const { return find(complete_name_); }
   std::vector<std::filesystem::path> part_files() const { return find(part_name_); }
 
-  /// Removes the file's directories as far as they are empty and were named by
+  /// Removes the folders of `file`, innermost first, as long as they are empty and have a name with
   /// a strftime field.
   void remove_empty_directories(const std::filesystem::path& file) const;
 
  private:
   struct Directory {
-    std::string literal;  // used when there is no field in it
-    std::regex pattern;
+    std::string literal;  // its name, if there is no field in it
+    std::regex pattern;   // of its name, if there is one
     bool varies = false;
   };
   std::vector<std::filesystem::path> find(const std::regex& name) const;
@@ -54,8 +54,8 @@ class FilePattern {
   std::regex part_name_;
 };
 
-/// Whether files of both patterns, which FilePattern takes, could have the same name. Tried with
-/// the names of now and of a day on which most fields fit most others.
+/// True if files of both patterns could have the same name. Found by trying two times: now, and one
+/// at which most fields read "11", so that they fit most other fields. Throws as FilePattern does.
 bool names_meet(const std::string& pattern, const std::string& other);
 
 }  // namespace framelane

@@ -20,7 +20,9 @@ extern "C" {
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/av/dictionary.hpp"
 #include "pipeline/base/backoff.hpp"
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/output/io_error.hpp"
 
 namespace framelane {
 namespace {
@@ -30,26 +32,26 @@ const char* find(const Dictionary& options, const char* key) {
   return entry ? entry->value : nullptr;
 }
 
-/// `base` with the user's flags added or, where they carry a minus, taken away.
+/// The flags in `base` and then the user's, which come with a '+' or, to remove one, with a '-'.
 std::string merged_flags(const std::string& base, const char* flags) {
   if (!flags || *flags == '\0') return base;
   return base + (*flags == '+' || *flags == '-' ? "" : "+") + flags;
 }
 
-/// An MP4 is readable after a kill only in fragments; delay_moov lets the first
-/// fragment tell the header about edit lists and AC-3. Comes after the user's
-/// flags, so that none of it can be switched off.
+/// If the process is killed, only an MP4 in fragments can be read. With delay_moov the header waits
+/// for the first fragment, and can describe edit lists and AC-3. These flags come after
+/// the user's, so that none of them can be switched off.
 constexpr const char* kFragmented = "+frag_keyframe+empty_moov+delay_moov+default_base_moof";
 
 void set_mp4_defaults(Dictionary& options, const AVCodecParameters& video) {
   std::string flags = merged_flags("", find(options, "movflags")) + kFragmented;
-  // MPEG-4 part 2 says nothing of its colour, and FFmpeg nothing in its place unless it knows the
-  // primaries too.
-  const bool says_nothing = video.codec_id == AV_CODEC_ID_MPEG4;
-  if (says_nothing && video.color_space != AVCOL_SPC_UNSPECIFIED) flags += "+write_colr";
+  // An MPEG-4 part 2 stream does not carry its colour, and FFmpeg writes it to the container by
+  // itself only if it knows the primaries too.
+  const bool without_color = video.codec_id == AV_CODEC_ID_MPEG4;
+  if (without_color && video.color_space != AVCOL_SPC_UNSPECIFIED) flags += "+write_colr";
   options.set("movflags", flags);
   options.set_default("frag_duration", "1000000");
-  // Else every frame of an intra-only codec would be a fragment.
+  // Otherwise every frame of an intra-only codec would become a fragment.
   options.set_default("min_frag_duration", "500000");
 }
 
@@ -63,7 +65,7 @@ void set_hls_defaults(Dictionary& options, const MuxerTarget& target) {
     options.set_default("start_number", std::to_string(*target.first_segment));
   }
   if (!target.segments.empty()) options.set_default("hls_segment_filename", target.segments);
-  // FFmpeg's init.mp4 would belong to every playlist of the folder.
+  // FFmpeg's init.mp4 would be shared by all playlists of the folder.
   if (!target.init_segment.empty()) {
     options.set_default("hls_fmp4_init_filename", target.init_segment);
   }
@@ -78,22 +80,22 @@ void set_defaults(Dictionary& options, const Container& container, const MuxerTa
              muxer == "3g2" || muxer == "f4v" || muxer == "psp") {
     set_mp4_defaults(options, video);
   } else if (muxer == "matroska" || muxer == "webm") {
-    // A cluster is written when it ends: this is what a kill can cost.
+    // A cluster is written when it ends: if the process is killed, at most so much is lost (ms).
     options.set_default("cluster_time_limit", "1000");
   }
 }
 
-/// Errors of opening that come from what was asked for, not from the world.
+/// True if opening failed because of what the configuration asks for, so that no retry can help.
 bool is_configuration_error(int error, const Container& container) {
-  // A peer may answer nonsense; a local muxer means the codec.
+  // "Invalid data" from a local muxer is about the codec; from a peer it may be about its answer.
   return (container.local && error == AVERROR_INVALIDDATA) || error == AVERROR(EINVAL) ||
          error == AVERROR_OPTION_NOT_FOUND || error == AVERROR_PROTOCOL_NOT_FOUND ||
          error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS) ||
          error == AVERROR_MUXER_NOT_FOUND;
 }
 
-/// Whether the codec's headers have to be put before the keyframes: an encoder leaves them out of
-/// the packets when one of its outputs wants them apart, a container may have kept them apart.
+/// True if the codec's headers have to be put before the keyframes. They are not in the packets if
+/// another output of the encoder needs them apart, or if the source's container kept them apart.
 bool lacks_headers(const AVOutputFormat& muxer, const AVCodecParameters& video) {
   if ((muxer.flags & AVFMT_GLOBALHEADER) || video.extradata_size < 4) return false;
   switch (video.codec_id) {
@@ -101,7 +103,8 @@ bool lacks_headers(const AVOutputFormat& muxer, const AVCodecParameters& video) 
       return true;
     case AV_CODEC_ID_H264:
     case AV_CODEC_ID_HEVC: {
-      // MPEG-TS and RTP's muxers see to it themselves, as all do for headers in the form of MP4.
+      // The muxers of MPEG-TS and RTP do it themselves, and so do all if the headers have MP4's
+      // form.
       const bool start_codes = video.extradata[0] == 0;
       return start_codes && (muxer.flags & AVFMT_NOTIMESTAMPS);
     }
@@ -110,10 +113,8 @@ bool lacks_headers(const AVOutputFormat& muxer, const AVCodecParameters& video) 
   }
 }
 
-}  // namespace
-
-/// FFmpeg's line about a failed open says more than the text of most of its codes. The system's
-/// own say it all, but for EIO.
+/// The text for an error of opening. FFmpeg's log line says more than the text of most of its own
+/// codes; the text of the system's codes is enough, except for EIO.
 std::string reason_of(int error, const AvLogCapture& log) {
   constexpr int kLargestErrno = 4095;
   const bool from_system = error >= -kLargestErrno && error != AVERROR(EIO);
@@ -125,20 +126,17 @@ bool is_fifo(const Container& container) {
   return container.local && std::filesystem::is_fifo(container.url, error);
 }
 
-void throw_io_error(int averror, const std::string& message) {
-  if (averror == AVERROR(ENOSPC) || averror == AVERROR(EDQUOT)) throw DiskFull(message);
-  throw IoError(io_fault_from_averror(averror), message);
-}
+}  // namespace
 
 Muxer::Muxer(const OutputOptions& options, const Container& container, const MuxerTarget& target,
-             const MediaFormat& format, std::stop_token stop, std::stop_token given_up)
+             const MediaFormat& format, std::stop_token stop, std::stop_token abandoned)
     : container_(container),
       url_(redact(target.url)),
       name_(options.name),
       timeout_(options.timeout),
       bounded_(!container.local || is_fifo(container)),
       stop_(std::move(stop)),
-      interrupt_(std::move(given_up)) {
+      interrupt_(std::move(abandoned)) {
   check_video(options, container, format.video.parameters->codec_id);
   if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, target.url.c_str()) < 0) {
     throw std::bad_alloc();
@@ -149,8 +147,7 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const Mux
     open_default_ = context_->io_open;
     context_->io_open = &Muxer::open_part;
     context_->io_close2 = &Muxer::close_part;
-    // A peer waits for every packet; a file gets its bytes in blocks, and at
-    // every flush().
+    // A peer waits for every packet; a file is written in blocks, and at every flush().
     if (container.kind == OutputKind::kStream) context_->flush_packets = 1;
     add_stream(format.video);
     if (lacks_headers(*container.muxer, *format.video.parameters)) put_headers_in_band();
@@ -158,8 +155,8 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const Mux
       audio_index_ = 1;
       add_stream(*format.audio);
     }
-    // The stop shortens the deadline instead of ending calls at once: there is
-    // a trailer to write.
+    // A stop shortens the deadline and does not end calls at once: a trailer is still to be
+    // written.
     if (bounded_)
       on_stop_.emplace(stop_, [this] { interrupt_.arm(std::min(timeout_, kStopGrace)); });
     write_header(options, target);
@@ -179,8 +176,7 @@ void Muxer::add_stream(const StreamFormat& format) {
   stream->time_base = format.time_base;
   stream->avg_frame_rate = format.frame_rate;
   stream->sample_aspect_ratio = stream->codecpar->sample_aspect_ratio;
-  // A tag of another container may mean nothing, or something else, in this
-  // one.
+  // A tag from another container may have no meaning, or another one, in this one.
   AVCodecParameters& parameters = *stream->codecpar;
   const AVCodecTag* const* tags = context_->oformat->codec_tag;
   if (tags && av_codec_get_id(tags, parameters.codec_tag) != parameters.codec_id) {
@@ -190,7 +186,7 @@ void Muxer::add_stream(const StreamFormat& format) {
 
 void Muxer::put_headers_in_band() {
   const AVBitStreamFilter* filter = av_bsf_get_by_name("dump_extra");
-  if (!filter) return;  // an FFmpeg built without it
+  if (!filter) return;  // this FFmpeg was built without it
   if (av_bsf_alloc(filter, &headers_in_band_) < 0 ||
       avcodec_parameters_copy(headers_in_band_->par_in, context_->streams[0]->codecpar) < 0 ||
       av_bsf_init(headers_in_band_) < 0) {
@@ -235,8 +231,8 @@ void Muxer::write_header(const OutputOptions& options, const MuxerTarget& target
   check(part_error_, "open", &log);
 }
 
-/// Non-blocking, so that FFmpeg asks the interrupt while it waits for the reader. FFmpeg's own
-/// open() would wait for one where nothing can end it.
+/// Opens the FIFO non-blocking, so that FFmpeg asks the interrupt while it waits for the reader.
+/// FFmpeg's own open() waits for a reader, and nothing can end that.
 void Muxer::open_fifo(const std::string& path) {
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
   for (;;) {
@@ -266,7 +262,7 @@ bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base,
 
   arm();
   const auto size = static_cast<std::uint64_t>(packet.size);
-  // Packets come interleaved: libavformat has nothing to hold back.
+  // Packets are interleaved already, so libavformat need not do it.
   const int error = av_write_frame(context_, &packet);
   interrupt_.disarm();
   const bool io_failed = part_error_ < 0 || (context_->pb && context_->pb->error < 0) ||
@@ -314,7 +310,7 @@ std::uint64_t Muxer::take_bytes() {
 
 void Muxer::note_position() {
   if (!context_->pb) return;
-  // Trailers seek back: the highest position is what was written.
+  // Trailers seek back: the highest position says how much was written.
   const std::int64_t position = avio_tell(context_->pb);
   if (position <= position_) return;
   bytes_ += static_cast<std::uint64_t>(position - position_);
@@ -324,8 +320,7 @@ void Muxer::note_position() {
 void Muxer::arm() {
   if (!bounded_) return;
   interrupt_.arm(timeout_);
-  // The stop's own arming may have come just before: its shorter deadline must
-  // win.
+  // A stop may have armed the shorter deadline just before the line above: arm it again.
   if (stop_.stop_requested()) interrupt_.arm(std::min(timeout_, kStopGrace));
 }
 
@@ -347,14 +342,13 @@ void Muxer::check(int error, const char* doing, const AvLogCapture* log) {
 }
 
 void Muxer::close() {
-  // Whatever is still to be written must not wait for a peer: a deadline that
-  // has passed.
+  // The deadline has passed already: what FFmpeg still writes here must not wait for a peer.
   on_stop_.reset();
   if (bounded_) interrupt_.arm(std::chrono::milliseconds(0));
   if (open_ && (context_->oformat->flags & AVFMT_NOFILE) != 0) {
-    // Muxers that do their own input and output (hls, rtsp) let go of it in their trailer alone,
-    // which may not touch any file now nor wait for a peer.
-    abandoned_ = true;
+    // Muxers that open files and connections by themselves (hls, rtsp) free them only when they
+    // write the trailer. It may touch no file now, nor wait for a peer.
+    refuses_files_ = true;
     av_write_trailer(context_);
   }
   if (context_ && context_->pb) avio_closep(&context_->pb);
@@ -366,7 +360,7 @@ void Muxer::close() {
 int Muxer::open_part(AVFormatContext* context, AVIOContext** io, const char* url, int flags,
                      AVDictionary** options) {
   const auto& muxer = *static_cast<Muxer*>(context->opaque);
-  if (muxer.abandoned_) return AVERROR(EIO);
+  if (muxer.refuses_files_) return AVERROR(EIO);
   if (muxer.interrupt_.stopped()) return AVERROR_EXIT;
   return muxer.open_default_(context, io, url, flags, options);
 }

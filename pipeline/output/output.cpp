@@ -1,12 +1,15 @@
 #include "pipeline/output/output.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
-#include "pipeline/base/failure.hpp"
+#include "pipeline/base/clock_reading.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/redact.hpp"
-#include "pipeline/output/leftovers.hpp"
+#include "pipeline/measure/busy_meter.hpp"
+#include "pipeline/output/io_error.hpp"
+#include "pipeline/output/part_file_recovery.hpp"
 #include "pipeline/output/playlist.hpp"
 
 namespace framelane {
@@ -14,16 +17,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long an output waits for packets before it lets go of those that wait for another stream.
+/// If no packet comes for so long, packets that wait for another stream are written.
 constexpr milliseconds kIdle{500};
-/// Timestamps are rounded to the time base: a segment may be this much short of its length.
-constexpr milliseconds kCutTolerance{20};
-/// What is queued when the feed is cancelled is still written, for so long at most.
-constexpr milliseconds kCancelledDrain{500};
-/// Completing a file waits until all of it is on the disk; folders may hold many files.
+/// After a stop, what is queued is written for at most so long.
+constexpr milliseconds kDrainAfterStop{500};
+/// At least so long may a call take that completes a file, which waits until all of it is on the
+/// disk, or that looks through a folder, which may hold many files.
 constexpr std::chrono::seconds kLongCall{60};
-/// A session that lasts this long works: its first packets may only have gone into a buffer.
-constexpr std::chrono::seconds kSettled{2};
+/// Only a session that lasts longer counts as a recovery: the first packets may merely have gone
+/// into a buffer.
+constexpr std::chrono::seconds kProvenAfter{2};
 
 PacketDrop drop_reason(const IoError& error) {
   return dynamic_cast<const DiskFull*>(&error) ? PacketDrop::kDiskFull : PacketDrop::kWriteFailed;
@@ -61,15 +64,15 @@ milliseconds Output::long_call() const {
   return std::max<milliseconds>(options_.timeout, kLongCall);
 }
 
-void Output::give_up(const std::string& reason) {
-  given_up_.request_stop();
+void Output::abandon(const std::string& reason) {
+  abandoned_.request_stop();
   set_state(FeedState::kFailed, reason);
 }
 
-void Output::recover(const std::stop_token& stop) {
+void Output::recover_part_files(const std::stop_token& stop) {
   watched_ = declared_.local;
   const CallScope call(calls_, long_call());
-  recover_leftovers(options_, feed_.feed(), stop);
+  framelane::recover_part_files(options_, feed_.feed(), stop);
 }
 
 void Output::run(std::stop_token stop, bool once) {
@@ -81,12 +84,15 @@ void Output::run(std::stop_token stop, bool once) {
     {
       const CallScope call(calls_, options_.timeout);
       container_ = container_on_disk(options_);
-      // A device, a terminal or a FIFO may be slow for as long as it likes.
+      // Devices, terminals and FIFOs may take any time.
       watched_ = container_.local && container_.kind == declared_.kind;
     }
     check_container(options_, container_);
-    if (container_.kind == OutputKind::kFile) pattern_.emplace(container_.url);
-    if (options_.segment) retention_.emplace(*pattern_, *options_.segment, subject_);
+    const std::optional<SegmentOptions>& segment = options_.segment;
+    if (container_.kind == OutputKind::kFile) {
+      rotation_.emplace(container_.url, segment ? std::optional(segment->length) : std::nullopt);
+    }
+    if (segment) retention_.emplace(rotation_->pattern(), *segment, subject_);
     retain();
     write_until_end();
     end(PacketDrop::kStop);
@@ -104,11 +110,12 @@ void Output::write_until_end() {
   for (;;) {
     switch (inlet_.pop(packet, kIdle, stop_)) {
       case PacketQueue::Pop::kPacket:
-        take(packet);
+        interleave(packet);
         drain(false);
         break;
       case PacketQueue::Pop::kTimeout:
-        // A viewer waits, and nothing more comes for now. Files of a slow encoder keep their order.
+        // Viewers of a live feed should not wait for the other stream any longer. If the feed is
+        // not live, its encoder may just be slow: the order of packets matters more.
         drain(!inlet_.blocks());
         retain_when_due();
         break;
@@ -122,22 +129,21 @@ void Output::write_until_end() {
   }
 }
 
-void Output::take(MediaPacket& packet) {
-  // Whatever is thrown away needs no order.
-  const bool accompanied =
-      container_.kind != OutputKind::kNull && inlet_.takes_audio(*packet.format);
-  interleaver_.add(packet, accompanied);
+void Output::interleave(MediaPacket& packet) {
+  // Packets that are discarded need no order.
+  const bool has_audio = container_.kind != OutputKind::kNull && takes_audio(*packet.format);
+  interleaver_.add(packet, has_audio);
 }
 
 void Output::write_rest() {
-  const auto until = Clock::now() + kCancelledDrain;
+  const auto until = Clock::now() + kDrainAfterStop;
   inlet_.finish();
   MediaPacket packet{.packet = make_packet()};
   const bool open = session_ || container_.kind == OutputKind::kNull;
   try {
     while (open && Clock::now() < until) {
       const bool more = inlet_.pop(packet, milliseconds::zero(), {}) == PacketQueue::Pop::kPacket;
-      if (more) take(packet);
+      if (more) interleave(packet);
       if (interleaver_.next(current_, !more)) {
         deliver(current_);
       } else if (!more) {
@@ -175,7 +181,7 @@ void Output::deliver(MediaPacket& packet) {
     stats_.bytes += static_cast<std::uint64_t>(packet.packet->size);
     return observe_written(packet);
   }
-  // Sound from before the first picture would make a file begin with nothing to see.
+  // Audio from before the first picture would make a file begin with nothing to see.
   const bool fits = packet.stream == StreamKind::kVideo ? begin_session_if_due(packet)
                                                         : session_ && session_->takes(packet);
   if (!fits) return stats_.drop(PacketDrop::kWaitKeyframe);
@@ -185,16 +191,15 @@ void Output::deliver(MediaPacket& packet) {
 bool Output::begin_session_if_due(const MediaPacket& video) {
   const bool keyframe = is_keyframe(*video.packet, StreamKind::kVideo);
   if (video.format != format_) {
-    // Video alone decides: audio comes from another thread, before or after the change.
+    // Only video decides: audio comes from another thread and may change earlier or later.
     const bool same = format_ && same_format(*video.format, *format_);
     if (keyframe && !same) close(false);
     if (keyframe || same) format_ = video.format;
-    // A new format object means a source or an encoder that began anew.
+    // A new format object means that the source or the encoder has started again.
     needs_keyframe_ = true;
   }
   if (needs_keyframe_ && !keyframe) return false;
-  if (keyframe && session_ && options_.segment &&
-      session_->age_at(video) + kCutTolerance >= options_.segment->length) {
+  if (keyframe && session_ && rotation_ && rotation_->cuts_at(session_->age_at(video))) {
     close(false);
   }
   if (!session_) open(video);
@@ -207,14 +212,9 @@ void Output::open(const MediaPacket& keyframe) {
   std::optional<PartFile> file;
   MuxerTarget target{.url = container_.url};
   if (container_.kind == OutputKind::kFile) {
-    const auto age = std::chrono::duration_cast<std::chrono::system_clock::duration>(
-        Clock::now() - keyframe.queued_at);
-    const std::string name = pattern_->name_at(std::chrono::system_clock::now() - age);
-    const int first_number = name == last_name_ ? last_number_ + 1 : 1;
-    file.emplace(PartFile::create(name, first_number, options_.existing));
-    last_name_ = name;
-    last_number_ = file->number();
-    target.url = "file:" + file->path();  // a ':' in the path makes no protocol
+    const auto start = ClockReading::now().wall_at(keyframe.queued_at);
+    file.emplace(rotation_->begin_file(start, options_.existing));
+    target.url = "file:" + file->path();  // so that a ':' in the path is not taken for a protocol's
   } else if (container_.kind == OutputKind::kPlaylist) {
     const bool anew = options_.existing != Existing::kNumber && !playlist_begun_;
     target = prepare_playlist(options_, container_, anew);
@@ -222,7 +222,7 @@ void Output::open(const MediaPacket& keyframe) {
   }
   const log::Level level = file ? log::Level::kDebug : log::Level::kInfo;
   session_ = std::make_unique<OutputSession>(options_, container_, std::move(file), target,
-                                             keyframe, stop_, given_up_.get_token());
+                                             keyframe, stop_, abandoned_.get_token());
   opened_at_ = Clock::now();
   inlet_.opened();
   set_state(FeedState::kRunning);
@@ -246,7 +246,7 @@ void Output::observe_written(const MediaPacket& packet) {
   const auto now = Clock::now();
   feed_.observe(StageStep::kMux, now - packet.queued_at);
   backoff_.succeeded(now);
-  if (now - opened_at_ > kSettled) faults_.recovered();
+  if (now - opened_at_ > kProvenAfter) faults_.recovered();
 }
 
 void Output::close(bool at_end) {
@@ -257,13 +257,13 @@ void Output::close(bool at_end) {
 
 void Output::complete(bool at_end) {
   const CallScope call(calls_, long_call());
-  // Whatever happens, this session is over; its destructor saves what finish() could not.
+  // The session ends here in any case; if finish() fails, its destructor saves the file.
   const std::unique_ptr<OutputSession> session = std::move(session_);
   std::string name;
   {
     const BusyMeter::Scope busy(stats_.busy);
-    // Only who runs once knows that nothing will follow, and need not wait for the disk: a daemon
-    // goes on after its restart, and its recordings have to survive a power cut.
+    // A playlist has an end only if run once, because a daemon continues it after a restart. Only a
+    // daemon waits for the disk, because its recordings have to survive a power cut.
     name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
   }
   stats_.bytes += session->take_bytes();
@@ -288,7 +288,7 @@ void Output::drop_session() {
 void Output::retain() {
   if (!retention_) return;
   const CallScope call(calls_, long_call());
-  retention_->enforce(Clock::now(), [this] { calls_.arm(long_call()); });
+  retention_->enforce(ClockReading::now(), [this] { calls_.arm(long_call()); });
 }
 
 void Output::retain_when_due() {
@@ -309,7 +309,7 @@ void Output::recover_from(const IoError& error) {
                                                    std::chrono::duration<double>(wait).count()));
   wait_before_retry(wait, drop_reason(error));
   if (drop_reason(error) == PacketDrop::kDiskFull) {
-    retain();  // it may make the room
+    retain();  // this may free some space
   } else {
     retain_when_due();
   }

@@ -10,23 +10,25 @@
 
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/backoff.hpp"
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/fault_log.hpp"
+#include "pipeline/base/labels.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/output/container.hpp"
-#include "pipeline/output/file_pattern.hpp"
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/output/output_session.hpp"
 #include "pipeline/output/retention.hpp"
+#include "pipeline/output/rotation.hpp"
 #include "pipeline/packets/interleaver.hpp"
 #include "pipeline/packets/output_inlet.hpp"
 
 namespace framelane {
 
-/// One output: takes packets from its inlet and, on a thread of its own, writes them. It survives
-/// what it can: it reopens with backoff after a failed write, starts a new file when the format
-/// changes, cuts segments at keyframes, and deletes segments of its own that `keep` does not allow:
-/// when it starts, after each segment, when the disk is full, and while nothing is written. A
-/// stalled peer slows only itself.
+/// One output: takes packets from its inlet and writes them, on a thread of its own, so that a slow
+/// peer delays no other output. It goes on after what it can: it opens again with backoff after a
+/// failed write, and begins a new file when the format changes. It cuts files into segments at
+/// keyframes and deletes old segments of its own, as `segment` in its options says: when it starts,
+/// after each segment, when the disk is full, and while nothing is written.
 class Output {
  public:
   /// `blocks`: see OutputInlet.
@@ -39,54 +41,58 @@ class Output {
   /// Where producers hand in packets.
   OutputInlet& inlet() { return inlet_; }
 
-  /// Completes what an earlier process left behind, see recover_leftovers(). The output's thread,
-  /// before run().
-  void recover(const std::stop_token& stop);
+  /// Completes the part files of an earlier process, see framelane::recover_part_files(). On the
+  /// output's thread, before run().
+  void recover_part_files(const std::stop_token& stop);
 
-  /// The output thread's body: returns after finish(), or when `stop` asks: then what is queued is
-  /// written for half a second, the rest dropped and counted, and the trailer written, all in about
-  /// a second where the disk answers. Throws
-  /// FeedError(kConfiguration) for what no retry mends (unknown muxer, an option nothing consumes).
-  /// With `once` (transcode, --once) the first failure is thrown as IoError.
+  /// The body of the output's thread. Returns when the inlet has finished and all is written, or
+  /// soon after a stop: then it writes what is queued for half a second, drops and counts the rest,
+  /// and writes the trailer, all in about a second if the disk answers. Throws
+  /// FeedError(kConfiguration) for what no retry can help (an unknown muxer, an unused option).
+  /// With `once` (transcode, --once) it throws the first failure, as IoError, instead of opening
+  /// again.
   void run(std::stop_token stop, bool once);
 
-  /// True while its thread is in a call on a local file whose deadline has passed: `timeout`, or a
-  /// minute for what may take long on a busy disk. Nothing interrupts such a call. Any thread.
+  /// True while a call on a local file lasts longer than allowed: `timeout`, or at least a minute
+  /// for what may take long on a busy disk. Nothing interrupts such a call. Any thread.
   bool overdue() const { return watched_ && calls_.overdue(); }
-  /// For who abandons its thread: shows the output as failed. Should the call come back, nothing
-  /// more is written, for another may be at it by then; what can be played of its file is kept. Any
-  /// thread.
-  void give_up(const std::string& reason);
+  /// Shows the output as failed, for the caller that abandons its thread. If the thread's call
+  /// returns after all, the output writes nothing more, since another one may write to the same
+  /// place by then; what can be played of its file stays. Any thread.
+  void abandon(const std::string& reason);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   bool takes_audio(const MediaFormat& format);
   void write_until_end();
-  void take(MediaPacket& packet);
+  /// After a stop: writes what is queued for a while and drops the rest.
   void write_rest();
+  void interleave(MediaPacket& packet);
+  /// Writes the packets whose turn has come; with `flush` all of them.
   void drain(bool flush);
   void deliver(MediaPacket& packet);
-  /// False when this video packet has to be left out, since decoding cannot start at it.
+  /// Opens, cuts or goes on. False if this video packet has to be dropped, since decoding cannot
+  /// start at it.
   bool begin_session_if_due(const MediaPacket& video);
   void open(const MediaPacket& keyframe);
   void write(MediaPacket& packet);
   void observe_written(const MediaPacket& packet);
-  /// Completes the session, if there is one: trailer, final name, retention.
+  /// Completes the session, if there is one (trailer, final name), and then deletes old files.
   void close(bool at_end);
   void complete(bool at_end);
   void close_at_end();
-  /// Lets go of the session; what can be played of its file is kept.
+  /// Ends the session without a trailer; what can be played of its file stays.
   void drop_session();
-  /// Deletes what `keep` does not allow any more.
   void retain();
-  /// The same now and then: files grow old while nothing is written, too.
   void retain_when_due();
-  /// From inside a catch: waits until it is time to try again, or rethrows when run once.
+  /// Drops the session and waits until it is time to try again, or rethrows the failure if run
+  /// once. Called inside the catch.
   void recover_from(const IoError& error);
   void wait_before_retry(std::chrono::milliseconds time, PacketDrop reason);
   void end(PacketDrop reason);
 
+  /// The time limit of calls that may take long on a busy disk.
   std::chrono::milliseconds long_call() const;
 
   void set_state(FeedState state, const std::string& reason = {}) {
@@ -100,35 +106,33 @@ class Output {
   const std::uint64_t run_;
   FeedStats& feed_;
 
-  // Producers and the output's thread.
+  // Shared by the producers and the output's thread.
   std::atomic<bool> audio_warned_{false};
   OutputInlet inlet_;
 
-  // The output's thread and who watches it.
-  Interrupt calls_{std::stop_token()};  // on files: watched alone, nothing asks it
-  std::atomic<bool> watched_{false};    // peers and FIFOs have the muxer's deadlines
-  std::stop_source given_up_;
+  // Shared by the output's thread and the one that watches it.
+  Interrupt calls_{std::stop_token()};  // times calls on local files, and interrupts none
+  std::atomic<bool> watched_{false};    // false for peers and FIFOs: the muxer ends their calls
+  std::stop_source abandoned_;
 
   // The output's thread alone.
   std::stop_token stop_;
   bool once_ = false;
-  Container container_;  // as it turned out on the disk
+  Container container_;  // after a look at the path
   Backoff backoff_;
   FaultLog faults_;
   Interleaver interleaver_;
   MediaPacket current_{.packet = make_packet()};
-  std::optional<FilePattern> pattern_;
-  std::optional<Retention> retention_;
+  std::optional<Rotation> rotation_;    // of files
+  std::optional<Retention> retention_;  // of segments
   std::unique_ptr<OutputSession> session_;
   Clock::time_point opened_at_;
   MediaFormatRef format_;
   bool needs_keyframe_ = true;
-  std::string last_name_;  // of a file, before it was numbered
-  int last_number_ = 0;
   bool playlist_begun_ = false;
 };
 
-/// Whether an encoder for this output has to keep its headers out of the packets
+/// True if an encoder for this output has to keep its headers out of the packets
 /// (AV_CODEC_FLAG_GLOBAL_HEADER).
 bool needs_global_header(const OutputOptions& options);
 

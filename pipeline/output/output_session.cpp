@@ -7,6 +7,7 @@ extern "C" {
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/base/failure.hpp"
 #include "pipeline/packets/interleaver.hpp"
 
 namespace framelane {
@@ -14,18 +15,18 @@ namespace framelane {
 OutputSession::OutputSession(const OutputOptions& options, const Container& container,
                              std::optional<PartFile> file, const MuxerTarget& target,
                              const MediaPacket& keyframe, std::stop_token stop,
-                             std::stop_token given_up)
+                             std::stop_token abandoned)
     : container_(container),
       file_(std::move(file)),
       format_(keyframe.format),
       start_us_(packet_time_us(keyframe)),
       end_us_(start_us_),
-      // A playlist is one line of time over all its segments; everything else begins at zero.
+      // Timestamps go on from one part of a playlist to the next; everything else begins at zero.
       offset_us_(container.kind == OutputKind::kPlaylist ? 0 : start_us_),
       flushed_at_(std::chrono::steady_clock::now()) {
   try {
     muxer_ = std::make_unique<Muxer>(options, container, target, *format_, std::move(stop),
-                                     std::move(given_up));
+                                     std::move(abandoned));
   } catch (...) {
     if (file_) file_->salvage(container_);
     throw;
@@ -33,7 +34,7 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
 }
 
 OutputSession::~OutputSession() {
-  muxer_.reset();  // closes the file
+  muxer_.reset();  // closes the file before it is examined
   if (file_) file_->salvage(container_);
 }
 

@@ -12,10 +12,12 @@
 #include <system_error>
 #include <utility>
 
-#include "pipeline/output/playable.hpp"
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/redact.hpp"
-#include "pipeline/output/muxer.hpp"
+#include "pipeline/output/file_pattern.hpp"
+#include "pipeline/output/io_error.hpp"
+#include "pipeline/output/playable.hpp"
 
 namespace framelane {
 namespace fs = std::filesystem;
@@ -31,7 +33,8 @@ namespace {
                 "cannot write " + redact(name) + ": it " + what + "; -y overwrites it");
 }
 
-/// Whether this is the open file's name: whoever had locked it may have renamed it before.
+/// True if `path` still names the open file: its last owner may have renamed it before we locked
+/// it.
 bool is_at(int fd, const std::string& path) {
   struct stat file {};
   struct stat named {};
@@ -39,8 +42,9 @@ bool is_at(int fd, const std::string& path) {
          file.st_ino == named.st_ino;
 }
 
-/// So that a power cut does not take a name back. Not every file system can (FUSE, CIFS); the name
-/// stands already, and the next start gives it again to a .part.
+/// After that a power cut does not undo a rename in `folder`. Not every file system can do it
+/// (FUSE, CIFS). Failures are ignored: if the rename is lost, the next start renames the .part
+/// again.
 void sync_folder(const fs::path& folder) {
   const int fd = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -48,20 +52,18 @@ void sync_folder(const fs::path& folder) {
   close(fd);
 }
 
-/// Renames without replacing; false when `to` exists.
+/// Renames without replacing; false if `to` exists.
 bool rename_to_free(const std::string& from, const std::string& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
   if (errno == EEXIST) return false;
   if (errno != EINVAL && errno != ENOSYS) fail("rename", from, errno);
-  // Not every file system can (NFS, some FUSE): a hard link does not replace
-  // either.
+  // NFS and some FUSE file systems cannot do that. A hard link does not replace either.
   if (link(from.c_str(), to.c_str()) == 0) {
     unlink(from.c_str());
     return true;
   }
   if (errno == EEXIST) return false;
-  // Nor can every one link (FAT): here alone a file that appears in between
-  // would be lost.
+  // FAT has no hard links. Only here can a file that appears at this moment be lost.
   if (access(to.c_str(), F_OK) == 0) return false;
   if (std::rename(from.c_str(), to.c_str()) != 0) fail("rename", from, errno);
   return true;
@@ -105,11 +107,11 @@ PartFile PartFile::create(const std::string& name, int first_number, Existing ex
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) fail("create", part, errno);
     PartFile file(name, number, existing, fd);
-    // No lock at all (NFS without lockd) only means that a leftover cannot be told from a file at
-    // work.
+    // Where no lock can be had (NFS without lockd), a recovery may take this file for one that an
+    // earlier run left. That is no reason not to write it.
     const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
     if (locked && (existing == Existing::kNumber || is_at(fd, part))) return file;
-    // Whoever recovers leftovers at this moment has taken it for one.
+    // recover_part_files() came between open() and flock(), and has it now.
     if (existing == Existing::kNumber) continue;
     throw IoError(IoFault::kIo, "cannot write " + redact(final_name) +
                                     ": another process is writing it; wait for that, or write to "
@@ -127,12 +129,12 @@ std::optional<PartFile> PartFile::adopt(const std::string& part) {
 
 std::string PartFile::complete(bool durable) {
   if (durable && fsync(fd_) != 0) fail("write", part_, errno);
-  const std::string final_name = give_name();
+  const std::string final_name = rename_to_name();
   if (durable) sync_folder(fs::path(final_name).parent_path());
   return final_name;
 }
 
-std::string PartFile::give_name() {
+std::string PartFile::rename_to_name() {
   if (existing_ == Existing::kReplace) {
     std::string final_name = numbered_name(name_, number_);
     if (std::rename(part_.c_str(), final_name.c_str()) != 0) fail("rename", part_, errno);

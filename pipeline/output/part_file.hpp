@@ -5,48 +5,53 @@
 #include <string>
 
 #include "pipeline/output/container.hpp"
-#include "pipeline/output/file_pattern.hpp"
 #include "pipeline/output/output_options.hpp"
 
 namespace framelane {
 
-/// A file on its way to its name: NAME.part exists and is locked as long as
-/// this object lives, so that nobody takes it for a leftover. One thread.
+/// A file that is still written: NAME.part, which gets its name when it is complete. The file is
+/// locked while this object lives, so that recover_part_files() leaves it alone, in this process
+/// and others. Not thread-safe. Every call blocks as long as the file system does.
 class PartFile {
  public:
-  /// Creates directories and the empty NAME.part, where NAME is `name` or, as
-  /// long as that or its .part exists already, name.2.ext, name.3.ext, ...
-  /// starting from `first_number`. But for kNumber the first one is taken or
-  /// nothing: a leftover .part is written over, one that somebody is writing is
-  /// an error, and so is, for kRefuse, an existing NAME. Throws IoError, DiskFull.
+  /// Creates the folders and an empty NAME.part. Throws IoError, DiskFull. Which NAME depends on
+  /// `existing`:
+  /// - kNumber: the first of `name`, name.2.ext, name.3.ext, … of which neither the file nor its
+  ///   .part exists, beginning at `first_number`;
+  /// - kRefuse: `name` (of `first_number`); throws if it exists;
+  /// - kReplace: the same, but an existing file stays until complete() replaces it.
+  /// With the last two a .part of an earlier run is written over; one that somebody still writes is
+  /// an error.
   static PartFile create(const std::string& name, int first_number, Existing existing);
 
-  /// Takes over a NAME.part that an earlier process left behind; nothing when
-  /// it cannot be opened or somebody is writing it.
+  /// Takes over a NAME.part of an earlier process. Nothing if it cannot be opened or somebody still
+  /// writes it.
   static std::optional<PartFile> adopt(const std::string& part);
 
   PartFile(PartFile&& other) noexcept;
   PartFile& operator=(PartFile&&) = delete;
   ~PartFile();
 
+  /// NAME.part.
   const std::string& path() const { return part_; }
+  /// The number in NAME, 1 for none.
   int number() const { return number_; }
 
-  /// Gives it its name and returns it. When a file of that name has appeared since, that is the
-  /// next free numbered one, an error or a replacement, as `existing` says. `durable`: its data is
-  /// on the disk before its name is, and that when this returns. Throws IoError, DiskFull.
+  /// Renames NAME.part to NAME and returns that. If a file of that name has appeared meanwhile, the
+  /// next free number is taken, or it is an error, or it is replaced: as `existing` was. `durable`:
+  /// waits until first the data and then the name are on the disk. Throws IoError, DiskFull.
   std::string complete(bool durable);
 
-  /// After a failure: complete() when something in it can be played, else it is
-  /// removed, and an empty string returned. Never throws: what cannot be
-  /// renamed, or looked at in five seconds or before the stop, stays a .part.
+  /// After a failure: completes the file if there is something to play in it and returns its name;
+  /// else removes it and returns nothing. The .part stays if it cannot be renamed, or not be
+  /// examined in five seconds or before the stop. Never throws.
   std::string salvage(const Container& container, const std::stop_token& stop = {});
 
  private:
   PartFile(std::string name, int number, Existing existing, int fd);
-  std::string give_name();
+  std::string rename_to_name();
 
-  std::string name_;
+  std::string name_;  // before it was numbered
   int number_;
   Existing existing_;
   std::string part_;

@@ -1,6 +1,5 @@
 #include "pipeline/output/playable.hpp"
 
-#include <chrono>
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -11,18 +10,12 @@
 #include "pipeline/base/failure.hpp"
 
 namespace framelane {
-namespace {
 
-/// A disk may have to wake up; a demuxer that probing picks may follow a playlist for minutes.
-constexpr std::chrono::seconds kLongestLook{5};
-
-}  // namespace
-
-bool is_playable(const std::string& path, const Container& container, const std::stop_token& stop) {
+bool is_playable(const std::string& path, const Container& container, const std::stop_token& stop,
+                 std::chrono::milliseconds limit) {
   std::error_code error;
   if (std::filesystem::file_size(path, error) == 0 || error) return false;
-  // Without a header there is nothing a demuxer could find, and nothing that
-  // could be missing.
+  // Raw video has no header: nothing in it can be missing.
   if (container.muxer && container.muxer->video_codec == AV_CODEC_ID_RAWVIDEO &&
       (container.muxer->flags & AVFMT_NOTIMESTAMPS)) {
     return true;
@@ -30,14 +23,14 @@ bool is_playable(const std::string& path, const Container& container, const std:
   AVFormatContext* context = avformat_alloc_context();
   if (!context) throw std::bad_alloc();
   Interrupt interrupt(stop);
-  const CallScope call(interrupt, kLongestLook);
+  const CallScope call(interrupt, limit);
   context->interrupt_callback = interrupt.callback();
-  // Some have none of their muxer's name, and are probed.
+  // Some demuxers are not named as their muxers are: without a name FFmpeg probes the file.
   const AVInputFormat* demuxer =
       container.muxer ? av_find_input_format(container.muxer->name) : nullptr;
   const std::string url = "file:" + path;
   Dictionary options;
-  options.set("protocol_whitelist", "file");  // it may name others to be read
+  options.set("protocol_whitelist", "file");  // the file may name URLs, which are not opened
   bool found = false;
   if (avformat_open_input(&context, url.c_str(), demuxer, options.ptr()) >= 0) {
     const PacketPtr packet = make_packet();

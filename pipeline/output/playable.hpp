@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <stop_token>
 #include <string>
 
@@ -7,8 +8,11 @@
 
 namespace framelane {
 
-/// Whether a part file holds something a player can show: its container's demuxer opens it and
-/// finds a packet. Throws IoError when that could not be told in five seconds or before the stop.
-bool is_playable(const std::string& path, const Container& container, const std::stop_token& stop);
+/// True if a file holds something to play: the container's demuxer opens it and finds a packet. Raw
+/// video counts as soon as there is a byte. Throws IoError if that could not be found out within
+/// `limit` or before the stop: a disk may have to wake up, and what looks like a playlist may make
+/// a demuxer wait for minutes.
+bool is_playable(const std::string& path, const Container& container, const std::stop_token& stop,
+                 std::chrono::milliseconds limit = std::chrono::seconds(5));
 
 }  // namespace framelane

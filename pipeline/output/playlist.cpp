@@ -9,12 +9,15 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/output/io_error.hpp"
 
 namespace framelane {
 namespace fs = std::filesystem;
 namespace {
 
+/// The value of the first option of this name; empty if there is none.
 std::string option(const OutputOptions& options, std::string_view key) {
   for (const AvOption& option : options.options) {
     if (option.key == key) return option.value;
@@ -27,6 +30,7 @@ bool names_own_segments(const OutputOptions& options) {
          option(options, "hls_flags").find("single_file") != std::string::npos;
 }
 
+/// True if FFmpeg deletes old segments: our default, unless hls_flags replace it or take it away.
 bool deletes_segments(const OutputOptions& options) {
   const std::string flags = option(options, "hls_flags");
   const std::size_t at = flags.find("delete_segments");
@@ -43,11 +47,12 @@ std::set<std::string> listed_segments(const fs::path& playlist) {
   return names;
 }
 
-/// Between a playlist's stem and a segment's number: FFmpeg puts nothing there, and segment 0 of
-/// "cam1.m3u8" would be segment 10 of "cam.m3u8".
+/// Stands between a playlist's stem and a segment's number. FFmpeg puts nothing there, so that
+/// segment 0 of "cam1.m3u8" would have the name of segment 10 of "cam.m3u8".
 constexpr const char* kSeparator = "-";
 
-/// The number in "index-12.ts" or "index-12.ts.tmp", segments of "index.m3u8".
+/// The number of a segment, like "index-12.ts" or "index-12.ts.tmp" of "index.m3u8". Nothing if
+/// `name` is none of this playlist's segments.
 std::optional<std::int64_t> segment_number(std::string_view name, std::string_view prefix,
                                            std::string_view extension) {
   if (!name.starts_with(prefix)) return {};
@@ -57,7 +62,7 @@ std::optional<std::int64_t> segment_number(std::string_view name, std::string_vi
   name.remove_suffix(extension.size());
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  // FFmpeg writes no sign and no leading zeros: such a file is somebody else's.
+  // FFmpeg writes no sign and no leading zeros: a file with those is not ours.
   if (error != std::errc() || name != std::to_string(number) || number < 0) return {};
   return number;
 }
@@ -70,7 +75,7 @@ MuxerTarget prepare_playlist(const OutputOptions& options, const Container& cont
   const std::string prefix = playlist.stem().string() + kSeparator;
   const char* extension = container.fmp4_segments ? ".m4s" : ".ts";
   const bool own_names = names_own_segments(options);
-  // What follows a '?' is no part of a name.
+  // With a query in the URL FFmpeg's own names are kept: ours would end up in the query.
   if (!own_names && (container.local || container.url.find('?') == std::string::npos)) {
     fs::path segments = playlist;
     target.segments = segments.replace_filename(prefix + "%d" + extension).string();

@@ -6,12 +6,12 @@
 
 namespace framelane {
 
-/// Makes ready the place of an HLS playlist before its muxer is opened: creates
-/// the directory, removes the segments of earlier runs that no playlist names
-/// any more (unless the options keep them, or name segments in a way of their
-/// own), and says how to go on: append to the playlist that is there, or start
-/// at a segment number that no viewer has in a cache. `anew`: what is there is
-/// removed first. Throws IoError, DiskFull.
+/// Prepares the folder of an HLS playlist before its muxer is opened: creates it, and removes
+/// segments of earlier runs that the playlist no longer lists, unless the options keep them or name
+/// segments in their own way. Returns what to open: the playlist that is there is continued;
+/// without one, segments begin at a number that no viewer has in a cache. `anew`: an existing
+/// playlist is removed first, or is an error, as options.existing says. Throws IoError, DiskFull.
+/// Blocks as long as the file system does.
 MuxerTarget prepare_playlist(const OutputOptions& options, const Container& container, bool anew);
 
 }  // namespace framelane

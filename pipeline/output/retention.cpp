@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <system_error>
 #include <tuple>
 #include <vector>
@@ -13,15 +14,16 @@ namespace framelane {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::chrono::seconds kEnforceEvery{60};
+constexpr std::chrono::seconds kMostBetween{60};
 
 }  // namespace
 
 Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& keep,
-                              std::filesystem::file_time_type now,
+                              std::chrono::system_clock::time_point now,
                               const std::function<void()>& working) {
   Undeletable undeletable;
   if (!keep.keep_age && !keep.keep_bytes) return undeletable;
+  const fs::file_time_type file_now = fs::file_time_type::clock::from_sys(now);
   struct File {
     fs::file_time_type time;
     std::uintmax_t bytes;
@@ -44,7 +46,7 @@ Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& 
   if (!files.empty()) files.pop_back();
 
   for (const File& file : files) {
-    const bool too_old = keep.keep_age && now - file.time > *keep.keep_age;
+    const bool too_old = keep.keep_age && file_now - file.time > *keep.keep_age;
     const bool too_much =
         keep.keep_bytes &&
         total > static_cast<std::uintmax_t>(std::max<std::int64_t>(*keep.keep_bytes, 0));
@@ -68,14 +70,13 @@ Retention::Retention(const FilePattern& pattern, const SegmentOptions& keep,
                      const std::string& subject)
     : pattern_(pattern), keep_(keep), faults_(subject + ": deleting old files") {}
 
-bool Retention::due(Clock::time_point now) const {
-  return now - enforced_at_ >= std::min(keep_.keep_age.value_or(kEnforceEvery), kEnforceEvery);
+bool Retention::due(std::chrono::steady_clock::time_point now) const {
+  return now - enforced_at_ >= std::min(keep_.keep_age.value_or(kMostBetween), kMostBetween);
 }
 
-void Retention::enforce(Clock::time_point now, const std::function<void()>& working) {
-  enforced_at_ = now;
-  const Undeletable left =
-      enforce_retention(pattern_, keep_, fs::file_time_type::clock::now(), working);
+void Retention::enforce(const ClockReading& now, const std::function<void()>& working) {
+  enforced_at_ = now.steady;
+  const Undeletable left = enforce_retention(pattern_, keep_, now.wall, working);
   if (left.files == 0) {
     faults_.recovered();
     return;
@@ -83,7 +84,8 @@ void Retention::enforce(Clock::time_point now, const std::function<void()>& work
   faults_.failed("cannot delete " + left.first,
                  fmt::format("files that keep no longer allows, and are still there: {}; delete "
                              "them, or let this user write to their folder",
-                             left.files));
+                             left.files),
+                 now.steady);
 }
 
 }  // namespace framelane

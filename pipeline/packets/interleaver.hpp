@@ -9,31 +9,30 @@
 
 namespace framelane {
 
-/// Puts an output's audio and video into the order of their decoding times,
-/// before it is decided where a file ends: audio is copied past the encoder and
-/// comes earlier than its video, so that without this a segment would get the
-/// audio of the next one. Video alone passes straight through. One thread.
+/// Puts an output's audio and video into the order of their decoding times. Audio is copied past
+/// the encoder and comes earlier than its video, so that without this a segment would get audio of
+/// the next one. Video without audio is not delayed. One thread.
 class Interleaver {
  public:
-  /// Takes the packet; `packet` gets an unused one in exchange. `has_audio`:
-  /// video is accompanied.
+  /// Takes the packet; `packet` gets a spare one in exchange. `has_audio`: audio comes beside the
+  /// video.
   void add(MediaPacket& packet, bool has_audio);
 
-  /// Swaps the next packet into `out`; false when there is none, or it still
-  /// has to wait for the other stream. `flush`: nothing waits any more.
+  /// Swaps the next packet into `out`. False if there is none, or if it still has to wait for the
+  /// other stream. `flush`: no packet waits.
   bool next(MediaPacket& out, bool flush);
 
   std::size_t size() const { return streams_[0].count + streams_[1].count; }
-  /// Forgets all packets and returns how many there were.
+  /// Removes all packets; returns how many there were.
   std::size_t clear();
 
  private:
-  // How far one stream runs ahead before the other is taken to be missing.
-  // Encoders look several seconds ahead; a camera that announces audio and
-  // sends none must not delay its video for long.
+  // How far one stream runs ahead until it no longer waits for the other. Audio waits long, because
+  // encoders look several seconds ahead. Video waits briefly, because a camera may announce audio
+  // and send none.
   static constexpr std::int64_t kAudioAheadUs = 10'000'000;
   static constexpr std::int64_t kVideoAheadUs = 1'000'000;
-  static constexpr std::size_t kMaxWaiting = 2048;  // whatever their timestamps say
+  static constexpr std::size_t kMaxWaiting = 2048;  // packets, whatever their timestamps are
 
   struct Lane {  // a ring that grows
     std::vector<MediaPacket> slots;

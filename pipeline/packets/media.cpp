@@ -12,8 +12,8 @@ bool same_extradata(const AVCodecParameters& a, const AVCodecParameters& b) {
 }
 
 bool same_picture(const AVCodecParameters& a, const AVCodecParameters& b) {
-  // A copied stream's pixel format is only known when probing saw a whole
-  // frame: not knowing it is no change.
+  // The pixel format of a copied stream is known only if probing has decoded a frame. An unknown
+  // one is no change.
   const bool same_pixels = a.format == b.format || a.format < 0 || b.format < 0;
   return same_pixels && a.width == b.width && a.height == b.height &&
          av_cmp_q(a.sample_aspect_ratio, b.sample_aspect_ratio) == 0 &&
@@ -44,6 +44,12 @@ bool same_format(const MediaFormat& a, const MediaFormat& b) {
   if (&a == &b) return true;
   if (a.audio.has_value() != b.audio.has_value()) return false;
   return same_stream(a.video, b.video) && (!a.audio || same_stream(*a.audio, *b.audio));
+}
+
+bool same_audio(const MediaFormat* a, const MediaFormat* b) {
+  const bool a_has = a != nullptr && a->audio.has_value();
+  const bool b_has = b != nullptr && b->audio.has_value();
+  return a_has == b_has && (!a_has || same_stream(*a->audio, *b->audio));
 }
 
 }  // namespace framelane

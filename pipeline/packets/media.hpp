@@ -9,34 +9,37 @@ namespace framelane {
 
 enum class StreamKind { kVideo, kAudio };
 
-/// True for a video packet at which decoding can start. Audio has none.
+/// True for a video packet at which decoding can start; false for audio.
 inline bool is_keyframe(const AVPacket& packet, StreamKind stream) {
   return stream == StreamKind::kVideo && (packet.flags & AV_PKT_FLAG_KEY) != 0;
 }
 
-/// One elementary stream as a muxer has to know it.
+/// What a muxer has to know of one stream.
 struct StreamFormat {
   CodecParametersPtr parameters;
   AVRational time_base{0, 1};
   AVRational frame_rate{0, 1};  ///< video; 0/1 when unknown
 };
 
-/// What an encode delivers. Immutable; packets that share one MediaFormat belong to one file. A
-/// different object means that the format has changed and the output must start anew.
+/// The streams that an encode delivers. Immutable. Another object means that the source or the
+/// encoder began anew: an output then goes on from a keyframe, and in the same file only if both
+/// are of the same_format.
 struct MediaFormat {
   StreamFormat video;
   std::optional<StreamFormat> audio;
 };
 using MediaFormatRef = std::shared_ptr<const MediaFormat>;
 
-/// A guessed rate, or 0/1 when it is none: of a camera that sends a picture every few seconds
-/// FFmpeg takes the clock that timestamps count in (1000 Hz or more) for its rate.
+/// The guessed frame rate, or 0/1 if it cannot be one. For a camera that sends a picture every few
+/// seconds FFmpeg guesses the clock of its timestamps, 1000 Hz or more.
 AVRational plausible_rate(AVRational guess);
 
-/// Same codec, size, extradata, colour and time base: a decoder goes on without being told
-/// anything.
+/// True if codec, size, extradata, colour and time base are the same: a decoder goes on from one to
+/// the other without a restart.
 bool same_stream(const StreamFormat& a, const StreamFormat& b);
-/// The same of every stream, so that packets can go into the same file.
+/// True if same_stream holds for the video and for the audio: packets of both can go into one file.
 bool same_format(const MediaFormat& a, const MediaFormat& b);
+/// True if same_stream holds for the audio, or if neither has any. Null has none.
+bool same_audio(const MediaFormat* a, const MediaFormat* b);
 
 }  // namespace framelane

@@ -1,6 +1,8 @@
 #include "pipeline/packets/output_inlet.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace framelane {

@@ -2,56 +2,57 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <functional>
 #include <stop_token>
 
+#include "pipeline/base/labels.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/packet_queue.hpp"
 
 namespace framelane {
 
-/// Where an encode's packets enter one output: a bounded queue, what happens when it is full, and
-/// what is counted as lost. The source's and the encodes' threads push; the output's thread pops.
+/// Where packets enter one output: a bounded queue, the rule for what happens when it is full, and
+/// the count of what is lost. The threads of the source and of the encode push; the output's thread
+/// pops.
 class OutputInlet {
  public:
-  /// True if the output carries the audio of this format; false leaves its packets out, uncounted.
-  /// Called on every producer's thread, and must not block.
+  /// True if the output takes the audio of this format. If not, its packets are left out, and are
+  /// not counted as lost. Called on the pushing threads; must not block.
   using TakesAudio = std::function<bool(const MediaFormat&)>;
 
-  /// `capacity` is in packets. `blocks`: a full queue makes the producer wait, as long as the
-  /// output is open or opens for the first time. Otherwise the packet is lost, counted, and pushing
-  /// goes on at the next keyframe.
+  /// `capacity` is in packets. With `blocks` a producer waits while the queue is full, unless the
+  /// output is in trouble. Without, or in trouble, a packet that finds the queue full is lost, and
+  /// so are all that follow up to the next keyframe.
   OutputInlet(int capacity, OutputStats& stats, bool blocks, TakesAudio takes_audio);
 
-  // Producers, any number of threads.
+  // For producers, on any number of threads.
 
-  /// Another answer than the constructor's, once it is known whether the source is live.
+  /// Replaces the constructor's `blocks`, once it is known whether the source is live.
   void set_blocks(bool blocks) { blocks_ = blocks; }
   bool blocks() const { return blocks_; }
-  /// Stopped or closed: the packet is counted as dropped.
+  /// Queues the packet or counts it as dropped. After a stop or end() it is dropped.
   void push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
             const std::stop_token& stop);
-  /// True once after each request_resume(): the fan-out answers by pushing its cached group of
-  /// pictures, so that the output resumes at a keyframe at once.
+  /// True once after each request_resume(): the producer then pushes the packets since the last
+  /// keyframe again, so that the output can begin at once.
   bool take_resume_request() { return resume_wanted_.exchange(false); }
   /// No more packets will come: the output writes what is queued and ends.
   void finish() { queue_.close(); }
 
-  // The output's thread.
+  // For the output's thread.
 
-  bool takes_audio(const MediaFormat& format) const { return takes_audio_(format); }
+  /// See PacketQueue::pop().
   PacketQueue::Pop pop(MediaPacket& packet, std::chrono::milliseconds timeout,
                        const std::stop_token& stop);
-  /// The output is open: producers may wait for it, and a resume that was requested is settled by
-  /// the keyframe it has opened with.
+  /// The output is open: from now on producers may wait for it. It has its keyframe, so a resume
+  /// that was requested is no longer needed.
   void opened();
-  /// The output is in trouble: until opened() nobody waits for it, so that the other outputs of the
-  /// encode go on.
+  /// The output is in trouble: no producer waits for it until opened(), so that the other outputs
+  /// of the encode get their packets.
   void interrupted() { queue_.set_patient(false); }
   void request_resume() { resume_wanted_ = true; }
-  /// Closes the queue, and counts what is in it, and whatever is pushed later, as dropped.
+  /// Closes the queue. What is in it, and whatever is pushed later, is counted as dropped.
   void end(PacketDrop reason);
 
  private:
@@ -60,7 +61,7 @@ class OutputInlet {
   PacketQueue queue_;
   std::atomic<bool> blocks_;
   std::atomic<bool> resume_wanted_{false};
-  std::atomic<bool> overflowed_{false};  // packets were lost: nothing is of use before a keyframe
+  std::atomic<bool> overflowed_{false};  // packets were lost: the next one needed is a keyframe
   std::atomic<PacketDrop> closed_as_{PacketDrop::kStop};
 };
 

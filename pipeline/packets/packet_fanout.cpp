@@ -14,13 +14,12 @@ void PacketFanout::set_blocks(bool blocks) {
 void PacketFanout::publish(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                            const std::stop_token& stop) {
   if (outputs_.empty()) return;
-  // Held while pushing as well: a group sent again must not mix with packets
-  // that come meanwhile. No output thread ever takes this lock, so a push that
-  // waits for one ends.
+  // Held while pushing as well, so that a group that is sent again does not mix with packets of
+  // another thread. A push may wait for an output's thread, but that never takes this lock.
   std::lock_guard lock(mutex_);
   const bool starts_group = is_keyframe(packet, stream);
   for (OutputInlet* output : outputs_) {
-    // A keyframe in hand is as good a start as the group before it, and newer.
+    // If this packet is a keyframe, the output can start with it; it needs no older group.
     const bool resume = output->take_resume_request() && !starts_group;
     if (resume) resend_group(*output, stop);
     output->push(packet, stream, format, stop);
@@ -47,7 +46,7 @@ void PacketFanout::cache(const AVPacket& packet, StreamKind stream, const MediaF
       forget_group();
       group_complete_ = true;
     } else if (group_complete_ && group_[0].format != format) {
-      forget_group();  // a source that came back in the middle of its group
+      forget_group();  // the source was reopened in the middle of a group
     }
   }
   if (!group_complete_) return;

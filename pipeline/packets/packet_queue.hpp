@@ -13,41 +13,41 @@ namespace framelane {
 
 /// A packet on its way to an output, with the format it belongs to.
 struct MediaPacket {
-  PacketPtr packet;  ///< reused from packet to packet: references move, the AVPacket stays
+  PacketPtr packet;  ///< made once and used again: only the data it refers to changes
   StreamKind stream = StreamKind::kVideo;
   MediaFormatRef format = nullptr;
   std::chrono::steady_clock::time_point queued_at = {};
 };
 
-/// Queue between an encode (or the source, for copies) and one output's thread, bounded in packets
-/// and, since raw and lossless video has packets of megabytes, in bytes. Slots are allocated once.
-/// Any number of producers, one consumer.
+/// The queue between an encode (or the source, for copied packets) and one output's thread. Bounded
+/// in packets, and in bytes as well, since packets of raw and lossless video have megabytes. All
+/// slots are allocated by the constructor. Any number of producer threads, one consumer thread.
 class PacketQueue {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-  /// So many packets fit however large they are.
+  /// So many packets fit, however large they are (but never more than the capacity).
   static constexpr std::size_t kAlwaysFit = 4;
 
   explicit PacketQueue(std::size_t capacity, std::size_t most_bytes = kMostBytes);
 
   enum class Push { kQueued, kFull, kClosed };
-  /// Never blocks: kFull when there is no slot, or too many bytes.
+  /// Does not wait. kFull if no slot is free, or if the packet would make too many bytes.
   Push try_push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format);
-  /// Waits for room as long as the consumer makes progress, see set_patient(); kClosed also when
-  /// stopped.
+  /// Waits for room while the queue is patient (set_patient); then kFull. kClosed also if stopped.
   Push push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
             std::stop_token stop);
 
   enum class Pop { kPacket, kTimeout, kEnd, kStopped };
-  /// Waits for a packet and swaps it into `out`. kEnd: closed and empty.
+  /// Waits for a packet and swaps it into `out`; what `out` held is released. kEnd: closed and
+  /// empty.
   Pop pop(MediaPacket& out, std::chrono::milliseconds timeout, std::stop_token stop);
 
-  /// Whether push() waits (as it does at first). A consumer that is in trouble says no: who waits
-  /// is released with kFull.
+  /// Whether push() waits for room; at first it does. The consumer says false while it cannot take
+  /// packets, and producers that wait return kFull at once.
   void set_patient(bool patient);
-  /// No more pushes; what is queued can still be popped.
+  /// Nothing more can be pushed. Queued packets can still be popped.
   void close();
-  /// Forgets what is queued and returns how many packets that were.
+  /// Removes all packets; returns how many there were.
   std::size_t clear();
   std::size_t size() const;
 

@@ -1,22 +1,29 @@
 #include "pipeline/source/decoder.hpp"
 
-#include <new>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/av/av_log_capture.hpp"
-#include "pipeline/base/failure.hpp"
+#include "pipeline/av/buffer_ref.hpp"
 #include "pipeline/base/log.hpp"
+#include "pipeline/base/processors.hpp"
+#include "pipeline/source/direct_buffer.hpp"
 
 namespace framelane {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A picture comes out at the latest this many packets after its own: decoders hold up to 16 back
-/// to reorder them, of two fields each.
-constexpr std::int64_t kReorder = 32;
+void allow_threaded_callbacks([[maybe_unused]] AVCodecContext& context) {
+#if LIBAVCODEC_VERSION_MAJOR < 60
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  context.thread_safe_callbacks = 1;  // later versions take it for granted
+#pragma GCC diagnostic pop
+#endif
+}
 
 std::int64_t duration_of(const AVFrame& frame) {
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
@@ -26,9 +33,9 @@ std::int64_t duration_of(const AVFrame& frame) {
 #endif
 }
 
-// A number that travels from a packet to the frame that is made of it.
-void number_packet([[maybe_unused]] AVCodecContext& context, [[maybe_unused]] AVPacket& packet,
-                   std::int64_t number) {
+/// Gives the packet that is sent next a number, which FFmpeg hands on to the packet's frame.
+void set_number([[maybe_unused]] AVCodecContext& context, [[maybe_unused]] AVPacket& packet,
+                std::int64_t number) {
 #if LIBAVCODEC_VERSION_MAJOR < 60
   context.reordered_opaque = number;
 #else
@@ -44,9 +51,9 @@ std::int64_t number_of(const AVFrame& frame) {
 #endif
 }
 
-// Where the codec's own standard puts chroma, for decoders that do not say: between the luma
-// samples in JPEG (JFIF) and in the codecs of the H.261 family before MPEG-2. Elsewhere on the
-// left.
+/// Where the codec's own standard puts chroma, for decoders that do not say: between the luma
+/// samples in JPEG (JFIF) and in the codecs of the H.261 family before MPEG-2. Others are left
+/// unspecified, which counts as left.
 AVChromaLocation standard_location(AVCodecID codec) {
   switch (codec) {
     case AV_CODEC_ID_MJPEG:
@@ -66,60 +73,159 @@ AVChromaLocation standard_location(AVCodecID codec) {
   }
 }
 
-/// NVDEC has shown a frame long before so many packets, or there is none in them.
-constexpr std::size_t kMaxKept = 64;
-/// Calls of NVDEC's that fail in a row before it is given up.
-constexpr int kMaxGpuFailures = 3;
+FeedError no_memory() {
+  return FeedError(FeedFault::kMemory, "the decoder got no memory for a frame");
+}
 
 }  // namespace
 
-/// Software decodes from here on: fails the feed if it must not, else says why, if there is a
-/// reason.
-void Decoder::leave_gpu(FeedFault fault, const std::string& why) {
-  gpu_ = {};
-  if (must_use_gpu_) {
-    throw FeedError(fault, "input.decoder is nvdec, but " +
-                               (why.empty() ? "the feed runs on the CPU" : why) +
-                               "; use auto to have it decoded in software then");
+Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
+                 Dictionary& options, const InputOptions& input, bool live,
+                 const SourceContext& context, FrameImporter& importer)
+    : parameters_(copy_parameters(parameters)),
+      time_base_(time_base),
+      frame_rate_(frame_rate),
+      live_(live),
+      pool_(context.pool),
+      stats_(context.stats),
+      timeline_(context.timeline),
+      importer_(importer),
+      options_(options.copy()),
+      nvdec_(input.decoder, context.stage, context.ring, context.stats),
+      account_(context.stats,
+               [this] {
+                 log::info(
+                     "feed {}: not every packet can be decoded; decode_errors counts those that "
+                     "cannot, and at log level debug {} says why",
+                     stats_.feed(), name());
+               }),
+      frame_(make_frame()) {
+  if (!open_on_gpu(options)) open_in_software(options);
+}
+
+std::string Decoder::name() const {
+  return nvdec_.active() ? nvdec_name(*context_->codec) : context_->codec->name;
+}
+
+/// False when NVDEC cannot be had: the trial is over then, and has said why.
+bool Decoder::open_on_gpu(Dictionary& options) {
+  const AVCodec* codec = nvdec_.begin(parameters_->codec_id);
+  if (codec == nullptr) return false;
+  std::string why;
+  {
+    Dictionary left = options.copy();
+    const AvLogCapture log;
+    const int error = open(*codec, left);
+    if (error >= 0) {
+      options = std::move(left);
+      return true;
+    }
+    // Some decoders ask for the format already here, and may have been refused it.
+    why = nvdec_.take_refusal();
+    if (why.empty()) {
+      why = std::string("the decoder ") + codec->name +
+            " does not open on the GPU: " + log.reason(av_error_text(error));
+    }
   }
-  if (stats_.set_decoder_reason(why) && !why.empty()) {
-    log::warn("feed {}: decoding in software, because {}", stats_.feed(), why);
+  nvdec_.leave(FeedFault::kConfiguration, why);
+  return false;
+}
+
+void Decoder::open_in_software(Dictionary& options) {
+  const AVCodec* codec = avcodec_find_decoder(parameters_->codec_id);
+  if (codec == nullptr) {
+    stats_.count(DecodeFault::kUnsupported);
+    throw FeedError(FeedFault::kConfiguration,
+                    std::string("FFmpeg has no decoder for the source's codec ") +
+                        avcodec_get_name(parameters_->codec_id) +
+                        "; use video: copy, or set the camera to another codec");
+  }
+  if (const int error = open(*codec, options); error < 0) {
+    if (error == AVERROR(ENOMEM)) throw no_memory();
+    stats_.count(DecodeFault::kUnsupported);
+    throw FeedError(FeedFault::kConfiguration, std::string("the decoder ") + codec->name +
+                                                   " refuses the stream (" + av_error_text(error) +
+                                                   "); check the values of input.options");
   }
 }
 
-void Decoder::go_on_in_software(FeedFault fault, const std::string& why) {
-  leave_gpu(fault, why);
-  refusal_.clear();
-  emptying_ = false;
+/// Opens `codec`, on the GPU while the trial is active, and closes what was open. Returns FFmpeg's
+/// error.
+int Decoder::open(const AVCodec& codec, Dictionary& options) {
+  context_.reset(avcodec_alloc_context3(&codec));
+  if (!context_ || avcodec_parameters_to_context(context_.get(), parameters_.get()) < 0) {
+    throw no_memory();
+  }
+  context_->pkt_timebase = time_base_;
+  context_->framerate = frame_rate_;
+  if (nvdec_.active()) {
+    // Frame threads would only hold more surfaces; the option `threads` changes nothing either.
+    context_->thread_count = 1;
+    context_->thread_type = 0;
+    context_->hw_device_ctx = BufferRef(nvdec_.device()).release();
+    context_->get_format = &Decoder::choose_format;
+#ifdef AV_HWACCEL_FLAG_UNSAFE_OUTPUT
+    // Frames are NVDEC's surfaces themselves, as in FFmpeg's earlier versions: NvdecTrial asks for
+    // enough of them.
+    context_->hwaccel_flags |= AV_HWACCEL_FLAG_UNSAFE_OUTPUT;
+#endif
+  } else {
+    context_->thread_count = codec_threads(live_);  // the option `threads` overrides
+    context_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
+    silence();
+  }
+  // Crop exactly as the stream says: our views need no aligned start.
+  context_->flags |= AV_CODEC_FLAG_UNALIGNED;
+#if LIBAVCODEC_VERSION_MAJOR >= 60
+  context_->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
+#endif
+  context_->opaque = this;
+  context_->get_buffer2 = &Decoder::get_buffer;
+  allow_threaded_callbacks(*context_);
+  return avcodec_open2(context_.get(), &codec, options.ptr());
+}
+
+/// Moves the decoder's errors to log level debug: damage is counted, and what the decoder says
+/// about it is for those who look for it.
+void Decoder::silence() { context_->log_level_offset = AV_LOG_INFO - AV_LOG_ERROR; }
+
+void Decoder::change_to_software(FeedFault fault, const std::string& why) {
+  nvdec_.leave(fault, why);
+  const std::optional<std::int64_t> first = nvdec_.begin_replay();
   Dictionary options = options_.copy();
   open_in_software(options);
-  again_ = std::exchange(kept_, {});
-  // No frame comes any more of what NVDEC alone has got, nor one that the next packet is half of.
-  if (proven_) settle(again_.empty() ? sent_ : again_.front().number - 1);
-  lone_ = false;
+  // Of packets that only NVDEC has got no frame comes any more.
+  if (nvdec_.proven()) account_.account_up_to(first ? *first - 1 : account_.last_packet());
+  account_.decoder_replaced();
   stats_.set_decoder(name());
 }
 
 void Decoder::send(AVPacket* packet) {
-  if (packet != nullptr) expect_frame(*packet);
-  if (packet != nullptr && (packet->flags & AV_PKT_FLAG_CORRUPT) != 0) {
-    damaged(DecodeFault::kTruncated);
-    ++damaged_packets_;
+  if (packet != nullptr) {
+    set_number(*context_, *packet, account_.packet_sent(expectation_of(*packet)));
   }
-  if (gpu_) {
-    keep(packet);
-    if (!stage_->takes_device_frames()) {
-      return go_on_in_software(FeedFault::kDevice, "the feed has left the GPU");
+  if (nvdec_.active()) {
+    nvdec_.remember_for_replay(packet, account_.last_packet());
+    if (!nvdec_.stage_takes_frames()) {
+      return change_to_software(FeedFault::kDevice, "the feed has left the GPU");
     }
   }
-  const int error = decode(packet);
-  if (error < 0 && error != AVERROR_EOF && refusal_.empty()) failed(error);
+  const int error = send_to_ffmpeg(packet);
+  if (error < 0 && error != AVERROR_EOF && nvdec_.refusal().empty()) failed(error);
 }
 
-int Decoder::decode(AVPacket* packet) {
-  // What is wrong with NVDEC it says before the first frame, as an error.
+PacketAccount::Expect Decoder::expectation_of(const AVPacket& packet) const {
+  if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) return PacketAccount::Expect::kTruncated;
+  // An edit list discards packets, the option skip_frame others.
+  const bool left_out =
+      (packet.flags & AV_PKT_FLAG_DISCARD) != 0 || context_->skip_frame > AVDISCARD_DEFAULT;
+  return left_out ? PacketAccount::Expect::kLeftOut : PacketAccount::Expect::kFrame;
+}
+
+int Decoder::send_to_ffmpeg(AVPacket* packet) {
+  // NVDEC's first failure is explained in FFmpeg's log, at level error: it goes into our message.
   std::optional<AvLogCapture> log;
-  if (gpu_ && !proven_) log.emplace();
+  if (nvdec_.active() && !nvdec_.proven()) log.emplace();
   const Clock::time_point begin = Clock::now();
   const BusyMeter::Scope busy(stats_.decode_busy);
   const int error = avcodec_send_packet(context_.get(), packet);
@@ -127,9 +233,9 @@ int Decoder::decode(AVPacket* packet) {
   return error;
 }
 
-int Decoder::take_frame() {
+int Decoder::receive_from_ffmpeg() {
   std::optional<AvLogCapture> log;
-  if (gpu_ && !proven_) log.emplace();
+  if (nvdec_.active() && !nvdec_.proven()) log.emplace();
   const Clock::time_point begin = Clock::now();
   const BusyMeter::Scope busy(stats_.decode_busy);
   const int result = avcodec_receive_frame(context_.get(), frame_.get());
@@ -137,191 +243,118 @@ int Decoder::take_frame() {
   return result;
 }
 
-Decoder::Flow Decoder::receive(InputFrame& out) {
+Decoder::Flow Decoder::receive(InputFrame& frame) {
   for (;;) {
-    const int result = take_frame();
-    if (follow_refusal(result)) continue;
+    const int result = receive_from_ffmpeg();
+    if (apply_refusal(result)) continue;
     if (result == AVERROR(EAGAIN)) {
-      if (decode_again()) continue;
+      if (replay_packet()) continue;
       return Flow::kNeedInput;
     }
     if (result == AVERROR_EOF) {
-      settle(sent_);
+      account_.account_up_to(account_.last_packet());
       return Flow::kEndOfStream;
     }
     if (result < 0) {
       failed(result);
       continue;
     }
-    if (gpu_) came_from_gpu();
-    count_damage();
-    match_frame();
-    if (frame_->chroma_location == AVCHROMA_LOC_UNSPECIFIED) {
-      frame_->chroma_location = standard_location(context_->codec_id);
+    if (nvdec_.active() && nvdec_.frame_came(*frame_, *context_->codec)) {
+      stats_.set_decoder(name());
+      silence();
     }
-    out = importer_.import(*frame_);
-    out.duration = duration_of(*frame_);
-    out.pts = timeline_.stamp_frame(frame_->best_effort_timestamp, out.duration);
-    out.decoded_at = Clock::now();
-    stats_.observe(StageStep::kDecode, working_);
-    working_ = {};
-    av_frame_unref(frame_.get());
+    deliver(frame);
     return Flow::kReady;
   }
 }
 
-void Decoder::keep(const AVPacket* packet) {
-  if (proven_ || kept_.size() == kMaxKept) kept_.clear();
-  Kept kept{nullptr, sent_};
-  if (packet != nullptr) {
-    kept.packet = make_packet();
-    if (av_packet_ref(kept.packet.get(), packet) < 0) throw std::bad_alloc();
-  }
-  kept_.push_back(std::move(kept));
-}
-
-/// A frame has come; the packets before it will not be decoded again. (The one that NVDEC has
-/// refused is behind all frames that it still has.)
-void Decoder::came_from_gpu() {
-  const std::ptrdiff_t refused = emptying_ && !kept_.empty() ? 1 : 0;
-  kept_.erase(kept_.begin(), kept_.end() - refused);
-  if (frame_->format != AV_PIX_FMT_CUDA) {
-    leave_gpu(FeedFault::kConfiguration,
-              std::string("FFmpeg decodes ") + context_->codec->name + " without asking for it");
-    stats_.set_decoder(name());
-    quieten();
-    return;
-  }
-  gpu_failures_ = 0;
-  if (std::exchange(proven_, true)) return;
-  stats_.set_decoder_reason("");
-  stats_.set_decoder(name());
-  quieten();
-}
-
-/// NVDEC has refused the packet that was sent last: what it decoded before, of another format,
-/// comes out, and then software gets that packet. True when receive() has to begin again.
-bool Decoder::follow_refusal(int result) {
-  if (refusal_.empty() || result >= 0) return false;
-  if (!std::exchange(emptying_, true)) {
-    decode(nullptr);
+/// If NVDEC has refused the packet that was sent last, takes out the frames of the packets before
+/// it, and then lets software have that packet. True when receive() has to begin again.
+bool Decoder::apply_refusal(int result) {
+  if (nvdec_.refusal().empty() || result >= 0) return false;
+  if (nvdec_.begin_emptying()) {
+    send_to_ffmpeg(nullptr);
   } else {
-    go_on_in_software(FeedFault::kConfiguration, refusal_);
+    change_to_software(FeedFault::kConfiguration, nvdec_.take_refusal());
   }
   return true;
 }
 
-/// Gives software the next of the packets that NVDEC has not made frames of; false: none is left.
-bool Decoder::decode_again() {
-  if (again_.empty()) return false;
-  const Kept next = std::move(again_.front());
-  again_.pop_front();
-  if (next.packet) number_packet(*context_, *next.packet, next.number);
-  const int error = decode(next.packet.get());
+/// Sends software the next of the packets that it has to decode again; false: none is left.
+bool Decoder::replay_packet() {
+  const std::optional<NvdecTrial::ReplayPacket> next = nvdec_.next_replay();
+  if (!next) return false;
+  if (next->packet) set_number(*context_, *next->packet, next->number);
+  const int error = send_to_ffmpeg(next->packet.get());
   if (error < 0 && error != AVERROR_EOF) failed(error);
   return true;
 }
 
-/// Whether an error was the GPU's, and software goes on.
-bool Decoder::gpu_failed(int error) {
-  // FFmpeg's word for a CUDA call that fails, and for no surface that is free.
-  if (!gpu_ || (error != AVERROR_EXTERNAL && error != AVERROR(ENOMEM))) return false;
-  // Some of NVDEC's errors are of the stream.
-  if (proven_ && ++gpu_failures_ < kMaxGpuFailures && error == AVERROR_EXTERNAL &&
-      stage_->takes_device_frames()) {
-    return false;
+/// Hands on the frame that FFmpeg gave.
+void Decoder::deliver(InputFrame& frame) {
+  account_.frame_received(number_of(*frame_), frame_->decode_error_flags != 0 ||
+                                                  (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0);
+  if (frame_->chroma_location == AVCHROMA_LOC_UNSPECIFIED) {
+    frame_->chroma_location = standard_location(context_->codec_id);
   }
-  go_on_in_software(FeedFault::kDevice, "NVDEC fails: " + av_error_text(error));
-  return true;
-}
-
-void Decoder::reset() {
-  avcodec_flush_buffers(context_.get());
-  kept_.clear();
-  again_.clear();
+  frame = importer_.import(*frame_);
+  frame.duration = duration_of(*frame_);
+  frame.pts = timeline_.stamp_frame(frame_->best_effort_timestamp, frame.duration);
+  frame.decoded_at = Clock::now();
+  stats_.observe(StageStep::kDecode, working_);
   working_ = {};
-  damaged_packets_ = 0;
-  settled_ = sent_;
-  lone_ = false;
-  accounted_ = 0;
+  av_frame_unref(frame_.get());
 }
 
-void Decoder::expect_frame(AVPacket& packet) {
-  const auto capacity = static_cast<std::int64_t>(became_frame_.size());
-  if (sent_ - settled_ == capacity) settle(settled_ + 1);
-  number_packet(*context_, packet, ++sent_);
-  // Frames that an edit list or the option skip_frame leaves out are not missing, and truncated
-  // packets are counted by themselves.
-  constexpr int kExplained = AV_PKT_FLAG_DISCARD | AV_PKT_FLAG_CORRUPT;
-  became_frame_[sent_ % capacity] =
-      (packet.flags & kExplained) != 0 || context_->skip_frame > AVDISCARD_DEFAULT;
-}
-
-void Decoder::match_frame() {
-  std::int64_t packet = number_of(*frame_);
-  // Decoders that do not pass the number on have no delay.
-  if (packet < 1 || packet > sent_) packet = sent_;
-  bool& became = became_frame_[packet % became_frame_.size()];
-  if (packet <= settled_ || became) {
-    // One picture shown again, at the word of a packet that has none of its own.
-    ++accounted_;
-    accounted_until_ = sent_;
-    return;
-  }
-  became = true;
-  settle(packet - kReorder);
-}
-
-// No more frames come of the packets up to this one.
-void Decoder::settle(std::int64_t packet) {
-  while (settled_ < packet) {
-    ++settled_;
-    if (settled_ > accounted_until_) accounted_ = 0;
-    if (became_frame_[settled_ % became_frame_.size()]) {
-      lone_ = true;
-      continue;
-    }
-    if (accounted_ > 0) {
-      --accounted_;
-    } else if (!lone_) {
-      damaged(DecodeFault::kCorrupt);
-    }
-    lone_ = false;
-  }
-}
-
+/// Treats an error that FFmpeg returned for a packet or instead of a frame.
 void Decoder::failed(int error) {
   {
     const std::lock_guard lock(exception_mutex_);
     if (exception_) std::rethrow_exception(exception_);
   }
-  if (gpu_failed(error)) return;
-  if (error == AVERROR(ENOMEM)) throw no_memory();
-  // Software would fail at it in the same way.
-  if (!kept_.empty() && !proven_) kept_.pop_back();
-  ++accounted_;
-  accounted_until_ = sent_;
-  damaged(error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS) ? DecodeFault::kUnsupported
-                                                                    : DecodeFault::kCorrupt);
-}
-
-void Decoder::damaged(DecodeFault fault) {
-  stats_.count(fault);
-  if (std::exchange(damage_told_, true)) return;
-  log::info(
-      "feed {}: not every packet can be decoded; decode_errors counts those that cannot, and "
-      "at log level debug {} says why",
-      stats_.feed(), name());
-}
-
-// A frame made from a truncated packet is marked corrupt as well; that packet has been counted.
-void Decoder::count_damage() {
-  if (frame_->decode_error_flags == 0 && (frame_->flags & AV_FRAME_FLAG_CORRUPT) == 0) return;
-  if (damaged_packets_ > 0) {
-    --damaged_packets_;
-    return;
+  if (nvdec_.must_end(error)) {
+    return change_to_software(FeedFault::kDevice, "NVDEC fails: " + av_error_text(error));
   }
-  damaged(DecodeFault::kCorrupt);
+  if (error == AVERROR(ENOMEM)) throw no_memory();
+  nvdec_.forget_damaged();
+  account_.decoder_failed(error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS)
+                              ? DecodeFault::kUnsupported
+                              : DecodeFault::kCorrupt);
+}
+
+void Decoder::reset() {
+  avcodec_flush_buffers(context_.get());
+  nvdec_.forget_packets();
+  account_.reset();
+  working_ = {};
+}
+
+/// Holds the exception that is being handled, which must not pass through C, for failed(). Any
+/// thread.
+void Decoder::hold_exception() noexcept {
+  const std::lock_guard lock(exception_mutex_);
+  if (!exception_) exception_ = std::current_exception();
+}
+
+AVPixelFormat Decoder::choose_format(AVCodecContext* context, const AVPixelFormat* offered) {
+  auto& self = *static_cast<Decoder*>(context->opaque);
+  try {
+    return self.nvdec_.choose_format(*context, offered);
+  } catch (const std::exception&) {
+    self.hold_exception();
+  }
+  return AV_PIX_FMT_NONE;
+}
+
+// Called on FFmpeg's decoding threads too.
+int Decoder::get_buffer(AVCodecContext* context, AVFrame* frame, int flags) {
+  auto& self = *static_cast<Decoder*>(context->opaque);
+  try {
+    return get_direct_buffer(*context, *frame, flags, self.pool_);
+  } catch (const std::exception&) {
+    self.hold_exception();
+    return AVERROR(ENOMEM);
+  }
 }
 
 }  // namespace framelane

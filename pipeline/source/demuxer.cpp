@@ -7,7 +7,6 @@ extern "C" {
 #include <netdb.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -17,6 +16,7 @@ extern "C" {
 
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/av/av_log_capture.hpp"
+#include "pipeline/av/device_formats.hpp"
 #include "pipeline/av/optional_libraries.hpp"
 #include "pipeline/base/backoff.hpp"
 #include "pipeline/base/failure.hpp"
@@ -31,14 +31,14 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr int kReaderBuffer = 256 * 1024;
-/// Closing says goodbye to the peer (RTSP's TEARDOWN, without which a camera holds the session),
-/// also on a stop, but the peer may hear nothing any more.
+/// How long closing may take, on a stop too. It says goodbye to the peer (a camera holds its RTSP
+/// session until it gets a TEARDOWN), and the peer may be dead.
 constexpr milliseconds kFarewell{300};
 /// How often a device that has nothing yet is asked again.
 constexpr milliseconds kDevicePoll{5};
 
-// The URL and demuxer as FFmpeg wants them: "lavfi:GRAPH" is the demuxer lavfi with a graph for a
-// URL, and capture devices are demuxers too.
+/// What FFmpeg is to open. Devices are demuxers to it: "lavfi:GRAPH" becomes the demuxer lavfi with
+/// the graph as its URL.
 struct Target {
   std::string url;
   std::string format;
@@ -46,17 +46,19 @@ struct Target {
 
 Target target_of(const InputOptions& input) {
   const std::string scheme = url_scheme(input.url);
-  if (scheme == "lavfi" || scheme == "v4l2") return {input.url.substr(scheme.size() + 1), scheme};
+  if (device_of_scheme(scheme) != nullptr) return {input.url.substr(scheme.size() + 1), scheme};
   if (input.format.empty() && input.url.starts_with("/dev/video")) return {input.url, "v4l2"};
   return {input.url, input.format};
 }
 
-bool captures(const Target& target) {
-  return target.format == "v4l2" || target.format == "video4linux2";
+bool is_v4l2(const Target& target) {
+  const DeviceFormat* device = device_format(target.format);
+  return device != nullptr && device->kind == DeviceFormat::Kind::kV4l2;
 }
 
-// What a capture device gives lies in its own memory, which goes with it; packets stay for longer.
-void take_over(AVPacket& packet) {
+/// Copies the data of a packet that lies in memory of a V4L2 device: that memory goes with the
+/// device, and packets may stay for longer.
+void copy_data(AVPacket& packet) {
   const PacketPtr copy = make_packet();
   if (av_new_packet(copy.get(), packet.size) < 0 || av_packet_copy_props(copy.get(), &packet) < 0) {
     throw std::bad_alloc();
@@ -68,7 +70,7 @@ void take_over(AVPacket& packet) {
 
 const AVInputFormat* find_format(const std::string& name) {
   if (name.empty()) return nullptr;
-  if (is_device_format(name)) require_avdevice();
+  if (device_format(name) != nullptr) require_avdevice();
   const AVInputFormat* format = av_find_input_format(name.c_str());
   if (format == nullptr) {
     throw FeedError(FeedFault::kConfiguration,
@@ -78,7 +80,8 @@ const AVInputFormat* find_format(const std::string& name) {
   return format;
 }
 
-// FFmpeg reports a name that does not resolve as an I/O error.
+/// Asks the resolver once more, because FFmpeg reports a name that does not resolve as an I/O
+/// error.
 bool resolves(const std::string& host) {
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);
@@ -86,8 +89,8 @@ bool resolves(const std::string& host) {
   return error != EAI_NONAME && error != EAI_AGAIN && error != EAI_FAIL;
 }
 
-// What tells a camera from a file over HTTP: the answer has neither a length nor a duration, or is
-// of a kind that is never sent as a file.
+/// Tells a camera or live playlist from a file over HTTP: it has neither length nor duration, or is
+/// of a kind that is never sent as a file.
 bool is_endless(const AVFormatContext& context) {
   if (context.duration > 0) return false;
   const std::string_view name = context.iformat->name;
@@ -139,7 +142,7 @@ void Demuxer::IoDeleter::operator()(AVIOContext* io) const {
 }
 
 Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, Interrupt& interrupt,
-                 KeptPipe* kept)
+                 PersistentPipe* pipe)
     : stats_(stats),
       timeout_(input.timeout),
       live_(is_live(input)),
@@ -147,14 +150,14 @@ Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, I
       host_(url_host(input.url)),
       options_(input.options),
       interrupt_(interrupt) {
-  open(input, kept);
+  open(input, pipe);
   choose_streams(input.format, live_, want_audio);
 }
 
-void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
+void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   const Target target = target_of(input);
   const AVInputFormat* format = find_format(target.format);
-  // Protocols with timeouts of their own report them more precisely than an interrupted call does.
+  // A protocol's own timeout gives a more precise error than an interrupted call.
   const std::string timeout_us = std::to_string(microseconds(timeout_).count());
   const std::string scheme = url_scheme(target.url);
   if (scheme.starts_with("rtsp") || scheme == "satip") {
@@ -162,7 +165,7 @@ void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
   } else if (!host_.empty()) {
     options_.set_default("rw_timeout", timeout_us);
   }
-  // Looking for streams that never come must not use the whole timeout up.
+  // Probing for streams that never come must not use up the whole timeout.
   const microseconds patience = std::min<microseconds>(timeout_ / 2, std::chrono::seconds(5));
   if (live_) options_.set_default("analyzeduration", std::to_string(patience.count()));
   const bool http = scheme == "http" || scheme == "https";
@@ -172,16 +175,16 @@ void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
   format_.reset(context);
   context->interrupt_callback = interrupt_.callback();
   context->flags |= AVFMT_FLAG_GENPTS;
-  capture_ = captures(target);
-  if (capture_) context->flags |= AVFMT_FLAG_NONBLOCK;  // a blocked read could not be interrupted
+  v4l2_ = is_v4l2(target);
+  if (v4l2_) context->flags |= AVFMT_FLAG_NONBLOCK;  // a blocked read could not be interrupted
   const std::optional<std::string> path = local_path(target.url);
   bool fifo = false;
   {
-    const CallScope call(interrupt_, timeout_);  // asks the file system, perhaps of a dead server
+    const CallScope call(interrupt_, timeout_);  // a dead file server may not answer
     fifo = path && (*path == "-" || names_fifo(target.url));
   }
   if (fifo) {
-    open_reader(*path, kept);
+    open_reader(*path, pipe);
     context->pb = io_.get();
   }
   const AvLogCapture log;
@@ -209,8 +212,8 @@ void Demuxer::open(const InputOptions& input, KeptPipe* kept) {
   fail_open(error, redact(log.reason(av_error_text(error))));
 }
 
-void Demuxer::open_reader(const std::string& path, KeptPipe* kept) {
-  if (kept != nullptr) reader_ = std::exchange(kept->reader, nullptr);
+void Demuxer::open_reader(const std::string& path, PersistentPipe* pipe) {
+  if (pipe != nullptr) reader_ = std::exchange(pipe->reader, nullptr);
   if (reader_ == nullptr || !reader_->is_still(path)) {
     reader_ = std::make_unique<FdReader>(path, timeout_, interrupt_.stop());
   }
@@ -230,7 +233,7 @@ int Demuxer::read_callback(void* self, std::uint8_t* data, int size) {
     const FdReader::Result result = demuxer.reader_->read(data, static_cast<std::size_t>(size));
     switch (result.status) {
       case FdReader::Status::kData:
-        // One packet may take many reads, each with its own patience.
+        // One packet may take many reads, and each may take as long as the timeout.
         demuxer.interrupt_.arm(demuxer.timeout_);
         return static_cast<int>(result.bytes);
       case FdReader::Status::kEnd:
@@ -244,7 +247,8 @@ int Demuxer::read_callback(void* self, std::uint8_t* data, int size) {
   return AVERROR_EXIT;
 }
 
-// FFmpeg's code after an interrupted call means nothing: our own causes go first.
+/// Throws the cause that we know of, if there is one. It goes first, because FFmpeg's error code
+/// after an interrupted call means nothing.
 void Demuxer::rethrow_own_causes() const {
   if (interrupt_.stopped()) throw IoError(IoFault::kIo, name_ + " was stopped");
   if (reader_failure_) std::rethrow_exception(reader_failure_);
@@ -275,7 +279,7 @@ void Demuxer::choose_streams(const std::string& format, bool live, bool want_aud
     return av_find_best_stream(format_.get(), type, -1, related, nullptr, 0);
   };
   video_ = best(AVMEDIA_TYPE_VIDEO, -1);
-  // A picture attached to a sound file is no video, and neither is the text that FFmpeg would draw.
+  // The cover picture of a sound file is no video. Neither is a text file, which FFmpeg would draw.
   const bool picture = video_ >= 0 && (video().disposition & AV_DISPOSITION_ATTACHED_PIC) != 0;
   const bool text = video_ >= 0 && format.empty() && video().codecpar->codec_id == AV_CODEC_ID_ANSI;
   if (text) {
@@ -314,17 +318,17 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   int error = 0;
   for (;;) {
     error = av_read_frame(format_.get(), &packet);
-    if (error == AVERROR(EAGAIN)) {  // a device without a frame
+    if (error == AVERROR(EAGAIN)) {  // the device has no frame yet
       if (std::chrono::steady_clock::now() >= begin + timeout_) error = AVERROR(ETIMEDOUT);
       if (error == AVERROR(EAGAIN) && sleep_for(kDevicePoll, interrupt_.stop())) continue;
     }
     if (error < 0) break;
     if (packet.stream_index == video_ || packet.stream_index == audio_) {
       interrupt_.disarm();
-      if (capture_) take_over(packet);
+      if (v4l2_) copy_data(packet);
       stats_.input_bytes.fetch_add(static_cast<std::uint64_t>(packet.size),
                                    std::memory_order_relaxed);
-      // Only waiting counts: whoever reads may be held up for longer.
+      // Only time in this call counts: the caller may be held up between two calls.
       without_video_ += std::chrono::steady_clock::now() - begin;
       if (packet.stream_index == video_) without_video_ = {};
       if (live_ && without_video_ >= timeout_) {
@@ -334,14 +338,14 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
       }
       return Flow::kPacket;
     }
-    // A stream that turned up after the others had been chosen.
+    // A stream that appeared after choose_streams.
     format_->streams[packet.stream_index]->discard = AVDISCARD_ALL;
     av_packet_unref(&packet);
   }
   interrupt_.disarm();
   if (interrupt_.stopped()) return Flow::kStopped;
   rethrow_own_causes();
-  // Some demuxers call every failed read an end.
+  // Some demuxers report every failed read as the end.
   if (error == AVERROR_EOF && format_->pb != nullptr && format_->pb->error < 0) {
     error = format_->pb->error;
   }
@@ -362,7 +366,7 @@ bool Demuxer::rewind() {
   interrupt_.arm(timeout_);
   int error = 0;
   if ((format_->iformat->flags & AVFMT_TS_DISCONT) != 0) {
-    // Transport streams have no index: a seek by time would search, and miss the first pictures.
+    // Transport streams have no index: a seek by time would search and miss the first pictures.
     error = av_seek_frame(format_.get(), -1, 0, AVSEEK_FLAG_BYTE);
   } else {
     const std::int64_t start = format_->start_time == AV_NOPTS_VALUE ? 0 : format_->start_time;

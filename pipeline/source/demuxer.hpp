@@ -19,19 +19,21 @@ extern "C" {
 
 namespace framelane {
 
-struct KeptPipe;
+struct PersistentPipe;
 
-/// Anything libavformat reads: files, cameras, playlists, test sources; standard input and FIFOs
-/// reach it through FdReader. Takes the best video stream and, when asked, the best audio stream,
-/// and has the others discarded. One thread; every call ends within the input's timeout or, on a
-/// stop, at once. A live source is lost as well when sound comes on without video for that long.
+/// Reads packets through libavformat: from files, cameras, playlists, test sources, and, through an
+/// FdReader, from standard input and FIFOs. Takes the best video stream and, when asked to, the
+/// best audio stream; the others are discarded.
+///
+/// One thread. Every call ends within the input's timeout, or at once on a stop. A live source is
+/// also lost when it sends sound but no video for as long as the timeout.
 class Demuxer {
  public:
-  /// Opens and looks at the streams. Throws IoError (also when stopped: the caller knows from its
-  /// token), and FeedError(kConfiguration) for what no retry mends.
-  /// `kept` as in SourceContext.
+  /// Opens the input and finds its streams. Throws IoError, also on a stop (which the caller knows
+  /// from its token), and FeedError(kConfiguration) for what no retry mends. `pipe` as in
+  /// SourceContext.
   Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, Interrupt& interrupt,
-          KeptPipe* kept = nullptr);
+          PersistentPipe* pipe = nullptr);
   Demuxer(const Demuxer&) = delete;
   Demuxer& operator=(const Demuxer&) = delete;
 
@@ -39,13 +41,13 @@ class Demuxer {
   /// Null when there is none or it was not asked for.
   const AVStream* audio() const { return audio_ >= 0 ? format_->streams[audio_] : nullptr; }
   AVRational frame_rate() const;
-  /// Whether the input is live, as is_live says it or, over HTTP, what came.
+  /// Whether the input is live: is_live says so, or, over HTTP, what came shows it.
   bool live() const { return live_; }
-  /// The earliest timestamp of the chosen streams, where the container tells.
+  /// The earliest timestamp of the chosen streams; nothing when the container does not say.
   std::optional<std::chrono::microseconds> start() const;
-  /// Options that neither demuxer nor protocol consumed.
+  /// The options that neither demuxer nor protocol consumed.
   Dictionary& options() { return options_; }
-  /// The URL without secrets.
+  /// The URL without secrets, for messages.
   const std::string& name() const { return name_; }
 
   enum class Flow { kPacket, kEnd, kStopped };
@@ -55,10 +57,10 @@ class Demuxer {
     return packet.stream_index == video_ ? StreamKind::kVideo : StreamKind::kAudio;
   }
 
-  /// Back to the start; false when that takes opening anew.
+  /// Back to the start; false when the input has to be opened anew for that.
   bool rewind();
-  /// After kEnd: the FIFO it was read from, for the next source; null when it was none. Nothing but
-  /// the destructor may be called after it.
+  /// After kEnd: gives away the FIFO that was read, for the next source; null when it was none.
+  /// Only the destructor may be called afterwards.
   std::unique_ptr<FdReader> take_fifo();
 
  private:
@@ -70,8 +72,8 @@ class Demuxer {
     void operator()(AVIOContext* io) const;
   };
 
-  void open(const InputOptions& input, KeptPipe* kept);
-  void open_reader(const std::string& path, KeptPipe* kept);
+  void open(const InputOptions& input, PersistentPipe* pipe);
+  void open_reader(const std::string& path, PersistentPipe* pipe);
   void choose_streams(const std::string& format, bool live, bool want_audio);
   [[noreturn]] void fail_open(int error, const std::string& reason) const;
   void rethrow_own_causes() const;
@@ -80,12 +82,12 @@ class Demuxer {
   FeedStats& stats_;
   const std::chrono::milliseconds timeout_;
   bool live_;
-  bool capture_ = false;
+  bool v4l2_ = false;
   const std::string name_;
   const std::string host_;
   Dictionary options_;
-  // Members go from the last to the first: the container before its I/O, and that before what it
-  // calls.
+  // Destroyed from the last to the first: the container before its I/O, and the I/O before the
+  // reader that it calls.
   Interrupt& interrupt_;
   std::exception_ptr reader_failure_;
   std::unique_ptr<FdReader> reader_;
@@ -93,7 +95,7 @@ class Demuxer {
   std::unique_ptr<AVFormatContext, FormatDeleter> format_{nullptr, {interrupt_}};
   int video_ = -1;
   int audio_ = -1;
-  std::chrono::nanoseconds without_video_{0};  // waited since the last video packet
+  std::chrono::nanoseconds without_video_{0};  // time waited since the last video packet
 };
 
 }  // namespace framelane

@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <fstream>
 #include <optional>
+#include <string>
 #include <system_error>
+#include <utility>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
@@ -20,7 +22,7 @@
 namespace framelane {
 namespace {
 
-/// How soon a descriptor that poll() calls ready for ever, though it has nothing, is read again.
+/// How soon to read again when poll() calls a descriptor ready that has no data.
 constexpr std::chrono::milliseconds kRetry{20};
 
 IoError io_error(int error, const std::string& what) {
@@ -43,7 +45,7 @@ int make_event() {
 void enlarge_pipe(int fd) {
   int bytes = 1 << 20;
   std::ifstream("/proc/sys/fs/pipe-max-size") >> bytes;
-  // Refused when the user's pipes hold too much already; then the pipe stays as it is.
+  // Refused when the user's pipes hold too much already. The pipe then stays as it is.
   (void)::fcntl(fd, F_SETPIPE_SZ, bytes);
 }
 
@@ -102,7 +104,8 @@ FdReader::Result FdReader::read(std::uint8_t* data, std::size_t size) {
   }
 }
 
-// Waits on the stop alone: poll() reports a hang-up or an error at once and for ever.
+/// Waits a moment, or until a stop. Leaves the input out of poll(), which would return at once,
+/// again and again, for a hang-up or an error.
 void FdReader::pause() const {
   pollfd wake{wake_.get(), POLLIN, 0};
   (void)::poll(&wake, 1, static_cast<int>(kRetry.count()));
@@ -115,7 +118,7 @@ void FdReader::time_out() const {
                                        " s; check what writes to it, or raise input.timeout");
 }
 
-// Waits until reading cannot block; false when stopped.
+/// Waits until reading cannot block; false when stopped. `hung_up`: there is no writer and no data.
 bool FdReader::wait(Clock::time_point deadline, bool& hung_up) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();

@@ -9,12 +9,12 @@
 
 namespace framelane {
 
-/// Reads a file, a FIFO or standard input so that every wait ends: on a stop at once, without data
-/// after the timeout. FFmpeg's own file and pipe protocols can do neither. One thread.
+/// Reads a file, a FIFO or standard input. Unlike with FFmpeg's file and pipe protocols every wait
+/// ends: at once on a stop, and after the timeout when no data comes. One thread.
 ///
-/// A FIFO is opened without waiting for its writer; the first read waits for one, and one that
-/// comes and goes without a byte is not yet the end. Pipes get the largest buffer the system gives:
-/// with the usual 64 KiB they carry less than half.
+/// A FIFO is opened without waiting for a writer. The first read waits for one; a writer that comes
+/// and goes without a byte is not the end. A pipe gets the largest buffer that the system allows:
+/// with the usual 64 KiB it carries less than half as many bytes a second.
 class FdReader {
  public:
   /// `path`: "-" is standard input. Throws IoError.
@@ -29,16 +29,16 @@ class FdReader {
     std::size_t bytes = 0;  ///< with kData, at least 1
   };
   /// Waits for data and reads what is there, at most `size` bytes. Throws IoError: kTimeout when
-  /// nothing came in time, kIo.
+  /// nothing came in time, kIo when reading failed.
   Result read(std::uint8_t* data, std::size_t size);
 
-  /// A regular file: it can be rewound, and its reads do not wait.
+  /// True for a regular file: it can be rewound, and its reads do not wait for data.
   bool regular() const { return regular_; }
-  /// A FIFO with a name: writers come and go.
+  /// True for a FIFO with a name: writers come and go.
   bool fifo() const { return fifo_; }
-  /// Takes the end that read() told for the end of one writer: the next read waits for another.
+  /// After kEnd from a FIFO: the next read waits for another writer.
   void await_writer() { awaits_writer_ = fifo_; }
-  /// Whether `path` still names what is read here, and not something that has taken its place.
+  /// True when `path` still names what is open here, and not something that has taken its place.
   bool is_still(const std::string& path) const;
   /// Back to the start of a regular file. Throws IoError.
   void rewind();
@@ -66,14 +66,14 @@ class FdReader {
   const std::chrono::milliseconds timeout_;
   const std::stop_token stop_;
   const Descriptor input_;
-  const Descriptor wake_;  // readable once stopped
+  const Descriptor wake_;  // an eventfd, readable once a stop was asked for
   const std::stop_callback<std::function<void()>> on_stop_;
   bool regular_ = false;
   bool fifo_ = false;
   bool awaits_writer_ = false;
 };
 
-/// Whether a URL names a FIFO of this machine, at this moment.
+/// True when the URL names a path at which there is a FIFO at this moment. Asks the file system.
 bool names_fifo(const std::string& url);
 
 }  // namespace framelane

@@ -23,7 +23,7 @@ std::string name_of(AVPixelFormat format) {
   return name != nullptr ? name : "of an unknown pixel format";
 }
 
-// The layout that loses least of a format that is none of ours; alpha does not count.
+/// The layout that loses least of a format that is none of our layouts; alpha does not count.
 PixelFormat nearest_layout(AVPixelFormat format) {
   static constexpr std::array kCandidates{
       AV_PIX_FMT_YUV420P, AV_PIX_FMT_YUV422P, AV_PIX_FMT_YUV444P, AV_PIX_FMT_NV12,
@@ -70,8 +70,8 @@ bool is_top_field_first(const AVFrame& frame) {
 }  // namespace
 
 InputFrame FrameImporter::import(const AVFrame& frame) {
-  // FFmpeg crops such a frame on the right and at the bottom alone.
   const bool on_device = frame.format == AV_PIX_FMT_CUDA;
+  // FFmpeg crops a frame on a GPU only on the right and at the bottom.
   const Form form{.format = on_device ? AV_PIX_FMT_NV12 : static_cast<AVPixelFormat>(frame.format),
                   .memory = on_device ? FrameMemory::kDevice : FrameMemory::kHost,
                   .width = frame.width - (on_device ? static_cast<int>(frame.crop_left) : 0),
@@ -124,7 +124,8 @@ void FrameImporter::adopt(const Form& form) {
                    .location = form.location,
                    .primaries = form.primaries,
                    .transfer = form.transfer};
-  // J formats that are none of our layouts lose the mark in their name on the way.
+  // A yuvj format says "full range" by its name. If it is none of our layouts, swscale converts to
+  // one whose name does not say so.
   if (!layout && name_of(form.format).starts_with("yuvj")) tags.range = AVCOL_RANGE_JPEG;
   color_ =
       resolve_color(layout ? form.format : av_format(layout_), form.height, tags, color_override_);
@@ -137,7 +138,7 @@ void FrameImporter::adopt(const Form& form) {
   if (!layout) make_scaler();
 }
 
-// H.264 and HEVC know six places for chroma, conversions and tags three.
+// H.264 and HEVC have six places for chroma; conversions and tags have three.
 void FrameImporter::warn_of_siting() const {
   const bool known = form_->location <= AVCHROMA_LOC_TOPLEFT || color_override_.siting;
   if (known || !info(layout_).chroma_half_height) return;
@@ -165,15 +166,15 @@ void FrameImporter::make_scaler() {
                     "swscale cannot convert " + std::to_string(form_->width) + "x" +
                         std::to_string(form_->height) + " " + name_of(form_->format) + " frames");
   }
-  // Only the layout changes: what the samples mean stays as it is, for the stage to convert.
+  // swscale changes the layout alone. Matrix and range stay as they are, for the stage to convert.
   const int* coefficients = sws_getCoefficients(sws_matrix(color_.matrix));
   const int full = color_.range == Range::kFull ? 1 : 0;
   sws_setColorspaceDetails(scaler_.get(), coefficients, full, coefficients, full, 0, 1 << 16,
                            1 << 16);
 }
 
-/// The frame stays where NVDEC put it, and NVDEC's until the InputFrame goes: all of the AVFrame is
-/// kept, because one of its references is what gives the surface back.
+/// Refers to the surface that NVDEC decoded into. The InputFrame owns a clone of the AVFrame: one
+/// of the AVFrame's references is what gives the surface back to NVDEC.
 void FrameImporter::refer_to_surface(const AVFrame& frame, InputFrame& to) const {
   const auto left = static_cast<std::ptrdiff_t>(frame.crop_left);
   const auto top = static_cast<std::ptrdiff_t>(frame.crop_top);
@@ -182,15 +183,15 @@ void FrameImporter::refer_to_surface(const AVFrame& frame, InputFrame& to) const
   to.image.planes[1] = {frame.data[1] + top / 2 * frame.linesize[1] + left / 2 * 2,
                         frame.linesize[1]};
   to.memory = FrameMemory::kDevice;
-  FramePtr kept(av_frame_clone(&frame));
-  if (!kept) throw std::bad_alloc();
+  FramePtr clone(av_frame_clone(&frame));
+  if (!clone) throw std::bad_alloc();
   const auto free_frame = [](void*, std::uint8_t* data) {
     const FramePtr owned(reinterpret_cast<AVFrame*>(data));
   };
-  AVBufferRef* owner = av_buffer_create(reinterpret_cast<std::uint8_t*>(kept.get()),
+  AVBufferRef* owner = av_buffer_create(reinterpret_cast<std::uint8_t*>(clone.get()),
                                         sizeof(AVFrame), free_frame, nullptr, 0);
   if (owner == nullptr) throw std::bad_alloc();
-  kept.release();
+  clone.release();
   to.buffer = BufferRef::adopt(owner);
 }
 

@@ -8,6 +8,8 @@ extern "C" {
 #include <memory>
 #include <optional>
 
+#include "kernels/color_spec.hpp"
+#include "kernels/pixel_format.hpp"
 #include "pipeline/base/color_override.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/frames/input_frame.hpp"
@@ -15,27 +17,28 @@ extern "C" {
 
 namespace framelane {
 
-/// Makes InputFrames of AVFrames. By reference where the pixels lie in the pool in a layout of
-/// ours, or in a GPU's memory, where NVDEC leaves them as NV12; otherwise by one counted copy into
-/// it: kAlignment for a frame stored bottom up, kDecoder for one in other memory, kFormat through
-/// swscale for a format that is none of our layouts. Resolves the colour once per change and logs
-/// it. One thread.
+/// Makes InputFrames of AVFrames. An InputFrame refers to the same pixels if they lie in the pool,
+/// in one of our layouts, or in a GPU's memory, where NVDEC leaves them as NV12. Otherwise the
+/// pixels are copied into the pool, and the copy is counted: as kAlignment for a frame stored
+/// bottom up, as kDecoder for one in other memory, as kFormat for a format that is none of our
+/// layouts and goes through swscale. Resolves and logs the colour whenever the form of frames
+/// changes. One thread.
 class FrameImporter {
  public:
   FrameImporter(FramePool& pool, FeedStats& stats, const ColorOverride& color)
       : pool_(pool), stats_(stats), color_override_(color) {}
 
-  /// Fills all of an InputFrame but its times. Throws FeedError: kMemory, kConfiguration (a colour
-  /// matrix or pixel format that framelane cannot treat).
+  /// Fills all of an InputFrame but its times. Throws FeedError: kMemory, kConfiguration (framelane
+  /// cannot treat the colour matrix or pixel format), kInternal (swscale failed).
   InputFrame import(const AVFrame& frame);
 
  private:
   struct SwsDeleter {
     void operator()(SwsContext* context) const { sws_freeContext(context); }
   };
-  // What a frame says about its form; a change is resolved and logged anew.
+  // What a frame says about its size, layout and colour.
   struct Form {
-    AVPixelFormat format = AV_PIX_FMT_NONE;  // of the pixels, wherever they are
+    AVPixelFormat format = AV_PIX_FMT_NONE;  // of the pixels, on a GPU too
     FrameMemory memory = FrameMemory::kHost;
     int width = 0;
     int height = 0;
@@ -60,7 +63,7 @@ class FrameImporter {
   std::optional<Form> form_;
   PixelFormat layout_ = PixelFormat::kI420;  // what frames of this form come out as
   ColorSpec color_;
-  std::unique_ptr<SwsContext, SwsDeleter> scaler_;  // null when the form is one of our layouts
+  std::unique_ptr<SwsContext, SwsDeleter> scaler_;  // null when the format is one of our layouts
   bool scaling_logged_ = false;
 };
 

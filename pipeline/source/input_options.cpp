@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/av/device_formats.hpp"
 #include "pipeline/base/url.hpp"
 
 namespace framelane {
@@ -15,8 +16,8 @@ bool is_one_of(std::string_view value, const std::array<std::string_view, N>& va
   return std::ranges::find(values, value) != values.end();
 }
 
-// Until it is opened, a file, unless the name or the demuxer says that it is a camera or a live
-// playlist.
+// True if the demuxer or the URL's ending says that it is a camera or a live playlist. Otherwise it
+// counts as a file until it is opened.
 bool is_live_http(const InputOptions& input) {
   static constexpr std::array<std::string_view, 4> kFormats{"hls", "dash", "mpjpeg", "mpegts"};
   static constexpr std::array<std::string_view, 4> kEndings{".m3u8", ".mpd", ".mjpg", ".mjpeg"};
@@ -29,17 +30,16 @@ bool is_live_http(const InputOptions& input) {
 }  // namespace
 
 bool is_live(const InputOptions& input) {
-  static constexpr std::array<std::string_view, 23> kSchemes{
+  static constexpr std::array<std::string_view, 22> kNetwork{
       "rtsp",   "rtsps", "satip", "rtmp", "rtmpe",   "rtmps", "rtmpt", "rtmpte",
       "rtmpts", "rtp",   "srtp",  "udp",  "udplite", "srt",   "rist",  "tcp",
-      "tls",    "sctp",  "mmsh",  "mmst", "amqp",    "zmq",   "v4l2"};
-  static constexpr std::array<std::string_view, 6> kDevices{"v4l2",  "video4linux2", "x11grab",
-                                                            "fbdev", "kmsgrab",      "decklink"};
+      "tls",    "sctp",  "mmsh",  "mmst", "amqp",    "zmq"};
   if (input.pace == InputOptions::Pace::kRealtime) return true;
   const std::string scheme = url_scheme(input.url);
   if (scheme == "http" || scheme == "https") return is_live_http(input);
-  return is_one_of(scheme, kSchemes) || is_one_of(input.format, kDevices) ||
-         input.url.starts_with("/dev/video");
+  const auto captures = [](const DeviceFormat* device) { return device && device->captures(); };
+  return is_one_of(scheme, kNetwork) || captures(device_of_scheme(scheme)) ||
+         captures(device_format(input.format)) || input.url.starts_with("/dev/video");
 }
 
 }  // namespace framelane

@@ -23,7 +23,7 @@ struct RawVideoOptions {
 
 struct InputOptions {
   std::string url;     ///< with secrets expanded: never log it but through redact()
-  std::string format;  ///< FFmpeg's demuxer name; empty: probed. "rawvideo" selects `raw`
+  std::string format;  ///< FFmpeg's name of a demuxer; empty: probed. "rawvideo": `raw` is set
   AvOptions options;
   std::chrono::milliseconds timeout{10000};
   BackoffOptions reconnect;
@@ -31,13 +31,14 @@ struct InputOptions {
   bool loop = false;
   enum class Pace { kAsap, kRealtime } pace = Pace::kAsap;
   ColorOverride color;
-  std::optional<RawVideoOptions> raw;                 ///< set exactly when format is "rawvideo"
+  std::optional<RawVideoOptions> raw;                 ///< set if format is "rawvideo", else not
   std::optional<std::chrono::microseconds> duration;  ///< stop after this much media (transcode)
 };
 
-/// From the network or a capture device, or paced in real time, as far as the configuration tells.
-/// Live sources drop when the ring is full, reconnect for ever and never "end". Over HTTP come
-/// files as well: what is opened may turn out live (SourceInfo::live) though this says no.
+/// True for what comes from the network or a capture device, or is paced in real time. Live sources
+/// drop when the ring is full, reconnect for ever and never "end". This goes by the configuration
+/// alone: over HTTP come files and cameras, and an input may turn out to be live once it is open
+/// (SourceInfo::live) though this says no.
 bool is_live(const InputOptions& input);
 
 }  // namespace framelane

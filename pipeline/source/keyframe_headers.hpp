@@ -13,9 +13,9 @@ extern "C" {
 
 namespace framelane {
 
-/// Notices from the keyframes of an undecoded stream that its pictures have changed size, which
-/// containers such as MPEG-TS say nowhere else, or have another one than was announced or none was
-/// (a long group of pictures may outlast the probing). One thread.
+/// Finds the picture size in the keyframes of a stream that is not decoded. Containers such as
+/// MPEG-TS say nowhere else that the size changes, and the size they announce may be wrong or
+/// missing (when a group of pictures is longer than the probing). One thread.
 class KeyframeHeaders {
  public:
   explicit KeyframeHeaders(const AVCodecParameters& parameters);
@@ -28,9 +28,9 @@ class KeyframeHeaders {
     int height = 0;
     std::vector<std::uint8_t> extradata;  ///< empty when the keyframe carries no headers
   };
-  /// What has changed since the keyframe before, or since the parameters; nothing when nothing has,
-  /// for packets that are no keyframes, and for codecs whose every frame is one (those are cheap to
-  /// decode and seldom copied) or that FFmpeg has no parser for.
+  /// The size, if this packet is a keyframe and has another one than the keyframe before it (the
+  /// first: than the parameters). Always nothing for codecs that FFmpeg has no parser for, and for
+  /// codecs with keyframes alone, which are cheap to decode and seldom copied.
   std::optional<Change> read(const AVPacket& packet);
 
  private:

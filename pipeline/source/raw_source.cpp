@@ -19,7 +19,7 @@ extern "C" {
 namespace framelane {
 namespace {
 
-/// Encoders and swscale read up to this far behind the last row.
+/// Encoders and swscale may read up to this many bytes behind the last row.
 constexpr std::size_t kTailPadding = 128;
 
 std::string path_of(const InputOptions& input) {
@@ -31,10 +31,10 @@ std::string path_of(const InputOptions& input) {
 
 std::unique_ptr<FdReader> open_reader(const InputOptions& input, const SourceContext& context) {
   const std::string path = path_of(input);
-  if (context.kept != nullptr && context.kept->reader) {
-    std::unique_ptr<FdReader> kept = std::move(context.kept->reader);
-    if (kept->is_still(path)) return kept;
-    context.kept->rest = 0;
+  if (context.pipe != nullptr && context.pipe->reader) {
+    std::unique_ptr<FdReader> open = std::move(context.pipe->reader);
+    if (open->is_still(path)) return open;
+    context.pipe->rest = 0;
   }
   const CallScope opening(context.interrupt, input.timeout);
   return std::make_unique<FdReader>(path, input.timeout, context.interrupt.stop());
@@ -50,7 +50,7 @@ RawSource::RawSource(const InputOptions& input, const SourceContext& context)
       name_(redact(input.url)),
       importer_(context.pool, context.stats, input.color),
       reader_(open_reader(input, context)),
-      skip_(context.kept != nullptr ? std::exchange(context.kept->rest, 0) : 0),
+      skip_(context.pipe != nullptr ? std::exchange(context.pipe->rest, 0) : 0),
       frame_(make_frame()),
       packet_(make_packet()) {
   const RawVideoOptions& raw = input_.raw.value();
@@ -98,7 +98,7 @@ void RawSource::lay_out(const RawVideoOptions& raw) {
       throw wrong("input.pitch is " + std::to_string(raw.pitch) + " bytes, less than the " +
                   std::to_string(packed) + " of one row");
     }
-    // The other planes are padded in proportion: half the pitch where they have half the samples.
+    // The other planes have pitches in proportion: half of it where rows have half the samples.
     for (int plane = 1; plane < 4; ++plane) {
       if (frame_->linesize[plane] == 0) continue;
       const int shift = plane < 3 ? descriptor->log2_chroma_w : 0;
@@ -134,7 +134,8 @@ void RawSource::begin_segment() {
 ReadResult RawSource::read(SourceItem& item) {
   for (;;) {
     if (!buffer_) {
-      const CallScope allocating(context_.interrupt, input_.timeout);  // a GPU locks the memory
+      // A new buffer is registered with the GPU, and its driver may keep us waiting.
+      const CallScope allocating(context_.interrupt, input_.timeout);
       buffer_ = context_.pool.get(frame_bytes_ + kTailPadding);
       filled_ = 0;
     }
@@ -142,14 +143,14 @@ ReadResult RawSource::read(SourceItem& item) {
       if (!fill()) return ReadResult::kStopped;
     } catch (const IoError& error) {
       if (filled_ > 0) context_.stats.count(DecodeFault::kTruncated);
-      if (error.code() == IoFault::kTimeout) keep_pipe();
+      if (error.code() == IoFault::kTimeout) leave_pipe();
       throw;
     }
     if (filled_ < frame_bytes_) {
       if (filled_ > 0) context_.stats.count(DecodeFault::kTruncated);
       filled_ = 0;
       skip_ = 0;
-      if (!go_round()) return ReadResult::kEnd;
+      if (!begin_again()) return ReadResult::kEnd;
       continue;
     }
 
@@ -176,7 +177,7 @@ ReadResult RawSource::read(SourceItem& item) {
   }
 }
 
-// Reads until the frame is whole or the data ends; false when stopped.
+/// Reads until the frame is whole or the data ends; false when stopped.
 bool RawSource::fill() {
   const BusyMeter::Scope waiting(context_.stats.source_wait);
   std::uint8_t* const data = buffer_.get()->data;
@@ -193,12 +194,12 @@ bool RawSource::fill() {
   return true;
 }
 
-// For the next source. Where the writer has stalled in the middle of a frame, that one must know
-// where the next frame begins.
-void RawSource::keep_pipe() {
+/// Leaves a pipe, still open, for the next source. If the writer has stalled in the middle of a
+/// frame, the next source has to skip the rest of that frame.
+void RawSource::leave_pipe() {
   if (filled_ > 0) skip_ = frame_bytes_ - filled_;
-  if (context_.kept == nullptr || reader_->regular()) return;
-  *context_.kept = {.reader = std::move(reader_), .rest = skip_};
+  if (context_.pipe == nullptr || reader_->regular()) return;
+  *context_.pipe = {.reader = std::move(reader_), .rest = skip_};
 }
 
 std::int64_t RawSource::stamp(std::chrono::steady_clock::time_point now) {
@@ -215,11 +216,11 @@ std::int64_t RawSource::stamp(std::chrono::steady_clock::time_point now) {
   return packet_->pts;
 }
 
-// The data has ended. True when the file starts again.
-bool RawSource::go_round() {
+/// The data has ended: true when the file is read again from its start.
+bool RawSource::begin_again() {
   if (!input_.loop || !reader_->regular()) {
     reader_->await_writer();
-    keep_pipe();
+    leave_pipe();
     if (!info_.live) return false;
     throw IoError(IoFault::kEof, name_ + " ended; a live source should not");
   }

@@ -1,23 +1,30 @@
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "pipeline/av/av_ptr.hpp"
+#include "pipeline/av/buffer_ref.hpp"
 #include "pipeline/source/fd_reader.hpp"
 #include "pipeline/source/frame_importer.hpp"
+#include "pipeline/source/input_options.hpp"
 #include "pipeline/source/source.hpp"
 
 namespace framelane {
 
-/// Raw video from a file, a FIFO or standard input, read straight into the memory the frames stay
-/// in: a frame's planes follow one another with the pitch they come with. A frame is there when its
-/// last byte is; one that its writer does not finish is counted as truncated.
+/// Raw video from a file, a FIFO or standard input. It is read straight into the pool's buffers, in
+/// which the frames stay: their planes lie one after the other, with the pitch they come with. A
+/// frame counts as arrived with its last byte; one that its writer does not finish is counted as
+/// truncated.
 ///
-/// Timestamps: by rate, frame n is n ticks of 1/rate; by arrival, the steady clock when the last
-/// byte came, in microseconds. Either way the feed's line continues over loops and reopening.
+/// Timestamps: with `rate`, frame n has the time n/rate; with `arrival`, the steady clock's time at
+/// its last byte, in microseconds. In both cases the feed's timeline continues over loops and
+/// reopening.
 class RawSource final : public Source {
  public:
   /// Opens; does not wait for a FIFO's writer. Throws as open_source does.
@@ -30,9 +37,9 @@ class RawSource final : public Source {
   void lay_out(const RawVideoOptions& raw);
   void begin_segment();
   bool fill();
-  void keep_pipe();
+  void leave_pipe();
   std::int64_t stamp(std::chrono::steady_clock::time_point now);
-  bool go_round();
+  bool begin_again();
 
   const InputOptions input_;
   const SourceContext context_;
@@ -40,16 +47,16 @@ class RawSource final : public Source {
   SourceInfo info_;
   FrameImporter importer_;
   std::unique_ptr<FdReader> reader_;
-  std::size_t skip_;  // bytes before the next frame: the rest of one that was given up
-  FramePtr frame_;    // the shape of every frame; refers to a buffer only inside read()
-  PacketPtr packet_;  // carries timestamps through the timeline
+  std::size_t skip_;  // bytes to read before the next frame: the rest of one that stayed incomplete
+  FramePtr frame_;    // the form of every frame; refers to a buffer only inside read()
+  PacketPtr packet_;  // takes each frame's timestamp through the timeline
   std::array<std::size_t, 4> offsets_{};
   std::size_t frame_bytes_ = 0;
   BufferRef buffer_;        // the frame being read
-  std::size_t filled_ = 0;  // bytes of it
+  std::size_t filled_ = 0;  // bytes of it that have been read
   std::int64_t count_ = 0;  // frames since the segment began
   std::int64_t last_arrival_ = 0;
-  std::optional<std::int64_t> end_us_;  // on the timeline, from input.duration
+  std::optional<std::int64_t> end_us_;  // where input.duration ends, on the timeline
 };
 
 }  // namespace framelane

@@ -1,8 +1,11 @@
 #pragma once
 
+extern "C" {
+#include <libavutil/rational.h>
+}
+
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "pipeline/av/interrupt.hpp"
@@ -21,64 +24,63 @@ namespace framelane {
 struct SourceInfo {
   AVRational time_base{1, 90000};  ///< of video packets and frames
   AVRational frame_rate{0, 1};     ///< 0/1 when unknown
-  bool live = false;               ///< as is_live says, or as what came over HTTP shows
+  bool live = false;               ///< is_live says so, or what came over HTTP shows it
   std::string decoder;             ///< "h264", "rawvideo", …; empty when nothing is decoded
-  MediaFormatRef media;            ///< the streams as they come, for `copy`; null for raw video
+  MediaFormatRef media;            ///< the undecoded streams, for `copy`; null for raw video
 };
 
-/// What one read brought. `packet` is valid until the next read.
+/// What one read brought.
 struct SourceItem {
   enum class Kind { kPacket, kFrame } kind = Kind::kPacket;
   StreamKind stream = StreamKind::kVideo;
-  AVPacket* packet = nullptr;
-  InputFrame frame;
+  AVPacket* packet = nullptr;  ///< the source's, until its next read; null with kFrame
+  InputFrame frame;            ///< set with kFrame
 };
 
 enum class ReadResult { kItem, kEnd, kStopped };
 
-/// A source of packets and frames: opened by open_source, read by one thread (the feed's source
-/// thread), closed by its destructor. Blocking calls end within the input's timeout, or at once on
-/// a stop.
+/// A source of packets and frames: opened by open_source, closed by its destructor. One thread, the
+/// feed's source thread. Blocking calls end within the input's timeout, or at once on a stop.
 class Source {
  public:
   virtual ~Source() = default;
   virtual const SourceInfo& info() const = 0;
 
-  /// The next packet or frame. kEnd: a file, pipe or test source ran out (the decoder is drained by
-  /// then); a live source never ends, it throws IoError(kEof). A packet comes before the frames
-  /// that are decoded from it. Damaged data is counted, not thrown. Throws IoError when the source
-  /// is lost, FeedError when the feed must go.
+  /// The next packet or frame. A packet comes before the frames that are decoded from it. kEnd: a
+  /// file, pipe or test source ran out, and all frames have been given; a live source throws
+  /// IoError(kEof) instead. Damaged data is counted, not thrown. Throws IoError when the source is
+  /// lost, FeedError when the feed cannot go on.
   virtual ReadResult read(SourceItem& item) = 0;
 };
 
-/// A FIFO that stays open between one source and the next: a writer that stalled lives on, and so
-/// does one that has come in the meantime, for writing to a pipe that nobody has open is fatal.
-struct KeptPipe {
-  std::unique_ptr<FdReader> reader;  ///< null: none
-  std::size_t rest = 0;              ///< raw video: bytes of a broken-off frame still to come
+/// A FIFO that stays open between one source and the next. If it were closed, SIGPIPE would end a
+/// writer that has stalled, or one that comes before the next source does.
+struct PersistentPipe {
+  std::unique_ptr<FdReader> reader;  ///< null: there is no open FIFO
+  std::size_t rest = 0;              ///< raw video: bytes still to come of an incomplete frame
 };
 
+/// What a source gets from its feed. All of it outlives the source.
 struct SourceContext {
-  FramePool& pool;          ///< decoded frames live here; outlives every frame
+  FramePool& pool;          ///< of decoded frames
   FeedStats& stats;         ///< counts decode faults, copies, bytes, decode time
-  Timeline& timeline;       ///< stamps every packet
-  Interrupt& interrupt;     ///< of every call that may block; outlives the source
-  bool decode = true;       ///< false: every encode copies
+  Timeline& timeline;       ///< stamps every packet and frame
+  Interrupt& interrupt;     ///< armed during every call that may block
+  bool decode = true;       ///< false: every encode copies, no frame is wanted
   bool want_audio = false;  ///< some encode copies audio
-  /// Where a source leaves its FIFO to the next one; outlives both. Null: it is closed.
-  KeptPipe* kept = nullptr;
-  /// Converts the frames; says whether a decoder may leave them on a GPU. Outlives the source.
-  /// Null: they go to host memory.
+  /// Where the source leaves its FIFO for the next one. Null: the FIFO is closed.
+  PersistentPipe* pipe = nullptr;
+  /// Converts the frames, and says whether a decoder may leave them on a GPU. Null: decoders put
+  /// them into host memory.
   Stage* stage = nullptr;
-  int ring = 0;  ///< how many frames the feed holds at once, at most
+  int ring = 0;  ///< the most frames that the feed's ring holds at once
 };
 
-/// Opens input.url. Raw video (input.raw) is read by our own poll-based reader, everything else by
-/// libavformat. Blocks up to input.timeout for the connection and as long for the first data; a
-/// FIFO is opened without waiting for its writer where it holds raw video. Throws IoError (which
-/// the caller retries, unless `once`; a stop is one too, and the caller knows from its token), or
-/// FeedError(kConfiguration) for what no retry mends: an option that nothing consumes, an unknown
-/// format, no video stream in a file.
+/// Opens input.url: raw video (input.raw) with RawSource, everything else with StreamSource. Blocks
+/// for up to input.timeout to connect and as long again for the first data; raw video does not wait
+/// for a FIFO's writer. Throws IoError, which the caller retries unless `once` (a stop throws it
+/// too: the caller knows from its token), or FeedError(kConfiguration) for what no retry mends: an
+/// option that nothing consumes, an unknown format, a file without a video stream.
 std::unique_ptr<Source> open_source(const InputOptions& input, const SourceContext& context);
 
 }  // namespace framelane

@@ -5,7 +5,6 @@ extern "C" {
 #include <libavutil/mathematics.h>
 }
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 #include <string>
@@ -50,7 +49,7 @@ StreamSource::StreamSource(const InputOptions& input, const SourceContext& conte
 
 void StreamSource::open() {
   demuxer_ = std::make_unique<Demuxer>(input_, context_.want_audio, context_.stats,
-                                       context_.interrupt, context_.kept);
+                                       context_.interrupt, context_.pipe);
   const AVStream& video = demuxer_->video();
   info_.time_base = video.time_base;
   info_.frame_rate = demuxer_->frame_rate();
@@ -64,14 +63,15 @@ void StreamSource::open() {
                         " knows it; correct or remove input.options." + *key);
   }
   MediaFormatRef media = make_media();
-  // A file that was opened again to loop is still the same.
+  // A file that was opened again for a loop has the same format: outputs go on.
   if (!info_.media || !same_format(*info_.media, *media)) info_.media = std::move(media);
   seen_ = copy_parameters(*video.codecpar);
   headers_ = std::make_unique<KeyframeHeaders>(*video.codecpar);
   begin_segment();
 }
 
-// A GPU that hangs holds the decoder's calls for ever: whoever watches the source's is told.
+// The decoder's calls are armed in the Interrupt too, though they do no I/O: on a GPU that hangs
+// they never return, and the Interrupt tells whoever watches this thread.
 void StreamSource::open_decoder() {
   const CallScope opening(context_.interrupt, input_.timeout);
   const AVStream& video = demuxer_->video();
@@ -108,9 +108,10 @@ MediaFormatRef StreamSource::make_media() const {
   return media;
 }
 
-// Packets of another format must not go into the same file: a new MediaFormat says so. Demuxers
-// report a change by new parameters or new extradata, or not at all: then the keyframes tell.
-void StreamSource::follow_format(const AVPacket& packet) {
+/// Makes a new MediaFormat if the format changes with this packet, so that packets of two formats
+/// do not go into one file. Demuxers report a change by new parameters, by new extradata, or not at
+/// all: then the keyframe's own headers tell.
+void StreamSource::apply_format(const AVPacket& packet) {
   const AVCodecParameters& now = *demuxer_->video().codecpar;
   const bool resized =
       now.width != seen_->width || now.height != seen_->height || now.codec_id != seen_->codec_id;
@@ -171,13 +172,14 @@ ReadResult StreamSource::read(SourceItem& item) {
         }
         break;
       case Step::kFinish:
-        if (!go_round()) return ReadResult::kEnd;
+        if (!begin_again()) return ReadResult::kEnd;
         break;
     }
   }
 }
 
-// Reads and stamps a packet; false when there is none to hand on (now).
+/// Reads and stamps a packet. False when there is none to hand on: after a loss, a stop or the end,
+/// or because it lies behind input.duration.
 bool StreamSource::take_packet(SourceItem& item) {
   av_packet_unref(packet_.get());
   Demuxer::Flow flow = Demuxer::Flow::kEnd;
@@ -206,7 +208,7 @@ bool StreamSource::take_packet(SourceItem& item) {
     return false;
   }
   if (video) {
-    follow_format(*packet_);
+    apply_format(*packet_);
     if (decoder_) {
       step_ = Step::kDecode;
     } else {
@@ -235,12 +237,13 @@ Decoder::Flow StreamSource::receive(InputFrame& frame) {
   return decoder_->receive(frame);
 }
 
-// The packets have ended and the decoder is empty. True when the file starts again.
-bool StreamSource::go_round() {
+/// The packets have ended and the decoder is empty: true when the file is read again from its
+/// start.
+bool StreamSource::begin_again() {
   if (loss_) std::rethrow_exception(std::exchange(loss_, nullptr));
   if (done_) return false;
   if (!input_.loop) {
-    if (context_.kept != nullptr) context_.kept->reader = demuxer_->take_fifo();
+    if (context_.pipe != nullptr) context_.pipe->reader = demuxer_->take_fifo();
     if (!info_.live) return false;
     throw IoError(IoFault::kEof, demuxer_->name() + " ended; a live source should not");
   }

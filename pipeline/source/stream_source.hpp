@@ -5,15 +5,20 @@
 #include <memory>
 #include <optional>
 
+#include "pipeline/av/av_ptr.hpp"
+#include "pipeline/packets/media.hpp"
 #include "pipeline/source/decoder.hpp"
 #include "pipeline/source/demuxer.hpp"
+#include "pipeline/source/frame_importer.hpp"
+#include "pipeline/source/input_options.hpp"
 #include "pipeline/source/keyframe_headers.hpp"
 #include "pipeline/source/source.hpp"
 
 namespace framelane {
 
 /// A demuxer and, unless every encode copies, a decoder. Each packet is stamped, handed on, and
-/// then decoded. However the packets end, the decoder first gives out the frames it holds.
+/// then decoded. When the packets end, with an error too, the frames that the decoder still holds
+/// come first.
 class StreamSource final : public Source {
  public:
   /// Opens. Throws as open_source does.
@@ -30,28 +35,28 @@ class StreamSource final : public Source {
   void close_decoder();
   void begin_segment();
   MediaFormatRef make_media() const;
-  void follow_format(const AVPacket& packet);
+  void apply_format(const AVPacket& packet);
   bool take_packet(SourceItem& item);
   void finish_decoding();
   void decode(AVPacket* packet);
   Decoder::Flow receive(InputFrame& frame);
-  bool go_round();
+  bool begin_again();
   bool past_end(std::int64_t timestamp, AVRational time_base) const;
 
   const InputOptions input_;
   const SourceContext context_;
   PacketPtr packet_;
-  FrameImporter importer_;  // the same over all loops, so that it tells only changes
+  FrameImporter importer_;  // the same over all loops, so that it logs only changes
   std::unique_ptr<Demuxer> demuxer_;
   std::unique_ptr<Decoder> decoder_;
   SourceInfo info_;
-  CodecParametersPtr seen_;  // the video stream's parameters when `info_.media` was made
+  CodecParametersPtr seen_;  // the demuxer's video parameters when `info_.media` was made
   std::unique_ptr<KeyframeHeaders> headers_;
 
   enum class Step { kRead, kDecode, kReceive, kFinish } step_ = Step::kRead;
-  std::exception_ptr loss_;             // thrown once the decoder has given out its frames
-  std::optional<std::int64_t> end_us_;  // on the timeline, from input.duration
-  bool productive_ = false;             // something came out since the file last started
+  std::exception_ptr loss_;             // thrown once the decoder has given its last frames
+  std::optional<std::int64_t> end_us_;  // where input.duration ends, on the timeline
+  bool productive_ = false;             // something has come of the file since it last began
   bool done_ = false;                   // input.duration has passed
 };
 

@@ -11,19 +11,21 @@ namespace framelane {
 namespace {
 
 constexpr AVRational kMicroseconds{1, 1'000'000};
+/// A packet this far off the line has jumped.
 constexpr std::int64_t kJumpUs = 5'000'000;
+/// So many packets in a row that agree make a new line.
 constexpr int kAcceptAfter = 3;
-/// As far as reordering goes.
+/// The farthest that frames are moved behind untimed ones: no codec reorders over more.
 constexpr std::int64_t kMaxFrameShiftUs = 1'000'000;
-/// A longer duration is damaged, and a rate that means one is no rate.
+/// A longer duration, or a frame rate that gives a longer one, is not believed.
 constexpr std::int64_t kMaxStepUs = 3'600'000'000;
-/// Farther from zero, in ticks or in microseconds, no clock counts: half of what fits, so that one
-/// such time and an offset do not overflow.
+/// A time farther from zero than this, in ticks or in microseconds, is not believed. It is half of
+/// what fits, so that the sum of such a time and an offset does not overflow.
 constexpr std::int64_t kFarthest = INT64_MAX / 2;
-/// A step when neither duration nor rate nor an earlier packet tells one.
+/// The step when neither duration nor rate nor an earlier packet gives one.
 constexpr std::int64_t kDefaultStepUs = 40'000;
 
-/// Timestamps come from the network: sums, differences and products of them must not overflow.
+// Timestamps come from the network: sums, differences and products of them must not overflow.
 std::int64_t add(std::int64_t a, std::int64_t b) { return av_sat_add64(a, b); }
 std::int64_t subtract(std::int64_t a, std::int64_t b) { return av_sat_sub64(a, b); }
 
@@ -94,8 +96,8 @@ std::int64_t Timeline::step_of(const Stream& s, std::int64_t duration) const {
   return std::max<std::int64_t>(1, to_ticks(kDefaultStepUs, s.clock.time_base));
 }
 
-// Where the line expects the stream's next packet: behind its last one, or, for its first in a
-// segment, where the other stream is, or else where the line ends.
+/// Where the line expects the stream's next packet: behind its last one. For the first packet in a
+/// segment: where the other stream is, or, if that has not begun either, where the line ends.
 std::int64_t Timeline::expected(const Stream& s) const {
   if (s.begun) return add(*s.last, s.step);
   const Stream& o = other(s);
@@ -104,7 +106,7 @@ std::int64_t Timeline::expected(const Stream& s) const {
   return s.last ? std::max(end, add(*s.last, 1)) : end;
 }
 
-// Where the last packet of all ends.
+/// Where the line ends: the end of its last packet of any stream.
 std::int64_t Timeline::end_us() const {
   std::int64_t end = 0;
   for (const Stream& s : streams_) {
@@ -113,9 +115,9 @@ std::int64_t Timeline::end_us() const {
   return end;
 }
 
-// Whether a stream's packet may lie there: about where it is expected, anywhere on the way (its
-// last duration may be wrong), or where the other stream is. The latter does not count for a stream
-// that is on another line than the other.
+/// True when a packet of the stream may lie at `time`: near where it is expected, anywhere between
+/// the last one and there (the last duration may be wrong), or, if both streams are on one line
+/// (`shared`), near the other stream.
 bool Timeline::on_line(const Stream& s, std::int64_t time, bool shared) const {
   const AVRational time_base = s.clock.time_base;
   if (near(time, expected(s), time_base)) return true;
@@ -127,7 +129,7 @@ bool Timeline::on_line(const Stream& s, std::int64_t time, bool shared) const {
 
 void Timeline::open_segment(const Stream& s, std::int64_t first) {
   const std::int64_t first_us = to_us(first, s.clock.time_base);
-  // A start that is far from what comes is a container's mistake.
+  // If the start is far from the first packet, the container is wrong.
   const bool credible = start_us_ && within_jump(subtract(first_us, *start_us_));
   offset_us_ = subtract(end_us(), credible ? *start_us_ : first_us);
   for (Stream& each : streams_) {
@@ -137,7 +139,7 @@ void Timeline::open_segment(const Stream& s, std::int64_t first) {
   segment_open_ = true;
 }
 
-// Where `key`, a timestamp of the source, lies on our line.
+/// Where `key`, a timestamp of the source, lies on our line.
 std::int64_t Timeline::place(Stream& s, std::int64_t key, std::int64_t step) {
   const AVRational time_base = s.clock.time_base;
   const std::int64_t unwrapped = add(key, s.wrap);
@@ -158,7 +160,7 @@ std::int64_t Timeline::place(Stream& s, std::int64_t key, std::int64_t step) {
       return add(out, turn);
     }
   }
-  // The other stream has already moved to a new line that this packet belongs to.
+  // The other stream may have moved to a new line already, to which this packet belongs too.
   const std::int64_t joined = add(unwrapped, to_ticks(offset_us_, time_base));
   if (!shared && on_line(s, joined, true)) {
     s.offset = to_ticks(offset_us_, time_base);
@@ -170,6 +172,7 @@ std::int64_t Timeline::place(Stream& s, std::int64_t key, std::int64_t step) {
   return jump(s, unwrapped, step);
 }
 
+/// Where a packet that is off the line is put; the third that agrees makes the new line.
 std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
   const AVRational time_base = s.clock.time_base;
   const std::int64_t key_us = to_us(key, time_base);
@@ -204,7 +207,7 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
 
   std::int64_t ahead = has_dts && has_pts ? subtract(packet.pts, packet.dts) : 0;
   if (s.clock.wrap_bits < 63) {
-    // The counter may wrap between a packet's dts and its pts.
+    // The counter may have wrapped between the packet's dts and its pts.
     const std::int64_t period = std::int64_t{1} << s.clock.wrap_bits;
     if (ahead > period / 2) ahead -= period;
     if (ahead < -period / 2) ahead += period;
@@ -220,7 +223,7 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
   std::int64_t pts = reorders ? AV_NOPTS_VALUE : dts;
   if (!has_dts && !has_pts && reorders && !s.begun) {
     untimed_start_ = kind == StreamKind::kVideo;
-    pts = dts;  // what comes first is shown first
+    pts = dts;  // the first packet is shown first
     dts = subtract(pts, reordering);
   }
   if (has_dts || has_pts) {
@@ -234,7 +237,7 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
       dts = s.begun ? std::min(dts, placed) : subtract(placed, reordering);
     }
   }
-  // Nothing can be shown before it is decoded, and muxers refuse it.
+  // No frame is shown before it is decoded, and muxers refuse a pts below its dts.
   bool backward = pts != AV_NOPTS_VALUE && pts < dts;
   if (backward) dts = pts;
   if (s.last && dts <= *s.last) {
@@ -264,8 +267,8 @@ std::int64_t Timeline::stamp_frame(std::int64_t pts, std::int64_t duration) {
     pts = add(pts, frame_shift_);
   }
   if (untimed_start_ && last_frame_ && pts <= *last_frame_) {
-    // Pictures that came first without a timestamp took the place of those shown after them (a
-    // camera's first, before its B-frames): the rest of the segment moves behind them.
+    // The first pictures had no timestamps (as from a camera with B-frames) and took the places of
+    // those that are shown after them: the rest of the segment moves behind them.
     const std::int64_t behind = add(*last_frame_, step_of(video, duration));
     const std::int64_t missing = subtract(behind, pts);
     if (missing <= to_ticks(kMaxFrameShiftUs, video.clock.time_base)) {

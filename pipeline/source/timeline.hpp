@@ -2,10 +2,12 @@
 
 extern "C" {
 #include <libavcodec/packet.h>
+#include <libavutil/rational.h>
 }
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -15,47 +17,55 @@ extern "C" {
 namespace framelane {
 
 /// Turns the timestamps of a source into a line that never goes backwards, across jumps, wraps,
-/// gaps, loops and reconnects (design, section 6). Belongs to the source thread and lives as long
-/// as the feed, so that the line continues over restarts of the source. Counts every repair.
+/// gaps, loops and reconnects. Lives as long as the feed, so that the line continues when the
+/// source is opened again. The source thread alone calls; nothing blocks, and no clock is read.
 ///
-/// The line starts at 0 with the earliest stream of the first segment; dts of reordered video may
-/// lie below. Where nothing is wrong every stream is shifted by one constant number of ticks, so
-/// distances between timestamps come out exactly as they were.
+/// The line starts at 0 with the earliest stream of the first segment; the dts of reordered video
+/// may lie below. While nothing is wrong, each stream is shifted by a constant number of ticks, so
+/// that distances between its timestamps stay exactly as they were.
 ///
-/// Repairs: a packet more than 5 s off the line, and off the other stream where both are on one
-/// line (a stream may pause), is put where the next one was expected, and the third in a row that
-/// agrees with the others makes theirs the new line (kJump, once per attempt, also when audio and
-/// video jump together). A dts not above the last one becomes the last one plus
-/// a tick, and its pts stays unless it would lie below (kBackward). A wrapped counter is unwrapped
-/// (kWrap); neither may a pts lie below its dts, which is lowered to it (kBackward). What is
-/// missing, or so far out that arithmetic with it overflows, is filled from the duration, the rate
-/// or the previous packet (kMissing); a dts that is worked out of its pts is no repair, since
-/// Matroska and RTP carry none. Durations of more than an hour or below zero become unknown.
+/// Each repair is counted as one of these:
+/// - kJump: a packet is more than 5 s off the line (and more than 5 s from the other stream, if
+/// both
+///   are on the same line: a stream may pause). It is put where the next packet was expected. If
+///   three in a row agree with each other, theirs becomes the new line. Counted once per attempt,
+///   and once when audio and video jump together.
+/// - kWrap: the source's counter wrapped; it is unwrapped.
+/// - kBackward: a dts is not above the last one, and becomes the last one plus a tick (its pts
+/// stays,
+///   or becomes equal to the dts if it lies below); or a pts lies below its dts, and the dts is
+///   lowered to it.
+/// - kMissing: a timestamp is missing, or so large that arithmetic with it overflows. It is filled
+///   from the duration, the rate or the previous packet. A missing dts that follows from its pts is
+///   no repair, since Matroska and RTP carry none.
+///
+/// Durations below zero or above an hour become unknown (0).
 class Timeline {
  public:
   explicit Timeline(FeedStats& stats) : stats_(stats) {}
 
-  /// A source was opened, or a file starts again: the next packet continues the line, which is
-  /// no repair. `start`: the earliest timestamp of the streams that will come, where the container
-  /// tells; otherwise the first packet's counts as that. Followed by set_stream for each stream.
+  /// A source was opened, or a file starts again: the next packet continues the line, and that is
+  /// no repair. `start`: the earliest timestamp of the new segment, if the container says it;
+  /// otherwise that of the first packet. set_stream must follow for each stream.
   void begin_segment(std::optional<std::chrono::microseconds> start = std::nullopt);
 
-  /// What the line needs to know of a stream of the new segment.
+  /// How a stream of the new segment counts time.
   struct StreamClock {
-    AVRational time_base{1, 90000};  ///< of the packets that come
+    AVRational time_base{1, 90000};  ///< of its packets
     AVRational frame_rate{0, 1};     ///< 0/1 when unknown
-    int wrap_bits = 64;              ///< width of the source's counter
-    int reorder_delay = 0;           ///< packets that dts runs ahead of pts because of B-frames
+    int wrap_bits = 64;              ///< width of the source's counter; 64: it does not wrap
+    int reorder_delay = 0;           ///< how many packets dts runs ahead of pts, for B-frames
   };
   void set_stream(StreamKind kind, const StreamClock& clock);
 
-  /// Rewrites pts and dts of a packet in decoding order, in its own time base. Audio and video
-  /// share one offset, so they stay in step. dts is always set and increases strictly; pts stays
-  /// missing only where it is missing on a stream with B-frames, where it cannot be told.
+  /// Rewrites pts and dts of the next packet in decoding order, in its own time base. Audio and
+  /// video share one offset, so they stay in step. dts is set and increases strictly. pts is set,
+  /// but for a packet without one on a stream with B-frames, where it cannot be told.
   void stamp(StreamKind kind, AVPacket& packet);
 
-  /// The pts of the next decoded frame, given what the decoder says (AV_NOPTS_VALUE: nothing),
-  /// from packets that went through stamp(). Increases strictly. `duration` 0: unknown.
+  /// The pts of the next decoded frame. `pts`: what the decoder says, from packets that went
+  /// through stamp(); AV_NOPTS_VALUE: nothing. `duration` 0: unknown. The result increases
+  /// strictly.
   std::int64_t stamp_frame(std::int64_t pts, std::int64_t duration);
 
  private:
@@ -66,11 +76,11 @@ class Timeline {
     std::int64_t wrap = 0;             // ticks added because the source's counter wrapped
     std::optional<std::int64_t> last;  // the last dts given out
     std::int64_t top = 0;              // the highest timestamp given out
-    std::int64_t step = 0;             // from the last dts to the one expected next
+    std::int64_t step = 0;             // from the last dts to the one that is expected next
     bool begun = false;                // has had a packet in this segment
-    bool joining = true;               // stepping back is part of joining lines, no repair
-    int off_line = 0;                  // consecutive packets that agree on another line
-    std::int64_t candidate_us = 0;     // where that line expects its next packet
+    bool joining = true;               // on a new line: a first step back is no repair
+    int off_line = 0;                  // packets in a row that agree on another line
+    std::int64_t candidate_us = 0;     // where that other line expects its next packet
   };
 
   Stream& stream(StreamKind kind) { return streams_[static_cast<std::size_t>(kind)]; }
@@ -85,13 +95,13 @@ class Timeline {
 
   FeedStats& stats_;
   std::array<Stream, 2> streams_;
-  std::int64_t offset_us_ = 0;  // of the newest line any stream is on
+  std::int64_t offset_us_ = 0;  // of the newest line that any stream is on
   std::optional<std::int64_t> start_us_;
   bool segment_open_ = false;
   std::optional<std::int64_t> last_frame_;
   bool frame_joining_ = true;
   bool untimed_start_ = false;    // the segment's first picture had no timestamp
-  std::int64_t frame_shift_ = 0;  // of this segment's frames against its packets
+  std::int64_t frame_shift_ = 0;  // added to the pts of this segment's frames
 };
 
 }  // namespace framelane

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "kernels/converter.hpp"
 #include "pipeline/base/processors.hpp"
@@ -49,7 +50,7 @@ struct CpuLane {
   // Guarded by the stage's mutex.
   FrameJob* first = nullptr;
   FrameJob* last = nullptr;
-  bool scheduled = false;  // in the device's queue, or a worker is at it
+  bool scheduled = false;  // in the device's queue, or served by a worker
   // Guarded by the device's mutex.
   CpuLane* next_runnable = nullptr;
 };
@@ -164,8 +165,8 @@ void CpuStage::run_next(CpuLane& lane) {
   --stats_.ring_jobs[index_of(RingState::kConverting)];
   ++stats_.ring_jobs[index_of(RingState::kReady)];
 
-  // From here on the job may be gone. The stage may go once in_flight_ is 0 and the lock is free,
-  // so that is the last thing touched.
+  // Once `converted` is set the job may be gone. Once in_flight_ is 0 and the lock is released the
+  // stage may be gone too, so nothing of it may be used after this block.
   bool more = false;
   {
     const std::lock_guard lock(mutex_);

@@ -1,8 +1,14 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,19 +19,20 @@
 
 namespace framelane {
 
-/// Converts a frame and counts the target's luma, each band of rows while the cache has it.
-/// Requires has_luma(target.format). Any thread.
+/// Converts a frame and counts the target's luma, band by band, while a band's rows are in the
+/// cache. Requires has_luma(target.format). Sets `luma`. Any thread.
 void convert_and_count(const Converter& converter, const ConstImageView& source,
                        const ImageView& target, LumaHistogram& luma);
 
-/// An ordered queue of jobs: the CPU's counterpart of a CUDA stream. At most one worker serves a
-/// lane at a time, so jobs of a lane run in order while lanes run side by side.
+/// An ordered queue of jobs, as a CUDA stream is. At most one worker serves a lane at a time, so
+/// the jobs of a lane run in order, and lanes run side by side.
 struct CpuLane;
 
-/// The processor: as many worker threads as it has cores, serving the lanes of every feed in turn,
-/// one job at a time, so that no feed starves another.
+/// The processor. Its worker threads serve the lanes of all feeds in turn, one job at a time, so
+/// that no feed starves another. Any thread may call. Outlives its stages.
 class CpuDevice : public Device, public std::enable_shared_from_this<CpuDevice> {
  public:
+  /// Starts `workers` threads, at least one.
   explicit CpuDevice(unsigned workers);
   ~CpuDevice() override;
 
@@ -49,17 +56,17 @@ class CpuDevice : public Device, public std::enable_shared_from_this<CpuDevice> 
   EngineMeters busy_;
   std::mutex mutex_;
   std::condition_variable runnable_changed_;
-  CpuLane* first_ = nullptr;  // runnable lanes, an intrusive queue
+  CpuLane* first_ = nullptr;  // a queue of lanes that have jobs, linked through the lanes
   CpuLane* last_ = nullptr;
   bool stopping_ = false;
   std::vector<std::thread> workers_;
 };
 
-/// Runs conversions on the CpuDevice's workers.
+/// Runs one feed's conversions on the CpuDevice's workers. See Stage for the threads.
 class CpuStage : public Stage {
  public:
   CpuStage(std::shared_ptr<CpuDevice> device, FeedStats& stats);
-  /// Waits for the jobs that were accepted.
+  /// Blocks until all submitted jobs are done.
   ~CpuStage() override;
 
   PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
@@ -76,7 +83,7 @@ class CpuStage : public Stage {
   std::mutex mutex_;
   std::condition_variable_any converted_;
   int in_flight_ = 0;
-  std::deque<CpuLane> lanes_;  // never resized: workers hold pointers
+  std::deque<CpuLane> lanes_;  // never resized, because workers have pointers into it
 };
 
 }  // namespace framelane

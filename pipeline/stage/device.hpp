@@ -10,39 +10,39 @@
 
 namespace framelane {
 
-/// Something that converts frames: the CPU (and, with the CUDA backend, each GPU). Shared by every
-/// feed that runs on it; owns what the feeds share. Outlives their stages. All of it may be called
-/// from any thread.
+/// Something that converts frames: the CPU or, with the CUDA backend, a GPU. All feeds that run on
+/// it share it, and it owns what they share. Must outlive their stages. Any thread may call.
 class Device {
  public:
   virtual ~Device() = default;
 
-  /// "cpu" or "cuda:N": the value of the `device` label.
+  /// "cpu" or "cuda:N": the value of the metrics' `device` label.
   virtual const std::string& name() const = 0;
-  /// For people: the processor's or the GPU's model name.
+  /// The model name of the processor or the GPU, for people.
   virtual const std::string& model() const = 0;
-  /// A GPU's UUID as nvidia-smi writes it; empty for the CPU.
+  /// A GPU's UUID, as nvidia-smi writes it; empty for the CPU.
   virtual const std::string& uuid() const = 0;
-  /// True for a GPU: frames are copied to it and back. The CPU has only Engine::kKernel.
+  /// True for a GPU, to which frames are copied and back. The CPU has only Engine::kKernel.
   virtual bool has_copy_engines() const = 0;
-  /// What feeds hold of the GPU's own memory; 0 for the CPU.
+  /// Bytes of the GPU's own memory that feeds have allocated; 0 for the CPU.
   virtual std::size_t memory_bytes() const = 0;
-  /// A GPU that failed stays lost for this process; its feeds go on elsewhere.
+  /// True if the GPU has failed. It stays lost until the process ends; its feeds use fallback().
   virtual bool lost() const = 0;
-  /// For who finds that a call on it does not come to an end: from now on it is lost. Any thread.
+  /// Declares the device lost, because a call on it does not return. `reason` is logged.
   virtual void lose(const std::string& /*reason*/) {}
-  /// Where feeds go on once this device is lost; null for the CPU.
+  /// Where feeds run once this device is lost; null for the CPU.
   virtual std::shared_ptr<const Device> fallback() const { return nullptr; }
-  /// The union of all feeds' work on this device.
+  /// When this device was busy with the work of any feed.
   virtual const EngineMeters& busy() const = 0;
 
-  /// One feed's stage on this device, with `stats.lanes().size()` lanes. `slices`: into how many
-  /// row ranges a frame's upload is cut, for latency; nothing: as its size suggests. The CPU does
-  /// not slice. A stage that runs elsewhere than here names that device in `stats`.
+  /// Makes one feed's stage, with `stats.lanes().size()` lanes. `slices`: the number of row ranges
+  /// that a frame's upload is cut in, for latency; nothing: chosen by the frame's size. The CPU
+  /// does not slice. A stage that runs on another device than this one names that device in
+  /// `stats`.
   virtual std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) = 0;
 };
 
-/// The CPU with one worker thread per processor.
+/// The CPU, with one worker thread per processor.
 std::shared_ptr<Device> make_cpu_device();
 
 }  // namespace framelane

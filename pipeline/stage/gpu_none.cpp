@@ -1,4 +1,4 @@
-// Built where the CUDA backend is not.
+// Built instead of the CUDA backend.
 #include "pipeline/stage/gpu.hpp"
 
 namespace framelane {

@@ -14,34 +14,37 @@ namespace framelane {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// Converts frames asynchronously and in parallel, on one device, for one feed. Implementations
-/// give the reference's bytes, exactly.
+/// Converts frames asynchronously and in parallel, on one device, for one feed. All implementations
+/// give the bytes of kernels/reference.hpp.
 class Stage {
  public:
   virtual ~Stage() = default;
 
-  /// What FFmpeg's decoders need to leave frames in the memory of the stage's GPU (a reference to
-  /// an AVHWDeviceContext). Null where frames have to be in host memory: `why` says why the GPU
-  /// does not do, and nothing where there is none. Source thread.
+  /// A reference to an AVHWDeviceContext, with which FFmpeg's decoders leave frames in the memory
+  /// of the stage's GPU. Null if frames have to be in host memory: then `why` says why the GPU
+  /// cannot decode, or is unchanged if there is no GPU. Source thread.
   virtual BufferRef decode_context(std::string& /*why*/) { return {}; }
-  /// Whether jobs' inputs may be in device memory; once false it stays so. Any thread.
+  /// True if jobs' inputs may be in device memory. Once false, it stays false. Any thread.
   virtual bool takes_device_frames() { return false; }
 
-  /// Prepares conversions for frames of one format in one memory. An identity gives a bypass, but
-  /// from device memory: that is copied to the target. Allocates whatever running needs. Requires
-  /// !why_unsupported for each. `analyse`: jobs also get the luma histogram of their first target,
-  /// which then has_luma, unless that is a bypass. Source thread.
+  /// Prepares conversions for frames of one format, all in the same kind of memory, and allocates
+  /// whatever the jobs need. Identity conversions are bypassed, except from device memory, where
+  /// they are a copy. `analyse`: the stage also counts the luma of each job's first target, unless
+  /// that is bypassed. Requires !why_unsupported for each conversion, and has_luma of the first
+  /// target if `analyse`. Source thread.
   virtual PlanRef prepare(std::span<const Conversion> conversions,
                           FrameMemory memory = FrameMemory::kHost, bool analyse = false) = 0;
 
-  /// Starts a job whose targets are allocated. Waits for no conversion; a GPU that hangs may hold
-  /// it up all the same. The job stays where it is until wait has said kReady or kDeviceLost (or
-  /// the stage is gone). Source thread.
+  /// Starts a job, whose targets are allocated. Does not wait for conversions, but may block if a
+  /// GPU hangs. The job must not be moved or destroyed before wait has returned kReady or
+  /// kDeviceLost, or the stage is destroyed. Source thread.
   virtual void submit(FrameJob& job) = 0;
 
-  /// kDeviceLost: the frame was lost with the device that held it, and the targets hold nothing.
+  /// kReady: every target is complete. kStopped: `stop` was requested. kLate: the deadline has
+  /// passed. kDeviceLost: the frame was in the memory of a device that is lost, and no target is
+  /// complete.
   enum class Wait { kReady, kStopped, kLate, kDeviceLost };
-  /// Waits until every target of a submitted job is complete. Any number of threads.
+  /// Blocks until a submitted job is ready or lost. Any thread, several at once too.
   virtual Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) = 0;
 };
 

@@ -1,5 +1,5 @@
-#!/ usr / bin / python3
-"""Holds the configuration's JSON Schema against an independent validator.
+#!/usr/bin/python3
+"""Checks the configuration's JSON Schema with an independent validator.
 
 usage: check_schema.py SCHEMA EXAMPLE
 

@@ -31,7 +31,7 @@ std::vector<std::string> output_names(const FeedOptions& feed) {
   return names;
 }
 
-// The example of the contract: cameras that are recorded and transcoded, and a raw feed.
+// The example that the public contract gives: cameras that are recorded and transcoded, a raw feed.
 constexpr std::string_view kContractExample = R"(
 log: {level: info, format: text}
 admin: {listen: "127.0.0.1:9853"}
@@ -332,7 +332,7 @@ feeds:
 }
 
 TEST(ConfigTest, FeedsOfOneFolderNeedNamesOfTheirOwnAlone) {
-  // What nobody deletes may look alike.
+  // Without `keep` nothing is deleted, so the names may be alike.
   EXPECT_EQ(load(R"(
 defaults:
   outputs:

@@ -14,7 +14,7 @@ extern "C" {
 namespace framelane {
 namespace {
 
-// config/raw_formats.cpp names what pipeline/av.cpp reads.
+// The table in config/raw_formats.cpp must agree with layout_of, which the pipeline uses.
 TEST(RawFormatsTest, EachHasTheLayoutThatItsFramesAreTakenFor) {
   for (const std::string_view name : raw_format_names()) {
     const AVPixelFormat format = av_get_pix_fmt(std::string(name).c_str());

@@ -24,7 +24,7 @@ std::string example() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Loads whatever it is; problems must have a place inside the text.
+/// Loads any text. It must be accepted, or have problems with places inside the text.
 void expect_survives(const std::string& text) {
   LoadOptions options = test::with_environment({});
   options.require_environment = false;
@@ -52,7 +52,7 @@ TEST(ConfigRobustnessTest, SurvivesEveryTruncation) {
 TEST(ConfigRobustnessTest, SurvivesRandomMutations) {
   const std::string text = example();
   ASSERT_FALSE(text.empty());
-  std::mt19937 random(20240601);  // NOLINT(cert-msc51-cpp): the same ones every time
+  std::mt19937 random(20240601);  // NOLINT(cert-msc51-cpp): the same numbers every time
   constexpr std::string_view kSignificant = "{}[]:,-&*!|>'\"%@`#?$~<\t\n\r \x04\x80\xff";
   for (int round = 0; round < 500; ++round) {
     std::string mutated = text;
@@ -160,7 +160,7 @@ TEST(ConfigRobustnessTest, TooLargeFileIsRefused) {
   EXPECT_THAT(problems->at(0).message, HasSubstr("File too large"));
 }
 
-/// A file of the test's own, gone with it.
+/// A file that is removed after the test.
 class ConfigFileTest : public testing::Test {
  protected:
   ConfigFileTest() { std::filesystem::remove(path_); }
@@ -176,14 +176,14 @@ TEST_F(ConfigFileTest, AFifoIsRefusedAndDoesNotBlock) {
   const auto* problems = std::get_if<std::vector<Problem>>(&result);
   ASSERT_NE(problems, nullptr);
   EXPECT_EQ(problems->at(0).message,
-            "cannot be read: it is no regular file; name another file with -c");
+            "cannot be read: it is not a regular file; name another file with -c");
 }
 
 TEST_F(ConfigFileTest, APipeThatIsOpenAlreadyIsReadToItsEnd) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   std::jthread writer([fd = ends[1]] {
-    // More than a pipe holds: the reader has to wait for the rest.
+    // More than fits into a pipe, so that the reader has to wait for the rest.
     const std::string text = "feeds: {a: {input: {url: x}}}\n" + std::string(1 << 20, '#');
     for (std::size_t done = 0; done < text.size();) {
       const ssize_t written = ::write(fd, text.data() + done, text.size() - done);

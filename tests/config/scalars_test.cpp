@@ -80,7 +80,7 @@ TEST(ScalarsTest, ListenAddressesAreHostPortOrSocket) {
   }
 }
 
-/// Whether the schema's pattern, and whether the reader, takes the text.
+/// Whether the schema's pattern accepts the text, and whether the reader does.
 std::pair<bool, bool> verdicts(const ScalarType& type, const std::string& text) {
   Value ignored;
   return {std::regex_search(text, std::regex(std::string(type.pattern))),

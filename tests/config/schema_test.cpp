@@ -1,3 +1,5 @@
+#include "config/schema.hpp"
+
 #include <gmock/gmock.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,7 +20,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-/// A path of keys; "*" is a name the user chooses.
+/// A path of keys. "*" stands for a name that the user chooses.
 using Path = std::vector<std::string>;
 
 /// Every path of keys that the schema allows, depth first.
@@ -51,7 +53,7 @@ std::vector<Path> schema_paths() {
   return paths;
 }
 
-/// A configuration with just that key, set to `value`.
+/// A configuration with this key alone, set to `value`.
 std::string config_with(const Path& path, const std::string& value) {
   std::string text;
   for (const std::string& key : path) text += "{" + (key == "*" ? "name" : key) + ": ";
@@ -116,7 +118,7 @@ TEST(SchemaTest, DocumentationNamesEveryKey) {
   }
 }
 
-// Needs Debian's python3-jsonschema and python3-yaml, which nothing else here does.
+// The only test that needs Debian's python3-jsonschema and python3-yaml.
 TEST(SchemaTest, IndependentValidatorAcceptsTheExampleAndRefusesMistakes) {
   const std::string python = "/usr/bin/python3";
   if (std::system((python + " -c 'import jsonschema, yaml' 2>/dev/null").c_str()) != 0) {

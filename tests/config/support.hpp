@@ -25,7 +25,7 @@ inline LoadOptions with_environment(Environment variables) {
   return options;
 }
 
-/// The problems of a configuration as printed, for a file named "f.yaml"; none when it is right.
+/// The problems of a configuration as printed, for a file named "f.yaml"; empty if it is right.
 inline std::vector<std::string> problems_of(std::string_view text, const LoadOptions& options) {
   std::vector<std::string> lines;
   const LoadResult result = load_config_text(text, "f.yaml", options);

@@ -16,7 +16,7 @@ using test::with_environment;
 using testing::HasSubstr;
 using testing::Not;
 
-/// A directory of secrets, gone with the test.
+/// A directory for secrets, which is removed after the test.
 class VariablesTest : public testing::Test {
  protected:
   VariablesTest() {
@@ -107,7 +107,7 @@ TEST_F(VariablesTest, ControlCharactersInASecretAreAProblemThatDoesNotShowIt) {
        {"hidden\r\n", "hidden\n\n", "hid\nden", "hidden\t", "\x1bhidden", "hidden\x7f"}) {
     write("password", content);
     EXPECT_THAT(expand("${file:password}").problem,
-                AllOf(HasSubstr("holds a control character"), Not(HasSubstr("hid"))));
+                AllOf(HasSubstr("contains a control character"), Not(HasSubstr("hid"))));
   }
 }
 
@@ -132,13 +132,13 @@ TEST_F(VariablesTest, MissingSecretIsAProblem) {
 
 TEST_F(VariablesTest, SecretThatIsNoRegularFileIsAProblemAndDoesNotBlock) {
   ASSERT_EQ(::mkfifo((directory_ / "fifo").c_str(), 0600), 0);
-  EXPECT_THAT(expand("${file:fifo}").problem, HasSubstr("it is no regular file"));
+  EXPECT_THAT(expand("${file:fifo}").problem, HasSubstr("it is not a regular file"));
 }
 
 TEST_F(VariablesTest, SecretMustBeTextOfReasonableSize) {
   write("zero", std::string_view("a\0b", 3));
   write("huge", std::string(70000, 'x'));
-  EXPECT_THAT(expand("${file:zero}").problem, HasSubstr("holds a control character"));
+  EXPECT_THAT(expand("${file:zero}").problem, HasSubstr("contains a control character"));
   EXPECT_THAT(expand("${file:huge}").problem, HasSubstr("larger than 65536 bytes"));
 }
 
@@ -157,7 +157,7 @@ TEST_F(VariablesTest, WrongSyntaxIsAProblem) {
   EXPECT_THAT(expand("${}").problem, HasSubstr("none of ${NAME}"));
   EXPECT_THAT(expand("${9LIVES}").problem, HasSubstr("none of ${NAME}"));
   EXPECT_THAT(expand("${file:}").problem, HasSubstr("names no file"));
-  EXPECT_THAT(expand("${UNSET:-${NAME}}").problem, HasSubstr("cannot have variables"));
+  EXPECT_THAT(expand("${UNSET:-${NAME}}").problem, HasSubstr("must not contain variables"));
 }
 
 TEST_F(VariablesTest, WrongSyntaxDoesNotShowTheText) {

@@ -1,4 +1,4 @@
-// In place of the stand-in runtime where the tests are linked with NVIDIA's.
+// Replaces the stand-in runtime in tests that are linked with NVIDIA's.
 #include <cstdio>
 #include <cstdlib>
 

@@ -7,47 +7,48 @@
 #include <string_view>
 #include <vector>
 
-/// What tests may ask of the stand-in CUDA runtime: a runtime of our own, linked instead of
-/// NVIDIA's, in which "device" memory is host memory, every stream is a thread and a launch runs
-/// the kernel's own body. It has the calls that framelane uses and no others, so that a call with
-/// no place here (a device-wide wait, the null stream) does not link or fails. The default stream
-/// is there for who means it, as cudaStreamLegacy.
+/// Steers and observes the stand-in CUDA runtime, which tests link instead of NVIDIA's. In it
+/// "device" memory is host memory, every stream is a thread, and a launch runs the kernel's own
+/// body on the host. It has only the calls that framelane uses: a call that framelane must not make
+/// (a device-wide wait, the null stream) does not link, or fails. The default stream exists as
+/// cudaStreamLegacy.
 ///
-/// All functions are thread-safe. In a build for a real GPU (FRAMELANE_GPU_TESTS) only present(),
+/// Any thread may call. In a build for a real GPU (FRAMELANE_GPU_TESTS) only present(),
 /// inside() and reset() may be called; StandInTest skips what needs the rest.
 namespace framelane::stand_in {
 
 bool present();
 
-/// Whether the calling thread is in one of the runtime's calls, or is a stream's: what it allocates
-/// there is not framelane's.
+/// True if the calling thread is inside one of the runtime's calls, or is a stream's thread: what
+/// it allocates then is not framelane's.
 bool inside();
 
-/// Back to one healthy device, no failures to come, all counts 0. Lets held streams go and waits
-/// for them to finish. What is alive stays alive.
+/// Goes back to one healthy device with no failures to come and all counts 0. Releases held streams
+/// and blocks until they are idle. Streams, events and memory stay alive.
 void reset();
 
-/// Lets the n-th call from now (1 is the next) of the function fail. One failure per function is
-/// remembered. A failing call has no effect, except that whatever frees or destroys still does.
+/// Makes the n-th call of the function from now (1: the next) fail. A function has at most one such
+/// failure at a time. A call that fails has no effect, except that one that frees or destroys still
+/// does.
 void fail_nth_call(std::string_view function, int n, cudaError_t error = cudaErrorUnknown);
 
-/// Lets `count` calls of the function, from the n-th on (1 is the next), say that they went well
-/// and have no effect: as if a program had forgotten them. Not for what frees or destroys.
+/// Makes `count` calls of the function, from the n-th on (1: the next), return success without any
+/// effect, as if the program had forgotten them. Not for functions that free or destroy.
 void skip_calls(std::string_view function, int n, int count = 1);
 
-/// From now on no queued work runs, what waits is woken, and every call returns `error`; only
-/// freeing and destroying still take effect. Returns when no work is running any more.
+/// From now on no queued work runs, threads that wait are woken, and every call returns `error`;
+/// only freeing and destroying still take effect. Blocks until no work is running any more.
 void lose_device(cudaError_t error = cudaErrorECCUncorrectable);
 
-/// The same at the n-th call from now (1 is the next), whichever it is.
+/// The same at the n-th call from now (1: the next) of any function.
 void lose_device_at_call(int n, cudaError_t error = cudaErrorECCUncorrectable);
 
-/// A GPU that computes wrongly: from now on every copy back to the host, of so many bytes or more,
-/// ends in a wrong one.
+/// Acts as a GPU that computes wrongly: from now on every copy to the host of `at_least` bytes or
+/// more has a wrong last byte.
 void spoil_downloads(std::size_t at_least = 1);
 
-/// A held stream starts nothing, like a kernel that hangs; without an argument, every stream, also
-/// those still to be created.
+/// Holds a stream, which then starts no work, as if a kernel hung. Without an argument: all
+/// streams, including those that are created later.
 void hold();
 void hold(cudaStream_t stream);
 void release();
@@ -56,12 +57,12 @@ void release(cudaStream_t stream);
 /// The streams that are alive, oldest first, without the default one.
 std::vector<cudaStream_t> streams();
 
-/// Calls since the last reset, also those that failed.
+/// Calls of the function since the last reset, including those that failed.
 int calls(std::string_view function);
 /// Every function called since the last reset, sorted.
 std::vector<std::string> called_functions();
 
-/// Copies between device and host memory that was not registered: they are synchronous on a GPU.
+/// Copies from or to host memory that was not registered: on a GPU these are synchronous.
 int pageable_copies();
 
 struct Live {
@@ -76,32 +77,33 @@ struct Live {
 /// What has been created and not destroyed.
 Live live();
 
-/// Forgets what host memory is registered: what is freed while a hung GPU may use it stays so, as
-/// long as the process lives.
+/// Forgets which host memory is registered: memory that framelane frees while a GPU hangs stays
+/// registered until the process ends.
 void forget_registrations();
 
-/// Allocations behind whose end something was written, found when they were freed.
+/// Allocations that were written beyond their end, as seen when they were freed.
 int overruns();
 
-/// Times that were asked for from an event to an earlier one.
+/// Calls that asked for the time from an event to an earlier one.
 int backward_times();
 
-/// Copies that ran before the stream that their device memory was allocated on had come that far.
+/// Copies that used device memory before the stream that it was allocated on had reached the
+/// allocation.
 int premature_copies();
 
-/// Kernels that were launched without having been loaded before, by cudaFuncGetAttributes: a GPU
-/// may lack the memory for it then.
+/// Kernels that were launched without being loaded by cudaFuncGetAttributes before: a GPU may lack
+/// the memory for them then.
 int lazy_loads();
 
-/// Calls that wait by spinning on a processor: for an event without cudaEventBlockingSync, or for a
-/// stream of a device that was not made ready with cudaDeviceScheduleBlockingSync.
+/// Calls that would wait by spinning on a processor: for an event without cudaEventBlockingSync, or
+/// for a stream of a device that was not initialised with cudaDeviceScheduleBlockingSync.
 int spinning_waits();
 
-/// Calls with a stream or an event of another device than the calling thread's current one.
+/// Calls with a stream or an event of a device that was not the calling thread's current one.
 int misplaced_calls();
 
 void set_device_count(int count);
-/// As cudaDriverGetVersion gives it; 0: no driver.
+/// What cudaDriverGetVersion returns; 0: no driver.
 void set_driver_version(int version);
 void set_memory(std::size_t bytes_per_device);
 

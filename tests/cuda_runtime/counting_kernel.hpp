@@ -8,7 +8,7 @@ namespace framelane {
 
 /// Queues a kernel that adds 1 to each of `count` numbers in device memory.
 cudaError_t enqueue_count(std::uint32_t* numbers, unsigned count, cudaStream_t stream);
-/// The same by way of <<<>>>, which the stand-in has no host body for.
+/// Launches a kernel with <<<>>>, for which the stand-in has no host body.
 cudaError_t enqueue_plain_kernel(cudaStream_t stream);
 
 }  // namespace framelane

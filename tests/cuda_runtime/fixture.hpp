@@ -7,9 +7,10 @@
 
 namespace framelane {
 
-/// For tests that call CUDA: on the stand-in runtime, and as they are on a real GPU. On the
-/// stand-in everything must have been given back at the end, and nothing written past its end.
-class CudaTest : public testing::Test {
+/// For tests that call CUDA. They run on the stand-in runtime, and unchanged on a real GPU. On the
+/// stand-in this fixture checks that everything was given back, that nothing was written beyond its
+/// end, and the other counts of control.hpp.
+class CudaTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (stand_in::present()) return stand_in::reset();
@@ -32,7 +33,7 @@ class CudaTest : public testing::Test {
   }
 };
 
-/// For tests of what the stand-in has no equal for: NVIDIA's decoders.
+/// For tests of what only a real GPU has, such as NVIDIA's decoders.
 class RealGpuTest : public CudaTest {
  protected:
   void SetUp() override {
@@ -41,7 +42,7 @@ class RealGpuTest : public CudaTest {
   }
 };
 
-/// For tests that steer the stand-in: skipped where the program was built for a real GPU.
+/// For tests that steer the stand-in. Skipped if the program was built for a real GPU.
 class StandInTest : public CudaTest {
  protected:
   void SetUp() override {

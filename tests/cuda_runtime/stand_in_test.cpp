@@ -1,3 +1,4 @@
+// Longer than 400 lines: each of the stand-in's rules has a test, and all share one fixture.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -20,7 +21,7 @@ using testing::ElementsAre;
 constexpr std::size_t kCount = 300;
 constexpr std::size_t kBytes = kCount * sizeof(std::uint32_t);
 
-// A stream, numbers on the device and the same many on the host.
+// Has a stream, numbers on the device and as many on the host.
 class CudaRuntimeTest : public CudaTest {
  protected:
   void SetUp() override {
@@ -31,7 +32,7 @@ class CudaRuntimeTest : public CudaTest {
     ASSERT_EQ(cudaHostRegister(host_.data(), kBytes, cudaHostRegisterDefault), cudaSuccess);
   }
   void TearDown() override {
-    // The results are for the tests that are about them.
+    // Other tests check these results.
     static_cast<void>(cudaFree(device_));
     static_cast<void>(cudaStreamDestroy(stream_));
     static_cast<void>(cudaHostUnregister(host_.data()));
@@ -109,7 +110,7 @@ TEST_F(CudaRuntimeTest, TheDeviceSaysWhatItIs) {
   EXPECT_NE(id[0], '\0');
 }
 
-// What follows steers the stand-in.
+// The tests below steer the stand-in.
 class StandInRuntimeTest : public CudaRuntimeTest {
  protected:
   void SetUp() override {
@@ -271,7 +272,7 @@ TEST_F(StandInRuntimeTest, CallsForAnotherDeviceThanTheCurrentAreCounted) {
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   EXPECT_EQ(cudaStreamQuery(stream_), cudaSuccess);
   EXPECT_EQ(stand_in::misplaced_calls(), 1);
-  stand_in::reset();  // the fixture would object
+  stand_in::reset();  // otherwise the fixture would fail the test
 }
 
 TEST_F(StandInRuntimeTest, KernelsThatWereNotLoadedAreCounted) {
@@ -330,7 +331,7 @@ TEST_F(StandInRuntimeTest, TimesToAnEarlierEventAreCounted) {
   EXPECT_EQ(stand_in::backward_times(), 1);
   EXPECT_EQ(cudaEventDestroy(first), cudaSuccess);
   EXPECT_EQ(cudaEventDestroy(second), cudaSuccess);
-  stand_in::reset();  // the fixture would object
+  stand_in::reset();  // otherwise the fixture would fail the test
 }
 
 TEST_F(StandInRuntimeTest, CopiesToMemoryThatIsNotThereYetAreCounted) {
@@ -352,7 +353,7 @@ TEST_F(StandInRuntimeTest, CopiesToMemoryThatIsNotThereYetAreCounted) {
   EXPECT_EQ(stand_in::premature_copies(), 1);
   EXPECT_EQ(cudaFreeAsync(memory, other), cudaSuccess);
   EXPECT_EQ(cudaStreamDestroy(other), cudaSuccess);
-  stand_in::reset();  // the fixture would object
+  stand_in::reset();  // otherwise the fixture would fail the test
 }
 
 TEST_F(StandInRuntimeTest, DestroyedAndDefaultStreamsAreNoStreams) {
@@ -393,7 +394,7 @@ TEST_F(StandInRuntimeTest, WritingPastTheEndIsNoticed) {
   memory[10] = 1;
   ASSERT_EQ(cudaFree(memory), cudaSuccess);
   EXPECT_EQ(stand_in::overruns(), 1);
-  stand_in::reset();  // the fixture would object
+  stand_in::reset();  // otherwise the fixture would fail the test
 }
 #endif
 

@@ -39,7 +39,7 @@ void run_operations(State& s, Stream& stream) {
   s.changed.notify_all();
 }
 
-// The entry of an ordered map of ranges that begins at or before `address`.
+// In a map of ranges by their begin: the last that begins at or before `address`.
 template <typename Map>
 typename Map::const_iterator range_at(const Map& ranges, std::uintptr_t address) {
   const auto next = ranges.upper_bound(address);
@@ -59,7 +59,7 @@ State& state() {
 void serve(const std::shared_ptr<Stream>& stream) {
   State& s = state();
   ++s.workers;
-  // Detached, because destroying a stream does not wait for it; `workers` is how to wait.
+  // Detached, because destroying a stream does not wait for it. Whoever has to wait uses `workers`.
   std::thread([&s, stream] { run_operations(s, *stream); }).detach();
 }
 

@@ -28,19 +28,19 @@ using Clock = std::chrono::steady_clock;
 
 struct Operation {
   std::function<void()> run;
-  /// Asked with the lock held; none means at once.
+  /// True once the operation may run; called with the lock held. Empty: at once.
   std::function<bool()> ready;
 };
 
 struct Stream {
   int device = 0;
-  int number = 0;  // streams are counted as they are created
+  int number = 0;  // in the order of creation
   std::deque<Operation> queue;
   bool held = false;
   bool busy = false;
   bool closing = false;
-  std::uint64_t queued = 0;  // operations so far
-  std::uint64_t through = 0;
+  std::uint64_t queued = 0;   // operations so far
+  std::uint64_t through = 0;  // of these, those that have ended
 
   bool idle() const { return queue.empty() && !busy; }
 };
@@ -57,7 +57,7 @@ struct Event {
 struct Allocation {
   std::size_t bytes = 0;
   int device = 0;
-  std::shared_ptr<bool> there;  // its stream has come to where it was allocated
+  std::shared_ptr<bool> there;  // its stream has reached the allocation
 };
 
 struct Kernel {
@@ -77,7 +77,7 @@ struct Skips {
   int calls_left = 0;
 };
 
-/// Never destroyed: static destructors of others, and the runtime's own at exit, may still call.
+/// Never destroyed, because static destructors of others may still call the runtime at exit.
 struct State {
   std::mutex mutex;
   std::condition_variable changed;
@@ -91,11 +91,11 @@ struct State {
   std::map<std::string, Failure, std::less<>> failures;
   std::map<std::string, Skips, std::less<>> skips;
   int streams_created = 0;
-  int workers = 0;  // threads of streams, destroyed ones included
+  int workers = 0;  // threads of streams, including those of destroyed ones
   int running = 0;  // operations being run
   bool hold_all = false;
   std::optional<cudaError_t> lost;
-  Failure loss;                             // to come; none: no calls left
+  Failure loss;                             // a loss to come; calls_left is 0 if there is none
   std::atomic<std::size_t> spoilt_from{0};  // bytes of a copy to the host; 0: none is spoilt
   int pageable_copies = 0;
   int overruns = 0;
@@ -104,15 +104,15 @@ struct State {
   int lazy_loads = 0;
   int spinning_waits = 0;
   int misplaced_calls = 0;
-  std::set<int> blocking_devices;  // whose waiting threads sleep
+  std::set<int> blocking_devices;  // devices for which waiting threads sleep
   int device_count = 1;
   int driver_version = CUDART_VERSION;
   std::size_t memory = std::size_t{1} << 30;
 
-  /// Counts a call; an error when it is to fail, and then nothing runs any more if the device is
-  /// lost. Requires the lock.
+  /// Counts a call. Returns an error if the call is to fail; if the device is lost, after no work
+  /// is running any more. Requires the lock.
   cudaError_t enter(std::string_view function, std::unique_lock<std::mutex>& lock);
-  /// Whether a call that was counted is to do nothing. Requires the lock.
+  /// True if a call that was counted is to do nothing. Requires the lock.
   bool skip(std::string_view function);
   /// The allocation or registration that holds all of [address, address + bytes), if any.
   const Allocation* allocation_of(const void* address, std::size_t bytes) const;
@@ -122,7 +122,7 @@ struct State {
 
 State& state();
 
-/// The thread is inside the runtime as long as one lives.
+/// While an object of this class exists, its thread is inside the runtime.
 class Inside {
  public:
   Inside();

@@ -42,7 +42,7 @@ class RawClient {
     }
   }
   void send(std::string_view data) { ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL); }
-  /// Reads until `end` has come, the peer closes, or time is up.
+  /// Reads until `end` has come, the peer closes, or nothing has come for 5 s.
   std::string receive_until(std::string_view end) {
     std::string answer;
     pollfd ready{fd_.get(), POLLIN, 0};
@@ -166,7 +166,7 @@ TEST_F(AdminServerTest, SlowClientsDoNotHoldUpAnAnswer) {
   std::vector<RawClient> slow;
   for (int i = 0; i < 40; ++i) {
     slow.emplace_back(server_.address());
-    if (i % 2 == 0) slow.back().send("GET /metrics HT");  // the others are half-open
+    if (i % 2 == 0) slow.back().send("GET /metrics HT");  // the others send nothing
   }
   EXPECT_EQ(http_get(server_.address(), "/metrics", 1s).status, 200);
 }
@@ -197,7 +197,7 @@ TEST_F(AdminServerTest, ASilentClientIsClosed) {
   RawClient client(server_.address());
   client.send("GET /x HTTP/1.1\r\nHost: ");
   std::string answer;
-  // Each try waits for as long as the silence that is allowed.
+  // Each try waits as long as the server tolerates silence.
   for (int tries = 0; tries < 6 && !client.closed(); ++tries)
     answer += client.receive_until("<never>");
   EXPECT_TRUE(client.closed());

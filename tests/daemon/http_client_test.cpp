@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-/// Accepts one client, answers it with `answer`, byte for byte, and hangs up.
+/// Accepts one client, sends it exactly `answer`, and closes the connection.
 class CannedServer {
  public:
   explicit CannedServer(std::string answer)
@@ -57,7 +57,7 @@ TEST(HttpClientTest, SomethingElseThanHttpIsAnError) {
 }
 
 TEST(HttpClientTest, AServerThatSaysNothingIsLate) {
-  // The kernel completes the handshake; nobody accepts.
+  // The kernel completes the handshake, but nobody accepts the connection.
   const ListenSocket silent = listen_on(parse_socket_address("127.0.0.1:0"), "127.0.0.1:0");
   EXPECT_THAT([&] { http_get(silent.address, "/", 50ms); },
               ThrowsMessage<std::runtime_error>(HasSubstr("no answer in time")));

@@ -168,7 +168,7 @@ TEST_F(LoggingTest, LinesOfManyThreadsStayWhole) {
 }
 
 TEST_F(LoggingTest, JournalGetsPrioritiesInsteadOfTimes) {
-  // Stderr and the variable both have to say so: here stderr is redirected to a file of ours.
+  // The variable must name the file that stderr is, so stderr is redirected to a known file.
   FILE* file = std::tmpfile();
   ASSERT_NE(file, nullptr);
   const int saved = dup(STDERR_FILENO);

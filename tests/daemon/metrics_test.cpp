@@ -14,7 +14,7 @@
 namespace framelane {
 namespace {
 
-/// A page's samples by "name{labels}".
+/// The samples of a page, by "name{labels}".
 std::map<std::string, double> samples_of(const std::string& page) {
   std::map<std::string, double> samples;
   std::istringstream lines(page);
@@ -26,7 +26,7 @@ std::map<std::string, double> samples_of(const std::string& page) {
   return samples;
 }
 
-/// A GPU with some work behind it.
+/// A GPU whose meters a test can set.
 class Gpu : public Device {
  public:
   const std::string& name() const override { return name_; }
@@ -78,7 +78,7 @@ TEST_F(MetricsTest, PromtoolFindsNothingToSay) {
   if (std::system("command -v promtool >/dev/null") != 0) {
     GTEST_SKIP() << "promtool is not installed";
   }
-  // With reasons, names and codecs that have to be escaped.
+  // With a codec name that must be escaped.
   stats_->set_decoder("h\"2\\6\n4");
   FILE* promtool = popen("promtool check metrics 2>&1 >/dev/null", "w");
   ASSERT_NE(promtool, nullptr);
@@ -176,7 +176,7 @@ TEST_F(MetricsTest, LanesOfAGpuShowTheirTransfers) {
   EXPECT_EQ(sample("framelane_lane_busy_seconds_total" + lane + ",op=\"d2h\"}"), 2);
   EXPECT_NEAR(sample("framelane_lane_occupancy_ratio" + lane + "}"), 0.3, 0.01);
   EXPECT_EQ(sample("framelane_stage_duration_seconds_count{feed=\"gate\",stage=\"h2d\"}"), 1);
-  // On the CPU, after the loss of the GPU, the counters stay.
+  // After the loss of the GPU the feed runs on the CPU, and the counters stay.
   stats_->set_device("cpu");
   EXPECT_EQ(sample("framelane_lane_busy_seconds_total" + lane + ",op=\"h2d\"}"), 12);
 }

@@ -6,8 +6,8 @@
 
 namespace framelane {
 
-/// The CPU, but whoever wants a stage of it waits until it is let go: the supervisor's loop, when a
-/// feed starts.
+/// The CPU, but make_stage() blocks until let_go(). The supervisor's loop calls it when a feed
+/// starts, and so gets stuck.
 class StuckDevice : public DeviceWrapper {
  public:
   StuckDevice() : DeviceWrapper(make_cpu_device()) {}

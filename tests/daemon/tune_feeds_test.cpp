@@ -4,11 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "config/problems.hpp"
 #include "tests/config/support.hpp"
 
 namespace framelane {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -102,21 +104,43 @@ TEST(TuneFeedsTest, WhatCannotRunSaysWhy) {
       HasSubstr("h264_nvenc"));
 }
 
+Node tree_of(const std::string& yaml) {
+  Problems problems("");
+  return parse_yaml(yaml, problems);
+}
+
+TEST(OwnSettingsTest, WhatAFeedOrItsProfileSetsIsItsOwn) {
+  const Node root = tree_of(
+      "defaults: {lanes: 5, ring: 16, slices: 2}\n"
+      "profiles: {large: {lanes: 6, slices: auto}}\n"
+      "feeds:\n"
+      "  a: {input: {url: x}}\n"
+      "  b: {profile: large, ring: 8}\n"
+      "  c: {profile: large, slices: 1}\n"
+      "  d: {lanes: null}\n");
+  EXPECT_THAT(own_settings(root, "a"), IsEmpty());
+  EXPECT_THAT(own_settings(root, "b"), ElementsAre("lanes", "ring", "slices"));
+  EXPECT_THAT(own_settings(root, "c"), ElementsAre("lanes", "slices"));
+  EXPECT_THAT(own_settings(root, "d"), ElementsAre("lanes"));
+  EXPECT_THAT(own_settings(root, "e"), IsEmpty());
+}
+
 TEST(TuneFeedsTest, TheTextHasBothKinds) {
-  const auto json = nlohmann::json::parse(tuned_feeds_json(
-      test::load(
-          "device: cuda:1\n"
-          "defaults: {lanes: 5, slices: 2}\n"
-          "feeds:\n"
-          "  a: {input: {url: x, format: rawvideo, pixel_format: bgra, size: 32x18, rate: 30}}\n"
-          "  b: {input: {url: y}, encodes: {m: {video: copy}}}\n"),
-      {}));
+  const std::string yaml =
+      "device: cuda:1\n"
+      "defaults: {lanes: 5, slices: 2}\n"
+      "feeds:\n"
+      "  a: {ring: 9, input: {url: x, format: rawvideo, pixel_format: bgra, size: 32x18, rate: "
+      "30}}\n"
+      "  b: {input: {url: y}, encodes: {m: {video: copy}}}\n";
+  const auto json = nlohmann::json::parse(tuned_feeds_json(test::load(yaml), tree_of(yaml), {}));
   EXPECT_EQ(json.at("device"), "cuda:1");
   ASSERT_EQ(json.at("feeds").size(), 1u);
   EXPECT_EQ(json["feeds"][0].at("name"), "a");
   EXPECT_EQ(json["feeds"][0].at("lanes"), 5);
-  EXPECT_EQ(json["feeds"][0].at("ring"), 8);
+  EXPECT_EQ(json["feeds"][0].at("ring"), 9);
   EXPECT_EQ(json["feeds"][0].at("slices"), 2);
+  EXPECT_EQ(json["feeds"][0].at("own"), (std::vector<std::string>{"ring"}));
   ASSERT_EQ(json.at("left_out").size(), 1u);
   EXPECT_THAT(json["left_out"][0].get<std::string>(), HasSubstr("b: converts nothing"));
 }

@@ -15,7 +15,7 @@ from harness.http_camera import HttpCamera
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sanitizers: also run under ASan+UBSan and TSan in CI")
-    # The same tests everywhere: a GPU that is there stays out of them.
+    # Hides a GPU, so that the tests do the same on every machine.
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     assert BINARY.exists(), f"{BINARY} is not built; run scripts/test, or set FRAMELANE_BINARY"
 
@@ -28,8 +28,8 @@ def pytest_runtest_makereport(item):
 
 @pytest.fixture
 def framelane(tmp_path, request):
-    """Starts daemons: framelane(config, **keywords) -> Daemon. Those still running at the end are
-    stopped, and what must always hold is checked; a failing test shows their logs."""
+    """Starts daemons: framelane(config, **keywords) -> Daemon. Those that still run at the end of
+    the test are stopped, with the checks of Daemon.stop. A failing test shows their logs."""
     started = []
 
     def start(config, folder=None, **keywords):
@@ -86,7 +86,7 @@ def http_camera():
 
 @pytest.fixture
 def cli():
-    """Runs a framelane command to its end: cli("check", "-c", path)."""
+    """Runs a framelane command until it ends: cli("check", "-c", path)."""
     return daemon_module.run
 
 
@@ -98,9 +98,9 @@ def clip():
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
-    """made(name, *ffmpeg_arguments): a file made once for all tests of all workers."""
+    """made(name, *ffmpeg_arguments): a file that ffmpeg makes once for all tests of all workers."""
     folder = pathlib.Path(tmp_path_factory.getbasetemp())
-    # With xdist each worker has a folder of its own below the common one.
+    # With xdist every worker has its own folder inside a common one.
     folder = (folder.parent if "popen-" in folder.name else folder) / "made"
     folder.mkdir(exist_ok=True)
 
@@ -119,7 +119,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def long_clip(made, clip):
-    """The clip again and again, so that a camera does not run dry: about 7 minutes."""
+    """The clip many times in a row, about 7 minutes: a camera can play it for a whole test."""
     return made("long.mov", "-stream_loop", "99", "-i", clip, "-c", "copy")
 
 
@@ -132,8 +132,7 @@ def bgra(made):
 
 @pytest.fixture(scope="session")
 def camera_clip(made, clip):
-    """Real footage as a brisk camera sends it: 25 frames/s, a keyframe each second, B-frames,
-    100 s."""
+    """Real footage as a fast camera sends it: 25 frames/s, a keyframe a second, B-frames, 100 s."""
     return made("camera.mov", "-stream_loop", "-1", "-i", clip, "-t", "100", "-vf",
                 "scale=320:240,fps=25", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "2",
                 "-g", "25", "-keyint_min", "25", "-sc_threshold", "0")

@@ -1,4 +1,4 @@
-"""What `analyse: true` finds in frames, beside the same worked out from what was delivered."""
+"""What `analyse: true` measures, compared with the same figures computed from the output."""
 
 import random
 
@@ -12,7 +12,7 @@ LUMA_MEAN = "framelane_feed_luma_mean"
 
 
 def random_frames(frame_bytes):
-    """Each of another brightness, so that one cannot be taken for another."""
+    """Frames of different brightness, so that none can be mistaken for another."""
     source = random.Random(frame_bytes)
     return b"".join(
         bytes(value * (frame + 1) // FRAMES for value in source.randbytes(frame_bytes))

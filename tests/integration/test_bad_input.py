@@ -1,4 +1,4 @@
-"""Input that is no video, or broken video: named, counted, survived."""
+"""Input that is no video, or broken video: it is reported and counted, and the daemon goes on."""
 
 import random
 
@@ -10,7 +10,7 @@ from harness.configs import IMPATIENT, beside_another, one_feed, x264
 
 @pytest.fixture
 def bad(tmp_path, made, clip):
-    """bad(kind): a file that is not what it should be."""
+    """bad(kind): makes a file that is no valid video, and returns its path."""
 
     def make(kind):
         path = tmp_path / f"{kind}.mp4"
@@ -22,18 +22,18 @@ def bad(tmp_path, made, clip):
             path.write_bytes(random.Random(1).randbytes(100_000))
         elif kind == "folder":
             path.mkdir()
-        elif kind == "headless":  # the index stands at the end and is cut off
+        elif kind == "headless":  # the index was at the end and is cut off
             whole = made("index-last.mp4", "-i", clip, "-c", "copy", "-movflags", "-faststart")
             path.write_bytes(whole.read_bytes()[:100_000])
-        elif kind == "header":  # nothing behind the index
+        elif kind == "header":  # nothing after the index
             whole = made("index-first.mp4", "-i", clip, "-c", "copy", "-movflags", "+faststart")
             path.write_bytes(whole.read_bytes().partition(b"mdat")[0] + b"mdat")
-        elif kind == "frameless":  # a sound index, and nothing but zeros where the pictures should be
+        elif kind == "frameless":  # a correct index, and zeros in place of the pictures
             head, mdat, media_ = clip.read_bytes().partition(b"mdat")
             path.write_bytes(head + mdat + bytes(len(media_)))
         elif kind == "sound":
             path = made("sound.m4a", "-f", "lavfi", "-i", "sine=duration=1", "-c:a", "aac")
-        return path  # "missing": none is made
+        return path  # for "missing" no file is made
 
     return make
 
@@ -121,7 +121,7 @@ def test_a_frame_that_is_garbage_is_a_decode_error(framelane, mjpeg_avi, tmp_pat
 
 
 def test_a_codec_that_nothing_decodes_is_unsupported(framelane, clip, tmp_path):
-    head, name, rest = clip.read_bytes().rpartition(b"avc1")  # the one of the video's description
+    head, name, rest = clip.read_bytes().rpartition(b"avc1")  # the avc1 of the video's description
     assert name
     strange = tmp_path / "strange.mp4"
     strange.write_bytes(head + b"xyzw" + rest)
@@ -152,7 +152,7 @@ def test_a_file_that_appears_later_is_found(framelane, clip, tmp_path):
 
 
 def test_sound_whose_picture_never_comes_is_counted(framelane, made, clip, tmp_path):
-    """It waits for the first picture, to know what goes into the file with it."""
+    """The output waits for the first picture, because a file begins with one. None comes here."""
     source = made("noise.mkv", "-i", clip, "-f", "lavfi", "-i", "sine=duration=4", "-map", "0:v",
                   "-map", "1:a", "-c:v", "copy", "-c:a", "aac", "-shortest", "-bsf:v",
                   "noise=amount=1")

@@ -57,7 +57,8 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
         ("CPU, SIMD", "formula=classic"), ("CPU, SIMD", "formula=exact"),
         ("CPU, reading alone", ""), ("CPU, one after the other", ""),
         ("CPU, 64 sums side by side", ""), ("CPU, SIMD", ""),
-        ("CPU, BGRA to NV12", "size=64x36"), ("CPU, BGRA to NV12 and luma", "size=64x36"),
+        ("CPU, BGRA to NV12", "size=64x36;picture=noise"),
+        ("CPU, BGRA to NV12 and luma", "size=64x36;picture=noise"),
         (COPYING, ""), ("CPU, one core", "")]
     assert len(lines) == len(measured) + 4 + 5 + 3  # published, of convert, reduce, overlap
 
@@ -92,17 +93,17 @@ def test_the_stage_and_its_peers_are_right_and_their_further_figures_are_in_ever
         if row["name"] == COPYING:
             assert row["right"] is True and "more" not in row
             continue
-        ours = row["name"].startswith("framelane, ")
+        ours = row["name"].startswith("framelane, ") or row["name"] == "reference"
         assert row["right"] is (True if ours else None)
         assert (row["more"]["off"]["median"] == 0) or not ours
     rgb = [row for row in peers["rows"] if row["parameters"]["formats"] == "bgra to nv12"]
-    assert {"framelane, one core", "swscale"} <= {row["name"] for row in rgb}
+    assert {"framelane, one core", "reference", "swscale"} <= {row["name"] for row in rgb}
     assert next(row for row in rgb if row["name"] == "swscale")["more"]["off"]["median"] > 0
 
     lines = list(csv.DictReader(paths["csv"].read_text().splitlines()))
     plain = len(stage["rows"]) - 1
     for name, count in (("stage", plain), ("stage: p99", plain), ("stage, luma counted", 1),
-                        ("swscale: off", 10)):
+                        ("swscale: off", 13)):
         assert sum(line["name"] == name for line in lines) == count, name
     texts = [text.text for text in ElementTree.parse(paths["svg"]).getroot().iter(f"{SVG}text")]
     assert "64x36 bgra to nv12: feeds at once" in texts

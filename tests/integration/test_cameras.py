@@ -1,4 +1,4 @@
-"""Cameras that die, freeze, refuse, and come back: only the source starts anew."""
+"""Cameras that die, freeze, refuse and come back: only the source is restarted."""
 
 import json
 import re
@@ -158,7 +158,7 @@ def test_a_frozen_camera_does_not_hold_up_a_stop(framelane, camera, camera_clip)
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_a_stop_takes_leave_of_the_camera(framelane, camera, camera_clip, transport):
-    """Or the camera holds the session, and few have many."""
+    """Otherwise the camera keeps the session, and cameras allow only a few."""
     source = camera(camera_clip, transport=transport)
     daemon = framelane(
         one_feed({"url": source.url, "options": {"rtsp_transport": transport}})).wait_ready()
@@ -214,7 +214,7 @@ def test_the_same_fault_is_logged_once_and_then_counted(framelane, camera, camer
 
 
 def test_what_a_camera_sends_amiss_later_is_no_configuration_error(framelane, clip, tmp_path):
-    """A colour matrix that framelane does not convert, after frames that were right."""
+    """Correct frames, then frames with a colour matrix that framelane does not convert."""
     good, odd, both = (tmp_path / name for name in ("good.ts", "odd.ts", "both.ts"))
     media.ffmpeg("-i", clip, "-frames:v", 10, "-c", "copy", "-f", "mpegts", good)
     media.ffmpeg("-i", clip, "-frames:v", 10, "-c", "copy", "-output_ts_offset", 1, "-bsf:v",
@@ -231,7 +231,7 @@ def test_what_a_camera_sends_amiss_later_is_no_configuration_error(framelane, cl
 
 
 def test_a_name_that_cannot_be_resolved_shows_as_dns(framelane):
-    # Too long for a name server to be asked.
+    # The name is too long, so that no name server is asked.
     url = f"rtsp://{'a' * 64}.invalid/stream"
     daemon = framelane(one_feed({"url": url, **TCP, **IMPATIENT})).wait_ready()
     daemon.wait_metrics(
@@ -240,7 +240,7 @@ def test_a_name_that_cannot_be_resolved_shows_as_dns(framelane):
     )
 
 
-HTTP_STREAMS = {  # the server's word for it, and how ffmpeg makes it
+HTTP_STREAMS = {  # the content type, and ffmpeg's arguments
     "mpjpeg": ("multipart/x-mixed-replace;boundary=ffmpeg", ["-c:v", "mjpeg", "-t", "2"]),
     "mpegts": ("video/mp2t", ["-c:v", "copy"]),
     "flv": ("video/x-flv", ["-c:v", "copy", "-flvflags", "no_duration_filesize"]),
@@ -264,7 +264,7 @@ def test_an_http_camera_that_closes_is_connected_to_again(framelane, http_camera
 
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 def test_a_file_over_http_ends(framelane, http_camera, made, clip, framing):
-    """Known by its length, or by the duration in its header where the server does not tell it."""
+    """A file is recognised by its length or, without one, by the duration in its header."""
     first = made("index-first.mp4", "-i", clip, "-c", "copy", "-movflags", "+faststart")
     source = http_camera(first.read_bytes(), "application/octet-stream", framing)
     daemon = framelane(one_feed({"url": source.url})).wait_ready()
@@ -286,7 +286,7 @@ def test_timestamps_go_on_forwards_when_a_camera_starts_anew(
     framelane, camera, camera_clip, tmp_path
 ):
     source = camera(camera_clip)
-    record = tmp_path / "record.ts"  # 90 kHz: Matroska would round to milliseconds
+    record = tmp_path / "record.ts"  # its time base is 90 kHz; Matroska would round to milliseconds
     daemon = framelane(
         one_feed({"url": source.url, **TCP, **IMPATIENT}, x264(), {"file": {"url": str(record)}})
     ).wait_ready()
@@ -306,7 +306,7 @@ def test_timestamps_go_on_forwards_when_a_camera_starts_anew(
 def test_a_cameras_first_frames_are_as_far_apart_as_the_others(
     framelane, camera, camera_clip, tmp_path
 ):
-    """The first RTP packets have no timestamps yet, and come in decoding order."""
+    """The first RTP packets have no timestamps yet, and they come in decoding order."""
     record = tmp_path / "record.ts"
     daemon = framelane(
         one_feed({"url": camera(camera_clip).url, **TCP}, x264(), {"file": {"url": str(record)}})
@@ -314,7 +314,7 @@ def test_a_cameras_first_frames_are_as_far_apart_as_the_others(
     daemon.wait_frames("cam", 25)
     daemon.stop()
     times = media.timestamps(record)[:20]
-    # A camera's frames may be dropped on a busy machine: what is between two is whole frames.
+    # On a busy machine frames of a camera may be dropped, so a gap may be several whole frames.
     frames = [(b - a) * 25 for a, b in zip(times, times[1:])]
     assert all(round(gap) >= 1 and abs(gap - round(gap)) < 0.1 for gap in frames), times
 
@@ -346,12 +346,12 @@ def test_a_copied_feed_is_not_decoded(framelane, camera, camera_clip, tmp_path):
         lambda m: m.sum("framelane_output_bytes_total", feed="cam") > 100_000, "100 kB recorded"
     )
     assert metrics.one("framelane_feed_up", feed="cam") == 1
-    # Where nothing is decoded there is nothing to count: no series, not one at 0.
+    # Nothing is decoded, so the series does not exist. It is not 0.
     assert not metrics.series("framelane_frames_in_total", feed="cam")
     steps = metrics.series("framelane_stage_duration_seconds_count", feed="cam")
     assert [labels["stage"] for labels, _ in steps] == ["mux"]
     assert not daemon.feed("cam")["decoder"]
-    # Main, admin, supervisor, source, output and a few of the libraries': no decoder's pool.
+    # Main, admin, supervisor, source, output and a few of libraries, but no decoder threads.
     assert daemon.threads() <= 10
 
 

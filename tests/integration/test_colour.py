@@ -1,5 +1,5 @@
 """Exact colour, end to end: raw BGRA in, compared with the formulas of the ITU recommendations in
-exact arithmetic; odd sizes; tags that match the pixels; sizes that change on the way."""
+exact arithmetic; odd sizes; tags that match the pixels; a size that changes in the stream."""
 
 import json
 import os
@@ -18,7 +18,7 @@ TAPS = ((-1, 1), (0, 2), (1, 1))
 
 
 def rounded(numerator, denominator):
-    """Half up, and clamped to a byte."""
+    """Rounds half up, and clamps to a byte."""
     return max(0, min(255, (2 * numerator + denominator) // (2 * denominator)))
 
 
@@ -81,7 +81,7 @@ def test_raw_bgra_becomes_the_exact_yuv_at_odd_sizes(framelane, tmp_path, size, 
 
 
 def test_every_raw_format_is_read_as_ffmpeg_writes_it(framelane, cli, tmp_path):
-    """One colour whose channels all differ, so that none can be taken for another."""
+    """One colour with three different channels, so that none can be mistaken for another."""
     rgb, yuv = (200, 90, 40), (90, 60, 200)
     width, height = 64, 48
     pixels = width * height
@@ -208,8 +208,8 @@ COEFFICIENTS = {"bt709": (0.2126, 0.0722), "smpte170m": (0.299, 0.114),
 
 
 def yuv_as_tagged(rgb, stream):
-    """What a player has to find where the stream says what ffprobe reads off it; what a stream of
-    few lines means that says nothing."""
+    """The Y, U and V that a player expects for a colour, by the tags that ffprobe finds. Without
+    tags a stream of few lines means BT.601, limited range."""
     kr, kb = COEFFICIENTS[stream.get("color_space", "smpte170m")]
     r, g, b = (value / 255 for value in rgb)
     y = kr * r + (1 - kr - kb) * g + kb * b
@@ -228,7 +228,7 @@ def yuv_as_tagged(rgb, stream):
     ("libvpx-vp9", "mkv", "full"), ("libvpx-vp9", "mp4", "auto"), ("libvpx", "avi", "auto"),
     ("ffv1", "mkv", "limited"), ("rawvideo", "mkv", "limited")])
 def test_players_find_the_colour_that_was_put_in(cli, tmp_path, source_kind, codec, suffix, range_):
-    """One colour everywhere, so that no codec can lose it, through BT.709 in full range."""
+    """The frames have one colour, so that no codec can change it; "yuv" is BT.709, full range."""
     red, green, blue = 200, 90, 40
     source = tmp_path / "in.bgra"
     source.write_bytes(bytes((blue, green, red, 255)) * (64 * 48) * 50)
@@ -249,7 +249,7 @@ def test_players_find_the_colour_that_was_put_in(cli, tmp_path, source_kind, cod
         assert stream["color_space"] in COEFFICIENTS and stream["color_range"] in ("tv", "pc")
     frame, chroma = media.decoded(path), 64 * 48
     assert stream["pix_fmt"] in ("yuv420p", "yuvj420p", "nv12")
-    # Of a place in the middle: there is no edge for a codec to get wrong.
+    # A pixel in the middle, because codecs may be less exact at an edge.
     if stream["pix_fmt"] == "nv12":
         u = chroma + 12 * 64 + 32
         found = frame[24 * 64 + 32], frame[u], frame[u + 1]
@@ -270,7 +270,7 @@ def two_sizes(made, clip):
     ]
     whole = parts[0].with_name("two-sizes.ts")
     if not whole.exists():
-        partial = whole.with_suffix(f".{os.getpid()}")  # other workers make it too
+        partial = whole.with_suffix(f".{os.getpid()}")  # other workers make the same file
         partial.write_bytes(parts[0].read_bytes() + parts[1].read_bytes())
         partial.rename(whole)
     return whole
@@ -292,7 +292,7 @@ def test_a_change_of_size_continues_in_a_second_file(framelane, two_sizes, clip,
 
 @pytest.mark.sanitizers
 def test_a_copied_change_of_size_continues_in_second_files(framelane, two_sizes, tmp_path):
-    """The MPEG-TS says it nowhere but inside the pictures, which nobody decodes here."""
+    """In MPEG-TS the size is only in the coded pictures, which are not decoded here."""
     daemon = framelane(
         one_feed({"url": str(two_sizes)}, COPY,
                  {suffix: {"url": f"{tmp_path}/out.{suffix}"} for suffix in ("mp4", "mkv", "ts")})

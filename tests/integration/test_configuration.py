@@ -1,4 +1,4 @@
-"""A wrong configuration: every problem at once, each with its position, exit 78, nothing started."""
+"""A wrong configuration: all problems are reported with their places, and nothing is started."""
 
 import json
 import os
@@ -13,7 +13,7 @@ EXAMPLE = ROOT / "config" / "framelane.example.yaml"
 
 FEED = "feeds:\n  cam:\n    input: {url: a.mp4}\n"
 
-# Name, text, and LINE:COLUMN: KEY for every problem that has to be reported.
+# Name, text, and LINE:COLUMN: KEY of every problem that must be reported.
 WRONG = [
     ("unknown top key", FEED + "feds: {}\n", ["4:1: feds:"]),
     ("unknown key", "feeds:\n  cam:\n    input: {url: a.mp4, timout: 1s}\n",

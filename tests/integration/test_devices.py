@@ -1,4 +1,4 @@
-"""Where frames are converted, on a machine without a GPU (conftest hides one that is there)."""
+"""Where frames are converted, on a machine without a GPU (conftest.py hides one)."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the other tests trust their harness with."""
+"""Tests of the harness itself."""
 
 from harness.complaints import complaints
 

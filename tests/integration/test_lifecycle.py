@@ -1,4 +1,4 @@
-"""Starting, stopping, dying, and what is left on the disk each time."""
+"""Starting, stopping and dying, and the files that are left each time."""
 
 import json
 import os
@@ -78,14 +78,14 @@ def test_empty_leftovers_are_removed(framelane, clip, tmp_path):
 
 
 def stop_in_time(daemon):
-    """What docs/operations.md promises, however many peers hang."""
+    """docs/operations.md promises it, for any number of peers that hang."""
     start = time.monotonic()
     daemon.stop(deadline=20)
     assert time.monotonic() - start < 10 * TIME_FACTOR, daemon.log()
 
 
 def stalled_feed(peer, **outputs):
-    """All the time there is would go into draining this: what it sends to is never read."""
+    """It would drain until the time is up, because nobody reads its output."""
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     peer.bind(("127.0.0.1", 0))
     peer.listen()
@@ -117,7 +117,7 @@ def test_a_stop_with_a_stalled_output_ends_in_time_and_completes_the_others(fram
 
 
 def test_a_stop_with_a_slow_encoder_ends_in_time_and_completes_the_file(framelane, tmp_path):
-    """It holds some seventy frames, each of them a lot of work."""
+    """The encoder holds about seventy frames, and each takes much time."""
     path = tmp_path / "out.mkv"
     encode = encoder("libx264", preset="placebo", threads=1, **{"rc-lookahead": 60})
     daemon = framelane(
@@ -194,7 +194,7 @@ def test_a_gpu_that_is_not_there_is_one_line_and_exit_1(cli, tmp_path):
 
 
 def test_a_log_without_standard_descriptors_lands_in_no_file(tmp_path, clip):
-    """What a careless starter closes would else be the number of the first file opened."""
+    """Otherwise the first file that is opened gets the number of a descriptor that was closed."""
     outputs = {kind: {"url": str(tmp_path / f"out.{kind}")} for kind in ("mkv", "ts", "mp4")}
     path = tmp_path / "framelane.yaml"
     path.write_text(json.dumps({"log": {"level": "trace"}, "admin": {"listen": ""},
@@ -251,7 +251,7 @@ def test_an_ended_feed_runs_again_when_asked_and_keeps_its_counts(framelane, cli
 
 
 def test_requests_to_restart_a_feed_that_is_being_restarted_change_nothing(framelane):
-    """It drains into a peer that never reads, until it is cancelled."""
+    """It drains to a peer that never reads, until it is cancelled."""
     with socket.socket() as peer:
         daemon = framelane(stalled_feed(peer), arguments=["--once"]).wait_ready()
         daemon.wait_frames("cam", 4)
@@ -263,7 +263,7 @@ def test_requests_to_restart_a_feed_that_is_being_restarted_change_nothing(frame
 
         wait_until(restarted, "the feed to be started again", 20)
         assert daemon.process.poll() is None
-        # The last ones may have come behind the restart.
+        # The last requests may have come after the restart.
         assert daemon.log().count("restarting on request") <= 5
         daemon.kill()
 

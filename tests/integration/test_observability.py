@@ -17,12 +17,12 @@ from harness.metrics import Metrics
 
 GOLDEN = pathlib.Path(__file__).with_name("golden_metrics.txt")
 
-# Labels whose values are a fixed set and so part of the contract.
+# Labels with a fixed set of values, which is part of the contract.
 FIXED = ("reason", "stage", "state", "op", "engine")
 
 
 def busy_daemon(framelane, clip, tmp_path):
-    """Every kind of series: a converted feed, a copied one, a dead one."""
+    """Every kind of series: of a converted feed, of a copied one, of one whose source is dead."""
     feeds = {
         "live": {"input": looped(clip), "encodes": {"main": x264()}, "analyse": True,
                  "outputs": {"hls": {"url": str(tmp_path / "hls" / "index.m3u8")}}},

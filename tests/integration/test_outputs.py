@@ -1,4 +1,4 @@
-"""Every kind of output can be played by others, while it is written and afterwards."""
+"""Other programs can play every kind of output, while it is written and afterwards."""
 
 import resource
 import socket
@@ -11,7 +11,7 @@ from harness.waiting import wait_until
 
 
 def record_clip(framelane, clip, outputs, encode=None):
-    """Runs the clip through to the end and stops."""
+    """Runs the clip to its end and stops the daemon."""
     daemon = framelane(one_feed({"url": str(clip)}, encode, outputs)).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
     daemon.stop()
@@ -120,7 +120,7 @@ def test_segments_beyond_keep_are_deleted(framelane, camera_clip, tmp_path):
         lambda m: m.sum("framelane_output_bytes_total", feed="cam") > 400_000, "400 kB written"
     )
     kept = [path.stat().st_size for path in (tmp_path / "rec").iterdir()]
-    # The limit, the segment that broke it and the one being written.
+    # The limit, the segment that exceeded it, and the one that is being written.
     assert sum(kept) < 100_000 + 2 * max(kept)
     daemon.stop()
 
@@ -128,7 +128,7 @@ def test_segments_beyond_keep_are_deleted(framelane, camera_clip, tmp_path):
 @pytest.mark.sanitizers
 def test_hls_is_a_live_window_and_old_segments_are_deleted(framelane, keyed_clip, tmp_path):
     playlist = tmp_path / "hls" / "index.m3u8"
-    # As fast as it goes, again and again: many segments in a moment.
+    # The file is read as fast as possible and in a loop, for many segments in a short time.
     daemon = framelane(
         one_feed({"url": str(keyed_clip), "loop": True}, x264(),
                  {"hls": {"url": str(playlist), "options": {"hls_time": 1, "hls_list_size": 3}}})
@@ -141,7 +141,7 @@ def test_hls_is_a_live_window_and_old_segments_are_deleted(framelane, keyed_clip
 
     wait_until(lambda: first_number() >= 10, "ten segments to have gone by")
     files = [path for path in playlist.parent.iterdir() if path.suffix == ".ts"]
-    assert len(files) <= 3 + 1 + 3  # listed, being written, and what the muxer keeps for readers
+    assert len(files) <= 3 + 1 + 3  # listed; being written; kept by the muxer for slow readers
     daemon.stop()
     media.close_playlist(playlist)
     assert media.decodes_cleanly(playlist)
@@ -163,7 +163,7 @@ def test_null_output_counts_and_writes_nothing(framelane, clip, tmp_path):
 
 
 def test_a_playlist_is_over_only_when_the_daemon_runs_once(framelane, clip, tmp_path):
-    """A daemon that is stopped goes on with its playlist when it is started again."""
+    """Without --once the playlist stays open, because the daemon continues it after a restart."""
     for arguments, over in (((), False), (("--once",), True)):
         folder = tmp_path / str(over)
         playlist = folder / "hls" / "index.m3u8"
@@ -223,7 +223,7 @@ def test_audio_is_copied_only_where_the_container_really_holds_it(
 
 
 def test_outputs_of_one_encode_may_want_its_headers_apart_or_not(framelane, clip, tmp_path):
-    """An encoder writes them once: MP4 has a place for them, an elementary stream has none."""
+    """The encoder makes them once. MP4 stores them in its header; elementary streams have none."""
     names = {"mpeg4": ["a.mp4", "a.ts", "a.avi"], "libx264": ["b.mkv", "b.ts", "b.h264"]}
     feed = {"input": {"url": str(clip)},
             "encodes": {codec: encoder(codec) for codec in names},
@@ -237,7 +237,7 @@ def test_outputs_of_one_encode_may_want_its_headers_apart_or_not(framelane, clip
 
 
 def test_a_copy_that_the_container_cannot_hold_says_why(framelane, mjpeg_avi, clip, tmp_path):
-    """Even where the camera is live: no try could mend it. Other feeds do not notice."""
+    """Also for a live source: no further try could succeed. Other feeds are not affected."""
     config = one_feed(looped(mjpeg_avi), COPY, {"out": {"url": str(tmp_path / "out.ts")}})
     config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
     daemon = framelane(config).wait_ready()
@@ -260,7 +260,7 @@ def test_a_stalled_peer_slows_only_itself(framelane, camera_clip):
     with socket.socket() as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         peer.bind(("127.0.0.1", 0))
-        peer.listen()  # connections are accepted by the kernel, and nothing is ever read
+        peer.listen()  # the kernel accepts connections, and nobody reads from them
         url = f"tcp://127.0.0.1:{peer.getsockname()[1]}"
         daemon = framelane(
             one_feed(looped(camera_clip), encoder("mpeg2video", gop="1s", b="8M"),
@@ -302,7 +302,7 @@ def test_an_output_that_cannot_be_reached_reconnects_alone(framelane, camera_cli
 
 
 def test_an_output_that_cannot_be_reached_does_not_hold_up_a_file(framelane, clip, tmp_path):
-    """A file is read as fast as its slowest output takes it, but not at the pace of a dead one."""
+    """A file is read as fast as its slowest output accepts; a dead output does not slow it down."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))  # nobody listens
         path = tmp_path / "good.mkv"

@@ -1,4 +1,4 @@
-"""What is shipped beside the program: that its parts agree with each other."""
+"""The files that are shipped with the program agree with each other."""
 
 import re
 
@@ -15,7 +15,7 @@ def output_urls(config):
 
 
 def shown_in(page):
-    """The configurations shown in a page of the documentation."""
+    """The configurations that a page of the documentation shows."""
     for text in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
         shown = yaml.safe_load(text)
         if isinstance(shown, dict) and "feeds" in shown:
@@ -63,7 +63,7 @@ def test_what_compose_mounts_and_builds_from_exists():
             else:
                 assert source in compose["volumes"], (name, source)
         for port in service["ports"]:
-            assert port.startswith("127.0.0.1:"), (name, port)  # neither has a password
+            assert port.startswith("127.0.0.1:"), (name, port)  # there is no password
     assert len(mounted) == 3
     build = compose["services"]["framelane"]["build"]
     context = folder / build["context"]

@@ -1,4 +1,4 @@
-"""Every kind of source delivers all of its frames, and each of them is accounted for."""
+"""Every kind of source delivers all its frames, and every frame is accounted for."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ from harness.configs import IMPATIENT, encoder, looped, one_feed, raw_input, x26
 
 
 def finish(daemon, frames):
-    """Waits for the end of a file: all frames in, all out."""
+    """Waits for the end of a file; all its frames must be in and out."""
     metrics = daemon.wait_state("cam", "ended")
     assert metrics.one("framelane_frames_in_total", feed="cam") == frames
     assert metrics.one("framelane_frames_out_total", feed="cam", encode="main") == frames
@@ -84,7 +84,7 @@ def test_raw_video_comes_through_a_fifo(framelane, tmp_path, bgra):
     os.mkfifo(fifo)
     input_ = raw_input(fifo, "bgra", "64x48", **IMPATIENT)
     daemon = framelane(one_feed(input_)).wait_ready()
-    # A capture program that is started anew: framelane waits for the next writer.
+    # The capture program is started twice: framelane waits for the second writer.
     for count in (50, 100):
         threading.Thread(target=lambda: fifo.write_bytes(bgra.read_bytes()), daemon=True).start()
         metrics = daemon.wait_metrics(
@@ -130,8 +130,7 @@ def test_a_stop_does_not_wait_for_the_writer_of_a_fifo(framelane, tmp_path):
 def test_a_source_stuck_in_a_call_is_abandoned_and_its_feed_rebuilt_three_times(
     framelane, tmp_path, clip
 ):
-    """FFmpeg opens a FIFO by itself inside "concat:", and waits for its writer whatever the
-    deadline."""
+    """With "concat:" FFmpeg itself opens the FIFO, and waits for a writer beyond every deadline."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     config = one_feed({"url": f"concat:{fifo}", **IMPATIENT})
@@ -145,7 +144,7 @@ def test_a_source_stuck_in_a_call_is_abandoned_and_its_feed_rebuilt_three_times(
     assert "stuck in calls" in daemon.feed("cam")["reason"]
     assert daemon.request("GET", "/healthz")[0] == 200
     assert metrics.feed_state("other") == "running"
-    pipe = os.open(fifo, os.O_RDWR)  # a writer: the calls return
+    pipe = os.open(fifo, os.O_RDWR)  # now the FIFO has a writer, and the calls return
     try:
         daemon.wait_state("cam", "connecting", 40)
     finally:
@@ -197,7 +196,7 @@ def test_a_paced_and_looped_file_behaves_as_a_camera(framelane, clip):
     daemon = framelane(one_feed(looped(clip))).wait_ready()
     start = time.monotonic()
     first = daemon.wait_frames("cam", 5).sum("framelane_frames_out_total")
-    # Past the end of the clip: 42 frames at 10 frames/s.
+    # More frames than the clip has: 42, at 10 frames/s.
     last = daemon.wait_frames("cam", 50).sum("framelane_frames_out_total")
     assert last - first <= (time.monotonic() - start) * 10 + 15
     assert daemon.feed("cam")["state"] == "running"

@@ -1,4 +1,4 @@
-"""`framelane transcode`: one file to another, as an engineer at a shell uses it."""
+"""`framelane transcode` as an engineer uses it in a shell."""
 
 import errno
 import json
@@ -66,18 +66,18 @@ def test_options_reach_the_encoder(cli, clip, tmp_path):
     assert keys[:4] == [0, 10, 20, 30]
 
 
-# What cannot be right is told from the command line alone: name, arguments, words of the answer.
+# Command lines that cannot be right: name, arguments, words of the message.
 WRONG = {
-    "option": (["--option", "no_such_option=1"], "no_such_option is no option of libx264"),
+    "option": (["--option", "no_such_option=1"], "no_such_option is not an option of libx264"),
     "value of an option": (["--option", "crf=low"], "crf is refused by libx264"),
     "option without a value": (["--option", "crf"], "not K=V"),
     "codec": (["--codec", "libx265k"], 'did you mean "libx265"?'),
     "container": (["--format", "matrosca"], 'did you mean "matroska"?'),
-    "demuxer": (["--input-format", "no-such"], "no demuxer"),
+    "demuxer": (["--input-format", "no-such"], "is not a demuxer"),
     "copy and an option": (["--codec", "copy", "--option", "crf=20"], "--option has no effect"),
     "copy and a bit rate": (["--codec", "copy", "--bitrate", "1M"], "--bitrate has no effect"),
     "copy and a colour": (["--codec", "copy", "--range", "full"], "--range has no effect"),
-    "copy among others": (["--codec", "copy,libx264"], "stands alone"),
+    "copy among others": (["--codec", "copy,libx264"], "cannot be combined with an encoder"),
     "bit rate": (["--bitrate", "0"], "--bitrate 0"),
     "duration": (["--duration", "0s"], "--duration 0s"),
     "matrix": (["--matrix", "bt2021"], "--matrix bt2021"),
@@ -251,7 +251,7 @@ def test_a_summary_of_a_failure_says_why(cli, tmp_path):
 
 
 def on_a_terminal(*arguments):
-    """(exit status, everything that a terminal as standard error was sent)"""
+    """(exit status, everything that was written to a terminal as standard error)"""
     ours, terminal = pty.openpty()
     with subprocess.Popen([str(BINARY), "transcode", *map(str, arguments)], stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=terminal) as process:
@@ -260,7 +260,7 @@ def on_a_terminal(*arguments):
         try:
             while chunk := os.read(ours, 4096):
                 said += chunk
-        except OSError as error:  # the last one who had the terminal open is gone
+        except OSError as error:  # nobody has the terminal open any more
             assert error.errno == errno.EIO
         finally:
             os.close(ours)
@@ -302,7 +302,7 @@ def test_sound_is_copied_unless_told_otherwise(cli, made, clip, tmp_path, argume
             packets = media.probe(path, "-select_streams", "a", "-show_packets",
                                   "-show_data_hash", "md5")["packets"]
             return [packet["data_hash"] for packet in packets]
-        # A file begins with its first picture; one packet of AAC comes before that.
+        # A file begins with its first picture. One packet of AAC is earlier and is left out.
         assert sound(out) in (sound(source), sound(source)[1:])
 
 
@@ -333,7 +333,7 @@ def test_an_interrupt_leaves_a_playable_file_and_128_plus_signal(tmp_path, sign,
         [str(BINARY), "transcode", "--option", "preset=ultrafast",
          "lavfi:testsrc2=size=320x240:rate=30", str(out)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # under nohup it is ignored
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # nohup would ignore it
     ) as process:
         try:
             wait_until(lambda: any(p.stat().st_size > 50_000 for p in tmp_path.glob("out.mkv*")),
@@ -379,7 +379,7 @@ def test_the_environment_does_not_change_the_result(cli, clip, tmp_path):
 
 
 def test_several_frames_in_flight_change_nothing(framelane, clip, tmp_path):
-    """Small and large rings, few and many lanes: the same bytes in the same order."""
+    """Rings and lanes of any size give the same bytes in the same order."""
     outputs = []
     for number, (ring, lanes) in enumerate([(1, 1), (2, 3), (16, 8)]):
         path = tmp_path / f"{number}.raw"

@@ -22,7 +22,7 @@ constexpr ColorSpec kRgbFull{Matrix::kRgb, Range::kFull};
 constexpr PixelFormat kFourByteOrders[] = {PixelFormat::kBgra, PixelFormat::kRgba,
                                            PixelFormat::kArgb, PixelFormat::kAbgr};
 
-// Converts random pixels both ways, in this layout, and compares every byte.
+// Converts random pixels with the converter and with the reference, and compares every byte.
 void expect_equal_to_reference(const Conversion& conversion, std::mt19937& random,
                                TestLayout layout = {}) {
   SCOPED_TRACE(describe(conversion));
@@ -38,7 +38,7 @@ void expect_equal_to_reference(const Conversion& conversion, std::mt19937& rando
   ASSERT_TRUE(actual.padding_untouched()) << converter->name();
 }
 
-// Everything the SIMD path takes, in one size.
+// Visits every conversion that rgb_to_yuv420 takes, in one size.
 template <typename Visit>
 void visit_rgb_to_yuv420(int width, int height, Visit visit) {
   for (const PixelFormat source : kFourByteOrders) {
@@ -50,9 +50,8 @@ void visit_rgb_to_yuv420(int width, int height, Visit visit) {
   }
 }
 
-// Runs with one of Highway's instruction sets that this CPU has and the build contains.
-// Highway's one-lane fallback has the RGB to 4:2:0 tile alone; what else there is, the reference
-// does.
+// Runs with each instruction set of Highway's that this CPU has and the build contains. With
+// Highway's one-lane fallback the reference does the work.
 class SimdTest : public testing::TestWithParam<std::int64_t> {
  protected:
   void SetUp() override {
@@ -141,7 +140,8 @@ TEST_P(SimdTest, TouchesNothingButPixelsInAnyLayout) {
 }
 
 TEST_P(SimdTest, StreamingStoresGiveTheSameBytes) {
-  // Two tiles, the second of which ends within a line of the cache, a padded rest, and an odd row.
+  // A row is two tiles, of which the second ends within a cache line, and a padded rest. The number
+  // of rows is odd.
   constexpr int kWidth = 362, kHeight = 5, kPitch = 384;
   for (const PixelFormat format : {PixelFormat::kI420, PixelFormat::kNv12}) {
     const Conversion conversion{kWidth, kHeight, PixelFormat::kBgra, kRgbFull, format, {}};
@@ -169,7 +169,7 @@ TEST_P(SimdTest, StreamingStoresGiveTheSameBytes) {
   }
 }
 
-// Where chroma of 255.5 rounds up to 256, and must touch neither its own nor its neighbour's byte.
+// Chroma of 255.5 rounds up to 256, which must become 255 and not change the neighbouring byte.
 TEST_P(SimdTest, SaturatedPrimariesAreClampedInFullRange) {
   const ColorSpec full{Matrix::kBt601, Range::kFull};
   for (const PixelFormat target : {PixelFormat::kI420, PixelFormat::kNv12}) {
@@ -188,7 +188,7 @@ TEST_P(SimdTest, SaturatedPrimariesAreClampedInFullRange) {
   }
 }
 
-// Every supported pair of formats and colours of one source format.
+// Visits every supported pair of formats and colours with one source format.
 template <typename Visit>
 void visit_conversions(PixelFormat source, int width, int height, Visit visit) {
   for (const PixelFormat target : kAllFormats) {
@@ -214,7 +214,8 @@ TEST_P(SimdTest, EqualsTheReferenceInEveryFormatAndColour) {
   }
 }
 
-// Colours take turns, so that in the end every pair of formats has met every size with several.
+// Each size is tried with some of the colours, in turn, so that every pair of formats meets every
+// size with several colours.
 TEST_P(SimdTest, EqualsTheReferenceInEveryFormatAndSize) {
   constexpr std::pair<int, int> kSizes[] = {
       {2, 2},   {4, 3},   {5, 2},   {7, 7},   {8, 6},   {15, 3},  {16, 2},
@@ -251,7 +252,7 @@ std::string target_name(const testing::TestParamInfo<std::int64_t>& param) {
 INSTANTIATE_TEST_SUITE_P(, SimdTest, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          target_name);
 
-// All 2^24 colours, with chroma filtered over neighbours that differ.
+// All 2^24 colours, with chroma filtered over different neighbours.
 class EveryColourSimdTest : public testing::TestWithParam<ColorSpec> {};
 
 TEST_P(EveryColourSimdTest, EqualsTheReference) {
@@ -288,7 +289,7 @@ INSTANTIATE_TEST_SUITE_P(, EveryColourSimdTest,
 
 class ConverterTest : public testing::TestWithParam<PixelFormat> {
  protected:
-  // Calls visit for each supported conversion from the format under test, sizes taking turns.
+  // Visits each supported conversion from the format under test, each with the next size.
   template <typename Visit>
   void visit_conversions(Visit visit) {
     constexpr std::pair<int, int> kSizes[] = {{1, 1},  {2, 1},  {1, 2}, {3, 5},
@@ -326,7 +327,7 @@ TEST_P(ConverterTest, RowRangesGiveTheSameAsOneCall) {
     TestImage pieces(target, width, height);
     const auto converter = Converter::make(conversion);
     converter->run(source.const_view(), whole.view(), 0, height);
-    // Last piece first: no piece may depend on another having run.
+    // The last piece first, because no piece may depend on another.
     for (int begin = (height - 1) / 2 * 2; begin >= 0; begin -= 2) {
       converter->run(source.const_view(), pieces.view(), begin, std::min(begin + 2, height));
     }

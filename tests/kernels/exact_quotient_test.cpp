@@ -10,7 +10,8 @@
 namespace framelane {
 namespace {
 
-// Calls visit(quotient, form, scale) for everything the RGB to 4:2:0 path can be asked for.
+// Calls visit(quotient, form, scale) for every form and scale that conversions from RGB to 4:2:0
+// use.
 template <typename Visit>
 void visit_quotients(Visit visit) {
   const ColorSpec rgb{Matrix::kRgb, Range::kFull};
@@ -28,8 +29,8 @@ void visit_quotients(Visit visit) {
   }
 }
 
-// Both floor(n / d) and the method never fall as n grows, so equality on either side of every step
-// is equality for every numerator in between.
+// Neither floor(n / d) nor the quotient falls as n grows. So if they are equal on both sides of
+// every step, they are equal for all numerators between.
 TEST(ExactQuotientTest, DivisionIsExactForEveryNumeratorBelowTheLimit) {
   visit_quotients([](const ExactQuotient& q, const LinearForm&, int) {
     ASSERT_LT(q.numerator_limit(), std::uint64_t{1} << 32);

@@ -65,8 +65,8 @@ TEST(FixedFormTest, ChromaOfOtherChromaTakesNoLuma) {
   EXPECT_EQ(fixed_form(forms[2], {1, 1, 1}).inputs, 2u);
 }
 
-// Extremes and random samples of every change of colour: outside the window the fixed point is
-// right, and the window is small enough to be met rarely.
+// Extreme and random samples of every change of colour: outside the window the fixed-point result
+// is right, and few values are inside the window.
 TEST(FixedFormTest, WhatLiesOutsideTheWindowIsExact) {
   std::mt19937 random(3);
   visit_color_pairs([&](const ColorSpec& from, const ColorSpec& to) {
@@ -96,8 +96,8 @@ TEST(FixedFormTest, WhatLiesOutsideTheWindowIsExact) {
   });
 }
 
-// R'G'B' and chroma whose value is a whole number and a half: the window has to catch every one of
-// them that lies between two codes.
+// R'G'B' and chroma whose exact value is midway between two codes: all of these must be inside the
+// window.
 TEST(FixedFormTest, TiesBetweenCodesAreInTheWindow) {
   int ties = 0;
   visit_color_pairs([&](const ColorSpec& from, const ColorSpec& to) {

@@ -88,7 +88,7 @@ bool is_color_difference(const ColorSpec& color, int channel) {
   return color.matrix != Matrix::kRgb && channel > 0;
 }
 
-// Codes to signals: 0..1, or -1/2..1/2 for colour differences.
+// From codes to signals: 0..1, or -1/2..1/2 for colour differences.
 Signal decode(const ConstImageView& view, const ColorSpec& color, int channel) {
   const PixelFormatInfo& format = info(view.format);
   const bool chroma = !format.rgb && !format.gray && channel > 0;
@@ -107,17 +107,18 @@ std::uint8_t encode(Real signal, const ColorSpec& color, int channel) {
   const Real value = is_color_difference(color, channel)
                          ? 128 + signal * (limited ? 224 : 255)
                          : (limited ? 16 + signal * 219 : signal * 255);
-  // Half up. The small addend brings a tie that the arithmetic put just below back over it.
+  // Rounds half up. The small addend is for ties, whose value the arithmetic may have made just
+  // smaller.
   const Real raised = value + Real(1) / 2 + Real(1e-24);
   if (raised < 0) return 0;
   return static_cast<std::uint8_t>(std::min<long long>(static_cast<long long>(raised), 255));
 }
 
-// How far right of (below) an even luma sample the chroma sample sits.
+// How far the chroma sample sits to the right of (or below) an even luma sample.
 Real offset_across(Siting siting) { return siting == Siting::kCenter ? Real(1) / 2 : Real(0); }
 Real offset_down(Siting siting) { return siting == Siting::kTopLeft ? Real(0) : Real(1) / 2; }
 
-// Linear interpolation at luma coordinate `at` among samples at 2 i + offset.
+// Linear interpolation at the luma coordinate `at`, between samples at 2 i + offset.
 Real interpolate(int at, Real offset, const std::function<Real(int)>& sample) {
   const Real position = (at - offset) / 2;
   int left = static_cast<int>(position);
@@ -137,7 +138,7 @@ Signal raise(const Signal& chroma, int width, int height, const ColorSpec& color
   });
 }
 
-// A tent of half-width 2 where chroma sits on a luma sample, the mean of two where it does not.
+// A triangle of half-width 2 if chroma sits on a luma sample, otherwise the mean of two samples.
 Real reduce(int at, Real offset, const std::function<Real(int)>& sample) {
   if (offset != 0) return (sample(2 * at) + sample(2 * at + 1)) / 2;
   return sample(2 * at - 1) / 4 + sample(2 * at) / 2 + sample(2 * at + 1) / 4;

@@ -58,7 +58,7 @@ void expect_codes(const ColorSpec& to, std::initializer_list<Known> table) {
   }
 }
 
-// The 100 % colour bars, as every table of them has them.
+// The 100 % colour bars, with the values that published tables give.
 TEST(ReferenceTest, Bt601LimitedGivesTheKnownBarCodes) {
   expect_codes({Matrix::kBt601}, {{{255, 255, 255}, {235, 128, 128}},
                                   {{255, 255, 0}, {210, 16, 146}},
@@ -81,7 +81,7 @@ TEST(ReferenceTest, Bt709LimitedGivesTheKnownBarCodes) {
                                   {{0, 0, 0}, {16, 128, 128}}});
 }
 
-// By hand: green's V is 128 - 224 * 0.6780 / 1.4746 = 25.008, and so on.
+// Computed by hand: green's V is 128 - 224 * 0.6780 / 1.4746 = 25.008, and so on.
 TEST(ReferenceTest, Bt2020LimitedPrimariesMatchTheHandComputedCodes) {
   expect_codes({Matrix::kBt2020}, {{{255, 0, 0}, {74, 97, 240}},
                                    {{0, 255, 0}, {164, 47, 25}},
@@ -89,7 +89,7 @@ TEST(ReferenceTest, Bt2020LimitedPrimariesMatchTheHandComputedCodes) {
                                    {{255, 255, 255}, {235, 128, 128}}});
 }
 
-// As in JPEG. Pure red and blue have chroma 255.5, which rounds to 256 and is clamped.
+// As in JPEG. Pure red and pure blue have chroma 255.5, which rounds to 256 and is clamped to 255.
 TEST(ReferenceTest, Bt601FullPrimariesMatchTheHandComputedCodes) {
   expect_codes(
       {Matrix::kBt601, Range::kFull},
@@ -129,7 +129,7 @@ TEST(ReferenceTest, ChromaTiesRoundUpOnBothSidesOfNeutral) {
   EXPECT_EQ(from_rgb(full, {1, 1, 0})[1], 128);
 }
 
-// Known from the definition: luma 16 + y * 219 / 255 and back, chroma 128 + (c - 128) * 224 / 255.
+// From the definition: luma 16 + y * 219 / 255 and its inverse, chroma 128 + (c - 128) * 224 / 255.
 TEST(ReferenceTest, RangeChangesMatchTheHandComputedCodes) {
   const ColorSpec limited;
   const ColorSpec full{Matrix::kBt709, Range::kFull};
@@ -140,8 +140,8 @@ TEST(ReferenceTest, RangeChangesMatchTheHandComputedCodes) {
   EXPECT_EQ(pixel(PixelFormat::kYuv444, limited, full, {0, 0, 255}), (Triple{0, 0, 255}));
 }
 
-// BT.709's red bar, as BT.601: Y' of (1, 0, 0) goes from 63 to 81 give or take the source's own
-// rounding.
+// BT.709's red bar as BT.601: Y' of (1, 0, 0) changes from 63 to 81, but for the rounding of the
+// source.
 TEST(ReferenceTest, MatrixChangesKeepTheColour) {
   const Triple red =
       pixel(PixelFormat::kYuv444, {Matrix::kBt709}, {Matrix::kBt601}, {63, 102, 240});
@@ -150,8 +150,8 @@ TEST(ReferenceTest, MatrixChangesKeepTheColour) {
   EXPECT_NEAR(red[2], 240, 1);
 }
 
-// An I444 picture with one chroma sample of 192 in a plane of 128, brought down to 4:2:0; returns
-// what the U plane holds beyond 128.
+// Converts an I444 picture, with one chroma sample of 192 in a plane of 128, to 4:2:0. Returns the
+// U plane less 128.
 std::vector<int> impulse_response(Siting siting, int width, int height, int x, int y) {
   const auto size = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   Bytes source(3 * size, 128);
@@ -249,8 +249,8 @@ INSTANTIATE_TEST_SUITE_P(, EveryColourTest, testing::ValuesIn(kIntegerMatrices),
                                   std::string(to_string(param.param.color.range));
                          });
 
-// Every supported pair of formats and colours, with sizes taking turns so that each pair of formats
-// meets them all.
+// Every supported pair of formats and colours, each with the next size, so that each pair of
+// formats meets all sizes.
 class OracleTest : public testing::TestWithParam<PixelFormat> {};
 
 TEST_P(OracleTest, EveryTargetMatchesTheTextbookEvaluation) {

@@ -17,7 +17,7 @@ TestImage::TestImage(PixelFormat format, int width, int height, TestLayout layou
     plane.row_bytes = plane_row_bytes(format, i, width);
     plane.rows = plane_rows(format, i, height);
     const std::size_t pitch = plane.row_bytes + static_cast<std::size_t>(layout.padding);
-    // The last row in memory ends with its pixels, as FFmpeg's cropped frames do.
+    // The last row in memory has no padding, as in frames that FFmpeg has cropped.
     const std::size_t size = pitch * static_cast<std::size_t>(plane.rows - 1) + plane.row_bytes;
     plane.bytes.assign(size + 2 * static_cast<std::size_t>(layout.guard), kPattern);
     plane.bytes.shrink_to_fit();
@@ -52,7 +52,7 @@ void TestImage::fill_random(std::mt19937& random) {
       std::uint8_t* row = plane.bytes.data() + row_offset(plane, y);
       for (std::size_t x = 0; x < plane.row_bytes; ++x) {
         const std::uint32_t value = random();
-        // Extremes often: they are where clamping and rounding go wrong.
+        // Extremes are frequent, because clamping and rounding go wrong there.
         row[x] = (value & 0x300) == 0 ? ((value & 0x400) != 0 ? 255 : 0)
                                       : static_cast<std::uint8_t>(value);
       }

@@ -11,15 +11,15 @@
 
 namespace framelane {
 
-/// How a test image lies in memory.
+/// How a test image is laid out in memory.
 struct TestLayout {
-  int padding = 0;         ///< bytes behind each row
+  int padding = 0;         ///< bytes after each row
   bool bottom_up = false;  ///< negative pitch
-  int guard = 0;           ///< bytes before and behind each plane; 0 lets AddressSanitizer watch
+  int guard = 0;           ///< bytes before and after each plane; 0: AddressSanitizer guards it
 };
 
-/// A frame that owns its planes, each in an allocation of its own, and knows which bytes of them
-/// are pixels. Everything else starts, and must stay, at a pattern.
+/// A frame that owns its planes, each in its own allocation, and knows which bytes are pixels. All
+/// other bytes have a pattern, which must not change.
 class TestImage {
  public:
   TestImage(PixelFormat format, int width, int height, TestLayout layout = {});
@@ -30,9 +30,9 @@ class TestImage {
   void fill_random(std::mt19937& random);
   void fill_padding(std::uint8_t value);
 
-  /// The bytes that carry pixels, row by row and plane by plane, whatever the layout.
+  /// The bytes that are pixels, row by row and plane by plane, without padding.
   std::vector<std::uint8_t> pixels() const;
-  /// Whether every byte that is not a pixel still has its first value.
+  /// True if all bytes that are not pixels still have the pattern.
   bool padding_untouched() const;
 
  private:
@@ -53,7 +53,7 @@ class TestImage {
   std::vector<Plane> planes_;
 };
 
-/// "bgra rgb full left -> nv12 bt709 limited left, 17x9", for failure messages.
+/// For failure messages: "bgra rgb full left -> nv12 bt709 limited left, 17x9".
 std::string describe(const Conversion& conversion);
 
 inline constexpr PixelFormat kAllFormats[] = {
@@ -65,7 +65,8 @@ inline constexpr Matrix kYuvMatrices[] = {Matrix::kBt601, Matrix::kBt709, Matrix
 inline constexpr Range kRanges[] = {Range::kLimited, Range::kFull};
 inline constexpr Siting kSitings[] = {Siting::kLeft, Siting::kCenter, Siting::kTopLeft};
 
-/// Every colour a frame of this format can have: R'G'B' in both ranges, YUV in all combinations.
+/// Every ColorSpec that a frame of this format can have: R'G'B' in both ranges, YUV in all
+/// combinations.
 std::vector<ColorSpec> all_colors(PixelFormat format);
 
 }  // namespace framelane

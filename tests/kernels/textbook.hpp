@@ -7,9 +7,9 @@
 
 namespace framelane {
 
-/// An output channel's distance from its zero (luma 16 or 0, chroma 128) in code values, as whole
-/// multiples of full-range 8-bit R, G and B over one denominator. Typed in from the
-/// recommendations' equations, not derived by the code under test.
+/// An output channel less its zero (luma 16 or 0, chroma 128), in code values, as integer multiples
+/// of full-range 8-bit R, G and B over one denominator. Written down from the recommendations'
+/// equations, not computed by the code under test.
 struct IntegerForm {
   std::array<std::int64_t, 3> rgb;
   std::int64_t denominator;

@@ -15,14 +15,14 @@
 #include "tests/kernels/test_image.hpp"
 #include "tests/kernels/textbook.hpp"
 
-// zimg, behind FFmpeg's zscale filter, is an implementation that nobody here wrote and that is
-// known to be careful. It computes in single precision, so a result within a few units in the last
-// place of a tie may fall to the other side of it; everywhere else the two must agree.
+// Compares with zimg, an independent and careful implementation, through FFmpeg's zscale filter. It
+// computes in single precision. So a result that is within a few units in the last place of a tie
+// may be rounded the other way; all other results must be equal.
 
 namespace framelane {
 namespace {
 
-constexpr int kSide = 4096;  // every 24-bit colour once
+constexpr int kSide = 4096;  // for every 24-bit colour once
 
 bool command_succeeds(const std::string& command) { return std::system(command.c_str()) == 0; }
 
@@ -49,8 +49,8 @@ std::string zimg_color(const ColorSpec& color, const char* in_or_out) {
          in_or_out + "=" + std::string(to_string(color.range));
 }
 
-// A side x side image of three whole planes, through zscale. Empty, and a failure, when ffmpeg
-// refuses.
+// Runs a side x side image of three whole planes through zscale. If ffmpeg fails, so does the test,
+// and the result is empty.
 std::vector<std::uint8_t> zscaled(const std::vector<std::uint8_t>& planes, int side,
                                   const std::string& pixel_format, const ColorSpec& from,
                                   const ColorSpec& to) {
@@ -79,10 +79,10 @@ std::vector<std::uint8_t> zscaled(const std::vector<std::uint8_t>& planes, int s
   return theirs;
 }
 
-// Four units in the last place of a float between 128 and 256.
+// Four units in the last place of a float in 128..256.
 constexpr double kSinglePrecisionError = 4 * 0x1p-16;
 
-// How far the exact value is from the middle between two codes.
+// The distance of the exact value from the middle between two codes.
 double distance_to_tie(const IntegerForm& form, int r, int g, int b) {
   const std::int64_t remainder = form.numerator(r, g, b) % form.denominator;
   const double fraction = static_cast<double>(remainder) / static_cast<double>(form.denominator);
@@ -165,8 +165,8 @@ Weights weights(Matrix matrix) {
   return {0.2627, 0.0593};
 }
 
-// Y, U and V as they are before rounding: signals from codes, R'G'B', signals, codes. A double is
-// enough to tell how far from a tie that is.
+// Y, U and V before rounding: from codes to signals, R'G'B', signals and codes. A double is precise
+// enough to tell the distance from a tie.
 std::array<double, 3> unrounded(const YuvChange& change, const std::array<double, 3>& codes) {
   const auto& [from, to] = change;
   const bool was_limited = from.range == Range::kLimited;

@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -16,8 +18,8 @@ struct CompletionThread::Queue {
   std::condition_variable changed;
   std::shared_ptr<CudaLane> first;  // linked through the lanes: nothing is allocated per job
   CudaLane* last = nullptr;
-  // The thread's turn: what is being waited for or, with no plan, whether a job is being handed
-  // over, and since when.
+  // The thread's present turn, and since when: it waits for a job of `plan`; or, if that is null,
+  // it hands a job over or is idle.
   std::shared_ptr<const CudaPlan> plan;
   std::size_t lane_index = 0;
   bool handing_over = false;
@@ -41,7 +43,8 @@ struct CompletionThread::Queue {
 
 CompletionThread::CompletionThread(std::shared_ptr<CudaContext> context)
     : context_(std::move(context)), queue_(std::make_shared<Queue>()) {
-  // Detached, so that it can be left behind; `ended` is how to wait for it, and the last it does.
+  // Detached, so that it can be left behind. Setting `ended`, which the destructor waits for, is
+  // the last thing it does.
   std::thread([gpu = context_, queue = queue_]() mutable {
     pthread_setname_np(pthread_self(), "cuda-complete");
     try {
@@ -64,14 +67,14 @@ CompletionThread::~CompletionThread() {
   queue.changed.notify_all();
   const auto ended = [&queue] { return queue.ended; };
   while (!queue.changed.wait_for(lock, std::chrono::seconds(1), ended)) {
-    if (context_->abandoned_jobs == 0) {
+    if (!context_->has_abandoned_jobs()) {
       lock.unlock();
       const bool hung = hangs();
       lock.lock();
       if (!hung) continue;
     }
     log::error("{}: work on the GPU does not come to an end; its memory is left behind",
-               context_->name);
+               context_->name());
     return;
   }
 }
@@ -100,8 +103,8 @@ bool CompletionThread::hangs() {
     index = queue.lane_index;
     turn = queue.turns;
   }
-  // Time alone proves nothing: the whole process may have been stopped meanwhile, the GPU not. One
-  // answer does not either: with the whole machine, the GPU was stopped too.
+  // Time alone proves nothing: the process may have been stopped while the GPU worked. Nor does one
+  // answer: the whole machine, with the GPU, may have been stopped.
   context_->try_make_current();
   if (plan != nullptr && cudaEventQuery(plan->works[index]->done().get()) != cudaErrorNotReady) {
     return false;
@@ -114,7 +117,8 @@ bool CompletionThread::hangs() {
     queue.suspected_at = now;
     return false;
   }
-  // A call cannot be asked; that it goes on for the whole time again is the second answer.
+  // A call that blocks cannot be queried. If it blocks for as long again, that is its second
+  // answer.
   return now - queue.suspected_at >= (plan != nullptr ? kAskEvery / 2 : kHungAfter);
 }
 
@@ -133,8 +137,9 @@ void CompletionThread::run(Queue& queue) {
     }
     const bool good = lane->wait();
     {
-      // Before the job is handed over: the lane may then start its next one, which uses the event
-      // again that hangs() asks. The lane has the plan as well, so nothing is freed here.
+      // This must come before hand_over, in which the lane may start its next job: that job uses
+      // again the event that hangs() queries. Nothing is freed here, as the lane holds the plan
+      // too.
       const std::lock_guard lock(queue.mutex);
       queue.take_turn(nullptr, true);
     }

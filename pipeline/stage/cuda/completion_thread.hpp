@@ -7,26 +7,26 @@
 
 namespace framelane {
 
-/// The one thread of a GPU that waits for its work, lane by lane in the order in which the jobs
-/// were queued, which is about the order in which they end.
+/// The one thread of a GPU that waits for its jobs. It takes lanes in the order in which their jobs
+/// were queued, which is about the order in which the jobs end.
 class CompletionThread {
  public:
   explicit CompletionThread(std::shared_ptr<CudaContext> context);
-  /// Ends when nothing is left to wait for. The thread of a GPU that hangs is left to itself, with
-  /// what it waits for: a second after jobs were taken from it, or when it is found to hang.
+  /// Blocks until every job has ended. If the GPU has abandoned jobs, or is found to hang, the
+  /// thread is left behind after about a second, together with the lanes it waits for.
   ~CompletionThread();
   CompletionThread(const CompletionThread&) = delete;
   CompletionThread& operator=(const CompletionThread&) = delete;
 
-  /// Will call lane->wait() and hand_over(). Any thread; waits for neither.
+  /// Has the thread call lane->wait() and then lane->hand_over(). Returns at once. Any thread.
   void watch(std::shared_ptr<CudaLane> lane);
-  /// Whether the GPU has been at the job whose turn it is for longer than kHungAfter, and has said
-  /// twice that it is not done; or a job that is through has been handed over for twice as long,
-  /// which is when a call that queues the lane's next one does not end. To be asked every kAskEvery
-  /// by who waits. Any thread.
+  /// True if the oldest job has run for longer than kHungAfter and two event queries have said that
+  /// it is not done; or if handing a job over has blocked for twice as long, because a CUDA call
+  /// that queues the lane's next job does not return. Whoever waits for a job asks every kAskEvery.
+  /// Any thread.
   bool hangs();
 
-  /// Whole frames take milliseconds; as long as Windows gives a GPU (TdrDelay).
+  /// A whole frame takes milliseconds. Windows gives a GPU the same time (TdrDelay).
   static constexpr std::chrono::seconds kHungAfter{2};
   static constexpr std::chrono::milliseconds kAskEvery{100};
 

@@ -1,11 +1,15 @@
 #include "pipeline/stage/cuda/cuda_context.hpp"
 
+#include <algorithm>
+
 #include "pipeline/base/log.hpp"
+#include "pipeline/frames/frame_job.hpp"
 
 namespace framelane {
 namespace {
 
-/// Waiting threads sleep, and FFmpeg's decoders share only a context that has this flag.
+/// Makes the GPU current, with the flag that lets waiting threads sleep. FFmpeg's decoders share a
+/// context only if it has this flag.
 int prepared(int ordinal) {
   cuda::check(cudaInitDevice(ordinal, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid),
               "cudaInitDevice");
@@ -16,9 +20,25 @@ int prepared(int ordinal) {
 }  // namespace
 
 CudaContext::CudaContext(int ordinal)
-    : name("cuda:" + std::to_string(prepared(ordinal))), ordinal_(ordinal) {}
+    : name_("cuda:" + std::to_string(prepared(ordinal))), ordinal_(ordinal) {}
 
 void CudaContext::make_current() const { cuda::check(cudaSetDevice(ordinal_), "cudaSetDevice"); }
+
+void CudaContext::drain_jobs() const noexcept {
+  cudaStreamSynchronize(upload_stream_.get());
+  cudaStreamSynchronize(kernel_stream_.get());
+  cudaStreamSynchronize(download_stream_.get());
+}
+
+void CudaContext::publish_allocations(FrameMemory frames) {
+  const CudaEvent allocated(CudaEvent::Kind::kOrder);
+  allocated.record(memory_stream_);
+  if (frames == FrameMemory::kHost) {
+    enter_copy_gate().uploads().wait(allocated.get());
+  } else {
+    decode_stream().wait(allocated.get());
+  }
+}
 
 std::string CudaContext::free_memory() const {
   std::size_t free = 0;
@@ -31,19 +51,46 @@ std::string CudaContext::free_memory() const {
 void CudaContext::lose(const std::string& reason) {
   if (lost_.exchange(true)) return;
   cuda::stop_reports();
-  log::error("{} is lost: {}; its feeds go on on the CPU, until framelane is started again", name,
+  log::error("{} is lost: {}; its feeds go on on the CPU, until framelane is started again", name_,
              reason);
 }
 
 void CudaContext::failed(const std::string& who, const CudaError& error) {
-  // An error that breaks the context is every later call's result; others are of one call.
+  // An error that breaks the context is the result of every later call too; other errors belong to
+  // one call.
   try_make_current();
   const cudaError_t answer = cudaStreamQuery(upload_stream_.get());
   if (answer != cudaSuccess && answer != cudaErrorNotReady) {
     lose(who + ": " + error.what());
   } else if (!lost_) {
-    log::error("{}: {}; {} goes on", who, error.what(), name);
+    log::error("{}: {}; {} goes on", who, error.what(), name_);
   }
+}
+
+FrameJob* CudaContext::abandon_job(std::atomic<FrameJob*>& job, void (*detach)(FrameJob&)) {
+  const std::lock_guard lock(held_mutex_);
+  FrameJob* const taken = job.exchange(nullptr);
+  if (taken == nullptr) return nullptr;
+  ++abandoned_jobs_;
+  held_frames_.push_back(taken->input.buffer);
+  for (const JobOutput& output : taken->outputs) {
+    if (output.target.buffer) held_frames_.push_back(output.target.buffer);
+  }
+  detach(*taken);
+  return taken;
+}
+
+void CudaContext::abandoned_job_ended() {
+  std::vector<BufferRef> let_go;  // freed without the lock, because that waits for the GPU
+  {
+    const std::lock_guard lock(held_mutex_);
+    if (--abandoned_jobs_ == 0) let_go.swap(held_frames_);
+  }
+}
+
+void CudaContext::hold_until_idle(const BufferRef& frame) {
+  const std::lock_guard lock(held_mutex_);
+  if (has_abandoned_jobs()) held_frames_.push_back(frame);
 }
 
 std::chrono::nanoseconds CudaContext::account(Engine engine, DeviceClock::Clock::time_point from,
@@ -51,12 +98,12 @@ std::chrono::nanoseconds CudaContext::account(Engine engine, DeviceClock::Clock:
                                               EngineMeters& lane) {
   DeviceClock::Clock::time_point& last = last_end_[index_of(engine)];
   const auto free_from = std::max(from, last);
-  // Jobs of different feeds may be booked in another order than they were done: what ended before
-  // another that is booked has no time of its own left, but it took some.
+  // Jobs of different feeds may be booked in another order than they ended in. Work that ended
+  // before work that is already booked adds nothing to the union; its own length is still returned.
   if (last < to) from = free_from;
   last = std::max(last, to);
   lane.add(engine, free_from, to);
-  busy.add(engine, free_from, to);
+  busy_.add(engine, free_from, to);
   return std::max(to - from, DeviceClock::Clock::duration(0));
 }
 

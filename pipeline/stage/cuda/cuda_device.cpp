@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/stage/cuda/cuda_stage.hpp"
@@ -81,11 +82,12 @@ void CudaDevice::add(std::uint8_t* data, std::size_t bytes) {
 }
 
 void CudaDevice::remove(std::uint8_t* data) noexcept {
-  // Unregistering waits for the GPU. What a hung one keeps locked goes with the process.
-  if (context_->abandoned_jobs > 0) return;
+  // Unregistering waits for the GPU, and would hang with it. This memory stays locked until the
+  // process ends.
+  if (context_->has_abandoned_jobs()) return;
   context_->try_make_current();
   const cudaError_t result = cudaHostUnregister(data);
-  // Buffers that came after a loss were never registered.
+  // After a loss an error is no news, and buffers made since then were never registered.
   if (!lost()) cuda::report(result, "cudaHostUnregister");
 }
 

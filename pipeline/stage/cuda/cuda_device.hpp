@@ -1,6 +1,10 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "pipeline/frames/host_buffer.hpp"
@@ -10,29 +14,29 @@
 
 namespace framelane {
 
-/// As nvidia-smi writes it: "GPU-" and sixteen bytes in five groups.
+/// The UUID as nvidia-smi writes it: "GPU-" and sixteen bytes in five groups of hex digits.
 std::string gpu_uuid_text(const cudaUUID_t& uuid);
 
-/// One GPU. While it lives it is the process's HostRegistrar: every frame buffer is registered with
-/// CUDA. When it fails it stays lost, and its feeds' jobs, those in flight included, run on the
-/// fallback. One at a time in a process.
+/// One GPU. While it exists it is the process's HostRegistrar: every frame buffer is registered
+/// with CUDA. A GPU that fails stays lost, and its feeds' jobs, including those in flight, run on
+/// the fallback. A process has at most one CudaDevice at a time.
 class CudaDevice final : public Device,
                          private HostRegistrar,
                          public std::enable_shared_from_this<CudaDevice> {
  public:
-  /// Throws CudaError when the GPU cannot be used, FeedError(kMemory) when what memory there is for
-  /// frames cannot be registered.
+  /// Throws CudaError if the GPU cannot be used, FeedError(kMemory) if the frame buffers that exist
+  /// already cannot be registered.
   static std::shared_ptr<CudaDevice> open(int ordinal, std::shared_ptr<Device> fallback);
   ~CudaDevice() override;
 
-  const std::string& name() const override { return context_->name; }
+  const std::string& name() const override { return context_->name(); }
   const std::string& model() const override { return model_; }
   const std::string& uuid() const override { return uuid_; }
   bool has_copy_engines() const override { return true; }
-  std::size_t memory_bytes() const override { return context_->memory_bytes; }
+  std::size_t memory_bytes() const override { return context_->memory_bytes(); }
   bool lost() const override { return context_->lost(); }
   void lose(const std::string& reason) override { context_->lose(reason); }
-  const EngineMeters& busy() const override { return context_->busy; }
+  const EngineMeters& busy() const override { return context_->busy(); }
   std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override;
 
   const std::shared_ptr<CudaContext>& context() const { return context_; }
@@ -42,6 +46,7 @@ class CudaDevice final : public Device,
 
  private:
   CudaDevice(int ordinal, std::shared_ptr<Device> fallback);
+  // Of HostRegistrar.
   void add(std::uint8_t* data, std::size_t bytes) override;
   void remove(std::uint8_t* data) noexcept override;
 
@@ -49,7 +54,7 @@ class CudaDevice final : public Device,
   const std::shared_ptr<Device> fallback_;
   std::string model_;
   std::string uuid_;
-  std::atomic<bool> opened_{false};
+  std::atomic<bool> opened_{false};  // before, add() throws CudaError: open() reports it
   CompletionThread completion_;
 };
 

@@ -18,7 +18,7 @@ std::string text_of(cudaError_t code, const char* call) {
 
 CudaError::CudaError(cudaError_t code, const char* call)
     : std::runtime_error(text_of(code, call)), code_(code) {
-  cudaGetLastError();  // an error that is kept would be taken for a later call's
+  cudaGetLastError();  // clears the error, which a later call would otherwise return
 }
 
 namespace cuda {

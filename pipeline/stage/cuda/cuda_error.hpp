@@ -7,7 +7,7 @@
 namespace framelane {
 
 /// A CUDA call that failed: "cudaMemcpyAsync: an illegal memory access was encountered
-/// (cudaErrorIllegalAddress)". Who catches it adds the feed and the lane.
+/// (cudaErrorIllegalAddress)". Whoever catches it adds the feed and the lane.
 class CudaError : public std::runtime_error {
  public:
   CudaError(cudaError_t code, const char* call);
@@ -19,14 +19,14 @@ class CudaError : public std::runtime_error {
 
 namespace cuda {
 
-/// Throws CudaError unless the call, whose name this is, succeeded.
+/// Throws CudaError unless `result` is success. `call`: the name of the function that returned it.
 inline void check(cudaError_t result, const char* call) {
   if (result != cudaSuccess) throw CudaError(result, call);
 }
 
-/// For destructors: logs a call that failed. Silent once a GPU of this process was lost: then every
-/// call fails, and the loss has been logged.
+/// Logs a call that failed; for destructors. Logs nothing after stop_reports.
 void report(cudaError_t result, const char* call) noexcept;
+/// To be called when a GPU is lost: every later call fails, and the loss itself has been logged.
 void stop_reports() noexcept;
 
 }  // namespace cuda

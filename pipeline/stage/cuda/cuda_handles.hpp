@@ -2,37 +2,30 @@
 
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include "pipeline/stage/cuda/cuda_error.hpp"
 
 namespace framelane {
 
-// Owners of CUDA's objects. They belong to the device that is current when they are made, and may
-// be destroyed while work on them is still queued: CUDA lets go of them when it is through.
-// Constructors and members that queue work throw CudaError; destructors report.
+// CUDA's streams and events: owners (CudaStream, CudaEvent) and a view (StreamRef). An owner's
+// object belongs to the device that is current when it is made. It may be destroyed while work on
+// it is still queued: CUDA frees it when that work is done. Constructors, and members that queue
+// work or wait, throw CudaError; destructors report. May be used by any thread, unless its owner
+// says otherwise.
 
-/// A stream that does not wait for the default one.
-class CudaStream {
+/// A view of a stream, which somebody else owns and which must outlive the view.
+class StreamRef {
  public:
-  CudaStream() {
-    cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
-                "cudaStreamCreateWithFlags");
-  }
-  ~CudaStream() { cuda::report(cudaStreamDestroy(stream_), "cudaStreamDestroy"); }
-  CudaStream(const CudaStream&) = delete;
-  CudaStream& operator=(const CudaStream&) = delete;
+  explicit StreamRef(cudaStream_t stream) : stream_(stream) {}
 
   cudaStream_t get() const { return stream_; }
-  /// What is queued from now on waits for what `event` stands for.
+  /// Work that is queued from now on waits, on the GPU, for the work that `event` stands for.
   void wait(cudaEvent_t event) const {
     cuda::check(cudaStreamWaitEvent(stream_, event, 0), "cudaStreamWaitEvent");
   }
-  /// Whether everything queued is done.
+  /// True if everything queued is done. Does not block.
   bool is_idle() const {
     const cudaError_t result = cudaStreamQuery(stream_);
     if (result == cudaErrorNotReady) return false;
@@ -43,6 +36,26 @@ class CudaStream {
   void synchronize() const { cuda::check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
  private:
+  cudaStream_t stream_;
+};
+
+/// Owns a stream that does not wait for CUDA's default stream.
+class CudaStream {
+ public:
+  CudaStream() {
+    cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                "cudaStreamCreateWithFlags");
+  }
+  ~CudaStream() { cuda::report(cudaStreamDestroy(stream_), "cudaStreamDestroy"); }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  operator StreamRef() const { return ref(); }
+  StreamRef ref() const { return StreamRef(stream_); }
+  cudaStream_t get() const { return stream_; }
+  void synchronize() const { ref().synchronize(); }
+
+ private:
   cudaStream_t stream_ = nullptr;
 };
 
@@ -50,8 +63,8 @@ class CudaEvent {
  public:
   enum class Kind : unsigned {
     kOrder = cudaEventDisableTiming,  ///< for other streams to wait for
-    kTime = cudaEventDefault,
-    kDone = cudaEventBlockingSync,  ///< timed, and a thread sleeps until it comes
+    kTime = cudaEventDefault,         ///< also has a time
+    kDone = cudaEventBlockingSync,    ///< has a time, and a thread that waits for it sleeps
   };
   explicit CudaEvent(Kind kind) {
     cuda::check(cudaEventCreateWithFlags(&event_, static_cast<unsigned>(kind)),
@@ -64,19 +77,20 @@ class CudaEvent {
   }
 
   cudaEvent_t get() const { return event_; }
-  void record(const CudaStream& stream) const {
+  /// From now on the event stands for the work that `stream` has queued so far.
+  void record(StreamRef stream) const {
     cuda::check(cudaEventRecord(event_, stream.get()), "cudaEventRecord");
   }
-  /// Blocks until what was recorded last has come.
+  /// Blocks until the work that was recorded last is done.
   void synchronize() const { cuda::check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
-  /// Whether what was recorded last has come.
+  /// True if the work that was recorded last is done. Does not block.
   bool has_come() const {
     const cudaError_t result = cudaEventQuery(event_);
     if (result == cudaErrorNotReady) return false;
     cuda::check(result, "cudaEventQuery");
     return true;
   }
-  /// How long after `earlier` it came. Both are timed and have come, in this order.
+  /// The time from `earlier` to this event. Both have a time and have come, in this order.
   std::chrono::nanoseconds since(const CudaEvent& earlier) const {
     float milliseconds = 0;
     cuda::check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_),
@@ -87,41 +101,6 @@ class CudaEvent {
 
  private:
   cudaEvent_t event_ = nullptr;
-};
-
-/// Memory of a GPU, from its stream-ordered pool: neither having nor freeing it waits for the
-/// device. May be used by work that comes after an event recorded on `stream` after the
-/// construction, and is to be destroyed when no queued work uses it any more.
-class DeviceMemory {
- public:
-  /// `held` counts the bytes; both references must stay until the destruction.
-  DeviceMemory(std::size_t bytes, const CudaStream& stream, std::atomic<std::size_t>& held)
-      : bytes_(bytes), stream_(&stream), held_(&held) {
-    void* memory = nullptr;
-    cuda::check(cudaMallocAsync(&memory, bytes, stream.get()), "cudaMallocAsync");
-    data_ = static_cast<std::uint8_t*>(memory);
-    held += bytes;
-  }
-  DeviceMemory(DeviceMemory&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        bytes_(other.bytes_),
-        stream_(other.stream_),
-        held_(other.held_) {}
-  DeviceMemory& operator=(DeviceMemory&&) = delete;
-  ~DeviceMemory() {
-    if (data_ == nullptr) return;
-    cuda::report(cudaFreeAsync(data_, stream_->get()), "cudaFreeAsync");
-    *held_ -= bytes_;
-  }
-
-  std::uint8_t* data() const { return data_; }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::uint8_t* data_ = nullptr;
-  std::size_t bytes_;
-  const CudaStream* stream_;
-  std::atomic<std::size_t>* held_;
 };
 
 }  // namespace framelane

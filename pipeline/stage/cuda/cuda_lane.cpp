@@ -5,14 +5,31 @@
 #include <utility>
 
 #include "kernels/cuda/luma_count.hpp"
+#include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/stage/cuda/image_copy.hpp"
 
 namespace framelane {
 namespace {
 
-/// Rows of a slice that are converted with the next one: what conversions look ahead, with chroma
-/// interpolated, in even rows.
+/// The last rows of a slice are converted with the next slice, because conversions that interpolate
+/// chroma read rows below their own. Even.
 constexpr int kLookAhead = 4;
+
+/// Gives new targets to a job that can run again.
+void replace_targets(FrameJob& job) {
+  if (job.input.memory != FrameMemory::kHost) return;
+  FramePool pool;  // each buffer goes with its frame
+  for (JobOutput& output : job.outputs) {
+    if (!output.target.buffer) continue;
+    try {
+      const ImageView& old = output.target.image;
+      output.target = allocate_image(pool, old.format, old.width, old.height);
+    } catch (const std::exception&) {
+      // Without memory for another target the CPU writes into the one that the GPU may still write:
+      // both write the same bytes.
+    }
+  }
+}
 
 }  // namespace
 
@@ -37,7 +54,8 @@ void CudaLane::start(const FrameJob& job) noexcept {
   } catch (const CudaError& error) {
     context_->failed(subject_, error);
   }
-  // What was queued before the failure still reads and writes the job's frames.
+  // What was queued before the failure still reads and writes the job's frames, so its end has to
+  // be known.
   try {
     end_queue();
     done_comes_ = true;
@@ -46,24 +64,24 @@ void CudaLane::start(const FrameJob& job) noexcept {
   }
 }
 
-/// Records the last event behind all that was queued, wherever that broke off.
+/// Records the last event behind everything that was queued, wherever queueing broke off.
 void CudaLane::end_queue() {
   const CudaSlice& last = plan_->works[index]->slices.back();
-  const std::lock_guard gate(context_->copy_gate);
-  last.uploaded.record(context_->upload_stream());
-  context_->kernel_stream().wait(last.uploaded.get());
-  last.kernel_end.record(context_->kernel_stream());
-  context_->download_stream().wait(last.kernel_end.get());
-  last.done.record(context_->download_stream());
+  const CopyGate gate = context_->enter_copy_gate();
+  last.uploaded.record(gate.uploads());
+  gate.kernels().wait(last.uploaded.get());
+  last.kernel_end.record(gate.kernels());
+  gate.downloads().wait(last.kernel_end.get());
+  last.done.record(gate.downloads());
 }
 
-/// Queues the upload of a frame in host memory. Returns where the pieces that slices_ stand for
-/// end. Requires copy_gate.
-std::span<const int> CudaLane::queue_upload(const LaneWork& work, const LaneWork& other,
-                                            const ConstImageView& from, const ImageView& to) {
+/// Queues the upload of a frame in host memory, after the `other` job's conversions, which read the
+/// same device memory. Sets slices_ and returns the rows where they end.
+std::span<const int> CudaLane::queue_upload(StreamRef upload, const LaneWork& work,
+                                            const LaneWork& other, const ConstImageView& from,
+                                            const ImageView& to) {
   std::span<const int> ends = plan_->slice_ends;
-  const CudaStream& upload = context_->upload_stream();
-  // Behind another upload slices would cost calls and win nothing: the bus is busy anyway.
+  // Behind another upload slices would cost calls and gain nothing: the bus is busy anyway.
   if (ends.size() > 1 && !upload.is_idle()) ends = ends.last(1);
   slices_ = std::span(work.slices).last(ends.size());
   upload.wait(other.converted().get());
@@ -80,17 +98,18 @@ std::span<const int> CudaLane::queue_upload(const LaneWork& work, const LaneWork
 void CudaLane::queue(const FrameJob& job) {
   context_->make_current();
   LaneWork& work = *plan_->works[index];
-  // What the lane's memory was used for last. (An event that was never recorded has come.)
+  // The other job in the same memory, which has to be done with it first. (Waiting for an event
+  // that was never recorded does nothing.)
   const LaneWork& other = *plan_->works[(index + stats_.lanes().size()) % plan_->works.size()];
   const LaneImages& images = *work.images;
   ConstImageView source = job.input.image;
   std::span<const int> ends = plan_->slice_ends;
-  const CudaStream& kernels = context_->kernel_stream();
-  const CudaStream& download = context_->download_stream();
-  const std::lock_guard gate(context_->copy_gate);
+  const CopyGate gate = context_->enter_copy_gate();
+  const StreamRef kernels = gate.kernels();
+  const StreamRef download = gate.downloads();
   if (images.source) {
     const ImageView uploaded = images.source->laid_out_as(job.input.image);
-    ends = queue_upload(work, other, job.input.image, uploaded);
+    ends = queue_upload(gate.uploads(), work, other, job.input.image, uploaded);
     source = as_const(uploaded);
   } else {
     assert(job.input.memory == FrameMemory::kDevice && ends.size() == 1);
@@ -126,7 +145,7 @@ void CudaLane::queue(const FrameJob& job) {
       copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
                 job.outputs[t].target.image, begin, end, cudaMemcpyDeviceToHost, download);
     }
-    if (last && work.luma) work.luma->copy_to(job.outputs[0].target.extra, download);
+    if (last && work.luma) work.luma->copy_to(job.outputs[0].target.side_data, download);
     slice.done.record(download);
     begin = end;
   }
@@ -141,38 +160,32 @@ bool CudaLane::wait() noexcept {
       context_->failed(subject_, error);
     }
   }
-  // What was queued may still read and write the job's frames. A GPU that is really lost answers at
-  // once, and again with an error that says nothing new.
-  cudaStreamSynchronize(context_->upload_stream().get());
-  cudaStreamSynchronize(context_->kernel_stream().get());
-  cudaStreamSynchronize(context_->download_stream().get());
+  // What was queued may still read and write the job's frames. If the GPU is lost, this returns at
+  // once.
+  context_->drain_jobs();
   return false;
 }
 
 void CudaLane::hand_over(bool good) noexcept {
   const auto seen = DeviceClock::Clock::now();
-  // Perhaps the last to hold it: its memory goes when all is said.
+  // This may be the plan's last owner, which frees the plan's memory: at the end of this function.
   const std::shared_ptr<const CudaPlan> plan = std::move(plan_);
   FrameJob* const job = job_.exchange(nullptr);
   if (job == nullptr) {
-    std::vector<BufferRef> let_go;
-    {
-      const std::lock_guard lock(context_->kept_mutex);
-      if (--context_->abandoned_jobs == 0) let_go.swap(context_->kept);
-    }
+    context_->abandoned_job_ended();
     return;
   }
   LaneWork& work = *plan->works[index];
-  if (good && work.luma) job->luma = work.luma->take(job->outputs[0].target.extra);
+  if (good && work.luma) job->luma = work.luma->take(job->outputs[0].target.side_data);
   if (good) account(work, seen);
   owner_.completed(*this, *job, good);
 }
 
-/// A clock that fails costs the times, and the device if that is lost, but not the job.
+/// If a call fails, the job's times are not booked, but the job is still good.
 void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept {
   EngineMeters& lane = stats_.lanes()[index % stats_.lanes().size()].busy;
   try {
-    DeviceClock& clock = context_->clock;
+    DeviceClock& clock = context_->clock();
     const auto begin = clock.time_of(work.begin, started_at_);
     const auto at = [&](const CudaEvent& event) { return begin + event.since(work.begin); };
     if (work.images->source) {
@@ -188,33 +201,12 @@ void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen
     }
     stats_.observe(StageStep::kKernel, kernel);
     stats_.observe(StageStep::kD2h, download);
-    clock.keep(work.done(), started_at_, seen);
+    clock.refresh(work.done(), started_at_, seen);
   } catch (const CudaError& error) {
     context_->failed(subject_, error);
   }
 }
 
-FrameJob* CudaLane::abandon() {
-  const std::lock_guard lock(context_->kept_mutex);
-  FrameJob* const job = job_.exchange(nullptr);
-  if (job == nullptr) return nullptr;
-  ++context_->abandoned_jobs;
-  context_->kept.push_back(job->input.buffer);
-  const bool runs_again = job->input.memory == FrameMemory::kHost;
-  FramePool pool;  // each buffer goes with its frame
-  for (JobOutput& output : job->outputs) {
-    if (!output.target.buffer) continue;
-    context_->kept.push_back(output.target.buffer);
-    if (!runs_again) continue;
-    try {
-      const ImageView& old = output.target.image;
-      output.target = allocate_image(pool, old.format, old.width, old.height);
-    } catch (const std::exception&) {
-      // Without memory the CPU shares the old one with a GPU that, if it writes at all, writes the
-      // same bytes.
-    }
-  }
-  return job;
-}
+FrameJob* CudaLane::abandon() { return context_->abandon_job(job_, replace_targets); }
 
 }  // namespace framelane

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,24 +12,26 @@ namespace framelane {
 
 class CudaLane;
 
-/// Who gave a job to a lane: told, on the completion thread, when it is through. `good`: every
-/// target is complete; otherwise the GPU has not done it and does not touch it any more.
+/// Whoever gives jobs to a lane.
 class LaneOwner {
  public:
+  /// The lane's job has ended. `good`: every target is complete; otherwise the GPU did not do the
+  /// job, and does not touch its frames any more. Completion thread.
   virtual void completed(CudaLane& lane, FrameJob& job, bool good) noexcept = 0;
 
  protected:
   ~LaneOwner() = default;
 };
 
-/// Carries one job at a time through a lane: has it copied up (unless it is there), converted, and
-/// the results copied back. kJobsInLane of them share a lane and its memory: the GPU begins with
-/// the one's job when the other's needs that no more. Shared by its stage and, while it works, the
-/// completion thread; it may outlive the stage when a GPU hangs.
+/// Carries one job at a time through the GPU: queues the upload (unless the frame is there
+/// already), the conversions and the downloads. kJobsInLane objects of this class share the memory
+/// of one lane: the next job starts as soon as the previous one no longer needs the shared buffers.
+/// Its stage and, while it has a job, the completion thread share the ownership, so that it
+/// outlives the stage if the GPU hangs.
 class CudaLane {
  public:
-  /// `index`: of CudaPlan::works. `owner` and `stats` must stay until the lane's job is through or
-  /// abandoned.
+  /// `index`: into CudaPlan::works. `owner` and `stats` must live until the lane's job has ended or
+  /// was abandoned.
   CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, FeedStats& stats,
            std::size_t index);
   CudaLane(const CudaLane&) = delete;
@@ -36,32 +39,32 @@ class CudaLane {
 
   const std::size_t index;
 
-  /// Queues all of a job's work and returns. Waits for nothing that the GPU does, but for whoever
-  /// else is queueing a job, and so for the calls of theirs that a hung GPU holds up. Requires a
-  /// plan with lanes, and that the last job is through. After a call that fails the job will not be
-  /// good.
+  /// Queues all of a job's work. Does not wait for the GPU, but blocks while another thread queues
+  /// a job (CudaContext::enter_copy_gate). Requires a plan with lanes, and that the last job has
+  /// ended. If a call fails, the job will end as not good. One thread at a time.
   void start(const FrameJob& job) noexcept;
-  /// Makes the started job one that may be taken. To be followed by CompletionThread::watch.
+  /// From now on abandon() may take the started job. To be followed by CompletionThread::watch.
   void carry(FrameJob& job) { job_ = &job; }
-  /// Takes the job from a GPU that does not end it. The GPU may still read the job's input and
-  /// write its targets: the context keeps them and the completion thread the lane until the GPU
-  /// lets go, and a job that can run again gets other targets. Null when the job is through.
+  /// Takes the job from a GPU that does not end it; null if it has ended. The GPU may still read
+  /// the job's input and write its targets: until it ends the job after all, the context holds
+  /// these frames and the completion thread the lane. A job that can run again gets new targets.
+  /// Any thread.
   FrameJob* abandon();
 
-  // Of the completion thread.
+  // Completion thread only.
 
-  /// The plan of the job that the lane works at.
+  /// The plan of the present job.
   const std::shared_ptr<const CudaPlan>& plan() const { return plan_; }
-  /// Waits for the work to end; whether it has done what it was to.
+  /// Blocks until the job has ended; true if it is good.
   bool wait() noexcept;
-  /// Books the work's times in the meters and histograms and tells the owner, who may start() the
-  /// next job.
+  /// Books the job's times in the meters and histograms and tells the owner, who may start() the
+  /// next job. If the job was abandoned, tells only the context.
   void hand_over(bool good) noexcept;
 
  private:
   friend class CompletionThread;
   void queue(const FrameJob& job);
-  std::span<const int> queue_upload(const LaneWork& work, const LaneWork& other,
+  std::span<const int> queue_upload(StreamRef upload, const LaneWork& work, const LaneWork& other,
                                     const ConstImageView& from, const ImageView& to);
   void end_queue();
   void account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept;
@@ -71,13 +74,13 @@ class CudaLane {
   FeedStats& stats_;
   const std::string subject_;  // for messages
   std::atomic<FrameJob*> job_{nullptr};
-  // Of whoever has the lane: the thread that starts a job, then the completion thread.
+  // Used by one thread at a time: the one that starts a job, then the completion thread.
   std::shared_ptr<const CudaPlan> plan_;
   DeviceClock::Clock::time_point started_at_;
-  std::span<const CudaSlice> slices_;  // of the plan: the last ones, as many as the job is cut in
+  std::span<const CudaSlice> slices_;  // the last ones of the plan's, one for each of the job's
   bool queued_whole_ = false;
-  bool done_comes_ = false;         // the last event stands for the end of all that was queued
-  std::shared_ptr<CudaLane> next_;  // of the completion thread's queue
+  bool done_comes_ = false;         // the last event is recorded behind everything that was queued
+  std::shared_ptr<CudaLane> next_;  // in the completion thread's queue
 };
 
 }  // namespace framelane

@@ -36,8 +36,7 @@ bool converts(const Conversion& conversion) { return !is_identity(conversion); }
 
 DeviceImage::DeviceImage(CudaContext& context, PixelFormat format, int width, int height)
     : image{format, width, height, {}},
-      memory(layout_of(format, width, height).bytes, context.memory_stream(),
-             context.memory_bytes) {
+      memory(context.allocate(layout_of(format, width, height).bytes)) {
   const Layout layout = layout_of(format, width, height);
   for (int plane = 0; plane < info(format).plane_count; ++plane) {
     image.planes[plane] = {memory.data() + layout.offsets[plane],
@@ -67,16 +66,15 @@ LaneImages::LaneImages(CudaContext& context, std::span<const Conversion> convers
   }
 }
 
-LumaCounts::LumaCounts(CudaContext& context)
-    : memory(sizeof(LumaHistogram), context.memory_stream(), context.memory_bytes) {}
+LumaCounts::LumaCounts(CudaContext& context) : memory(context.allocate(sizeof(LumaHistogram))) {}
 
-void LumaCounts::prepare(const CudaStream& stream) {
+void LumaCounts::prepare(StreamRef stream) {
   if (std::exchange(cleared, true)) return;
   cuda::check(cudaMemsetAsync(memory.data(), 0, sizeof(LumaHistogram), stream.get()),
               "cudaMemsetAsync");
 }
 
-void LumaCounts::copy_to(std::uint8_t* extra, const CudaStream& stream) const {
+void LumaCounts::copy_to(std::uint8_t* extra, StreamRef stream) const {
   assert(extra != nullptr);
   cuda::check(cudaMemcpyAsync(extra, memory.data(), sizeof(LumaHistogram), cudaMemcpyDeviceToHost,
                               stream.get()),
@@ -100,11 +98,11 @@ LaneWork::LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_coun
 }
 
 std::vector<int> slice_ends(PixelFormat format, int width, int height, std::optional<int> slices) {
-  // Cutting a frame in eight leaves little of its latency to be won; smaller pieces than 8 MiB only
-  // cost calls.
+  // More than eight slices shorten a frame's latency by little, and slices below 8 MiB only cost
+  // calls.
   constexpr std::size_t kAutoBytes = std::size_t{8} << 20;
   constexpr std::size_t kAutoSlices = 8;
-  // Ends on whole chroma rows, and further apart than conversions look ahead.
+  // Slices end on whole chroma rows, and are larger than what conversions look ahead.
   constexpr int kRowStep = 16;
   const std::size_t bytes = layout_of(format, width, height).bytes;
   const int wanted = slices.value_or(static_cast<int>(
@@ -136,7 +134,7 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
   }
   const Conversion& any = conversions.front();
   const bool counts_luma = analyse && (converters.front() != nullptr || !uploads);
-  // What need not come up has no slices to wait for.
+  // Frames that are not copied up are not sliced.
   slice_ends =
       framelane::slice_ends(any.source, any.width, any.height, uploads ? slices : std::optional(1));
   std::vector<std::unique_ptr<LaneWork>> all;
@@ -147,16 +145,7 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
     all.push_back(std::make_unique<LaneWork>(images, static_cast<int>(slice_ends.size())));
     if (counts_luma) all.back()->luma.emplace(*context);
   }
-  // The GPU, not this thread, waits until the memory is there: uploads, or frames from the decoder,
-  // come first in every job, and pass through one stream.
-  const CudaEvent allocated(CudaEvent::Kind::kOrder);
-  allocated.record(context->memory_stream());
-  if (uploads) {
-    const std::lock_guard gate(context->copy_gate);
-    context->upload_stream().wait(allocated.get());
-  } else {
-    context->decode_stream().wait(allocated.get());
-  }
+  context->publish_allocations(memory);
   works = std::move(all);
 }
 

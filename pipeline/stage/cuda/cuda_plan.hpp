@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/cuda_converter.hpp"
@@ -11,17 +14,18 @@
 
 namespace framelane {
 
-/// An image in a GPU's memory, rows on the same steps as those of pool images.
+/// An image in a GPU's memory. Its pitches are aligned like those of pool images.
 struct DeviceImage {
   DeviceImage(CudaContext& context, PixelFormat format, int width, int height);
-  /// The view whose rows lie in memory as those of `host` do, top down or bottom up.
+  /// A view of this image whose rows go top down or bottom up as those of `host` do.
   ImageView laid_out_as(const ConstImageView& host) const;
 
   ImageView image;
   DeviceMemory memory;
 };
 
-/// A range of a frame's rows that is converted and copied back while the next is copied up.
+/// The events of a range of a frame's rows, which is converted and copied back while the next range
+/// is copied up.
 struct CudaSlice {
   explicit CudaSlice(bool last)
       : uploaded(last ? CudaEvent::Kind::kTime : CudaEvent::Kind::kOrder),
@@ -29,31 +33,32 @@ struct CudaSlice {
 
   CudaEvent uploaded;
   CudaEvent kernel_begin{CudaEvent::Kind::kTime};
-  CudaEvent kernel_end{CudaEvent::Kind::kTime};  ///< and the begin of the copy back
+  CudaEvent kernel_end{CudaEvent::Kind::kTime};  ///< also where the copy back begins
   CudaEvent done;
 };
 
-/// Where a lane's frame and its conversions lie.
+/// The device memory of one lane: a frame and its conversions.
 struct LaneImages {
   LaneImages(CudaContext& context, std::span<const Conversion> conversions, FrameMemory memory);
 
-  std::optional<DeviceImage> source;                ///< none: frames are on the device already
-  std::vector<std::optional<DeviceImage>> targets;  ///< none: the source's bytes
+  std::optional<DeviceImage> source;                ///< empty: frames are on the device already
+  std::vector<std::optional<DeviceImage>> targets;  ///< empty: identity, the source's own bytes
 };
 
-/// Jobs that a lane has on the GPU at once: while one comes down the next goes up, into the same
-/// memory.
+/// Jobs that a lane has on the GPU at once: while one is copied down, the next is copied up into
+/// the same memory.
 inline constexpr std::size_t kJobsInLane = 2;
 
-/// Where a job's luma is counted. The counts in the GPU's memory only grow, and a frame's are what
-/// they grew by (modulo 2^32): so nothing has to be set to zero between frames.
+/// Counts the luma of a place's jobs. The counts in the GPU's memory only grow, and a frame's
+/// counts are what they grew by (modulo 2^32), so that nothing has to be cleared between frames.
 struct LumaCounts {
   explicit LumaCounts(CudaContext& context);
-  /// Before kernels that are queued on `stream` may count: clears the counts, the first time.
-  void prepare(const CudaStream& stream);
-  /// Queues the copy of the counts to `extra`, a target's, in host memory.
-  void copy_to(std::uint8_t* extra, const CudaStream& stream) const;
-  /// What was counted since the last call. `extra`: where the copy has arrived.
+  /// To be called before kernels that count are queued on `stream`. Clears the counts the first
+  /// time.
+  void prepare(StreamRef stream);
+  /// Queues a copy of the counts to `extra`, behind a target's pixels in host memory.
+  void copy_to(std::uint8_t* extra, StreamRef stream) const;
+  /// What was counted since the last call, from the copy that has arrived at `extra`.
   LumaHistogram take(const std::uint8_t* extra);
 
   std::uint32_t* counts() const { return reinterpret_cast<std::uint32_t*>(memory.data()); }
@@ -63,42 +68,43 @@ struct LumaCounts {
   bool cleared = false;
 };
 
-/// What one job in a lane needs: the lane's memory, and when what happened.
+/// What one job in a lane needs: the lane's memory, and events for each step of the work.
 struct LaneWork {
   LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_count);
   const CudaEvent& converted() const { return slices.back().kernel_end; }
   const CudaEvent& done() const { return slices.back().done; }
 
   std::shared_ptr<const LaneImages> images;
-  CudaEvent begin{CudaEvent::Kind::kTime};  ///< of the upload; without one, the frame is there
+  CudaEvent begin{
+      CudaEvent::Kind::kTime};  ///< the upload begins or, without one, the frame is there
   std::vector<CudaSlice> slices;
-  std::optional<LumaCounts> luma;  ///< of the first target, where jobs are analysed
+  std::optional<LumaCounts> luma;  ///< the first target's, if jobs are analysed
 };
 
-/// Where slices end. An upload is cut at these rows, the last being the height.
+/// The rows at which an upload is cut; the last is the height. `slices`: see Device::make_stage.
 std::vector<int> slice_ends(PixelFormat format, int width, int height, std::optional<int> slices);
 
-/// Conversions prepared for one feed's lanes. Its memory and events must be out of the GPU's hands
-/// when it goes.
+/// Conversions prepared for one feed's lanes. When it is destroyed, the GPU must be done with its
+/// memory and events.
 struct CudaPlan : Plan {
-  /// `on_cpu`: the same conversions, for a job that the GPU did not do; null for frames in the
+  /// `cpu_plan`: the same conversions, for jobs that the GPU did not do; null for frames in the
   /// GPU's memory, which nothing else can read.
   explicit CudaPlan(PlanRef cpu_plan) : on_cpu(std::move(cpu_plan)) {}
   ~CudaPlan() override {
     if (context != nullptr) context->try_make_current();
   }
-  /// Allocates for that many lanes and loads the kernels; with nothing to do, nothing. Does not
-  /// wait for the GPU: uploads and frames that are queued from now on do. Throws CudaError; then
-  /// the plan still serves on the CPU.
+  /// Allocates for `lane_count` lanes and loads the kernels; does nothing if nothing is to be
+  /// converted. Does not wait for the GPU: jobs that are queued from now on do. After a CudaError
+  /// the plan can still be used on the CPU.
   void allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
                 FrameMemory memory, bool analyse, std::size_t lane_count,
                 std::optional<int> slices);
 
   const PlanRef on_cpu;
-  std::shared_ptr<CudaContext> context;                          // before what lies in its memory
+  std::shared_ptr<CudaContext> context;  ///< outlives what lies in its memory, below
   std::vector<std::unique_ptr<const CudaConverter>> converters;  ///< null: identity
   std::vector<int> slice_ends;                                   ///< of a frame that is sliced
-  /// For lane 0, 1, … and again for lane 0, 1, …; empty: to be run on the CPU.
+  /// One for each lane, then again one for each lane; empty: jobs run on the CPU.
   std::vector<std::unique_ptr<LaneWork>> works;
 };
 

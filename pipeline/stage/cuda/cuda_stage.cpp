@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <utility>
 
 #include "pipeline/base/failure.hpp"
@@ -75,7 +76,7 @@ PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory 
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
       throw FeedError(FeedFault::kMemory,
-                      context_->name + " has no room for the feed's frames: " +
+                      context_->name() + " has no room for the feed's frames: " +
                           mebibytes(plan_bytes(conversions, memory, stats_.lanes().size())) +
                           " are needed for " + std::to_string(stats_.lanes().size()) +
                           " lanes, with " + context_->free_memory() + "; use fewer lanes or feeds");
@@ -96,7 +97,7 @@ void CudaStage::submit(FrameJob& job) {
   {
     const std::lock_guard lock(mutex_);
     ++in_flight_;
-    // Asked under the lock, so that whoever moves the waiting jobs of a lost device finds them all.
+    // Asked under the lock: whoever moves the waiting jobs of a lost device finds all of them.
     on_cpu = !prepared || off_gpu();
     if (!on_cpu && std::exchange(lane.busy, true)) {
       (lane.last != nullptr ? lane.last->next_in_lane : lane.first) = &job;
@@ -111,10 +112,11 @@ void CudaStage::submit(FrameJob& job) {
   }
 }
 
-/// Gives the job to its lane, which is free.
+/// Gives a job to its lane, which must be free.
 void CudaStage::start(LaneState& state, FrameJob& job) {
   state.lane->start(job);
-  // Once the lock is free the job may be taken and done, and the stage gone.
+  // Once the lock is released, the job may be abandoned and done elsewhere, and the stage
+  // destroyed.
   const std::lock_guard lock(mutex_);
   state.lane->carry(job);
   device_->completion().watch(state.lane);
@@ -147,7 +149,8 @@ void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
       state.busy = false;
     }
     if (good) {
-      // From here on the job may be gone, and the stage once none is in flight and the lock free.
+      // From here on the job may be gone; and the stage too, once no job is in flight and the lock
+      // is released.
       job.converted.store(true, std::memory_order_release);
       --in_flight_;
       changed_.notify_all();
@@ -162,12 +165,8 @@ void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
 }
 
 /// Ends a job whose input was lost with the GPU. The stage may be gone when it returns.
-void CudaStage::give_up(FrameJob& job) {
-  {
-    // Giving a frame back to the decoder waits for the GPU, as its other calls do.
-    const std::lock_guard lock(context_->kept_mutex);
-    if (context_->abandoned_jobs > 0) context_->kept.push_back(job.input.buffer);
-  }
+void CudaStage::end_as_device_lost(FrameJob& job) {
+  context_->hold_until_idle(job.input.buffer);  // giving it back to the decoder waits for the GPU
   --stats_.ring_jobs[index_of(RingState::kConverting)];
   ++stats_.ring_jobs[index_of(RingState::kReady)];
   const std::lock_guard lock(mutex_);
@@ -176,7 +175,7 @@ void CudaStage::give_up(FrameJob& job) {
   changed_.notify_all();
 }
 
-/// Runs a list of jobs on the CPU instead. The stage may be gone when it returns.
+/// Moves a list of jobs to the CPU. The stage may be gone when it returns.
 void CudaStage::run_on_cpu(FrameJob* jobs) {
   if (!moved_.exchange(true)) {
     stats_.set_device(device_->cpu().name());
@@ -188,11 +187,11 @@ void CudaStage::run_on_cpu(FrameJob* jobs) {
     FrameJob& job = *jobs;
     jobs = job.next_in_lane;
     if (job.input.memory == FrameMemory::kDevice) {
-      give_up(job);
+      end_as_device_lost(job);
       continue;
     }
     const PlanRef plan = std::exchange(job.plan, static_cast<const CudaPlan&>(*job.plan).on_cpu);
-    --stats_.ring_jobs[index_of(RingState::kConverting)];  // the inner stage counts it as well
+    --stats_.ring_jobs[index_of(RingState::kConverting)];  // the CPU stage counts it again
     {
       const std::lock_guard lock(mutex_);
       job.on_fallback = true;
@@ -205,7 +204,7 @@ void CudaStage::run_on_cpu(FrameJob* jobs) {
   }
 }
 
-/// Moves what the GPU has to the CPU when the device hangs or is lost.
+/// If the GPU is lost or hangs, moves all jobs of this feed that it has to the CPU.
 void CudaStage::abandon_if_hung() {
   if (!context_->lost()) {
     if (!device_->completion().hangs()) return;
@@ -251,7 +250,7 @@ Stage::Wait CudaStage::wait(FrameJob& job, std::stop_token stop, Deadline deadli
       abandon_if_hung();
     }
     if (job.device_lost) return Wait::kDeviceLost;
-    // The CPU has only now begun, so it is given the whole time.
+    // The CPU only begins now, so it is given the whole time.
     if (job.on_fallback) return cpu_->wait(job, stop, Clock::now() + given);
     if (Clock::now() >= deadline) return Wait::kLate;
   }

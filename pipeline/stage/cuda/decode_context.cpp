@@ -11,7 +11,8 @@ extern "C" {
 namespace framelane {
 namespace {
 
-/// The driver's context of the thread's current device. The runtime has no name for it.
+/// The driver's context of the calling thread's current device, or null. The runtime API has no
+/// call for it, so the driver's own is looked up.
 CUcontext current_context() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
@@ -35,7 +36,7 @@ BufferRef make_decode_context(std::shared_ptr<CudaContext> gpu, std::string& why
   gpu->make_current();
   const CUcontext context = current_context();
   if (context == nullptr) {
-    why = "the driver shows no context of " + gpu->name;
+    why = "the driver shows no context of " + gpu->name();
     return {};
   }
   BufferRef result = BufferRef::adopt(av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA));

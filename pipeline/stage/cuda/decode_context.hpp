@@ -8,10 +8,10 @@
 
 namespace framelane {
 
-/// An AVHWDeviceContext over the CUDA context that everything else here works in, so that what
-/// FFmpeg decodes on the GPU can be converted where it is. Its frames are there when what is queued
-/// on gpu->decode_stream() is done. It and every frame own a part of `gpu`. Null, with the reason
-/// in `why`, where FFmpeg or the driver cannot. Throws CudaError.
+/// Makes an AVHWDeviceContext over the CUDA context that the lanes work in, so that frames which
+/// FFmpeg decodes on the GPU can be converted where they are. A frame is complete when everything
+/// queued on gpu->decode_stream() is done. The result and every frame share the ownership of `gpu`.
+/// Null, with the reason in `why`, if FFmpeg or the driver cannot. Throws CudaError.
 BufferRef make_decode_context(std::shared_ptr<CudaContext> gpu, std::string& why);
 
 }  // namespace framelane

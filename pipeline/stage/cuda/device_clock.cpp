@@ -27,8 +27,8 @@ void DeviceClock::ask() {
   next_ = Next::kAsked;
 }
 
-void DeviceClock::keep(const CudaEvent& event, Clock::time_point recorded_at,
-                       Clock::time_point seen) {
+void DeviceClock::refresh(const CudaEvent& event, Clock::time_point recorded_at,
+                          Clock::time_point seen) {
   Mark& mark = next();
   switch (next_) {
     case Next::kNone:
@@ -41,11 +41,13 @@ void DeviceClock::keep(const CudaEvent& event, Clock::time_point recorded_at,
       return;
     case Next::kCame:
       if (seen - mark.asked_at >= kMarkEvery) {
-        next_ = Next::kNone;  // too few jobs go by to learn its time: the next may do better
+        next_ = Next::kNone;  // too few jobs came by to learn its time: try with a new one
         return;
       }
       if (recorded_at < mark.known_at) return;
-      // It came after it was asked for, and as long before `event` as the GPU says.
+      // The mark came between the time it was recorded and the latest time that `event` allows,
+      // which is `seen` less the GPU's distance of the two events. Its time is taken to be the
+      // middle.
       const Clock::duration between = seen - event.since(mark.event) - mark.asked_at;
       const Clock::duration unknown = std::max(between, Clock::duration(0));
       if (unknown > kWellKnown && seen - marks_[current_].asked_at < kStale) return;

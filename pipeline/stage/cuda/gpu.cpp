@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <utility>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/stage/cuda/cuda_device.hpp"
@@ -21,7 +23,8 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
 }
 
-/// The folder for what is kept for the next start, where the home is none; empty: there is none.
+/// A folder for compiled kernels that outlives this process, where there is no home folder. Empty
+/// if there is none.
 std::string cache_folder() {
   for (const char* name : {"CACHE_DIRECTORY", "XDG_CACHE_HOME"}) {  // the first is systemd's
     const char* folder = std::getenv(name);
@@ -29,7 +32,7 @@ std::string cache_folder() {
       return std::string(folder) + "/cuda";
     }
   }
-  // Machine code that this process will run: only from a folder that nobody else can write to.
+  // This process will run the machine code in it, so nobody else may be able to write there.
   std::error_code none;
   const std::string folder = std::filesystem::temp_directory_path(none) /
                              ("framelane-cuda-" + std::to_string(::geteuid()));
@@ -41,11 +44,12 @@ std::string cache_folder() {
   return ours ? folder : "";
 }
 
-/// What has to be in the environment before the first CUDA call.
+/// Sets what CUDA reads from the environment at its first call.
 void prepare_environment() {
-  // Streams share a few hardware queues, where one holds up another: more than the default of 8.
+  // Streams that share a hardware queue hold each other up, so more queues than the default of 8.
   ::setenv(kCudaConnections, "32", 0);
-  // A GPU that is newer than this build has its kernels compiled at the first start, once.
+  // For a GPU that is newer than this build CUDA compiles the kernels at the first start, and keeps
+  // them for later ones in the home folder. Without a home it needs another folder.
   const char* home = std::getenv("HOME");
   if (home != nullptr && ::access(home, W_OK) == 0) return;
   if (std::getenv("CUDA_CACHE_PATH") != nullptr) return;
@@ -53,7 +57,7 @@ void prepare_environment() {
   if (!cache.empty()) ::setenv("CUDA_CACHE_PATH", cache.c_str(), 0);
 }
 
-/// Counts the GPUs; with none, `why` says why.
+/// The number of GPUs; if it is 0, `why` says why.
 int count_gpus(std::string& why) {
   prepare_environment();
   int count = 0;
@@ -92,7 +96,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// Registered memory and as much on the GPU, for copies.
+/// A registered host buffer and GPU memory of the same size, to measure copies with.
 class CopyProbe {
  public:
   CopyProbe() {
@@ -117,18 +121,18 @@ class CopyProbe {
  private:
   HostBuffer host_{kBytes};
   CudaStream stream_;
-  std::atomic<std::size_t> held_{0};
-  DeviceMemory device_{kBytes, stream_, held_};
+  DevicePool pool_{stream_};
+  DeviceMemory device_{pool_, kBytes};
   bool registered_ = false;
 };
 
-/// Bytes per second of all copies together.
+/// Bytes per second of all copies together, which run side by side.
 double rate(std::initializer_list<std::pair<const CopyProbe*, cudaMemcpyKind>> copies) {
   constexpr int kRounds = 8;
   std::chrono::steady_clock::time_point start;
   for (int round = 0; round <= kRounds; ++round) {
     for (const auto& [probe, kind] : copies) probe->copy(kind);
-    if (round > 0) continue;  // the first is not measured
+    if (round > 0) continue;  // the first round only warms up
     for (const auto& [probe, kind] : copies) probe->synchronize();
     start = std::chrono::steady_clock::now();
   }
@@ -161,7 +165,7 @@ GpuReport measure(int ordinal) {
     report.upload_rate = rate({{&one, cudaMemcpyHostToDevice}});
     report.download_rate = rate({{&one, cudaMemcpyDeviceToHost}});
     report.both_rate = rate({{&one, cudaMemcpyHostToDevice}, {&other, cudaMemcpyDeviceToHost}});
-    // Only now: a GPU that has nothing to do slows its link down.
+    // Read after the copies: an idle GPU slows its link down.
     report.pcie_speed = first_line(folder + "/current_link_speed");
     report.pcie_width = std::atoi(first_line(folder + "/current_link_width").c_str());
   } catch (const CudaError& error) {

@@ -6,8 +6,8 @@
 namespace framelane {
 namespace {
 
-/// Whether each plane begins where the one before it ends, top down: then all are one piece of
-/// memory, with nothing but the rows' own padding between the pixels.
+/// True if rows go top down and each plane begins where the one before it ends. Then the image is
+/// one piece of memory, in which only the padding of rows lies between pixels.
 template <typename Byte>
 bool is_one_block(const BasicImageView<Byte>& image) {
   for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
@@ -32,11 +32,11 @@ bool have_equal_pitches(const ConstImageView& from, const ImageView& to) {
 }  // namespace
 
 void copy_rows(const ConstImageView& from, const ImageView& to, int row_begin, int row_end,
-               cudaMemcpyKind kind, const CudaStream& stream) {
+               cudaMemcpyKind kind, StreamRef stream) {
   const PixelFormatInfo& format = info(from.format);
   if (row_begin == 0 && row_end == from.height && have_equal_pitches(from, to) &&
       is_one_block(from) && is_one_block(to)) {
-    // Each copy costs the GPU some microseconds between the pixels.
+    // One copy instead of one per plane: the GPU needs some microseconds between two copies.
     const int last = format.plane_count - 1;
     const std::uint8_t* const end = from.row(last, plane_rows(from.format, last, from.height) - 1) +
                                     plane_row_bytes(from.format, last, from.width);
@@ -54,7 +54,7 @@ void copy_rows(const ConstImageView& from, const ImageView& to, int row_begin, i
     const std::ptrdiff_t from_pitch = from.planes[plane].pitch;
     const std::ptrdiff_t to_pitch = to.planes[plane].pitch;
     assert((from_pitch < 0) == (to_pitch < 0));
-    // Of an image stored bottom up the last row comes first in memory.
+    // In an image that is stored bottom up the last row comes first in memory.
     const int first = from_pitch < 0 ? end - 1 : begin;
     const auto rows = static_cast<std::size_t>(end - begin);
     const std::size_t row_bytes = plane_row_bytes(from.format, plane, from.width);

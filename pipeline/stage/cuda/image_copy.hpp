@@ -7,10 +7,10 @@
 
 namespace framelane {
 
-/// Queues the copy of rows [row_begin, row_end) of a picture, with the chroma rows they carry,
-/// between host and device. Both images have the same format, size and signs of pitch. row_begin is
-/// even; row_end is even or the height. Throws CudaError.
+/// Queues a copy of rows [row_begin, row_end) of a picture, with the chroma rows that belong to
+/// them, between host and device. Both images have the same format and size, and pitches of the
+/// same sign. row_begin is even; row_end is even or the height. Throws CudaError.
 void copy_rows(const ConstImageView& from, const ImageView& to, int row_begin, int row_end,
-               cudaMemcpyKind kind, const CudaStream& stream);
+               cudaMemcpyKind kind, StreamRef stream);
 
 }  // namespace framelane

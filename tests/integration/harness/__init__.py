@@ -1,1 +1,1 @@
-"""What the integration tests drive framelane with: the real program against real peers."""
+"""Tools of the integration tests, which run the real program against real peers."""

@@ -1,4 +1,4 @@
-"""A camera: rtsp_server.py in a process of its own, so that it can be killed, frozen, restarted."""
+"""A camera: rtsp_server.py in its own process, so that it can be killed, frozen and restarted."""
 
 import pathlib
 import signal
@@ -12,17 +12,18 @@ _SERVER = pathlib.Path(__file__).with_name("rtsp_server.py")
 
 
 def free_port():
-    """A port nobody listens on. Another process may take it before it is used: rare, and loud."""
+    """A port on which nobody listens. If another process takes it before the test does, which is
+    rare, the test fails."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 class Camera:
-    """Serves `clip` at rtsp://127.0.0.1:PORT/stream. `auth`: None, "basic" or "digest";
-    `transport`: "tcp" or "udp" refuses the other."""
+    """Serves `clip` at rtsp://127.0.0.1:PORT/stream. `auth`: None, "basic" or "digest".
+    `transport`: "tcp" or "udp", the only one it accepts; None: both."""
 
-    USER = "view.er%40site"  # as it stands in a URL: a dot and an escaped @, which scrubbers miss
+    USER = "view.er%40site"  # as in a URL; redacting easily misses a dot and an escaped @
     PASSWORD = "s3cr3t-pa%24s"
 
     def __init__(self, folder, clip, audio=None, auth=None, transport=None):
@@ -47,7 +48,7 @@ class Camera:
         return f"rtsp://{self.USER}:{self.PASSWORD}@127.0.0.1:{self.port}/stream"
 
     def start(self):
-        """Starts it, on the same port when it ran before, and waits until it listens."""
+        """Starts it and waits until it listens. After a restart the port is the same."""
         with open(self._log, "ab") as log:
             self.process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)
@@ -60,14 +61,14 @@ class Camera:
         wait_until(listening, "the camera to listen")
 
     def freeze(self):
-        """Connections stay open, and nothing comes any more."""
+        """Connections stay open, but nothing is sent any more."""
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)
 
     def farewells(self):
-        """How many clients have taken their leave (TEARDOWN) instead of just hanging up."""
+        """How many clients have ended their session with TEARDOWN instead of just disconnecting."""
         return self._log.read_text().splitlines().count("teardown")
 
     def kill(self):

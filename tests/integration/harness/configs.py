@@ -1,6 +1,6 @@
 """Pieces of configurations that most tests share."""
 
-# A second of silence is a lost camera, and the next try comes at once.
+# A camera is lost after a second of silence, and the next try comes at once.
 IMPATIENT = {"timeout": "1s", "reconnect": {"first": "100ms", "max": "300ms"}}
 
 
@@ -25,7 +25,7 @@ def raw_input(path, pixel_format, size, rate=25, **keys):
 
 
 def looped(path, **keys):
-    """A file that behaves as a camera."""
+    """A file that is read like a camera: at its own rate, and without end."""
     return {"url": str(path), "loop": True, "pace": "realtime", **keys}
 
 
@@ -36,6 +36,6 @@ def one_feed(input_, encode=None, outputs=None, **keys):
 
 
 def beside_another(config, clip):
-    """The same with a second feed, called other, which what befalls cam is nothing to."""
+    """The same with a second feed, called other, which faults of cam must not affect."""
     config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
     return config

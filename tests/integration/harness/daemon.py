@@ -30,7 +30,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def run(*arguments, timeout=60, **keywords):
-    """A framelane command that ends by itself; text in and out, no standard input."""
+    """Runs a framelane command until it ends. It gets no standard input; its output is text."""
     keywords.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run(
         [str(BINARY), *map(str, arguments)],
@@ -46,9 +46,9 @@ def run(*arguments, timeout=60, **keywords):
 
 
 class Daemon:
-    """Configurations are given as a dict (JSON is YAML) or as text. The admin listener is a Unix
-    socket unless a `port` is given. `stop` checks what must hold whenever a daemon ends: exit
-    status 0, no sanitizer report, no secret in the log; every scrape checks the ledger."""
+    """The configuration is a dict (JSON is YAML) or text. The admin listener is a Unix socket
+    unless `port` is given. `stop` checks what must hold whenever a daemon ends: exit status 0, no
+    sanitizer report, no secret in the log. Every scrape checks the ledger."""
 
     def __init__(self, folder, config, arguments=(), secrets=(), stdin=subprocess.DEVNULL, env=None,
                  port=None):
@@ -72,7 +72,7 @@ class Daemon:
                 env={**os.environ, **(env or {})},
             )
 
-    # What it says of itself
+    # Its state
 
     def log(self):
         return complaints(self.log_path.read_text(errors="replace"))
@@ -129,7 +129,7 @@ class Daemon:
         return self
 
     def wait_metrics(self, condition, what, deadline=20):
-        """Waits for condition(metrics) and returns that scrape; every scrape has to balance."""
+        """Scrapes until condition(metrics) is true; returns that scrape. Every one must balance."""
 
         def check():
             assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.log()}"
@@ -139,7 +139,7 @@ class Daemon:
         return wait_until(check, what, deadline)
 
     def wait_frames(self, feed, count, encode=None, deadline=20):
-        """Until `count` frames have come out of the feed's (only) encode."""
+        """Waits until `count` frames have come out of the feed's (only) encode."""
         labels = {"feed": feed, **({"encode": encode} if encode else {})}
         return self.wait_metrics(
             lambda m: m.sum("framelane_frames_out_total", **labels) >= count,
@@ -148,7 +148,7 @@ class Daemon:
         )
 
     def wait_more_frames(self, feed, count, deadline=20):
-        """Until `count` more frames have come out of the feed than have by now."""
+        """Waits until `count` more frames have come out of the feed."""
         out = self.metrics().sum("framelane_frames_out_total", feed=feed)
         return self.wait_frames(feed, out + count, deadline=deadline)
 
@@ -169,7 +169,7 @@ class Daemon:
             raise AssertionError(f"still running after {deadline} s:\n{self.log()}") from error
 
     def stop(self, deadline=15, expected=0, sign=signal.SIGTERM):
-        """One signal, and everything that must hold afterwards."""
+        """Sends one signal, waits for the end, and checks what must hold then."""
         if self.process.poll() is None:
             self.process.send_signal(sign)
         status = self.wait_exit(deadline)

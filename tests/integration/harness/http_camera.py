@@ -1,12 +1,12 @@
-"""A camera that speaks HTTP: one answer without a length for each client, in this process."""
+"""A camera over HTTP, in this process. Each client gets one answer, by default without a length."""
 
 import http.server
 import threading
 
 
 class HttpCamera:
-    """Answers with `body`, and closes; after `stay()` it stays silent behind the body instead. A
-    file's answer says where it ends: by its "length" or in "chunks"."""
+    """Answers with `body` and closes the connection; after `stay()` keeps it open, silently. With
+    `framing` the answer says where it ends, as that of a file: by a "length" or in "chunks"."""
 
     def __init__(self, body, content_type, framing=None):
         self._stay = threading.Event()
@@ -29,7 +29,7 @@ class HttpCamera:
                 chunks = framing == "chunks"
                 try:
                     self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if chunks else body)
-                except OSError:  # the client has gone
+                except OSError:  # the client has disconnected
                     return
                 if staying:
                     camera._closing.wait()

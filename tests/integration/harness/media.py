@@ -24,14 +24,14 @@ def probe(path, *arguments):
 
 
 def video(path, *arguments):
-    """ffprobe's view of the only video stream."""
+    """What ffprobe says about the only video stream."""
     streams = [s for s in probe(path, *arguments)["streams"] if s["codec_type"] == "video"]
     assert len(streams) == 1, f"{path}: {len(streams)} video streams"
     return streams[0]
 
 
 def frame_count(path):
-    """Frames that really decode."""
+    """The number of frames that can be decoded."""
     return int(video(path, "-count_frames")["nb_read_frames"])
 
 
@@ -43,20 +43,21 @@ def timestamps(path, entry="pts_time"):
 
 
 def decoded(path, pixel_format=None):
-    """All frames decoded to raw bytes, in presentation order, none invented or left out."""
+    """All frames decoded to raw bytes, in presentation order. ffmpeg adds and drops none."""
     convert = ["-pix_fmt", pixel_format] if pixel_format else []
     return ffmpeg("-i", path, "-map", "0:v:0", "-fps_mode", "passthrough", *convert,
                   "-f", "rawvideo", "-")
 
 
 def close_playlist(path):
-    """Says that a playlist is over, which a daemon that only stops does not: readers would wait."""
+    """Marks a playlist as complete, so that readers do not wait for more. A daemon that is stopped
+    does not do this."""
     with open(path, "a", encoding="ascii") as playlist:
         playlist.write("#EXT-X-ENDLIST\n")
 
 
 def decodes_cleanly(path):
-    """True when ffmpeg reads all of it without a word, in the file's own time base."""
+    """True if ffmpeg decodes all of it without a message, in the file's own time base."""
     done = subprocess.run(["ffmpeg", "-v", "error", "-i", str(path), "-map", "0:v", "-fps_mode",
                            "passthrough", "-enc_time_base", "-1", "-f", "null", "-"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -29,7 +29,7 @@ class Metrics:
                 self.samples[match.group(1)].append((labels, float(match.group(3))))
 
     def series(self, name, **labels):
-        """[(labels, value)] of the samples that carry these labels."""
+        """[(labels, value)] of the samples that have these labels."""
         return [
             (have, value)
             for have, value in self.samples.get(name, [])
@@ -37,7 +37,7 @@ class Metrics:
         ]
 
     def sum(self, name, **labels):
-        """The sum over the samples that carry these labels; 0 when there is none."""
+        """The sum of the samples that have these labels; 0 if there is none."""
         return sum(value for _, value in self.series(name, **labels))
 
     def one(self, name, **labels):
@@ -55,7 +55,7 @@ class Metrics:
         return states[0]
 
     def check_ledger(self):
-        """in = out + dropped + in_flight, for every encode that takes frames."""
+        """Checks that in = out + dropped + in_flight for every encode that has frames."""
         for labels, out in self.samples.get("framelane_frames_out_total", []):
             feed, encode = labels["feed"], labels["encode"]
             frames_in = self.one("framelane_frames_in_total", feed=feed)

@@ -1,4 +1,4 @@
-"""An RTSP camera made of gst-rtsp-server: plays a file at its own rate to each client.
+"""An RTSP camera on gst-rtsp-server. It plays a file at its own rate to each client.
 
 Usage: rtsp_server.py PORT FILE [--audio alaw|aac] [--transport tcp|udp]
                       [--auth basic|digest --user U --password P]

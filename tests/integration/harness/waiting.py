@@ -1,10 +1,10 @@
-"""Waiting on what can be seen, with a deadline. The only place that polls."""
+"""Waiting for a condition, with a deadline. Only this file polls."""
 
 import os
 import select
 import time
 
-# Sanitizers make everything slower; deadlines bound hangs, they measure nothing.
+# Sanitizers make everything slower. Deadlines end a test that hangs; they measure nothing.
 TIME_FACTOR = float(os.environ.get("FRAMELANE_TEST_TIME_FACTOR", "1"))
 
 
@@ -21,7 +21,7 @@ def wait_until(condition, what, deadline=15.0):
 
 
 def read_until(descriptor, word, deadline=30.0):
-    """Reads until `word` was there; fails with what was read after `deadline` seconds."""
+    """Reads until `word` has come; after `deadline` seconds fails with what was read."""
     end = time.monotonic() + deadline * TIME_FACTOR
     said = b""
     while word not in said:

@@ -1,3 +1,4 @@
+// Longer than 400 lines: all tests of CudaConverter share one fixture and one list of layouts.
 #include "kernels/cuda/cuda_converter.hpp"
 
 #include <gtest/gtest.h>
@@ -30,8 +31,8 @@ constexpr DeviceLayout kBottomUp{
 constexpr DeviceLayout kLayouts[] = {kAligned,     kOddPitch,   kAligned,
                                      kWordAligned, kOddAddress, kBottomUp};
 
-// Around groups of 4 pixels, chroma pairs, warps of 128 pixels and blocks of
-// 512; rows around 2 and 4.
+// Widths around groups of 4 pixels, chroma pairs, warps of 128 pixels and blocks of 512; heights
+// around 2 and 4.
 constexpr std::pair<int, int> kSizes[] = {
     {1, 1},  {2, 1},  {1, 2},  {2, 2},  {3, 5},   {4, 4},   {5, 3},   {6, 7},   {7, 2},   {8, 6},
     {15, 9}, {16, 8}, {17, 5}, {31, 4}, {127, 3}, {128, 2}, {129, 5}, {131, 2}, {256, 3}, {515, 4}};
@@ -40,8 +41,8 @@ bool is_convertible(const Conversion& conversion) {
   return !why_unsupported(conversion) && !is_identity(conversion);
 }
 
-// Every supported pair of formats with every siting, each with one choice of
-// matrices and ranges, which take turns; at this size.
+// Visits every supported pair of formats with every siting, at this size. Each is visited with the
+// next choice of matrices and ranges.
 template <typename Visit>
 void visit_pairs(PixelFormat source, int width, int height, std::size_t& turn, Visit visit) {
   for (const PixelFormat target : kAllFormats) {
@@ -53,8 +54,7 @@ void visit_pairs(PixelFormat source, int width, int height, std::size_t& turn, V
           if (to.siting == siting && is_convertible(conversion)) choices.push_back(conversion);
         }
       }
-      // A step that shares no factor with how many there are visits all of them
-      // in the end.
+      // The step has no common factor with the number of choices, so in the end all are visited.
       if (!choices.empty()) visit(choices[turn++ * 7 % choices.size()]);
     }
   }
@@ -95,8 +95,8 @@ class CudaConverterTest : public CudaTest {
     CudaTest::TearDown();
   }
 
-  // Converts random pixels both ways and compares all of the target's memory; with `counts_luma`,
-  // its luma counts as well.
+  // Converts random pixels on the GPU and with the reference, and compares all of the target's
+  // memory; with `counts_luma`, the luma counts too.
   void expect_equal(const Conversion& conversion, DeviceLayout layout, bool counts_luma = false) {
     const auto [width, height, format, from, target_format, to] = conversion;
     DeviceImage source(format, width, height, layout);
@@ -150,6 +150,18 @@ TEST_P(CudaConverterFormatTest, CountsTheLumaOfEverySize) {
   }
 }
 
+// As many pixels as frames have: too many for the stand-in, in every pair of formats.
+TEST_P(CudaConverterFormatTest, EqualsTheReferenceInWholeFrames) {
+  std::size_t turn = 0;
+  for (const auto& [width, height] : {std::pair{641, 479}, {1280, 720}}) {
+    const int parts = stand_in::present() ? 16 : 1;
+    visit_pairs(GetParam(), width / parts, height / parts, turn, [&](const Conversion& conversion) {
+      if (HasFatalFailure()) return;
+      expect_equal(conversion, kAligned, turn % 2 == 0);
+    });
+  }
+}
+
 TEST_P(CudaConverterFormatTest, EqualsTheReferenceInEveryMatrixAndRange) {
   std::size_t turn = 0;
   for (const PixelFormat target : kAllFormats) {
@@ -183,11 +195,10 @@ TEST_P(CudaConverterFormatTest, RowRangesGiveTheSameAsOneCallAndLeaveOtherRowsAl
     const auto reference = make_reference_converter(conversion);
     const DeviceCounts counts(stream_);
     const CudaFrame frame{as_const(source.on_device()), actual.on_device(), counts.get()};
-    // The last piece first; what is between the pieces stays as it was, until
-    // its turn.
+    // The last piece first. Rows must not change before it is their turn.
     for (const auto& [begin, end] : {std::pair{8, 9}, {2, 6}, {0, 2}, {6, 8}}) {
       reference->run(as_const(source.on_host()), expected.on_host(), begin, end);
-      // Every second time with its luma counted.
+      // Luma is counted every second time.
       ASSERT_EQ(turn % 2 == 0 ? converter->enqueue({&frame, 1}, begin, end, stream_)
                               : converter->enqueue(frame.source, frame.target, begin, end, stream_),
                 cudaSuccess);
@@ -206,7 +217,8 @@ std::string format_name(const testing::TestParamInfo<PixelFormat>& param) {
 }
 INSTANTIATE_TEST_SUITE_P(, CudaConverterFormatTest, testing::ValuesIn(kAllFormats), format_name);
 
-// All counts in one place: of a picture that is uniform, and of one that is so but for a pixel.
+// A uniform picture, in which all samples are counted in the same place, and one with another
+// pixel.
 TEST_F(CudaConverterTest, CountsUniformFrames) {
   const Conversion conversion{1030, 70, PixelFormat::kBgra, kRgbFull, PixelFormat::kNv12, {}};
   for (const bool one_differs : {false, true}) {
@@ -225,7 +237,7 @@ TEST_F(CudaConverterTest, CountsUniformFrames) {
   }
 }
 
-// What is on the GPU and not converted there.
+// For pictures that are on the GPU and not converted there.
 TEST_F(CudaConverterTest, CountsTheLumaOfAPicture) {
   for (const PixelFormat format : kAllFormats) {
     if (!has_luma(format)) continue;
@@ -254,8 +266,7 @@ TEST_F(CudaConverterTest, EqualsTheReferenceInOddFramesOfManyBlocks) {
       {PixelFormat::kBgra, PixelFormat::kNv12},  {PixelFormat::kArgb, PixelFormat::kI420},
       {PixelFormat::kBgr24, PixelFormat::kNv12}, {PixelFormat::kRgba, PixelFormat::kYuv444},
       {PixelFormat::kBgra, PixelFormat::kI422},  {PixelFormat::kYuyv, PixelFormat::kI420}};
-  // Of so many pixels that the blocks which count luma have several turns: the stand-in's few warps
-  // have them soon.
+  // So many pixels that the warps which count luma have several turns. The stand-in has few warps.
   const auto [width, height] = stand_in::present() ? std::pair{641, 479} : std::pair{4097, 2163};
   std::size_t turn = 0;
   for (const auto& [source, target] : kPairs) {
@@ -272,11 +283,11 @@ TEST_F(CudaConverterTest, EqualsTheReferenceInOddFramesOfManyBlocks) {
   }
 }
 
-// Every colour on a GPU; one in a few hundred where the host does the work.
+// Every colour on a GPU; fewer of them if the host does the work.
 TEST_F(CudaConverterTest, AllColoursAreExact) {
   const int step = stand_in::present() ? 15 : 1;
   const int values = 255 / step + 1;
-  const int width = values * 4;  // 4 pixels of each red
+  const int width = values * 4;  // 4 pixels of each red value
   const int height = values * values / (step == 1 ? 4 : 1);
   DeviceImage source(PixelFormat::kRgba, width, height);
   std::uint8_t* const first = source.on_host().planes[0].data;
@@ -310,7 +321,7 @@ TEST_F(CudaConverterTest, AllColoursAreExact) {
   }
 }
 
-// More frames than a launch takes, some of them aligned and some not.
+// Up to more frames than a launch takes, aligned and not aligned.
 TEST_F(CudaConverterTest, FramesOfSeveralFeedsAreConvertedTogether) {
   for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kRgb24, PixelFormat::kNv12}) {
     const ColorSpec from = info(format).rgb ? kRgbFull : ColorSpec{};

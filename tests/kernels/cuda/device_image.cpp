@@ -11,9 +11,9 @@
 namespace framelane {
 namespace {
 
-/// Bytes before and behind each plane that belong to the image and are compared with it. None where
-/// something else watches the edges of an allocation: the stand-in runtime and AddressSanitizer, or
-/// compute-sanitizer (scripts/gpu-check says so).
+/// Bytes before and after each plane, which are compared with the image. None if something else
+/// watches the edges of allocations: the stand-in runtime and AddressSanitizer, or
+/// compute-sanitizer, which scripts/gpu-check tells us.
 std::ptrdiff_t guard() {
   const bool watched = stand_in::present() || std::getenv("FRAMELANE_TEST_NO_GUARDS") != nullptr;
   return watched ? 0 : 256;

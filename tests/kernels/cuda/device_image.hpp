@@ -11,18 +11,17 @@
 
 namespace framelane {
 
-/// How an image lies in device memory. Allocations begin at 256 bytes; where
-/// something watches their edges they end with the last pixel.
+/// How an image is laid out in device memory. Allocations begin at multiples of 256 bytes. If
+/// something watches their edges, they end with the last pixel.
 struct DeviceLayout {
   int offset = 0;           ///< bytes before each plane
-  int padding = 0;          ///< bytes behind each row, at least
-  int pitch_multiple = 16;  ///< of bytes, up to which rows are padded further
+  int padding = 0;          ///< bytes after each row, at least
+  int pitch_multiple = 16;  ///< the pitch is a multiple of this many bytes
   bool bottom_up = false;   ///< negative pitch
 };
 
-/// A frame on the device and the same bytes on the host, padding included:
-/// every byte of an allocation can be compared. Throws std::runtime_error where
-/// CUDA fails.
+/// A frame on the device, with a copy of its bytes on the host that includes the padding, so that
+/// every byte can be compared. Throws std::runtime_error if CUDA fails.
 class DeviceImage {
  public:
   DeviceImage(PixelFormat format, int width, int height, DeviceLayout layout = {});
@@ -31,16 +30,15 @@ class DeviceImage {
   ImageView on_device() const { return view(&Plane::device); }
   ImageView on_host() { return view(&Plane::host); }
 
-  /// Every byte, between the rows too; extremes often.
+  /// Fills every byte, between the rows too. Extremes are frequent.
   void fill_random(std::mt19937& random);
   void fill(std::uint8_t value);
 
-  /// Wait for the stream.
+  /// These two block until the stream is idle.
   void upload(cudaStream_t stream);
   void download(cudaStream_t stream);
 
-  /// Whether all bytes on the host are the same, of images of the same format,
-  /// size and layout.
+  /// True if all bytes on the host are equal. The images have the same format, size and layout.
   bool equals(const DeviceImage& other) const;
 
   DeviceImage(const DeviceImage&) = delete;

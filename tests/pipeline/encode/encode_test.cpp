@@ -17,7 +17,7 @@ namespace {
 using namespace testing;  // of framelane
 using ::testing::HasSubstr;
 
-/// A stage that only waits.
+/// A stage that converts nothing.
 class FakeStage : public Stage {
  public:
   PlanRef prepare(std::span<const Conversion>, FrameMemory, bool) override { return nullptr; }
@@ -28,7 +28,7 @@ class ReadyStage : public FakeStage {
   Wait wait(FrameJob&, std::stop_token, Deadline) override { return Wait::kReady; }
 };
 
-/// Its conversions take longer than anybody waits, and end all the same.
+/// Its first two waits are late, and the conversion ends during the third.
 class LateStage : public FakeStage {
   Wait wait(FrameJob&, std::stop_token, Deadline) override {
     return ++waits_ <= 2 ? Wait::kLate : Wait::kReady;
@@ -36,14 +36,14 @@ class LateStage : public FakeStage {
   int waits_ = 0;
 };
 
-/// The first two frames it is asked for are lost with their device.
+/// Loses the first two frames with their device.
 class LossyStage : public FakeStage {
   Wait wait(FrameJob& job, std::stop_token, Deadline) override {
     return job.sequence < 2 ? Wait::kDeviceLost : Wait::kReady;
   }
 };
 
-/// Its conversions end only after somebody has waited for them without a way out.
+/// Its conversions end only while a wait is under way that cannot be stopped.
 class StubbornStage : public FakeStage {
  public:
   std::atomic<int> waiting{0};
@@ -117,7 +117,7 @@ class EncodeTest : public ::testing::Test {
     for (int i = 0; i < count; ++i) publish(plan, first + i);
   }
 
-  /// The encode's whole life, on this thread.
+  /// Runs the encode on this thread, from start to end.
   void run(Stage& stage) {
     Encode encode(options_, 0, false, stats_->encode(0), *stats_, fanout_);
     encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
@@ -163,7 +163,7 @@ TEST_F(EncodeTest, EveryFrameComesOutOnce) {
   expect_settled();
 }
 
-// MPEG-4 part 2 has no way to say that two frames are more than an hour apart: a real failure.
+// A real failure: MPEG-4 part 2 cannot code that two frames are more than an hour apart.
 constexpr std::int64_t kTwoHours = 2 * 3600 * 25;
 
 TEST_F(EncodeTest, BrightnessIsThatOfTheNewestFrameAndOfNoneWhereThatIsNotAnalysed) {
@@ -191,7 +191,8 @@ TEST_F(EncodeTest, AnEncoderThatFailsTwiceIsOpenedAgain) {
   expect_settled();
 }
 
-// MPEG-4 part 2 counts in frames: at a guessed rate of 25, 30 a second have no place of their own.
+// MPEG-4 part 2 counts time in frames: at a guessed rate of 25, not each of 30 frames a second gets
+// its own tick.
 TEST_F(EncodeTest, AnEncodersClockDoesNotRunAheadOfTheSource) {
   use("mpeg4");
   const auto opened = plan();

@@ -110,7 +110,7 @@ TEST(FramePoolTest, ABufferInTheMakingHoldsUpNoOther) {
   EXPECT_TRUE(made.get());
 }
 
-// Or a pool that is one buffer short would map, register and unmap memory for every frame.
+// Otherwise a pool that is one buffer short would map, register and unmap memory for every frame.
 TEST(FramePoolTest, ABufferThatIsNotNeededAnyMoreWhenItIsMadeJoinsThePool) {
   testing::HeldRegistrar gpu;
   FramePool pool;

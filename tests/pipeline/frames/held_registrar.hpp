@@ -7,8 +7,8 @@
 
 namespace framelane::testing {
 
-/// A GPU that, from hold() to release(), holds up whoever makes memory known to it or takes it
-/// away. The process's registrar while it lives.
+/// A GPU that hangs from hold() to release(): calls that register or unregister memory wait. It is
+/// the process's registrar while it exists.
 class HeldRegistrar : public HostRegistrar {
  public:
   HeldRegistrar() { set_host_registrar(this); }

@@ -14,7 +14,7 @@
 namespace framelane {
 namespace {
 
-/// Remembers what is registered; refuses from the given number of additions on.
+/// Remembers what is registered. Refuses all additions after the given number.
 class Ledger : public HostRegistrar {
  public:
   void add(std::uint8_t* data, std::size_t bytes) override {
@@ -30,8 +30,8 @@ class Ledger : public HostRegistrar {
   int room_ = 1000;
 };
 
-/// Memory that a decoder of an earlier test still holds is registered as well, so tests look for
-/// their own buffers.
+/// Tests look only for their own buffers, because memory that a decoder of an earlier test still
+/// holds is registered as well.
 class HostRegistrarTest : public ::testing::Test {
  protected:
   ~HostRegistrarTest() override { set_host_registrar(nullptr); }
@@ -86,7 +86,7 @@ TEST(HeldRegistrarTest, ABufferThatTheGpuHoldsUpHoldsUpNoOther) {
   gpu.hold();
   auto freed = std::async(std::launch::async, [&held] { held.reset(); });
   while (gpu.waiting() == 0) std::this_thread::yield();
-  // Others get as far as the GPU too.
+  // The first call waits in the GPU. It must not keep others from calling it.
   auto made = std::async(std::launch::async, [] { HostBuffer(4096); });
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (gpu.waiting() < 2 && std::chrono::steady_clock::now() < deadline) {

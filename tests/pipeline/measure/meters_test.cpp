@@ -32,7 +32,7 @@ TEST(BusyMeterTest, WorkThatStillRunsIsIncluded) {
   meter.end(kStart + 3s);
 }
 
-// The scrape's clock is read before the lock is taken, and so is the worker's.
+// Scrapes and workers read the clock before they take the lock, so that calls come out of order.
 TEST(BusyMeterTest, TheTotalNeverFallsThoughWorkEndedBeforeItWasAsked) {
   BusyMeter meter;
   meter.begin(kStart);
@@ -81,7 +81,7 @@ TEST(BusyMeterTest, SpansThatComeLateAndOutOfOrderCountOnce) {
 }
 
 TEST(BusyMeterTest, SpansInAnyOrderGiveTheirUnion) {
-  // Spans of random length, shuffled as the lanes of a device do: each within a few of its place.
+  // Spans of random length, a little out of order, as the lanes of a device report them.
   std::mt19937 random(7);
   const auto milliseconds = [&](int from, int to) {
     return std::chrono::milliseconds(std::uniform_int_distribution(from, to)(random));

@@ -52,6 +52,14 @@ TEST(ContainerTest, TheSchemeNamesTheContainerOfAPeer) {
   EXPECT_EQ(kind_of("rtmp://host/app/key.mp4"), OutputKind::kStream);
 }
 
+TEST(ContainerTest, SchemesMayBeInCapitals) {
+  EXPECT_EQ(muxer_of("RTSP://host/path"), "rtsp");
+  EXPECT_EQ(kind_of("NULL:"), OutputKind::kNull);
+  const Container container = container_of(output("FILE:///a/b.ts"));
+  EXPECT_EQ(container.url, "/a/b.ts");
+  EXPECT_EQ(container.kind, OutputKind::kFile);
+}
+
 TEST(ContainerTest, AFormatWinsOverTheEnding) { EXPECT_EQ(muxer_of("a.mp4", "mpegts"), "mpegts"); }
 
 TEST(ContainerTest, APlaylistIsKnownByItsEnding) {

@@ -32,7 +32,12 @@ inline OutputOptions output_to(const std::string& url) {
   return options;
 }
 
-/// Waits for something another thread brings about; false when it has not come in ten seconds.
+/// Frames of about 100 kB, all of them keyframes.
+inline Clip large_frames() {
+  return encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
+}
+
+/// Waits until the condition holds, which another thread brings about. False after ten seconds.
 inline bool comes_true(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   while (!condition()) {
@@ -60,10 +65,11 @@ class TestOutput {
   }
   void push(const Clip& clip, std::size_t first = 0, std::size_t count = SIZE_MAX) {
     for (std::size_t i = first; i < clip.packets.size() && i - first < count; ++i) {
-      output.inlet().push(*clip.packets[i].packet, clip.packets[i].stream, clip.format, stop.get_token());
+      output.inlet().push(*clip.packets[i].packet, clip.packets[i].stream, clip.format,
+                          stop.get_token());
     }
   }
-  /// No more packets; returns or throws what run() does.
+  /// No more packets will come: waits for run(), and throws what it throws.
   void finish() {
     output.inlet().finish();
     done_.get();
@@ -97,7 +103,7 @@ class TestOutput {
   std::future<void> done_;
 };
 
-/// Names under a folder, with their folders.
+/// The files in a folder and the folders in it, as paths from there.
 inline std::set<std::string> names_in(const std::string& folder) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -128,8 +134,8 @@ inline std::string probe_text(const std::string& path, const std::string& stream
   return text.substr(0, text.find_first_of(",\n"));
 }
 
-/// How many frames an independent decoder gets out of it, complaining about nothing. With
-/// `torn_at_end` it may complain, as about a file whose writer was killed inside a write.
+/// How many frames the ffmpeg program decodes from a file; the test fails if it complains. With
+/// `torn_at_end` it may complain: the file's writer was killed, perhaps inside a write.
 inline std::size_t decoded_frames(const std::string& path, bool torn_at_end = false) {
   TempFolder folder;
   const std::string complaints = folder / "complaints";
@@ -138,8 +144,8 @@ inline std::size_t decoded_frames(const std::string& path, bool torn_at_end = fa
       path + "' -map 0:v -fps_mode passthrough -f framehash - 2>'" + complaints + "'");
   std::ifstream said(complaints);
   for (std::string line; std::getline(said, line);) {
-    // libgcrypt's, which FFmpeg's libssh loads, where a container may not lock memory: no word
-    // about the file.
+    // Says nothing about the file: libgcrypt, which FFmpeg loads with libssh, writes it where a
+    // process may not lock memory.
     if (line != "Warning: using insecure memory!") ADD_FAILURE() << path << ": " << line;
   }
   const std::string lines(text.begin(), text.end());

@@ -263,7 +263,7 @@ TEST(OutputTest, MuxingTimeIsObservedPerPacket) {
   EXPECT_EQ(output.feed.steps[index_of(StageStep::kMux)].snapshot().count, 50u);
 }
 
-TEST(OutputTest, WhatAnOutputSaysAfterItWasGivenUpIsNotHeard) {
+TEST(OutputTest, WhatAnOutputSaysAfterItWasAbandonedIsIgnored) {
   const TempFolder folder;
   TestOutput output(output_to(folder / "out.ts"));
   output.start();

@@ -20,7 +20,7 @@ class InterleaverTest : public ::testing::Test {
     packet.packet->dts = stream == StreamKind::kVideo ? time_ms : time_ms * 8;
     interleaver_.add(packet, has_audio);
   }
-  /// What comes out now, as "v0 a20 ".
+  /// The packets that come out now, as "v0 a20 ".
   std::string taken(bool flush = false) {
     std::string text;
     MediaPacket out{.packet = make_packet()};

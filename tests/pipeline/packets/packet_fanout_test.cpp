@@ -42,7 +42,7 @@ TEST(PacketFanoutTest, AudioAndVideoMayComeFromTwoThreads) {
   }
   fanout.finish();
   file.join();
-  // AAC's first packet comes before the first picture.
+  // AAC's first packet comes before the first frame's.
   EXPECT_LE(file.dropped(PacketDrop::kWaitKeyframe), 1u);
   EXPECT_EQ(file.feed.steps[index_of(StageStep::kMux)].snapshot().count + file.dropped(),
             clip.packets.size());

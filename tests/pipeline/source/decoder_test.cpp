@@ -19,8 +19,8 @@ using testing::ffmpeg;
 using testing::probe;
 using testing::Reading;
 
-// Everything here is read through a source, and compared with what the ffmpeg command makes of the
-// same file.
+// Files are read through a source, and the frames compared with those that the ffmpeg command makes
+// of the same file.
 class DecoderTest : public testing::SourceFixture {
  protected:
   std::string generate(const std::string& name, const std::string& arguments) {
@@ -153,7 +153,7 @@ TEST_F(DecoderTest, SwscaleIsLoggedOnceASourceHoweverOftenItsPicturesChange) {
   EXPECT_EQ(log.count("video is 128x96"), 1u);
 }
 
-// Its demuxer cannot be rewound: every round is opened anew.
+// The demuxer of lavfi cannot be rewound: it is opened anew for every round of the loop.
 TEST_F(DecoderTest, ALoopTellsNothingTwice) {
   input.loop = true;
   const auto source = open("lavfi:testsrc2=size=64x48:rate=10:duration=0.3,format=yuv420p10le");
@@ -207,8 +207,8 @@ INSTANTIATE_TEST_SUITE_P(
         Picture{"jpeg.avi", "-vf scale=1280:720 -frames:v 1 -c:v mjpeg -pix_fmt yuvj420p",
                 Matrix::kBt601, kFull, kCenter},
         Picture{"jpeg422.avi", "-c:v mjpeg -pix_fmt yuvj422p", Matrix::kBt601, kFull, kCenter},
-        // One frame: PNG's frame threads share what the thread sanitizer cannot see to be shared
-        // well.
+        // One frame: with more, PNG's frame threads synchronize in a way that ThreadSanitizer
+        // cannot see.
         Picture{"png.mkv", "-frames:v 1 -c:v png", Matrix::kRgb, kFull, kLeft},
         Picture{"rgb.mkv", "-c:v libx264rgb -qp 0", Matrix::kRgb, kFull, kLeft}));
 
@@ -322,7 +322,7 @@ struct Coding {
   const char* arguments;
 };
 
-// Nothing of it is damaged, though in some of these not every packet becomes a frame by itself.
+// Undamaged streams. In some of them not every packet becomes a frame.
 class CleanStreamTest : public DecoderTest, public ::testing::WithParamInterface<Coding> {};
 
 TEST_P(CleanStreamTest, NoPacketCounts) {
@@ -363,7 +363,7 @@ TEST_F(DecoderTest, EveryPacketBeforeTheFirstFrameCounts) {
   const std::vector<std::int64_t> positions = probe(whole, "packet=pos");
   ASSERT_EQ(positions.size(), 50u);
   const Bytes bytes = testing::read_file(whole);
-  // The tables, and then from the middle of a group of 20.
+  // The stream's tables, and then packets from the middle of a group of 20.
   Bytes joined(bytes.begin(), bytes.begin() + positions.front());
   joined.insert(joined.end(), bytes.begin() + positions[25], bytes.end());
   testing::write_file(folder / "joined.ts", joined);

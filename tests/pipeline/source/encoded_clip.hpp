@@ -24,7 +24,7 @@ struct ClipPacket {
   StreamKind stream = StreamKind::kVideo;
 };
 
-/// Packets of a short film in decoding order, audio between the video, as outputs get them.
+/// Packets of a short film as outputs get them: in decoding order, audio between the video.
 struct Clip {
   MediaFormatRef format;
   std::vector<ClipPacket> packets;
@@ -171,7 +171,7 @@ inline StreamFormat encode_audio(const ClipSpec& spec, std::vector<ClipPacket>& 
 }
 
 inline Clip encode_clip(const ClipSpec& spec) {
-  av_log_set_level(AV_LOG_ERROR);  // libx264 is talkative
+  av_log_set_level(AV_LOG_ERROR);  // libx264 logs much
   auto format = std::make_shared<MediaFormat>();
   std::vector<ClipPacket> video;
   std::vector<ClipPacket> audio;
@@ -191,7 +191,8 @@ inline Clip encode_clip(const ClipSpec& spec) {
   return clip;
 }
 
-/// `clip`'s packets under a format object of their own, and later by so many video frames.
+/// A copy of `clip` with a format object of its own and all timestamps later by `frames` video
+/// frames.
 inline Clip later(const Clip& clip, std::int64_t frames) {
   auto format = std::make_shared<MediaFormat>();
   format->video.parameters = copy_parameters(*clip.format->video.parameters);

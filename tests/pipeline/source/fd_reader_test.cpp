@@ -95,7 +95,8 @@ TEST_F(FdReaderTest, AWriterThatFallsSilentTimesOut) {
   ::close(silent);
 }
 
-// A socket with something in its error queue: poll() calls it ready for ever, read() finds nothing.
+// A socket with an entry in its error queue: poll() always calls it ready, and read() finds no
+// data.
 TEST_F(FdReaderTest, ADescriptorThatIsReadyWithoutDataTimesOut) {
   const int udp = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int on = 1;

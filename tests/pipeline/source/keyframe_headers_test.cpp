@@ -14,7 +14,7 @@ using testing::ClipPacket;
 using testing::ClipSpec;
 using testing::encode_clip;
 
-// As MPEG-TS carries it: headers stand in front of every keyframe.
+// A stream as in MPEG-TS, with headers in front of every keyframe.
 Clip in_band(const std::string& codec, int width, int height) {
   return encode_clip(ClipSpec{.video = codec,
                               .width = width,

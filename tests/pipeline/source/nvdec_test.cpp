@@ -1,13 +1,10 @@
-// What becomes of a stream that NVDEC does not take, as far as FFmpeg goes without a GPU; what
-// NVDEC itself does is in cuda/nvdec_gpu_test.cpp.
-extern "C" {
-#include <libavutil/hwcontext.h>
-}
-
+// Streams that NVDEC does not take, as far as FFmpeg gets without a GPU. What NVDEC itself decodes
+// is tested in tests/pipeline/stage/cuda/nvdec_gpu_test.cpp.
 #include <gmock/gmock.h>
 
 #include "pipeline/source/frame_importer.hpp"
 #include "tests/pipeline/base/log_capture.hpp"
+#include "tests/pipeline/source/paper_stage.hpp"
 #include "tests/pipeline/source/source_fixture.hpp"
 
 namespace framelane {
@@ -16,21 +13,8 @@ namespace {
 using testing::ffmpeg;
 using ::testing::HasSubstr;
 using testing::LogCapture;
+using testing::PaperStage;
 using testing::Reading;
-
-/// A stage on a GPU that is none: FFmpeg's decoders come as far as asking for surfaces.
-class PaperStage : public Stage {
- public:
-  BufferRef decode_context(std::string&) override {
-    return BufferRef::adopt(av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA));
-  }
-  bool takes_device_frames() override { return frames_to_take-- > 0; }
-  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool) override { return nullptr; }
-  void submit(FrameJob&) override {}
-  Wait wait(FrameJob&, std::stop_token, Deadline) override { return Wait::kReady; }
-
-  int frames_to_take = INT_MAX;
-};
 
 class NvdecRefusalTest : public testing::SourceFixture {
  protected:
@@ -50,13 +34,13 @@ class NvdecRefusalTest : public testing::SourceFixture {
     input.decoder = InputOptions::DecoderKind::kAuto;
     return reading;
   }
-  /// When frames are shown; the timeline goes on from one reading to the next.
+  /// The frames' times since the first: the timeline goes on from one reading to the next.
   static std::vector<std::int64_t> times(const Reading& reading) {
     std::vector<std::int64_t> times = reading.frame_pts;
     for (std::int64_t& time : times) time -= reading.frame_pts.front();
     return times;
   }
-  /// Nothing is missing, nothing comes twice.
+  /// No frame is missing and none comes twice.
   void expect_same(const Reading& reading, const Reading& expected) {
     EXPECT_GT(expected.frames, 0u);
     EXPECT_EQ(times(reading), times(expected));
@@ -84,7 +68,7 @@ TEST_P(NvdecCodecTest, EveryFrameIsDecodedInSoftwareInstead) {
   ring = 40;  // more than NVDEC has surfaces
   const LogCapture log;
   const auto source = open(path);
-  // Some decoders ask when they are opened, the others at the first picture.
+  // Some decoders ask for the format when they are opened, the others at the first picture.
   EXPECT_THAT((std::vector<std::string>{GetParam().on_gpu, GetParam().software}),
               ::testing::Contains(source->info().decoder));
   expect_same(read(*source), expected);
@@ -92,7 +76,7 @@ TEST_P(NvdecCodecTest, EveryFrameIsDecodedInSoftwareInstead) {
   if (source->info().decoder == GetParam().on_gpu) {
     EXPECT_EQ(stats.status().decoder, GetParam().software);
   }
-  // Opened again, it is not told again.
+  // When it is opened again, the reason is not logged again.
   expect_same(read(path), expected);
   EXPECT_EQ(log.count("decoding in software, because NVDEC has 32 surfaces"), 1u);
 }
@@ -198,7 +182,7 @@ TEST_F(NvdecRefusalTest, WhatNvdecDoesNotTakeIsFoundOutBehindDamage) {
   const std::vector<std::int64_t> positions = testing::probe(path, "packet=pos");
   ASSERT_EQ(positions.size(), 12u);
   const testing::Bytes bytes = testing::read_file(path);
-  // The tables, and then from the middle of a group.
+  // The stream's tables, and then packets from the middle of a group of pictures.
   testing::Bytes joined(bytes.begin(), bytes.begin() + positions.front());
   joined.insert(joined.end(), bytes.begin() + positions[3], bytes.end());
   testing::write_file(folder / "joined.ts", joined);

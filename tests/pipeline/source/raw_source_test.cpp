@@ -46,7 +46,7 @@ class RawSourceTest : public testing::SourceFixture {
     return {bytes.begin() + static_cast<std::ptrdiff_t>(from),
             bytes.begin() + static_cast<std::ptrdiff_t>(to)};
   }
-  // Some frames, and then the time-out that must follow.
+  // Reads so many frames, and then expects the timeout.
   Reading read_to_timeout(Source& source, std::size_t frames) {
     Reading reading = read(source, frames);
     SourceItem item;
@@ -206,20 +206,20 @@ TEST_F(RawSourceTest, AFifoThatNobodyWritesToTimesOut) {
   EXPECT_EQ(failure_of<IoError>(fifo()), IoFault::kTimeout);
 }
 
-// A FIFO stays open from one source to the next: a writer lives on, and whoever writes next does.
-class KeptPipeTest : public RawSourceTest {
+// A FIFO stays open from one source to the next, so that no writer is ended by SIGPIPE.
+class PersistentPipeTest : public RawSourceTest {
  protected:
-  KeptPipeTest() {
+  PersistentPipeTest() {
     describe("bgra", 16, 16);
     input.timeout = 20ms;
     input.url = fifo();
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 / 5);
   }
-  ~KeptPipeTest() override { close_writer(); }
+  ~PersistentPipeTest() override { close_writer(); }
   std::unique_ptr<Source> open_reader() {
-    SourceContext keeping = context();
-    keeping.kept = &pipe;
-    return open_source(input, keeping);
+    SourceContext with_pipe = context();
+    with_pipe.pipe = &pipe;
+    return open_source(input, with_pipe);
   }
   std::unique_ptr<Source> open_again() {
     auto source = open_reader();
@@ -240,11 +240,11 @@ class KeptPipeTest : public RawSourceTest {
 
   static constexpr std::size_t kFrame = 16 * 16 * 4;
   Bytes bytes = Bytes(6 * kFrame);
-  KeptPipe pipe;
+  PersistentPipe pipe;
   int writer = -1;
 };
 
-TEST_F(KeptPipeTest, AStallInAFrameCostsThatFrameAndNoOther) {
+TEST_F(PersistentPipeTest, AStallInAFrameCostsThatFrameAndNoOther) {
   auto source = open_again();
   write(0, kFrame + 100);
   EXPECT_TRUE(read_to_timeout(*source, 1).pixels == part(bytes, 0, kFrame));
@@ -255,7 +255,7 @@ TEST_F(KeptPipeTest, AStallInAFrameCostsThatFrameAndNoOther) {
   EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
 }
 
-TEST_F(KeptPipeTest, AStallInWhatIsSkippedIsNoOtherFault) {
+TEST_F(PersistentPipeTest, AStallInWhatIsSkippedIsNoOtherFault) {
   auto source = open_again();
   write(0, 100);
   read_to_timeout(*source, 0);
@@ -268,7 +268,7 @@ TEST_F(KeptPipeTest, AStallInWhatIsSkippedIsNoOtherFault) {
   EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
 }
 
-TEST_F(KeptPipeTest, TheNextWriterStartsWithAWholeFrame) {
+TEST_F(PersistentPipeTest, TheNextWriterStartsWithAWholeFrame) {
   auto source = open_again();
   write(0, 100);
   read_to_timeout(*source, 0);
@@ -281,7 +281,7 @@ TEST_F(KeptPipeTest, TheNextWriterStartsWithAWholeFrame) {
   EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
 }
 
-TEST_F(KeptPipeTest, AStallBetweenFramesLosesNothing) {
+TEST_F(PersistentPipeTest, AStallBetweenFramesLosesNothing) {
   auto source = open_again();
   write(0, kFrame);
   read_to_timeout(*source, 1);
@@ -292,7 +292,7 @@ TEST_F(KeptPipeTest, AStallBetweenFramesLosesNothing) {
   EXPECT_EQ(faults(DecodeFault::kTruncated), 0u);
 }
 
-TEST_F(KeptPipeTest, AWriterMayComeAndWriteBetweenTwoSources) {
+TEST_F(PersistentPipeTest, AWriterMayComeAndWriteBetweenTwoSources) {
   auto source = open_again();
   write(0, 2 * kFrame + 100);
   close_writer();
@@ -313,7 +313,7 @@ TEST_F(KeptPipeTest, AWriterMayComeAndWriteBetweenTwoSources) {
   EXPECT_EQ(repairs(), 0u);
 }
 
-TEST_F(KeptPipeTest, AnotherFifoOfTheSameNameIsOpenedAnew) {
+TEST_F(PersistentPipeTest, AnotherFifoOfTheSameNameIsOpenedAnew) {
   auto source = open_again();
   write(0, kFrame + 100);
   read_to_timeout(*source, 1);

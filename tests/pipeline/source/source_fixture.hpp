@@ -16,7 +16,7 @@ extern "C" {
 
 namespace framelane::testing {
 
-/// What reading a source to its end gave.
+/// What came of reading a source.
 struct Reading {
   ReadResult end = ReadResult::kEnd;
   std::size_t frames = 0;
@@ -25,7 +25,7 @@ struct Reading {
   std::vector<std::int64_t> packet_dts;  // video
   std::vector<std::int64_t> packet_pts;  // video
   std::size_t audio_packets = 0;
-  std::size_t pooled_frames = 0;  // whose pixels lie in the pool
+  std::size_t pooled_frames = 0;  // frames whose pixels lie in the pool
   InputFrame last_frame;
 };
 
@@ -33,7 +33,7 @@ class SourceFixture : public ::testing::Test {
  protected:
   SourceFixture() {
     input.timeout = std::chrono::seconds(10);
-    av_log_set_level(AV_LOG_FATAL);  // what FFmpeg says of the damage is not what is tested
+    av_log_set_level(AV_LOG_FATAL);  // tests read damaged streams, and FFmpeg would log it
   }
 
   SourceContext context() {
@@ -77,7 +77,7 @@ class SourceFixture : public ::testing::Test {
   }
   Reading read(const std::string& url) { return read(*open(url)); }
 
-  /// The code with which opening or reading `url` fails.
+  /// The code of the error that opening or reading `url` throws; nothing when it throws none.
   template <typename Error>
   auto failure_of(const std::string& url) {
     try {

@@ -207,7 +207,7 @@ TEST_F(StreamSourceTest, ARefusedPortIsRefused) {
 }
 
 TEST_F(StreamSourceTest, APeerThatSaysNothingTimesOut) {
-  // The kernel accepts connections on behalf of a listener that never does.
+  // The kernel completes connections to a listener that never accepts them.
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -255,15 +255,15 @@ TEST_F(StreamSourceTest, ANextWriterOfAFifoMayComeBeforeTheNextSource) {
     EXPECT_EQ(::write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     ::close(fd);
   };
-  KeptPipe pipe;
-  SourceContext keeping = context();
-  keeping.kept = &pipe;
+  PersistentPipe pipe;
+  SourceContext with_pipe = context();
+  with_pipe.pipe = &pipe;
   {
     std::jthread writer(write_clip);
-    EXPECT_EQ(read(*open_source(input, keeping)).frames, 2u);
+    EXPECT_EQ(read(*open_source(input, with_pipe)).frames, 2u);
   }
   ASSERT_TRUE(pipe.reader);
-  // Without a reader this open would wait and this write end the process.
+  // If nobody had the FIFO open for reading, this open would fail.
   const int next = ::open(input.url.c_str(), O_WRONLY | O_NONBLOCK);
   ASSERT_GE(next, 0);
   ASSERT_GT(::write(next, bytes.data(), 4096), 0);
@@ -277,13 +277,13 @@ TEST_F(StreamSourceTest, ANextWriterOfAFifoMayComeBeforeTheNextSource) {
     }
     ::close(next);
   });
-  const Reading second = read(*open_source(input, keeping));
+  const Reading second = read(*open_source(input, with_pipe));
   EXPECT_EQ(second.frames, 2u);
   EXPECT_EQ(repairs(), 0u);
 }
 
 TEST_F(StreamSourceTest, TimestampsThatJumpFarAreBroughtBackToTheLine) {
-  // As a DVR's whose clock is set: by 1,500 years, and then by 10 s.
+  // As from a DVR whose clock is set: first by 1,500 years, then by 10 s.
   const std::string path = folder / "jump.nut";
   ffmpeg(
       "-i " + clip("street_h264.mp4") +

@@ -135,7 +135,7 @@ TEST_F(TimelineTest, AStreamThatJumpsLaterThanTheOtherFindsTheSameLine) {
   EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
 }
 
-// As of cameras that send sound only when there is some.
+// As from cameras that send sound only when there is some.
 TEST_F(TimelineTest, AStreamThatPausesComesBackInStep) {
   for (std::int64_t time = 0; time <= 1000; time += 40) {
     video(time);
@@ -215,7 +215,7 @@ TEST_F(TimelineTest, AMissingPtsIsNotGuessedOnAStreamThatReorders) {
   EXPECT_EQ(stamp(StreamKind::kVideo, {0, kNone}), (Stamp{0, kNone}));
 }
 
-// As Matroska gives them: the first packets have no dts.
+// As from Matroska, where the first packets have no dts.
 TEST_F(TimelineTest, ADtsWorkedOutOfThePtsIsNoRepair) {
   begin(kReordered, microseconds(0));
   EXPECT_EQ(stamp(StreamKind::kVideo, {kNone, 0}), (Stamp{-80, 0}));
@@ -224,7 +224,7 @@ TEST_F(TimelineTest, ADtsWorkedOutOfThePtsIsNoRepair) {
   EXPECT_EQ(all_repairs(), 0u);
 }
 
-// As FFmpeg gives them from a camera with B-frames.
+// As FFmpeg reads them from a camera with B-frames.
 TEST_F(TimelineTest, AFirstPacketWithoutTimestampsIsShownFirst) {
   begin(kReordered);
   EXPECT_EQ(stamp(StreamKind::kVideo, {kNone, kNone}), (Stamp{-80, 0}));
@@ -343,7 +343,7 @@ struct Hostility {
   int reorder_delay;
 };
 
-// Under UBSan this is also where overflows would show.
+// UBSan would find overflows here.
 class HostileTimelineTest : public TimelineTest, public ::testing::WithParamInterface<Hostility> {};
 
 TEST_P(HostileTimelineTest, WhateverComesTheLineGoesForwardsAndRepairsAreCounted) {

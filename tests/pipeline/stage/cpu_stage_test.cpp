@@ -116,7 +116,7 @@ TEST_F(CpuStageTest, AnalysedJobsHaveTheLumaOfTheirFirstTarget) {
     std::deque<FrameJob> jobs(8);
     for (std::uint64_t i = 0; i < jobs.size(); ++i) {
       fill(jobs[i], plan, i, conversions);
-      jobs[i].luma.counts.fill(7);  // of the place's last job
+      jobs[i].luma.counts.fill(7);  // as if left by the last job in the same place
       stage_->submit(jobs[i]);
     }
     for (FrameJob& job : jobs) {
@@ -129,7 +129,7 @@ TEST_F(CpuStageTest, AnalysedJobsHaveTheLumaOfTheirFirstTarget) {
   }
 }
 
-// Of a frame with several bands of rows, the last of them cut short.
+// The frame has several bands of rows, and the last band is shorter.
 TEST_F(CpuStageTest, TheBandsOfALargeFrameAddUp) {
   Conversion conversion = bgra_to(PixelFormat::kNv12);
   conversion.width = 1030;
@@ -199,8 +199,8 @@ TEST_F(CpuStageTest, FeedsShareOneDevice) {
   }
 }
 
-// Beside the stage, whose workers do this, and not among the tests of kernels/, which
-// ThreadSanitizer does not see.
+// This is here and not among the tests of kernels/, because those are not built with
+// ThreadSanitizer.
 TEST(ConverterThreadsTest, OneConverterServesSeveralThreadsAtOnce) {
   constexpr int kThreads = 4;
   constexpr int kRows = 16;

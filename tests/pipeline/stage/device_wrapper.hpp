@@ -1,13 +1,16 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "pipeline/stage/device.hpp"
 
 namespace framelane {
 
-/// Another device, but for what a test says otherwise.
+/// Forwards to another device. Tests override single functions.
 class DeviceWrapper : public Device {
  public:
   explicit DeviceWrapper(std::shared_ptr<Device> device) : device_(std::move(device)) {}

@@ -1,5 +1,6 @@
 #include "pipeline/stage/cuda/cuda_context.hpp"
 
+#include <chrono>
 #include <optional>
 
 #include "tests/cuda_runtime/fixture.hpp"
@@ -11,7 +12,7 @@ using std::chrono::milliseconds;
 
 class CudaContextTest : public CudaTest {
  protected:
-  /// Books a stretch of work, in milliseconds from a moment that is past; returns its length.
+  /// Books a stretch of work, in milliseconds since start_; returns its length.
   std::chrono::nanoseconds account(Engine engine, int from, int to) {
     return context_->account(engine, start_ + milliseconds(from), start_ + milliseconds(to), lane_);
   }
@@ -35,7 +36,7 @@ TEST_F(CudaContextTest, WorkBeginsWhenItsEngineHasEndedTheLast) {
     EXPECT_EQ(account(engine, 5, 20), milliseconds(10));
     EXPECT_EQ(account(engine, 30, 35), milliseconds(5));
     EXPECT_EQ(lane_[engine].total(), milliseconds(25));
-    EXPECT_EQ(context_->busy[engine].total(), milliseconds(25));
+    EXPECT_EQ(context_->busy()[engine].total(), milliseconds(25));
   }
 }
 
@@ -43,7 +44,7 @@ TEST_F(CudaContextTest, ACopyThatIsBookedAfterALaterOneHasALengthAndCountsNoTime
   EXPECT_EQ(account(Engine::kH2d, 5, 20), milliseconds(15));
   EXPECT_EQ(account(Engine::kH2d, 6, 10), milliseconds(4));
   EXPECT_EQ(lane_[Engine::kH2d].total(), milliseconds(15));
-  EXPECT_EQ(context_->busy[Engine::kH2d].total(), milliseconds(15));
+  EXPECT_EQ(context_->busy()[Engine::kH2d].total(), milliseconds(15));
 }
 
 }  // namespace

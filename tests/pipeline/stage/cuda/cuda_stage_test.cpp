@@ -8,11 +8,11 @@ namespace {
 
 class CudaStageTest : public CudaStageFixture<CudaTest> {
  protected:
-  /// One job after the other, so that no upload is before another and each is sliced.
+  /// Runs one job after the other, so that no upload is behind another and each is sliced.
   void run_alone(Jobs& jobs) {
     jobs.use(stage_->prepare(jobs.conversions(), jobs.memory(), jobs.analysed()));
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      ASSERT_TRUE(comes([&] { return device_->context()->upload_stream().is_idle(); }));
+      ASSERT_TRUE(comes([&] { return device_->context()->enter_copy_gate().uploads().is_idle(); }));
       stage_->submit(jobs[i]);
       ASSERT_EQ(stage_->wait(jobs[i], {}, soon()), Stage::Wait::kReady);
       jobs.expect_exact(i);
@@ -61,7 +61,8 @@ TEST_F(CudaStageTest, APlanWithNothingToConvertTakesNoMemory) {
   EXPECT_EQ(device_->memory_bytes(), 0u);
 }
 
-/// What a decoder's frames become: a download, another layout, range, matrix, and luma alone.
+/// What can become of a decoder's frames: only a download, or another layout, range or matrix, or
+/// luma alone.
 std::vector<Conversion> from_nv12(int width = 130, int height = 67) {
   Conversion same = conversion_of(PixelFormat::kNv12, PixelFormat::kNv12, width, height);
   same.target_color = same.source_color;
@@ -159,7 +160,7 @@ TEST_F(CudaStageTest, SlicesGiveTheSameBytes) {
                                          std::pair{PixelFormat::kI422, PixelFormat::kNv12},
                                          std::pair{PixelFormat::kRgb24, PixelFormat::kI444}}) {
       Conversion conversion = conversion_of(source, target, 90, 131);
-      // A change of matrix looks furthest ahead: chroma is interpolated and filtered again.
+      // A change of matrix reads the most rows ahead: chroma is interpolated and filtered again.
       if (!info(source).rgb) conversion.source_color.matrix = Matrix::kBt601;
       Jobs jobs({conversion, conversion_of(source, PixelFormat::kGray8, 90, 131)}, 2);
       run_alone(jobs);
@@ -177,7 +178,7 @@ TEST_F(CudaStageTest, AnalysedJobsHaveTheLumaOfTheirFirstTarget) {
                                          std::pair{PixelFormat::kRgb24, PixelFormat::kI444},
                                          std::pair{PixelFormat::kI420, PixelFormat::kNv12},
                                          std::pair{PixelFormat::kYuyv, PixelFormat::kI420}}) {
-      // As many that every place of every lane is used again and again.
+      // So many that every place of every lane is used several times.
       Jobs jobs({conversion_of(source, target, 90, 131),
                  conversion_of(source, PixelFormat::kGray8, 90, 131)},
                 13);
@@ -207,7 +208,8 @@ TEST_F(CudaStageTest, AnalysedFramesOnTheGpuHaveTheLumaOfTheirFirstTarget) {
   EXPECT_EQ(stats_.status().device, "cuda:0");
 }
 
-// The encode counts what bypasses the stage; what else there is to convert is none of that.
+// The encode counts a frame that bypasses the stage. That there are other conversions changes
+// nothing.
 TEST_F(CudaStageTest, ABypassIsNotAnalysedHere) {
   Conversion bypass = conversion_of(PixelFormat::kI420, PixelFormat::kI420);
   bypass.source_color = bypass.target_color;
@@ -247,7 +249,8 @@ TEST_F(CudaStageTest, FeedsShareOneDevice) {
     ASSERT_EQ(other->wait(other_jobs[i], {}, soon()), Stage::Wait::kReady);
     other_jobs.expect_exact(i);
   }
-  // What the device did is the sum of what the lanes of both did: one copy each way at a time.
+  // The device's time is the sum of all lanes' times: there is one copy at a time in each
+  // direction.
   for (const Engine engine : {Engine::kH2d, Engine::kD2h}) {
     std::chrono::nanoseconds lanes{0};
     for (const FeedStats* stats : {&stats_, &other_stats}) {
@@ -266,7 +269,7 @@ TEST_F(CudaStageTest, APlanDiesWithItsLastJob) {
   const std::size_t bytes = device_->memory_bytes();
   EXPECT_EQ(bytes, plan_bytes(jobs.conversions(), FrameMemory::kHost, 2));
   submit(jobs);
-  // A change of format: both plans stand until the jobs of the first are done.
+  // The format changes: both plans exist until the jobs of the first are done.
   Jobs next({conversion_of(PixelFormat::kI420, PixelFormat::kNv12)}, 4);
   next.use(stage_->prepare(next.conversions()));
   EXPECT_GT(device_->memory_bytes(), bytes);

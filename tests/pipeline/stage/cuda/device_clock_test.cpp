@@ -1,5 +1,7 @@
 #include "pipeline/stage/cuda/device_clock.hpp"
 
+#include <chrono>
+
 #include "tests/cuda_runtime/fixture.hpp"
 
 namespace framelane {
@@ -18,7 +20,7 @@ TEST_F(DeviceClockTest, AnEventsTimeIsMeasuredFromAMarkThatIsEarlier) {
   const auto after = Clock::now();
   const auto time = clock.time_of(event, before);
   EXPECT_NE(time, before);
-  // To within what is not known of the mark, which a slow machine makes much of.
+  // The mark's time is not known exactly, on a slow machine least of all.
   EXPECT_GT(time, before - std::chrono::seconds(5));
   EXPECT_LT(time, after + std::chrono::seconds(5));
 }

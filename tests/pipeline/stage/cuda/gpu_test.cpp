@@ -111,7 +111,7 @@ TEST_F(NoGpuTest, AProbeThatFailsIsReported) {
   EXPECT_THAT(gpus[0].problem, HasSubstr("cudaMemcpyAsync"));
 }
 
-/// Without a home for the kernels that are compiled at the first start.
+/// There is no home folder where CUDA could put the kernels that it compiles.
 class CacheTest : public StandInTest {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
-// NVDEC itself: only a real GPU has one. What becomes of a stream that it refuses is in
-// ../nvdec_test.cpp, what becomes of its frames in cuda_stage_test.cpp.
+// NVDEC itself, which only a real GPU has. ../../source/nvdec_test.cpp tests what becomes of a
+// stream that it refuses, cuda_stage_test.cpp what becomes of its frames.
 #include <deque>
 
 #include "tests/pipeline/source/source_fixture.hpp"
@@ -8,7 +8,7 @@
 namespace framelane::testing {
 namespace {
 
-/// A picture as NV12, and when it is shown.
+/// A picture as NV12, and its pts.
 struct Picture {
   std::int64_t pts = 0;
   FrameMemory memory = FrameMemory::kHost;
@@ -57,7 +57,7 @@ class NvdecTest : public RealGpuTest {
                                .stage = stage_.get(),
                                .ring = kRing});
   }
-  /// All pictures of a file; those on the GPU as the stage brings them down.
+  /// All pictures of a file. The stage copies down those that are on the GPU.
   std::vector<Picture> read(const std::string& path, InputOptions::DecoderKind decoder) {
     const std::unique_ptr<Source> source = open(path, decoder);
     std::vector<Picture> pictures;
@@ -127,7 +127,7 @@ TEST_P(NvdecCodecTest, PicturesAreThoseOfSoftwareByteForByte) {
   ASSERT_EQ(pictures.size(), expected.size());
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     EXPECT_EQ(pictures[i].memory, FrameMemory::kDevice);
-    // The timeline goes on from one reading to the next.
+    // The timeline continues from one reading to the next, so only differences are compared.
     EXPECT_EQ(pictures[i].pts - pictures[0].pts, expected[i].pts - expected[0].pts);
     EXPECT_TRUE(pictures[i].bytes == expected[i].bytes) << "picture " << i;
   }
@@ -135,7 +135,7 @@ TEST_P(NvdecCodecTest, PicturesAreThoseOfSoftwareByteForByte) {
   EXPECT_FALSE(device_->lost());
 }
 
-// These codecs leave a decoder no choice.
+// The standards of these codecs define every decoded byte.
 INSTANTIATE_TEST_SUITE_P(
     Codecs, NvdecCodecTest,
     ::testing::Values(Coding{"h264.mp4", "-c:v libx264 -pix_fmt yuv420p -bf 3 -refs 6"},
@@ -153,7 +153,8 @@ TEST_F(NvdecTest, TheDecoderIsNamed) {
   EXPECT_EQ(source->info().decoder, "h264_nvdec");
 }
 
-// 42 pictures with B-frames of a camera's size, shipped: no other program makes it.
+// The clip has 42 pictures of a camera's size, with B-frames. It is shipped, so no other program is
+// needed to make it.
 TEST_F(NvdecTest, TheShippedClipIsThatOfSoftwareByteForByte) {
   const std::vector<Picture> expected = read(clip("street_h264.mp4"), kSoftware);
   const std::vector<Picture> pictures = read(clip("street_h264.mp4"), kNvdec);
@@ -231,7 +232,7 @@ TEST_F(NvdecTest, AFormatThatItDoesNotTakeMidStreamIsDecodedInSoftware) {
   expect_undamaged();
 }
 
-// None of the first pictures has come out by then: they must not come twice.
+// The format changes before the first pictures have come out. They must not come twice.
 TEST_F(NvdecTest, AFormatThatItDoesNotTakeRightAfterTheStartGivesEveryPictureOnce) {
   const std::string plain =
       generate("start.h264", "-frames:v 3 -c:v libx264 -pix_fmt yuv420p -bf 3 -b_strategy 0");
@@ -260,7 +261,7 @@ TEST_F(NvdecTest, SoftwareGoesOnAtTheNextKeyframeWhenTheStageLeavesTheGpu) {
   for (std::size_t i = 0; i < 10; ++i) {
     EXPECT_TRUE(pictures[pictures.size() - 1 - i].bytes == expected[29 - i].bytes) << i;
   }
-  // Every packet became a frame or is counted.
+  // Every packet became a picture or is counted as corrupt.
   EXPECT_EQ(pictures.size() + stats_.decode_faults[index_of(DecodeFault::kCorrupt)], 30u);
 }
 

@@ -36,12 +36,13 @@ inline Conversion conversion_of(PixelFormat source, PixelFormat target, int widt
     return spec;
   };
   Conversion conversion{width, height, source, color(source), target, color(target)};
-  // YUV to YUV has something to do: the range.
+  // From YUV to YUV the range changes, so that there is something to convert.
   if (!info(source).rgb) conversion.source_color.range = Range::kFull;
   return conversion;
 }
 
-/// Jobs of one conversion plan, each with random pixels of its own, and what must come of them.
+/// Jobs of one conversion plan, each with its own random pixels, and the results that they must
+/// have.
 class Jobs {
  public:
   Jobs(std::vector<Conversion> conversions, std::size_t count)
@@ -56,20 +57,20 @@ class Jobs {
   void use(const PlanRef& plan) {
     for (FrameJob& job : jobs_) job.plan = plan;
   }
-  /// From now on expect_exact asks for the luma of the first target as well.
+  /// From now on expect_exact also compares the luma of the first target.
   void analyse() { analysed_ = true; }
   bool analysed() const { return analysed_; }
-  /// Where the pictures are, for prepare.
+  /// The memory that the pictures are in, for prepare.
   FrameMemory memory() const { return jobs_.front().input.memory; }
-  /// Puts the pictures into the GPU's memory, as a decoder leaves them: in the middle of surfaces
-  /// of its own, there when what is queued on its stream is done. Identities get targets as well.
+  /// Puts the pictures into the GPU's memory as a decoder does: in the middle of its own surfaces,
+  /// and complete when what is queued on its stream is done. Identities are given targets too.
   void put_on(const std::shared_ptr<CudaContext>& gpu) {
     gpu->make_current();
     for (std::size_t i = 0; i < jobs_.size(); ++i) put_on(gpu, jobs_[i]);
   }
-  /// Surfaces that have been given back.
+  /// The number of surfaces that have been given back.
   int surfaces_back() const { return *surfaces_back_; }
-  /// The job's picture stored bottom up.
+  /// Has the job's picture read as one that is stored bottom up.
   void turn_over(std::size_t index) {
     ConstImageView& image = jobs_[index].input.image;
     for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
@@ -79,7 +80,7 @@ class Jobs {
     }
   }
 
-  /// Every target of the job holds the reference's bytes.
+  /// Expects that every target of the job has the reference's bytes.
   void expect_exact(std::size_t index) const {
     const FrameJob& job = jobs_[index];
     if (analysed_) {
@@ -139,17 +140,17 @@ class Jobs {
 
   struct Surface {
     Surface(std::shared_ptr<CudaContext> context, std::size_t size)
-        : gpu(std::move(context)), memory(std::in_place, size, gpu->decode_stream(), held) {}
+        : gpu(std::move(context)), pool(gpu->decode_stream()), memory(std::in_place, pool, size) {}
     ~Surface() {
       gpu->try_make_current();
-      // What fills it comes first; a call that a test lets fail is made again.
+      // The copy that fills it must have ended. A test may make one call fail, so it is made again.
       const cudaStream_t filler = gpu->decode_stream().get();
       if (cudaStreamSynchronize(filler) != cudaSuccess) cudaStreamSynchronize(filler);
       memory.reset();
       if (back) ++*back;
     }
     std::shared_ptr<CudaContext> gpu;
-    std::atomic<std::size_t> held{0};
+    DevicePool pool;
     std::optional<DeviceMemory> memory;
     std::shared_ptr<std::atomic<int>> back;
   };
@@ -204,10 +205,28 @@ class Jobs {
   FramePool pool_;
   const std::vector<Conversion> conversions_;
   const std::shared_ptr<std::atomic<int>> surfaces_back_ = std::make_shared<std::atomic<int>>(0);
-  std::deque<InputFrame> pictures_;  // the jobs' own, where these are on the GPU
+  std::deque<InputFrame> pictures_;  // the pictures in host memory, if put_on was called
   std::deque<FrameJob> jobs_;
   bool analysed_ = false;
 };
+
+inline std::vector<Conversion> bgra_to_two() {
+  return {conversion_of(PixelFormat::kBgra, PixelFormat::kNv12),
+          conversion_of(PixelFormat::kBgra, PixelFormat::kI444)};
+}
+
+inline std::vector<Conversion> nv12_to_two() {
+  Conversion same = conversion_of(PixelFormat::kNv12, PixelFormat::kNv12);
+  same.target_color = same.source_color;
+  return {same, conversion_of(PixelFormat::kNv12, PixelFormat::kI420)};
+}
+
+// The device's streams, by the order in which CudaContext makes them.
+inline cudaStream_t clock_stream() { return stand_in::streams().at(0); }
+inline cudaStream_t upload_stream() { return stand_in::streams().at(1); }
+inline cudaStream_t memory_stream() { return stand_in::streams().at(2); }
+inline cudaStream_t download_stream() { return stand_in::streams().at(3); }
+inline cudaStream_t kernel_stream() { return stand_in::streams().at(5); }
 
 inline Deadline soon() { return std::chrono::steady_clock::now() + 60s; }
 
@@ -216,21 +235,21 @@ inline int copies() {
   return stand_in::calls("cudaMemcpyAsync") + stand_in::calls("cudaMemcpy2DAsync");
 }
 
-/// Whether one failed call of the function may change nothing. Of every other it moves the feed to
-/// the CPU, or has it refused.
+/// True if one failed call of the function may change nothing. A failed call of any other moves the
+/// feed to the CPU or makes it fail.
 inline bool may_fail_unnoticed(std::string_view function) {
   static constexpr std::string_view kHarmless[] = {
-      "cudaEventElapsedTime",     // costs a job's times, not the job
+      "cudaEventElapsedTime",     // only a job's times are lost
       "cudaEventQuery",           // asks whether a job hangs, or whether the clock's mark has come
       "cudaGetDriverEntryPoint",  // then the GPU does not decode
-      "cudaSetDevice",            // may name the device that is current already
-      "cudaStreamSynchronize",    // only these tests make it, for pictures of their own
-      "cudaEventDestroy",         // this and the rest give back all the same
+      "cudaSetDevice",            // the device may be the current one already
+      "cudaStreamSynchronize",    // only these tests call it, for their own pictures
+      "cudaEventDestroy",         // this one and the following give back even if they fail
       "cudaStreamDestroy",       "cudaFreeAsync", "cudaHostUnregister"};
   return std::ranges::find(kHarmless, function) != std::end(kHarmless);
 }
 
-/// Waits for a condition, a minute at most.
+/// Waits for a condition, at most a minute. True if it came.
 inline bool comes(const std::function<bool()>& condition) {
   for (const Deadline deadline = soon(); !condition(); std::this_thread::sleep_for(1ms)) {
     if (std::chrono::steady_clock::now() > deadline) return false;
@@ -238,7 +257,7 @@ inline bool comes(const std::function<bool()>& condition) {
   return true;
 }
 
-/// A stage that leaves the GPU after so many packets, as far as its decoder is concerned.
+/// A stage that tells its decoder after so many packets that the feed has left the GPU.
 class LeavingStage : public Stage {
  public:
   LeavingStage(std::unique_ptr<Stage> stage, int packets)
@@ -259,7 +278,7 @@ class LeavingStage : public Stage {
   std::atomic<int> packets_;
 };
 
-/// A GPU with a CPU to fall back on, and one feed with two encodes and two lanes.
+/// A GPU with a CPU as its fallback, and one feed with two encodes and two lanes.
 template <typename Fixture>
 class CudaStageFixture : public Fixture {
  protected:
@@ -300,10 +319,11 @@ class CudaStageFixture : public Fixture {
       jobs.expect_exact(i);
     }
   }
-  /// What is freed before the GPU has let go of its work stays registered.
+  /// Ends a hang and waits until the GPU has ended its work. Memory that is freed before that would
+  /// stay registered.
   void let_go() {
     stand_in::release();
-    EXPECT_TRUE(comes([&] { return device_->context()->abandoned_jobs == 0; }));
+    EXPECT_TRUE(comes([&] { return !device_->context()->has_abandoned_jobs(); }));
   }
   unsigned converting() const { return stats_.ring_jobs[index_of(RingState::kConverting)]; }
   unsigned ready() const { return stats_.ring_jobs[index_of(RingState::kReady)]; }

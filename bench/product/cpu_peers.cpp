@@ -1,0 +1,171 @@
+#include "bench/product/cpu_peers.hpp"
+
+extern "C" {
+#include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
+#include <libswscale/swscale.h>
+}
+#ifdef FRAMELANE_LIBYUV
+#include <libyuv.h>
+#endif
+
+#include <dlfcn.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace framelane::bench {
+namespace {
+
+template <typename Byte>
+struct Planes {
+  explicit Planes(const BasicImageView<Byte>& view) {
+    for (std::size_t i = 0; i < kMaxPlanes; ++i) {
+      data[i] = view.planes[i].data;
+      pitch[i] = static_cast<int>(view.planes[i].pitch);
+    }
+  }
+  std::array<Byte*, 4> data{};
+  std::array<int, 4> pitch{};
+};
+
+/// The functions of libswscale, and of the libavutil that it was linked with, which may be another
+/// one than this program's.
+struct Swscale {
+  decltype(&sws_alloc_context) alloc_context = nullptr;
+  decltype(&sws_freeContext) free_context = nullptr;
+  decltype(&sws_init_context) init_context = nullptr;
+  decltype(&sws_getCoefficients) coefficients = nullptr;
+  decltype(&sws_setColorspaceDetails) set_colors = nullptr;
+  decltype(&sws_scale) scale = nullptr;
+  decltype(&av_opt_set_int) set_option = nullptr;
+  decltype(&av_get_pix_fmt) format = nullptr;
+
+  /// Null: it is not installed. It stays loaded.
+  static const Swscale* find() {
+    static const std::optional<Swscale> found = load();
+    return found ? &*found : nullptr;
+  }
+  const int* matrix(Matrix matrix) const {
+    return coefficients(matrix == Matrix::kBt709 ? SWS_CS_ITU709 : SWS_CS_ITU601);
+  }
+
+ private:
+  static std::optional<Swscale> load() {
+    void* const library =
+        dlopen("libswscale.so." AV_STRINGIFY(LIBSWSCALE_VERSION_MAJOR), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return std::nullopt;
+    Swscale result;
+    bool whole = true;
+    const auto take = [&](auto& function, const char* name) {
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      whole = whole && function != nullptr;
+    };
+    take(result.alloc_context, "sws_alloc_context");
+    take(result.free_context, "sws_freeContext");
+    take(result.init_context, "sws_init_context");
+    take(result.coefficients, "sws_getCoefficients");
+    take(result.set_colors, "sws_setColorspaceDetails");
+    take(result.scale, "sws_scale");
+    take(result.set_option, "av_opt_set_int");
+    take(result.format, "av_get_pix_fmt");
+    return whole ? std::optional(result) : std::nullopt;
+  }
+};
+
+#ifdef FRAMELANE_LIBYUV
+template <auto kConvert, std::size_t kSources, std::size_t kTargets>
+void run_libyuv(const ConstImageView& source, const ImageView& target) {
+  [&]<std::size_t... kSource, std::size_t... kTarget>(std::index_sequence<kSource...>,
+                                                      std::index_sequence<kTarget...>) {
+    const Planes from(source);
+    const Planes to(target);
+    std::apply(kConvert, std::tuple_cat(std::tuple(from.data[kSource], from.pitch[kSource])...,
+                                        std::tuple(to.data[kTarget], to.pitch[kTarget])...,
+                                        std::tuple(source.width, source.height)));
+  }
+  (std::make_index_sequence<kSources>(), std::make_index_sequence<kTargets>());
+}
+#endif
+
+}  // namespace
+
+bool has_swscale() { return Swscale::find() != nullptr; }
+
+Convert make_swscale(const Conversion& c) {
+  const Swscale* const sws = Swscale::find();
+  if (sws == nullptr) return nullptr;
+  // info() gives FFmpeg's names; kYuv444's is none.
+  const AVPixelFormat from_format = sws->format(info(c.source).name.data());
+  const AVPixelFormat to_format = sws->format(info(c.target).name.data());
+  if (from_format == AV_PIX_FMT_NONE || to_format == AV_PIX_FMT_NONE) return nullptr;
+  const std::shared_ptr<SwsContext> scaler(sws->alloc_context(), sws->free_context);
+  // The ranges have to be set before the context is initialised, which chooses its code by them.
+  const bool full_source = c.source_color.range == Range::kFull;
+  const bool full_target = c.target_color.range == Range::kFull;
+  for (const auto& [name, value] : {std::pair<const char*, int>{"srcw", c.width},
+                                    {"srch", c.height},
+                                    {"dstw", c.width},
+                                    {"dsth", c.height},
+                                    {"src_format", from_format},
+                                    {"dst_format", to_format},
+                                    {"src_range", full_source},
+                                    {"dst_range", full_target},
+                                    {"sws_flags", SWS_BICUBIC}}) {
+    sws->set_option(scaler.get(), name, value, 0);
+  }
+  if (sws->init_context(scaler.get(), nullptr, nullptr) < 0) return nullptr;
+  sws->set_colors(scaler.get(), sws->matrix(c.source_color.matrix), full_source,
+                  sws->matrix(c.target_color.matrix), full_target, 0, 1 << 16, 1 << 16);
+  return [sws, scaler](const ConstImageView& source, const ImageView& target) {
+    const Planes from(source);
+    const Planes to(target);
+    sws->scale(scaler.get(), from.data.data(), from.pitch.data(), 0, source.height, to.data.data(),
+               to.pitch.data());
+  };
+}
+
+#ifdef FRAMELANE_LIBYUV
+
+bool has_libyuv() { return true; }
+
+Convert make_libyuv(const Conversion& conversion) {
+  using enum PixelFormat;
+  struct Known {
+    PixelFormat source, target;
+    void (*run)(const ConstImageView&, const ImageView&);
+  };
+  constexpr Known kKnown[] = {{kBgra, kI420, run_libyuv<libyuv::ARGBToI420, 1, 3>},
+                              {kBgra, kNv12, run_libyuv<libyuv::ARGBToNV12, 1, 2>},
+                              {kBgra, kI422, run_libyuv<libyuv::ARGBToI422, 1, 3>},
+                              {kBgra, kI444, run_libyuv<libyuv::ARGBToI444, 1, 3>},
+                              {kBgr24, kI420, run_libyuv<libyuv::RGB24ToI420, 1, 3>},
+                              {kI444, kI420, run_libyuv<libyuv::I444ToI420, 3, 3>},
+                              {kI422, kI420, run_libyuv<libyuv::I422ToI420, 3, 3>},
+                              {kYuyv, kI420, run_libyuv<libyuv::YUY2ToI420, 1, 3>},
+                              {kYuyv, kI422, run_libyuv<libyuv::YUY2ToI422, 1, 3>},
+                              {kI420, kNv12, run_libyuv<libyuv::I420ToNV12, 3, 2>},
+                              {kNv12, kI420, run_libyuv<libyuv::NV12ToI420, 2, 3>}};
+  const bool changes_color = !info(conversion.source).rgb &&
+                             (conversion.source_color.matrix != conversion.target_color.matrix ||
+                              conversion.source_color.range != conversion.target_color.range);
+  if (changes_color) return nullptr;
+  for (const Known& known : kKnown) {
+    if (known.source == conversion.source && known.target == conversion.target) return known.run;
+  }
+  return nullptr;
+}
+
+#else
+
+bool has_libyuv() { return false; }
+Convert make_libyuv(const Conversion&) { return nullptr; }
+
+#endif
+
+}  // namespace framelane::bench

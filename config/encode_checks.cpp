@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "config/feed_checks.hpp"
+#include "config/raw_formats.hpp"
+#include "kernels/conversion.hpp"
+#include "kernels/luma_histogram.hpp"
+#include "pipeline/feed/feed_options.hpp"
+
+namespace framelane {
+namespace {
+
+/// Raw video is the one kind of source whose format is known before it is opened, so that an
+/// impossible conversion of it is already a problem of the configuration.
+void check_conversion(const ReadFeed& read, const EncodeOptions& encode, const Node& convert) {
+  const InputOptions& input = read.feed.input;
+  const RawVideoOptions& raw = *input.raw;
+  const auto layout = raw_format_layout(raw.pixel_format);
+  if (!layout || raw.width == 0) return;
+  const auto yuv = [](const std::optional<Matrix>& matrix) {
+    return matrix && *matrix != Matrix::kRgb ? *matrix : Matrix::kBt709;
+  };
+  Conversion conversion{raw.width, raw.height, *layout, {}, *encode.format, {}};
+  ColorSpec& source = conversion.source_color;
+  source.matrix = info(*layout).rgb ? Matrix::kRgb : yuv(input.color.matrix);
+  source.siting = input.color.siting.value_or(Siting::kLeft);
+  ColorSpec& target = conversion.target_color;
+  target.matrix = info(*encode.format).rgb ? Matrix::kRgb : yuv(encode.color.matrix);
+  target.siting = encode.color.siting.value_or(source.siting);
+  if (const auto reason = why_unsupported(conversion)) {
+    read.problems().add(convert,
+                        "cannot be done for feed " + in_quotes(read.feed.name) + ": " + *reason);
+  }
+}
+
+void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
+  const Node* node = read.node.find({"encodes", encode.name});
+  if (node == nullptr) return;
+  const bool raw = is_raw(read.feed);
+  const Node* convert = node->find("convert");
+  if (encode.copy_video && convert != nullptr) {
+    read.problems().add(convert->key_position, convert->path,
+                        "has no effect with video: copy; remove one of the two");
+  }
+  if (encode.copy_video && raw) {
+    read.problems().add(*node->find("video"),
+                        "feed " + in_quotes(read.feed.name) +
+                            " has raw video, which must be encoded; give a codec, "
+                            "or remove this encode from the feed with null");
+  }
+  if (!encode.copy_video && convert != nullptr && encode.format && raw) {
+    check_conversion(read, encode, *convert);
+  }
+}
+
+void check_analyse(const ReadFeed& read) {
+  const Node* node = read.node.find("analyse");
+  if (!read.feed.analyse || node == nullptr) return;
+  const auto& encodes = read.feed.encodes;
+  const auto first = std::ranges::find(encodes, false, &EncodeOptions::copy_video);
+  const std::string feed = "feed " + in_quotes(read.feed.name);
+  if (first == encodes.end()) {
+    read.problems().add(*node, "needs frames, and every encode of " + feed +
+                                   " copies packets, so that nothing is decoded; set analyse: "
+                                   "false for it, or give an encode a codec");
+  } else if (first->format && !has_luma(*first->format)) {
+    read.problems().add(*node, "measures luma, and encode " + in_quotes(first->name) + " of " +
+                                   feed + ", the first that decodes, has convert.format " +
+                                   std::string(info(*first->format).name) +
+                                   ", which has none; give it a YUV format, or set analyse: false");
+  }
+}
+
+}  // namespace
+
+void complete_encodes(const ReadFeed& read) {
+  std::vector<EncodeOptions>& encodes = read.feed.encodes;
+  if (encodes.empty()) {
+    encodes.emplace_back();
+    encodes.back().name = "main";
+  }
+  for (EncodeOptions& encode : encodes) {
+    if (encode.copy_video || !encode.codecs.empty()) continue;
+    encode.codecs.push_back({"libx264", {{"preset", "veryfast", false}}});
+  }
+  for (const EncodeOptions& encode : encodes) check_encode(read, encode);
+  check_analyse(read);
+}
+
+}  // namespace framelane

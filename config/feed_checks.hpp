@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+
+#include "config/av_names.hpp"
+#include "config/feed_keys.hpp"
+
+namespace framelane {
+
+struct BackoffOptions;
+
+/// A feed that has been read, with what its checks need. The checks are in one file for each part:
+/// input_checks.cpp, encode_checks.cpp and output_checks.cpp.
+struct ReadFeed {
+  const Node& node;  ///< merged from defaults, profile and feed
+  FeedOptions& feed;
+  Reader& reader;  ///< with the scope that the feed was read in
+
+  Problems& problems() const { return reader.problems(); }
+};
+
+/// Also removes the options of raw video if the input is not raw.
+void check_input(const ReadFeed& read);
+/// Fills in what the configuration leaves out: the encode "main", the codec. Requires check_input.
+void complete_encodes(const ReadFeed& read);
+/// Fills in `from`. Requires complete_encodes.
+void complete_outputs(const ReadFeed& read, OutputPlaces& places);
+
+/// Of the key `reconnect` of `owner`, an input or an output.
+void check_backoff(const Node& owner, const BackoffOptions& backoff, Problems& problems);
+/// Reports the option at `node` if its name is not among those that `owner` knows.
+void check_option(const Node& node, const std::string& name, const AvNames& known,
+                  const std::string& owner, Problems& problems);
+
+bool is_raw(const FeedOptions& feed);
+
+}  // namespace framelane

@@ -1,0 +1,125 @@
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "config/feed_checks.hpp"
+#include "config/name_checks.hpp"
+#include "config/raw_formats.hpp"
+#include "kernels/pixel_format.hpp"
+#include "pipeline/base/url.hpp"
+#include "pipeline/feed/feed_options.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr std::array<std::string_view, 5> kRawKeys{"pixel_format", "size", "rate", "pitch",
+                                                   "timestamps"};
+
+/// Whether a URL names a plain file that can be read again from its start, as far as its text
+/// shows.
+bool is_file(std::string_view url) {
+  const auto path = local_path(url);
+  return path && *path != "-" && !path->starts_with("/dev/");
+}
+
+class InputChecks {
+ public:
+  /// `input` is the map that `read.feed.input` was read from.
+  InputChecks(const ReadFeed& read, const Node& input)
+      : input_(input), feed_(read.feed), reader_(read.reader), problems_(read.problems()) {}
+
+  void run() {
+    check_backoff(input_, feed_.input.reconnect, problems_);
+    check_loop();
+    check_names();
+    const Node* format = input_.find("format");
+    if (is_raw(feed_)) {
+      check_raw();
+    } else if (format == nullptr || reader_.is_certain(*format)) {
+      refuse_raw_keys();
+    }
+  }
+
+ private:
+  void check_loop() {
+    const Node* loop = input_.find("loop");
+    const Node* url = input_.find("url");
+    if (!feed_.input.loop || loop == nullptr || url == nullptr || !reader_.is_certain(*url)) return;
+    if (!is_file(feed_.input.url)) {
+      problems_.add(*loop, "works only with files, and the url of feed " + in_quotes(feed_.name) +
+                               " is not a file; remove it");
+    }
+  }
+
+  void check_names() {
+    const Node* url = input_.find("url");
+    const Node* options = input_.find("options");
+    if (url == nullptr || feed_.input.url.empty() || !reader_.is_certain(*url)) return;
+    if (const auto problem = unknown_scheme(feed_.input.url, false)) problems_.add(*url, *problem);
+    if (options == nullptr || feed_.input.options.empty()) return;
+    const bool raw = is_raw(feed_);
+    const AvNames known = raw ? AvNames() : input_option_names(feed_.input);
+    for (const AvOption& option : feed_.input.options) {
+      const Node* node = options->find(option.key);
+      if (raw && !option.inherited) {
+        problems_.add(node->key_position, node->path,
+                      "has no effect on raw video, which is not read through FFmpeg; remove it");
+      } else if (!known.empty()) {
+        check_option(*node, option.key, known, "FFmpeg's protocols, demuxers and decoders",
+                     problems_);
+      }
+    }
+  }
+
+  void refuse_raw_keys() {
+    for (const std::string_view key : kRawKeys) {
+      const Node* found = input_.find(key);
+      if (found == nullptr) continue;
+      problems_.add(found->key_position, found->path,
+                    "is only for raw video; remove it, or set format: rawvideo");
+    }
+  }
+
+  void check_raw() {
+    struct Required {
+      std::string_view key;
+      std::string_view example;
+    };
+    for (const auto& [key, example] : {Required{"pixel_format", "bgra"},
+                                       Required{"size", "1920x1080"}, Required{"rate", "30"}}) {
+      if (input_.find(key) != nullptr) continue;
+      problems_.add_missing(
+          input_, key, "raw video has no header that says it; for example " + std::string(example));
+    }
+    if (!feed_.input.raw) feed_.input.raw.emplace();
+    const RawVideoOptions& raw = *feed_.input.raw;
+    const Node* pitch = input_.find("pitch");
+    const auto layout = raw_format_layout(raw.pixel_format);
+    if (pitch == nullptr || raw.pitch == 0 || raw.width == 0 || !layout) return;
+    const auto row = plane_row_bytes(*layout, 0, raw.width);
+    if (static_cast<std::size_t>(raw.pitch) >= row) return;
+    problems_.add(*pitch, "must be at least " + std::to_string(row) + ", the bytes of " +
+                              std::to_string(raw.width) + " pixels of " + raw.pixel_format);
+  }
+
+  const Node& input_;
+  FeedOptions& feed_;
+  Reader& reader_;
+  Problems& problems_;
+};
+
+}  // namespace
+
+void check_input(const ReadFeed& read) {
+  const Node* input = read.node.find("input");
+  if (input == nullptr || (input->is_map() && input->find("url") == nullptr)) {
+    read.problems().add(read.node.key_position, read.node.path + ".input.url",
+                        "is missing; give the feed's source, for example rtsp://10.0.0.4/stream1");
+  }
+  if (input == nullptr || !input->is_map()) return;
+  InputChecks(read, *input).run();
+  if (!is_raw(read.feed)) read.feed.input.raw.reset();
+}
+
+}  // namespace framelane

@@ -1,0 +1,219 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "config/feed_checks.hpp"
+#include "config/name_checks.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
+#include "pipeline/feed/feed_options.hpp"
+#include "pipeline/output/container.hpp"
+#include "pipeline/output/file_pattern.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string full_path(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
+struct TimeUnit {
+  std::string_view fields;  ///< strftime's letters that tell it
+  std::string_view example;
+  std::chrono::seconds length;  ///< the shortest one
+};
+// Finest first.
+constexpr std::array<TimeUnit, 6> kTimeUnits{{{"STs", "%S", std::chrono::seconds(1)},
+                                              {"MR", "%M", std::chrono::minutes(1)},
+                                              {"HI", "%H", std::chrono::hours(1)},
+                                              {"djFu", "%d", std::chrono::days(1)},
+                                              {"mV", "%m", std::chrono::days(7)},
+                                              {"Yy", "%Y", std::chrono::days(365)}}};
+
+/// How long a file name stays the same; nothing if it never changes. `pattern` has been accepted by
+/// FilePattern.
+std::optional<std::chrono::seconds> name_changes_after(std::string_view pattern) {
+  for (const TimeUnit& unit : kTimeUnits) {
+    for (std::size_t at = pattern.find('%'); at < pattern.size(); at = pattern.find('%', at + 2)) {
+      if (unit.fields.find(pattern[at + 1]) != std::string_view::npos) return unit.length;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The checks of one output. `node` is the map it was read from.
+class OutputChecks {
+ public:
+  OutputChecks(const ReadFeed& read, const Node& node, OutputOptions& output, OutputPlaces& places)
+      : node_(node),
+        feed_(read.feed),
+        output_(output),
+        reader_(read.reader),
+        problems_(read.problems()),
+        places_(places) {}
+
+  void run() {
+    complete_from();
+    check_backoff(node_, output_.reconnect, problems_);
+    const Node* url = node_.find("url");
+    if (url == nullptr) {
+      problems_.add_missing(node_, "url", "say where to write; null: discards");
+    }
+    if (output_.segment && node_.find("segment") == nullptr) {
+      const Node* keep = node_.find("keep");
+      problems_.add(
+          keep->key_position, keep->path,
+          "deletes old segments, and without segment there are none; set segment, or remove keep");
+    }
+    if (url == nullptr || output_.url.empty() || !reader_.is_certain(*url)) return;
+    check_container(*url);
+    check_place_is_free(*url);
+  }
+
+ private:
+  void complete_from() {
+    const Node* from = node_.find("from");
+    if (from == nullptr) {
+      output_.from = feed_.encodes.front().name;
+      return;
+    }
+    if (output_.from.empty()) return;  // wrong and reported, or a variable without a value
+    std::vector<std::string_view> names;
+    for (const EncodeOptions& encode : feed_.encodes) names.emplace_back(encode.name);
+    if (std::find(names.begin(), names.end(), output_.from) != names.end()) return;
+    problems_.add(*from, "feed " + in_quotes(feed_.name) + " has no encode " +
+                             in_quotes(from->text) + "; it has: " + join(names));
+  }
+
+  void check_container(const Node& url) {
+    if (const auto problem = unknown_scheme(output_.url, true)) return problems_.add(url, *problem);
+    const Node* format = node_.find("format");
+    const bool format_known =
+        format == nullptr || (reader_.is_certain(*format) && !unknown_muxer(output_.format));
+    if (!format_known) return;  // already reported, at the format
+    const Container container = container_of(output_);
+    const Node* segment = node_.find("segment");
+    if (segment != nullptr && container.kind != OutputKind::kFile) {
+      problems_.add(*segment,
+                    "works only with plain files, and this output writes none; remove it");
+    }
+    if (container.kind == OutputKind::kNull) return;
+    if (container.muxer == nullptr) {
+      problems_.add(url,
+                    "has no ending that names a container; use .mp4, .mkv, .ts, .m3u8 or "
+                    "another known one, or set format");
+      return;
+    }
+    if (container.kind == OutputKind::kFile) check_file_pattern(url, container.url);
+    const Node* options = node_.find("options");
+    if (options == nullptr || output_.options.empty()) return;
+    const AvNames known = output_option_names(container);
+    const std::string owner = "the container " + std::string(container.muxer->name) + " here";
+    for (const AvOption& option : output_.options) {
+      check_option(*options->find(option.key), option.key, known, owner, problems_);
+    }
+  }
+
+  /// The name of every output file is a pattern, also without segments.
+  void check_file_pattern(const Node& url, const std::string& path) {
+    try {
+      const FilePattern pattern(path);
+    } catch (const FeedError& error) {
+      // Shown without the path, which may contain the value of a variable.
+      const std::string_view text = error.what();
+      const std::string path_shown = redact(path) + ": ";
+      problems_.add(
+          url, "has a wrong name: " +
+                   std::string(text.substr(text.starts_with(path_shown) ? path_shown.size() : 0)));
+      return;
+    }
+    check_keep_deletes_only_own_files(url, path);
+    if (output_.segment && node_.find("segment") != nullptr) check_names_differ(url, path);
+  }
+
+  /// Segments that begin at different times must have different names.
+  void check_names_differ(const Node& url, const std::string& path) {
+    const auto change = name_changes_after(path);
+    if (!change) {
+      problems_.add(url,
+                    "must contain the time, so that every segment gets a name of its own; for "
+                    "example /srv/rec/${feed}/%Y-%m-%d/%H%M%S.mp4");
+      return;
+    }
+    // No field is finer than a second. Segments shorter than that get numbers.
+    const auto length = std::max<std::chrono::milliseconds>(output_.segment->length, 1s);
+    if (*change <= length) return;
+    const auto finer =
+        std::ranges::find_if(kTimeUnits.rbegin(), kTimeUnits.rend(),
+                             [&](const TimeUnit& unit) { return unit.length <= length; });
+    problems_.add(url, "gives the same name to segments that begin within " +
+                           kDuration.format(std::chrono::microseconds(*change).count()) +
+                           "; add a finer part of the time, such as " +
+                           std::string(finer->example));
+  }
+
+  /// `keep` recognises the files of an output by their names alone, so no other output may use
+  /// names that fit its pattern.
+  void check_keep_deletes_only_own_files(const Node& url, const std::string& path) {
+    const bool deletes =
+        output_.segment && (output_.segment->keep_age || output_.segment->keep_bytes);
+    const OutputPlaces::Files own{full_path(path), deletes, described()};
+    for (const OutputPlaces::Files& other : places_.files) {
+      if (own.pattern == other.pattern) continue;  // reported by check_place_is_free
+      if (!(own.deletes || other.deletes) || !names_meet(own.pattern, other.pattern)) continue;
+      const bool by_own = own.deletes;
+      problems_.add(url, "can give the same names as " + other.output + ", so that keep of " +
+                             (by_own ? own : other).output + " would delete files of " +
+                             (by_own ? other : own).output +
+                             "; use separate folders, for example with ${feed}/");
+      break;
+    }
+    places_.files.push_back(own);
+  }
+
+  void check_place_is_free(const Node& url) {
+    if (url_scheme(output_.url) == "null") return;
+    const auto path = local_path(output_.url);
+    const std::string place = path ? full_path(*path) : output_.url;
+    const std::string self = described();
+    const auto [taken, is_new] = places_.taken.emplace(place, self);
+    if (is_new) return;
+    problems_.add(url, self + " would write to the same place as " + taken->second +
+                           "; put ${feed} or ${output} into the url");
+  }
+
+  /// The output's name in a message.
+  std::string described() const {
+    return "output " + in_quotes(output_.name) + " of feed " + in_quotes(feed_.name);
+  }
+
+  const Node& node_;
+  const FeedOptions& feed_;
+  OutputOptions& output_;
+  Reader& reader_;
+  Problems& problems_;
+  OutputPlaces& places_;
+};
+
+}  // namespace
+
+void complete_outputs(const ReadFeed& read, OutputPlaces& places) {
+  for (OutputOptions& output : read.feed.outputs) {
+    const Node* node = read.node.find({"outputs", output.name});
+    if (node == nullptr || !node->is_map()) continue;
+    read.reader.scope().output = output.name;
+    OutputChecks(read, *node, output, places).run();
+    read.reader.scope().output.reset();
+  }
+}
+
+}  // namespace framelane

@@ -1,0 +1,159 @@
+#include "daemon/supervised_feed.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "pipeline/base/log.hpp"
+
+namespace framelane {
+namespace {
+
+/// A failed feed is started again after one second, then after longer and longer waits.
+constexpr BackoffOptions kRestart{std::chrono::seconds(1), std::chrono::seconds(60)};
+
+std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
+  std::vector<FeedStats::EncodeSpec> encodes;
+  for (const EncodeOptions& encode : options.encodes) {
+    encodes.push_back({encode.name, encode.copy_video});
+  }
+  std::vector<std::string> outputs;
+  for (const OutputOptions& output : options.outputs) outputs.push_back(output.name);
+  const bool converts = std::ranges::any_of(
+      options.encodes, [](const EncodeOptions& encode) { return !encode.copy_video; });
+  return std::make_shared<FeedStats>(options.name, encodes, outputs, converts ? options.lanes : 0);
+}
+
+}  // namespace
+
+SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
+                               std::function<void()> wake)
+    : options_(std::make_shared<const FeedOptions>(std::move(options))),
+      stats_(make_stats(*options_)),
+      device_(std::move(device)),
+      now_(std::move(now)),
+      wake_(std::move(wake)),
+      loss_before_run_(*stats_),
+      backoff_(kRestart) {}
+
+void SupervisedFeed::start() {
+  FeedOptions options = *options_;
+  options.recover = !std::exchange(started_before_, true);
+  start_at_.reset();
+  failed_ = false;
+  loss_before_run_ = StopLoss(*stats_);
+  try {
+    run_ = Feed::start(std::move(options), stats_, device_, wake_);
+  } catch (const FeedError& error) {
+    on_failure(error.code(), error.what());
+  } catch (const std::exception& error) {
+    on_failure(FeedFault::kInternal, error.what());
+  }
+}
+
+bool SupervisedFeed::turn() {
+  const auto now = now_();
+  if (restart_requested_.exchange(false) && !drain_until_) {  // else it is being restarted already
+    log::info("feed {}: restarting on request", options_->name);
+    if (run_ != nullptr) {
+      run_->drain();
+      drain_until_ = now + kDrainTime;
+    } else {
+      start_at_ = now;
+    }
+  }
+  if (run_ != nullptr) {
+    if (drain_until_ && now >= *drain_until_) cancel_late_run();
+    if (const std::optional<Feed::Outcome> outcome = run_->outcome()) {
+      run_.reset();
+      on_outcome(*outcome);
+    } else if (stats_->status().state == FeedState::kRunning) {
+      backoff_.succeeded(now);
+    }
+  }
+  if (start_at_ && now >= *start_at_ && may_start()) start();
+  return run_ != nullptr || start_at_.has_value();
+}
+
+void SupervisedFeed::drain() {
+  stopping_ = true;
+  if (run_ != nullptr) run_->drain();
+}
+
+bool SupervisedFeed::wait_for(Clock::duration time) {
+  return run_ == nullptr || run_->join_until(Clock::now() + time);
+}
+
+void SupervisedFeed::cancel() {
+  if (run_ != nullptr && !run_->outcome()) cancel_late_run();
+}
+
+void SupervisedFeed::finish() {
+  if (run_ == nullptr) return;
+  std::optional<Feed::Outcome> outcome;
+  while (!(outcome = run_->outcome())) wait_for(std::chrono::milliseconds(250));
+  run_.reset();
+  on_outcome(*outcome);
+}
+
+bool SupervisedFeed::may_start() {
+  const bool too_many = stats_->abandoned_runs >= kMaxAbandonedRuns;
+  if (too_many && !too_many_abandoned_) {
+    const std::string reason = fmt::format(
+        "{} of its runs are stuck in calls that do not end; it goes on when one of "
+        "them does, or when framelane is started again ({})",
+        kMaxAbandonedRuns, stats_->status().reason);
+    stats_->set_state(FeedState::kBackoff, reason);
+    log::error("feed {}: {}", options_->name, reason);
+  }
+  too_many_abandoned_ = too_many;
+  return !too_many;
+}
+
+void SupervisedFeed::on_outcome(const Feed::Outcome& outcome) {
+  const bool restarting = std::exchange(drain_until_, std::nullopt).has_value();
+  if (std::exchange(late_, false)) warn_of_loss();
+  if (restarting && !stopping_) {
+    if (outcome.kind == Feed::Outcome::Kind::kFailed) {
+      log::error("feed {}: {}", options_->name, outcome.reason);
+    }
+    start_at_ = now_();
+  } else if (outcome.kind == Feed::Outcome::Kind::kFailed) {
+    on_failure(outcome.fault, outcome.reason);
+  } else {
+    stats_->set_state(FeedState::kEnded, "");
+    log::info("feed {}: ended", options_->name);
+  }
+}
+
+void SupervisedFeed::on_failure(FeedFault fault, const std::string& reason) {
+  const bool final = stopping_ || options_->once || index_of(fault) >= kFeedFaultNames.size();
+  if (final) {
+    failed_ = true;
+    stats_->set_state(FeedState::kFailed, reason);
+    log::error("feed {}: failed: {}", options_->name, reason);
+    return;
+  }
+  const auto wait = backoff_.next();
+  stats_->count_restart(fault);
+  stats_->set_state(FeedState::kBackoff, reason);
+  start_at_ = now_() + wait;
+  log::error("feed {}: {}; restarting it in {:.1f} s", options_->name, reason,
+             std::chrono::duration<double>(wait).count());
+}
+
+void SupervisedFeed::cancel_late_run() {
+  late_ = true;
+  run_->cancel(DropReason::kStop);
+}
+
+/// A warning, because a stop moves the counters when nobody may be left to scrape them.
+void SupervisedFeed::warn_of_loss() const {
+  const std::string loss = StopLoss(*stats_).since(loss_before_run_, *options_, kDrainTime);
+  if (!loss.empty()) log::warn("feed {}: {}", options_->name, loss);
+}
+
+}  // namespace framelane

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/feed_view.hpp"
+#include "daemon/stop_loss.hpp"
+#include "pipeline/base/backoff.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/feed/feed.hpp"
+#include "pipeline/stage/device.hpp"
+
+namespace framelane {
+
+/// steady_clock::now, or the clock of a test. It is read for decisions (backoff, deadlines, the
+/// heartbeat's age); waits always use steady_clock. Any thread.
+using Now = std::function<std::chrono::steady_clock::time_point()>;
+
+/// One feed of the supervisor: its current run, and when the next one starts. All its runs count
+/// into the same FeedStats.
+///
+/// view(), has_failed() and request_restart() may be called from any thread and return at once;
+/// everything else is for the supervisor's thread.
+class SupervisedFeed {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// How long a feed that is stopped or restarted may take to complete what it has in hand. It is
+  /// then cancelled, which leaves its outputs a second to write what they have. All of this fits
+  /// into the 10 s after which container runtimes kill.
+  static constexpr std::chrono::milliseconds kDrainTime{7500};
+  /// A thread that is stuck in a call (of a server that hangs, say) keeps its memory and
+  /// connections, and the next run would probably get stuck like the last. A feed that has this
+  /// many stuck runs is not started until one of them ends.
+  static constexpr int kMaxAbandonedRuns = 3;
+
+  /// Nothing runs before start(). `wake` is called from any thread when a run has ended, so that
+  /// turn() is called soon. With `options.once`, a feed that has ended or failed stays so.
+  SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
+                 std::function<void()> wake);
+
+  FeedView view() const { return {options_, stats_}; }
+  /// True if the last run failed and no other run follows.
+  bool has_failed() const { return failed_; }
+  /// The next turn() ends the current run, if there is one, and a new run follows.
+  void request_restart() { restart_requested_ = true; }
+
+  /// Starts a run. Blocks while its parts are made, which may open a GPU. A failure to start is
+  /// handled like the failure of a run.
+  void start();
+  /// Looks after the feed once: a requested restart, the end of a run, the start of the next.
+  /// Returns true if a run exists or will be started.
+  bool turn();
+
+  // The end, in this order. No run is started any more.
+  /// Lets the run complete what it has in hand. Returns at once.
+  void drain();
+  /// Waits for the run to end, `time` at most; false if it still runs.
+  bool wait_for(Clock::duration time);
+  /// Cancels a run that still has no outcome. Returns at once.
+  void cancel();
+  /// Waits for the outcome of the run and logs it; a cancelled run has one within 1.5 s.
+  void finish();
+
+ private:
+  bool may_start();
+  void on_outcome(const Feed::Outcome& outcome);
+  void on_failure(FeedFault fault, const std::string& reason);
+  void cancel_late_run();
+  void warn_of_loss() const;
+
+  const std::shared_ptr<const FeedOptions> options_;
+  const std::shared_ptr<FeedStats> stats_;
+  const std::shared_ptr<Device> device_;
+  const Now now_;
+  const std::function<void()> wake_;
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> restart_requested_{false};
+
+  // Of the supervisor's thread.
+  StopLoss loss_before_run_;
+  Backoff backoff_;
+  std::unique_ptr<Feed> run_;
+  bool started_before_ = false;
+  bool stopping_ = false;
+  bool too_many_abandoned_ = false;               // logged once, see may_start()
+  bool late_ = false;                             // the drain took too long, the run was cancelled
+  std::optional<Clock::time_point> start_at_;     // of the next run
+  std::optional<Clock::time_point> drain_until_;  // of a run that is being restarted
+};
+
+}  // namespace framelane

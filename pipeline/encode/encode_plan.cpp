@@ -1,0 +1,248 @@
+#include "pipeline/encode/encode_plan.hpp"
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavutil/opt.h>
+}
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "pipeline/av/av_color.hpp"
+#include "pipeline/av/av_error.hpp"
+#include "pipeline/av/av_log_capture.hpp"
+#include "pipeline/base/av_option.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
+#include "pipeline/base/processors.hpp"
+#include "pipeline/encode/target_choice.hpp"
+
+namespace framelane {
+namespace {
+
+/// MPEG-4 part 2 and older codecs count time in frames: their clock has too few bits for more.
+bool counts_in_frames(AVCodecID id) {
+  switch (id) {
+    case AV_CODEC_ID_MPEG4:
+    case AV_CODEC_ID_MPEG2VIDEO:
+    case AV_CODEC_ID_MPEG1VIDEO:
+    case AV_CODEC_ID_H263:
+    case AV_CODEC_ID_H263P:
+    case AV_CODEC_ID_MSMPEG4V2:
+    case AV_CODEC_ID_MSMPEG4V3:
+    case AV_CODEC_ID_WMV1:
+    case AV_CODEC_ID_WMV2:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_hardware(const AVCodec& codec) {
+  return (codec.capabilities & (AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID)) != 0;
+}
+
+void apply_options(AVCodecContext& context, const EncodeOptions& options,
+                   const CodecCandidate& candidate) {
+  for (const AvOption& option : candidate.options) {
+    const AvLogCapture log;
+    const int result =
+        av_opt_set(&context, option.key.c_str(), option.value.c_str(), AV_OPT_SEARCH_CHILDREN);
+    if (result == AVERROR_OPTION_NOT_FOUND) {
+      throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + candidate.name +
+                                                     " has no option \"" + option.key +
+                                                     "\"; see ffmpeg -h encoder=" + candidate.name);
+    }
+    if (result < 0) {
+      throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + candidate.name +
+                                                     " rejects " + option.key + "=" + option.value +
+                                                     ": " + av_error_text(result));
+    }
+  }
+}
+
+/// libx265 writes to standard error past FFmpeg's log, unless its own log level forbids it.
+void silence_x265(AVCodecContext& context) {
+  AVDictionary* parameters = nullptr;
+  if (av_opt_get_dict_val(context.priv_data, "x265-params", 0, &parameters) < 0) return;
+  av_dict_set(&parameters, "log-level", "error", AV_DICT_DONT_OVERWRITE);
+  av_opt_set_dict_val(context.priv_data, "x265-params", parameters, 0);
+  av_dict_free(&parameters);
+}
+
+CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candidate,
+                             const EncodeOptions& options, const FrameFormat& target,
+                             AVPixelFormat format, bool global_header, int threads) {
+  CodecContextPtr context(avcodec_alloc_context3(&codec));
+  if (!context) throw std::bad_alloc();
+  context->width = target.width;
+  context->height = target.height;
+  context->pix_fmt = format;
+  context->time_base = target.time_base;
+  // Without a rate, encoders take 1/time_base for it and choose absurd levels.
+  context->framerate = target.frame_rate.num > 0 ? target.frame_rate : AVRational{25, 1};
+  context->sample_aspect_ratio = target.sample_aspect_ratio;
+  context->thread_count = threads;  // the options are applied below and may say otherwise
+  const AvColorTags tags = tags_of(target.color);
+  context->colorspace = tags.space;
+  context->color_range = tags.range;
+  context->color_primaries = tags.primaries;
+  context->color_trc = tags.transfer;
+  const PixelFormatInfo& shape = info(target.layout);
+  if (shape.chroma_half_width) context->chroma_sample_location = tags.location;
+  if (options.bitrate) context->bit_rate = *options.bitrate;
+  if (options.gop) {
+    const double rate = target.frame_rate.num > 0 ? av_q2d(target.frame_rate) : 25.0;
+    const double seconds = std::chrono::duration<double>(*options.gop).count();
+    context->gop_size = std::max(1, static_cast<int>(std::lround(seconds * rate)));
+  }
+  if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+  apply_options(*context, options, candidate);
+  if (candidate.name == "libx265") silence_x265(*context);
+  return context;
+}
+
+MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target,
+                        const StreamFormat* audio) {
+  auto media = std::make_shared<MediaFormat>();
+  media->video.parameters.reset(avcodec_parameters_alloc());
+  if (!media->video.parameters ||
+      avcodec_parameters_from_context(media->video.parameters.get(), &context) < 0) {
+    throw std::bad_alloc();
+  }
+  media->video.time_base = context.time_base;
+  media->video.frame_rate = target.frame_rate;
+  if (audio != nullptr) {
+    media->audio = StreamFormat{copy_parameters(*audio->parameters), audio->time_base, {0, 1}};
+  }
+  return media;
+}
+
+bool chooses_gpu(const CodecCandidate& candidate, const AvOption& option) {
+  return candidate.name.ends_with("_nvenc") && option.key == "gpu";
+}
+
+/// Why the hardware that an encoder needs cannot be used; nothing if it can. Opens the encoder with
+/// no options to find out, so that a rejected option is not taken for missing hardware.
+std::optional<std::string> why_no_hardware(const AVCodec& codec, const CodecCandidate& candidate,
+                                           const EncodeOptions& options,
+                                           const EncodeTarget& target) {
+  CodecCandidate plain{codec.name};
+  // The option that chooses the GPU stays: whether that GPU can be used is the question.
+  std::ranges::copy_if(candidate.options, std::back_inserter(plain.options),
+                       [&](const AvOption& option) { return chooses_gpu(candidate, option); });
+  const CodecContextPtr context =
+      make_context(codec, plain, options, target.format, target.av, false, 0);
+  const AvLogCapture log;
+  const int result = avcodec_open2(context.get(), &codec, nullptr);
+  if (result >= 0) return std::nullopt;
+  return log.reason(av_error_text(result));
+}
+
+/// `opened_before`: the encoder has opened with the same options before, so that the failure is not
+/// the configuration's.
+[[noreturn]] void throw_open_failure(const EncodeOptions& options, const CodecCandidate& candidate,
+                                     const FrameFormat& target, bool opened_before, int error,
+                                     const std::string& reason) {
+  const bool rejected =
+      !opened_before && (error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
+                         error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS));
+  const FeedFault fault = rejected                   ? FeedFault::kConfiguration
+                          : error == AVERROR(ENOMEM) ? FeedFault::kMemory
+                                                     : FeedFault::kEncoder;
+  throw FeedError(fault, "encode " + options.name + ": " + candidate.name + " does not open " +
+                             (opened_before ? "again " : "") + "for " +
+                             std::to_string(target.width) + "x" + std::to_string(target.height) +
+                             " " + std::string(info(target.layout).name) + ": " + reason +
+                             (rejected ? "; check its options and the size" : ""));
+}
+
+}  // namespace
+
+CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device) {
+  constexpr std::string_view kCuda = "cuda:";
+  const bool chosen = std::ranges::any_of(
+      candidate.options, [&](const AvOption& option) { return chooses_gpu(candidate, option); });
+  if (candidate.name.ends_with("_nvenc") && device.starts_with(kCuda) && !chosen) {
+    candidate.options.push_back({"gpu", std::string(device.substr(kCuda.size()))});
+  }
+  return candidate;
+}
+
+std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
+  std::string tried;
+  const auto pass_over = [&tried](const CodecCandidate& candidate, const std::string& why) {
+    tried += (tried.empty() ? "" : "; ") + candidate.name + ' ' + why;
+  };
+  for (const CodecCandidate& configured : request.options.codecs) {
+    const CodecCandidate candidate = choose_gpu(configured, request.device);
+    const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name.c_str());
+    if (codec == nullptr || codec->type != AVMEDIA_TYPE_VIDEO) {
+      pass_over(candidate, "is not in this FFmpeg");
+      continue;
+    }
+    if (takes_only_surfaces(*codec)) {
+      pass_over(candidate, "takes frames in a device's memory alone, which framelane has not");
+      continue;
+    }
+    EncodeTarget target = choose_target(*codec, request.options, request.source);
+    if (counts_in_frames(codec->id) && target.format.frame_rate.num > 0) {
+      target.format.time_base = av_inv_q(target.format.frame_rate);
+    }
+    // Hardware first: an option that is rejected is an error only if the encoder is available.
+    if (is_hardware(*codec)) {
+      if (const auto why = why_no_hardware(*codec, candidate, request.options, target)) {
+        pass_over(candidate, "does not open here: " + *why);
+        continue;
+      }
+    }
+    const int threads = codec_threads(request.live);
+    CodecContextPtr context = make_context(*codec, candidate, request.options, target.format,
+                                           target.av, request.global_header, threads);
+    const AvLogCapture log;
+    const int result = avcodec_open2(context.get(), codec, nullptr);
+    if (result < 0) {
+      throw_open_failure(request.options, candidate, target.format, false, result,
+                         log.reason(av_error_text(result)));
+    }
+    if (!tried.empty()) {
+      log::warn("feed {}: encode {}: using {}, because {}", request.feed, request.options.name,
+                candidate.name, tried);
+    }
+    auto plan = std::make_shared<EncodePlan>();
+    plan->codec = candidate;
+    plan->source_time_base = request.source.time_base;
+    plan->target = target.format;
+    plan->threads = threads;
+    plan->media = media_of(*context, target.format, request.audio);
+    plan->opened = std::move(context);
+    return plan;
+  }
+  throw FeedError(FeedFault::kConfiguration, "encode " + request.options.name +
+                                                 ": no encoder is available: " + tried +
+                                                 "; framelane devices lists those that open");
+}
+
+CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
+                               bool global_header) {
+  const AVCodec* codec = avcodec_find_encoder_by_name(plan.codec.name.c_str());
+  CodecContextPtr context =
+      make_context(*codec, plan.codec, options, plan.target,
+                   encoder_format(*codec, plan.target.layout, plan.target.color.range),
+                   global_header, plan.threads);
+  const AvLogCapture log;
+  const int result = avcodec_open2(context.get(), codec, nullptr);
+  if (result < 0) {
+    throw_open_failure(options, plan.codec, plan.target, true, result,
+                       log.reason(av_error_text(result)));
+  }
+  return context;
+}
+
+}  // namespace framelane

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pipeline/av/av_ptr.hpp"
+#include "pipeline/encode/encode_options.hpp"
+#include "pipeline/encode/frame_format.hpp"
+#include "pipeline/packets/media.hpp"
+
+namespace framelane {
+
+/// One encode's codec and format for one format of the source, and the encoder, opened. The source
+/// thread makes it, since it must know what the encoder takes before it can convert. The encode
+/// thread uses it.
+struct EncodePlan {
+  CodecCandidate codec;               ///< the candidate that was available
+  AVRational source_time_base{0, 1};  ///< of the frames' pts
+  FrameFormat target;                 ///< what the encoder takes; its time base is the encoder's
+  int threads = 0;                    ///< as codec_threads says
+  MediaFormatRef media;               ///< of the encode's packets, copied audio included
+  CodecContextPtr opened;             ///< the encode thread takes it; null from then on
+};
+
+/// What make_encode_plan has to know.
+struct EncodeRequest {
+  const EncodeOptions& options;
+  FrameFormat source;
+  std::string_view feed{};              ///< for the log
+  std::string device{};                 ///< the feed's, for choose_gpu
+  bool live = false;                    ///< few threads (codec_threads)
+  bool global_header = false;           ///< some output's container wants extradata
+  const StreamFormat* audio = nullptr;  ///< copied beside the video; null: none
+};
+
+/// Chooses the first available codec, the target format and colour (choose_target), and opens the
+/// encoder. A candidate is passed over if this FFmpeg has no such encoder or if its hardware does
+/// not open; the log then says why. Throws FeedError(kConfiguration) if no candidate is left, if an
+/// option is rejected, or if the encoder takes no format to which the source can be converted, and
+/// FeedError(kEncoder) if the encoder does not open for another reason.
+std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request);
+
+/// Opens a plan's encoder again after it failed. Throws FeedError. What the encoder rejects is
+/// never kConfiguration here, because it has opened with the same options before.
+CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
+                               bool global_header);
+
+/// Makes an NVENC candidate use the GPU of `device` ("cuda:N"). By default NVENC takes the first
+/// GPU. Changes nothing if the candidate's options name a GPU, for other encoders, and for the CPU.
+CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device);
+
+}  // namespace framelane

@@ -1,0 +1,38 @@
+#include "pipeline/feed/early_audio.hpp"
+
+extern "C" {
+#include <libavcodec/packet.h>
+}
+
+#include <new>
+#include <utility>
+
+namespace framelane {
+
+EarlyAudio::EarlyAudio(std::vector<OutputStats*> outputs) : outputs_(std::move(outputs)) {}
+
+void EarlyAudio::hold(const AVPacket& packet) {
+  if (packets_.size() == kMaxPackets) return count_lost(1);
+  PacketPtr held = make_packet();
+  if (av_packet_ref(held.get(), &packet) < 0) throw std::bad_alloc();
+  packets_.push_back(std::move(held));
+}
+
+void EarlyAudio::publish(PacketFanout& fanout, const MediaFormatRef& format,
+                         const std::stop_token& stop) {
+  for (const PacketPtr& packet : packets_) {
+    fanout.publish(*packet, StreamKind::kAudio, format, stop);
+  }
+  packets_.clear();
+}
+
+void EarlyAudio::drop() {
+  count_lost(packets_.size());
+  packets_.clear();
+}
+
+void EarlyAudio::count_lost(std::size_t packets) {
+  for (OutputStats* output : outputs_) output->drop(PacketDrop::kWaitKeyframe, packets);
+}
+
+}  // namespace framelane

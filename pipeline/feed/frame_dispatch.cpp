@@ -1,0 +1,182 @@
+#include "pipeline/feed/frame_dispatch.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "kernels/conversion.hpp"
+#include "kernels/luma_histogram.hpp"
+#include "pipeline/base/log.hpp"
+#include "pipeline/encode/encode_options.hpp"
+#include "pipeline/encode/encode_plan.hpp"
+#include "pipeline/frames/frame_pool.hpp"
+#include "pipeline/packets/media.hpp"
+
+namespace framelane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// For opening an encoder, and for preparing a plan: on a GPU newer than the build, kernels are
+/// compiled first.
+constexpr std::chrono::minutes kPrepareTime{1};
+
+FrameFormat format_of(const InputFrame& frame, const SourceInfo& source) {
+  return {frame.image.format, frame.image.width, frame.image.height,        frame.color,
+          source.time_base,   source.frame_rate, frame.sample_aspect_ratio, frame.memory};
+}
+
+/// True if the pictures are as before and only their memory has changed, and with it perhaps their
+/// layout.
+bool moved(FrameFormat from, const FrameFormat& to) {
+  if (from.memory == to.memory) return false;
+  from.memory = to.memory;
+  from.layout = to.layout;
+  return from == to;
+}
+
+bool can_convert(const Conversion& conversion) {
+  return is_identity(conversion) || !why_unsupported(conversion);
+}
+
+}  // namespace
+
+FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
+    : parts_(std::move(parts)), cancel_(std::move(cancel)) {
+  for (EncodeRoute& route : parts_.routes) {
+    if (!route.options->copy_video) routes_.push_back(&route);
+  }
+  tickets_.resize(routes_.size());
+}
+
+void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
+  open_tickets(parts_.stats, tickets_);
+  try {
+    apply_format(frame, source);
+    submit(std::move(frame), blocks_when_full(parts_.options.on_full, source.live));
+  } catch (...) {
+    drop_tickets(DropReason::kFeedFailed);
+    throw;
+  }
+}
+
+void FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& source) {
+  const FrameFormat format = format_of(frame, source);
+  const bool audio_changed = std::ranges::any_of(routes_, [&](const EncodeRoute* route) {
+    return route->options->copy_audio && route->source_media != source.media &&
+           !same_audio(route->source_media.get(), source.media.get());
+  });
+  if (format_ == format && !audio_changed) return;
+
+  // A decoder that leaves the GPU, or goes back to it, is no reason to begin a new file.
+  const bool same_pictures = !audio_changed && format_ && moved(*format_, format);
+  std::vector<Conversion> conversions;
+  for (EncodeRoute* route : routes_) {
+    conversions.push_back(apply_format(*route, format, source, same_pictures));
+  }
+  apply_analysis(conversions.front().target);
+  const CallScope preparing(parts_.stage_calls, kPrepareTime);
+  plan_.reset();  // first: the old plan's memory goes with its last job in flight
+  plan_ = parts_.stage.prepare(conversions, format.memory, analyses_);
+  format_ = format;
+}
+
+Conversion FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
+                                       const SourceInfo& source, bool same_pictures) {
+  const bool audio = route.options->copy_audio && source.media && source.media->audio;
+  std::shared_ptr<EncodePlan> plan = route.plan;
+  const bool plan_stays =
+      same_pictures && plan && can_convert(conversion_between(format, plan->target));
+  if (!plan_stays) {
+    const CallScope opening(parts_.stage_calls, kPrepareTime);  // NVENC's encoders are on the GPU
+    plan = make_encode_plan({.options = *route.options,
+                             .source = format,
+                             .feed = parts_.options.name,
+                             .device = parts_.stats->status().device,
+                             .live = source.live,
+                             .global_header = route.global_header,
+                             .audio = audio ? &*source.media->audio : nullptr});
+  }
+  const Conversion conversion = conversion_between(format, plan->target);
+  const bool bypass = is_identity(conversion) && format.memory == FrameMemory::kHost;
+  route.conversion = bypass ? std::nullopt : std::optional(conversion);
+  log::info("feed {}: encode {}: {}x{} {} ({}) {} {} ({}), {}", parts_.options.name,
+            route.options->name, format.width, format.height, info(format.layout).name,
+            describe(format.color), bypass ? "passed on as" : "to", info(plan->target.layout).name,
+            describe(plan->target.color), plan->codec.name);
+  route.plan = std::move(plan);
+  route.source_media = source.media;
+  route.set_media(route.plan->media, cancel_);
+  return conversion;
+}
+
+// A warning, since the configuration cannot be refused for this: what an encoder takes is known
+// only now.
+void FrameDispatch::apply_analysis(PixelFormat encoded) {
+  analyses_ = parts_.options.analyse && has_luma(encoded);
+  if (analyses_ || !parts_.options.analyse) return;
+  const EncodeOptions& encode = *routes_.front()->options;
+  log::warn(
+      "feed {}: encode {} takes {}, which has no luma, so that nothing is analysed; give it "
+      "convert.format: yuv420p or another YUV format",
+      parts_.options.name, encode.name, info(encoded).name);
+}
+
+void FrameDispatch::submit(InputFrame&& frame, bool blocks) {
+  auto place = take_place(blocks);
+  const CallScope submitting(parts_.stage_calls, kStageCall);
+  if (!place) {
+    frame.buffer = {};  // inside the CallScope: giving a surface back to NVDEC is a call on the GPU
+    const bool ending = cancel_.stop_requested() || parts_.ring.closed();
+    drop_tickets(ending ? parts_.cancel_reason.load() : DropReason::kRingFull);
+    return;
+  }
+  FrameJob& job = **place;
+  job.plan = plan_;
+  bool converts = false;
+  job.analyse = analyses_;
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    const EncodeRoute& route = *routes_[i];
+    job.outputs[i].converts = route.conversion.has_value();
+    if (route.conversion) {
+      converts = true;
+      const std::size_t side_data_bytes = job.analyse && i == 0 ? sizeof(LumaHistogram) : 0;
+      job.outputs[i].target =
+          allocate_image(*route.pool, route.conversion->target, route.conversion->width,
+                         route.conversion->height, side_data_bytes);
+    }
+    job.outputs[i].encode_plan = route.plan;
+  }
+  // Nothing throws from here on: the job takes over the tickets.
+  job.input = std::move(frame);
+  for (std::size_t i = 0; i < tickets_.size(); ++i) job.outputs[i].ticket = std::move(tickets_[i]);
+  auto& ready = parts_.stats->ring_jobs[index_of(RingState::kReady)];
+  if (!converts) {
+    job.converted = true;
+    ++ready;
+  }
+  if (!place->publish()) {
+    if (!converts) --ready;
+    for (JobOutput& output : job.outputs) output.ticket.drop(parts_.cancel_reason);
+    return;
+  }
+  // The job stays until the stage has finished: the encodes wait for their targets before they
+  // release it.
+  if (converts) parts_.stage.submit(job);
+}
+
+std::optional<FrameRing::Place> FrameDispatch::take_place(bool blocks) {
+  if (!blocks) return parts_.ring.try_acquire();
+  const auto start = Clock::now();
+  auto place = parts_.ring.acquire(cancel_);  // a drain still encodes what has been read
+  parts_.stats->observe(StageStep::kWait, Clock::now() - start);
+  return place;
+}
+
+void FrameDispatch::drop_tickets(DropReason reason) {
+  for (FrameTicket& ticket : tickets_) {
+    if (ticket) ticket.drop(reason);
+  }
+}
+
+}  // namespace framelane

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "kernels/conversion.hpp"
+#include "kernels/pixel_format.hpp"
+#include "pipeline/av/interrupt.hpp"
+#include "pipeline/base/labels.hpp"
+#include "pipeline/encode/frame_format.hpp"
+#include "pipeline/feed/feed_options.hpp"
+#include "pipeline/feed/route.hpp"
+#include "pipeline/frames/frame_job.hpp"
+#include "pipeline/frames/frame_ring.hpp"
+#include "pipeline/frames/input_frame.hpp"
+#include "pipeline/measure/feed_stats.hpp"
+#include "pipeline/source/source.hpp"
+#include "pipeline/stage/stage.hpp"
+
+namespace framelane {
+
+/// Hands decoded frames to the encodes that take them. Opens each frame's tickets in the ledger,
+/// makes new plans when the format changes, takes a place in the ring, and submits the job to the
+/// stage. Source thread.
+class FrameDispatch {
+ public:
+  /// All of it outlives the FrameDispatch.
+  struct Parts {
+    const FeedOptions& options;
+    const std::shared_ptr<FeedStats>& stats;
+    std::vector<EncodeRoute>& routes;
+    FrameRing& ring;
+    Stage& stage;
+    Interrupt& stage_calls;  ///< of the calls that a GPU may hold up
+    const std::atomic<DropReason>& cancel_reason;
+  };
+  /// `cancel` ends waits for a place in the ring and for full queues.
+  FrameDispatch(Parts parts, std::stop_token cancel);
+
+  /// A call on a GPU that takes longer is overdue: a normal one takes milliseconds.
+  static constexpr std::chrono::seconds kStageCall{10};
+
+  /// The frame goes to every encode, or is dropped in every encode and counted: if the ring is full
+  /// and the feed does not wait, and after a cancel. Waits for a place in the ring if the feed
+  /// waits when full. Throws FeedError if no encoder or plan can be made; the frame's tickets are
+  /// dropped then.
+  void dispatch(InputFrame&& frame, const SourceInfo& source);
+
+ private:
+  /// Makes new plans if the format is not the one they were made for.
+  void apply_format(const InputFrame& frame, const SourceInfo& source);
+  /// The same for one encode; returns its conversion. `same_pictures`: its encoder may stay.
+  Conversion apply_format(EncodeRoute& route, const FrameFormat& format, const SourceInfo& source,
+                          bool same_pictures);
+  void apply_analysis(PixelFormat encoded);
+  void submit(InputFrame&& frame, bool blocks);
+  std::optional<FrameRing::Place> take_place(bool blocks);
+  void drop_tickets(DropReason reason);
+
+  const Parts parts_;
+  const std::stop_token cancel_;
+  std::vector<EncodeRoute*> routes_;   // those that encode, in the order of a job's outputs
+  std::vector<FrameTicket> tickets_;   // of the frame in hand
+  std::optional<FrameFormat> format_;  // that the plans were made for
+  bool analyses_ = false;              // frames of this format are analysed
+  PlanRef plan_;
+};
+
+}  // namespace framelane

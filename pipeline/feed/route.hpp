@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "kernels/conversion.hpp"
+#include "pipeline/encode/encode_options.hpp"
+#include "pipeline/encode/encode_plan.hpp"
+#include "pipeline/feed/early_audio.hpp"
+#include "pipeline/frames/frame_pool.hpp"
+#include "pipeline/packets/media.hpp"
+#include "pipeline/packets/packet_fanout.hpp"
+
+namespace framelane {
+
+/// One encode as the source thread sees it: where its packets go, and what its frames are made
+/// into. Belongs to the source thread once the feed runs, except for `fanout`, which any thread may
+/// use.
+struct EncodeRoute {
+  const EncodeOptions* options;
+  std::unique_ptr<PacketFanout> fanout;
+  bool global_header;  ///< some output's container wants the codec's headers up front
+
+  EarlyAudio early_audio;
+  MediaFormatRef media = nullptr;         ///< of its packets; null until known
+  MediaFormatRef source_media = nullptr;  ///< the source's streams that `media` was made from
+
+  // Null or empty if the encode copies its video.
+  std::unique_ptr<FramePool> pool = nullptr;  ///< of converted frames
+  std::shared_ptr<EncodePlan> plan = nullptr;
+  std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
+
+  /// Packets belong to `format` from now on. Publishes the early audio.
+  void set_media(MediaFormatRef format, const std::stop_token& stop) {
+    media = std::move(format);
+    early_audio.publish(*fanout, media, stop);
+  }
+};
+
+}  // namespace framelane

@@ -1,0 +1,178 @@
+#include "pipeline/feed/source_loop.hpp"
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavutil/mathematics.h>
+}
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/source/input_options.hpp"
+
+namespace framelane {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string describe(const SourceInfo& source, const InputOptions& input) {
+  if (input.raw) {
+    return fmt::format("{} {}x{}", input.raw->pixel_format, input.raw->width, input.raw->height);
+  }
+  const AVCodecParameters& video = *source.media->video.parameters;
+  return fmt::format("{} {}x{}", avcodec_get_name(video.codec_id), video.width, video.height);
+}
+
+/// However a source ends, audio that still waits for a video format is lost.
+struct EarlyAudioScope {
+  PacketDispatch& packets;
+  ~EarlyAudioScope() { packets.drop_early_audio(); }
+};
+
+}  // namespace
+
+SourceLoop::SourceLoop(Parts parts)
+    : parts_(std::move(parts)),
+      read_stop_(parts_.source_calls.stop()),
+      timeline_(parts_.stats),
+      backoff_(parts_.options.input.reconnect),
+      faults_("feed " + parts_.options.name) {}
+
+void SourceLoop::run() {
+  while (!read_stop_.stop_requested()) {
+    const std::optional<Loss> lost = run_source();
+    if (!lost) return;
+    parts_.stats.count_reconnect(lost->fault);
+    if (!lost->waits) continue;
+    const auto wait = backoff_.next();
+    parts_.stats.set_state(FeedState::kBackoff, lost->reason);
+    faults_.failed(lost->reason, fmt::format("trying again in {:.1f} s",
+                                             std::chrono::duration<double>(wait).count()));
+    sleep_for(wait, read_stop_);
+  }
+}
+
+std::optional<SourceLoop::Loss> SourceLoop::run_source() {
+  const InputOptions& input = parts_.options.input;
+  const bool once = parts_.options.once;
+  const SourceContext context{.pool = pool_,
+                              .stats = parts_.stats,
+                              .timeline = timeline_,
+                              .interrupt = parts_.source_calls,
+                              .decode = parts_.frames != nullptr,
+                              .want_audio = parts_.packets.copies_audio(),
+                              .pipe = &pipe_,
+                              .stage = parts_.stage,
+                              .ring = parts_.options.ring};
+  running_ = false;
+  bool opened = false;
+  bool refills = false;
+  const EarlyAudioScope early_audio{parts_.packets};
+  try {
+    // The status goes on showing why the last source was lost until this one delivers.
+    parts_.stats.set_state(FeedState::kConnecting, parts_.stats.status().reason);
+    const std::unique_ptr<Source> source = open_source(input, context);
+    // Asked before anything is written: the stop may be long ago, and this thread abandoned since.
+    if (read_stop_.stop_requested()) return std::nullopt;
+    opened = true;
+    apply_liveness(source->info());
+    // A FIFO's writers come and go; the end of a file is final.
+    refills = !once && names_fifo(input.url);
+    parts_.stats.set_decoder(source->info().decoder);
+    if (read_all(*source) == ReadAll::kStopped) return std::nullopt;
+    if (!refills && !running_) {
+      throw IoError(IoFault::kDecode, redact(input.url) + " ended without one " +
+                                          (context.decode ? "frame" : "packet of video") +
+                                          " that could be read; check the file");
+    }
+    if (!refills) return std::nullopt;
+    // Writers of a FIFO take turns: to wait for the next one is no failure to back off from.
+    return Loss{.fault = IoFault::kEof,
+                .reason = "the writer has closed " + redact(input.url),
+                .waits = !running_};
+  } catch (const IoError& error) {
+    if (read_stop_.stop_requested()) return std::nullopt;
+    // Reading a file again from its start would deliver the first part twice.
+    const bool final = once || (opened && !live_ && !refills);
+    if (final) throw;
+    return Loss{.fault = error.code(),
+                .reason = error.what(),
+                .waits = !(error.code() == IoFault::kEof && refills && running_)};
+  } catch (const FeedError& error) {
+    // A camera that was good before and now sends what no encode takes is at fault itself; the
+    // configuration is not.
+    const bool camera = live_ && has_run_ && error.code() == FeedFault::kConfiguration;
+    if (!camera || once) throw;
+    if (read_stop_.stop_requested()) return std::nullopt;
+    return Loss{.fault = IoFault::kDecode, .reason = error.what()};
+  }
+}
+
+SourceLoop::ReadAll SourceLoop::read_all(Source& source) {
+  SourceItem item;
+  for (;;) {
+    switch (source.read(item)) {
+      case ReadResult::kEnd:
+        return ReadAll::kEnded;
+      case ReadResult::kStopped:
+        return ReadAll::kStopped;
+      case ReadResult::kItem:
+        break;
+    }
+    if (!pace(item, source.info())) return ReadAll::kStopped;
+    dispatch(item, source.info());
+    if (read_stop_.stop_requested()) return ReadAll::kStopped;
+  }
+}
+
+bool SourceLoop::pace(const SourceItem& item, const SourceInfo& source) {
+  if (parts_.options.input.pace != InputOptions::Pace::kRealtime) return true;
+  const bool packets = source.media != nullptr;
+  std::int64_t time = 0;
+  if (item.kind == SourceItem::Kind::kPacket) {
+    if (item.stream != StreamKind::kVideo) return true;
+    time = item.packet->dts;
+  } else {
+    if (packets) return true;  // the packet it came from was paced
+    time = item.frame.pts;
+  }
+  const std::chrono::microseconds media_time(av_rescale_q(time, source.time_base, {1, 1000000}));
+  return pacer_.wait_until(media_time, Clock::now(), read_stop_);
+}
+
+void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
+  if (item.kind == SourceItem::Kind::kFrame) {
+    note_delivery(source);
+    parts_.frames->dispatch(std::move(item.frame), source);
+    has_run_ = true;
+    return;
+  }
+  const bool copied_video = item.stream == StreamKind::kVideo && parts_.packets.copies_video();
+  if (copied_video) note_delivery(source);
+  parts_.packets.dispatch(*item.packet, item.stream, source);
+  if (copied_video) has_run_ = true;
+}
+
+/// A frame has come, or a video packet that some encode copies: the source works.
+void SourceLoop::note_delivery(const SourceInfo& source) {
+  parts_.stats.arrived();
+  backoff_.succeeded(Clock::now());
+  if (std::exchange(running_, true)) return;
+  parts_.stats.set_state(FeedState::kRunning, "");
+  const std::string what = describe(source, parts_.options.input);
+  if (!faults_.recovered(what)) log::info("feed {}: running ({})", parts_.options.name, what);
+}
+
+void SourceLoop::apply_liveness(const SourceInfo& source) {
+  live_ = source.live;
+  parts_.packets.set_blocks(blocks_when_full(parts_.options.on_full, live_));
+}
+
+}  // namespace framelane

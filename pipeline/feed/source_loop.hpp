@@ -1,0 +1,74 @@
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "pipeline/av/interrupt.hpp"
+#include "pipeline/base/backoff.hpp"
+#include "pipeline/base/fault_log.hpp"
+#include "pipeline/base/labels.hpp"
+#include "pipeline/feed/feed_options.hpp"
+#include "pipeline/feed/frame_dispatch.hpp"
+#include "pipeline/feed/pacer.hpp"
+#include "pipeline/feed/packet_dispatch.hpp"
+#include "pipeline/frames/frame_pool.hpp"
+#include "pipeline/measure/feed_stats.hpp"
+#include "pipeline/source/source.hpp"
+#include "pipeline/source/timeline.hpp"
+#include "pipeline/stage/stage.hpp"
+
+namespace framelane {
+
+/// The source's restart domain. Opens the source, reads it at the pace that is asked for, hands
+/// packets and frames to their dispatches, and opens the source again when it is lost. Source
+/// thread.
+class SourceLoop {
+ public:
+  /// All of it outlives the SourceLoop.
+  struct Parts {
+    const FeedOptions& options;
+    FeedStats& stats;
+    Interrupt& source_calls;  ///< of the source's calls; its stop token ends reading
+    PacketDispatch& packets;
+    FrameDispatch* frames;  ///< null, with `stage`, if every encode copies
+    Stage* stage;
+  };
+  explicit SourceLoop(Parts parts);
+
+  /// The thread's body. Returns when the source has ended or reading was stopped. Throws IoError if
+  /// the source is lost for good: a file that breaks or holds nothing, or any source with `once`.
+  /// What was read until then is still to be delivered. Throws FeedError if the feed must go.
+  void run();
+
+ private:
+  /// Why a source has to be opened again.
+  struct Loss {
+    IoFault fault;
+    std::string reason;
+    bool waits = true;  // false: the next try may come at once
+  };
+  enum class ReadAll { kEnded, kStopped };
+
+  /// From opening a source to its end. Nothing if it was the last one.
+  std::optional<Loss> run_source();
+  ReadAll read_all(Source& source);
+  bool pace(const SourceItem& item, const SourceInfo& source);
+  void dispatch(SourceItem& item, const SourceInfo& source);
+  void note_delivery(const SourceInfo& source);
+  void apply_liveness(const SourceInfo& source);
+
+  const Parts parts_;
+  const std::stop_token read_stop_;
+  FramePool pool_;  // of decoded frames
+  Timeline timeline_;
+  PersistentPipe pipe_;
+  Pacer pacer_;
+  Backoff backoff_;
+  FaultLog faults_;
+  bool live_ = false;     // the source that was opened last
+  bool running_ = false;  // the open source has delivered something
+  bool has_run_ = false;  // some source of this run has, and the encodes could take it
+};
+
+}  // namespace framelane

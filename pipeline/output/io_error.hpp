@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "pipeline/base/failure.hpp"
+
+namespace framelane {
+
+/// An IoError for want of space on the disk, or of quota: deleting old files may help.
+class DiskFull : public IoError {
+ public:
+  explicit DiskFull(const std::string& message) : IoError(IoFault::kIo, message) {}
+};
+
+/// Throws what an FFmpeg error code stands for: DiskFull or an IoError.
+[[noreturn]] void throw_io_error(int averror, const std::string& message);
+
+}  // namespace framelane

@@ -1,0 +1,207 @@
+#include "bench/product/stage_feed.hpp"
+
+#include <gmock/gmock.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <numeric>
+
+#include "bench/harness/pictures.hpp"
+#include "bench/product/stage_work.hpp"
+#include "pipeline/stage/cpu_stage.hpp"
+
+namespace framelane::bench {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+
+const Size kSmall{"", 32, 18};
+
+class StageFeedTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<BenchFeed> make_feed(const StageShape& shape) {
+    return std::make_unique<BenchFeed>(*device_, convert_, shape, frames_, targets_);
+  }
+
+  const Conversion convert_ = conversion(PixelFormat::kBgra, PixelFormat::kNv12, kSmall);
+  const std::shared_ptr<Device> device_ = std::make_shared<CpuDevice>(1);
+  FramePool sources_, targets_;
+  const std::vector<PooledImage> frames_ = make_frames(sources_, convert_.source, kSmall, 3);
+};
+
+TEST_F(StageFeedTest, ARunHasAFrameForEveryLaneAndOneMoreAtLeast) {
+  const auto feed = make_feed({.lanes = 4, .ring = 2});
+  const FeedRun run = feed->run(Clock::now());
+  EXPECT_EQ(run.problem, "");
+  EXPECT_EQ(run.frames, 5);
+  EXPECT_EQ(run.back.size(), 5u);
+  EXPECT_EQ(run.latencies.size(), 5u);
+  const FeedStats::Ledger ledger = feed->stats().ledger();
+  EXPECT_EQ(ledger.encodes[0].in, 5u);
+  EXPECT_EQ(ledger.encodes[0].out, 5u);
+}
+
+TEST_F(StageFeedTest, TheLastResultsAreKeptAndRight) {
+  const auto feed = make_feed({.lanes = 4});
+  feed->feed().keep(2);
+  EXPECT_EQ(feed->run(Clock::now()).problem, "");
+  std::vector<int> numbers;
+  for (const auto& [number, image, luma] : feed->feed().kept()) {
+    numbers.push_back(number);
+    const ConstImageView source = as_const(frames_[static_cast<std::size_t>(number % 3)].image);
+    EXPECT_EQ(
+        first_difference(as_const(reference_result(convert_, source).image), as_const(image.image)),
+        "");
+  }
+  EXPECT_THAT(numbers, ElementsAre(3, 4));
+}
+
+TEST_F(StageFeedTest, TheLumaOfTheLastResultsIsKept) {
+  BenchFeed feed(*device_, convert_, {}, frames_, targets_, true);
+  feed.feed().keep(3);
+  EXPECT_EQ(feed.run(Clock::now()).problem, "");
+  ASSERT_EQ(feed.feed().kept().size(), 3u);
+  for (const auto& [number, image, luma] : feed.feed().kept()) {
+    EXPECT_EQ(luma, luma_of(as_const(image.image))) << number;
+    EXPECT_EQ(luma.samples(), static_cast<std::uint64_t>(convert_.width * convert_.height));
+  }
+}
+
+TEST_F(StageFeedTest, AFeedWhoseSourceFailsGivesBackWhatItHas) {
+  StageFeed feed(*device_, {});
+  feed.prepare(convert_, FrameMemory::kHost, targets_);
+  const FeedRun run = feed.run(Clock::now() + std::chrono::hours(1), [this](int number) {
+    if (number == 7) throw std::runtime_error("the file has ended");
+    InputFrame frame;
+    frame.image = as_const(frames_[0].image);
+    frame.buffer = frames_[0].buffer;
+    return frame;
+  });
+  EXPECT_EQ(run.problem, "the file has ended");
+  EXPECT_EQ(run.back.size(), 7u);
+}
+
+TEST_F(StageFeedTest, SeveralFeedsRunSideBySide) {
+  std::vector<std::unique_ptr<BenchFeed>> feeds;
+  for (int i = 0; i < 3; ++i) feeds.push_back(make_feed({.lanes = 2}));
+  const StageFigures figures = run_feeds(feeds, 0);
+  EXPECT_EQ(figures.latencies.size(), 3u * 3);
+  EXPECT_GT(figures.frames_per_second, 0);
+  EXPECT_GT(figures.steady_frames_per_second, 0);
+}
+
+TEST(RunFeedsTest, TheProblemOfOneFeedIsThrown) {
+  const std::vector<FeedWork> feeds{[](Clock::time_point) { return FeedRun{.frames = 1}; },
+                                    [](Clock::time_point) {
+                                      return FeedRun{.frames = 1,
+                                                     .problem = "a frame takes more than 10 s"};
+                                    }};
+  EXPECT_THAT([&] { run_feeds(feeds, 0); },
+              ::testing::ThrowsMessage<std::runtime_error>("a frame takes more than 10 s"));
+}
+
+TEST(RunFeedsTest, WhatAFeedThrowsIsItsProblem) {
+  const std::vector<FeedWork> feeds{
+      [](Clock::time_point) { return FeedRun{.frames = 1}; },
+      [](Clock::time_point) -> FeedRun { throw std::runtime_error("the file has ended"); }};
+  EXPECT_THAT([&] { run_feeds(feeds, 0); },
+              ::testing::ThrowsMessage<std::runtime_error>("the file has ended"));
+}
+
+TEST_F(StageFeedTest, AStopEndsARun) {
+  const std::atomic<int> stop{2};
+  const auto feed = make_feed({.lanes = 4, .ring = 2});
+  feed->feed().end_on(&stop);
+  const FeedRun run = feed->run(Clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(run.problem, "");
+  EXPECT_EQ(run.frames, 5);
+}
+
+/// While there is one, no thread can be started: none has room for its stack.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_attr_init(&before_);
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 50);
+    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST_F(StageFeedTest, AThreadThatCannotBeStartedIsSaidSo) {
+  std::vector<std::unique_ptr<BenchFeed>> feeds;
+  feeds.push_back(make_feed({}));
+  const NoThreads none;
+  const auto says_so = ::testing::ThrowsMessage<std::runtime_error>(
+      ::testing::StartsWith("a feed's thread cannot be started: "));
+  EXPECT_THAT([&] { run_feeds(feeds, 0); }, says_so);
+  EXPECT_THAT([&] { feeds[0]->run(Clock::now()); }, says_so);
+}
+
+constexpr std::size_t kMemory = std::size_t{16} << 30;
+
+TEST(FramesOfTest, EachLaneGetsEveryFrame) {
+  for (const Size& size : {kSmall, k1080p, k4K, k8K}) {
+    for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kI420}) {
+      Work work{conversion(format, PixelFormat::kNv12, size), {}};
+      for (const int lanes : {1, 2, 3, 4, 5, 6, 8}) {
+        work.setups.push_back({.shape = {.lanes = lanes}});
+        for (const auto& setup : work.setups) {
+          EXPECT_EQ(std::gcd(frames_of(work, kMemory), setup.shape.lanes), 1)
+              << frames_of(work, kMemory) << " frames, " << setup.shape.lanes << " lanes";
+        }
+      }
+      EXPECT_GE(frames_of(work, kMemory), 3);
+      EXPECT_LE(frames_of(work, kMemory), 40);
+    }
+  }
+}
+
+TEST(FramesOfTest, LargeFramesAreFew) {
+  EXPECT_EQ(frames_of({conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K), {{}}}, kMemory), 4);
+}
+
+TEST(FramesOfTest, LittleMemoryHasFewFrames) {
+  const Work work{conversion(PixelFormat::kBgra, PixelFormat::kNv12, k1080p), {{}}};
+  EXPECT_EQ(frames_of(work, kMemory), 13);
+  EXPECT_EQ(frames_of(work, std::size_t{256} << 20), 4);
+}
+
+/// A frame back every so many milliseconds, from the first on.
+FeedRun run_of(int first, int every, int count) {
+  FeedRun run;
+  for (int i = 0; i < count; ++i) {
+    run.back.push_back(Clock::time_point{} + milliseconds(first + every * i));
+  }
+  return run;
+}
+
+TEST(SteadyRateTest, CountsFromWhenAllAreAtWorkToTheEnd) {
+  // From 30 ms on, when the second has had its first: every 10 ms to 300 ms of one, to 290 ms of
+  // the other, which goes on at half the pace.
+  EXPECT_DOUBLE_EQ(steady_rate({run_of(10, 10, 100), run_of(30, 20, 100)},
+                               Clock::time_point{} + milliseconds(305)),
+                   (27 + 13) / 0.270);
+}
+
+TEST(SteadyRateTest, OfFewFramesThereIsNone) {
+  const Clock::time_point until = Clock::time_point{} + milliseconds(305);
+  EXPECT_EQ(steady_rate({run_of(10, 20, 100)}, until), 0);
+  EXPECT_EQ(steady_rate({run_of(10, 10, 100), {}}, until), 0);
+}
+
+}  // namespace
+}  // namespace framelane::bench

@@ -1,0 +1,159 @@
+#include <filesystem>
+#include <string>
+
+#include "tests/config/wrong_config.hpp"
+
+namespace framelane {
+namespace {
+
+const std::vector<Wrong> kFeeds{
+    {"UrlMissing",
+     "feeds:\n  a: {ring: 2}\n",
+     {"f.yaml:2:3: feeds.a.input.url: is missing; give the feed's source, for example "
+      "rtsp://10.0.0.4/stream1"}},
+    {"UnknownProfile",
+     "profiles: {sub: {}}\n" + feed_with(", profile: sup"),
+     {"f.yaml:2:39: feeds.a.profile: there is no profile \"sup\"; there are: sub"}},
+    {"ProfileInDefaults",
+     "defaults: {profile: x}\nfeeds: {a: {input: {url: x}}}\n",
+     {"f.yaml:1:12: defaults.profile: is not a known key; known here: input, encodes, outputs, "
+      "ring, lanes, slices, on_full, analyse"}},
+    {"BackoffUpsideDown",
+     input_with(", reconnect: {first: 5s, max: 1s}"),
+     {"f.yaml:1:48: feeds.a.input.reconnect.first: must not be longer than max, which is 1s"}},
+    {"BackoffMaxBelowBuiltInFirst",
+     input_with(", reconnect: {max: 500ms}"),
+     {"f.yaml:1:46: feeds.a.input.reconnect.max: must not be shorter than first, which is 1s"}},
+    {"LoopOnANetworkSource",
+     "feeds: {a: {input: {url: 'rtsp://h/', loop: true}}}\n",
+     {"f.yaml:1:45: feeds.a.input.loop: works only with files, and the url of feed \"a\" is not a "
+      "file; remove it"}},
+    {"RawWithoutItsShape",
+     input_with(", format: rawvideo"),
+     {"f.yaml:1:13: feeds.a.input.pixel_format: is missing; raw video has no header that says it; "
+      "for example bgra",
+      "f.yaml:1:13: feeds.a.input.rate: is missing; raw video has no header that says it; for "
+      "example 30",
+      "f.yaml:1:13: feeds.a.input.size: is missing; raw video has no header that says it; for "
+      "example 1920x1080"}},
+    {"RawKeysWithoutRaw",
+     input_with(", size: 4x4"),
+     {"f.yaml:1:29: feeds.a.input.size: is only for raw video; remove it, or set format: "
+      "rawvideo"}},
+    {"RawFormatIsNot8Bit",
+     input_with(", format: rawvideo, size: 4x4, rate: 1, pixel_format: p010le"),
+     {"f.yaml:1:81: feeds.a.input.pixel_format: must be one of bgra, bgr0, rgba, rgb0, argb, 0rgb, "
+      "abgr, 0bgr, bgr24, rgb24, yuv420p, yuvj420p, nv12, yuv422p, yuvj422p, yuyv422, uyvy422, "
+      "yuv444p, yuvj444p, gray, not \"p010le\""}},
+    {"RawSizeTooLarge",
+     input_with(", format: rawvideo, size: 16385x1, rate: 1, pixel_format: gray"),
+     {"f.yaml:1:53: feeds.a.input.size: must be a size such as 1920x1080, at most 16384x16384, not "
+      "\"16385x1\""}},
+    {"PitchTooSmall",
+     input_with(", format: rawvideo, size: 100x4, rate: 1, pixel_format: bgra, pitch: 399"),
+     {"f.yaml:1:96: feeds.a.input.pitch: must be at least 400, the bytes of 100 pixels of bgra"}},
+    {"CopyOfRawVideo",
+     input_with(", format: rawvideo, size: 4x4, rate: 1, pixel_format: bgra}, encodes: {m: {video: "
+                "copy}"),
+     {"f.yaml:1:109: feeds.a.encodes.m.video: feed \"a\" has raw video, which must be encoded; "
+      "give "
+      "a codec, or remove this encode from the feed with null"}},
+    {"RawConversionThatCannotBe",
+     input_with(", format: rawvideo, size: 4x4, rate: 1, pixel_format: nv12}, encodes: {m: "
+                "{convert: {format: yuv444p}}"),
+     {"f.yaml:1:111: feeds.a.encodes.m.convert: cannot be done for feed \"a\": converting nv12 to "
+      "yuv444p would raise the chroma resolution"}},
+    {"ConvertWithCopy",
+     feed_with(", encodes: {m: {video: copy, convert: {range: full}}}"),
+     {"f.yaml:1:57: feeds.a.encodes.m.convert: has no effect with video: copy; remove one of the "
+      "two"}},
+    {"NoCodec",
+     feed_with(", encodes: {m: {video: {codec: []}}}"),
+     {"f.yaml:1:59: feeds.a.encodes.m.video.codec: is empty; name at least one encoder, such as "
+      "libx264"}},
+    {"CodecWithoutName",
+     feed_with(", encodes: {m: {video: {codec: [{options: {a: 1}}]}}}"),
+     {"f.yaml:1:60: feeds.a.encodes.m.video.codec[0].name: is missing; give FFmpeg's name of the "
+      "encoder, such as libx264"}},
+    {"OutputWithoutUrl",
+     feed_with(", outputs: {o: {queue: 3}}"),
+     {"f.yaml:1:40: feeds.a.outputs.o.url: is missing; say where to write; null: discards"}},
+    {"FromUnknownEncode",
+     feed_with(", encodes: {m: {}}, outputs: {o: {from: main, url: x.ts}}"),
+     {"f.yaml:1:68: feeds.a.outputs.o.from: feed \"a\" has no encode \"main\"; it has: m"}},
+    {"FromRemovedEncode",
+     "defaults:\n  encodes: {m: {}, n: {}}\n  outputs:\n    o: {from: m, url: 'null:'}\n" +
+         feed_with(", encodes: {m: null}"),
+     {"f.yaml:4:15: defaults.outputs.o.from: feed \"a\" has no encode \"m\"; it has: n"}},
+    {"OutputUrlIsEmpty",
+     feed_with(", outputs: {o: {url: ''}}"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: must be text that is not empty"}},
+    {"AnalyseOfPackets",
+     feed_with(", analyse: true, encodes: {m: {video: copy}, n: {video: copy}}"),
+     {"f.yaml:1:39: feeds.a.analyse: needs frames, and every encode of feed \"a\" copies packets, "
+      "so that nothing is decoded; set analyse: false for it, or give an encode a codec"}},
+    {"AnalyseOfPacketsInTheDefaults",
+     "defaults: {analyse: true}\n" + feed_with(", encodes: {m: {video: copy}}"),
+     {"f.yaml:1:21: defaults.analyse: needs frames, and every encode of feed \"a\" copies packets, "
+      "so that nothing is decoded; set analyse: false for it, or give an encode a codec"}},
+    {"AnalyseOfRgb",
+     feed_with(", analyse: true, encodes: {c: {video: copy}, m: {convert: {format: bgra}}, n: {}}"),
+     {"f.yaml:1:39: feeds.a.analyse: measures luma, and encode \"m\" of feed \"a\", the first that "
+      "decodes, has convert.format bgra, which has none; give it a YUV format, or set analyse: "
+      "false"}},
+    {"AnalyseOfAnotherKind",
+     feed_with(", analyse: 1"),
+     {"f.yaml:1:39: feeds.a.analyse: must be true or false, not \"1\""}},
+    {"LoopInTheDefaults",
+     "defaults: {input: {loop: true}}\nfeeds: {a: {input: {url: 'rtsp://h/'}}}\n",
+     {"f.yaml:1:26: defaults.input.loop: works only with files, and the url of feed \"a\" is not a "
+      "file; remove it"}},
+    {"SamePlaceAsARelativeAndAnAbsolutePath",
+     feed_with(", outputs: {o: {url: x.mp4}, p: {url: '" +
+               (std::filesystem::current_path() / "y/../x.mp4").string() + "'}}"),
+     {"f.yaml:1:66: feeds.a.outputs.p.url: output \"p\" of feed \"a\" would write to the same "
+      "place as output \"o\" of feed \"a\"; put ${feed} or ${output} into the url"}},
+    {"SegmentWithoutTime",
+     feed_with(", outputs: {o: {url: 100%%.mp4, segment: 1m}}"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: must contain the time, so that every segment gets a "
+      "name of its own; for example /srv/rec/${feed}/%Y-%m-%d/%H%M%S.mp4"}},
+    {"SegmentOfAPlaylist",
+     feed_with(", outputs: {o: {url: '%H.m3u8', segment: 1m}}"),
+     {"f.yaml:1:69: feeds.a.outputs.o.segment: works only with plain files, and this output writes "
+      "none; remove it"}},
+    {"SegmentOnTheNetwork",
+     feed_with(", outputs: {o: {url: 'srt://h:1/%H', segment: 1m}}"),
+     {"f.yaml:1:74: feeds.a.outputs.o.segment: works only with plain files, and this output writes "
+      "none; remove it"}},
+    {"KeepWithoutSegment",
+     feed_with(", outputs: {o: {url: x.mp4, keep: {age: 1d}}}"),
+     {"f.yaml:1:56: feeds.a.outputs.o.keep: deletes old segments, and without segment there are "
+      "none; set segment, or remove keep"}},
+    {"TwoFeedsOneFile",
+     "defaults: {outputs: {o: {url: /srv/x.mp4}}}\n"
+     "feeds: {a: {input: {url: x}}, b: {input: {url: y}}}\n",
+     {"f.yaml:1:31: defaults.outputs.o.url: output \"o\" of feed \"b\" would write to the same "
+      "place "
+      "as output \"o\" of feed \"a\"; put ${feed} or ${output} into the url"}},
+    {"FeedsThatCouldDeleteEachOthersFiles",
+     "defaults: {outputs: {o: {url: '/r/${feed}%s.ts', segment: 1m, keep: {age: 1d}}}}\n"
+     "feeds: {cam: {input: {url: x}}, cam1: {input: {url: y}}, dog: {input: {url: z}}}\n",
+     {"f.yaml:1:31: defaults.outputs.o.url: can give the same names as output \"o\" of feed "
+      "\"cam\", so that keep of output \"o\" of feed \"cam1\" would delete files of output \"o\" "
+      "of feed \"cam\"; use separate folders, for example with ${feed}/"}},
+    {"AnOutputWhoseFilesAnotherCouldDelete",
+     feed_with(", outputs: {o: {url: '/r/%s.ts', segment: 1m, keep: {size: 1G}}, "
+               "p: {url: /r/1.ts}}"),
+     {"f.yaml:1:102: feeds.a.outputs.p.url: can give the same names as output \"o\" of feed \"a\", "
+      "so that keep of output \"o\" of feed \"a\" would delete files of output \"p\" of feed "
+      "\"a\"; use separate folders, for example with ${feed}/"}},
+    {"OneFileSpelledTwoWays",
+     feed_with(", outputs: {o: {url: /srv/x.mp4}, p: {url: 'file:/srv/./y/../x.mp4'}}"),
+     {"f.yaml:1:71: feeds.a.outputs.p.url: output \"p\" of feed \"a\" would write to the same "
+      "place "
+      "as output \"o\" of feed \"a\"; put ${feed} or ${output} into the url"}},
+};
+INSTANTIATE_TEST_SUITE_P(Feeds, WrongConfigTest, testing::ValuesIn(kFeeds), name_of);
+
+}  // namespace
+}  // namespace framelane

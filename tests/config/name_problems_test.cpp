@@ -1,0 +1,160 @@
+#include <gmock/gmock.h>
+
+#include "tests/config/wrong_config.hpp"
+
+namespace framelane {
+namespace {
+
+const std::vector<Wrong> kNames{
+    {"UnknownEncoder",
+     encode_with("libx265k"),
+     {"f.yaml:1:59: feeds.a.encodes.m.video.codec: \"libx265k\" is not a video encoder of this "
+      "FFmpeg; did you mean \"libx265\"?"}},
+    {"EncoderByHalfItsName",
+     encode_with("{name: x264}"),
+     {"f.yaml:1:66: feeds.a.encodes.m.video.codec.name: \"x264\" is not a video encoder of this "
+      "FFmpeg; perhaps libx264, libx264rgb"}},
+    {"CodecForEncoder",
+     encode_with("[ffv1, theora]"),
+     {"f.yaml:1:66: feeds.a.encodes.m.video.codec[1]: \"theora\" is a codec and not an encoder; "
+      "name "
+      "one of its encoders: libtheora"}},
+    {"EncoderOfSound",
+     encode_with("pcm_s16le"),
+     {"f.yaml:1:59: feeds.a.encodes.m.video.codec: \"pcm_s16le\" is not a video encoder of this "
+      "FFmpeg; framelane devices lists them"}},
+    {"OnlyEncodersThatAreNotBuiltIn",
+     encode_with("[h264_mf, hevc_mf]"),
+     {"f.yaml:1:60: feeds.a.encodes.m.video.codec[0]: \"h264_mf\" is an encoder that this FFmpeg "
+      "was built without, and no other is named; add one",
+      "f.yaml:1:69: feeds.a.encodes.m.video.codec[1]: \"hevc_mf\" is an encoder that this FFmpeg "
+      "was built without, and no other is named; add one"}},
+    {"UnknownEncoderInAProfileNobodyUses",
+     "profiles: {p: {encodes: {m: {video: {codec: libx265k}}}}}\n" + feed_with(""),
+     {"f.yaml:1:45: profiles.p.encodes.m.video.codec: \"libx265k\" is not a video encoder of this "
+      "FFmpeg; did you mean \"libx265\"?"}},
+    {"UnknownEncoderOption",
+     encode_with("{name: libx264, options: {presett: fast}}"),
+     {"f.yaml:1:85: feeds.a.encodes.m.video.codec.options.presett: is not an option of libx264; "
+      "did "
+      "you mean \"preset\"?"}},
+    {"EncoderOptionFarFromAll",
+     encode_with("{name: libx264, options: {quality_of_life: 1}}"),
+     {"f.yaml:1:85: feeds.a.encodes.m.video.codec.options.quality_of_life: is not an option of "
+      "libx264; ffmpeg -h encoder=libx264 lists them"}},
+    {"UnknownDemuxer",
+     input_with(", format: matrosca"),
+     {"f.yaml:1:37: feeds.a.input.format: is not a demuxer of this FFmpeg; did you mean "
+      "\"matroska\"?"}},
+    {"UnknownMuxer",
+     output_with("url: x, format: matrosca"),
+     {"f.yaml:1:60: feeds.a.outputs.o.format: is not a container of this FFmpeg; did you mean "
+      "\"matroska\"?"}},
+    {"EndingThatTellsNothing",
+     output_with("url: x.mp5"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: has no ending that names a container; use .mp4, .mkv, "
+      ".ts, .m3u8 or another known one, or set format"}},
+    {"UnknownInputOption",
+     input_with(", options: {rtsp_transprot: tcp}"),
+     {"f.yaml:1:39: feeds.a.input.options.rtsp_transprot: is not an option of FFmpeg's protocols, "
+      "demuxers and decoders; did you mean \"rtsp_transport\"?"}},
+    {"OptionOfRawVideo",
+     input_with(
+         ", format: rawvideo, size: 4x4, rate: 1, pixel_format: gray, options: {threads: 1}"),
+     {"f.yaml:1:97: feeds.a.input.options.threads: has no effect on raw video, which is not read "
+      "through FFmpeg; remove it"}},
+    {"UnknownMuxerOption",
+     output_with("url: x.mp4, options: {movflag: faststart}"),
+     {"f.yaml:1:66: feeds.a.outputs.o.options.movflag: is not an option of the container mp4 here; "
+      "did you mean \"movflags\"?"}},
+    {"NetworkOptionOfAFile",
+     output_with("url: x.mp4, options: {pkt_size: 1316}"),
+     {"f.yaml:1:66: feeds.a.outputs.o.options.pkt_size: is not an option of the container mp4 "
+      "here"}},
+    {"UnknownScheme",
+     "feeds: {a: {input: {url: 'htttp://h/'}}}\n",
+     {"f.yaml:1:26: feeds.a.input.url: begins with \"htttp:\", which this FFmpeg cannot read "
+      "from; did you mean \"http\"?"}},
+    {"UnknownSchemeOfAnOutput",
+     output_with("url: 'nul:'"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: begins with \"nul:\", which this FFmpeg cannot "
+      "write to; perhaps null"}},
+    {"TimeFieldThatNoNameCanHave",
+     output_with("url: 'rec/%Q.mp4'"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: has a wrong name: %Q is no time field a file name can "
+      "have; "
+      "use %Y, %y, %m, %d, %H, %I, %M, %S, %j, %V, %u, %s, %F, %T, %R, %z, %%"}},
+    {"LonePercentSign",
+     output_with("url: '100%', format: mpegts"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: has a wrong name: a lone % is no time field a file name "
+      "can have; "
+      "use %Y, %y, %m, %d, %H, %I, %M, %S, %j, %V, %u, %s, %F, %T, %R, %z, %%"}},
+    {"SegmentsThatShareAName",
+     output_with("url: '%Y-%m-%d.mp4', segment: 90s"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: gives the same name to segments that begin within 1d; "
+      "add a finer part of the time, such as %M"}},
+    {"SlicesOutOfRange",
+     feed_with(", slices: 17"),
+     {"f.yaml:1:38: feeds.a.slices: must be from 1 to 16, not \"17\""}},
+    {"SlicesOfAnotherKind",
+     feed_with(", slices: some"),
+     {"f.yaml:1:38: feeds.a.slices: must be auto or a whole number, from 1 to 16, not \"some\""}},
+};
+INSTANTIATE_TEST_SUITE_P(Names, WrongConfigTest, testing::ValuesIn(kNames), name_of);
+
+TEST(NameProblemsTest, ARefusedValueOfAnEncoderOptionIsNamed) {
+  const std::vector<std::string> problems =
+      test::problems_of(encode_with("{name: libx264, options: {crf: low}}"));
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0],
+              testing::StartsWith("f.yaml:1:85: feeds.a.encodes.m.video.codec.options.crf: is "
+                                  "refused by libx264: "));
+}
+
+TEST(NameProblemsTest, WhatVariablesHoldIsNotShown) {
+  const LoadOptions options = test::with_environment({{"V", "s3cr3t"}});
+  for (const std::string& text :
+       {encode_with("'${V}'"), encode_with("{name: libx264, options: {crf: '${V}', '${V}': 1}}"),
+        output_with("url: '/srv/${V}/%Q.mp4'"), output_with("url: '/srv/${V}', segment: 1m"),
+        output_with("url: x, format: '${V}'"), input_with(", format: '${V}'")}) {
+    const std::vector<std::string> problems = test::problems_of(text, options);
+    for (const std::string& problem : problems) {
+      EXPECT_THAT(problem, testing::Not(testing::HasSubstr("s3cr3t")));
+    }
+  }
+}
+
+TEST(NameProblemsTest, NamesThatFfmpegKnowsAreRight) {
+  for (const std::string& text :
+       {encode_with("[h264_mf, libx264]"),
+        encode_with("{name: libx264, options: {crf: 20, threads: 2}}"),
+        input_with(", format: 'mov,mp4', options: {probesize: 5000000, threads: 1}"),
+        input_with(", format: v4l2, options: {video_size: 640x480}"),
+        std::string("feeds: {a: {input: {url: 'lavfi:testsrc2', options: {any: 1}}}}\n"),
+        std::string("feeds: {a: {input: {url: 'crypto+file:x.ts', options: {key: ab}}}}\n"),
+        output_with("url: x.mp4, options: {movflags: +faststart, truncate: 0}"),
+        output_with("url: 'srt://h:1', options: {latency: 200000, mpegts_flags: resend_headers}"),
+        output_with("url: x.m3u8, options: {hls_time: 2}"),
+        output_with("url: '%H%M.mp4', segment: 1m"), output_with("url: '%s.ts', segment: 100ms"),
+        feed_with(", slices: auto"), feed_with(", slices: 16"),
+        feed_with(", analyse: false, encodes: {m: {video: copy}}"),
+        feed_with(", analyse: true, encodes: {c: {video: copy}, m: {convert: {format: gray}}, n: "
+                  "{convert: {format: bgra}}}"),
+        "defaults: {analyse: true}\n" +
+            feed_with(", analyse: false, encodes: {m: {video: copy}}")}) {
+    EXPECT_THAT(test::problems_of(text), testing::IsEmpty()) << text;
+  }
+}
+
+TEST(NameProblemsTest, NamesThatAreNotKnownYetAreNotJudged) {
+  LoadOptions options = test::with_environment({});
+  options.require_environment = false;
+  EXPECT_THAT(test::problems_of(encode_with("['${CODEC}', h264_mf]"), options), testing::IsEmpty());
+  EXPECT_THAT(test::problems_of(encode_with("{name: libx264, options: {crf: '${CRF}'}}"), options),
+              testing::IsEmpty());
+  EXPECT_THAT(test::problems_of(output_with("url: x, format: '${FORMAT}'"), options),
+              testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace framelane

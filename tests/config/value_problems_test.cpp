@@ -1,0 +1,96 @@
+#include "tests/config/wrong_config.hpp"
+
+namespace framelane {
+namespace {
+
+const std::vector<Wrong> kTypes{
+    {"FeedsMissing",
+     "log: {}\n",
+     {"f.yaml:1:1: feeds is missing; name at least one feed under it"}},
+    {"FeedsEmpty", "feeds: {}\n", {"f.yaml:1:8: feeds: is empty; name at least one feed"}},
+    {"NullSection",
+     "log:\nfeeds: {a: {input: {url: x}}}\n",
+     {"f.yaml:1:1: log: has no value, and nothing is inherited that null could remove; give it a "
+      "value, or remove the key"}},
+    {"NullFeed",
+     "feeds:\n  a:\n",
+     {"f.yaml:2:3: feeds.a: has no value; write {} if it has nothing but the defaults"}},
+    {"NullRemovesNothing",
+     feed_with(", outputs: {recrod: null}"),
+     {"f.yaml:1:40: feeds.a.outputs.recrod: has no value, and nothing is inherited that null could "
+      "remove; give it a value, or remove the key"}},
+    {"NullInDefaults",
+     "defaults: {ring: ~}\nfeeds: {a: {input: {url: x}}}\n",
+     {"f.yaml:1:12: defaults.ring: has no value, and nothing is inherited that null could remove; "
+      "give it a value, or remove the key"}},
+    {"UnknownKey",
+     input_with(", reconect: {}"),
+     {"f.yaml:1:29: feeds.a.input.reconect: is not a known key; did you mean \"reconnect\"?"}},
+    {"UnknownKeyFarFromAll",
+     "log: {destination: x}\nfeeds: {a: {input: {url: x}}}\n",
+     {"f.yaml:1:7: log.destination: is not a known key; known here: level, format"}},
+    {"ScalarForMap",
+     "feeds: {a: {input: rtsp://10.0.0.4/}}\n",
+     {"f.yaml:1:20: feeds.a.input: must be a map with keys such as url, format, options, timeout, "
+      "reconnect, decoder, loop, pace, color, pixel_format, size, rate, pitch, timestamps, not "
+      "\"rtsp://10.0.0.4/\""}},
+    {"MapForScalar",
+     feed_with(", ring: {}"),
+     {"f.yaml:1:36: feeds.a.ring: must be a whole number, from 1 to 256, not a map"}},
+    {"ListForScalar",
+     feed_with(", on_full: [drop]"),
+     {"f.yaml:1:39: feeds.a.on_full: must be one of auto, block, drop, not a list"}},
+    {"OctalNumber",
+     feed_with(", ring: 010"),
+     {"f.yaml:1:36: feeds.a.ring: must be a whole number, from 1 to 256, not \"010\""}},
+    {"NoIsNotFalse",
+     input_with(", loop: no"),
+     {"f.yaml:1:35: feeds.a.input.loop: must be true or false, not \"no\""}},
+    {"OutOfRange",
+     feed_with(", ring: 257, lanes: 0"),
+     {"f.yaml:1:36: feeds.a.ring: must be from 1 to 256, not \"257\"",
+      "f.yaml:1:48: feeds.a.lanes: must be from 1 to 64, not \"0\""}},
+    {"DurationWithoutUnit",
+     input_with(", timeout: 10"),
+     {"f.yaml:1:38: feeds.a.input.timeout: must be a duration such as 500ms, 10s, 5m, 1h or 7d, "
+      "from 100ms to 1h, not \"10\""}},
+    {"UnknownWord",
+     input_with(", pace: realtme"),
+     {"f.yaml:1:35: feeds.a.input.pace: must be one of asap, realtime, not \"realtme\"; did you "
+      "mean \"realtime\"?"}},
+    {"EmptyUrl",
+     "feeds: {a: {input: {url: ''}}}\n",
+     {"f.yaml:1:26: feeds.a.input.url: must be text that is not empty"}},
+    {"FeedName",
+     "feeds: {Gate: {input: {url: x}}}\n",
+     {"f.yaml:1:9: feeds.Gate: must be a name of at most 63 of a-z, 0-9, _ and -, beginning with a "
+      "letter or digit"}},
+    {"OutputName",
+     feed_with(", outputs: {a.b: {url: x}}"),
+     {"f.yaml:1:40: feeds.a.outputs.a.b: must be a name of at most 63 of a-z, 0-9, _ and -, "
+      "beginning with a letter or digit"}},
+    {"OptionIsAMap",
+     input_with(", options: {a: {b: c}}"),
+     {"f.yaml:1:42: feeds.a.input.options.a: must be text or a number, not a map"}},
+    {"NotInThisVersion",
+     "watchdog: {max_abandoned: 3}\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, limits: 1, "
+     "recorder: {}}}\n",
+     {"f.yaml:1:1: watchdog: is not supported by this version; remove the key",
+      "f.yaml:2:9: admin.tls: is not supported by this version; remove the key",
+      "f.yaml:3:30: feeds.a.limits: is not supported by this version; remove the key",
+      "f.yaml:3:41: feeds.a.recorder: is not supported by this version; remove the key"}},
+    {"UnsetVariable",
+     feed_with(", ring: '${RING}'"),
+     {"f.yaml:1:36: feeds.a.ring: the environment variable RING is not set; set it, or write "
+      "${RING:-default}"}},
+    {"OutputVariableInAnInput",
+     "feeds: {a: {input: {url: '${output}'}}}\n",
+     {"f.yaml:1:26: feeds.a.input.url: ${output} has a value only inside outputs"}},
+    {"FeedVariableOutsideFeeds",
+     "log: {level: '${feed}'}\nfeeds: {a: {input: {url: x}}}\n",
+     {"f.yaml:1:14: log.level: ${feed} has a value only inside feeds"}},
+};
+INSTANTIATE_TEST_SUITE_P(Types, WrongConfigTest, testing::ValuesIn(kTypes), name_of);
+
+}  // namespace
+}  // namespace framelane

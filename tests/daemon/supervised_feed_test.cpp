@@ -1,0 +1,108 @@
+#include "daemon/supervised_feed.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/daemon/fake_clock.hpp"
+#include "tests/pipeline/stage/device_wrapper.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A device on which no feed can be started. Counts how often that was tried.
+class BrokenDevice : public DeviceWrapper {
+ public:
+  explicit BrokenDevice(FeedFault fault) : DeviceWrapper(make_cpu_device()), fault_(fault) {}
+  int tries() const { return tries_; }
+  std::unique_ptr<Stage> make_stage(FeedStats&, std::optional<int>) override {
+    ++tries_;
+    throw FeedError(fault_, "the device is broken");
+  }
+
+ private:
+  const FeedFault fault_;
+  int tries_ = 0;
+};
+
+class SupervisedFeedTest : public testing::Test {
+ protected:
+  /// A feed that cannot be started.
+  void make_feed(FeedFault fault, bool once = false) {
+    FeedOptions options;
+    options.name = "gate";
+    options.once = once;
+    options.input.url = "/nonexistent/clip.mp4";
+    EncodeOptions live;
+    live.name = "live";
+    live.codecs = {{"mpeg4", {}}};
+    options.encodes = {live};
+    device_ = std::make_shared<BrokenDevice>(fault);
+    feed_.emplace(std::move(options), device_, clock_.function(), [] {});
+  }
+  FeedState state() const { return feed_->view().stats->status().state; }
+
+  FakeClock clock_;
+  std::shared_ptr<BrokenDevice> device_;
+  std::optional<SupervisedFeed> feed_;
+};
+
+TEST_F(SupervisedFeedTest, AFailedFeedStartsAgainWhenItsBackoffIsOver) {
+  make_feed(FeedFault::kDevice);
+  feed_->start();
+  EXPECT_EQ(state(), FeedState::kBackoff);
+  clock_.advance(700ms);  // the first wait is one second, more or less by a fifth
+  EXPECT_TRUE(feed_->turn());
+  EXPECT_EQ(device_->tries(), 1);
+  clock_.advance(600ms);
+  EXPECT_TRUE(feed_->turn());
+  EXPECT_EQ(device_->tries(), 2);
+  EXPECT_FALSE(feed_->has_failed());
+}
+
+TEST_F(SupervisedFeedTest, EveryWaitIsLongerThanTheLast) {
+  make_feed(FeedFault::kDevice);
+  feed_->start();
+  clock_.advance(1300ms);
+  feed_->turn();
+  clock_.advance(1300ms);
+  feed_->turn();
+  EXPECT_EQ(device_->tries(), 2);
+  clock_.advance(1300ms);
+  feed_->turn();
+  EXPECT_EQ(device_->tries(), 3);
+}
+
+TEST_F(SupervisedFeedTest, RestartsAreCountedByTheirCause) {
+  make_feed(FeedFault::kDevice);
+  feed_->start();
+  EXPECT_EQ(feed_->view().stats->restarts[index_of(FeedFault::kDevice)], 1U);
+}
+
+TEST_F(SupervisedFeedTest, WhatNoRetryMendsIsFinal) {
+  make_feed(FeedFault::kConfiguration);
+  feed_->start();
+  EXPECT_EQ(state(), FeedState::kFailed);
+  EXPECT_TRUE(feed_->has_failed());
+  clock_.advance(1h);
+  EXPECT_FALSE(feed_->turn());
+  EXPECT_EQ(device_->tries(), 1);
+}
+
+TEST_F(SupervisedFeedTest, WithOnceEveryFailureIsFinal) {
+  make_feed(FeedFault::kDevice, true);
+  feed_->start();
+  EXPECT_TRUE(feed_->has_failed());
+  EXPECT_FALSE(feed_->turn());
+}
+
+TEST_F(SupervisedFeedTest, ARequestedRestartWaitsForNoBackoff) {
+  make_feed(FeedFault::kConfiguration);
+  feed_->start();
+  feed_->request_restart();
+  feed_->turn();
+  EXPECT_EQ(device_->tries(), 2);
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,57 @@
+#include "pipeline/feed/pacer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stop_token>
+
+namespace framelane {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Pacer::Clock::time_point kStart{1h};
+
+TEST(PacerTest, TheFirstTimestampIsDueAtOnceWhateverItIs) {
+  Pacer pacer;
+  EXPECT_EQ(pacer.due(90s, kStart), kStart);
+}
+
+TEST(PacerTest, LaterTimestampsAreDueAsFarApartAsTheySay) {
+  Pacer pacer;
+  pacer.due(90s, kStart);
+  EXPECT_EQ(pacer.due(90s + 40ms, kStart + 10ms), kStart + 40ms);
+  EXPECT_EQ(pacer.due(90s + 80ms, kStart + 500ms), kStart + 80ms);
+}
+
+TEST(PacerTest, MediaThatIsLateCatchesUp) {
+  Pacer pacer;
+  pacer.due(0s, kStart);
+  EXPECT_EQ(pacer.due(1s, kStart + 6s), kStart + 1s);
+  EXPECT_EQ(pacer.due(6s, kStart + 6s), kStart + 6s);
+}
+
+TEST(PacerTest, AfterMoreThanFiveSecondsItStartsAnew) {
+  Pacer pacer;
+  pacer.due(0s, kStart);
+  EXPECT_EQ(pacer.due(1s, kStart + 6s + 1us), kStart + 6s + 1us);
+  EXPECT_EQ(pacer.due(2s, kStart + 6s), kStart + 7s + 1us);
+}
+
+TEST(PacerTest, AStopEndsTheWait) {
+  Pacer pacer;
+  std::stop_source stop;
+  stop.request_stop();
+  const Pacer::Clock::time_point now = Pacer::Clock::now();
+  EXPECT_FALSE(pacer.wait_until(0s, now, stop.get_token()));
+  EXPECT_FALSE(pacer.wait_until(1h, now, stop.get_token()));
+}
+
+TEST(PacerTest, WhatIsDueIsNotWaitedFor) {
+  Pacer pacer;
+  EXPECT_TRUE(pacer.wait_until(0s, kStart, {}));
+  EXPECT_TRUE(pacer.wait_until(1h, kStart + 1h, {}));
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,175 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "pipeline/frames/host_buffer.hpp"
+#include "pipeline/source/input_options.hpp"
+#include "tests/pipeline/feed/feed_fixture.hpp"
+#include "tests/pipeline/frames/held_registrar.hpp"
+#include "tests/pipeline/stage/device_wrapper.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace testing;  // of framelane
+
+/// Feeds of which a thread is in a call that does not return.
+class StuckFeedTest : public FeedTest {
+ protected:
+  /// Asks again and again, as the supervisor does, which is how a stuck call is noticed. The time
+  /// it passes goes four times as fast, so that nobody waits until a call has been overdue for
+  /// long.
+  std::optional<Feed::Outcome> outcome_while_watched(std::chrono::steady_clock::time_point until) {
+    const auto start = std::chrono::steady_clock::now();
+    std::optional<Feed::Outcome> outcome;
+    for (auto now = start; now < until; now = std::chrono::steady_clock::now()) {
+      outcome = feed_->outcome(start + 4 * (now - start));
+      if (outcome) break;
+      feed_->join_until(now + 50ms);
+    }
+    return outcome;
+  }
+};
+
+// Inside "concat:" FFmpeg opens a FIFO by itself, and waits for its writer whatever the deadline
+// is.
+TEST_F(StuckFeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
+  const std::string fifo = file("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  options_.once = false;
+  options_.input.url = "concat:" + fifo;
+  options_.input.timeout = 100ms;
+  add_encode("live", "libx264");
+  add_output("null", "live", "null:");
+  start();
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  const auto outcome = outcome_while_watched(deadline);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome->fault, FeedFault::kInternal);
+  EXPECT_NE(outcome->reason.find("input.timeout"), std::string::npos) << outcome->reason;
+  const std::uint64_t abandoned = threads_abandoned();
+  feed_.reset();
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_EQ(stats_->abandoned_runs, 1);
+  // The call returns now, and the run that the thread kept alive goes.
+  const int writer = ::open(fifo.c_str(), O_WRONLY);
+  ::close(writer);
+  while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(stats_.use_count(), 1);
+  EXPECT_EQ(stats_->abandoned_runs, 0);
+  expect_settled();
+}
+
+// FFmpeg opens a playlist's segments by itself. If one is a FIFO, open() waits for its reader, as a
+// call on a dead file server would wait for the server.
+TEST_F(StuckFeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
+  const std::string fifo = file("part0.ts");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  options_.once = false;
+  options_.input.loop = true;  // a first segment ends, and is opened then
+  add_encode("live", "libx264", {{"preset", "ultrafast"}, {"g", "10"}});
+  add_output("hls", "live", file("list.m3u8"));
+  options_.outputs.back().options = {{"hls_segment_filename", file("part%d.ts"), false},
+                                     {"hls_flags", "-temp_file", false},
+                                     {"hls_time", "0.2", false}};
+  options_.outputs.back().timeout = 100ms;
+  start();
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  const auto outcome = outcome_while_watched(deadline);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome->fault, FeedFault::kInternal);
+  EXPECT_NE(outcome->reason.find("output hls is stuck"), std::string::npos) << outcome->reason;
+  EXPECT_EQ(stats_->outputs().front().state(), std::pair(FeedState::kFailed, outcome->reason));
+  EXPECT_FALSE(stats_->outputs().front().up);
+  const std::uint64_t abandoned = threads_abandoned();
+  feed_.reset();
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  // The call returns now, and the run that the thread kept alive goes. The thread does not write
+  // the playlist.
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  ::close(reader);
+  EXPECT_EQ(stats_.use_count(), 1);
+  EXPECT_FALSE(std::filesystem::exists(file("list.m3u8")));
+  expect_settled();
+}
+
+/// The CPU, which says that it is a GPU.
+class GpuInName : public DeviceWrapper {
+ public:
+  GpuInName() : DeviceWrapper(make_cpu_device()) {}
+  bool has_copy_engines() const override { return true; }
+  bool lost() const override { return lost_; }
+  void lose(const std::string& /*reason*/) override { lost_ = true; }
+
+ private:
+  std::atomic<bool> lost_{false};
+};
+
+/// A feed of raw frames from a FIFO, and a GPU that may hold up all threads that ask for memory.
+class HeldMemoryTest : public StuckFeedTest {
+ protected:
+  HeldMemoryTest() {
+    ::mkfifo(file("fifo").c_str(), 0600);
+    options_.once = false;
+    options_.input.url = file("fifo");
+    options_.input.timeout = 100ms;
+    options_.input.raw = {.pixel_format = "bgra", .width = 64, .height = 48};
+    add_encode("live", "libx264");
+    device_ = std::make_shared<GpuInName>();
+  }
+  void expect_abandoned(FeedFault fault, const std::string& reason) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    const auto outcome = outcome_while_watched(deadline);
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->fault, fault);
+    EXPECT_NE(outcome->reason.find(reason), std::string::npos) << outcome->reason;
+    const std::uint64_t abandoned = threads_abandoned();
+    feed_.reset();
+    EXPECT_EQ(threads_abandoned(), abandoned + 1);
+    registrar_.release();
+    while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(stats_.use_count(), 1);
+    expect_settled();
+  }
+
+  HeldRegistrar registrar_;
+};
+
+TEST_F(HeldMemoryTest, ASourceThatWaitsForItIsAbandoned) {
+  registrar_.hold();
+  start();
+  expect_abandoned(FeedFault::kInternal, "input.timeout");
+}
+
+TEST_F(HeldMemoryTest, AFrameThatWaitsForItsTargetIsFoundToBeStuckAndTheGpuLost) {
+  options_.input.timeout = 1h;
+  const std::size_t before = host_buffer_bytes();
+  start();
+  const int writer = ::open(file("fifo").c_str(), O_WRONLY | O_CLOEXEC);
+  while (host_buffer_bytes() == before) std::this_thread::yield();
+  registrar_.hold();
+  const std::string frame(64 * 48 * 4, '\x40');
+  EXPECT_EQ(::write(writer, frame.data(), frame.size()), static_cast<ssize_t>(frame.size()));
+  expect_abandoned(FeedFault::kDevice, "does not come to an end");
+  EXPECT_TRUE(device_->lost());  // other feeds leave it at once
+  ::close(writer);
+}
+
+}  // namespace
+}  // namespace framelane

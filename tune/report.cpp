@@ -1,0 +1,150 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bench/harness/pictures.hpp"
+#include "bench/harness/report.hpp"
+#include "tune/tune.hpp"
+
+namespace framelane::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string names_of(const FeedKind& kind) {
+  if (kind.names.empty()) return fmt::format("{} feed{}", kind.feeds, kind.feeds == 1 ? "" : "s");
+  std::string text;
+  for (const std::string& name : kind.names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string setting(const char* name, const std::string& value, const std::string& reason) {
+  return fmt::format("  {:<8} {:<9} {}\n", name, value, reason);
+}
+
+ColorSpec color_of(const Json& json) {
+  ColorSpec color;
+  color.matrix = matrix_from_name(json.at(0).get<std::string>()).value();
+  color.range = range_from_name(json.at(1).get<std::string>()).value();
+  color.siting = siting_from_name(json.at(2).get<std::string>()).value();
+  return color;
+}
+
+FeedKind kind_of(const Json& json) {
+  FeedKind kind;
+  kind.names.push_back(json.at("name"));
+  const auto own = [&json](const char* key) -> std::optional<int> {
+    const Json& keys = json.at("own");
+    if (std::ranges::find(keys, key) == keys.end()) return std::nullopt;
+    return json.at(key).get<int>();
+  };
+  kind.own.push_back({own("lanes"), own("ring"), own("slices")});
+  kind.convert = {.width = json.at("width"),
+                  .height = json.at("height"),
+                  .source = pixel_format_from_name(json.at("source").get<std::string>()).value(),
+                  .source_color = color_of(json.at("source_color")),
+                  .target = pixel_format_from_name(json.at("target").get<std::string>()).value(),
+                  .target_color = color_of(json.at("target_color"))};
+  kind.rate = json.at("rate");
+  kind.encodes = json.at("encodes");
+  kind.present = Settings{json.at("lanes"), json.at("ring"), json.at("slices")};
+  kind.assumed = json.at("assumed");
+  return kind;
+}
+
+bool are_alike(const FeedKind& a, const FeedKind& b) {
+  // What is set for ring and slices may stay, so feeds are alike only if it is the same.
+  return a.convert == b.convert && a.rate == b.rate && a.encodes == b.encodes &&
+         a.assumed == b.assumed && a.present->ring == b.present->ring &&
+         a.present->slices == b.present->slices;
+}
+
+}  // namespace
+
+ConfiguredFeeds configured_feeds(const std::string& text) {
+  const Json json = Json::parse(text);
+  ConfiguredFeeds result{json.at("device"), {}, json.at("left_out")};
+  for (const Json& feed : json.at("feeds")) {
+    FeedKind kind = kind_of(feed);
+    const auto alike = std::ranges::find_if(
+        result.kinds, [&](const FeedKind& other) { return are_alike(kind, other); });
+    if (alike == result.kinds.end()) {
+      result.kinds.push_back(std::move(kind));
+    } else {
+      alike->names.push_back(kind.names.front());
+      alike->own.push_back(kind.own.front());
+      ++alike->feeds;
+    }
+  }
+  return result;
+}
+
+std::string as_text(const Tuning& tuning) {
+  // The measurements are shown only if they led to no recommendation.
+  if (tuning.kinds.empty()) return as_text(tuning.measured);
+  std::string text;
+  for (const Parameter& parameter : tuning.measured.setup) {
+    text += fmt::format("{}: {}\n", parameter.name, to_string(parameter));
+  }
+  text += setting("device", tuning.device, tuning.device_reason);
+  for (const TunedKind& tuned : tuning.kinds) {
+    text += fmt::format("\n{}: {}{}\n", names_of(tuned.kind), describe(tuned.kind),
+                        tuned.kind.encodes == 1
+                            ? std::string()
+                            : fmt::format(", converted for {} encodes", tuned.kind.encodes));
+    if (!tuned.kind.assumed.empty()) text += "  (" + tuned.kind.assumed + ")\n";
+    text += setting("lanes", std::to_string(tuned.settings.lanes), tuned.lanes_reason);
+    text += setting("ring", std::to_string(tuned.settings.ring), tuned.ring_reason);
+    text += setting("slices", slices_text(tuned.settings.slices), tuned.slices_reason);
+    text +=
+        setting("ceiling",
+                fmt::format("{} feed{}", tuned.ceiling.feeds, tuned.ceiling.feeds == 1 ? "" : "s"),
+                tuned.ceiling_reason);
+  }
+  const double percent = tuning.load * 100;
+  text += fmt::format(
+      "\nThese feeds' conversions need {} % of what {} does{}. Decoding and encoding are not in "
+      "any of "
+      "this.\n",
+      percent < 10 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent),
+      tuning.device == "cpu" ? "the CPU" : "the GPU",
+      tuning.load > 1 ? ": they cannot all run at their rate" : "");
+  for (const std::string& what : tuning.measured.left_out) text += "left out: " + what + '\n';
+  for (const std::string& sentence : tuning.measured.verdict) text += "check: " + sentence + '\n';
+  return text + "\nWhat to set in the configuration:\n\n" +
+         as_yaml(tuning.device, settings_of(tuning));
+}
+
+std::string as_json(const Tuning& tuning) {
+  Json json{{"device", tuning.device},
+            {"device_reason", tuning.device_reason},
+            {"load", tuning.load},
+            {"kinds", Json::array()}};
+  for (const TunedKind& tuned : tuning.kinds) {
+    const FeedKind& kind = tuned.kind;
+    Json slices = tuned.settings.slices;
+    if (tuned.settings.slices == kAutoSlices) slices = slices_text(tuned.settings.slices);
+    json["kinds"].push_back(
+        {{"feeds", kind.names},
+         {"count", kind.feeds},
+         {"size", fmt::format("{}x{}", kind.convert.width, kind.convert.height)},
+         {"formats", formats_of(kind.convert)},
+         {"rate", kind.rate},
+         {"encodes", kind.encodes},
+         {"assumed", kind.assumed},
+         {"lanes", tuned.settings.lanes},
+         {"ring", tuned.settings.ring},
+         {"slices", std::move(slices)},
+         {"lanes_reason", tuned.lanes_reason},
+         {"ring_reason", tuned.ring_reason},
+         {"slices_reason", tuned.slices_reason},
+         {"ceiling_feeds", tuned.ceiling.feeds},
+         {"ceiling_reason", tuned.ceiling_reason},
+         {"frames_per_second", tuned.frames_per_second}});
+  }
+  json["measured"] = Json::parse(as_json(std::span(&tuning.measured, 1))).at("suites").at(0);
+  return json.dump(2) + '\n';
+}
+
+}  // namespace framelane::bench
