@@ -77,7 +77,7 @@ std::vector<Contender> cpu_contenders(PeerFrames& frames) {
   add(kOurs, Converter::make(conversion), frames.count());
   if (streams) {
     add(kOursStreaming, Converter::make(conversion, Stores::kStreaming), frames.count());
-    add(std::string(kOurs) + kOneFrame, Converter::make(conversion), 1);
+    add(std::string(kOurs).append(kOneFrame), Converter::make(conversion), 1);
   }
   for (const SimdLevel& level : lower_simd_levels()) {
     const std::string name = std::string("framelane, ") + level.name;
@@ -89,7 +89,8 @@ std::vector<Contender> cpu_contenders(PeerFrames& frames) {
   add("reference", make_reference_converter(conversion), 1);  // it is slow
   if (Convert convert = make_libyuv(conversion)) {
     if (streams) {
-      result.push_back(frames.contender(std::string("libyuv") + kOneFrame, "", convert, false, 1));
+      result.push_back(
+          frames.contender(std::string("libyuv").append(kOneFrame), "", convert, false, 1));
     }
     result.push_back(frames.contender("libyuv", "", std::move(convert), false));
   }

@@ -61,8 +61,8 @@ TEST_F(ReduceGpuTest, EveryWayAddsPicturesOfEveryLength) {
   CudaContext& context = context_of(session);
   std::vector<float> values(kMost);
   for (std::size_t i = 0; i < kMost; ++i) values[i] = static_cast<float>(i * 7 % 61);
-  const DeviceMemory memory(kMost * sizeof(float), context.memory_stream(), context.memory_bytes);
-  const DeviceMemory sum_memory(sizeof(float), context.memory_stream(), context.memory_bytes);
+  const DeviceMemory memory(context.allocate(kMost * sizeof(float)));
+  const DeviceMemory sum_memory(context.allocate(sizeof(float)));
   context.memory_stream().synchronize();
   const Streams streams(1);
   copy(memory.data(), values.data(), kMost * sizeof(float), cudaMemcpyHostToDevice,
