@@ -289,8 +289,9 @@ std::string explain(const std::string& message) {
       {YAML::ErrorMsg::FLOW_END, "this bracket closes nothing"},
       {YAML::ErrorMsg::BLOCK_ENTRY, "a list item cannot begin here; check the indentation"},
   };
-  const auto found = kTexts.find(message);
-  if (found != kTexts.end()) return std::string(found->second);
+  for (const auto& [begin, text] : kTexts) {
+    if (message.starts_with(begin)) return std::string(text);  // yaml-cpp 0.8 adds an anchor's name
+  }
   return "is not valid YAML: " + message;
 }
 

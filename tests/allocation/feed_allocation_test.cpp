@@ -1,5 +1,9 @@
 // Counts every operator new of the process, which is why this is a program of its own. What the
 // stand-in for CUDA's runtime allocates is left out, as what NVIDIA's does is not framelane's.
+extern "C" {
+#include <libavutil/log.h>
+}
+
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 

@@ -186,9 +186,10 @@ def test_a_named_matrix_is_applied_and_tagged(framelane, bgra, tmp_path):
 def test_primaries_and_transfer_follow_the_source_into_the_file(
     cli, made, clip, tmp_path, suffix, range_
 ):
-    source = made("hdr.mkv", "-i", clip, "-frames:v", "10", "-vf", "scale=320:240", "-c:v",
-                  "libx264", "-preset", "ultrafast", "-color_primaries", "bt2020", "-color_trc",
-                  "smpte2084", "-colorspace", "bt2020nc", "-color_range", "tv")
+    # The frames are tagged: FFmpeg 7 takes no primaries and no transfer from the encoder's options.
+    tags_of_frames = "color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc:range=tv"
+    source = made("hdr.mkv", "-i", clip, "-frames:v", "10", "-vf",
+                  f"scale=320:240,setparams={tags_of_frames}", "-c:v", "libx264", "-preset", "ultrafast")
     path = tmp_path / f"out.{suffix}"
     done = cli("transcode", "--quiet", source, path, "--codec", "libx264", "--range", range_)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

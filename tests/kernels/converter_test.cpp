@@ -74,8 +74,8 @@ TEST_P(SimdTest, IsUsedForFourByteRgb) {
 
 TEST_P(SimdTest, IsNamed) {
   const std::map<std::string_view, std::string_view> names{
-      {"AVX3_DL", "AVX-512"}, {"AVX3", "AVX-512"}, {"AVX2", "AVX2"},
-      {"SSE4", "SSE4.1"},     {"SSSE3", "SSSE3"},  {"SCALAR", "baseline"}};
+      {"AVX3_DL", "AVX-512"}, {"AVX3", "AVX-512"}, {"AVX2", "AVX2"},      {"SSE4", "SSE4.1"},
+      {"SSSE3", "SSSE3"},     {"SSE2", "SSE2"},    {"SCALAR", "baseline"}};
   EXPECT_EQ(simd_level(), names.at(hwy::TargetName(GetParam())));
 }
 

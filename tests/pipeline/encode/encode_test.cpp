@@ -163,8 +163,9 @@ TEST_F(EncodeTest, EveryFrameComesOutOnce) {
   expect_settled();
 }
 
-// A real failure: MPEG-4 part 2 cannot code that two frames are more than an hour apart.
-constexpr std::int64_t kTwoHours = 2 * 3600 * 25;
+// A real failure: FFmpeg's MPEG-4 encoder refuses frames that are more than a day apart
+// (FFmpeg 5.1: more than an hour).
+constexpr std::int64_t kTwoDays = 2 * 24 * 3600 * 25;
 
 TEST_F(EncodeTest, BrightnessIsThatOfTheNewestFrameAndOfNoneWhereThatIsNotAnalysed) {
   EXPECT_TRUE(std::isnan(stats_->luma_mean));
@@ -184,7 +185,7 @@ TEST_F(EncodeTest, AFormatThatIsNotAnalysedEndsTheBrightnessOfTheOneBeforeIt) {
 TEST_F(EncodeTest, AnEncoderThatFailsTwiceIsOpenedAgain) {
   use("mpeg4");
   const auto opened = plan();
-  for (std::int64_t part = 0; part < 3; ++part) publish_range(opened, part * kTwoHours, 10);
+  for (std::int64_t part = 0; part < 3; ++part) publish_range(opened, part * kTwoDays, 10);
   run_to_the_end();
   EXPECT_EQ(dropped(DropReason::kEncoder), 2u);
   EXPECT_EQ(counts().out, 28u);
@@ -207,7 +208,7 @@ TEST_F(EncodeTest, AnEncodersClockDoesNotRunAheadOfTheSource) {
 TEST_F(EncodeTest, AnEncoderThatGoesOnFailingEndsTheFeed) {
   use("mpeg4");
   const auto opened = plan();
-  for (std::int64_t part = 0; part < 5; ++part) publish_range(opened, part * kTwoHours, 10);
+  for (std::int64_t part = 0; part < 5; ++part) publish_range(opened, part * kTwoDays, 10);
   try {
     ReadyStage stage;
     run(stage);  // closes the ring itself

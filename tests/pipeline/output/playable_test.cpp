@@ -58,31 +58,30 @@ TEST_F(PlayableTest, AnyByteOfRawVideoIs) {
   EXPECT_TRUE(playable("a.raw", "rawvideo"));
 }
 
-// No demuxer has the name of the muxer for .m4v: the file's content decides which one opens it.
 TEST_F(PlayableTest, WhatCannotBeFoundOutInTimeIsAnError) {
-  write_endless_playlist(folder_ / "a.m4v");
-  const Container container = container_of(output_to(folder_ / "a.m4v"));
-  EXPECT_THROW(is_playable(folder_ / "a.m4v", container, {}, 50ms), IoError);
+  write_endless_playlist(folder_ / "a.m3u8");
+  const Container container = container_of(output_to(folder_ / "a.m3u8"));
+  EXPECT_THROW(is_playable(folder_ / "a.m3u8", container, {}, 50ms), IoError);
 }
 
 TEST_F(PlayableTest, AStopEndsTheLook) {
-  write_endless_playlist(folder_ / "a.m4v");
-  const Container container = container_of(output_to(folder_ / "a.m4v"));
+  write_endless_playlist(folder_ / "a.m3u8");
+  const Container container = container_of(output_to(folder_ / "a.m3u8"));
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_THROW(is_playable(folder_ / "a.m4v", container, stop.get_token(), 1h), IoError);
+  EXPECT_THROW(is_playable(folder_ / "a.m3u8", container, stop.get_token(), 1h), IoError);
 }
 
 TEST_F(PlayableTest, APartThatCouldNotBeExaminedStaysAsItIs) {
-  write_endless_playlist(folder_ / "a.m4v.part");
+  write_endless_playlist(folder_ / "a.m3u8.part");
   std::stop_source stop;
   stop.request_stop();
   {
-    auto part = PartFile::adopt(folder_ / "a.m4v.part");
+    auto part = PartFile::adopt(folder_ / "a.m3u8.part");
     ASSERT_TRUE(part);
-    EXPECT_EQ(part->salvage(container_of(output_to(folder_ / "a.m4v")), stop.get_token()), "");
+    EXPECT_EQ(part->salvage(container_of(output_to(folder_ / "a.m3u8")), stop.get_token()), "");
   }
-  EXPECT_EQ(names_in(folder_ / ""), std::set<std::string>{"a.m4v.part"});
+  EXPECT_EQ(names_in(folder_ / ""), std::set<std::string>{"a.m3u8.part"});
 }
 
 }  // namespace

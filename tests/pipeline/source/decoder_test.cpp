@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(
                 Matrix::kBt709, kLimited, kLeft},
         Picture{"tagged.mkv",
                 "-c:v libx264 -pix_fmt yuv420p -colorspace bt2020nc -color_range pc "
-                "-chroma_sample_location topleft",
+                "-bsf:v h264_metadata=chroma_sample_loc_type=2",
                 Matrix::kBt2020, kFull, Siting::kTopLeft},
         Picture{"yuvj.mkv", "-c:v libx264 -pix_fmt yuvj420p", Matrix::kBt601, kFull, kLeft},
         Picture{"mpeg2.ts", "-c:v mpeg2video", Matrix::kBt601, kLimited, kLeft},
