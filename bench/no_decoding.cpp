@@ -1,4 +1,4 @@
-// Takes the place of pipeline/cuda/decode_context.cpp in programs that decode nothing: with
+// Takes the place of pipeline/stage/cuda/decode_context.cpp in programs that decode nothing: with
 // FFmpeg's devices they would need all of FFmpeg's libraries.
 #include "pipeline/stage/cuda/decode_context.hpp"
 

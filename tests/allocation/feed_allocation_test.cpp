@@ -7,10 +7,6 @@ extern "C" {
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
-extern "C" {
-#include <libavutil/log.h>
-}
-
 #include <atomic>
 #include <chrono>
 #include <cmath>
