@@ -3,7 +3,7 @@
 
     check_rooms.py SOURCE_DIR ROOM:ROOM,ROOM...      (the rooms of pipeline/ and what each links)
 
-Prints each wrong include as FILE:LINE and exits with 1.
+Prints each wrong include as FILE:LINE: INCLUDE: WHY and exits with 1.
 """
 import pathlib
 import re
@@ -18,7 +18,20 @@ FOLDERS = {
     "bench": {"kernels", "pipeline", "config", "bench"},
     "tune": {"kernels", "pipeline", "config", "bench", "tune"},
 }
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+# Libraries that only some sources may use: what the names of their headers start with, and the folders and
+# files that may include them. A folder that is not listed, new ones too, must not.
+LIBRARIES = {
+    "FFmpeg": (("libav", "libsw", "libpostproc"), (
+        "pipeline/av", "pipeline/frames", "pipeline/stage/cuda", "pipeline/packets", "pipeline/source",
+        "pipeline/encode", "pipeline/output", "pipeline/feed", "config/av_names.cpp", "bench/product",
+        "daemon")),
+    "CUDA": (("cuda", "cub/", "cupti", "nv", "npp", "thrust/"), (
+        "kernels/cuda", "pipeline/stage/cuda", "bench")),
+    "YAML": (("yaml-cpp",), ("config",)),
+    "HTTP": (("microhttpd",), ("daemon",)),
+    "Prometheus": (("prometheus",), ("daemon",)),
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
 def with_all_below(rooms):
@@ -35,6 +48,31 @@ def with_all_below(rooms):
     return below
 
 
+def why_not_library(path, include):
+    """Why the file at `path` must not include <include>, or None if it may."""
+    for library, (prefixes, users) in LIBRARIES.items():
+        if include.startswith(prefixes) and not any(f"{path}/".startswith(f"{user}/") for user in users):
+            return f"this file must not use {library} (LIBRARIES in tests/check_rooms.py says which may)"
+    return None
+
+
+def why_not_ours(root, path, include, allowed_rooms):
+    """Why the file at `path` must not include "include", or None if it may."""
+    folder, room = path.parts[:2]
+    target = include.split("/")
+    if len(target) == 1 or not (root / include).is_file():
+        return "it is not named from the root of the checkout"
+    if target[0] not in FOLDERS[folder]:
+        return f"{folder} may include only {', '.join(sorted(FOLDERS[folder]))}"
+    if folder == target[0] == "pipeline":
+        allowed = allowed_rooms.get(room)
+        if not allowed:
+            return f"{path.parent} is no room of pipeline/CMakeLists.txt"
+        if target[1] not in allowed:
+            return f"of the rooms, pipeline/{room} may include only {', '.join(sorted(allowed))}"
+    return None
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     rooms = {}
@@ -43,29 +81,33 @@ def main():
         rooms[name] = [room for room in links.split(",") if room]
     allowed_rooms = with_all_below(rooms)
 
-    seen = 0
+    ours = 0
+    libraries = set()
     wrong = []
-    for folder, allowed in FOLDERS.items():
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix not in {".hpp", ".cpp", ".cu", ".cuh"}:
+    for folder in FOLDERS:
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix not in {".hpp", ".cpp", ".cu", ".cuh"}:
                 continue
-            parts = path.relative_to(root).parts
-            for number, line in enumerate(path.read_text().splitlines(), 1):
+            path = file.relative_to(root)
+            for number, line in enumerate(file.read_text().splitlines(), 1):
                 match = INCLUDE.match(line)
                 if not match:
                     continue
-                seen += 1
-                target = match.group(1).split("/")
-                where = f"{path.relative_to(root)}:{number}: {folder}"
-                if len(target) == 1 or not (root / match.group(1)).is_file():
-                    wrong.append(f"{where} includes {match.group(1)}, which is not named from the root")
-                elif target[0] not in allowed:
-                    wrong.append(f"{where} must not include {match.group(1)}")
-                elif folder == target[0] == "pipeline" and target[1] not in allowed_rooms[parts[1]]:
-                    wrong.append(f"{where}/{parts[1]} must not include {match.group(1)}")
-    print("\n".join(wrong))
-    if seen < 500 or len(rooms) < 5:
-        sys.exit(f"only {seen} includes and {len(rooms)} rooms were found: the check itself is broken")
+                quote, include = match.groups()
+                if quote == '"':
+                    ours += 1
+                    why = why_not_ours(root, path, include, allowed_rooms)
+                else:
+                    libraries.update(
+                        name for name, (prefixes, _) in LIBRARIES.items() if include.startswith(prefixes))
+                    why = why_not_library(path, include)
+                if why:
+                    wrong.append(f"{path}:{number}: {include}: {why}")
+    for line in wrong:
+        print(line)
+    if ours < 500 or len(rooms) < 5 or len(libraries) < len(LIBRARIES):
+        sys.exit(f"only {ours} includes, {len(rooms)} rooms and the libraries {sorted(libraries)} were found: "
+                 "the check itself is broken")
     sys.exit(1 if wrong else 0)
 
 
