@@ -69,7 +69,7 @@ build() {
   echo "building ($preset)"
   mkdir -p build
   (
-    flock 9
+    flock -n 9 || { echo "waiting for another build of $preset"; flock 9; }
     exec </dev/null
     rm -f "$log".*
     if ! { cmake --preset "$preset" -DFRAMELANE_PCH=ON "${definitions[@]}" >"$log.configure" 2>&1 &&
