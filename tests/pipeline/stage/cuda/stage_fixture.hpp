@@ -143,7 +143,7 @@ class Jobs {
         : gpu(std::move(context)), pool(gpu->decode_stream()), memory(std::in_place, pool, size) {}
     ~Surface() {
       gpu->try_make_current();
-      // The copy that fills it must have ended. A test may make one call fail: hence the second.
+      // The copy that fills it must have ended. If a test makes the call fail, it is repeated.
       const cudaStream_t filler = gpu->decode_stream().get();
       if (cudaStreamSynchronize(filler) != cudaSuccess) cudaStreamSynchronize(filler);
       memory.reset();
