@@ -2,8 +2,8 @@
 # (scripts/install-dependencies).
 find_package(Threads REQUIRED)
 if(FRAMELANE_KERNELS_ONLY)
-  # For a GPU machine that has compilers and little else. Without Highway the kernels for CUDA and the
-  # reference are built.
+  # For a GPU machine that has compilers and little else. Without Highway only the kernels for CUDA
+  # and the reference are built.
   find_package(PkgConfig)
   if(PkgConfig_FOUND)
     pkg_check_modules(HWY QUIET IMPORTED_TARGET libhwy)
