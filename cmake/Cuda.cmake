@@ -1,15 +1,18 @@
-# The CUDA backend. Sets FRAMELANE_WITH_CUDA, and where it is true enables the language and makes
+# The CUDA backend. Sets FRAMELANE_WITH_CUDA. If that is true, also enables the language CUDA and adds
+# two targets:
 #   framelane::cuda_headers   NVIDIA's headers, for code that names a stream or an error
-#   framelane::cuda_runtime   the runtime for what uses the backend. Code is compiled without one
-#                             (-cudart none); each executable links NVIDIA's, or, where its property
-#                             FRAMELANE_CUDA_STAND_IN is on, the one of tests/cuda_runtime.
+#   framelane::cuda_runtime   the runtime, for code that uses the backend. Libraries are compiled without
+#                             a runtime (-cudart none). Each executable links one: NVIDIA's, or the
+#                             stand-in of tests/cuda_runtime if the executable's property
+#                             FRAMELANE_CUDA_STAND_IN is on.
 set(FRAMELANE_CUDA AUTO CACHE STRING
     "CUDA backend: ON, OFF, or AUTO for ON where a CUDA toolkit of version 12 or later works")
 set_property(CACHE FRAMELANE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(FRAMELANE_CUDA_ROOT /usr/local/cuda CACHE PATH "Where a CUDA toolkit may be that is not in PATH")
 option(FRAMELANE_GPU_TESTS "Link the CUDA tests with NVIDIA's runtime, for a run on a real GPU" OFF)
 
-# Sets `nvcc` to a compiler that works, or to nothing, with the reason in `why`.
+# Sets the variable `nvcc` to a compiler that works. If there is none, sets `nvcc` to nothing and `why`
+# to the reason.
 function(framelane_find_nvcc nvcc why)
   set(${nvcc} "" PARENT_SCOPE)
   set(_hints "${FRAMELANE_CUDA_ROOT}/bin")
@@ -18,7 +21,7 @@ function(framelane_find_nvcc nvcc why)
   elseif(NOT "$ENV{CUDACXX}" STREQUAL "")
     set(_nvcc "$ENV{CUDACXX}")
   else()
-    # Not cached: a toolkit that is installed or removed is noticed.
+    # NO_CACHE, so that a toolkit that is installed or removed later is noticed.
     find_program(_nvcc nvcc HINTS ${_hints} NO_CACHE NO_CMAKE_PATH NO_CMAKE_ENVIRONMENT_PATH
                  NO_CMAKE_SYSTEM_PATH NO_CMAKE_INSTALL_PREFIX)
   endif()
@@ -48,8 +51,9 @@ function(framelane_find_nvcc nvcc why)
   set(${nvcc} "${_nvcc}" PARENT_SCOPE)
 endfunction()
 
-# What a release holds: machine code for these, and PTX of the newest for what comes after. Every
-# other build is for one architecture, whose PTX newer GPUs take too. (scripts/bundle reads this line.)
+# A release has machine code for these architectures, and PTX of the newest one for GPUs that come
+# later. Every other build has code for the oldest one that nvcc knows; newer GPUs run its PTX.
+# scripts/bundle reads the next line.
 set(_framelane_release_architectures 75 80 86 89 90 100 120)
 function(framelane_cuda_architectures nvcc architectures)
   execute_process(COMMAND "${nvcc}" --list-gpu-arch OUTPUT_VARIABLE _known ERROR_QUIET)
@@ -98,14 +102,15 @@ enable_language(CUDA)
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)
 find_package(CUDAToolkit REQUIRED)
 
-# CMake 3.25 does not know how to ask nvcc for C++20.
+# CMake 3.25 does not know the option that makes nvcc compile C++20.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_EXTENSIONS OFF)
-# nvcc does not know all of the host compiler's options.
+# nvcc does not know all of the host compiler's options. It gets the macros itself; everything else goes to
+# its host compiler.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" _framelane_config)
 set(_framelane_host_flags ${CMAKE_CXX_FLAGS_${_framelane_config}})
 separate_arguments(_framelane_host_flags)

@@ -1,7 +1,9 @@
-# Every library framelane builds against; all are packages of Debian 12 and 13 (scripts/install-dependencies).
+# Finds the libraries that framelane is built with. Debian 12 and 13 have packages of all of them
+# (scripts/install-dependencies).
 find_package(Threads REQUIRED)
 if(FRAMELANE_KERNELS_ONLY)
-  # For a GPU machine that has compilers and little else: without Highway, CUDA and the reference.
+  # For a GPU machine that has compilers and little else. Without Highway only the kernels for CUDA
+  # and the reference are built.
   find_package(PkgConfig)
   if(PkgConfig_FOUND)
     pkg_check_modules(HWY QUIET IMPORTED_TARGET libhwy)
@@ -12,7 +14,7 @@ find_package(PkgConfig REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
 if(NOT TARGET yaml-cpp::yaml-cpp)
-  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)  # before yaml-cpp 0.8 the target has the short name
+  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)  # the target's name before yaml-cpp 0.8
 endif()
 find_package(prometheus-cpp CONFIG REQUIRED COMPONENTS core)
 find_package(nlohmann_json REQUIRED)

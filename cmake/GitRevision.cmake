@@ -1,5 +1,5 @@
-# FRAMELANE_REVISION: the commit this tree was configured from, "unknown" outside a checkout.
-set(FRAMELANE_REVISION "" CACHE STRING "The commit, where git cannot tell it: in a container's build")
+# Sets FRAMELANE_REVISION to the commit that is checked out, or to "unknown" outside a checkout.
+set(FRAMELANE_REVISION "" CACHE STRING "The commit, if git cannot tell it, as in a container's build")
 if(FRAMELANE_REVISION)
   return()
 endif()

@@ -1,9 +1,9 @@
-# framelane::warnings carries the warning, sanitizer and include settings every target of ours shares.
+# framelane::warnings has the warnings, the sanitizers and the include folder that all our targets share.
 add_library(framelane_warnings INTERFACE)
 add_library(framelane::warnings ALIAS framelane_warnings)
 target_include_directories(framelane_warnings INTERFACE "${PROJECT_SOURCE_DIR}")
 
-# The same for both compilers; nvcc hands them on to its host compiler.
+# Adds options for C, C++ and CUDA. nvcc passes them on to its host compiler.
 function(framelane_add_options)
   foreach(_option IN LISTS ARGN)
     target_compile_options(framelane_warnings INTERFACE
@@ -15,7 +15,7 @@ endfunction()
 framelane_add_options(
   -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
   -Wcast-align -Wformat=2 -Wdouble-promotion)
-# The code that nvcc makes for the host compiler is not pedantic itself.
+# Not for CUDA: the code that nvcc generates for its host compiler causes pedantic warnings.
 target_compile_options(framelane_warnings INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wpedantic>)
 if(FRAMELANE_WERROR)
   framelane_add_options(-Werror)
@@ -26,7 +26,7 @@ endif()
 if(FRAMELANE_SANITIZE)
   string(REPLACE "," ";" _sanitizers "${FRAMELANE_SANITIZE}")
   list(TRANSFORM _sanitizers PREPEND -fsanitize=)
-  # -Wmaybe-uninitialized reports the sanitizers' own instrumentation.
+  # -Wmaybe-uninitialized would warn about code that the sanitizers add.
   framelane_add_options(${_sanitizers} -fno-omit-frame-pointer -fno-sanitize-recover=undefined
                         -Wno-maybe-uninitialized)
   target_link_options(framelane_warnings INTERFACE -fsanitize=${FRAMELANE_SANITIZE})
@@ -36,14 +36,14 @@ if(FRAMELANE_SANITIZE)
 endif()
 
 if(FRAMELANE_PCH)
-  # So that ccache sees which precompiled header a file is compiled with.
+  # With this option ccache sees which precompiled header a file is compiled with.
   target_compile_options(framelane_warnings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 
-# framelane_precompile(TARGET KIND HEADER...): the standard headers that most files include, and those
-# given. The first target of a KIND compiles them, the others of that KIND use what it compiled: they must
-# have the same options and at least its definitions. A build without it shows what a file forgets to include
-# (scripts/lint).
+# framelane_precompile(TARGET KIND HEADER...) precompiles the standard headers that most files include, and
+# the headers that are given. The first target of a KIND compiles them, and the other targets of that KIND
+# use the result: they must have the same options as the first target, and at least its definitions. With
+# precompiled headers a file compiles even if it lacks an #include; scripts/lint builds without them.
 function(framelane_precompile target kind)
   if(NOT FRAMELANE_PCH)
     return()
@@ -59,8 +59,9 @@ function(framelane_precompile target kind)
     <optional> <span> <stop_token> <string> <thread> <vector> ${ARGN})
 endfunction()
 
-# framelane::quickly_compiled is for what leaves the computing to others: tests, and under the
-# sanitizers all but the kernels. Optimising that takes longer than running it.
+# framelane::quickly_compiled turns optimisation off, for code that takes longer to optimise than to run:
+# most tests and, with a sanitizer, everything except the kernels and the benchmarks' suites.
+# framelane::quickly_sanitized does the same, but only in builds with a sanitizer.
 add_library(framelane_quickly_compiled INTERFACE)
 add_library(framelane::quickly_compiled ALIAS framelane_quickly_compiled)
 target_compile_options(framelane_quickly_compiled INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-O0>)

@@ -68,8 +68,8 @@ void set_path(Node& node, const std::string& path) {
   }
 }
 
-/// Thrown to leave the parser if going on makes no sense. The problem has been added.
-struct Abandoned {};
+/// Thrown to leave the parser where reading on makes no sense. The problem has been added.
+struct StopParsing {};
 
 /// Makes nodes from yaml-cpp's events. The node tree of yaml-cpp itself would accept duplicate keys
 /// and does not have the places of keys.
@@ -83,7 +83,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (!root_) return;
     problems_.add(position_of(mark), "",
                   "a second document starts here; the configuration is one map of keys");
-    throw Abandoned{};
+    throw StopParsing{};
   }
   void OnDocumentEnd() override {}
 
@@ -96,7 +96,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (found == anchors_.end()) {
       problems_.add(position_of(mark), path(),
                     "this alias is inside the value it stands for; write the value out");
-      throw Abandoned{};
+      throw StopParsing{};
     }
     const std::size_t alias_depth = open_.size() + depth(found->second);
     charge(cost_of(found->second), position_of(mark), alias_depth);
@@ -167,7 +167,7 @@ class TreeBuilder final : public YAML::EventHandler {
                       ? "is nested more than " + std::to_string(kMaxDepth) + " levels deep"
                       : "makes the file, with all aliases written out, larger than " +
                             std::to_string(kMaxNodes) + " values");
-    throw Abandoned{};
+    throw StopParsing{};
   }
 
   void check_tag(const Node& node, const std::string& tag) {
@@ -192,7 +192,7 @@ class TreeBuilder final : public YAML::EventHandler {
       }
     }
     problems_.add(position_of(mark), "", "this quoted text is never closed");
-    throw Abandoned{};
+    throw StopParsing{};
   }
 
   void start(Node::Kind kind, const YAML::Mark& mark, const std::string& tag,
@@ -367,7 +367,7 @@ Node parse_yaml(std::string_view text, Problems& problems) {
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
-  } catch (const Abandoned&) {
+  } catch (const StopParsing&) {
   } catch (const YAML::ParserException& error) {
     const Position position = position_of(error.mark);
     problems.add(position, "",

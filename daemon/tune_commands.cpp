@@ -20,7 +20,8 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
     std::fprintf(stderr, "framelane: %s at %s is no size and rate\n", size.c_str(), rate.c_str());
     return kExitUsage;
   }
-  // Which encoder of a list is taken and why is no news here.
+  // Only errors: the feeds' encoders are opened to learn what they take, and which one of a list is
+  // taken would be logged.
   set_up_logging({.level = LogLevel::kError, .format = LogFormat::kText});
   LoadOptions options;
   options.require_environment = false;  // secrets are the daemon's
@@ -28,7 +29,7 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
   if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
     return print_problems(*problems);
   }
-  // Once more as a tree, in which the layers are still apart.
+  // Parse the file again: in the tree, defaults, profiles and feeds are still separate.
   std::ifstream source(config, std::ios::binary);
   Problems problems(config);
   const Node root = parse_yaml(std::string{std::istreambuf_iterator<char>(source), {}}, problems);

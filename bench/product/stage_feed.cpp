@@ -140,9 +140,9 @@ void StageFeed::finish(FrameJob& job, FeedRun& run) {
   job.outputs[0].ticket.out();
   run.back.push_back(Clock::now());
   run.latencies.push_back(run.back.back() - job.input.decoded_at);
-  if (keep_ == 0) return;
-  if (kept_.size() == keep_) kept_.pop_front();
-  kept_.push_back({static_cast<int>(job.input.pts), job.outputs[0].target, job.luma});
+  if (held_results_ == 0) return;
+  if (last_results_.size() == held_results_) last_results_.pop_front();
+  last_results_.push_back({static_cast<int>(job.input.pts), job.outputs[0].target, job.luma});
 }
 
 BenchFeed::BenchFeed(Device& device, const Conversion& convert, const StageShape& shape)

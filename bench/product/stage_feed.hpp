@@ -56,15 +56,16 @@ class StageFeed {
   /// luma is counted.
   void prepare(const Conversion& convert, FrameMemory memory, FramePool& targets,
                bool analyse = false);
-  /// From now on the last `count` results of each run are kept.
-  void keep(int count) { keep_ = static_cast<std::size_t>(count); }
-  /// The result of frame `number` of its run.
-  struct Kept {
-    int number;
+  /// What became of one frame.
+  struct FrameResult {
+    int number;  ///< the frame's place in its run, from 0
     PooledImage image;
-    LumaHistogram luma;  ///< where it is counted
+    LumaHistogram luma;  ///< if it is counted
   };
-  const std::deque<Kept>& kept() const { return kept_; }
+  /// From now on last_results() holds up to `count` results, for the caller to check.
+  void hold_last_results(int count) { held_results_ = static_cast<std::size_t>(count); }
+  /// Oldest first; empty unless hold_last_results was called.
+  const std::deque<FrameResult>& last_results() const { return last_results_; }
 
   /// From now on a run ends early when `*stop` is not 0. `stop` must outlive this; null: no run
   /// ends early.
@@ -87,9 +88,9 @@ class StageFeed {
   PlanRef plan_;
   FramePool* targets_ = nullptr;
   bool analyse_ = false;
-  std::size_t keep_ = 0;
+  std::size_t held_results_ = 0;
   const std::atomic<int>* stop_ = nullptr;
-  std::deque<Kept> kept_;
+  std::deque<FrameResult> last_results_;
 };
 
 /// A feed whose frames are there already: pictures in host memory, used round and round.

@@ -165,7 +165,7 @@ void StageWork::open(const Setup& setup) {
       feeds_.push_back(std::make_unique<BenchFeed>(device_, work_.convert, setup.shape, frames_,
                                                    targets_[static_cast<std::size_t>(i)],
                                                    setup.analyse));
-      feeds_.back()->feed().keep(setup.shape.lanes);
+      feeds_.back()->feed().hold_last_results(setup.shape.lanes);
       feeds_.back()->feed().end_on(stop_);
     }
   } catch (const FeedError& error) {
@@ -188,16 +188,16 @@ std::string StageWork::check_and_close(bool analysed) {
 std::string StageWork::check(const StageFeed& feed, bool analysed) const {
   const std::string device = feed.stats().status().device;
   if (!device.empty() && device != device_.name()) return "it went on on " + device;
-  if (feed.kept().empty()) return "no frame came back";
-  for (const StageFeed::Kept& kept : feed.kept()) {
-    const auto number = static_cast<std::size_t>(kept.number);
+  if (feed.last_results().empty()) return "no frame came back";
+  for (const StageFeed::FrameResult& result : feed.last_results()) {
+    const auto number = static_cast<std::size_t>(result.number);
     const ConstImageView expected = as_const(expected_[number % expected_.size()].image);
-    const std::string difference = first_difference(expected, as_const(kept.image.image));
+    const std::string difference = first_difference(expected, as_const(result.image.image));
     if (!difference.empty()) return fmt::format("frame {}, {}", number, difference);
-    if (analysed && kept.luma != luma_of(expected)) {
+    if (analysed && result.luma != luma_of(expected)) {
       return fmt::format("frame {}: its luma is counted wrongly", number);
     }
-    spoil(kept.image.image);
+    spoil(result.image.image);
   }
   return {};
 }

@@ -14,15 +14,15 @@ struct DeviceFormat {
     kGrabber,    ///< takes pictures from a screen or a card
   };
 
-  std::string_view name;  ///< of the demuxer, as input.format has it
+  std::string_view name;  ///< the demuxer's, as `input.format` gives it
   Kind kind = Kind::kGrabber;
-  bool is_scheme = false;  ///< stands in a URL as well: "v4l2:/dev/video0"
+  bool is_scheme = false;  ///< a URL may begin with the name: "v4l2:/dev/video0"
 
-  /// Shows what happens now: a live source.
+  /// True if its pictures show what happens now: the source is live.
   constexpr bool captures() const { return kind != Kind::kGenerator; }
 };
 
-/// The ones that framelane knows.
+/// The devices that framelane knows.
 inline constexpr std::array kDeviceFormats{
     DeviceFormat{"lavfi", DeviceFormat::Kind::kGenerator, true},
     DeviceFormat{"v4l2", DeviceFormat::Kind::kV4l2, true},
@@ -33,13 +33,13 @@ inline constexpr std::array kDeviceFormats{
     DeviceFormat{"decklink"},
 };
 
-/// The device of that name; null when there is none.
+/// The device of that name; null if there is none.
 constexpr const DeviceFormat* device_format(std::string_view name) {
   const auto found = std::ranges::find(kDeviceFormats, name, &DeviceFormat::name);
   return found != kDeviceFormats.end() ? &*found : nullptr;
 }
 
-/// The device that a URL's scheme names; null when the scheme is none of a device.
+/// The device that a URL's scheme names; null if the scheme names no device.
 constexpr const DeviceFormat* device_of_scheme(std::string_view scheme) {
   const DeviceFormat* device = device_format(scheme);
   return device != nullptr && device->is_scheme ? device : nullptr;

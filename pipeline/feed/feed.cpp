@@ -27,7 +27,7 @@ Feed::~Feed() {
   const int abandoned = run_->abandon();
   if (abandoned == 0) return;
   g_abandoned += static_cast<std::uint64_t>(abandoned);
-  log::error("feed {}: {} of its threads did not end when asked to and {} given up", run_->name(),
+  log::error("feed {}: {} of its threads did not end when asked to and {} abandoned", run_->name(),
              abandoned, abandoned == 1 ? "was" : "were");
 }
 

@@ -228,20 +228,20 @@ void FeedRun::watch_calls(Clock::time_point now) {
     if (running_ == 0 || cancelled_at_) return;
     if (is_stuck(source_calls_.overdue(), source_overdue_since_, now)) {
       reason = "reading " + redact(options_.input.url) +
-               " is stuck in a call that ignores input.timeout; its thread is given up";
+               " is stuck in a call that ignores input.timeout; its thread is abandoned";
     }
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       Output& output = *outputs_[i];
       if (!is_stuck(output.overdue(), outputs_overdue_since_[i], now)) continue;
       reason = "output " + output.options().name + " is stuck in a call on " +
                redact(output.options().url) +
-               " that ignores its timeout; its thread is given up: check the disk or file server";
+               " that ignores its timeout; its thread is abandoned: check the disk or file server";
       output.abandon(reason);
     }
     // A GPU that is lost never ends a call that it has not ended.
     const bool lost = device_->lost() && stage_calls_.under_way();
     if (is_stuck(lost || stage_calls_.overdue(), stage_overdue_since_, now)) {
-      reason = "a call on " + device_->name() + " does not come to an end; its thread is given up";
+      reason = "a call on " + device_->name() + " does not come to an end; its thread is abandoned";
       if (device_->has_copy_engines()) {
         fault = FeedFault::kDevice;
         reason += ": see what the kernel's log says of the driver";

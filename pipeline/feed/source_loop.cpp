@@ -160,7 +160,8 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
   if (copied_video) has_run_ = true;
 }
 
-/// A frame has come, or a video packet that some encode copies: the source works.
+/// A frame has come, or a video packet that some encode copies: the source works. Called before the
+/// dispatch, which may wait for a full ring or queue, or throw: that is no fault of the source.
 void SourceLoop::note_delivery(const SourceInfo& source) {
   parts_.stats.arrived();
   backoff_.succeeded(Clock::now());

@@ -17,12 +17,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// If no packet comes for so long, packets that wait for another stream are written.
+/// Packets of one stream wait for those of the other, to be written in the order of time. If no
+/// packet comes for this long, a live feed's output writes those that wait.
 constexpr milliseconds kIdle{500};
-/// After a stop, what is queued is written for at most so long.
+/// After a stop, queued packets are still written, for at most this long.
 constexpr milliseconds kDrainAfterStop{500};
-/// At least so long may a call take that completes a file, which waits until all of it is on the
-/// disk, or that looks through a folder, which may hold many files.
+/// Two kinds of calls may take at least this long, even if the output's timeout is shorter:
+/// completing a file, which waits until all of it is on the disk; and looking through a folder,
+/// which may hold many files.
 constexpr std::chrono::seconds kLongCall{60};
 /// Only a session that lasts longer counts as a recovery: the first packets may merely have gone
 /// into a buffer.

@@ -25,19 +25,18 @@ namespace framelane {
 /// that distances between its timestamps stay exactly as they were.
 ///
 /// Each repair is counted as one of these:
-/// - kJump: a packet is more than 5 s off the line (and more than 5 s from the other stream, if
-/// both
-///   are on the same line: a stream may pause). It is put where the next packet was expected. If
-///   three in a row agree with each other, theirs becomes the new line. Counted once per attempt,
-///   and once when audio and video jump together.
+/// - kJump: a packet is more than 5 s off the line. If both streams are on the same line, it must
+///   also be more than 5 s from the other stream, because a stream may pause. The packet is put
+///   where the next packet was expected. If three such packets in a row agree with each other, the
+///   shift changes, and the line goes on with their timestamps. Counted once per attempt, and once
+///   when audio and video jump together.
 /// - kWrap: the source's counter wrapped; it is unwrapped.
-/// - kBackward: a dts is not above the last one, and becomes the last one plus a tick (its pts
-/// stays,
-///   or becomes equal to the dts if it lies below); or a pts lies below its dts, and the dts is
-///   lowered to it.
+/// - kBackward: one of two cases. A dts is not above the last one: it becomes the last one plus a
+///   tick, and its pts is raised to it if it lies below. Or a pts lies below its own dts: the dts
+///   is lowered to the pts.
 /// - kMissing: a timestamp is missing, or so large that arithmetic with it overflows. It is filled
 ///   from the duration, the rate or the previous packet. A missing dts that follows from its pts is
-///   no repair, since Matroska and RTP carry none.
+///   not counted, since Matroska and RTP carry no dts.
 ///
 /// Durations below zero or above an hour become unknown (0).
 class Timeline {

@@ -16,14 +16,14 @@
 
 namespace framelane::bench {
 
-/// One round of one piece of work each, on small frames.
+/// A session of one round on small frames, in which each contender does one piece of work.
 inline Session gpu_session() {
   setenv(kCudaConnections, "32", 1);  // whatever the tests were started with
   static const std::shared_ptr<Device> cpu = std::make_shared<CpuDevice>(1);
   Session session;
   session.rounds = 1;
   session.seconds = 0;
-  session.width = 37;  // no multiple of anything, and fewer rows than streams
+  session.width = 37;  // a multiple of nothing; fewer rows than there are streams
   session.height = 23;
   session.bytes = 300'000;
   session.cpu = cpu;

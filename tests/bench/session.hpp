@@ -7,7 +7,8 @@
 
 namespace framelane::bench {
 
-/// Two rounds of one piece of work each, on small frames, without a GPU.
+/// A session of two rounds on small frames, without a GPU. In each round each contender does one
+/// piece of work.
 inline Session cpu_session() {
   Session session;
   session.rounds = 2;

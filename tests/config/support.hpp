@@ -38,7 +38,7 @@ inline std::vector<std::string> problems_of(std::string_view text) {
   return problems_of(text, with_environment({}));
 }
 
-/// A configuration that must be right; otherwise the test fails and the result is empty.
+/// Loads a configuration. If it is wrong, the test fails and the result is empty.
 inline Config load(std::string_view text, const LoadOptions& options) {
   LoadResult result = load_config_text(text, "f.yaml", options);
   if (auto* config = std::get_if<Config>(&result)) return std::move(*config);

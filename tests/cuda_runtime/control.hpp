@@ -28,8 +28,7 @@ bool inside();
 void reset();
 
 /// Makes the n-th call of the function from now (1: the next) fail. A function has at most one such
-/// failure at a time. A call that fails has no effect, except that one that frees or destroys still
-/// does.
+/// failure at a time. A failed call has no effect, but one that should free or destroy still does.
 void fail_nth_call(std::string_view function, int n, cudaError_t error = cudaErrorUnknown);
 
 /// Makes `count` calls of the function, from the n-th on (1: the next), return success without any

@@ -20,8 +20,8 @@ inline cudaError_t result(cudaError_t error) {
   return error;
 }
 
-/// Nearly every entry point: counts the call, lets it fail or skips it if a test wants that, and
-/// otherwise runs `body` with the lock held.
+/// The frame of nearly every entry point: counts the call, makes it fail or skips it if a test
+/// asked for that, and otherwise runs `body` with the lock held.
 template <typename Body>
 cudaError_t entry(const char* function, Body body) {
   const Inside in_call;
@@ -43,8 +43,8 @@ cudaError_t releasing_entry(const char* function, Body body) {
   return result(refused != cudaSuccess ? refused : done);
 }
 
-/// Calls with_object(object). A handle that is not alive, such as null for the default stream, is
-/// an error.
+/// Calls with_object with the object that `handle` names. Returns an error if no such object is
+/// alive; null, the default stream, is one that never is.
 template <typename Map, typename WithObject>
 cudaError_t on(Map& map, typename Map::key_type handle, WithObject with_object) {
   const auto found = map.find(handle);

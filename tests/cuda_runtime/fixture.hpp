@@ -8,8 +8,8 @@
 namespace framelane {
 
 /// For tests that call CUDA. They run on the stand-in runtime, and unchanged on a real GPU. On the
-/// stand-in this fixture checks that everything was given back, that nothing was written beyond its
-/// end, and the other counts of control.hpp.
+/// stand-in this fixture checks that everything was given back, and that no device memory, device
+/// or event was used wrongly (the counts of control.hpp).
 class CudaTest : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -57,7 +57,7 @@ struct Event {
 struct Allocation {
   std::size_t bytes = 0;
   int device = 0;
-  std::shared_ptr<bool> there;  // its stream has reached the allocation
+  std::shared_ptr<bool> there;  // true once its stream has reached the allocation
 };
 
 struct Kernel {
@@ -96,7 +96,7 @@ struct State {
   bool hold_all = false;
   std::optional<cudaError_t> lost;
   Failure loss;                             // a loss to come; calls_left is 0 if there is none
-  std::atomic<std::size_t> spoilt_from{0};  // bytes of a copy to the host; 0: none is spoilt
+  std::atomic<std::size_t> spoilt_from{0};  // smallest copy to the host that is spoilt; 0: none
   int pageable_copies = 0;
   int overruns = 0;
   int backward_times = 0;
@@ -109,8 +109,8 @@ struct State {
   int driver_version = CUDART_VERSION;
   std::size_t memory = std::size_t{1} << 30;
 
-  /// Counts a call. Returns an error if the call is to fail; if the device is lost, after no work
-  /// is running any more. Requires the lock.
+  /// Counts a call. Returns an error if the call is to fail. If that is because the device is lost,
+  /// waits first until no work is running any more. Requires the lock.
   cudaError_t enter(std::string_view function, std::unique_lock<std::mutex>& lock);
   /// True if a call that was counted is to do nothing. Requires the lock.
   bool skip(std::string_view function);

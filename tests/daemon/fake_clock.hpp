@@ -7,8 +7,9 @@
 
 namespace framelane {
 
-/// A clock that stands still until it is moved on. It begins at the present, so that it can be
-/// compared with what reads steady_clock itself. Any thread; outlives what it is given to.
+/// A clock that stands still until advance() is called. It begins at the current time, so that its
+/// times can be compared with those that other code reads from steady_clock. Any thread may call.
+/// Must outlive what uses function().
 class FakeClock {
  public:
   using Clock = std::chrono::steady_clock;

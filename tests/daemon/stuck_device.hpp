@@ -6,8 +6,8 @@
 
 namespace framelane {
 
-/// The CPU, but make_stage() blocks until let_go(). The supervisor's loop calls it when a feed
-/// starts, and so gets stuck.
+/// The CPU, but make_stage() blocks until let_go(). The supervisor's loop calls make_stage() when a
+/// feed starts, and so it gets stuck.
 class StuckDevice : public DeviceWrapper {
  public:
   StuckDevice() : DeviceWrapper(make_cpu_device()) {}

@@ -1,9 +1,10 @@
-"""The program end to end on a real GPU: what it makes there is what it makes on the CPU, every frame is
-accounted for, and each feed is decoded and converted where it should be. Needs no pytest.
+"""Tests the program end to end on a real GPU: the files that it writes are those that it writes on the
+CPU, every frame is accounted for, and each feed is decoded and converted where it should be. Needs no
+pytest.
 
     FRAMELANE_BINARY=$PWD/build/gpu/daemon/framelane python3 tests/gpu/end_to_end.py CLIPS
 
-CLIPS: the folder with what scripts/gpu-check makes of the shipped clip."""
+CLIPS: the folder with the clips that scripts/gpu-check makes from the shipped clip."""
 
 import filecmp
 import json
@@ -28,8 +29,8 @@ def transcode(*arguments):
 
 
 def transcodes_as_on_the_cpu(clip, raw, folder):
-    """Decoded by NVDEC or read as raw pixels, converted on the GPU, encoded: byte for byte what the CPU
-    gives. One encoder's thread, so that equal pixels are equal bytes."""
+    """Transcodes a clip, which NVDEC decodes, and raw pixels, once on the CPU and once on the GPU. Both
+    must give the same bytes. The encoder has one thread, so that equal pixels become equal bytes."""
     lossless = ["--codec", "libx264", "--option", "preset=ultrafast", "--option", "qp=0", "--option", "threads=1"]
     raw_options = ["--input-format", "rawvideo", "--input-pixel-format", "bgra", "--input-size", SIZE,
                    "--input-rate", "25"]
@@ -46,7 +47,7 @@ def transcodes_as_on_the_cpu(clip, raw, folder):
 
 
 def runs_feeds(clips, raw, folder):
-    """All at once, as fast as they go, until their files end."""
+    """Runs all feeds at once, as fast as possible, until their files end."""
     full = {"range": "full"}
     # An H100 has no encoder: there the list falls through to libx264, and says so.
     hardware_first = {"video": {"codec": ["h264_nvenc", {"name": "libx264",

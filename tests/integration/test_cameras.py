@@ -109,18 +109,18 @@ def test_every_change_of_state_is_logged_with_the_feed_it_is_of(
 ):
     source = camera(camera_clip)
     input_ = {"url": source.url, **TCP, "reconnect": {"first": "100ms", "max": "300ms"}}
-    leftover = made("streamable.ts", "-i", clip, "-c", "copy").read_bytes()
-    (tmp_path / "out.ts.part").write_bytes(leftover)
+    recording = made("streamable.ts", "-i", clip, "-c", "copy").read_bytes()
+    (tmp_path / "out.ts.part").write_bytes(recording)
     codecs = [{"name": "h264_nvenc"}, {"name": "libx264", "options": {"preset": "ultrafast"}}]
     daemon = framelane({"log": {"format": "json"}, "feeds": {
-        "seen": {"input": input_, "encodes": {"main": {"video": {"codec": codecs}}},
+        "encoded": {"input": input_, "encodes": {"main": {"video": {"codec": codecs}}},
                  "outputs": {"file": {"url": str(tmp_path / "out.ts")}}},
-        "kept": {"input": input_, "encodes": {"main": COPY},
+        "copied": {"input": input_, "encodes": {"main": COPY},
                  "outputs": {"none": {"url": "null:"}}},
     }}).wait_ready()
 
     def wait_both(state):
-        daemon.wait_metrics(lambda m: {m.feed_state(f) for f in ("seen", "kept")} == {state},
+        daemon.wait_metrics(lambda m: {m.feed_state(f) for f in ("encoded", "copied")} == {state},
                             f"both to be {state}")
 
     wait_both("running")
@@ -136,7 +136,7 @@ def test_every_change_of_state_is_logged_with_the_feed_it_is_of(
                 if "feed" not in line and not line["msg"].startswith(of_the_daemon)]
     assert {line["level"] for line in lines if line["msg"].startswith("running")} == {"info"}
     said = {feed: [line["msg"] for line in lines if line.get("feed") == feed]
-            for feed in ("seen", "kept")}
+            for feed in ("encoded", "copied")}
     for feed, messages in said.items():
         running = [message for message in messages if message.startswith("running")]
         assert len(running) == 2, messages
@@ -145,7 +145,7 @@ def test_every_change_of_state_is_logged_with_the_feed_it_is_of(
         assert any("trying again in" in message for message in messages), feed
     for start in ("encode main: using libx264, because h264_nvenc", "video is 320x240",
                   "output file: recovered "):
-        assert any(message.startswith(start) for message in said["seen"]), (start, said["seen"])
+        assert any(message.startswith(start) for message in said["encoded"]), (start, said["encoded"])
 
 
 def test_a_frozen_camera_does_not_hold_up_a_stop(framelane, camera, camera_clip):

@@ -67,7 +67,7 @@ def test_a_kill_leaves_playable_files_that_the_next_start_completes(
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_empty_leftovers_are_removed(framelane, clip, tmp_path):
+def test_empty_part_files_are_removed(framelane, clip, tmp_path):
     (tmp_path / "out.mkv.part").write_bytes(b"")
     config = one_feed({"url": str(clip)}, x264(), {"file": {"url": str(tmp_path / "out.mkv")}})
     daemon = framelane(config).wait_ready()
@@ -109,7 +109,7 @@ def test_a_stop_with_a_stalled_output_ends_in_time_and_completes_the_others(fram
         )
         stop_in_time(daemon)
     assert media.frame_count(path) >= 4
-    assert "given up" not in daemon.log()
+    assert "abandoned" not in daemon.log()
     losses = [line for line in daemon.log().splitlines() if "not delivered" in line]
     assert len(losses) == 1, daemon.log()
     assert re.search(r"feed cam: stopped with [1-9]\d* frames? and [1-9]\d* packets? not delivered; "

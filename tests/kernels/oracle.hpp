@@ -8,9 +8,10 @@
 
 namespace framelane {
 
-/// The right result of `conversion`, computed slowly from the textbook formulas: whole planes of
-/// 113-bit floating-point signals, chroma positions as real numbers. Shares only the views with the
-/// code under test. Returns the target's pixels in the order of TestImage::pixels.
+/// The right result of `conversion`, computed slowly from the textbook formulas: signals are whole
+/// planes of floating-point numbers with 113 bits, and chroma positions are real numbers. It shares
+/// only the image views with the code under test. Returns the target's pixels in the order of
+/// TestImage::pixels.
 ///
 /// Exact, because every result is a fraction with a denominator below 1.3e16 (the common
 /// denominator of a matrix change, 4.7e13, times 256 for the filters): it is either a tie or at

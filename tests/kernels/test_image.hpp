@@ -15,7 +15,7 @@ namespace framelane {
 struct TestLayout {
   int padding = 0;         ///< bytes after each row
   bool bottom_up = false;  ///< negative pitch
-  int guard = 0;           ///< bytes before and after each plane; 0: AddressSanitizer guards it
+  int guard = 0;           ///< bytes before and after each plane; 0 if AddressSanitizer checks that
 };
 
 /// A frame that owns its planes, each in its own allocation, and knows which bytes are pixels. All

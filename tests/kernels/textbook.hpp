@@ -7,9 +7,12 @@
 
 namespace framelane {
 
-/// An output channel less its zero (luma 16 or 0, chroma 128), in code values, as integer multiples
-/// of full-range 8-bit R, G and B over one denominator. Written down from the recommendations'
-/// equations, not computed by the code under test.
+/// The formula of one YUV channel, in code values, for full-range 8-bit R, G and B:
+///
+///     channel = zero + (rgb[0] * R + rgb[1] * G + rgb[2] * B) / denominator
+///
+/// The zero is 128 for chroma; for luma it is 16 in limited range and 0 in full range. The integers
+/// follow from the equations of the recommendations; the code under test did not compute them.
 struct IntegerForm {
   std::array<std::int64_t, 3> rgb;
   std::int64_t denominator;

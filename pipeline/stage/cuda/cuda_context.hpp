@@ -97,8 +97,8 @@ class CudaContext {
   // frames, and CUDA calls that wait for the GPU would hang.
 
   /// Takes the job out of `job` and holds its frames until the GPU has ended all abandoned jobs.
-  /// `detach` is called with the job before the GPU's end of it can be noticed. Returns null when
-  /// there is no job any more.
+  /// `detach` is called with the job before abandoned_job_ended() takes effect for it. Returns null
+  /// if `job` is null: the job has ended, or was taken before.
   FrameJob* abandon_job(std::atomic<FrameJob*>& job, void (*detach)(FrameJob&));
   /// The GPU has ended an abandoned job after all. May free the frames that are held, which waits
   /// for the GPU.

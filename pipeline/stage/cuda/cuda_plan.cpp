@@ -74,16 +74,16 @@ void LumaCounts::prepare(StreamRef stream) {
               "cudaMemsetAsync");
 }
 
-void LumaCounts::copy_to(std::uint8_t* extra, StreamRef stream) const {
-  assert(extra != nullptr);
-  cuda::check(cudaMemcpyAsync(extra, memory.data(), sizeof(LumaHistogram), cudaMemcpyDeviceToHost,
-                              stream.get()),
+void LumaCounts::copy_to(std::uint8_t* side_data, StreamRef stream) const {
+  assert(side_data != nullptr);
+  cuda::check(cudaMemcpyAsync(side_data, memory.data(), sizeof(LumaHistogram),
+                              cudaMemcpyDeviceToHost, stream.get()),
               "cudaMemcpyAsync");
 }
 
-LumaHistogram LumaCounts::take(const std::uint8_t* extra) {
+LumaHistogram LumaCounts::take(const std::uint8_t* side_data) {
   LumaHistogram now;
-  std::memcpy(&now, extra, sizeof now);
+  std::memcpy(&now, side_data, sizeof now);
   LumaHistogram frame;
   for (std::size_t value = 0; value < kLumaValues; ++value) {
     frame.counts[value] = now.counts[value] - before.counts[value];

@@ -56,10 +56,11 @@ struct LumaCounts {
   /// To be called before kernels that count are queued on `stream`. Clears the counts the first
   /// time.
   void prepare(StreamRef stream);
-  /// Queues a copy of the counts to `extra`, behind a target's pixels in host memory.
-  void copy_to(std::uint8_t* extra, StreamRef stream) const;
-  /// What was counted since the last call, from the copy that has arrived at `extra`.
-  LumaHistogram take(const std::uint8_t* extra);
+  /// Queues a copy of the counts to `side_data`, which lies behind a target's pixels in host
+  /// memory.
+  void copy_to(std::uint8_t* side_data, StreamRef stream) const;
+  /// What was counted since the last call, from the copy that has arrived in `side_data`.
+  LumaHistogram take(const std::uint8_t* side_data);
 
   std::uint32_t* counts() const { return reinterpret_cast<std::uint32_t*>(memory.data()); }
 

@@ -42,12 +42,12 @@ TEST_F(StageFeedTest, ARunHasAFrameForEveryLaneAndOneMoreAtLeast) {
   EXPECT_EQ(ledger.encodes[0].out, 5u);
 }
 
-TEST_F(StageFeedTest, TheLastResultsAreKeptAndRight) {
+TEST_F(StageFeedTest, TheLastResultsAreHeldAndRight) {
   const auto feed = make_feed({.lanes = 4});
-  feed->feed().keep(2);
+  feed->feed().hold_last_results(2);
   EXPECT_EQ(feed->run(Clock::now()).problem, "");
   std::vector<int> numbers;
-  for (const auto& [number, image, luma] : feed->feed().kept()) {
+  for (const auto& [number, image, luma] : feed->feed().last_results()) {
     numbers.push_back(number);
     const ConstImageView source = as_const(frames_[static_cast<std::size_t>(number % 3)].image);
     EXPECT_EQ(
@@ -57,12 +57,12 @@ TEST_F(StageFeedTest, TheLastResultsAreKeptAndRight) {
   EXPECT_THAT(numbers, ElementsAre(3, 4));
 }
 
-TEST_F(StageFeedTest, TheLumaOfTheLastResultsIsKept) {
+TEST_F(StageFeedTest, TheLumaOfTheLastResultsIsHeld) {
   BenchFeed feed(*device_, convert_, {}, frames_, targets_, true);
-  feed.feed().keep(3);
+  feed.feed().hold_last_results(3);
   EXPECT_EQ(feed.run(Clock::now()).problem, "");
-  ASSERT_EQ(feed.feed().kept().size(), 3u);
-  for (const auto& [number, image, luma] : feed.feed().kept()) {
+  ASSERT_EQ(feed.feed().last_results().size(), 3u);
+  for (const auto& [number, image, luma] : feed.feed().last_results()) {
     EXPECT_EQ(luma, luma_of(as_const(image.image))) << number;
     EXPECT_EQ(luma.samples(), static_cast<std::uint64_t>(convert_.width * convert_.height));
   }

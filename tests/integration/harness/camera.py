@@ -23,7 +23,7 @@ class Camera:
     """Serves `clip` at rtsp://127.0.0.1:PORT/stream. `auth`: None, "basic" or "digest".
     `transport`: "tcp" or "udp", the only one it accepts; None: both."""
 
-    USER = "view.er%40site"  # as in a URL; redacting easily misses a dot and an escaped @
+    USER = "view.er%40site"  # as in a URL; redaction could easily miss the dot or the escaped @
     PASSWORD = "s3cr3t-pa%24s"
 
     def __init__(self, folder, clip, audio=None, auth=None, transport=None):

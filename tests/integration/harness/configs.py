@@ -36,6 +36,6 @@ def one_feed(input_, encode=None, outputs=None, **keys):
 
 
 def beside_another(config, clip):
-    """The same with a second feed, called other, which faults of cam must not affect."""
+    """The configuration with a second feed, called other, which faults of cam must not affect."""
     config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
     return config

@@ -5,8 +5,9 @@ import threading
 
 
 class HttpCamera:
-    """Answers with `body` and closes the connection; after `stay()` keeps it open, silently. With
-    `framing` the answer says where it ends, as that of a file: by a "length" or in "chunks"."""
+    """Answers with `body` and closes the connection. After `stay()` connections stay open, but nothing
+    more is sent. `framing` says where the answer ends, as a server does for a file: with a "length", or
+    in "chunks"."""
 
     def __init__(self, body, content_type, framing=None):
         self._stay = threading.Event()

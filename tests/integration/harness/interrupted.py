@@ -16,7 +16,7 @@ def interrupted(*arguments):
                           stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
         os.close(terminal)
         try:
-            # All contenders have had a turn that counts when the second such round begins.
+            # When the second measured round begins, every contender has had a turn that counts.
             read_until(ours, b"round 2 of")
             process.send_signal(signal.SIGINT)
             text, _ = process.communicate(timeout=30 * TIME_FACTOR)

@@ -11,11 +11,12 @@
 
 namespace framelane {
 
-/// How an image is laid out in device memory. Allocations begin at multiples of 256 bytes. If
-/// something watches their edges, they end with the last pixel.
+/// How an image is laid out in device memory. Allocations begin at multiples of 256 bytes. They end
+/// with the last pixel if a tool checks accesses beyond their ends (the stand-in runtime,
+/// AddressSanitizer, compute-sanitizer).
 struct DeviceLayout {
   int offset = 0;           ///< bytes before each plane
-  int padding = 0;          ///< bytes after each row, at least
+  int padding = 0;          ///< at least so many bytes after each row
   int pitch_multiple = 16;  ///< the pitch is a multiple of this many bytes
   bool bottom_up = false;   ///< negative pitch
 };

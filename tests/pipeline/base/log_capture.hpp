@@ -11,7 +11,7 @@
 
 namespace framelane::testing {
 
-/// Everything that is logged while it lives, as text.
+/// Captures everything that is logged while this object exists.
 class LogCapture {
  public:
   LogCapture()
@@ -25,7 +25,7 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
-  /// How often `what` was logged. Only while no other thread logs.
+  /// How often `what` was logged. No other thread may log during the call.
   std::size_t count(std::string_view what) const {
     const std::string text = text_.str();
     std::size_t found = 0;

@@ -41,7 +41,8 @@ inline std::shared_ptr<EncodePlan> plan_for(const EncodeOptions& options,
   return make_encode_plan({.options = options, .source = source});
 }
 
-/// Why no plan can be made; empty: one can. The fault has to be the configuration's.
+/// The reason why no plan can be made; empty if one can be made. Expects that the configuration is
+/// at fault.
 inline std::string refusal(const EncodeOptions& options, const FrameFormat& source) {
   try {
     plan_for(options, source);

@@ -135,7 +135,7 @@ class EncodeTest : public ::testing::Test {
 
   EncodeCounts counts() const { return stats_->ledger().encodes[0]; }
   std::uint64_t dropped(DropReason reason) const { return counts().dropped[index_of(reason)]; }
-  void expect_settled() const {
+  void expect_every_frame_accounted_for() const {
     const EncodeCounts now = counts();
     std::uint64_t ended = now.out;
     for (const std::uint64_t frames : now.dropped) ended += frames;
@@ -160,7 +160,7 @@ TEST_F(EncodeTest, EveryFrameComesOutOnce) {
   publish_range(plan(), 0, 30);
   run_to_the_end();
   EXPECT_EQ(counts().out, 30u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 // A real failure: FFmpeg's MPEG-4 encoder refuses frames that are more than a day apart
@@ -189,7 +189,7 @@ TEST_F(EncodeTest, AnEncoderThatFailsTwiceIsOpenedAgain) {
   run_to_the_end();
   EXPECT_EQ(dropped(DropReason::kEncoder), 2u);
   EXPECT_EQ(counts().out, 28u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 // MPEG-4 part 2 counts time in frames: at a guessed rate of 25, not each of 30 frames a second gets
@@ -202,7 +202,7 @@ TEST_F(EncodeTest, AnEncodersClockDoesNotRunAheadOfTheSource) {
   run_to_the_end();
   EXPECT_EQ(counts().out, 52u);  // two seconds, and two ticks ahead
   EXPECT_EQ(dropped(DropReason::kEncoder), 8u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(EncodeTest, AnEncoderThatGoesOnFailingEndsTheFeed) {
@@ -222,7 +222,7 @@ TEST_F(EncodeTest, AnEncoderThatGoesOnFailingEndsTheFeed) {
   EXPECT_TRUE(ring_.closed());
   EXPECT_EQ(dropped(DropReason::kEncoder), 3u);
   EXPECT_EQ(dropped(DropReason::kFeedFailed), 19u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(EncodeTest, AChangeOfFormatFlushesTheOldEncoderFirst) {
@@ -240,7 +240,7 @@ TEST_F(EncodeTest, AChangeOfFormatFlushesTheOldEncoderFirst) {
   fanout.finish();
   file.join();
   EXPECT_EQ(counts().out, 40u);
-  expect_settled();
+  expect_every_frame_accounted_for();
   EXPECT_EQ(decoded_frames(folder / "out.ts"), 20u);
   EXPECT_EQ(decoded_frames(folder / "out.2.ts"), 20u);
 }
@@ -266,7 +266,7 @@ TEST_F(EncodeTest, FramesThatWaitWhenItIsCancelledAreDroppedWithItsReason) {
   ReadyStage stage;
   run(stage);
   EXPECT_EQ(dropped(DropReason::kReload), 10u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(EncodeTest, FramesInsideTheEncoderAreDroppedWithTheReasonToo) {
@@ -278,7 +278,7 @@ TEST_F(EncodeTest, FramesInsideTheEncoderAreDroppedWithTheReasonToo) {
   cancel(DropReason::kStop);
   done.get();
   EXPECT_EQ(dropped(DropReason::kStop), 10u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(EncodeTest, ACancelledJobStaysUntilItsConversionIsThrough) {
@@ -291,7 +291,7 @@ TEST_F(EncodeTest, ACancelledJobStaysUntilItsConversionIsThrough) {
   done.get();
   EXPECT_EQ(stage.waited_for, 1);
   EXPECT_EQ(dropped(DropReason::kStop), 1u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(EncodeTest, FramesThatWereLostWithTheirDeviceAreDroppedAndTheNextEncoded) {
@@ -302,7 +302,7 @@ TEST_F(EncodeTest, FramesThatWereLostWithTheirDeviceAreDroppedAndTheNextEncoded)
   run(stage);
   EXPECT_EQ(dropped(DropReason::kDeviceLost), 2u);
   EXPECT_EQ(counts().out, 4u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(EncodeTest, AConversionThatDoesNotEndEndsTheFeedAndIsTheReason) {
@@ -317,7 +317,7 @@ TEST_F(EncodeTest, AConversionThatDoesNotEndEndsTheFeedAndIsTheReason) {
   }
   EXPECT_EQ(dropped(DropReason::kDeviceLost), 1u);
   EXPECT_EQ(dropped(DropReason::kFeedFailed), 2u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 }  // namespace

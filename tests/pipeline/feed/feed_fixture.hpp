@@ -97,7 +97,7 @@ class FeedTest : public ::testing::Test {
     return true;
   }
 
-  void expect_settled() {
+  void expect_every_frame_accounted_for() {
     const FeedStats::Ledger ledger = stats_->ledger();
     for (std::size_t i = 0; i < ledger.encodes.size(); ++i) {
       if (options_.encodes[i].copy_video) continue;

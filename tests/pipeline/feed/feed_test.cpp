@@ -23,7 +23,7 @@ TEST_F(FeedTest, EveryFrameOfAFileComesOut) {
   EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kEnded) << outcome.reason;
   EXPECT_EQ(stats_->ledger().frames_in, kClipFrames);
   EXPECT_EQ(stats_->ledger().encodes[0].out, kClipFrames);
-  expect_settled();
+  expect_every_frame_accounted_for();
   EXPECT_TRUE(std::filesystem::exists(file("out.mp4")));
 }
 
@@ -39,7 +39,7 @@ TEST_F(FeedTest, SeveralEncodesShareOneInput) {
   for (const char* name : {"bypass", "full", "jpeg"}) add_output(name, name, "null:");
   EXPECT_EQ(run().kind, Feed::Outcome::Kind::kEnded);
   for (const EncodeCounts& counts : stats_->ledger().encodes) EXPECT_EQ(counts.out, kClipFrames);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(FeedTest, EncoderThatHoldsMoreFramesThanTheRingDoesNotDeadlock) {
@@ -48,7 +48,7 @@ TEST_F(FeedTest, EncoderThatHoldsMoreFramesThanTheRingDoesNotDeadlock) {
   add_output("null", "jpeg", "null:");
   EXPECT_EQ(run().kind, Feed::Outcome::Kind::kEnded);
   EXPECT_EQ(stats_->ledger().encodes[0].out, kClipFrames);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(FeedTest, FramesThatNeedNoConversionBypassTheStage) {
@@ -86,7 +86,7 @@ TEST_F(FeedTest, DrainEncodesWhatIsInHandAndCompletesTheFile) {
   ASSERT_TRUE(wait_out(50));
   feed_->drain();
   EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
-  expect_settled();
+  expect_every_frame_accounted_for();
   EXPECT_TRUE(std::filesystem::exists(file("out.mp4")));
   EXPECT_EQ(dropped(DropReason::kStop), 0u);
 }
@@ -99,7 +99,7 @@ TEST_F(FeedTest, CancelDropsWhatIsInHandWithItsReason) {
   ASSERT_TRUE(wait_out(50));
   feed_->cancel(DropReason::kReload);
   EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
-  expect_settled();
+  expect_every_frame_accounted_for();
   EXPECT_GT(dropped(DropReason::kReload), 0u);
 }
 
@@ -114,7 +114,7 @@ TEST_F(FeedTest, LiveFeedDropsFromAFullRingAndCountsIt) {
   while (dropped(DropReason::kRingFull) == 0) std::this_thread::yield();
   feed_->cancel(DropReason::kStop);
   wait();
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(FeedTest, EndlessSourceEndsAfterItsDuration) {
@@ -124,7 +124,7 @@ TEST_F(FeedTest, EndlessSourceEndsAfterItsDuration) {
   add_output("null", "live", "null:");
   EXPECT_EQ(run().kind, Feed::Outcome::Kind::kEnded);
   EXPECT_EQ(stats_->ledger().encodes[0].out, 60u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(FeedTest, SourceThatCannotBeOpenedFailsAtOnceWithOnce) {
@@ -155,7 +155,7 @@ TEST_F(FeedTest, RejectedEncoderOptionEndsTheFeedAndDropsItsFrame) {
   EXPECT_EQ(outcome.fault, FeedFault::kConfiguration);
   EXPECT_NE(outcome.reason.find("presett"), std::string::npos);
   EXPECT_EQ(dropped(DropReason::kFeedFailed), 1u);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 // The file can be opened, but none of its frames can be decoded.
@@ -175,7 +175,7 @@ TEST_F(FeedTest, SourceWithoutAFrameFailsAndSaysSo) {
   EXPECT_NE(outcome.reason.find("without one frame"), std::string::npos) << outcome.reason;
   EXPECT_GT(stats_->decode_faults[index_of(DecodeFault::kCorrupt)], 0u);
   EXPECT_FALSE(std::filesystem::exists(file("out.mp4")));
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(FeedTest, RawFileShorterThanOneFrameFailsAndSaysSo) {
@@ -213,7 +213,7 @@ TEST_F(FeedTest, FramesInHandWhenTheSourceFailsTheFeedAreCountedSo) {
   for (const EncodeCounts& counts : stats_->ledger().encodes) {
     EXPECT_EQ(counts.in, counts.out + counts.dropped[index_of(DropReason::kFeedFailed)]);
   }
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 TEST_F(FeedTest, DestroyingARunningFeedEndsIt) {
@@ -226,7 +226,7 @@ TEST_F(FeedTest, DestroyingARunningFeedEndsIt) {
   feed_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned);
   EXPECT_EQ(stats_->abandoned_runs, 0);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 }  // namespace

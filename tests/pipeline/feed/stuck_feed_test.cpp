@@ -67,7 +67,7 @@ TEST_F(StuckFeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   }
   EXPECT_EQ(stats_.use_count(), 1);
   EXPECT_EQ(stats_->abandoned_runs, 0);
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 // FFmpeg opens a playlist's segments by itself. If one is a FIFO, open() waits for its reader, as a
@@ -104,7 +104,7 @@ TEST_F(StuckFeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   ::close(reader);
   EXPECT_EQ(stats_.use_count(), 1);
   EXPECT_FALSE(std::filesystem::exists(file("list.m3u8")));
-  expect_settled();
+  expect_every_frame_accounted_for();
 }
 
 /// The CPU, which says that it is a GPU.
@@ -145,7 +145,7 @@ class HeldMemoryTest : public StuckFeedTest {
       std::this_thread::yield();
     }
     EXPECT_EQ(stats_.use_count(), 1);
-    expect_settled();
+    expect_every_frame_accounted_for();
   }
 
   HeldRegistrar registrar_;

@@ -7,8 +7,8 @@
 
 namespace framelane::testing {
 
-/// A GPU that hangs from hold() to release(): calls that register or unregister memory wait. It is
-/// the process's registrar while it exists.
+/// Acts as a GPU that hangs from hold() to release(): calls that register or unregister memory
+/// wait. While an object of this class exists, it is the process's registrar.
 class HeldRegistrar : public HostRegistrar {
  public:
   HeldRegistrar() { set_host_registrar(this); }

@@ -37,7 +37,7 @@ inline Clip large_frames() {
   return encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
 }
 
-/// Waits until the condition holds, which another thread brings about. False after ten seconds.
+/// Waits until another thread has made the condition true. Returns false after ten seconds.
 inline bool comes_true(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   while (!condition()) {
@@ -78,7 +78,7 @@ class TestOutput {
   bool joined_within(std::chrono::milliseconds time) {
     return done_.wait_for(time) == std::future_status::ready;
   }
-  /// All of it: run, push, finish.
+  /// Starts the thread, pushes all of the clip, and finishes.
   void write(const Clip& clip, bool once = false) {
     start(once);
     push(clip);
@@ -103,7 +103,7 @@ class TestOutput {
   std::future<void> done_;
 };
 
-/// The files in a folder and the folders in it, as paths from there.
+/// The files in a folder and its subfolders, as paths relative to the folder.
 inline std::set<std::string> names_in(const std::string& folder) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -134,8 +134,9 @@ inline std::string probe_text(const std::string& path, const std::string& stream
   return text.substr(0, text.find_first_of(",\n"));
 }
 
-/// How many frames the ffmpeg program decodes from a file; the test fails if it complains. With
-/// `torn_at_end` it may complain: the file's writer was killed, perhaps inside a write.
+/// How many frames the ffmpeg command decodes from a file. The test fails if ffmpeg reports an
+/// error. With `torn_at_end` errors are allowed: the file's writer was killed, perhaps in the
+/// middle of a write.
 inline std::size_t decoded_frames(const std::string& path, bool torn_at_end = false) {
   TempFolder folder;
   const std::string complaints = folder / "complaints";

@@ -16,11 +16,10 @@ namespace {
 using testing::Bytes;
 using testing::clip;
 using testing::ffmpeg;
-using testing::probe;
 using testing::Reading;
 
 // Files are read through a source, and the frames compared with those that the ffmpeg command makes
-// of the same file.
+// of the same file. What counts as a decode fault is tested in decode_faults_test.cpp.
 class DecoderTest : public testing::SourceFixture {
  protected:
   std::string generate(const std::string& name, const std::string& arguments) {
@@ -284,25 +283,6 @@ TEST_F(DecoderTest, ANewSizeMidStreamIsDelivered) {
   EXPECT_TRUE(testing::strictly_increasing(reading.frame_pts));
 }
 
-TEST_F(DecoderTest, DamagedDataIsCountedAndTheRestDecoded) {
-  Bytes bytes = testing::read_file(clip("street_h264.mp4"));
-  for (std::size_t i = bytes.size() / 3; i < bytes.size() / 3 * 2; i += 97) bytes[i] ^= 0x5a;
-  testing::write_file(folder / "damaged.mp4", bytes);
-  const Reading reading = read(folder / "damaged.mp4");
-  EXPECT_EQ(reading.end, ReadResult::kEnd);
-  EXPECT_GT(reading.frames, 0u);
-  EXPECT_GT(faults(DecodeFault::kCorrupt), 0u);
-}
-
-TEST_F(DecoderTest, ATruncatedPacketIsCounted) {
-  Bytes bytes = testing::read_file(clip("street_mjpeg.avi"));
-  bytes.resize(bytes.size() / 2);
-  testing::write_file(folder / "cut.avi", bytes);
-  const Reading reading = read(folder / "cut.avi");
-  EXPECT_EQ(reading.end, ReadResult::kEnd);
-  EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
-}
-
 TEST_F(DecoderTest, AFrameThatSwscaleRefusesFailsTheFeed) {
   FrameImporter importer(pool, stats, input.color);
   const FramePtr hollow = make_frame();
@@ -315,62 +295,6 @@ TEST_F(DecoderTest, AFrameThatSwscaleRefusesFailsTheFeed) {
   } catch (const FeedError& error) {
     EXPECT_EQ(error.code(), FeedFault::kInternal);
   }
-}
-
-struct Coding {
-  const char* file;
-  const char* arguments;
-};
-
-// Undamaged streams. In some of them not every packet becomes a frame.
-class CleanStreamTest : public DecoderTest, public ::testing::WithParamInterface<Coding> {};
-
-TEST_P(CleanStreamTest, NoPacketCounts) {
-  const std::string path =
-      generate(GetParam().file, std::string("-vf scale=128:96,fps=50 ") + GetParam().arguments);
-  for (const char* threads : {"1", "4"}) {
-    input.options = {{"threads", threads, true}};
-    EXPECT_EQ(read(path).frames, probe(path, "frame=pkt_size").size());
-    for (const auto& count : stats.decode_faults) EXPECT_EQ(count, 0u) << threads;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Codings, CleanStreamTest,
-    ::testing::Values(Coding{"h264.mp4", "-c:v libx264 -bf 8 -b_strategy 0"},
-                      Coding{"pyramid.ts", "-c:v libx264 -bf 8 -refs 8 -x264-params b-pyramid=2"},
-                      Coding{"opengop.ts", "-c:v libx264 -g 10 -x264-params open-gop=1"},
-                      Coding{"interlaced.ts", "-c:v libx264 -flags +ildct+ilme"},
-                      Coding{"hevc.mkv", "-c:v libx265 -x265-params log-level=none:bframes=8"},
-                      Coding{"mjpeg.avi", "-c:v mjpeg"},
-                      Coding{"mpeg2.ts", "-c:v mpeg2video -bf 2 -flags +ildct+ilme"},
-                      Coding{"mpeg4.avi", "-c:v mpeg4 -bf 2"},
-                      Coding{"vp8.webm", "-c:v libvpx -auto-alt-ref 1 -lag-in-frames 16 -b:v 1M"},
-                      Coding{"vp9.webm",
-                             "-c:v libvpx-vp9 -auto-alt-ref 6 -lag-in-frames 25 -cpu-used 8"}));
-
-TEST_F(DecoderTest, FramesThatAnEditListCutsOffDoNotCount) {
-  const std::string whole = generate("whole.mp4", "-c:v libx264 -g 20 -bf 2");
-  ffmpeg("-ss 0.7 -i " + whole + " -c copy " + (folder / "cut.mp4"));
-  const Reading reading = read(folder / "cut.mp4");
-  EXPECT_LT(reading.frames, reading.packet_dts.size());
-  EXPECT_EQ(faults(DecodeFault::kCorrupt), 0u);
-}
-
-TEST_F(DecoderTest, EveryPacketBeforeTheFirstFrameCounts) {
-  const std::string whole =
-      generate("whole.ts", "-vf scale=128:96,fps=50 -c:v libx264 -g 20 -bf 2 -sc_threshold 0");
-  const std::vector<std::int64_t> positions = probe(whole, "packet=pos");
-  ASSERT_EQ(positions.size(), 50u);
-  const Bytes bytes = testing::read_file(whole);
-  // The stream's tables, and then packets from the middle of a group of 20.
-  Bytes joined(bytes.begin(), bytes.begin() + positions.front());
-  joined.insert(joined.end(), bytes.begin() + positions[25], bytes.end());
-  testing::write_file(folder / "joined.ts", joined);
-  const Reading reading = read(folder / "joined.ts");
-  EXPECT_GT(reading.frames, 0u);
-  EXPECT_LT(reading.frames, reading.packet_dts.size());
-  EXPECT_EQ(faults(DecodeFault::kCorrupt), reading.packet_dts.size() - reading.frames);
 }
 
 TEST_F(DecoderTest, TheOptionThreadsReachesTheDecoder) {

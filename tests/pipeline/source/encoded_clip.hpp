@@ -24,7 +24,8 @@ struct ClipPacket {
   StreamKind stream = StreamKind::kVideo;
 };
 
-/// Packets of a short film as outputs get them: in decoding order, audio between the video.
+/// Packets of a short film in the order in which outputs get them: in decoding order, with audio
+/// packets between the video packets.
 struct Clip {
   MediaFormatRef format;
   std::vector<ClipPacket> packets;

@@ -20,7 +20,7 @@ namespace framelane::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A folder that goes with the test.
+/// A temporary folder. It is removed with this object.
 class TempFolder {
  public:
   TempFolder() {

@@ -52,7 +52,7 @@ class SourceFixture : public ::testing::Test {
   }
 
   /// Reads until the end or until `max_frames` frames have come.
-  Reading read(Source& source, std::size_t max_frames = SIZE_MAX, bool keep_pixels = true) {
+  Reading read(Source& source, std::size_t max_frames = SIZE_MAX, bool with_pixels = true) {
     Reading reading;
     SourceItem item;
     while (reading.frames < max_frames) {
@@ -70,7 +70,7 @@ class SourceFixture : public ::testing::Test {
       ++reading.frames;
       reading.frame_pts.push_back(item.frame.pts);
       if (pool.owns(item.frame.image.planes[0].data)) ++reading.pooled_frames;
-      if (keep_pixels) append_pixels(item.frame.image, reading.pixels);
+      if (with_pixels) append_pixels(item.frame.image, reading.pixels);
       reading.last_frame = std::move(item.frame);
     }
     return reading;

@@ -103,7 +103,7 @@ class CudaFeedFixture : public Fixture {
     return feed_->outcome().value_or(
         Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kInternal, "it did not end"});
   }
-  /// Ends the hang of a GPU which has outlasted the feed.
+  /// Ends the hang of a GPU that still hangs after the feed has gone.
   void let_go() {
     stand_in::release();
     EXPECT_TRUE(comes([&] { return !device_->context()->has_abandoned_jobs(); }));
@@ -116,14 +116,15 @@ class CudaFeedFixture : public Fixture {
     stand_in::hold(device_->context()->decode_stream().get());
     CudaEvent(CudaEvent::Kind::kOrder).record(device_->context()->decode_stream());
   }
-  /// Asks again and again, as the supervisor does: that is how a stuck call is noticed.
+  /// Asks for the outcome again and again, as the supervisor does: stuck calls are noticed only
+  /// when somebody asks.
   Feed::Outcome outcome_while_watched() {
     std::optional<Feed::Outcome> outcome;
     EXPECT_TRUE(comes([&] { return (outcome = feed_->outcome()).has_value(); }));
     return outcome.value_or(Feed::Outcome{Feed::Outcome::Kind::kEnded, {}, "it did not end"});
   }
-  /// Destroying the feed abandons its run in time, and the run goes when the GPU does not hang any
-  /// more, which `mend` sees to.
+  /// Expects that destroying the feed abandons its run in time. Then calls `mend`, which must end
+  /// the GPU's hang, and expects that the run ends too.
   void expect_abandoned(const std::function<void()>& mend) {
     const std::uint64_t abandoned = threads_abandoned();
     auto gone = std::async(std::launch::async, [this] { feed_.reset(); });

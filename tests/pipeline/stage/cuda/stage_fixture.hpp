@@ -62,15 +62,15 @@ class Jobs {
   bool analysed() const { return analysed_; }
   /// The memory that the pictures are in, for prepare.
   FrameMemory memory() const { return jobs_.front().input.memory; }
-  /// Puts the pictures into the GPU's memory as a decoder does: in the middle of its own surfaces,
-  /// and complete when what is queued on its stream is done. Identities are given targets too.
+  /// Puts the pictures into the GPU's memory as a decoder does: each into a larger surface, which
+  /// is filled by a copy that is queued on the decoder's stream. Identities get targets too.
   void put_on(const std::shared_ptr<CudaContext>& gpu) {
     gpu->make_current();
     for (std::size_t i = 0; i < jobs_.size(); ++i) put_on(gpu, jobs_[i]);
   }
   /// The number of surfaces that have been given back.
   int surfaces_back() const { return *surfaces_back_; }
-  /// Has the job's picture read as one that is stored bottom up.
+  /// From now on the job's picture is read as if it were stored bottom up.
   void turn_over(std::size_t index) {
     ConstImageView& image = jobs_[index].input.image;
     for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
@@ -143,7 +143,7 @@ class Jobs {
         : gpu(std::move(context)), pool(gpu->decode_stream()), memory(std::in_place, pool, size) {}
     ~Surface() {
       gpu->try_make_current();
-      // The copy that fills it must have ended. A test may make one call fail, so it is made again.
+      // The copy that fills it must have ended. If a test makes the call fail, it is repeated.
       const cudaStream_t filler = gpu->decode_stream().get();
       if (cudaStreamSynchronize(filler) != cudaSuccess) cudaStreamSynchronize(filler);
       memory.reset();
@@ -221,7 +221,7 @@ inline std::vector<Conversion> nv12_to_two() {
   return {same, conversion_of(PixelFormat::kNv12, PixelFormat::kI420)};
 }
 
-// The device's streams, by the order in which CudaContext makes them.
+// The device's streams, in the order in which CudaContext makes them.
 inline cudaStream_t clock_stream() { return stand_in::streams().at(0); }
 inline cudaStream_t upload_stream() { return stand_in::streams().at(1); }
 inline cudaStream_t memory_stream() { return stand_in::streams().at(2); }
@@ -244,12 +244,12 @@ inline bool may_fail_unnoticed(std::string_view function) {
       "cudaGetDriverEntryPoint",  // then the GPU does not decode
       "cudaSetDevice",            // the device may be the current one already
       "cudaStreamSynchronize",    // only these tests call it, for their own pictures
-      "cudaEventDestroy",         // this one and the following give back even if they fail
+      "cudaEventDestroy",         // this and the next ones release the object even if they fail
       "cudaStreamDestroy",       "cudaFreeAsync", "cudaHostUnregister"};
   return std::ranges::find(kHarmless, function) != std::end(kHarmless);
 }
 
-/// Waits for a condition, at most a minute. True if it came.
+/// Waits until the condition is true. Returns false after a minute.
 inline bool comes(const std::function<bool()>& condition) {
   for (const Deadline deadline = soon(); !condition(); std::this_thread::sleep_for(1ms)) {
     if (std::chrono::steady_clock::now() > deadline) return false;
@@ -257,7 +257,7 @@ inline bool comes(const std::function<bool()>& condition) {
   return true;
 }
 
-/// A stage that tells its decoder after so many packets that the feed has left the GPU.
+/// A stage that after `packets` packets tells its decoder that the feed has left the GPU.
 class LeavingStage : public Stage {
  public:
   LeavingStage(std::unique_ptr<Stage> stage, int packets)

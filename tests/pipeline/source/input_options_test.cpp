@@ -1,7 +1,8 @@
-#include "pipeline/feed/feed_options.hpp"
 #include "pipeline/source/input_options.hpp"
 
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace framelane {
 namespace {
@@ -42,13 +43,6 @@ TEST(IsLiveTest, RealtimePaceMakesAFileLive) {
   input.url = "clip.mp4";
   input.pace = InputOptions::Pace::kRealtime;
   EXPECT_TRUE(is_live(input));
-}
-
-TEST(BlocksWhenFullTest, FollowsTheSourceUnlessToldOtherwise) {
-  EXPECT_TRUE(blocks_when_full(OnFull::kAuto, false));
-  EXPECT_FALSE(blocks_when_full(OnFull::kAuto, true));
-  EXPECT_TRUE(blocks_when_full(OnFull::kBlock, true));
-  EXPECT_FALSE(blocks_when_full(OnFull::kDrop, false));
 }
 
 }  // namespace
