@@ -15,6 +15,8 @@ from harness.http_camera import HttpCamera
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sanitizers: also run under ASan+UBSan and TSan in CI")
+    config.addinivalue_line("markers", "asan: also run under ASan+UBSan in CI; its threads are "
+                            "those of tests marked sanitizers")
     # Hides a GPU, so that the tests do the same on every machine.
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     assert BINARY.exists(), f"{BINARY} is not built; run scripts/test, or set FRAMELANE_BINARY"
