@@ -325,7 +325,7 @@ def test_the_cameras_own_streams_are_recorded_untouched(
 ):
     sound = {"alaw": ["-c:a", "pcm_alaw", "-ar", "8000"], "aac": ["-c:a", "aac", "-ar", "16000"]}
     clip = made(f"camera-{audio}.mov", "-i", camera_clip, "-f", "lavfi", "-i", "sine=frequency=440",
-                "-map", "0:v", "-map", "1:a", "-c:v", "copy", *sound[audio], "-ac", "1", "-shortest")
+                "-map", "0:v", "-map", "1:a", "-c:v", "copy", *sound[audio], "-ac", "1", "-t", "20")
     source = camera(clip, audio=audio)
     record = tmp_path / "record.mkv"
     daemon = framelane(one_feed({"url": source.url, **TCP}, {**COPY, "audio": "copy"},
