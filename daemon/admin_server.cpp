@@ -18,7 +18,6 @@
 namespace framelane {
 namespace {
 
-constexpr unsigned kIdleSeconds = static_cast<unsigned>(AdminServer::kIdleTimeout.count());
 /// A body that announces no length and does not end is cut off at this size.
 constexpr std::size_t kMaxDiscardedBytes = 16 * AdminServer::kMaxBodyBytes;
 /// libmicrohttpd also counts connections that are being closed.
@@ -77,7 +76,8 @@ HttpResponse error_response(int status, const std::string& code, const std::stri
 /// Everything but the constructor and the destructor runs on libmicrohttpd's one thread.
 class AdminServer::Impl {
  public:
-  Impl(const std::string& listen, Handler handler) : handler_(std::move(handler)) {
+  Impl(const std::string& listen, Handler handler, std::chrono::seconds idle_timeout)
+      : handler_(std::move(handler)) {
     const SocketAddress wanted = parse_socket_address(listen);
     ListenSocket socket = listen_on(wanted, listen);
     address_ = socket.address;
@@ -85,13 +85,14 @@ class AdminServer::Impl {
     socket_path_ = wanted.path;
     listen_host_ = lower_case(wanted.host);
     machine_ = this_machine();
+    const auto idle_seconds = static_cast<unsigned>(idle_timeout.count());
     daemon_ =
         MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
                          on_request, this, MHD_OPTION_EXTERNAL_LOGGER, log_line, nullptr,   //
                          MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                         //
                          MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                     //
                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},  //
-                         MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,                       //
+                         MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                       //
                          MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                 //
                          MHD_OPTION_NOTIFY_COMPLETED, on_completed, this, MHD_OPTION_END);
     if (daemon_ == nullptr) throw std::runtime_error("cannot start the listener on " + listen);
@@ -265,8 +266,9 @@ class AdminServer::Impl {
   MHD_Daemon* daemon_ = nullptr;
 };
 
-AdminServer::AdminServer(const std::string& listen, Handler handler)
-    : impl_(std::make_unique<Impl>(listen, std::move(handler))) {}
+AdminServer::AdminServer(const std::string& listen, Handler handler,
+                         std::chrono::seconds idle_timeout)
+    : impl_(std::make_unique<Impl>(listen, std::move(handler), idle_timeout)) {}
 AdminServer::~AdminServer() = default;
 const std::string& AdminServer::address() const { return impl_->address(); }
 

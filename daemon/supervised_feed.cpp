@@ -30,12 +30,13 @@ std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
 }  // namespace
 
 SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
-                               std::function<void()> wake)
+                               std::function<void()> wake, FeedDeadlines deadlines)
     : options_(std::make_shared<const FeedOptions>(std::move(options))),
       stats_(make_stats(*options_)),
       device_(std::move(device)),
       now_(std::move(now)),
       wake_(std::move(wake)),
+      deadlines_(deadlines),
       loss_before_run_(*stats_),
       backoff_(kRestart) {}
 
@@ -46,7 +47,7 @@ void SupervisedFeed::start() {
   failed_ = false;
   loss_before_run_ = StopLoss(*stats_);
   try {
-    run_ = Feed::start(std::move(options), stats_, device_, wake_);
+    run_ = Feed::start(std::move(options), stats_, device_, wake_, deadlines_);
   } catch (const FeedError& error) {
     on_failure(error.code(), error.what());
   } catch (const std::exception& error) {

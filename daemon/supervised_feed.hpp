@@ -12,6 +12,7 @@
 #include "pipeline/base/backoff.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/feed/feed.hpp"
+#include "pipeline/feed/feed_deadlines.hpp"
 #include "pipeline/stage/device.hpp"
 
 namespace framelane {
@@ -40,7 +41,7 @@ class SupervisedFeed {
   /// Nothing runs before start(). `wake` is called from any thread when a run has ended, so that
   /// turn() is called soon. With `options.once`, a feed that has ended or failed stays so.
   SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
-                 std::function<void()> wake);
+                 std::function<void()> wake, FeedDeadlines deadlines = {});
 
   FeedView view() const { return {options_, stats_}; }
   /// True if the last run failed and no other run follows.
@@ -77,6 +78,7 @@ class SupervisedFeed {
   const std::shared_ptr<Device> device_;
   const Now now_;
   const std::function<void()> wake_;
+  const FeedDeadlines deadlines_;
   std::atomic<bool> failed_{false};
   std::atomic<bool> restart_requested_{false};
 

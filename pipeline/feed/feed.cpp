@@ -13,9 +13,10 @@ std::atomic<std::uint64_t> g_abandoned{0};
 }  // namespace
 
 std::unique_ptr<Feed> Feed::start(FeedOptions options, std::shared_ptr<FeedStats> stats,
-                                  std::shared_ptr<Device> device, std::function<void()> on_done) {
+                                  std::shared_ptr<Device> device, std::function<void()> on_done,
+                                  FeedDeadlines deadlines) {
   auto run = std::make_shared<FeedRun>(std::move(options), std::move(stats), std::move(device),
-                                       std::move(on_done));
+                                       std::move(on_done), deadlines);
   std::unique_ptr<Feed> feed(new Feed(run));
   run->start();  // if a thread fails to start, the feed's destructor ends the others
   return feed;

@@ -10,6 +10,7 @@
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/labels.hpp"
+#include "pipeline/feed/feed_deadlines.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/stage/device.hpp"
@@ -37,9 +38,10 @@ class Feed {
   /// call must not destroy the feed, nor wait for a thread that does. Throws FeedError or
   /// std::system_error if the parts or threads cannot be made.
   static std::unique_ptr<Feed> start(FeedOptions options, std::shared_ptr<FeedStats> stats,
-                                     std::shared_ptr<Device> device, std::function<void()> on_done);
-  /// Cancels, waits for what a cancel takes (until 1.5 s after the first one), and abandons the
-  /// threads that still run.
+                                     std::shared_ptr<Device> device, std::function<void()> on_done,
+                                     FeedDeadlines deadlines = {});
+  /// Cancels, waits for what a cancel takes (until FeedDeadlines::cancel after the first one), and
+  /// abandons the threads that still run.
   ~Feed();
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
@@ -52,9 +54,9 @@ class Feed {
   /// How the run ended; nothing while threads run.
   ///
   /// To be called several times a second, since this is also the watchdog. A call of the source, of
-  /// the stage or of an output that has ignored its deadline for 5 s fails and cancels the feed. If
-  /// a thread still runs 1.5 s after a cancel, the run counts as failed, and destroying the feed
-  /// abandons that thread.
+  /// the stage or of an output that has ignored its deadline for FeedDeadlines::ignored fails and
+  /// cancels the feed. If a thread still runs FeedDeadlines::cancel after a cancel, the run counts
+  /// as failed, and destroying the feed abandons that thread.
   std::optional<Outcome> outcome(Clock::time_point now = Clock::now());
   /// Waits for the threads; false if some still run at the deadline.
   bool join_until(Clock::time_point deadline);

@@ -12,11 +12,13 @@
 namespace framelane {
 
 FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
-                 std::shared_ptr<Device> device, std::function<void()> on_done)
+                 std::shared_ptr<Device> device, std::function<void()> on_done,
+                 FeedDeadlines deadlines)
     : options_(std::move(options)),
       stats_(std::move(stats)),
       device_(std::move(device)),
-      on_done_(std::move(on_done)) {
+      on_done_(std::move(on_done)),
+      deadlines_(deadlines) {
   make_parts();
 }
 
@@ -44,14 +46,16 @@ void FeedRun::make_parts() {
     ring_ = std::make_unique<FrameRing>(options_.ring, frame_encodes, *stats_);
     stats_->set_device(device_->name());
     stage_ = device_->make_stage(*stats_, options_.slices);
-    frames_ = std::make_unique<FrameDispatch>(FrameDispatch::Parts{.options = options_,
-                                                                   .stats = stats_,
-                                                                   .routes = routes_,
-                                                                   .ring = *ring_,
-                                                                   .stage = *stage_,
-                                                                   .stage_calls = stage_calls_,
-                                                                   .cancel_reason = cancel_reason_},
-                                              cancel_.get_token());
+    frames_ =
+        std::make_unique<FrameDispatch>(FrameDispatch::Parts{.options = options_,
+                                                             .stats = stats_,
+                                                             .routes = routes_,
+                                                             .ring = *ring_,
+                                                             .stage = *stage_,
+                                                             .stage_calls = stage_calls_,
+                                                             .stage_call = deadlines_.stage_call,
+                                                             .cancel_reason = cancel_reason_},
+                                        cancel_.get_token());
   }
   source_loop_ = std::make_unique<SourceLoop>(SourceLoop::Parts{.options = options_,
                                                                 .stats = *stats_,
@@ -82,7 +86,7 @@ void FeedRun::make_route(const EncodeOptions& encode) {
 /// Runs on the run's last thread, which can be abandoned: letting go of memory waits for the work
 /// of all feeds on the GPU, and a GPU that hangs holds it up.
 void FeedRun::free_parts() {
-  const CallScope freeing(stage_calls_, FrameDispatch::kStageCall);
+  const CallScope freeing(stage_calls_, deadlines_.stage_call);
   source_loop_.reset();
   frames_.reset();
   packets_.reset();
@@ -211,13 +215,13 @@ void FeedRun::cancel(DropReason reason) {
 
 // The time runs from when the call was first seen to be overdue, not from its deadline: after the
 // process was stopped for a while, every deadline has passed, and the calls have yet to notice.
-bool FeedRun::is_stuck(bool overdue, OverdueSince& since, Clock::time_point now) {
+bool FeedRun::is_stuck(bool overdue, OverdueSince& since, Clock::time_point now) const {
   if (!overdue) {
     since.reset();
     return false;
   }
   if (!since) since = now;
-  return now - *since >= kIgnoredDeadline;
+  return now - *since >= deadlines_.ignored;
 }
 
 void FeedRun::watch_calls(Clock::time_point now) {
@@ -268,14 +272,14 @@ bool FeedRun::join_until(Clock::time_point deadline) {
 }
 
 bool FeedRun::stuck_after_cancel(Clock::time_point now) const {
-  return cancelled_at_ && now - *cancelled_at_ >= kCancelTime;
+  return cancelled_at_ && now - *cancelled_at_ >= deadlines_.cancel;
 }
 
 bool FeedRun::join_cancelled() {
   Clock::time_point deadline;
   {
     const std::lock_guard lock(mutex_);
-    deadline = cancelled_at_.value_or(Clock::now()) + kCancelTime;
+    deadline = cancelled_at_.value_or(Clock::now()) + deadlines_.cancel;
   }
   return join_until(deadline);
 }

@@ -17,6 +17,7 @@
 #include "pipeline/base/labels.hpp"
 #include "pipeline/encode/encode.hpp"
 #include "pipeline/feed/feed.hpp"
+#include "pipeline/feed/feed_deadlines.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/feed/frame_dispatch.hpp"
 #include "pipeline/feed/packet_dispatch.hpp"
@@ -38,7 +39,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   using Clock = Feed::Clock;
 
   FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats, std::shared_ptr<Device> device,
-          std::function<void()> on_done);
+          std::function<void()> on_done, FeedDeadlines deadlines);
 
   const std::string& name() const { return options_.name; }
   void start();
@@ -68,13 +69,14 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   void fail(FeedFault fault, const std::string& reason);
   /// Fails the feed if a call of the source, the stage or an output has ignored its deadline.
   void watch_calls(Clock::time_point now);
-  static bool is_stuck(bool overdue, OverdueSince& since, Clock::time_point now);
+  bool is_stuck(bool overdue, OverdueSince& since, Clock::time_point now) const;
   bool stuck_after_cancel(Clock::time_point now) const;
 
   const FeedOptions options_;
   const std::shared_ptr<FeedStats> stats_;
   const std::shared_ptr<Device> device_;
   std::function<void()> on_done_;  // guarded by mutex_
+  const FeedDeadlines deadlines_;
 
   std::stop_source read_stop_;  // a drain: nothing more is read
   std::stop_source cancel_;     // a cancel: nothing goes on
@@ -83,11 +85,6 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   /// end those of the thread that frees the parts.
   Interrupt stage_calls_{read_stop_.get_token()};
   std::atomic<DropReason> cancel_reason_{DropReason::kStop};
-  /// A thread that runs for longer than this after a cancel is stuck. An output may take up to a
-  /// second of it, for its trailer.
-  static constexpr std::chrono::milliseconds kCancelTime{1500};
-  /// A call that has ignored its deadline for this long will not return by itself.
-  static constexpr std::chrono::seconds kIgnoredDeadline{5};
 
   // Each part is declared after those it refers to, and is destroyed before them. The supervisor's
   // thread asks the outputs and closes the ring; all else belongs to the feed's threads.

@@ -35,14 +35,12 @@ class FrameDispatch {
     std::vector<EncodeRoute>& routes;
     FrameRing& ring;
     Stage& stage;
-    Interrupt& stage_calls;  ///< of the calls that a GPU may hold up
+    Interrupt& stage_calls;                ///< of the calls that a GPU may hold up
+    std::chrono::milliseconds stage_call;  ///< as FeedDeadlines says
     const std::atomic<DropReason>& cancel_reason;
   };
   /// `cancel` ends waits for a place in the ring and for full queues.
   FrameDispatch(Parts parts, std::stop_token cancel);
-
-  /// A call on a GPU that takes longer is overdue: a normal one takes milliseconds.
-  static constexpr std::chrono::seconds kStageCall{10};
 
   /// The frame goes to every encode, or is dropped in every encode and counted: if the ring is full
   /// and the feed does not wait, and after a cancel. Waits for a place in the ring if the feed

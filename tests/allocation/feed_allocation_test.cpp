@@ -152,6 +152,10 @@ INSTANTIATE_TEST_SUITE_P(On, DeviceAllocationTest, ::testing::ValuesIn(devices()
                          [](const auto& device) { return device.param; });
 
 TEST_P(DeviceAllocationTest, DecodingConvertingAndEncodingAllocateNothingPerFrame) {
+  const testing::TempFolder folder;
+  testing::ffmpeg("-i '" + options_.input.url + "' -vf scale=320:240 -c:v libx264 '" +
+                  folder / "small.mp4" + "'");
+  options_.input.url = folder / "small.mp4";
   add_encode("bypass", "libx264", {{"preset", "ultrafast"}}, std::nullopt);
   add_encode("converted", "mjpeg", {{"threads", "2"}}, Range::kFull);
   options_.analyse = true;

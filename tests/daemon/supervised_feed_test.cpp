@@ -1,8 +1,16 @@
 #include "daemon/supervised_feed.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <thread>
 
 #include "tests/daemon/fake_clock.hpp"
+#include "tests/pipeline/source/media_files.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
 
 namespace framelane {
@@ -25,7 +33,7 @@ class BrokenDevice : public DeviceWrapper {
   int tries_ = 0;
 };
 
-class SupervisedFeedTest : public testing::Test {
+class SupervisedFeedTest : public ::testing::Test {
  protected:
   /// A feed that cannot be started.
   void make_feed(FeedFault fault, bool once = false) {
@@ -102,6 +110,76 @@ TEST_F(SupervisedFeedTest, ARequestedRestartWaitsForNoBackoff) {
   feed_->request_restart();
   feed_->turn();
   EXPECT_EQ(device_->tries(), 2);
+}
+
+/// A feed whose source is stuck in a call: inside "concat:" FFmpeg opens a FIFO by itself, and
+/// waits for its writer whatever the deadline is.
+class StuckRunsTest : public ::testing::Test {
+ protected:
+  StuckRunsTest() {
+    ::mkfifo(fifo_.c_str(), 0600);
+    FeedOptions options;
+    options.name = "gate";
+    options.input.url = "concat:" + fifo_;
+    options.input.timeout = 100ms;
+    EncodeOptions live;
+    live.name = "live";
+    live.codecs = {{"mpeg4", {}}};
+    options.encodes = {live};
+    feed_.emplace(
+        std::move(options), make_cpu_device(), clock_.function(), [] {},
+        FeedDeadlines{.cancel = 200ms, .ignored = 200ms});
+    stats_ = feed_->view().stats;
+  }
+  ~StuckRunsTest() override {
+    feed_->drain();
+    EXPECT_TRUE(comes([this] {
+      let_go();
+      return feed_->wait_for(10ms);
+    }));
+    feed_->finish();
+  }
+  /// The calls that are stuck return.
+  void let_go() const { ::close(::open(fifo_.c_str(), O_RDWR | O_CLOEXEC)); }
+  static bool comes(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+
+  const testing::TempFolder folder_;
+  const std::string fifo_ = folder_ / "fifo";
+  FakeClock clock_;
+  std::optional<SupervisedFeed> feed_;
+  std::shared_ptr<const FeedStats> stats_;
+};
+
+TEST_F(StuckRunsTest, AFeedWithThreeOfThemStartsAgainWhenTheyEnd) {
+  feed_->start();
+  for (int runs = 1; runs <= SupervisedFeed::kMaxAbandonedRuns; ++runs) {
+    ASSERT_TRUE(comes([&] {
+      feed_->turn();
+      return stats_->abandoned_runs == runs;
+    }));
+    EXPECT_EQ(stats_->restarts[index_of(FeedFault::kInternal)], static_cast<unsigned>(runs));
+    clock_.advance(2min);  // the backoff is over
+    EXPECT_TRUE(feed_->turn());
+  }
+  EXPECT_EQ(stats_->status().state, FeedState::kBackoff);
+  const std::string reason = stats_->status().reason;
+  EXPECT_EQ(reason.find("3 of its runs are stuck in calls that do not end"), 0U) << reason;
+  clock_.advance(1h);
+  EXPECT_TRUE(feed_->turn());
+  EXPECT_EQ(stats_->status().state, FeedState::kBackoff);
+  ASSERT_TRUE(comes([this] {
+    let_go();
+    return stats_->abandoned_runs == 0;
+  }));
+  EXPECT_TRUE(feed_->turn());
+  EXPECT_TRUE(comes([this] { return stats_->status().state == FeedState::kConnecting; }));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Not built for ThreadSanitizer: what it tests has one thread.
 #include "daemon/tune_feeds.hpp"
 
 #include <gmock/gmock.h>

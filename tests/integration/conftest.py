@@ -15,6 +15,8 @@ from harness.http_camera import HttpCamera
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sanitizers: also run under ASan+UBSan and TSan in CI")
+    config.addinivalue_line("markers", "asan: also run under ASan+UBSan in CI; its threads are "
+                            "those of tests marked sanitizers")
     # Hides a GPU, so that the tests do the same on every machine.
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     assert BINARY.exists(), f"{BINARY} is not built; run scripts/test, or set FRAMELANE_BINARY"
@@ -133,9 +135,10 @@ def bgra(made):
 @pytest.fixture(scope="session")
 def camera_clip(made, clip):
     """Real footage as a fast camera sends it: 25 frames/s, a keyframe a second, B-frames, 100 s."""
-    return made("camera.mov", "-stream_loop", "-1", "-i", clip, "-t", "100", "-vf",
+    part = made("camera-20s.mov", "-stream_loop", "-1", "-i", clip, "-t", "20", "-vf",
                 "scale=320:240,fps=25", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "2",
                 "-g", "25", "-keyint_min", "25", "-sc_threshold", "0")
+    return made("camera.mov", "-stream_loop", "4", "-i", part, "-c", "copy")
 
 
 @pytest.fixture(scope="session")

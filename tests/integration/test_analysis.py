@@ -51,7 +51,7 @@ def test_the_luma_mean_is_that_of_the_last_frame_delivered(framelane, tmp_path, 
     assert metrics.one(LUMA_MEAN, feed="cam") == pytest.approx(mean(last[luma]), abs=1e-9)
 
 
-@pytest.mark.sanitizers
+@pytest.mark.asan
 @pytest.mark.parametrize("pixel_format, frame_bytes, luma", [
     ("yuv420p", PIXELS + 2 * ((WIDTH + 1) // 2) * ((HEIGHT + 1) // 2), slice(PIXELS)),
     ("yuv444p", 3 * PIXELS, slice(PIXELS)),

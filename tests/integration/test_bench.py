@@ -23,7 +23,7 @@ def rows_of(suite):
     return {(row["name"], row["parameters"].get("formula")): row for row in suite["rows"]}
 
 
-@pytest.mark.sanitizers
+@pytest.mark.asan
 def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path):
     paths = {kind: tmp_path / f"out.{kind}" for kind in ("json", "csv", "svg")}
     suites = ("convert", "reduce", "vecadd", "overlap", "kernels")
@@ -70,7 +70,7 @@ def test_every_suite_says_what_it_measures_and_what_it_leaves_out(cli, tmp_path)
     assert "left out: the GPU: " in done.stdout
 
 
-@pytest.mark.sanitizers
+@pytest.mark.asan
 def test_the_stage_and_its_peers_are_right_and_their_further_figures_are_in_every_file(cli, tmp_path):
     paths = {kind: tmp_path / f"out.{kind}" for kind in ("json", "csv", "svg")}
     done = cli("bench", "stage", "peers", "--device", "cpu", *SHORT, "--json", paths["json"],

@@ -56,7 +56,7 @@ def expected_yuv(bgra, width, height, subsampled):
     return y + bytes(u) + bytes(v)
 
 
-@pytest.mark.sanitizers
+@pytest.mark.asan
 @pytest.mark.parametrize("size", [(1, 1), (3, 5), (641, 479)])
 @pytest.mark.parametrize("format_", ["yuv444p", "yuv420p", "nv12"])
 def test_raw_bgra_becomes_the_exact_yuv_at_odd_sizes(framelane, tmp_path, size, format_):

@@ -117,9 +117,10 @@ def test_a_stop_with_a_stalled_output_ends_in_time_and_completes_the_others(fram
 
 
 def test_a_stop_with_a_slow_encoder_ends_in_time_and_completes_the_file(framelane, tmp_path):
-    """The encoder holds about seventy frames, and each takes much time."""
+    """The encoder holds about seventy frames, and each takes much time. Without B-frames it soon
+    has them."""
     path = tmp_path / "out.mkv"
-    encode = encoder("libx264", preset="placebo", threads=1, **{"rc-lookahead": 60})
+    encode = encoder("libx264", preset="placebo", threads=1, bf=0, **{"rc-lookahead": 60})
     daemon = framelane(
         one_feed({"url": "lavfi:testsrc2=size=1280x720:rate=30"}, encode,
                  {"file": {"url": str(path)}})

@@ -40,7 +40,7 @@ def with_lines(text, settings):
     return yaml.safe_dump(document)
 
 
-@pytest.mark.sanitizers
+@pytest.mark.asan
 def test_the_printed_lines_give_each_feed_what_was_found(cli, example, tmp_path):
     # A feed and a profile that set something by themselves.
     document = yaml.safe_load(example.read_text())
@@ -71,7 +71,7 @@ def test_the_printed_lines_give_each_feed_what_was_found(cli, example, tmp_path)
             assert {key: str(merged[key]) for key in SETTINGS} == {key: str(kind[key]) for key in SETTINGS}
 
 
-@pytest.mark.sanitizers
+@pytest.mark.asan
 def test_a_size_and_a_rate_need_no_file(cli):
     done = cli("tune", "--size", "64x36", "--rate", "50", "--feeds", "2", "--format", "yuyv422", *SHORT)
     assert done.returncode == 0, done.stderr

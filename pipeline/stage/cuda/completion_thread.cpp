@@ -41,8 +41,9 @@ struct CompletionThread::Queue {
   }
 };
 
-CompletionThread::CompletionThread(std::shared_ptr<CudaContext> context)
-    : context_(std::move(context)), queue_(std::make_shared<Queue>()) {
+CompletionThread::CompletionThread(std::shared_ptr<CudaContext> context,
+                                   std::chrono::milliseconds hung_after)
+    : context_(std::move(context)), hung_after_(hung_after), queue_(std::make_shared<Queue>()) {
   // Detached, so that it can be left behind. Setting `ended`, which the destructor waits for, is
   // the last thing it does.
   std::thread([gpu = context_, queue = queue_]() mutable {
@@ -98,7 +99,7 @@ bool CompletionThread::hangs() {
   {
     const std::lock_guard lock(queue.mutex);
     if (queue.plan == nullptr && !queue.handing_over) return false;
-    if (std::chrono::steady_clock::now() - queue.since < kHungAfter) return false;
+    if (std::chrono::steady_clock::now() - queue.since < hung_after_) return false;
     plan = queue.plan;
     index = queue.lane_index;
     turn = queue.turns;
@@ -119,7 +120,7 @@ bool CompletionThread::hangs() {
   }
   // A call that blocks cannot be queried. If it blocks for as long again, that is its second
   // answer.
-  return now - queue.suspected_at >= (plan != nullptr ? kAskEvery / 2 : kHungAfter);
+  return now - queue.suspected_at >= (plan != nullptr ? kAskEvery / 2 : hung_after_);
 }
 
 void CompletionThread::run(Queue& queue) {

@@ -11,7 +11,8 @@ namespace framelane {
 /// were queued, which is about the order in which the jobs end.
 class CompletionThread {
  public:
-  explicit CompletionThread(std::shared_ptr<CudaContext> context);
+  /// A job that runs for longer than `hung_after` may hang. A whole frame takes milliseconds.
+  CompletionThread(std::shared_ptr<CudaContext> context, std::chrono::milliseconds hung_after);
   /// Blocks until every job has ended. If the GPU has abandoned jobs, or is found to hang, the
   /// thread is left behind after about a second, together with the lanes it waits for.
   ~CompletionThread();
@@ -20,20 +21,19 @@ class CompletionThread {
 
   /// Has the thread call lane->wait() and then lane->hand_over(). Returns at once. Any thread.
   void watch(std::shared_ptr<CudaLane> lane);
-  /// True if the oldest job has run for longer than kHungAfter and two event queries have said that
+  /// True if the oldest job has run for longer than hung_after and two event queries have said that
   /// it is not done; or if handing a job over has blocked for twice as long, because a CUDA call
   /// that queues the lane's next job does not return. Whoever waits for a job asks every kAskEvery.
   /// Any thread.
   bool hangs();
 
-  /// A whole frame takes milliseconds. Windows gives a GPU the same time (TdrDelay).
-  static constexpr std::chrono::seconds kHungAfter{2};
   static constexpr std::chrono::milliseconds kAskEvery{100};
 
  private:
   struct Queue;
   static void run(Queue& queue);
   const std::shared_ptr<CudaContext> context_;
+  const std::chrono::milliseconds hung_after_;
   const std::shared_ptr<Queue> queue_;
 };
 

@@ -35,18 +35,20 @@ std::string gpu_uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-CudaDevice::CudaDevice(int ordinal, std::shared_ptr<Device> fallback)
+CudaDevice::CudaDevice(int ordinal, std::shared_ptr<Device> fallback,
+                       std::chrono::milliseconds hung_after)
     : context_(std::make_shared<CudaContext>(ordinal)),
       fallback_(std::move(fallback)),
-      completion_(context_) {
+      completion_(context_, hung_after) {
   cudaDeviceProp properties{};
   cuda::check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   model_ = properties.name;
   uuid_ = gpu_uuid_text(properties.uuid);
 }
 
-std::shared_ptr<CudaDevice> CudaDevice::open(int ordinal, std::shared_ptr<Device> fallback) {
-  std::shared_ptr<CudaDevice> device(new CudaDevice(ordinal, std::move(fallback)));
+std::shared_ptr<CudaDevice> CudaDevice::open(int ordinal, std::shared_ptr<Device> fallback,
+                                             std::chrono::milliseconds hung_after) {
+  std::shared_ptr<CudaDevice> device(new CudaDevice(ordinal, std::move(fallback), hung_after));
   set_host_registrar(device.get());
   device->opened_ = true;
   return device;

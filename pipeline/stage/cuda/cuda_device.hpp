@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,9 +25,13 @@ class CudaDevice final : public Device,
                          private HostRegistrar,
                          public std::enable_shared_from_this<CudaDevice> {
  public:
-  /// Throws CudaError if the GPU cannot be used, FeedError(kMemory) if the frame buffers that exist
-  /// already cannot be registered.
-  static std::shared_ptr<CudaDevice> open(int ordinal, std::shared_ptr<Device> fallback);
+  /// Windows gives a GPU the same time (TdrDelay).
+  static constexpr std::chrono::milliseconds kHungAfter{2000};
+
+  /// `hung_after`: see CompletionThread; tests pass less. Throws CudaError if the GPU cannot be
+  /// used, FeedError(kMemory) if the frame buffers that exist already cannot be registered.
+  static std::shared_ptr<CudaDevice> open(int ordinal, std::shared_ptr<Device> fallback,
+                                          std::chrono::milliseconds hung_after = kHungAfter);
   ~CudaDevice() override;
 
   const std::string& name() const override { return context_->name(); }
@@ -45,7 +50,7 @@ class CudaDevice final : public Device,
   CompletionThread& completion() { return completion_; }
 
  private:
-  CudaDevice(int ordinal, std::shared_ptr<Device> fallback);
+  CudaDevice(int ordinal, std::shared_ptr<Device> fallback, std::chrono::milliseconds hung_after);
   // Of HostRegistrar.
   void add(std::uint8_t* data, std::size_t bytes) override;
   void remove(std::uint8_t* data) noexcept override;

@@ -1,3 +1,4 @@
+// Not built for ThreadSanitizer: what it tests has one thread.
 #include "bench/experiments/kernels_verdict.hpp"
 
 #include <gmock/gmock.h>

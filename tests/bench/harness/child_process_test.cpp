@@ -1,3 +1,4 @@
+// Not built for ThreadSanitizer: what it tests has one thread.
 #include "bench/harness/child_process.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Not built for ThreadSanitizer: what it tests has one thread.
 #include "pipeline/base/rate_limiter.hpp"
 
 #include <gtest/gtest.h>

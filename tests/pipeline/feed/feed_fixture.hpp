@@ -21,6 +21,7 @@ extern "C" {
 #include "pipeline/base/labels.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/feed/feed.hpp"
+#include "pipeline/feed/feed_deadlines.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/output/output_options.hpp"
@@ -76,7 +77,8 @@ class FeedTest : public ::testing::Test {
     std::vector<std::string> outputs;
     for (const OutputOptions& output : options_.outputs) outputs.push_back(output.name);
     stats_ = std::make_shared<FeedStats>(options_.name, encodes, outputs, options_.lanes);
-    feed_ = Feed::start(options_, stats_, device_, [] {});
+    feed_ = Feed::start(
+        options_, stats_, device_, [] {}, deadlines_);
   }
   Feed::Outcome wait() {
     EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 60s));
@@ -122,6 +124,7 @@ class FeedTest : public ::testing::Test {
   TempFolder folder_;
   std::shared_ptr<Device> device_ = make_cpu_device();
   FeedOptions options_;
+  FeedDeadlines deadlines_;
   std::shared_ptr<FeedStats> stats_;
   std::unique_ptr<Feed> feed_;
 };

@@ -107,7 +107,7 @@ TEST_F(FeedTest, LiveFeedDropsFromAFullRingAndCountsIt) {
   options_.input.loop = true;
   options_.on_full = OnFull::kDrop;
   options_.ring = 1;
-  add_encode("slow", "libx264", {{"preset", "veryslow"}});
+  add_encode("slow", "libx264", {{"preset", "veryslow"}, {"tune", "zerolatency"}});
   add_output("null", "slow", "null:");
   start();
   ASSERT_TRUE(wait_out(1));

@@ -1,3 +1,4 @@
+// Not built for ThreadSanitizer: what it tests has one thread.
 #include "pipeline/output/file_pattern.hpp"
 
 #include <gmock/gmock.h>

@@ -199,7 +199,7 @@ TEST(OutputPeerTest, AFifoWhoseReaderStallsEndsAtTheDeadline) {
   const int reader = open(options.url.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   TestOutput output(options, TestOutput::WhenFull::kDrop);
   output.start();
-  const Clip clip = encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
+  const Clip clip = large_frames();
   std::size_t next = 0;
   EXPECT_TRUE(comes_true([&] {
     output.push(clip, next++ % clip.packets.size(), 1);
@@ -272,7 +272,7 @@ TEST(OutputPeerTest, AFrozenPeerEndsAtTheDeadline) {
   port.listen();  // the kernel connects; nobody ever reads
   TestOutput output(peer(port), TestOutput::WhenFull::kDrop);
   output.start();
-  const Clip clip = encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
+  const Clip clip = large_frames();
   std::size_t next = 0;
   EXPECT_TRUE(comes_true([&] {
     output.push(clip, next++ % clip.packets.size(), 1);
@@ -287,7 +287,7 @@ TEST(OutputPeerTest, AStopEndsAWriteToAFrozenPeer) {
   options.timeout = 60s;
   TestOutput output(options);
   output.start();
-  const Clip clip = encode_clip({.video = "mpeg2video", .width = 1280, .height = 720, .gop = 1});
+  const Clip clip = large_frames();
   std::jthread producer([&] {
     for (std::int64_t shift = 0; !output.stop.stop_requested(); shift += 50) {
       output.push(later(clip, shift));

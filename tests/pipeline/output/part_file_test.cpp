@@ -1,3 +1,4 @@
+// Not built for ThreadSanitizer: what it tests has one thread.
 #include "pipeline/output/part_file.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Not built for ThreadSanitizer: what it tests has one thread.
 // The trial by itself, without any decoder; what a Decoder makes of it is in nvdec_test.cpp.
 #include "pipeline/source/nvdec_trial.hpp"
 

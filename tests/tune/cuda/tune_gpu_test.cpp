@@ -93,15 +93,15 @@ TEST_F(BrokenGpuTuneTest, AGpuWithoutRoomLeavesTheCpu) {
 
 TEST_F(BrokenGpuTuneTest, AGpuWithoutRoomForOneKindSaysWhichAndWhy) {
   const Session session = gpu_session();
-  stand_in::set_memory(3'000'000);
+  stand_in::set_memory(750'000);
   std::vector<FeedKind> kinds = slow_feed();
   kinds.push_back(kinds[0]);
-  kinds[1].convert = conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 640, 480});
+  kinds[1].convert = conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 320, 240});
   const Tuning tuning = tune(session, false, kinds);
   EXPECT_THAT(tuning.measured.problems, IsEmpty());
   EXPECT_NE(tuning.measured.measured("stage", {{"device", "cuda:0"}, {"size", "37x67"}}), nullptr);
   EXPECT_EQ(tuning.device, "cpu");
-  EXPECT_THAT(tuning.device_reason, StartsWith("cuda:0 cannot do 640x480 bgra to nv12: "));
+  EXPECT_THAT(tuning.device_reason, StartsWith("cuda:0 cannot do 320x240 bgra to nv12: "));
 }
 
 TEST_F(BrokenGpuTuneTest, AWrongByteLeavesNothingToRecommend) {

@@ -1,3 +1,4 @@
+// Not built for ThreadSanitizer: what it tests has one thread.
 #include <gmock/gmock.h>
 
 #include "tests/bench/gpu_suites.hpp"

@@ -12,12 +12,16 @@ namespace {
 
 using CudaCallSweepTest = CudaStageFixture<StandInTest>;
 
+/// Small, because there are hundreds of lives. The smallest height that is cut in two is 34.
+constexpr int kSmallWidth = 66;
+constexpr int kSmallHeight = 35;
+
 /// Does everything that can be done with a device, from opening it on. Returns what failed, "lost"
 /// or "moved"; empty if the GPU did all jobs.
 std::string whole_life(const std::shared_ptr<Device>& cpu) {
   FeedStats stats("gate", {{"a"}, {"b"}}, {}, 2);
-  Jobs jobs(bgra_to_two(), 3);
-  Jobs decoded(nv12_to_two(), 2);
+  Jobs jobs(bgra_to_two(kSmallWidth, kSmallHeight), 3);
+  Jobs decoded(nv12_to_two(kSmallWidth, kSmallHeight), 2);
   jobs.analyse();
   decoded.analyse();
   try {

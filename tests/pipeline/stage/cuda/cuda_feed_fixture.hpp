@@ -17,6 +17,7 @@ extern "C" {
 #include <vector>
 
 #include "pipeline/feed/feed.hpp"
+#include "pipeline/feed/feed_deadlines.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 #include "tests/pipeline/stage/cuda/stage_fixture.hpp"
 
@@ -96,7 +97,8 @@ class CudaFeedFixture : public Fixture {
         options_.name,
         std::vector<FeedStats::EncodeSpec>{{"full", false}, {"nv12", false}, {"bypass", false}},
         std::vector<std::string>{"full", "nv12", "bypass"}, options_.lanes);
-    feed_ = Feed::start(options_, stats_, device_, [] {});
+    feed_ = Feed::start(
+        options_, stats_, device_, [] {}, deadlines_);
   }
   Feed::Outcome wait() {
     EXPECT_TRUE(feed_->join_until(soon()));
@@ -139,6 +141,7 @@ class CudaFeedFixture : public Fixture {
 
   const std::shared_ptr<Device> cpu_ = std::make_shared<CpuDevice>(2);
   FeedOptions options_;
+  FeedDeadlines deadlines_;
   std::shared_ptr<FeedStats> stats_;
   std::shared_ptr<CudaDevice> device_;
   std::unique_ptr<Feed> feed_;

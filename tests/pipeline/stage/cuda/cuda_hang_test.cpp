@@ -19,7 +19,10 @@
 namespace framelane::testing {
 namespace {
 
-using CudaHangTest = CudaStageFixture<StandInTest>;
+class CudaHangTest : public CudaStageFixture<StandInTest> {
+ protected:
+  std::chrono::milliseconds hung_after() const override { return 500ms; }
+};
 
 TEST_F(CudaHangTest, FramesThatAHungGpuHasAreHeldUntilItLetsGo) {
   Jobs jobs(nv12_to_two(), 7);  // four in the lanes, three that wait for them
@@ -110,7 +113,7 @@ TEST_F(CudaHangTest, AJobThatIsMovedToTheCpuIsGivenTheWholeTimeAgain) {
   stage_.reset();
   device_.reset();
   const auto cpu = std::make_shared<WatchedCpu>();
-  device_ = CudaDevice::open(0, cpu);
+  device_ = CudaDevice::open(0, cpu, hung_after());
   make_stage({});
   Jobs jobs(bgra_to_two(), 1);
   jobs.use(stage_->prepare(jobs.conversions()));
@@ -257,7 +260,7 @@ TEST_F(CudaHangTest, AJobThatWasHandedOverLateIsNoHang) {
   HeldOwner owner(*device_, stats_, jobs[0]);
   EXPECT_TRUE(comes([&] { return device_->completion().hangs(); }));
   // The time must pass twice. Once could mean that the process was stopped for so long.
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, 2 * CompletionThread::kHungAfter);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 2 * hung_after());
   owner.let_go();
   EXPECT_TRUE(comes([&] { return !device_->completion().hangs(); }));
 }

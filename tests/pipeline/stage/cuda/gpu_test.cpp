@@ -111,11 +111,13 @@ TEST_F(NoGpuTest, AProbeThatFailsIsReported) {
   EXPECT_THAT(gpus[0].problem, HasSubstr("cudaMemcpyAsync"));
 }
 
-/// There is no home folder where CUDA could put the kernels that it compiles.
+/// There is no home folder where CUDA could put the kernels that it compiles. There is no GPU
+/// either, since the environment is prepared before GPUs are counted, and copies take time.
 class CacheTest : public StandInTest {
  protected:
   void SetUp() override {
     StandInTest::SetUp();
+    stand_in::set_device_count(0);
     for (const char* name : kNames) {
       const char* value = std::getenv(name);
       before_.emplace_back(value != nullptr ? std::optional<std::string>(value) : std::nullopt);

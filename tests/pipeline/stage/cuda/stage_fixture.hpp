@@ -25,8 +25,11 @@ namespace framelane::testing {
 
 using namespace std::chrono_literals;
 
-inline Conversion conversion_of(PixelFormat source, PixelFormat target, int width = 130,
-                                int height = 67) {
+inline constexpr int kPictureWidth = 130;
+inline constexpr int kPictureHeight = 67;
+
+inline Conversion conversion_of(PixelFormat source, PixelFormat target, int width = kPictureWidth,
+                                int height = kPictureHeight) {
   const auto color = [](PixelFormat format) {
     ColorSpec spec;
     if (info(format).rgb) {
@@ -210,15 +213,15 @@ class Jobs {
   bool analysed_ = false;
 };
 
-inline std::vector<Conversion> bgra_to_two() {
-  return {conversion_of(PixelFormat::kBgra, PixelFormat::kNv12),
-          conversion_of(PixelFormat::kBgra, PixelFormat::kI444)};
+inline std::vector<Conversion> bgra_to_two(int width = kPictureWidth, int height = kPictureHeight) {
+  return {conversion_of(PixelFormat::kBgra, PixelFormat::kNv12, width, height),
+          conversion_of(PixelFormat::kBgra, PixelFormat::kI444, width, height)};
 }
 
-inline std::vector<Conversion> nv12_to_two() {
-  Conversion same = conversion_of(PixelFormat::kNv12, PixelFormat::kNv12);
+inline std::vector<Conversion> nv12_to_two(int width = kPictureWidth, int height = kPictureHeight) {
+  Conversion same = conversion_of(PixelFormat::kNv12, PixelFormat::kNv12, width, height);
   same.target_color = same.source_color;
-  return {same, conversion_of(PixelFormat::kNv12, PixelFormat::kI420)};
+  return {same, conversion_of(PixelFormat::kNv12, PixelFormat::kI420, width, height)};
 }
 
 // The device's streams, in the order in which CudaContext makes them.
@@ -286,9 +289,10 @@ class CudaStageFixture : public Fixture {
     spdlog::set_level(spdlog::level::off);
     Fixture::SetUp();
     if (this->IsSkipped() || this->HasFatalFailure()) return;
-    device_ = CudaDevice::open(0, cpu_);
+    device_ = CudaDevice::open(0, cpu_, hung_after());
     make_stage({});
   }
+  virtual std::chrono::milliseconds hung_after() const { return CudaDevice::kHungAfter; }
   void TearDown() override {
     stage_.reset();
     device_.reset();
