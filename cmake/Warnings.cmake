@@ -35,6 +35,13 @@ if(FRAMELANE_SANITIZE)
   endif()
 endif()
 
+if(FRAMELANE_SANITIZE)
+  # The sanitizers see the kernels where the stand-in runtime runs them, on the host. Nothing runs their
+  # code for GPUs, so optimising it would be lost time.
+  target_compile_options(framelane_warnings INTERFACE
+    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcicc -O0 -Xptxas -O0>")
+endif()
+
 if(FRAMELANE_PCH)
   # With this option ccache sees which precompiled header a file is compiled with.
   target_compile_options(framelane_warnings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)

@@ -86,6 +86,23 @@ build() {
   ) 9>"build/.$preset.lock"
 }
 
+# in_background COMMAND...: starts a command at low priority; its pid is in `background`. It has a process
+# group of its own (set -m), so that all of it ends with the script.
+in_background() {
+  trap end_background EXIT  # also when TERM or HUP ends the script
+  trap 'exit 130' INT
+  set -m
+  ( renice -n 19 -p "$BASHPID" >/dev/null; "$@" ) </dev/null &
+  # shellcheck disable=SC2034
+  background=$!
+  set +m
+}
+end_background() {
+  local groups
+  mapfile -t groups < <(jobs -pr)
+  [ ${#groups[@]} = 0 ] || kill -- "${groups[@]/#/-}" 2>/dev/null
+}
+
 # The Debian release of this machine, such as bookworm; empty elsewhere.
 this_release() { sed -n 's/^VERSION_CODENAME=//p' /etc/os-release; }
 
