@@ -274,7 +274,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
 /// Explains yaml-cpp's terse messages to somebody who edits a file.
 std::string explain(const std::string& message) {
-  static const std::map<std::string_view, std::string_view> kTexts{
+  static const std::map<std::string_view, std::string_view> texts{
       {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab must not indent; use spaces"},
       {YAML::ErrorMsg::MAP_VALUE,
        "this ':' is not expected here; check the indentation, or put the text in quotes"},
@@ -289,7 +289,7 @@ std::string explain(const std::string& message) {
       {YAML::ErrorMsg::FLOW_END, "this bracket closes nothing"},
       {YAML::ErrorMsg::BLOCK_ENTRY, "a list item cannot begin here; check the indentation"},
   };
-  for (const auto& [begin, text] : kTexts) {
+  for (const auto& [begin, text] : texts) {
     if (message.starts_with(begin)) return std::string(text);  // yaml-cpp 0.8 adds an anchor's name
   }
   return "is not valid YAML: " + message;

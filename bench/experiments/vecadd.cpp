@@ -77,7 +77,7 @@ Contender contender(Vectors& vectors, Row row, std::function<void()> add) {
 /// result.
 void try_every_length(const Session& session, Result& result) {
   constexpr std::size_t kSegment = 37;  // no multiple of a block or of a copy's words
-  constexpr std::size_t kMost = 3 * 4 * kSegment;
+  constexpr std::size_t kMost = kSegment * 3 * 4;
   Vectors vectors(kMost + 1);
   int tried = 0;
   for (const int streams : kStreams) {

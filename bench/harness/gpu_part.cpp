@@ -60,7 +60,7 @@ bool is_for_want_of_memory(const std::exception& error) {
 
 std::string problem_of_gpu(const Session& session, const char* option,
                            const std::exception& error) {
-  const std::string what = "the GPU's part: " + std::string(error.what());
+  std::string what = "the GPU's part: " + std::string(error.what());
   if (!is_for_want_of_memory(error)) return what;
   return what + ", with " + context_of(session).free_memory() + " on " + session.gpu->name() +
          "; ask for less with " + option;

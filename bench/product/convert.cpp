@@ -152,7 +152,7 @@ void run_convert(const Session& session, Result& result) {
 #endif
   // What is allocated: one picture for all frames; a target for each frame and one for the CPU; a
   // result for each formula; and for copying_alone as much as a frame and its target.
-  const auto images = static_cast<std::size_t>(frame_count + 1 + 2 + 1);
+  const auto images = static_cast<std::size_t>(frame_count) + 1 + 2 + 1;
   const Size size{"", width, height};
   require_memory(
       session,

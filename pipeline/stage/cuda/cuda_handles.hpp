@@ -50,7 +50,8 @@ class CudaStream {
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  operator StreamRef() const { return ref(); }
+  // Implicit: every function that takes a stream takes a StreamRef.
+  operator StreamRef() const { return ref(); }  // NOLINT(google-explicit-constructor)
   StreamRef ref() const { return StreamRef(stream_); }
   cudaStream_t get() const { return stream_; }
   void synchronize() const { ref().synchronize(); }
