@@ -42,12 +42,15 @@ class CeilingSearch : private Measuring {
       tuned.frames_per_second = std::min(tuned.frames_per_second, of_few);
     }
     const std::size_t memory = memory_of(session_);
-    const Needs needs{.frames_per_second = tuned.frames_per_second,
-                      .rate = rate,
-                      .device_bytes = on_gpu() ? device_bytes(tuned.kind, tuned.settings.lanes) : 0,
-                      .device_free = on_gpu() ? free_device_bytes(device_) : 0,
-                      .host_bytes = host_bytes(tuned.kind, tuned.settings),
-                      .host_free = memory / 2};
+    const Needs needs{
+        .frames_per_second = tuned.frames_per_second,
+        .rate = rate,
+        .device_bytes =
+            on_gpu() ? device_bytes(tuned.kind.convert, tuned.kind.encodes, tuned.settings.lanes)
+                     : 0,
+        .device_free = on_gpu() ? free_device_bytes(device_) : 0,
+        .host_bytes = host_bytes(tuned.kind, tuned.settings),
+        .host_free = memory / 2};
     tuned.ceiling = ceiling_of(needs);
     tuned.ceiling_reason = fmt::format("{:.0f} frames/s in all, measured with {} feed{}",
                                        tuned.frames_per_second, feeds, feeds == 1 ? "" : "s");

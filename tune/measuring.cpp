@@ -23,25 +23,6 @@ double frames_per_second(const std::vector<double>& milliseconds) {
   return 1e3 / percentile(milliseconds, 0.5);
 }
 
-std::size_t device_bytes([[maybe_unused]] const FeedKind& kind, [[maybe_unused]] int lanes) {
-#ifdef FRAMELANE_WITH_CUDA
-  const std::vector<Conversion> conversions(static_cast<std::size_t>(kind.encodes), kind.convert);
-  return plan_bytes(conversions, FrameMemory::kHost, static_cast<std::size_t>(lanes));
-#else
-  return 0;
-#endif
-}
-
-std::size_t free_device_bytes([[maybe_unused]] const Session& session) {
-  std::size_t free = 0;
-#ifdef FRAMELANE_WITH_CUDA
-  std::size_t total = 0;
-  context_of(session).make_current();
-  cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-#endif
-  return free;
-}
-
 StageShape Measuring::shape_of(const Settings& settings) const {
   const bool sliced = on_gpu() && settings.slices != kAutoSlices;
   return {settings.lanes, settings.ring, sliced ? std::optional(settings.slices) : std::nullopt};
@@ -75,9 +56,7 @@ std::vector<Row> Measuring::measure(const FeedKind& kind, const std::vector<Setu
   require_memory(session_, frame_bytes(work, memory_of(session_)), "--size");
   StageWork stage(device_, work, turn_of(kind));
   std::vector<Contender> contenders = with_ceilings ? stage.contenders() : stage.setups();
-#ifdef FRAMELANE_WITH_CUDA
   if (with_ceilings && on_gpu()) contenders.insert(contenders.begin(), stage.kernels());
-#endif
   const std::size_t first = result_.rows.size();
   const std::size_t problems = result_.problems.size();
   take_turns(device_, turn_of(kind), contenders, result_);
@@ -105,10 +84,11 @@ int Measuring::fitting(const FeedKind& kind, const Settings& settings, int feeds
   feeds = std::min(feeds, kMostFeeds);
   const std::size_t host = memory_of(session_) / 4;
   const std::size_t device = session_.gpu != nullptr ? free_device_bytes(session_) / 2 : 0;
-  while (feeds > 1 &&
-         (target_bytes(kind.convert, {feeds, shape_of(settings)}) > host ||
-          (session_.gpu != nullptr &&
-           static_cast<std::size_t>(feeds) * device_bytes(kind, settings.lanes) > device))) {
+  while (feeds > 1 && (target_bytes(kind.convert, {feeds, shape_of(settings)}) > host ||
+                       (session_.gpu != nullptr &&
+                        static_cast<std::size_t>(feeds) *
+                                device_bytes(kind.convert, kind.encodes, settings.lanes) >
+                            device))) {
     feeds /= 2;
   }
   return feeds;

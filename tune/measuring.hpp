@@ -22,9 +22,6 @@ inline constexpr int kLastRounds = 3;
 std::string work_of(const Conversion& convert);
 /// Frames a second, where a frame takes the median of these.
 double frames_per_second(const std::vector<double>& milliseconds);
-/// Bytes of a GPU's memory, for one feed.
-std::size_t device_bytes(const FeedKind& kind, int lanes);
-std::size_t free_device_bytes(const Session& session);
 
 /// Measures setups on one device and collects the rows. One thread.
 class Measuring {

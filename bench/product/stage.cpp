@@ -9,6 +9,9 @@
 
 #include "bench/harness/suite.hpp"
 #include "bench/product/stage_work.hpp"
+#ifdef FRAMELANE_WITH_CUDA
+#include "bench/harness/gpu_part.hpp"
+#endif
 
 namespace framelane::bench {
 namespace {
@@ -231,10 +234,8 @@ std::vector<Work> works_of(const Session& session, Result& result) {
       works.push_back(make_work(formats, size, on_gpu, first && ends,
                                 first && size.width == sizes.front().width));
       works.back().ceilings = on_gpu ? 2 : 0;
-#ifdef FRAMELANE_WITH_CUDA
       works.back().with_others = on_gpu && first && ends;
       if (works.back().with_others) works.back().ceilings += StageWork::kOthers;
-#endif
       drop_the_largest(session, works.back(), result);
     }
   }

@@ -9,6 +9,9 @@
 #include "pipeline/base/failure.hpp"
 #ifdef FRAMELANE_WITH_CUDA
 #include "bench/harness/gpu_part.hpp"
+#include "bench/product/stage_baselines.hpp"
+#include "bench/product/stage_ceilings.hpp"
+#include "pipeline/stage/cuda/cuda_plan.hpp"
 #endif
 
 namespace framelane::bench {
@@ -67,6 +70,57 @@ std::size_t frame_bytes(const Work& work, std::size_t memory) {
          (image_bytes(work.convert.source, size) + image_bytes(work.convert.target, size));
 }
 
+#ifdef FRAMELANE_WITH_CUDA
+
+struct StageWork::Gpu {
+  Gpu(const Session& session, const Work& work, const std::vector<PooledImage>& frames)
+      : ceilings(context_of(session), work.convert, frames, session.stop) {
+    if (work.with_others) {
+      baselines = std::make_unique<StageBaselines>(context_of(session), work.convert, frames);
+    }
+  }
+
+  Contender ceiling(const StageWork& stage, const char* name,
+                    double (StageCeilings::*rate)(double) const) {
+    return {stage.row(name),
+            {},
+            [=, this, turn = stage.turn_] { return 1e3 / (ceilings.*rate)(turn); },
+            {}};
+  }
+  Contender baseline(const StageWork& stage, const char* name, void (StageBaselines::*convert)()) {
+    return {stage.row(name), [this] { baselines->spoil_results(); },
+            [=, this] { return milliseconds([&] { (*baselines.*convert)(); }); },
+            [this, &stage] {
+              const PlainImage& expected = stage.expected_[baselines->frame()];
+              return first_difference(as_const(expected.image), baselines->result());
+            }};
+  }
+
+  StageCeilings ceilings;
+  std::unique_ptr<StageBaselines> baselines;  // of a work with_others
+};
+Contender StageWork::kernels() { return gpu_->ceiling(*this, kKernels, &StageCeilings::kernel); }
+
+std::size_t device_bytes(const Conversion& convert, int encodes, int lanes) {
+  const std::vector<Conversion> conversions(static_cast<std::size_t>(encodes), convert);
+  return plan_bytes(conversions, FrameMemory::kHost, static_cast<std::size_t>(lanes));
+}
+std::size_t free_device_bytes(const Session& session) {
+  std::size_t free = 0, total = 0;
+  context_of(session).make_current();
+  cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return free;
+}
+
+#else
+
+struct StageWork::Gpu {};
+Contender StageWork::kernels() { return {}; }
+std::size_t device_bytes(const Conversion&, int, int) { return 0; }
+std::size_t free_device_bytes(const Session&) { return 0; }
+
+#endif
+
 StageWork::StageWork(const Session& session, const Work& work, double turn)
     : device_(session.gpu != nullptr ? *session.gpu : *session.cpu),
       work_(work),
@@ -80,33 +134,29 @@ StageWork::StageWork(const Session& session, const Work& work, double turn)
   for (const Setup& setup : work.setups) most_feeds_ = std::max(most_feeds_, setup.feeds);
   targets_ = std::make_unique<FramePool[]>(static_cast<std::size_t>(most_feeds_));
 #ifdef FRAMELANE_WITH_CUDA
-  if (session.gpu != nullptr) {
-    ceilings_ = std::make_unique<StageCeilings>(context_of(session), work.convert, frames_, stop_);
-    if (work.with_others) {
-      baselines_ = std::make_unique<StageBaselines>(context_of(session), work.convert, frames_);
-    }
-  }
+  if (session.gpu != nullptr) gpu_ = std::make_unique<Gpu>(session, work, frames_);
 #endif
 }
+StageWork::~StageWork() = default;
 
 std::vector<Contender> StageWork::contenders() {
   std::vector<Contender> result;
 #ifdef FRAMELANE_WITH_CUDA
-  if (ceilings_ != nullptr) {
-    result.push_back(ceiling(kUploads, &StageCeilings::upload));
-    result.push_back(ceiling(kBothWays, &StageCeilings::duplex));
-  }
-  if (baselines_ != nullptr) {
-    result.push_back(ceiling(kDownloads, &StageCeilings::download));
-    result.push_back(kernels());
+  if (gpu_ != nullptr) {
+    result.push_back(gpu_->ceiling(*this, kUploads, &StageCeilings::upload));
+    result.push_back(gpu_->ceiling(*this, kBothWays, &StageCeilings::duplex));
+    if (work_.with_others) {
+      result.push_back(gpu_->ceiling(*this, kDownloads, &StageCeilings::download));
+      result.push_back(kernels());
+    }
   }
 #endif
   std::ranges::move(setups(), std::back_inserter(result));
 #ifdef FRAMELANE_WITH_CUDA
-  if (baselines_ != nullptr) {
-    result.push_back(baseline(kPageable, &StageBaselines::pageable_default_stream));
-    result.push_back(baseline(kPinned, &StageBaselines::pinned_default_stream));
-    result.push_back(baseline(kEightStreams, &StageBaselines::eight_streams));
+  if (gpu_ != nullptr && work_.with_others) {
+    result.push_back(gpu_->baseline(*this, kPageable, &StageBaselines::pageable_default_stream));
+    result.push_back(gpu_->baseline(*this, kPinned, &StageBaselines::pinned_default_stream));
+    result.push_back(gpu_->baseline(*this, kEightStreams, &StageBaselines::eight_streams));
   }
 #endif
   return result;
@@ -117,24 +167,9 @@ std::vector<Contender> StageWork::setups() {
   for (const Setup& setup : work_.setups) result.push_back(stage(setup));
   return result;
 }
-#ifdef FRAMELANE_WITH_CUDA
-Contender StageWork::ceiling(const char* name, double (StageCeilings::*rate)(double) const) {
-  return {{.name = name, .parameters = parameters_of(work_.convert), .bytes = source_bytes()},
-          {},
-          [=, this] { return 1e3 / (*ceilings_.*rate)(turn_); },
-          {}};
+Row StageWork::row(const char* name) const {
+  return {.name = name, .parameters = parameters_of(work_.convert), .bytes = source_bytes()};
 }
-
-Contender StageWork::baseline(const char* name, void (StageBaselines::*convert)()) {
-  return {{.name = name, .parameters = parameters_of(work_.convert), .bytes = source_bytes()},
-          [this] { baselines_->spoil_results(); },
-          [=, this] { return milliseconds([&] { (*baselines_.*convert)(); }); },
-          [this] {
-            const PlainImage& expected = expected_[baselines_->frame()];
-            return first_difference(as_const(expected.image), baselines_->result());
-          }};
-}
-#endif
 
 Contender StageWork::stage(const Setup& setup) {
   Row row{.name = setup.analyse ? kStageCounting : kStage,

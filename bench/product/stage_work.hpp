@@ -7,10 +7,6 @@
 #include <vector>
 
 #include "bench/product/stage_feed.hpp"
-#ifdef FRAMELANE_WITH_CUDA
-#include "bench/product/stage_baselines.hpp"
-#include "bench/product/stage_ceilings.hpp"
-#endif
 
 namespace framelane::bench {
 
@@ -61,6 +57,10 @@ int frames_of(const Work& work, std::size_t memory);
 std::size_t frame_bytes(const Work& work, std::size_t memory);
 /// Bytes of the results that the feeds of a setup may hold at once.
 std::size_t target_bytes(const Conversion& convert, const Setup& setup);
+/// Bytes of a GPU's memory that one feed's conversions need; 0 without the CUDA backend.
+std::size_t device_bytes(const Conversion& convert, int encodes, int lanes);
+/// Requires a GPU. Throws CudaError.
+std::size_t free_device_bytes(const Session& session);
 /// Removes the setups whose results need more than a quarter of the machine's memory.
 void drop_the_largest(const Session& session, Work& work, Result& result);
 
@@ -70,27 +70,23 @@ class StageWork {
  public:
   /// `session` and `work` must outlive this. `turn`: seconds.
   StageWork(const Session& session, const Work& work, double turn);
+  ~StageWork();
 
   /// On a GPU what the bus can carry; the setups; and for a work with_others, on a GPU, also each
   /// other part of a frame's way alone, and the usual ways to convert frames. They refer to this.
   std::vector<Contender> contenders();
   /// The setups alone.
   std::vector<Contender> setups();
-#ifdef FRAMELANE_WITH_CUDA
   /// The kernels alone. Requires a GPU.
-  Contender kernels() { return ceiling(kKernels, &StageCeilings::kernel); }
+  Contender kernels();
   static constexpr int kOthers = 5;  ///< how many contenders with_others adds
-#endif
 
  private:
   Size size() const { return {"", work_.convert.width, work_.convert.height}; }
   double source_bytes() const {
     return static_cast<double>(image_bytes(work_.convert.source, size()));
   }
-#ifdef FRAMELANE_WITH_CUDA
-  Contender ceiling(const char* name, double (StageCeilings::*rate)(double) const);
-  Contender baseline(const char* name, void (StageBaselines::*convert)());
-#endif
+  Row row(const char* name) const;
   Contender stage(const Setup& setup);
   void open(const Setup& setup);
   std::string check_and_close(bool analysed);
@@ -104,11 +100,9 @@ class StageWork {
   const std::vector<PooledImage> frames_;
   std::vector<PlainImage> expected_;
   int most_feeds_ = 1;
-  std::unique_ptr<FramePool[]> targets_;  // one for each feed, kept from turn to turn
-#ifdef FRAMELANE_WITH_CUDA
-  std::unique_ptr<StageCeilings> ceilings_;
-  std::unique_ptr<StageBaselines> baselines_;
-#endif
+  std::unique_ptr<FramePool[]> targets_;           // one for each feed, kept from turn to turn
+  struct Gpu;                                      // empty without the CUDA backend
+  std::unique_ptr<Gpu> gpu_;                       // what only a GPU does; null on the CPU
   std::vector<std::unique_ptr<BenchFeed>> feeds_;  // of this turn
   StageFigures figures_{};                         // of the last one
 };
