@@ -12,6 +12,8 @@ namespace {
 // BT.2020 limited to BT.709 full, is 4.7e13), which the tests check under UBSan.
 class Rational {
  public:
+  // Implicit, so that whole numbers can stand in a formula.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr Rational(std::int64_t numerator = 0, std::int64_t denominator = 1) {
     const std::int64_t divisor = std::gcd(numerator, denominator);
     const std::int64_t sign = denominator < 0 ? -1 : 1;

@@ -27,7 +27,7 @@ namespace HWY_NAMESPACE {
 // The one-lane fallback lacks operations that are used below.
 #if HWY_TARGET == HWY_SCALAR
 
-TileFunction GetTileFunction(const RgbToYuv420Plan&) { return nullptr; }
+TileFunction get_tile_function(const RgbToYuv420Plan&) { return nullptr; }
 
 #else
 
@@ -368,7 +368,7 @@ TileFunction tile_function(int fraction_bits) {
                                          : convert_tile<kSiting, kFullRangeBits + 1>;
 }
 
-TileFunction GetTileFunction(const RgbToYuv420Plan& plan) {
+TileFunction get_tile_function(const RgbToYuv420Plan& plan) {
   switch (plan.siting) {
     case Siting::kCenter:
       return tile_function<Siting::kCenter>(plan.fraction_bits);
@@ -389,11 +389,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace framelane {
 namespace {
-HWY_EXPORT(GetTileFunction);
+HWY_EXPORT(get_tile_function);
 }  // namespace
 
 TileFunction best_tile_function(const RgbToYuv420Plan& plan) {
-  return HWY_DYNAMIC_DISPATCH(GetTileFunction)(plan);
+  return HWY_DYNAMIC_DISPATCH(get_tile_function)(plan);
 }
 
 }  // namespace framelane

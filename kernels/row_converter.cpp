@@ -241,8 +241,7 @@ class RowConverter final : public Converter {
                                    const SourceRows& context, std::uint8_t* place,
                                    Scratch& scratch) const {
     const Span& pixels = tile.pixels;
-    const SourceRow& row =
-        context[static_cast<std::size_t>(1 + (from_.chroma_half_height ? 0 : i))];
+    const SourceRow& row = context[static_cast<std::size_t>(from_.chroma_half_height ? 1 : 1 + i)];
     const bool own_plane =
         from_.gray || source.format == PixelFormat::kNv12 || from_.plane_count == 3;
     const std::uint8_t* luma =

@@ -15,12 +15,12 @@ namespace framelane {
 namespace {
 namespace HWY_NAMESPACE {
 
-std::int64_t GetTarget() { return HWY_TARGET; }
+std::int64_t get_target() { return HWY_TARGET; }
 
 // The one-lane fallback lacks operations that are used below: there the reference converts.
 #if HWY_TARGET == HWY_SCALAR
 
-const RowKernels* GetRowKernels() { return nullptr; }
+const RowKernels* get_row_kernels() { return nullptr; }
 
 #else
 
@@ -291,7 +291,7 @@ void evaluate(const FixedForm& form, const std::array<Line, 3>& lines, std::uint
 constexpr RowKernels kRowKernels = {split2,      split3,        split4,      merge2,  merge3,
                                     filter_down, filter_across, interpolate, evaluate};
 
-const RowKernels* GetRowKernels() { return &kRowKernels; }
+const RowKernels* get_row_kernels() { return &kRowKernels; }
 
 #endif  // HWY_TARGET
 
@@ -303,15 +303,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace framelane {
 namespace {
-HWY_EXPORT(GetRowKernels);
-HWY_EXPORT(GetTarget);
+HWY_EXPORT(get_row_kernels);
+HWY_EXPORT(get_target);
 }  // namespace
 
-const RowKernels* best_row_kernels() { return HWY_DYNAMIC_DISPATCH(GetRowKernels)(); }
+const RowKernels* best_row_kernels() { return HWY_DYNAMIC_DISPATCH(get_row_kernels)(); }
 
 std::string_view simd_level() {
   if (best_row_kernels() == nullptr) return "baseline";
-  const std::string_view name = hwy::TargetName(HWY_DYNAMIC_DISPATCH(GetTarget)());
+  const std::string_view name = hwy::TargetName(HWY_DYNAMIC_DISPATCH(get_target)());
   if (name.starts_with("AVX3")) return "AVX-512";  // with or without later extensions
   return name == "SSE4" ? "SSE4.1" : name;
 }

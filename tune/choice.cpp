@@ -95,8 +95,8 @@ Ceiling ceiling_of(const Needs& needs) {
 double load(std::span<const Share> shares) {
   double sum = 0;
   for (const Share& share : shares) {
-    sum += share.frames_per_second > 0 ? share.needed / share.frames_per_second
-                                       : std::numeric_limits<double>::infinity();
+    if (share.frames_per_second <= 0) return std::numeric_limits<double>::infinity();
+    sum += share.needed / share.frames_per_second;
   }
   return sum;
 }
@@ -147,7 +147,7 @@ std::string as_yaml(const std::string& device, std::span<const NamedSettings> fe
     if (lines.empty()) continue;
     if (first) text += "feeds:\n";
     first = false;
-    text += "  " + feed + ":\n" + lines;
+    text.append("  ").append(feed).append(":\n").append(lines);
   }
   return text;
 }

@@ -42,7 +42,7 @@ bool can_convert(const Conversion& conversion) {
 }  // namespace
 
 FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
-    : parts_(std::move(parts)), cancel_(std::move(cancel)) {
+    : parts_(parts), cancel_(std::move(cancel)) {
   for (EncodeRoute& route : parts_.routes) {
     if (!route.options->copy_video) routes_.push_back(&route);
   }

@@ -39,7 +39,7 @@ struct EarlyAudioScope {
 }  // namespace
 
 SourceLoop::SourceLoop(Parts parts)
-    : parts_(std::move(parts)),
+    : parts_(parts),
       read_stop_(parts_.source_calls.stop()),
       timeline_(parts_.stats),
       backoff_(parts_.options.input.reconnect),

@@ -72,7 +72,7 @@ struct FramePool::State : std::enable_shared_from_this<State> {
     if (state.fresh == nullptr || state.fresh->memory.size() < size) return nullptr;
     Entry* const entry = state.fresh.get();
     AVBufferRef* ref = av_buffer_create(entry->memory.data(), size, &free_entry, entry, 0);
-    if (ref != nullptr) state.fresh.release();
+    if (ref != nullptr) static_cast<void>(state.fresh.release());
     return ref;
   }
 

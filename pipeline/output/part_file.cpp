@@ -129,7 +129,7 @@ std::optional<PartFile> PartFile::adopt(const std::string& part) {
 
 std::string PartFile::complete(bool durable) {
   if (durable && fsync(fd_) != 0) fail("write", part_, errno);
-  const std::string final_name = rename_to_name();
+  std::string final_name = rename_to_name();
   if (durable) sync_folder(fs::path(final_name).parent_path());
   return final_name;
 }

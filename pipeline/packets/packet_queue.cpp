@@ -27,7 +27,7 @@ PacketQueue::Push PacketQueue::try_push(const AVPacket& packet, StreamKind strea
 }
 
 PacketQueue::Push PacketQueue::push(const AVPacket& packet, StreamKind stream,
-                                    const MediaFormatRef& format, std::stop_token stop) {
+                                    const MediaFormatRef& format, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   const bool ready =
       changed_.wait(lock, stop, [&] { return closed_ || has_room(packet) || !patient_; });
@@ -54,7 +54,7 @@ void PacketQueue::put(const AVPacket& packet, StreamKind stream, const MediaForm
 }
 
 PacketQueue::Pop PacketQueue::pop(MediaPacket& out, std::chrono::milliseconds timeout,
-                                  std::stop_token stop) {
+                                  const std::stop_token& stop) {
   if (!out.packet) out.packet = make_packet();
   av_packet_unref(out.packet.get());
   out.format.reset();

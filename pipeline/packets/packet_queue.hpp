@@ -35,12 +35,12 @@ class PacketQueue {
   Push try_push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format);
   /// Waits for room while the queue is patient (set_patient); then kFull. kClosed also if stopped.
   Push push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
-            std::stop_token stop);
+            const std::stop_token& stop);
 
   enum class Pop { kPacket, kTimeout, kEnd, kStopped };
   /// Waits for a packet and swaps it into `out`; what `out` held is released. kEnd: closed and
   /// empty.
-  Pop pop(MediaPacket& out, std::chrono::milliseconds timeout, std::stop_token stop);
+  Pop pop(MediaPacket& out, std::chrono::milliseconds timeout, const std::stop_token& stop);
 
   /// Whether push() waits for room; at first it does. The consumer says false while it cannot take
   /// packets, and producers that wait return kFull at once.

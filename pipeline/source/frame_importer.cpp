@@ -191,7 +191,7 @@ void FrameImporter::refer_to_surface(const AVFrame& frame, InputFrame& to) const
   AVBufferRef* owner = av_buffer_create(reinterpret_cast<std::uint8_t*>(clone.get()),
                                         sizeof(AVFrame), free_frame, nullptr, 0);
   if (owner == nullptr) throw std::bad_alloc();
-  clone.release();
+  static_cast<void>(clone.release());
   to.buffer = BufferRef::adopt(owner);
 }
 

@@ -8,6 +8,7 @@ constexpr const char* kNone = "this build has no CUDA backend";
 
 }  // namespace
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as it is declared
 GpuResult open_gpu(int, std::shared_ptr<Device>) { return {nullptr, kNone}; }
 
 std::vector<GpuReport> measure_gpus(std::string& why) {
