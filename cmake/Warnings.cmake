@@ -33,11 +33,8 @@ if(FRAMELANE_SANITIZE)
   if(FRAMELANE_SANITIZE MATCHES "thread")
     framelane_add_options(-Wno-tsan)
   endif()
-endif()
-
-if(FRAMELANE_SANITIZE)
-  # The sanitizers see the kernels where the stand-in runtime runs them, on the host. Nothing runs their
-  # code for GPUs, so optimising it would be lost time.
+  # With a sanitizer, kernels run only on the host, in the stand-in runtime. Their GPU code never runs, so
+  # it is not optimised.
   target_compile_options(framelane_warnings INTERFACE
     "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcicc -O0 -Xptxas -O0>")
 endif()

@@ -100,7 +100,7 @@ in_background() {
 end_background() {
   local groups
   mapfile -t groups < <(jobs -pr)
-  [ ${#groups[@]} = 0 ] || kill -- "${groups[@]/#/-}" 2>/dev/null
+  [ ${#groups[@]} = 0 ] || kill -- "${groups[@]/#/-}" 2>/dev/null || true
 }
 
 # The Debian release of this machine, such as bookworm; empty elsewhere.

@@ -23,8 +23,8 @@ FOLDERS = {
 LIBRARIES = {
     "FFmpeg": (("libav", "libsw", "libpostproc"), (
         "pipeline/av", "pipeline/frames", "pipeline/stage/cuda", "pipeline/packets", "pipeline/source",
-        "pipeline/encode", "pipeline/output", "pipeline/feed", "config/av_names.cpp", "bench/product",
-        "daemon")),
+        "pipeline/encode", "pipeline/output", "pipeline/feed", "config/av_names.cpp", "daemon",
+        "bench/product/cpu_peers.cpp")),
     "CUDA": (("cuda", "cub/", "cupti", "nv", "npp", "thrust/"), (
         "kernels/cuda", "pipeline/stage/cuda", "bench")),
     "YAML": (("yaml-cpp",), ("config",)),

@@ -15,6 +15,7 @@ from harness.http_camera import HttpCamera
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sanitizers: also run under ASan+UBSan and TSan in CI")
+    config.addinivalue_line("markers", "bench: needs framelane-bench, which is not built for TSan")
     config.addinivalue_line("markers", "asan: also run under ASan+UBSan in CI; its threads are "
                             "those of tests marked sanitizers")
     # Hides a GPU, so that the tests do the same on every machine.

@@ -14,6 +14,8 @@ from harness.daemon import BINARY
 from harness.interrupted import interrupted
 from harness.waiting import TIME_FACTOR
 
+pytestmark = pytest.mark.bench
+
 SHORT = ("--seconds", "0.05", "--rounds", "2", "--size", "64x36", "--bytes", "10k")
 COPYING = "CPU, copying as many bytes alone"
 SVG = "{http://www.w3.org/2000/svg}"

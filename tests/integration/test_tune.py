@@ -11,6 +11,8 @@ from harness.daemon import BINARY, ROOT
 from harness.interrupted import interrupted
 from harness.waiting import TIME_FACTOR
 
+pytestmark = pytest.mark.bench
+
 SHORT = ("--seconds", "0", "--rounds", "1")
 SMALL = ("--size", "64x36")
 EXAMPLE = ROOT / "config" / "framelane.example.yaml"

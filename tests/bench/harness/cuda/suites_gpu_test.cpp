@@ -1,4 +1,4 @@
-// Not built for ThreadSanitizer: what it tests has one thread.
+// Not built for ThreadSanitizer: one thread queues work on one stream at a time.
 #include <gmock/gmock.h>
 
 #include <atomic>
