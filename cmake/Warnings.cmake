@@ -41,7 +41,9 @@ endif()
 
 if(FRAMELANE_PCH)
   # With this option ccache sees which precompiled header a file is compiled with.
-  target_compile_options(framelane_warnings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+  # And so that the compiler collects garbage later: 10 % less time for 10 % more memory.
+  target_compile_options(framelane_warnings INTERFACE
+    "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess;--param=ggc-min-heapsize=524288>")
 endif()
 
 # framelane_precompile(TARGET KIND HEADER...) precompiles the standard headers that most files include, and
