@@ -4,7 +4,8 @@
 
 namespace framelane {
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): as it is declared
+// By value, because decode_context.hpp declares it so.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 BufferRef make_decode_context(std::shared_ptr<CudaContext>, std::string&) { return {}; }
 
 }  // namespace framelane

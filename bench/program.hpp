@@ -21,8 +21,8 @@ inline constexpr int kExitConfiguration = 78;  // EX_CONFIG
 /// The signal that asked this program to end, or 0.
 extern std::atomic<int> g_signal;
 
-/// From now on the first SIGINT or SIGTERM sets g_signal: measuring ends and what there is is
-/// shown. A second one ends the process. SIGPIPE is ignored.
+/// From now on the first SIGINT or SIGTERM sets g_signal: measuring stops and the results so
+/// far are shown. A second one ends the process. SIGPIPE is ignored.
 void catch_signals();
 
 /// A file that is written when all is measured. It is opened before, so that a wrong name is
@@ -31,7 +31,7 @@ class OutputFile {
  public:
   /// An empty path: there is no such file, and the calls below do nothing.
   explicit OutputFile(std::string path) : path_(std::move(path)) {}
-  /// Each returns false, with the reason on standard error, where that cannot be done.
+  /// Each returns false and prints the reason if it fails.
   bool open();
   bool write(const std::string& text);
 

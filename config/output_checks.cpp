@@ -169,7 +169,8 @@ class OutputChecks {
     const OutputPlaces::Files own{full_path(path), deletes, described()};
     for (const OutputPlaces::Files& other : places_.files) {
       if (own.pattern == other.pattern) continue;  // reported by check_place_is_free
-      if (!(own.deletes || other.deletes) || !names_meet(own.pattern, other.pattern)) continue;
+      if (!(own.deletes || other.deletes)) continue;
+      if (!names_meet(own.pattern, other.pattern, std::chrono::system_clock::now())) continue;
       const bool by_own = own.deletes;
       problems_.add(url, "can give the same names as " + other.output + ", so that keep of " +
                              (by_own ? own : other).output + " would delete files of " +

@@ -12,6 +12,9 @@
 namespace framelane {
 namespace {
 
+// Container runtimes kill 10 s after SIGTERM.
+static_assert(SupervisedFeed::kDrainTime + FeedDeadlines{}.cancel < std::chrono::seconds(10));
+
 /// A failed feed is started again after one second, then after longer and longer waits.
 constexpr BackoffOptions kRestart{std::chrono::seconds(1), std::chrono::seconds(60)};
 

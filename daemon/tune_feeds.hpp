@@ -19,7 +19,7 @@ struct TunedFeed {
   std::string left_out;  ///< why there is nothing to tune; or empty
 };
 
-/// A stream's size and rate, of which the configuration says nothing.
+/// The size and rate to assume for streams, which the configuration does not state.
 struct StreamShape {
   int width = 1920;
   int height = 1080;

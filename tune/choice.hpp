@@ -35,20 +35,20 @@ struct Pick {
   int value;
   Why why = Why::kOnlyOne;
   int best = 0;               ///< the fastest value
-  double longer = 1;          ///< what a frame takes with `value`, of what it takes with `best`
-  double default_longer = 1;  ///< and with the default; 1 where that was not measured
+  double longer = 1;          ///< time of a frame with `value`, divided by that with `best`
+  double default_longer = 1;  ///< the same with the default; 1 where that was not measured
 };
 
 /// The value to recommend. Of the values that the noise cannot tell from the best: the one that is
 /// set already; else the default (`usual`); else the fewest. The default counts as worse than the
-/// best only if it loses nine rounds of ten, other values three of four. So a second run gives the
-/// first one's answer again, whether that was set meanwhile or not. `tried` is in ascending order.
+/// best only if it loses nine rounds of ten, other values three of four. So a second run repeats
+/// the first one's answer, set or not. `tried` is in ascending order.
 Pick pick(std::span<const Tried> tried, int usual, std::optional<int> present);
 
 /// How one contender fares among others of the same rounds.
 struct Standing {
-  std::size_t best;  ///< the fastest in the rounds of both, itself where none is faster
-  double longer;     ///< what it takes, of what the fastest takes
+  std::size_t best;  ///< the fastest in the rounds of both; itself if none is faster
+  double longer;     ///< its time, divided by that of `best`
   bool is_as_good;   ///< no longer than kSameTime
 };
 /// Samples of each, where there are any. Requires those of `own`.

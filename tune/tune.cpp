@@ -259,7 +259,7 @@ class Tuner : private Measuring {
 
   bool choose_slices(TunedKind& tuned) {
     if (!on_gpu()) {
-      // A value that is set stays, for a time when there is a GPU.
+      // A value that is set stays: it may be meant for runs with a GPU.
       if (tuned.kind.present) tuned.settings.slices = tuned.kind.present->slices;
       tuned.slices_reason = "the CPU takes frames whole";
       return true;

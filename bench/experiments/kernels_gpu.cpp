@@ -29,7 +29,7 @@ class Seeds {
  public:
   static constexpr std::size_t kPeriod = 61;
   static Word at(std::size_t i) { return static_cast<Word>(i % kPeriod) * 2654435761U + 1; }
-  /// What becomes of the first `count` words after so many steps.
+  /// The first `count` words after `steps` steps.
   static std::vector<Word> mixed(std::size_t count, int steps) {
     std::vector<Word> result(count);
     for (std::size_t i = 0; i < count; ++i) {

@@ -1,5 +1,4 @@
-// What several suites measure before their contenders: parts of the work alone, beside which every
-// way to do the whole of it is seen.
+// Single parts of the work, such as one copy. They show how fast the whole could be at best.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +14,9 @@ inline constexpr const char* kBothWaysAtOnce = "upload and download at once";
 inline constexpr const char* kKernelAlone = "kernel alone";
 inline constexpr const char* kCopyingAlone = "CPU, copying as many bytes alone";
 
-/// For works on one core, each of which reads and writes `bytes` of memory together: copies half as
-/// many as `works` of them, in one piece, so that as many are read and written. A sample is one
-/// work. Has memory of its own, as much as those works. Throws FeedError(kMemory).
+/// Copies half of `works` × `bytes` in one piece on one core, so that as many bytes are read and
+/// written as by that many works. A sample is the time of one work. Has memory of its own, as much
+/// as those works. Throws FeedError(kMemory).
 Contender copying_alone(std::vector<Parameter> parameters, double bytes, std::size_t works = 1);
 
 /// "2.00 times what copying as many bytes takes, ...", of a row and copying_alone's.

@@ -51,17 +51,15 @@ double kernel_length(double launch, int kernels, double turn) {
   return std::clamp(20 * launch * kernels, kLeast, std::max(kLeast, turn * 1e3 / 4));
 }
 
-bool is_for_want_of_memory(const std::exception& error) {
-  if (const auto* cuda = dynamic_cast<const CudaError*>(&error)) {
-    return cuda->code() == cudaErrorMemoryAllocation;
-  }
-  return has_no_memory(error);
+bool gpu_lacks_memory(const std::exception& error) {
+  const auto* cuda = dynamic_cast<const CudaError*>(&error);
+  return cuda != nullptr && cuda->code() == cudaErrorMemoryAllocation;
 }
 
 std::string problem_of_gpu(const Session& session, const char* option,
                            const std::exception& error) {
   std::string what = "the GPU's part: " + std::string(error.what());
-  if (!is_for_want_of_memory(error)) return what;
+  if (!lacks_memory(error)) return what;
   return what + ", with " + context_of(session).free_memory() + " on " + session.gpu->name() +
          "; ask for less with " + option;
 }

@@ -43,16 +43,12 @@ void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cu
 /// them and returns how long it took.
 int steps_for(double wanted, const std::function<double(int)>& time_of);
 
-/// How many milliseconds a kernel shall take, if `kernels` of them are to run at once and the host
+/// How many milliseconds a kernel has to take, if `kernels` of them are to run at once and the host
 /// takes `launch` ms to launch one: so long that all are launched within a twentieth of it. At most
 /// a quarter of a turn (in seconds), and at least 2 ms.
 double kernel_length(double launch, int kernels, double turn);
 
-/// Whether memory, on the GPU or for frames, is what was lacking.
-bool is_for_want_of_memory(const std::exception& error);
-
-/// Why a suite goes without the GPU's part, as a line; `option` is the one that asks for less
-/// memory.
+/// One line that says why the GPU was not measured; `option` is the one that asks for less memory.
 std::string problem_of_gpu(const Session& session, const char* option, const std::exception& error);
 
 }  // namespace framelane::bench

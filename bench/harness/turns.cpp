@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/processors.hpp"
 
 namespace framelane::bench {
@@ -76,6 +77,11 @@ void require_memory(const Session& session, std::size_t bytes, const char* optio
       fmt::format("needs {} MiB of memory, and three quarters of what there is are {}; "
                   "ask for less with {}",
                   bytes >> 20, most >> 20, option));
+}
+
+bool lacks_memory(const std::exception& error) {
+  const auto* feed = dynamic_cast<const FeedError*>(&error);
+  return (feed != nullptr && feed->code() == FeedFault::kMemory) || gpu_lacks_memory(error);
 }
 
 void take_turns(const Session& session, const std::vector<Contender>& contenders, Result& result) {

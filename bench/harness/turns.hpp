@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include "bench/harness/result.hpp"
-#include "pipeline/base/failure.hpp"
 #include "pipeline/stage/device.hpp"
 
 namespace framelane::bench {
@@ -69,11 +69,10 @@ std::size_t memory_of(const Session& session);
 /// one.
 void require_memory(const Session& session, std::size_t bytes, const char* option);
 
-/// Whether memory for frames is what was lacking.
-inline bool has_no_memory(const std::exception& error) {
-  const auto* feed = dynamic_cast<const FeedError*>(&error);
-  return feed != nullptr && feed->code() == FeedFault::kMemory;
-}
+/// True if memory was lacking, for frames or on the GPU.
+bool lacks_memory(const std::exception& error);
+/// True if memory on the GPU was lacking; never without the CUDA backend.
+bool gpu_lacks_memory(const std::exception& error);
 
 /// One way to do a suite's work.
 struct Contender {

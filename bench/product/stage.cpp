@@ -9,9 +9,6 @@
 
 #include "bench/harness/suite.hpp"
 #include "bench/product/stage_work.hpp"
-#ifdef FRAMELANE_WITH_CUDA
-#include "bench/harness/gpu_part.hpp"
-#endif
 
 namespace framelane::bench {
 namespace {
@@ -214,12 +211,8 @@ void draw(Result& result, const Conversion& convert) {
 
 /// Why a piece of work could not be done.
 std::string problem_of(const Work& work, const std::exception& error) {
-#ifdef FRAMELANE_WITH_CUDA
-  const bool memory = is_for_want_of_memory(error);
-#else
-  const bool memory = has_no_memory(error);
-#endif
-  return fmt::format("{}: {}{}", name_of(work.convert), error.what(), memory ? kLess : "");
+  return fmt::format("{}: {}{}", name_of(work.convert), error.what(),
+                     lacks_memory(error) ? kLess : "");
 }
 
 std::vector<Work> works_of(const Session& session, Result& result) {

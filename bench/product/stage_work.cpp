@@ -3,16 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <numeric>
 
+#include "bench/product/stage_work_gpu.hpp"
 #include "pipeline/base/failure.hpp"
-#ifdef FRAMELANE_WITH_CUDA
-#include "bench/harness/gpu_part.hpp"
-#include "bench/product/stage_baselines.hpp"
-#include "bench/product/stage_ceilings.hpp"
-#include "pipeline/stage/cuda/cuda_plan.hpp"
-#endif
 
 namespace framelane::bench {
 
@@ -33,11 +29,13 @@ std::vector<Parameter> parameters_of(const Conversion& convert, const Setup& set
   return result;
 }
 
+double source_bytes(const Conversion& convert) {
+  return static_cast<double>(image_bytes(convert.source, {"", convert.width, convert.height}));
+}
+
 int frames_of(const Work& work, std::size_t memory) {
   const double most = std::min<double>(96 << 20, static_cast<double>(memory) / 8);
-  const auto bytes = static_cast<double>(
-      image_bytes(work.convert.source, {"", work.convert.width, work.convert.height}));
-  int count = static_cast<int>(std::clamp(most / bytes, 3.0, 32.0));
+  int count = static_cast<int>(std::clamp(most / source_bytes(work.convert), 3.0, 32.0));
   const auto goes_round = [&count](const Setup& setup) {
     return std::gcd(count, setup.shape.lanes) == 1;
   };
@@ -70,57 +68,6 @@ std::size_t frame_bytes(const Work& work, std::size_t memory) {
          (image_bytes(work.convert.source, size) + image_bytes(work.convert.target, size));
 }
 
-#ifdef FRAMELANE_WITH_CUDA
-
-struct StageWork::Gpu {
-  Gpu(const Session& session, const Work& work, const std::vector<PooledImage>& frames)
-      : ceilings(context_of(session), work.convert, frames, session.stop) {
-    if (work.with_others) {
-      baselines = std::make_unique<StageBaselines>(context_of(session), work.convert, frames);
-    }
-  }
-
-  Contender ceiling(const StageWork& stage, const char* name,
-                    double (StageCeilings::*rate)(double) const) {
-    return {stage.row(name),
-            {},
-            [=, this, turn = stage.turn_] { return 1e3 / (ceilings.*rate)(turn); },
-            {}};
-  }
-  Contender baseline(const StageWork& stage, const char* name, void (StageBaselines::*convert)()) {
-    return {stage.row(name), [this] { baselines->spoil_results(); },
-            [=, this] { return milliseconds([&] { (*baselines.*convert)(); }); },
-            [this, &stage] {
-              const PlainImage& expected = stage.expected_[baselines->frame()];
-              return first_difference(as_const(expected.image), baselines->result());
-            }};
-  }
-
-  StageCeilings ceilings;
-  std::unique_ptr<StageBaselines> baselines;  // of a work with_others
-};
-Contender StageWork::kernels() { return gpu_->ceiling(*this, kKernels, &StageCeilings::kernel); }
-
-std::size_t device_bytes(const Conversion& convert, int encodes, int lanes) {
-  const std::vector<Conversion> conversions(static_cast<std::size_t>(encodes), convert);
-  return plan_bytes(conversions, FrameMemory::kHost, static_cast<std::size_t>(lanes));
-}
-std::size_t free_device_bytes(const Session& session) {
-  std::size_t free = 0, total = 0;
-  context_of(session).make_current();
-  cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  return free;
-}
-
-#else
-
-struct StageWork::Gpu {};
-Contender StageWork::kernels() { return {}; }
-std::size_t device_bytes(const Conversion&, int, int) { return 0; }
-std::size_t free_device_bytes(const Session&) { return 0; }
-
-#endif
-
 StageWork::StageWork(const Session& session, const Work& work, double turn)
     : device_(session.gpu != nullptr ? *session.gpu : *session.cpu),
       work_(work),
@@ -133,33 +80,20 @@ StageWork::StageWork(const Session& session, const Work& work, double turn)
   }
   for (const Setup& setup : work.setups) most_feeds_ = std::max(most_feeds_, setup.feeds);
   targets_ = std::make_unique<FramePool[]>(static_cast<std::size_t>(most_feeds_));
-#ifdef FRAMELANE_WITH_CUDA
-  if (session.gpu != nullptr) gpu_ = std::make_unique<Gpu>(session, work, frames_);
-#endif
+  gpu_ = make_gpu_contenders(session, work, frames_, expected_, turn);
 }
 StageWork::~StageWork() = default;
 
 std::vector<Contender> StageWork::contenders() {
   std::vector<Contender> result;
-#ifdef FRAMELANE_WITH_CUDA
-  if (gpu_ != nullptr) {
-    result.push_back(gpu_->ceiling(*this, kUploads, &StageCeilings::upload));
-    result.push_back(gpu_->ceiling(*this, kBothWays, &StageCeilings::duplex));
-    if (work_.with_others) {
-      result.push_back(gpu_->ceiling(*this, kDownloads, &StageCeilings::download));
-      result.push_back(kernels());
-    }
-  }
-#endif
+  if (gpu_ != nullptr) result = gpu_->ceilings();
   std::ranges::move(setups(), std::back_inserter(result));
-#ifdef FRAMELANE_WITH_CUDA
-  if (gpu_ != nullptr && work_.with_others) {
-    result.push_back(gpu_->baseline(*this, kPageable, &StageBaselines::pageable_default_stream));
-    result.push_back(gpu_->baseline(*this, kPinned, &StageBaselines::pinned_default_stream));
-    result.push_back(gpu_->baseline(*this, kEightStreams, &StageBaselines::eight_streams));
-  }
-#endif
+  if (gpu_ != nullptr) std::ranges::move(gpu_->usual_ways(), std::back_inserter(result));
   return result;
+}
+Contender StageWork::kernels() {
+  assert(gpu_ != nullptr);
+  return gpu_->kernels();
 }
 
 std::vector<Contender> StageWork::setups() {
@@ -167,14 +101,11 @@ std::vector<Contender> StageWork::setups() {
   for (const Setup& setup : work_.setups) result.push_back(stage(setup));
   return result;
 }
-Row StageWork::row(const char* name) const {
-  return {.name = name, .parameters = parameters_of(work_.convert), .bytes = source_bytes()};
-}
 
 Contender StageWork::stage(const Setup& setup) {
   Row row{.name = setup.analyse ? kStageCounting : kStage,
           .parameters = parameters_of(work_.convert, setup),
-          .bytes = source_bytes(),
+          .bytes = source_bytes(work_.convert),
           .more = {{kMedianLatency, "ms"}, {kHighLatency, "ms"}, {kCpu, "s"}}};
   if (device_.has_copy_engines()) row.more.push_back({kOwnCpu, "s"});
   return {std::move(row), [=, this] { open(setup); },

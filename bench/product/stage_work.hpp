@@ -45,9 +45,11 @@ struct Work {
   Conversion convert;
   std::vector<Setup> setups;
   int ceilings = 0;
-  bool with_others = false;  ///< beside the usual ways, on a GPU
+  bool with_others = false;  ///< on a GPU, also measure the usual ways
 };
 
+/// Bytes of one frame before it is converted.
+double source_bytes(const Conversion& convert);
 /// How many frames go round: more than caches hold, as far as a machine with so much memory can
 /// spare it. The number has no divisor in common with any number of lanes, so that each lane gets
 /// every frame in turn. A lane that always got the same frame could miss an upload, and its result
@@ -64,6 +66,8 @@ std::size_t free_device_bytes(const Session& session);
 /// Removes the setups whose results need more than a quarter of the machine's memory.
 void drop_the_largest(const Session& session, Work& work, Result& result);
 
+class GpuContenders;
+
 /// One size and conversion: its frames, their exact results, and the contenders. One thread. Throws
 /// what CUDA and the stage throw.
 class StageWork {
@@ -72,8 +76,8 @@ class StageWork {
   StageWork(const Session& session, const Work& work, double turn);
   ~StageWork();
 
-  /// On a GPU what the bus can carry; the setups; and for a work with_others, on a GPU, also each
-  /// other part of a frame's way alone, and the usual ways to convert frames. They refer to this.
+  /// All contenders: on a GPU first the bus's ceilings, then the setups. With with_others also each
+  /// single part of the work and the usual ways. They refer to this object.
   std::vector<Contender> contenders();
   /// The setups alone.
   std::vector<Contender> setups();
@@ -83,10 +87,6 @@ class StageWork {
 
  private:
   Size size() const { return {"", work_.convert.width, work_.convert.height}; }
-  double source_bytes() const {
-    return static_cast<double>(image_bytes(work_.convert.source, size()));
-  }
-  Row row(const char* name) const;
   Contender stage(const Setup& setup);
   void open(const Setup& setup);
   std::string check_and_close(bool analysed);
@@ -101,8 +101,7 @@ class StageWork {
   std::vector<PlainImage> expected_;
   int most_feeds_ = 1;
   std::unique_ptr<FramePool[]> targets_;           // one for each feed, kept from turn to turn
-  struct Gpu;                                      // empty without the CUDA backend
-  std::unique_ptr<Gpu> gpu_;                       // what only a GPU does; null on the CPU
+  std::unique_ptr<GpuContenders> gpu_;             // null on the CPU
   std::vector<std::unique_ptr<BenchFeed>> feeds_;  // of this turn
   StageFigures figures_{};                         // of the last one
 };

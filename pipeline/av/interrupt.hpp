@@ -28,14 +28,14 @@ class Interrupt {
 
   /// The next call may block for this long. To be called before each call, and disarm() after it.
   void arm(std::chrono::milliseconds timeout);
-  /// The same, but a stop does not end the call: for saying goodbye to the peer.
+  /// Like arm(), but a stop does not end the call: for the last messages to a peer.
   void arm_farewell(std::chrono::milliseconds timeout);
   void disarm();
   /// Why FFmpeg was interrupted since the last arm; kNone when it was not.
   Cause cause() const { return cause_.load(); }
-  /// A call is under way.
+  /// True while a call is under way.
   bool under_way() const { return deadline_ns_ != 0; }
-  /// A call is under way although its deadline has passed.
+  /// True while a call is under way although its deadline has passed.
   bool overdue() const;
   bool stopped() const { return stop_.stop_requested(); }
   const std::stop_token& stop() const { return stop_; }

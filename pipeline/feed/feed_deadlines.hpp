@@ -4,7 +4,7 @@
 
 namespace framelane {
 
-/// When a feed takes a call or a thread for stuck. A test that waits for this passes shorter times.
+/// After these times a feed treats a call or a thread as stuck. Tests pass shorter ones.
 struct FeedDeadlines {
   /// A thread that runs for longer than this after a cancel is stuck. An output may take up to a
   /// second of it, for its trailer.

@@ -93,10 +93,11 @@ std::chrono::system_clock::time_point FeedStats::last_arrival() const {
           std::chrono::nanoseconds(last_arrival_system_ns_)));
 }
 
-std::chrono::steady_clock::duration FeedStats::since_arrival() const {
+std::chrono::steady_clock::duration FeedStats::since_arrival(
+    std::chrono::steady_clock::time_point now) const {
   const std::int64_t last = last_arrival_steady_ns_;
   if (last == 0) return std::chrono::steady_clock::duration::max();
-  return std::chrono::steady_clock::now().time_since_epoch() - std::chrono::nanoseconds(last);
+  return now.time_since_epoch() - std::chrono::nanoseconds(last);
 }
 
 void open_tickets(const std::shared_ptr<FeedStats>& stats, std::span<FrameTicket> tickets) {

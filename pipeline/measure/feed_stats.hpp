@@ -133,9 +133,10 @@ class FeedStats {
   void arrived();
   /// When something last arrived, for the metric; the clock's epoch before the first arrival.
   std::chrono::system_clock::time_point last_arrival() const;
-  /// How long ago that was, by the steady clock, for deciding whether the feed is up; the largest
-  /// duration before the first arrival.
-  std::chrono::steady_clock::duration since_arrival() const;
+  /// How long before `now` that was, for deciding whether the feed is up; the largest duration
+  /// before the first arrival.
+  std::chrono::steady_clock::duration since_arrival(
+      std::chrono::steady_clock::time_point now) const;
 
   void count(DecodeFault fault) { bump(decode_faults, index_of(fault)); }
   void count(TimestampRepair repair) { bump(timestamp_repairs, index_of(repair)); }

@@ -54,8 +54,10 @@ class FilePattern {
   std::regex part_name_;
 };
 
-/// True if files of both patterns could have the same name. Found by trying two times: now, and one
-/// at which most fields read "11", so that they fit most other fields. Throws as FilePattern does.
-bool names_meet(const std::string& pattern, const std::string& other);
+/// True if files of both patterns could have the same name. Found by trying two times: `now`, and
+/// one at which most fields read "11", so that they fit most other fields. Throws as FilePattern
+/// does.
+bool names_meet(const std::string& pattern, const std::string& other,
+                std::chrono::system_clock::time_point now);
 
 }  // namespace framelane

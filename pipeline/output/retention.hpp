@@ -32,8 +32,8 @@ class Retention {
   /// `pattern` and `keep` must outlive it. `subject` begins its lines in the log.
   Retention(const FilePattern& pattern, const SegmentOptions& keep, const std::string& subject);
 
-  /// True if it is time for enforce(), because files grow old even while none is written: a minute
-  /// after the last time or, if files are kept for less than that, after as long as they are kept.
+  /// True a minute after the last enforce(), or after the keep age if that is shorter: files grow
+  /// old even while none is written.
   bool due(std::chrono::steady_clock::time_point now) const;
 
   /// Calls enforce_retention(). Warns once about files that cannot be deleted, until all could be.

@@ -194,7 +194,7 @@ void Decoder::change_to_software(FeedFault fault, const std::string& why) {
   const std::optional<std::int64_t> first = nvdec_.begin_replay();
   Dictionary options = options_.copy();
   open_in_software(options);
-  // Of packets that only NVDEC has got no frame comes any more.
+  // Packets that only NVDEC received give no more frames.
   if (nvdec_.proven()) account_.account_up_to(first ? *first - 1 : account_.last_packet());
   account_.decoder_replaced();
   stats_.set_decoder(name());
@@ -216,7 +216,7 @@ void Decoder::send(AVPacket* packet) {
 
 PacketAccount::Expect Decoder::expectation_of(const AVPacket& packet) const {
   if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) return PacketAccount::Expect::kTruncated;
-  // An edit list discards packets, the option skip_frame others.
+  // Packets are discarded by an edit list or by the option skip_frame.
   const bool left_out =
       (packet.flags & AV_PKT_FLAG_DISCARD) != 0 || context_->skip_frame > AVDISCARD_DEFAULT;
   return left_out ? PacketAccount::Expect::kLeftOut : PacketAccount::Expect::kFrame;

@@ -173,8 +173,8 @@ void FrameImporter::make_scaler() {
                            1 << 16);
 }
 
-/// Refers to the surface that NVDEC decoded into. The InputFrame owns a clone of the AVFrame: one
-/// of the AVFrame's references is what gives the surface back to NVDEC.
+/// Refers to the surface that NVDEC decoded into. The InputFrame owns a clone of the AVFrame:
+/// the surface goes back to NVDEC when the AVFrame's references are released.
 void FrameImporter::refer_to_surface(const AVFrame& frame, InputFrame& to) const {
   const auto left = static_cast<std::ptrdiff_t>(frame.crop_left);
   const auto top = static_cast<std::ptrdiff_t>(frame.crop_top);

@@ -43,9 +43,9 @@ class NvdecTrial {
   /// The decoder that is to be opened, on device(). Null when the configuration does not ask for
   /// NVDEC, or when it cannot be had: the trial has been left then. Throws as leave() does.
   const AVCodec* begin(AVCodecID id);
-  /// The open decoder is NVDEC's.
+  /// True if the open decoder is NVDEC's.
   bool active() const { return static_cast<bool>(device_); }
-  /// A frame has come from NVDEC, at some time.
+  /// True once NVDEC has returned a frame.
   bool proven() const { return proven_; }
   /// The GPU, for AVCodecContext::hw_device_ctx; null unless active.
   const BufferRef& device() const { return device_; }
@@ -56,22 +56,22 @@ class NvdecTrial {
   AVPixelFormat choose_format(AVCodecContext& context, const AVPixelFormat* offered);
   /// Why NVDEC does not take the packet that was sent last; empty: it has not refused.
   const std::string& refusal() const { return refusal_; }
-  /// The same, and forgets it.
+  /// Returns refusal() and clears it.
   std::string take_refusal() { return std::exchange(refusal_, {}); }
-  /// After a refusal: what NVDEC decoded before, in another format, has to be taken out first. True
-  /// the first time it is called.
+  /// True the first time it is called after a refusal: what NVDEC decoded before, in another
+  /// format, has to be taken out first.
   bool begin_emptying();
 
   /// Holds the packet `number`, or null for the end of the stream, which is about to be sent.
   void remember_for_replay(const AVPacket* packet, std::int64_t number);
   /// The packet that was sent last is damaged: it need not be replayed, software would fail too.
   void forget_damaged();
-  /// The stage still works on the GPU, and takes frames from there.
+  /// True while the stage works on the GPU and takes frames from there.
   bool stage_takes_frames() { return stage_->takes_device_frames(); }
-  /// A frame has come while active. Ends the trial when the frame is in host memory. True when the
+  /// A frame has come while active. Ends the trial if the frame is in host memory. True if the
   /// decoder's name and messages have to be set anew. Throws as leave() does.
   bool frame_came(const AVFrame& frame, const AVCodec& codec);
-  /// Looks at an error that FFmpeg returned, and counts it if it is NVDEC's own. True when software
+  /// Looks at an error that FFmpeg returned, and counts it if it is NVDEC's own. True if software
   /// has to go on.
   bool must_end(int error);
 

@@ -13,9 +13,9 @@ namespace {
 constexpr AVRational kMicroseconds{1, 1'000'000};
 /// A packet this far off the line has jumped.
 constexpr std::int64_t kJumpUs = 5'000'000;
-/// So many packets in a row that agree make a new line.
+/// This many consecutive packets that agree start a new line.
 constexpr int kAcceptAfter = 3;
-/// The farthest that frames are moved behind untimed ones: no codec reorders over more.
+/// Frames are moved behind untimed ones by at most this: no codec reorders further.
 constexpr std::int64_t kMaxFrameShiftUs = 1'000'000;
 /// A longer duration, or a frame rate that gives a longer one, is not believed.
 constexpr std::int64_t kMaxStepUs = 3'600'000'000;

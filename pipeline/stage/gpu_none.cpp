@@ -8,7 +8,7 @@ constexpr const char* kNone = "this build has no CUDA backend";
 
 }  // namespace
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): as it is declared
+// NOLINTNEXTLINE(performance-unnecessary-value-param): by value, because gpu.hpp declares it so
 GpuResult open_gpu(int, std::shared_ptr<Device>) { return {nullptr, kNone}; }
 
 std::vector<GpuReport> measure_gpus(std::string& why) {

@@ -131,7 +131,7 @@ def test_a_stop_does_not_wait_for_the_writer_of_a_fifo(framelane, tmp_path):
 
 def test_a_source_stuck_in_a_call_is_abandoned_and_its_feed_rebuilt(framelane, tmp_path, clip):
     """With "concat:" FFmpeg itself opens the FIFO, and waits for a writer beyond every deadline.
-    SupervisedFeed's tests have what happens when several runs are stuck."""
+    tests/daemon/supervised_feed_test.cpp tests what happens when several runs are stuck."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     config = one_feed({"url": f"concat:{fifo}", **IMPATIENT})

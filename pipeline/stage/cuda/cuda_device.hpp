@@ -25,7 +25,7 @@ class CudaDevice final : public Device,
                          private HostRegistrar,
                          public std::enable_shared_from_this<CudaDevice> {
  public:
-  /// Windows gives a GPU the same time (TdrDelay).
+  /// A job that runs for longer may hang. Windows waits as long (TdrDelay).
   static constexpr std::chrono::milliseconds kHungAfter{2000};
 
   /// `hung_after`: see CompletionThread; tests pass less. Throws CudaError if the GPU cannot be

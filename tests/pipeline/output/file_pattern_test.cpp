@@ -136,22 +136,31 @@ TEST(FilePatternTest, AYearHasFourDigits) {
   EXPECT_FALSE(FilePattern("cam%F.mp4").could_name("cam12026-11-21.mp4"));
 }
 
+bool meet(const char* pattern, const char* other, int year = 2026) {
+  return names_meet(pattern, other, local_time(year, 11, 23, 14, 5, 6));
+}
+
 TEST(NamesMeetTest, WhereAFieldFitsAnothersDigits) {
-  EXPECT_TRUE(names_meet("/rec/cam%s.mp4", "/rec/cam1%s.mp4"));
-  EXPECT_TRUE(names_meet("/rec/cam1%s.mp4", "/rec/cam%s.mp4"));
-  EXPECT_TRUE(names_meet("/rec/%H%M.ts", "/rec/%d%m.ts"));
-  EXPECT_TRUE(names_meet("/rec/%Y/a-%H.ts", "/rec/%Y/a-12.ts"));
-  EXPECT_TRUE(names_meet("/rec/a.ts", "/rec/a.2.ts"));
-  EXPECT_TRUE(names_meet("/rec/%Y/%H.ts", "/rec/%s/%H.ts"));
+  EXPECT_TRUE(meet("/rec/cam%s.mp4", "/rec/cam1%s.mp4"));
+  EXPECT_TRUE(meet("/rec/cam1%s.mp4", "/rec/cam%s.mp4"));
+  EXPECT_TRUE(meet("/rec/%H%M.ts", "/rec/%d%m.ts"));
+  EXPECT_TRUE(meet("/rec/%Y/a-%H.ts", "/rec/%Y/a-12.ts"));
+  EXPECT_TRUE(meet("/rec/a.ts", "/rec/a.2.ts"));
+  EXPECT_TRUE(meet("/rec/%Y/%H.ts", "/rec/%s/%H.ts"));
 }
 
 TEST(NamesMeetTest, NotWhereTheNamesTellThemApart) {
-  EXPECT_FALSE(names_meet("/rec/cam%Y%m%d.mp4", "/rec/cam1%Y%m%d.mp4"));
-  EXPECT_FALSE(names_meet("/rec/cam-%s.mp4", "/rec/cam1-%s.mp4"));
-  EXPECT_FALSE(names_meet("/rec/%s.mp4", "/rec/%s.mkv"));
-  EXPECT_FALSE(names_meet("/rec/cam/%s.mp4", "/rec/cam1/%s.mp4"));
-  EXPECT_FALSE(names_meet("/rec/%s.mp4", "/rec/%Y/%s.mp4"));
-  EXPECT_FALSE(names_meet("a.mp4", "b.mp4"));
+  EXPECT_FALSE(meet("/rec/cam%Y%m%d.mp4", "/rec/cam1%Y%m%d.mp4"));
+  EXPECT_FALSE(meet("/rec/cam-%s.mp4", "/rec/cam1-%s.mp4"));
+  EXPECT_FALSE(meet("/rec/%s.mp4", "/rec/%s.mkv"));
+  EXPECT_FALSE(meet("/rec/cam/%s.mp4", "/rec/cam1/%s.mp4"));
+  EXPECT_FALSE(meet("/rec/%s.mp4", "/rec/%Y/%s.mp4"));
+  EXPECT_FALSE(meet("a.mp4", "b.mp4"));
+}
+
+TEST(NamesMeetTest, WhereTheTimeGivesBothTheSameName) {
+  EXPECT_TRUE(meet("/rec/2026-%d.ts", "/rec/%Y-24.ts", 2026));
+  EXPECT_FALSE(meet("/rec/2026-%d.ts", "/rec/%Y-24.ts", 2025));
 }
 
 TEST(FilePatternTest, OnlyItsOwnPartFilesAreFound) {

@@ -1,0 +1,34 @@
+// What only a GPU adds to a StageWork. Builds without the CUDA backend have bench/gpu_none.cpp
+// instead of its source.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "bench/product/stage_work.hpp"
+
+namespace framelane::bench {
+
+/// What is measured beside the setups on a GPU. One thread. The contenders refer to this object.
+/// Throws what CUDA throws.
+class GpuContenders {
+ public:
+  virtual ~GpuContenders() = default;
+
+  /// The kernels alone.
+  virtual Contender kernels() = 0;
+  /// What the bus can carry, and for a work with_others each other part of it alone.
+  virtual std::vector<Contender> ceilings() = 0;
+  /// The usual ways to convert frames; none unless the work is with_others.
+  virtual std::vector<Contender> usual_ways() = 0;
+};
+
+/// Null if the session has no GPU. `expected` are the exact results of `frames`. The session, the
+/// work, the frames and their results must outlive the object. `turn`: seconds.
+std::unique_ptr<GpuContenders> make_gpu_contenders(const Session& session, const Work& work,
+                                                   std::span<const PooledImage> frames,
+                                                   std::span<const PlainImage> expected,
+                                                   double turn);
+
+}  // namespace framelane::bench
