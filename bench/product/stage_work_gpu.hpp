@@ -18,7 +18,7 @@ class GpuContenders {
 
   /// The kernels alone.
   virtual Contender kernels() = 0;
-  /// What the bus can carry, and for a work with_others each other part of it alone.
+  /// What the bus can carry; for a work with_others also each other single part of the work.
   virtual std::vector<Contender> ceilings() = 0;
   /// The usual ways to convert frames; none unless the work is with_others.
   virtual std::vector<Contender> usual_ways() = 0;
