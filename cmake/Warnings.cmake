@@ -3,12 +3,13 @@ add_library(framelane_warnings INTERFACE)
 add_library(framelane::warnings ALIAS framelane_warnings)
 target_include_directories(framelane_warnings INTERFACE "${PROJECT_SOURCE_DIR}")
 
-# Adds options for C, C++ and CUDA. nvcc passes them on to its host compiler.
+# Adds options for C, C++ and CUDA. nvcc passes them on to its host compiler. Each option for nvcc is one
+# word: ccache reads `-Xcompiler -Werror` as two options, and then cannot cache the file.
 function(framelane_add_options)
   foreach(_option IN LISTS ARGN)
     target_compile_options(framelane_warnings INTERFACE
       "$<$<COMPILE_LANGUAGE:C,CXX>:${_option}>"
-      "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler \"${_option}\">")
+      "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${_option}>")
   endforeach()
 endfunction()
 
@@ -20,7 +21,7 @@ target_compile_options(framelane_warnings INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:
 if(FRAMELANE_WERROR)
   framelane_add_options(-Werror)
   target_compile_options(framelane_warnings INTERFACE
-    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--Werror all-warnings>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings>")
 endif()
 
 if(FRAMELANE_SANITIZE)
@@ -30,13 +31,20 @@ if(FRAMELANE_SANITIZE)
   framelane_add_options(${_sanitizers} -fno-omit-frame-pointer -fno-sanitize-recover=undefined
                         -Wno-maybe-uninitialized)
   target_link_options(framelane_warnings INTERFACE -fsanitize=${FRAMELANE_SANITIZE})
-  if(FRAMELANE_SANITIZE MATCHES "thread")
+  if(FRAMELANE_SANITIZE MATCHES "address")
+    # AddressSanitizer finds what these two find, when the pointer is used. They would take a tenth of the
+    # build.
+    framelane_add_options(-fno-sanitize=null -fno-sanitize=object-size)
+    # Checks memory with calls and not with inlined code: a kernel compiles in two thirds of the time.
+    target_compile_options(framelane_warnings INTERFACE
+      "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=--param=asan-instrumentation-with-call-threshold=0>")
+  elseif(FRAMELANE_SANITIZE MATCHES "thread")
     framelane_add_options(-Wno-tsan)
   endif()
   # With a sanitizer, kernels run only on the host, in the stand-in runtime. Their GPU code never runs, so
   # it is not optimised.
   target_compile_options(framelane_warnings INTERFACE
-    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcicc -O0 -Xptxas -O0>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcicc=-O0;-Xptxas=-O0>")
 endif()
 
 if(FRAMELANE_PCH)
