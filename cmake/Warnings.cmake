@@ -54,27 +54,8 @@ if(FRAMELANE_PCH)
     "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess;--param=ggc-min-heapsize=524288>")
 endif()
 
-# framelane_precompile(TARGET KIND HEADER...) precompiles the standard headers that most files include, and
-# the headers that are given. The first target of a KIND compiles them, and the other targets of that KIND
-# use the result: they must have the same options as the first target, and at least its definitions. With
-# precompiled headers a file compiles even if it lacks an #include; scripts/lint builds without them.
-function(framelane_precompile target kind)
-  if(NOT FRAMELANE_PCH)
-    return()
-  endif()
-  get_property(_owner GLOBAL PROPERTY FRAMELANE_PCH_${kind})
-  if(_owner)
-    target_precompile_headers(${target} REUSE_FROM ${_owner})
-    return()
-  endif()
-  set_property(GLOBAL PROPERTY FRAMELANE_PCH_${kind} ${target})
-  target_precompile_headers(${target} PRIVATE
-    <algorithm> <array> <chrono> <condition_variable> <filesystem> <functional> <memory> <mutex>
-    <optional> <span> <stop_token> <string> <thread> <vector> ${ARGN})
-endfunction()
-
 # framelane::quickly_compiled turns optimisation off, for code that takes longer to optimise than to run:
-# most tests and, with a sanitizer, everything except the kernels and the benchmarks' suites.
+# tests and, with a sanitizer, everything except the kernels and the benchmarks' suites.
 # framelane::quickly_sanitized does the same, but only in builds with a sanitizer.
 add_library(framelane_quickly_compiled INTERFACE)
 add_library(framelane::quickly_compiled ALIAS framelane_quickly_compiled)
@@ -84,3 +65,27 @@ add_library(framelane::quickly_sanitized ALIAS framelane_quickly_sanitized)
 if(FRAMELANE_SANITIZE)
   target_link_libraries(framelane_quickly_sanitized INTERFACE framelane_quickly_compiled)
 endif()
+
+# framelane_precompiled_headers(KIND LIBRARIES LIBRARY... HEADERS HEADER...) precompiles the standard headers
+# that most files include, and HEADERS, with the options of LIBRARIES.
+# framelane_precompile(TARGET KIND) compiles TARGET with them. It must have the same options, and at least the
+# definitions that matter to these headers. A file then compiles even if it lacks an #include; scripts/lint
+# builds without precompiled headers.
+function(framelane_precompiled_headers kind)
+  if(NOT FRAMELANE_PCH)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 _arg "" "" "LIBRARIES;HEADERS")
+  set(_source "${PROJECT_BINARY_DIR}/precompiled.cpp")  # CMake precompiles only for a target with a source
+  file(CONFIGURE OUTPUT "${_source}" CONTENT "")
+  add_library(framelane_precompiled_${kind} OBJECT "${_source}")
+  target_link_libraries(framelane_precompiled_${kind} PRIVATE framelane::warnings ${_arg_LIBRARIES})
+  target_precompile_headers(framelane_precompiled_${kind} PRIVATE
+    <algorithm> <array> <chrono> <condition_variable> <filesystem> <functional> <memory> <mutex>
+    <optional> <span> <stop_token> <string> <thread> <vector> ${_arg_HEADERS})
+endfunction()
+function(framelane_precompile target kind)
+  if(FRAMELANE_PCH)
+    target_precompile_headers(${target} REUSE_FROM framelane_precompiled_${kind})
+  endif()
+endfunction()
