@@ -109,8 +109,8 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
 endif()
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_EXTENSIONS OFF)
-# nvcc does not know all of the host compiler's options. It gets the macros itself; everything else goes to
-# its host compiler.
+# nvcc does not know all of the host compiler's options. Macros are given to nvcc itself, all other options
+# to its host compiler.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" _framelane_config)
 set(_framelane_host_flags ${CMAKE_CXX_FLAGS_${_framelane_config}})
 separate_arguments(_framelane_host_flags)

@@ -49,7 +49,8 @@ class AdminServer {
 
   /// `listen`: HOST:PORT, [V6]:PORT (port 0: any free one) or unix:PATH (the socket gets mode 0660
   /// and replaces one on which nobody listens). Throws std::runtime_error with one sentence if it
-  /// cannot listen there. A client that is silent for longer than `idle_timeout` is disconnected.
+  /// cannot listen there. A client that is silent for longer than `idle_timeout` is disconnected;
+  /// at least 1 s, because libmicrohttpd takes 0 for no limit.
   AdminServer(const std::string& listen, Handler handler,
               std::chrono::seconds idle_timeout = kIdleTimeout);
   /// Closes all connections, after waiting for a running handler.

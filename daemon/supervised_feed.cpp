@@ -13,7 +13,7 @@ namespace framelane {
 namespace {
 
 // Container runtimes kill 10 s after SIGTERM.
-static_assert(SupervisedFeed::kDrainTime + FeedDeadlines{}.cancel < std::chrono::seconds(10));
+static_assert(SupervisedFeed::kDrainTime + FeedDeadlines{}.after_cancel < std::chrono::seconds(10));
 
 /// A failed feed is started again after one second, then after longer and longer waits.
 constexpr BackoffOptions kRestart{std::chrono::seconds(1), std::chrono::seconds(60)};
@@ -71,7 +71,7 @@ bool SupervisedFeed::turn() {
   }
   if (run_ != nullptr) {
     if (drain_until_ && now >= *drain_until_) cancel_late_run();
-    if (const std::optional<Feed::Outcome> outcome = run_->outcome()) {
+    if (const std::optional<Feed::Outcome> outcome = run_->outcome(Clock::now())) {
       run_.reset();
       on_outcome(*outcome);
     } else if (stats_->status().state == FeedState::kRunning) {
@@ -92,13 +92,13 @@ bool SupervisedFeed::wait_for(Clock::duration time) {
 }
 
 void SupervisedFeed::cancel() {
-  if (run_ != nullptr && !run_->outcome()) cancel_late_run();
+  if (run_ != nullptr && !run_->outcome(Clock::now())) cancel_late_run();
 }
 
 void SupervisedFeed::finish() {
   if (run_ == nullptr) return;
   std::optional<Feed::Outcome> outcome;
-  while (!(outcome = run_->outcome())) wait_for(std::chrono::milliseconds(250));
+  while (!(outcome = run_->outcome(Clock::now()))) wait_for(std::chrono::milliseconds(250));
   run_.reset();
   on_outcome(*outcome);
 }

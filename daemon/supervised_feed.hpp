@@ -63,7 +63,8 @@ class SupervisedFeed {
   bool wait_for(Clock::duration time);
   /// Cancels a run that still has no outcome. Returns at once.
   void cancel();
-  /// Waits for the outcome of the run and logs it; a cancelled run has one within 1.5 s.
+  /// Waits for the outcome of the run and logs it; a cancelled run has one within
+  /// FeedDeadlines::after_cancel.
   void finish();
 
  private:

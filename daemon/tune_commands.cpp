@@ -20,8 +20,8 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
     std::fprintf(stderr, "framelane: %s at %s is no size and rate\n", size.c_str(), rate.c_str());
     return kExitUsage;
   }
-  // Only errors: the feeds' encoders are opened to learn what they take, and which one of a list is
-  // taken would be logged.
+  // Logs errors only. Encoders are opened to learn what they take, and each choice among them would
+  // be logged.
   set_up_logging({.level = LogLevel::kError, .format = LogFormat::kText});
   LoadOptions options;
   options.require_environment = false;  // secrets are the daemon's

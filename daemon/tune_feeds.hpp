@@ -19,7 +19,7 @@ struct TunedFeed {
   std::string left_out;  ///< why there is nothing to tune; or empty
 };
 
-/// The size and rate to assume for streams, which the configuration does not state.
+/// The size and rate that are assumed for streams, because the configuration does not state them.
 struct StreamShape {
   int width = 1920;
   int height = 1080;

@@ -69,6 +69,7 @@ build() {
   echo "building ($preset)"
   mkdir -p build
   (
+    set -o pipefail  # a failing build must fail, also in a script that does not ask for it
     flock -n 9 || { echo "waiting for another build of $preset"; flock 9; }
     exec </dev/null
     rm -f "$log".*
@@ -86,17 +87,22 @@ build() {
   ) 9>"build/.$preset.lock"
 }
 
-# in_background COMMAND...: starts a command at low priority; its pid is in `background`. It has a process
-# group of its own (set -m), so that all of it ends with the script.
+# in_background COMMAND... : starts a command and sets `background` to its pid. It has a process group of
+# its own (set -m), so that all of it ends with the script. Replaces the script's EXIT and INT traps.
 in_background() {
   trap end_background EXIT  # also when TERM or HUP ends the script
   trap 'exit 130' INT
   set -m
-  ( renice -n 19 -p "$BASHPID" >/dev/null; "$@" ) </dev/null &
+  "$@" </dev/null &
   # shellcheck disable=SC2034
   background=$!
   set +m
 }
+# at_low_priority COMMAND... : runs a command, which may be a function, at the lowest priority.
+at_low_priority() (
+  renice -n 19 -p "$BASHPID" >/dev/null
+  "$@"
+)
 end_background() {
   local groups
   mapfile -t groups < <(jobs -pr)

@@ -4,13 +4,13 @@
 
 namespace framelane {
 
-/// After these times a feed treats a call or a thread as stuck. Tests pass shorter ones.
+/// How long a feed waits before it treats a thread or a call as stuck. Tests pass shorter times.
 struct FeedDeadlines {
   /// A thread that runs for longer than this after a cancel is stuck. An output may take up to a
   /// second of it, for its trailer.
-  std::chrono::milliseconds cancel{1500};
+  std::chrono::milliseconds after_cancel{1500};
   /// A call that has ignored its deadline for this long will not return by itself.
-  std::chrono::milliseconds ignored{5000};
+  std::chrono::milliseconds after_deadline{5000};
   /// A call on a GPU that takes longer is overdue: a normal one takes milliseconds.
   std::chrono::milliseconds stage_call{10'000};
 };

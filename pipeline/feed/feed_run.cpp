@@ -46,16 +46,16 @@ void FeedRun::make_parts() {
     ring_ = std::make_unique<FrameRing>(options_.ring, frame_encodes, *stats_);
     stats_->set_device(device_->name());
     stage_ = device_->make_stage(*stats_, options_.slices);
-    frames_ =
-        std::make_unique<FrameDispatch>(FrameDispatch::Parts{.options = options_,
-                                                             .stats = stats_,
-                                                             .routes = routes_,
-                                                             .ring = *ring_,
-                                                             .stage = *stage_,
-                                                             .stage_calls = stage_calls_,
-                                                             .stage_call = deadlines_.stage_call,
-                                                             .cancel_reason = cancel_reason_},
-                                        cancel_.get_token());
+    frames_ = std::make_unique<FrameDispatch>(
+        FrameDispatch::Parts{.options = options_,
+                             .stats = stats_,
+                             .routes = routes_,
+                             .ring = *ring_,
+                             .stage = *stage_,
+                             .stage_calls = stage_calls_,
+                             .stage_call_limit = deadlines_.stage_call,
+                             .cancel_reason = cancel_reason_},
+        cancel_.get_token());
   }
   source_loop_ = std::make_unique<SourceLoop>(SourceLoop::Parts{.options = options_,
                                                                 .stats = *stats_,
@@ -221,7 +221,7 @@ bool FeedRun::is_stuck(bool overdue, OverdueSince& since, Clock::time_point now)
     return false;
   }
   if (!since) since = now;
-  return now - *since >= deadlines_.ignored;
+  return now - *since >= deadlines_.after_deadline;
 }
 
 void FeedRun::watch_calls(Clock::time_point now) {
@@ -272,14 +272,14 @@ bool FeedRun::join_until(Clock::time_point deadline) {
 }
 
 bool FeedRun::stuck_after_cancel(Clock::time_point now) const {
-  return cancelled_at_ && now - *cancelled_at_ >= deadlines_.cancel;
+  return cancelled_at_ && now - *cancelled_at_ >= deadlines_.after_cancel;
 }
 
 bool FeedRun::join_cancelled() {
   Clock::time_point deadline;
   {
     const std::lock_guard lock(mutex_);
-    deadline = cancelled_at_.value_or(Clock::now()) + deadlines_.cancel;
+    deadline = cancelled_at_.value_or(Clock::now()) + deadlines_.after_cancel;
   }
   return join_until(deadline);
 }

@@ -124,7 +124,7 @@ void FrameDispatch::apply_analysis(PixelFormat encoded) {
 
 void FrameDispatch::submit(InputFrame&& frame, bool blocks) {
   auto place = take_place(blocks);
-  const CallScope submitting(parts_.stage_calls, parts_.stage_call);
+  const CallScope submitting(parts_.stage_calls, parts_.stage_call_limit);
   if (!place) {
     frame.buffer = {};  // inside the CallScope: giving a surface back to NVDEC is a call on the GPU
     const bool ending = cancel_.stop_requested() || parts_.ring.closed();

@@ -12,8 +12,8 @@
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/encode/frame_format.hpp"
+#include "pipeline/feed/encode_route.hpp"
 #include "pipeline/feed/feed_options.hpp"
-#include "pipeline/feed/route.hpp"
 #include "pipeline/frames/frame_job.hpp"
 #include "pipeline/frames/frame_ring.hpp"
 #include "pipeline/frames/input_frame.hpp"
@@ -35,8 +35,8 @@ class FrameDispatch {
     std::vector<EncodeRoute>& routes;
     FrameRing& ring;
     Stage& stage;
-    Interrupt& stage_calls;                ///< of the calls that a GPU may hold up
-    std::chrono::milliseconds stage_call;  ///< as FeedDeadlines says
+    Interrupt& stage_calls;                      ///< of the calls that a GPU may hold up
+    std::chrono::milliseconds stage_call_limit;  ///< FeedDeadlines::stage_call
     const std::atomic<DropReason>& cancel_reason;
   };
   /// `cancel` ends waits for a place in the ring and for full queues.

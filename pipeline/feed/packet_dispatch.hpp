@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "pipeline/av/av_ptr.hpp"
-#include "pipeline/feed/route.hpp"
+#include "pipeline/feed/encode_route.hpp"
 #include "pipeline/source/source.hpp"
 
 namespace framelane {

@@ -161,7 +161,8 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
 }
 
 /// A frame has come, or a video packet that some encode copies: the source works. Called before the
-/// dispatch, which may wait for a full ring or queue, or throw: that is no fault of the source.
+/// dispatch: that may wait for room in the ring or a queue, or throw, and neither is the source's
+/// fault.
 void SourceLoop::note_delivery(const SourceInfo& source) {
   parts_.stats.arrived();
   backoff_.succeeded(Clock::now());

@@ -132,7 +132,7 @@ class StuckRunsTest : public ::testing::Test {
     options.encodes = {live};
     feed_.emplace(
         std::move(options), make_cpu_device(), clock_.function(), [] {},
-        FeedDeadlines{.cancel = 200ms, .ignored = 200ms});
+        FeedDeadlines{.after_cancel = 200ms, .after_deadline = 200ms});
     stats_ = feed_->view().stats;
   }
   ~StuckRunsTest() override {

@@ -117,8 +117,8 @@ def test_a_stop_with_a_stalled_output_ends_in_time_and_completes_the_others(fram
 
 
 def test_a_stop_with_a_slow_encoder_ends_in_time_and_completes_the_file(framelane, tmp_path):
-    """The encoder holds about seventy frames, and each takes much time. B-frames are off, so that
-    it soon holds its seventy frames."""
+    """The encoder holds about seventy frames, and each takes much time. Without B-frames it fills up
+    sooner."""
     path = tmp_path / "out.mkv"
     encode = encoder("libx264", preset="placebo", threads=1, bf=0, **{"rc-lookahead": 60})
     daemon = framelane(

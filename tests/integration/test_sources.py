@@ -143,10 +143,11 @@ def test_a_source_stuck_in_a_call_is_abandoned_and_its_feed_rebuilt(framelane, t
     assert "stuck in a call" in daemon.feed("cam")["reason"]
     assert daemon.request("GET", "/healthz")[0] == 200
     assert metrics.feed_state("other") == "running"
+    daemon.wait_state("cam", "connecting")  # by a new run
     daemon.process.send_signal(signal.SIGTERM)
 
     def ended():
-        os.close(os.open(fifo, os.O_RDWR))  # the FIFO has had a writer, and the calls return
+        os.close(os.open(fifo, os.O_RDWR))  # opening the FIFO lets the stuck calls return
         return daemon.process.poll() is not None
 
     wait_until(ended, "the daemon to end")

@@ -1,4 +1,3 @@
-// Not built for ThreadSanitizer: what it tests has one thread.
 #include "bench/experiments/issue_order.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,3 @@
-// Not built for ThreadSanitizer: what it tests has one thread.
 #include "bench/experiments/kernels_verdict.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,3 @@
-// Not built for ThreadSanitizer: what it tests has one thread.
 #include <gmock/gmock.h>
 
 #include "bench/harness/ceilings.hpp"

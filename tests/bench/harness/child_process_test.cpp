@@ -1,4 +1,3 @@
-// Not built for ThreadSanitizer: what it tests has one thread.
 #include "bench/harness/child_process.hpp"
 
 #include <gmock/gmock.h>

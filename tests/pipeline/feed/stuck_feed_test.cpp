@@ -23,7 +23,7 @@ using namespace testing;  // of framelane
 /// Feeds of which a thread is in a call that does not return.
 class StuckFeedTest : public FeedTest {
  protected:
-  StuckFeedTest() { deadlines_ = {.cancel = 1s, .ignored = 1s, .stage_call = 500ms}; }
+  StuckFeedTest() { deadlines_ = {.after_cancel = 1s, .after_deadline = 1s, .stage_call = 500ms}; }
 
   /// Asks again and again, as the supervisor does, which is how a stuck call is noticed.
   std::optional<Feed::Outcome> outcome_while_watched(std::chrono::steady_clock::time_point until) {

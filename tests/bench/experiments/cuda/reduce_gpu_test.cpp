@@ -1,4 +1,3 @@
-// Not built for ThreadSanitizer: one thread queues work on one stream at a time.
 #include <gmock/gmock.h>
 
 #include "bench/experiments/sum_kernels.hpp"

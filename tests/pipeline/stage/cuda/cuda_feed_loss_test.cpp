@@ -138,7 +138,7 @@ TEST_F(CudaFeedLossTest, CancelOverAGpuThatHangsAbandonsNoThread) {
 
 TEST_F(CudaFeedLossTest, WhoDestroysAFeedDoesNotWaitForAGpuThatHangs) {
   hang_beside();
-  deadlines_.cancel = 500ms;
+  deadlines_.after_cancel = 500ms;
   options_.input.loop = true;
   start();
   ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 10; }));
@@ -147,7 +147,7 @@ TEST_F(CudaFeedLossTest, WhoDestroysAFeedDoesNotWaitForAGpuThatHangs) {
 
 TEST_F(CudaFeedLossTest, AFeedWhoseMemoryAHungGpuKeepsHasEndedAllTheSame) {
   hang_beside();
-  deadlines_.cancel = deadlines_.ignored = 500ms;
+  deadlines_.after_cancel = deadlines_.after_deadline = 500ms;
   start();
   ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[2].out == kClipFrames; }));
   device_->context()->lose("another feed's job does not come to an end");  // long before 10 s
@@ -160,7 +160,7 @@ TEST_F(CudaFeedLossTest, AFeedThatStartsOnAGpuThatHangsIsAbandoned) {
   const int records = stand_in::calls("cudaEventRecord");
   // Another feed's call does not return.
   auto gate = std::make_optional(device_->context()->enter_copy_gate());
-  deadlines_.cancel = deadlines_.ignored = 500ms;
+  deadlines_.after_cancel = deadlines_.after_deadline = 500ms;
   start();
   ASSERT_TRUE(comes([&] { return stand_in::calls("cudaEventRecord") > records; }));
   device_->context()->lose("another feed's job does not come to an end");  // long before a minute
