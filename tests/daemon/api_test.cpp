@@ -8,6 +8,7 @@
 #include "daemon/supervisor.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/stuck_device.hpp"
+#include "tests/pipeline/base/wait.hpp"
 
 namespace framelane {
 namespace {
@@ -46,11 +47,7 @@ class ApiTest : public testing::Test {
   }
   Json get_json(const std::string& path) { return Json::parse(ask("GET", path).body); }
   static void wait_until_ready(const Supervisor& supervisor) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!supervisor.ready() && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::yield();
-    }
-    ASSERT_TRUE(supervisor.ready());
+    ASSERT_TRUE(testing::comes_true([&] { return supervisor.ready(); }));
   }
   void start_and_wait_until_ready() {
     supervisor_.start();

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdarg>
 #include <fstream>
+#include <future>
+#include <thread>
 
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/packets/packet_fanout.hpp"
