@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "daemon/supervisor.hpp"
 #include "tests/daemon/fake_clock.hpp"
@@ -16,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// A real supervisor with one feed, whose source does not exist.
-class ApiTest : public testing::Test {
+class ApiTest : public ::testing::Test {
  protected:
   static std::vector<FeedOptions> feeds() {
     FeedOptions feed;

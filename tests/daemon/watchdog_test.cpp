@@ -10,7 +10,6 @@
 #include <atomic>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "daemon/admin_server.hpp"
 #include "daemon/socket_address.hpp"

@@ -11,6 +11,7 @@
 #include <cstdarg>
 #include <fstream>
 #include <future>
+#include <stdexcept>
 #include <thread>
 
 #include "pipeline/av/av_log_capture.hpp"

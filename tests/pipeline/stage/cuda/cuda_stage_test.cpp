@@ -1,6 +1,9 @@
 // What a GPU must do, on the stand-in runtime and on a real one.
 #include "pipeline/stage/cuda/cuda_stage.hpp"
 
+#include <cstring>
+#include <thread>
+
 #include "tests/pipeline/stage/cuda/stage_fixture.hpp"
 
 namespace framelane::testing {
