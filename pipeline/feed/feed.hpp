@@ -57,7 +57,7 @@ class Feed {
   /// the stage or of an output that has ignored its deadline for FeedDeadlines::ignored fails and
   /// cancels the feed. If a thread still runs FeedDeadlines::cancel after a cancel, the run counts
   /// as failed, and destroying the feed abandons that thread.
-  std::optional<Outcome> outcome(Clock::time_point now);
+  std::optional<Outcome> outcome(Clock::time_point now = Clock::now());
   /// Waits for the threads; false if some still run at the deadline.
   bool join_until(Clock::time_point deadline);
 

@@ -70,7 +70,7 @@ class FeedAllocationTest : public ::testing::Test {
     spdlog::set_level(spdlog::level::off);
     av_log_set_level(AV_LOG_FATAL);
     options_.name = "gate";
-    options_.input.url = FRAMELANE_TEST_DATA "/street_h264.mp4";
+    options_.input.url = testing::clip("street_h264.mp4");
     options_.input.loop = true;
   }
 

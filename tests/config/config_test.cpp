@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "pipeline/base/redact.hpp"
+#include "tests/config/source_root.hpp"
 #include "tests/config/support.hpp"
 
 namespace framelane {

@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/config/source_root.hpp"
 #include "tests/config/support.hpp"
 
 namespace framelane {

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "tests/config/source_root.hpp"
 #include "tests/config/support.hpp"
 
 namespace framelane {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -58,10 +57,6 @@ inline FeedOptions load_feed(std::string_view text, const LoadOptions& options) 
 }
 inline FeedOptions load_feed(std::string_view text) {
   return load_feed(text, with_environment({}));
-}
-
-inline std::filesystem::path source_root() {
-  return std::filesystem::path(FRAMELANE_TEST_DATA).parent_path().parent_path();
 }
 
 }  // namespace framelane::test

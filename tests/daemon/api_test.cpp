@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "daemon/supervisor.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/stuck_device.hpp"
+#include "tests/pipeline/base/wait.hpp"
+#include "tests/pipeline/source/media_files.hpp"
 
 namespace framelane {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// A real supervisor with one feed, whose source does not exist.
-class ApiTest : public testing::Test {
+class ApiTest : public ::testing::Test {
  protected:
   static std::vector<FeedOptions> feeds() {
     FeedOptions feed;
@@ -46,11 +47,7 @@ class ApiTest : public testing::Test {
   }
   Json get_json(const std::string& path) { return Json::parse(ask("GET", path).body); }
   static void wait_until_ready(const Supervisor& supervisor) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!supervisor.ready() && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::yield();
-    }
-    ASSERT_TRUE(supervisor.ready());
+    ASSERT_TRUE(testing::comes_true([&] { return supervisor.ready(); }));
   }
   void start_and_wait_until_ready() {
     supervisor_.start();
@@ -202,7 +199,7 @@ class LostGpu : public Device {
 
 TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
   std::vector<FeedOptions> options = feeds();
-  options[0].input.url = FRAMELANE_TEST_DATA "/street_h264.mp4";
+  options[0].input.url = testing::clip("street_h264.mp4");
   Supervisor supervisor(std::move(options), std::make_shared<LostGpu>(), {.once = true});
   const auto get = [&supervisor](const std::string& path) {
     HttpRequest request;

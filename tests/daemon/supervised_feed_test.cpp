@@ -6,14 +6,13 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "tests/daemon/fake_clock.hpp"
+#include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
 
@@ -137,7 +136,7 @@ class StuckRunsTest : public ::testing::Test {
   }
   ~StuckRunsTest() override {
     feed_->drain();
-    EXPECT_TRUE(comes([this] {
+    EXPECT_TRUE(testing::comes_true([this] {
       let_go();
       return feed_->wait_for(10ms);
     }));
@@ -145,14 +144,6 @@ class StuckRunsTest : public ::testing::Test {
   }
   /// The calls that are stuck return.
   void let_go() const { ::close(::open(fifo_.c_str(), O_RDWR | O_CLOEXEC)); }
-  static bool comes(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + 30s;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(1ms);
-    }
-    return true;
-  }
 
   const testing::TempFolder folder_;
   const std::string fifo_ = folder_ / "fifo";
@@ -164,7 +155,7 @@ class StuckRunsTest : public ::testing::Test {
 TEST_F(StuckRunsTest, AFeedWithThreeOfThemStartsAgainWhenTheyEnd) {
   feed_->start();
   for (int runs = 1; runs <= SupervisedFeed::kMaxAbandonedRuns; ++runs) {
-    ASSERT_TRUE(comes([&] {
+    ASSERT_TRUE(testing::comes_true([&] {
       feed_->turn();
       return stats_->abandoned_runs == runs;
     }));
@@ -178,12 +169,13 @@ TEST_F(StuckRunsTest, AFeedWithThreeOfThemStartsAgainWhenTheyEnd) {
   clock_.advance(1h);
   EXPECT_TRUE(feed_->turn());
   EXPECT_EQ(stats_->status().state, FeedState::kBackoff);
-  ASSERT_TRUE(comes([this] {
+  ASSERT_TRUE(testing::comes_true([this] {
     let_go();
     return stats_->abandoned_runs == 0;
   }));
   EXPECT_TRUE(feed_->turn());
-  EXPECT_TRUE(comes([this] { return stats_->status().state == FeedState::kConnecting; }));
+  EXPECT_TRUE(
+      testing::comes_true([this] { return stats_->status().state == FeedState::kConnecting; }));
 }
 
 }  // namespace

@@ -10,13 +10,13 @@
 #include <atomic>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "daemon/admin_server.hpp"
 #include "daemon/socket_address.hpp"
 #include "daemon/supervisor.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/stuck_device.hpp"
+#include "tests/pipeline/base/wait.hpp"
 
 namespace framelane {
 namespace {
@@ -99,10 +99,7 @@ TEST_F(WatchdogTest, IsNotFedWhileTheSupervisorIsStuckAndFedAgainAfterwards) {
   EXPECT_FALSE(tells(watchdog));
   EXPECT_FALSE(tells(watchdog));
   device->let_go();
-  const auto deadline = std::chrono::steady_clock::now() + 30s;
-  while (!supervisor.ready() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(testing::comes_true([&] { return supervisor.ready(); }));
   EXPECT_TRUE(tells(watchdog));
 }
 

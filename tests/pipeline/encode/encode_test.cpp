@@ -1,6 +1,7 @@
 #include "pipeline/encode/encode.hpp"
 
 #include <gmock/gmock.h>
+#include <spdlog/spdlog.h>
 
 #include <cmath>
 #include <condition_variable>

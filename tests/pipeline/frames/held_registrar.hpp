@@ -1,6 +1,8 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 #include "pipeline/frames/host_buffer.hpp"
@@ -11,35 +13,17 @@ namespace framelane::testing {
 /// wait. While an object of this class exists, it is the process's registrar.
 class HeldRegistrar : public HostRegistrar {
  public:
-  HeldRegistrar() { set_host_registrar(this); }
-  ~HeldRegistrar() override {
-    release();
-    set_host_registrar(nullptr);
-  }
+  HeldRegistrar();
+  ~HeldRegistrar() override;
 
-  void hold() {
-    const std::lock_guard lock(mutex_);
-    held_ = true;
-  }
-  void release() {
-    const std::lock_guard lock(mutex_);
-    held_ = false;
-    changed_.notify_all();
-  }
-  int waiting() {
-    const std::lock_guard lock(mutex_);
-    return waiting_;
-  }
+  void hold();
+  void release();
+  int waiting();
 
  private:
-  void add(std::uint8_t*, std::size_t) override { pass(); }
-  void remove(std::uint8_t*) noexcept override { pass(); }
-  void pass() {
-    std::unique_lock lock(mutex_);
-    ++waiting_;
-    changed_.wait(lock, [this] { return !held_; });
-    --waiting_;
-  }
+  void add(std::uint8_t*, std::size_t) override;
+  void remove(std::uint8_t*) noexcept override;
+  void pass();
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -10,6 +10,9 @@
 #include <atomic>
 #include <cstdarg>
 #include <fstream>
+#include <future>
+#include <stdexcept>
+#include <thread>
 
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/packets/packet_fanout.hpp"

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {

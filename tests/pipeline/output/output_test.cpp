@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {

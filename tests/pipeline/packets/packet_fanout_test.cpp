@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {

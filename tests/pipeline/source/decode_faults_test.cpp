@@ -20,11 +20,6 @@ using testing::Reading;
 
 class DecodeFaultsTest : public testing::SourceFixture {
  protected:
-  std::string generate(const std::string& name, const std::string& arguments) {
-    ffmpeg("-f lavfi -i testsrc2=rate=10:duration=1:size=642x480 " + arguments + " '" +
-           (folder / name) + "'");
-    return folder / name;
-  }
 };
 
 TEST_F(DecodeFaultsTest, DamagedDataIsCountedAndTheRestDecoded) {

@@ -22,11 +22,6 @@ using testing::Reading;
 // of the same file. What counts as a decode fault is tested in decode_faults_test.cpp.
 class DecoderTest : public testing::SourceFixture {
  protected:
-  std::string generate(const std::string& name, const std::string& arguments) {
-    ffmpeg("-f lavfi -i testsrc2=rate=10:duration=1:size=642x480 " + arguments + " '" +
-           (folder / name) + "'");
-    return folder / name;
-  }
   static Bytes pixels_of(const std::string& path, const std::string& arguments = "") {
     return ffmpeg("-i '" + path + "' -vsync passthrough " + arguments + " -f rawvideo -");
   }

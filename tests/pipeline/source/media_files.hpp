@@ -1,16 +1,6 @@
 #pragma once
 
-#include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,84 +13,33 @@ using Bytes = std::vector<std::uint8_t>;
 /// A temporary folder. It is removed with this object.
 class TempFolder {
  public:
-  TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "framelane-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = pattern;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  TempFolder();
+  ~TempFolder();
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string operator/(const std::string& name) const;
 
  private:
-  std::filesystem::path path_;
+  std::string path_;
 };
 
 /// A clip of tests/data.
-inline std::string clip(const std::string& name) {
-  return std::string(FRAMELANE_TEST_DATA) + "/" + name;
-}
+std::string clip(const std::string& name);
 
-inline void write_file(const std::string& path, const Bytes& bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-}
-
-inline Bytes read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
+void write_file(const std::string& path, const Bytes& bytes);
+Bytes read_file(const std::string& path);
 
 /// What a shell command prints. Fails the test when the command does.
-inline Bytes output_of(const std::string& command) {
-  const auto close = [](FILE* pipe) { ::pclose(pipe); };
-  std::unique_ptr<FILE, decltype(close)> pipe(::popen(command.c_str(), "r"), close);
-  Bytes bytes;
-  std::uint8_t chunk[65536];
-  while (const std::size_t count = std::fread(chunk, 1, sizeof chunk, pipe.get())) {
-    bytes.insert(bytes.end(), chunk, chunk + count);
-  }
-  EXPECT_EQ(::pclose(pipe.release()), 0) << command;
-  return bytes;
-}
+Bytes output_of(const std::string& command);
 
 /// Runs the ffmpeg command; returns what it writes to standard output.
-inline Bytes ffmpeg(const std::string& arguments) {
-  return output_of("ffmpeg -nostdin -v error -y " + arguments);
-}
+Bytes ffmpeg(const std::string& arguments);
 
 /// The first video stream's packet or frame timestamps as ffprobe reads them; `what` is for
 /// example "packet=dts" or "frame=best_effort_timestamp".
-inline std::vector<std::int64_t> probe(const std::string& path, const std::string& what) {
-  const Bytes text = output_of("ffprobe -v error -select_streams v:0 -show_entries " + what +
-                               " -of csv=p=0 '" + path + "'");
-  std::vector<std::int64_t> values;
-  std::string line;
-  for (const std::uint8_t byte : text) {
-    if (byte != '\n') {
-      line += static_cast<char>(byte);
-      continue;
-    }
-    if (!line.empty()) values.push_back(std::stoll(line));
-    line.clear();
-  }
-  return values;
-}
+std::vector<std::int64_t> probe(const std::string& path, const std::string& what);
 
 /// The pixels without padding, plane after plane: what `ffmpeg -f rawvideo` writes.
-inline void append_pixels(const ConstImageView& image, Bytes& to) {
-  for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
-    const std::size_t row_bytes = plane_row_bytes(image.format, plane, image.width);
-    for (int y = 0; y < plane_rows(image.format, plane, image.height); ++y) {
-      const std::uint8_t* row = image.row(plane, y);
-      to.insert(to.end(), row, row + row_bytes);
-    }
-  }
-}
+void append_pixels(const ConstImageView& image, Bytes& to);
 
 }  // namespace framelane::testing

@@ -26,28 +26,10 @@ namespace framelane::testing {
 inline constexpr std::uint64_t kClipFrames = 42;
 
 /// A clip so small that the stand-in converts it in time, even with a sanitizer on a busy machine.
-inline const std::string& small_clip() {
-  static const TempFolder folder;
-  static const std::string path = [] {
-    ffmpeg("-i '" + clip("street_h264.mp4") + "' -vf scale=160:120 -c:v libx264 '" +
-           (folder / "small.mp4") + "'");
-    return folder / "small.mp4";
-  }();
-  return path;
-}
+const std::string& small_clip();
 
 /// Expects that every frame has come out of every encode, and that nothing is in flight.
-inline void expect_all_out(const FeedStats& stats, std::uint64_t frames) {
-  const FeedStats::Ledger ledger = stats.ledger();
-  EXPECT_EQ(ledger.frames_in, frames);
-  for (const EncodeCounts& counts : ledger.encodes) {
-    EXPECT_EQ(counts.in, frames);
-    EXPECT_EQ(counts.out, frames);
-    EXPECT_EQ(counts.in_flight, 0);
-    for (const std::uint64_t dropped : counts.dropped) EXPECT_EQ(dropped, 0u);
-  }
-  for (const auto& jobs : stats.ring_jobs) EXPECT_EQ(jobs, 0u);
-}
+void expect_all_out(const FeedStats& stats, std::uint64_t frames);
 
 /// A GPU and one feed of kClipFrames frames with three encodes: two that convert and one that
 /// bypasses the stage.
@@ -108,7 +90,7 @@ class CudaFeedFixture : public Fixture {
   /// Ends the hang of a GPU that still hangs after the feed has gone.
   void let_go() {
     stand_in::release();
-    EXPECT_TRUE(comes([&] { return !device_->context()->has_abandoned_jobs(); }));
+    EXPECT_TRUE(comes_true([&] { return !device_->context()->has_abandoned_jobs(); }));
     stand_in::forget_registrations();  // of what the feed has freed meanwhile
   }
   /// Queues work that hangs as if it were another feed's. It does not delay this feed's jobs, but
@@ -122,7 +104,7 @@ class CudaFeedFixture : public Fixture {
   /// when somebody asks.
   Feed::Outcome outcome_while_watched() {
     std::optional<Feed::Outcome> outcome;
-    EXPECT_TRUE(comes([&] { return (outcome = feed_->outcome()).has_value(); }));
+    EXPECT_TRUE(comes_true([&] { return (outcome = feed_->outcome()).has_value(); }));
     return outcome.value_or(Feed::Outcome{Feed::Outcome::Kind::kEnded, {}, "it did not end"});
   }
   /// Expects that destroying the feed abandons its run in time. Then calls `mend`, which must end
@@ -134,7 +116,7 @@ class CudaFeedFixture : public Fixture {
     EXPECT_GT(threads_abandoned(), abandoned);
     mend();
     gone.wait();
-    EXPECT_TRUE(comes([this] { return stats_.use_count() == 1; }));
+    EXPECT_TRUE(comes_true([this] { return stats_.use_count() == 1; }));
     EXPECT_EQ(stats_->abandoned_runs, 0);
   }
   void expect_all_out(std::uint64_t frames) { testing::expect_all_out(*stats_, frames); }

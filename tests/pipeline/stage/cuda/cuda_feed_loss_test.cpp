@@ -36,7 +36,7 @@ TEST_F(SecondGpuTest, AHungOneIsAskedAndLeftInTheSameWay) {
   options_.input.loop = true;
   options_.input.duration = 12s;
   start();
-  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 10; }));
+  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 10; }));
   stand_in::hold();
   wait();
   EXPECT_TRUE(device_->lost());
@@ -53,7 +53,7 @@ TEST_F(CudaFeedLossTest, AFeedWhoseGpuIsLostGoesOnOnTheCpu) {
   const TempFolder folder;
   for (OutputOptions& output : options_.outputs) output.url = folder / (output.name + ".mp4");
   start();
-  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 30; }));
+  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 30; }));
   stand_in::lose_device(cudaErrorIllegalAddress);
   const Feed::Outcome outcome = wait();
   EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kEnded) << outcome.reason;
@@ -95,7 +95,7 @@ TEST_F(CudaFeedLossTest, AFeedWhoseFramesCannotBeLockedIsRefusedWithTheAmounts) 
 TEST_F(CudaFeedLossTest, CancelWaitsForWhatTheGpuHolds) {
   options_.input.loop = true;
   start();
-  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 10; }));
+  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 10; }));
   feed_->cancel(DropReason::kStop);
   EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
   feed_.reset();
@@ -110,7 +110,7 @@ TEST_F(CudaFeedLossTest, AFeedWhoseMemoryIsNotThereYetCanBeStopped) {
   stand_in::hold(stand_in::streams().at(2));
   options_.input.loop = true;
   start();
-  ASSERT_TRUE(comes([&] { return stats_->ring_jobs[index_of(RingState::kConverting)] > 0; }));
+  ASSERT_TRUE(comes_true([&] { return stats_->ring_jobs[index_of(RingState::kConverting)] > 0; }));
   feed_->cancel(DropReason::kStop);
   EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 8s));
   let_go();
@@ -119,9 +119,9 @@ TEST_F(CudaFeedLossTest, AFeedWhoseMemoryIsNotThereYetCanBeStopped) {
 TEST_F(CudaFeedLossTest, CancelOverAGpuThatHangsAbandonsNoThread) {
   options_.input.loop = true;
   start();
-  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 10; }));
+  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 10; }));
   stand_in::hold();
-  ASSERT_TRUE(comes([&] { return stats_->ring_jobs[index_of(RingState::kConverting)] > 0; }));
+  ASSERT_TRUE(comes_true([&] { return stats_->ring_jobs[index_of(RingState::kConverting)] > 0; }));
   feed_->cancel(DropReason::kStop);
   // It is noticed in little more than two seconds. Looking only every ten would be too late.
   EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 8s));
@@ -141,7 +141,7 @@ TEST_F(CudaFeedLossTest, WhoDestroysAFeedDoesNotWaitForAGpuThatHangs) {
   deadlines_.after_cancel = 500ms;
   options_.input.loop = true;
   start();
-  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[0].out >= 10; }));
+  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 10; }));
   expect_abandoned([] { stand_in::release(); });
 }
 
@@ -149,7 +149,7 @@ TEST_F(CudaFeedLossTest, AFeedWhoseMemoryAHungGpuKeepsHasEndedAllTheSame) {
   hang_beside();
   deadlines_.after_cancel = deadlines_.after_deadline = 500ms;
   start();
-  ASSERT_TRUE(comes([&] { return stats_->ledger().encodes[2].out == kClipFrames; }));
+  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[2].out == kClipFrames; }));
   device_->context()->lose("another feed's job does not come to an end");  // long before 10 s
   EXPECT_EQ(outcome_while_watched().kind, Feed::Outcome::Kind::kEnded);
   expect_all_out(kClipFrames);
@@ -162,7 +162,7 @@ TEST_F(CudaFeedLossTest, AFeedThatStartsOnAGpuThatHangsIsAbandoned) {
   auto gate = std::make_optional(device_->context()->enter_copy_gate());
   deadlines_.after_cancel = deadlines_.after_deadline = 500ms;
   start();
-  ASSERT_TRUE(comes([&] { return stand_in::calls("cudaEventRecord") > records; }));
+  ASSERT_TRUE(comes_true([&] { return stand_in::calls("cudaEventRecord") > records; }));
   device_->context()->lose("another feed's job does not come to an end");  // long before a minute
   const Feed::Outcome outcome = outcome_while_watched();
   EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);

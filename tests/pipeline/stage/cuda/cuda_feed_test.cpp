@@ -40,7 +40,7 @@ TEST_F(CudaFeedTest, EveryFrameOfAFileComesOut) {
   EXPECT_EQ(stats_->status().device, "cuda:0");
   EXPECT_FALSE(device_->lost());
   feed_.reset();
-  EXPECT_TRUE(comes([&] { return device_->memory_bytes() == 0; }));
+  EXPECT_TRUE(comes_true([&] { return device_->memory_bytes() == 0; }));
 }
 
 /// One frame at a time, so that none finds another upload before it.

@@ -38,7 +38,7 @@ TEST_F(CudaHangTest, FramesThatAHungGpuHasAreHeldUntilItLetsGo) {
   EXPECT_EQ(jobs.surfaces_back(), 0);
   stage_.reset();
   let_go();
-  EXPECT_TRUE(comes([&] { return jobs.surfaces_back() == 7; }));
+  EXPECT_TRUE(comes_true([&] { return jobs.surfaces_back() == 7; }));
 }
 
 TEST_F(CudaHangTest, AGpuThatHangsIsLateAndThenLost) {
@@ -71,7 +71,7 @@ TEST_F(CudaHangTest, AGpuThatLetsGoGivesTheFramesBackThoughTheFeedGoesOn) {
   }
   EXPECT_GT(host_buffer_bytes(), before);
   stand_in::release();
-  EXPECT_TRUE(comes([&] { return host_buffer_bytes() == before; }));
+  EXPECT_TRUE(comes_true([&] { return host_buffer_bytes() == before; }));
 }
 
 TEST_F(CudaHangTest, AGpuThatComesBackWritesIntoNothingThatIsInUse) {
@@ -138,7 +138,7 @@ TEST_F(CudaHangTest, MemoryThatAGpuDoesNotLetGoOfHoldsUpNoOtherFeed) {
   submit(jobs);
   const int calls = stand_in::calls("cudaHostUnregister");
   auto held_up = std::async(std::launch::async, [&] { memory.reset(); });
-  ASSERT_TRUE(comes([&] { return stand_in::calls("cudaHostUnregister") == calls + 1; }));
+  ASSERT_TRUE(comes_true([&] { return stand_in::calls("cudaHostUnregister") == calls + 1; }));
   FramePool pool;
   auto other = std::async(std::launch::async, [&pool] { return pool.get(4096); });
   EXPECT_EQ(other.wait_for(20s), std::future_status::ready);
@@ -207,12 +207,12 @@ TEST_F(CudaHangTest, TheNextJobOfALaneIsNotTakenForTheOneThatWasLate) {
   jobs.use(stage_->prepare(jobs.conversions()));
   TwoJobs owner(*device_, stats_, jobs);
   owner.start(0);
-  ASSERT_TRUE(comes([&] { return device_->completion().hangs(); }));
+  ASSERT_TRUE(comes_true([&] { return device_->completion().hangs(); }));
   stand_in::release();  // the first job was late, as if the process had been stopped, but is done
-  ASSERT_TRUE(comes([&] { return owner.through == 1; }));
+  ASSERT_TRUE(comes_true([&] { return owner.through == 1; }));
   EXPECT_FALSE(owner.hung);
   stand_in::release();
-  ASSERT_TRUE(comes([&] { return owner.through == 2; }));
+  ASSERT_TRUE(comes_true([&] { return owner.through == 2; }));
   jobs.expect_all_exact();
 }
 
@@ -258,11 +258,11 @@ TEST_F(CudaHangTest, AJobThatWasHandedOverLateIsNoHang) {
   jobs.use(stage_->prepare(jobs.conversions()));
   const auto begin = std::chrono::steady_clock::now();
   HeldOwner owner(*device_, stats_, jobs[0]);
-  EXPECT_TRUE(comes([&] { return device_->completion().hangs(); }));
+  EXPECT_TRUE(comes_true([&] { return device_->completion().hangs(); }));
   // The time must pass twice. Once could mean that the process was stopped for so long.
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 2 * hung_after());
   owner.let_go();
-  EXPECT_TRUE(comes([&] { return !device_->completion().hangs(); }));
+  EXPECT_TRUE(comes_true([&] { return !device_->completion().hangs(); }));
 }
 
 /// One encode reads a job while another takes it from the GPU. ThreadSanitizer would see a race.
@@ -309,7 +309,7 @@ TEST_F(CudaHangTest, AnEncodeReadsNoTargetThatAnotherReplaces) {
         .run(ring, *stage, {}, reason);
   };
   std::thread first([&] { encode(0); });
-  EXPECT_TRUE(comes([&] { return device_->context()->has_abandoned_jobs(); }));
+  EXPECT_TRUE(comes_true([&] { return device_->context()->has_abandoned_jobs(); }));
   encode(1);
   first.join();
   for (const EncodeCounts& counts : stats->ledger().encodes) EXPECT_EQ(counts.out, 1u);

@@ -21,9 +21,9 @@ TEST_F(CudaLaneTest, LanesOverlap) {
   submit(jobs);
   // The second job is copied up before the first is converted, and converted before the first is
   // copied down.
-  EXPECT_TRUE(comes([] { return cudaStreamQuery(upload_stream()) == cudaSuccess; }));
+  EXPECT_TRUE(comes_true([] { return cudaStreamQuery(upload_stream()) == cudaSuccess; }));
   stand_in::release(kernel_stream());
-  EXPECT_TRUE(comes([] { return cudaStreamQuery(kernel_stream()) == cudaSuccess; }));
+  EXPECT_TRUE(comes_true([] { return cudaStreamQuery(kernel_stream()) == cudaSuccess; }));
   EXPECT_FALSE(jobs[0].converted);
   stand_in::release();
   wait(jobs);
@@ -56,7 +56,7 @@ TEST_F(CudaLaneTest, TheSecondJobOfALaneWaitsForTheFirstsMemory) {
   };
   EXPECT_TRUE(is_late() && cudaStreamQuery(upload_stream()) == cudaErrorNotReady);
   stand_in::release(kernel_stream());
-  EXPECT_TRUE(comes([] { return cudaStreamQuery(upload_stream()) == cudaSuccess; }));
+  EXPECT_TRUE(comes_true([] { return cudaStreamQuery(upload_stream()) == cudaSuccess; }));
   EXPECT_TRUE(is_late() && cudaStreamQuery(kernel_stream()) == cudaErrorNotReady);
   stand_in::release();
   wait(jobs);
@@ -66,7 +66,7 @@ TEST_F(CudaLaneTest, AFrameIsSlicedWhereNoOtherUploadIsBeforeIt) {
   make_stage(4);
   Jobs jobs({conversion_of(PixelFormat::kBgra, PixelFormat::kNv12)}, 2);
   jobs.use(stage_->prepare(jobs.conversions()));
-  ASSERT_TRUE(comes([] { return cudaStreamQuery(upload_stream()) == cudaSuccess; }));
+  ASSERT_TRUE(comes_true([] { return cudaStreamQuery(upload_stream()) == cudaSuccess; }));
   stand_in::hold(upload_stream());
   stage_->submit(jobs[0]);
   EXPECT_EQ(copies(), 4 * (1 + 2));
@@ -131,7 +131,7 @@ TEST_F(CudaLaneTest, TheJobsOfAllFeedsQueueInTheSameStreams) {
               Stage::Wait::kLate);
     EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
     stand_in::release(held);
-    EXPECT_TRUE(comes([held] { return cudaStreamQuery(held) == cudaSuccess; }));
+    EXPECT_TRUE(comes_true([held] { return cudaStreamQuery(held) == cudaSuccess; }));
   }
   EXPECT_EQ(cudaStreamQuery(download_stream()), cudaErrorNotReady);
   stand_in::release();
@@ -239,9 +239,9 @@ class LateMark final : public LaneOwner {
  private:
   void completed(CudaLane&, FrameJob&, bool) noexcept override {
     if (through == 0) {
-      EXPECT_TRUE(comes([] { return cudaStreamQuery(download_stream()) == cudaSuccess; }));
+      EXPECT_TRUE(comes_true([] { return cudaStreamQuery(download_stream()) == cudaSuccess; }));
       stand_in::release(clock_stream());
-      EXPECT_TRUE(comes([] { return cudaStreamQuery(clock_stream()) == cudaSuccess; }));
+      EXPECT_TRUE(comes_true([] { return cudaStreamQuery(clock_stream()) == cudaSuccess; }));
     }
     ++through;
   }
@@ -271,7 +271,7 @@ TEST_F(CudaLaneTest, AMarkIsNotTimedByAJobThatWasDoneBeforeItCame) {
     device_->completion().watch(lanes[i]);
   }
   stand_in::release(download_stream());
-  ASSERT_TRUE(comes([&] { return owner.through == 3; }));
+  ASSERT_TRUE(comes_true([&] { return owner.through == 3; }));
   for (int i = 0; i < 3; ++i) again();
   EXPECT_EQ(stand_in::backward_times(), 0);
 }

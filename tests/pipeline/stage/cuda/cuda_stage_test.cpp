@@ -1,6 +1,9 @@
 // What a GPU must do, on the stand-in runtime and on a real one.
 #include "pipeline/stage/cuda/cuda_stage.hpp"
 
+#include <cstring>
+#include <thread>
+
 #include "tests/pipeline/stage/cuda/stage_fixture.hpp"
 
 namespace framelane::testing {
@@ -12,7 +15,8 @@ class CudaStageTest : public CudaStageFixture<CudaTest> {
   void run_alone(Jobs& jobs) {
     jobs.use(stage_->prepare(jobs.conversions(), jobs.memory(), jobs.analysed()));
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      ASSERT_TRUE(comes([&] { return device_->context()->enter_copy_gate().uploads().is_idle(); }));
+      ASSERT_TRUE(
+          comes_true([&] { return device_->context()->enter_copy_gate().uploads().is_idle(); }));
       stage_->submit(jobs[i]);
       ASSERT_EQ(stage_->wait(jobs[i], {}, soon()), Stage::Wait::kReady);
       jobs.expect_exact(i);

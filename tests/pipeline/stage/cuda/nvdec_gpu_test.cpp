@@ -2,6 +2,7 @@
 // stream that it refuses, cuda_stage_test.cpp what becomes of its frames.
 #include <deque>
 
+#include "kernels/reference.hpp"
 #include "tests/pipeline/source/source_fixture.hpp"
 #include "tests/pipeline/stage/cuda/stage_fixture.hpp"
 

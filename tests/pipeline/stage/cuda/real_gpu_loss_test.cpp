@@ -21,7 +21,7 @@ class RealGpuLossTest : public CudaFeedFixture<RealGpuTest> {
     options_.input.loop = true;
     options_.input.duration = 120s;  // longer than it takes to queue the mishap
     start();
-    const bool on_gpu = comes([&] { return stats_->ledger().encodes[0].out >= 10; });
+    const bool on_gpu = comes_true([&] { return stats_->ledger().encodes[0].out >= 10; });
     mishap();
     wait();
     expect_all_out(1200);

@@ -1,0 +1,106 @@
+#include "tests/pipeline/feed/feed_fixture.hpp"
+
+extern "C" {
+#include <libavutil/log.h>
+}
+
+#include <spdlog/spdlog.h>
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "pipeline/output/output_options.hpp"
+
+namespace framelane::testing {
+
+FeedTest::FeedTest() {
+  spdlog::set_level(spdlog::level::off);
+  av_log_set_level(AV_LOG_FATAL);
+  options_.name = "gate";
+  options_.once = true;
+  options_.input.url = kClip;
+}
+
+FeedTest::~FeedTest() = default;
+
+EncodeOptions& FeedTest::add_encode(const std::string& name, const std::string& codec,
+                                    AvOptions codec_options) {
+  EncodeOptions encode;
+  encode.name = name;
+  encode.codecs.push_back({codec, std::move(codec_options)});
+  options_.encodes.push_back(std::move(encode));
+  return options_.encodes.back();
+}
+
+void FeedTest::add_copy(const std::string& name) {
+  EncodeOptions encode;
+  encode.name = name;
+  encode.copy_video = true;
+  options_.encodes.push_back(std::move(encode));
+}
+
+void FeedTest::add_output(const std::string& name, const std::string& from,
+                          const std::string& url) {
+  OutputOptions output;
+  output.name = name;
+  output.from = from;
+  output.url = url;
+  options_.outputs.push_back(std::move(output));
+}
+
+void FeedTest::start() {
+  std::vector<FeedStats::EncodeSpec> encodes;
+  for (const EncodeOptions& encode : options_.encodes) {
+    encodes.push_back({encode.name, encode.copy_video});
+  }
+  std::vector<std::string> outputs;
+  for (const OutputOptions& output : options_.outputs) outputs.push_back(output.name);
+  stats_ = std::make_shared<FeedStats>(options_.name, encodes, outputs, options_.lanes);
+  feed_ = Feed::start(
+      options_, stats_, device_, [] {}, deadlines_);
+}
+
+Feed::Outcome FeedTest::wait() {
+  EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 60s));
+  return feed_->outcome().value_or(
+      Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kInternal, "it did not end"});
+}
+
+Feed::Outcome FeedTest::run() {
+  start();
+  return wait();
+}
+
+bool FeedTest::wait_out(std::uint64_t frames) {
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (stats_->ledger().encodes[0].out < frames) {
+    if (std::chrono::steady_clock::now() > deadline || feed_->outcome()) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+void FeedTest::expect_every_frame_accounted_for() {
+  const FeedStats::Ledger ledger = stats_->ledger();
+  for (std::size_t i = 0; i < ledger.encodes.size(); ++i) {
+    if (options_.encodes[i].copy_video) continue;
+    const EncodeCounts& counts = ledger.encodes[i];
+    std::uint64_t ended = counts.out;
+    for (std::uint64_t dropped : counts.dropped) ended += dropped;
+    EXPECT_EQ(counts.in, ledger.frames_in);
+    EXPECT_EQ(counts.in, ended);
+    EXPECT_EQ(counts.in_flight, 0);
+  }
+  for (const auto& jobs : stats_->ring_jobs) EXPECT_EQ(jobs, 0u);
+}
+
+std::uint64_t FeedTest::dropped(DropReason reason, std::size_t encode) const {
+  return stats_->ledger().encodes[encode].dropped[index_of(reason)];
+}
+
+std::uint64_t FeedTest::conversions() const {
+  return stats_->steps[index_of(StageStep::kKernel)].snapshot().count;
+}
+
+}  // namespace framelane::testing

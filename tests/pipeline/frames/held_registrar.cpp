@@ -1,0 +1,39 @@
+#include "tests/pipeline/frames/held_registrar.hpp"
+
+namespace framelane::testing {
+
+HeldRegistrar::HeldRegistrar() { set_host_registrar(this); }
+
+HeldRegistrar::~HeldRegistrar() {
+  release();
+  set_host_registrar(nullptr);
+}
+
+void HeldRegistrar::hold() {
+  const std::lock_guard lock(mutex_);
+  held_ = true;
+}
+
+void HeldRegistrar::release() {
+  const std::lock_guard lock(mutex_);
+  held_ = false;
+  changed_.notify_all();
+}
+
+int HeldRegistrar::waiting() {
+  const std::lock_guard lock(mutex_);
+  return waiting_;
+}
+
+void HeldRegistrar::add(std::uint8_t*, std::size_t) { pass(); }
+
+void HeldRegistrar::remove(std::uint8_t*) noexcept { pass(); }
+
+void HeldRegistrar::pass() {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  changed_.wait(lock, [this] { return !held_; });
+  --waiting_;
+}
+
+}  // namespace framelane::testing
