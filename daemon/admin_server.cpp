@@ -1,6 +1,7 @@
 #include "daemon/admin_server.hpp"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 #include <microhttpd.h>
 
 #include <algorithm>
@@ -204,7 +205,7 @@ class AdminServer::Impl {
 
   static HttpResponse body_too_large() {
     return error_response(MHD_HTTP_CONTENT_TOO_LARGE, "body_too_large",
-                          "the body is larger than " + std::to_string(kMaxBodyBytes) + " bytes");
+                          fmt::format("the body is larger than {} bytes", kMaxBodyBytes));
   }
 
   HttpResponse respond(const HttpRequest& request) {
