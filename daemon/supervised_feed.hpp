@@ -18,7 +18,8 @@
 namespace framelane {
 
 /// steady_clock::now, or the clock of a test. It is read for decisions (backoff, deadlines, the
-/// heartbeat's age); waits always use steady_clock. Any thread.
+/// heartbeat's age). Waits, and a run's own watch (Feed::outcome), always use steady_clock. Any
+/// thread.
 using Now = std::function<std::chrono::steady_clock::time_point()>;
 
 /// One feed of the supervisor: its current run, and when the next one starts. All its runs count
