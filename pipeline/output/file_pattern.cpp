@@ -88,8 +88,8 @@ std::string expand(const std::string& pattern, std::chrono::system_clock::time_p
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
   std::tm local{};
   localtime_r(&seconds, &local);
-  // No field above writes more than 19 characters, and few stand in one name.
-  std::string text(pattern.size() * 4 + 64, '\0');
+  // A field is two characters of the pattern and writes at most 20, those of a negative %s.
+  std::string text(pattern.size() * 10 + 1, '\0');
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
   text.resize(std::strftime(text.data(), text.size(), pattern.c_str(), &local));

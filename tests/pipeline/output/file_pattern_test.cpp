@@ -56,6 +56,15 @@ TEST(FilePatternTest, NamesAreInLocalTime) {
   EXPECT_EQ(pattern.name_at(local_time(2024, 2, 3, 4, 5, 6)), "/rec/2024-02-03/040506 100%.mp4");
 }
 
+TEST(FilePatternTest, AnyNumberOfFieldsFitsIntoAName) {
+  std::string path, name;
+  for (int i = 0; i < 200; ++i) {
+    path += "%F";
+    name += "2024-02-03";
+  }
+  EXPECT_EQ(FilePattern(path).name_at(local_time(2024, 2, 3, 4, 5, 6)), name);
+}
+
 /// The process's time zone while it lives.
 class TimeZone {
  public:
