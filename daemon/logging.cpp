@@ -130,14 +130,14 @@ LogLevel level_of(int av_level) {
   return LogLevel::kTrace;
 }
 
+/// What FFmpeg hands over. Its errors always, even if they are not to be written: AvLogCapture puts
+/// them into our own messages.
 int av_level_for(LogLevel level) {
   switch (level) {
     case LogLevel::kTrace:
       return AV_LOG_DEBUG;
     case LogLevel::kDebug:
       return AV_LOG_INFO;
-    case LogLevel::kError:
-      return AV_LOG_FATAL;
     default:
       return AV_LOG_ERROR;
   }
@@ -198,7 +198,9 @@ void on_av_log(void* context, int av_level, const char* format, va_list argument
   if (line.size() <= kPrefix.size()) return;
   try {
     if (part.level <= AV_LOG_ERROR && AvLogCapture::take(line.substr(kPrefix.size()))) return;
-    the_log().sink->log_ffmpeg(repeat_key(context, line), level_of(part.level), line);
+    const LogLevel level = level_of(part.level);
+    if (!the_log().logger->should_log(to_spdlog(level))) return;
+    the_log().sink->log_ffmpeg(repeat_key(context, line), level, line);
   } catch (...) {  // out of memory: the line is lost, since nothing may be thrown through C code
   }
 }

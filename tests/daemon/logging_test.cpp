@@ -20,6 +20,7 @@ extern "C" {
 #include <thread>
 #include <vector>
 
+#include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/base/redact.hpp"
 
 namespace framelane {
@@ -84,6 +85,19 @@ TEST_F(LoggingTest, FfmpegWarningsShowAtDebugOnly) {
   EXPECT_THAT(stderr_lines(warn), IsEmpty());
   set_up_logging({LogLevel::kDebug, LogFormat::kText});
   EXPECT_THAT(stderr_lines(warn), ElementsAre(EndsWith("debug ffmpeg: chatter")));
+}
+
+TEST_F(LoggingTest, FfmpegErrorsThatAreNotWrittenStillGiveReasons) {
+  set_up_logging({LogLevel::kError, LogFormat::kText});
+  std::string reason;
+  const auto lines = stderr_lines([&] {
+    av_log(nullptr, AV_LOG_ERROR, "nobody captures this\n");
+    const AvLogCapture capture;
+    av_log(nullptr, AV_LOG_ERROR, "moov atom not found\n");
+    reason = capture.reason("Invalid data");
+  });
+  EXPECT_EQ(reason, "moov atom not found");
+  EXPECT_THAT(lines, IsEmpty());
 }
 
 TEST_F(LoggingTest, PartsOfAFfmpegLineAreJoined) {

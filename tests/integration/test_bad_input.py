@@ -72,6 +72,14 @@ def test_a_source_that_cannot_be_opened_is_in_backoff_and_the_others_run(
     daemon.wait_frames("other", 10)
 
 
+def test_a_quiet_log_does_not_shorten_the_reason(framelane, bad):
+    config = {**one_feed({"url": str(bad("headless")), **IMPATIENT}), "log": {"level": "error"}}
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    assert "moov atom not found" in daemon.feed("cam")["reason"]
+    assert daemon.log() == ""
+
+
 @pytest.mark.parametrize("kind", ["header", "frameless", "sound"])
 def test_a_file_without_a_frame_fails_its_feed_and_no_other(framelane, bad, clip, kind):
     config = beside_another(one_feed({"url": str(bad(kind)), **IMPATIENT}), clip)
