@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <list>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "daemon/listen_socket.hpp"
@@ -36,21 +38,36 @@ std::string this_machine() {
   return lower_case(name.data());
 }
 
-bool is_ip_address(const std::string& host) {
+bool is_ip_address(int family, const std::string& host) {
   in6_addr any{};
-  return inet_pton(AF_INET, host.c_str(), &any) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &any) == 1;
+  return inet_pton(family, host.c_str(), &any) == 1;
 }
 
-/// The host of a Host header, without brackets and port, in lower case.
-std::string host_name(const std::string& header) {
-  if (header.starts_with('[')) return lower_case(header.substr(1, header.find(']') - 1));
-  return lower_case(header.substr(0, header.find(':')));
+/// The host of a Host header, NAME[:PORT] or [V6][:PORT], without brackets and port and in lower
+/// case. Nothing if the header has another form.
+std::optional<std::string> host_name(std::string_view header) {
+  constexpr auto kNone = std::string_view::npos;
+  const std::size_t colon = header.rfind(':');
+  const bool has_port = colon != kNone && header.find(']', colon) == kNone;
+  const std::string host = lower_case(std::string(header.substr(0, has_port ? colon : kNone)));
+  const std::string_view port = has_port ? header.substr(colon + 1) : "";
+  if (port.find_first_not_of("0123456789") != kNone) return std::nullopt;
+  if (host.starts_with('[') && host.ends_with(']')) {
+    const std::string address = host.substr(1, host.size() - 2);
+    return is_ip_address(AF_INET6, address) ? std::optional(address) : std::nullopt;
+  }
+  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-._";
+  const bool is_name = !host.empty() && host.find_first_not_of(kOfNames) == kNone;
+  return is_name ? std::optional(host) : std::nullopt;
 }
 
+/// Adds a header or a query parameter to a map. Headers of one name are joined (RFC 9110, 5.3).
 enum MHD_Result collect(void* map, enum MHD_ValueKind kind, const char* name, const char* value) {
   auto& values = *static_cast<std::map<std::string, std::string>*>(map);
-  values.emplace(kind == MHD_HEADER_KIND ? lower_case(name) : name, value ? value : "");
+  const bool is_header = kind == MHD_HEADER_KIND;
+  const auto [entry, is_new] =
+      values.emplace(is_header ? lower_case(name) : name, value ? value : "");
+  if (is_header && !is_new) entry->second.append(", ").append(value ? value : "");
   return MHD_YES;
 }
 
@@ -209,13 +226,7 @@ class AdminServer::Impl {
   }
 
   HttpResponse respond(const HttpRequest& request) {
-    const auto host = request.headers.find("host");
-    if (host != request.headers.end() && !accepts_host(host_name(host->second))) {
-      return error_response(
-          MHD_HTTP_FORBIDDEN, "host_not_allowed",
-          "this name in the Host header is not accepted: use the IP address or the "
-          "machine's name");
-    }
+    if (auto refusal = refuse_host(request)) return std::move(*refusal);
     try {
       return handler_(request);
     } catch (const std::exception& error) {
@@ -224,10 +235,24 @@ class AdminServer::Impl {
     }
   }
 
+  std::optional<HttpResponse> refuse_host(const HttpRequest& request) const {
+    const auto header = request.headers.find("host");
+    if (!socket_path_.empty()) return std::nullopt;  // browsers cannot connect to Unix sockets
+    if (header == request.headers.end()) return std::nullopt;  // browsers always send it
+    const std::optional<std::string> host = host_name(header->second);
+    if (!host) {
+      return error_response(MHD_HTTP_BAD_REQUEST, "bad_host",
+                            "there must be one Host header: NAME, NAME:PORT, [V6] or [V6]:PORT");
+    }
+    if (accepts_host(*host)) return std::nullopt;
+    return error_response(MHD_HTTP_FORBIDDEN, "host_not_allowed",
+                          "this name in the Host header is not accepted: use the IP address or "
+                          "the machine's name");
+  }
+
   bool accepts_host(const std::string& host) const {
-    if (!socket_path_.empty()) return true;  // browsers cannot connect to Unix sockets
-    if (host.empty()) return false;
-    if (is_ip_address(host) || host == "localhost" || host == listen_host_) return true;
+    const bool address = is_ip_address(AF_INET, host) || is_ip_address(AF_INET6, host);
+    if (address || host == "localhost" || host == listen_host_) return true;
     return !local_only_ && (host == machine_ || host.find('.') == std::string::npos);
   }
 

@@ -148,8 +148,26 @@ TEST_F(AdminServerTest, LoopbackServesLocalNamesAndAddresses) {
 }
 
 TEST_F(AdminServerTest, LoopbackRefusesOtherNames) {
-  for (const std::string host : {"evil.example", "framelane", "localhost.evil.example", "[x"}) {
+  for (const std::string host :
+       {"evil.example", "framelane", "localhost.evil.example", "evil.example:80"}) {
     EXPECT_THAT(ask_as(host), StartsWith("HTTP/1.1 403")) << host;
+  }
+}
+
+TEST_F(AdminServerTest, AHostThatOnlyBeginsLikeAnAddressIsRefused) {
+  for (const std::string host :
+       {"[::1].evil.example", "[::1", "[x", "[127.0.0.1]", "[localhost]", "[::1]80", "::1",
+        "127.0.0.1:80.evil.example", "localhost:evil", "localhost@evil.example", "a b", ":80"}) {
+    const std::string answer = ask_as(host);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 400")) << host;
+    EXPECT_THAT(answer, HasSubstr(R"({"error":{"code":"bad_host")")) << host;
+  }
+}
+
+TEST_F(AdminServerTest, TwoHostsAreRefusedInEitherOrder) {
+  for (const std::string hosts : {"localhost\r\nHost: evil.example", "evil.example\r\nhost: ::1",
+                                  "localhost\r\nHost: localhost"}) {
+    EXPECT_THAT(ask_as(hosts), StartsWith("HTTP/1.1 400")) << hosts;
   }
 }
 

@@ -1,5 +1,6 @@
 """What Prometheus, an orchestrator and an operator see."""
 
+import http.client
 import json
 import os
 import pathlib
@@ -201,6 +202,21 @@ def test_a_name_made_to_resolve_to_it_gets_nothing(framelane, clip):
     daemon = framelane(one_feed(looped(clip)), port=port).wait_ready()
     for host, expected in (("evil.example", 403), ("localhost", 200), (f"127.0.0.1:{port}", 200)):
         assert daemon.request("GET", "/metrics", headers={"Host": host})[0] == expected, host
+
+
+@pytest.mark.parametrize("hosts, expected", [
+    (["[::1].evil.example"], 400), (["localhost", "evil.example"], 400), (["[::1]:9853"], 200),
+], ids=["a name like an address", "two", "an address"])
+def test_a_host_header_counts_as_a_whole(framelane, clip, hosts, expected):
+    port = free_port()
+    framelane(one_feed(looped(clip)), port=port).wait_ready()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.putrequest("GET", "/metrics", skip_host=True)
+    for host in hosts:
+        connection.putheader("Host", host)
+    connection.endheaders()
+    assert connection.getresponse().status == expected
+    connection.close()
 
 
 @pytest.mark.sanitizers
