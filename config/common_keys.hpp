@@ -33,6 +33,7 @@ Key<T> av_options(std::string_view help, AvOptions& (*select)(T&), bool defaults
             for (const Node::Entry& entry : node.entries) {
               const auto value = reader.scalar(entry.value, *shape.element);
               if (!value) continue;
+              register_option_secrets(entry.key, value->text);
               const bool from_defaults = entry.value.path.starts_with("defaults.");
               select(target).push_back(
                   {entry.key, value->text, defaults_may_go_unused && from_defaults});

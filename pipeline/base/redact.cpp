@@ -224,7 +224,13 @@ std::optional<Span> stream_key(string_view url, std::size_t authority) {
   return key;
 }
 
-enum class Found { kUserInfo, kValue, kStreamKey };
+/// SRT's stream id names a stream, and often holds the right to publish to it.
+bool is_stream_id(string_view name) {
+  const std::string plain = lowered(name);
+  return plain == "streamid" || plain == "srt_streamid";
+}
+
+enum class Found { kUserInfo, kValue, kToken };
 
 /// Calls `on_secret(span, kind)`, from left to right, for everything in `text` that must be secret
 /// because of what stands around it. `whole`: the text is one URL.
@@ -238,7 +244,7 @@ void find_secrets(string_view text, bool whole, OnSecret on_secret) {
     done = std::max(done, secret.end);
   };
   const auto flush_key = [&] {
-    if (key && key->begin >= done) found(*key, Found::kStreamKey);
+    if (key && key->begin >= done) found(*key, Found::kToken);
     key.reset();
   };
   for (std::size_t i = 0; (i = text.find_first_of(":=", i)) != string_view::npos;) {
@@ -278,8 +284,11 @@ void find_secrets(string_view text, bool whole, OnSecret on_secret) {
           (name_begin > 0 && string_view("?&;").find(text[name_begin - 1]) != string_view::npos);
       const std::size_t limit = i < in_url_until ? in_url_until : text.size();
       const Span value = parameter_value(text, i + 1, limit);
-      if (carries_credential(name, in_query) ||
-          (in_query && SecretRegistry::instance().is_short_secret(slice(text, value)))) {
+      if (in_query && is_stream_id(name)) {
+        secret = value;
+        kind = Found::kToken;
+      } else if (carries_credential(name, in_query) ||
+                 (in_query && SecretRegistry::instance().is_short_secret(slice(text, value)))) {
         secret = value;
       }
     }
@@ -318,17 +327,84 @@ std::string redact(string_view text) {
   return known;
 }
 
+namespace {
+
+/// A value that is either a token or just a name. A name like "admin" would be masked all over the
+/// log, so only long values are registered.
+void register_token(string_view value) {
+  constexpr std::size_t kShortestToken = 12;
+  if (value.size() >= kShortestToken) register_secret(value);
+}
+
+/// True for headers of a request that hold no credential. A camera may name those that do as it
+/// likes.
+bool is_harmless_header(string_view name) {
+  static constexpr std::array<string_view, 16> kHeaders{"accept",
+                                                        "accept-encoding",
+                                                        "accept-language",
+                                                        "cache-control",
+                                                        "connection",
+                                                        "content-length",
+                                                        "content-type",
+                                                        "date",
+                                                        "from",
+                                                        "host",
+                                                        "icy-metadata",
+                                                        "origin",
+                                                        "pragma",
+                                                        "range",
+                                                        "referer",
+                                                        "user-agent"};
+  return std::find(kHeaders.begin(), kHeaders.end(), lowered(name)) != kHeaders.end();
+}
+
+/// The values of "NAME: VALUE" lines.
+void register_headers(string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
+    const string_view line = text.substr(0, end);
+    const std::size_t colon = line.find(':');
+    if (colon != string_view::npos && !is_harmless_header(line.substr(0, colon))) {
+      register_secret(slice(line, header_value(line, colon + 1)));
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+/// The values of "NAME=VALUE; path=/" lines.
+void register_cookies(string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(";\r\n"), text.size());
+    const std::size_t equals = text.substr(0, end).find('=');
+    if (equals != string_view::npos) register_token(text.substr(equals + 1, end - equals - 1));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+}  // namespace
+
+void register_option_secrets(string_view name, string_view value) {
+  // carries_credential() finds passwords, passphrases and the like. Its rules for URLs are too wide
+  // here: libx264 has an option "pass".
+  static constexpr std::array<string_view, 8> kSecrets{
+      "authorization", "decryption_key", "hls_enc_key",    "key",
+      "post_data",     "rtmp_conn",      "srtp_in_params", "srtp_out_params"};
+  if (value.find("://") != string_view::npos) register_url_secrets(value);
+  if (name == "headers") return register_headers(value);
+  if (name == "cookies") return register_cookies(value);
+  if (is_stream_id(name) || name == "rtmp_playpath") return register_token(value);
+  const bool is_secret = carries_credential(name, false) ||
+                         std::find(kSecrets.begin(), kSecrets.end(), name) != kSecrets.end();
+  if (is_secret) register_secret(value);
+}
+
 void register_url_secrets(string_view url) {
   find_secrets(url, true, [&](Span secret, Found kind) {
     const string_view value = slice(url, secret);
     if (kind == Found::kValue) return register_secret(value);
     const auto colon = value.find(':');
-    if (kind == Found::kStreamKey || colon == string_view::npos) {
-      // A stream key, or a user without a password, is either a token or just a name. A name like
-      // "admin" would be masked all over the log.
-      constexpr std::size_t kShortestToken = 12;
-      if (value.size() >= kShortestToken) register_secret(value);
-      return;
+    if (kind == Found::kToken || colon == string_view::npos) {
+      return register_token(value);  // a stream key or id, or a user without a password
     }
     register_secret(value.substr(colon + 1));
     const std::string pair = percent_decoded(value);

@@ -14,7 +14,8 @@ void register_secret(std::string_view secret);
 /// Returns `text` with `***` in place of:
 /// - the user name and password of every URL, even if they hold '@', '.', '%' or '/';
 /// - the last path component of an RTMP URL, which is a stream key;
-/// - the values of query parameters that carry credentials (token, key, password, userpwd, …);
+/// - the values of query parameters that carry credentials (token, key, password, userpwd, …),
+///   and SRT's streamid;
 /// - the values of Authorization and Cookie headers;
 /// - every registered secret, wherever it stands.
 /// If a URL can be read in two ways, everything that could be a password is masked. Text without
@@ -22,8 +23,13 @@ void register_secret(std::string_view secret);
 std::string redact(std::string_view text);
 
 /// Registers the secrets of a URL: its password, also in the form that Basic authentication sends,
-/// and the credentials in its query. A user name without a password and the stream key of an RTMP
-/// URL are registered if they are long enough to be a token.
+/// and the credentials in its query. A user name without a password, the stream key of an RTMP URL
+/// and SRT's stream id are registered if they are long enough to be a token.
 void register_url_secrets(std::string_view url);
+
+/// Registers what the value of an FFmpeg option holds of secrets: passphrases and keys, the values
+/// of headers (except well-known ones without a credential) and cookies, URLs, and as above stream
+/// keys and ids.
+void register_option_secrets(std::string_view name, std::string_view value);
 
 }  // namespace framelane
