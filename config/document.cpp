@@ -68,7 +68,7 @@ const Section<Document>& document_keys() {
               "defaults.",
               &Document::profiles),
          part("feeds", map_of(feed_shape()), "The feeds, by name.", &Document::feeds)},
-        {"recorder", "watchdog", "limits"}};
+        {"recorder", "watchdog", "limits", "include", "hooks"}};
     table.keys.back().property.required = true;
     return table;
   }();

@@ -1,18 +1,14 @@
-#include <array>
 #include <chrono>
 #include <span>
 
 #include "config/common_keys.hpp"
 #include "config/feed_keys.hpp"
 #include "config/name_checks.hpp"
+#include "config/raw_formats.hpp"
 #include "pipeline/encode/encode_options.hpp"
 
 namespace framelane {
 namespace {
-
-constexpr std::array<std::string_view, 13> kTargetFormats{
-    "yuv420p", "nv12", "yuv422p", "yuyv422", "uyvy422", "yuv444p", "gray",
-    "bgra",    "rgba", "argb",    "abgr",    "bgr24",   "rgb24"};
 
 const Section<CodecCandidate>& codec_keys() {
   static const Section<CodecCandidate> keys = [] {
@@ -144,9 +140,9 @@ Key<EncodeOptions> video_key() {
           }};
 }
 
-std::vector<std::string_view> target_formats() {
-  std::vector<std::string_view> names{"auto"};
-  names.insert(names.end(), kTargetFormats.begin(), kTargetFormats.end());
+std::vector<std::string_view> auto_or_target_format() {
+  std::vector<std::string_view> names = target_format_names();
+  names.insert(names.begin(), "auto");
   return names;
 }
 
@@ -160,7 +156,7 @@ const Section<EncodeOptions>& convert_keys() {
   };
   static const Section<EncodeOptions> keys{
       {scalar<EncodeOptions>(
-           "format", words(target_formats()),
+           "format", words(auto_or_target_format()),
            "The pixel format to encode (auto: the source's if the encoder takes it). An RGB or "
            "packed "
            "format must be the same as the source's.",
@@ -169,7 +165,7 @@ const Section<EncodeOptions>& convert_keys() {
                        "The matrix to encode in (auto: the source's; bt709 for RGB).")),
        lift(range_key("The range to encode in (auto: the source's; limited for RGB).")),
        lift(siting_key("The position of the chroma samples (auto: the source's; left for RGB)."))},
-      {}};
+      {"crop", "rotate", "flip", "size", "fit", "background", "filter", "rate"}};
   return keys;
 }
 
@@ -185,7 +181,7 @@ const Section<EncodeOptions>& encode_keys() {
            "audio", words({"none", "copy"}),
            "copy: the source's own sound, if the container can hold it (default: none).",
            [](EncodeOptions& e, const Value& v) { e.copy_audio = v.number != 0; })},
-      {}};
+      {"overlay"}};
   return keys;
 }
 

@@ -70,8 +70,8 @@ std::optional<Value> Reader::scalar(const Node& node, const Shape& shape) {
     return std::nullopt;
   }
   Expansion expansion = expand(node.text, scope_);
-  if (!expansion.problem.empty()) {
-    problems_.add(node, std::move(expansion.problem));
+  if (!expansion.problems.empty()) {
+    for (std::string& problem : expansion.problems) problems_.add(node, std::move(problem));
     return std::nullopt;
   }
   Value value;

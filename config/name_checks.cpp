@@ -60,12 +60,43 @@ std::optional<std::string> unknown_demuxer(const std::string& name) {
 
 std::optional<std::string> unknown_scheme(const std::string& url, bool output) {
   std::string scheme = url_scheme(url);
+  if (!url.starts_with(scheme)) {
+    return "begins with " + in_quotes(url.substr(0, scheme.size() + 1)) +
+           ", and FFmpeg knows schemes in lower case only; write " + scheme + ":";
+  }
   scheme.resize(std::min(scheme.find('+'), scheme.size()));  // of crypto+file:, hls+http:
   const AvNames known = scheme_names(output);
   if (scheme.empty() || contains(known, scheme)) return std::nullopt;
   return "begins with " + in_quotes(scheme + ":") + ", which this FFmpeg cannot " +
          (output ? "write to" : "read from") +
          hint(scheme, known, "write a file of that name as file:NAME");
+}
+
+std::optional<std::string> wrong_file_path(std::string_view path) {
+  // Linux's limits, without the NUL at a path's end (PATH_MAX, NAME_MAX in limits.h).
+  constexpr std::size_t kLongestPath = 4095;
+  constexpr std::size_t kLongestName = 255;
+  // While a file is written its name is longer: NAME.2147483647.mp4.part.
+  constexpr std::size_t kAdded = 16;
+  const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1: all of it
+  if (name.empty() || name == "." || name == "..") {
+    return "names a folder; add the name of a file";
+  }
+  if (path.size() + kAdded > kLongestPath) {
+    return "has " + std::to_string(path.size()) + " bytes, and a path may have " +
+           std::to_string(kLongestPath - kAdded) + "; shorten it";
+  }
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::size_t most = end == path.size() ? kLongestName - kAdded : kLongestName;
+    if (end - begin > most) {
+      return "has a name of " + std::to_string(end - begin) +
+             " bytes between two slashes or at its end, and a name may have " +
+             std::to_string(most) + " there; shorten it";
+    }
+    begin = end + 1;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> wrong_encoder_option(const std::string& encoder,

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "config/av_names.hpp"
 
@@ -17,6 +18,8 @@ std::optional<std::string> unknown_muxer(const std::string& name);
 std::optional<std::string> unknown_demuxer(const std::string& name);
 /// The scheme of a URL.
 std::optional<std::string> unknown_scheme(const std::string& url, bool output);
+/// The path of a file to write, with the time in place of its fields. Does not look at the disk.
+std::optional<std::string> wrong_file_path(std::string_view path);
 
 /// Checks the option's name, and its value as far as that is possible before the encoder is opened.
 std::optional<std::string> wrong_encoder_option(const std::string& encoder, const AvOption& option);

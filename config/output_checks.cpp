@@ -113,7 +113,11 @@ class OutputChecks {
                     "another known one, or set format");
       return;
     }
-    if (container.kind == OutputKind::kFile) check_file_pattern(url, container.url);
+    if (container.kind == OutputKind::kFile) {
+      check_file_pattern(url, container.url);
+    } else if (container.kind == OutputKind::kPlaylist && container.local) {
+      check_path(url, container.url);
+    }
     const Node* options = node_.find("options");
     if (options == nullptr || output_.options.empty()) return;
     const AvNames known = output_option_names(container);
@@ -123,10 +127,14 @@ class OutputChecks {
     }
   }
 
+  void check_path(const Node& url, const std::string& path) {
+    if (const auto problem = wrong_file_path(path)) problems_.add(url, *problem);
+  }
+
   /// The name of every output file is a pattern, also without segments.
   void check_file_pattern(const Node& url, const std::string& path) {
     try {
-      const FilePattern pattern(path);
+      check_path(url, FilePattern(path).name_at(std::chrono::system_clock::now()));
     } catch (const FeedError& error) {
       // Shown without the path, which may contain the value of a variable.
       const std::string_view text = error.what();

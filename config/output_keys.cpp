@@ -22,7 +22,7 @@ const Section<SegmentOptions>& keep_keys() {
            "size", range(kSize, 1, std::numeric_limits<std::int64_t>::max()),
            "Delete the oldest segments as long as all together are larger than this.",
            [](SegmentOptions& s, const Value& v) { s.keep_bytes = v.number; })},
-      {}};
+      {"min_free"}};
   return keys;
 }
 

@@ -31,6 +31,11 @@ std::vector<std::string_view> raw_format_names() {
   return names;
 }
 
+std::vector<std::string_view> target_format_names() {
+  return {"yuv420p", "nv12", "yuv422p", "yuyv422", "uyvy422", "yuv444p", "gray",
+          "bgra",    "rgba", "argb",    "abgr",    "bgr24",   "rgb24"};
+}
+
 std::optional<PixelFormat> raw_format_layout(std::string_view name) {
   for (const RawFormat& format : kRawFormats) {
     if (format.name == name) return format.layout;

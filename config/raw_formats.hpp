@@ -14,4 +14,7 @@ std::vector<std::string_view> raw_format_names();
 /// The layout of a format; nothing if it is none of these.
 std::optional<PixelFormat> raw_format_layout(std::string_view name);
 
+/// FFmpeg's names of the pixel formats that frames can be converted to: one for each layout.
+std::vector<std::string_view> target_format_names();
+
 }  // namespace framelane

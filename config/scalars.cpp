@@ -96,8 +96,13 @@ bool store(const std::optional<T>& parsed, T& target) {
   return parsed.has_value();
 }
 
-bool parse_text(std::string_view text, Value&) { return !text.empty(); }
-bool parse_any(std::string_view, Value&) { return true; }
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7f'; }
+
+bool parse_text(std::string_view text, Value&) {
+  return !text.empty() && std::none_of(text.begin(), text.end(), is_control);
+}
+/// Options may have several lines (`headers`). A C string ends at its first NUL.
+bool parse_any(std::string_view text, Value&) { return text.find('\0') == text.npos; }
 bool parse_boolean(std::string_view text, Value& value) {
   value.number = text == "true" ? 1 : 0;
   return text == "true" || text == "false";
@@ -166,8 +171,10 @@ bool parse_listen_address(std::string_view text, Value&) {
 
 }  // namespace
 
-const ScalarType kText{"text that is not empty", parse_text, format_integer, "", "."};
-const ScalarType kAnyScalar{"text or a number", parse_any, format_integer, "any", ""};
+const ScalarType kText{"text that is not empty and has no control characters", parse_text,
+                       format_integer, "", R"(^[^\u0000-\u001f\u007f]+$)"};
+const ScalarType kAnyScalar{"text or a number, without the character NUL", parse_any,
+                            format_integer, "any", ""};
 const ScalarType kBoolean{"true or false", parse_boolean, format_integer, "boolean", ""};
 const ScalarType kInteger{"a whole number", parse_integer, format_integer, "integer", ""};
 const ScalarType kDuration{"a duration such as 500ms, 10s, 5m, 1h or 7d", parse_duration_value,

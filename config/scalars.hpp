@@ -40,7 +40,7 @@ struct ScalarType {
   std::string_view pattern;
 };
 
-extern const ScalarType kText;       ///< not empty
+extern const ScalarType kText;       ///< not empty, without control characters
 extern const ScalarType kAnyScalar;  ///< text or number, for FFmpeg to parse
 extern const ScalarType kBoolean;
 extern const ScalarType kInteger;

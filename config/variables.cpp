@@ -123,10 +123,10 @@ class Placeholder {
   }
 
  private:
-  static Expansion failure(std::string problem) { return {"", true, std::move(problem)}; }
+  static Expansion failure(std::string problem) { return {"", true, {std::move(problem)}}; }
 
   Expansion missing(std::string problem) const {
-    if (!scope_.options.require_environment) return {"", false, ""};
+    if (!scope_.options.require_environment) return {"", false};
     return failure(std::move(problem));
   }
 
@@ -134,7 +134,7 @@ class Placeholder {
     if (!value) {
       return failure("${" + std::string(name_) + "} has a value only " + std::string(where));
     }
-    return {*value, !scope_.syntax_only, ""};
+    return {*value, !scope_.syntax_only};
   }
 
   Expansion expand_environment() const {
@@ -149,13 +149,13 @@ class Placeholder {
     if (name_.find('$') != std::string_view::npos) {
       return failure("the default of ${" + name + "} must not contain variables");
     }
-    if (scope_.syntax_only) return {"", false, ""};
+    if (scope_.syntax_only) return {"", false};
     std::optional<std::string> value = look_up(name, scope_.options);
     if (split != std::string_view::npos) {
-      if (value && !value->empty()) return {*value, true, ""};
-      return {std::string(name_.substr(split + kDefault.size())), true, ""};
+      if (value && !value->empty()) return {*value, true};
+      return {std::string(name_.substr(split + kDefault.size())), true};
     }
-    if (value) return {*value, true, ""};
+    if (value) return {*value, true};
     return missing("the environment variable " + name + " is not set; set it, or write ${" + name +
                    ":-default}");
   }
@@ -163,7 +163,7 @@ class Placeholder {
   Expansion expand_file() const {
     const std::string path(name_.substr(kFile.size()));
     if (path.empty()) return failure("${file:} names no file; write ${file:PATH}");
-    if (scope_.syntax_only) return {"", false, ""};
+    if (scope_.syntax_only) return {"", false};
     const std::vector<std::string> places = candidates(path);
     FileText file;
     for (const std::string& place : places) {
@@ -208,7 +208,7 @@ class Placeholder {
           "a second line; it must be one line of text, with or without an LF at its end");
     }
     if (!text.empty()) register_secret(text);
-    return {std::move(text), true, ""};
+    return {std::move(text), true};
   }
 
   std::string_view name_;
@@ -229,16 +229,17 @@ Expansion expand(std::string_view text, const VariableScope& scope) {
     } else if (text.substr(i, 2) == "${") {
       const std::size_t end = text.find('}', i);
       if (end == std::string_view::npos) {
-        return {"", true, "has a \"${\" that no \"}\" closes; write $$ for a plain $"};
+        result.problems.emplace_back("has a \"${\" that no \"}\" closes; write $$ for a plain $");
+        break;
       }
       Expansion part = Placeholder(text.substr(i + 2, end - i - 2), scope).expand();
-      if (!part.problem.empty()) return part;
+      result.problems.insert(result.problems.end(), part.problems.begin(), part.problems.end());
       result.complete = result.complete && part.complete;
       const bool encode = i >= user.begin && i < user.end;
       result.text += encode ? percent_encode(part.text) : part.text;
       i = end;
     } else {
-      return {"", true, "has a lone $; write $$ for a plain $"};
+      result.problems.emplace_back("has a lone $; write $$ for a plain $");
     }
   }
   return result;
@@ -247,7 +248,8 @@ Expansion expand(std::string_view text, const VariableScope& scope) {
 std::optional<std::string> expand_variables(std::string_view text, const LoadOptions& options,
                                             std::string& problem) {
   Expansion result = expand(text, VariableScope{options, std::nullopt, std::nullopt, false});
-  problem = std::move(result.problem);
+  problem.clear();
+  for (const std::string& one : result.problems) problem += (problem.empty() ? "" : "; ") + one;
   if (!problem.empty()) return std::nullopt;
   return std::move(result.text);
 }

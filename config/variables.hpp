@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/load_options.hpp"
 
@@ -23,8 +24,8 @@ struct Expansion {
   /// False if values are missing from the text, because of syntax_only or because an unset variable
   /// was accepted. Such a text must not be checked.
   bool complete = true;
-  /// Why there is no text; empty if there is one. Never contains the value of a variable.
-  std::string problem;
+  /// Why there is no text; empty if there is one. They never contain the value of a variable.
+  std::vector<std::string> problems{};
 };
 
 /// Expands ${NAME}, ${NAME:-default}, ${file:PATH}, ${feed}, ${output} and $$ once: a "${" in the

@@ -87,7 +87,8 @@ const std::vector<Wrong> kFeeds{
      {"f.yaml:4:15: defaults.outputs.o.from: feed \"a\" has no encode \"m\"; it has: n"}},
     {"OutputUrlIsEmpty",
      feed_with(", outputs: {o: {url: ''}}"),
-     {"f.yaml:1:49: feeds.a.outputs.o.url: must be text that is not empty"}},
+     {"f.yaml:1:49: feeds.a.outputs.o.url: must be text that is not empty and has no "
+      "control characters"}},
     {"AnalyseOfPackets",
      feed_with(", analyse: true, encodes: {m: {video: copy}, n: {video: copy}}"),
      {"f.yaml:1:39: feeds.a.analyse: needs frames, and every encode of feed \"a\" copies packets, "

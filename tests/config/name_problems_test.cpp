@@ -54,6 +54,31 @@ const std::vector<Wrong> kNames{
      output_with("url: x.mp5"),
      {"f.yaml:1:49: feeds.a.outputs.o.url: has no ending that names a container; use .mp4, .mkv, "
       ".ts, .m3u8 or another known one, or set format"}},
+    {"SchemeInCapitals",
+     "feeds: {a: {input: {url: 'RTSP://h/'}, outputs: {o: {url: 'File:x.mp4'}}}}\n",
+     {"f.yaml:1:26: feeds.a.input.url: begins with \"RTSP:\", and FFmpeg knows schemes in lower "
+      "case only; write rtsp:",
+      "f.yaml:1:59: feeds.a.outputs.o.url: begins with \"File:\", and FFmpeg knows schemes in "
+      "lower case only; write file:"}},
+    {"FolderInsteadOfAFile",
+     output_with("url: /rec/, format: mp4"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: names a folder; add the name of a file"}},
+    {"FolderInsteadOfAPlaylist",
+     output_with("url: /rec/.., format: hls"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: names a folder; add the name of a file"}},
+    {"NameThatNoFileSystemTakes",
+     output_with("url: /rec/" + std::string(250, 'n') + ".mp4"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: has a name of 254 bytes between two slashes or at its "
+      "end, and a name may have 239 there; shorten it"}},
+    {"PathThatNoFileSystemTakes",
+     output_with("url: " +
+                 [] {
+                   std::string path;
+                   for (int i = 0; i < 1040; ++i) path += "/rec";
+                   return path;
+                 }() +
+                 ".mp4"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: has 4164 bytes, and a path may have 4079; shorten it"}},
     {"UnknownInputOption",
      input_with(", options: {rtsp_transprot: tcp}"),
      {"f.yaml:1:39: feeds.a.input.options.rtsp_transprot: is not an option of FFmpeg's protocols, "

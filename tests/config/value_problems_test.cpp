@@ -60,7 +60,8 @@ const std::vector<Wrong> kTypes{
       "mean \"realtime\"?"}},
     {"EmptyUrl",
      "feeds: {a: {input: {url: ''}}}\n",
-     {"f.yaml:1:26: feeds.a.input.url: must be text that is not empty"}},
+     {"f.yaml:1:26: feeds.a.input.url: must be text that is not empty and has no control "
+      "characters"}},
     {"FeedName",
      "feeds: {Gate: {input: {url: x}}}\n",
      {"f.yaml:1:9: feeds.Gate: must be a name of at most 63 of a-z, 0-9, _ and -, beginning with a "
@@ -71,7 +72,27 @@ const std::vector<Wrong> kTypes{
       "beginning with a letter or digit"}},
     {"OptionIsAMap",
      input_with(", options: {a: {b: c}}"),
-     {"f.yaml:1:42: feeds.a.input.options.a: must be text or a number, not a map"}},
+     {"f.yaml:1:42: feeds.a.input.options.a: must be text or a number, without the character NUL, "
+      "not a map"}},
+    {"ControlCharacters",
+     "feeds: {a: {input: {url: \"x\\0y\"}, outputs: {o: {url: \"x\\ny.mp4\"}}}}\n",
+     {"f.yaml:1:26: feeds.a.input.url: must be text that is not empty and has no control "
+      "characters",
+      "f.yaml:1:54: feeds.a.outputs.o.url: must be text that is not empty and has no control "
+      "characters"}},
+    {"NulInAnOption",
+     input_with(", options: {headers: \"a\\0b\"}"),
+     {"f.yaml:1:48: feeds.a.input.options.headers: must be text or a number, without the character "
+      "NUL"}},
+    {"NotYetOfAnEncode",
+     feed_with(", mask: [], encodes: {m: {overlay: [], convert: {crop: 1}}}, outputs: {o: {url: "
+               "x%s.mp4, segment: 1m, keep: {min_free: 5G}}}"),
+     {"f.yaml:1:30: feeds.a.mask: is not supported by this version; remove the key",
+      "f.yaml:1:54: feeds.a.encodes.m.overlay: is not supported by this version; remove the key",
+      "f.yaml:1:77: feeds.a.encodes.m.convert.crop: is not supported by this version; remove the "
+      "key",
+      "f.yaml:1:137: feeds.a.outputs.o.keep.min_free: is not supported by this version; remove the "
+      "key"}},
     {"NotInThisVersion",
      "watchdog: {max_abandoned: 3}\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, limits: 1, "
      "recorder: {}}}\n",
@@ -83,6 +104,13 @@ const std::vector<Wrong> kTypes{
      feed_with(", ring: '${RING}'"),
      {"f.yaml:1:36: feeds.a.ring: the environment variable RING is not set; set it, or write "
       "${RING:-default}"}},
+    {"SeveralVariablesOfOneValue",
+     "feeds: {a: {input: {url: 'rtsp://${USER_A}:${KEY_B}@h/${feed}$'}}}\n",
+     {"f.yaml:1:26: feeds.a.input.url: has a lone $; write $$ for a plain $",
+      "f.yaml:1:26: feeds.a.input.url: the environment variable KEY_B is not set; set it, or write "
+      "${KEY_B:-default}",
+      "f.yaml:1:26: feeds.a.input.url: the environment variable USER_A is not set; set it, or "
+      "write ${USER_A:-default}"}},
     {"OutputVariableInAnInput",
      "feeds: {a: {input: {url: '${output}'}}}\n",
      {"f.yaml:1:26: feeds.a.input.url: ${output} has a value only inside outputs"}},

@@ -41,9 +41,14 @@ class VariablesTest : public testing::Test {
   Expansion expand(std::string_view text) const {
     return framelane::expand(text, VariableScope{options_, "gate", "hls", false});
   }
+  std::string problems_of(std::string_view text) const {
+    std::string all;
+    for (const std::string& problem : expand(text).problems) all += problem + "\n";
+    return all.empty() ? all : all.substr(0, all.size() - 1);
+  }
   std::string expanded(std::string_view text) const {
     const Expansion result = expand(text);
-    EXPECT_EQ(result.problem, "");
+    EXPECT_EQ(result.problems, std::vector<std::string>());
     EXPECT_TRUE(result.complete);
     return result.text;
   }
@@ -106,7 +111,7 @@ TEST_F(VariablesTest, ControlCharactersInASecretAreAProblemThatDoesNotShowIt) {
   for (const std::string_view content :
        {"hidden\r\n", "hidden\n\n", "hid\nden", "hidden\t", "\x1bhidden", "hidden\x7f"}) {
     write("password", content);
-    EXPECT_THAT(expand("${file:password}").problem,
+    EXPECT_THAT(problems_of("${file:password}"),
                 AllOf(HasSubstr("contains a control character"), Not(HasSubstr("hid"))));
   }
 }
@@ -118,50 +123,50 @@ TEST_F(VariablesTest, SecretsAreRedactedFromThenOn) {
 }
 
 TEST_F(VariablesTest, UnsetNameIsAProblem) {
-  EXPECT_EQ(expand("${UNSET}").problem,
+  EXPECT_EQ(problems_of("${UNSET}"),
             "the environment variable UNSET is not set; set it, or write ${UNSET:-default}");
 }
 
 TEST_F(VariablesTest, MissingSecretIsAProblem) {
-  EXPECT_EQ(expand("${file:nothing}").problem,
+  EXPECT_EQ(problems_of("${file:nothing}"),
             "the secret \"nothing\" is neither in $CREDENTIALS_DIRECTORY nor in /run/secrets; put "
             "a file of that name there");
-  EXPECT_EQ(expand("${file:/nonexistent/x}").problem,
+  EXPECT_EQ(problems_of("${file:/nonexistent/x}"),
             "the secret file \"/nonexistent/x\" cannot be read: No such file or directory");
 }
 
 TEST_F(VariablesTest, SecretThatIsNoRegularFileIsAProblemAndDoesNotBlock) {
   ASSERT_EQ(::mkfifo((directory_ / "fifo").c_str(), 0600), 0);
-  EXPECT_THAT(expand("${file:fifo}").problem, HasSubstr("it is not a regular file"));
+  EXPECT_THAT(problems_of("${file:fifo}"), HasSubstr("it is not a regular file"));
 }
 
 TEST_F(VariablesTest, SecretMustBeTextOfReasonableSize) {
   write("zero", std::string_view("a\0b", 3));
   write("huge", std::string(70000, 'x'));
-  EXPECT_THAT(expand("${file:zero}").problem, HasSubstr("contains a control character"));
-  EXPECT_THAT(expand("${file:huge}").problem, HasSubstr("larger than 65536 bytes"));
+  EXPECT_THAT(problems_of("${file:zero}"), HasSubstr("contains a control character"));
+  EXPECT_THAT(problems_of("${file:huge}"), HasSubstr("larger than 65536 bytes"));
 }
 
 TEST_F(VariablesTest, WithoutRequiredEnvironmentUnsetNamesAreEmpty) {
   options_.require_environment = false;
   const Expansion result = expand("<${UNSET}${file:nothing}${NAME}>");
-  EXPECT_EQ(result.problem, "");
+  EXPECT_EQ(result.problems, std::vector<std::string>());
   EXPECT_EQ(result.text, "<value>");
   EXPECT_FALSE(result.complete);
 }
 
 TEST_F(VariablesTest, WrongSyntaxIsAProblem) {
-  EXPECT_THAT(expand("pa$word").problem, HasSubstr("lone $"));
-  EXPECT_THAT(expand("price: 5$").problem, HasSubstr("lone $"));
-  EXPECT_THAT(expand("${NAME").problem, HasSubstr("no \"}\" closes"));
-  EXPECT_THAT(expand("${}").problem, HasSubstr("none of ${NAME}"));
-  EXPECT_THAT(expand("${9LIVES}").problem, HasSubstr("none of ${NAME}"));
-  EXPECT_THAT(expand("${file:}").problem, HasSubstr("names no file"));
-  EXPECT_THAT(expand("${UNSET:-${NAME}}").problem, HasSubstr("must not contain variables"));
+  EXPECT_THAT(problems_of("pa$word"), HasSubstr("lone $"));
+  EXPECT_THAT(problems_of("price: 5$"), HasSubstr("lone $"));
+  EXPECT_THAT(problems_of("${NAME"), HasSubstr("no \"}\" closes"));
+  EXPECT_THAT(problems_of("${}"), HasSubstr("none of ${NAME}"));
+  EXPECT_THAT(problems_of("${9LIVES}"), HasSubstr("none of ${NAME}"));
+  EXPECT_THAT(problems_of("${file:}"), HasSubstr("names no file"));
+  EXPECT_THAT(problems_of("${UNSET:-${NAME}}"), HasSubstr("must not contain variables"));
 }
 
 TEST_F(VariablesTest, WrongSyntaxDoesNotShowTheText) {
-  EXPECT_THAT(expand("${hunter2 hunter2}").problem, Not(HasSubstr("hunter2")));
+  EXPECT_THAT(problems_of("${hunter2 hunter2}"), Not(HasSubstr("hunter2")));
 }
 
 TEST_F(VariablesTest, ExpandVariablesHasNoFeed) {

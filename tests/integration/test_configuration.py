@@ -144,6 +144,41 @@ def test_another_validator_agrees_with_the_schema(cli, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_what_cannot_become_a_path_is_refused_before_the_start(cli, tmp_path):
+    path = tmp_path / "framelane.yaml"
+    path.write_text(FEED + '    outputs: {out: {url: "/tmp/a\\0b.mp4"}}\n')
+    done = cli("run", "-c", path, timeout=10)
+    assert done.returncode == 78
+    assert "feeds.cam.outputs.out.url: must be text" in done.stderr
+
+
+def test_an_encode_for_no_output_is_noted(cli, tmp_path):
+    path = tmp_path / "framelane.yaml"
+    path.write_text(FEED + "    encodes: {main: {video: copy}, live: {}}\n"
+                           '    outputs: {out: {from: main, url: "null:"}}\n')
+    done = cli("check", "-c", path)
+    assert done.returncode == 0 and done.stdout == f"{path}: ok, 1 feed\n"
+    assert done.stderr == (f"{path}: note: feed cam: no output takes encode live, "
+                           "so that its packets are discarded\n")
+
+
+@pytest.mark.parametrize("arguments", [("schema",), ("devices",), ("--version",), ("run", "--help")],
+                         ids=lambda arguments: " ".join(arguments))
+def test_what_cannot_be_printed_is_exit_1(cli, arguments):
+    with open("/dev/full", "w") as full:
+        done = cli(*arguments, stdout=full)
+    assert done.returncode == 1
+    assert "not everything could be written to the standard output" in done.stderr
+
+
+def test_a_misspelt_command_names_the_one_that_was_meant(cli):
+    for word, hint in (("rnu", 'did you mean "run"?'), ("transcoder", 'did you mean "transcode"?'),
+                       ("frobnicate", "there are: run, transcode, check,")):
+        done = cli(word, "-c", "x.yaml")
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+        assert f'"{word}" is not a command; {hint}' in done.stderr
+
+
 def test_wrong_usage_is_exit_2(cli):
     for arguments in (["nonsense"], ["run", "--no-such-flag"], ["transcode", "only-one"], []):
         done = cli(*arguments)
