@@ -4,13 +4,19 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "config/config.hpp"
+#include "config/problems.hpp"
 #include "config/scalars.hpp"
 #include "config/schema.hpp"
 #include "daemon/admin_server.hpp"
@@ -38,12 +44,31 @@ void blank_urls(int argc, char** argv) {
   }
 }
 
-/// An abandoned thread may run on while the process destroys its objects. If there is one, the
-/// process ends without destroying them.
-int exit_past_abandoned_threads(int code) {
+/// The exit code of the process, after what it has printed is written. An abandoned thread may run
+/// on while the process destroys its objects; if there is one, the process ends here.
+int finish(int code) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fputs("framelane: not everything could be written to the standard output\n", stderr);
+    if (code == kExitDone) code = kExitFailed;
+  }
   if (threads_abandoned() == 0) return code;
   std::fflush(nullptr);
   std::_Exit(code);
+}
+
+/// What is wrong with the command line; nothing if its first argument is a command or an option.
+std::optional<std::string> unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return std::nullopt;
+  const std::string_view word = argv[1];
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() == word) return std::nullopt;
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string_view guess = nearest(word, known);
+  return in_quotes(word) + " is not a command; " +
+         (guess.empty() ? "there are: " + join(known) : "did you mean " + in_quotes(guess) + "?");
 }
 
 /// Checks an option's value as the configuration does.
@@ -54,6 +79,18 @@ CLI::Validator valid(const ScalarType& type) {
                                              : text + " is not " + std::string(type.expected);
           },
           ""};
+}
+
+/// An encode without an output is allowed, since its counts and times may be all that is wanted.
+void note_idle_encodes(const std::string& config, const FeedOptions& feed) {
+  for (const EncodeOptions& encode : feed.encodes) {
+    const bool used = std::ranges::any_of(
+        feed.outputs, [&](const OutputOptions& output) { return output.from == encode.name; });
+    if (used) continue;
+    std::fprintf(
+        stderr, "%s: note: feed %s: no output takes encode %s, so that its packets are discarded\n",
+        config.c_str(), feed.name.c_str(), encode.name.c_str());
+  }
 }
 
 void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& audio) {
@@ -75,6 +112,10 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& au
   app.add_option("--audio", audio, "What to do with the sound: copy or none")
       ->check(CLI::IsMember({"copy", "none"}));
   app.add_option("--format", arguments.format, "Container, if the name of OUTPUT does not tell")
+      ->type_name("F");
+  app.add_option("--pixel-format", arguments.pixel_format,
+                 "Pixel format that the encoder is given, for example nv12 (the source's, if the "
+                 "encoder takes it)")
       ->type_name("F");
   app.add_option("--matrix", arguments.matrix, "Matrix of the output: bt601, bt709 or bt2020")
       ->type_name("M");
@@ -128,8 +169,9 @@ int check_command(const std::string& config, bool require_environment) {
   if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
     return print_problems(*problems);
   }
-  const std::size_t feeds = std::get<Config>(loaded).feeds.size();
-  std::printf("%s: ok, %zu feed%s\n", config.c_str(), feeds, feeds == 1 ? "" : "s");
+  const std::vector<FeedOptions>& feeds = std::get<Config>(loaded).feeds;
+  for (const FeedOptions& feed : feeds) note_idle_encodes(config, feed);
+  std::printf("%s: ok, %zu feed%s\n", config.c_str(), feeds.size(), feeds.size() == 1 ? "" : "s");
   return kExitDone;
 }
 
@@ -235,11 +277,15 @@ int run_cli(int argc, char** argv) {
 
   CLI::App* schema_app = app.add_subcommand("schema", "Print the JSON Schema of the configuration");
 
+  if (const auto problem = unknown_command(app, argc, argv)) {
+    std::fprintf(stderr, "framelane: %s; see framelane --help\n", problem->c_str());
+    return kExitUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // help or version
     app.exit(wanted);
-    return kExitDone;
+    return finish(kExitDone);
   } catch (const CLI::ParseError& error) {
     // The message quotes arguments, which may contain a password.
     std::fprintf(stderr, "framelane: %s; see framelane --help\n", redact(error.what()).c_str());
@@ -247,19 +293,19 @@ int run_cli(int argc, char** argv) {
   }
   blank_urls(argc, argv);
 
-  if (run_app->parsed()) return exit_past_abandoned_threads(run_command(run));
+  if (run_app->parsed()) return finish(run_command(run));
   if (transcode_app->parsed()) {
     transcode.copy_audio = audio == "copy";
-    return exit_past_abandoned_threads(transcode_command(transcode));
+    return finish(transcode_command(transcode));
   }
-  if (check_app->parsed()) return check_command(config, !no_env);
-  if (devices_app->parsed()) return devices_command(devices_json);
+  if (check_app->parsed()) return finish(check_command(config, !no_env));
+  if (devices_app->parsed()) return finish(devices_command(devices_json));
   if (health_app->parsed()) return healthcheck_command(config, url);
   if (tune_feeds_app->parsed()) {
     return tune_feeds_command(config, tuned_size, tuned_rate, tuned_output);
   }
   if (schema_app->parsed()) std::printf("%s\n", config_schema().c_str());
-  return kExitDone;
+  return finish(kExitDone);
 }
 
 }  // namespace framelane

@@ -30,7 +30,7 @@ struct TranscodeArguments {
   std::string gop;
   bool copy_audio = true;
   std::string format;
-  std::string matrix, range, siting;
+  std::string pixel_format, matrix, range, siting;
   std::string device = "auto";
   int lanes = 3;
   int ring = 8;

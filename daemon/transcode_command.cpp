@@ -136,7 +136,9 @@ bool hangup_is_ignored() {
 int transcode_command(const TranscodeArguments& arguments) {
   std::variant<FeedOptions, TranscodeProblem> built = transcode_feed(arguments);
   if (const auto* problem = std::get_if<TranscodeProblem>(&built)) {
-    std::fprintf(stderr, "framelane transcode: %s\n", redact(problem->text).c_str());
+    for (const std::string& line : problem->lines) {
+      std::fprintf(stderr, "framelane transcode: %s\n", redact(line).c_str());
+    }
     return problem->exit_code;
   }
   FeedOptions& feed = std::get<FeedOptions>(built);

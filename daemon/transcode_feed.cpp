@@ -20,7 +20,8 @@
 namespace framelane {
 namespace {
 
-/// Makes one feed, called "transcode", of the arguments. Stops at the first problem.
+/// Makes one feed, called "transcode", of the arguments. Stops at the first argument with a
+/// problem.
 class FeedBuilder {
  public:
   explicit FeedBuilder(const TranscodeArguments& arguments) : arguments_(arguments) {}
@@ -40,9 +41,12 @@ class FeedBuilder {
   }
 
  private:
-  bool fail(std::string problem, int exit_code = kExitUsage) {
-    problem_ = {std::move(problem), exit_code};
+  bool fail(std::vector<std::string> problems, int exit_code = kExitUsage) {
+    problem_ = {std::move(problems), exit_code};
     return false;
+  }
+  bool fail(std::string problem, int exit_code = kExitUsage) {
+    return fail(std::vector{std::move(problem)}, exit_code);
   }
 
   bool url(const std::string& text, const char* which, bool is_output, std::string& target) {
@@ -141,6 +145,7 @@ class FeedBuilder {
       }
     }
     if (!duration(arguments_.gop, "--gop", encode.gop)) return false;
+    if (!pixel_format(encode.format)) return false;
     ColorOverride& color = encode.color;
     if (!name(arguments_.matrix, "--matrix", "bt601, bt709, bt2020", matrix_from_name,
               color.matrix) ||
@@ -153,17 +158,30 @@ class FeedBuilder {
     return true;
   }
 
+  bool pixel_format(std::optional<PixelFormat>& target) {
+    const std::string& text = arguments_.pixel_format;
+    if (text.empty() || text == "auto") return true;
+    const std::vector<std::string_view> formats = target_format_names();
+    if (std::ranges::find(formats, text) == formats.end()) {
+      return fail("--pixel-format " + text + ": not one of " + join(formats));
+    }
+    target = pixel_format_from_name(text);
+    return true;
+  }
+
   /// With --codec copy nothing is encoded, so every option for an encoder is a mistake.
   bool copy() {
     if (feed_.input.raw) {
       return fail("--codec copy: raw video is not compressed; name an encoder, such as rawvideo");
     }
-    for (const auto& [option, given] : {std::pair{"--option", !arguments_.options.empty()},
-                                        std::pair{"--bitrate", !arguments_.bitrate.empty()},
-                                        std::pair{"--gop", !arguments_.gop.empty()},
-                                        std::pair{"--matrix", !arguments_.matrix.empty()},
-                                        std::pair{"--range", !arguments_.range.empty()},
-                                        std::pair{"--siting", !arguments_.siting.empty()}}) {
+    for (const auto& [option, given] :
+         {std::pair{"--option", !arguments_.options.empty()},
+          std::pair{"--bitrate", !arguments_.bitrate.empty()},
+          std::pair{"--gop", !arguments_.gop.empty()},
+          std::pair{"--pixel-format", !arguments_.pixel_format.empty()},
+          std::pair{"--matrix", !arguments_.matrix.empty()},
+          std::pair{"--range", !arguments_.range.empty()},
+          std::pair{"--siting", !arguments_.siting.empty()}}) {
       if (given) {
         return fail(std::string(option) +
                     " has no effect with --codec copy, which encodes nothing; leave one of the "
@@ -181,6 +199,7 @@ class FeedBuilder {
         return fail("--option " + option + ": not K=V");
       }
       options.push_back({option.substr(0, equals), option.substr(equals + 1)});
+      register_option_secrets(options.back().key, options.back().value);
     }
     std::vector<std::string> names = arguments_.codecs;
     if (names.empty()) {
@@ -199,16 +218,23 @@ class FeedBuilder {
     for (const std::string& name : names) {
       if (!known("--codec", name, unknown_encoder(name, !here.empty()))) return false;
     }
+    std::vector<std::string> refusals;
     for (const AvOption& option : options) {
-      // An option may be for one encoder of the list only, so it is wrong only if all refuse it.
-      const auto refusal = [&](const std::string& name) {
-        return wrong_encoder_option(name, option);
-      };
-      const bool all_refuse = std::ranges::all_of(
-          here, [&](const std::string& name) { return refusal(name).has_value(); });
-      if (all_refuse && !known("--option", option.key, refusal(here.front()))) return false;
+      if (auto refusal = refused_by_all(here, option)) refusals.push_back(*std::move(refusal));
     }
-    return true;
+    return refusals.empty() || fail(std::move(refusals));
+  }
+
+  /// Why none of the encoders takes an option, which may be for one of them only.
+  static std::optional<std::string> refused_by_all(const std::vector<std::string>& encoders,
+                                                   const AvOption& option) {
+    std::string refusals;
+    for (const std::string& encoder : encoders) {
+      const auto refusal = wrong_encoder_option(encoder, option);
+      if (!refusal) return std::nullopt;
+      refusals += (refusals.empty() ? " " : "; ") + *refusal;
+    }
+    return "--option " + option.key + refusals;
   }
 
   bool output() {
@@ -228,6 +254,12 @@ class FeedBuilder {
       return fail("OUTPUT " + redact(arguments_.output) +
                   " has no ending that names a container; use .mp4, .mkv, .ts or another known "
                   "one, or give --format");
+    }
+    const bool writes_files =
+        container.kind == OutputKind::kFile || container.kind == OutputKind::kPlaylist;
+    if (writes_files && container.local &&
+        !known("OUTPUT", redact(arguments_.output), wrong_file_path(container.url))) {
+      return false;
     }
     feed_.outputs.push_back(std::move(output));
     return true;

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "daemon/commands.hpp"
 #include "pipeline/feed/feed_options.hpp"
@@ -10,11 +11,12 @@ namespace framelane {
 
 /// Why `transcode` cannot run.
 struct TranscodeProblem {
-  std::string text;  ///< not redacted yet
+  std::vector<std::string> lines;  ///< not redacted yet
   int exit_code = 2;
 };
 
-/// The feed that `transcode` runs, or the first problem of its arguments. Opens nothing but the
+/// The feed that `transcode` runs, or what is wrong with the first wrong argument (with all the
+/// encoder's options). Opens nothing but the
 /// ${file:…} that the arguments name.
 std::variant<FeedOptions, TranscodeProblem> transcode_feed(const TranscodeArguments& arguments);
 

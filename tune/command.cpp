@@ -187,7 +187,9 @@ int tune_cli(int argc, char** argv) {
     app.parse(argc, argv);
     if (arguments.config.empty() && size->count() == 0) arguments.config = kDefaultConfigFile;
     if (!arguments.config.empty() && (format->count() > 0 || count->count() > 0)) {
-      throw CLI::ValidationError("--format and --feeds", "the configuration says them");
+      throw CLI::ValidationError(
+          "--format and --feeds",
+          arguments.config + " says them; to measure without it, give --size");
     }
     std::error_code missing;
     if (std::filesystem::equivalent(arguments.config, arguments.json, missing)) {

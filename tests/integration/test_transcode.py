@@ -66,6 +66,15 @@ def test_options_reach_the_encoder(cli, clip, tmp_path):
     assert keys[:4] == [0, 10, 20, 30]
 
 
+@pytest.mark.parametrize("pixel_format", ["nv12", "gray"])
+def test_the_pixel_format_is_what_was_asked_for(cli, bgra, tmp_path, pixel_format):
+    out = tmp_path / "out.nut"
+    done = cli("transcode", bgra, out, "--input-format", "rawvideo", "--input-pixel-format", "bgra",
+               "--input-size", "64x48", "--codec", "rawvideo", "--pixel-format", pixel_format)
+    assert done.returncode == 0, done.stderr
+    assert media.probe(out, "-show_streams")["streams"][0]["pix_fmt"] == pixel_format
+
+
 # Command lines that cannot be right: name, arguments, words of the message.
 WRONG = {
     "option": (["--option", "no_such_option=1"], "no_such_option is not an option of libx264"),
@@ -76,6 +85,9 @@ WRONG = {
     "demuxer": (["--input-format", "no-such"], "is not a demuxer"),
     "copy and an option": (["--codec", "copy", "--option", "crf=20"], "--option has no effect"),
     "copy and a bit rate": (["--codec", "copy", "--bitrate", "1M"], "--bitrate has no effect"),
+    "pixel format": (["--pixel-format", "p010le"], "--pixel-format p010le: not one of yuv420p"),
+    "copy and a pixel format": (["--codec", "copy", "--pixel-format", "nv12"],
+                                "--pixel-format has no effect"),
     "copy and a colour": (["--codec", "copy", "--range", "full"], "--range has no effect"),
     "copy among others": (["--codec", "copy,libx264"], "cannot be combined with an encoder"),
     "bit rate": (["--bitrate", "0"], "--bitrate 0"),
@@ -100,7 +112,18 @@ def test_a_wrong_command_line_is_one_line_and_exit_2(cli, clip, tmp_path, argume
     assert not list(tmp_path.iterdir())
 
 
+def test_a_wrong_option_does_not_hide_another_one(cli, clip, tmp_path):
+    done = cli("transcode", clip, tmp_path / "out.mkv", "--codec", "mpeg4,libx264",
+               "--option", "presett=fast", "--option", "crf=low")
+    assert done.returncode == 2, done.stderr
+    unknown, refused = done.stderr.splitlines()
+    assert "--option presett is not an option of mpeg4" in unknown
+    assert "--option crf is not an option of mpeg4" in refused
+    assert "is refused by libx264" in refused
+
+
 @pytest.mark.parametrize("source, target, words", [
+    ("FILE:x", "out.mkv", "in lower case only; write file:"),
     ("htttp://h/x", "out.mkv", "INPUT begins with"), ("{clip}", "nul:", "OUTPUT begins with"),
     ("{clip}", "out.mp5", "give --format"),
 ])

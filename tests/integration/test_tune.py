@@ -169,7 +169,8 @@ def test_an_interrupt_recommends_nothing(example):
 
 @pytest.mark.parametrize("arguments, reason", [
     (("--size", "64x36", "--write"), "--write"),
-    (("-c", "x.yaml", "--feeds", "2"), "the configuration says them"),
+    (("-c", "x.yaml", "--feeds", "2"), "x.yaml says them"),
+    (("--feeds", "3"), "to measure without it, give --size"),
     (("--size", "0x4"), "--size"),
     (("--device", "gpu"), "gpu is not auto, cpu, cuda or cuda:N"),
     (("--format", "nothing"), "nothing not in"),

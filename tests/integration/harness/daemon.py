@@ -32,9 +32,9 @@ class _UnixConnection(http.client.HTTPConnection):
 def run(*arguments, timeout=60, **keywords):
     """Runs a framelane command until it ends. It gets no standard input; its output is text."""
     keywords.setdefault("stdin", subprocess.DEVNULL)
+    keywords.setdefault("stdout", subprocess.PIPE)
     done = subprocess.run(
         [str(BINARY), *map(str, arguments)],
-        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         timeout=timeout * TIME_FACTOR,
