@@ -137,7 +137,6 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const Mux
       bounded_(!container.local || is_fifo(container)),
       stop_(std::move(stop)),
       interrupt_(std::move(abandoned)) {
-  check_video(options, container, format.video.parameters->codec_id);
   if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, target.url.c_str()) < 0) {
     throw std::bad_alloc();
   }

@@ -37,8 +37,8 @@ struct MuxerTarget {
 class Muxer {
  public:
   /// Connects or opens, and writes the header. `container` must outlive it. Throws IoError,
-  /// DiskFull, or FeedError(kConfiguration) for codecs that the container cannot hold and for
-  /// options that nothing uses.
+  /// DiskFull, or FeedError(kConfiguration) for what the muxer refuses and for options that nothing
+  /// uses. What check_video() knows it does not ask again.
   Muxer(const OutputOptions& options, const Container& container, const MuxerTarget& target,
         const MediaFormat& format, std::stop_token stop, std::stop_token abandoned);
   /// Without finish() it closes without a trailer, and waits for no peer.

@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kLongCall{60};
 /// into a buffer.
 constexpr std::chrono::seconds kProvenAfter{2};
 
-PacketDrop drop_reason(const IoError& error) {
+PacketDrop drop_reason(const std::runtime_error& error) {
   return dynamic_cast<const DiskFull*>(&error) ? PacketDrop::kDiskFull : PacketDrop::kWriteFailed;
 }
 
@@ -98,13 +98,24 @@ void Output::run(std::stop_token stop, bool once) {
     retain();
     write_until_end();
     end(PacketDrop::kStop);
-    set_state(FeedState::kEnded);
+    show_end();
   } catch (const std::exception& error) {
+    const std::string reason = redact(error.what());
     drop_session();
     end(PacketDrop::kWriteFailed);
-    set_state(FeedState::kFailed, redact(error.what()));
-    throw;
+    set_state(FeedState::kFailed, reason);
+    // The other outputs of the feed can do without this one, except where all are wanted or none.
+    if (once_ || !dynamic_cast<const FeedError*>(&error)) throw;
+    log::error("{}: failed: {}", subject_, reason);
   }
+}
+
+void Output::show_end() {
+  auto [state, reason] = stats_.state();
+  // What came last could not be written: the reason has to stay visible.
+  const bool in_trouble = state == FeedState::kBackoff && !stop_.stop_requested();
+  if (in_trouble) return set_state(FeedState::kFailed, reason);
+  set_state(FeedState::kEnded);
 }
 
 void Output::write_until_end() {
@@ -152,7 +163,7 @@ void Output::write_rest() {
         break;
       }
     }
-  } catch (const IoError& error) {
+  } catch (const std::runtime_error& error) {
     stats_.drop(PacketDrop::kStop);
     faults_.failed(redact(error.what()), "it was being stopped");
     drop_session();
@@ -165,7 +176,7 @@ void Output::drain(bool flush) {
     while (!stop_.stop_requested() && interleaver_.next(current_, flush)) {
       try {
         deliver(current_);
-      } catch (const IoError& error) {
+      } catch (const std::runtime_error& error) {
         stats_.drop(stop_.stop_requested() ? PacketDrop::kStop : drop_reason(error));
         recover_from(error);
       }
@@ -210,6 +221,7 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
 }
 
 void Output::open(const MediaPacket& keyframe) {
+  check_video(options_, container_, keyframe.format->video.parameters->codec_id);
   const CallScope call(calls_, options_.timeout);
   std::optional<PartFile> file;
   MuxerTarget target{.url = container_.url};
@@ -297,39 +309,47 @@ void Output::retain_when_due() {
   if (retention_ && retention_->due(Clock::now())) retain();
 }
 
-void Output::recover_from(const IoError& error) {
+void Output::recover_from(const std::runtime_error& error) {
   drop_session();
   needs_keyframe_ = true;
   if (stop_.stop_requested()) return;
   if (once_) throw;
 
   inlet_.interrupted();
-  stats_.reconnects[index_of(error.code())].fetch_add(1, std::memory_order_relaxed);
+  const auto* io = dynamic_cast<const IoError*>(&error);
+  if (io) stats_.reconnects[index_of(io->code())].fetch_add(1, std::memory_order_relaxed);
   set_state(FeedState::kBackoff, redact(error.what()));
   const milliseconds wait = backoff_.next();
   faults_.failed(redact(error.what()), fmt::format("dropping packets, trying again in {:.1f} s",
                                                    std::chrono::duration<double>(wait).count()));
-  wait_before_retry(wait, drop_reason(error));
+  const bool format_changed = wait_before_retry(wait, drop_reason(error), io ? nullptr : format_);
   if (drop_reason(error) == PacketDrop::kDiskFull) {
     retain();  // this may free some space
   } else {
     retain_when_due();
   }
+  if (format_changed) return interleave(current_);
   inlet_.request_resume();
 }
 
-void Output::wait_before_retry(milliseconds time, PacketDrop reason) {
+bool Output::wait_before_retry(milliseconds time, PacketDrop reason,
+                               const MediaFormatRef& refused) {
   stats_.drop(reason, interleaver_.clear());
   const auto until = Clock::now() + time;
   for (auto left = time; left > milliseconds::zero();
        left = std::chrono::ceil<milliseconds>(until - Clock::now())) {
     const PacketQueue::Pop popped = inlet_.pop(current_, left, stop_);
     if (popped == PacketQueue::Pop::kPacket) {
+      if (refused && is_keyframe(*current_.packet, current_.stream) &&
+          !same_format(*current_.format, *refused)) {
+        return true;
+      }
       stats_.drop(reason);
     } else if (popped != PacketQueue::Pop::kTimeout) {
-      return;
+      return false;
     }
   }
+  return false;
 }
 
 void Output::end(PacketDrop reason) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 
@@ -25,10 +26,11 @@
 namespace framelane {
 
 /// One output: takes packets from its inlet and writes them, on a thread of its own, so that a slow
-/// peer delays no other output. It goes on after what it can: it opens again with backoff after a
-/// failed write, and begins a new file when the format changes. It cuts files into segments at
-/// keyframes and deletes old segments of its own, as `segment` in its options says: when it starts,
-/// after each segment, when the disk is full, and while nothing is written.
+/// peer delays no other output. It opens again with backoff after a failure, whatever failed, and
+/// begins a new file when the format changes; a format that its container cannot hold costs its own
+/// packets alone. It cuts files into segments at keyframes and deletes old segments of its own, as
+/// `segment` in its options says: when it starts, after each segment, when the disk is full, and
+/// while nothing is written.
 class Output {
  public:
   /// `blocks`: see OutputInlet.
@@ -47,10 +49,11 @@ class Output {
 
   /// The body of the output's thread. Returns when the inlet has finished and all is written, or
   /// soon after a stop: then it writes what is queued for half a second, drops and counts the rest,
-  /// and writes the trailer, all in about a second if the disk answers. Throws
-  /// FeedError(kConfiguration) for what no retry can help (an unknown muxer, an unused option).
-  /// With `once` (transcode, --once) it throws the first failure, as IoError, instead of opening
-  /// again.
+  /// and writes the trailer, all in about a second if the disk answers. It also returns, and has
+  /// logged and shown why, if no packet could ever be written (an unknown muxer). With `once`
+  /// (transcode, --once) it throws the first failure instead of opening again: IoError, or
+  /// FeedError(kConfiguration) for what a retry cannot help (an unused option, a codec that the
+  /// container cannot hold).
   void run(std::stop_token stop, bool once);
 
   /// True while a call on a local file lasts longer than allowed: `timeout`, or at least a minute
@@ -87,10 +90,15 @@ class Output {
   void retain();
   void retain_when_due();
   /// Drops the session and waits until it is time to try again, or rethrows the failure if run
-  /// once. Called inside the catch.
-  void recover_from(const IoError& error);
-  void wait_before_retry(std::chrono::milliseconds time, PacketDrop reason);
+  /// once. A FeedError is about the format that was to be written. Called inside the catch.
+  void recover_from(const std::runtime_error& error);
+  /// Drops what comes. True if the wait ended early: current_ is then a keyframe of another format
+  /// than `refused` (null: nothing ends it early).
+  bool wait_before_retry(std::chrono::milliseconds time, PacketDrop reason,
+                         const MediaFormatRef& refused);
   void end(PacketDrop reason);
+  /// Shows that it has ended, or with what it was in trouble at the end.
+  void show_end();
 
   /// The time limit of calls that may take long on a busy disk.
   std::chrono::milliseconds long_call() const;

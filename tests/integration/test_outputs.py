@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from harness import media
-from harness.configs import COPY, beside_another, encoder, looped, one_feed, raw_input, x264
+from harness.configs import COPY, IMPATIENT, beside_another, encoder, looped, one_feed, raw_input, x264
 from harness.waiting import wait_until
 
 
@@ -236,16 +236,99 @@ def test_outputs_of_one_encode_may_want_its_headers_apart_or_not(framelane, clip
         assert media.frame_count(tmp_path / name) == 42, name
 
 
-def test_a_copy_that_the_container_cannot_hold_says_why(framelane, mjpeg_avi, clip, tmp_path):
-    """Also for a live source: no further try could succeed. Other feeds are not affected."""
-    config = one_feed(looped(mjpeg_avi), COPY, {"out": {"url": str(tmp_path / "out.ts")}})
-    config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}
-    daemon = framelane(config).wait_ready()
-    daemon.wait_state("cam", "failed")
-    for reason in (daemon.feed("cam")["reason"], daemon.feed("cam")["outputs"]["out"]["reason"]):
-        assert "mpegts cannot hold mjpeg video; use another container or codec" in reason
+def wait_output_down(daemon, output, reason):
+    """Waits until this output of feed cam is down; returns the scrape. `reason` is in what it says."""
+    metrics = daemon.wait_metrics(
+        lambda m: m.one("framelane_output_up", feed="cam", output=output) == 0
+        and daemon.feed("cam")["outputs"][output]["reason"] is not None, f"{output} to be down")
+    assert reason in daemon.feed("cam")["outputs"][output]["reason"]
+    assert metrics.feed_state("cam") == "running"
+    return metrics
+
+
+def wait_output_up(daemon, output):
+    daemon.wait_metrics(lambda m: m.one("framelane_output_up", feed="cam", output=output) == 1,
+                        f"{output} to be up")
+
+
+@pytest.mark.parametrize("options, reason", [
+    ({}, "mp4 cannot hold cinepak video; use another container or codec"),
+    ({"avioflags": "dirrect"}, "Error setting option avioflags to value dirrect")])
+def test_an_output_that_cannot_begin_is_down_alone(framelane, made, clip, tmp_path, options,
+                                                   reason):
+    cinepak = made("cinepak.mov", "-i", clip, "-vf", "scale=160:120", "-t", "1", "-c:v", "cinepak",
+                   "-max_strips", "1")
+    source, wrong = (looped(clip), "wrong.mov") if options else (looped(cinepak), "wrong.mp4")
+    daemon = framelane(
+        one_feed(source, COPY, {
+            "wrong": {"url": str(tmp_path / wrong), "options": options},
+            "fine": {"url": str(tmp_path / "fine.mov")}})
+    ).wait_ready()
+    metrics = wait_output_down(daemon, "wrong", reason)
+    assert metrics.one("framelane_feed_up", feed="cam") == 1
+    wait_output_up(daemon, "fine")
+    assert not list(tmp_path.glob("wrong*"))
+    assert metrics.sum("framelane_feed_restarts_total") == 0
+    daemon.stop()
+    assert media.decodes_cleanly(tmp_path / "fine.mov")
+
+
+def test_an_output_that_could_never_begin_says_so_at_the_end(framelane, mjpeg_avi, tmp_path):
+    daemon = framelane(
+        one_feed({"url": str(mjpeg_avi)}, COPY, {"out": {"url": str(tmp_path / "out.ts")}})
+    ).wait_ready()
+    daemon.wait_state("cam", "ended")
+    output = daemon.feed("cam")["outputs"]["out"]
+    assert output["state"] == "failed"
+    assert "mpegts cannot hold mjpeg video; use another container or codec" in output["reason"]
+    daemon.stop()
+
+
+def test_a_copy_that_the_container_cannot_hold_fails_a_run_once(framelane, mjpeg_avi, tmp_path):
+    daemon = framelane(
+        one_feed({"url": str(mjpeg_avi)}, COPY, {"out": {"url": str(tmp_path / "out.ts")}}),
+        arguments=["--once"])
+    assert daemon.wait_exit() == 1
+    assert "mpegts cannot hold mjpeg video; use another container or codec" in daemon.log()
     assert not list(tmp_path.glob("out*"))
-    daemon.wait_frames("other", 5)
+
+
+def test_a_codec_that_one_output_cannot_hold_ends_no_other(framelane, camera, made, camera_clip,
+                                                           tmp_path):
+    """The camera sends H.264, then HEVC, which FLV cannot hold, then H.264 again."""
+    hevc = made("camera-hevc.mov", "-i", camera_clip, "-t", "20", "-c:v", "libx265", "-preset",
+                "ultrafast", "-x265-params", "log-level=error:keyint=25", "-tag:v", "hvc1")
+    source = camera(camera_clip)
+    feed = {
+        "input": {"url": source.url, "options": {"rtsp_transport": "tcp"}, **IMPATIENT},
+        "encodes": {"main": COPY, "live": x264()},
+        "outputs": {
+            # Time alone does not bring it back within this test.
+            "push": {"from": "main", "url": str(tmp_path / "push.flv"),
+                     "reconnect": {"first": "1h", "max": "1h"}},
+            "rec": {"from": "main", "url": str(tmp_path / "rec.mkv")},
+            "hls": {"from": "live", "url": str(tmp_path / "hls" / "index.m3u8")},
+        },
+    }
+    daemon = framelane({"feeds": {"cam": feed}}).wait_ready()
+    wait_output_up(daemon, "push")
+    source.kill()
+    source.start(hevc, "h265")
+    metrics = wait_output_down(daemon, "push", "flv cannot hold hevc video")
+    daemon.wait_more_frames("cam", 10)
+    wait_output_up(daemon, "rec")
+    wait_output_up(daemon, "hls")
+    source.kill()
+    source.start(camera_clip)
+    wait_output_up(daemon, "push")
+    assert daemon.metrics().sum("framelane_feed_restarts_total") == 0
+    assert daemon.metrics().sum("framelane_output_reconnects_total", output="rec") == 0
+    assert metrics.sum("framelane_output_packets_dropped_total", output="rec") == 0
+    daemon.stop()
+    assert media.video(tmp_path / "push.flv")["codec_name"] == "h264"
+    assert media.video(tmp_path / "push.2.flv")["codec_name"] == "h264"
+    codecs = {media.video(path)["codec_name"] for path in tmp_path.glob("rec*.mkv")}
+    assert codecs == {"h264", "hevc"}
 
 
 def test_the_first_available_codec_is_used(framelane, clip):

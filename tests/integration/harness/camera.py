@@ -29,13 +29,14 @@ class Camera:
     def __init__(self, folder, clip, audio=None, auth=None, transport=None):
         self.port = free_port()
         self._log = folder / f"camera-{self.port}.log"
-        self._command = [sys.executable, str(_SERVER), str(self.port), str(clip)]
+        self._clip = clip
+        self._options = []
         if audio:
-            self._command += ["--audio", audio]
+            self._options += ["--audio", audio]
         if auth:
-            self._command += ["--auth", auth, "--user", "view.er@site", "--password", "s3cr3t-pa$s"]
+            self._options += ["--auth", auth, "--user", "view.er@site", "--password", "s3cr3t-pa$s"]
         if transport:
-            self._command += ["--transport", transport]
+            self._options += ["--transport", transport]
         self.process = None
         self.start()
 
@@ -47,10 +48,13 @@ class Camera:
     def url_with_login(self):
         return f"rtsp://{self.USER}:{self.PASSWORD}@127.0.0.1:{self.port}/stream"
 
-    def start(self):
-        """Starts it and waits until it listens. After a restart the port is the same."""
+    def start(self, clip=None, video="h264"):
+        """Starts it and waits until it listens. After a restart the port is the same. It plays
+        `clip`, whose codec is `video`, if it is given."""
+        command = [sys.executable, str(_SERVER), str(self.port), str(clip or self._clip),
+                   "--video", video, *self._options]
         with open(self._log, "ab") as log:
-            self.process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log,
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)
 
         def listening():

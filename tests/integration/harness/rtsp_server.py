@@ -1,6 +1,6 @@
 """An RTSP camera on gst-rtsp-server. It plays a file at its own rate to each client.
 
-Usage: rtsp_server.py PORT FILE [--audio alaw|aac] [--transport tcp|udp]
+Usage: rtsp_server.py PORT FILE [--video h264|h265] [--audio alaw|aac] [--transport tcp|udp]
                       [--auth basic|digest --user U --password P]
 """
 
@@ -14,9 +14,9 @@ gi.require_version("GstRtspServer", "1.0")
 from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 
 
-def pipeline(path, audio):
+def pipeline(path, video, audio):
     launch = f'( filesrc location="{path}" ! qtdemux name=demux '
-    launch += "demux.video_0 ! queue ! rtph264pay name=pay0 pt=96 config-interval=-1 "
+    launch += f"demux.video_0 ! queue ! rtp{video}pay name=pay0 pt=96 config-interval=-1 "
     if audio == "alaw":
         launch += "demux.audio_0 ! queue ! rtppcmapay name=pay1 pt=8 "
     elif audio == "aac":
@@ -47,6 +47,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("port")
     parser.add_argument("file")
+    parser.add_argument("--video", choices=["h264", "h265"], default="h264")
     parser.add_argument("--audio", choices=["alaw", "aac"])
     parser.add_argument("--transport", choices=["tcp", "udp"])
     parser.add_argument("--auth", choices=["basic", "digest"])
@@ -59,7 +60,7 @@ def main():
     server.set_address("127.0.0.1")
     server.set_service(arguments.port)
     factory = GstRtspServer.RTSPMediaFactory()
-    factory.set_launch(pipeline(arguments.file, arguments.audio))
+    factory.set_launch(pipeline(arguments.file, arguments.video, arguments.audio))
     if arguments.transport:
         factory.set_protocols(GstRtsp.RTSPLowerTrans.TCP if arguments.transport == "tcp"
                               else GstRtsp.RTSPLowerTrans.UDP)

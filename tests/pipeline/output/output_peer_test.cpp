@@ -228,7 +228,7 @@ TEST(OutputPeerTest, AContainerThatRefusesTheCodecSaysWhy) {
   TestOutput output(output_to(folder / "b.y4m"));
   const FfmpegErrors errors;
   try {
-    output.write(encode_clip({}));
+    output.write(encode_clip({}), true);
     ADD_FAILURE() << "it was accepted";
   } catch (const FeedError& error) {
     EXPECT_EQ(error.code(), FeedFault::kConfiguration);

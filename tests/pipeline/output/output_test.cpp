@@ -194,7 +194,7 @@ TEST(OutputTest, AnOptionThatNothingConsumesIsNamed) {
   options.options.push_back({"hls_tiem", "2"});
   TestOutput output(options);
   try {
-    output.write(encode_clip({}));
+    output.write(encode_clip({}), true);
     FAIL() << "accepted";
   } catch (const FeedError& error) {
     EXPECT_EQ(error.code(), FeedFault::kConfiguration);
@@ -207,7 +207,7 @@ TEST(OutputTest, AConfigurationThatFailsLeavesNoFile) {
   OutputOptions options = output_to(folder / "out.mp4");
   options.options.push_back({"hls_tiem", "2"});
   TestOutput output(options);
-  EXPECT_THROW(output.write(encode_clip({})), FeedError);
+  EXPECT_THROW(output.write(encode_clip({}), true), FeedError);
   EXPECT_TRUE(names_in(folder / "").empty());
 }
 
@@ -230,7 +230,34 @@ TEST(OutputTest, NoOptionSwitchesFragmentsOff) {
 TEST(OutputTest, AContainerThatCannotHoldTheVideoIsAConfigurationProblem) {
   const TempFolder folder;
   TestOutput output(output_to(folder / "out.ts"));
-  EXPECT_THROW(output.write(encode_clip({.video = "ffv1"})), FeedError);
+  EXPECT_THROW(output.write(encode_clip({.video = "ffv1"}), true), FeedError);
+}
+
+TEST(OutputTest, AFormatThatTheContainerCannotHoldCostsItsOwnPacketsAlone) {
+  const TempFolder folder;
+  OutputOptions options = output_to(folder / "out.ts");
+  options.reconnect = {.first = 1h, .max = 1h};  // the new format ends the wait, not the time
+  TestOutput output(options);
+  output.start();
+  output.push(encode_clip({}));
+  output.push(encode_clip({.video = "ffv1", .frames = 5, .start = 50}));
+  EXPECT_TRUE(comes_true([&] { return output.stats.state().first == FeedState::kBackoff; }));
+  EXPECT_THAT(output.stats.state().second, HasSubstr("cannot hold ffv1 video"));
+  output.push(encode_clip({.start = 55}));
+  output.finish();
+  EXPECT_EQ(output.dropped(), 5u);
+  EXPECT_EQ(output.stats.state().first, FeedState::kEnded);
+  EXPECT_EQ(decoded_frames(folder / "out.ts"), 50u);
+  EXPECT_EQ(decoded_frames(folder / "out.2.ts"), 50u);
+}
+
+TEST(OutputTest, TheReasonOfAnOutputThatEndsInTroubleStays) {
+  const TempFolder folder;
+  TestOutput output(output_to(folder / "out.ts"));
+  output.write(encode_clip({.video = "ffv1"}));
+  EXPECT_EQ(output.stats.state().first, FeedState::kFailed);
+  EXPECT_THAT(output.stats.state().second, HasSubstr("cannot hold ffv1 video"));
+  EXPECT_EQ(output.dropped(), 50u);
 }
 
 TEST(OutputTest, AStopCompletesTheFileAtOnce) {
