@@ -14,5 +14,7 @@ class DiskFull : public IoError {
 
 /// Throws what an FFmpeg error code stands for: DiskFull or an IoError.
 [[noreturn]] void throw_io_error(int averror, const std::string& message);
+/// The same for a file or folder: what the system denies there is no failed login.
+[[noreturn]] void throw_file_error(int averror, const std::string& message);
 
 }  // namespace framelane

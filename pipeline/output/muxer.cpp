@@ -222,6 +222,7 @@ void Muxer::write_header(const OutputOptions& options, const MuxerTarget& target
   check_opening(avformat_write_header(context_, dictionary.ptr()), "open");
   open_ = true;
   interrupt_.disarm();
+  note_cut_point();
   if (const auto key = dictionary.unconsumed(options.options)) {
     throw FeedError(FeedFault::kConfiguration,
                     "output " + name_ + ": neither the container " + container_.muxer->name +
@@ -270,6 +271,7 @@ bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base,
   check(part_error_, "write to");
   check(error, "write to");
   if (!context_->pb) bytes_ += size;
+  note_cut_point();
   return true;
 }
 
@@ -300,6 +302,7 @@ void Muxer::finish(bool end_of_list) {
   check(part_error_, "complete");
   check(closed, "complete");
   check(written, "complete");
+  cut_points_.complete();
 }
 
 std::uint64_t Muxer::take_bytes() {
@@ -314,6 +317,12 @@ void Muxer::note_position() {
   if (position <= position_) return;
   bytes_ += static_cast<std::uint64_t>(position - position_);
   position_ = position;
+}
+
+/// Muxers collect what belongs together (a cluster, a fragment) elsewhere, and hand it to the file
+/// as a whole.
+void Muxer::note_cut_point() {
+  if (context_->pb) cut_points_.add(avio_tell(context_->pb), context_->pb->pos);
 }
 
 void Muxer::arm() {
@@ -337,7 +346,9 @@ void Muxer::check(int error, const char* doing, const AvLogCapture* log) {
     case Interrupt::Cause::kNone:
       break;
   }
-  throw_io_error(error, what + (log ? reason_of(error, *log) : av_error_text(error)));
+  const std::string text = what + (log ? reason_of(error, *log) : av_error_text(error));
+  if (container_.local) throw_file_error(error, text);
+  throw_io_error(error, text);
 }
 
 void Muxer::close() {

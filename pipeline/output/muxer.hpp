@@ -14,6 +14,7 @@ extern "C" {
 
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/output/container.hpp"
+#include "pipeline/output/cut_points.hpp"
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/packets/media.hpp"
 
@@ -61,6 +62,9 @@ class Muxer {
   /// Bytes written since the last call. For muxers that open files by themselves: bytes of packets.
   std::uint64_t take_bytes();
 
+  /// Where the file can be cut if it is not finished.
+  const CutPoints& cut_points() const { return cut_points_; }
+
  private:
   static constexpr std::chrono::milliseconds kStopGrace{300};
 
@@ -69,6 +73,7 @@ class Muxer {
   void write_header(const OutputOptions& options, const MuxerTarget& target);
   void open_fifo(const std::string& path);
   void note_position();
+  void note_cut_point();
   /// Begins the time limit of the next call.
   void arm();
   /// Throws IoError or DiskFull if `error` is one: "cannot DOING URL: …".
@@ -96,6 +101,7 @@ class Muxer {
   int part_error_ = 0;          // of a file that the muxer opened by itself
   std::int64_t position_ = 0;   // the highest that was counted in bytes_
   std::uint64_t bytes_ = 0;
+  CutPoints cut_points_;
 };
 
 }  // namespace framelane

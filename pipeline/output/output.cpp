@@ -9,7 +9,6 @@
 #include "pipeline/base/redact.hpp"
 #include "pipeline/measure/busy_meter.hpp"
 #include "pipeline/output/io_error.hpp"
-#include "pipeline/output/part_file_recovery.hpp"
 #include "pipeline/output/playlist.hpp"
 
 namespace framelane {
@@ -46,7 +45,8 @@ Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed, bool 
       inlet_(options_.queue, stats, blocks,
              [this](const MediaFormat& format) { return takes_audio(format); }),
       backoff_(options_.reconnect),
-      faults_(subject_) {}
+      faults_(subject_),
+      recovery_(subject_) {}
 
 Output::~Output() = default;
 
@@ -74,7 +74,7 @@ void Output::abandon(const std::string& reason) {
 void Output::recover_part_files(const std::stop_token& stop) {
   watched_ = declared_.local;
   const CallScope call(calls_, long_call());
-  framelane::recover_part_files(options_, feed_.feed(), stop);
+  recovery_.recover(options_, stop);
 }
 
 void Output::run(std::stop_token stop, bool once) {
@@ -215,7 +215,10 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
   if (keyframe && session_ && rotation_ && rotation_->cuts_at(session_->age_at(video))) {
     close(false);
   }
-  if (!session_) open(video);
+  if (!session_) {
+    open(video);
+    retry_recovery();  // a file can be made again: perhaps an older one can be renamed as well
+  }
   needs_keyframe_ = false;
   return true;
 }
@@ -235,8 +238,8 @@ void Output::open(const MediaPacket& keyframe) {
     playlist_begun_ = true;
   }
   const log::Level level = file ? log::Level::kDebug : log::Level::kInfo;
-  session_ = std::make_unique<OutputSession>(options_, container_, std::move(file), target,
-                                             keyframe, stop_, abandoned_.get_token());
+  session_ = std::make_unique<OutputSession>(options_, container_, std::move(file), recovery_,
+                                             target, keyframe, stop_, abandoned_.get_token());
   opened_at_ = Clock::now();
   inlet_.opened();
   set_state(FeedState::kRunning);
@@ -292,11 +295,17 @@ void Output::close_at_end() {
     if (once_) throw;
     log::warn("{}: {}", subject_, redact(error.what()));
   }
+  retry_recovery();
 }
 
 void Output::drop_session() {
   const CallScope call(calls_, long_call());
   session_.reset();
+}
+
+void Output::retry_recovery() {
+  const CallScope call(calls_, long_call());
+  recovery_.retry(container_);
 }
 
 void Output::retain() {

@@ -18,6 +18,7 @@
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/output/output_session.hpp"
+#include "pipeline/output/part_file_recovery.hpp"
 #include "pipeline/output/retention.hpp"
 #include "pipeline/output/rotation.hpp"
 #include "pipeline/packets/interleaver.hpp"
@@ -43,8 +44,8 @@ class Output {
   /// Where producers hand in packets.
   OutputInlet& inlet() { return inlet_; }
 
-  /// Completes the part files of an earlier process, see framelane::recover_part_files(). On the
-  /// output's thread, before run().
+  /// Completes the part files of an earlier process, see PartFileRecovery. On the output's thread,
+  /// before run().
   void recover_part_files(const std::stop_token& stop);
 
   /// The body of the output's thread. Returns when the inlet has finished and all is written, or
@@ -87,6 +88,8 @@ class Output {
   void close_at_end();
   /// Ends the session without a trailer; what can be played of its file stays.
   void drop_session();
+  /// Completes files that could not be completed before.
+  void retry_recovery();
   void retain();
   void retain_when_due();
   /// Drops the session and waits until it is time to try again, or rethrows the failure if run
@@ -133,6 +136,7 @@ class Output {
   MediaPacket current_{.packet = make_packet()};
   std::optional<Rotation> rotation_;    // of files
   std::optional<Retention> retention_;  // of segments
+  PartFileRecovery recovery_;
   std::unique_ptr<OutputSession> session_;
   Clock::time_point opened_at_;
   MediaFormatRef format_;

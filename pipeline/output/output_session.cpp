@@ -13,11 +13,12 @@ extern "C" {
 namespace framelane {
 
 OutputSession::OutputSession(const OutputOptions& options, const Container& container,
-                             std::optional<PartFile> file, const MuxerTarget& target,
-                             const MediaPacket& keyframe, std::stop_token stop,
-                             std::stop_token abandoned)
+                             std::optional<PartFile> file, PartFileRecovery& recovery,
+                             const MuxerTarget& target, const MediaPacket& keyframe,
+                             std::stop_token stop, std::stop_token abandoned)
     : container_(container),
       file_(std::move(file)),
+      recovery_(recovery),
       format_(keyframe.format),
       start_us_(packet_time_us(keyframe)),
       end_us_(start_us_),
@@ -28,14 +29,21 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
     muxer_ = std::make_unique<Muxer>(options, container, target, *format_, std::move(stop),
                                      std::move(abandoned));
   } catch (...) {
-    if (file_) file_->salvage(container_);
+    leave_file({});
     throw;
   }
 }
 
 OutputSession::~OutputSession() {
-  muxer_.reset();  // closes the file before it is examined
-  if (file_) file_->salvage(container_);
+  const CutPoints points = muxer_->cut_points();
+  muxer_.reset();  // closes the file before it is cut and examined
+  leave_file(points);
+}
+
+void OutputSession::leave_file(const CutPoints& points) {
+  if (!file_) return;
+  file_->cut_back(points);
+  recovery_.salvage(*file_, container_);
 }
 
 bool OutputSession::takes(const MediaPacket& audio) const {

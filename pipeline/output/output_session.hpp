@@ -12,6 +12,7 @@
 #include "pipeline/output/muxer.hpp"
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/output/part_file.hpp"
+#include "pipeline/output/part_file_recovery.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/packet_queue.hpp"
 
@@ -22,11 +23,12 @@ namespace framelane {
 class OutputSession {
  public:
   /// Opens it. `file` is the NAME.part that `target` names, or nothing if it is no file.
-  /// `container` must outlive it. For `stop` and `abandoned`, and for what is thrown, see Muxer.
+  /// `container` and `recovery` must outlive it. For `stop` and `abandoned`, and for what is
+  /// thrown, see Muxer.
   OutputSession(const OutputOptions& options, const Container& container,
-                std::optional<PartFile> file, const MuxerTarget& target,
+                std::optional<PartFile> file, PartFileRecovery& recovery, const MuxerTarget& target,
                 const MediaPacket& keyframe, std::stop_token stop, std::stop_token abandoned);
-  /// If finish() has not succeeded, what can be played of a file gets its name.
+  /// If finish() has not succeeded, a file is cut back to what is whole and left to `recovery`.
   ~OutputSession();
   OutputSession(const OutputSession&) = delete;
   OutputSession& operator=(const OutputSession&) = delete;
@@ -57,8 +59,12 @@ class OutputSession {
   /// A container that has refused so many packets in a row will not take the next one either.
   static constexpr int kMaxRefusedInARow = 250;
 
+  /// The file's writer is gone.
+  void leave_file(const CutPoints& points);
+
   const Container& container_;
   std::optional<PartFile> file_;
+  PartFileRecovery& recovery_;
   const MediaFormatRef format_;
   const std::int64_t start_us_;
   std::int64_t end_us_;

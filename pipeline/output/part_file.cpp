@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void fail(const std::string& doing, const std::string& path, int error) {
-  throw_io_error(AVERROR(error), "cannot " + doing + " " + redact(path) + ": " +
-                                     std::error_code(error, std::generic_category()).message());
+  throw_file_error(AVERROR(error), "cannot " + doing + " " + redact(path) + ": " +
+                                       std::error_code(error, std::generic_category()).message());
 }
 
 [[noreturn]] void refuse(const std::string& name, const char* what) {
@@ -147,14 +147,30 @@ std::string PartFile::rename_to_name() {
   }
 }
 
-std::string PartFile::salvage(const Container& container, const std::stop_token& stop) {
+void PartFile::cut_back(const CutPoints& points) {
+  struct stat file {};
+  if (fstat(fd_, &file) != 0) return;
+  const auto end = points.last_in(file.st_size);
+  if (!end || *end == file.st_size || ftruncate(fd_, *end) == 0) return;
+  log::warn("{}: cannot cut off what is half at its end: {}", redact(part_),
+            std::generic_category().message(errno));
+}
+
+PartFile::Salvage PartFile::salvage(const Container& container, const std::stop_token& stop) {
   try {
-    if (is_playable(part_, container, stop)) return complete(false);
-    unlink(part_.c_str());
+    switch (contents_of(part_, container, stop)) {
+      case Contents::kPlayable:
+        return {Fate::kNamed, complete(false)};
+      case Contents::kDamaged:
+        return {Fate::kDamaged};
+      case Contents::kNothing:
+        break;
+    }
+    if (unlink(part_.c_str()) != 0 && errno != ENOENT) fail("remove", part_, errno);
+    return {Fate::kRemoved};
   } catch (const std::exception& error) {
-    log::warn("{} stays as it is: {}", redact(part_), error.what());
+    return {Fate::kStays, error.what()};
   }
-  return {};
 }
 
 }  // namespace framelane

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "pipeline/output/container.hpp"
+#include "pipeline/output/cut_points.hpp"
 #include "pipeline/output/output_options.hpp"
 
 namespace framelane {
@@ -42,10 +43,23 @@ class PartFile {
   /// waits until first the data and then the name are on the disk. Throws IoError, DiskFull.
   std::string complete(bool durable);
 
-  /// After a failure: completes the file if there is something to play in it and returns its name;
-  /// else removes it and returns nothing. The .part stays if it cannot be renamed, or not be
-  /// examined in five seconds or before the stop. Never throws.
-  std::string salvage(const Container& container, const std::stop_token& stop = {});
+  /// After a write that failed: cuts off what is half. Nothing may write the file any more. Never
+  /// throws.
+  void cut_back(const CutPoints& points);
+
+  enum class Fate {
+    kNamed,    ///< it has its name
+    kRemoved,  ///< there was nothing in it: it was empty, or a header alone
+    kDamaged,  ///< nothing in it can be read: it stays, as a .part
+    kStays,    ///< it stays for now: it could not be renamed, or not be examined in time
+  };
+  struct Salvage {
+    Fate fate;
+    std::string text{};  ///< kNamed: the name; kStays: why
+  };
+  /// After a failure: gives the file its name if there is something to play in it. Looks into it
+  /// for up to five seconds, or until the stop. Never throws.
+  Salvage salvage(const Container& container, const std::stop_token& stop = {});
 
  private:
   PartFile(std::string name, int number, Existing existing, int fd);

@@ -1,24 +1,53 @@
 #include "pipeline/output/playable.hpp"
 
+#include <array>
+#include <cerrno>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <new>
+#include <string_view>
 #include <system_error>
 
+#include "pipeline/av/av_error.hpp"
 #include "pipeline/av/av_ptr.hpp"
 #include "pipeline/av/dictionary.hpp"
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/failure.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
+namespace {
 
-bool is_playable(const std::string& path, const Container& container, const std::stop_token& stop,
-                 std::chrono::milliseconds limit) {
+/// A header describes the streams, and is never longer: what is longer has lost something.
+constexpr std::uintmax_t kLongestHeader = 16384;
+
+/// True if the file is an MP4's first box ("ftyp", ISO/IEC 14496-12, 4.3) and nothing else. With
+/// delay_moov that is all until the first fragment is written, and no demuxer opens it.
+bool is_file_type_box(const std::string& path, std::uintmax_t size) {
+  std::array<char, 8> head{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(head.data(), head.size())) return false;
+  std::uint32_t box = 0;
+  for (std::size_t i = 0; i < 4; ++i) box = box << 8 | static_cast<unsigned char>(head[i]);
+  return box == size && std::string_view(head.data() + 4, 4) == "ftyp";
+}
+
+}  // namespace
+
+Contents contents_of(const std::string& path, const Container& container,
+                     const std::stop_token& stop, std::chrono::milliseconds limit) {
   std::error_code error;
-  if (std::filesystem::file_size(path, error) == 0 || error) return false;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) {
+    throw IoError(io_fault_from_errno(error.value()),
+                  "cannot read " + redact(path) + ": " + error.message());
+  }
+  if (size == 0 || is_file_type_box(path, size)) return Contents::kNothing;
   // Raw video has no header: nothing in it can be missing.
   if (container.muxer && container.muxer->video_codec == AV_CODEC_ID_RAWVIDEO &&
       (container.muxer->flags & AVFMT_NOTIMESTAMPS)) {
-    return true;
+    return Contents::kPlayable;
   }
   AVFormatContext* context = avformat_alloc_context();
   if (!context) throw std::bad_alloc();
@@ -32,15 +61,24 @@ bool is_playable(const std::string& path, const Container& container, const std:
   Dictionary options;
   options.set("protocol_whitelist", "file");  // the file may name URLs, which are not opened
   bool found = false;
-  if (avformat_open_input(&context, url.c_str(), demuxer, options.ptr()) >= 0) {
+  bool header = false;
+  const int opened = avformat_open_input(&context, url.c_str(), demuxer, options.ptr());
+  if (opened >= 0) {
     const PacketPtr packet = make_packet();
-    found = av_read_frame(context, packet.get()) >= 0 && packet->size > 0;
+    const int read = av_read_frame(context, packet.get());
+    found = read >= 0 && packet->size > 0;
+    header = read == AVERROR_EOF && context->nb_streams > 0 && size <= kLongestHeader;
   }
   avformat_close_input(&context);
-  if (!found && interrupt.cause() != Interrupt::Cause::kNone) {
+  if (found) return Contents::kPlayable;
+  if (interrupt.cause() != Interrupt::Cause::kNone) {
     throw IoError(IoFault::kTimeout, "could not tell in time whether there is anything to play");
   }
-  return found;
+  // Not the file's fault: it can be examined later.
+  if (opened == AVERROR(EACCES) || opened == AVERROR(EMFILE) || opened == AVERROR(ENOMEM)) {
+    throw IoError(IoFault::kIo, "cannot read " + redact(path) + ": " + av_error_text(opened));
+  }
+  return header ? Contents::kNothing : Contents::kDamaged;
 }
 
 }  // namespace framelane

@@ -86,8 +86,9 @@ MuxerTarget prepare_playlist(const OutputOptions& options, const Container& cont
   const fs::path directory = playlist.has_parent_path() ? playlist.parent_path() : fs::path(".");
   std::error_code error;
   if (!fs::create_directories(directory, error) && error) {
-    throw_io_error(AVERROR(error.value()), "cannot create directory " + redact(directory.string()) +
-                                               ": " + error.message());
+    throw_file_error(
+        AVERROR(error.value()),
+        "cannot create directory " + redact(directory.string()) + ": " + error.message());
   }
   if (anew && options.existing == Existing::kRefuse && fs::exists(playlist, error)) {
     throw IoError(IoFault::kIo, "cannot write " + redact(playlist.string()) +

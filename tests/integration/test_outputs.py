@@ -427,6 +427,7 @@ def test_a_file_size_limit_costs_packets_and_not_the_process(framelane, camera_c
     assert len(files) >= 2 and not [path for path in files if path.suffix == ".part"]
     for path in files:
         assert len(media.timestamps(path)) >= 10, path
+        assert media.decodes_cleanly(path), f"{path} ends with half a frame"
 
 
 @pytest.mark.sanitizers

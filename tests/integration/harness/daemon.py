@@ -18,6 +18,12 @@ BINARY = pathlib.Path(
 )
 
 
+# Starts a daemon for which the modes of files and folders count, even if root runs the tests.
+WITHOUT_PRIVILEGES = (
+    ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+)
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path, timeout):
         super().__init__("localhost", timeout=timeout)
@@ -47,11 +53,11 @@ def run(*arguments, timeout=60, **keywords):
 
 class Daemon:
     """The configuration is a dict (JSON is YAML) or text. The admin listener is a Unix socket
-    unless `port` is given. `stop` checks what must hold whenever a daemon ends: exit status 0, no
+    unless `port` is given. `wrapper`: a command that execs the daemon. `stop` checks what must hold whenever a daemon ends: exit status 0, no
     sanitizer report, no secret in the log. Every scrape checks the ledger."""
 
     def __init__(self, folder, config, arguments=(), secrets=(), stdin=subprocess.DEVNULL, env=None,
-                 port=None):
+                 port=None, wrapper=()):
         self.folder = folder
         self.socket = folder / "admin.sock"
         self.config_path = folder / "framelane.yaml"
@@ -64,7 +70,7 @@ class Daemon:
         self.config_path.write_text(config)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [str(BINARY), "run", "-c", str(self.config_path), *arguments],
+                [*wrapper, str(BINARY), "run", "-c", str(self.config_path), *arguments],
                 stdin=stdin,
                 stdout=log,
                 stderr=log,

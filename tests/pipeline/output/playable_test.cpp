@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "pipeline/base/failure.hpp"
@@ -21,10 +22,10 @@ void write_endless_playlist(const std::string& path) {
 
 class PlayableTest : public ::testing::Test {
  protected:
-  bool playable(const std::string& name, const std::string& format = {}) {
+  Contents contents(const std::string& name, const std::string& format = {}) {
     OutputOptions options = output_to(folder_ / name);
     options.format = format;
-    return is_playable(folder_ / name, container_of(options), {});
+    return contents_of(folder_ / name, container_of(options), {});
   }
   const TempFolder folder_;
 };
@@ -32,36 +33,61 @@ class PlayableTest : public ::testing::Test {
 TEST_F(PlayableTest, AFileWithPicturesIs) {
   for (const char* name : {"a.mp4", "a.mkv", "a.ts"}) {
     TestOutput(output_to(folder_ / name)).write(encode_clip({}));
-    EXPECT_TRUE(playable(name)) << name;
+    EXPECT_EQ(contents(name), Contents::kPlayable) << name;
   }
 }
 
-TEST_F(PlayableTest, AHeaderAloneIsNot) {
+// The least that each muxer writes before the first picture.
+TEST_F(PlayableTest, AHeaderAloneIsNothing) {
+  for (const auto& [name, size] : {std::pair{"a.mp4", 32}, std::pair{"a.ts", 3 * 188}}) {
+    TestOutput(output_to(folder_ / name)).write(encode_clip({}));
+    const Bytes bytes = read_file(folder_ / name);
+    const int header = size == 32 ? bytes[3] : size;
+    std::filesystem::resize_file(folder_ / name, static_cast<std::uintmax_t>(header));
+    EXPECT_EQ(contents(name), Contents::kNothing) << name;
+  }
+}
+
+TEST_F(PlayableTest, AHeaderThatMissesItsEndIsDamaged) {
   TestOutput(output_to(folder_ / "a.mkv")).write(encode_clip({}));
   std::filesystem::resize_file(folder_ / "a.mkv", 200);
-  EXPECT_FALSE(playable("a.mkv"));
+  EXPECT_EQ(contents("a.mkv"), Contents::kDamaged);
 }
 
-TEST_F(PlayableTest, NeitherAnEmptyFileNorAMissingOneIs) {
+TEST_F(PlayableTest, AHeaderWithZerosBehindItIsDamaged) {
+  TestOutput(output_to(folder_ / "a.mp4")).write(encode_clip({}));
+  Bytes bytes = read_file(folder_ / "a.mp4");
+  const Bytes tag{'m', 'o', 'o', 'f'};
+  std::fill(std::search(bytes.begin(), bytes.end(), tag.begin(), tag.end()) - 4, bytes.end(),
+            std::uint8_t{0});
+  bytes.resize(60'000);
+  write_file(folder_ / "a.mp4", bytes);
+  EXPECT_EQ(contents("a.mp4"), Contents::kDamaged);
+}
+
+TEST_F(PlayableTest, AnEmptyFileIsNothing) {
   write_file(folder_ / "a.mp4", {});
-  EXPECT_FALSE(playable("a.mp4"));
-  EXPECT_FALSE(playable("b.mp4"));
+  EXPECT_EQ(contents("a.mp4"), Contents::kNothing);
 }
 
-TEST_F(PlayableTest, NonsenseIsNot) {
-  write_file(folder_ / "a.mp4", Bytes(1000, 7));
-  EXPECT_FALSE(playable("a.mp4"));
+TEST_F(PlayableTest, AFileThatCannotBeReadIsAnError) { EXPECT_THROW(contents("b.mp4"), IoError); }
+
+TEST_F(PlayableTest, NonsenseIsDamaged) {
+  for (const char* name : {"a.mp4", "a.mkv", "a.ts"}) {
+    write_file(folder_ / name, Bytes(1000, 7));
+    EXPECT_EQ(contents(name), Contents::kDamaged) << name;
+  }
 }
 
 TEST_F(PlayableTest, AnyByteOfRawVideoIs) {
   write_file(folder_ / "a.raw", {1});
-  EXPECT_TRUE(playable("a.raw", "rawvideo"));
+  EXPECT_EQ(contents("a.raw", "rawvideo"), Contents::kPlayable);
 }
 
 TEST_F(PlayableTest, WhatCannotBeFoundOutInTimeIsAnError) {
   write_endless_playlist(folder_ / "a.m3u8");
   const Container container = container_of(output_to(folder_ / "a.m3u8"));
-  EXPECT_THROW(is_playable(folder_ / "a.m3u8", container, {}, 50ms), IoError);
+  EXPECT_THROW(contents_of(folder_ / "a.m3u8", container, {}, 50ms), IoError);
 }
 
 TEST_F(PlayableTest, AStopEndsTheLook) {
@@ -69,7 +95,7 @@ TEST_F(PlayableTest, AStopEndsTheLook) {
   const Container container = container_of(output_to(folder_ / "a.m3u8"));
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_THROW(is_playable(folder_ / "a.m3u8", container, stop.get_token(), 1h), IoError);
+  EXPECT_THROW(contents_of(folder_ / "a.m3u8", container, stop.get_token(), 1h), IoError);
 }
 
 TEST_F(PlayableTest, APartThatCouldNotBeExaminedStaysAsItIs) {
@@ -79,7 +105,8 @@ TEST_F(PlayableTest, APartThatCouldNotBeExaminedStaysAsItIs) {
   {
     auto part = PartFile::adopt(folder_ / "a.m3u8.part");
     ASSERT_TRUE(part);
-    EXPECT_EQ(part->salvage(container_of(output_to(folder_ / "a.m3u8")), stop.get_token()), "");
+    const Container container = container_of(output_to(folder_ / "a.m3u8"));
+    EXPECT_EQ(part->salvage(container, stop.get_token()).fate, PartFile::Fate::kStays);
   }
   EXPECT_EQ(names_in(folder_ / ""), std::set<std::string>{"a.m3u8.part"});
 }
