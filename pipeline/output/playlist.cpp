@@ -90,6 +90,11 @@ MuxerTarget prepare_playlist(const OutputOptions& options, const Container& cont
         AVERROR(error.value()),
         "cannot create directory " + redact(directory.string()) + ": " + error.message());
   }
+  if (fs::is_directory(playlist, error)) {
+    throw IoError(IoFault::kIo,
+                  "cannot write " + redact(playlist.string()) +
+                      ": it is a folder; remove it, or give the playlist another name");
+  }
   if (anew && options.existing == Existing::kRefuse && fs::exists(playlist, error)) {
     throw IoError(IoFault::kIo, "cannot write " + redact(playlist.string()) +
                                     ": it has appeared meanwhile; -y overwrites it");

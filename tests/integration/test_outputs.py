@@ -148,6 +148,19 @@ def test_hls_is_a_live_window_and_old_segments_are_deleted(framelane, keyed_clip
     assert media.frame_count(playlist) >= 20
 
 
+def test_a_folder_in_the_playlists_place_takes_the_output_down(framelane, camera_clip, tmp_path):
+    playlist = tmp_path / "hls" / "index.m3u8"
+    playlist.mkdir(parents=True)
+    daemon = framelane(
+        one_feed(looped(camera_clip), COPY,
+                 {"hls": {"url": str(playlist), "options": {"hls_time": 1},
+                          "reconnect": {"first": "100ms", "max": "100ms"}}})).wait_ready()
+    wait_output_down(daemon, "hls", "it is a folder")
+    playlist.rmdir()
+    wait_output_up(daemon, "hls")
+    wait_until(playlist.is_file, "the playlist")
+
+
 def test_raw_output_is_the_decoded_frames(framelane, clip, tmp_path):
     path = tmp_path / "out.yuv"
     record_clip(framelane, clip, {"raw": {"url": str(path), "format": "rawvideo"}},
