@@ -120,7 +120,7 @@ const Section<EncodeOptions>& video_keys() {
                              "Bits per second (default: the encoder's).",
                              [](EncodeOptions& e, const Value& v) { e.bitrate = v.number; }),
        scalar<EncodeOptions>("gop", range(kDuration, micros(10ms), micros(10min)),
-                             "The longest time between keyframes (default: the encoder's).",
+                             "The time between keyframes (default: the encoder's).",
                              [](EncodeOptions& e, const Value& v) { e.gop = v.microseconds(); })},
       {}};
   return keys;

@@ -51,7 +51,8 @@ Encode::Encode(const EncodeOptions& options, int index, bool global_header,
       feed_stats_(feed_stats),
       fanout_(fanout),
       frame_(make_frame()),
-      packet_(make_packet()) {
+      packet_(make_packet()),
+      keyframes_(options.gop) {
   pending_.reserve(256);
 }
 
@@ -181,6 +182,7 @@ void Encode::encode(FrameJob& job) {
   frame.top_field_first = job.input.top_field_first;
 #endif
   frame.pts = pts;
+  if (keyframes_.due(job.input.pts, plan_->source_time_base)) frame.pict_type = AV_PICTURE_TYPE_I;
 
   const std::int64_t duration =
       av_rescale_q(job.input.duration, plan_->source_time_base, encoder_->time_base);

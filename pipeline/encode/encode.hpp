@@ -12,6 +12,7 @@
 #include "pipeline/base/labels.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/encode/encode_plan.hpp"
+#include "pipeline/encode/keyframe_times.hpp"
 #include "pipeline/frames/frame_job.hpp"
 #include "pipeline/frames/frame_ring.hpp"
 #include "pipeline/measure/feed_stats.hpp"
@@ -86,6 +87,7 @@ class Encode {
   PacketPtr packet_;
   std::vector<Pending> pending_;
   std::int64_t last_pts_ = INT64_MIN;
+  KeyframeTimes keyframes_;
   int failures_ = 0;
   int packets_since_failure_ = 0;
 };

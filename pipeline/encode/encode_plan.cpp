@@ -8,10 +8,12 @@ extern "C" {
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "pipeline/av/av_color.hpp"
@@ -41,6 +43,37 @@ bool counts_in_frames(AVCodecID id) {
       return true;
     default:
       return false;
+  }
+}
+
+/// True if the encoder makes a frame a keyframe when it is asked to. libsvtav1, librav1e, libtheora
+/// and FFV1, for example, do not.
+bool takes_keyframe_requests(const AVCodec& codec) {
+  const std::string_view name = codec.name;
+  if (counts_in_frames(codec.id)) return true;
+  for (const std::string_view known :
+       {"libx264", "libx264rgb", "libx265", "libvpx", "libvpx-vp9", "libaom-av1", "libopenh264"}) {
+    if (name == known) return true;
+  }
+  return name.ends_with("_nvenc") || name.ends_with("_qsv") || name.ends_with("_vaapi") ||
+         name.ends_with("_v4l2m2m");
+}
+
+/// Leaves the keyframes to Encode, which asks for them (KeyframeTimes). An encoder that cannot be
+/// asked counts frames.
+void set_gop(AVCodecContext& context, const AVCodec& codec, std::chrono::microseconds gop) {
+  if (!takes_keyframe_requests(codec)) {
+    const double frames = std::chrono::duration<double>(gop).count() * av_q2d(context.framerate);
+    context.gop_size = std::max(1, static_cast<int>(std::lround(frames)));
+    return;
+  }
+  // The most that FFmpeg's MPEG encoders allow, and the most that a field of QSV's can hold.
+  context.gop_size = counts_in_frames(codec.id) ? 600 : UINT16_MAX;
+  // No keyframes at scene cuts, because two encodes may see them at different frames.
+  context.keyint_min = context.gop_size;
+  // Without this NVENC, QSV and x265 make a frame at which decoding cannot start.
+  for (const char* option : {"forced-idr", "forced_idr"}) {
+    av_opt_set(&context, option, "1", AV_OPT_SEARCH_CHILDREN);
   }
 }
 
@@ -97,11 +130,7 @@ CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candida
   const PixelFormatInfo& shape = info(target.layout);
   if (shape.chroma_half_width) context->chroma_sample_location = tags.location;
   if (options.bitrate) context->bit_rate = *options.bitrate;
-  if (options.gop) {
-    const double rate = target.frame_rate.num > 0 ? av_q2d(target.frame_rate) : 25.0;
-    const double seconds = std::chrono::duration<double>(*options.gop).count();
-    context->gop_size = std::max(1, static_cast<int>(std::lround(seconds * rate)));
-  }
+  if (options.gop) set_gop(*context, codec, *options.gop);
   if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   apply_options(*context, options, candidate);
   if (candidate.name == "libx265") silence_x265(*context);

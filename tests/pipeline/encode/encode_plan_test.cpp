@@ -8,6 +8,7 @@ extern "C" {
 }
 
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -130,8 +131,28 @@ TEST(EncodePlanTest, ValueOutOfRangeIsAnError) {
   EXPECT_NE(why.find("libx264 rejects crf=banana"), std::string::npos) << why;
 }
 
-TEST(EncodePlanTest, GopIsGivenInTime) {
+TEST(EncodePlanTest, WithAGopAnEncoderMakesKeyframesOnlyWhereItIsAsked) {
   EncodeOptions options = encode_with({{"libx264"}});
+  options.gop = std::chrono::seconds(2);
+  const auto plan = plan_for(options, yuv_source());
+  EXPECT_EQ(plan->opened->gop_size, UINT16_MAX);
+  std::int64_t forced_idr = 0;
+  EXPECT_EQ(av_opt_get_int(plan->opened->priv_data, "forced-idr", 0, &forced_idr), 0);
+  EXPECT_EQ(forced_idr, 1);
+}
+
+TEST(EncodePlanTest, OptionsOfTheEncoderGoBeforeTheGop) {
+  EncodeOptions options = encode_with({{"libx264", {{"g", "12"}, {"forced-idr", "0"}}}});
+  options.gop = std::chrono::seconds(2);
+  const auto plan = plan_for(options, yuv_source());
+  EXPECT_EQ(plan->opened->gop_size, 12);
+  std::int64_t forced_idr = 1;
+  EXPECT_EQ(av_opt_get_int(plan->opened->priv_data, "forced-idr", 0, &forced_idr), 0);
+  EXPECT_EQ(forced_idr, 0);
+}
+
+TEST(EncodePlanTest, AnEncoderThatCannotBeAskedForKeyframesCountsFrames) {
+  EncodeOptions options = encode_with({{"ffv1"}});
   options.gop = std::chrono::seconds(2);
   EXPECT_EQ(plan_for(options, yuv_source())->opened->gop_size, 50);
 }

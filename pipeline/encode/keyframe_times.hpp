@@ -1,0 +1,29 @@
+#pragma once
+
+extern "C" {
+#include <libavutil/rational.h>
+}
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace framelane {
+
+/// Says which frames an encode has to make keyframes: the first one at or after each multiple of
+/// `gop` on the feed's time line. So the encodes of a feed have them at the same times, whatever
+/// the frame rate is. One thread.
+class KeyframeTimes {
+ public:
+  /// Empty: the encoder decides, and no frame is due.
+  explicit KeyframeTimes(std::optional<std::chrono::microseconds> gop) : gop_(gop) {}
+
+  /// True if the frame has to be a keyframe. To be asked once for each frame, in their order.
+  bool due(std::int64_t pts, AVRational time_base);
+
+ private:
+  const std::optional<std::chrono::microseconds> gop_;
+  std::optional<std::int64_t> group_;  // of the last frame: its time divided by gop
+};
+
+}  // namespace framelane
