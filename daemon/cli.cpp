@@ -23,8 +23,8 @@
 #include "daemon/commands.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/version.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/redact.hpp"
-#include "pipeline/feed/feed.hpp"
 
 namespace framelane {
 namespace {
@@ -107,7 +107,7 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& au
   app.add_option("--option", arguments.options, "Option of the encoder; may be given several times")
       ->type_name("K=V");
   app.add_option("--bitrate", arguments.bitrate, "Bits per second, for example 2M")->type_name("R");
-  app.add_option("--gop", arguments.gop, "Longest time between keyframes, for example 2s")
+  app.add_option("--gop", arguments.gop, "Time between keyframes, for example 2s")
       ->type_name("T");
   app.add_option("--audio", audio, "What to do with the sound: copy or none")
       ->check(CLI::IsMember({"copy", "none"}));

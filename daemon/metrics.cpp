@@ -8,6 +8,7 @@
 #include "daemon/process_metrics.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/version.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/frames/host_buffer.hpp"
 
 namespace framelane {

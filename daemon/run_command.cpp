@@ -77,12 +77,14 @@ std::shared_ptr<Device> choose_device(const DeviceConfig& config) {
 }
 
 int run_command(const RunArguments& arguments) {
+  block_signals();
+  std::optional<StopsAtOnce> starting;
+  starting.emplace(kExitDone);
   LoadResult loaded = load_config_file(arguments.config);
   if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
     return print_problems(*problems);
   }
   Config config = std::get<Config>(std::move(loaded));
-  block_signals();
   set_up_logging(config.log);
   const VersionInfo version = version_info();
   log::info("framelane {} ({}), FFmpeg {}, {} feed{} from {}", version.version, version.revision,
@@ -90,6 +92,7 @@ int run_command(const RunArguments& arguments) {
             arguments.config);
   const std::shared_ptr<Device> device = choose_device(config.device);
   if (device == nullptr) return kExitFailed;
+  starting.reset();
 
   Supervisor supervisor(std::move(config.feeds), device, {.once = arguments.once});
   std::unique_ptr<AdminServer> admin;

@@ -157,10 +157,13 @@ int transcode_command(const TranscodeArguments& arguments) {
   escape_strftime(output);
   const bool hangup_ignored = hangup_is_ignored();
   block_signals();
+  std::optional<StopsAtOnce> starting;
+  starting.emplace(std::nullopt);
   Value device_name;
   kDeviceName.parse(arguments.device, device_name);  // already checked by the command line
   const std::shared_ptr<Device> device = choose_device(device_name.device);
   if (device == nullptr) return kExitFailed;
+  starting.reset();
 
   const bool copies = feed.encodes.front().copy_video;
   std::vector<FeedOptions> feeds;

@@ -1,16 +1,10 @@
 #include "pipeline/feed/feed.hpp"
 
-#include <atomic>
-
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/feed/feed_run.hpp"
 
 namespace framelane {
-namespace {
-
-std::atomic<std::uint64_t> g_abandoned{0};
-
-}  // namespace
 
 std::unique_ptr<Feed> Feed::start(FeedOptions options, std::shared_ptr<FeedStats> stats,
                                   std::shared_ptr<Device> device, std::function<void()> on_done,
@@ -27,7 +21,7 @@ Feed::~Feed() {
   run_->join_cancelled();
   const int abandoned = run_->abandon();
   if (abandoned == 0) return;
-  g_abandoned += static_cast<std::uint64_t>(abandoned);
+  count_abandoned_threads(abandoned);
   log::error("feed {}: {} of its threads did not end when asked to and {} abandoned", run_->name(),
              abandoned, abandoned == 1 ? "was" : "were");
 }
@@ -36,7 +30,5 @@ void Feed::drain() { run_->drain(); }
 void Feed::cancel(DropReason reason) { run_->cancel(reason); }
 std::optional<Feed::Outcome> Feed::outcome(Clock::time_point now) { return run_->outcome(now); }
 bool Feed::join_until(Clock::time_point deadline) { return run_->join_until(deadline); }
-
-std::uint64_t threads_abandoned() { return g_abandoned; }
 
 }  // namespace framelane

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -65,8 +64,5 @@ class Feed {
   explicit Feed(std::shared_ptr<FeedRun> run) : run_(std::move(run)) {}
   std::shared_ptr<FeedRun> run_;
 };
-
-/// Threads of this process that were abandoned because a call did not return.
-std::uint64_t threads_abandoned();
 
 }  // namespace framelane

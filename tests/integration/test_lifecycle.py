@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -213,6 +214,46 @@ def test_a_hangup_is_a_warning_and_nothing_else(framelane, clip):
     daemon.wait_log("SIGHUP: this version cannot reload")
     daemon.wait_frames("cam", before + 5)
     daemon.stop()
+
+
+def test_signals_that_mean_nothing_change_nothing(framelane, clip):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    signals = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
+               signal.SIGIO, signal.SIGPWR, signal.SIGRTMIN, signal.SIGRTMAX)
+    for sign in signals:
+        daemon.process.send_signal(sign)
+        daemon.wait_more_frames("cam", 1)
+    daemon.stop()
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_stop_while_the_configuration_is_read_is_an_orderly_end(tmp_path, sign):
+    """The configuration is so long that reading it takes a while, and ends with a mistake. The
+    process stands still while it is looked at."""
+    path = tmp_path / "framelane.yaml"
+    feeds = {f"cam-{n}": {"input": {"url": "lavfi:testsrc2"}} for n in range(3000)}
+    path.write_text(json.dumps({"feeds": {**feeds, "last": {}}}))
+    with subprocess.Popen([str(BINARY), "run", "-c", str(path)], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        def handles_stops():
+            process.send_signal(signal.SIGSTOP)
+            assert process.poll() is None, process.stdout.read()
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+            caught = re.search(r"SigCgt:\s*([0-9a-f]+)", status)
+            if caught and int(caught.group(1), 16) & 1 << (sign - 1):
+                return True
+            process.send_signal(signal.SIGCONT)
+            return False
+
+        try:
+            wait_until(handles_stops, "the program to handle signals")
+            process.send_signal(sign)
+            process.send_signal(signal.SIGCONT)
+            assert process.wait(timeout=5 * TIME_FACTOR) == 0
+        finally:
+            process.kill()
+        assert process.stdout.read() == b""
 
 
 def test_a_stop_does_not_wait_for_a_backoff(framelane):

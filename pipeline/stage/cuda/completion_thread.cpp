@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/log.hpp"
 
 namespace framelane {
@@ -76,6 +77,7 @@ CompletionThread::~CompletionThread() {
     }
     log::error("{}: work on the GPU does not come to an end; its memory is left behind",
                context_->name());
+    count_abandoned_threads(1);
     return;
   }
 }

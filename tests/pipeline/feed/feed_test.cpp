@@ -1,4 +1,5 @@
 #include "pipeline/feed/feed.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/frames/host_buffer.hpp"
 #include "pipeline/source/input_options.hpp"
 #include "tests/pipeline/feed/feed_fixture.hpp"

@@ -16,6 +16,7 @@ extern "C" {
 #include <utility>
 #include <vector>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/feed/feed.hpp"
 #include "pipeline/feed/feed_deadlines.hpp"
 #include "tests/pipeline/source/media_files.hpp"
