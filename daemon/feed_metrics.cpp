@@ -131,7 +131,7 @@ void FeedMetrics::add_frames(const FeedStats& stats, const std::string& device) 
     add_step(StageStep::kH2d);
     add_step(StageStep::kD2h);
   }
-  ring_jobs_.add_each(labels, "state", kRingStateNames, stats.ring_jobs);
+  ring_jobs_.add_each(labels, "state", kRingStateNames, *stats.ring_jobs());
   for (std::size_t i = 0; i < stats.lanes().size(); ++i) {
     const EngineMeters& busy = stats.lanes()[i].busy;
     const MetricLabels lane{{"feed", stats.feed()}, {"lane", std::to_string(i)}};

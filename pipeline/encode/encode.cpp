@@ -43,13 +43,15 @@ void refer_to(AVFrame& frame, const ConstImageView& image, const BufferRef& buff
 }  // namespace
 
 Encode::Encode(const EncodeOptions& options, int index, bool global_header,
-               EncodeStats& encode_stats, FeedStats& feed_stats, PacketFanout& fanout)
+               EncodeStats& encode_stats, FeedStats& feed_stats, PacketFanout& fanout,
+               std::chrono::milliseconds call_limit)
     : options_(options),
       index_(static_cast<std::size_t>(index)),
       global_header_(global_header),
       encode_stats_(encode_stats),
       feed_stats_(feed_stats),
       fanout_(fanout),
+      call_limit_(call_limit),
       frame_(make_frame()),
       packet_(make_packet()),
       keyframes_(options.gop) {
@@ -91,7 +93,7 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
   }
   if (failure == nullptr && !cancel.stop_requested()) flush();
   drop_pending(cancel.stop_requested() ? cancel_reason.load() : DropReason::kEncoder);
-  encoder_.reset();  // here: it may take long, and the thread that destroys this must not wait
+  close_encoder();  // here: the thread that destroys this must not wait
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
@@ -196,6 +198,7 @@ void Encode::send(const AVFrame* frame) {
   for (;;) {
     {
       const BusyMeter::Scope busy(encode_stats_.busy);
+      const CallScope call(calls_, call_limit());
       result = avcodec_send_frame(encoder_.get(), frame);
     }
     if (result != AVERROR(EAGAIN)) break;
@@ -210,6 +213,7 @@ bool Encode::receive_packets() {
     int result = 0;
     {
       const BusyMeter::Scope busy(encode_stats_.busy);
+      const CallScope call(calls_, call_limit());
       result = avcodec_receive_packet(encoder_.get(), packet_.get());
     }
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return true;
@@ -252,7 +256,17 @@ void Encode::flush() {
   send(nullptr);
   receive_packets();
   if (!cancel_.stop_requested()) drop_pending(DropReason::kEncoder);
+  close_encoder();
+}
+
+void Encode::close_encoder() {
+  const CallScope call(calls_, kOpenLimit);
   encoder_.reset();
+}
+
+std::chrono::milliseconds Encode::call_limit() const {
+  return plan_->live ? call_limit_
+                     : std::max<std::chrono::milliseconds>(call_limit_, kPatientCallLimit);
 }
 
 void Encode::recover(const char* what, int error) {
@@ -265,6 +279,8 @@ void Encode::recover(const char* what, int error) {
                     cause + ", " + std::to_string(failures_) + " times in close succession");
   }
   log::warn("feed {}: {}; reopening it", feed_stats_.feed(), cause);
+  close_encoder();
+  const CallScope call(calls_, kOpenLimit);
   encoder_ = reopen_encoder(options_, *plan_, global_header_);
 }
 

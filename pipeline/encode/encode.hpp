@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/av/av_ptr.hpp"
+#include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/encode/encode_plan.hpp"
@@ -30,9 +31,10 @@ namespace framelane {
 class Encode {
  public:
   /// `index`: among the encodes that take frames. `global_header`: some output's container wants
-  /// the codec's headers up front.
+  /// the codec's headers up front. `call_limit`: how long a call of a live feed's encoder may take.
   Encode(const EncodeOptions& options, int index, bool global_header, EncodeStats& encode_stats,
-         FeedStats& feed_stats, PacketFanout& fanout);
+         FeedStats& feed_stats, PacketFanout& fanout,
+         std::chrono::milliseconds call_limit = kCallLimit);
   ~Encode();
 
   /// The thread's body. Returns when the ring is closed and empty and the encoder is flushed. After
@@ -41,6 +43,13 @@ class Encode {
   /// is closed and `cancel_reason` is kFeedFailed.
   void run(FrameRing& ring, Stage& stage, std::stop_token cancel,
            std::atomic<DropReason>& cancel_reason);
+
+  /// True while a call of the encoder lasts longer than it may. Nothing interrupts such a call. Any
+  /// thread.
+  bool overdue() const { return calls_.overdue(); }
+
+  /// A frame of a live feed takes milliseconds.
+  static constexpr std::chrono::seconds kCallLimit{10};
 
  private:
   /// A frame that the encoder has and whose packet has not come out.
@@ -53,6 +62,10 @@ class Encode {
   };
   /// A conversion that takes longer than this has hung: a frame takes milliseconds.
   static constexpr std::chrono::seconds kConversionDeadline{10};
+  /// Where nobody waits for the frames, a slow encoder may look at many large ones in one call.
+  static constexpr std::chrono::minutes kPatientCallLimit{10};
+  /// For opening an encoder, and for closing it, which ends its threads.
+  static constexpr std::chrono::minutes kOpenLimit{1};
   /// The encoder's failure with this number in close succession ends the feed.
   static constexpr int kMaxFailures = 3;
   /// After so many packets without a failure, earlier failures no longer count.
@@ -73,6 +86,8 @@ class Encode {
   /// Opens the encoder again; the frames it had are dropped.
   void recover(const char* what, int error);
   void drop_pending(DropReason reason);
+  void close_encoder();
+  std::chrono::milliseconds call_limit() const;
 
   const EncodeOptions& options_;
   const std::size_t index_;
@@ -80,6 +95,8 @@ class Encode {
   EncodeStats& encode_stats_;
   FeedStats& feed_stats_;
   PacketFanout& fanout_;
+  const std::chrono::milliseconds call_limit_;
+  Interrupt calls_{std::stop_token()};  // times the encoder's calls, and interrupts none
   std::stop_token cancel_;
   std::shared_ptr<EncodePlan> plan_;
   CodecContextPtr encoder_;

@@ -249,6 +249,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->source_time_base = request.source.time_base;
     plan->target = target.format;
     plan->threads = threads;
+    plan->live = request.live;
     plan->media = media_of(*context, target.format, request.audio);
     plan->opened = std::move(context);
     return plan;

@@ -19,6 +19,7 @@ struct EncodePlan {
   AVRational source_time_base{0, 1};  ///< of the frames' pts
   FrameFormat target;                 ///< what the encoder takes; its time base is the encoder's
   int threads = 0;                    ///< as codec_threads says
+  bool live = false;                  ///< the source sends a frame as each is due
   MediaFormatRef media;               ///< of the encode's packets, copied audio included
   CodecContextPtr opened;             ///< the encode thread takes it; null from then on
 };

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "pipeline/encode/encode.hpp"
+
 namespace framelane {
 
 /// How long a feed waits before it treats a thread or a call as stuck. Tests pass shorter times.
@@ -13,6 +15,8 @@ struct FeedDeadlines {
   std::chrono::milliseconds after_deadline{5000};
   /// A call on a GPU that takes longer is overdue: a normal one takes milliseconds.
   std::chrono::milliseconds stage_call{10'000};
+  /// A call of a live feed's encoder that takes longer is overdue.
+  std::chrono::milliseconds encode_call = Encode::kCallLimit;
 };
 
 }  // namespace framelane

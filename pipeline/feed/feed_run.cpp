@@ -8,6 +8,7 @@
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
 
 namespace framelane {
 
@@ -38,9 +39,10 @@ void FeedRun::make_parts() {
     } else {
       encodes_.push_back(std::make_unique<Encode>(*route.options, frame_encodes++,
                                                   route.global_header, stats_->encode(i), *stats_,
-                                                  *route.fanout));
+                                                  *route.fanout, deadlines_.encode_call));
     }
   }
+  encodes_overdue_since_.resize(encodes_.size());
   packets_ = std::make_unique<PacketDispatch>(routes_, cancel_.get_token());
   if (frame_encodes > 0) {
     ring_ = std::make_unique<FrameRing>(options_.ring, frame_encodes, *stats_);
@@ -83,14 +85,14 @@ void FeedRun::make_route(const EncodeOptions& encode) {
                      .pool = encode.copy_video ? nullptr : std::make_unique<FramePool>()});
 }
 
-/// Runs on the run's last thread, which can be abandoned: letting go of memory waits for the work
-/// of all feeds on the GPU, and a GPU that hangs holds it up.
+/// All but those that the supervisor's thread asks. Runs on the run's last thread, which can be
+/// abandoned: letting go of memory waits for the work of all feeds on the GPU, and a GPU that hangs
+/// holds it up.
 void FeedRun::free_parts() {
   const CallScope freeing(stage_calls_, deadlines_.stage_call);
   source_loop_.reset();
   frames_.reset();
   packets_.reset();
-  encodes_.clear();
   stage_.reset();
   routes_.clear();
 }
@@ -234,12 +236,21 @@ void FeedRun::watch_calls(Clock::time_point now) {
       reason = "reading " + redact(options_.input.url) +
                " is stuck in a call that ignores input.timeout; its thread is abandoned";
     }
+    for (std::size_t i = 0; i < encodes_.size(); ++i) {
+      const bool overdue = encodes_[i] != nullptr && encodes_[i]->overdue();
+      if (!is_stuck(overdue, encodes_overdue_since_[i], now)) continue;
+      fault = FeedFault::kEncoder;
+      reason = "encode " + options_.encodes[i].name + ": a call of " + stats_->encode(i).codec() +
+               " does not come to an end; its thread is abandoned";
+    }
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       Output& output = *outputs_[i];
       if (!is_stuck(output.overdue(), outputs_overdue_since_[i], now)) continue;
+      fault = FeedFault::kInternal;
       reason = "output " + output.options().name + " is stuck in a call on " +
                redact(output.options().url) +
-               " that ignores its timeout; its thread is abandoned: check the disk or file server";
+               " that ignores its timeout; its thread is abandoned: check " +
+               (local_path(output.options().url) ? "the disk or file server" : "the network");
       output.abandon(reason);
     }
     // A GPU that is lost never ends a call that it has not ended.
@@ -288,7 +299,10 @@ int FeedRun::abandon() {
   const std::lock_guard lock(mutex_);
   on_done_ = nullptr;  // it may refer to what is gone when an abandoned thread's call returns
   abandoned_ = running_ > 0;
-  if (abandoned_) ++stats_->abandoned_runs;
+  if (abandoned_) {
+    ++stats_->abandoned_runs;
+    stats_->abandon_run(cancel_reason_);
+  }
   int abandoned = 0;
   for (Thread& thread : threads_) {
     if (thread.finished) {

@@ -67,7 +67,8 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   void set_failed_if_unset(FeedFault fault, const std::string& reason);
   /// Sets the outcome and cancels.
   void fail(FeedFault fault, const std::string& reason);
-  /// Fails the feed if a call of the source, the stage or an output has ignored its deadline.
+  /// Fails the feed if a call of the source, the stage, an encoder or an output has ignored its
+  /// deadline.
   void watch_calls(Clock::time_point now);
   bool is_stuck(bool overdue, OverdueSince& since, Clock::time_point now) const;
   bool stuck_after_cancel(Clock::time_point now) const;
@@ -87,7 +88,8 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::atomic<DropReason> cancel_reason_{DropReason::kStop};
 
   // Each part is declared after those it refers to, and is destroyed before them. The supervisor's
-  // thread asks the outputs and closes the ring; all else belongs to the feed's threads.
+  // thread asks the outputs and encodes and closes the ring; all else belongs to the feed's
+  // threads.
   std::vector<std::unique_ptr<Output>> outputs_;
   std::vector<EncodeRoute> routes_;
   std::unique_ptr<FrameRing> ring_;  // null, with the stage, if every encode copies
@@ -107,6 +109,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::optional<Clock::time_point> cancelled_at_;
   OverdueSince source_overdue_since_;
   OverdueSince stage_overdue_since_;
+  std::vector<OverdueSince> encodes_overdue_since_;
   std::vector<OverdueSince> outputs_overdue_since_;
   std::size_t running_ = 0;             // threads that have not finished
   std::atomic<std::size_t> bodies_{0};  // threads that still need the parts

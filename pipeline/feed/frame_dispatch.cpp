@@ -42,7 +42,7 @@ bool can_convert(const Conversion& conversion) {
 }  // namespace
 
 FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
-    : parts_(parts), cancel_(std::move(cancel)) {
+    : parts_(parts), cancel_(std::move(cancel)), ring_jobs_(parts_.stats->ring_jobs()) {
   for (EncodeRoute& route : parts_.routes) {
     if (!route.options->copy_video) routes_.push_back(&route);
   }
@@ -150,7 +150,7 @@ void FrameDispatch::submit(InputFrame&& frame, bool blocks) {
   // Nothing throws from here on: the job takes over the tickets.
   job.input = std::move(frame);
   for (std::size_t i = 0; i < tickets_.size(); ++i) job.outputs[i].ticket = std::move(tickets_[i]);
-  auto& ready = parts_.stats->ring_jobs[index_of(RingState::kReady)];
+  auto& ready = (*ring_jobs_)[index_of(RingState::kReady)];
   if (!converts) {
     job.converted = true;
     ++ready;

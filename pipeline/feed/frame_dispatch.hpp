@@ -61,6 +61,7 @@ class FrameDispatch {
 
   const Parts parts_;
   const std::stop_token cancel_;
+  const std::shared_ptr<RingJobs> ring_jobs_;
   std::vector<EncodeRoute*> routes_;   // those that encode, in the order of a job's outputs
   std::vector<FrameTicket> tickets_;   // of the frame in hand
   std::optional<FrameFormat> format_;  // that the plans were made for

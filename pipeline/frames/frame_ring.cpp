@@ -8,7 +8,7 @@ namespace framelane {
 FrameRing::FrameRing(int capacity, int outputs, FeedStats& stats)
     : capacity_(static_cast<std::uint64_t>(capacity)),
       consumers_(outputs),
-      stats_(stats),
+      ring_jobs_(stats.ring_jobs()),
       slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(capacity))),
       cursors_(static_cast<std::size_t>(outputs), 0) {
   assert(capacity > 0 && outputs > 0);
@@ -89,7 +89,7 @@ void FrameRing::release(FrameJob& job) {
     assert(!output.ticket && "a frame left the ring without an end");
     output.target = {};
   }
-  --stats_.ring_jobs[index_of(RingState::kReady)];
+  --(*ring_jobs_)[index_of(RingState::kReady)];
   {
     const std::lock_guard lock(mutex_);
     slot(job.sequence).holders = 0;

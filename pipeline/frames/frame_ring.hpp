@@ -87,7 +87,7 @@ class FrameRing {
 
   const std::uint64_t capacity_;
   const int consumers_;
-  FeedStats& stats_;
+  const std::shared_ptr<RingJobs> ring_jobs_;
   std::mutex mutex_;
   std::condition_variable_any place_free_;
   std::condition_variable published_;

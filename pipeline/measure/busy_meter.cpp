@@ -1,6 +1,7 @@
 #include "pipeline/measure/busy_meter.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace framelane {
 namespace {
@@ -76,15 +77,45 @@ void BusyMeter::spread(Span part) {
   }
 }
 
-void BusyMeter::begin(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+void BusyMeter::begin_locked(Clock::time_point now) {
   first_ = std::min(first_, now);
   if (running_++ == 0) since_ = now;
 }
 
+void BusyMeter::end_locked(int works, Clock::time_point now) {
+  if (works == 0) return;
+  running_ -= works;
+  if (running_ == 0) count({since_, now});
+}
+
+void BusyMeter::begin(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  begin_locked(now);
+}
+
 void BusyMeter::end(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (--running_ == 0) count({since_, now});
+  end_locked(1, now);
+}
+
+std::uint32_t BusyMeter::begin_scope() {
+  const std::lock_guard lock(mutex_);
+  begin_locked(Clock::now());
+  ++scopes_;
+  return generation_;
+}
+
+void BusyMeter::end_scope(std::uint32_t generation) {
+  const std::lock_guard lock(mutex_);
+  if (generation != generation_) return;
+  --scopes_;
+  end_locked(1, Clock::now());
+}
+
+void BusyMeter::abandon_scopes(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  ++generation_;
+  end_locked(std::exchange(scopes_, 0), now);
 }
 
 void BusyMeter::add(Clock::time_point start, Clock::time_point end) {

@@ -16,6 +16,9 @@ class BusyMeter {
 
   void begin(Clock::time_point now = Clock::now());
   void end(Clock::time_point now = Clock::now());
+  /// Takes the work that Scopes are still measuring as ended now, because its threads were
+  /// abandoned. Their ends will count for nothing.
+  void abandon_scopes(Clock::time_point now = Clock::now());
   /// Adds a span that has ended. Spans may come late and in any order; time that was counted before
   /// is not counted again. To know it, the meter remembers the last kRemembered stretches of busy
   /// time. It takes all time before them as counted, so a span that comes very late may add
@@ -35,13 +38,14 @@ class BusyMeter {
   /// Busy from construction to destruction.
   class Scope {
    public:
-    explicit Scope(BusyMeter& meter) : meter_(meter) { meter_.begin(); }
-    ~Scope() { meter_.end(); }
+    explicit Scope(BusyMeter& meter) : meter_(meter), generation_(meter.begin_scope()) {}
+    ~Scope() { meter_.end_scope(generation_); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     BusyMeter& meter_;
+    const std::uint32_t generation_;
   };
 
  private:
@@ -57,6 +61,10 @@ class BusyMeter {
     std::chrono::nanoseconds busy{0};
   };
 
+  std::uint32_t begin_scope();
+  void end_scope(std::uint32_t generation);
+  void begin_locked(Clock::time_point now);
+  void end_locked(int works, Clock::time_point now);
   template <typename Visit>
   void for_each_new_part(Span span, Visit visit) const;
   void count(Span span);
@@ -66,7 +74,9 @@ class BusyMeter {
 
   mutable std::mutex mutex_;
   int running_ = 0;
-  Clock::time_point since_;  // since when running_ is not 0
+  int scopes_ = 0;                // that many of them are Scopes of this generation
+  std::uint32_t generation_ = 0;  // of Scopes; the earlier ones are abandoned
+  Clock::time_point since_;       // since when running_ is not 0
   Clock::time_point first_ = Clock::time_point::max();
   std::chrono::nanoseconds busy_{0};
   mutable std::chrono::nanoseconds told_{0};   // the most that total() has returned

@@ -57,6 +57,28 @@ FeedStats::Ledger FeedStats::ledger() const {
   return ledger_;
 }
 
+std::shared_ptr<RingJobs> FeedStats::ring_jobs() const {
+  const std::lock_guard lock(mutex_);
+  return ring_jobs_;
+}
+
+void FeedStats::abandon_run(DropReason reason) {
+  source_wait.abandon_scopes();
+  decode_busy.abandon_scopes();
+  for (EncodeStats& encode : encodes_) encode.busy.abandon_scopes();
+  for (OutputStats& output : outputs_) {
+    output.busy.abandon_scopes();
+    output.queue_packets = 0;
+  }
+  const std::lock_guard lock(mutex_);
+  ++run_;
+  for (EncodeCounts& counts : ledger_.encodes) {
+    counts.dropped[index_of(reason)] += static_cast<std::uint64_t>(counts.in_flight);
+    counts.in_flight = 0;
+  }
+  ring_jobs_ = std::make_shared<RingJobs>();
+}
+
 void FeedStats::set_state(FeedState state, std::string reason) {
   const std::lock_guard lock(mutex_);
   if (status_.state != state) status_.since = std::chrono::system_clock::now();
@@ -108,6 +130,7 @@ void open_tickets(const std::shared_ptr<FeedStats>& stats, std::span<FrameTicket
     assert(!tickets[i] && "a ticket was reopened before its frame ended");
     tickets[i].stats_ = stats;
     tickets[i].encode_ = stats->frame_encodes_[i];
+    tickets[i].run_ = stats->run_;
     EncodeCounts& counts = stats->ledger_.encodes[tickets[i].encode_];
     ++counts.in;
     ++counts.in_flight;
@@ -118,30 +141,37 @@ FrameTicket& FrameTicket::operator=(FrameTicket&& other) noexcept {
   assert(stats_ == nullptr && "a ticket was overwritten before its frame ended");
   stats_ = std::move(other.stats_);
   encode_ = other.encode_;
+  run_ = other.run_;
   return *this;
+}
+
+EncodeCounts* FrameTicket::counts(FeedStats& stats) const {
+  return run_ == stats.run_ ? &stats.ledger_.encodes[encode_] : nullptr;
 }
 
 FrameTicket::~FrameTicket() {
   assert(stats_ == nullptr && "a frame was lost without being counted");
   if (stats_ == nullptr) return;
   const std::lock_guard lock(stats_->mutex_);
-  --stats_->ledger_.encodes[encode_].in_flight;
+  if (EncodeCounts* const open = counts(*stats_)) --open->in_flight;
 }
 
 void FrameTicket::out() {
   const std::shared_ptr<FeedStats> stats = std::move(stats_);
   const std::lock_guard lock(stats->mutex_);
-  EncodeCounts& counts = stats->ledger_.encodes[encode_];
-  ++counts.out;
-  --counts.in_flight;
+  EncodeCounts* const open = counts(*stats);
+  if (open == nullptr) return;
+  ++open->out;
+  --open->in_flight;
 }
 
 void FrameTicket::drop(DropReason reason) {
   const std::shared_ptr<FeedStats> stats = std::move(stats_);
   const std::lock_guard lock(stats->mutex_);
-  EncodeCounts& counts = stats->ledger_.encodes[encode_];
-  ++counts.dropped[index_of(reason)];
-  --counts.in_flight;
+  EncodeCounts* const open = counts(*stats);
+  if (open == nullptr) return;
+  ++open->dropped[index_of(reason)];
+  --open->in_flight;
 }
 
 }  // namespace framelane

@@ -87,6 +87,9 @@ struct LaneStats {
 
 class FrameTicket;
 
+/// How many jobs of a ring are in each RingState.
+using RingJobs = std::array<std::atomic<std::uint32_t>, kRingStateNames.size()>;
+
 /// Everything that a feed counts. Belongs to the feed's name and outlives the feed's restarts. The
 /// ledger and the status change under one small lock, so that every snapshot balances; the other
 /// counts are atomic. Any thread may use all of it.
@@ -123,6 +126,13 @@ class FeedStats {
   Status status() const;
   Ledger ledger() const;
 
+  /// The jobs of the present run. What belongs to a run takes this once, when it is made.
+  std::shared_ptr<RingJobs> ring_jobs() const;
+  /// The present run has threads that are abandoned. What they leave unfinished is taken as ended
+  /// now: their frames are dropped with this reason, and their work, jobs and queues are none. When
+  /// their calls return after all, frames, work and jobs are not counted again.
+  void abandon_run(DropReason reason);
+
   void set_state(FeedState state, std::string reason);
   void set_decoder(std::string decoder);
   /// True if the reason has changed.
@@ -154,7 +164,6 @@ class FeedStats {
   CounterArray<decltype(kFeedFaultNames)> restarts{};
   std::array<Histogram, kStageStepNames.size()> steps;
   std::atomic<std::uint64_t> input_bytes{0};
-  std::array<std::atomic<std::uint32_t>, kRingStateNames.size()> ring_jobs{};
   /// Of the newest frame that was analysed. NaN before the first, and while frames are not
   /// analysed.
   std::atomic<double> luma_mean{std::numeric_limits<double>::quiet_NaN()};
@@ -180,6 +189,8 @@ class FeedStats {
   mutable std::mutex mutex_;
   Ledger ledger_;
   Status status_;
+  std::uint32_t run_ = 0;  // the tickets of earlier ones are closed
+  std::shared_ptr<RingJobs> ring_jobs_ = std::make_shared<RingJobs>();
 };
 
 /// A frame's entry in one encode's line of the ledger. open_tickets opens it when the frame comes
@@ -200,8 +211,13 @@ class FrameTicket {
 
  private:
   friend void open_tickets(const std::shared_ptr<FeedStats>&, std::span<FrameTicket>);
+  /// The encode's counts, to close the ticket in them; null if it was closed by abandon_run.
+  /// Requires the mutex of `stats`.
+  EncodeCounts* counts(FeedStats& stats) const;
+
   std::shared_ptr<FeedStats> stats_;
   std::size_t encode_ = 0;
+  std::uint32_t run_ = 0;
 };
 
 /// Counts a frame that has come in, and opens its ticket in every encode that takes frames, all

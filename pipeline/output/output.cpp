@@ -7,6 +7,7 @@
 #include "pipeline/base/clock_reading.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
 #include "pipeline/measure/busy_meter.hpp"
 #include "pipeline/output/io_error.hpp"
 #include "pipeline/output/playlist.hpp"
@@ -25,6 +26,8 @@ constexpr milliseconds kDrainAfterStop{500};
 /// completing a file, which waits until all of it is on the disk; and looking through a folder,
 /// which may hold many files.
 constexpr std::chrono::seconds kLongCall{60};
+/// Looking a peer's name up may take this long, and asks nobody for a deadline.
+constexpr std::chrono::seconds kNameLookup{10};
 /// Only a session that lasts longer counts as a recovery: the first packets may merely have gone
 /// into a buffer.
 constexpr std::chrono::seconds kProvenAfter{2};
@@ -72,7 +75,6 @@ void Output::abandon(const std::string& reason) {
 }
 
 void Output::recover_part_files(const std::stop_token& stop) {
-  watched_ = declared_.local;
   const CallScope call(calls_, long_call());
   recovery_.recover(options_, stop);
 }
@@ -82,12 +84,13 @@ void Output::run(std::stop_token stop, bool once) {
   once_ = once;
   set_state(FeedState::kConnecting);
   try {
-    watched_ = declared_.local;
     {
       const CallScope call(calls_, options_.timeout);
       container_ = container_on_disk(options_);
-      // Devices, terminals and FIFOs may take any time.
-      watched_ = container_.local && container_.kind == declared_.kind;
+      // A peer's calls ask for their deadline, except where they hang (a name server, a driver).
+      // Devices, terminals, FIFOs and standard output may take any time.
+      watched_ = container_.local ? container_.kind == declared_.kind
+                                  : url_scheme(container_.url) != "pipe";
     }
     check_container(options_, container_);
     const std::optional<SegmentOptions>& segment = options_.segment;
@@ -225,7 +228,9 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
 
 void Output::open(const MediaPacket& keyframe) {
   check_video(options_, container_, keyframe.format->video.parameters->codec_id);
-  const CallScope call(calls_, options_.timeout);
+  const CallScope call(calls_, container_.local
+                                   ? options_.timeout
+                                   : std::max<milliseconds>(options_.timeout, kNameLookup));
   std::optional<PartFile> file;
   MuxerTarget target{.url = container_.url};
   if (container_.kind == OutputKind::kFile) {

@@ -57,8 +57,9 @@ class Output {
   /// container cannot hold).
   void run(std::stop_token stop, bool once);
 
-  /// True while a call on a local file lasts longer than allowed: `timeout`, or at least a minute
-  /// for what may take long on a busy disk. Nothing interrupts such a call. Any thread.
+  /// True while a call lasts longer than allowed: `timeout`, or at least a minute for what may take
+  /// long on a busy disk. Nothing interrupts a call on a local file; one to a peer should have
+  /// ended by itself. Any thread.
   bool overdue() const { return watched_ && calls_.overdue(); }
   /// Shows the output as failed, for the caller that abandons its thread. If the thread's call
   /// returns after all, the output writes nothing more, since another one may write to the same
@@ -122,8 +123,8 @@ class Output {
   OutputInlet inlet_;
 
   // Shared by the output's thread and the one that watches it.
-  Interrupt calls_{std::stop_token()};  // times calls on local files, and interrupts none
-  std::atomic<bool> watched_{false};    // false for peers and FIFOs: the muxer ends their calls
+  Interrupt calls_{std::stop_token()};  // times calls, and interrupts none
+  std::atomic<bool> watched_{true};     // false for what may take any time, such as a FIFO
   std::stop_source abandoned_;
 
   // The output's thread alone.

@@ -99,7 +99,7 @@ void CpuDevice::work() {
 }
 
 CpuStage::CpuStage(std::shared_ptr<CpuDevice> device, FeedStats& stats)
-    : device_(std::move(device)), stats_(stats) {
+    : device_(std::move(device)), stats_(stats), ring_jobs_(stats.ring_jobs()) {
   for (LaneStats& lane_stats : stats.lanes()) lanes_.emplace_back(*this, lane_stats);
   assert(!lanes_.empty());
 }
@@ -125,7 +125,7 @@ PlanRef CpuStage::prepare(std::span<const Conversion> conversions,
 void CpuStage::submit(FrameJob& job) {
   CpuLane& lane = lanes_[job.sequence % lanes_.size()];
   job.next_in_lane = nullptr;
-  ++stats_.ring_jobs[index_of(RingState::kConverting)];
+  ++(*ring_jobs_)[index_of(RingState::kConverting)];
   {
     const std::lock_guard lock(mutex_);
     ++in_flight_;
@@ -162,8 +162,8 @@ void CpuStage::run_next(CpuLane& lane) {
   device_->busy_.end(Engine::kKernel, end);
   lane.stats.busy.end(Engine::kKernel, end);
   stats_.observe(StageStep::kKernel, end - start);
-  --stats_.ring_jobs[index_of(RingState::kConverting)];
-  ++stats_.ring_jobs[index_of(RingState::kReady)];
+  --(*ring_jobs_)[index_of(RingState::kConverting)];
+  ++(*ring_jobs_)[index_of(RingState::kReady)];
 
   // Once `converted` is set the job may be gone. Once in_flight_ is 0 and the lock is released the
   // stage may be gone too, so nothing of it may be used after this block.

@@ -80,6 +80,7 @@ class CpuStage : public Stage {
 
   const std::shared_ptr<CpuDevice> device_;
   FeedStats& stats_;
+  const std::shared_ptr<RingJobs> ring_jobs_;
   std::mutex mutex_;
   std::condition_variable_any converted_;
   int in_flight_ = 0;

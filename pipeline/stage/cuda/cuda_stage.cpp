@@ -23,6 +23,7 @@ CudaStage::CudaStage(std::shared_ptr<CudaDevice> device, FeedStats& stats,
     : device_(std::move(device)),
       context_(device_->context()),
       stats_(stats),
+      ring_jobs_(stats.ring_jobs()),
       slices_(slices),
       lanes_(kJobsInLane * stats.lanes().size()),
       cpu_(device_->cpu().make_stage(stats, slices)) {
@@ -93,7 +94,7 @@ void CudaStage::submit(FrameJob& job) {
   const bool prepared = !static_cast<const CudaPlan&>(*job.plan).works.empty();
   bool on_cpu = false;
   job.next_in_lane = nullptr;
-  ++stats_.ring_jobs[index_of(RingState::kConverting)];
+  ++(*ring_jobs_)[index_of(RingState::kConverting)];
   {
     const std::lock_guard lock(mutex_);
     ++in_flight_;
@@ -130,8 +131,8 @@ FrameJob* CudaStage::take_waiting(LaneState& lane) {
 void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
   LaneState& state = lanes_[lane.index];
   if (good) {
-    --stats_.ring_jobs[index_of(RingState::kConverting)];
-    ++stats_.ring_jobs[index_of(RingState::kReady)];
+    --(*ring_jobs_)[index_of(RingState::kConverting)];
+    ++(*ring_jobs_)[index_of(RingState::kReady)];
   }
   FrameJob* next = nullptr;
   FrameJob* to_cpu = nullptr;
@@ -167,8 +168,8 @@ void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
 /// Ends a job whose input was lost with the GPU. The stage may be gone when it returns.
 void CudaStage::end_as_device_lost(FrameJob& job) {
   context_->hold_until_idle(job.input.buffer);  // giving it back to the decoder waits for the GPU
-  --stats_.ring_jobs[index_of(RingState::kConverting)];
-  ++stats_.ring_jobs[index_of(RingState::kReady)];
+  --(*ring_jobs_)[index_of(RingState::kConverting)];
+  ++(*ring_jobs_)[index_of(RingState::kReady)];
   const std::lock_guard lock(mutex_);
   job.device_lost = true;
   --in_flight_;
@@ -191,7 +192,7 @@ void CudaStage::run_on_cpu(FrameJob* jobs) {
       continue;
     }
     const PlanRef plan = std::exchange(job.plan, static_cast<const CudaPlan&>(*job.plan).on_cpu);
-    --stats_.ring_jobs[index_of(RingState::kConverting)];  // the CPU stage counts it again
+    --(*ring_jobs_)[index_of(RingState::kConverting)];  // the CPU stage counts it again
     {
       const std::lock_guard lock(mutex_);
       job.on_fallback = true;

@@ -60,6 +60,7 @@ class CudaStage final : public Stage, private LaneOwner {
   const std::shared_ptr<CudaDevice> device_;
   const std::shared_ptr<CudaContext> context_;
   FeedStats& stats_;
+  const std::shared_ptr<RingJobs> ring_jobs_;
   const std::optional<int> slices_;
   std::mutex mutex_;
   std::condition_variable_any changed_;  // a job has ended or moved to the CPU

@@ -111,7 +111,7 @@ class EncodeTest : public ::testing::Test {
     job.outputs[0].ticket = std::move(ticket);
     job.outputs[0].converts = converts;
     if (converts) job.outputs[0].target = std::move(image);
-    ++stats_->ring_jobs[index_of(RingState::kReady)];
+    ++(*stats_->ring_jobs())[index_of(RingState::kReady)];
     ASSERT_TRUE(place->publish());
   }
   void publish_range(const std::shared_ptr<EncodePlan>& plan, std::int64_t first, int count) {
@@ -142,7 +142,7 @@ class EncodeTest : public ::testing::Test {
     for (const std::uint64_t frames : now.dropped) ended += frames;
     EXPECT_EQ(ended, now.in);
     EXPECT_EQ(now.in_flight, 0);
-    EXPECT_EQ(stats_->ring_jobs[index_of(RingState::kReady)], 0u);
+    EXPECT_EQ((*stats_->ring_jobs())[index_of(RingState::kReady)], 0u);
   }
 
   EncodeOptions options_;
@@ -275,7 +275,7 @@ TEST_F(EncodeTest, FramesInsideTheEncoderAreDroppedWithTheReasonToo) {
   publish_range(plan(), 0, 10);
   ReadyStage stage;
   auto done = std::async(std::launch::async, [&] { run(stage); });
-  EXPECT_TRUE(comes_true([&] { return stats_->ring_jobs[index_of(RingState::kReady)] == 0; }));
+  EXPECT_TRUE(comes_true([&] { return (*stats_->ring_jobs())[index_of(RingState::kReady)] == 0; }));
   cancel(DropReason::kStop);
   done.get();
   EXPECT_EQ(dropped(DropReason::kStop), 10u);

@@ -92,7 +92,7 @@ void FeedTest::expect_every_frame_accounted_for() {
     EXPECT_EQ(counts.in, ended);
     EXPECT_EQ(counts.in_flight, 0);
   }
-  for (const auto& jobs : stats_->ring_jobs) EXPECT_EQ(jobs, 0u);
+  for (const auto& jobs : *stats_->ring_jobs()) EXPECT_EQ(jobs, 0u);
 }
 
 std::uint64_t FeedTest::dropped(DropReason reason, std::size_t encode) const {

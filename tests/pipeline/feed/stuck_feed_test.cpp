@@ -12,6 +12,7 @@
 #include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/frames/host_buffer.hpp"
 #include "pipeline/source/input_options.hpp"
+#include "tests/pipeline/encode/held_encoder.hpp"
 #include "tests/pipeline/feed/feed_fixture.hpp"
 #include "tests/pipeline/frames/held_registrar.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
@@ -102,6 +103,39 @@ TEST_F(StuckFeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   ::close(reader);
   EXPECT_EQ(stats_.use_count(), 1);
   EXPECT_FALSE(std::filesystem::exists(file("list.m3u8")));
+  expect_every_frame_accounted_for();
+}
+
+TEST_F(StuckFeedTest, AnEncoderThatDoesNotReturnIsAbandonedAndNothingOfItIsLeftInTheCounts) {
+  HeldEncoder encoder;
+  deadlines_.encode_call = 100ms;
+  options_.once = false;
+  options_.input.loop = true;
+  options_.input.pace = InputOptions::Pace::kRealtime;  // a live feed
+  add_encode("live", "libx264", {{"preset", "ultrafast"}, {"tune", "zerolatency"}});
+  add_output("null", "live", "null:");
+  start();
+  ASSERT_TRUE(wait_out(2));
+  encoder.hold();
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  const auto outcome = outcome_while_watched(deadline);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome->fault, FeedFault::kEncoder);
+  EXPECT_NE(outcome->reason.find("encode live: a call of libx264"), std::string::npos)
+      << outcome->reason;
+  const std::uint64_t abandoned = threads_abandoned();
+  feed_.reset();
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  expect_every_frame_accounted_for();
+  const BusyMeter& busy = stats_->encode(0).busy;
+  EXPECT_EQ(busy.total(std::chrono::steady_clock::now() + 1h), busy.total());
+  // The call returns now. Nothing is counted twice.
+  encoder.release();
+  while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(stats_.use_count(), 1);
   expect_every_frame_accounted_for();
 }
 

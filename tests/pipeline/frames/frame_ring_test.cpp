@@ -9,14 +9,14 @@ namespace {
 
 class FrameRingTest : public testing::Test {
  protected:
-  std::uint32_t ready() const { return stats_.ring_jobs[index_of(RingState::kReady)]; }
+  std::uint32_t ready() const { return (*stats_.ring_jobs())[index_of(RingState::kReady)]; }
 
   /// Publishes a job that carries `pts`, converted as a stage would have left it.
   bool publish(FrameRing& ring, std::int64_t pts) {
     auto place = ring.try_acquire();
     if (!place) return false;
     (*place)->input.pts = pts;
-    ++stats_.ring_jobs[index_of(RingState::kReady)];
+    ++(*stats_.ring_jobs())[index_of(RingState::kReady)];
     return place->publish();
   }
 
@@ -62,7 +62,7 @@ TEST_F(FrameRingTest, LastReleaseLetsGoOfTheInput) {
   {
     auto place = ring.try_acquire();
     (*place)->input.buffer = BufferRef::adopt(buffer);
-    ++stats_.ring_jobs[index_of(RingState::kReady)];
+    ++(*stats_.ring_jobs())[index_of(RingState::kReady)];
     ASSERT_TRUE(place->publish());
   }
   EXPECT_EQ(av_buffer_get_ref_count(kept.get()), 2);
@@ -76,7 +76,7 @@ TEST_F(FrameRingTest, APlanGoesWithItsLastJob) {
   for (int i = 0; i < 2; ++i) {
     auto place = ring.try_acquire();
     (*place)->plan = plan;
-    ++stats_.ring_jobs[index_of(RingState::kReady)];
+    ++(*stats_.ring_jobs())[index_of(RingState::kReady)];
     ASSERT_TRUE(place->publish());
   }
   const std::weak_ptr<const Plan> watched = std::exchange(plan, nullptr);
@@ -148,7 +148,7 @@ TEST_F(FrameRingTest, ThreadsPassEveryJobThroughASmallRing) {
     for (int i = 0; i < kJobs; ++i) {
       auto place = ring.acquire({});
       (*place)->input.pts = i;
-      ++stats_.ring_jobs[index_of(RingState::kReady)];
+      ++(*stats_.ring_jobs())[index_of(RingState::kReady)];
       ASSERT_TRUE(place->publish());
     }
     ring.close();

@@ -50,6 +50,31 @@ TEST(FeedStatsTest, MovedTicketCountsOnce) {
   EXPECT_EQ(stats->ledger().encodes[0].out, 1u);
 }
 
+TEST(FeedStatsTest, AnAbandonedRunLeavesNothingAndItsLateThreadsCountNothing) {
+  const auto stats = make_stats();
+  std::array<FrameTicket, 2> stuck;
+  open_tickets(stats, stuck);
+  const std::shared_ptr<RingJobs> jobs = stats->ring_jobs();
+  ++(*jobs)[index_of(RingState::kReady)];
+  stats->outputs()[0].queue_packets = 7;
+  stats->abandon_run(DropReason::kFeedFailed);
+  std::array<FrameTicket, 2> next;
+  open_tickets(stats, next);
+  stuck[0].out();
+  stuck[1].drop(DropReason::kStop);
+  const FeedStats::Ledger ledger = stats->ledger();
+  for (const std::size_t i : {0u, 2u}) {
+    EXPECT_EQ(ledger.encodes[i].in, 2u);
+    EXPECT_EQ(ledger.encodes[i].out, 0u);
+    EXPECT_EQ(ledger.encodes[i].dropped[index_of(DropReason::kFeedFailed)], 1u);
+    EXPECT_EQ(ledger.encodes[i].dropped[index_of(DropReason::kStop)], 0u);
+    EXPECT_EQ(ledger.encodes[i].in_flight, 1);
+  }
+  EXPECT_EQ((*stats->ring_jobs())[index_of(RingState::kReady)], 0u);
+  EXPECT_EQ(stats->outputs()[0].queue_packets, 0u);
+  for (FrameTicket& ticket : next) ticket.out();
+}
+
 TEST(FeedStatsTest, LedgerBalancesInEverySnapshotWhileThreadsCount) {
   const auto stats = make_stats();
   std::atomic<bool> done{false};

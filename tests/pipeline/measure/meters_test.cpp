@@ -44,6 +44,20 @@ TEST(BusyMeterTest, TheTotalNeverFallsThoughWorkEndedBeforeItWasAsked) {
   EXPECT_EQ(meter.total(kStart + 20s), 11s);
 }
 
+TEST(BusyMeterTest, AbandonedScopesEndAndTheirLateEndsCountNothing) {
+  BusyMeter meter;
+  {
+    const BusyMeter::Scope stuck(meter);
+    meter.abandon_scopes();
+    const auto now = BusyMeter::Clock::now();
+    EXPECT_EQ(meter.total(now + 1h), meter.total(now));
+    meter.begin(now);  // of the next run
+  }
+  const auto now = BusyMeter::Clock::now();
+  EXPECT_GE(meter.total(now + 1h) - meter.total(now), 1h);  // it still runs
+  meter.end(now);
+}
+
 TEST(BusyMeterTest, RecentRatioIsTheShareOfTheLastTenSeconds) {
   BusyMeter meter;
   for (int second = 0; second < 60; ++second) {

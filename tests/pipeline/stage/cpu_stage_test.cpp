@@ -105,8 +105,8 @@ TEST_F(CpuStageTest, ManyJobsOverAllLanesAreAllConverted) {
   for (const LaneStats& lane : stats_.lanes()) EXPECT_GT(lane.busy.any().total().count(), 0);
   EXPECT_GT(device_->busy()[Engine::kKernel].total().count(), 0);
   EXPECT_EQ(device_->busy()[Engine::kH2d].total().count(), 0);
-  EXPECT_EQ(stats_.ring_jobs[index_of(RingState::kConverting)], 0u);
-  EXPECT_EQ(stats_.ring_jobs[index_of(RingState::kReady)], jobs.size());
+  EXPECT_EQ((*stats_.ring_jobs())[index_of(RingState::kConverting)], 0u);
+  EXPECT_EQ((*stats_.ring_jobs())[index_of(RingState::kReady)], jobs.size());
 }
 
 TEST_F(CpuStageTest, AnalysedJobsHaveTheLumaOfTheirFirstTarget) {

@@ -53,8 +53,8 @@ std::string whole_life(const std::shared_ptr<Device>& cpu) {
         EXPECT_EQ(stats.status().device, "cpu");
       }
     }
-    EXPECT_EQ(stats.ring_jobs[index_of(RingState::kConverting)], 0u);
-    EXPECT_EQ(stats.ring_jobs[index_of(RingState::kReady)], jobs.size() + decoded_count);
+    EXPECT_EQ((*stats.ring_jobs())[index_of(RingState::kConverting)], 0u);
+    EXPECT_EQ((*stats.ring_jobs())[index_of(RingState::kReady)], jobs.size() + decoded_count);
     return device->lost() ? "lost" : stats.status().device == "cpu" ? "moved" : "";
   } catch (const CudaError& error) {
     return error.what();

@@ -21,7 +21,7 @@ void expect_all_out(const FeedStats& stats, std::uint64_t frames) {
     EXPECT_EQ(counts.in_flight, 0);
     for (const std::uint64_t dropped : counts.dropped) EXPECT_EQ(dropped, 0u);
   }
-  for (const auto& jobs : stats.ring_jobs) EXPECT_EQ(jobs, 0u);
+  for (const auto& jobs : *stats.ring_jobs()) EXPECT_EQ(jobs, 0u);
 }
 
 }  // namespace framelane::testing

@@ -110,7 +110,8 @@ TEST_F(CudaFeedLossTest, AFeedWhoseMemoryIsNotThereYetCanBeStopped) {
   stand_in::hold(stand_in::streams().at(2));
   options_.input.loop = true;
   start();
-  ASSERT_TRUE(comes_true([&] { return stats_->ring_jobs[index_of(RingState::kConverting)] > 0; }));
+  ASSERT_TRUE(
+      comes_true([&] { return (*stats_->ring_jobs())[index_of(RingState::kConverting)] > 0; }));
   feed_->cancel(DropReason::kStop);
   EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 8s));
   let_go();
@@ -121,7 +122,8 @@ TEST_F(CudaFeedLossTest, CancelOverAGpuThatHangsAbandonsNoThread) {
   start();
   ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 10; }));
   stand_in::hold();
-  ASSERT_TRUE(comes_true([&] { return stats_->ring_jobs[index_of(RingState::kConverting)] > 0; }));
+  ASSERT_TRUE(
+      comes_true([&] { return (*stats_->ring_jobs())[index_of(RingState::kConverting)] > 0; }));
   feed_->cancel(DropReason::kStop);
   // It is noticed in little more than two seconds. Looking only every ten would be too late.
   EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 8s));

@@ -163,8 +163,8 @@ class CudaStageFixture : public Fixture {
     stand_in::release();
     EXPECT_TRUE(comes_true([&] { return !device_->context()->has_abandoned_jobs(); }));
   }
-  unsigned converting() const { return stats_.ring_jobs[index_of(RingState::kConverting)]; }
-  unsigned ready() const { return stats_.ring_jobs[index_of(RingState::kReady)]; }
+  unsigned converting() const { return (*stats_.ring_jobs())[index_of(RingState::kConverting)]; }
+  unsigned ready() const { return (*stats_.ring_jobs())[index_of(RingState::kReady)]; }
 
   const std::shared_ptr<Device> cpu_ = std::make_shared<CpuDevice>(2);
   FeedStats stats_{"gate", {{"a"}, {"b"}}, {}, 2};

@@ -1,0 +1,75 @@
+"""Calls that do not return: their threads are abandoned, and the feeds start again."""
+
+import pathlib
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from harness.configs import COPY, IMPATIENT, looped, x264
+
+SOURCE = pathlib.Path(__file__).parent / "harness" / "hang.c"
+
+
+@pytest.fixture
+def hang(tmp_path):
+    """(environment that preloads hang.c, the file that makes the calls hang while it exists)"""
+    library = tmp_path / "hang.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
+    file = tmp_path / "hang"
+    yield {"LD_PRELOAD": str(library), "FRAMELANE_TEST_HANG": str(file)}, file
+    file.unlink(missing_ok=True)
+
+
+def read_all(server):
+    """Reads what all clients send, until the server is closed."""
+    def read(client):
+        with client:
+            while client.recv(65536):
+                pass
+
+    def serve():
+        try:
+            while True:
+                threading.Thread(target=read, args=[server.accept()[0]], daemon=True).start()
+        except OSError:
+            pass
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+def test_an_encoder_and_a_network_output_that_hang_are_noticed_and_start_again(
+    framelane, camera_clip, hang
+):
+    """It takes 16 s, since a call has 10 s, and 5 s more until it counts as hanging."""
+    environment, file = hang
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        read_all(server)
+        peer = {"url": f"tcp://127.0.0.1:{server.getsockname()[1]}", "format": "mpegts", **IMPATIENT}
+        daemon = framelane({"feeds": {
+            "cam": {"input": looped(camera_clip), "encodes": {"main": x264()},
+                    "outputs": {"file": {"url": "null:"}}},
+            "push": {"input": looped(camera_clip), "encodes": {"main": COPY},
+                     "outputs": {"peer": peer}},
+            "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
+                      "outputs": {"file": {"url": "null:"}}},
+        }}, env=environment).wait_ready()
+        daemon.wait_frames("cam", 10)
+        daemon.wait_metrics(lambda m: m.sum("framelane_output_bytes_total", feed="push") > 10_000,
+                            "bytes sent to the peer")
+        file.touch()
+        daemon.wait_log("feed push: output peer is stuck in a call on tcp://", deadline=15)
+        daemon.wait_log("feed cam: encode main: a call of libx264 does not come to an end",
+                        deadline=25)
+        metrics = daemon.wait_state("cam", "backoff")
+        assert metrics.one("framelane_feed_up", feed="cam") == 0
+        assert metrics.sum("framelane_ring_jobs", feed="cam") == 0
+        assert metrics.sum("framelane_frames_in_flight", feed="cam") == 0
+        assert metrics.one("framelane_feed_state", feed="other", state="running") == 1
+        file.unlink()
+        daemon.wait_more_frames("cam", 10)
+        daemon.wait_state("push", "running")
+        assert daemon.metrics().one("framelane_threads_abandoned_total") >= 2
+        assert "feed other" not in "".join(
+            line for line in daemon.log().splitlines() if " error " in line)
