@@ -184,6 +184,7 @@ LoadResult load_config_text(std::string_view text, const std::string& file_name,
   const bool nothing_read = root.kind == Node::Kind::kNull && !problems.empty();
   Config config = nothing_read ? Config{} : load(root, options, problems);
   if (!problems.empty()) return problems.take();
+  config.text = text;
   return config;
 }
 

@@ -19,6 +19,7 @@ struct Config {
   AdminConfig admin;
   DeviceConfig device;
   std::vector<FeedOptions> feeds;
+  std::string text{};  ///< that all of this was read from; load_config_text reads it again
 };
 
 /// A configuration, or every problem in it, in file order.

@@ -54,6 +54,24 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
   }
 }
 
+/// Reads the configuration's text again, in which only the contents of secret files can have
+/// changed. The file itself is read once.
+RereadOptions reread_secrets(const std::string& text, const std::string& file) {
+  if (text.find("${file:") == std::string::npos) return {};
+  return [text, file](const std::string& name) -> std::optional<FeedOptions> {
+    LoadResult loaded = load_config_text(text, file);
+    if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
+      log::warn("feed {}: goes on with the secrets that it had: {}", name,
+                to_string(problems->front()));
+      return std::nullopt;
+    }
+    for (FeedOptions& feed : std::get<Config>(loaded).feeds) {
+      if (feed.name == name) return std::move(feed);
+    }
+    return std::nullopt;
+  };
+}
+
 }  // namespace
 
 std::shared_ptr<Device> choose_device(const DeviceConfig& config) {
@@ -94,7 +112,9 @@ int run_command(const RunArguments& arguments) {
   if (device == nullptr) return kExitFailed;
   starting.reset();
 
-  Supervisor supervisor(std::move(config.feeds), device, {.once = arguments.once});
+  Supervisor supervisor(
+      std::move(config.feeds), device,
+      {.once = arguments.once, .reread = reread_secrets(config.text, arguments.config)});
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {

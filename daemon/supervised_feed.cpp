@@ -33,19 +33,32 @@ std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
 }  // namespace
 
 SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
-                               std::function<void()> wake, FeedDeadlines deadlines)
+                               std::function<void()> wake, FeedDeadlines deadlines,
+                               RereadOptions reread)
     : options_(std::make_shared<const FeedOptions>(std::move(options))),
       stats_(make_stats(*options_)),
       device_(std::move(device)),
       now_(std::move(now)),
       wake_(std::move(wake)),
       deadlines_(deadlines),
+      reread_(std::move(reread)),
       loss_before_run_(*stats_),
       backoff_(kRestart) {}
 
+void SupervisedFeed::reread_options() {
+  if (!reread_) return;
+  std::optional<FeedOptions> reread = reread_(options_->name);
+  if (!reread) return;
+  reread->once = options_->once;
+  const std::lock_guard lock(mutex_);
+  options_ = std::make_shared<const FeedOptions>(*std::move(reread));
+}
+
 void SupervisedFeed::start() {
+  const bool first = !std::exchange(started_before_, true);
+  if (!first) reread_options();
   FeedOptions options = *options_;
-  options.recover = !std::exchange(started_before_, true);
+  options.recover = first;
   start_at_.reset();
   failed_ = false;
   loss_before_run_ = StopLoss(*stats_);

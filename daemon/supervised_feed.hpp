@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,10 @@ namespace framelane {
 /// heartbeat's age). Waits, and a run's own watch (Feed::outcome), always use steady_clock. Any
 /// thread.
 using Now = std::function<std::chrono::steady_clock::time_point()>;
+
+/// Returns the present options of the feed with this name, which may have other secrets than
+/// before; nothing if they cannot be read, which it logs. The supervisor's thread.
+using RereadOptions = std::function<std::optional<FeedOptions>(const std::string& feed)>;
 
 /// One feed of the supervisor: its current run, and when the next one starts. All its runs count
 /// into the same FeedStats.
@@ -40,11 +45,16 @@ class SupervisedFeed {
   static constexpr int kMaxAbandonedRuns = 3;
 
   /// Nothing runs before start(). `wake` is called from any thread when a run has ended, so that
-  /// turn() is called soon. With `options.once`, a feed that has ended or failed stays so.
+  /// turn() is called soon. With `options.once`, a feed that has ended or failed stays so. Every
+  /// run but the first has the options that `reread` returns; empty: those of the first.
   SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
-                 std::function<void()> wake, FeedDeadlines deadlines = {});
+                 std::function<void()> wake, FeedDeadlines deadlines = {},
+                 RereadOptions reread = {});
 
-  FeedView view() const { return {options_, stats_}; }
+  FeedView view() const {
+    const std::lock_guard lock(mutex_);
+    return {options_, stats_};
+  }
   /// True if the last run failed and no other run follows.
   bool has_failed() const { return failed_; }
   /// The next turn() ends the current run, if there is one, and a new run follows.
@@ -69,18 +79,22 @@ class SupervisedFeed {
   void finish();
 
  private:
+  void reread_options();
   bool may_start();
   void on_outcome(const Feed::Outcome& outcome);
   void on_failure(FeedFault fault, const std::string& reason);
   void cancel_late_run();
   void warn_of_loss() const;
 
-  const std::shared_ptr<const FeedOptions> options_;
+  mutable std::mutex
+      mutex_;  // guards the pointer options_; only the supervisor's thread changes it
+  std::shared_ptr<const FeedOptions> options_;
   const std::shared_ptr<FeedStats> stats_;
   const std::shared_ptr<Device> device_;
   const Now now_;
   const std::function<void()> wake_;
   const FeedDeadlines deadlines_;
+  const RereadOptions reread_;
   std::atomic<bool> failed_{false};
   std::atomic<bool> restart_requested_{false};
 

@@ -16,7 +16,9 @@ Supervisor::Supervisor(std::vector<FeedOptions> feeds, std::shared_ptr<Device> d
     : device_(std::move(device)), options_(std::move(options)) {
   for (FeedOptions& feed : feeds) {
     feed.once = options_.once;
-    feeds_.emplace_back(std::move(feed), device_, options_.now, [this] { wake(); });
+    feeds_.emplace_back(
+        std::move(feed), device_, options_.now, [this] { wake(); }, FeedDeadlines{},
+        options_.reread);
   }
 }
 

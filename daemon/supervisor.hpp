@@ -29,6 +29,8 @@ class Supervisor {
   struct Options {
     /// Feeds that have ended or failed stay so, and the supervisor is done when none runs.
     bool once = false;
+    /// See SupervisedFeed.
+    RereadOptions reread{};
     /// For tests, which need not wait for backoff, drain time and heartbeat then.
     Now now = Clock::now;
   };

@@ -1,12 +1,13 @@
 """Starting, stopping and dying, and the files that are left each time."""
 
+import fcntl
 import json
 import os
-import pathlib
 import re
 import signal
 import socket
 import subprocess
+import termios
 import time
 
 import pytest
@@ -227,33 +228,49 @@ def test_signals_that_mean_nothing_change_nothing(framelane, clip):
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_stop_while_the_configuration_is_read_is_an_orderly_end(tmp_path, sign):
-    """The configuration is so long that reading it takes a while, and ends with a mistake. The
-    process stands still while it is looked at."""
-    path = tmp_path / "framelane.yaml"
-    feeds = {f"cam-{n}": {"input": {"url": "lavfi:testsrc2"}} for n in range(3000)}
-    path.write_text(json.dumps({"feeds": {**feeds, "last": {}}}))
-    with subprocess.Popen([str(BINARY), "run", "-c", str(path)], stdin=subprocess.DEVNULL,
+def test_a_stop_while_the_configuration_is_read_is_an_orderly_end(sign):
+    """It waits for the rest of a configuration that comes through a pipe."""
+    with subprocess.Popen([str(BINARY), "run", "-c", "/dev/stdin"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        def handles_stops():
-            process.send_signal(signal.SIGSTOP)
-            assert process.poll() is None, process.stdout.read()
-            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-            status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
-            caught = re.search(r"SigCgt:\s*([0-9a-f]+)", status)
-            if caught and int(caught.group(1), 16) & 1 << (sign - 1):
-                return True
-            process.send_signal(signal.SIGCONT)
-            return False
+        def is_read():
+            left = bytearray(4)
+            fcntl.ioctl(process.stdin, termios.FIONREAD, left)
+            return left == bytes(4)
 
         try:
-            wait_until(handles_stops, "the program to handle signals")
+            process.stdin.write(b"feeds: ")
+            process.stdin.flush()
+            wait_until(is_read, "the configuration to be read")
             process.send_signal(sign)
-            process.send_signal(signal.SIGCONT)
             assert process.wait(timeout=5 * TIME_FACTOR) == 0
         finally:
             process.kill()
         assert process.stdout.read() == b""
+
+
+def test_a_restarted_feed_reads_its_secret_files_again(
+    framelane, camera, camera_clip, clip, tmp_path
+):
+    secret = tmp_path / "password"
+    secret.write_text("0ld-w0rd")
+    source = camera(camera_clip, auth="digest")
+    url = source.url.replace("rtsp://", f"rtsp://{source.USER}:${{file:{secret}}}@")
+    input_ = {"url": url, "options": {"rtsp_transport": "tcp"}, **IMPATIENT}
+    daemon = framelane(beside_another(one_feed(input_), clip),
+                       secrets=["0ld-w0rd", "s3cr3t-pa", source.PASSWORD]).wait_ready()
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="auth") >= 1,
+        "the camera to refuse the password")
+    daemon.wait_frames("other", 1)
+    since = daemon.feed("other")["since"]
+    secret.write_text("s3cr3t-pa$s\n")
+    daemon.restart_feed("cam")
+    daemon.wait_frames("cam", 5)
+    secret.unlink()
+    daemon.restart_feed("cam")
+    daemon.wait_log("feed cam: goes on with the secrets that it had")
+    daemon.wait_more_frames("cam", 5)
+    assert daemon.feed("other")["since"] == since
 
 
 def test_a_stop_does_not_wait_for_a_backoff(framelane):
