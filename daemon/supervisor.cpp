@@ -81,6 +81,7 @@ bool Supervisor::restart(std::string_view name) {
 
 void Supervisor::run() {
   for (SupervisedFeed& feed : feeds_) {
+    if (stopping()) break;
     feed.start();
     beat();
   }
@@ -88,7 +89,7 @@ void Supervisor::run() {
     const std::lock_guard lock(mutex_);
     ready_ = true;
   }
-  while (!turn()) {
+  while (!stopping() && !turn()) {
     beat();
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kTurn, [this] { return stop_ || woken_; });
@@ -127,6 +128,11 @@ void Supervisor::stop_feeds() {
     beat();
     feed.finish();
   }
+}
+
+bool Supervisor::stopping() const {
+  const std::lock_guard lock(mutex_);
+  return stop_;
 }
 
 void Supervisor::beat() { heartbeat_ = options_.now().time_since_epoch().count(); }

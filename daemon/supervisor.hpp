@@ -66,6 +66,7 @@ class Supervisor {
   void run();
   bool turn();
   void stop_feeds();
+  bool stopping() const;
   void beat();
   void wake();
 

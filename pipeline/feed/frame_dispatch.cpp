@@ -53,6 +53,7 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   open_tickets(parts_.stats, tickets_);
   try {
     apply_format(frame, source);
+    if (ends_before_it_began()) return drop_tickets(parts_.cancel_reason);
     submit(std::move(frame), blocks_when_full(parts_.options.on_full, source.live));
   } catch (...) {
     drop_tickets(DropReason::kFeedFailed);
@@ -72,6 +73,7 @@ void FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   const bool same_pictures = !audio_changed && format_ && moved(*format_, format);
   std::vector<Conversion> conversions;
   for (EncodeRoute* route : routes_) {
+    if (ends_before_it_began()) return;
     conversions.push_back(apply_format(*route, format, source, same_pictures));
   }
   apply_analysis(conversions.front().target);
@@ -79,6 +81,12 @@ void FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   plan_.reset();  // first: the old plan's memory goes with its last job in flight
   plan_ = parts_.stage.prepare(conversions, format.memory, analyses_);
   format_ = format;
+}
+
+/// A feed that is stopped while its first encoders are opened, which may take seconds each, has
+/// nothing to complete.
+bool FrameDispatch::ends_before_it_began() const {
+  return !format_ && parts_.stage_calls.stopped();
 }
 
 Conversion FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,

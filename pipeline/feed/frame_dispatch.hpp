@@ -43,7 +43,8 @@ class FrameDispatch {
   FrameDispatch(Parts parts, std::stop_token cancel);
 
   /// The frame goes to every encode, or is dropped in every encode and counted: if the ring is full
-  /// and the feed does not wait, and after a cancel. Waits for a place in the ring if the feed
+  /// and the feed does not wait, after a cancel, and if reading was stopped before the first frame
+  /// had its encoders. Waits for a place in the ring if the feed
   /// waits when full. Throws FeedError if no encoder or plan can be made; the frame's tickets are
   /// dropped then.
   void dispatch(InputFrame&& frame, const SourceInfo& source);
@@ -54,6 +55,7 @@ class FrameDispatch {
   /// The same for one encode; returns its conversion. `same_pictures`: its encoder may stay.
   Conversion apply_format(EncodeRoute& route, const FrameFormat& format, const SourceInfo& source,
                           bool same_pictures);
+  bool ends_before_it_began() const;
   void apply_analysis(PixelFormat encoded);
   void submit(InputFrame&& frame, bool blocks);
   std::optional<FrameRing::Place> take_place(bool blocks);

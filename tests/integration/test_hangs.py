@@ -1,6 +1,7 @@
-"""Calls that do not return: their threads are abandoned, and the feeds start again."""
+"""Calls that do not return, or late: their threads are abandoned, and stops stay clean."""
 
 import pathlib
+import signal
 import socket
 import subprocess
 import threading
@@ -8,6 +9,7 @@ import threading
 import pytest
 
 from harness.configs import COPY, IMPATIENT, looped, x264
+from harness.waiting import wait_until
 
 SOURCE = pathlib.Path(__file__).parent / "harness" / "hang.c"
 
@@ -73,3 +75,25 @@ def test_an_encoder_and_a_network_output_that_hang_are_noticed_and_start_again(
         assert daemon.metrics().one("framelane_threads_abandoned_total") >= 2
         assert "feed other" not in "".join(
             line for line in daemon.log().splitlines() if " error " in line)
+
+
+def test_a_stop_while_an_encoder_is_opened_opens_no_other(framelane, camera_clip, hang, tmp_path):
+    environment, file = hang
+    file.touch()
+    daemon = framelane({"feeds": {
+        "cam": {"input": looped(camera_clip), "encodes": {"first": x264(), "second": x264()},
+                "outputs": {name: {"from": name, "url": str(tmp_path / f"{name}.mkv")}
+                            for name in ("first", "second")}},
+        "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
+                  "outputs": {"file": {"url": str(tmp_path / "other.mkv")}}},
+    }}, env=environment).wait_ready()
+    wait_until(pathlib.Path(f"{file}.reached").exists, "an encoder to be opened")
+    daemon.wait_metrics(lambda m: m.sum("framelane_output_bytes_total", feed="other") > 0,
+                        "the other feed's file to be written")
+    daemon.process.send_signal(signal.SIGTERM)
+    daemon.wait_log("feed other: output file: completed")  # feeds are stopped in their order
+    file.unlink()
+    assert daemon.wait_exit() == 0
+    assert "encode second" not in daemon.log()
+    assert "error" not in daemon.log()
+    assert [path.name for path in tmp_path.glob("*.mkv*")] == ["other.mkv"]

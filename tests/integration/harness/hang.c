@@ -1,14 +1,29 @@
-// Preloaded into framelane: an encoder's call, and a write to a TCP peer, do not return while the
-// file $FRAMELANE_TEST_HANG exists.
+// Preloaded into framelane: opening an encoder, its calls, and a write to a TCP peer do not return
+// while the file $FRAMELANE_TEST_HANG exists. The first of them makes the file
+// $FRAMELANE_TEST_HANG.reached.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 static void hang(void) {
   const char *file = getenv("FRAMELANE_TEST_HANG");
-  while (file && access(file, F_OK) == 0) usleep(10000);
+  if (!file || access(file, F_OK) != 0) return;
+  char reached[4096];
+  snprintf(reached, sizeof reached, "%s.reached", file);
+  close(open(reached, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  while (access(file, F_OK) == 0) usleep(10000);
+}
+
+int av_codec_is_encoder(const void *codec);
+
+int avcodec_open2(void *context, const void *codec, void **options) {
+  int (*next)(void *, const void *, void **) = dlsym(RTLD_NEXT, "avcodec_open2");
+  if (codec && av_codec_is_encoder(codec)) hang();
+  return next(context, codec, options);
 }
 
 int avcodec_send_frame(void *context, const void *frame) {
