@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "pipeline/base/credential_names.hpp"
 #include "pipeline/base/secret_registry.hpp"
 
 namespace framelane {
@@ -26,17 +27,10 @@ string_view slice(string_view text, Span span) {
 }
 
 // ASCII, whatever the locale.
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_blank(char c) { return static_cast<unsigned char>(c) <= ' '; }
 bool all_digits(string_view text) { return std::all_of(text.begin(), text.end(), is_digit); }
-
-std::string lowered(string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), lower);
-  return result;
-}
 
 /// RFC 4648, section 4.
 std::string base64(string_view bytes) {
@@ -154,35 +148,6 @@ std::size_t url_end(string_view text, std::size_t colon, bool whole) {
   return end;
 }
 
-/// True if a parameter of this name holds a credential. Some names and endings mean that anywhere,
-/// some only in a URL, where cameras have loginpas=, userpwd= and similar ones. Endings of many
-/// harmless words ("monkey", "usekey") count only if they are words of their own.
-bool carries_credential(string_view name, bool in_url) {
-  static constexpr std::array<string_view, 16> kEndings{
-      "password",   "passwd",  "passphrase", "secret",       "token",      "signature",
-      "credential", "apikey",  "accesskey",  "secretkey",    "privatekey", "streamkey",
-      "authkey",    "signkey", "sharedkey",  "encryptionkey"};
-  static constexpr std::array<string_view, 5> kEndingsInUrls{"pas", "pass", "psw", "pwd",
-                                                             "passwort"};
-  static constexpr std::array<string_view, 2> kLastWordsInUrls{"key", "sig"};
-  static constexpr std::array<string_view, 13> kInUrls{
-      "accesskeyid", "auth",  "authorization", "awsaccesskeyid",
-      "hdnea",       "hdnts", "hdntl",         "hmac",
-      "jwt",         "md5",   "psk",           "pw",
-      "sign"};
-  const string_view last_word = name.substr(name.find_last_of("_-") + 1);
-  std::string plain = lowered(name);
-  std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
-  const auto ends = [&](string_view ending) { return plain.ends_with(ending); };
-  const auto is_one = [](const auto& list, const std::string& word) {
-    return std::find(list.begin(), list.end(), word) != list.end();
-  };
-  if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return true;
-  if (!in_url) return false;
-  return std::any_of(kEndingsInUrls.begin(), kEndingsInUrls.end(), ends) ||
-         is_one(kLastWordsInUrls, lowered(last_word)) || is_one(kInUrls, plain);
-}
-
 /// The VALUE of NAME=VALUE; it begins at `begin`, perhaps in quotes, and ends before `limit`.
 Span parameter_value(string_view text, std::size_t begin, std::size_t limit) {
   if (begin < limit && (text[begin] == '"' || text[begin] == '\'')) {
@@ -193,12 +158,6 @@ Span parameter_value(string_view text, std::size_t begin, std::size_t limit) {
   while (end < limit && !is_blank(text[end]) && text[end] != '&' && text[end] != '"') ++end;
   while (end > begin && kClosers.find(text[end - 1]) != string_view::npos) --end;
   return {begin, end};
-}
-
-bool is_credential_header(string_view name) {
-  static constexpr std::array<string_view, 6> kHeaders{
-      "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "x-auth-token"};
-  return std::find(kHeaders.begin(), kHeaders.end(), lowered(name)) != kHeaders.end();
 }
 
 /// A header's value, up to the end of its line, without the name of its authentication scheme.
@@ -222,12 +181,6 @@ std::optional<Span> stream_key(string_view url, std::size_t authority) {
   if (slash == string_view::npos || slash < authority || slash + 1 == key.end) return std::nullopt;
   key.begin = slash + 1;
   return key;
-}
-
-/// SRT's stream id names a stream, and often holds the right to publish to it.
-bool is_stream_id(string_view name) {
-  const std::string plain = lowered(name);
-  return plain == "streamid" || plain == "srt_streamid";
 }
 
 enum class Found { kUserInfo, kValue, kToken };
@@ -336,28 +289,6 @@ void register_token(string_view value) {
   if (value.size() >= kShortestToken) register_secret(value);
 }
 
-/// True for headers of a request that hold no credential. A camera may name those that do as it
-/// likes.
-bool is_harmless_header(string_view name) {
-  static constexpr std::array<string_view, 16> kHeaders{"accept",
-                                                        "accept-encoding",
-                                                        "accept-language",
-                                                        "cache-control",
-                                                        "connection",
-                                                        "content-length",
-                                                        "content-type",
-                                                        "date",
-                                                        "from",
-                                                        "host",
-                                                        "icy-metadata",
-                                                        "origin",
-                                                        "pragma",
-                                                        "range",
-                                                        "referer",
-                                                        "user-agent"};
-  return std::find(kHeaders.begin(), kHeaders.end(), lowered(name)) != kHeaders.end();
-}
-
 /// The values of "NAME: VALUE" lines.
 void register_headers(string_view text) {
   while (!text.empty()) {
@@ -384,18 +315,11 @@ void register_cookies(string_view text) {
 }  // namespace
 
 void register_option_secrets(string_view name, string_view value) {
-  // carries_credential() finds passwords, passphrases and the like. Its rules for URLs are too wide
-  // here: libx264 has an option "pass".
-  static constexpr std::array<string_view, 8> kSecrets{
-      "authorization", "decryption_key", "hls_enc_key",    "key",
-      "post_data",     "rtmp_conn",      "srtp_in_params", "srtp_out_params"};
   if (value.find("://") != string_view::npos) register_url_secrets(value);
   if (name == "headers") return register_headers(value);
   if (name == "cookies") return register_cookies(value);
   if (is_stream_id(name) || name == "rtmp_playpath") return register_token(value);
-  const bool is_secret = carries_credential(name, false) ||
-                         std::find(kSecrets.begin(), kSecrets.end(), name) != kSecrets.end();
-  if (is_secret) register_secret(value);
+  if (is_secret_option(name)) register_secret(value);
 }
 
 void register_url_secrets(string_view url) {

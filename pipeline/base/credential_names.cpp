@@ -1,0 +1,85 @@
+#include "pipeline/base/credential_names.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace framelane {
+
+using std::string_view;
+
+std::string lowered(string_view text) {
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), lower);
+  return result;
+}
+
+bool carries_credential(string_view name, bool in_url) {
+  static constexpr std::array<string_view, 16> kEndings{
+      "password",   "passwd",  "passphrase", "secret",       "token",      "signature",
+      "credential", "apikey",  "accesskey",  "secretkey",    "privatekey", "streamkey",
+      "authkey",    "signkey", "sharedkey",  "encryptionkey"};
+  static constexpr std::array<string_view, 5> kEndingsInUrls{"pas", "pass", "psw", "pwd",
+                                                             "passwort"};
+  static constexpr std::array<string_view, 2> kLastWordsInUrls{"key", "sig"};
+  static constexpr std::array<string_view, 13> kInUrls{
+      "accesskeyid", "auth",  "authorization", "awsaccesskeyid",
+      "hdnea",       "hdnts", "hdntl",         "hmac",
+      "jwt",         "md5",   "psk",           "pw",
+      "sign"};
+  const string_view last_word = name.substr(name.find_last_of("_-") + 1);
+  std::string plain = lowered(name);
+  std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
+  const auto ends = [&](string_view ending) { return plain.ends_with(ending); };
+  const auto is_one = [](const auto& list, const std::string& word) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+  };
+  if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return true;
+  if (!in_url) return false;
+  return std::any_of(kEndingsInUrls.begin(), kEndingsInUrls.end(), ends) ||
+         is_one(kLastWordsInUrls, lowered(last_word)) || is_one(kInUrls, plain);
+}
+
+bool is_stream_id(string_view name) {
+  const std::string plain = lowered(name);
+  return plain == "streamid" || plain == "srt_streamid";
+}
+
+bool is_secret_option(string_view name) {
+  static constexpr std::array<string_view, 8> kSecrets{
+      "authorization", "decryption_key", "hls_enc_key",    "key",
+      "post_data",     "rtmp_conn",      "srtp_in_params", "srtp_out_params"};
+  // The rules for URLs are too wide here: libx264 has an option "pass".
+  return carries_credential(name, false) ||
+         std::find(kSecrets.begin(), kSecrets.end(), name) != kSecrets.end();
+}
+
+bool is_credential_header(string_view name) {
+  static constexpr std::array<string_view, 6> kHeaders{
+      "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "x-auth-token"};
+  return std::find(kHeaders.begin(), kHeaders.end(), lowered(name)) != kHeaders.end();
+}
+
+bool is_harmless_header(string_view name) {
+  static constexpr std::array<string_view, 16> kHeaders{"accept",
+                                                        "accept-encoding",
+                                                        "accept-language",
+                                                        "cache-control",
+                                                        "connection",
+                                                        "content-length",
+                                                        "content-type",
+                                                        "date",
+                                                        "from",
+                                                        "host",
+                                                        "icy-metadata",
+                                                        "origin",
+                                                        "pragma",
+                                                        "range",
+                                                        "referer",
+                                                        "user-agent"};
+  return std::find(kHeaders.begin(), kHeaders.end(), lowered(name)) != kHeaders.end();
+}
+
+}  // namespace framelane
