@@ -5,6 +5,7 @@ extern "C" {
 }
 
 #include <array>
+#include <cerrno>
 
 namespace framelane {
 
@@ -13,6 +14,8 @@ std::string av_error_text(int error) {
   av_strerror(error, text.data(), text.size());
   return text.data();
 }
+
+bool is_shortage(int error) { return error == AVERROR(EAGAIN) || error == AVERROR(ENOMEM); }
 
 IoFault io_fault_from_averror(int error) {
   switch (error) {

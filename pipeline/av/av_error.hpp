@@ -9,6 +9,10 @@ namespace framelane {
 /// FFmpeg's text for an error code.
 std::string av_error_text(int error);
 
+/// True for the errors of an open that say that threads or memory are short: no configuration is at
+/// fault, and a later try may do.
+bool is_shortage(int error);
+
 /// What kind of fault an FFmpeg error code of an open, read or write stands for.
 IoFault io_fault_from_averror(int error);
 

@@ -1,6 +1,9 @@
 #include "pipeline/feed/feed.hpp"
 
+#include <new>
+
 #include "pipeline/base/abandoned_threads.hpp"
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/feed/feed_run.hpp"
 
@@ -9,11 +12,15 @@ namespace framelane {
 std::unique_ptr<Feed> Feed::start(FeedOptions options, std::shared_ptr<FeedStats> stats,
                                   std::shared_ptr<Device> device, std::function<void()> on_done,
                                   FeedDeadlines deadlines) {
-  auto run = std::make_shared<FeedRun>(std::move(options), std::move(stats), std::move(device),
-                                       std::move(on_done), deadlines);
-  std::unique_ptr<Feed> feed(new Feed(run));
-  run->start();  // if a thread fails to start, the feed's destructor ends the others
-  return feed;
+  try {
+    auto run = std::make_shared<FeedRun>(std::move(options), std::move(stats), std::move(device),
+                                         std::move(on_done), deadlines);
+    std::unique_ptr<Feed> feed(new Feed(run));
+    run->start();  // if a thread fails to start, the feed's destructor ends the others
+    return feed;
+  } catch (const std::bad_alloc&) {
+    throw FeedError(FeedFault::kMemory, "out of memory");
+  }
 }
 
 Feed::~Feed() {

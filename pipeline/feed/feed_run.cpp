@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "pipeline/base/failure.hpp"
@@ -152,7 +153,13 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     self->finished_.notify_all();
     if (done) done();
   };
-  threads_.push_back({std::thread(std::move(main)), false});
+  try {
+    threads_.push_back({std::thread(std::move(main)), false});
+  } catch (const std::system_error& error) {
+    throw FeedError(FeedFault::kMemory, "its thread " + name +
+                                            " does not start: threads or memory are short (" +
+                                            error.code().message() + ")");
+  }
   ++running_;
   ++bodies_;
 }

@@ -112,6 +112,7 @@ bool Decoder::open_on_gpu(Dictionary& options) {
   const AVCodec* codec = nvdec_.begin(parameters_->codec_id);
   if (codec == nullptr) return false;
   std::string why;
+  FeedFault fault = FeedFault::kConfiguration;
   {
     Dictionary left = options.copy();
     const AvLogCapture log;
@@ -120,6 +121,7 @@ bool Decoder::open_on_gpu(Dictionary& options) {
       options = std::move(left);
       return true;
     }
+    if (is_shortage(error)) fault = FeedFault::kMemory;
     // Some decoders ask for the format already here, and may have been refused it.
     why = nvdec_.take_refusal();
     if (why.empty()) {
@@ -127,7 +129,7 @@ bool Decoder::open_on_gpu(Dictionary& options) {
             " does not open on the GPU: " + log.reason(av_error_text(error));
     }
   }
-  nvdec_.leave(FeedFault::kConfiguration, why);
+  nvdec_.leave(fault, why);
   return false;
 }
 
@@ -141,7 +143,11 @@ void Decoder::open_in_software(Dictionary& options) {
                         "; use video: copy, or set the camera to another codec");
   }
   if (const int error = open(*codec, options); error < 0) {
-    if (error == AVERROR(ENOMEM)) throw no_memory();
+    if (is_shortage(error)) {
+      throw FeedError(FeedFault::kMemory, std::string("the decoder ") + codec->name +
+                                              " does not open: threads or memory are short (" +
+                                              av_error_text(error) + ")");
+    }
     stats_.count(DecodeFault::kUnsupported);
     throw FeedError(FeedFault::kConfiguration, std::string("the decoder ") + codec->name +
                                                    " refuses the stream (" + av_error_text(error) +

@@ -204,7 +204,7 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
   if (error >= 0 && undisturbed) return;
   rethrow_own_causes();
-  if (target.format == "lavfi") {
+  if (target.format == "lavfi" && !is_shortage(error)) {
     throw FeedError(FeedFault::kConfiguration,
                     "the filter graph of " + name_ + " cannot be built (" +
                         redact(log.reason(av_error_text(error))) + "); correct input.url");
@@ -263,6 +263,10 @@ void Demuxer::fail_open(int error, const std::string& reason) const {
   if (is_configuration_error(error)) {
     throw FeedError(FeedFault::kConfiguration, "cannot open " + name_ + ": " + reason +
                                                    "; correct input.url, format or options");
+  }
+  if (is_shortage(error)) {
+    throw IoError(IoFault::kIo, "cannot open " + name_ + ": threads or memory are short (" +
+                                    av_error_text(error) + ")");
   }
   IoFault fault = io_fault_from_averror(error);
   if (fault == IoFault::kDecode || (fault == IoFault::kEof && host_.empty())) {
