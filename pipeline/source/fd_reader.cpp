@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +43,24 @@ int make_event() {
   return fd;
 }
 
+bool is_fifo(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+/// Watches who opens a FIFO; -1 if it is none, or if that cannot be watched.
+int watch_opens(int fifo) {
+  if (fifo == STDIN_FILENO || !is_fifo(fifo)) return -1;
+  const int watch = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  // By its descriptor, since its path may name another one by now.
+  const std::string path = "/proc/self/fd/" + std::to_string(fifo);
+  if (watch >= 0 && ::inotify_add_watch(watch, path.c_str(), IN_OPEN) < 0) {
+    ::close(watch);
+    return -1;
+  }
+  return watch;
+}
+
 void enlarge_pipe(int fd) {
   int bytes = 1 << 20;
   std::ifstream("/proc/sys/fs/pipe-max-size") >> bytes;
@@ -52,7 +71,7 @@ void enlarge_pipe(int fd) {
 }  // namespace
 
 FdReader::Descriptor::~Descriptor() {
-  if (owned_) ::close(fd_);
+  if (owned_ && fd_ >= 0) ::close(fd_);
 }
 
 FdReader::FdReader(const std::string& path, std::chrono::milliseconds timeout, std::stop_token stop)
@@ -61,6 +80,7 @@ FdReader::FdReader(const std::string& path, std::chrono::milliseconds timeout, s
       stop_(std::move(stop)),
       input_(open_input(path), path != "-"),
       wake_(make_event()),
+      opens_(watch_opens(input_.get())),
       on_stop_(stop_, [fd = wake_.get()] {
         const std::uint64_t one = 1;
         [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
@@ -135,6 +155,13 @@ bool FdReader::wait(Clock::time_point deadline, bool& hung_up) {
     }
     if (left <= 0) time_out();
   }
+}
+
+bool FdReader::has_been_joined() {
+  bool joined = false;
+  std::array<char, 4096> events{};
+  while (opens_.get() >= 0 && ::read(opens_.get(), events.data(), events.size()) > 0) joined = true;
+  return joined;
 }
 
 bool FdReader::is_still(const std::string& path) const {

@@ -38,6 +38,8 @@ class FdReader {
   bool fifo() const { return fifo_; }
   /// After kEnd from a FIFO: the next read waits for another writer.
   void await_writer() { awaits_writer_ = fifo_; }
+  /// True if somebody has opened the FIFO since the last call. False where the system does not say.
+  bool has_been_joined();
   /// True when `path` still names what is open here, and not something that has taken its place.
   bool is_still(const std::string& path) const;
   /// Back to the start of a regular file. Throws IoError.
@@ -66,7 +68,8 @@ class FdReader {
   const std::chrono::milliseconds timeout_;
   const std::stop_token stop_;
   const Descriptor input_;
-  const Descriptor wake_;  // an eventfd, readable once a stop was asked for
+  const Descriptor wake_;   // an eventfd, readable once a stop was asked for
+  const Descriptor opens_;  // an inotify of who opens the FIFO; -1: there is none
   const std::stop_callback<std::function<void()>> on_stop_;
   bool regular_ = false;
   bool fifo_ = false;

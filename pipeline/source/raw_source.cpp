@@ -188,14 +188,17 @@ bool RawSource::fill() {
     const FdReader::Result result = reader_->read(data + filled_, wanted);
     if (result.status == FdReader::Status::kStopped) return false;
     if (result.status == FdReader::Status::kEnd) break;
-    (skipping ? skip_ -= result.bytes : filled_ += result.bytes);
+    // Another writer begins with a whole frame; what the last one owed is not to come any more.
+    const bool new_writer = (skipping || filled_ == 0) && reader_->has_been_joined();
+    if (new_writer) skip_ = 0;
+    (skip_ > 0 ? skip_ -= result.bytes : filled_ += result.bytes);
     context_.stats.input_bytes.fetch_add(result.bytes, std::memory_order_relaxed);
   }
   return true;
 }
 
 /// Leaves a pipe, still open, for the next source. If the writer has stalled in the middle of a
-/// frame, the next source has to skip the rest of that frame.
+/// frame, the next source has to skip the rest of that frame, unless another writer comes.
 void RawSource::leave_pipe() {
   if (filled_ > 0) skip_ = frame_bytes_ - filled_;
   if (context_.pipe == nullptr || reader_->regular()) return;

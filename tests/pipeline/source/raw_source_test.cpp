@@ -281,6 +281,24 @@ TEST_F(PersistentPipeTest, TheNextWriterStartsWithAWholeFrame) {
   EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
 }
 
+// The writer that stalled may still have the FIFO open, or be gone without having been missed.
+TEST_F(PersistentPipeTest, AnotherWriterThatTakesOverAfterAStallLosesNothing) {
+  for (const bool stays : {true, false}) {
+    auto source = open_again();
+    write(0, kFrame + 100);
+    read_to_timeout(*source, 1);
+    source.reset();
+    const int stalled = std::exchange(writer, -1);
+    open_writer();
+    if (!stays) ::close(stalled);
+    write(2 * kFrame, 5 * kFrame);
+    source = open_again();
+    EXPECT_TRUE(read(*source, 3).pixels == part(bytes, 2 * kFrame, 5 * kFrame)) << stays;
+    if (stays) ::close(stalled);
+  }
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 2u);
+}
+
 TEST_F(PersistentPipeTest, AStallBetweenFramesLosesNothing) {
   auto source = open_again();
   write(0, kFrame);
