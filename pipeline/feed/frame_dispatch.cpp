@@ -1,6 +1,12 @@
 #include "pipeline/feed/frame_dispatch.hpp"
 
+extern "C" {
+#include <libavutil/avutil.h>
+#include <libavutil/mathematics.h>
+}
+
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <utility>
 
@@ -54,7 +60,7 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   try {
     apply_format(frame, source);
     if (ends_before_it_began()) return drop_tickets(parts_.cancel_reason);
-    submit(std::move(frame), blocks_when_full(parts_.options.on_full, source.live));
+    submit(std::move(frame), source);
   } catch (...) {
     drop_tickets(DropReason::kFeedFailed);
     throw;
@@ -130,8 +136,8 @@ void FrameDispatch::apply_analysis(PixelFormat encoded) {
       parts_.options.name, encode.name, info(encoded).name);
 }
 
-void FrameDispatch::submit(InputFrame&& frame, bool blocks) {
-  auto place = take_place(blocks);
+void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
+  auto place = take_place(frame, source);
   const CallScope submitting(parts_.stage_calls, parts_.stage_call_limit);
   if (!place) {
     frame.buffer = {};  // inside the CallScope: giving a surface back to NVDEC is a call on the GPU
@@ -173,10 +179,18 @@ void FrameDispatch::submit(InputFrame&& frame, bool blocks) {
   if (converts) parts_.stage.submit(job);
 }
 
-std::optional<FrameRing::Place> FrameDispatch::take_place(bool blocks) {
-  if (!blocks) return parts_.ring.try_acquire();
+std::optional<FrameRing::Place> FrameDispatch::take_place(const InputFrame& frame,
+                                                          const SourceInfo& source) {
+  const bool blocks = blocks_when_full(parts_.options.on_full, source.live);
+  Clock::time_point deadline = frame.decoded_at;
+  if (source.live) {
+    const std::chrono::microseconds time(av_rescale_q(frame.pts, source.time_base, AV_TIME_BASE_Q));
+    deadline = catch_up_.deadline(time, frame.decoded_at);
+  }
   const auto start = Clock::now();
-  auto place = parts_.ring.acquire(cancel_);  // a drain still encodes what has been read
+  if (!blocks && deadline <= start) return parts_.ring.try_acquire();
+  // A drain still encodes what has been read.
+  auto place = blocks ? parts_.ring.acquire(cancel_) : parts_.ring.acquire_until(cancel_, deadline);
   parts_.stats->observe(StageStep::kWait, Clock::now() - start);
   return place;
 }

@@ -12,6 +12,7 @@
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/encode/frame_format.hpp"
+#include "pipeline/feed/catch_up.hpp"
 #include "pipeline/feed/encode_route.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/frames/frame_job.hpp"
@@ -44,9 +45,9 @@ class FrameDispatch {
 
   /// The frame goes to every encode, or is dropped in every encode and counted: if the ring is full
   /// and the feed does not wait, after a cancel, and if reading was stopped before the first frame
-  /// had its encoders. Waits for a place in the ring if the feed
-  /// waits when full. Throws FeedError if no encoder or plan can be made; the frame's tickets are
-  /// dropped then.
+  /// had its encoders. Waits for a place in the ring if the feed waits when full, and for a moment
+  /// if a live source is catching up (CatchUp). Throws FeedError if no encoder or plan can be made;
+  /// the frame's tickets are dropped then.
   void dispatch(InputFrame&& frame, const SourceInfo& source);
 
  private:
@@ -57,8 +58,8 @@ class FrameDispatch {
                           bool same_pictures);
   bool ends_before_it_began() const;
   void apply_analysis(PixelFormat encoded);
-  void submit(InputFrame&& frame, bool blocks);
-  std::optional<FrameRing::Place> take_place(bool blocks);
+  void submit(InputFrame&& frame, const SourceInfo& source);
+  std::optional<FrameRing::Place> take_place(const InputFrame& frame, const SourceInfo& source);
   void drop_tickets(DropReason reason);
 
   const Parts parts_;
@@ -68,6 +69,7 @@ class FrameDispatch {
   std::vector<FrameTicket> tickets_;   // of the frame in hand
   std::optional<FrameFormat> format_;  // that the plans were made for
   bool analyses_ = false;              // frames of this format are analysed
+  CatchUp catch_up_;
   PlanRef plan_;
 };
 

@@ -34,6 +34,15 @@ std::optional<FrameRing::Place> FrameRing::acquire(const std::stop_token& stop) 
   return take_place();
 }
 
+std::optional<FrameRing::Place> FrameRing::acquire_until(
+    const std::stop_token& stop, std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  place_free_.wait_until(lock, stop, deadline,
+                         [this] { return closed_ || slot(head_).holders == 0; });
+  if (stop.stop_requested()) return std::nullopt;
+  return take_place();
+}
+
 std::optional<FrameRing::Place> FrameRing::try_acquire() {
   const std::lock_guard lock(mutex_);
   return take_place();

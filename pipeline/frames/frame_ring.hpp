@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -48,6 +49,9 @@ class FrameRing {
 
   /// Waits for a place. Nothing if stopped or closed.
   std::optional<Place> acquire(const std::stop_token& stop);
+  /// The same, but waits no longer than until `deadline`.
+  std::optional<Place> acquire_until(const std::stop_token& stop,
+                                     std::chrono::steady_clock::time_point deadline);
   /// Does not wait. Nothing if the ring is full or closed.
   std::optional<Place> try_acquire();
 
