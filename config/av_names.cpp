@@ -151,7 +151,7 @@ AvNames output_option_names(const Container& container) {
 AvNames input_option_names(const InputOptions& input) {
   const std::string scheme = url_scheme(input.url);
   const bool device = device_of_scheme(scheme) != nullptr ||
-                      device_format(input.format) != nullptr || input.url.starts_with("/dev/");
+                      device_format(input.format) != nullptr || names_v4l2_device(input.url);
   AvNames names;
   if (device) return names;
   add_options(avformat_get_class(), names);

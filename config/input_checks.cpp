@@ -1,7 +1,9 @@
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "config/feed_checks.hpp"
 #include "config/name_checks.hpp"
@@ -17,10 +19,13 @@ constexpr std::array<std::string_view, 5> kRawKeys{"pixel_format", "size", "rate
                                                    "timestamps"};
 
 /// Whether a URL names a plain file that can be read again from its start, as far as its text
-/// shows.
+/// shows. Under /dev, where devices are, the file system is asked.
 bool is_file(std::string_view url) {
   const auto path = local_path(url);
-  return path && *path != "-" && !path->starts_with("/dev/");
+  if (!path || *path == "-") return false;
+  std::error_code error;
+  return !path->starts_with("/dev/") || path->starts_with("/dev/shm/") ||
+         std::filesystem::is_regular_file(*path, error);
 }
 
 class InputChecks {
@@ -56,7 +61,11 @@ class InputChecks {
     const Node* url = input_.find("url");
     const Node* options = input_.find("options");
     if (url == nullptr || feed_.input.url.empty() || !reader_.is_certain(*url)) return;
-    if (const auto problem = unknown_scheme(feed_.input.url, false)) problems_.add(*url, *problem);
+    if (const auto problem = unknown_scheme(feed_.input.url, false)) {
+      problems_.add(*url, *problem);
+    } else if (is_raw(feed_) && !local_path(feed_.input.url)) {
+      problems_.add(*url, std::string(kNoPlaceOfRawVideo));
+    }
     if (options == nullptr || feed_.input.options.empty()) return;
     const bool raw = is_raw(feed_);
     const AvNames known = raw ? AvNames() : input_option_names(feed_.input);

@@ -11,6 +11,10 @@ namespace framelane {
 /// FFmpeg's names of the pixel formats of raw video: those that have the layout of a PixelFormat.
 std::vector<std::string_view> raw_format_names();
 
+/// What is wrong with the URL of raw video if it has no local_path().
+inline constexpr std::string_view kNoPlaceOfRawVideo =
+    "is no place of raw video, which is read from a file, a FIFO or - (standard input)";
+
 /// The layout of a format; nothing if it is none of these.
 std::optional<PixelFormat> raw_format_layout(std::string_view name);
 

@@ -15,6 +15,7 @@
 #include "config/variables.hpp"
 #include "daemon/cli.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
 #include "pipeline/output/container.hpp"
 
 namespace framelane {
@@ -103,6 +104,9 @@ class FeedBuilder {
 
   bool raw() {
     RawVideoOptions raw;
+    if (!local_path(feed_.input.url)) {
+      return fail("INPUT " + redact(arguments_.input) + ' ' + std::string(kNoPlaceOfRawVideo));
+    }
     if (arguments_.input_pixel_format.empty() || arguments_.input_size.empty()) {
       return fail(
           "raw video has no header: give --input-pixel-format and --input-size, and "

@@ -82,6 +82,12 @@ std::optional<SourceLoop::Loss> SourceLoop::run_source() {
     // Asked before anything is written: the stop may be long ago, and this thread abandoned since.
     if (read_stop_.stop_requested()) return std::nullopt;
     opened = true;
+    if (live_ && has_run_ && !source->info().live) {
+      // Read as a file, it would deliver once more what it delivered while it was live.
+      throw IoError(IoFault::kEof, redact(input.url) +
+                                       " was live, and is a finished playlist or a "
+                                       "file now; it is read when it is live again");
+    }
     apply_liveness(source->info());
     // A FIFO's writers come and go; the end of a file is final.
     refills = !once && names_fifo(input.url);

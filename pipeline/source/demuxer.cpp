@@ -22,6 +22,7 @@ extern "C" {
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
+#include "pipeline/source/container_traits.hpp"
 #include "pipeline/source/source.hpp"
 
 namespace framelane {
@@ -47,7 +48,7 @@ struct Target {
 Target target_of(const InputOptions& input) {
   const std::string scheme = url_scheme(input.url);
   if (device_of_scheme(scheme) != nullptr) return {input.url.substr(scheme.size() + 1), scheme};
-  if (input.format.empty() && input.url.starts_with("/dev/video")) return {input.url, "v4l2"};
+  if (input.format.empty() && names_v4l2_device(input.url)) return {input.url, "v4l2"};
   return {input.url, input.format};
 }
 
@@ -89,25 +90,9 @@ bool resolves(const std::string& host) {
   return error != EAI_NONAME && error != EAI_AGAIN && error != EAI_FAIL;
 }
 
-/// Tells a camera or live playlist from a file over HTTP: it has neither length nor duration, or is
-/// of a kind that is never sent as a file.
-bool is_endless(const AVFormatContext& context) {
-  if (context.duration > 0) return false;
-  const std::string_view name = context.iformat->name;
-  if (name == "mpjpeg" || name == "hls" || name == "dash") return true;
-  return context.pb != nullptr && avio_size(context.pb) < 0;
-}
-
 bool is_configuration_error(int error) {
-  switch (error) {
-    case AVERROR_PROTOCOL_NOT_FOUND:
-    case AVERROR_DEMUXER_NOT_FOUND:
-    case AVERROR_OPTION_NOT_FOUND:
-    case AVERROR_FILTER_NOT_FOUND:
-      return true;
-    default:
-      return false;
-  }
+  return error == AVERROR_PROTOCOL_NOT_FOUND || error == AVERROR_DEMUXER_NOT_FOUND ||
+         error == AVERROR_OPTION_NOT_FOUND || error == AVERROR_FILTER_NOT_FOUND;
 }
 
 std::string advice(IoFault fault) {
@@ -152,6 +137,8 @@ Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, I
       interrupt_(interrupt) {
   open(input, pipe);
   choose_streams(input.format, live_, want_audio);
+  const bool paced = input.pace == InputOptions::Pace::kRealtime;
+  reads_clock_ = untimed_ && live_ && !paced && audio_ < 0;
 }
 
 void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
@@ -194,11 +181,20 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   format_.reset(context);
   if (error >= 0) {
     interrupt_.arm(timeout_);
-    if (http && is_endless(*context) && context->max_analyze_duration == 0) {
+    bool endless = is_endless(*context, http);
+    if (endless && context->max_analyze_duration == 0) {
       context->max_analyze_duration = patience.count();
     }
+    untimed_ = is_untimed(*context->iformat);
+    // Frames that are read to find the rate would all seem to arrive at once.
+    if ((live_ || endless) && untimed_) context->fps_probe_size = 0;
     error = avformat_find_stream_info(context, nullptr);
-    live_ = live_ || (error >= 0 && http && is_endless(*context));
+    // FLV tells its duration only with its packets. For a playlist FFmpeg now has a guess, from the
+    // size of its text.
+    if (!is_playlist(*context->iformat)) endless = is_endless(*context, http);
+    live_ = live_ || endless;
+    const bool local = path.has_value() || target.format == "lavfi";
+    believes_gaps_ = local && times_are_continuous(*context->iformat);
   }
   interrupt_.disarm();
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
@@ -305,7 +301,18 @@ AVRational Demuxer::frame_rate() const {
   return plausible_rate(av_guess_frame_rate(format_.get(), format_->streams[video_], nullptr));
 }
 
+Timeline::StreamClock Demuxer::clock_of(StreamKind kind) const {
+  const AVStream& stream = kind == StreamKind::kVideo ? video() : *audio();
+  return {.time_base = time_base(kind),
+          .frame_rate = kind == StreamKind::kVideo ? frame_rate() : AVRational{0, 1},
+          .wrap_bits = reads_clock_ ? 64 : stream.pts_wrap_bits,
+          .reorder_delay = stream.codecpar->video_delay,
+          .ours = reads_clock_,
+          .believes_gaps = believes_gaps_};
+}
+
 std::optional<microseconds> Demuxer::start() const {
+  if (reads_clock_) return std::nullopt;
   std::optional<microseconds> earliest;
   for (const AVStream* stream : {&video(), audio()}) {
     if (stream == nullptr || stream->start_time == AV_NOPTS_VALUE) continue;
@@ -330,6 +337,7 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
     if (packet.stream_index == video_ || packet.stream_index == audio_) {
       interrupt_.disarm();
       if (v4l2_) copy_data(packet);
+      if (reads_clock_) stamp_arrival(packet);
       stats_.input_bytes.fetch_add(static_cast<std::uint64_t>(packet.size),
                                    std::memory_order_relaxed);
       // Only time in this call counts: the caller may be held up between two calls.
@@ -357,6 +365,14 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   const IoFault fault = io_fault_from_averror(error);
   throw IoError(
       fault, "cannot read on from " + name_ + ": " + av_error_text(error) + "; " + advice(fault));
+}
+
+void Demuxer::stamp_arrival(AVPacket& packet) const {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  packet.dts = std::chrono::duration_cast<microseconds>(now).count();
+  // Packets that are reordered come in the order of their dts.
+  packet.pts = video().codecpar->video_delay > 0 ? AV_NOPTS_VALUE : packet.dts;
+  packet.duration = 0;
 }
 
 std::unique_ptr<FdReader> Demuxer::take_fifo() {

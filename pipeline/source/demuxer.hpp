@@ -16,6 +16,7 @@ extern "C" {
 #include "pipeline/packets/media.hpp"
 #include "pipeline/source/fd_reader.hpp"
 #include "pipeline/source/input_options.hpp"
+#include "pipeline/source/timeline.hpp"
 
 namespace framelane {
 
@@ -24,6 +25,9 @@ struct PersistentPipe;
 /// Reads packets through libavformat: from files, cameras, playlists, test sources, and, through an
 /// FdReader, from standard input and FIFOs. Takes the best video stream and, when asked to, the
 /// best audio stream; the others are discarded.
+///
+/// A live source whose container carries no times (MJPEG over HTTP, raw H.264 over TCP) gets the
+/// steady clock's time at each packet's arrival.
 ///
 /// One thread. Every call ends within the input's timeout, or at once on a stop. A live source is
 /// also lost when it sends sound but no video for as long as the timeout.
@@ -41,7 +45,14 @@ class Demuxer {
   /// Null when there is none or it was not asked for.
   const AVStream* audio() const { return audio_ >= 0 ? format_->streams[audio_] : nullptr; }
   AVRational frame_rate() const;
-  /// Whether the input is live: is_live says so, or, over HTTP, what came shows it.
+  /// Of the packets' timestamps.
+  AVRational time_base(StreamKind kind) const {
+    if (reads_clock_) return AV_TIME_BASE_Q;
+    return (kind == StreamKind::kVideo ? video() : *audio()).time_base;
+  }
+  /// How a chosen stream counts time.
+  Timeline::StreamClock clock_of(StreamKind kind) const;
+  /// Whether the input is live: is_live says so, or what came shows it.
   bool live() const { return live_; }
   /// The earliest timestamp of the chosen streams; nothing when the container does not say.
   std::optional<std::chrono::microseconds> start() const;
@@ -77,12 +88,16 @@ class Demuxer {
   void choose_streams(const std::string& format, bool live, bool want_audio);
   [[noreturn]] void fail_open(int error, const std::string& reason) const;
   void rethrow_own_causes() const;
+  void stamp_arrival(AVPacket& packet) const;
   static int read_callback(void* self, std::uint8_t* data, int size);
 
   FeedStats& stats_;
   const std::chrono::milliseconds timeout_;
   bool live_;
   bool v4l2_ = false;
+  bool untimed_ = false;        // the container has no times
+  bool reads_clock_ = false;    // so packets get the steady clock's, in microseconds, as they come
+  bool believes_gaps_ = false;  // as in Timeline::StreamClock
   const std::string name_;
   const std::string host_;
   Dictionary options_;

@@ -16,11 +16,11 @@ bool is_one_of(std::string_view value, const std::array<std::string_view, N>& va
   return std::ranges::find(values, value) != values.end();
 }
 
-// True if the demuxer or the URL's ending says that it is a camera or a live playlist. Otherwise it
-// counts as a file until it is opened.
+// True if the demuxer or the URL's ending says that it is a camera. Otherwise it counts as a file
+// until it is opened; so does a playlist, which may be finished or grow.
 bool is_live_http(const InputOptions& input) {
-  static constexpr std::array<std::string_view, 4> kFormats{"hls", "dash", "mpjpeg", "mpegts"};
-  static constexpr std::array<std::string_view, 4> kEndings{".m3u8", ".mpd", ".mjpg", ".mjpeg"};
+  static constexpr std::array<std::string_view, 2> kFormats{"mpjpeg", "mpegts"};
+  static constexpr std::array<std::string_view, 2> kEndings{".mjpg", ".mjpeg"};
   if (is_one_of(input.format, kFormats)) return true;
   const std::string_view url = input.url;
   const std::string_view path = url.substr(0, url.find_first_of("?#"));
@@ -39,7 +39,12 @@ bool is_live(const InputOptions& input) {
   if (scheme == "http" || scheme == "https") return is_live_http(input);
   const auto captures = [](const DeviceFormat* device) { return device && device->captures(); };
   return is_one_of(scheme, kNetwork) || captures(device_of_scheme(scheme)) ||
-         captures(device_format(input.format)) || input.url.starts_with("/dev/video");
+         captures(device_format(input.format)) || names_v4l2_device(input.url);
+}
+
+bool names_v4l2_device(std::string_view url) {
+  constexpr std::string_view kPrefix = "/dev/video";
+  return url.starts_with(kPrefix) && url.find('/', kPrefix.size()) == std::string_view::npos;
 }
 
 }  // namespace framelane

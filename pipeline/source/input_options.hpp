@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "pipeline/base/av_option.hpp"
 #include "pipeline/base/backoff.hpp"
@@ -37,8 +38,11 @@ struct InputOptions {
 
 /// True for what comes from the network or a capture device, or is paced in real time. Live sources
 /// drop when the ring is full, reconnect for ever and never "end". This goes by the configuration
-/// alone: over HTTP come files and cameras, and an input may turn out to be live once it is open
-/// (SourceInfo::live) though this says no.
+/// alone: over HTTP come files and cameras, a playlist may be finished or grow, and an input may
+/// turn out to be live once it is open (SourceInfo::live) though this says no.
 bool is_live(const InputOptions& input);
+
+/// True for the paths that are taken for cameras of V4L2: /dev/video0 and the like.
+bool names_v4l2_device(std::string_view url);
 
 }  // namespace framelane

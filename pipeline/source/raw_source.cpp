@@ -64,9 +64,7 @@ RawSource::RawSource(const InputOptions& input, const SourceContext& context)
   info_.live = is_live(input);
   info_.decoder = "rawvideo";
   info_.frame_rate = to_av(raw.rate);
-  info_.time_base = raw.timestamps == RawVideoOptions::Timestamps::kRate
-                        ? av_inv_q(info_.frame_rate)
-                        : AVRational{1, 1'000'000};
+  info_.time_base = reads_clock() ? AV_TIME_BASE_Q : av_inv_q(info_.frame_rate);
   begin_segment();
 }
 
@@ -124,10 +122,9 @@ void RawSource::lay_out(const RawVideoOptions& raw) {
 
 void RawSource::begin_segment() {
   context_.timeline.begin_segment();
-  context_.timeline.set_stream(StreamKind::kVideo, {.time_base = info_.time_base,
-                                                    .frame_rate = info_.frame_rate,
-                                                    .wrap_bits = 64,
-                                                    .reorder_delay = 0});
+  context_.timeline.set_stream(
+      StreamKind::kVideo,
+      {.time_base = info_.time_base, .frame_rate = info_.frame_rate, .ours = reads_clock()});
   count_ = 0;
 }
 
@@ -208,14 +205,14 @@ void RawSource::leave_pipe() {
 std::int64_t RawSource::stamp(std::chrono::steady_clock::time_point now) {
   std::int64_t time = count_++;
   packet_->duration = 1;
-  if (input_.raw->timestamps == RawVideoOptions::Timestamps::kArrival) {
+  if (reads_clock()) {
     using Microseconds = std::chrono::duration<std::int64_t, std::micro>;
     const auto us = std::chrono::duration_cast<Microseconds>(now.time_since_epoch()).count();
     time = last_arrival_ = std::max(us, last_arrival_ + 1);
     packet_->duration = 0;
   }
   packet_->pts = packet_->dts = time;
-  context_.timeline.stamp(StreamKind::kVideo, *packet_);
+  context_.timeline.stamp(StreamKind::kVideo, *packet_, now);
   return packet_->pts;
 }
 

@@ -36,6 +36,9 @@ class RawSource final : public Source {
  private:
   void lay_out(const RawVideoOptions& raw);
   void begin_segment();
+  bool reads_clock() const {
+    return input_.raw->timestamps == RawVideoOptions::Timestamps::kArrival;
+  }
   bool fill();
   void leave_pipe();
   std::int64_t stamp(std::chrono::steady_clock::time_point now);

@@ -24,7 +24,7 @@ namespace framelane {
 struct SourceInfo {
   AVRational time_base{1, 90000};  ///< of video packets and frames
   AVRational frame_rate{0, 1};     ///< 0/1 when unknown
-  bool live = false;               ///< is_live says so, or what came over HTTP shows it
+  bool live = false;               ///< is_live says so, or what came shows it
   std::string decoder;             ///< "h264", "rawvideo", …; empty when nothing is decoded
   MediaFormatRef media;            ///< the undecoded streams, for `copy`; null for raw video
 };

@@ -5,6 +5,7 @@ extern "C" {
 #include <libavutil/mathematics.h>
 }
 
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <string>
@@ -15,17 +16,10 @@ extern "C" {
 namespace framelane {
 namespace {
 
-StreamFormat format_of(const AVStream& stream) {
-  return {.parameters = copy_parameters(*stream.codecpar),
-          .time_base = stream.time_base,
+StreamFormat audio_format(const Demuxer& demuxer) {
+  return {.parameters = copy_parameters(*demuxer.audio()->codecpar),
+          .time_base = demuxer.time_base(StreamKind::kAudio),
           .frame_rate = {0, 1}};
-}
-
-Timeline::StreamClock clock_of(const AVStream& stream, AVRational frame_rate) {
-  return {.time_base = stream.time_base,
-          .frame_rate = frame_rate,
-          .wrap_bits = stream.pts_wrap_bits,
-          .reorder_delay = stream.codecpar->video_delay};
 }
 
 void set_extradata(AVCodecParameters& parameters, const std::uint8_t* data, std::size_t size) {
@@ -51,7 +45,7 @@ void StreamSource::open() {
   demuxer_ = std::make_unique<Demuxer>(input_, context_.want_audio, context_.stats,
                                        context_.interrupt, context_.pipe);
   const AVStream& video = demuxer_->video();
-  info_.time_base = video.time_base;
+  info_.time_base = demuxer_->time_base(StreamKind::kVideo);
   info_.frame_rate = demuxer_->frame_rate();
   info_.live = demuxer_->live();
   if (context_.decode) open_decoder();
@@ -67,7 +61,6 @@ void StreamSource::open() {
   if (!info_.media || !same_format(*info_.media, *media)) info_.media = std::move(media);
   seen_ = copy_parameters(*video.codecpar);
   headers_ = std::make_unique<KeyframeHeaders>(*video.codecpar);
-  begin_segment();
 }
 
 // The decoder's calls are armed in the Interrupt too, though they do no I/O: on a GPU that hangs
@@ -76,7 +69,7 @@ void StreamSource::open_decoder() {
   const CallScope opening(context_.interrupt, input_.timeout);
   const AVStream& video = demuxer_->video();
   decoder_ =
-      std::make_unique<Decoder>(*video.codecpar, video.time_base, info_.frame_rate,
+      std::make_unique<Decoder>(*video.codecpar, info_.time_base, info_.frame_rate,
                                 demuxer_->options(), input_, info_.live, context_, importer_);
   info_.decoder = decoder_->name();
 }
@@ -91,20 +84,21 @@ void StreamSource::close_decoder() {
   decoder_.reset();
 }
 
+/// The first packet of a segment has come.
 void StreamSource::begin_segment() {
   context_.timeline.begin_segment(demuxer_->start());
-  context_.timeline.set_stream(StreamKind::kVideo, clock_of(demuxer_->video(), info_.frame_rate));
-  if (const AVStream* audio = demuxer_->audio()) {
-    context_.timeline.set_stream(StreamKind::kAudio, clock_of(*audio, {0, 1}));
+  for (const StreamKind kind : {StreamKind::kVideo, StreamKind::kAudio}) {
+    if (kind == StreamKind::kAudio && demuxer_->audio() == nullptr) continue;
+    context_.timeline.set_stream(kind, demuxer_->clock_of(kind));
   }
-  productive_ = false;
 }
 
 MediaFormatRef StreamSource::make_media() const {
   auto media = std::make_shared<MediaFormat>();
-  media->video = format_of(demuxer_->video());
-  media->video.frame_rate = info_.frame_rate;
-  if (const AVStream* audio = demuxer_->audio()) media->audio = format_of(*audio);
+  media->video = {.parameters = copy_parameters(*demuxer_->video().codecpar),
+                  .time_base = info_.time_base,
+                  .frame_rate = info_.frame_rate};
+  if (demuxer_->audio() != nullptr) media->audio = audio_format(*demuxer_);
   return media;
 }
 
@@ -140,7 +134,7 @@ void StreamSource::apply_format(const AVPacket& packet) {
   media->video = {.parameters = std::move(parameters),
                   .time_base = info_.time_base,
                   .frame_rate = info_.frame_rate};
-  if (const AVStream* audio = demuxer_->audio()) media->audio = format_of(*audio);
+  if (demuxer_->audio() != nullptr) media->audio = audio_format(*demuxer_);
   info_.media = std::move(media);
 }
 
@@ -193,10 +187,11 @@ bool StreamSource::take_packet(SourceItem& item) {
     return false;
   }
 
+  if (!std::exchange(segment_begun_, true)) begin_segment();
   const StreamKind kind = demuxer_->kind_of(*packet_);
-  context_.timeline.stamp(kind, *packet_);
+  context_.timeline.stamp(kind, *packet_, std::chrono::steady_clock::now());
   const bool video = kind == StreamKind::kVideo;
-  const AVRational time_base = video ? info_.time_base : demuxer_->audio()->time_base;
+  const AVRational time_base = demuxer_->time_base(kind);
   if (video && input_.duration && !end_us_) {
     const std::int64_t first = packet_->pts != AV_NOPTS_VALUE ? packet_->pts : packet_->dts;
     end_us_ =
@@ -251,9 +246,9 @@ bool StreamSource::begin_again() {
     throw IoError(IoFault::kDecode, demuxer_->name() + " cannot be looped: not one frame came " +
                                         "out of it; check the file");
   }
+  segment_begun_ = productive_ = false;
   if (demuxer_->rewind()) {
     if (decoder_) flush_decoder();
-    begin_segment();
   } else {
     close_decoder();
     demuxer_.reset();

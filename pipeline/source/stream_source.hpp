@@ -56,6 +56,7 @@ class StreamSource final : public Source {
   enum class Step { kRead, kDecode, kReceive, kFinish } step_ = Step::kRead;
   std::exception_ptr loss_;             // thrown once the decoder has given its last frames
   std::optional<std::int64_t> end_us_;  // where input.duration ends, on the timeline
+  bool segment_begun_ = false;          // a packet of it has come
   bool productive_ = false;             // something has come of the file since it last began
   bool done_ = false;                   // input.duration has passed
 };

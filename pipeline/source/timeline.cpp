@@ -96,10 +96,15 @@ std::int64_t Timeline::step_of(const Stream& s, std::int64_t duration) const {
   return std::max<std::int64_t>(1, to_ticks(kDefaultStepUs, s.clock.time_base));
 }
 
-/// Where the line expects the stream's next packet: behind its last one. For the first packet in a
-/// segment: where the other stream is, or, if that has not begun either, where the line ends.
+/// Where the line expects the stream's next packet: behind its last one, or, if the packet was a
+/// long time in coming, that much later. For the first packet in a segment: where the other stream
+/// is, or, if that has not begun either, where the line ends.
 std::int64_t Timeline::expected(const Stream& s) const {
-  if (s.begun) return add(*s.last, s.step);
+  if (s.begun) {
+    const bool still = s.waited_us > kJumpUs;
+    const std::int64_t waited = still ? to_ticks(s.waited_us, s.clock.time_base) : 0;
+    return add(*s.last, std::max(s.step, waited));
+  }
   const Stream& o = other(s);
   if (o.begun) return rescale(*o.last, o.clock.time_base, s.clock.time_base);
   const std::int64_t end = to_ticks(end_us(), s.clock.time_base);
@@ -116,12 +121,15 @@ std::int64_t Timeline::end_us() const {
 }
 
 /// True when a packet of the stream may lie at `time`: near where it is expected, anywhere between
-/// the last one and there (the last duration may be wrong), or, if both streams are on one line
-/// (`shared`), near the other stream.
+/// the last one and there (the last duration may be wrong), not much later than the last one than
+/// it arrived, or, if both streams are on one line (`shared`), near the other stream.
 bool Timeline::on_line(const Stream& s, std::int64_t time, bool shared) const {
   const AVRational time_base = s.clock.time_base;
   if (near(time, expected(s), time_base)) return true;
-  if (s.begun && time > *s.last && time < expected(s)) return true;
+  if (s.begun && time > *s.last) {
+    const std::int64_t longest = s.clock.believes_gaps ? kMaxStepUs : add(s.waited_us, kJumpUs);
+    if (time < expected(s) || to_us(subtract(time, *s.last), time_base) <= longest) return true;
+  }
   const Stream& o = other(s);
   return shared && o.begun &&
          within_jump(subtract(to_us(time, time_base), to_us(*o.last, o.clock.time_base)));
@@ -132,6 +140,11 @@ void Timeline::open_segment(const Stream& s, std::int64_t first) {
   // If the start is far from the first packet, the container is wrong.
   const bool credible = start_us_ && within_jump(subtract(first_us, *start_us_));
   offset_us_ = subtract(end_us(), credible ? *start_us_ : first_us);
+  if (s.clock.ours) {
+    // Not at the line's end: the time since the last packet has passed.
+    if (!our_offset_us_) our_offset_us_ = offset_us_;
+    offset_us_ = *our_offset_us_;
+  }
   for (Stream& each : streams_) {
     each.offset_us = offset_us_;
     each.offset = to_ticks(offset_us_, each.clock.time_base);
@@ -146,7 +159,7 @@ std::int64_t Timeline::place(Stream& s, std::int64_t key, std::int64_t step) {
   const std::int64_t out = add(unwrapped, s.offset);
   const bool first_of_all = !s.begun && !other(s).begun;
   const bool shared = s.offset_us == offset_us_;
-  if (first_of_all || on_line(s, out, shared)) {
+  if (first_of_all || s.clock.ours || on_line(s, out, shared)) {
     s.off_line = 0;
     return out;
   }
@@ -177,7 +190,8 @@ std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
   const AVRational time_base = s.clock.time_base;
   const std::int64_t key_us = to_us(key, time_base);
   const auto agrees = [key_us](const Stream& with) {
-    return with.off_line > 0 && within_jump(subtract(key_us, with.candidate_us));
+    const std::int64_t later = subtract(key_us, with.candidate_us);
+    return with.off_line > 0 && later >= -kJumpUs && later <= add(kJumpUs, with.waited_us);
   };
   if (!agrees(s)) {
     s.off_line = 0;
@@ -195,8 +209,10 @@ std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
   return out;
 }
 
-void Timeline::stamp(StreamKind kind, AVPacket& packet) {
+void Timeline::stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrived) {
   Stream& s = stream(kind);
+  s.waited_us = std::chrono::duration_cast<std::chrono::microseconds>(arrived - s.arrived).count();
+  s.arrived = arrived;
   const AVRational time_base = s.clock.time_base;
   const bool has_dts = is_time(packet.dts, time_base);
   const bool has_pts = is_time(packet.pts, time_base);
@@ -212,7 +228,10 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
     if (ahead > period / 2) ahead -= period;
     if (ahead < -period / 2) ahead += period;
   }
-  const bool damaged = !near(ahead, 0, time_base);  // no codec reorders over seconds
+  // No codec reorders over seconds, unless the pictures are that far apart.
+  const std::int64_t ahead_us = to_us(ahead, time_base);
+  const std::int64_t farthest = s.clock.believes_gaps ? kMaxStepUs : kJumpUs;
+  const bool damaged = ahead_us > farthest || ahead_us < -farthest;
   if (damaged) ahead = 0;
   const bool absurd =
       (packet.dts != AV_NOPTS_VALUE && !has_dts) || (packet.pts != AV_NOPTS_VALUE && !has_pts);
@@ -256,6 +275,7 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet) {
   s.last = dts;
   s.step = step;
   s.begun = true;
+  s.waited_us = 0;
 }
 
 std::int64_t Timeline::stamp_frame(std::int64_t pts, std::int64_t duration) {

@@ -18,18 +18,20 @@ namespace framelane {
 
 /// Turns the timestamps of a source into a line that never goes backwards, across jumps, wraps,
 /// gaps, loops and reconnects. Lives as long as the feed, so that the line continues when the
-/// source is opened again. The source thread alone calls; nothing blocks, and no clock is read.
+/// source is opened again. The source thread alone calls; nothing blocks, and no clock is read: the
+/// caller says when a packet arrived.
 ///
 /// The line starts at 0 with the earliest stream of the first segment; the dts of reordered video
 /// may lie below. While nothing is wrong, each stream is shifted by a constant number of ticks, so
 /// that distances between its timestamps stay exactly as they were.
 ///
 /// Each repair is counted as one of these:
-/// - kJump: a packet is more than 5 s off the line. If both streams are on the same line, it must
-///   also be more than 5 s from the other stream, because a stream may pause. The packet is put
-///   where the next packet was expected. If three such packets in a row agree with each other, the
-///   shift changes, and the line goes on with their timestamps. Counted once per attempt, and once
-///   when audio and video jump together.
+/// - kJump: a packet is more than 5 s off the line. It is on the line if it is as much later than
+///   the last one as it arrived later, for a camera may send a picture every ten seconds. If both
+///   streams are on the same line, it must also be more than 5 s from the other stream, because a
+///   stream may pause. The packet is put where the next packet was expected. If three such packets
+///   in a row agree with each other, the shift changes, and the line goes on with their timestamps.
+///   Counted once per attempt, and once when audio and video jump together.
 /// - kWrap: the source's counter wrapped; it is unwrapped.
 /// - kBackward: one of two cases. A dts is not above the last one: it becomes the last one plus a
 ///   tick, and its pts is raised to it if it lies below. Or a pts lies below its own dts: the dts
@@ -41,6 +43,8 @@ namespace framelane {
 /// Durations below zero or above an hour become unknown (0).
 class Timeline {
  public:
+  using Clock = std::chrono::steady_clock;
+
   explicit Timeline(FeedStats& stats) : stats_(stats) {}
 
   /// A source was opened, or a file starts again: the next packet continues the line, and that is
@@ -54,13 +58,19 @@ class Timeline {
     AVRational frame_rate{0, 1};     ///< 0/1 when unknown
     int wrap_bits = 64;              ///< width of the source's counter; 64: it does not wrap
     int reorder_delay = 0;           ///< how many packets dts runs ahead of pts, for B-frames
+    /// The times are readings of Clock. None of them is a jump, and the time between two segments
+    /// of this kind stays on the line.
+    bool ours = false;
+    /// A step forward of up to an hour is a gap and no jump.
+    bool believes_gaps = false;
   };
   void set_stream(StreamKind kind, const StreamClock& clock);
 
   /// Rewrites pts and dts of the next packet in decoding order, in its own time base. Audio and
   /// video share one offset, so they stay in step. dts is set and increases strictly. pts is set,
-  /// but for a packet without one on a stream with B-frames, where it cannot be told.
-  void stamp(StreamKind kind, AVPacket& packet);
+  /// but for a packet without one on a stream with B-frames, where it cannot be told. `arrived`:
+  /// when the packet was read, which counts only for how far apart two packets may be.
+  void stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrived);
 
   /// The pts of the next decoded frame. `pts`: what the decoder says, from packets that went
   /// through stamp(); AV_NOPTS_VALUE: nothing. `duration` 0: unknown. The result increases
@@ -76,6 +86,8 @@ class Timeline {
     std::optional<std::int64_t> last;  // the last dts given out
     std::int64_t top = 0;              // the highest timestamp given out
     std::int64_t step = 0;             // from the last dts to the one that is expected next
+    Clock::time_point arrived;         // the last packet
+    std::int64_t waited_us = 0;        // from the last packet's arrival to that of the one in hand
     bool begun = false;                // has had a packet in this segment
     bool joining = true;               // on a new line: a first step back is no repair
     int off_line = 0;                  // packets in a row that agree on another line
@@ -94,7 +106,8 @@ class Timeline {
 
   FeedStats& stats_;
   std::array<Stream, 2> streams_;
-  std::int64_t offset_us_ = 0;  // of the newest line that any stream is on
+  std::int64_t offset_us_ = 0;                 // of the newest line that any stream is on
+  std::optional<std::int64_t> our_offset_us_;  // of the segments with times of Clock
   std::optional<std::int64_t> start_us_;
   bool segment_open_ = false;
   std::optional<std::int64_t> last_frame_;

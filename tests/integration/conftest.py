@@ -10,7 +10,7 @@ from harness import daemon as daemon_module
 from harness import media
 from harness.camera import Camera
 from harness.daemon import BINARY, ROOT, Daemon
-from harness.http_camera import HttpCamera
+from harness.http_camera import FileServer, HttpCamera
 
 
 def pytest_configure(config):
@@ -85,6 +85,14 @@ def http_camera():
     yield make
     for made in cameras:
         made.close()
+
+
+@pytest.fixture
+def file_server(tmp_path):
+    """A server of the files in tmp_path: file_server.url("name")."""
+    server = FileServer(tmp_path)
+    yield server
+    server.close()
 
 
 @pytest.fixture

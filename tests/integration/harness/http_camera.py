@@ -1,15 +1,20 @@
-"""A camera over HTTP, in this process. Each client gets one answer, by default without a length."""
+"""HTTP servers in this process: a camera, which gives each client one answer, by default without a length,
+and a folder of files."""
 
+import functools
 import http.server
 import threading
+import time
 
 
 class HttpCamera:
-    """Answers with `body` and closes the connection. After `stay()` connections stay open, but nothing
+    """Answers with `body` and closes the connection. `body`: bytes, or a list of them, which are sent
+    `interval` seconds apart; `sent` has the times of the latest answer. After `stay()` connections stay open, but nothing
     more is sent. `framing` says where the answer ends, as a server does for a file: with a "length", or
     in "chunks"."""
 
-    def __init__(self, body, content_type, framing=None):
+    def __init__(self, body, content_type, framing=None, interval=0):
+        self.sent = []
         self._stay = threading.Event()
         self._closing = threading.Event()
         camera = self
@@ -29,7 +34,16 @@ class HttpCamera:
                 staying = camera._stay.is_set()
                 chunks = framing == "chunks"
                 try:
-                    self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if chunks else body)
+                    if isinstance(body, list):
+                        camera.sent = []
+                        for part in body:
+                            camera.sent.append(time.monotonic())
+                            self.wfile.write(part)
+                            camera._closing.wait(interval)
+                    elif chunks:
+                        self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+                    else:
+                        self.wfile.write(body)
                 except OSError:  # the client has disconnected
                     return
                 if staying:
@@ -51,5 +65,28 @@ class HttpCamera:
 
     def close(self):
         self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class FileServer:
+    """Serves the files of a folder."""
+
+    class _Handler(http.server.SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            pass
+
+    def __init__(self, folder):
+        handler = functools.partial(self._Handler, directory=str(folder))
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def url(self, name):
+        return f"http://127.0.0.1:{self._server.server_port}/{name}"
+
+    def close(self):
         self._server.shutdown()
         self._server.server_close()

@@ -27,15 +27,16 @@ TEST(IsLiveTest, NetworkSourcesAndCaptureDevicesAre) {
 
 TEST(IsLiveTest, FilesPipesAndTestSourcesAreNot) {
   for (const char* url : {"/srv/clip.mp4", "clip.mp4", "file:clip.mp4", "-", "pipe:0",
-                          "lavfi:testsrc2=size=64x48:rate=5"}) {
+                          "lavfi:testsrc2=size=64x48:rate=5", "/dev/videos/clip.mp4"}) {
     EXPECT_FALSE(live(url)) << url;
   }
 }
 
-TEST(IsLiveTest, PlainHttpFilesAreNotButPlaylistsAndMjpegCamerasAre) {
+// Whether a playlist grows shows when it is opened.
+TEST(IsLiveTest, HttpFilesAndPlaylistsAreNotButMjpegCamerasAre) {
   EXPECT_FALSE(live("http://host/clip.mp4"));
-  EXPECT_TRUE(live("https://host/live/index.m3u8?token=1"));
-  EXPECT_TRUE(live("http://camera/video.mjpg"));
+  EXPECT_FALSE(live("https://host/live/index.m3u8?token=1"));
+  EXPECT_TRUE(live("http://camera/video.mjpg?user=1"));
   EXPECT_TRUE(live("http://camera/cgi-bin/stream", "mpjpeg"));
 }
 

@@ -284,12 +284,13 @@ TEST_F(StreamSourceTest, ANextWriterOfAFifoMayComeBeforeTheNextSource) {
 }
 
 TEST_F(StreamSourceTest, TimestampsThatJumpFarAreBroughtBackToTheLine) {
-  // As from a DVR whose clock is set: first by 1,500 years, then by 10 s.
+  // As from a DVR whose clock is set: first by 1,500 years, then by two hours. A shorter step
+  // forward in a file is a gap.
   const std::string path = folder / "jump.nut";
-  ffmpeg(
-      "-i " + clip("street_h264.mp4") +
-      " -c copy -bsf:v \"setts=ts=TS+if(gte(N\\,15)\\,4e15\\,0)+if(gte(N\\,30)\\,819200\\,0)\" " +
-      path);
+  ffmpeg("-i " + clip("street_h264.mp4") +
+         " -c copy -bsf:v "
+         "\"setts=ts=TS+if(gte(N\\,15)\\,4e15\\,0)+if(gte(N\\,30)\\,589824000\\,0)\" " +
+         path);
   const auto source = open(path);
   const Reading reading = read(*source);
   EXPECT_EQ(reading.frames, 42u);

@@ -4,64 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <vector>
+
+#include "tests/pipeline/source/timeline_fixture.hpp"
 
 namespace framelane {
 namespace {
 
 using std::chrono::microseconds;
 constexpr std::int64_t kNone = AV_NOPTS_VALUE;
-constexpr AVRational kMilliseconds{1, 1000};
 
-class TimelineTest : public ::testing::Test {
- protected:
-  TimelineTest() { begin(kVideo); }
-
-  static constexpr Timeline::StreamClock kVideo{kMilliseconds, {25, 1}, 64, 0};
-  static constexpr Timeline::StreamClock kReordered{kMilliseconds, {25, 1}, 64, 2};
-
-  void begin(const Timeline::StreamClock& clock, std::optional<microseconds> start = {}) {
-    timeline.begin_segment(start);
-    timeline.set_stream(StreamKind::kVideo, clock);
-    timeline.set_stream(StreamKind::kAudio, {kMilliseconds, {0, 1}, clock.wrap_bits, 0});
-  }
-
-  struct Stamp {
-    std::int64_t dts;
-    std::int64_t pts;
-    friend bool operator==(const Stamp&, const Stamp&) = default;
-  };
-  Stamp stamp(StreamKind kind, Stamp in, std::int64_t duration = 40) {
-    const PacketPtr packet = make_packet();
-    packet->dts = in.dts;
-    packet->pts = in.pts;
-    packet->duration = duration;
-    timeline.stamp(kind, *packet);
-    return {packet->dts, packet->pts};
-  }
-  std::int64_t video(std::int64_t time, std::int64_t duration = 40) {
-    return stamp(StreamKind::kVideo, {time, time}, duration).dts;
-  }
-  std::int64_t audio(std::int64_t time) { return stamp(StreamKind::kAudio, {time, time}).dts; }
-  std::vector<std::int64_t> videos(const std::vector<std::int64_t>& times) {
-    std::vector<std::int64_t> result;
-    for (const std::int64_t time : times) result.push_back(video(time));
-    return result;
-  }
-  std::uint64_t repairs(TimestampRepair kind) const {
-    return stats.timestamp_repairs[index_of(kind)];
-  }
-  std::uint64_t all_repairs() const {
-    std::uint64_t sum = 0;
-    for (const auto& count : stats.timestamp_repairs) sum += count;
-    return sum;
-  }
-
-  FeedStats stats{"feed", {}, {}, 1};
-  Timeline timeline{stats};
-};
-
-using Times = std::vector<std::int64_t>;
+class TimelineTest : public testing::TimelineFixture {};
 
 TEST_F(TimelineTest, VariableFrameRateIsLeftAsItIs) {
   EXPECT_EQ(videos({0, 13, 14, 900, 4800, 4801}), (Times{0, 13, 14, 900, 4800, 4801}));
@@ -322,7 +274,7 @@ TEST_F(TimelineTest, AnUnbelievableDurationIsUnknown) {
   for (const std::int64_t duration : {kMax, -kMax, std::int64_t{-1}, std::int64_t{3'600'001}}) {
     packet->dts = packet->pts = 0;
     packet->duration = duration;
-    timeline.stamp(StreamKind::kVideo, *packet);
+    timeline.stamp(StreamKind::kVideo, *packet, {});
     EXPECT_EQ(packet->duration, 0) << duration;
   }
 }

@@ -1,0 +1,98 @@
+"""Frames keep the times at which they were taken: of slow sources, of those that have no times, and after
+a burst."""
+
+import os
+import signal
+import time
+
+from harness import media
+from harness.configs import COPY, IMPATIENT, looped, one_feed, raw_input, x264
+
+NO_DELAY = x264(tune="zerolatency")
+
+
+def assert_apart(path, times, within):
+    """The recorded frames are as far from the first as `times` are."""
+    recorded = media.timestamps(path)[: len(times)]
+    assert len(recorded) == len(times), recorded
+    for frame, (is_, should) in enumerate(zip(recorded, times)):
+        assert abs((is_ - recorded[0]) - (should - times[0])) < within, (frame, recorded, times)
+
+
+def test_mjpeg_over_http_has_the_times_at_which_it_comes(
+    framelane, http_camera, mjpeg_avi, tmp_path
+):
+    stream = media.ffmpeg("-i", mjpeg_avi, "-frames:v", 8, "-c", "copy", "-f", "mjpeg", "-")
+    pictures = [b"\xff\xd8" + rest for rest in stream.split(b"\xff\xd8")[1:]]
+    parts = [b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n%b\r\n"
+             % (len(picture), picture) for picture in pictures]
+    source = http_camera(parts, "multipart/x-mixed-replace;boundary=frame", interval=0.25)
+    source.stay()
+    copied, encoded = tmp_path / "copied.mkv", tmp_path / "encoded.mkv"
+    daemon = framelane({"feeds": {"cam": {
+        "input": {"url": source.url}, "encodes": {"copy": COPY, "main": NO_DELAY},
+        "outputs": {"c": {"from": "copy", "url": str(copied)},
+                    "m": {"from": "main", "url": str(encoded)}}}}}).wait_ready()
+    metrics = daemon.wait_frames("cam", len(parts), encode="main")
+    assert metrics.sum("framelane_timestamp_repairs_total", feed="cam") == 0
+    daemon.stop()
+    for path in (copied, encoded):
+        assert_apart(path, source.sent, within=0.15)
+
+
+def test_raw_frames_that_arrive_one_by_one_have_the_times_at_which_they_arrive(
+    framelane, tmp_path, bgra
+):
+    fifo, record = tmp_path / "capture.fifo", tmp_path / "record.mkv"
+    os.mkfifo(fifo)
+    frame = bgra.read_bytes()[: 64 * 48 * 4]
+    input_ = raw_input(fifo, "bgra", "64x48", timestamps="arrival")
+    daemon = framelane(one_feed(input_, NO_DELAY, {"file": {"url": str(record)}})).wait_ready()
+    arrivals = []
+    for count in range(1, 5):  # each by a writer of its own
+        fifo.write_bytes(frame)
+        arrivals.append(time.monotonic())
+        daemon.wait_frames("cam", count)
+        time.sleep(0.3)
+    assert daemon.metrics().sum("framelane_timestamp_repairs_total", feed="cam") == 0
+    daemon.stop()
+    assert_apart(record, arrivals, within=0.15)
+
+
+def test_a_sparse_file_keeps_its_times(framelane, made, tmp_path):
+    source = made("sparse.mkv", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=61", "-vf",
+                  "select='not(mod(n,500))+eq(n,1)'", "-fps_mode", "vfr", "-c:v", "libx264",
+                  "-bf", "0")
+    record = tmp_path / "record.mkv"
+    daemon = framelane(one_feed({"url": str(source)}, NO_DELAY, {"file": {"url": str(record)}}))
+    metrics = daemon.wait_ready().wait_state("cam", "ended")
+    assert metrics.sum("framelane_timestamp_repairs_total", feed="cam") == 0
+    assert media.timestamps(record) == media.timestamps(source)
+
+
+def test_a_burst_after_the_process_did_not_run_is_not_dropped(framelane, clip):
+    """The pacer catches up as a camera does: with all that is due at once."""
+    daemon = framelane(one_feed(looped(clip), x264(), ring=1)).wait_ready()
+    daemon.wait_frames("cam", 5)
+    daemon.process.send_signal(signal.SIGSTOP)
+    time.sleep(2)  # 20 frames
+    daemon.process.send_signal(signal.SIGCONT)
+    metrics = daemon.wait_more_frames("cam", 30)
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
+
+
+def test_a_writer_that_takes_over_from_a_stalled_one_loses_nothing(framelane, tmp_path, bgra):
+    fifo = tmp_path / "capture.fifo"
+    os.mkfifo(fifo)
+    frame = 64 * 48 * 4
+    daemon = framelane(one_feed(raw_input(fifo, "bgra", "64x48", **IMPATIENT))).wait_ready()
+    with open(fifo, "wb", buffering=0) as stalled:
+        stalled.write(bgra.read_bytes()[: 7 * frame + 1000])
+        daemon.wait_metrics(
+            lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="timeout") >= 1,
+            "the stall to be noticed")
+        with open(fifo, "wb", buffering=0) as second:
+            second.write(bgra.read_bytes())
+            metrics = daemon.wait_metrics(
+                lambda m: m.one("framelane_frames_in_total", feed="cam") >= 57, "57 frames in")
+    assert metrics.sum("framelane_decode_errors_total", feed="cam", reason="truncated") == 1

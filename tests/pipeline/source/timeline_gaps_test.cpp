@@ -1,0 +1,49 @@
+// Not built for ThreadSanitizer: what it tests has one thread.
+// Pictures that are far apart, and clocks that can be believed.
+#include "tests/pipeline/source/timeline_fixture.hpp"
+
+namespace framelane {
+namespace {
+
+class TimelineGapsTest : public testing::TimelineFixture {};
+
+// As from a camera that sends a picture every ten seconds.
+TEST_F(TimelineGapsTest, PicturesFarApartKeepTheTimesAtWhichTheyCome) {
+  for (const std::int64_t time : {0, 10'000, 20'050, 29'950, 90'000}) {
+    arrival = std::chrono::milliseconds(time + time % 7);
+    EXPECT_EQ(video(70'000 + time), time);
+  }
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+TEST_F(TimelineGapsTest, AClockThatIsSetIsAJumpBetweenPicturesFarApartToo) {
+  Times times;
+  for (const std::int64_t time : {0, 10'000, 900'000, 910'000, 920'000, 930'000}) {
+    arrival += std::chrono::seconds(10);
+    times.push_back(video(time));
+  }
+  EXPECT_EQ(times, (Times{0, 10'000, 20'000, 30'000, 40'000, 50'000}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+  EXPECT_EQ(all_repairs(), 1u);
+}
+
+TEST_F(TimelineGapsTest, AFilesGapsAreBelieved) {
+  begin({.time_base = kMilliseconds, .frame_rate = {25, 1}, .believes_gaps = true});
+  EXPECT_EQ(videos({0, 40, 60'000, 60'040, 3'000'000}), (Times{0, 40, 60'000, 60'040, 3'000'000}));
+  EXPECT_EQ(all_repairs(), 0u);
+  EXPECT_EQ(videos({0, 40}), (Times{3'000'040, 3'000'080}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+}
+
+TEST_F(TimelineGapsTest, ReadingsOfOurClockStayAsTheyAreFromOneSegmentToTheNext) {
+  constexpr Timeline::StreamClock kOurs{
+      .time_base = kMilliseconds, .frame_rate = {25, 1}, .ours = true};
+  begin(kOurs);
+  EXPECT_EQ(videos({500'000, 506'000, 512'000, 512'001}), (Times{0, 6000, 12'000, 12'001}));
+  begin(kOurs);
+  EXPECT_EQ(videos({572'000, 578'000}), (Times{72'000, 78'000}));
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+}  // namespace
+}  // namespace framelane
