@@ -181,6 +181,12 @@ void Muxer::add_stream(const StreamFormat& format) {
   if (tags && av_codec_get_id(tags, parameters.codec_tag) != parameters.codec_id) {
     parameters.codec_tag = 0;
   }
+  // FFmpeg prefers hev1, which Apple's players refuse. The HLS muxer has no tags of its own.
+  constexpr std::uint32_t kHvc1 = MKTAG('h', 'v', 'c', '1');
+  if (parameters.codec_id == AV_CODEC_ID_HEVC &&
+      (!tags || av_codec_get_id(tags, kHvc1) == AV_CODEC_ID_HEVC)) {
+    parameters.codec_tag = kHvc1;
+  }
 }
 
 void Muxer::put_headers_in_band() {

@@ -5,6 +5,7 @@ extern "C" {
 #include <libavutil/mathematics.h>
 }
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -86,11 +87,16 @@ void StreamSource::close_decoder() {
 
 /// The first packet of a segment has come.
 void StreamSource::begin_segment() {
-  context_.timeline.begin_segment(demuxer_->start());
+  context_.timeline.begin_segment(segment_start());
   for (const StreamKind kind : {StreamKind::kVideo, StreamKind::kAudio}) {
     if (kind == StreamKind::kAudio && demuxer_->audio() == nullptr) continue;
     context_.timeline.set_stream(kind, demuxer_->clock_of(kind));
   }
+}
+
+std::optional<std::chrono::microseconds> StreamSource::segment_start() const {
+  const auto start = demuxer_->start();
+  return lead_in_.start() ? std::min(*lead_in_.start(), start.value_or(*lead_in_.start())) : start;
 }
 
 MediaFormatRef StreamSource::make_media() const {
@@ -178,7 +184,7 @@ bool StreamSource::take_packet(SourceItem& item) {
   av_packet_unref(packet_.get());
   Demuxer::Flow flow = Demuxer::Flow::kEnd;
   try {
-    flow = demuxer_->read(*packet_);
+    flow = lead_in_.read(*demuxer_, *packet_);
   } catch (const IoError&) {
     loss_ = std::current_exception();
   }
@@ -246,6 +252,7 @@ bool StreamSource::begin_again() {
     throw IoError(IoFault::kDecode, demuxer_->name() + " cannot be looped: not one frame came " +
                                         "out of it; check the file");
   }
+  lead_in_ = {};
   segment_begun_ = productive_ = false;
   if (demuxer_->rewind()) {
     if (decoder_) flush_decoder();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "pipeline/source/frame_importer.hpp"
 #include "pipeline/source/input_options.hpp"
 #include "pipeline/source/keyframe_headers.hpp"
+#include "pipeline/source/lead_in.hpp"
 #include "pipeline/source/source.hpp"
 
 namespace framelane {
@@ -34,6 +36,7 @@ class StreamSource final : public Source {
   void flush_decoder();
   void close_decoder();
   void begin_segment();
+  std::optional<std::chrono::microseconds> segment_start() const;
   MediaFormatRef make_media() const;
   void apply_format(const AVPacket& packet);
   bool take_packet(SourceItem& item);
@@ -48,6 +51,7 @@ class StreamSource final : public Source {
   PacketPtr packet_;
   FrameImporter importer_;  // the same over all loops, so that it logs only changes
   std::unique_ptr<Demuxer> demuxer_;
+  LeadIn lead_in_;
   std::unique_ptr<Decoder> decoder_;
   SourceInfo info_;
   CodecParametersPtr seen_;  // the demuxer's video parameters when `info_.media` was made

@@ -319,6 +319,27 @@ def test_a_cameras_first_frames_are_as_far_apart_as_the_others(
     assert all(round(gap) >= 1 and abs(gap - round(gap)) < 0.1 for gap in frames), times
 
 
+@pytest.mark.parametrize("video", ["h264", "h265"])
+def test_a_cameras_copied_frames_are_as_far_apart_as_it_took_them(
+    framelane, camera, made, camera_clip, tmp_path, video
+):
+    """Also the first ones. HEVC is recorded with the tag that players want."""
+    clip = camera_clip if video == "h264" else made(
+        "camera-h265.mov", "-i", camera_clip, "-t", "20", "-c:v", "libx265", "-preset", "ultrafast",
+        "-x265-params", "log-level=error:bframes=3:keyint=25:scenecut=0", "-tag:v", "hvc1")
+    record = tmp_path / "record.mp4"
+    daemon = framelane(one_feed({"url": camera(clip, video=video).url, **TCP}, COPY,
+                                {"file": {"url": str(record)}})).wait_ready()
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_output_bytes_total", feed="cam") > 30_000, "30 kB recorded")
+    daemon.stop()
+    assert media.video(record)["codec_tag_string"] == {"h264": "avc1", "h265": "hvc1"}[video]
+    times = media.timestamps(record)[:12]
+    camera_times = media.timestamps(clip)[:12]
+    assert [round(25 * (time - times[0])) for time in times] == [
+        round(25 * (time - camera_times[0])) for time in camera_times]
+
+
 @pytest.mark.parametrize("audio", ["alaw", "aac"])
 def test_the_cameras_own_streams_are_recorded_untouched(
     framelane, camera, made, camera_clip, tmp_path, audio

@@ -20,16 +20,17 @@ def free_port():
 
 
 class Camera:
-    """Serves `clip` at rtsp://127.0.0.1:PORT/stream. `auth`: None, "basic" or "digest".
+    """Serves `clip`, which has `video`, at rtsp://127.0.0.1:PORT/stream. `auth`: None, "basic" or "digest".
     `transport`: "tcp" or "udp", the only one it accepts; None: both."""
 
     USER = "view.er%40site"  # as in a URL; redaction could easily miss the dot or the escaped @
     PASSWORD = "s3cr3t-pa%24s"
 
-    def __init__(self, folder, clip, audio=None, auth=None, transport=None):
+    def __init__(self, folder, clip, video="h264", audio=None, auth=None, transport=None):
         self.port = free_port()
         self._log = folder / f"camera-{self.port}.log"
         self._clip = clip
+        self._video = video
         self._options = []
         if audio:
             self._options += ["--audio", audio]
@@ -48,11 +49,11 @@ class Camera:
     def url_with_login(self):
         return f"rtsp://{self.USER}:{self.PASSWORD}@127.0.0.1:{self.port}/stream"
 
-    def start(self, clip=None, video="h264"):
+    def start(self, clip=None, video=None):
         """Starts it and waits until it listens. After a restart the port is the same. It plays
         `clip`, whose codec is `video`, if it is given."""
         command = [sys.executable, str(_SERVER), str(self.port), str(clip or self._clip),
-                   "--video", video, *self._options]
+                   "--video", video or self._video, *self._options]
         with open(self._log, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)

@@ -1,0 +1,53 @@
+#include "pipeline/source/lead_in.hpp"
+
+extern "C" {
+#include <libavutil/mathematics.h>
+}
+
+#include <cstdint>
+#include <ranges>
+#include <utility>
+
+namespace framelane {
+
+Demuxer::Flow LeadIn::read(Demuxer& demuxer, AVPacket& packet) {
+  if (!std::exchange(begun_, true)) collect(demuxer);
+  if (held_.empty()) return demuxer.read(packet);
+  av_packet_move_ref(&packet, held_.front().get());
+  held_.pop_front();
+  return Demuxer::Flow::kPacket;
+}
+
+void LeadIn::collect(Demuxer& demuxer) {
+  if (demuxer.video().codecpar->video_delay <= 0) return;
+  bool untimed = false;
+  while (held_.size() < kMost) {
+    PacketPtr packet = make_packet();
+    if (demuxer.read(*packet) != Demuxer::Flow::kPacket) return;  // it will say so again
+    held_.push_back(std::move(packet));
+    const AVPacket& last = *held_.back();
+    if (demuxer.kind_of(last) != StreamKind::kVideo) continue;
+    if (!untimed && (last.pts != AV_NOPTS_VALUE || last.dts != AV_NOPTS_VALUE)) return;
+    untimed = true;
+    if (last.dts != AV_NOPTS_VALUE) return complete(demuxer, last.dts);
+  }
+}
+
+/// Counts back from the last packet, which has a dts.
+void LeadIn::complete(const Demuxer& demuxer, std::int64_t last_dts) {
+  const Timeline::StreamClock clock = demuxer.clock_of(StreamKind::kVideo);
+  if (clock.frame_rate.num <= 0) return;
+  const std::int64_t step = av_rescale_q(1, av_inv_q(clock.frame_rate), clock.time_base);
+  std::int64_t dts = last_dts + step;
+  AVPacket* first = nullptr;
+  for (const PacketPtr& packet : held_ | std::views::reverse) {
+    if (demuxer.kind_of(*packet) != StreamKind::kVideo) continue;
+    dts -= step;
+    packet->dts = dts;
+    first = packet.get();
+  }
+  first->pts = dts + clock.reorder_delay * step;
+  start_ = std::chrono::microseconds(av_rescale_q(first->pts, clock.time_base, AV_TIME_BASE_Q));
+}
+
+}  // namespace framelane

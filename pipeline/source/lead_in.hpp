@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <optional>
+
+#include "pipeline/av/av_ptr.hpp"
+#include "pipeline/source/demuxer.hpp"
+
+namespace framelane {
+
+/// Gives the first packets of a camera with B-frames their times. By RTSP the first packet comes
+/// without a timestamp, and those behind it without a dts, until FFmpeg has seen how the pictures
+/// are reordered. The first dts then tells all earlier ones, because they are a frame apart, and
+/// the pts of the first packet, which is shown first. One thread.
+class LeadIn {
+ public:
+  /// As Demuxer::read. Holds packets back only if the first one has no timestamp and its stream
+  /// reorders, and then up to the first dts.
+  Demuxer::Flow read(Demuxer& demuxer, AVPacket& packet);
+  /// The first packet's pts, where it was worked out.
+  std::optional<std::chrono::microseconds> start() const { return start_; }
+
+ private:
+  static constexpr std::size_t kMost = 64;  // packets, of sound too
+
+  void collect(Demuxer& demuxer);
+  void complete(const Demuxer& demuxer, std::int64_t last_dts);
+
+  bool begun_ = false;
+  std::deque<PacketPtr> held_;
+  std::optional<std::chrono::microseconds> start_;
+};
+
+}  // namespace framelane
