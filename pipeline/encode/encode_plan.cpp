@@ -71,6 +71,9 @@ void set_gop(AVCodecContext& context, const AVCodec& codec, std::chrono::microse
   context.gop_size = counts_in_frames(codec.id) ? 600 : UINT16_MAX;
   // No keyframes at scene cuts, because two encodes may see them at different frames.
   context.keyint_min = context.gop_size;
+  if (counts_in_frames(codec.id)) {
+    av_opt_set_int(&context, "sc_threshold", 1'000'000'000, AV_OPT_SEARCH_CHILDREN);
+  }
   // Without this NVENC, QSV and x265 make a frame at which decoding cannot start.
   for (const char* option : {"forced-idr", "forced_idr"}) {
     av_opt_set(&context, option, "1", AV_OPT_SEARCH_CHILDREN);
