@@ -44,16 +44,13 @@ void blank_urls(int argc, char** argv) {
   }
 }
 
-/// The exit code of the process, after what it has printed is written. An abandoned thread may run
-/// on while the process destroys its objects; if there is one, the process ends here.
+/// The exit code of the process, after what it has printed is written.
 int finish(int code) {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     std::fputs("framelane: not everything could be written to the standard output\n", stderr);
     if (code == kExitDone) code = kExitFailed;
   }
-  if (threads_abandoned() == 0) return code;
-  std::fflush(nullptr);
-  std::_Exit(code);
+  return exit_past_hangs(code);
 }
 
 /// What is wrong with the command line; nothing if its first argument is a command or an option.
@@ -107,8 +104,7 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& au
   app.add_option("--option", arguments.options, "Option of the encoder; may be given several times")
       ->type_name("K=V");
   app.add_option("--bitrate", arguments.bitrate, "Bits per second, for example 2M")->type_name("R");
-  app.add_option("--gop", arguments.gop, "Time between keyframes, for example 2s")
-      ->type_name("T");
+  app.add_option("--gop", arguments.gop, "Time between keyframes, for example 2s")->type_name("T");
   app.add_option("--audio", audio, "What to do with the sound: copy or none")
       ->check(CLI::IsMember({"copy", "none"}));
   app.add_option("--format", arguments.format, "Container, if the name of OUTPUT does not tell")
@@ -156,6 +152,12 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& au
 }
 
 }  // namespace
+
+int exit_past_hangs(int status, const Device* device) {
+  if (threads_abandoned() == 0 && (device == nullptr || !device->lost())) return status;
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
 
 int print_problems(const std::vector<Problem>& problems) {
   for (const Problem& problem : problems) std::fprintf(stderr, "%s\n", to_string(problem).c_str());

@@ -42,6 +42,11 @@ struct TranscodeArguments {
 };
 int transcode_command(const TranscodeArguments& arguments);
 
+/// Returns `status`, unless there is something that could hold up or disturb the destruction of the
+/// process's objects: an abandoned thread, or a GPU that is lost. Then it ends the process with
+/// `status` at once. To be called before the device is destroyed.
+int exit_past_hangs(int status, const Device* device = nullptr);
+
 /// Prints every problem of a configuration; returns the exit code for a wrong configuration.
 int print_problems(const std::vector<Problem>& problems);
 

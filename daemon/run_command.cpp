@@ -130,7 +130,9 @@ int run_command(const RunArguments& arguments) {
   supervisor.start();
   serve(supervisor, admin.get());
   log::info("stopped");
-  return arguments.once && !supervisor.all_succeeded() ? kExitFailed : kExitDone;
+  admin.reset();
+  const bool failed = arguments.once && !supervisor.all_succeeded();
+  return exit_past_hangs(failed ? kExitFailed : kExitDone, device.get());
 }
 
 }  // namespace framelane

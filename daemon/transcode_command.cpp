@@ -193,8 +193,8 @@ int transcode_command(const TranscodeArguments& arguments) {
   const bool moved_something = totals.frames_in > 0 || totals.bytes > 0;
   if (!arguments.quiet && moved_something) print_summary(totals, copies, seconds);
   if (arguments.json) print_json(*view.stats, totals, succeeded, seconds);
-  if (interrupted) return 128 + *interrupted;
-  return succeeded ? kExitDone : kExitFailed;
+  const int status = interrupted ? 128 + *interrupted : succeeded ? kExitDone : kExitFailed;
+  return exit_past_hangs(status, device.get());
 }
 
 }  // namespace framelane

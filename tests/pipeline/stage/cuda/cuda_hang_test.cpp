@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/encode/encode.hpp"
 #include "tests/pipeline/stage/cuda/stage_fixture.hpp"
 
@@ -314,6 +315,20 @@ TEST_F(CudaHangTest, AnEncodeReadsNoTargetThatAnotherReplaces) {
   first.join();
   for (const EncodeCounts& counts : stats->ledger().encodes) EXPECT_EQ(counts.out, 1u);
   let_go();
+}
+
+TEST_F(CudaHangTest, AThreadThatTheGpuDoesNotLetGoOfCountsAsAbandoned) {
+  const std::shared_ptr<CudaContext> context = device_->context();
+  const std::uint64_t abandoned = threads_abandoned();
+  auto jobs = std::make_unique<Jobs>(bgra_to_two(), 1);
+  jobs->use(stage_->prepare(jobs->conversions()));
+  HeldOwner owner(*device_, stats_, (*jobs)[0]);
+  stage_.reset();
+  device_.reset();
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  owner.let_go();
+  jobs.reset();
+  EXPECT_TRUE(comes_true([&] { return context.use_count() == 1; }));  // the thread has ended
 }
 
 TEST_F(CudaHangTest, AStageThatIsDestroyedMovesItsHangingJobs) {
