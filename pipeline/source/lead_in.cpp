@@ -12,7 +12,7 @@ namespace framelane {
 
 Demuxer::Flow LeadIn::read(Demuxer& demuxer, AVPacket& packet) {
   if (!std::exchange(begun_, true)) collect(demuxer);
-  if (held_.empty()) return demuxer.read(packet);
+  if (held_.empty()) return end_ ? *end_ : demuxer.read(packet);
   av_packet_move_ref(&packet, held_.front().get());
   held_.pop_front();
   return Demuxer::Flow::kPacket;
@@ -23,7 +23,11 @@ void LeadIn::collect(Demuxer& demuxer) {
   bool untimed = false;
   while (held_.size() < kMost) {
     PacketPtr packet = make_packet();
-    if (demuxer.read(*packet) != Demuxer::Flow::kPacket) return;  // it will say so again
+    const Demuxer::Flow flow = demuxer.read(*packet);
+    if (flow != Demuxer::Flow::kPacket) {
+      end_ = flow;
+      return;
+    }
     held_.push_back(std::move(packet));
     const AVPacket& last = *held_.back();
     if (demuxer.kind_of(last) != StreamKind::kVideo) continue;

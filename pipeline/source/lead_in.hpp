@@ -30,6 +30,7 @@ class LeadIn {
 
   bool begun_ = false;
   std::deque<PacketPtr> held_;
+  std::optional<Demuxer::Flow> end_;  // what came instead of another packet to hold
   std::optional<std::chrono::microseconds> start_;
 };
 
