@@ -86,8 +86,8 @@ class SupervisedFeed {
   void cancel_late_run();
   void warn_of_loss() const;
 
-  mutable std::mutex
-      mutex_;  // guards the pointer options_; only the supervisor's thread changes it
+  // Guards the pointer options_, which only the supervisor's thread changes.
+  mutable std::mutex mutex_;
   std::shared_ptr<const FeedOptions> options_;
   const std::shared_ptr<FeedStats> stats_;
   const std::shared_ptr<Device> device_;

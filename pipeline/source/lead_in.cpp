@@ -12,9 +12,8 @@ namespace framelane {
 
 Demuxer::Flow LeadIn::read(Demuxer& demuxer, AVPacket& packet) {
   if (!std::exchange(begun_, true)) collect(demuxer);
-  if (held_.empty()) return end_ ? *end_ : demuxer.read(packet);
-  av_packet_move_ref(&packet, held_.front().get());
-  held_.pop_front();
+  if (next_ == held_.size()) return end_ ? *end_ : demuxer.read(packet);
+  av_packet_move_ref(&packet, held_[next_++].get());
   return Demuxer::Flow::kPacket;
 }
 

@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <optional>
+#include <vector>
 
 #include "pipeline/av/av_ptr.hpp"
 #include "pipeline/source/demuxer.hpp"
@@ -29,7 +29,8 @@ class LeadIn {
   void complete(const Demuxer& demuxer, std::int64_t last_dts);
 
   bool begun_ = false;
-  std::deque<PacketPtr> held_;
+  std::vector<PacketPtr> held_;
+  std::size_t next_ = 0;              // of held_, to be handed out
   std::optional<Demuxer::Flow> end_;  // what came instead of another packet to hold
   std::optional<std::chrono::microseconds> start_;
 };
