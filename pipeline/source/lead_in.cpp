@@ -12,23 +12,31 @@ namespace framelane {
 
 Demuxer::Flow LeadIn::read(Demuxer& demuxer, AVPacket& packet) {
   if (!std::exchange(begun_, true)) collect(demuxer);
-  if (next_ == held_.size()) return end_ ? *end_ : demuxer.read(packet);
+  if (next_ == count_) return end_ ? *end_ : demuxer.read(packet);
   av_packet_move_ref(&packet, held_[next_++].get());
   return Demuxer::Flow::kPacket;
+}
+
+void LeadIn::restart() {
+  for (const PacketPtr& packet : held_) av_packet_unref(packet.get());
+  begun_ = false;
+  count_ = next_ = 0;
+  end_.reset();
+  start_.reset();
 }
 
 void LeadIn::collect(Demuxer& demuxer) {
   if (demuxer.video().codecpar->video_delay <= 0) return;
   bool untimed = false;
-  while (held_.size() < kMost) {
-    PacketPtr packet = make_packet();
-    const Demuxer::Flow flow = demuxer.read(*packet);
+  while (count_ < kMost) {
+    if (count_ == held_.size()) held_.push_back(make_packet());
+    AVPacket& last = *held_[count_];
+    const Demuxer::Flow flow = demuxer.read(last);
     if (flow != Demuxer::Flow::kPacket) {
       end_ = flow;
       return;
     }
-    held_.push_back(std::move(packet));
-    const AVPacket& last = *held_.back();
+    ++count_;
     if (demuxer.kind_of(last) != StreamKind::kVideo) continue;
     if (!untimed && (last.pts != AV_NOPTS_VALUE || last.dts != AV_NOPTS_VALUE)) return;
     untimed = true;
@@ -43,7 +51,7 @@ void LeadIn::complete(const Demuxer& demuxer, std::int64_t last_dts) {
   const std::int64_t step = av_rescale_q(1, av_inv_q(clock.frame_rate), clock.time_base);
   std::int64_t dts = last_dts + step;
   AVPacket* first = nullptr;
-  for (const PacketPtr& packet : held_ | std::views::reverse) {
+  for (const PacketPtr& packet : held_ | std::views::take(count_) | std::views::reverse) {
     if (demuxer.kind_of(*packet) != StreamKind::kVideo) continue;
     dts -= step;
     packet->dts = dts;

@@ -19,6 +19,8 @@ class LeadIn {
   /// As Demuxer::read. Holds packets back only if the first one has no timestamp and its stream
   /// reorders, and then up to the first dts.
   Demuxer::Flow read(Demuxer& demuxer, AVPacket& packet);
+  /// The next packet is the first of a segment again.
+  void restart();
   /// The first packet's pts, where it was worked out.
   std::optional<std::chrono::microseconds> start() const { return start_; }
 
@@ -29,8 +31,9 @@ class LeadIn {
   void complete(const Demuxer& demuxer, std::int64_t last_dts);
 
   bool begun_ = false;
-  std::vector<PacketPtr> held_;
-  std::size_t next_ = 0;              // of held_, to be handed out
+  std::vector<PacketPtr> held_;       // kept for the next segment, so that no loop allocates
+  std::size_t count_ = 0;             // of held_, that hold a packet of this segment
+  std::size_t next_ = 0;              // of those, to be handed out
   std::optional<Demuxer::Flow> end_;  // what came instead of another packet to hold
   std::optional<std::chrono::microseconds> start_;
 };

@@ -252,7 +252,7 @@ bool StreamSource::begin_again() {
     throw IoError(IoFault::kDecode, demuxer_->name() + " cannot be looped: not one frame came " +
                                         "out of it; check the file");
   }
-  lead_in_ = {};
+  lead_in_.restart();
   segment_begun_ = productive_ = false;
   if (demuxer_->rewind()) {
     if (decoder_) flush_decoder();
