@@ -15,6 +15,11 @@ std::string av_error_text(int error) {
   return text.data();
 }
 
+bool is_configuration_error(int error) {
+  return error == AVERROR_PROTOCOL_NOT_FOUND || error == AVERROR_DEMUXER_NOT_FOUND ||
+         error == AVERROR_OPTION_NOT_FOUND || error == AVERROR_FILTER_NOT_FOUND;
+}
+
 bool is_shortage(int error) { return error == AVERROR(EAGAIN) || error == AVERROR(ENOMEM); }
 
 IoFault io_fault_from_averror(int error) {

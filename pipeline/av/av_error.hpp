@@ -9,6 +9,9 @@ namespace framelane {
 /// FFmpeg's text for an error code.
 std::string av_error_text(int error);
 
+/// True for the errors of an open that no later try mends.
+bool is_configuration_error(int error);
+
 /// True for the errors of an open that say that threads or memory are short: no configuration is at
 /// fault, and a later try may do.
 bool is_shortage(int error);

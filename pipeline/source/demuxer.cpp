@@ -90,11 +90,6 @@ bool resolves(const std::string& host) {
   return error != EAI_NONAME && error != EAI_AGAIN && error != EAI_FAIL;
 }
 
-bool is_configuration_error(int error) {
-  return error == AVERROR_PROTOCOL_NOT_FOUND || error == AVERROR_DEMUXER_NOT_FOUND ||
-         error == AVERROR_OPTION_NOT_FOUND || error == AVERROR_FILTER_NOT_FOUND;
-}
-
 std::string advice(IoFault fault) {
   switch (fault) {
     case IoFault::kDns:
@@ -248,11 +243,12 @@ int Demuxer::read_callback(void* self, std::uint8_t* data, int size) {
 void Demuxer::rethrow_own_causes() const {
   if (interrupt_.stopped()) throw IoError(IoFault::kIo, name_ + " was stopped");
   if (reader_failure_) std::rethrow_exception(reader_failure_);
-  if (interrupt_.cause() == Interrupt::Cause::kTimeout) {
-    throw IoError(IoFault::kTimeout, name_ + " sent nothing for " +
-                                         std::to_string(timeout_.count()) + " ms; " +
-                                         advice(IoFault::kTimeout));
-  }
+  if (interrupt_.cause() == Interrupt::Cause::kTimeout) fail_silent();
+}
+
+void Demuxer::fail_silent() const {
+  throw IoError(IoFault::kTimeout, name_ + " sent nothing for " + std::to_string(timeout_.count()) +
+                                       " ms; " + advice(IoFault::kTimeout));
 }
 
 void Demuxer::fail_open(int error, const std::string& reason) const {
@@ -362,6 +358,8 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
     error = format_->pb->error;
   }
   if (error == AVERROR_EOF) return Flow::kEnd;
+  // The deadline passed in an earlier call, which still had a packet to hand out.
+  if (error == AVERROR_EXIT) fail_silent();
   const IoFault fault = io_fault_from_averror(error);
   throw IoError(
       fault, "cannot read on from " + name_ + ": " + av_error_text(error) + "; " + advice(fault));

@@ -88,6 +88,7 @@ class Demuxer {
   void choose_streams(const std::string& format, bool live, bool want_audio);
   [[noreturn]] void fail_open(int error, const std::string& reason) const;
   void rethrow_own_causes() const;
+  [[noreturn]] void fail_silent() const;
   void stamp_arrival(AVPacket& packet) const;
   static int read_callback(void* self, std::uint8_t* data, int size);
 

@@ -2,13 +2,15 @@
 
 import os
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
 
 from harness import media
-from harness.configs import IMPATIENT, encoder, looped, one_feed, raw_input, x264
+from harness.camera import free_port
+from harness.configs import COPY, IMPATIENT, encoder, looped, one_feed, raw_input, x264
 from harness.waiting import wait_until
 
 
@@ -232,3 +234,19 @@ def test_impatient_settings_do_not_hurt_a_healthy_source(framelane, clip):
     daemon = framelane(one_feed({**looped(clip), **IMPATIENT}, x264())).wait_ready()
     metrics = daemon.wait_frames("cam", 30)
     assert metrics.sum("framelane_source_reconnects_total", feed="cam") == 0
+
+
+@pytest.mark.parametrize("scheme, listens", [("udp", ""), ("srt", "?mode=listener"),
+                                             ("tcp", "?listen=1")])
+def test_a_sender_that_falls_silent_shows_as_timeout(framelane, camera_clip, scheme, listens):
+    url = f"{scheme}://127.0.0.1:{free_port()}"
+    daemon = framelane(one_feed({"url": url, "format": "mpegts", **IMPATIENT}, COPY)).wait_ready()
+    with subprocess.Popen(["ffmpeg", "-v", "error", "-re", "-i", str(camera_clip), "-c", "copy",
+                           "-f", "mpegts", url + listens], stdin=subprocess.DEVNULL) as sender:
+        try:
+            daemon.wait_state("cam", "running")
+            sender.send_signal(signal.SIGSTOP)
+            daemon.wait_log(f"{url} sent nothing for 1000 ms; check that it is up")
+        finally:
+            sender.kill()
+    assert "Immediate exit" not in daemon.log()
