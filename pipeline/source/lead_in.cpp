@@ -5,7 +5,6 @@ extern "C" {
 }
 
 #include <cstdint>
-#include <ranges>
 #include <utility>
 
 namespace framelane {
@@ -51,11 +50,12 @@ void LeadIn::complete(const Demuxer& demuxer, std::int64_t last_dts) {
   const std::int64_t step = av_rescale_q(1, av_inv_q(clock.frame_rate), clock.time_base);
   std::int64_t dts = last_dts + step;
   AVPacket* first = nullptr;
-  for (const PacketPtr& packet : held_ | std::views::take(count_) | std::views::reverse) {
-    if (demuxer.kind_of(*packet) != StreamKind::kVideo) continue;
+  for (std::size_t i = count_; i-- > 0;) {
+    AVPacket& packet = *held_[i];
+    if (demuxer.kind_of(packet) != StreamKind::kVideo) continue;
     dts -= step;
-    packet->dts = dts;
-    first = packet.get();
+    packet.dts = dts;
+    first = &packet;
   }
   first->pts = dts + clock.reorder_delay * step;
   start_ = std::chrono::microseconds(av_rescale_q(first->pts, clock.time_base, AV_TIME_BASE_Q));
