@@ -13,9 +13,13 @@ function(framelane_add_options)
   endforeach()
 endfunction()
 
-framelane_add_options(
-  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
-  -Wcast-align -Wformat=2 -Wdouble-promotion)
+framelane_add_options(-Wall -Wextra -Wshadow)
+# C has neither.
+foreach(_option -Wnon-virtual-dtor -Woverloaded-virtual)
+  target_compile_options(framelane_warnings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:${_option}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${_option}>)
+endforeach()
+framelane_add_options(-Wimplicit-fallthrough -Wcast-align -Wformat=2 -Wdouble-promotion)
 # Not for CUDA: the code that nvcc generates for its host compiler causes pedantic warnings.
 target_compile_options(framelane_warnings INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wpedantic>)
 if(FRAMELANE_WERROR)
