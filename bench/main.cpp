@@ -13,6 +13,7 @@
 #include "bench/harness/report.hpp"
 #include "bench/harness/suite.hpp"
 #include "bench/program.hpp"
+#include "pipeline/base/standard_output.hpp"
 #include "pipeline/stage/gpu.hpp"
 
 namespace framelane::bench {
@@ -169,6 +170,8 @@ int run_cli(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const bool tune = argc > 1 && std::strcmp(argv[1], "tune") == 0;
-  return tune ? framelane::bench::tune_cli(argc - 1, argv + 1)
-              : framelane::bench::run_cli(argc, argv);
+  const int code =
+      tune ? framelane::bench::tune_cli(argc - 1, argv + 1) : framelane::bench::run_cli(argc, argv);
+  const bool printed = framelane::finish_standard_output("framelane-bench");
+  return code == 0 && !printed ? framelane::bench::kExitFailed : code;
 }

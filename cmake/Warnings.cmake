@@ -59,7 +59,7 @@ if(FRAMELANE_PCH)
 endif()
 
 # framelane::quickly_compiled turns optimisation off, for code that takes longer to optimise than to run:
-# tests and, with a sanitizer, everything except the kernels and the benchmarks' suites.
+# tests and, with a sanitizer, everything except the kernels and the suites' loops over samples.
 # framelane::quickly_sanitized does the same, but only in builds with a sanitizer.
 add_library(framelane_quickly_compiled INTERFACE)
 add_library(framelane::quickly_compiled ALIAS framelane_quickly_compiled)

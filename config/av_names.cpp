@@ -17,6 +17,8 @@ extern "C" {
 #include "pipeline/base/av_option.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/output/container.hpp"
+#include "pipeline/output/hls_options.hpp"
+#include "pipeline/packets/media.hpp"
 #include "pipeline/source/input_options.hpp"
 
 namespace framelane {
@@ -49,27 +51,28 @@ void add_protocol_options(bool output, AvNames& list) {
 }
 
 template <typename Visit>
-void for_each_codec(int (*is_kind)(const AVCodec*), Visit visit) {
+void for_each_codec(int (*is_kind)(const AVCodec*), StreamKind kind, Visit visit) {
+  const AVMediaType type = kind == StreamKind::kVideo ? AVMEDIA_TYPE_VIDEO : AVMEDIA_TYPE_AUDIO;
   void* position = nullptr;
   while (const AVCodec* codec = av_codec_iterate(&position)) {
-    if (codec->type == AVMEDIA_TYPE_VIDEO && is_kind(codec) != 0) visit(*codec);
+    if (codec->type == type && is_kind(codec) != 0) visit(*codec);
   }
 }
 
 }  // namespace
 
-AvNames video_encoder_names() {
+AvNames encoder_names(StreamKind kind) {
   AvNames names;
-  for_each_codec(av_codec_is_encoder,
+  for_each_codec(av_codec_is_encoder, kind,
                  [&](const AVCodec& codec) { names.emplace_back(codec.name); });
   return names;
 }
 
-AvNames encoder_names_for(const std::string& codec) {
+AvNames encoder_names_for(const std::string& codec, StreamKind kind) {
   AvNames names;
   const AVCodecDescriptor* descriptor = avcodec_descriptor_get_by_name(codec.c_str());
   if (descriptor == nullptr) return names;
-  for_each_codec(av_codec_is_encoder, [&](const AVCodec& encoder) {
+  for_each_codec(av_codec_is_encoder, kind, [&](const AVCodec& encoder) {
     if (encoder.id == descriptor->id) names.emplace_back(encoder.name);
   });
   return names;
@@ -109,22 +112,35 @@ AvNames scheme_names(bool output) {
   return names;
 }
 
-bool is_optional_encoder(std::string_view name) {
-  static constexpr std::array<std::string_view, 13> kLibraries{
-      "libx264",    "libx264rgb", "libx265",  "libopenh264", "libkvazaar",
-      "libaom-av1", "libsvtav1",  "librav1e", "libvpx",      "libvpx-vp9",
-      "libxvid",    "libtheora",  "libwebp"};
-  static constexpr std::array<std::string_view, 8> kCodecs{"h264", "hevc",  "av1",   "vp8",
-                                                           "vp9",  "mjpeg", "mpeg2", "mpeg4"};
-  static constexpr std::array<std::string_view, 10> kHardware{
-      "nvenc", "vaapi", "qsv", "amf", "v4l2m2m", "vulkan", "rkmpp", "omx", "mediacodec", "mf"};
-  const auto has = [](const auto& list, std::string_view word) {
+bool is_optional_encoder(std::string_view name, StreamKind kind) {
+  struct Optional {
+    std::vector<std::string_view> libraries;
+    std::vector<std::string_view> codecs, apis;  // CODEC_API: only for certain hardware or systems
+  };
+  static const Optional video{
+      .libraries = {"libx264", "libx264rgb", "libx265", "libopenh264", "libkvazaar", "libaom-av1",
+                    "libsvtav1", "librav1e", "libvpx", "libvpx-vp9", "libxvid", "libtheora",
+                    "libwebp"},
+      .codecs = {"h264", "hevc", "av1", "vp8", "vp9", "mjpeg", "mpeg2", "mpeg4"},
+      .apis = {"nvenc", "vaapi", "qsv", "amf", "v4l2m2m", "vulkan", "rkmpp", "omx", "mediacodec",
+               "mf"}};
+  static const Optional audio{.libraries = {"libopus", "libmp3lame", "libfdk_aac", "libvorbis",
+                                            "libshine", "libtwolame", "libspeex"},
+                              .codecs = {"aac", "ac3", "mp3", "alac"},
+                              .apis = {"at", "mf"}};
+  const auto has = [](const std::vector<std::string_view>& list, std::string_view word) {
     return std::ranges::find(list, word) != list.end();
   };
-  if (has(kLibraries, name)) return true;
+  const Optional& optional = kind == StreamKind::kVideo ? video : audio;
+  if (has(optional.libraries, name)) return true;
   const std::size_t underscore = name.find('_');
-  return underscore != std::string_view::npos && has(kCodecs, name.substr(0, underscore)) &&
-         has(kHardware, name.substr(underscore + 1));
+  return underscore != std::string_view::npos && has(optional.codecs, name.substr(0, underscore)) &&
+         has(optional.apis, name.substr(underscore + 1));
+}
+
+bool holds_audio_of(const std::string& encoder, const Container& container) {
+  const AVCodec* codec = avcodec_find_encoder_by_name(encoder.c_str());
+  return codec == nullptr || holds_audio(container, codec->id);
 }
 
 AvNames encoder_option_names(const std::string& encoder) {
@@ -139,7 +155,9 @@ AvNames output_option_names(const Container& container) {
   AvNames names;
   add_options(avformat_get_class(), names);
   if (container.muxer != nullptr) add_options(container.muxer->priv_class, names);
-  if (container.kind == OutputKind::kFile) {
+  if (container.kind == OutputKind::kPlaylist) {
+    names.insert(names.end(), kHlsOptionNames.begin(), kHlsOptionNames.end());
+  } else if (container.kind == OutputKind::kFile) {
     add_options(avio_protocol_get_class("file"), names);
   } else {
     // A protocol passes options on to the protocol below it: HLS to HTTPS, HTTPS to TCP.
@@ -161,7 +179,7 @@ AvNames input_option_names(const InputOptions& input) {
   while (const AVInputFormat* demuxer = av_demuxer_iterate(&position)) {
     add_options(demuxer->priv_class, names);
   }
-  for_each_codec(av_codec_is_decoder,
+  for_each_codec(av_codec_is_decoder, StreamKind::kVideo,
                  [&](const AVCodec& codec) { add_options(codec.priv_class, names); });
   return names;
 }

@@ -10,6 +10,7 @@ namespace framelane {
 struct AvOption;
 struct Container;
 struct InputOptions;
+enum class StreamKind;
 
 // The names that this program's FFmpeg knows, for checks before anything is opened. These functions
 // open no file, device or codec and load no library. Any thread.
@@ -17,9 +18,9 @@ struct InputOptions;
 /// In no order. The texts live as long as the process.
 using AvNames = std::vector<std::string_view>;
 
-AvNames video_encoder_names();
-/// The encoders of a video codec ("h264", "hevc", ...); empty if there is no such codec.
-AvNames encoder_names_for(const std::string& codec);
+AvNames encoder_names(StreamKind kind);
+/// The encoders of a codec of that kind ("h264", "opus", ...); empty if there is no such codec.
+AvNames encoder_names_for(const std::string& codec, StreamKind kind);
 AvNames muxer_names();
 /// Includes the capture devices, whose library is loaded only when a feed uses one.
 AvNames demuxer_names();
@@ -28,7 +29,10 @@ AvNames scheme_names(bool output);
 
 /// True if FFmpeg has an encoder of this name when it is built with a certain library or for
 /// certain hardware. If such an encoder is missing here, its name is not a typing mistake.
-bool is_optional_encoder(std::string_view name);
+bool is_optional_encoder(std::string_view name, StreamKind kind);
+
+/// True if the container holds this encoder's sound, or if there is no such encoder here.
+bool holds_audio_of(const std::string& encoder, const Container& container);
 
 /// Both FFmpeg's general ones and those of this encoder.
 AvNames encoder_option_names(const std::string& encoder);

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <cstddef>
 #include <optional>
@@ -14,6 +16,7 @@
 #include "config/document.hpp"
 #include "config/feed_keys.hpp"
 #include "config/keys.hpp"
+#include "config/output_places.hpp"
 #include "config/problems.hpp"
 #include "config/yaml_tree.hpp"
 
@@ -49,6 +52,18 @@ class FeedLoader {
     return feeds;
   }
 
+  FeedOptions load_feed(const Node::Entry& entry) {
+    FeedOptions feed;
+    feed.name = entry.key;
+    Reader reader(problems_, VariableScope{options_, entry.key, std::nullopt, false});
+    const Node* profile = find_profile(entry.value, reader);
+    const Node node = profile == nullptr ? lay_over_defaults(entry.value)
+                                         : merge(lay_over_defaults(*profile), entry.value);
+    feed_keys().read(node, feed, reader);
+    complete_feed(node, feed, reader, places_);
+    return feed;
+  }
+
  private:
   Node lay_over_defaults(const Node& layer) const {
     return document_.defaults == nullptr ? layer : merge(*document_.defaults, layer);
@@ -72,18 +87,6 @@ class FeedLoader {
     }
     Reader reader(problems_, VariableScope{options_, std::nullopt, std::nullopt, false});
     return reader.require_map(entry.value, layer_keys().shape());
-  }
-
-  FeedOptions load_feed(const Node::Entry& entry) {
-    FeedOptions feed;
-    feed.name = entry.key;
-    Reader reader(problems_, VariableScope{options_, entry.key, std::nullopt, false});
-    const Node* profile = find_profile(entry.value, reader);
-    const Node node = profile == nullptr ? lay_over_defaults(entry.value)
-                                         : merge(lay_over_defaults(*profile), entry.value);
-    feed_keys().read(node, feed, reader);
-    complete_feed(node, feed, reader, places_);
-    return feed;
   }
 
   const Node* find_profile(const Node& feed, Reader& reader) {
@@ -179,13 +182,27 @@ std::optional<std::string> read_file(const std::string& path, std::string& probl
 LoadResult load_config_text(std::string_view text, const std::string& file_name,
                             const LoadOptions& options) {
   Problems problems(file_name);
-  const Node root = parse_yaml(text, problems);
+  auto root = std::make_shared<const Node>(parse_yaml(text, problems));
   // After a syntax error the tree may be missing, which is no further problem.
-  const bool nothing_read = root.kind == Node::Kind::kNull && !problems.empty();
-  Config config = nothing_read ? Config{} : load(root, options, problems);
+  const bool nothing_read = root->kind == Node::Kind::kNull && !problems.empty();
+  Config config = nothing_read ? Config{} : load(*root, options, problems);
   if (!problems.empty()) return problems.take();
-  config.text = text;
+  if (text.find("${file:") != std::string_view::npos) config.tree = std::move(root);
   return config;
+}
+
+FeedResult reread_feed(const Node& tree, const std::string& feed, const std::string& file_name,
+                       const LoadOptions& options) {
+  Document document;
+  document.defaults = tree.find("defaults");
+  document.profiles = tree.find("profiles");
+  document.feeds = tree.find("feeds");
+  Problems problems(file_name);
+  const auto entry = std::ranges::find(document.feeds->entries, feed, &Node::Entry::key);
+  assert(entry != document.feeds->entries.end());
+  FeedOptions result = FeedLoader(document, options, problems).load_feed(*entry);
+  if (!problems.empty()) return problems.take();
+  return result;
 }
 
 LoadResult load_config_file(const std::string& path, const LoadOptions& options) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -12,6 +13,8 @@
 
 namespace framelane {
 
+struct Node;
+
 /// The whole configuration, validated; defaults, profiles and variables are resolved. Feeds are in
 /// the order of the file.
 struct Config {
@@ -19,7 +22,9 @@ struct Config {
   AdminConfig admin;
   DeviceConfig device;
   std::vector<FeedOptions> feeds;
-  std::string text{};  ///< that all of this was read from; load_config_text reads it again
+  /// What feeds are read again from (reread_feed); null if it names no ${file:…}, whose contents
+  /// are all that can change.
+  std::shared_ptr<const Node> tree{};
 };
 
 /// A configuration, or every problem in it, in file order.
@@ -30,6 +35,14 @@ LoadResult load_config_file(const std::string& path, const LoadOptions& options 
 /// The same for a text. `file_name` is for the problems.
 LoadResult load_config_text(std::string_view text, const std::string& file_name,
                             const LoadOptions& options = {});
+
+/// A feed, or every problem in it, in file order.
+using FeedResult = std::variant<FeedOptions, std::vector<Problem>>;
+/// Makes one of the feeds of Config::tree again, with the present contents of the files that it
+/// names. Blocks for as long as reading these files does. `file_name` is for the problems. Any
+/// thread.
+FeedResult reread_feed(const Node& tree, const std::string& feed, const std::string& file_name,
+                       const LoadOptions& options = {});
 
 /// `admin.listen` alone, or its default. Problems elsewhere in the file are ignored: they may have
 /// been made after the running daemon was started. Why the value could not be read (no file, no

@@ -6,6 +6,7 @@
 #include "config/name_checks.hpp"
 #include "config/raw_formats.hpp"
 #include "pipeline/encode/encode_options.hpp"
+#include "pipeline/packets/media.hpp"
 
 namespace framelane {
 namespace {
@@ -32,13 +33,16 @@ Shape codec_shape() {
   return shape;
 }
 
-void read_codec(const Node& node, EncodeOptions& encode, Reader& reader) {
+/// `example`: an encoder, for messages.
+void read_codec(const Node& node, std::vector<CodecCandidate>& codecs, std::string_view example,
+                Reader& reader) {
   CodecCandidate codec;
   if (node.is_map()) {
     codec_keys().read(node, codec, reader);
     if (node.find("name") == nullptr) {
-      reader.problems().add(node.position, node.path + ".name",
-                            "is missing; give FFmpeg's name of the encoder, such as libx264");
+      reader.problems().add(
+          node.position, node.path + ".name",
+          "is missing; give FFmpeg's name of the encoder, such as " + std::string(example));
     }
   } else {
     Shape name;
@@ -51,7 +55,7 @@ void read_codec(const Node& node, EncodeOptions& encode, Reader& reader) {
       codec.name = value->text;
     }
   }
-  encode.codecs.push_back(std::move(codec));
+  codecs.push_back(std::move(codec));
 }
 
 /// The node with the name of an encoder: a codec is a map with a name, or the name itself.
@@ -62,24 +66,25 @@ const Node& name_node(const Node& codec) {
 
 /// `codecs[i]` was read from `nodes[i]`.
 void check_codecs(std::span<const Node> nodes, std::span<const CodecCandidate> codecs,
-                  Reader& reader) {
+                  StreamKind kind, Reader& reader) {
   // A name with a variable that has no value may still be right, so it counts as usable.
   const auto is_open = [&](std::size_t i) {
     return codecs[i].name.empty() || !reader.is_certain(name_node(nodes[i]));
   };
   std::size_t usable = 0;
   for (std::size_t i = 0; i < codecs.size(); ++i) {
-    if (is_open(i) || !unknown_encoder(codecs[i].name, false)) ++usable;
+    if (is_open(i) || !unknown_encoder(codecs[i].name, kind, false)) ++usable;
   }
   for (std::size_t i = 0; i < codecs.size(); ++i) {
     if (is_open(i)) continue;
     const CodecCandidate& codec = codecs[i];
-    if (const auto problem = unknown_encoder(codec.name, usable > 0)) {
+    if (const auto problem = unknown_encoder(codec.name, kind, usable > 0)) {
       reader.problems().add(name_node(nodes[i]),
                             in_quotes(name_node(nodes[i]).text) + " " + *problem);
       continue;
     }
-    if (unknown_encoder(codec.name, false)) continue;  // not in this FFmpeg, nor are its options
+    if (unknown_encoder(codec.name, kind, false))
+      continue;  // not in this FFmpeg, nor are its options
     for (const AvOption& option : codec.options) {
       const Node& node = *nodes[i].find({"options", option.key});
       if (!reader.is_certain(node)) continue;
@@ -95,31 +100,33 @@ void check_codecs(std::span<const Node> nodes, std::span<const CodecCandidate> c
   }
 }
 
-Key<EncodeOptions> codec_key() {
-  return {
-      {"codec", codec_shape(),
-       "The encoder, or a list of encoders, of which the first available one is used. Each is a "
-       "name, or a map of name and options (default: libx264 with preset veryfast)."},
-      [](const Node& node, EncodeOptions& encode, Reader& reader) {
-        const bool list = node.kind == Node::Kind::kSequence;
-        const std::span<const Node> nodes =
-            list ? std::span<const Node>(node.items) : std::span(&node, 1);
-        if (nodes.empty()) {
-          reader.problems().add(node, "is empty; name at least one encoder, such as libx264");
-        }
-        for (const Node& item : nodes) read_codec(item, encode, reader);
-        check_codecs(nodes, encode.codecs, reader);
-      }};
+/// `example`: an encoder, for messages.
+Key<EncodeOptions> codec_key(StreamKind kind, std::vector<CodecCandidate> EncodeOptions::*codecs,
+                             std::string_view example, std::string_view help) {
+  return {{"codec", codec_shape(), help},
+          [=](const Node& node, EncodeOptions& encode, Reader& reader) {
+            const bool list = node.kind == Node::Kind::kSequence;
+            const std::span<const Node> nodes =
+                list ? std::span<const Node>(node.items) : std::span(&node, 1);
+            if (nodes.empty()) {
+              reader.problems().add(
+                  node, "is empty; name at least one encoder, such as " + std::string(example));
+            }
+            for (const Node& item : nodes) read_codec(item, encode.*codecs, example, reader);
+            check_codecs(nodes, encode.*codecs, kind, reader);
+          }};
 }
 
 const Section<EncodeOptions>& video_keys() {
-  using namespace std::chrono_literals;
   static const Section<EncodeOptions> keys{
-      {codec_key(),
-       scalar<EncodeOptions>("bitrate", range(kBitrate, 1'000, 10'000'000'000),
+      {codec_key(StreamKind::kVideo, &EncodeOptions::codecs, "libx264",
+                 "The encoder, or a list of encoders, of which the first available one is used. "
+                 "Each is a name, or a map of name and options (default: libx264 with preset "
+                 "veryfast)."),
+       scalar<EncodeOptions>("bitrate", bitrate_shape(),
                              "Bits per second (default: the encoder's).",
                              [](EncodeOptions& e, const Value& v) { e.bitrate = v.number; }),
-       scalar<EncodeOptions>("gop", range(kDuration, micros(10ms), micros(10min)),
+       scalar<EncodeOptions>("gop", gop_shape(),
                              "The time between keyframes (default: the encoder's).",
                              [](EncodeOptions& e, const Value& v) { e.gop = v.microseconds(); })},
       {}};
@@ -136,6 +143,34 @@ Key<EncodeOptions> video_key() {
               video_keys().read(node, encode, reader);
             } else if (reader.scalar(node, shape)) {
               encode.copy_video = true;
+            }
+          }};
+}
+
+const Section<EncodeOptions>& audio_keys() {
+  static const Section<EncodeOptions> keys{
+      {codec_key(StreamKind::kAudio, &EncodeOptions::audio_codecs, "aac",
+                 "The audio encoder, or a list of encoders, of which the first one that opens is "
+                 "used. Each is a name, or a map of name and options (default: aac)."),
+       scalar<EncodeOptions>("bitrate", range(kBitrate, 1'000, 10'000'000),
+                             "Bits per second of the sound (default: the encoder's).",
+                             [](EncodeOptions& e, const Value& v) { e.audio_bitrate = v.number; })},
+      {}};
+  return keys;
+}
+
+Key<EncodeOptions> audio_key() {
+  Shape shape = audio_keys().shape();
+  shape.words = {"none", "copy"};
+  return {{"audio", shape,
+           "copy: the source's own sound, if the container can hold it. Or a map that says how to "
+           "transcode it (default: none)."},
+          [shape](const Node& node, EncodeOptions& encode, Reader& reader) {
+            if (node.is_map()) {
+              audio_keys().read(node, encode, reader);
+              if (node.find("codec") == nullptr) encode.audio_codecs.push_back({"aac"});
+            } else if (const auto value = reader.scalar(node, shape)) {
+              encode.copy_audio = value->number != 0;
             }
           }};
 }
@@ -171,16 +206,20 @@ const Section<EncodeOptions>& convert_keys() {
 
 }  // namespace
 
+Shape bitrate_shape() { return range(kBitrate, 1'000, 10'000'000'000); }
+
+Shape gop_shape() {
+  using namespace std::chrono_literals;
+  return range(kDuration, micros(10ms), micros(10min));
+}
+
 const Section<EncodeOptions>& encode_keys() {
   static const Section<EncodeOptions> keys{
       {video_key(),
        section<EncodeOptions, EncodeOptions>(
            "convert", convert_keys(), "The pixel format and colour that the encoder is given.",
            [](EncodeOptions& e) -> EncodeOptions& { return e; }),
-       scalar<EncodeOptions>(
-           "audio", words({"none", "copy"}),
-           "copy: the source's own sound, if the container can hold it (default: none).",
-           [](EncodeOptions& e, const Value& v) { e.copy_audio = v.number != 0; })},
+       audio_key()},
       {"overlay"}};
   return keys;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "config/common_keys.hpp"
 #include "pipeline/feed/feed_options.hpp"
 
 namespace framelane {
@@ -45,6 +46,24 @@ void read_output(const Node::Entry& entry, FeedOptions& feed, Reader& reader) {
   feed.outputs.push_back(std::move(output));
 }
 
+const Section<FeedOptions>& on_gap_keys() {
+  using namespace std::chrono_literals;
+  static const Section<FeedOptions> keys = [] {
+    Shape split_after = range(kDuration, micros(100ms), micros(24h));
+    split_after.words = {"never"};
+    return Section<FeedOptions>{
+        {scalar<FeedOptions>("split_after", split_after,
+                             "A live source that is silent for longer counts as gone: recordings "
+                             "end, and begin anew when it is back (5s). never: they go on.",
+                             [](FeedOptions& f, const Value& v) {
+                               f.split_after = v.text == "never" ? std::nullopt
+                                                                 : std::optional(v.milliseconds());
+                             })},
+        {}};
+  }();
+  return keys;
+}
+
 Shape slices_shape() {
   Shape shape = range(kInteger, 1, kMostSlices);
   shape.words = {"auto"};
@@ -83,12 +102,16 @@ const Section<FeedOptions>& layer_keys() {
            "What to do if the ring is full: block the source, or drop the frame. auto: drop if the "
            "source is live.",
            [](FeedOptions& f, const Value& v) { f.on_full = static_cast<OnFull>(v.number); }),
+       section<FeedOptions, FeedOptions>("on_gap", on_gap_keys(),
+                                         "What becomes of recordings and playlists when the source "
+                                         "is gone.",
+                                         [](FeedOptions& f) -> FeedOptions& { return f; }),
        scalar<FeedOptions>(
            "analyse", of(kBoolean),
            "Whether to measure the brightness of frames, as the first encode that decodes gets "
            "them, for the metric framelane_feed_luma_mean (false).",
            [](FeedOptions& f, const Value& v) { f.analyse = v.number != 0; })},
-      {"recorder", "limits", "on_gap", "device", "mask", "skip"}};
+      {"recorder", "limits", "device", "mask", "skip"}};
   return keys;
 }
 

@@ -74,6 +74,10 @@ class InputChecks {
       if (raw && !option.inherited) {
         problems_.add(node->key_position, node->path,
                       "has no effect on raw video, which is not read through FFmpeg; remove it");
+      } else if (!raw && option.key == "http_persistent") {
+        problems_.add(node->key_position, node->path,
+                      "is refused: framelane looks at each playlist before FFmpeg does, on a "
+                      "connection of its own; remove it");
       } else if (!known.empty()) {
         check_option(*node, option.key, known, "FFmpeg's protocols, demuxers and decoders",
                      problems_);

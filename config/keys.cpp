@@ -5,29 +5,12 @@
 namespace framelane {
 namespace {
 
-std::string expectation(const Shape& shape) {
-  std::vector<std::string> alternatives;
-  if (!shape.words.empty()) {
-    alternatives.push_back((shape.words.size() > 1 ? "one of " : "") + join(shape.words));
-  }
-  if (shape.scalar != nullptr) alternatives.emplace_back(shape.scalar->expected);
-  if (!shape.properties.empty()) {
-    std::vector<std::string_view> names;
-    for (const Property& property : shape.properties) names.push_back(property.name);
-    alternatives.push_back("a map with keys such as " + join(names));
-  }
-  if (shape.element) alternatives.emplace_back("a map of names and their values");
-  if (shape.list) alternatives.emplace_back("a list of these");
-  std::string text;
-  for (std::size_t i = 0; i < alternatives.size(); ++i) {
-    if (i > 0) text += i + 1 == alternatives.size() ? " or " : ", ";
-    text += alternatives[i];
-  }
-  return text;
-}
-
 bool has_limits(const Shape& shape) {
   return shape.max != std::numeric_limits<std::int64_t>::max();
+}
+
+bool within_limits(const Value& value, const Shape& shape) {
+  return value.number >= shape.min && value.number <= shape.max;
 }
 
 std::string limits(const Shape& shape) {
@@ -64,6 +47,35 @@ Shape map_of(Shape element) {
   return shape;
 }
 
+std::string expectation(const Shape& shape) {
+  std::vector<std::string> alternatives;
+  if (!shape.words.empty()) {
+    alternatives.push_back((shape.words.size() > 1 ? "one of " : "") + join(shape.words));
+  }
+  if (shape.scalar != nullptr) alternatives.emplace_back(shape.scalar->expected);
+  if (!shape.properties.empty()) {
+    std::vector<std::string_view> names;
+    for (const Property& property : shape.properties) names.push_back(property.name);
+    alternatives.push_back("a map with keys such as " + join(names));
+  }
+  if (shape.element) alternatives.emplace_back("a map of names and their values");
+  if (shape.list) alternatives.emplace_back("a list of these");
+  std::string text;
+  for (std::size_t i = 0; i < alternatives.size(); ++i) {
+    if (i > 0) text += i + 1 == alternatives.size() ? " or " : ", ";
+    text += alternatives[i];
+  }
+  if (shape.scalar != nullptr && has_limits(shape)) text += ", " + limits(shape);
+  return text;
+}
+
+std::optional<Value> parse(std::string_view text, const Shape& shape) {
+  Value value;
+  value.text = text;
+  if (!shape.scalar->parse(text, value) || !within_limits(value, shape)) return std::nullopt;
+  return value;
+}
+
 std::optional<Value> Reader::scalar(const Node& node, const Shape& shape) {
   if (node.kind != Node::Kind::kScalar) {
     wrong_type(node, shape);
@@ -91,7 +103,7 @@ std::optional<Value> Reader::scalar(const Node& node, const Shape& shape) {
     wrong_type(node, shape);
     return std::nullopt;
   }
-  if (value.number < shape.min || value.number > shape.max) {
+  if (!within_limits(value, shape)) {
     problems_.add(node, "must be " + limits(shape) + ", not " + in_quotes(node.text));
     return std::nullopt;
   }
@@ -105,7 +117,6 @@ bool Reader::require_map(const Node& node, const Shape& shape) {
 
 void Reader::wrong_type(const Node& node, const Shape& shape) {
   std::string text = "must be " + expectation(shape);
-  if (shape.scalar != nullptr && has_limits(shape)) text += ", " + limits(shape);
   switch (node.kind) {
     case Node::Kind::kNull:
       problems_.add(node,

@@ -47,6 +47,11 @@ Shape of(const ScalarType& type);
 Shape range(const ScalarType& type, std::int64_t min, std::int64_t max);
 Shape map_of(Shape element);
 
+/// What a value of this shape must be, for messages: "a duration such as 10s, from 10ms to 10m".
+std::string expectation(const Shape& shape);
+/// The scalar that `text` stands for; nothing if it is none of that shape, or beyond its limits.
+std::optional<Value> parse(std::string_view text, const Shape& shape);
+
 /// Reads scalars and reports what is wrong with them.
 class Reader {
  public:

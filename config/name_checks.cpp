@@ -6,6 +6,9 @@
 #include "pipeline/base/av_option.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
+#include "pipeline/encode/encode_options.hpp"
+#include "pipeline/output/container.hpp"
+#include "pipeline/packets/media.hpp"
 
 namespace framelane {
 namespace {
@@ -30,19 +33,20 @@ std::string hint(std::string_view word, const AvNames& known, const std::string&
 
 }  // namespace
 
-std::optional<std::string> unknown_encoder(const std::string& name, bool others) {
-  const AvNames known = video_encoder_names();
+std::optional<std::string> unknown_encoder(const std::string& name, StreamKind kind, bool others) {
+  const AvNames known = encoder_names(kind);
   if (contains(known, name)) return std::nullopt;
-  if (is_optional_encoder(name)) {
+  if (is_optional_encoder(name, kind)) {
     if (others) return std::nullopt;
     return "is an encoder that this FFmpeg was built without, and no other is named; add one";
   }
-  const AvNames of_codec = encoder_names_for(name);
+  const AvNames of_codec = encoder_names_for(name, kind);
   if (!of_codec.empty()) {
     return "is a codec and not an encoder; name one of its encoders: " + join(of_codec);
   }
-  return "is not a video encoder of this FFmpeg" +
-         hint(name, known, "framelane devices lists them");
+  const bool video = kind == StreamKind::kVideo;
+  return std::string("is not ") + (video ? "a video" : "an audio") + " encoder of this FFmpeg" +
+         hint(name, known, video ? "framelane devices lists them" : "ffmpeg -encoders lists them");
 }
 
 std::optional<std::string> unknown_muxer(const std::string& name) {
@@ -56,6 +60,16 @@ std::optional<std::string> unknown_demuxer(const std::string& name) {
   // FFmpeg also accepts a list of names ("mov,mp4").
   if (contains(known, std::string_view(name).substr(0, name.find(',')))) return std::nullopt;
   return "is not a demuxer of this FFmpeg" + hint(name, known, "ffmpeg -demuxers lists them");
+}
+
+std::optional<std::string> audio_not_held(const EncodeOptions& encode, const Container& container) {
+  const std::string held = audio_encoder_for(container);
+  const bool one_is_held = std::ranges::any_of(
+      encode.audio_codecs,
+      [&](const CodecCandidate& codec) { return holds_audio_of(codec.name, container); });
+  if (!encode.transcodes_audio() || held.empty() || one_is_held) return std::nullopt;
+  return "is nothing that players can read in " + std::string(container.muxer->name) + "; use " +
+         held;
 }
 
 std::optional<std::string> unknown_scheme(const std::string& url, bool output) {

@@ -8,14 +8,19 @@
 
 namespace framelane {
 
+struct EncodeOptions;
+
 // Whether this program's FFmpeg knows a name in a configuration or on a command line. Each function
 // returns nothing, or what is wrong, for a message that begins with the key or option: "is not
 // a container of this FFmpeg; did you mean ...?" Values of options are not shown.
 
 /// With `others`, another encoder may be used instead, so that an optional one may be missing here.
-std::optional<std::string> unknown_encoder(const std::string& name, bool others);
+std::optional<std::string> unknown_encoder(const std::string& name, StreamKind kind, bool others);
 std::optional<std::string> unknown_muxer(const std::string& name);
 std::optional<std::string> unknown_demuxer(const std::string& name);
+/// Why the container holds the sound of none of the encode's audio codecs. Nothing if it holds no
+/// sound at all: outputs without sound are no mistake.
+std::optional<std::string> audio_not_held(const EncodeOptions& encode, const Container& container);
 /// The scheme of a URL.
 std::optional<std::string> unknown_scheme(const std::string& url, bool output);
 /// The path of a file to write, with the time in place of its fields. Does not look at the disk.

@@ -1,20 +1,26 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "config/feed_checks.hpp"
 #include "config/name_checks.hpp"
+#include "config/output_places.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/file_pattern.hpp"
+#include "pipeline/output/hls_files.hpp"
+#include "pipeline/output/hls_options.hpp"
 
 namespace framelane {
 namespace {
@@ -26,23 +32,30 @@ std::string full_path(const std::string& path) {
   return std::filesystem::absolute(path, error).lexically_normal().string();
 }
 
-struct TimeUnit {
+/// The same of a pattern. The name of the current folder has no fields.
+std::string full_pattern(const std::string& pattern) {
+  std::error_code error;
+  const std::string folder = std::filesystem::current_path(error).string();
+  return (std::filesystem::path(pattern_of(folder)) / pattern).lexically_normal().string();
+}
+
+struct TimeField {
   std::string_view fields;  ///< strftime's letters that tell it
   std::string_view example;
   std::chrono::seconds length;  ///< the shortest one
 };
 // Finest first.
-constexpr std::array<TimeUnit, 6> kTimeUnits{{{"STs", "%S", std::chrono::seconds(1)},
-                                              {"MR", "%M", std::chrono::minutes(1)},
-                                              {"HI", "%H", std::chrono::hours(1)},
-                                              {"djFu", "%d", std::chrono::days(1)},
-                                              {"mV", "%m", std::chrono::days(7)},
-                                              {"Yy", "%Y", std::chrono::days(365)}}};
+constexpr std::array<TimeField, 6> kTimeFields{{{"STs", "%S", std::chrono::seconds(1)},
+                                                {"MR", "%M", std::chrono::minutes(1)},
+                                                {"HI", "%H", std::chrono::hours(1)},
+                                                {"djFu", "%d", std::chrono::days(1)},
+                                                {"mV", "%m", std::chrono::days(7)},
+                                                {"Yy", "%Y", std::chrono::days(365)}}};
 
 /// How long a file name stays the same; nothing if it never changes. `pattern` has been accepted by
 /// FilePattern.
 std::optional<std::chrono::seconds> name_changes_after(std::string_view pattern) {
-  for (const TimeUnit& unit : kTimeUnits) {
+  for (const TimeField& unit : kTimeFields) {
     for (std::size_t at = pattern.find('%'); at < pattern.size(); at = pattern.find('%', at + 2)) {
       if (unit.fields.find(pattern[at + 1]) != std::string_view::npos) return unit.length;
     }
@@ -113,17 +126,36 @@ class OutputChecks {
                     "another known one, or set format");
       return;
     }
+    const auto from = std::ranges::find(feed_.encodes, output_.from, &EncodeOptions::name);
+    if (from != feed_.encodes.end()) {
+      if (const auto problem = audio_not_held(*from, container)) {
+        problems_.add(url,
+                      "takes encode " + in_quotes(from->name) + ", whose audio.codec " + *problem);
+      }
+    }
+    const bool playlist = container.kind == OutputKind::kPlaylist;
     if (container.kind == OutputKind::kFile) {
       check_file_pattern(url, container.url);
-    } else if (container.kind == OutputKind::kPlaylist && container.local) {
+    } else if (playlist && container.local) {
       check_path(url, container.url);
+      check_playlist_deletes_only_own_files(url, container.url);
+    } else if (playlist) {
+      problems_.add(url, "is a playlist on a server; write it into a folder that a server serves");
     }
     const Node* options = node_.find("options");
     if (options == nullptr || output_.options.empty()) return;
     const AvNames known = output_option_names(container);
-    const std::string owner = "the container " + std::string(container.muxer->name) + " here";
+    const std::string owner = "the container " + std::string(name_of(container)) + " here";
     for (const AvOption& option : output_.options) {
-      check_option(*options->find(option.key), option.key, known, owner, problems_);
+      const Node& value = *options->find(option.key);
+      const auto refused = playlist ? why_hls_option_refused(option.key) : std::nullopt;
+      if (refused) {
+        problems_.add(value.key_position, value.path, "is refused: " + std::string(*refused));
+        continue;
+      }
+      check_option(value, option.key, known, owner, problems_);
+      if (!playlist || !reader_.is_certain(value)) continue;
+      if (const auto problem = wrong_hls_value(option)) problems_.add(value, *problem);
     }
   }
 
@@ -144,7 +176,8 @@ class OutputChecks {
                    std::string(text.substr(text.starts_with(path_shown) ? path_shown.size() : 0)));
       return;
     }
-    check_keep_deletes_only_own_files(url, path);
+    const bool keeps = output_.segment && output_.segment->deletes();
+    check_deletes_only_own_files(url, path, {path}, keeps ? "keep" : "");
     if (output_.segment && node_.find("segment") != nullptr) check_names_differ(url, path);
   }
 
@@ -161,32 +194,58 @@ class OutputChecks {
     const auto length = std::max<std::chrono::milliseconds>(output_.segment->length, 1s);
     if (*change <= length) return;
     const auto finer =
-        std::ranges::find_if(kTimeUnits.rbegin(), kTimeUnits.rend(),
-                             [&](const TimeUnit& unit) { return unit.length <= length; });
+        std::ranges::find_if(kTimeFields.rbegin(), kTimeFields.rend(),
+                             [&](const TimeField& unit) { return unit.length <= length; });
     problems_.add(url, "gives the same name to segments that begin within " +
                            kDuration.format(std::chrono::microseconds(*change).count()) +
                            "; add a finer part of the time, such as " +
                            std::string(finer->example));
   }
 
-  /// `keep` recognises the files of an output by their names alone, so no other output may use
-  /// names that fit its pattern.
-  void check_keep_deletes_only_own_files(const Node& url, const std::string& path) {
-    const bool deletes =
-        output_.segment && (output_.segment->keep_age || output_.segment->keep_bytes);
-    const OutputPlaces::Files own{full_path(path), deletes, described()};
-    for (const OutputPlaces::Files& other : places_.files) {
-      if (own.pattern == other.pattern) continue;  // reported by check_place_is_free
-      if (!(own.deletes || other.deletes)) continue;
-      if (!names_meet(own.pattern, other.pattern, std::chrono::system_clock::now())) continue;
-      const bool by_own = own.deletes;
-      problems_.add(url, "can give the same names as " + other.output + ", so that keep of " +
-                             (by_own ? own : other).output + " would delete files of " +
-                             (by_own ? other : own).output +
-                             "; use separate folders, for example with ${feed}/");
-      break;
+  /// A playlist replaces and deletes whatever has the name of one of its segments.
+  void check_playlist_deletes_only_own_files(const Node& url, const std::string& path) {
+    constexpr std::string_view kKey = "hls_segment_filename";
+    const auto named = std::ranges::find(output_.options, kKey, &AvOption::key);
+    std::string segment_filename;
+    if (named != output_.options.end()) {
+      // A wrong one is reported elsewhere.
+      if (!reader_.is_certain(*node_.find("options")->find(named->key))) return;
+      if (wrong_hls_value(*named)) return;
+      segment_filename = named->value;
     }
-    places_.files.push_back(own);
+    check_deletes_only_own_files(url, path, HlsFiles(path, segment_filename).patterns(),
+                                 "the playlist");
+  }
+
+  /// Outputs recognise their files by their names alone, so no other output may use names that fit
+  /// the patterns of one that deletes.
+  void check_deletes_only_own_files(const Node& url, const std::string& path,
+                                    const std::vector<std::string>& patterns,
+                                    std::string_view deleted_by) {
+    bool reported = false;
+    for (const std::string& pattern : patterns) {
+      OutputPlaces::Files own{full_path(path), FilePattern(full_pattern(pattern)), deleted_by,
+                              described()};
+      for (const OutputPlaces::Files* other : places_.near(own.pattern)) {
+        if (reported) break;
+        reported = report_if_deleted(url, own, *other);
+      }
+      places_.add(std::move(own));
+    }
+  }
+
+  bool report_if_deleted(const Node& url, const OutputPlaces::Files& own,
+                         const OutputPlaces::Files& other) {
+    if (own.place == other.place) return false;  // reported by check_place_is_free
+    if (own.deleted_by.empty() && other.deleted_by.empty()) return false;
+    if (!own.pattern.meets(other.pattern)) return false;
+    const bool by_own = !own.deleted_by.empty();
+    const OutputPlaces::Files& by = by_own ? own : other;
+    problems_.add(url, "can give the same names as " + other.output + ", so that " +
+                           std::string(by.deleted_by) + " of " + by.output +
+                           " would delete files of " + (by_own ? other : own).output +
+                           "; use separate folders, for example with ${feed}/");
+    return true;
   }
 
   void check_place_is_free(const Node& url) {
@@ -194,9 +253,9 @@ class OutputChecks {
     const auto path = local_path(output_.url);
     const std::string place = path ? full_path(*path) : output_.url;
     const std::string self = described();
-    const auto [taken, is_new] = places_.taken.emplace(place, self);
-    if (is_new) return;
-    problems_.add(url, self + " would write to the same place as " + taken->second +
+    const std::string& owner = places_.take(place, self);
+    if (owner == self) return;
+    problems_.add(url, self + " would write to the same place as " + owner +
                            "; put ${feed} or ${output} into the url");
   }
 

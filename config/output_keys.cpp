@@ -21,8 +21,14 @@ const Section<SegmentOptions>& keep_keys() {
        scalar<SegmentOptions>(
            "size", range(kSize, 1, std::numeric_limits<std::int64_t>::max()),
            "Delete the oldest segments as long as all together are larger than this.",
-           [](SegmentOptions& s, const Value& v) { s.keep_bytes = v.number; })},
-      {"min_free"}};
+           [](SegmentOptions& s, const Value& v) { s.keep_bytes = v.number; }),
+       scalar<SegmentOptions>("min_free", of(kSizeOrPercent),
+                              "Delete the oldest segments, of all outputs with min_free on the "
+                              "file system, as long as less than this is free there.",
+                              [](SegmentOptions& s, const Value& v) {
+                                s.keep_free = DiskShare{.bytes = v.number, .part = v.part};
+                              })},
+      {}};
   return keys;
 }
 

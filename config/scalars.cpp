@@ -118,6 +118,10 @@ bool parse_duration_value(std::string_view text, Value& value) {
 bool parse_units_value(std::string_view text, Value& value) {
   return store(parse_decimal_units(text), value.number);
 }
+bool parse_size_or_percent(std::string_view text, Value& value) {
+  if (text.ends_with('%')) return store(parse_percent(text), value.part);
+  return parse_units_value(text, value) && value.number > 0;
+}
 bool parse_frame_rate_value(std::string_view text, Value& value) {
   return store(parse_frame_rate(text), value.ratio);
 }
@@ -184,6 +188,10 @@ const ScalarType kBitrate{"a bit rate such as 800k or 2M", parse_units_value, fo
 const ScalarType kSize{"a size in bytes such as 500M or 80G", parse_units_value,
                        format_decimal_units, "integer",
                        R"(^(0|[1-9][0-9]*)(\.[0-9]{1,6})?[kKMGT]?$)"};
+const ScalarType kSizeOrPercent{
+    "a size in bytes such as 5G, or a part of the file system such as 5%", parse_size_or_percent,
+    format_decimal_units, "integer",
+    R"(^(0|[1-9][0-9]*)(\.[0-9]{1,6})?[kKMGT]?$|^(0|[1-9][0-9]?)(\.[0-9]{1,6})?%$)"};
 const ScalarType kFrameRate{"a frame rate such as 30, 29.97 or 30000/1001", parse_frame_rate_value,
                             format_integer, "number",
                             R"(^[1-9][0-9]*/[1-9][0-9]*$|^(0|[1-9][0-9]*)(\.[0-9]{1,6})?$)"};
@@ -221,11 +229,12 @@ std::optional<std::chrono::microseconds> parse_duration(std::string_view text) {
   return std::chrono::microseconds(*number * unit->factor);
 }
 
-std::optional<std::int64_t> parse_bitrate(std::string_view text) {
-  return parse_decimal_units(text);
+std::optional<double> parse_percent(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  const auto number = parse_decimal(text.substr(0, text.size() - 1));
+  if (!number || number->digits <= 0 || number->digits / number->scale >= 100) return std::nullopt;
+  return static_cast<double>(number->digits) / static_cast<double>(number->scale) / 100;
 }
-
-std::optional<std::int64_t> parse_size(std::string_view text) { return parse_decimal_units(text); }
 
 std::optional<Rational> parse_frame_rate(std::string_view text) {
   constexpr std::int64_t kMaxTerm = std::numeric_limits<int>::max();

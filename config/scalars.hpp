@@ -16,8 +16,9 @@ struct Value {
   std::string text;  ///< always set: the text, with variables expanded
   /// An integer; bytes; bits per second; microseconds; a boolean as 0 or 1; the index of a word.
   std::int64_t number = 0;
-  Rational ratio;  ///< frame rates
-  int width = 0;   ///< image sizes
+  double part = 0;  ///< a percentage of a whole, as 0 to 1; with it `number` is 0
+  Rational ratio;   ///< frame rates
+  int width = 0;    ///< image sizes
   int height = 0;
   DeviceConfig device;
 
@@ -47,6 +48,7 @@ extern const ScalarType kInteger;
 extern const ScalarType kDuration;
 extern const ScalarType kBitrate;
 extern const ScalarType kSize;
+extern const ScalarType kSizeOrPercent;
 extern const ScalarType kFrameRate;
 extern const ScalarType kImageSize;
 extern const ScalarType kIdentifier;  ///< names of feeds, encodes, outputs and profiles
@@ -62,10 +64,8 @@ bool is_identifier(std::string_view text);
 
 /// "500ms", "10s", "5m", "1h", "7d".
 std::optional<std::chrono::microseconds> parse_duration(std::string_view text);
-/// Bits per second, with decimal units: "2M".
-std::optional<std::int64_t> parse_bitrate(std::string_view text);
-/// Bytes, with decimal units: "80G".
-std::optional<std::int64_t> parse_size(std::string_view text);
+/// "5%", "0.5%" as 0.05, 0.005; more than nothing and less than all.
+std::optional<double> parse_percent(std::string_view text);
 /// "30", "29.97", "30000/1001". 23.976, 29.97, 59.94 and 119.88 mean the NTSC rates that they
 /// abbreviate (24000/1001 and so on).
 std::optional<Rational> parse_frame_rate(std::string_view text);

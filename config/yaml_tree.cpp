@@ -22,7 +22,7 @@ Node merge(const Node& base, const Node& over) {
   // The options of one encoder mean nothing to another, so `video.codec` is replaced as a whole
   // even if it is a map. (Under another key "codec" may be a name: an encode may be called codec.)
   const auto is_whole = [&over](std::string_view key) {
-    return key == "codec" && over.path.ends_with(".video");
+    return key == "codec" && (over.path.ends_with(".video") || over.path.ends_with(".audio"));
   };
   if (!base.is_map() || !over.is_map()) return over;
 

@@ -8,8 +8,8 @@
 
 #include "daemon/metrics.hpp"
 #include "daemon/supervisor.hpp"
-#include "daemon/utc_time.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/base/utc_time.hpp"
 
 namespace framelane {
 namespace {
@@ -17,23 +17,33 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFeeds = "/api/v1/feeds/";
-constexpr std::string_view kRestart = "/restart";
+constexpr std::string_view kRestartPath = "/restart";
 
 Json reason_json(const std::string& reason) {
   return reason.empty() ? Json(nullptr) : Json(redact(reason));
 }
 
-Json encode_json(const EncodeStats& encode, const EncodeCounts& counts) {
-  if (encode.copy) return {{"codec", "copy"}};
+/// A line of the ledger, of frames or of sound.
+template <typename Counts, typename Names>
+Json ledger_json(const std::string& codec, const Counts& counts, const Names& reasons) {
   Json dropped;
   for (std::size_t i = 0; i < counts.dropped.size(); ++i) {
-    dropped[std::string(kDropReasonNames[i])] = counts.dropped[i];
+    dropped[std::string(reasons[i])] = counts.dropped[i];
   }
-  return {{"codec", encode.codec()},
+  return {{"codec", codec},
           {"in", counts.in},
           {"out", counts.out},
           {"dropped", dropped},
           {"in_flight", counts.in_flight}};
+}
+
+Json encode_json(const EncodeStats& encode, const EncodeCounts& counts) {
+  Json json =
+      encode.copy ? Json{{"codec", "copy"}} : ledger_json(encode.codec(), counts, kDropReasonNames);
+  if (encode.audio.transcodes) {
+    json["audio"] = ledger_json(encode.audio.codec(), encode.audio.counts(), kAudioDropNames);
+  }
+  return json;
 }
 
 Json output_json(const OutputStats& output) {
@@ -42,6 +52,7 @@ Json output_json(const OutputStats& output) {
   for (const auto& count : output.packets_dropped) dropped += count;
   return {{"state", kFeedStateNames[index_of(state)]},
           {"reason", reason_json(reason)},
+          {"retention_reason", reason_json(output.retention->reason())},
           {"bytes", output.bytes.load()},
           {"packets_dropped", dropped},
           {"queue", output.queue_packets.load()}};
@@ -125,7 +136,7 @@ HttpResponse show_feed(const HttpRequest& request, Supervisor& supervisor) {
 
 HttpResponse restart_feed(const HttpRequest& request, Supervisor& supervisor) {
   const std::string name =
-      request.path.substr(kFeeds.size(), request.path.size() - kFeeds.size() - kRestart.size());
+      request.path.substr(kFeeds.size(), request.path.size() - kFeeds.size() - kRestartPath.size());
   if (!supervisor.restart(name)) return no_such_feed(name);
   return json_response(202, {{"feed", name}, {"restarting", true}});
 }
@@ -163,7 +174,7 @@ std::optional<Route> find_route(std::string_view path) {
   const auto rest = path.substr(kFeeds.size());
   const auto slash = rest.find('/');
   if (slash == std::string_view::npos) return Route{false, show_feed};
-  if (rest.substr(slash) == kRestart) return Route{true, restart_feed};
+  if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
   return std::nullopt;
 }
 

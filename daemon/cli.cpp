@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "config/config.hpp"
@@ -22,9 +24,12 @@
 #include "daemon/admin_server.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/logging.hpp"
+#include "daemon/signals.hpp"
 #include "daemon/version.hpp"
 #include "pipeline/base/abandoned_threads.hpp"
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/base/standard_output.hpp"
 
 namespace framelane {
 namespace {
@@ -37,6 +42,12 @@ void open_standard_descriptors() {
   if (descriptor > STDERR_FILENO) close(descriptor);
 }
 
+/// True for the commands that take signals in order, from their first moment on.
+bool runs_feeds(int argc, char** argv) {
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  return command == "run" || command == "transcode";
+}
+
 /// argv is public (ps, /proc), so URLs, which may contain passwords, are overwritten with stars.
 void blank_urls(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -46,10 +57,7 @@ void blank_urls(int argc, char** argv) {
 
 /// The exit code of the process, after what it has printed is written.
 int finish(int code) {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    std::fputs("framelane: not everything could be written to the standard output\n", stderr);
-    if (code == kExitDone) code = kExitFailed;
-  }
+  if (!finish_standard_output("framelane") && code == kExitDone) code = kExitFailed;
   return exit_past_hangs(code);
 }
 
@@ -90,7 +98,7 @@ void note_idle_encodes(const std::string& config, const FeedOptions& feed) {
   }
 }
 
-void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& audio) {
+void add_transcode(CLI::App& app, TranscodeArguments& arguments) {
   app.add_option("INPUT", arguments.input,
                  "File, URL, FIFO, lavfi:GRAPH for a test source, or - for stdin")
       ->required();
@@ -105,8 +113,11 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments, std::string& au
       ->type_name("K=V");
   app.add_option("--bitrate", arguments.bitrate, "Bits per second, for example 2M")->type_name("R");
   app.add_option("--gop", arguments.gop, "Time between keyframes, for example 2s")->type_name("T");
-  app.add_option("--audio", audio, "What to do with the sound: copy or none")
-      ->check(CLI::IsMember({"copy", "none"}));
+  app.add_option("--audio", arguments.audio,
+                 "What to do with the sound: copy, none, or encoders, of which the first one that "
+                 "opens is used")
+      ->delimiter(',')
+      ->type_name("NAME[,NAME]|copy|none");
   app.add_option("--format", arguments.format, "Container, if the name of OUTPUT does not tell")
       ->type_name("F");
   app.add_option("--pixel-format", arguments.pixel_format,
@@ -212,8 +223,9 @@ int bench_command(char** arguments) {
   return kExitFailed;
 }
 
-int run_cli(int argc, char** argv) {
-  open_standard_descriptors();
+namespace {
+
+int run_arguments(int argc, char** argv) {
   // framelane-bench parses these arguments. It inherits the environment, which is still unchanged.
   if (argc > 1 && std::strcmp(argv[1], "bench") == 0) return bench_command(argv + 2);
   if (argc > 1 && std::strcmp(argv[1], "tune") == 0) return bench_command(argv + 1);
@@ -235,10 +247,9 @@ int run_cli(int argc, char** argv) {
   run_app->add_flag("--once", run.once, "Exit when every feed has ended");
 
   TranscodeArguments transcode;
-  std::string audio = "copy";
   CLI::App* transcode_app = app.add_subcommand(
       "transcode", "Convert one input to one output, without a configuration file");
-  add_transcode(*transcode_app, transcode, audio);
+  add_transcode(*transcode_app, transcode);
 
   std::string config = kDefaultConfigFile;
   bool no_env = false;
@@ -296,10 +307,7 @@ int run_cli(int argc, char** argv) {
   blank_urls(argc, argv);
 
   if (run_app->parsed()) return finish(run_command(run));
-  if (transcode_app->parsed()) {
-    transcode.copy_audio = audio == "copy";
-    return finish(transcode_command(transcode));
-  }
+  if (transcode_app->parsed()) return finish(transcode_command(transcode));
   if (check_app->parsed()) return finish(check_command(config, !no_env));
   if (devices_app->parsed()) return finish(devices_command(devices_json));
   if (health_app->parsed()) return healthcheck_command(config, url);
@@ -308,6 +316,23 @@ int run_cli(int argc, char** argv) {
   }
   if (schema_app->parsed()) std::printf("%s\n", config_schema().c_str());
   return finish(kExitDone);
+}
+
+}  // namespace
+
+int run_cli(int argc, char** argv) {
+  open_standard_descriptors();
+  if (runs_feeds(argc, argv)) block_signals();
+  try {
+    return run_arguments(argc, argv);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    std::fprintf(stderr, "framelane: a thread does not start: %s\n",
+                 shortage_text(error.code().message()).c_str());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "framelane: memory is short: %s\n", kShortageRemedy);
+  }
+  return kExitFailed;
 }
 
 }  // namespace framelane

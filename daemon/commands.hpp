@@ -28,7 +28,7 @@ struct TranscodeArguments {
   std::vector<std::string> options;  ///< K=V, for each codec
   std::string bitrate;
   std::string gop;
-  bool copy_audio = true;
+  std::vector<std::string> audio{"copy"};  ///< {"copy"}, {"none"}, or encoders as in `codecs`
   std::string format;
   std::string pixel_format, matrix, range, siting;
   std::string device = "auto";

@@ -63,6 +63,18 @@ FeedMetrics::FeedMetrics(MetricPage& page)
           page.counter("framelane_frames_dropped_total",
                        "Frames that were lost before the encoder returned them, by cause.")),
       encode_info_(page.gauge("framelane_encode_info", "The codec of the encode.")),
+      audio_info_(page.gauge("framelane_audio_info", "The encoder of the encode's sound.")),
+      audio_in_(page.counter("framelane_audio_packets_in_total",
+                             "Packets of sound that came to be transcoded.")),
+      audio_out_(page.counter("framelane_audio_packets_out_total",
+                              "Packets of sound that the encoder has returned, transcoded.")),
+      audio_in_flight_(page.gauge("framelane_audio_packets_in_flight",
+                                  "Packets of sound that are neither out nor dropped yet.")),
+      audio_dropped_(
+          page.counter("framelane_audio_packets_dropped_total",
+                       "Packets of sound that were lost while they were transcoded, by cause.")),
+      audio_repairs_(page.counter("framelane_audio_repairs_total",
+                                  "How often the sound was brought back in step, by means.")),
       latency_(page.histogram("framelane_frame_latency_seconds",
                               "Time from when a frame is decoded until its packet is queued.")),
       step_duration_(page.histogram("framelane_stage_duration_seconds",
@@ -81,7 +93,9 @@ FeedMetrics::FeedMetrics(MetricPage& page)
       output_reconnects_(page.counter("framelane_output_reconnects_total",
                                       "How often the output was lost, by cause.")),
       output_drops_(page.counter("framelane_output_packets_dropped_total",
-                                 "Packets that were not written, by cause.")) {}
+                                 "Packets that were not written, by cause.")),
+      output_retention_errors_(page.counter("framelane_output_retention_errors_total",
+                                            "Failures to delete old recordings, by cause.")) {}
 
 void FeedMetrics::add(const FeedView& feed) {
   const FeedStats& stats = *feed.stats;
@@ -155,6 +169,7 @@ void FeedMetrics::add_encodes(const FeedStats& stats) {
     MetricLabels info = labels;
     info.push_back({"codec", encode.copy ? "copy" : encode.codec()});
     encode_info_.add(std::move(info), 1);
+    if (encode.audio.transcodes) add_audio(stats.feed(), encode);
     if (encode.copy) continue;  // copied packets are not decoded, so there are no frames
     const EncodeCounts& counts = ledger.encodes[i];
     frames_out_.add(labels, static_cast<double>(counts.out));
@@ -162,6 +177,19 @@ void FeedMetrics::add_encodes(const FeedStats& stats) {
     frames_dropped_.add_each(labels, "reason", kDropReasonNames, counts.dropped);
     latency_.add(labels, encode.latency.snapshot());
   }
+}
+
+void FeedMetrics::add_audio(const std::string& feed, const EncodeStats& encode) {
+  const MetricLabels labels{{"feed", feed}, {"encode", encode.name}};
+  MetricLabels info = labels;
+  info.push_back({"codec", encode.audio.codec()});
+  audio_info_.add(std::move(info), 1);
+  const AudioCounts counts = encode.audio.counts();
+  audio_in_.add(labels, static_cast<double>(counts.in));
+  audio_out_.add(labels, static_cast<double>(counts.out));
+  audio_in_flight_.add(labels, static_cast<double>(counts.in_flight));
+  audio_dropped_.add_each(labels, "reason", kAudioDropNames, counts.dropped);
+  audio_repairs_.add_each(labels, "reason", kAudioRepairNames, encode.audio.repairs);
 }
 
 void FeedMetrics::add_outputs(const FeedStats& stats) {
@@ -173,6 +201,8 @@ void FeedMetrics::add_outputs(const FeedStats& stats) {
     output_bytes_.add(labels, static_cast<double>(output.bytes));
     output_reconnects_.add_each(labels, "reason", kIoFaultNames, output.reconnects);
     output_drops_.add_each(labels, "reason", kPacketDropNames, output.packets_dropped);
+    output_retention_errors_.add_each(labels, "reason", kRetentionFaultNames,
+                                      output.retention->counts());
   }
 }
 

@@ -17,6 +17,7 @@ class FeedMetrics {
  private:
   void add_frames(const FeedStats& stats, const std::string& device);
   void add_encodes(const FeedStats& stats);
+  void add_audio(const std::string& feed, const EncodeStats& encode);
   void add_outputs(const FeedStats& stats);
 
   MetricFamily& up_;
@@ -36,6 +37,12 @@ class FeedMetrics {
   MetricFamily& frames_in_flight_;
   MetricFamily& frames_dropped_;
   MetricFamily& encode_info_;
+  MetricFamily& audio_info_;
+  MetricFamily& audio_in_;
+  MetricFamily& audio_out_;
+  MetricFamily& audio_in_flight_;
+  MetricFamily& audio_dropped_;
+  MetricFamily& audio_repairs_;
   MetricFamily& latency_;
   MetricFamily& step_duration_;
   MetricFamily& ring_jobs_;
@@ -47,6 +54,7 @@ class FeedMetrics {
   MetricFamily& output_bytes_;
   MetricFamily& output_reconnects_;
   MetricFamily& output_drops_;
+  MetricFamily& output_retention_errors_;
 };
 
 }  // namespace framelane

@@ -23,7 +23,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxAnswer = 64u << 20;
 
-std::string text_of(int error) { return std::error_code(error, std::system_category()).message(); }
+std::string message_of(int error) {
+  return std::error_code(error, std::system_category()).message();
+}
 
 /// Where to connect and what to ask for.
 struct Target {
@@ -110,19 +112,19 @@ class Connection {
 
   void connect_to(int family, const sockaddr* address, socklen_t length) {
     socket_ = FileDescriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (socket_.get() < 0) throw std::runtime_error("no socket: " + text_of(errno));
+    if (socket_.get() < 0) throw std::runtime_error("no socket: " + message_of(errno));
     if (::connect(socket_.get(), address, length) == 0) return;
-    if (errno != EINPROGRESS) throw std::runtime_error("cannot connect: " + text_of(errno));
+    if (errno != EINPROGRESS) throw std::runtime_error("cannot connect: " + message_of(errno));
     wait_for(POLLOUT);
     int error = 0;
     socklen_t size = sizeof error;
     getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) throw std::runtime_error("cannot connect: " + text_of(error));
+    if (error != 0) throw std::runtime_error("cannot connect: " + message_of(error));
   }
 
   void wait_after_error(short events, const char* what) {
     if (errno == EINTR) return;
-    if (errno != EAGAIN) throw std::runtime_error(std::string(what) + ": " + text_of(errno));
+    if (errno != EAGAIN) throw std::runtime_error(std::string(what) + ": " + message_of(errno));
     wait_for(events);
   }
 
@@ -133,7 +135,7 @@ class Connection {
       pollfd ready{socket_.get(), events, 0};
       const int count = poll(&ready, 1, static_cast<int>(std::min<long>(left.count(), 1 << 30)));
       if (count > 0) return;
-      if (count < 0 && errno != EINTR) throw std::runtime_error("poll: " + text_of(errno));
+      if (count < 0 && errno != EINTR) throw std::runtime_error("poll: " + message_of(errno));
     }
   }
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "daemon/utc_time.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/base/utc_time.hpp"
 
 namespace framelane {
 namespace {
@@ -63,7 +63,7 @@ std::string format_log_line(LogStyle style, LogLevel level,
       return json_line(name, time, safe) + "\n";
     case LogStyle::kJournal:
       return "<" + std::to_string(kPriorities[index]) + ">" + without_controls(safe) + "\n";
-    case LogStyle::kText:
+    case LogStyle::kPlain:
       break;
   }
   std::string line = utc_time(time);

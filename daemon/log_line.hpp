@@ -9,10 +9,10 @@
 namespace framelane {
 
 /// The form of a log line.
-/// kText: "2026-01-02T03:04:05.678Z info  message".
+/// kPlain: "2026-01-02T03:04:05.678Z info  message".
 /// kJson: an object with ts, level, msg, and feed if the message begins with "feed NAME: ".
 /// kJournal: "<6>message" with a syslog priority; the journal itself adds the time.
-enum class LogStyle { kText, kJson, kJournal };
+enum class LogStyle { kPlain, kJson, kJournal };
 
 /// One log line with its newline. The message goes through redact(), and control characters are
 /// escaped, so that text from a camera can neither forge a log line nor control a terminal.

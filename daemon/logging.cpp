@@ -1,5 +1,6 @@
 #include "daemon/logging.hpp"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <spdlog/sinks/sink.h>
 #include <spdlog/spdlog.h>
@@ -69,7 +70,7 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return kLevels[static_cast<std::size_t>(level)];
 }
 
-/// Takes lines from any thread and writes each as a whole. Repeats of FFmpeg's lines are only
+/// Takes lines from any thread and writes each as a whole. Repeats of the libraries' lines are only
 /// summed up. Calls nothing that logs, so that no other lock is taken while its own is held.
 class StderrSink : public spdlog::sinks::sink {
  public:
@@ -80,7 +81,7 @@ class StderrSink : public spdlog::sinks::sink {
           {message.payload.data(), message.payload.size()});
   }
 
-  void log_ffmpeg(std::uint64_t key, LogLevel level, std::string_view line) {
+  void log_library(std::uint64_t key, LogLevel level, std::string_view line) {
     const std::lock_guard lock(mutex_);
     write_ended_repeats();
     if (repeats_.admit(key, static_cast<int>(level), line, RateLimiter::Clock::now())) {
@@ -107,7 +108,7 @@ class StderrSink : public spdlog::sinks::sink {
   }
 
   std::mutex mutex_;
-  std::atomic<LogStyle> style_{LogStyle::kText};
+  std::atomic<LogStyle> style_{LogStyle::kPlain};
   RateLimiter repeats_{kRepeatWindow};
 };
 
@@ -200,9 +201,33 @@ void on_av_log(void* context, int av_level, const char* format, va_list argument
     if (part.level <= AV_LOG_ERROR && AvLogCapture::take(line.substr(kPrefix.size()))) return;
     const LogLevel level = level_of(part.level);
     if (!the_log().logger->should_log(to_spdlog(level))) return;
-    the_log().sink->log_ffmpeg(repeat_key(context, line), level, line);
+    the_log().sink->log_library(repeat_key(context, line), level, line);
   } catch (...) {  // out of memory: the line is lost, since nothing may be thrown through C code
   }
+}
+
+void on_srt_log(void* /*opaque*/, int severity, const char* /*file*/, int /*line*/,
+                const char* area, const char* message) {
+  constexpr int kSyslogError = 3;
+  const LogLevel level = severity <= kSyslogError ? LogLevel::kWarn : LogLevel::kDebug;
+  if (!the_log().logger->should_log(to_spdlog(level))) return;
+  try {
+    const std::string line = fmt::format("srt: {}: {}", area, message);
+    the_log().sink->log_library(repeat_key(nullptr, line), level, line);
+  } catch (...) {  // as in on_av_log()
+  }
+}
+
+/// libsrt, which FFmpeg may be linked to, has a log of its own, and writes errors to stderr.
+void take_over_srt_log() {
+  using Handler = void(void*, int, const char*, int, const char*, const char*);
+  constexpr int kMessageAlone = 15;  // without time, thread, severity and end of line
+  auto* const set_flags = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "srt_setlogflags"));
+  auto* const set_handler =
+      reinterpret_cast<void (*)(void*, Handler*)>(dlsym(RTLD_DEFAULT, "srt_setloghandler"));
+  if (set_flags == nullptr || set_handler == nullptr) return;
+  set_flags(kMessageAlone);
+  set_handler(nullptr, on_srt_log);
 }
 
 /// journald sets JOURNAL_STREAM to the device and the inode of the stream that it reads.
@@ -221,12 +246,14 @@ void set_up_logging(const LogConfig& config) {
   if (config.format == LogFormat::kJson) {
     log.sink->set_style(LogStyle::kJson);
   } else {
-    log.sink->set_style(stderr_goes_to_journal() ? LogStyle::kJournal : LogStyle::kText);
+    log.sink->set_style(stderr_goes_to_journal() ? LogStyle::kJournal : LogStyle::kPlain);
   }
   log.logger->set_level(to_spdlog(config.level));
   if (first) spdlog::set_default_logger(log.logger);
   av_log_set_level(av_level_for(config.level));
-  if (first) av_log_set_callback(on_av_log);
+  if (!first) return;
+  av_log_set_callback(on_av_log);
+  take_over_srt_log();
 }
 
 }  // namespace framelane

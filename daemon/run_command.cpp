@@ -54,21 +54,17 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
   }
 }
 
-/// Reads the configuration's text again, in which only the contents of secret files can have
-/// changed. The file itself is read once.
-RereadOptions reread_secrets(const std::string& text, const std::string& file) {
-  if (text.find("${file:") == std::string::npos) return {};
-  return [text, file](const std::string& name) -> std::optional<FeedOptions> {
-    LoadResult loaded = load_config_text(text, file);
-    if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
+/// Reads a feed's secret files again. The configuration itself is read once.
+RereadOptions reread_secrets(const std::shared_ptr<const Node>& tree, const std::string& file) {
+  if (tree == nullptr) return {};
+  return [tree, file](const std::string& name) -> std::optional<FeedOptions> {
+    FeedResult feed = reread_feed(*tree, name, file);
+    if (const auto* problems = std::get_if<std::vector<Problem>>(&feed)) {
       log::warn("feed {}: goes on with the secrets that it had: {}", name,
                 to_string(problems->front()));
       return std::nullopt;
     }
-    for (FeedOptions& feed : std::get<Config>(loaded).feeds) {
-      if (feed.name == name) return std::move(feed);
-    }
-    return std::nullopt;
+    return std::get<FeedOptions>(std::move(feed));
   };
 }
 
@@ -95,7 +91,6 @@ std::shared_ptr<Device> choose_device(const DeviceConfig& config) {
 }
 
 int run_command(const RunArguments& arguments) {
-  block_signals();
   std::optional<StopsAtOnce> starting;
   starting.emplace(kExitDone);
   LoadResult loaded = load_config_file(arguments.config);
@@ -114,7 +109,7 @@ int run_command(const RunArguments& arguments) {
 
   Supervisor supervisor(
       std::move(config.feeds), device,
-      {.once = arguments.once, .reread = reread_secrets(config.text, arguments.config)});
+      {.once = arguments.once, .reread = reread_secrets(config.tree, arguments.config)});
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {

@@ -10,8 +10,8 @@
 
 namespace framelane {
 
-/// What stopping a feed has cost it so far: the frames and packets that were dropped with the
-/// reason `stop`. A snapshot; the loss of one stop is the difference of two.
+/// What stopping a feed has cost it so far: the frames, the sound and the packets that were
+/// dropped with the reason `stop`. A snapshot; the loss of one stop is the difference of two.
 class StopLoss {
  public:
   explicit StopLoss(const FeedStats& stats);
@@ -23,6 +23,7 @@ class StopLoss {
 
  private:
   std::uint64_t frames_ = 0;
+  std::uint64_t sound_ = 0;             // packets that were to be transcoded
   std::vector<std::uint64_t> packets_;  // of each output, in the order of the options
 };
 

@@ -13,7 +13,8 @@ namespace framelane {
 namespace {
 
 // Container runtimes kill 10 s after SIGTERM.
-static_assert(SupervisedFeed::kDrainTime + FeedDeadlines{}.after_cancel < std::chrono::seconds(10));
+static_assert(SupervisedFeed::kDrainTime + FeedDeadlines{}.after_cancel + Retention::kStopTime <
+              std::chrono::seconds(10));
 
 /// A failed feed is started again after one second, then after longer and longer waits.
 constexpr BackoffOptions kRestart{std::chrono::seconds(1), std::chrono::seconds(60)};
@@ -21,7 +22,7 @@ constexpr BackoffOptions kRestart{std::chrono::seconds(1), std::chrono::seconds(
 std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
   std::vector<FeedStats::EncodeSpec> encodes;
   for (const EncodeOptions& encode : options.encodes) {
-    encodes.push_back({encode.name, encode.copy_video});
+    encodes.push_back({encode.name, encode.copy_video, encode.transcodes_audio()});
   }
   std::vector<std::string> outputs;
   for (const OutputOptions& output : options.outputs) outputs.push_back(output.name);
@@ -34,36 +35,26 @@ std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
 
 SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
                                std::function<void()> wake, FeedDeadlines deadlines,
-                               RereadOptions reread)
+                               RereadOptions reread, std::shared_ptr<Retention> retention)
     : options_(std::make_shared<const FeedOptions>(std::move(options))),
       stats_(make_stats(*options_)),
       device_(std::move(device)),
       now_(std::move(now)),
       wake_(std::move(wake)),
       deadlines_(deadlines),
-      reread_(std::move(reread)),
+      retention_(std::move(retention)),
       loss_before_run_(*stats_),
-      backoff_(kRestart) {}
-
-void SupervisedFeed::reread_options() {
-  if (!reread_) return;
-  std::optional<FeedOptions> reread = reread_(options_->name);
-  if (!reread) return;
-  reread->once = options_->once;
-  const std::lock_guard lock(mutex_);
-  options_ = std::make_shared<const FeedOptions>(*std::move(reread));
-}
+      backoff_(kRestart),
+      reread_(options_->name, std::move(reread)) {}
 
 void SupervisedFeed::start() {
-  const bool first = !std::exchange(started_before_, true);
-  if (!first) reread_options();
   FeedOptions options = *options_;
-  options.recover = first;
+  options.recover = !std::exchange(started_before_, true);
   start_at_.reset();
   failed_ = false;
   loss_before_run_ = StopLoss(*stats_);
   try {
-    run_ = Feed::start(std::move(options), stats_, device_, wake_, deadlines_);
+    run_ = Feed::start(std::move(options), stats_, device_, wake_, deadlines_, retention_);
   } catch (const FeedError& error) {
     on_failure(error.code(), error.what());
   } catch (const std::exception& error) {
@@ -91,7 +82,7 @@ bool SupervisedFeed::turn() {
       backoff_.succeeded(now);
     }
   }
-  if (start_at_ && now >= *start_at_ && may_start()) start();
+  if (start_at_ && now >= *start_at_ && may_start() && reread_options(now)) start();
   return run_ != nullptr || start_at_.has_value();
 }
 
@@ -109,6 +100,7 @@ void SupervisedFeed::cancel() {
 }
 
 void SupervisedFeed::finish() {
+  reread_.abandon();
   if (run_ == nullptr) return;
   std::optional<Feed::Outcome> outcome;
   while (!(outcome = run_->outcome(Clock::now()))) wait_for(std::chrono::milliseconds(250));
@@ -128,6 +120,23 @@ bool SupervisedFeed::may_start() {
   }
   too_many_abandoned_ = too_many;
   return !too_many;
+}
+
+/// True when the next run has its options: those that were read again, or those of the last run.
+bool SupervisedFeed::reread_options(Clock::time_point now) {
+  FeedOptions options;
+  switch (reread_.poll(now, options)) {
+    case OptionsReread::Progress::kReading:
+      return false;
+    case OptionsReread::Progress::kNothing:
+      return true;
+    case OptionsReread::Progress::kRead:
+      break;
+  }
+  options.once = options_->once;
+  const std::lock_guard lock(mutex_);
+  options_ = std::make_shared<const FeedOptions>(std::move(options));
+  return true;
 }
 
 void SupervisedFeed::on_outcome(const Feed::Outcome& outcome) {

@@ -9,11 +9,13 @@
 #include <string>
 
 #include "daemon/feed_view.hpp"
+#include "daemon/options_reread.hpp"
 #include "daemon/stop_loss.hpp"
 #include "pipeline/base/backoff.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/feed/feed.hpp"
 #include "pipeline/feed/feed_deadlines.hpp"
+#include "pipeline/output/retention.hpp"
 #include "pipeline/stage/device.hpp"
 
 namespace framelane {
@@ -22,10 +24,6 @@ namespace framelane {
 /// heartbeat's age). Waits, and a run's own watch (Feed::outcome), always use steady_clock. Any
 /// thread.
 using Now = std::function<std::chrono::steady_clock::time_point()>;
-
-/// Returns the present options of the feed with this name, which may have other secrets than
-/// before; nothing if they cannot be read, which it logs. The supervisor's thread.
-using RereadOptions = std::function<std::optional<FeedOptions>(const std::string& feed)>;
 
 /// One feed of the supervisor: its current run, and when the next one starts. All its runs count
 /// into the same FeedStats.
@@ -46,10 +44,11 @@ class SupervisedFeed {
 
   /// Nothing runs before start(). `wake` is called from any thread when a run has ended, so that
   /// turn() is called soon. With `options.once`, a feed that has ended or failed stays so. Every
-  /// run but the first has the options that `reread` returns; empty: those of the first.
+  /// run but the first has the options that `reread` returns in time; else those of the run before.
+  /// For `retention` see Feed.
   SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
                  std::function<void()> wake, FeedDeadlines deadlines = {},
-                 RereadOptions reread = {});
+                 RereadOptions reread = {}, std::shared_ptr<Retention> retention = nullptr);
 
   FeedView view() const {
     const std::lock_guard lock(mutex_);
@@ -79,8 +78,8 @@ class SupervisedFeed {
   void finish();
 
  private:
-  void reread_options();
   bool may_start();
+  bool reread_options(Clock::time_point now);
   void on_outcome(const Feed::Outcome& outcome);
   void on_failure(FeedFault fault, const std::string& reason);
   void cancel_late_run();
@@ -94,13 +93,14 @@ class SupervisedFeed {
   const Now now_;
   const std::function<void()> wake_;
   const FeedDeadlines deadlines_;
-  const RereadOptions reread_;
+  const std::shared_ptr<Retention> retention_;
   std::atomic<bool> failed_{false};
   std::atomic<bool> restart_requested_{false};
 
   // Of the supervisor's thread.
   StopLoss loss_before_run_;
   Backoff backoff_;
+  OptionsReread reread_;
   std::unique_ptr<Feed> run_;
   bool started_before_ = false;
   bool stopping_ = false;

@@ -1,5 +1,7 @@
 #include "daemon/supervisor.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +20,7 @@ Supervisor::Supervisor(std::vector<FeedOptions> feeds, std::shared_ptr<Device> d
     feed.once = options_.once;
     feeds_.emplace_back(
         std::move(feed), device_, options_.now, [this] { wake(); }, FeedDeadlines{},
-        options_.reread);
+        options_.reread, retention_);
   }
 }
 
@@ -80,6 +82,7 @@ bool Supervisor::restart(std::string_view name) {
 }
 
 void Supervisor::run() {
+  trim_due_ = options_.now() + kTrimEvery;
   for (SupervisedFeed& feed : feeds_) {
     if (stopping()) break;
     feed.start();
@@ -109,8 +112,23 @@ void Supervisor::run() {
 /// Looks after every feed once; true if there is nothing left to look after.
 bool Supervisor::turn() {
   bool busy = false;
-  for (SupervisedFeed& feed : feeds_) busy = feed.turn() || busy;
+  for (SupervisedFeed& feed : feeds_) {
+    busy = feed.turn() || busy;
+    beat();
+  }
+  retention_->watch();
+  trim_heap();
   return !busy && options_.once;
+}
+
+/// Connections and encoders that come and go leave holes in the heaps of many threads, which the C
+/// library gives back to the system only when it is told to.
+void Supervisor::trim_heap() {
+#ifdef __GLIBC__
+  if (options_.now() < trim_due_) return;
+  ::malloc_trim(0);
+  trim_due_ = options_.now() + kTrimEvery;
+#endif
 }
 
 /// Drains all feeds at once, cancels what is not done in time, and lets go.
@@ -128,6 +146,7 @@ void Supervisor::stop_feeds() {
     beat();
     feed.finish();
   }
+  retention_->stop();  // it has heard of the last files by now
 }
 
 bool Supervisor::stopping() const {

@@ -13,6 +13,7 @@
 #include "daemon/feed_view.hpp"
 #include "daemon/supervised_feed.hpp"
 #include "pipeline/feed/feed_options.hpp"
+#include "pipeline/output/retention.hpp"
 #include "pipeline/stage/device.hpp"
 
 namespace framelane {
@@ -25,6 +26,8 @@ class Supervisor {
   using Clock = std::chrono::steady_clock;
   /// A heartbeat older than this means that the loop does not turn any more.
   static constexpr std::chrono::seconds kMaxHeartbeatAge{5};
+  /// How often freed memory is given back to the system.
+  static constexpr std::chrono::minutes kTrimEvery{5};
 
   struct Options {
     /// Feeds that have ended or failed stay so, and the supervisor is done when none runs.
@@ -65,6 +68,7 @@ class Supervisor {
  private:
   void run();
   bool turn();
+  void trim_heap();
   void stop_feeds();
   bool stopping() const;
   void beat();
@@ -72,7 +76,9 @@ class Supervisor {
 
   const std::shared_ptr<Device> device_;
   const Options options_;
+  const std::shared_ptr<Retention> retention_ = std::make_shared<Retention>();
   std::deque<SupervisedFeed> feeds_;  // fixed once constructed
+  Clock::time_point trim_due_;        // the loop's
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -32,7 +32,13 @@ struct Totals {
   std::uint64_t packets_dropped = 0;
   std::uint64_t decode_errors = 0;
   std::uint64_t bytes = 0;
+  std::optional<std::uint64_t> sound_dropped;  ///< packets; empty: no sound is transcoded
 };
+
+std::uint64_t dropped_of(const AudioStats& audio) {
+  const AudioCounts counts = audio.counts();
+  return std::accumulate(counts.dropped.begin(), counts.dropped.end(), std::uint64_t{0});
+}
 
 Totals totals_of(const FeedStats& stats) {
   Totals totals;
@@ -46,6 +52,8 @@ Totals totals_of(const FeedStats& stats) {
   const OutputStats& output = stats.outputs().front();
   for (const auto& count : output.packets_dropped) totals.packets_dropped += count;
   totals.bytes = output.bytes;
+  const AudioStats& audio = stats.encode(0).audio;
+  if (audio.transcodes) totals.sound_dropped = dropped_of(audio);
   return totals;
 }
 
@@ -67,26 +75,30 @@ void print_progress(const Totals& totals, bool copies, double seconds) {
 }
 
 void print_summary(const Totals& totals, bool copies, double seconds) {
+  std::string sound;
+  if (totals.sound_dropped) {
+    sound = "; " + std::to_string(*totals.sound_dropped) + " packets of sound dropped";
+  }
   if (copies) {
-    std::fprintf(stderr, "%llu bytes copied in %.2f s, %llu packets dropped\n",
+    std::fprintf(stderr, "%llu bytes copied in %.2f s, %llu packets dropped%s\n",
                  static_cast<unsigned long long>(totals.bytes), seconds,
-                 static_cast<unsigned long long>(totals.packets_dropped));
+                 static_cast<unsigned long long>(totals.packets_dropped), sound.c_str());
     return;
   }
   std::fprintf(stderr,
                "%llu frames in, %llu out, %llu dropped, %llu decode errors; %llu bytes in %.2f s "
-               "(%.1f fps)\n",
+               "(%.1f fps)%s\n",
                static_cast<unsigned long long>(totals.frames_in),
                static_cast<unsigned long long>(totals.frames_out),
                static_cast<unsigned long long>(totals.frames_dropped),
                static_cast<unsigned long long>(totals.decode_errors),
                static_cast<unsigned long long>(totals.bytes), seconds,
-               static_cast<double>(totals.frames_out) / seconds);
+               static_cast<double>(totals.frames_out) / seconds, sound.c_str());
 }
 
 void print_json(const FeedStats& stats, const Totals& totals, bool succeeded, double seconds) {
   const FeedStats::Status status = stats.status();
-  const nlohmann::ordered_json summary{
+  nlohmann::ordered_json summary{
       {"succeeded", succeeded},
       {"reason",
        succeeded ? nlohmann::ordered_json() : nlohmann::ordered_json(redact(status.reason))},
@@ -99,6 +111,13 @@ void print_json(const FeedStats& stats, const Totals& totals, bool succeeded, do
       {"decode_errors", totals.decode_errors},
       {"bytes", totals.bytes},
       {"seconds", seconds}};
+  if (const AudioStats& audio = stats.encode(0).audio; audio.transcodes) {
+    const AudioCounts counts = audio.counts();
+    summary["audio"] = {{"codec", audio.codec()},
+                        {"packets_in", counts.in},
+                        {"packets_out", counts.out},
+                        {"packets_dropped", dropped_of(audio)}};
+  }
   std::printf("%s\n", summary.dump(2).c_str());
 }
 
@@ -134,6 +153,8 @@ bool hangup_is_ignored() {
 }  // namespace
 
 int transcode_command(const TranscodeArguments& arguments) {
+  std::optional<StopsAtOnce> starting;
+  starting.emplace(std::nullopt);
   std::variant<FeedOptions, TranscodeProblem> built = transcode_feed(arguments);
   if (const auto* problem = std::get_if<TranscodeProblem>(&built)) {
     for (const std::string& line : problem->lines) {
@@ -156,9 +177,6 @@ int transcode_command(const TranscodeArguments& arguments) {
   output.existing = arguments.overwrite ? Existing::kReplace : Existing::kRefuse;
   escape_strftime(output);
   const bool hangup_ignored = hangup_is_ignored();
-  block_signals();
-  std::optional<StopsAtOnce> starting;
-  starting.emplace(std::nullopt);
   Value device_name;
   kDeviceName.parse(arguments.device, device_name);  // already checked by the command line
   const std::shared_ptr<Device> device = choose_device(device_name.device);

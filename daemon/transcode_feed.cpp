@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "config/feed_keys.hpp"
+#include "config/keys.hpp"
 #include "config/name_checks.hpp"
 #include "config/problems.hpp"
 #include "config/raw_formats.hpp"
@@ -17,6 +21,7 @@
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/output/container.hpp"
+#include "pipeline/packets/media.hpp"
 
 namespace framelane {
 namespace {
@@ -34,6 +39,7 @@ class FeedBuilder {
       feed_.lanes = arguments_.lanes;
       feed_.slices = arguments_.slices;
       feed_.once = true;
+      feed_.split_after.reset();  // one input, one output
       // Drops frames of live sources only; all others are converted completely.
       feed_.on_full = OnFull::kAuto;
       return std::move(feed_);
@@ -60,12 +66,11 @@ class FeedBuilder {
     return !unknown || fail(std::string(which) + " " + *unknown);
   }
 
-  bool duration(const std::string& text, const char* option,
-                std::optional<std::chrono::microseconds>& target) {
-    if (text.empty()) return true;
-    target = parse_duration(text);
-    return (target && target->count() > 0) ||
-           fail(std::string(option) + " " + text + ": not a duration like 500ms or 10s");
+  /// Reads an option that the configuration has too, with the same limits.
+  std::optional<Value> scalar(const char* option, const std::string& text, const Shape& shape) {
+    std::optional<Value> value = parse(text, shape);
+    if (!value) fail(std::string(option) + " " + text + ": not " + expectation(shape));
+    return value;
   }
 
   /// Reports what a check of names has found wrong with the value of an option.
@@ -92,7 +97,12 @@ class FeedBuilder {
     }
     // The writer of stdin may be slow, and an interrupt ends the wait.
     if (input.url == "-" || input.url == "pipe:0") input.timeout = std::chrono::hours(24);
-    if (!duration(arguments_.duration, "--duration", input.duration)) return false;
+    if (!arguments_.duration.empty()) {
+      const Shape more_than_none = range(kDuration, 1, std::numeric_limits<std::int64_t>::max());
+      const auto duration = scalar("--duration", arguments_.duration, more_than_none);
+      if (!duration) return false;
+      input.duration = duration->microseconds();
+    }
     const bool raw_given = !arguments_.input_pixel_format.empty() ||
                            !arguments_.input_size.empty() || !arguments_.input_rate.empty();
     if (input.format.empty() && raw_given) input.format = "rawvideo";
@@ -117,20 +127,14 @@ class FeedBuilder {
     if (std::ranges::find(formats, raw.pixel_format) == formats.end()) {
       return fail("--input-pixel-format " + raw.pixel_format + ": not one of " + join(formats));
     }
-    Value size;
-    if (!kImageSize.parse(arguments_.input_size, size)) {
-      return fail("--input-size " + arguments_.input_size + ": not " +
-                  std::string(kImageSize.expected));
-    }
-    raw.width = size.width;
-    raw.height = size.height;
+    const auto size = scalar("--input-size", arguments_.input_size, of(kImageSize));
+    if (!size) return false;
+    raw.width = size->width;
+    raw.height = size->height;
     if (!arguments_.input_rate.empty()) {
-      const std::optional<Rational> rate = parse_frame_rate(arguments_.input_rate);
-      if (!rate) {
-        return fail("--input-rate " + arguments_.input_rate + ": not " +
-                    std::string(kFrameRate.expected));
-      }
-      raw.rate = *rate;
+      const auto rate = scalar("--input-rate", arguments_.input_rate, of(kFrameRate));
+      if (!rate) return false;
+      raw.rate = rate->ratio;
     }
     feed_.input.raw = raw;
     return true;
@@ -139,16 +143,19 @@ class FeedBuilder {
   bool encode() {
     EncodeOptions encode;
     encode.name = "main";
-    encode.copy_audio = arguments_.copy_audio;
+    if (!audio(encode)) return false;
     encode.copy_video = arguments_.codecs == std::vector<std::string>{"copy"};
     if (encode.copy_video ? !copy() : !codecs(encode)) return false;
     if (!arguments_.bitrate.empty()) {
-      encode.bitrate = parse_bitrate(arguments_.bitrate);
-      if (encode.bitrate.value_or(0) <= 0) {
-        return fail("--bitrate " + arguments_.bitrate + ": not a rate like 2M or 800k");
-      }
+      const auto bitrate = scalar("--bitrate", arguments_.bitrate, bitrate_shape());
+      if (!bitrate) return false;
+      encode.bitrate = bitrate->number;
     }
-    if (!duration(arguments_.gop, "--gop", encode.gop)) return false;
+    if (!arguments_.gop.empty()) {
+      const auto gop = scalar("--gop", arguments_.gop, gop_shape());
+      if (!gop) return false;
+      encode.gop = gop->microseconds();
+    }
     if (!pixel_format(encode.format)) return false;
     ColorOverride& color = encode.color;
     if (!name(arguments_.matrix, "--matrix", "bt601, bt709, bt2020", matrix_from_name,
@@ -171,6 +178,26 @@ class FeedBuilder {
     }
     target = pixel_format_from_name(text);
     return true;
+  }
+
+  bool audio(EncodeOptions& encode) {
+    const std::vector<std::string>& names = arguments_.audio;
+    encode.copy_audio = names == std::vector<std::string>{"copy"};
+    if (encode.copy_audio || names == std::vector<std::string>{"none"}) return true;
+    if (!encoders("--audio", names, StreamKind::kAudio)) return false;
+    for (const std::string& name : names) encode.audio_codecs.push_back({name});
+    const auto problem = audio_not_held(encode, container_of(feed_.outputs.front()));
+    const std::vector<std::string_view> shown(names.begin(), names.end());
+    return known("--audio", join(shown), problem);
+  }
+
+  /// Fails unless at least one of the encoders is here, and the others might be.
+  bool encoders(const char* option, const std::vector<std::string>& names, StreamKind kind) {
+    const bool usable = std::ranges::any_of(
+        names, [kind](const std::string& name) { return !unknown_encoder(name, kind, false); });
+    return std::ranges::all_of(names, [&](const std::string& name) {
+      return known(option, name, unknown_encoder(name, kind, usable));
+    });
   }
 
   /// With --codec copy nothing is encoded, so every option for an encoder is a mistake.
@@ -216,12 +243,10 @@ class FeedBuilder {
     std::vector<std::string> here;
     for (const std::string& name : names) {
       if (name == "copy") return fail("--codec copy cannot be combined with an encoder");
-      if (!unknown_encoder(name, false)) here.push_back(name);
+      if (!unknown_encoder(name, StreamKind::kVideo, false)) here.push_back(name);
       encode.codecs.push_back({name, options});
     }
-    for (const std::string& name : names) {
-      if (!known("--codec", name, unknown_encoder(name, !here.empty()))) return false;
-    }
+    if (!encoders("--codec", names, StreamKind::kVideo)) return false;
     std::vector<std::string> refusals;
     for (const AvOption& option : options) {
       if (auto refusal = refused_by_all(here, option)) refusals.push_back(*std::move(refusal));

@@ -66,10 +66,10 @@ void convert(const FeedOptions& options, FrameFormat format, TunedFeed& feed) {
   feed.encodes = 0;
   for (const EncodeOptions& encode : options.encodes) {
     if (encode.copy_video) continue;
-    const auto plan = make_encode_plan({.options = encode,
-                                        .source = format,
-                                        .feed = options.name,
-                                        .live = is_live(options.input)});
+    // The encoder is opened to learn what it takes, which its threads do not change. As for a live
+    // source, it gets few of them; whether the source is live may show only when it is opened.
+    const auto plan =
+        make_encode_plan({.options = encode, .source = format, .feed = options.name, .live = true});
     const Conversion conversion = conversion_between(format, plan->target);
     if (is_identity(conversion)) continue;
     if (feed.encodes == 0) feed.convert = conversion;

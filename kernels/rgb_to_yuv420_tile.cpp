@@ -11,10 +11,10 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-// Highway chooses this instruction set only if the CPU has VNNI, but does not tell the compiler
-// that it may use VNNI.
+// Highway chooses this instruction set, and the better ones (lower numbers) that later versions of
+// it know, only if the CPU has VNNI, but does not always tell the compiler that it may use VNNI.
 #undef FRAMELANE_VNNI
-#if HWY_TARGET == HWY_AVX3_DL && HWY_COMPILER_GCC_ACTUAL
+#if HWY_TARGET <= HWY_AVX3_DL && HWY_COMPILER_GCC_ACTUAL
 #define FRAMELANE_VNNI 1
 #pragma GCC target("avx512vnni")
 #else

@@ -19,7 +19,7 @@
 namespace framelane::bench {
 namespace {
 
-constexpr const char* kOurs = "framelane, GPU";
+constexpr const char* kOursOnGpu = "framelane, GPU";
 constexpr const char* kBatches = "framelane, GPU, 16 frames a launch";
 constexpr const char* kSlowest = "framelane, GPU, slowest of 6 colours";
 constexpr const char* kPixelAThread = "a pixel a thread, GPU";
@@ -30,7 +30,7 @@ constexpr const char* kOfCopy = "of the copy";
 
 constexpr ColorSpec sited(Siting siting) { return {.matrix = Matrix::kBt601, .siting = siting}; }
 
-constexpr PeerPair kPairs[] = {
+constexpr PeerPair kGpuPairs[] = {
     {PixelFormat::kBgra, PixelFormat::kI420},
     {PixelFormat::kBgra, PixelFormat::kNv12},
     {.source = PixelFormat::kBgra,
@@ -101,10 +101,10 @@ class PeersGpu {
   /// They refer to this object.
   std::vector<Contender> contenders() {
     const Enqueue ours = [this](std::size_t i) { return convert(*converter_, i); };
-    std::vector<Contender> result{copy_within(), contender(kOurs, "", true, one_by_one(ours))};
+    std::vector<Contender> result{copy_within(), contender(kOursOnGpu, "", true, one_by_one(ours))};
     if (frames_.has_batches()) {
       if (is_fast()) result.push_back(contender(kBatches, "", true, [this] { return batches(); }));
-      add_graph(result, kOurs, "", true, ours);
+      add_graph(result, kOursOnGpu, "", true, ours);
     }
     const PixelFormatInfo& target = info(conversion_.target);
     const bool is_bgra = conversion_.source == PixelFormat::kBgra;
@@ -245,16 +245,16 @@ void add_shares(Result& result, const std::vector<Parameter>& same) {
 
 }  // namespace
 
-const std::size_t kGpuPeers = 4 * std::size(kPairs);
+const std::size_t kGpuPeers = 4 * std::size(kGpuPairs);
 
 void measure_peers_on_gpu(const Session& session, double turn, const std::vector<Size>& sizes,
                           Result& result) {
   const std::optional<Npp> npp = Npp::find(session.npp);
   if (!npp) result.left_out.emplace_back("NPP: libnppicc is not installed here");
   for (const Size& size : sizes) {
-    for (const PeerPair& pair : kPairs) {
+    for (const PeerPair& pair : kGpuPairs) {
       if (session.stopped() && !result.rows.empty()) return;
-      const bool has_npp = npp && &pair == &kPairs[0];  // its one conversion
+      const bool has_npp = npp && &pair == &kGpuPairs[0];  // its one conversion
       try {
         PeersGpu gpu(context_of(session), pair, size, has_npp ? &*npp : nullptr);
         take_turns(session, turn, gpu.contenders(), result);
@@ -264,7 +264,7 @@ void measure_peers_on_gpu(const Session& session, double turn, const std::vector
       }
       const std::vector<Parameter> same =
           make_peer_row("", pair.at(size), "", pair.says).parameters;
-      judge_peers(result, same, kOurs, {kNppName, kCopy});
+      judge_peers(result, same, kOursOnGpu, {kNppName, kCopy});
       add_shares(result, same);
     }
   }

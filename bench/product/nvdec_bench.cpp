@@ -80,7 +80,8 @@ class DecodedFeed {
 
   FramePool pool_;
   StageFeed feed_;
-  Timeline timeline_{feed_.stats()};
+  LineClock line_clock_;
+  Timeline timeline_{feed_.stats(), line_clock_};
   std::stop_source stop_;
   Interrupt interrupt_{stop_.get_token()};
   std::unique_ptr<Source> source_;

@@ -23,7 +23,7 @@ constexpr const char* kOurs = "framelane, one core";
 constexpr const char* kOursStreaming = "framelane, past the caches";
 constexpr const char* kOneFrame = ", one frame again and again";
 
-constexpr PeerPair kPairs[] = {
+constexpr PeerPair kCpuPairs[] = {
     {PixelFormat::kBgra, PixelFormat::kI420},
     {PixelFormat::kBgra, PixelFormat::kNv12},
     {PixelFormat::kBgra, PixelFormat::kI422},
@@ -215,11 +215,11 @@ void run_peers(const Session& session, Result& result) {
   if (!has_libyuv()) result.left_out.emplace_back("libyuv: the program was built without it");
   std::vector<Size> sizes{k1080p, k4K, k8K};
   if (session.width > 0) sizes = {{"", session.width, session.height}};
-  for (const PeerPair& pair : kPairs) {
+  for (const PeerPair& pair : kCpuPairs) {
     // Twice: copying_alone has as much.
     require_memory(session, 2 * PeerFrames::bytes_of(pair.at(sizes.front())), "--size");
   }
-  std::size_t contenders = 6 * std::size(kPairs);  // about
+  std::size_t contenders = 6 * std::size(kCpuPairs);  // about
 #ifdef FRAMELANE_WITH_CUDA
   if (session.gpu != nullptr) contenders += kGpuPeers * sizes.size();
 #endif
@@ -228,7 +228,7 @@ void run_peers(const Session& session, Result& result) {
   if (session.gpu != nullptr) measure_peers_on_gpu(session, turn, sizes, result);
 #endif
   if (session.gpu == nullptr) result.left_out.push_back("NPP and the GPU: " + session.no_gpu);
-  for (const PeerPair& pair : kPairs) {
+  for (const PeerPair& pair : kCpuPairs) {
     if (session.stopped() && !result.rows.empty()) break;
     measure_on_cpu(session, turn, pair.at(sizes.front()), result);
   }

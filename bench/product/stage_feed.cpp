@@ -119,7 +119,7 @@ void StageFeed::submit(InputFrame&& frame, int number, bool last) {
   job.outputs[0].target = allocate_image(*targets_, convert_.target, convert_.width,
                                          convert_.height, analyse_ ? sizeof(LumaHistogram) : 0);
   std::array<FrameTicket, 1> tickets;
-  open_tickets(stats_, tickets);
+  open_tickets(stats_, stats_->run(), tickets);
   job.outputs[0].ticket = std::move(tickets[0]);
   job.input.decoded_at = Clock::now();
   place->publish();

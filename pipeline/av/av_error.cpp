@@ -7,6 +7,8 @@ extern "C" {
 #include <array>
 #include <cerrno>
 
+#include "pipeline/base/processors.hpp"
+
 namespace framelane {
 
 std::string av_error_text(int error) {
@@ -20,12 +22,26 @@ bool is_configuration_error(int error) {
          error == AVERROR_OPTION_NOT_FOUND || error == AVERROR_FILTER_NOT_FOUND;
 }
 
-bool is_shortage(int error) { return error == AVERROR(EAGAIN) || error == AVERROR(ENOMEM); }
+bool is_shortage(int error) {
+  switch (error) {
+    case AVERROR(EAGAIN):
+    case AVERROR(ENOMEM):
+      return true;
+    case AVERROR(EINVAL):   // libvpx
+    case AVERROR_EXTERNAL:  // libx264
+    case AVERROR_UNKNOWN:   // libsrt
+      return !can_start_threads();
+    default:
+      return false;
+  }
+}
 
 IoFault io_fault_from_averror(int error) {
   switch (error) {
     case AVERROR_HTTP_UNAUTHORIZED:
     case AVERROR_HTTP_FORBIDDEN:
+    case AVERROR(EACCES):
+    case AVERROR(EPERM):
       return IoFault::kAuth;
     case AVERROR_EOF:
       return IoFault::kEof;
@@ -40,6 +56,11 @@ IoFault io_fault_from_averror(int error) {
     default:
       return io_fault_from_errno(AVUNERROR(error));
   }
+}
+
+IoFault file_fault_from_averror(int error) {
+  const IoFault fault = io_fault_from_averror(error);
+  return fault == IoFault::kAuth ? IoFault::kIo : fault;
 }
 
 }  // namespace framelane

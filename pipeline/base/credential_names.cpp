@@ -23,12 +23,19 @@ bool carries_credential(string_view name, bool in_url) {
       "authkey",    "signkey", "sharedkey",  "encryptionkey"};
   static constexpr std::array<string_view, 5> kEndingsInUrls{"pas", "pass", "psw", "pwd",
                                                              "passwort"};
-  static constexpr std::array<string_view, 2> kLastWordsInUrls{"key", "sig"};
-  static constexpr std::array<string_view, 13> kInUrls{
-      "accesskeyid", "auth",  "authorization", "awsaccesskeyid",
-      "hdnea",       "hdnts", "hdntl",         "hmac",
-      "jwt",         "md5",   "psk",           "pw",
-      "sign"};
+  static constexpr std::array<string_view, 4> kLastWordsInUrls{"auth", "key", "pin", "sig"};
+  static constexpr std::array<string_view, 12> kInUrls{"accesskeyid",
+                                                       "authorization",
+                                                       "awsaccesskeyid",
+                                                       "hdnea",
+                                                       "hdnts",
+                                                       "hdntl",
+                                                       "hmac",
+                                                       "jwt",
+                                                       "md5",
+                                                       "psk",
+                                                       "pw",
+                                                       "sign"};
   const string_view last_word = name.substr(name.find_last_of("_-") + 1);
   std::string plain = lowered(name);
   std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
@@ -63,7 +70,7 @@ bool is_credential_header(string_view name) {
 }
 
 bool is_harmless_header(string_view name) {
-  static constexpr std::array<string_view, 16> kHeaders{"accept",
+  static constexpr std::array<string_view, 20> kHeaders{"accept",
                                                         "accept-encoding",
                                                         "accept-language",
                                                         "cache-control",
@@ -71,6 +78,7 @@ bool is_harmless_header(string_view name) {
                                                         "content-length",
                                                         "content-type",
                                                         "date",
+                                                        "forwarded",
                                                         "from",
                                                         "host",
                                                         "icy-metadata",
@@ -78,7 +86,10 @@ bool is_harmless_header(string_view name) {
                                                         "pragma",
                                                         "range",
                                                         "referer",
-                                                        "user-agent"};
+                                                        "user-agent",
+                                                        "via",
+                                                        "x-forwarded-for",
+                                                        "x-real-ip"};
   return std::find(kHeaders.begin(), kHeaders.end(), lowered(name)) != kHeaders.end();
 }
 

@@ -13,12 +13,13 @@ IoFault io_fault_from_errno(int error) {
       return IoFault::kRefused;
     case ETIMEDOUT:
       return IoFault::kTimeout;
-    case EACCES:
-    case EPERM:
-      return IoFault::kAuth;
     default:
       return IoFault::kIo;
   }
+}
+
+std::string shortage_text(const std::string& cause) {
+  return "threads or memory are short (" + cause + "): " + kShortageRemedy;
 }
 
 }  // namespace framelane

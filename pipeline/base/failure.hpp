@@ -26,7 +26,14 @@ using IoError = TypedError<IoFault>;
 /// The feed cannot go on as it is. The supervisor restarts it, unless the fault is final.
 using FeedError = TypedError<FeedFault>;
 
-/// What an errno value from an open, a read or a write means for a source or an output.
+/// What an errno value from an open, a read or a write means for a source or an output. A file that
+/// may not be touched is no failed login.
 IoFault io_fault_from_errno(int error);
+
+/// What to do where threads or memory are short.
+inline constexpr char kShortageRemedy[] =
+    "raise TasksMax= or MemoryMax= of the service, or ulimit -u and -v";
+/// Says that threads or memory are short, by what this shows, and what to do.
+std::string shortage_text(const std::string& cause);
 
 }  // namespace framelane

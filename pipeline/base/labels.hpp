@@ -13,6 +13,17 @@ enum class DropReason { kRingFull, kEncoder, kDeviceLost, kFeedFailed, kStop, kR
 inline constexpr std::array<std::string_view, 6> kDropReasonNames{
     "ring_full", "encoder", "device_lost", "feed_failed", "stop", "reload"};
 
+/// Why a packet of transcoded sound was lost. kDecode: no sound could be decoded from it; kOverlap:
+/// its sound lies wholly where other sound was already.
+enum class AudioDrop { kDecode, kOverlap, kEncoder, kFeedFailed, kStop, kReload };
+inline constexpr std::array<std::string_view, 6> kAudioDropNames{
+    "decode", "overlap", "encoder", "feed_failed", "stop", "reload"};
+
+/// How transcoded sound was brought back in step with its timestamps. kSilence: a hole was filled;
+/// kTrim: samples that overlap were left out; kJump: a hole was too long to be filled.
+enum class AudioRepair { kSilence, kTrim, kJump };
+inline constexpr std::array<std::string_view, 3> kAudioRepairNames{"silence", "trim", "jump"};
+
 enum class DecodeFault { kCorrupt, kUnsupported, kTruncated };
 inline constexpr std::array<std::string_view, 3> kDecodeFaultNames{"corrupt", "unsupported",
                                                                    "truncated"};
@@ -41,6 +52,13 @@ inline constexpr std::array<std::string_view, 3> kHostCopyNames{"format", "decod
 enum class PacketDrop { kQueueFull, kWaitKeyframe, kWriteFailed, kDiskFull, kStop };
 inline constexpr std::array<std::string_view, 5> kPacketDropNames{
     "queue_full", "wait_keyframe", "write_failed", "disk_full", "stop"};
+
+/// What goes wrong when old recordings are deleted: a folder cannot be read, a file cannot be
+/// deleted, less is free than `min_free` asks for and nothing is left to delete, a call does not
+/// return.
+enum class RetentionFault { kList, kDelete, kSpace, kTimeout };
+inline constexpr std::array<std::string_view, 4> kRetentionFaultNames{"list", "delete", "space",
+                                                                      "timeout"};
 
 /// Why a source or an output has to reconnect.
 enum class IoFault { kDns, kRefused, kAuth, kTimeout, kEof, kIo, kDecode };

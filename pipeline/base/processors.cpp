@@ -6,10 +6,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace framelane {
 namespace {
@@ -72,6 +76,21 @@ std::size_t machine_memory() {
 int codec_threads(bool live) {
   if (live) return std::min(processors(), kLiveThreads);
   return processors() < allowed_processors() ? processors() : 0;
+}
+
+bool can_start_threads() {
+  constexpr int kWanted = 16;
+  std::mutex until_all_run;
+  std::vector<std::jthread> threads;
+  const std::lock_guard lock(until_all_run);  // released first
+  try {
+    for (int i = 0; i < kWanted; ++i) {
+      threads.emplace_back([&until_all_run] { const std::lock_guard wait(until_all_run); });
+    }
+  } catch (const std::exception&) {  // no thread, or no memory to remember it
+    return false;
+  }
+  return true;
 }
 
 std::optional<int> processors_of_quota(std::string_view cpu_max) {

@@ -20,6 +20,9 @@ std::size_t machine_memory();
 /// holds a frame's memory.
 int codec_threads(bool live);
 
+/// False if the process cannot start as many threads as a codec may want.
+bool can_start_threads();
+
 /// The quota in a cgroup's cpu.max, in whole processors, rounded up; nothing if there is none.
 std::optional<int> processors_of_quota(std::string_view cpu_max);
 /// The limit in a cgroup's memory.max, in bytes; nothing if there is none.

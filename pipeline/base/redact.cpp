@@ -295,8 +295,14 @@ void register_headers(string_view text) {
     const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
     const string_view line = text.substr(0, end);
     const std::size_t colon = line.find(':');
-    if (colon != string_view::npos && !is_harmless_header(line.substr(0, colon))) {
-      register_secret(slice(line, header_value(line, colon + 1)));
+    if (colon != string_view::npos) {
+      const string_view name = line.substr(0, colon);
+      const string_view value = slice(line, header_value(line, colon + 1));
+      if (is_credential_header(name) || carries_credential(name, true)) {
+        register_secret(value);
+      } else if (!is_harmless_header(name)) {
+        register_token(value);
+      }
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }

@@ -24,6 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// A source that seems gone is looked at again after this long.
+constexpr std::chrono::milliseconds kSecondLook{100};
 /// How far the encoder's clock may run ahead of the source's, in ticks of the encoder's.
 constexpr std::int64_t kMaxTicksAhead = 2;
 
@@ -43,13 +45,14 @@ void refer_to(AVFrame& frame, const ConstImageView& image, const BufferRef& buff
 }  // namespace
 
 Encode::Encode(const EncodeOptions& options, int index, bool global_header,
-               EncodeStats& encode_stats, FeedStats& feed_stats, PacketFanout& fanout,
-               std::chrono::milliseconds call_limit)
+               EncodeStats& encode_stats, FeedStats& feed_stats, const LineClock& line_clock,
+               PacketFanout& fanout, std::chrono::milliseconds call_limit)
     : options_(options),
       index_(static_cast<std::size_t>(index)),
       global_header_(global_header),
       encode_stats_(encode_stats),
       feed_stats_(feed_stats),
+      line_clock_(line_clock),
       fanout_(fanout),
       call_limit_(call_limit),
       frame_(make_frame()),
@@ -63,25 +66,34 @@ Encode::~Encode() { drop_pending(DropReason::kFeedFailed); }
 void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
                  std::atomic<DropReason>& cancel_reason) {
   cancel_ = cancel;
+  // On this thread, however it ends: the one that destroys this must not wait.
+  const FreeAtEnd free_at_end{*this};
   std::exception_ptr failure;
-  while (auto job = ring.next(static_cast<int>(index_))) {
-    FrameTicket& ticket = (*job)->outputs[index_].ticket;
-    const auto fail = [&](DropReason reason) {
-      // The loop goes on until the ring is empty, dropping the jobs. No more jobs come: the ring is
-      // closed here, and the feed is cancelled by whoever catches what this thread throws.
-      failure = std::current_exception();
-      drop_pending(reason);
-      if (ticket) ticket.drop(reason);
-      if (!cancel.stop_requested()) cancel_reason = DropReason::kFeedFailed;
-      ring.close();
-    };
+  const auto fail = [&](FrameTicket* ticket, DropReason reason) {
+    // The loop goes on until the ring is empty, dropping the jobs. No more jobs come: the ring is
+    // closed here, and the feed is cancelled by whoever catches what this thread throws.
+    failure = std::current_exception();
+    drop_pending(reason);
+    if (ticket != nullptr && *ticket) ticket->drop(reason);
+    if (!cancel.stop_requested()) cancel_reason = DropReason::kFeedFailed;
+    ring.close();
+  };
+  const auto attempt = [&](FrameTicket* ticket, const auto& work) {
     try {
-      if (failure == nullptr && !cancel.stop_requested()) take(**job, stage);
+      if (failure == nullptr && !cancel.stop_requested()) work();
     } catch (const FeedError& error) {
-      fail(error.code() == FeedFault::kDevice ? DropReason::kDeviceLost : DropReason::kEncoder);
+      const bool device = error.code() == FeedFault::kDevice;
+      fail(ticket, device ? DropReason::kDeviceLost : DropReason::kEncoder);
     } catch (...) {
-      fail(DropReason::kEncoder);
+      fail(ticket, DropReason::kEncoder);
     }
+  };
+  for (;;) {
+    attempt(nullptr, [&] { await_job(ring); });
+    const auto job = ring.next(static_cast<int>(index_));
+    if (!job) break;
+    FrameTicket& ticket = (*job)->outputs[index_].ticket;
+    attempt(&ticket, [&] { take(**job, stage); });
     if (ticket) ticket.drop(failure ? DropReason::kFeedFailed : cancel_reason.load());
     if ((*job)->outputs[index_].converts) {
       // A conversion whose frame was dropped may still be running, and its buffers must stay until
@@ -93,13 +105,25 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
   }
   if (failure == nullptr && !cancel.stop_requested()) flush();
   drop_pending(cancel.stop_requested() ? cancel_reason.load() : DropReason::kEncoder);
-  close_encoder();  // here: the thread that destroys this must not wait
   if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+/// Waits for the next job. If the source is gone meanwhile, the encoder gives out what it holds.
+void Encode::await_job(FrameRing& ring) {
+  const int consumer = static_cast<int>(index_);
+  while (encoder_ != nullptr) {
+    const auto gone_at = line_clock_.gone_at();
+    if (!gone_at || ring.wait_until(consumer, *gone_at)) return;
+    // After the process was stopped for a while, the source thread has yet to see what has come.
+    if (ring.wait_until(consumer, Clock::now() + kSecondLook)) return;
+    if (gone_at == line_clock_.gone_at()) flush();
+  }
 }
 
 void Encode::take(FrameJob& job, Stage& stage) {
   JobOutput& output = job.outputs[index_];
   if (output.encode_plan != plan_) use_plan(output.encode_plan);
+  if (encoder_ == nullptr) reopen();
   if (output.converts) {
     switch (wait_converted(job, stage)) {
       case Stage::Wait::kReady:
@@ -228,7 +252,7 @@ bool Encode::receive_packets() {
 }
 
 void Encode::deliver() {
-  if (++packets_since_failure_ == kHealthyPackets) failures_ = 0;
+  failures_.worked();
   packet_->time_base = encoder_->time_base;
   const auto found = std::ranges::find(pending_, packet_->pts, &Pending::pts);
   // Most encoders set no duration, and the last frame of a file would have none.
@@ -257,11 +281,19 @@ void Encode::flush() {
   receive_packets();
   if (!cancel_.stop_requested()) drop_pending(DropReason::kEncoder);
   close_encoder();
+  fanout_.end_group();
 }
 
 void Encode::close_encoder() {
   const CallScope call(calls_, kOpenLimit);
   encoder_.reset();
+}
+
+// A call that threw has left its frame or packet in hand.
+Encode::FreeAtEnd::~FreeAtEnd() {
+  encode.close_encoder();
+  av_frame_unref(encode.frame_.get());
+  av_packet_unref(encode.packet_.get());
 }
 
 std::chrono::milliseconds Encode::call_limit() const {
@@ -273,13 +305,13 @@ void Encode::recover(const char* what, int error) {
   drop_pending(DropReason::kEncoder);
   const std::string cause = "encode " + options_.name + ": " + plan_->codec.name + ' ' + what +
                             ": " + av_error_text(error);
-  packets_since_failure_ = 0;
-  if (++failures_ >= kMaxFailures) {
-    throw FeedError(FeedFault::kEncoder,
-                    cause + ", " + std::to_string(failures_) + " times in close succession");
-  }
+  if (failures_.failed()) throw FeedError(FeedFault::kEncoder, cause + ", " + failures_.text());
   log::warn("feed {}: {}; reopening it", feed_stats_.feed(), cause);
   close_encoder();
+  reopen();
+}
+
+void Encode::reopen() {
   const CallScope call(calls_, kOpenLimit);
   encoder_ = reopen_encoder(options_, *plan_, global_header_);
 }

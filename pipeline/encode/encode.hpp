@@ -11,6 +11,8 @@
 #include "pipeline/av/av_ptr.hpp"
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/labels.hpp"
+#include "pipeline/base/line_clock.hpp"
+#include "pipeline/encode/close_failures.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/encode/encode_plan.hpp"
 #include "pipeline/encode/keyframe_times.hpp"
@@ -31,9 +33,11 @@ namespace framelane {
 class Encode {
  public:
   /// `index`: among the encodes that take frames. `global_header`: some output's container wants
-  /// the codec's headers up front. `call_limit`: how long a call of a live feed's encoder may take.
+  /// the codec's headers up front. `line_clock`: while it says that the source is gone, the encoder
+  /// is closed, so that recordings end with the last frame before. `call_limit`: how long a call of
+  /// a live feed's encoder may take.
   Encode(const EncodeOptions& options, int index, bool global_header, EncodeStats& encode_stats,
-         FeedStats& feed_stats, PacketFanout& fanout,
+         FeedStats& feed_stats, const LineClock& line_clock, PacketFanout& fanout,
          std::chrono::milliseconds call_limit = kCallLimit);
   ~Encode();
 
@@ -47,6 +51,8 @@ class Encode {
   /// True while a call of the encoder lasts longer than it may. Nothing interrupts such a call. Any
   /// thread.
   bool overdue() const { return calls_.overdue(); }
+  /// Times the call that opens the encoder for a plan, on the source thread. Nothing interrupts it.
+  Interrupt& opening() { return opening_; }
 
   /// A frame of a live feed takes milliseconds.
   static constexpr std::chrono::seconds kCallLimit{10};
@@ -60,17 +66,20 @@ class Encode {
     std::chrono::steady_clock::time_point decoded_at;
     std::chrono::steady_clock::time_point sent_at;
   };
+  /// Closes the encoder, whose threads may be slow to end, and gives back the frame and the packet
+  /// in hand, whose memory a GPU may have to unregister.
+  struct FreeAtEnd {
+    Encode& encode;
+    ~FreeAtEnd();
+  };
   /// A conversion that takes longer than this has hung: a frame takes milliseconds.
   static constexpr std::chrono::seconds kConversionDeadline{10};
   /// Where nobody waits for the frames, a slow encoder may look at many large ones in one call.
   static constexpr std::chrono::minutes kPatientCallLimit{10};
   /// For opening an encoder, and for closing it, which ends its threads.
   static constexpr std::chrono::minutes kOpenLimit{1};
-  /// The encoder's failure with this number in close succession ends the feed.
-  static constexpr int kMaxFailures = 3;
-  /// After so many packets without a failure, earlier failures no longer count.
-  static constexpr int kHealthyPackets = 250;
 
+  void await_job(FrameRing& ring);
   void take(FrameJob& job, Stage& stage);
   void use_plan(const std::shared_ptr<EncodePlan>& plan);
   void analyse(FrameJob& job);
@@ -86,6 +95,7 @@ class Encode {
   /// Opens the encoder again; the frames it had are dropped.
   void recover(const char* what, int error);
   void drop_pending(DropReason reason);
+  void reopen();
   void close_encoder();
   std::chrono::milliseconds call_limit() const;
 
@@ -94,9 +104,11 @@ class Encode {
   const bool global_header_;
   EncodeStats& encode_stats_;
   FeedStats& feed_stats_;
+  const LineClock& line_clock_;
   PacketFanout& fanout_;
   const std::chrono::milliseconds call_limit_;
   Interrupt calls_{std::stop_token()};  // times the encoder's calls, and interrupts none
+  Interrupt opening_{std::stop_token()};
   std::stop_token cancel_;
   std::shared_ptr<EncodePlan> plan_;
   CodecContextPtr encoder_;
@@ -105,8 +117,7 @@ class Encode {
   std::vector<Pending> pending_;
   std::int64_t last_pts_ = INT64_MIN;
   KeyframeTimes keyframes_;
-  int failures_ = 0;
-  int packets_since_failure_ = 0;
+  CloseFailures failures_;
 };
 
 }  // namespace framelane

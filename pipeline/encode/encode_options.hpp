@@ -30,6 +30,12 @@ struct EncodeOptions {
   std::optional<std::int64_t> bitrate;           ///< bits per second
   std::optional<std::chrono::microseconds> gop;  ///< time between keyframes
   bool copy_audio = false;
+  /// The sound is transcoded: encoders, tried in order. Empty: it is copied or left out.
+  std::vector<CodecCandidate> audio_codecs;
+  std::optional<std::int64_t> audio_bitrate;  ///< bits per second
+
+  bool transcodes_audio() const { return !audio_codecs.empty(); }
+  bool wants_audio() const { return copy_audio || transcodes_audio(); }
 };
 
 }  // namespace framelane

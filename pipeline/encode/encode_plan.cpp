@@ -23,6 +23,7 @@ extern "C" {
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/processors.hpp"
+#include "pipeline/encode/codec_options.hpp"
 #include "pipeline/encode/target_choice.hpp"
 
 namespace framelane {
@@ -84,25 +85,6 @@ bool is_hardware(const AVCodec& codec) {
   return (codec.capabilities & (AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID)) != 0;
 }
 
-void apply_options(AVCodecContext& context, const EncodeOptions& options,
-                   const CodecCandidate& candidate) {
-  for (const AvOption& option : candidate.options) {
-    const AvLogCapture log;
-    const int result =
-        av_opt_set(&context, option.key.c_str(), option.value.c_str(), AV_OPT_SEARCH_CHILDREN);
-    if (result == AVERROR_OPTION_NOT_FOUND) {
-      throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + candidate.name +
-                                                     " has no option \"" + option.key +
-                                                     "\"; see ffmpeg -h encoder=" + candidate.name);
-    }
-    if (result < 0) {
-      throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + candidate.name +
-                                                     " rejects " + option.key + "=" + option.value +
-                                                     ": " + av_error_text(result));
-    }
-  }
-}
-
 /// libx265 writes to standard error past FFmpeg's log, unless its own log level forbids it.
 void silence_x265(AVCodecContext& context) {
   AVDictionary* parameters = nullptr;
@@ -135,7 +117,9 @@ CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candida
   if (options.bitrate) context->bit_rate = *options.bitrate;
   if (options.gop) set_gop(*context, codec, *options.gop);
   if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
-  apply_options(*context, options, candidate);
+  if (const auto refusal = apply_options(*context, candidate)) {
+    throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + *refusal);
+  }
   if (candidate.name == "libx265") silence_x265(*context);
   return context;
 }
@@ -157,14 +141,19 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
 }
 
 bool chooses_gpu(const CodecCandidate& candidate, const AvOption& option) {
-  return candidate.name.ends_with("_nvenc") && option.key == "gpu";
+  return is_nvenc(candidate) && option.key == "gpu";
 }
+
+struct NoHardware {
+  std::string why;
+  bool shortage;  ///< of threads or memory: perhaps it can be used later
+};
 
 /// Why the hardware that an encoder needs cannot be used; nothing if it can. Opens the encoder with
 /// no options to find out, so that a rejected option is not taken for missing hardware.
-std::optional<std::string> why_no_hardware(const AVCodec& codec, const CodecCandidate& candidate,
-                                           const EncodeOptions& options,
-                                           const EncodeTarget& target) {
+std::optional<NoHardware> why_no_hardware(const AVCodec& codec, const CodecCandidate& candidate,
+                                          const EncodeOptions& options,
+                                          const EncodeTarget& target) {
   CodecCandidate plain{codec.name};
   // The option that chooses the GPU stays: whether that GPU can be used is the question.
   std::ranges::copy_if(candidate.options, std::back_inserter(plain.options),
@@ -174,7 +163,9 @@ std::optional<std::string> why_no_hardware(const AVCodec& codec, const CodecCand
   const AvLogCapture log;
   const int result = avcodec_open2(context.get(), &codec, nullptr);
   if (result >= 0) return std::nullopt;
-  return log.reason(av_error_text(result));
+  const bool shortage = is_shortage(result);
+  const std::string reason = log.reason(av_error_text(result));
+  return NoHardware{shortage ? shortage_text(reason) : reason, shortage};
 }
 
 /// `opened_before`: the encoder has opened with the same options before, so that the failure is not
@@ -182,26 +173,30 @@ std::optional<std::string> why_no_hardware(const AVCodec& codec, const CodecCand
 [[noreturn]] void throw_open_failure(const EncodeOptions& options, const CodecCandidate& candidate,
                                      const FrameFormat& target, bool opened_before, int error,
                                      const std::string& reason) {
-  const bool rejected =
-      !opened_before && (error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
+  const bool shortage = is_shortage(error);
+  const bool rejected = !opened_before && !shortage &&
+                        (error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
                          error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS));
-  const FeedFault fault = rejected                   ? FeedFault::kConfiguration
-                          : error == AVERROR(ENOMEM) ? FeedFault::kMemory
-                                                     : FeedFault::kEncoder;
+  const FeedFault fault = shortage   ? FeedFault::kMemory
+                          : rejected ? FeedFault::kConfiguration
+                                     : FeedFault::kEncoder;
   throw FeedError(fault, "encode " + options.name + ": " + candidate.name + " does not open " +
                              (opened_before ? "again " : "") + "for " +
                              std::to_string(target.width) + "x" + std::to_string(target.height) +
-                             " " + std::string(info(target.layout).name) + ": " + reason +
+                             " " + std::string(info(target.layout).name) + ": " +
+                             (shortage ? shortage_text(reason) : reason) +
                              (rejected ? "; check its options and the size" : ""));
 }
 
 }  // namespace
 
+bool is_nvenc(const CodecCandidate& candidate) { return candidate.name.ends_with("_nvenc"); }
+
 CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device) {
   constexpr std::string_view kCuda = "cuda:";
   const bool chosen = std::ranges::any_of(
       candidate.options, [&](const AvOption& option) { return chooses_gpu(candidate, option); });
-  if (candidate.name.ends_with("_nvenc") && device.starts_with(kCuda) && !chosen) {
+  if (is_nvenc(candidate) && device.starts_with(kCuda) && !chosen) {
     candidate.options.push_back({"gpu", std::string(device.substr(kCuda.size()))});
   }
   return candidate;
@@ -209,6 +204,7 @@ CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device) {
 
 std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
   std::string tried;
+  FeedFault fault = FeedFault::kConfiguration;
   const auto pass_over = [&tried](const CodecCandidate& candidate, const std::string& why) {
     tried += (tried.empty() ? "" : "; ") + candidate.name + ' ' + why;
   };
@@ -216,21 +212,23 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     const CodecCandidate candidate = choose_gpu(configured, request.device);
     const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name.c_str());
     if (codec == nullptr || codec->type != AVMEDIA_TYPE_VIDEO) {
-      pass_over(candidate, "is not in this FFmpeg");
+      pass_over(candidate, codec == nullptr ? "is not in this FFmpeg" : "is no video encoder");
       continue;
     }
     if (takes_only_surfaces(*codec)) {
       pass_over(candidate, "takes frames in a device's memory alone, which framelane has not");
       continue;
     }
+    if (request.opening) request.opening(candidate);
     EncodeTarget target = choose_target(*codec, request.options, request.source);
     if (counts_in_frames(codec->id) && target.format.frame_rate.num > 0) {
       target.format.time_base = av_inv_q(target.format.frame_rate);
     }
     // Hardware first: an option that is rejected is an error only if the encoder is available.
     if (is_hardware(*codec)) {
-      if (const auto why = why_no_hardware(*codec, candidate, request.options, target)) {
-        pass_over(candidate, "does not open here: " + *why);
+      if (const auto no_hardware = why_no_hardware(*codec, candidate, request.options, target)) {
+        pass_over(candidate, "does not open here: " + no_hardware->why);
+        if (no_hardware->shortage) fault = FeedFault::kMemory;
         continue;
       }
     }
@@ -257,9 +255,9 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->opened = std::move(context);
     return plan;
   }
-  throw FeedError(FeedFault::kConfiguration, "encode " + request.options.name +
-                                                 ": no encoder is available: " + tried +
-                                                 "; framelane devices lists those that open");
+  const bool shortage = fault == FeedFault::kMemory;
+  throw FeedError(fault, "encode " + request.options.name + ": no encoder is available: " + tried +
+                             (shortage ? "" : "; framelane devices lists those that open"));
 }
 
 CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,7 +21,7 @@ struct EncodePlan {
   FrameFormat target;                 ///< what the encoder takes; its time base is the encoder's
   int threads = 0;                    ///< as codec_threads says
   bool live = false;                  ///< the source sends a frame as each is due
-  MediaFormatRef media;               ///< of the encode's packets, copied audio included
+  MediaFormatRef media;               ///< of the encode's packets, audio included
   CodecContextPtr opened;             ///< the encode thread takes it; null from then on
 };
 
@@ -32,7 +33,9 @@ struct EncodeRequest {
   std::string device{};                 ///< the feed's, for choose_gpu
   bool live = false;                    ///< few threads (codec_threads)
   bool global_header = false;           ///< some output's container wants extradata
-  const StreamFormat* audio = nullptr;  ///< copied beside the video; null: none
+  const StreamFormat* audio = nullptr;  ///< of the packets beside the video; null: none
+  /// Called before each candidate is opened, which may take long.
+  std::function<void(const CodecCandidate&)> opening{};
 };
 
 /// Chooses the first available codec, the target format and colour (choose_target), and opens the
@@ -46,6 +49,8 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request);
 /// never kConfiguration here, because it has opened with the same options before.
 CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
                                bool global_header);
+
+bool is_nvenc(const CodecCandidate& candidate);
 
 /// Makes an NVENC candidate use the GPU of `device` ("cuda:N"). By default NVENC takes the first
 /// GPU. Changes nothing if the candidate's options name a GPU, for other encoders, and for the CPU.

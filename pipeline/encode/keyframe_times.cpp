@@ -1,6 +1,7 @@
 #include "pipeline/encode/keyframe_times.hpp"
 
 extern "C" {
+#include <libavutil/avutil.h>
 #include <libavutil/mathematics.h>
 }
 
@@ -10,8 +11,8 @@ namespace framelane {
 
 bool KeyframeTimes::due(std::int64_t pts, AVRational time_base) {
   if (!gop_) return false;
-  const AVRational gop{static_cast<int>(gop_->count()), 1'000'000};
-  const std::int64_t group = av_rescale_q_rnd(pts, time_base, gop, AV_ROUND_DOWN);
+  const std::int64_t time_us = av_rescale_q_rnd(pts, time_base, AV_TIME_BASE_Q, AV_ROUND_DOWN);
+  const std::int64_t group = av_rescale_rnd(time_us, 1, gop_->count(), AV_ROUND_DOWN);
   return std::exchange(group_, group) != group;
 }
 

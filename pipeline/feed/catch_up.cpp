@@ -10,14 +10,18 @@ CatchUp::Clock::time_point CatchUp::deadline(std::chrono::microseconds time,
   // grow, and in the end the feed is no longer behind.
   constexpr int kForget = 8;
   const Clock::time_point own = arrived - time;
-  if (origin_) {
-    const Clock::time_point kept = *origin_ - (arrived - last_) / kForget;
-    origin_ = std::clamp(kept, own, own + kMost);
-  } else {
-    origin_ = own;
-  }
+  const Clock::time_point kept = origin_ ? *origin_ - (arrived - last_) / kForget : own;
+  origin_ = std::clamp(kept, own, own + kMost);
   last_ = arrived;
-  return *origin_ + time;
+  if (*origin_ == own) {  // it is late itself: if others have waited with it, they come now
+    begun_ = arrived;
+    until_ = patient_ ? Clock::time_point::max() : arrived + kTrial;
+  }
+  return std::min(*origin_ + time, until_);
+}
+
+void CatchUp::missed(Clock::time_point now) {
+  if (now - begun_ >= kTrial) until_ = begun_;
 }
 
 }  // namespace framelane

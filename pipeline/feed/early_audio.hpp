@@ -11,8 +11,9 @@
 
 namespace framelane {
 
-/// Copied audio of one encode that comes before the encode's format is known: audio is copied at
-/// once, while the first video frame is still to be decoded. It is held until then. Source thread.
+/// Audio of one encode that comes before the encode's format is known: audio is copied or
+/// transcoded at once, while the first video frame is still to be decoded. It is held until then.
+/// Source thread.
 class EarlyAudio {
  public:
   /// `outputs`: the encode's; each of them counts the packets that are lost. They outlive this.

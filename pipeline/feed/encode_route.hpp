@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "kernels/conversion.hpp"
+#include "pipeline/av/interrupt.hpp"
+#include "pipeline/encode/audio_encode.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/encode/encode_plan.hpp"
 #include "pipeline/feed/early_audio.hpp"
@@ -25,12 +27,20 @@ struct EncodeRoute {
 
   EarlyAudio early_audio;
   MediaFormatRef media = nullptr;         ///< of its packets; null until known
-  MediaFormatRef source_media = nullptr;  ///< the source's streams that `media` was made from
+  MediaFormatRef source_media = nullptr;  ///< copied video: the streams that `media` was made from
+  std::unique_ptr<AudioEncode> audio = nullptr;  ///< null if the sound is not transcoded
 
   // Null or empty if the encode copies its video.
+  Interrupt* opening = nullptr;               ///< Encode::opening
   std::unique_ptr<FramePool> pool = nullptr;  ///< of converted frames
   std::shared_ptr<EncodePlan> plan = nullptr;
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
+
+  /// The audio that the encode delivers while the source has these streams; null: none.
+  const StreamFormat* audio_format(const MediaFormat* source) const {
+    if (audio) return audio->format();
+    return options->copy_audio ? audio_of(source) : nullptr;
+  }
 
   /// Packets belong to `format` from now on. Publishes the early audio.
   void set_media(MediaFormatRef format, const std::stop_token& stop) {

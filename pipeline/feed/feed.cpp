@@ -11,15 +11,15 @@ namespace framelane {
 
 std::unique_ptr<Feed> Feed::start(FeedOptions options, std::shared_ptr<FeedStats> stats,
                                   std::shared_ptr<Device> device, std::function<void()> on_done,
-                                  FeedDeadlines deadlines) {
+                                  FeedDeadlines deadlines, std::shared_ptr<Retention> retention) {
   try {
     auto run = std::make_shared<FeedRun>(std::move(options), std::move(stats), std::move(device),
-                                         std::move(on_done), deadlines);
+                                         std::move(on_done), deadlines, std::move(retention));
     std::unique_ptr<Feed> feed(new Feed(run));
     run->start();  // if a thread fails to start, the feed's destructor ends the others
     return feed;
   } catch (const std::bad_alloc&) {
-    throw FeedError(FeedFault::kMemory, "out of memory");
+    throw FeedError(FeedFault::kMemory, shortage_text("its parts got no memory"));
   }
 }
 

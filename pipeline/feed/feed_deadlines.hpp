@@ -15,7 +15,10 @@ struct FeedDeadlines {
   std::chrono::milliseconds after_deadline{5000};
   /// A call on a GPU that takes longer is overdue: a normal one takes milliseconds.
   std::chrono::milliseconds stage_call{10'000};
-  /// A call of a live feed's encoder that takes longer is overdue.
+  /// Opening an encoder, or preparing a plan, may take this long: on a GPU newer than the build,
+  /// kernels are compiled first.
+  std::chrono::milliseconds prepare{60'000};
+  /// A call of a live feed's encoder, or of a codec of sound, that takes longer is overdue.
   std::chrono::milliseconds encode_call = Encode::kCallLimit;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ struct FeedOptions {
   int lanes = 3;              ///< frames that are converted side by side
   std::optional<int> slices;  ///< row ranges that a frame's upload is cut into; empty: by its size
   OnFull on_full = OnFull::kAuto;
+  /// A live source that has been silent for longer counts as gone: recordings and playlists end,
+  /// and begin anew when it is back. Empty: it never does.
+  std::optional<std::chrono::milliseconds> split_after{5000};
   bool analyse = false;  ///< count the luma of each frame as the first encode that decodes gets it
   /// --once and transcode: a source that cannot be opened, or breaks, fails the feed at once.
   bool once = false;

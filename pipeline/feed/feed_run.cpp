@@ -12,15 +12,27 @@
 #include "pipeline/base/url.hpp"
 
 namespace framelane {
+namespace {
+
+/// `call`: what an encode does in a codec.
+std::string endless_call(const EncodeOptions& encode, const std::string& call) {
+  return "encode " + encode.name + ": " + call +
+         " does not come to an end; its thread is abandoned: check the load of this machine and, "
+         "if the encoder is hardware, its driver; or name another codec";
+}
+
+}  // namespace
 
 FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
                  std::shared_ptr<Device> device, std::function<void()> on_done,
-                 FeedDeadlines deadlines)
+                 FeedDeadlines deadlines, std::shared_ptr<Retention> retention)
     : options_(std::move(options)),
       stats_(std::move(stats)),
       device_(std::move(device)),
       on_done_(std::move(on_done)),
-      deadlines_(deadlines) {
+      deadlines_(deadlines),
+      retention_(std::move(retention)),
+      line_clock_(options_.split_after) {
   make_parts();
 }
 
@@ -28,7 +40,8 @@ void FeedRun::make_parts() {
   auto output_stats = stats_->outputs().begin();
   const bool blocks = blocks_when_full(options_.on_full, is_live(options_.input));
   for (const OutputOptions& output : options_.outputs) {
-    outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, blocks));
+    outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, line_clock_,
+                                                blocks, retention_.get()));
   }
   outputs_overdue_since_.resize(outputs_.size());
   for (const EncodeOptions& encode : options_.encodes) make_route(encode);
@@ -38,30 +51,32 @@ void FeedRun::make_parts() {
     if (route.options->copy_video) {
       encodes_.push_back(nullptr);
     } else {
-      encodes_.push_back(std::make_unique<Encode>(*route.options, frame_encodes++,
-                                                  route.global_header, stats_->encode(i), *stats_,
-                                                  *route.fanout, deadlines_.encode_call));
+      encodes_.push_back(std::make_unique<Encode>(
+          *route.options, frame_encodes++, route.global_header, stats_->encode(i), *stats_,
+          line_clock_, *route.fanout, deadlines_.encode_call));
+      route.opening = &encodes_.back()->opening();
     }
   }
   encodes_overdue_since_.resize(encodes_.size());
-  packets_ = std::make_unique<PacketDispatch>(routes_, cancel_.get_token());
+  audio_overdue_since_.resize(audio_calls_.size());
+  packets_ = std::make_unique<PacketDispatch>(routes_, cancel_.get_token(), cancel_reason_);
   if (frame_encodes > 0) {
     ring_ = std::make_unique<FrameRing>(options_.ring, frame_encodes, *stats_);
     stats_->set_device(device_->name());
     stage_ = device_->make_stage(*stats_, options_.slices);
-    frames_ = std::make_unique<FrameDispatch>(
-        FrameDispatch::Parts{.options = options_,
-                             .stats = stats_,
-                             .routes = routes_,
-                             .ring = *ring_,
-                             .stage = *stage_,
-                             .stage_calls = stage_calls_,
-                             .stage_call_limit = deadlines_.stage_call,
-                             .cancel_reason = cancel_reason_},
-        cancel_.get_token());
+    frames_ = std::make_unique<FrameDispatch>(FrameDispatch::Parts{.options = options_,
+                                                                   .stats = stats_,
+                                                                   .routes = routes_,
+                                                                   .ring = *ring_,
+                                                                   .stage = *stage_,
+                                                                   .stage_calls = stage_calls_,
+                                                                   .deadlines = deadlines_,
+                                                                   .cancel_reason = cancel_reason_},
+                                              cancel_.get_token());
   }
   source_loop_ = std::make_unique<SourceLoop>(SourceLoop::Parts{.options = options_,
                                                                 .stats = *stats_,
+                                                                .line_clock = line_clock_,
                                                                 .source_calls = source_calls_,
                                                                 .packets = *packets_,
                                                                 .frames = frames_.get(),
@@ -79,10 +94,18 @@ void FeedRun::make_route(const EncodeOptions& encode) {
     inlet_stats.push_back(&stats_->outputs()[i]);
     global_header |= needs_global_header(output);
   }
+  Interrupt& audio_calls = audio_calls_.emplace_back(std::stop_token());
+  std::unique_ptr<AudioEncode> audio;
+  if (encode.transcodes_audio()) {
+    audio = std::make_unique<AudioEncode>(encode, global_header, options_.once,
+                                          stats_->encode(routes_.size()).audio, *stats_,
+                                          audio_calls, deadlines_.encode_call);
+  }
   routes_.push_back({.options = &encode,
                      .fanout = std::make_unique<PacketFanout>(std::move(inlets)),
                      .global_header = global_header,
                      .early_audio = EarlyAudio(std::move(inlet_stats)),
+                     .audio = std::move(audio),
                      .pool = encode.copy_video ? nullptr : std::make_unique<FramePool>()});
 }
 
@@ -102,6 +125,8 @@ void FeedRun::start() {
   // The threads wait for the mutex until all of them exist: otherwise one that ends early would
   // take itself for the last.
   const std::lock_guard lock(mutex_);
+  // If there were no place for a thread that has begun, the process would end.
+  threads_.reserve(outputs_.size() + encodes_.size() + 1);
   for (const std::unique_ptr<Output>& output : outputs_) {
     spawn("out-" + output->options().name, [this, &output = *output] {
       if (options_.recover && output.options().existing == Existing::kNumber) {
@@ -120,7 +145,10 @@ void FeedRun::start() {
 
 void FeedRun::spawn(const std::string& name, std::function<void()> body) {
   const std::size_t index = threads_.size();
-  auto main = [self = shared_from_this(), index, name, body = std::move(body)] {
+  // Made now: when memory is short there is none for a text.
+  std::string no_memory = shortage_text("its thread " + name + " got no memory");
+  auto main = [self = shared_from_this(), index, name, no_memory = std::move(no_memory),
+               body = std::move(body)]() mutable {
     // The kernel allows 15 characters: enough to tell the threads of one process apart in top.
     pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
     { const std::lock_guard started(self->mutex_); }
@@ -131,9 +159,9 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     } catch (const IoError& error) {
       self->fail(FeedFault::kSource, error.what());
     } catch (const std::bad_alloc&) {
-      self->fail(FeedFault::kMemory, "out of memory");
+      self->fail(FeedFault::kMemory, std::move(no_memory));
     } catch (const std::exception& error) {
-      self->fail(FeedFault::kInternal, error.what());
+      self->fail(FeedFault::kInternal, "its thread " + name + ": " + error.what());
     }
     if (--self->bodies_ == 0) {
       // Before the parts go, since every frame is accounted for by now: if a GPU then holds up this
@@ -156,9 +184,8 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
   try {
     threads_.push_back({std::thread(std::move(main)), false});
   } catch (const std::system_error& error) {
-    throw FeedError(FeedFault::kMemory, "its thread " + name +
-                                            " does not start: threads or memory are short (" +
-                                            error.code().message() + ")");
+    throw FeedError(FeedFault::kMemory, "its thread " + name + " does not start: " +
+                                            shortage_text(error.code().message()));
   }
   ++running_;
   ++bodies_;
@@ -190,13 +217,13 @@ void FeedRun::set_ended_if_unset() {
                            {}};
 }
 
-void FeedRun::set_failed_if_unset(FeedFault fault, const std::string& reason) {
+void FeedRun::set_failed_if_unset(FeedFault fault, std::string reason) {
   const std::lock_guard lock(mutex_);
-  if (!outcome_) outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, fault, reason};
+  if (!outcome_) outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, fault, std::move(reason)};
 }
 
-void FeedRun::fail(FeedFault fault, const std::string& reason) {
-  set_failed_if_unset(fault, reason);
+void FeedRun::fail(FeedFault fault, std::string reason) {
+  set_failed_if_unset(fault, std::move(reason));
   cancel(DropReason::kFeedFailed);
 }
 
@@ -244,11 +271,20 @@ void FeedRun::watch_calls(Clock::time_point now) {
                " is stuck in a call that ignores input.timeout; its thread is abandoned";
     }
     for (std::size_t i = 0; i < encodes_.size(); ++i) {
-      const bool overdue = encodes_[i] != nullptr && encodes_[i]->overdue();
-      if (!is_stuck(overdue, encodes_overdue_since_[i], now)) continue;
+      if (encodes_[i] == nullptr) continue;
+      const bool opening = encodes_[i]->opening().overdue();
+      if (!is_stuck(opening || encodes_[i]->overdue(), encodes_overdue_since_[i], now)) continue;
       fault = FeedFault::kEncoder;
-      reason = "encode " + options_.encodes[i].name + ": a call of " + stats_->encode(i).codec() +
-               " does not come to an end; its thread is abandoned";
+      reason =
+          endless_call(options_.encodes[i], opening ? "the call that opens its encoder"
+                                                    : "a call of " + stats_->encode(i).codec());
+    }
+    for (std::size_t i = 0; i < audio_calls_.size(); ++i) {
+      if (!is_stuck(audio_calls_[i].overdue(), audio_overdue_since_[i], now)) continue;
+      const std::string codec = stats_->encode(i).audio.codec();
+      fault = FeedFault::kEncoder;
+      reason = endless_call(options_.encodes[i], "a call that transcodes its sound" +
+                                                     (codec.empty() ? "" : " to " + codec));
     }
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       Output& output = *outputs_[i];
@@ -263,11 +299,10 @@ void FeedRun::watch_calls(Clock::time_point now) {
     // A GPU that is lost never ends a call that it has not ended.
     const bool lost = device_->lost() && stage_calls_.under_way();
     if (is_stuck(lost || stage_calls_.overdue(), stage_overdue_since_, now)) {
+      const bool gpu = device_->has_copy_engines();
+      fault = gpu ? FeedFault::kDevice : FeedFault::kInternal;
       reason = "a call on " + device_->name() + " does not come to an end; its thread is abandoned";
-      if (device_->has_copy_engines()) {
-        fault = FeedFault::kDevice;
-        reason += ": see what the kernel's log says of the driver";
-      }
+      if (gpu) reason += ": see what the kernel's log says of the driver";
     }
   }
   if (reason.empty()) return;
@@ -307,6 +342,7 @@ int FeedRun::abandon() {
   on_done_ = nullptr;  // it may refer to what is gone when an abandoned thread's call returns
   abandoned_ = running_ > 0;
   if (abandoned_) {
+    for (const std::unique_ptr<Output>& output : outputs_) output->inlet().end(PacketDrop::kStop);
     ++stats_->abandoned_runs;
     stats_->abandon_run(cancel_reason_);
   }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/labels.hpp"
+#include "pipeline/base/line_clock.hpp"
 #include "pipeline/encode/encode.hpp"
 #include "pipeline/feed/encode_route.hpp"
 #include "pipeline/feed/feed.hpp"
@@ -26,6 +28,7 @@
 #include "pipeline/frames/frame_ring.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/output/output.hpp"
+#include "pipeline/output/retention.hpp"
 #include "pipeline/stage/device.hpp"
 #include "pipeline/stage/stage.hpp"
 
@@ -39,7 +42,8 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   using Clock = Feed::Clock;
 
   FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats, std::shared_ptr<Device> device,
-          std::function<void()> on_done, FeedDeadlines deadlines);
+          std::function<void()> on_done, FeedDeadlines deadlines,
+          std::shared_ptr<Retention> retention);
 
   const std::string& name() const { return options_.name; }
   void start();
@@ -64,11 +68,11 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   void encode_thread(EncodeRoute& route, Encode& encode);
   // The first outcome stays.
   void set_ended_if_unset();
-  void set_failed_if_unset(FeedFault fault, const std::string& reason);
+  void set_failed_if_unset(FeedFault fault, std::string reason);
   /// Sets the outcome and cancels.
-  void fail(FeedFault fault, const std::string& reason);
-  /// Fails the feed if a call of the source, the stage, an encoder or an output has ignored its
-  /// deadline.
+  void fail(FeedFault fault, std::string reason);
+  /// Fails the feed if a call of the source, its sound, the stage, an encoder or an output has
+  /// ignored its deadline.
   void watch_calls(Clock::time_point now);
   bool is_stuck(bool overdue, OverdueSince& since, Clock::time_point now) const;
   bool stuck_after_cancel(Clock::time_point now) const;
@@ -78,10 +82,14 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   const std::shared_ptr<Device> device_;
   std::function<void()> on_done_;  // guarded by mutex_
   const FeedDeadlines deadlines_;
+  const std::shared_ptr<Retention> retention_;  // may be null
 
   std::stop_source read_stop_;  // a drain: nothing more is read
   std::stop_source cancel_;     // a cancel: nothing goes on
   Interrupt source_calls_{read_stop_.get_token()};
+  /// One for each encode: times what transcodes its sound, on the source thread, and interrupts
+  /// none of it.
+  std::deque<Interrupt> audio_calls_;
   /// Calls that a GPU may hold up: the source thread's, into the stage and for memory, and at the
   /// end those of the thread that frees the parts.
   Interrupt stage_calls_{read_stop_.get_token()};
@@ -90,6 +98,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   // Each part is declared after those it refers to, and is destroyed before them. The supervisor's
   // thread asks the outputs and encodes and closes the ring; all else belongs to the feed's
   // threads.
+  LineClock line_clock_;
   std::vector<std::unique_ptr<Output>> outputs_;
   std::vector<EncodeRoute> routes_;
   std::unique_ptr<FrameRing> ring_;  // null, with the stage, if every encode copies
@@ -108,6 +117,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::optional<Feed::Outcome> outcome_;
   std::optional<Clock::time_point> cancelled_at_;
   OverdueSince source_overdue_since_;
+  std::vector<OverdueSince> audio_overdue_since_;
   OverdueSince stage_overdue_since_;
   std::vector<OverdueSince> encodes_overdue_since_;
   std::vector<OverdueSince> outputs_overdue_since_;

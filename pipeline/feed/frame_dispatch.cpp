@@ -17,19 +17,23 @@ extern "C" {
 #include "pipeline/encode/encode_plan.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/packets/media.hpp"
+#include "pipeline/source/input_options.hpp"
 
 namespace framelane {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// For opening an encoder, and for preparing a plan: on a GPU newer than the build, kernels are
-/// compiled first.
-constexpr std::chrono::minutes kPrepareTime{1};
-
 FrameFormat format_of(const InputFrame& frame, const SourceInfo& source) {
   return {frame.image.format, frame.image.width, frame.image.height,        frame.color,
           source.time_base,   source.frame_rate, frame.sample_aspect_ratio, frame.memory};
+}
+
+/// True if reading may be late for a while: nothing that comes meanwhile is lost, and no stream is
+/// copied.
+bool may_read_late(const FeedOptions& options) {
+  return waits_for_reader(options.input) &&
+         std::ranges::none_of(options.encodes, &EncodeOptions::copy_video);
 }
 
 /// True if the pictures are as before and only their memory has changed, and with it perhaps their
@@ -48,7 +52,11 @@ bool can_convert(const Conversion& conversion) {
 }  // namespace
 
 FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
-    : parts_(parts), cancel_(std::move(cancel)), ring_jobs_(parts_.stats->ring_jobs()) {
+    : parts_(parts),
+      cancel_(std::move(cancel)),
+      run_(parts_.stats->run()),
+      ring_jobs_(parts_.stats->ring_jobs()),
+      catch_up_(may_read_late(parts_.options)) {
   for (EncodeRoute& route : parts_.routes) {
     if (!route.options->copy_video) routes_.push_back(&route);
   }
@@ -56,7 +64,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
 }
 
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
-  open_tickets(parts_.stats, tickets_);
+  open_tickets(parts_.stats, run_, tickets_);
   try {
     apply_format(frame, source);
     if (ends_before_it_began()) return drop_tickets(parts_.cancel_reason);
@@ -70,8 +78,8 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
 void FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& source) {
   const FrameFormat format = format_of(frame, source);
   const bool audio_changed = std::ranges::any_of(routes_, [&](const EncodeRoute* route) {
-    return route->options->copy_audio && route->source_media != source.media &&
-           !same_audio(route->source_media.get(), source.media.get());
+    return route->media != nullptr &&
+           !same_audio(audio_of(route->media.get()), route->audio_format(source.media.get()));
   });
   if (format_ == format && !audio_changed) return;
 
@@ -83,7 +91,7 @@ void FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
     conversions.push_back(apply_format(*route, format, source, same_pictures));
   }
   apply_analysis(conversions.front().target);
-  const CallScope preparing(parts_.stage_calls, kPrepareTime);
+  const CallScope preparing(parts_.stage_calls, parts_.deadlines.prepare);
   plan_.reset();  // first: the old plan's memory goes with its last job in flight
   plan_ = parts_.stage.prepare(conversions, format.memory, analyses_);
   format_ = format;
@@ -97,19 +105,24 @@ bool FrameDispatch::ends_before_it_began() const {
 
 Conversion FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
                                        const SourceInfo& source, bool same_pictures) {
-  const bool audio = route.options->copy_audio && source.media && source.media->audio;
   std::shared_ptr<EncodePlan> plan = route.plan;
   const bool plan_stays =
       same_pictures && plan && can_convert(conversion_between(format, plan->target));
   if (!plan_stays) {
-    const CallScope opening(parts_.stage_calls, kPrepareTime);  // NVENC's encoders are on the GPU
+    // NVENC's encoders are on the GPU. No other encoder that hangs is the GPU's fault.
+    std::optional<CallScope> opening;
+    const auto time_opening = [&](const CodecCandidate& candidate) {
+      opening.emplace(is_nvenc(candidate) ? parts_.stage_calls : *route.opening,
+                      parts_.deadlines.prepare);
+    };
     plan = make_encode_plan({.options = *route.options,
                              .source = format,
                              .feed = parts_.options.name,
                              .device = parts_.stats->status().device,
                              .live = source.live,
                              .global_header = route.global_header,
-                             .audio = audio ? &*source.media->audio : nullptr});
+                             .audio = route.audio_format(source.media.get()),
+                             .opening = time_opening});
   }
   const Conversion conversion = conversion_between(format, plan->target);
   const bool bypass = is_identity(conversion) && format.memory == FrameMemory::kHost;
@@ -119,7 +132,6 @@ Conversion FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& fo
             describe(format.color), bypass ? "passed on as" : "to", info(plan->target.layout).name,
             describe(plan->target.color), plan->codec.name);
   route.plan = std::move(plan);
-  route.source_media = source.media;
   route.set_media(route.plan->media, cancel_);
   return conversion;
 }
@@ -138,7 +150,7 @@ void FrameDispatch::apply_analysis(PixelFormat encoded) {
 
 void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   auto place = take_place(frame, source);
-  const CallScope submitting(parts_.stage_calls, parts_.stage_call_limit);
+  const CallScope submitting(parts_.stage_calls, parts_.deadlines.stage_call);
   if (!place) {
     frame.buffer = {};  // inside the CallScope: giving a surface back to NVDEC is a call on the GPU
     const bool ending = cancel_.stop_requested() || parts_.ring.closed();
@@ -188,10 +200,13 @@ std::optional<FrameRing::Place> FrameDispatch::take_place(const InputFrame& fram
     deadline = catch_up_.deadline(time, frame.decoded_at);
   }
   const auto start = Clock::now();
-  if (!blocks && deadline <= start) return parts_.ring.try_acquire();
+  const bool waits = blocks || start < deadline;
   // A drain still encodes what has been read.
-  auto place = blocks ? parts_.ring.acquire(cancel_) : parts_.ring.acquire_until(cancel_, deadline);
-  parts_.stats->observe(StageStep::kWait, Clock::now() - start);
+  auto place = blocks  ? parts_.ring.acquire(cancel_)
+               : waits ? parts_.ring.acquire_until(cancel_, deadline)
+                       : parts_.ring.try_acquire();
+  if (waits) parts_.stats->observe(StageStep::kWait, Clock::now() - start);
+  if (!place) catch_up_.missed(Clock::now());
   return place;
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -14,6 +15,7 @@
 #include "pipeline/encode/frame_format.hpp"
 #include "pipeline/feed/catch_up.hpp"
 #include "pipeline/feed/encode_route.hpp"
+#include "pipeline/feed/feed_deadlines.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/frames/frame_job.hpp"
 #include "pipeline/frames/frame_ring.hpp"
@@ -36,8 +38,8 @@ class FrameDispatch {
     std::vector<EncodeRoute>& routes;
     FrameRing& ring;
     Stage& stage;
-    Interrupt& stage_calls;                      ///< of the calls that a GPU may hold up
-    std::chrono::milliseconds stage_call_limit;  ///< FeedDeadlines::stage_call
+    Interrupt& stage_calls;  ///< of the calls that a GPU may hold up
+    const FeedDeadlines& deadlines;
     const std::atomic<DropReason>& cancel_reason;
   };
   /// `cancel` ends waits for a place in the ring and for full queues.
@@ -64,6 +66,7 @@ class FrameDispatch {
 
   const Parts parts_;
   const std::stop_token cancel_;
+  const std::uint32_t run_;  // see FeedStats::run
   const std::shared_ptr<RingJobs> ring_jobs_;
   std::vector<EncodeRoute*> routes_;   // those that encode, in the order of a job's outputs
   std::vector<FrameTicket> tickets_;   // of the frame in hand

@@ -9,64 +9,91 @@
 namespace framelane {
 namespace {
 
-bool any_route(const std::vector<EncodeRoute>& routes, bool EncodeOptions::*copies) {
-  return std::ranges::any_of(routes,
-                             [copies](const EncodeRoute& route) { return route.options->*copies; });
-}
-
-MediaFormatRef copied_media(const MediaFormat& source, bool audio) {
+MediaFormatRef copied_media(const MediaFormat& source, const StreamFormat* audio) {
   auto media = std::make_shared<MediaFormat>();
   media->video = {copy_parameters(*source.video.parameters), source.video.time_base,
                   source.video.frame_rate};
-  if (audio && source.audio) {
-    media->audio =
-        StreamFormat{copy_parameters(*source.audio->parameters), source.audio->time_base, {0, 1}};
+  if (audio != nullptr) {
+    media->audio = StreamFormat{copy_parameters(*audio->parameters), audio->time_base, {0, 1}};
   }
   return media;
 }
 
 }  // namespace
 
-PacketDispatch::PacketDispatch(std::vector<EncodeRoute>& routes, std::stop_token cancel)
+PacketDispatch::PacketDispatch(std::vector<EncodeRoute>& routes, std::stop_token cancel,
+                               const std::atomic<DropReason>& cancel_reason)
     : routes_(routes),
       cancel_(std::move(cancel)),
-      copies_video_(any_route(routes, &EncodeOptions::copy_video)),
-      copies_audio_(any_route(routes, &EncodeOptions::copy_audio)) {}
+      cancel_reason_(cancel_reason),
+      copies_video_(std::ranges::any_of(
+          routes, [](const EncodeRoute& route) { return route.options->copy_video; })),
+      wants_audio_(std::ranges::any_of(
+          routes, [](const EncodeRoute& route) { return route.options->wants_audio(); })) {}
 
-void PacketDispatch::dispatch(const AVPacket& packet, StreamKind stream, const SourceInfo& source) {
-  apply_media(source);
+void PacketDispatch::dispatch(const AVPacket& packet, StreamKind stream,
+                              const MediaFormat& source) {
   for (EncodeRoute& route : routes_) {
-    if (stream == StreamKind::kAudio) {
-      if (route.options->copy_audio) dispatch_audio(route, packet, source);
-    } else if (route.options->copy_video) {
+    if (stream == StreamKind::kVideo) {
+      if (!route.options->copy_video) continue;
       route.fanout->publish(packet, StreamKind::kVideo, route.media, cancel_);
+    } else if (route.audio) {
+      route.audio->send(packet);
+      publish_transcoded(route);
+    } else if (route.options->copy_audio) {
+      publish_audio(route, packet, &source);
     }
   }
 }
 
-void PacketDispatch::dispatch_audio(EncodeRoute& route, const AVPacket& packet,
-                                    const SourceInfo& source) {
+void PacketDispatch::publish_audio(EncodeRoute& route, const AVPacket& packet,
+                                   const MediaFormat* source) {
   // After a reconnect the audio may differ from what `media` says, until a frame is decoded.
   const bool known =
-      route.media != nullptr && (route.source_media == source.media ||
-                                 same_audio(route.source_media.get(), source.media.get()));
+      route.media != nullptr && same_audio(audio_of(route.media.get()), route.audio_format(source));
   if (!known) return route.early_audio.hold(packet);
-  route.source_media = source.media;
   route.fanout->publish(packet, StreamKind::kAudio, route.media, cancel_);
 }
 
-void PacketDispatch::apply_media(const SourceInfo& source) {
+void PacketDispatch::publish_transcoded(EncodeRoute& route) {
+  while (const AVPacket* packet = route.audio->receive()) publish_audio(route, *packet, nullptr);
+}
+
+void PacketDispatch::set_source(const MediaFormatRef& source) {
   for (EncodeRoute& route : routes_) {
-    if (!route.options->copy_video || route.source_media == source.media) continue;
-    route.source_media = source.media;
+    if (route.audio) route.audio->set_source(source);
+    if (!route.options->copy_video) continue;
+    const StreamFormat* audio = route.audio_format(source.get());
+    const bool same = route.source_media == source && route.media != nullptr &&
+                      same_audio(audio, audio_of(route.media.get()));
+    if (same) continue;
+    route.source_media = source;
     // A new object even if a camera comes back with the same streams: outputs go on in the same
     // file, but only from a keyframe on.
-    route.set_media(copied_media(*source.media, route.options->copy_audio), cancel_);
+    route.set_media(copied_media(*source, audio), cancel_);
   }
 }
 
 void PacketDispatch::set_blocks(bool blocks) {
   for (EncodeRoute& route : routes_) route.fanout->set_blocks(blocks);
+}
+
+void PacketDispatch::set_live(bool live) {
+  for (EncodeRoute& route : routes_) {
+    if (route.audio) route.audio->set_live(live);
+  }
+}
+
+void PacketDispatch::finish_audio() {
+  for (EncodeRoute& route : routes_) {
+    if (!route.audio) continue;
+    if (cancel_.stop_requested()) {
+      route.audio->drop(audio_drop(cancel_reason_));
+    } else {
+      route.audio->finish();
+      publish_transcoded(route);
+    }
+  }
 }
 
 void PacketDispatch::drop_early_audio() {

@@ -30,6 +30,12 @@ std::string describe(const SourceInfo& source, const InputOptions& input) {
   return fmt::format("{} {}x{}", avcodec_get_name(video.codec_id), video.width, video.height);
 }
 
+IoError no_longer_live(const InputOptions& input) {
+  return IoError(IoFault::kEof, redact(input.url) +
+                                    " was live, and is a finished playlist or a file now; it is "
+                                    "read when it is live again");
+}
+
 /// However a source ends, audio that still waits for a video format is lost.
 struct EarlyAudioScope {
   PacketDispatch& packets;
@@ -41,7 +47,8 @@ struct EarlyAudioScope {
 SourceLoop::SourceLoop(Parts parts)
     : parts_(parts),
       read_stop_(parts_.source_calls.stop()),
-      timeline_(parts_.stats),
+      run_(parts_.stats.run()),
+      timeline_(parts_.stats, parts_.line_clock),
       backoff_(parts_.options.input.reconnect),
       faults_("feed " + parts_.options.name) {}
 
@@ -52,7 +59,7 @@ void SourceLoop::run() {
     parts_.stats.count_reconnect(lost->fault);
     if (!lost->waits) continue;
     const auto wait = backoff_.next();
-    parts_.stats.set_state(FeedState::kBackoff, lost->reason);
+    parts_.stats.set_state(run_, FeedState::kBackoff, lost->reason);
     faults_.failed(lost->reason, fmt::format("trying again in {:.1f} s",
                                              std::chrono::duration<double>(wait).count()));
     sleep_for(wait, read_stop_);
@@ -67,7 +74,7 @@ std::optional<SourceLoop::Loss> SourceLoop::run_source() {
                               .timeline = timeline_,
                               .interrupt = parts_.source_calls,
                               .decode = parts_.frames != nullptr,
-                              .want_audio = parts_.packets.copies_audio(),
+                              .want_audio = parts_.packets.wants_audio(),
                               .pipe = &pipe_,
                               .stage = parts_.stage,
                               .ring = parts_.options.ring};
@@ -77,22 +84,24 @@ std::optional<SourceLoop::Loss> SourceLoop::run_source() {
   const EarlyAudioScope early_audio{parts_.packets};
   try {
     // The status goes on showing why the last source was lost until this one delivers.
-    parts_.stats.set_state(FeedState::kConnecting, parts_.stats.status().reason);
+    parts_.stats.set_state(run_, FeedState::kConnecting, parts_.stats.status().reason);
     const std::unique_ptr<Source> source = open_source(input, context);
     // Asked before anything is written: the stop may be long ago, and this thread abandoned since.
     if (read_stop_.stop_requested()) return std::nullopt;
     opened = true;
     if (live_ && has_run_ && !source->info().live) {
       // Read as a file, it would deliver once more what it delivered while it was live.
-      throw IoError(IoFault::kEof, redact(input.url) +
-                                       " was live, and is a finished playlist or a "
-                                       "file now; it is read when it is live again");
+      throw no_longer_live(input);
     }
     apply_liveness(source->info());
     // A FIFO's writers come and go; the end of a file is final.
     refills = !once && names_fifo(input.url);
     parts_.stats.set_decoder(source->info().decoder);
-    if (read_all(*source) == ReadAll::kStopped) return std::nullopt;
+    const ReadAll end = read_all(*source);
+    parts_.packets.finish_audio();
+    if (end == ReadAll::kStopped) return std::nullopt;
+    // Of live sources only a playlist ends.
+    if (live_ && !once) throw no_longer_live(input);
     if (!refills && !running_) {
       throw IoError(IoFault::kDecode, redact(input.url) + " ended without one " +
                                           (context.decode ? "frame" : "packet of video") +
@@ -104,6 +113,7 @@ std::optional<SourceLoop::Loss> SourceLoop::run_source() {
                 .reason = "the writer has closed " + redact(input.url),
                 .waits = !running_};
   } catch (const IoError& error) {
+    parts_.packets.finish_audio();
     if (read_stop_.stop_requested()) return std::nullopt;
     // Reading a file again from its start would deliver the first part twice.
     const bool final = once || (opened && !live_ && !refills);
@@ -116,6 +126,7 @@ std::optional<SourceLoop::Loss> SourceLoop::run_source() {
     // configuration is not.
     const bool camera = live_ && has_run_ && error.code() == FeedFault::kConfiguration;
     if (!camera || once) throw;
+    parts_.packets.finish_audio();
     if (read_stop_.stop_requested()) return std::nullopt;
     return Loss{.fault = IoFault::kDecode, .reason = error.what()};
   }
@@ -154,6 +165,8 @@ bool SourceLoop::pace(const SourceItem& item, const SourceInfo& source) {
 }
 
 void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
+  const LineClock::Busy busy(parts_.line_clock);  // opening an encoder may take long
+  parts_.packets.set_source(source.media);
   if (item.kind == SourceItem::Kind::kFrame) {
     note_delivery(source);
     parts_.frames->dispatch(std::move(item.frame), source);
@@ -162,7 +175,7 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
   }
   const bool copied_video = item.stream == StreamKind::kVideo && parts_.packets.copies_video();
   if (copied_video) note_delivery(source);
-  parts_.packets.dispatch(*item.packet, item.stream, source);
+  parts_.packets.dispatch(*item.packet, item.stream, *source.media);
   if (copied_video) has_run_ = true;
 }
 
@@ -170,10 +183,10 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
 /// dispatch: that may wait for room in the ring or a queue, or throw, and neither is the source's
 /// fault.
 void SourceLoop::note_delivery(const SourceInfo& source) {
-  parts_.stats.arrived();
+  parts_.stats.arrived(run_);
   backoff_.succeeded(Clock::now());
   if (std::exchange(running_, true)) return;
-  parts_.stats.set_state(FeedState::kRunning, "");
+  if (!parts_.stats.set_state(run_, FeedState::kRunning, "")) return;
   const std::string what = describe(source, parts_.options.input);
   if (!faults_.recovered(what)) log::info("feed {}: running ({})", parts_.options.name, what);
 }
@@ -181,6 +194,7 @@ void SourceLoop::note_delivery(const SourceInfo& source) {
 void SourceLoop::apply_liveness(const SourceInfo& source) {
   live_ = source.live;
   parts_.packets.set_blocks(blocks_when_full(parts_.options.on_full, live_));
+  parts_.packets.set_live(live_);
 }
 
 }  // namespace framelane

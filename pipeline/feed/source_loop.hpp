@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -8,6 +9,7 @@
 #include "pipeline/base/backoff.hpp"
 #include "pipeline/base/fault_log.hpp"
 #include "pipeline/base/labels.hpp"
+#include "pipeline/base/line_clock.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/feed/frame_dispatch.hpp"
 #include "pipeline/feed/pacer.hpp"
@@ -29,6 +31,7 @@ class SourceLoop {
   struct Parts {
     const FeedOptions& options;
     FeedStats& stats;
+    LineClock& line_clock;
     Interrupt& source_calls;  ///< of the source's calls; its stop token ends reading
     PacketDispatch& packets;
     FrameDispatch* frames;  ///< null, with `stage`, if every encode copies
@@ -60,7 +63,8 @@ class SourceLoop {
 
   const Parts parts_;
   const std::stop_token read_stop_;
-  FramePool pool_;  // of decoded frames
+  const std::uint32_t run_;  // see FeedStats::run
+  FramePool pool_;           // of decoded frames
   Timeline timeline_;
   PersistentPipe pipe_;
   Pacer pacer_;

@@ -71,9 +71,14 @@ bool FrameRing::Place::publish() {
 std::optional<FrameRing::Lease> FrameRing::next(int consumer) {
   std::unique_lock lock(mutex_);
   std::uint64_t& cursor = cursors_[static_cast<std::size_t>(consumer)];
-  published_.wait(lock, [&] { return cursor < head_ || closed_; });
+  published_.wait(lock, [&] { return has_next(consumer); });
   if (cursor == head_) return std::nullopt;
   return Lease(this, &slot(cursor++).job);
+}
+
+bool FrameRing::wait_until(int consumer, std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  return published_.wait_until(lock, deadline, [&] { return has_next(consumer); });
 }
 
 FrameRing::Lease::~Lease() {

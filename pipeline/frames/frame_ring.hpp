@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -74,6 +75,8 @@ class FrameRing {
   /// Waits for the consumer's next job. Nothing once the ring is closed and the consumer has had
   /// all jobs that were published. A consumer holds at most one lease at a time.
   std::optional<Lease> next(int consumer);
+  /// Waits until next() would not wait, but no longer than until `deadline`. False if it would.
+  bool wait_until(int consumer, std::chrono::steady_clock::time_point deadline);
 
   /// No more jobs are published. Those that were can still be leased.
   void close();
@@ -88,6 +91,9 @@ class FrameRing {
   Slot& slot(std::uint64_t sequence) { return slots_[sequence % capacity_]; }
   void release(FrameJob& job);
   std::optional<Place> take_place();
+  bool has_next(int consumer) const {
+    return closed_ || cursors_[static_cast<std::size_t>(consumer)] < head_;
+  }
 
   const std::uint64_t capacity_;
   const int consumers_;

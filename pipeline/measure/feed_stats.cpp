@@ -39,7 +39,7 @@ FeedStats::FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
     : feed_(std::move(feed)) {
   for (const EncodeSpec& encode : encodes) {
     if (!encode.copy) frame_encodes_.push_back(encodes_.size());
-    encodes_.emplace_back(encode.name, encode.copy);
+    encodes_.emplace_back(encode.name, encode.copy, encode.transcodes_audio);
   }
   for (const std::string& output : outputs) outputs_.emplace_back(output);
   for (int i = 0; i < lanes; ++i) lanes_.emplace_back();
@@ -57,6 +57,19 @@ FeedStats::Ledger FeedStats::ledger() const {
   return ledger_;
 }
 
+std::uint32_t FeedStats::run() const {
+  const std::lock_guard lock(mutex_);
+  return run_;
+}
+
+std::int64_t FeedStats::in_flight(const std::string& encode) const {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < encodes_.size(); ++i) {
+    if (encodes_[i].name == encode) return ledger_.encodes[i].in_flight;
+  }
+  return 0;
+}
+
 std::shared_ptr<RingJobs> FeedStats::ring_jobs() const {
   const std::lock_guard lock(mutex_);
   return ring_jobs_;
@@ -65,11 +78,11 @@ std::shared_ptr<RingJobs> FeedStats::ring_jobs() const {
 void FeedStats::abandon_run(DropReason reason) {
   source_wait.abandon_scopes();
   decode_busy.abandon_scopes();
-  for (EncodeStats& encode : encodes_) encode.busy.abandon_scopes();
-  for (OutputStats& output : outputs_) {
-    output.busy.abandon_scopes();
-    output.queue_packets = 0;
+  for (EncodeStats& encode : encodes_) {
+    encode.busy.abandon_scopes();
+    encode.audio.abandon_run(reason);
   }
+  for (OutputStats& output : outputs_) output.busy.abandon_scopes();
   const std::lock_guard lock(mutex_);
   ++run_;
   for (EncodeCounts& counts : ledger_.encodes) {
@@ -81,6 +94,17 @@ void FeedStats::abandon_run(DropReason reason) {
 
 void FeedStats::set_state(FeedState state, std::string reason) {
   const std::lock_guard lock(mutex_);
+  apply_state(state, std::move(reason));
+}
+
+bool FeedStats::set_state(std::uint32_t run, FeedState state, std::string reason) {
+  const std::lock_guard lock(mutex_);
+  if (run != run_) return false;
+  apply_state(state, std::move(reason));
+  return true;
+}
+
+void FeedStats::apply_state(FeedState state, std::string reason) {
   if (status_.state != state) status_.since = std::chrono::system_clock::now();
   status_.state = state;
   status_.reason = std::move(reason);
@@ -103,8 +127,10 @@ void FeedStats::set_device(std::string device) {
   status_.device = std::move(device);
 }
 
-void FeedStats::arrived() {
+void FeedStats::arrived(std::uint32_t run) {
   using std::chrono::nanoseconds;
+  const std::lock_guard lock(mutex_);
+  if (run != run_) return;
   last_arrival_steady_ns_ = std::chrono::steady_clock::now().time_since_epoch() / nanoseconds(1);
   last_arrival_system_ns_ = std::chrono::system_clock::now().time_since_epoch() / nanoseconds(1);
 }
@@ -122,18 +148,21 @@ std::chrono::steady_clock::duration FeedStats::since_arrival(
   return now.time_since_epoch() - std::chrono::nanoseconds(last);
 }
 
-void open_tickets(const std::shared_ptr<FeedStats>& stats, std::span<FrameTicket> tickets) {
+void open_tickets(const std::shared_ptr<FeedStats>& stats, std::uint32_t run,
+                  std::span<FrameTicket> tickets) {
   const std::lock_guard lock(stats->mutex_);
   assert(tickets.size() == stats->frame_encodes_.size());
-  ++stats->ledger_.frames_in;
+  const bool counts = run == stats->run_;
+  if (counts) ++stats->ledger_.frames_in;
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     assert(!tickets[i] && "a ticket was reopened before its frame ended");
     tickets[i].stats_ = stats;
     tickets[i].encode_ = stats->frame_encodes_[i];
-    tickets[i].run_ = stats->run_;
-    EncodeCounts& counts = stats->ledger_.encodes[tickets[i].encode_];
-    ++counts.in;
-    ++counts.in_flight;
+    tickets[i].run_ = run;
+    if (!counts) continue;
+    EncodeCounts& encode = stats->ledger_.encodes[tickets[i].encode_];
+    ++encode.in;
+    ++encode.in_flight;
   }
 }
 

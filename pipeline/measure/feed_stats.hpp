@@ -16,9 +16,11 @@
 #include <vector>
 
 #include "pipeline/base/labels.hpp"
+#include "pipeline/measure/audio_stats.hpp"
 #include "pipeline/measure/busy_meter.hpp"
 #include "pipeline/measure/engine_meters.hpp"
 #include "pipeline/measure/histogram.hpp"
+#include "pipeline/measure/retention_stats.hpp"
 
 namespace framelane {
 
@@ -45,6 +47,8 @@ struct OutputStats {
   CounterArray<decltype(kPacketDropNames)> packets_dropped{};
   CounterArray<decltype(kIoFaultNames)> reconnects{};
   BusyMeter busy;  ///< the output's thread, writing
+  /// Shared with Retention, whose threads may outlive the feed.
+  const std::shared_ptr<RetentionStats> retention = std::make_shared<RetentionStats>();
 
   void drop(PacketDrop reason, std::uint64_t count = 1) {
     packets_dropped[index_of(reason)].fetch_add(count, std::memory_order_relaxed);
@@ -66,11 +70,12 @@ struct OutputStats {
 
 /// What one encode counts beside the ledger. Any thread.
 struct EncodeStats {
-  explicit EncodeStats(std::string encode_name, bool copies)
-      : name(std::move(encode_name)), copy(copies) {}
+  EncodeStats(std::string encode_name, bool copies, bool transcodes_audio)
+      : name(std::move(encode_name)), copy(copies), audio(transcodes_audio) {}
 
   const std::string name;
   const bool copy;    ///< packets pass unchanged: no frames, no ledger
+  AudioStats audio;   ///< its sound, if that is transcoded
   Histogram latency;  ///< from a frame's decoding to its packet in the queues
   BusyMeter busy;     ///< the encode thread, encoding
   void set_codec(std::string codec);
@@ -98,6 +103,7 @@ class FeedStats {
   struct EncodeSpec {
     std::string name;
     bool copy = false;
+    bool transcodes_audio = false;
   };
   FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
             const std::vector<std::string>& outputs, int lanes);
@@ -125,22 +131,29 @@ class FeedStats {
   };
   Status status() const;
   Ledger ledger() const;
+  /// How many frames the encode of this name has in hand. None if it only copies.
+  std::int64_t in_flight(const std::string& encode) const;
 
-  /// The jobs of the present run. What belongs to a run takes this once, when it is made.
+  /// The number of the present run. What belongs to a run takes this once, when it is made.
+  std::uint32_t run() const;
+  /// The jobs of the present run; likewise.
   std::shared_ptr<RingJobs> ring_jobs() const;
   /// The present run has threads that are abandoned. What they leave unfinished is taken as ended
-  /// now: their frames are dropped with this reason, and their work, jobs and queues are none. When
-  /// their calls return after all, frames, work and jobs are not counted again.
+  /// now: their frames and sound are dropped with this reason, and their work and jobs are none.
+  /// When their calls return after all, nothing of it is counted again, and what they deliver is
+  /// not counted.
   void abandon_run(DropReason reason);
 
   void set_state(FeedState state, std::string reason);
+  /// The same for a thread of a run. Changes nothing and returns false if the run is abandoned.
+  bool set_state(std::uint32_t run, FeedState state, std::string reason);
   void set_decoder(std::string decoder);
   /// True if the reason has changed.
   bool set_decoder_reason(std::string reason);
   void set_device(std::string device);
 
-  /// Marks that a frame or a copied packet has just arrived.
-  void arrived();
+  /// Marks that a frame or a copied packet has just arrived, unless the run is abandoned.
+  void arrived(std::uint32_t run);
   /// When something last arrived, for the metric; the clock's epoch before the first arrival.
   std::chrono::system_clock::time_point last_arrival() const;
   /// How long before `now` that was, for deciding whether the feed is up; the largest duration
@@ -173,7 +186,10 @@ class FeedStats {
 
  private:
   friend class FrameTicket;
-  friend void open_tickets(const std::shared_ptr<FeedStats>&, std::span<FrameTicket>);
+  friend void open_tickets(const std::shared_ptr<FeedStats>&, std::uint32_t,
+                           std::span<FrameTicket>);
+  /// Requires mutex_.
+  void apply_state(FeedState state, std::string reason);
   template <typename Array>
   static void bump(Array& counters, std::size_t index) {
     counters[index].fetch_add(1, std::memory_order_relaxed);
@@ -189,7 +205,7 @@ class FeedStats {
   mutable std::mutex mutex_;
   Ledger ledger_;
   Status status_;
-  std::uint32_t run_ = 0;  // the tickets of earlier ones are closed
+  std::uint32_t run_ = 0;  // earlier ones are abandoned: their tickets are closed
   std::shared_ptr<RingJobs> ring_jobs_ = std::make_shared<RingJobs>();
 };
 
@@ -210,9 +226,10 @@ class FrameTicket {
   void drop(DropReason reason);
 
  private:
-  friend void open_tickets(const std::shared_ptr<FeedStats>&, std::span<FrameTicket>);
-  /// The encode's counts, to close the ticket in them; null if it was closed by abandon_run.
-  /// Requires the mutex of `stats`.
+  friend void open_tickets(const std::shared_ptr<FeedStats>&, std::uint32_t,
+                           std::span<FrameTicket>);
+  /// The encode's counts, to close the ticket in them; null if it was closed by abandon_run or
+  /// never counted. Requires the mutex of `stats`.
   EncodeCounts* counts(FeedStats& stats) const;
 
   std::shared_ptr<FeedStats> stats_;
@@ -221,7 +238,9 @@ class FrameTicket {
 };
 
 /// Counts a frame that has come in, and opens its ticket in every encode that takes frames, all
-/// under one lock. tickets[i] is for the i-th of those encodes.
-void open_tickets(const std::shared_ptr<FeedStats>& stats, std::span<FrameTicket> tickets);
+/// under one lock. tickets[i] is for the i-th of those encodes. If `run` is abandoned, the frame
+/// and its tickets are not counted.
+void open_tickets(const std::shared_ptr<FeedStats>& stats, std::uint32_t run,
+                  std::span<FrameTicket> tickets);
 
 }  // namespace framelane

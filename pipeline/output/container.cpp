@@ -1,5 +1,7 @@
 #include "pipeline/output/container.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -48,7 +50,7 @@ struct MuxerAudio {
   std::span<const AVCodecID> codecs;
 };
 // What players can play, which is less than what the muxers accept.
-constexpr std::array<MuxerAudio, 16> kAudio{{
+constexpr std::array<MuxerAudio, 15> kAudio{{
     {"mp4", kMp4Audio},
     {"ipod", kMp4Audio},
     {"f4v", kFlvAudio},
@@ -57,7 +59,6 @@ constexpr std::array<MuxerAudio, 16> kAudio{{
     {"3g2", k3gpAudio},
     {"mpegts", kTsAudio},
     {"rtp_mpegts", kTsAudio},
-    {"hls", kTsAudio},
     {"webm", kWebmAudio},
     {"ogg", kOggAudio},
     {"flv", kFlvAudio},
@@ -69,6 +70,13 @@ constexpr std::array<MuxerAudio, 16> kAudio{{
 
 bool contains(std::span<const AVCodecID> codecs, AVCodecID codec) {
   return std::find(codecs.begin(), codecs.end(), codec) != codecs.end();
+}
+
+std::span<const AVCodecID> audio_codecs_of(const Container& container) {
+  if (!container.muxer) return {};
+  if (container.fmp4_segments) return kMp4Audio;
+  const auto row = std::ranges::find(kAudio, container.muxer->name, &MuxerAudio::muxer);
+  return row == kAudio.end() ? std::span<const AVCodecID>() : row->codecs;
 }
 
 const char* muxer_of_scheme(std::string_view scheme) {
@@ -123,6 +131,7 @@ Container container_of(const OutputOptions& options) {
           return option.key == "hls_segment_type" &&
                  (option.value == "fmp4" || option.value == "1");
         });
+    container.muxer = av_guess_format(container.fmp4_segments ? "mp4" : "mpegts", nullptr, nullptr);
   } else if (!container.local || (container.muxer && (container.muxer->flags & AVFMT_NOFILE))) {
     container.kind = OutputKind::kStream;
   } else {
@@ -151,6 +160,10 @@ void check_container(const OutputOptions& options, const Container& container) {
     reject(options, "no container is known for " + redact(options.url) +
                         "; use a known ending (.mp4, .mkv, .ts, .m3u8, ...) or set format");
   }
+  if (container.kind == OutputKind::kPlaylist && !container.local) {
+    reject(options, "playlists are written into folders; write " + redact(options.url) +
+                        " into one that a web server serves");
+  }
   if (options.segment && container.kind != OutputKind::kFile) {
     reject(options, "segment cuts files, and " + redact(options.url) + " is none; remove segment");
   }
@@ -173,18 +186,41 @@ void check_video(const OutputOptions& options, const Container& container, AVCod
     held = raw_stream ? container.muxer->video_codec == codec : answer != 0;
   }
   if (!held) {
-    reject(options, "the container " + std::string(muxer) + " cannot hold " +
+    reject(options, "the container " + std::string(name_of(container)) + " cannot hold " +
                         avcodec_get_name(codec) + " video; use another container or codec");
   }
 }
 
+std::string_view name_of(const Container& container) {
+  return container.kind == OutputKind::kPlaylist ? "hls" : container.muxer->name;
+}
+
 bool holds_audio(const Container& container, AVCodecID codec) {
-  if (!container.muxer) return false;
-  if (container.fmp4_segments) return contains(kMp4Audio, codec);
-  for (const MuxerAudio& row : kAudio) {
-    if (row.muxer == container.muxer->name) return contains(row.codecs, codec);
+  return contains(audio_codecs_of(container), codec);
+}
+
+std::string audio_encoder_for(const Container& container) {
+  for (const AVCodecID codec : audio_codecs_of(container)) {
+    if (const AVCodec* encoder = avcodec_find_encoder(codec)) return encoder->name;
   }
-  return false;
+  return {};
+}
+
+std::string why_no_audio(const OutputOptions& options, const Container& container,
+                         AVCodecID codec) {
+  std::string remedy = audio_encoder_for(container);
+  if (!remedy.empty()) {
+    remedy =
+        fmt::format("; audio: {{codec: {}}} in encode {} transcodes it (transcode: --audio {})",
+                    remedy, options.from, remedy);
+  }
+  return fmt::format("{} is nothing players can read in {}{}", avcodec_get_name(codec),
+                     name_of(container), remedy);
+}
+
+bool needs_global_header(const OutputOptions& options) {
+  const Container container = container_of(options);
+  return container.muxer && (container.muxer->flags & AVFMT_GLOBALHEADER);
 }
 
 }  // namespace framelane

@@ -5,6 +5,7 @@ extern "C" {
 }
 
 #include <string>
+#include <string_view>
 
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/packets/media.hpp"
@@ -14,14 +15,14 @@ namespace framelane {
 enum class OutputKind {
   kNull,      ///< discards
   kFile,      ///< regular files, one at a time: NAME.part while it is written, then NAME
-  kPlaylist,  ///< FFmpeg's hls muxer, which names and removes its own segments
+  kPlaylist,  ///< an HLS playlist (PlaylistWriter), and the files of its segments
   kStream,    ///< a network peer, a pipe, a device, or a muxer that opens files by itself
 };
 
 /// Where an output writes to, and in which container.
 struct Container {
   OutputKind kind = OutputKind::kNull;
-  const AVOutputFormat* muxer = nullptr;  ///< null for kNull, and if none is known
+  const AVOutputFormat* muxer = nullptr;  ///< null for kNull, and if none is known; of segments
   std::string url;                        ///< for FFmpeg: paths without "file:", "pipe:1" for "-"
   bool local = false;                     ///< `url` is a path
   bool fmp4_segments = false;             ///< kPlaylist with hls_segment_type fmp4
@@ -43,8 +44,21 @@ void check_container(const OutputOptions& options, const Container& container);
 /// as private data that no player understands.
 void check_video(const OutputOptions& options, const Container& container, AVCodecID codec);
 
+/// The container's name in messages: FFmpeg's, which for playlists is "hls".
+std::string_view name_of(const Container& container);
+
 /// True if players find this audio in the container. Answered from a table, because FFmpeg writes
 /// nearly anything into MPEG-TS without an error.
 bool holds_audio(const Container& container, AVCodecID codec);
+
+/// FFmpeg's name of an encoder whose audio the container holds; empty if it holds none.
+std::string audio_encoder_for(const Container& container);
+
+/// Why the output goes without this audio, which its container does not hold, and what helps.
+std::string why_no_audio(const OutputOptions& options, const Container& container, AVCodecID codec);
+
+/// True if an encoder for this output has to keep its headers out of the packets
+/// (AV_CODEC_FLAG_GLOBAL_HEADER).
+bool needs_global_header(const OutputOptions& options);
 
 }  // namespace framelane

@@ -1,12 +1,14 @@
 #include "pipeline/output/io_error.hpp"
 
 #include <cerrno>
+#include <system_error>
 
 extern "C" {
 #include <libavutil/error.h>
 }
 
 #include "pipeline/av/av_error.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
 namespace {
@@ -24,8 +26,12 @@ void throw_io_error(int averror, const std::string& message) {
 
 void throw_file_error(int averror, const std::string& message) {
   throw_if_disk_full(averror, message);
-  const IoFault fault = io_fault_from_averror(averror);
-  throw IoError(fault == IoFault::kAuth ? IoFault::kIo : fault, message);
+  throw IoError(file_fault_from_averror(averror), message);
+}
+
+void throw_cannot(const std::string& doing, const std::string& path, int error) {
+  throw_file_error(AVERROR(error), "cannot " + doing + " " + redact(path) + ": " +
+                                       std::generic_category().message(error));
 }
 
 }  // namespace framelane

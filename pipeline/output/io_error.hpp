@@ -16,5 +16,7 @@ class DiskFull : public IoError {
 [[noreturn]] void throw_io_error(int averror, const std::string& message);
 /// The same for a file or folder: what the system denies there is no failed login.
 [[noreturn]] void throw_file_error(int averror, const std::string& message);
+/// The same for an errno, with the text "cannot DOING PATH: …".
+[[noreturn]] void throw_cannot(const std::string& doing, const std::string& path, int error);
 
 }  // namespace framelane

@@ -22,71 +22,16 @@ extern "C" {
 #include "pipeline/base/backoff.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/base/utc_time.hpp"
+#include "pipeline/output/hls_options.hpp"
 #include "pipeline/output/io_error.hpp"
+#include "pipeline/output/muxer_defaults.hpp"
 
 namespace framelane {
 namespace {
 
-const char* find(const Dictionary& options, const char* key) {
-  const AVDictionaryEntry* entry = av_dict_get(options.get(), key, nullptr, 0);
-  return entry ? entry->value : nullptr;
-}
-
-/// The flags in `base` and then the user's, which come with a '+' or, to remove one, with a '-'.
-std::string merged_flags(const std::string& base, const char* flags) {
-  if (!flags || *flags == '\0') return base;
-  return base + (*flags == '+' || *flags == '-' ? "" : "+") + flags;
-}
-
-/// If the process is killed, only an MP4 in fragments can be read. With delay_moov the header waits
-/// for the first fragment, and can describe edit lists and AC-3. These flags come after
-/// the user's, so that none of them can be switched off.
-constexpr const char* kFragmented = "+frag_keyframe+empty_moov+delay_moov+default_base_moof";
-
-void set_mp4_defaults(Dictionary& options, const AVCodecParameters& video) {
-  std::string flags = merged_flags("", find(options, "movflags")) + kFragmented;
-  // An MPEG-4 part 2 stream does not carry its colour, and FFmpeg writes it to the container by
-  // itself only if it knows the primaries too.
-  const bool without_color = video.codec_id == AV_CODEC_ID_MPEG4;
-  if (without_color && video.color_space != AVCOL_SPC_UNSPECIFIED) flags += "+write_colr";
-  options.set("movflags", flags);
-  options.set_default("frag_duration", "1000000");
-  // Otherwise every frame of an intra-only codec would become a fragment.
-  options.set_default("min_frag_duration", "500000");
-}
-
-void set_hls_defaults(Dictionary& options, const MuxerTarget& target) {
-  const char* flags = find(options, "hls_flags");
-  const bool replaces = flags && *flags != '+' && *flags != '-';
-  const std::string base = replaces ? "" : "+delete_segments+temp_file+independent_segments";
-  options.set("hls_flags", merged_flags(base, flags) + (target.append ? "+append_list" : ""));
-  options.set_default("hls_list_size", "6");
-  if (target.first_segment) {
-    options.set_default("start_number", std::to_string(*target.first_segment));
-  }
-  if (!target.segments.empty()) options.set_default("hls_segment_filename", target.segments);
-  // FFmpeg's init.mp4 would be shared by all playlists of the folder.
-  if (!target.init_segment.empty()) {
-    options.set_default("hls_fmp4_init_filename", target.init_segment);
-  }
-}
-
-void set_defaults(Dictionary& options, const Container& container, const MuxerTarget& target,
-                  const AVCodecParameters& video) {
-  const std::string_view muxer = container.muxer->name;
-  if (container.kind == OutputKind::kPlaylist) {
-    set_hls_defaults(options, target);
-  } else if (muxer == "mp4" || muxer == "mov" || muxer == "ipod" || muxer == "3gp" ||
-             muxer == "3g2" || muxer == "f4v" || muxer == "psp") {
-    set_mp4_defaults(options, video);
-  } else if (muxer == "matroska" || muxer == "webm") {
-    // A cluster is written when it ends: if the process is killed, at most so much is lost (ms).
-    options.set_default("cluster_time_limit", "1000");
-  }
-}
-
 /// True if opening failed because of what the configuration asks for, so that no retry can help.
-bool is_configuration_error(int error, const Container& container) {
+bool is_refusal(int error, const Container& container) {
   // "Invalid data" from a local muxer is about the codec; from a peer it may be about its answer.
   return (container.local && error == AVERROR_INVALIDDATA) || error == AVERROR(EINVAL) ||
          error == AVERROR_OPTION_NOT_FOUND || error == AVERROR_PROTOCOL_NOT_FOUND ||
@@ -116,6 +61,7 @@ bool lacks_headers(const AVOutputFormat& muxer, const AVCodecParameters& video) 
 /// The text for an error of opening. FFmpeg's log line says more than the text of most of its own
 /// codes; the text of the system's codes is enough, except for EIO.
 std::string reason_of(int error, const AvLogCapture& log) {
+  if (is_shortage(error)) return shortage_text(av_error_text(error));
   constexpr int kLargestErrno = 4095;
   const bool from_system = error >= -kLargestErrno && error != AVERROR(EIO);
   return from_system ? av_error_text(error) : redact(log.reason(av_error_text(error)));
@@ -128,16 +74,17 @@ bool is_fifo(const Container& container) {
 
 }  // namespace
 
-Muxer::Muxer(const OutputOptions& options, const Container& container, const MuxerTarget& target,
-             const MediaFormat& format, std::stop_token stop, std::stop_token abandoned)
+Muxer::Muxer(const OutputOptions& options, const Container& container, const std::string& url,
+             const MediaFormat& format, std::optional<WallTime> begins, std::stop_token stop,
+             std::stop_token abandoned)
     : container_(container),
-      url_(redact(target.url)),
+      url_(redact(url)),
       name_(options.name),
       timeout_(options.timeout),
       bounded_(!container.local || is_fifo(container)),
       stop_(std::move(stop)),
       interrupt_(std::move(abandoned)) {
-  if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, target.url.c_str()) < 0) {
+  if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, url.c_str()) < 0) {
     throw std::bad_alloc();
   }
   try {
@@ -158,7 +105,8 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const Mux
     // written.
     if (bounded_)
       on_stop_.emplace(stop_, [this] { interrupt_.arm(std::min(timeout_, kStopGrace)); });
-    write_header(options, target);
+    if (begins) tell_time(*begins);
+    write_header(options, url);
   } catch (...) {
     close();
     throw;
@@ -166,6 +114,15 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const Mux
 }
 
 Muxer::~Muxer() { close(); }
+
+/// MP4 has whole seconds, and a ProducerReferenceTimeBox with the rest before each fragment.
+void Muxer::tell_time(WallTime begins) {
+  av_dict_set(&context_->metadata, "creation_time", utc_time(begins).c_str(), 0);
+  const void* const options = &container_.muxer->priv_class;
+  carries_times_ = container_.muxer->priv_class != nullptr &&
+                   av_opt_find(const_cast<void*>(options), "write_prft", nullptr, 0,
+                               AV_OPT_SEARCH_FAKE_OBJ) != nullptr;
+}
 
 void Muxer::add_stream(const StreamFormat& format) {
   AVStream* stream = avformat_new_stream(context_, nullptr);
@@ -181,10 +138,10 @@ void Muxer::add_stream(const StreamFormat& format) {
   if (tags && av_codec_get_id(tags, parameters.codec_tag) != parameters.codec_id) {
     parameters.codec_tag = 0;
   }
-  // FFmpeg prefers hev1, which Apple's players refuse. The HLS muxer has no tags of its own.
+  // FFmpeg prefers hev1, which Apple's players refuse.
   constexpr std::uint32_t kHvc1 = MKTAG('h', 'v', 'c', '1');
-  if (parameters.codec_id == AV_CODEC_ID_HEVC &&
-      (!tags || av_codec_get_id(tags, kHvc1) == AV_CODEC_ID_HEVC)) {
+  if (parameters.codec_id == AV_CODEC_ID_HEVC && tags &&
+      av_codec_get_id(tags, kHvc1) == AV_CODEC_ID_HEVC) {
     parameters.codec_tag = kHvc1;
   }
 }
@@ -199,20 +156,24 @@ void Muxer::put_headers_in_band() {
   }
 }
 
-void Muxer::write_header(const OutputOptions& options, const MuxerTarget& target) {
-  Dictionary dictionary(options.options);
-  set_defaults(dictionary, container_, target, *context_->streams[0]->codecpar);
+void Muxer::write_header(const OutputOptions& options, const std::string& target) {
+  const AvOptions own = container_.kind == OutputKind::kPlaylist
+                            ? without_hls_options(options.options)
+                            : options.options;
+  Dictionary dictionary(own);
+  set_muxer_defaults(dictionary, container_, *context_->streams[0]->codecpar);
+  if (carries_times_) dictionary.set_default("write_prft", "wallclock");
   const bool opens = !(context_->oformat->flags & AVFMT_NOFILE);
-  std::string url = target.url;
+  std::string url = target;
   if (opens && is_fifo(container_)) {
-    open_fifo(target.url);
+    open_fifo(target);
     url = "pipe:" + std::to_string(fifo_);
   }
   const AvLogCapture log;
   arm();
   const auto check_opening = [&](int error, const char* doing) {
     const bool interrupted = interrupt_.cause() != Interrupt::Cause::kNone;
-    if (error < 0 && !interrupted && is_configuration_error(error, container_)) {
+    if (error < 0 && !interrupted && is_refusal(error, container_)) {
       throw FeedError(FeedFault::kConfiguration, "output " + name_ + ": cannot " + doing + " " +
                                                      url_ + " as " + container_.muxer->name + " (" +
                                                      redact(log.reason(av_error_text(error))) +
@@ -229,7 +190,7 @@ void Muxer::write_header(const OutputOptions& options, const MuxerTarget& target
   open_ = true;
   interrupt_.disarm();
   note_cut_point();
-  if (const auto key = dictionary.unconsumed(options.options)) {
+  if (const auto key = dictionary.unconsumed(own)) {
     throw FeedError(FeedFault::kConfiguration,
                     "output " + name_ + ": neither the container " + container_.muxer->name +
                         " nor its protocol has an option \"" + *key + "\"; remove or correct it");
@@ -252,13 +213,17 @@ void Muxer::open_fifo(const std::string& path) {
   }
 }
 
-bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base,
-                  std::int64_t offset_us) {
+bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base, std::int64_t offset_us,
+                  std::int64_t shift_us) {
   const std::int64_t offset = av_rescale_q(offset_us, AV_TIME_BASE_Q, time_base);
   if (packet.pts != AV_NOPTS_VALUE) packet.pts -= offset;
   if (packet.dts != AV_NOPTS_VALUE) packet.dts -= offset;
   packet.stream_index = stream == StreamKind::kVideo ? 0 : audio_index_;
-  av_packet_rescale_ts(&packet, time_base, context_->streams[packet.stream_index]->time_base);
+  const AVRational written_base = context_->streams[packet.stream_index]->time_base;
+  av_packet_rescale_ts(&packet, time_base, written_base);
+  const std::int64_t shift = av_rescale_q(shift_us, AV_TIME_BASE_Q, written_base);
+  if (packet.pts != AV_NOPTS_VALUE) packet.pts += shift;
+  if (packet.dts != AV_NOPTS_VALUE) packet.dts += shift;
   packet.pos = -1;
   if (headers_in_band_ && stream == StreamKind::kVideo &&
       (av_bsf_send_packet(headers_in_band_, &packet) < 0 ||
@@ -289,9 +254,43 @@ void Muxer::flush() {
   check(context_->pb->error, "write to");
 }
 
-void Muxer::finish(bool end_of_list) {
-  if (container_.kind == OutputKind::kPlaylist && !end_of_list) {
-    av_opt_set(context_->priv_data, "hls_flags", "+omit_endlist", 0);
+void Muxer::end_fragment() {
+  arm();
+  const int error = av_write_frame(context_, nullptr);
+  interrupt_.disarm();
+  check(part_error_, "write to");
+  check(error, "write to");
+}
+
+void Muxer::close_file() {
+  if (!context_->pb) return;
+  arm();
+  avio_flush(context_->pb);
+  note_position();
+  int error = context_->pb->error;
+  const int closed = avio_closep(&context_->pb);
+  interrupt_.disarm();
+  position_ = 0;
+  // What follows would rename and replace files that another thread may write by now.
+  if (interrupt_.stopped()) error = AVERROR_EXIT;
+  check(error < 0 ? error : closed, "complete");
+}
+
+void Muxer::open_file(const std::string& url) {
+  url_ = redact(url);
+  arm();
+  const int error = avio_open2(&context_->pb, url.c_str(), AVIO_FLAG_WRITE,
+                               &context_->interrupt_callback, nullptr);
+  interrupt_.disarm();
+  check(error, "open");
+  // A segment of MPEG-TS begins with the tables that say what is in it.
+  av_opt_set(context_->priv_data, "mpegts_flags", "+resend_headers", 0);
+}
+
+void Muxer::finish() {
+  if (container_.kind == OutputKind::kPlaylist) {
+    open_ = false;  // its segments have no trailer
+    return;
   }
   arm();
   open_ = false;
@@ -362,7 +361,7 @@ void Muxer::close() {
   on_stop_.reset();
   if (bounded_) interrupt_.arm(std::chrono::milliseconds(0));
   if (open_ && (context_->oformat->flags & AVFMT_NOFILE) != 0) {
-    // Muxers that open files and connections by themselves (hls, rtsp) free them only when they
+    // Muxers that open files and connections by themselves (dash, rtsp) free them only when they
     // write the trailer. It may touch no file now, nor wait for a peer.
     refuses_files_ = true;
     av_write_trailer(context_);

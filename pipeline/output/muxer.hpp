@@ -22,42 +22,49 @@ namespace framelane {
 
 class AvLogCapture;
 
-/// What a muxer opens. All but `url` is for playlists.
-struct MuxerTarget {
-  std::string url;                              ///< for FFmpeg: a path, a NAME.part, a peer
-  bool append = false;                          ///< continue the playlist that is there
-  std::optional<std::int64_t> first_segment{};  ///< number of the first segment
-  std::string segments{};      ///< names of segments, with %d; empty: as FFmpeg names them
-  std::string init_segment{};  ///< name of the header of fMP4 segments; empty: FFmpeg's
-};
-
 /// An open container, from its header to its trailer. Used by one thread. A call to a network peer
 /// or to a FIFO's reader ends within options.timeout, or within kStopGrace of a stop. Calls on
 /// local files are never interrupted, so that trailers are always written; but once `abandoned`
 /// asks, nothing more is written or opened.
 class Muxer {
  public:
-  /// Connects or opens, and writes the header. `container` must outlive it. Throws IoError,
-  /// DiskFull, or FeedError(kConfiguration) for what the muxer refuses and for options that nothing
-  /// uses. What check_video() knows it does not ask again.
-  Muxer(const OutputOptions& options, const Container& container, const MuxerTarget& target,
-        const MediaFormat& format, std::stop_token stop, std::stop_token abandoned);
+  using WallTime = std::chrono::system_clock::time_point;
+
+  /// Connects or opens, and writes the header. `container` must outlive it. `begins`: when the
+  /// first picture was taken, if the container is to say it. Throws IoError, DiskFull, or
+  /// FeedError(kConfiguration) for what the muxer refuses and for options that nothing uses. What
+  /// check_video() knows it does not ask again.
+  Muxer(const OutputOptions& options, const Container& container, const std::string& url,
+        const MediaFormat& format, std::optional<WallTime> begins, std::stop_token stop,
+        std::stop_token abandoned);
   /// Without finish() it closes without a trailer, and waits for no peer.
   ~Muxer();
   Muxer(const Muxer&) = delete;
   Muxer& operator=(const Muxer&) = delete;
 
   bool has_audio() const { return audio_index_ >= 0; }
+  /// True if the container carries for every fragment when its first picture was taken, if the
+  /// packets do (tell_taken_at).
+  bool carries_times() const { return carries_times_; }
 
   /// Writes a packet. Its timestamps are in `time_base`; `offset_us` is subtracted from them, and
-  /// the packet is changed. False if the container refuses this one packet (its timestamps do not
-  /// rise). Throws IoError, DiskFull.
-  bool write(AVPacket& packet, StreamKind stream, AVRational time_base, std::int64_t offset_us);
+  /// `shift_us` added in the container's own time base; the packet is changed. False if the
+  /// container refuses this one packet (its timestamps do not rise). Throws IoError, DiskFull.
+  bool write(AVPacket& packet, StreamKind stream, AVRational time_base, std::int64_t offset_us,
+             std::int64_t shift_us);
   /// Hands what is buffered to the system. Throws IoError, DiskFull.
   void flush();
-  /// Writes the trailer and closes. `end_of_list`: the playlist says that nothing follows. Throws
-  /// IoError, DiskFull.
-  void finish(bool end_of_list);
+  /// Writes the trailer and closes. Throws IoError, DiskFull.
+  void finish();
+
+  // For the segments of a playlist, which are written by one muxer into one file after the other.
+  // All throw IoError, DiskFull.
+
+  /// Writes what the muxer holds back. The first time a muxer of MP4 writes its header alone.
+  void end_fragment();
+  /// Closes the file. Packets may follow only after open_file().
+  void close_file();
+  void open_file(const std::string& url);
 
   /// Bytes written since the last call. For muxers that open files by themselves: bytes of packets.
   std::uint64_t take_bytes();
@@ -70,7 +77,8 @@ class Muxer {
 
   void add_stream(const StreamFormat& format);
   void put_headers_in_band();
-  void write_header(const OutputOptions& options, const MuxerTarget& target);
+  void tell_time(WallTime begins);
+  void write_header(const OutputOptions& options, const std::string& target);
   void open_fifo(const std::string& path);
   void note_position();
   void note_cut_point();
@@ -84,7 +92,7 @@ class Muxer {
   static int close_part(AVFormatContext* context, AVIOContext* io);
 
   const Container& container_;
-  const std::string url_;  // redacted
+  std::string url_;  // redacted
   const std::string name_;
   const std::chrono::milliseconds timeout_;
   const bool bounded_;  // calls have a deadline: a peer or a FIFO's reader takes part in them
@@ -95,6 +103,7 @@ class Muxer {
   AVFormatContext* context_ = nullptr;
   AVBSFContext* headers_in_band_ = nullptr;  // null: the video passes as it is
   int audio_index_ = -1;
+  bool carries_times_ = false;
   decltype(AVFormatContext::io_open) open_default_ = nullptr;
   bool open_ = false;           // between header and trailer
   bool refuses_files_ = false;  // the muxer may open no more files

@@ -1,16 +1,19 @@
 #include "pipeline/output/output.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
+#include <new>
 #include <utility>
 
+#include "pipeline/av/av_error.hpp"
 #include "pipeline/base/clock_reading.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/measure/busy_meter.hpp"
 #include "pipeline/output/io_error.hpp"
-#include "pipeline/output/playlist.hpp"
+#include "pipeline/output/picture_time.hpp"
 
 namespace framelane {
 namespace {
@@ -22,14 +25,12 @@ using std::chrono::milliseconds;
 constexpr milliseconds kIdle{500};
 /// After a stop, queued packets are still written, for at most this long.
 constexpr milliseconds kDrainAfterStop{500};
-/// Two kinds of calls may take at least this long, even if the output's timeout is shorter:
-/// completing a file, which waits until all of it is on the disk; and looking through a folder,
-/// which may hold many files.
+/// Calls that may take this long, even if the output's timeout is shorter: completing a file, which
+/// waits until all of it is on the disk; and looking through a folder, which may hold many files.
 constexpr std::chrono::seconds kLongCall{60};
 /// Looking a peer's name up may take this long, and asks nobody for a deadline.
 constexpr std::chrono::seconds kNameLookup{10};
-/// Only a session that lasts longer counts as a recovery: the first packets may merely have gone
-/// into a buffer.
+/// Only a longer session counts as a recovery: the first packets may just have gone into a buffer.
 constexpr std::chrono::seconds kProvenAfter{2};
 
 PacketDrop drop_reason(const std::runtime_error& error) {
@@ -38,20 +39,22 @@ PacketDrop drop_reason(const std::runtime_error& error) {
 
 }  // namespace
 
-Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed, bool blocks)
+Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed,
+               const LineClock& line_clock, bool blocks, Retention* retention)
     : options_(std::move(options)),
       declared_(container_of(options_)),
       subject_("feed " + feed.feed() + ": output " + options_.name),
       stats_(stats),
       run_(stats.begin_run()),
       feed_(feed),
+      line_clock_(line_clock),
+      retention_(retention),
       inlet_(options_.queue, stats, blocks,
              [this](const MediaFormat& format) { return takes_audio(format); }),
       backoff_(options_.reconnect),
       faults_(subject_),
+      source_gap_(line_clock),
       recovery_(subject_) {}
-
-Output::~Output() = default;
 
 bool Output::takes_audio(const MediaFormat& format) {
   if (!format.audio) return false;
@@ -59,8 +62,7 @@ bool Output::takes_audio(const MediaFormat& format) {
   const AVCodecID codec = format.audio->parameters->codec_id;
   if (holds_audio(declared_, codec)) return true;
   if (declared_.muxer && !audio_warned_.exchange(true)) {
-    log::warn("{}: goes without audio: {} is nothing players can read in {}", subject_,
-              avcodec_get_name(codec), declared_.muxer->name);
+    log::warn("{}: goes without audio: {}", subject_, why_no_audio(options_, declared_, codec));
   }
   return false;
 }
@@ -71,12 +73,13 @@ milliseconds Output::long_call() const {
 
 void Output::abandon(const std::string& reason) {
   abandoned_.request_stop();
+  inlet_.end(PacketDrop::kWriteFailed);
   set_state(FeedState::kFailed, reason);
 }
 
 void Output::recover_part_files(const std::stop_token& stop) {
   const CallScope call(calls_, long_call());
-  recovery_.recover(options_, stop);
+  recovery_.recover(options_, calls_, long_call(), stop);
 }
 
 void Output::run(std::stop_token stop, bool once) {
@@ -97,14 +100,18 @@ void Output::run(std::stop_token stop, bool once) {
     if (container_.kind == OutputKind::kFile) {
       rotation_.emplace(container_.url, segment ? std::optional(segment->length) : std::nullopt);
     }
-    if (segment) retention_.emplace(rotation_->pattern(), *segment, subject_);
-    retain();
+    if (container_.kind == OutputKind::kPlaylist) playlist_.emplace(options_, container_.url);
+    if (retention_ != nullptr && segment && segment->deletes()) {
+      const CallScope call(calls_, options_.timeout);
+      kept_ = retention_->keep(rotation_->pattern(), *segment, subject_, stats_.retention);
+    }
     write_until_end();
     end(PacketDrop::kStop);
+    leave_place();
     show_end();
   } catch (const std::exception& error) {
     const std::string reason = redact(error.what());
-    drop_session();
+    leave_place();
     end(PacketDrop::kWriteFailed);
     set_state(FeedState::kFailed, reason);
     // The other outputs of the feed can do without this one, except where all are wanted or none.
@@ -133,11 +140,12 @@ void Output::write_until_end() {
         // Viewers of a live feed should not wait for the other stream any longer. If the feed is
         // not live, its encoder may just be slow: the order of packets matters more.
         drain(!inlet_.blocks());
-        retain_when_due();
+        end_if_source_is_gone();
         break;
       case PacketQueue::Pop::kEnd:
         drain(true);
-        return close_at_end();
+        close_at_end();
+        return fail_if_none_was_written();
       case PacketQueue::Pop::kStopped:
         write_rest();
         return close_at_end();
@@ -191,7 +199,7 @@ void Output::drain(bool flush) {
   }
 }
 
-void Output::deliver(MediaPacket& packet) {
+void Output::deliver(MediaPacket& packet) try {
   if (container_.kind == OutputKind::kNull) {
     if (!stats_.up) set_state(FeedState::kRunning);
     stats_.bytes += static_cast<std::uint64_t>(packet.packet->size);
@@ -202,6 +210,9 @@ void Output::deliver(MediaPacket& packet) {
                                                         : session_ && session_->takes(packet);
   if (!fits) return stats_.drop(PacketDrop::kWaitKeyframe);
   write(packet);
+} catch (const std::bad_alloc&) {
+  const std::string what = "cannot write to " + redact(container_.url) + ": ";
+  throw IoError(IoFault::kIo, what + shortage_text(av_error_text(AVERROR(ENOMEM))));
 }
 
 bool Output::begin_session_if_due(const MediaPacket& video) {
@@ -215,9 +226,9 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
     needs_keyframe_ = true;
   }
   if (needs_keyframe_ && !keyframe) return false;
-  if (keyframe && session_ && rotation_ && rotation_->cuts_at(session_->age_at(video))) {
-    close(false);
-  }
+  if (session_ && splits()) source_gap_.note(video, session_->age_at(video) - session_->length());
+  const bool full = session_ && rotation_ && rotation_->cuts_at(session_->age_at(video));
+  if (keyframe && (full || source_gap_.seen())) close(false);
   if (!session_) {
     open(video);
     retry_recovery();  // a file can be made again: perhaps an older one can be renamed as well
@@ -226,30 +237,49 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
   return true;
 }
 
+void Output::end_if_source_is_gone() {
+  if (!session_ || !splits() || !source_gap_.gone(Clock::now())) return;
+  // What the encoder still has belongs to what ends here.
+  if (feed_.in_flight(options_.from) > 0 || !inlet_.empty()) return;
+  drain(true);
+  if (!session_) return;
+  source_gap_.end(session_->length());
+  // If the source goes on in the middle of a group, the next file begins with that group, before
+  // the gap. A playlist does not go back: its viewers have seen that.
+  if (rotation_) inlet_.request_resume();
+  try {
+    close(false);
+  } catch (const IoError& error) {
+    recover_from(error);
+  }
+  needs_keyframe_ = true;
+}
+
 void Output::open(const MediaPacket& keyframe) {
   check_video(options_, container_, keyframe.format->video.parameters->codec_id);
   const CallScope call(calls_, container_.local
                                    ? options_.timeout
                                    : std::max<milliseconds>(options_.timeout, kNameLookup));
   std::optional<PartFile> file;
-  MuxerTarget target{.url = container_.url};
+  std::string url = container_.url;
   if (container_.kind == OutputKind::kFile) {
-    const auto start = ClockReading::now().wall_at(keyframe.queued_at);
+    const auto start = taken_at(keyframe, line_clock_);
     file.emplace(rotation_->begin_file(start, options_.existing));
-    target.url = "file:" + file->path();  // so that a ':' in the path is not taken for a protocol's
+    url = "file:" + file->path();  // so that a ':' in the path is not taken for a protocol's
   } else if (container_.kind == OutputKind::kPlaylist) {
-    const bool anew = options_.existing != Existing::kNumber && !playlist_begun_;
-    target = prepare_playlist(options_, container_, anew);
-    playlist_begun_ = true;
+    playlist_->begin_stretch();
+    url = "file:" + (container_.fmp4_segments ? playlist_->init_path() : playlist_->segment_path());
   }
   const log::Level level = file ? log::Level::kDebug : log::Level::kInfo;
   session_ = std::make_unique<OutputSession>(options_, container_, std::move(file), recovery_,
-                                             target, keyframe, stop_, abandoned_.get_token());
+                                             playlist_ ? &*playlist_ : nullptr, url, keyframe,
+                                             line_clock_, stop_, abandoned_.get_token());
+  source_gap_.begin(keyframe);
   opened_at_ = Clock::now();
   inlet_.opened();
   set_state(FeedState::kRunning);
-  const std::string url = redact(target.url);
-  log::write(level, "{}: writing {}", fmt::make_format_args(subject_, url));
+  const std::string shown = redact(playlist_ ? container_.url : url);
+  log::write(level, "{}: writing {}", fmt::make_format_args(subject_, shown));
 }
 
 void Output::write(MediaPacket& packet) {
@@ -273,11 +303,6 @@ void Output::observe_written(const MediaPacket& packet) {
 
 void Output::close(bool at_end) {
   if (!session_) return;
-  complete(at_end);
-  retain();
-}
-
-void Output::complete(bool at_end) {
   const CallScope call(calls_, long_call());
   // The session ends here in any case; if finish() fails, its destructor saves the file.
   const std::unique_ptr<OutputSession> session = std::move(session_);
@@ -289,6 +314,7 @@ void Output::complete(bool at_end) {
     name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
   }
   stats_.bytes += session->take_bytes();
+  if (kept_) kept_->completed(name);
   log::info("{}: completed {} ({:.1f} s)", subject_, redact(name.empty() ? options_.url : name),
             std::chrono::duration<double>(session->length()).count());
 }
@@ -303,28 +329,33 @@ void Output::close_at_end() {
   retry_recovery();
 }
 
+void Output::fail_if_none_was_written() const {
+  const auto& dropped = stats_.packets_dropped[index_of(PacketDrop::kWaitKeyframe)];
+  if (!once_ || opened_at_ != Clock::time_point() || dropped == 0) return;
+  throw IoError(IoFault::kDecode,
+                "nothing was written: the video has no keyframe to begin with; encode it");
+}
+
 void Output::drop_session() {
   const CallScope call(calls_, long_call());
   session_.reset();
 }
 
+void Output::leave_place() {
+  drop_session();
+  const CallScope call(calls_, long_call());
+  playlist_.reset();
+}
+
 void Output::retry_recovery() {
   const CallScope call(calls_, long_call());
-  recovery_.retry(container_);
-}
-
-void Output::retain() {
-  if (!retention_) return;
-  const CallScope call(calls_, long_call());
-  retention_->enforce(ClockReading::now(), [this] { calls_.arm(long_call()); });
-}
-
-void Output::retain_when_due() {
-  if (retention_ && retention_->due(Clock::now())) retain();
+  recovery_.retry(container_, stop_);
 }
 
 void Output::recover_from(const std::runtime_error& error) {
   drop_session();
+  // Room may be made before the next try.
+  if (kept_) kept_->look_again(drop_reason(error) == PacketDrop::kDiskFull);
   needs_keyframe_ = true;
   if (stop_.stop_requested()) return;
   if (once_) throw;
@@ -337,11 +368,6 @@ void Output::recover_from(const std::runtime_error& error) {
   faults_.failed(redact(error.what()), fmt::format("dropping packets, trying again in {:.1f} s",
                                                    std::chrono::duration<double>(wait).count()));
   const bool format_changed = wait_before_retry(wait, drop_reason(error), io ? nullptr : format_);
-  if (drop_reason(error) == PacketDrop::kDiskFull) {
-    retain();  // this may free some space
-  } else {
-    retain_when_due();
-  }
   if (format_changed) return interleave(current_);
   inlet_.request_resume();
 }
@@ -369,11 +395,6 @@ bool Output::wait_before_retry(milliseconds time, PacketDrop reason,
 void Output::end(PacketDrop reason) {
   inlet_.end(reason);
   stats_.drop(reason, interleaver_.clear());
-}
-
-bool needs_global_header(const OutputOptions& options) {
-  const Container container = container_of(options);
-  return container.muxer && (container.muxer->flags & AVFMT_GLOBALHEADER);
 }
 
 }  // namespace framelane

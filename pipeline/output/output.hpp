@@ -14,13 +14,16 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/fault_log.hpp"
 #include "pipeline/base/labels.hpp"
+#include "pipeline/base/line_clock.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/output/output_session.hpp"
 #include "pipeline/output/part_file_recovery.hpp"
+#include "pipeline/output/playlist_writer.hpp"
 #include "pipeline/output/retention.hpp"
 #include "pipeline/output/rotation.hpp"
+#include "pipeline/output/source_gap.hpp"
 #include "pipeline/packets/interleaver.hpp"
 #include "pipeline/packets/output_inlet.hpp"
 
@@ -29,14 +32,15 @@ namespace framelane {
 /// One output: takes packets from its inlet and writes them, on a thread of its own, so that a slow
 /// peer delays no other output. It opens again with backoff after a failure, whatever failed, and
 /// begins a new file when the format changes; a format that its container cannot hold costs its own
-/// packets alone. It cuts files into segments at keyframes and deletes old segments of its own, as
-/// `segment` in its options says: when it starts, after each segment, when the disk is full, and
-/// while nothing is written.
+/// packets alone. What it writes of a source that is gone ends then, and gets its name. It cuts
+/// files into segments at keyframes, as `segment` in its options says, and leaves it to Retention
+/// to delete the old ones.
 class Output {
  public:
-  /// `blocks`: see OutputInlet.
-  Output(OutputOptions options, OutputStats& stats, FeedStats& feed, bool blocks);
-  ~Output();
+  /// `line_clock` says when pictures were taken, and when the source is gone. `blocks`: see
+  /// OutputInlet. `retention` must outlive it; null: nothing is deleted.
+  Output(OutputOptions options, OutputStats& stats, FeedStats& feed, const LineClock& line_clock,
+         bool blocks, Retention* retention = nullptr);
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
@@ -61,9 +65,9 @@ class Output {
   /// long on a busy disk. Nothing interrupts a call on a local file; one to a peer should have
   /// ended by itself. Any thread.
   bool overdue() const { return watched_ && calls_.overdue(); }
-  /// Shows the output as failed, for the caller that abandons its thread. If the thread's call
-  /// returns after all, the output writes nothing more, since another one may write to the same
-  /// place by then; what can be played of its file stays. Any thread.
+  /// Drops what is queued and shows the output as failed, for the caller that abandons its thread.
+  /// If the thread's call returns after all, the output writes nothing more, since another one may
+  /// write to the same place by then; what can be played of its file stays. Any thread.
   void abandon(const std::string& reason);
 
  private:
@@ -80,19 +84,25 @@ class Output {
   /// Opens, cuts or goes on. False if this video packet has to be dropped, since decoding cannot
   /// start at it.
   bool begin_session_if_due(const MediaPacket& video);
+  /// True if what is written ends where the source is gone.
+  bool splits() const { return container_.kind == OutputKind::kFile || playlist_; }
+  /// No packet has come for a while. If the source is gone, what is written ends now, so that a
+  /// recording is complete and retention sees it, however long the source stays away.
+  void end_if_source_is_gone();
   void open(const MediaPacket& keyframe);
   void write(MediaPacket& packet);
   void observe_written(const MediaPacket& packet);
-  /// Completes the session, if there is one (trailer, final name), and then deletes old files.
+  /// Completes the session, if there is one: trailer, final name.
   void close(bool at_end);
-  void complete(bool at_end);
   void close_at_end();
+  /// Throws if run once, and all video was dropped for want of a keyframe.
+  void fail_if_none_was_written() const;
   /// Ends the session without a trailer; what can be played of its file stays.
   void drop_session();
+  /// Drops the session and what keeps others out of its place.
+  void leave_place();
   /// Completes files that could not be completed before.
   void retry_recovery();
-  void retain();
-  void retain_when_due();
   /// Drops the session and waits until it is time to try again, or rethrows the failure if run
   /// once. A FeedError is about the format that was to be written. Called inside the catch.
   void recover_from(const std::runtime_error& error);
@@ -117,6 +127,8 @@ class Output {
   OutputStats& stats_;
   const std::uint64_t run_;
   FeedStats& feed_;
+  const LineClock& line_clock_;
+  Retention* const retention_;
 
   // Shared by the producers and the output's thread.
   std::atomic<bool> audio_warned_{false};
@@ -133,20 +145,17 @@ class Output {
   Container container_;  // after a look at the path
   Backoff backoff_;
   FaultLog faults_;
+  SourceGap source_gap_;
   Interleaver interleaver_;
   MediaPacket current_{.packet = make_packet()};
-  std::optional<Rotation> rotation_;    // of files
-  std::optional<Retention> retention_;  // of segments
+  std::optional<Rotation> rotation_;  // of files
+  std::unique_ptr<KeptFiles> kept_;   // segments, if old ones are deleted
   PartFileRecovery recovery_;
+  std::optional<PlaylistWriter> playlist_;
   std::unique_ptr<OutputSession> session_;
   Clock::time_point opened_at_;
   MediaFormatRef format_;
   bool needs_keyframe_ = true;
-  bool playlist_begun_ = false;
 };
-
-/// True if an encoder for this output has to keep its headers out of the packets
-/// (AV_CODEC_FLAG_GLOBAL_HEADER).
-bool needs_global_header(const OutputOptions& options);
 
 }  // namespace framelane

@@ -10,11 +10,26 @@
 
 namespace framelane {
 
+/// An amount of a file system's space.
+struct DiskShare {
+  std::int64_t bytes = 0;
+  double part = 0;  ///< of the whole file system, 0 to 1; in its place
+
+  bool operator==(const DiskShare&) const = default;
+  std::int64_t of(std::int64_t whole) const {
+    return part > 0 ? static_cast<std::int64_t>(part * static_cast<double>(whole)) : bytes;
+  }
+};
+
 /// How files are cut, and which of them stay. Without `keep_…` all do.
 struct SegmentOptions {
   std::chrono::milliseconds length{60000};
   std::optional<std::chrono::seconds> keep_age;
   std::optional<std::int64_t> keep_bytes;  ///< of all complete files together
+  std::optional<DiskShare> keep_free;      ///< of the file system, for whoever writes to it
+
+  bool operator==(const SegmentOptions&) const = default;
+  bool deletes() const { return keep_age || keep_bytes || keep_free; }
 };
 
 /// What an output does if a file has the name that it wants to give.

@@ -8,25 +8,56 @@ extern "C" {
 #include <utility>
 
 #include "pipeline/base/failure.hpp"
+#include "pipeline/output/picture_time.hpp"
+#include "pipeline/output/rotation.hpp"
 #include "pipeline/packets/interleaver.hpp"
 
 namespace framelane {
+namespace {
+
+/// What becomes zero. Timestamps go on from one part of a playlist to the next. A file begins with
+/// its first picture, so that its name and a timestamp in it say when a picture was taken.
+std::int64_t first_timestamp(const Container& container, const MediaPacket& keyframe) {
+  switch (container.kind) {
+    case OutputKind::kPlaylist:
+      return 0;
+    case OutputKind::kFile:
+      return shown_at(keyframe).count();
+    default:
+      return packet_time_us(keyframe);
+  }
+}
+
+}  // namespace
 
 OutputSession::OutputSession(const OutputOptions& options, const Container& container,
                              std::optional<PartFile> file, PartFileRecovery& recovery,
-                             const MuxerTarget& target, const MediaPacket& keyframe,
+                             PlaylistWriter* playlist, const std::string& url,
+                             const MediaPacket& keyframe, const LineClock& line_clock,
                              std::stop_token stop, std::stop_token abandoned)
     : container_(container),
       file_(std::move(file)),
       recovery_(recovery),
+      stop_(std::move(stop)),
       format_(keyframe.format),
       start_us_(packet_time_us(keyframe)),
       end_us_(start_us_),
-      // Timestamps go on from one part of a playlist to the next; everything else begins at zero.
-      offset_us_(container.kind == OutputKind::kPlaylist ? 0 : start_us_),
-      flushed_at_(std::chrono::steady_clock::now()) {
+      line_clock_(line_clock),
+      offset_us_(first_timestamp(container, keyframe)),
+      zero_us_(line_clock.zero_us()),
+      followed_us_(start_us_),
+      flushed_at_(std::chrono::steady_clock::now()),
+      playlist_(playlist),
+      segment_start_us_(start_us_),
+      segment_time_(taken_at(keyframe, line_clock)),
+      last_video_us_(start_us_),
+      keyframe_us_(start_us_),
+      header_pending_(container.fmp4_segments) {
   try {
-    muxer_ = std::make_unique<Muxer>(options, container, target, *format_, std::move(stop),
+    // What transcode makes of a file does not depend on when that is.
+    const bool says_when = file_ && (zero_us_ || options.existing == Existing::kNumber);
+    muxer_ = std::make_unique<Muxer>(options, container, url, *format_,
+                                     says_when ? std::optional(segment_time_) : std::nullopt, stop_,
                                      std::move(abandoned));
   } catch (...) {
     leave_file({});
@@ -43,7 +74,7 @@ OutputSession::~OutputSession() {
 void OutputSession::leave_file(const CutPoints& points) {
   if (!file_) return;
   file_->cut_back(points);
-  recovery_.salvage(*file_, container_);
+  recovery_.salvage(*file_, container_, stop_);
 }
 
 bool OutputSession::takes(const MediaPacket& audio) const {
@@ -62,6 +93,11 @@ std::chrono::microseconds OutputSession::length() const {
 
 bool OutputSession::write(MediaPacket& packet) {
   const bool video = packet.stream == StreamKind::kVideo;
+  if (playlist_ && video) cut_segment_if_due(packet);
+  if (file_ && video) follow_clock(packet_time_us(packet));
+  if (video && muxer_->carries_times()) {
+    tell_taken_at(*packet.packet, taken_at(packet, line_clock_));
+  }
   const AVRational time_base =
       video ? packet.format->video.time_base : packet.format->audio->time_base;
   const std::int64_t dts = packet.packet->dts;
@@ -69,15 +105,62 @@ bool OutputSession::write(MediaPacket& packet) {
       packet_time_us(packet) + av_rescale_q(packet.packet->duration, time_base, AV_TIME_BASE_Q);
   std::int64_t& last_dts = last_dts_[video ? 0 : 1];
   const bool rises = dts == AV_NOPTS_VALUE || last_dts == AV_NOPTS_VALUE || dts > last_dts;
-  if (!rises || !muxer_->write(*packet.packet, packet.stream, time_base, offset_us_)) {
+  if (!rises || !muxer_->write(*packet.packet, packet.stream, time_base, offset_us_, shift_us_)) {
     if (++refused_ < kMaxRefusedInARow) return false;
     throw IoError(IoFault::kIo,
                   "the container refused " + std::to_string(refused_) + " packets in a row");
   }
   refused_ = 0;
+  segment_empty_ = false;
   last_dts = dts;
   end_us_ = std::max(end_us_, end_us);
   return true;
+}
+
+/// The camera's clock may be faster or slower than ours. A file's timestamps are as far apart as
+/// its pictures were taken by our clock, however long it gets: they follow zero of the line, which
+/// moves slowly, and are never moved by more than a thousandth.
+void OutputSession::follow_clock(std::int64_t now_us) {
+  const auto zero = line_clock_.zero_us();
+  if (!zero_us_ || !zero || now_us <= followed_us_) return;
+  const std::int64_t most = (now_us - followed_us_) / 1000;
+  shift_us_ += std::clamp(*zero - *zero_us_ - shift_us_, -most, most);
+  followed_us_ = now_us;
+}
+
+void OutputSession::cut_segment_if_due(const MediaPacket& video) {
+  const std::int64_t now_us = packet_time_us(video);
+  const std::int64_t age_us = now_us - segment_start_us_;
+  const std::int64_t step_us = now_us - std::exchange(last_video_us_, now_us);
+  const bool full = age_us + kCutTolerance.count() >= playlist_->options().time.count();
+  const bool keyframe = is_keyframe(*video.packet, StreamKind::kVideo);
+  const auto longest = playlist_->longest_segment();
+  // A segment ends without a keyframe where the next packet would come too late, and early where
+  // the next keyframe would.
+  const std::int64_t next_us = keyframe ? now_us - std::exchange(keyframe_us_, now_us) : step_us;
+  const bool must = longest && age_us + next_us > longest->count() && age_us > 0;
+  if (!(keyframe && full) && !must) return;
+  const bool lost = longest && age_us > longest->count();  // the source was gone
+  end_segment(lost ? end_us_ : now_us);
+  muxer_->open_file("file:" + playlist_->segment_path());
+  segment_start_us_ = now_us;
+  segment_time_ = taken_at(video, line_clock_);
+  segment_empty_ = true;
+  gap_ = lost;
+}
+
+void OutputSession::end_segment(std::int64_t end_us) {
+  if (std::exchange(header_pending_, false)) {
+    muxer_->end_fragment();
+    muxer_->close_file();
+    playlist_->add_init();
+    muxer_->open_file("file:" + playlist_->segment_path());
+  }
+  muxer_->end_fragment();
+  muxer_->close_file();
+  const std::chrono::microseconds length(std::max(end_us - segment_start_us_, std::int64_t{0}));
+  const auto longest = playlist_->longest_segment();
+  playlist_->add_segment(longest ? std::min(length, *longest) : length, gap_, segment_time_);
 }
 
 void OutputSession::flush_when_due() {
@@ -88,7 +171,9 @@ void OutputSession::flush_when_due() {
 }
 
 std::string OutputSession::finish(bool end_of_list, bool durable) {
-  muxer_->finish(end_of_list);
+  if (playlist_ && !segment_empty_) end_segment(end_us_);
+  muxer_->finish();
+  if (playlist_ && end_of_list) playlist_->end();
   if (!file_) return {};
   std::string name = file_->complete(durable);
   file_.reset();

@@ -8,11 +8,13 @@
 #include <stop_token>
 #include <string>
 
+#include "pipeline/base/line_clock.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/muxer.hpp"
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/output/part_file.hpp"
 #include "pipeline/output/part_file_recovery.hpp"
+#include "pipeline/output/playlist_writer.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/packet_queue.hpp"
 
@@ -22,12 +24,14 @@ namespace framelane {
 /// its trailer. It begins at a keyframe. Used by one thread; calls block as Muxer's do.
 class OutputSession {
  public:
-  /// Opens it. `file` is the NAME.part that `target` names, or nothing if it is no file.
-  /// `container` and `recovery` must outlive it. For `stop` and `abandoned`, and for what is
-  /// thrown, see Muxer.
+  /// Opens it. `file` is the NAME.part that `url` names, or nothing if it is no file. `playlist`:
+  /// of which this is a stretch; null if it is none. `container`, `recovery` and `playlist` must
+  /// outlive it, and so must `line_clock`, which says when its pictures were taken. For `stop` and
+  /// `abandoned`, and for what is thrown, see Muxer.
   OutputSession(const OutputOptions& options, const Container& container,
-                std::optional<PartFile> file, PartFileRecovery& recovery, const MuxerTarget& target,
-                const MediaPacket& keyframe, std::stop_token stop, std::stop_token abandoned);
+                std::optional<PartFile> file, PartFileRecovery& recovery, PlaylistWriter* playlist,
+                const std::string& url, const MediaPacket& keyframe, const LineClock& line_clock,
+                std::stop_token stop, std::stop_token abandoned);
   /// If finish() has not succeeded, a file is cut back to what is whole and left to `recovery`.
   ~OutputSession();
   OutputSession(const OutputSession&) = delete;
@@ -59,20 +63,40 @@ class OutputSession {
   /// A container that has refused so many packets in a row will not take the next one either.
   static constexpr int kMaxRefusedInARow = 250;
 
+  void follow_clock(std::int64_t now_us);
+  /// Ends the segment before this packet, if a segment may or must end there.
+  void cut_segment_if_due(const MediaPacket& video);
+  /// Completes the segment.
+  void end_segment(std::int64_t end_us);
   /// The file's writer is gone.
   void leave_file(const CutPoints& points);
 
   const Container& container_;
   std::optional<PartFile> file_;
   PartFileRecovery& recovery_;
+  const std::stop_token stop_;
   const MediaFormatRef format_;
   const std::int64_t start_us_;
   std::int64_t end_us_;
-  std::int64_t offset_us_;  // subtracted from timestamps
+  const LineClock& line_clock_;
+  const std::int64_t offset_us_;               // subtracted from timestamps
+  const std::optional<std::int64_t> zero_us_;  // LineClock::zero_us() at the start
+  std::int64_t shift_us_ = 0;                  // added to timestamps: by so much zero has moved
+  std::int64_t followed_us_;                   // the line's time up to which shift_us_ has followed
   std::array<std::int64_t, 2> last_dts_{AV_NOPTS_VALUE, AV_NOPTS_VALUE};  // of video, of audio
   int refused_ = 0;                                                       // packets in a row
   std::chrono::steady_clock::time_point flushed_at_;
   std::unique_ptr<Muxer> muxer_;
+
+  // Of a playlist.
+  PlaylistWriter* const playlist_;
+  std::int64_t segment_start_us_;
+  std::chrono::system_clock::time_point segment_time_;
+  std::int64_t last_video_us_;
+  std::int64_t keyframe_us_;     // the last one's
+  bool header_pending_ = false;  // of MP4: it has a file of its own
+  bool segment_empty_ = true;    // no packet is in it yet
+  bool gap_ = false;             // before this segment
 };
 
 }  // namespace framelane

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -17,29 +19,32 @@
 #include "pipeline/base/redact.hpp"
 #include "pipeline/output/file_pattern.hpp"
 #include "pipeline/output/io_error.hpp"
+#include "pipeline/output/place_lock.hpp"
 #include "pipeline/output/playable.hpp"
+#include "pipeline/output/rename_to_free.hpp"
+#include "pipeline/output/whole_end.hpp"
 
 namespace framelane {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void fail(const std::string& doing, const std::string& path, int error) {
-  throw_file_error(AVERROR(error), "cannot " + doing + " " + redact(path) + ": " +
-                                       std::error_code(error, std::generic_category()).message());
-}
+/// An empty folder may be removed as soon as it is made, and while that lasts it can still be seen,
+/// but takes no file.
+constexpr int kFolderTries = 100;
 
 [[noreturn]] void refuse(const std::string& name, const char* what) {
   throw IoError(IoFault::kIo,
                 "cannot write " + redact(name) + ": it " + what + "; -y overwrites it");
 }
 
-/// True if `path` still names the open file: its last owner may have renamed it before we locked
-/// it.
-bool is_at(int fd, const std::string& path) {
-  struct stat file {};
-  struct stat named {};
-  return fstat(fd, &file) == 0 && stat(path.c_str(), &named) == 0 && file.st_dev == named.st_dev &&
-         file.st_ino == named.st_ino;
+void make_folder_of(const std::string& file) {
+  const fs::path parent = fs::path(file).parent_path();
+  if (parent.empty()) return;
+  std::error_code error;
+  fs::create_directories(parent, error);
+  // Retention removes folders that it finds empty: one of these may have been.
+  if (error == std::errc::no_such_file_or_directory) fs::create_directories(parent, error);
+  if (error) throw_cannot("create directory", parent.string(), error.value());
 }
 
 /// After that a power cut does not undo a rename in `folder`. Not every file system can do it
@@ -50,23 +55,6 @@ void sync_folder(const fs::path& folder) {
   if (fd < 0) return;
   fsync(fd);
   close(fd);
-}
-
-/// Renames without replacing; false if `to` exists.
-bool rename_to_free(const std::string& from, const std::string& to) {
-  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
-  if (errno == EEXIST) return false;
-  if (errno != EINVAL && errno != ENOSYS) fail("rename", from, errno);
-  // NFS and some FUSE file systems cannot do that. A hard link does not replace either.
-  if (link(from.c_str(), to.c_str()) == 0) {
-    unlink(from.c_str());
-    return true;
-  }
-  if (errno == EEXIST) return false;
-  // FAT has no hard links. Only here can a file that appears at this moment be lost.
-  if (access(to.c_str(), F_OK) == 0) return false;
-  if (std::rename(from.c_str(), to.c_str()) != 0) fail("rename", from, errno);
-  return true;
 }
 
 }  // namespace
@@ -90,11 +78,7 @@ PartFile::~PartFile() {
 }
 
 PartFile PartFile::create(const std::string& name, int first_number, Existing existing) {
-  const fs::path parent = fs::path(name).parent_path();
-  std::error_code error;
-  if (!parent.empty() && !fs::create_directories(parent, error) && error) {
-    fail("create directory", parent.string(), error.value());
-  }
+  make_folder_of(name);
   for (int number = std::max(first_number, 1);; ++number) {
     const std::string final_name = numbered_name(name, number);
     const std::string part = final_name + std::string(kPartSuffix);
@@ -103,15 +87,20 @@ PartFile PartFile::create(const std::string& name, int first_number, Existing ex
       continue;
     }
     const int exclusive = existing == Existing::kNumber ? O_EXCL : 0;
-    const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | exclusive, 0666);
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | exclusive;
+    int fd = open(part.c_str(), flags, 0666);
+    for (int again = 0; again < kFolderTries && fd < 0 && errno == ENOENT; ++again) {
+      make_folder_of(name);  // it was removed again
+      fd = open(part.c_str(), flags, 0666);
+    }
     if (fd < 0 && errno == EEXIST) continue;
-    if (fd < 0) fail("create", part, errno);
+    if (fd < 0) throw_cannot("create", part, errno);
     PartFile file(name, number, existing, fd);
     // Where no lock can be had (NFS without lockd), a recovery may take this file for one that an
     // earlier run left. That is no reason not to write it.
     const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
     if (locked && (existing == Existing::kNumber || is_at(fd, part))) return file;
-    // recover_part_files() came between open() and flock(), and has it now.
+    // PartFileRecovery came between open() and flock(), and has it now.
     if (existing == Existing::kNumber) continue;
     throw IoError(IoFault::kIo, "cannot write " + redact(final_name) +
                                     ": another process is writing it; wait for that, or write to "
@@ -121,14 +110,15 @@ PartFile PartFile::create(const std::string& name, int first_number, Existing ex
 
 std::optional<PartFile> PartFile::adopt(const std::string& part) {
   const int fd = open(part.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return {};
+  if (fd < 0 && errno == ENOENT) return {};
+  if (fd < 0) throw_cannot("open", part, errno);
   PartFile file(part.substr(0, part.size() - kPartSuffix.size()), 1, Existing::kNumber, fd);
   if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return {};
   return file;
 }
 
 std::string PartFile::complete(bool durable) {
-  if (durable && fsync(fd_) != 0) fail("write", part_, errno);
+  if (durable && fsync(fd_) != 0) throw_cannot("write", part_, errno);
   std::string final_name = rename_to_name();
   if (durable) sync_folder(fs::path(final_name).parent_path());
   return final_name;
@@ -137,7 +127,7 @@ std::string PartFile::complete(bool durable) {
 std::string PartFile::rename_to_name() {
   if (existing_ == Existing::kReplace) {
     std::string final_name = numbered_name(name_, number_);
-    if (std::rename(part_.c_str(), final_name.c_str()) != 0) fail("rename", part_, errno);
+    if (std::rename(part_.c_str(), final_name.c_str()) != 0) throw_cannot("rename", part_, errno);
     return final_name;
   }
   for (int number = number_;; ++number) {
@@ -151,22 +141,33 @@ void PartFile::cut_back(const CutPoints& points) {
   struct stat file {};
   if (fstat(fd_, &file) != 0) return;
   const auto end = points.last_in(file.st_size);
-  if (!end || *end == file.st_size || ftruncate(fd_, *end) == 0) return;
+  if (end && *end != file.st_size) cut_at(*end);
+}
+
+void PartFile::cut_at(std::int64_t end) {
+  if (ftruncate(fd_, end) == 0) return;
   log::warn("{}: cannot cut off what is half at its end: {}", redact(part_),
             std::generic_category().message(errno));
 }
 
-PartFile::Salvage PartFile::salvage(const Container& container, const std::stop_token& stop) {
+PartFile::Salvage PartFile::salvage(const Container& container, const std::stop_token& stop,
+                                    std::chrono::steady_clock::time_point deadline) {
   try {
-    switch (contents_of(part_, container, stop)) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    switch (contents_of(part_, container, stop, left)) {
       case Contents::kPlayable:
+        if (std::ifstream file(part_, std::ios::binary);
+            const auto end = whole_end(file, container, stop, deadline)) {
+          cut_at(*end);
+        }
         return {Fate::kNamed, complete(false)};
       case Contents::kDamaged:
         return {Fate::kDamaged};
       case Contents::kNothing:
         break;
     }
-    if (unlink(part_.c_str()) != 0 && errno != ENOENT) fail("remove", part_, errno);
+    if (unlink(part_.c_str()) != 0 && errno != ENOENT) throw_cannot("remove", part_, errno);
     return {Fate::kRemoved};
   } catch (const std::exception& error) {
     return {Fate::kStays, error.what()};

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -11,8 +13,8 @@
 namespace framelane {
 
 /// A file that is still written: NAME.part, which gets its name when it is complete. The file is
-/// locked while this object lives, so that recover_part_files() leaves it alone, in this process
-/// and others. Not thread-safe. Every call blocks as long as the file system does.
+/// locked while this object lives, so that PartFileRecovery leaves it alone, in this process and
+/// others. Not thread-safe. Every call blocks as long as the file system does.
 class PartFile {
  public:
   /// Creates the folders and an empty NAME.part. Throws IoError, DiskFull. Which NAME depends on
@@ -25,8 +27,8 @@ class PartFile {
   /// an error.
   static PartFile create(const std::string& name, int first_number, Existing existing);
 
-  /// Takes over a NAME.part of an earlier process. Nothing if it cannot be opened or somebody still
-  /// writes it.
+  /// Takes over a NAME.part of an earlier process. Nothing if it is gone or somebody still writes
+  /// it. Throws IoError if it cannot be opened.
   static std::optional<PartFile> adopt(const std::string& part);
 
   PartFile(PartFile&& other) noexcept;
@@ -51,19 +53,21 @@ class PartFile {
     kNamed,    ///< it has its name
     kRemoved,  ///< there was nothing in it: it was empty, or a header alone
     kDamaged,  ///< nothing in it can be read: it stays, as a .part
-    kStays,    ///< it stays for now: it could not be renamed, or not be examined in time
+    kStays,    ///< it stays for now: it could not be opened or renamed, or not be examined in time
   };
   struct Salvage {
     Fate fate;
     std::string text{};  ///< kNamed: the name; kStays: why
   };
-  /// After a failure: gives the file its name if there is something to play in it. Looks into it
-  /// for up to five seconds, or until the stop. Never throws.
-  Salvage salvage(const Container& container, const std::stop_token& stop = {});
+  /// After a failure: gives the file its name if there is something to play in it, without what is
+  /// half at its end (whole_end). Looks into it until the deadline or the stop. Never throws.
+  Salvage salvage(const Container& container, const std::stop_token& stop,
+                  std::chrono::steady_clock::time_point deadline);
 
  private:
   PartFile(std::string name, int number, Existing existing, int fd);
   std::string rename_to_name();
+  void cut_at(std::int64_t end);
 
   std::string name_;  // before it was numbered
   int number_;

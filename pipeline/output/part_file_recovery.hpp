@@ -1,10 +1,11 @@
 #pragma once
 
-#include <filesystem>
+#include <chrono>
+#include <deque>
 #include <stop_token>
 #include <string>
-#include <vector>
 
+#include "pipeline/av/interrupt.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/file_pattern.hpp"
 #include "pipeline/output/output_options.hpp"
@@ -15,31 +16,40 @@ namespace framelane {
 /// Completes one output's part files that nobody writes any more: a NAME.part with something to
 /// play in it becomes NAME, or the next free numbered name. Only one that is empty, or holds a
 /// container's header alone, is removed; one in which nothing can be read stays, and the log names
-/// it. Not thread-safe. Blocks as long as the file system does, and up to five seconds for each
-/// file.
+/// it. Not thread-safe. Blocks as long as the file system does, and as long as it looks into files:
+/// until the stop at most. After a stop salvage() and retry() look for a quarter of a second each,
+/// because a stop has little time.
 class PartFileRecovery {
  public:
+  /// The longest look into files, of all calls but retry().
+  static constexpr std::chrono::seconds kLook{5};
+
   /// `subject` begins its lines in the log.
-  explicit PartFileRecovery(std::string subject) : subject_(std::move(subject)) {}
+  explicit PartFileRecovery(std::string subject, std::chrono::milliseconds look = kLook)
+      : subject_(std::move(subject)), look_(look) {}
 
   /// Completes what an earlier process left where an output with these options writes. Part files
-  /// that another process writes stay, and so does what was not examined before the stop. Called
-  /// once, before the feed's packets come.
-  void recover(const OutputOptions& options, const std::stop_token& stop = {});
+  /// that another process writes stay, and so does what was not examined before the stop. What was
+  /// not examined in time, since packets may come already, is left to retry(). `calls` is armed
+  /// anew with `call` for each file. Called once, first.
+  void recover(const OutputOptions& options, Interrupt& calls, std::chrono::milliseconds call,
+               const std::stop_token& stop = {});
   /// Completes a file of which the writing failed.
-  void salvage(PartFile& file, const Container& container);
-  /// Tries again with those that had to stay for now: their folder could not be written, or they
-  /// could not be examined in time.
-  void retry(const Container& container);
+  void salvage(PartFile& file, const Container& container, const std::stop_token& stop);
+  /// Tries again with those that had to stay for now: they could not be opened, their folder could
+  /// not be written, or they could not be examined in time. Takes a second in all, because the
+  /// output's packets wait meanwhile. The next call goes on with those that are left.
+  void retry(const Container& container, const std::stop_token& stop);
 
  private:
-  void recover(const std::filesystem::path& path, const Container& container,
-               const FilePattern& pattern, const std::stop_token& stop);
+  void note_recovered(const std::string& path, const Container& container,
+                      const FilePattern& pattern, const PartFile::Salvage& done);
   /// Logs what became of it if it stays, and remembers it if that may change.
   void note(const std::string& part, const Container& container, const PartFile::Salvage& done);
 
   const std::string subject_;
-  std::vector<std::string> waiting_;  // paths of part files
+  const std::chrono::milliseconds look_;
+  std::deque<std::string> waiting_;  // paths of part files
 };
 
 }  // namespace framelane

@@ -15,6 +15,7 @@
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/output/whole_end.hpp"
 
 namespace framelane {
 namespace {
@@ -44,6 +45,7 @@ Contents contents_of(const std::string& path, const Container& container,
                   "cannot read " + redact(path) + ": " + error.message());
   }
   if (size == 0 || is_file_type_box(path, size)) return Contents::kNothing;
+  if (size <= kLongestHeader && is_matroska_header(path, container)) return Contents::kNothing;
   // Raw video has no header: nothing in it can be missing.
   if (container.muxer && container.muxer->video_codec == AV_CODEC_ID_RAWVIDEO &&
       (container.muxer->flags & AVFMT_NOTIMESTAMPS)) {

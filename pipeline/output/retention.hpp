@@ -1,49 +1,76 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
-#include <functional>
+#include <cstdint>
+#include <memory>
 #include <string>
 
-#include "pipeline/base/clock_reading.hpp"
-#include "pipeline/base/fault_log.hpp"
+#include "pipeline/measure/retention_stats.hpp"
+#include "pipeline/output/disk_retention.hpp"
 #include "pipeline/output/file_pattern.hpp"
 #include "pipeline/output/output_options.hpp"
 
 namespace framelane {
 
-/// Files that should have been deleted and could not be.
-struct Undeletable {
-  std::size_t files = 0;
-  std::string first;  ///< the path of one, redacted, and the reason
-};
+class KeptFiles;
 
-/// Deletes complete files that the pattern could have named, oldest first, until the rest is what
-/// `keep` allows at `now`. The newest file stays whatever its size and age. `working` is called
-/// before each file: there may be many. Blocks as long as the file system does.
-Undeletable enforce_retention(const FilePattern& pattern, const SegmentOptions& keep,
-                              std::chrono::system_clock::time_point now,
-                              const std::function<void()>& working);
-
-/// Decides when one output's old files are deleted, and logs if that fails. Reads no clock. Not
-/// thread-safe.
+/// Deletes the old files of all outputs of the process, as their options say, with one thread for
+/// each file system: one that hangs holds up nothing else. Any thread may call all functions; they
+/// return at once, unless they say otherwise.
 class Retention {
  public:
-  /// `pattern` and `keep` must outlive it. `subject` begins its lines in the log.
-  Retention(const FilePattern& pattern, const SegmentOptions& keep, const std::string& subject);
+  /// A thread that has more to delete when a stop comes may go on for this long.
+  static constexpr std::chrono::milliseconds kLastTurns{250};
+  /// A thread that has not ended this long after a stop is in a call that hangs.
+  static constexpr std::chrono::milliseconds kStopTime{500};
 
-  /// True a minute after the last enforce(), or after the keep age if that is shorter: files grow
-  /// old even while none is written.
-  bool due(std::chrono::steady_clock::time_point now) const;
+  explicit Retention(SpaceOf space_of = disk_space);
+  /// Stops.
+  ~Retention();
+  Retention(const Retention&) = delete;
+  Retention& operator=(const Retention&) = delete;
 
-  /// Calls enforce_retention(). Warns once about files that cannot be deleted, until all could be.
-  void enforce(const ClockReading& now, const std::function<void()>& working);
+  /// Begins to delete the files that the pattern could have named, until the result is destroyed.
+  /// An output that was started anew is recognised by its `stats`: its files are known already.
+  /// `subject` begins its lines in the log. Asks which file system it is, so it blocks as long as
+  /// that one does. If the system refuses a thread, that shows in `stats`, and watch() tries again.
+  std::unique_ptr<KeptFiles> keep(const FilePattern& pattern, const SegmentOptions& keep,
+                                  const std::string& subject,
+                                  const std::shared_ptr<RetentionStats>& stats);
+
+  /// Counts and logs calls that hang, and starts threads that were refused. To be called a few
+  /// times a second.
+  void watch();
+  /// Finishes what is known to be due, for kLastTurns at most, and ends the threads. Blocks for
+  /// kStopTime at most: threads that have not ended then are abandoned.
+  void stop();
 
  private:
-  const FilePattern& pattern_;
-  const SegmentOptions& keep_;
-  FaultLog faults_;
-  std::chrono::steady_clock::time_point enforced_at_;
+  friend class KeptFiles;
+  struct Output;
+  struct Disk;
+  class Threads;
+  const std::shared_ptr<Threads> threads_;  // which share its ownership
+};
+
+/// What one output tells Retention. Any thread; returns at once.
+class KeptFiles {
+ public:
+  KeptFiles(std::shared_ptr<Retention::Threads> threads, std::shared_ptr<Retention::Output> output,
+            std::uint64_t user);
+  ~KeptFiles();
+  KeptFiles(const KeptFiles&) = delete;
+  KeptFiles& operator=(const KeptFiles&) = delete;
+
+  /// The output has completed this file.
+  void completed(const std::string& path);
+  /// Writing failed: there may be files that were not completed in order, and room may be needed.
+  void look_again(bool disk_is_full);
+
+ private:
+  const std::shared_ptr<Retention::Threads> threads_;
+  const std::shared_ptr<Retention::Output> output_;
+  const std::uint64_t user_;
 };
 
 }  // namespace framelane

@@ -3,12 +3,6 @@
 #include <utility>
 
 namespace framelane {
-namespace {
-
-/// Timestamps are rounded to the time base: a segment may be this much shorter than configured.
-constexpr std::chrono::milliseconds kCutTolerance{20};
-
-}  // namespace
 
 Rotation::Rotation(const std::string& path, std::optional<std::chrono::milliseconds> segment)
     : pattern_(path), segment_(segment) {}

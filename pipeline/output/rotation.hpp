@@ -10,6 +10,10 @@
 
 namespace framelane {
 
+/// Timestamps are rounded to the time base: a file or segment may be this much shorter than
+/// configured.
+inline constexpr std::chrono::microseconds kCutTolerance{20'000};
+
 /// When one output begins a new file, and what that file is called. Reads no clock. Not
 /// thread-safe.
 class Rotation {

@@ -41,15 +41,16 @@ bool same_stream(const StreamFormat& a, const StreamFormat& b) {
 }
 
 bool same_format(const MediaFormat& a, const MediaFormat& b) {
-  if (&a == &b) return true;
-  if (a.audio.has_value() != b.audio.has_value()) return false;
-  return same_stream(a.video, b.video) && (!a.audio || same_stream(*a.audio, *b.audio));
+  return &a == &b || (same_stream(a.video, b.video) && same_audio(audio_of(&a), audio_of(&b)));
 }
 
-bool same_audio(const MediaFormat* a, const MediaFormat* b) {
-  const bool a_has = a != nullptr && a->audio.has_value();
-  const bool b_has = b != nullptr && b->audio.has_value();
-  return a_has == b_has && (!a_has || same_stream(*a->audio, *b->audio));
+const StreamFormat* audio_of(const MediaFormat* media) {
+  return media != nullptr && media->audio ? &*media->audio : nullptr;
+}
+
+bool same_audio(const StreamFormat* a, const StreamFormat* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a == b || same_stream(*a, *b);
 }
 
 }  // namespace framelane

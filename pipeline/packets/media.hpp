@@ -39,7 +39,9 @@ AVRational plausible_rate(AVRational guess);
 bool same_stream(const StreamFormat& a, const StreamFormat& b);
 /// True if same_stream holds for the video and for the audio: packets of both can go into one file.
 bool same_format(const MediaFormat& a, const MediaFormat& b);
-/// True if same_stream holds for the audio, or if neither has any. Null has none.
-bool same_audio(const MediaFormat* a, const MediaFormat* b);
+/// The audio of `media`; null if it has none, or if `media` is null.
+const StreamFormat* audio_of(const MediaFormat* media);
+/// True if same_stream holds, or if both are null.
+bool same_audio(const StreamFormat* a, const StreamFormat* b);
 
 }  // namespace framelane

@@ -15,7 +15,7 @@ OutputInlet::OutputInlet(int capacity, OutputStats& stats, bool blocks, TakesAud
 
 void OutputInlet::push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                        const std::stop_token& stop) {
-  if (stream == StreamKind::kAudio && !takes_audio_(*format)) return;
+  if (!takes(stream, *format)) return;
   const bool keyframe = is_keyframe(packet, stream);
   if (overflowed_ && !keyframe) return stats_.drop(PacketDrop::kWaitKeyframe);
   switch (blocks_ ? queue_.push(packet, stream, format, stop)
@@ -31,13 +31,13 @@ void OutputInlet::push(const AVPacket& packet, StreamKind stream, const MediaFor
       stats_.drop(closed_as_);
       break;
   }
-  stats_.queue_packets = static_cast<std::uint32_t>(queue_.size());
+  show_length();
 }
 
 PacketQueue::Pop OutputInlet::pop(MediaPacket& packet, std::chrono::milliseconds timeout,
                                   const std::stop_token& stop) {
   const PacketQueue::Pop popped = queue_.pop(packet, timeout, stop);
-  stats_.queue_packets = static_cast<std::uint32_t>(queue_.size());
+  show_length();
   return popped;
 }
 
@@ -50,7 +50,13 @@ void OutputInlet::end(PacketDrop reason) {
   closed_as_ = reason;
   queue_.close();
   stats_.drop(reason, queue_.clear());
-  stats_.queue_packets = 0;
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(ended_, true)) stats_.queue_packets = 0;
+}
+
+void OutputInlet::show_length() {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) stats_.queue_packets = static_cast<std::uint32_t>(queue_.size());
 }
 
 }  // namespace framelane

@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
+#include <mutex>
 #include <stop_token>
 
 #include "pipeline/base/labels.hpp"
@@ -37,6 +39,12 @@ class OutputInlet {
   /// True once after each request_resume(): the producer then pushes the packets since the last
   /// keyframe again, so that the output can begin at once.
   bool take_resume_request() { return resume_wanted_.exchange(false); }
+  /// False if the output leaves out packets of this stream.
+  bool takes(StreamKind stream, const MediaFormat& format) const {
+    return stream != StreamKind::kAudio || takes_audio_(format);
+  }
+  /// True if so many packets can be pushed without a loss, unless the output is in trouble.
+  bool has_room(std::size_t packets) const { return blocks_ || queue_.room() >= packets; }
   /// No more packets will come: the output writes what is queued and ends.
   void finish() { queue_.close(); }
 
@@ -45,6 +53,8 @@ class OutputInlet {
   /// See PacketQueue::pop().
   PacketQueue::Pop pop(MediaPacket& packet, std::chrono::milliseconds timeout,
                        const std::stop_token& stop);
+  /// True if no packet waits.
+  bool empty() const { return queue_.size() == 0; }
   /// The output is open: from now on producers may wait for it. It has its keyframe, so a resume
   /// that was requested is no longer needed.
   void opened();
@@ -52,10 +62,15 @@ class OutputInlet {
   /// of the encode get their packets.
   void interrupted() { queue_.set_patient(false); }
   void request_resume() { resume_wanted_ = true; }
-  /// Closes the queue. What is in it, and whatever is pushed later, is counted as dropped.
+
+  /// Closes the queue. What is in it, and whatever is pushed later, is counted as dropped. From now
+  /// on the output's statistics show the queue of its next run, even if this one's thread is still
+  /// stuck in a call. Any thread.
   void end(PacketDrop reason);
 
  private:
+  void show_length();
+
   OutputStats& stats_;
   const TakesAudio takes_audio_;
   PacketQueue queue_;
@@ -63,6 +78,8 @@ class OutputInlet {
   std::atomic<bool> resume_wanted_{false};
   std::atomic<bool> overflowed_{false};  // packets were lost: the next one needed is a keyframe
   std::atomic<PacketDrop> closed_as_{PacketDrop::kStop};
+  std::mutex mutex_;
+  bool ended_ = false;  // guarded by mutex_
 };
 
 }  // namespace framelane

@@ -17,20 +17,34 @@ void PacketFanout::publish(const AVPacket& packet, StreamKind stream, const Medi
   // Held while pushing as well, so that a group that is sent again does not mix with packets of
   // another thread. A push may wait for an output's thread, but that never takes this lock.
   std::lock_guard lock(mutex_);
-  const bool starts_group = is_keyframe(packet, stream);
+  // A keyframe, and what another connection brings, needs no older group.
+  const bool continues_group =
+      group_complete_ && group_[0].format == format && !is_keyframe(packet, stream);
   for (OutputInlet* output : outputs_) {
-    // If this packet is a keyframe, the output can start with it; it needs no older group.
-    const bool resume = output->take_resume_request() && !starts_group;
-    if (resume) resend_group(*output, stop);
+    const bool resume = output->take_resume_request() && continues_group;
+    if (resume && has_room_for_group(*output)) resend_group(*output, stop);
     output->push(packet, stream, format, stop);
   }
   cache(packet, stream, format);
+}
+
+void PacketFanout::end_group() {
+  std::lock_guard lock(mutex_);
+  forget_group();
 }
 
 void PacketFanout::finish() {
   std::lock_guard lock(mutex_);
   forget_group();
   for (OutputInlet* output : outputs_) output->finish();
+}
+
+bool PacketFanout::has_room_for_group(const OutputInlet& output) const {
+  std::size_t packets = 1;  // the one that follows
+  for (std::size_t i = 0; i < group_size_; ++i) {
+    packets += output.takes(group_[i].stream, *group_[i].format) ? 1 : 0;
+  }
+  return output.has_room(packets);
 }
 
 void PacketFanout::resend_group(OutputInlet& output, const std::stop_token& stop) {

@@ -12,7 +12,7 @@ namespace framelane {
 
 /// Hands one encode's packets to its outputs. Caches the current group of pictures, so that an
 /// output that starts (again) can do so at a keyframe without waiting for the next one. Any thread;
-/// the source thread (copied audio) and an encode thread publish at once.
+/// the source thread (sound) and an encode thread publish at once.
 class PacketFanout {
  public:
   explicit PacketFanout(std::vector<OutputInlet*> outputs);
@@ -23,6 +23,8 @@ class PacketFanout {
   /// (OutputInlet::push).
   void publish(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                const std::stop_token& stop);
+  /// The encoder is closed: the packets that follow do not refer to the current group.
+  void end_group();
   /// The encode has ended: finishes every output.
   void finish();
 
@@ -32,6 +34,7 @@ class PacketFanout {
   static constexpr std::size_t kMaxCachedBytes = 64u << 20;
 
   void cache(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format);
+  bool has_room_for_group(const OutputInlet& output) const;
   void resend_group(OutputInlet& output, const std::stop_token& stop);
   void forget_group();
 

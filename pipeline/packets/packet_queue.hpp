@@ -50,6 +50,8 @@ class PacketQueue {
   /// Removes all packets; returns how many there were.
   std::size_t clear();
   std::size_t size() const;
+  /// How many packets more can be queued, if they are not too large.
+  std::size_t room() const { return slots_.size() - size(); }
 
  private:
   bool has_room(const AVPacket& packet) const;

@@ -144,9 +144,9 @@ void Decoder::open_in_software(Dictionary& options) {
   }
   if (const int error = open(*codec, options); error < 0) {
     if (is_shortage(error)) {
-      throw FeedError(FeedFault::kMemory, std::string("the decoder ") + codec->name +
-                                              " does not open: threads or memory are short (" +
-                                              av_error_text(error) + ")");
+      throw FeedError(FeedFault::kMemory,
+                      std::string("the decoder ") + codec->name +
+                          " does not open: " + shortage_text(av_error_text(error)));
     }
     stats_.count(DecodeFault::kUnsupported);
     throw FeedError(FeedFault::kConfiguration, std::string("the decoder ") + codec->name +
@@ -269,8 +269,7 @@ Decoder::Flow Decoder::receive(InputFrame& frame) {
       stats_.set_decoder(name());
       silence();
     }
-    deliver(frame);
-    return Flow::kReady;
+    if (deliver(frame)) return Flow::kReady;
   }
 }
 
@@ -296,20 +295,25 @@ bool Decoder::replay_packet() {
   return true;
 }
 
-/// Hands on the frame that FFmpeg gave.
-void Decoder::deliver(InputFrame& frame) {
+/// Hands on the frame that FFmpeg gave. False if it repeats one from before the source was lost.
+bool Decoder::deliver(InputFrame& frame) {
   account_.frame_received(number_of(*frame_), frame_->decode_error_flags != 0 ||
                                                   (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0);
   if (frame_->chroma_location == AVCHROMA_LOC_UNSPECIFIED) {
     frame_->chroma_location = standard_location(context_->codec_id);
   }
-  frame = importer_.import(*frame_);
-  frame.duration = duration_of(*frame_);
-  frame.pts = timeline_.stamp_frame(frame_->best_effort_timestamp, frame.duration);
-  frame.decoded_at = Clock::now();
-  stats_.observe(StageStep::kDecode, working_);
-  working_ = {};
+  const std::int64_t duration = duration_of(*frame_);
+  const auto pts = timeline_.stamp_frame(frame_->best_effort_timestamp, duration);
+  if (pts) {
+    frame = importer_.import(*frame_);
+    frame.duration = duration;
+    frame.pts = *pts;
+    frame.decoded_at = Clock::now();
+    stats_.observe(StageStep::kDecode, working_);
+    working_ = {};
+  }
   av_frame_unref(frame_.get());
+  return pts.has_value();
 }
 
 /// Treats an error that FFmpeg returned for a packet or instead of a frame.

@@ -84,7 +84,7 @@ class Decoder {
   bool apply_refusal(int result);
   bool replay_packet();
   void failed(int error);
-  void deliver(InputFrame& frame);
+  bool deliver(InputFrame& frame);
 
   const CodecParametersPtr parameters_;
   const AVRational time_base_;

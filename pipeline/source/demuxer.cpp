@@ -11,18 +11,17 @@ extern "C" {
 #include <cstring>
 #include <limits>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/av/av_log_capture.hpp"
-#include "pipeline/av/device_formats.hpp"
-#include "pipeline/av/optional_libraries.hpp"
 #include "pipeline/base/backoff.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
+#include "pipeline/source/access_unit.hpp"
 #include "pipeline/source/container_traits.hpp"
+#include "pipeline/source/playlist_guard.hpp"
 #include "pipeline/source/source.hpp"
 
 namespace framelane {
@@ -38,25 +37,6 @@ constexpr milliseconds kFarewell{300};
 /// How often a device that has nothing yet is asked again.
 constexpr milliseconds kDevicePoll{5};
 
-/// What FFmpeg is to open. Devices are demuxers to it: "lavfi:GRAPH" becomes the demuxer lavfi with
-/// the graph as its URL.
-struct Target {
-  std::string url;
-  std::string format;
-};
-
-Target target_of(const InputOptions& input) {
-  const std::string scheme = url_scheme(input.url);
-  if (device_of_scheme(scheme) != nullptr) return {input.url.substr(scheme.size() + 1), scheme};
-  if (input.format.empty() && names_v4l2_device(input.url)) return {input.url, "v4l2"};
-  return {input.url, input.format};
-}
-
-bool is_v4l2(const Target& target) {
-  const DeviceFormat* device = device_format(target.format);
-  return device != nullptr && device->kind == DeviceFormat::Kind::kV4l2;
-}
-
 /// Copies the data of a packet that lies in memory of a V4L2 device: that memory goes with the
 /// device, and packets may stay for longer.
 void copy_data(AVPacket& packet) {
@@ -67,18 +47,6 @@ void copy_data(AVPacket& packet) {
   std::memcpy(copy->data, packet.data, static_cast<std::size_t>(packet.size));
   av_packet_unref(&packet);
   av_packet_move_ref(&packet, copy.get());
-}
-
-const AVInputFormat* find_format(const std::string& name) {
-  if (name.empty()) return nullptr;
-  if (device_format(name) != nullptr) require_avdevice();
-  const AVInputFormat* format = av_find_input_format(name.c_str());
-  if (format == nullptr) {
-    throw FeedError(FeedFault::kConfiguration,
-                    "FFmpeg has no demuxer named " + name +
-                        "; correct input.format, or leave it out to have the format probed");
-  }
-  return format;
 }
 
 /// Asks the resolver once more, because FFmpeg reports a name that does not resolve as an I/O
@@ -134,23 +102,13 @@ Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, I
   choose_streams(input.format, live_, want_audio);
   const bool paced = input.pace == InputOptions::Pace::kRealtime;
   reads_clock_ = untimed_ && live_ && !paced && audio_ < 0;
+  comes_live_ = live_ && !paced && !reads_clock_;
 }
 
 void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
-  const Target target = target_of(input);
-  const AVInputFormat* format = find_format(target.format);
-  // A protocol's own timeout gives a more precise error than an interrupted call.
-  const std::string timeout_us = std::to_string(microseconds(timeout_).count());
-  const std::string scheme = url_scheme(target.url);
-  if (scheme.starts_with("rtsp") || scheme == "satip") {
-    options_.set_default("timeout", timeout_us);
-  } else if (!host_.empty()) {
-    options_.set_default("rw_timeout", timeout_us);
-  }
-  // Probing for streams that never come must not use up the whole timeout.
-  const microseconds patience = std::min<microseconds>(timeout_ / 2, std::chrono::seconds(5));
-  if (live_) options_.set_default("analyzeduration", std::to_string(patience.count()));
-  const bool http = scheme == "http" || scheme == "https";
+  const InputTarget target = target_of(input);
+  const AVInputFormat* format = find_demuxer(target);
+  set_time_limits(target);
 
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
@@ -171,26 +129,11 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   }
   const AvLogCapture log;
   interrupt_.arm(timeout_);
+  guard_playlists(*context, options_.ptr());
   (void)format_.release();  // a failed open frees it
   int error = avformat_open_input(&context, target.url.c_str(), format, options_.ptr());
   format_.reset(context);
-  if (error >= 0) {
-    interrupt_.arm(timeout_);
-    bool endless = is_endless(*context, http);
-    if (endless && context->max_analyze_duration == 0) {
-      context->max_analyze_duration = patience.count();
-    }
-    untimed_ = is_untimed(*context->iformat);
-    // Frames that are read to find the rate would all seem to arrive at once.
-    if ((live_ || endless) && untimed_) context->fps_probe_size = 0;
-    error = avformat_find_stream_info(context, nullptr);
-    // FLV tells its duration only with its packets. For a playlist FFmpeg now has a guess, from the
-    // size of its text.
-    if (!is_playlist(*context->iformat)) endless = is_endless(*context, http);
-    live_ = live_ || endless;
-    const bool local = path.has_value() || target.format == "lavfi";
-    believes_gaps_ = local && times_are_continuous(*context->iformat);
-  }
+  if (error >= 0) error = examine(target);
   interrupt_.disarm();
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
   if (error >= 0 && undisturbed) return;
@@ -201,6 +144,44 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
                         redact(log.reason(av_error_text(error))) + "); correct input.url");
   }
   fail_open(error, redact(log.reason(av_error_text(error))));
+}
+
+void Demuxer::set_time_limits(const InputTarget& target) {
+  // A protocol's own timeout gives a more precise error than an interrupted call.
+  const std::string timeout_us = std::to_string(microseconds(timeout_).count());
+  const std::string scheme = url_scheme(target.url);
+  if (scheme.starts_with("rtsp") || scheme == "satip") {
+    options_.set_default("timeout", timeout_us);
+  } else if (!host_.empty()) {
+    options_.set_default("rw_timeout", timeout_us);
+  }
+  if (live_) options_.set_default("analyzeduration", std::to_string(patience().count()));
+}
+
+microseconds Demuxer::patience() const {
+  return std::min<microseconds>(timeout_ / 2, std::chrono::seconds(5));
+}
+
+int Demuxer::examine(const InputTarget& target) {
+  AVFormatContext& context = *format_;
+  const std::string scheme = url_scheme(target.url);
+  const bool http = scheme == "http" || scheme == "https";
+  interrupt_.arm(timeout_);
+  bool endless = is_endless(context, http);
+  if (endless && context.max_analyze_duration == 0) {
+    context.max_analyze_duration = patience().count();
+  }
+  untimed_ = is_untimed(*context.iformat);
+  // Frames that are read to find the rate would all seem to arrive at once.
+  if ((live_ || endless) && untimed_) context.fps_probe_size = 0;
+  const int error = avformat_find_stream_info(&context, nullptr);
+  // FLV tells its duration only with its packets. For a playlist FFmpeg now has a guess, from the
+  // size of its text.
+  if (!is_playlist(*context.iformat)) endless = is_endless(context, http);
+  live_ = live_ || endless;
+  const bool local = local_path(target.url).has_value() || target.format == "lavfi";
+  believes_gaps_ = (local || !live_) && times_are_continuous(*context.iformat);
+  return error;
 }
 
 void Demuxer::open_reader(const std::string& path, PersistentPipe* pipe) {
@@ -257,10 +238,10 @@ void Demuxer::fail_open(int error, const std::string& reason) const {
                                                    "; correct input.url, format or options");
   }
   if (is_shortage(error)) {
-    throw IoError(IoFault::kIo, "cannot open " + name_ + ": threads or memory are short (" +
-                                    av_error_text(error) + ")");
+    throw IoError(IoFault::kIo,
+                  "cannot open " + name_ + ": " + shortage_text(av_error_text(error)));
   }
-  IoFault fault = io_fault_from_averror(error);
+  IoFault fault = fault_of(error);
   if (fault == IoFault::kDecode || (fault == IoFault::kEof && host_.empty())) {
     throw IoError(IoFault::kDecode, name_ + " is not a video framelane can read (" + reason +
                                         "); check input.url, or set input.format");
@@ -293,6 +274,8 @@ void Demuxer::choose_streams(const std::string& format, bool live, bool want_aud
   }
 }
 
+bool Demuxer::playlist() const { return is_playlist(*format_->iformat); }
+
 AVRational Demuxer::frame_rate() const {
   return plausible_rate(av_guess_frame_rate(format_.get(), format_->streams[video_], nullptr));
 }
@@ -304,6 +287,7 @@ Timeline::StreamClock Demuxer::clock_of(StreamKind kind) const {
           .wrap_bits = reads_clock_ ? 64 : stream.pts_wrap_bits,
           .reorder_delay = stream.codecpar->video_delay,
           .ours = reads_clock_,
+          .live = comes_live_,
           .believes_gaps = believes_gaps_};
 }
 
@@ -330,6 +314,10 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
       if (error == AVERROR(EAGAIN) && sleep_for(kDevicePoll, interrupt_.stop())) continue;
     }
     if (error < 0) break;
+    if (packet.stream_index == video_ && is_without_picture(packet, *video().codecpar)) {
+      av_packet_unref(&packet);
+      continue;
+    }
     if (packet.stream_index == video_ || packet.stream_index == audio_) {
       interrupt_.disarm();
       if (v4l2_) copy_data(packet);
@@ -360,7 +348,7 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   if (error == AVERROR_EOF) return Flow::kEnd;
   // The deadline passed in an earlier call, which still had a packet to hand out.
   if (error == AVERROR_EXIT) fail_silent();
-  const IoFault fault = io_fault_from_averror(error);
+  const IoFault fault = fault_of(error);
   throw IoError(
       fault, "cannot read on from " + name_ + ": " + av_error_text(error) + "; " + advice(fault));
 }

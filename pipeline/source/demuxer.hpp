@@ -10,12 +10,14 @@ extern "C" {
 #include <optional>
 #include <string>
 
+#include "pipeline/av/av_error.hpp"
 #include "pipeline/av/dictionary.hpp"
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/source/fd_reader.hpp"
 #include "pipeline/source/input_options.hpp"
+#include "pipeline/source/input_target.hpp"
 #include "pipeline/source/timeline.hpp"
 
 namespace framelane {
@@ -52,6 +54,7 @@ class Demuxer {
   }
   /// How a chosen stream counts time.
   Timeline::StreamClock clock_of(StreamKind kind) const;
+  bool playlist() const;
   /// Whether the input is live: is_live says so, or what came shows it.
   bool live() const { return live_; }
   /// The earliest timestamp of the chosen streams; nothing when the container does not say.
@@ -84,8 +87,16 @@ class Demuxer {
   };
 
   void open(const InputOptions& input, PersistentPipe* pipe);
+  void set_time_limits(const InputTarget& target);
+  /// Probing for streams that never come must not use up the whole timeout.
+  std::chrono::microseconds patience() const;
+  /// Finds the streams of what was opened, and whether it is live. Returns FFmpeg's error.
+  int examine(const InputTarget& target);
   void open_reader(const std::string& path, PersistentPipe* pipe);
   void choose_streams(const std::string& format, bool live, bool want_audio);
+  IoFault fault_of(int error) const {
+    return host_.empty() ? file_fault_from_averror(error) : io_fault_from_averror(error);
+  }
   [[noreturn]] void fail_open(int error, const std::string& reason) const;
   void rethrow_own_causes() const;
   [[noreturn]] void fail_silent() const;
@@ -98,7 +109,8 @@ class Demuxer {
   bool v4l2_ = false;
   bool untimed_ = false;        // the container has no times
   bool reads_clock_ = false;    // so packets get the steady clock's, in microseconds, as they come
-  bool believes_gaps_ = false;  // as in Timeline::StreamClock
+  bool comes_live_ = false;     // as in Timeline::StreamClock
+  bool believes_gaps_ = false;  // the same
   const std::string name_;
   const std::string host_;
   Dictionary options_;

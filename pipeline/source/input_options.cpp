@@ -16,15 +16,10 @@ bool is_one_of(std::string_view value, const std::array<std::string_view, N>& va
   return std::ranges::find(values, value) != values.end();
 }
 
-// True if the demuxer or the URL's ending says that it is a camera. Otherwise it counts as a file
-// until it is opened; so does a playlist, which may be finished or grow.
-bool is_live_http(const InputOptions& input) {
-  static constexpr std::array<std::string_view, 2> kFormats{"mpjpeg", "mpegts"};
-  static constexpr std::array<std::string_view, 2> kEndings{".mjpg", ".mjpeg"};
-  if (is_one_of(input.format, kFormats)) return true;
-  const std::string_view url = input.url;
-  const std::string_view path = url.substr(0, url.find_first_of("?#"));
-  return std::ranges::any_of(kEndings, [&](std::string_view end) { return path.ends_with(end); });
+bool is_capture_device(const InputOptions& input, const std::string& scheme) {
+  const auto captures = [](const DeviceFormat* device) { return device && device->captures(); };
+  return captures(device_of_scheme(scheme)) || captures(device_format(input.format)) ||
+         names_v4l2_device(input.url);
 }
 
 }  // namespace
@@ -36,10 +31,20 @@ bool is_live(const InputOptions& input) {
       "tls",    "sctp",  "mmsh",  "mmst", "amqp",    "zmq"};
   if (input.pace == InputOptions::Pace::kRealtime) return true;
   const std::string scheme = url_scheme(input.url);
-  if (scheme == "http" || scheme == "https") return is_live_http(input);
-  const auto captures = [](const DeviceFormat* device) { return device && device->captures(); };
-  return is_one_of(scheme, kNetwork) || captures(device_of_scheme(scheme)) ||
-         captures(device_format(input.format)) || names_v4l2_device(input.url);
+  return is_one_of(scheme, kNetwork) || is_capture_device(input, scheme);
+}
+
+bool waits_for_reader(const InputOptions& input) {
+  static constexpr std::array<std::string_view, 4> kDatagrams{"udp", "udplite", "rtp", "srtp"};
+  static constexpr std::array<std::string_view, 3> kStreams{"tcp", "http", "https"};
+  const std::string scheme = url_scheme(input.url);
+  if (scheme == "rtsp" || scheme == "satip") {
+    return std::ranges::any_of(input.options, [](const AvOption& option) {
+      return option.key == "rtsp_transport" && is_one_of(option.value, kStreams);
+    });
+  }
+  const bool sdp = input.format == "sdp" || input.url.ends_with(".sdp");
+  return !sdp && !is_one_of(scheme, kDatagrams) && !is_capture_device(input, scheme);
 }
 
 bool names_v4l2_device(std::string_view url) {

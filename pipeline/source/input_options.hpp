@@ -42,6 +42,11 @@ struct InputOptions {
 /// turn out to be live once it is open (SourceInfo::live) though this says no.
 bool is_live(const InputOptions& input);
 
+/// True if the sender waits while nothing is read, as over TCP. Otherwise what comes meanwhile is
+/// lost as soon as the system's buffer is full: over UDP, and so over RTSP unless its options name
+/// another transport, and from a capture device.
+bool waits_for_reader(const InputOptions& input);
+
 /// True for the paths that are taken for cameras of V4L2: /dev/video0 and the like.
 bool names_v4l2_device(std::string_view url);
 

@@ -47,9 +47,9 @@ class Source {
   virtual const SourceInfo& info() const = 0;
 
   /// The next packet or frame. A packet comes before the frames that are decoded from it. kEnd: a
-  /// file, pipe or test source ran out, and all frames have been given; a live source throws
-  /// IoError(kEof) instead. Damaged data is counted, not thrown. Throws IoError when the source is
-  /// lost, FeedError when the feed cannot go on.
+  /// file, pipe or test source ran out, or a growing playlist is finished, and all frames have been
+  /// given; any other live source throws IoError(kEof) instead. Damaged data is counted, not
+  /// thrown. Throws IoError when the source is lost, FeedError when the feed cannot go on.
   virtual ReadResult read(SourceItem& item) = 0;
 };
 

@@ -87,7 +87,7 @@ void StreamSource::close_decoder() {
 
 /// The first packet of a segment has come.
 void StreamSource::begin_segment() {
-  context_.timeline.begin_segment(segment_start());
+  context_.timeline.begin_segment(segment_start(), lead_in_.delay());
   for (const StreamKind kind : {StreamKind::kVideo, StreamKind::kAudio}) {
     if (kind == StreamKind::kAudio && demuxer_->audio() == nullptr) continue;
     context_.timeline.set_stream(kind, demuxer_->clock_of(kind));
@@ -179,12 +179,13 @@ ReadResult StreamSource::read(SourceItem& item) {
 }
 
 /// Reads and stamps a packet. False when there is none to hand on: after a loss, a stop or the end,
-/// or because it lies behind input.duration.
+/// or because it lies behind input.duration or repeats an earlier one.
 bool StreamSource::take_packet(SourceItem& item) {
   av_packet_unref(packet_.get());
   Demuxer::Flow flow = Demuxer::Flow::kEnd;
+  std::chrono::steady_clock::time_point arrived;
   try {
-    flow = lead_in_.read(*demuxer_, *packet_);
+    flow = lead_in_.read(*demuxer_, *packet_, arrived);
   } catch (const IoError&) {
     loss_ = std::current_exception();
   }
@@ -195,7 +196,7 @@ bool StreamSource::take_packet(SourceItem& item) {
 
   if (!std::exchange(segment_begun_, true)) begin_segment();
   const StreamKind kind = demuxer_->kind_of(*packet_);
-  context_.timeline.stamp(kind, *packet_, std::chrono::steady_clock::now());
+  const bool repeated = !context_.timeline.stamp(kind, *packet_, arrived);
   const bool video = kind == StreamKind::kVideo;
   const AVRational time_base = demuxer_->time_base(kind);
   if (video && input_.duration && !end_us_) {
@@ -216,6 +217,7 @@ bool StreamSource::take_packet(SourceItem& item) {
       productive_ = true;
     }
   }
+  if (repeated) return false;  // it is decoded, since others refer to it
   item.kind = SourceItem::Kind::kPacket;
   item.stream = kind;
   item.packet = packet_.get();
@@ -244,6 +246,7 @@ bool StreamSource::begin_again() {
   if (loss_) std::rethrow_exception(std::exchange(loss_, nullptr));
   if (done_) return false;
   if (!input_.loop) {
+    if (info_.live && is_finished_playlist()) return false;
     if (context_.pipe != nullptr) context_.pipe->reader = demuxer_->take_fifo();
     if (!info_.live) return false;
     throw IoError(IoFault::kEof, demuxer_->name() + " ended; a live source should not");
@@ -263,6 +266,12 @@ bool StreamSource::begin_again() {
   }
   step_ = Step::kRead;
   return true;
+}
+
+/// FFmpeg ends a growing playlist alike when it is finished and when it cannot be read any more.
+/// Which of the two it was shows when it is opened again. Throws IoError if that fails.
+bool StreamSource::is_finished_playlist() const {
+  return demuxer_->playlist() && !Demuxer(input_, false, context_.stats, context_.interrupt).live();
 }
 
 bool StreamSource::past_end(std::int64_t timestamp, AVRational time_base) const {

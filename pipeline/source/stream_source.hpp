@@ -44,6 +44,7 @@ class StreamSource final : public Source {
   void decode(AVPacket* packet);
   Decoder::Flow receive(InputFrame& frame);
   bool begin_again();
+  bool is_finished_playlist() const;
   bool past_end(std::int64_t timestamp, AVRational time_base) const;
 
   const InputOptions input_;

@@ -11,10 +11,13 @@ namespace framelane {
 namespace {
 
 constexpr AVRational kMicroseconds{1, 1'000'000};
-/// A packet this far off the line has jumped.
-constexpr std::int64_t kJumpUs = 5'000'000;
 /// This many consecutive packets that agree start a new line.
 constexpr int kAcceptAfter = 3;
+/// If a segment begins farther than this before the last one's end, it repeats that. If it is
+/// nearer, it may be new: when pictures were taken is not known exactly.
+constexpr std::int64_t kRepeatUs = 50'000;
+/// No camera, and no playlist, repeats more.
+constexpr std::int64_t kMostRepeatedUs = 30'000'000;
 /// Frames are moved behind untimed ones by at most this: no codec reorders further.
 constexpr std::int64_t kMaxFrameShiftUs = 1'000'000;
 /// A longer duration, or a frame rate that gives a longer one, is not believed.
@@ -22,6 +25,9 @@ constexpr std::int64_t kMaxStepUs = 3'600'000'000;
 /// A time farther from zero than this, in ticks or in microseconds, is not believed. It is half of
 /// what fits, so that the sum of such a time and an offset does not overflow.
 constexpr std::int64_t kFarthest = INT64_MAX / 2;
+/// Sources that send in pieces send a piece at least this often, but for a few: the segments of HLS
+/// are 2 to 10 s long.
+constexpr std::int64_t kLongestPieceUs = 10'000'000;
 /// The step when neither duration nor rate nor an earlier packet gives one.
 constexpr std::int64_t kDefaultStepUs = 40'000;
 
@@ -50,7 +56,12 @@ bool is_time(std::int64_t ticks, AVRational time_base) {
   return near_enough(ticks) && near_enough(to_us(ticks, time_base));
 }
 
-bool within_jump(std::int64_t us) { return us >= -kJumpUs && us <= kJumpUs; }
+bool within_jump(std::int64_t us) { return us >= -Timeline::kJumpUs && us <= Timeline::kJumpUs; }
+
+std::int64_t microseconds_of(Timeline::Clock::time_point moment) {
+  using Microseconds = std::chrono::duration<std::int64_t, std::micro>;
+  return std::chrono::duration_cast<Microseconds>(moment.time_since_epoch()).count();
+}
 
 bool near(std::int64_t a, std::int64_t b, AVRational time_base) {
   return within_jump(to_us(subtract(a, b), time_base));
@@ -58,8 +69,10 @@ bool near(std::int64_t a, std::int64_t b, AVRational time_base) {
 
 }  // namespace
 
-void Timeline::begin_segment(std::optional<std::chrono::microseconds> start) {
+void Timeline::begin_segment(std::optional<std::chrono::microseconds> start,
+                             std::optional<std::chrono::microseconds> delay) {
   start_us_ = start ? std::optional(start->count()) : std::nullopt;
+  delay_us_ = delay ? std::optional(delay->count()) : std::nullopt;
   segment_open_ = false;
   frame_joining_ = true;
   untimed_start_ = false;
@@ -78,8 +91,12 @@ void Timeline::set_stream(StreamKind kind, const StreamClock& clock) {
     return rescale(ticks, s.clock.time_base, clock.time_base);
   };
   if (s.last) s.last = adopt(*s.last);
+  if (s.delivered.last) s.delivered.last = adopt(*s.delivered.last);
   s.top = adopt(s.top);
   if (kind == StreamKind::kVideo && last_frame_) last_frame_ = adopt(*last_frame_);
+  if (kind == StreamKind::kVideo && delivered_frame_.last) {
+    delivered_frame_.last = adopt(*delivered_frame_.last);
+  }
   s.step = adopt(s.step);
   s.clock = clock;
 }
@@ -120,6 +137,15 @@ std::int64_t Timeline::end_us() const {
   return end;
 }
 
+/// The highest timestamp that was given out.
+std::int64_t Timeline::top_us() const {
+  std::int64_t top = 0;
+  for (const Stream& s : streams_) {
+    if (s.last) top = std::max(top, to_us(s.top, s.clock.time_base));
+  }
+  return top;
+}
+
 /// True when a packet of the stream may lie at `time`: near where it is expected, anywhere between
 /// the last one and there (the last duration may be wrong), not much later than the last one than
 /// it arrived, or, if both streams are on one line (`shared`), near the other stream.
@@ -135,21 +161,71 @@ bool Timeline::on_line(const Stream& s, std::int64_t time, bool shared) const {
          within_jump(subtract(to_us(time, time_base), to_us(*o.last, o.clock.time_base)));
 }
 
-void Timeline::open_segment(const Stream& s, std::int64_t first) {
+void Timeline::open_segment(const Stream& s, std::int64_t first, Clock::time_point arrived) {
   const std::int64_t first_us = to_us(first, s.clock.time_base);
   // If the start is far from the first packet, the container is wrong.
   const bool credible = start_us_ && within_jump(subtract(first_us, *start_us_));
-  offset_us_ = subtract(end_us(), credible ? *start_us_ : first_us);
+  const std::int64_t begin_us = credible ? *start_us_ : first_us;
+  offset_us_ = subtract(end_us(), begin_us);
   if (s.clock.ours) {
-    // Not at the line's end: the time since the last packet has passed.
-    if (!our_offset_us_) our_offset_us_ = offset_us_;
-    offset_us_ = *our_offset_us_;
+    place_by_clock(s, begin_us, 0);
+  } else if (s.clock.live) {
+    place_by_clock(s, begin_us, delay_us_.value_or(subtract(microseconds_of(arrived), first_us)));
+  } else {
+    capture_.forget();
   }
   for (Stream& each : streams_) {
     each.offset_us = offset_us_;
     each.offset = to_ticks(offset_us_, each.clock.time_base);
   }
   segment_open_ = true;
+}
+
+/// The new segment begins not at the line's end, but where its pictures were taken. `delay_us`:
+/// from a timestamp of the source to when its picture was taken, by Clock.
+void Timeline::place_by_clock(const Stream& s, std::int64_t begin_us, std::int64_t delay_us) {
+  // Where a segment lies is never quite exact: what came before is no measure for it.
+  capture_.restart();
+  if (capture_.known()) {
+    for (Stream& each : streams_) {
+      if (!each.last) continue;
+      each.delivered = {std::max(each.delivered.last.value_or(*each.last), *each.last)};
+    }
+    delivered_frame_ = {last_frame_};
+    const std::int64_t offset_us = subtract(delay_us, capture_.zero_us());
+    const std::int64_t repeated_us = subtract(top_us(), add(begin_us, offset_us));
+    if (!s.clock.ours && repeated_us > kMostRepeatedUs) return;  // not to be believed
+    offset_us_ = offset_us;
+  }
+  // None of the packets that are known came sooner after its picture was taken.
+  capture_.observe(add(begin_us, offset_us_), add(begin_us, delay_us));
+}
+
+bool Timeline::Delivered::repeats(std::int64_t time, std::int64_t step, AVRational time_base) {
+  if (!last) return false;
+  const std::int64_t first_new =
+      comes_again ? add(*last, step / 2) : subtract(*last, to_ticks(kRepeatUs, time_base));
+  comes_again = time < first_new;
+  if (!comes_again) last.reset();
+  return comes_again;
+}
+
+void Timeline::observe_arrival(const Stream& s, std::int64_t pts, Clock::time_point arrived) {
+  if (s.clock.live && pts != AV_NOPTS_VALUE && s.off_line == 0) {
+    capture_.observe(to_us(pts, s.clock.time_base), microseconds_of(arrived));
+  }
+  // A source that sends in pieces, or seldom, is not gone between them. A long silence is usual
+  // when it comes a second time: the first one may have been an outage.
+  if (s.begun) {
+    const auto follow = [&](std::int64_t& longest_us, std::int64_t silence_us) {
+      longest_us = std::max(silence_us, longest_us - s.waited_us / 2);
+    };
+    follow(pause_us_, std::min(s.waited_us, silence_us_));
+    follow(piece_us_, std::min(s.waited_us, kLongestPieceUs));
+    follow(silence_us_, s.waited_us);
+  }
+  line_clock_.arrived(arrived, std::chrono::microseconds(std::max(pause_us_, piece_us_)),
+                      std::chrono::microseconds(pause_us_));
 }
 
 /// Where `key`, a timestamp of the source, lies on our line.
@@ -205,11 +281,12 @@ std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
     s.off_line = 0;
     s.offset = subtract(out, key);
     s.offset_us = offset_us_ = to_us(s.offset, time_base);
+    capture_.restart();
   }
   return out;
 }
 
-void Timeline::stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrived) {
+bool Timeline::stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrived) {
   Stream& s = stream(kind);
   s.waited_us = std::chrono::duration_cast<std::chrono::microseconds>(arrived - s.arrived).count();
   s.arrived = arrived;
@@ -247,7 +324,7 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrive
   }
   if (has_dts || has_pts) {
     const std::int64_t key = has_dts ? packet.dts : packet.pts;
-    if (!segment_open_) open_segment(s, add(key, ahead));
+    if (!segment_open_) open_segment(s, add(key, ahead), arrived);
     const std::int64_t placed = place(s, key, step);
     if (has_pts || !reorders) pts = add(placed, ahead);
     if (has_dts || !reorders) {
@@ -259,14 +336,21 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrive
   // No frame is shown before it is decoded, and muxers refuse a pts below its dts.
   bool backward = pts != AV_NOPTS_VALUE && pts < dts;
   if (backward) dts = pts;
-  if (s.last && dts <= *s.last) {
+  const std::optional<std::int64_t> delivered = s.delivered.last;
+  const bool repeated = s.delivered.repeats(dts, step, time_base);
+  if (delivered && !repeated) s.last = delivered;
+  const std::int64_t as_sent = pts;
+  if (!repeated && s.last && dts <= *s.last) {
     dts = add(*s.last, 1);
     if (pts != AV_NOPTS_VALUE) pts = std::max(pts, dts);
     backward = backward || (!s.joining && has_dts);
-  } else {
+  } else if (!repeated) {
     s.joining = false;
   }
   if (backward) stats_.count(TimestampRepair::kBackward);
+  if (kind == StreamKind::kVideo) {
+    observe_arrival(s, has_pts && pts == as_sent ? pts : AV_NOPTS_VALUE, arrived);
+  }
 
   packet.dts = dts;
   packet.pts = pts;
@@ -276,15 +360,19 @@ void Timeline::stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrive
   s.step = step;
   s.begun = true;
   s.waited_us = 0;
+  return !repeated;
 }
 
-std::int64_t Timeline::stamp_frame(std::int64_t pts, std::int64_t duration) {
+std::optional<std::int64_t> Timeline::stamp_frame(std::int64_t pts, std::int64_t duration) {
   const Stream& video = stream(StreamKind::kVideo);
   if (!is_time(pts, video.clock.time_base)) {
     stats_.count(TimestampRepair::kMissing);
     pts = last_frame_ ? add(*last_frame_, step_of(video, duration)) : expected(video);
   } else {
     pts = add(pts, frame_shift_);
+  }
+  if (delivered_frame_.repeats(pts, step_of(video, duration), video.clock.time_base)) {
+    return std::nullopt;
   }
   if (untimed_start_ && last_frame_ && pts <= *last_frame_) {
     // The first pictures had no timestamps (as from a camera with B-frames) and took the places of

@@ -11,8 +11,10 @@ extern "C" {
 #include <cstdint>
 #include <optional>
 
+#include "pipeline/base/line_clock.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/packets/media.hpp"
+#include "pipeline/source/capture_clock.hpp"
 
 namespace framelane {
 
@@ -24,6 +26,11 @@ namespace framelane {
 /// The line starts at 0 with the earliest stream of the first segment; the dts of reordered video
 /// may lie below. While nothing is wrong, each stream is shifted by a constant number of ticks, so
 /// that distances between its timestamps stay exactly as they were.
+///
+/// If the source tells time (StreamClock::live, ours), a LineClock is told when pictures of the
+/// line were taken, and a new segment lies as far behind the last one as it was taken later: an
+/// outage stays a gap. A camera that repeats, when it comes back, what it sent before is not
+/// delivered twice. The segments of other sources follow one another without a gap.
 ///
 /// Each repair is counted as one of these:
 /// - kJump: a packet is more than 5 s off the line. It is on the line if it is as much later than
@@ -44,13 +51,19 @@ namespace framelane {
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;
+  /// A packet this far off the line has jumped.
+  static constexpr std::int64_t kJumpUs = 5'000'000;
 
-  explicit Timeline(FeedStats& stats) : stats_(stats) {}
+  Timeline(FeedStats& stats, LineClock& clock)
+      : stats_(stats), line_clock_(clock), capture_(clock) {}
 
   /// A source was opened, or a file starts again: the next packet continues the line, and that is
   /// no repair. `start`: the earliest timestamp of the new segment, if the container says it;
-  /// otherwise that of the first packet. set_stream must follow for each stream.
-  void begin_segment(std::optional<std::chrono::microseconds> start = std::nullopt);
+  /// otherwise that of the first packet. `delay`: of a live source, the least of (arrival −
+  /// timestamp) that is known; otherwise that of the first packet. set_stream must follow for each
+  /// stream.
+  void begin_segment(std::optional<std::chrono::microseconds> start = std::nullopt,
+                     std::optional<std::chrono::microseconds> delay = std::nullopt);
 
   /// How a stream of the new segment counts time.
   struct StreamClock {
@@ -58,9 +71,10 @@ class Timeline {
     AVRational frame_rate{0, 1};     ///< 0/1 when unknown
     int wrap_bits = 64;              ///< width of the source's counter; 64: it does not wrap
     int reorder_delay = 0;           ///< how many packets dts runs ahead of pts, for B-frames
-    /// The times are readings of Clock. None of them is a jump, and the time between two segments
-    /// of this kind stays on the line.
+    /// The times are readings of Clock. None of them is a jump.
     bool ours = false;
+    /// Packets come as their pictures are taken, and the times are the camera's.
+    bool live = false;
     /// A step forward of up to an hour is a gap and no jump.
     bool believes_gaps = false;
   };
@@ -69,29 +83,39 @@ class Timeline {
   /// Rewrites pts and dts of the next packet in decoding order, in its own time base. Audio and
   /// video share one offset, so they stay in step. dts is set and increases strictly. pts is set,
   /// but for a packet without one on a stream with B-frames, where it cannot be told. `arrived`:
-  /// when the packet was read, which counts only for how far apart two packets may be.
-  void stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrived);
+  /// when the packet was read. False if the packet repeats one from before the source was opened
+  /// again: then its times are not above the last ones.
+  bool stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrived);
 
   /// The pts of the next decoded frame. `pts`: what the decoder says, from packets that went
   /// through stamp(); AV_NOPTS_VALUE: nothing. `duration` 0: unknown. The result increases
-  /// strictly.
-  std::int64_t stamp_frame(std::int64_t pts, std::int64_t duration);
+  /// strictly. Nothing if the frame repeats an earlier one.
+  std::optional<std::int64_t> stamp_frame(std::int64_t pts, std::int64_t duration);
 
  private:
+  /// What earlier segments have delivered, until this one is past it.
+  struct Delivered {
+    std::optional<std::int64_t> last;  // ticks
+    bool comes_again = false;          // this segment begins with some of it
+
+    /// True if what lies at `time` has been delivered. `step`: to what is expected next.
+    bool repeats(std::int64_t time, std::int64_t step, AVRational time_base);
+  };
   struct Stream {
     StreamClock clock;
     std::int64_t offset = 0;           // ticks from the source's line to ours
     std::int64_t offset_us = 0;        // the shared offset that `offset` was made from
     std::int64_t wrap = 0;             // ticks added because the source's counter wrapped
     std::optional<std::int64_t> last;  // the last dts given out
-    std::int64_t top = 0;              // the highest timestamp given out
-    std::int64_t step = 0;             // from the last dts to the one that is expected next
-    Clock::time_point arrived;         // the last packet
-    std::int64_t waited_us = 0;        // from the last packet's arrival to that of the one in hand
-    bool begun = false;                // has had a packet in this segment
-    bool joining = true;               // on a new line: a first step back is no repair
-    int off_line = 0;                  // packets in a row that agree on another line
-    std::int64_t candidate_us = 0;     // where that other line expects its next packet
+    Delivered delivered;
+    std::int64_t top = 0;           // the highest timestamp given out
+    std::int64_t step = 0;          // from the last dts to the one that is expected next
+    Clock::time_point arrived;      // the last packet
+    std::int64_t waited_us = 0;     // from the last packet's arrival to that of the one in hand
+    bool begun = false;             // has had a packet in this segment
+    bool joining = true;            // on a new line: a first step back is no repair
+    int off_line = 0;               // packets in a row that agree on another line
+    std::int64_t candidate_us = 0;  // where that other line expects its next packet
   };
 
   Stream& stream(StreamKind kind) { return streams_[static_cast<std::size_t>(kind)]; }
@@ -99,18 +123,28 @@ class Timeline {
   std::int64_t step_of(const Stream& s, std::int64_t duration) const;
   std::int64_t expected(const Stream& s) const;
   std::int64_t end_us() const;
+  std::int64_t top_us() const;
   bool on_line(const Stream& s, std::int64_t time, bool shared) const;
-  void open_segment(const Stream& s, std::int64_t first);
+  void open_segment(const Stream& s, std::int64_t first, Clock::time_point arrived);
+  void place_by_clock(const Stream& s, std::int64_t begin_us, std::int64_t delay_us);
+  void observe_arrival(const Stream& s, std::int64_t pts, Clock::time_point arrived);
   std::int64_t place(Stream& s, std::int64_t key, std::int64_t step);
   std::int64_t jump(Stream& s, std::int64_t key, std::int64_t step);
 
   FeedStats& stats_;
+  LineClock& line_clock_;
+  CaptureClock capture_;
   std::array<Stream, 2> streams_;
-  std::int64_t offset_us_ = 0;                 // of the newest line that any stream is on
-  std::optional<std::int64_t> our_offset_us_;  // of the segments with times of Clock
+  std::int64_t offset_us_ = 0;  // of the newest line that any stream is on
   std::optional<std::int64_t> start_us_;
+  std::optional<std::int64_t> delay_us_;
   bool segment_open_ = false;
+  // The longest silences of late between the arrivals of two pictures.
+  std::int64_t pause_us_ = 0;    // one that came twice
+  std::int64_t piece_us_ = 0;    // of kLongestPieceUs at most
+  std::int64_t silence_us_ = 0;  // any
   std::optional<std::int64_t> last_frame_;
+  Delivered delivered_frame_;
   bool frame_joining_ = true;
   bool untimed_start_ = false;    // the segment's first picture had no timestamp
   std::int64_t frame_shift_ = 0;  // added to the pts of this segment's frames

@@ -56,10 +56,17 @@ struct CpuLane {
 };
 
 CpuDevice::CpuDevice(unsigned workers) : model_(processor_model()) {
-  for (unsigned i = 0; i < std::max(workers, 1u); ++i) workers_.emplace_back([this] { work(); });
+  try {
+    for (unsigned i = 0; i < std::max(workers, 1u); ++i) workers_.emplace_back([this] { work(); });
+  } catch (...) {
+    stop_workers();
+    throw;
+  }
 }
 
-CpuDevice::~CpuDevice() {
+CpuDevice::~CpuDevice() { stop_workers(); }
+
+void CpuDevice::stop_workers() {
   {
     const std::lock_guard lock(mutex_);
     assert(first_ == nullptr && "a device must outlive its stages");

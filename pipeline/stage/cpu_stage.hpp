@@ -32,7 +32,7 @@ struct CpuLane;
 /// that no feed starves another. Any thread may call. Outlives its stages.
 class CpuDevice : public Device, public std::enable_shared_from_this<CpuDevice> {
  public:
-  /// Starts `workers` threads, at least one.
+  /// Starts `workers` threads, at least one. Throws std::system_error if one does not start.
   explicit CpuDevice(unsigned workers);
   ~CpuDevice() override;
 
@@ -49,6 +49,7 @@ class CpuDevice : public Device, public std::enable_shared_from_this<CpuDevice> 
   friend class CpuStage;
   void enqueue(CpuLane& lane);
   void work();
+  void stop_workers();
 
   const std::string name_ = "cpu";
   const std::string model_;

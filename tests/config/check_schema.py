@@ -24,6 +24,8 @@ MISTAKES = [
     (("device",), "cuda:007"),
     (("device",), "cuda:999"),
     (("log",), None),
+    (("defaults", "outputs", "record", "keep", "min_free"), "5 G"),
+    (("defaults", "outputs", "record", "keep", "min_free"), "100%"),
 ]
 RIGHT = [
     (("defaults", "ring"), "${RING:-8}"),
@@ -32,6 +34,9 @@ RIGHT = [
     (("feeds", "gate", "outputs"), {"record": None}),
     (("feeds", "sdi1", "input", "rate"), 29.97),
     (("admin", "listen"), "[::1]:9853"),
+    (("defaults", "outputs", "record", "keep", "min_free"), 5_000_000_000),
+    (("defaults", "outputs", "record", "keep", "min_free"), "5G"),
+    (("defaults", "outputs", "record", "keep", "min_free"), "0.5%"),
     (("device",), "cuda:0"),
     (("device",), "cuda:127"),
 ]

@@ -56,7 +56,7 @@ defaults:
         gop: 2s
       audio: none
   outputs:
-    record: {from: main, url: "/srv/rec/${feed}/%Y-%m-%d/%H%M%S.mp4", segment: 1m, keep: {age: 7d, size: 80G}}
+    record: {from: main, url: "/srv/rec/${feed}/%Y-%m-%d/%H%M%S.mp4", segment: 1m, keep: {age: 7d, size: 80G, min_free: 5%}}
     hls: {from: live, url: "/var/lib/framelane/${feed}/index.m3u8", options: {hls_time: 2}}
 profiles:
   sub: {outputs: {record: null}}
@@ -128,6 +128,7 @@ TEST_F(ContractExampleTest, OutputsAreReadCompletely) {
   EXPECT_EQ(record.segment->length, 1min);
   EXPECT_EQ(record.segment->keep_age, 24h * 7);
   EXPECT_EQ(record.segment->keep_bytes, 80'000'000'000);
+  EXPECT_EQ(record.segment->keep_free, (DiskShare{.bytes = 0, .part = 0.05}));
 
   const OutputOptions& hls = feed.outputs.at(1);
   EXPECT_EQ(hls.from, "live");
@@ -166,6 +167,30 @@ TEST(ConfigTest, ShippedExampleLoadsWithoutItsEnvironment) {
   ASSERT_TRUE(std::holds_alternative<Config>(result))
       << to_string(std::get<std::vector<Problem>>(result).front());
   EXPECT_EQ(std::get<Config>(result).feeds.size(), 4U);
+}
+
+TEST(ConfigTest, SoundIsLeftOutCopiedOrTranscoded) {
+  const Config config = load(R"(
+feeds:
+  a:
+    input: {url: a.mp4}
+    encodes:
+      none: {audio: none}
+      copy: {audio: copy}
+      usual: {audio: {bitrate: 48k}}
+      list: {audio: {codec: [libopus, {name: aac, options: {aac_coder: fast}}]}}
+)");
+  const std::vector<EncodeOptions>& encodes = config.feeds.at(0).encodes;
+  ASSERT_EQ(encodes.size(), 4U);
+  EXPECT_FALSE(encodes[0].wants_audio());
+  EXPECT_TRUE(encodes[1].copy_audio);
+  EXPECT_FALSE(encodes[1].transcodes_audio());
+  ASSERT_EQ(encodes[2].audio_codecs.size(), 1U);
+  EXPECT_EQ(encodes[2].audio_codecs[0].name, "aac");
+  EXPECT_EQ(encodes[2].audio_bitrate, 48'000);
+  EXPECT_FALSE(encodes[2].copy_audio);
+  ASSERT_EQ(encodes[3].audio_codecs.size(), 2U);
+  EXPECT_EQ(encodes[3].audio_codecs[1].options.at(0).key, "aac_coder");
 }
 
 TEST(ConfigTest, TopLevelKeysAreOptional) {
@@ -299,6 +324,7 @@ feeds:
     ring: 4
     slices: 5
     on_full: block
+    on_gap: {split_after: 1500ms}
     analyse: true
     input: {url: a.mp4, format: mp4, decoder: software, loop: true, pace: realtime, timeout: 1500ms}
     outputs:
@@ -308,6 +334,7 @@ feeds:
   EXPECT_EQ(feed.ring, 4);
   EXPECT_EQ(feed.slices, 5);
   EXPECT_EQ(feed.on_full, OnFull::kBlock);
+  EXPECT_EQ(feed.split_after, 1500ms);
   EXPECT_TRUE(feed.analyse);
   EXPECT_EQ(feed.input.format, "mp4");
   EXPECT_EQ(feed.input.decoder, InputOptions::DecoderKind::kSoftware);
@@ -343,6 +370,14 @@ feeds: {cam: {input: {url: x}}, cam1: {input: {url: y}}}
 )")
                 .feeds.size(),
             2u);
+}
+
+TEST(ConfigTest, FreeSpaceMayBeGivenInBytes) {
+  const Config config = load(
+      "feeds: {a: {input: {url: x}, outputs: {o: {url: 'x%s.ts', segment: 1m, "
+      "keep: {min_free: 5G}}}}}\n");
+  EXPECT_EQ(config.feeds.at(0).outputs.at(0).segment->keep_free,
+            (DiskShare{.bytes = 5'000'000'000, .part = 0}));
 }
 
 TEST(ConfigTest, UrlPasswordsAreRegisteredAsSecrets) {

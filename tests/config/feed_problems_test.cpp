@@ -17,7 +17,7 @@ const std::vector<Wrong> kFeeds{
     {"ProfileInDefaults",
      "defaults: {profile: x}\nfeeds: {a: {input: {url: x}}}\n",
      {"f.yaml:1:12: defaults.profile: is not a known key; known here: input, encodes, outputs, "
-      "ring, lanes, slices, on_full, analyse"}},
+      "ring, lanes, slices, on_full, on_gap, analyse"}},
     {"BackoffUpsideDown",
      input_with(", reconnect: {first: 5s, max: 1s}"),
      {"f.yaml:1:48: feeds.a.input.reconnect.first: must not be longer than max, which is 1s"}},
@@ -75,6 +75,10 @@ const std::vector<Wrong> kFeeds{
      feed_with(", encodes: {m: {video: {codec: [{options: {a: 1}}]}}}"),
      {"f.yaml:1:60: feeds.a.encodes.m.video.codec[0].name: is missing; give FFmpeg's name of the "
       "encoder, such as libx264"}},
+    {"AudioCodecWithoutName",
+     feed_with(", encodes: {m: {audio: {codec: [{options: {a: 1}}]}}}"),
+     {"f.yaml:1:60: feeds.a.encodes.m.audio.codec[0].name: is missing; give FFmpeg's name of the "
+      "encoder, such as aac"}},
     {"OutputWithoutUrl",
      feed_with(", outputs: {o: {queue: 3}}"),
      {"f.yaml:1:40: feeds.a.outputs.o.url: is missing; say where to write; null: discards"}},
@@ -142,12 +146,40 @@ const std::vector<Wrong> kFeeds{
      {"f.yaml:1:31: defaults.outputs.o.url: can give the same names as output \"o\" of feed "
       "\"cam\", so that keep of output \"o\" of feed \"cam1\" would delete files of output \"o\" "
       "of feed \"cam\"; use separate folders, for example with ${feed}/"}},
+    {"MinFreeDeletesToo",
+     feed_with(", outputs: {o: {url: '/r/%s.ts', segment: 1m, keep: {min_free: 1G}}, "
+               "p: {url: /r/1.ts}}"),
+     {"f.yaml:1:106: feeds.a.outputs.p.url: can give the same names as output \"o\" of feed \"a\", "
+      "so that keep of output \"o\" of feed \"a\" would delete files of output \"p\" of feed "
+      "\"a\"; use separate folders, for example with ${feed}/"}},
     {"AnOutputWhoseFilesAnotherCouldDelete",
      feed_with(", outputs: {o: {url: '/r/%s.ts', segment: 1m, keep: {size: 1G}}, "
                "p: {url: /r/1.ts}}"),
      {"f.yaml:1:102: feeds.a.outputs.p.url: can give the same names as output \"o\" of feed \"a\", "
       "so that keep of output \"o\" of feed \"a\" would delete files of output \"p\" of feed "
       "\"a\"; use separate folders, for example with ${feed}/"}},
+    {"AnOutputWhoseFilesAnotherCouldDeleteOnSomeDays",
+     feed_with(", outputs: {o: {url: '/r/%u-7.ts', segment: 1d, keep: {size: 1G}}, "
+               "p: {url: '/r/3-%u.ts'}}"),
+     {"f.yaml:1:104: feeds.a.outputs.p.url: can give the same names as output \"o\" of feed \"a\", "
+      "so that keep of output \"o\" of feed \"a\" would delete files of output \"p\" of feed "
+      "\"a\"; use separate folders, for example with ${feed}/"}},
+    {"APlaylistThatWouldDeleteRecordings",
+     feed_with(", outputs: {rec: {url: /srv/cam-%s.ts}, hls: {url: /srv/cam.m3u8}}"),
+     {"f.yaml:1:79: feeds.a.outputs.hls.url: can give the same names as output \"rec\" of feed "
+      "\"a\", so that the playlist of output \"hls\" of feed \"a\" would delete files of output "
+      "\"rec\" of feed \"a\"; use separate folders, for example with ${feed}/"}},
+    {"RecordingsThatAPlaylistWouldDelete",
+     feed_with(", outputs: {hls: {url: /srv/cam.m3u8}, rec: {url: /srv/cam-init-%Y.mp4}}"),
+     {"f.yaml:1:78: feeds.a.outputs.rec.url: can give the same names as output \"hls\" of feed "
+      "\"a\", so that the playlist of output \"hls\" of feed \"a\" would delete files of output "
+      "\"rec\" of feed \"a\"; use separate folders, for example with ${feed}/"}},
+    {"PlaylistsWithTheSameSegments",
+     feed_with(", outputs: {a: {url: /srv/a.m3u8}, b: {url: /srv/b.m3u8, options: "
+               "{hls_segment_filename: /srv/a-%03d.ts}}}"),
+     {"f.yaml:1:72: feeds.a.outputs.b.url: can give the same names as output \"a\" of feed \"a\", "
+      "so that the playlist of output \"b\" of feed \"a\" would delete files of output \"a\" of "
+      "feed \"a\"; use separate folders, for example with ${feed}/"}},
     {"OneFileSpelledTwoWays",
      feed_with(", outputs: {o: {url: /srv/x.mp4}, p: {url: 'file:/srv/./y/../x.mp4'}}"),
      {"f.yaml:1:71: feeds.a.outputs.p.url: output \"p\" of feed \"a\" would write to the same "

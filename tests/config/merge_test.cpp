@@ -23,6 +23,15 @@ feeds: {a: {profile: p, ring: 4, input: {url: x}}}
   EXPECT_EQ(feed.on_full, OnFull::kDrop);
 }
 
+TEST(MergeTest, AFeedMayTakeBackHowItsRecordingsEnd) {
+  EXPECT_EQ(load_feed("feeds: {a: {input: {url: x}}}").split_after, 5s);
+  const std::string defaults = "defaults: {on_gap: {split_after: 1m}}\n";
+  EXPECT_EQ(load_feed(defaults + "feeds: {a: {input: {url: x}}}").split_after, 1min);
+  EXPECT_EQ(load_feed(defaults + "feeds: {a: {on_gap: {split_after: never}, input: {url: x}}}")
+                .split_after,
+            std::nullopt);
+}
+
 TEST(MergeTest, MapsMergeByKey) {
   const FeedOptions feed = load_feed(R"(
 defaults: {input: {timeout: 3s, reconnect: {first: 2s, max: 9s}}}

@@ -23,6 +23,18 @@ const std::vector<Wrong> kNames{
      encode_with("pcm_s16le"),
      {"f.yaml:1:59: feeds.a.encodes.m.video.codec: \"pcm_s16le\" is not a video encoder of this "
       "FFmpeg; framelane devices lists them"}},
+    {"EncoderOfPicturesForTheSound",
+     feed_with(", encodes: {m: {audio: {codec: [aac, libx264]}}}"),
+     {"f.yaml:1:65: feeds.a.encodes.m.audio.codec[1]: \"libx264\" is not an audio encoder of this "
+      "FFmpeg; ffmpeg -encoders lists them"}},
+    {"UnknownAudioEncoderOption",
+     feed_with(", encodes: {m: {audio: {codec: {name: aac, options: {aac_codr: fast}}}}}"),
+     {"f.yaml:1:81: feeds.a.encodes.m.audio.codec.options.aac_codr: is not an option of aac; did "
+      "you mean \"aac_coder\"?"}},
+    {"SoundThatTheContainerCannotHold",
+     feed_with(", encodes: {m: {audio: {codec: pcm_s16le}}}, outputs: {o: {url: x.mp4}}"),
+     {"f.yaml:1:92: feeds.a.outputs.o.url: takes encode \"m\", whose audio.codec is nothing that "
+      "players can read in mp4; use aac"}},
     {"OnlyEncodersThatAreNotBuiltIn",
      encode_with("[h264_mf, hevc_mf]"),
      {"f.yaml:1:60: feeds.a.encodes.m.video.codec[0]: \"h264_mf\" is an encoder that this FFmpeg "
@@ -83,6 +95,10 @@ const std::vector<Wrong> kNames{
      input_with(", options: {rtsp_transprot: tcp}"),
      {"f.yaml:1:39: feeds.a.input.options.rtsp_transprot: is not an option of FFmpeg's protocols, "
       "demuxers and decoders; did you mean \"rtsp_transport\"?"}},
+    {"PersistentConnection",
+     input_with(", options: {http_persistent: 1}"),
+     {"f.yaml:1:39: feeds.a.input.options.http_persistent: is refused: framelane looks at each "
+      "playlist before FFmpeg does, on a connection of its own; remove it"}},
     {"OptionOfRawVideo",
      input_with(
          ", format: rawvideo, size: 4x4, rate: 1, pixel_format: gray, options: {threads: 1}"),
@@ -92,6 +108,29 @@ const std::vector<Wrong> kNames{
      output_with("url: x.mp4, options: {movflag: faststart}"),
      {"f.yaml:1:66: feeds.a.outputs.o.options.movflag: is not an option of the container mp4 here; "
       "did you mean \"movflags\"?"}},
+    {"PlaylistOptionThatIsRefused",
+     output_with("url: x.m3u8, options: {hls_enc: 1}"),
+     {"f.yaml:1:67: feeds.a.outputs.o.options.hls_enc: is refused: framelane does not encrypt "
+      "segments; let the server ask for a password and use HTTPS"}},
+    {"PlaylistOptionMisspelt",
+     output_with("url: x.m3u8, options: {hls_tme: 1}"),
+     {"f.yaml:1:67: feeds.a.outputs.o.options.hls_tme: is not an option of the container hls here; "
+      "did you mean \"hls_time\"?"}},
+    {"PlaylistFlagThatIsRefused",
+     output_with("url: x.m3u8, options: {hls_flags: +single_file}"),
+     {"f.yaml:1:78: feeds.a.outputs.o.options.hls_flags: has the flag single_file, which is "
+      "refused: every segment is a file of its own; remove it"}},
+    {"PlaylistFlagMisspelt",
+     output_with("url: x.m3u8, options: {hls_flags: program_datetime}"),
+     {"f.yaml:1:78: feeds.a.outputs.o.options.hls_flags: has a flag that is none; the flags are "
+      "delete_segments, independent_segments and program_date_time"}},
+    {"PlaylistValueThatIsNone",
+     output_with("url: x.m3u8, options: {hls_segment_type: ts}"),
+     {"f.yaml:1:85: feeds.a.outputs.o.options.hls_segment_type: is not mpegts or fmp4"}},
+    {"PlaylistOnAServer",
+     output_with("url: 'http://h/x.m3u8'"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: is a playlist on a server; write it into a folder that "
+      "a server serves"}},
     {"NetworkOptionOfAFile",
      output_with("url: x.mp4, options: {pkt_size: 1316}"),
      {"f.yaml:1:66: feeds.a.outputs.o.options.pkt_size: is not an option of the container mp4 "
@@ -159,7 +198,7 @@ TEST(NameProblemsTest, NamesThatFfmpegKnowsAreRight) {
         std::string("feeds: {a: {input: {url: 'crypto+file:x.ts', options: {key: ab}}}}\n"),
         output_with("url: x.mp4, options: {movflags: +faststart, truncate: 0}"),
         output_with("url: 'srt://h:1', options: {latency: 200000, mpegts_flags: resend_headers}"),
-        output_with("url: x.m3u8, options: {hls_time: 2}"),
+        output_with("url: x.m3u8, options: {hls_time: 2, hls_flags: +program_date_time}"),
         output_with("url: '%H%M.mp4', segment: 1m"), output_with("url: '%s.ts', segment: 100ms"),
         feed_with(", slices: auto"), feed_with(", slices: 16"),
         feed_with(", analyse: false, encodes: {m: {video: copy}}"),

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <optional>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,20 +31,34 @@ TEST(ScalarsTest, WhatIsNoDurationIsRefused) {
   }
 }
 
+std::optional<std::int64_t> parsed(const ScalarType& type, std::string_view text) {
+  Value value;
+  return type.parse(text, value) ? std::optional(value.number) : std::nullopt;
+}
+
 TEST(ScalarsTest, BitratesAndSizesAreDecimal) {
-  EXPECT_EQ(parse_bitrate("2M"), 2'000'000);
-  EXPECT_EQ(parse_bitrate("2.5M"), 2'500'000);
-  EXPECT_EQ(parse_bitrate("800k"), 800'000);
-  EXPECT_EQ(parse_bitrate("800K"), 800'000);
-  EXPECT_EQ(parse_bitrate("64000"), 64'000);
-  EXPECT_EQ(parse_size("80G"), 80'000'000'000);
-  EXPECT_EQ(parse_size("1T"), 1'000'000'000'000);
+  EXPECT_EQ(parsed(kBitrate, "2M"), 2'000'000);
+  EXPECT_EQ(parsed(kBitrate, "2.5M"), 2'500'000);
+  EXPECT_EQ(parsed(kBitrate, "800k"), 800'000);
+  EXPECT_EQ(parsed(kBitrate, "800K"), 800'000);
+  EXPECT_EQ(parsed(kBitrate, "64000"), 64'000);
+  EXPECT_EQ(parsed(kSize, "80G"), 80'000'000'000);
+  EXPECT_EQ(parsed(kSize, "1T"), 1'000'000'000'000);
+}
+
+TEST(ScalarsTest, PercentagesArePartsOfAWhole) {
+  EXPECT_DOUBLE_EQ(parse_percent("5%").value(), 0.05);
+  EXPECT_DOUBLE_EQ(parse_percent("0.5%").value(), 0.005);
+  EXPECT_DOUBLE_EQ(parse_percent("99.9%").value(), 0.999);
+  for (const char* text : {"", "%", "5", "0%", "0.0%", "100%", "-1%", "05%", "5 %", "5%%", "1.%"}) {
+    EXPECT_EQ(parse_percent(text), std::nullopt) << text;
+  }
 }
 
 TEST(ScalarsTest, WhatIsNoSizeIsRefused) {
   for (const char* text : {"", "M", "2m", "2MB", "2Mi", "0x10", "010", "1.M", ".5M", "1.2345", "-1",
                            "1e6", "2 M", "9223372036854775807k", "9223372.036854775808T"}) {
-    EXPECT_EQ(parse_size(text), std::nullopt) << text;
+    EXPECT_EQ(parsed(kSize, text), std::nullopt) << text;
   }
 }
 

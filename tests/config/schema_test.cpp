@@ -77,6 +77,7 @@ TEST(SchemaTest, KnowsTheKeysOfTheContract) {
   EXPECT_TRUE(has({"profiles", "*", "encodes", "*", "video", "codec", "options"}));
   EXPECT_TRUE(has({"feeds", "*", "profile"}));
   EXPECT_TRUE(has({"feeds", "*", "outputs", "*", "keep", "age"}));
+  EXPECT_TRUE(has({"feeds", "*", "outputs", "*", "keep", "min_free"}));
   EXPECT_FALSE(has({"defaults", "profile"}));
 }
 

@@ -40,6 +40,20 @@ const std::vector<Wrong> kTypes{
     {"ListForScalar",
      feed_with(", on_full: [drop]"),
      {"f.yaml:1:39: feeds.a.on_full: must be one of auto, block, drop, not a list"}},
+    {"GapTooShort",
+     feed_with(", on_gap: {split_after: 10ms}"),
+     {"f.yaml:1:52: feeds.a.on_gap.split_after: must be from 100ms to 1d, not \"10ms\""}},
+    {"GapThatIsNoDuration",
+     feed_with(", on_gap: {split_after: nevr}"),
+     {"f.yaml:1:52: feeds.a.on_gap.split_after: must be never or a duration such as 500ms, 10s, "
+      "5m, "
+      "1h or 7d, from 100ms to 1d, not \"nevr\"; did you mean \"never\"?"}},
+    {"GapThatIsNoMap",
+     feed_with(", on_gap: 5s"),
+     {"f.yaml:1:38: feeds.a.on_gap: must be a map with keys such as split_after, not \"5s\""}},
+    {"GapWithAnUnknownKey",
+     feed_with(", on_gap: {split: 5s}"),
+     {"f.yaml:1:39: feeds.a.on_gap.split: is not a known key; known here: split_after"}},
     {"OctalNumber",
      feed_with(", ring: 010"),
      {"f.yaml:1:36: feeds.a.ring: must be a whole number, from 1 to 256, not \"010\""}},
@@ -85,14 +99,27 @@ const std::vector<Wrong> kTypes{
      {"f.yaml:1:48: feeds.a.input.options.headers: must be text or a number, without the character "
       "NUL"}},
     {"NotYetOfAnEncode",
-     feed_with(", mask: [], encodes: {m: {overlay: [], convert: {crop: 1}}}, outputs: {o: {url: "
-               "x%s.mp4, segment: 1m, keep: {min_free: 5G}}}"),
+     feed_with(", mask: [], encodes: {m: {overlay: [], convert: {crop: 1}}}"),
      {"f.yaml:1:30: feeds.a.mask: is not supported by this version; remove the key",
       "f.yaml:1:54: feeds.a.encodes.m.overlay: is not supported by this version; remove the key",
       "f.yaml:1:77: feeds.a.encodes.m.convert.crop: is not supported by this version; remove the "
-      "key",
-      "f.yaml:1:137: feeds.a.outputs.o.keep.min_free: is not supported by this version; remove the "
       "key"}},
+    {"FreeSpace",
+     feed_with(", outputs: {a: {url: a%s.ts, segment: 1m, keep: {min_free: 0}}, "
+               "b: {url: b%s.ts, segment: 1m, keep: {min_free: 100%}}, "
+               "c: {url: c%s.ts, segment: 1m, keep: {min_free: 5g}}, "
+               "d: {url: d%s.ts, segment: 1m, keep: {min_free: [5%]}}}"),
+     {"f.yaml:1:87: feeds.a.outputs.a.keep.min_free: must be a size in bytes such as 5G, or a part "
+      "of the file system such as 5%, not \"0\"",
+      "f.yaml:1:139: feeds.a.outputs.b.keep.min_free: must be a size in bytes such as 5G, or a "
+      "part "
+      "of the file system such as 5%, not \"100%\"",
+      "f.yaml:1:194: feeds.a.outputs.c.keep.min_free: must be a size in bytes such as 5G, or a "
+      "part "
+      "of the file system such as 5%, not \"5g\"",
+      "f.yaml:1:247: feeds.a.outputs.d.keep.min_free: must be a size in bytes such as 5G, or a "
+      "part "
+      "of the file system such as 5%, not a list"}},
     {"NotInThisVersion",
      "watchdog: {max_abandoned: 3}\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, limits: 1, "
      "recorder: {}}}\n",

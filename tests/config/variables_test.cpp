@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "pipeline/base/redact.hpp"
@@ -120,6 +121,37 @@ TEST_F(VariablesTest, SecretsAreRedactedFromThenOn) {
   write("password", "kept-out-of-logs");
   expanded("${file:password}");
   EXPECT_THAT(redact("it was kept-out-of-logs"), Not(HasSubstr("kept-out-of-logs")));
+}
+
+TEST_F(VariablesTest, OneFeedIsReadAgainWithThePresentSecretsAndNoOtherFeedsAreOpened) {
+  write("gate", "0ld-w0rd");
+  write("yard", "yard-w0rd");
+  const Config config = test::load(R"(
+defaults: {ring: 5}
+profiles: {slow: {input: {timeout: 1m}}}
+feeds:
+  gate: {profile: slow, input: {url: "rtsp://viewer:${file:gate}@10.0.0.4/"}}
+  yard: {input: {url: "rtsp://viewer:${file:yard}@10.0.0.5/"}}
+)",
+                                   options_);
+  write("gate", "n3w-w0rd");
+  std::filesystem::remove(directory_ / "yard");
+  ASSERT_TRUE(config.tree);
+  const FeedResult gate = reread_feed(*config.tree, "gate", "f.yaml", options_);
+  ASSERT_TRUE(std::holds_alternative<FeedOptions>(gate));
+  const FeedOptions& feed = std::get<FeedOptions>(gate);
+  EXPECT_EQ(feed.name, "gate");
+  EXPECT_EQ(feed.input.url, "rtsp://viewer:n3w-w0rd@10.0.0.4/");
+  EXPECT_EQ(feed.input.timeout, std::chrono::minutes(1));
+  EXPECT_EQ(feed.ring, 5);
+  const FeedResult yard = reread_feed(*config.tree, "yard", "f.yaml", options_);
+  ASSERT_TRUE(std::holds_alternative<std::vector<Problem>>(yard));
+  EXPECT_THAT(to_string(std::get<std::vector<Problem>>(yard).front()),
+              HasSubstr("f.yaml:6:23: feeds.yard.input.url: the secret \"yard\" is neither"));
+}
+
+TEST_F(VariablesTest, WithoutASecretThereIsNothingToReadAgain) {
+  EXPECT_FALSE(test::load("feeds: {gate: {input: {url: a.mp4}}}").tree);
 }
 
 TEST_F(VariablesTest, UnsetNameIsAProblem) {

@@ -73,7 +73,7 @@ HttpResponse echo(const HttpRequest& request) {
   return {200, "text/plain", request.method + " " + request.path + " " + request.body, {}};
 }
 
-class AdminServerTest : public testing::Test {
+class AdminServerTest : public ::testing::Test {
  protected:
   std::string ask(const std::string& request) { return RawClient(server_.address()).ask(request); }
   std::string ask_as(const std::string& host) {
@@ -285,7 +285,7 @@ TEST_F(AdminServerPublicTest, IsFetchedThroughTheWildcardAddress) {
   EXPECT_EQ(http_get(public_.address(), "/x", kTimeout).status, 200);
 }
 
-class AdminServerUnixTest : public testing::Test {
+class AdminServerUnixTest : public ::testing::Test {
  protected:
   AdminServerUnixTest() {
     std::string pattern = (std::filesystem::temp_directory_path() / "admin-XXXXXX").string();

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "daemon/supervisor.hpp"
 #include "tests/daemon/fake_clock.hpp"
+#include "tests/daemon/missing_source.hpp"
 #include "tests/daemon/stuck_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/source/media_files.hpp"
@@ -19,17 +21,11 @@ using Json = nlohmann::json;
 class ApiTest : public ::testing::Test {
  protected:
   static std::vector<FeedOptions> feeds() {
-    FeedOptions feed;
-    feed.name = "gate";
-    feed.input.url = "/nonexistent/clip.mp4";
-    feed.input.reconnect = {std::chrono::hours(1), std::chrono::hours(1)};
+    FeedOptions feed = testing::feed_without_source();
     EncodeOptions copy;
     copy.name = "main";
     copy.copy_video = true;
-    EncodeOptions live;
-    live.name = "live";
-    live.codecs = {{"mpeg4", {}}};
-    feed.encodes = {copy, live};
+    feed.encodes.insert(feed.encodes.begin(), std::move(copy));
     OutputOptions output;
     output.name = "discard";
     output.from = "live";

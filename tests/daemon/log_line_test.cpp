@@ -15,8 +15,8 @@ std::string line(LogStyle style, std::string_view message, LogLevel level = LogL
 }
 
 TEST(LogLineTest, TextHasTimeAndPaddedLevel) {
-  EXPECT_EQ(line(LogStyle::kText, "up"), "2026-01-02T03:04:05.678Z info  up\n");
-  EXPECT_EQ(line(LogStyle::kText, "up", LogLevel::kError), "2026-01-02T03:04:05.678Z error up\n");
+  EXPECT_EQ(line(LogStyle::kPlain, "up"), "2026-01-02T03:04:05.678Z info  up\n");
+  EXPECT_EQ(line(LogStyle::kPlain, "up", LogLevel::kError), "2026-01-02T03:04:05.678Z error up\n");
 }
 
 TEST(LogLineTest, JsonTakesTheFeedOutOfTheMessage) {

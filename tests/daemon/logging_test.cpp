@@ -1,5 +1,6 @@
 #include "daemon/logging.hpp"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -13,6 +14,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -37,15 +39,15 @@ using ::testing::SizeIs;
 /// What `write` sends to stderr, line by line.
 template <typename Write>
 std::vector<std::string> stderr_lines(Write write) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   write();
-  std::istringstream captured(testing::internal::GetCapturedStderr());
+  std::istringstream captured(::testing::internal::GetCapturedStderr());
   std::vector<std::string> lines;
   for (std::string line; std::getline(captured, line);) lines.push_back(line);
   return lines;
 }
 
-class LoggingTest : public testing::Test {
+class LoggingTest : public ::testing::Test {
  protected:
   LoggingTest() { set_up_logging({}); }
 };
@@ -65,6 +67,27 @@ TEST_F(LoggingTest, JsonLinesAreObjects) {
   set_up_logging({LogLevel::kInfo, LogFormat::kJson});
   const auto lines = stderr_lines([] { spdlog::info("feed gate: \"quoted\""); });
   EXPECT_THAT(lines, ElementsAre(EndsWith(R"("level":"info","feed":"gate","msg":"\"quoted\""})")));
+}
+
+/// The function of libsrt, which FFmpeg may be linked to.
+template <typename Function>
+Function* srt(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+TEST_F(LoggingTest, LibsrtsErrorsAreLinesOfOurs) {
+  auto* const create = srt<int()>("srt_epoll_create");
+  auto* const wait =
+      srt<int(int, int*, int*, int*, int*, std::int64_t, int*, int*, int*, int*)>("srt_epoll_wait");
+  if (create == nullptr || wait == nullptr) GTEST_SKIP() << "this FFmpeg has no SRT";
+  const auto lines = stderr_lines([&] {
+    int socket = 0;
+    int sockets = 1;
+    wait(create(), &socket, &sockets, nullptr, nullptr, -1, nullptr, nullptr, nullptr, nullptr);
+  });
+  EXPECT_THAT(lines,
+              ElementsAre(MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]+Z warn  srt: .*no sockets to "
+                                       "check.*")));
 }
 
 TEST_F(LoggingTest, OwnLinesAreRedacted) {

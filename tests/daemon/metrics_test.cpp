@@ -46,7 +46,7 @@ class Gpu : public Device {
   bool lost_ = false;
 };
 
-class MetricsTest : public testing::Test {
+class MetricsTest : public ::testing::Test {
  protected:
   MetricsTest() {
     options_->name = "gate";
@@ -112,7 +112,7 @@ TEST_F(MetricsTest, EveryReasonExistsFromTheStart) {
 TEST_F(MetricsTest, TheLedgerBalancesOnThePage) {
   std::vector<FrameTicket> tickets(1);
   for (int i = 0; i < 3; ++i) {
-    open_tickets(stats_, tickets);
+    open_tickets(stats_, stats_->run(), tickets);
     if (i == 0) tickets[0].out();
     if (i == 1) tickets[0].drop(DropReason::kRingFull);
   }
@@ -124,6 +124,24 @@ TEST_F(MetricsTest, TheLedgerBalancesOnThePage) {
                    "reason=\"ring_full\"}"),
             1);
   tickets[0].drop(DropReason::kStop);
+}
+
+TEST_F(MetricsTest, OnlyTranscodedSoundHasALedger) {
+  stats_ = std::make_shared<FeedStats>(
+      "gate", std::vector<FeedStats::EncodeSpec>{{"main", true, true}, {"live", false}},
+      std::vector<std::string>{"hls"}, 2);
+  AudioStats& audio = stats_->encode(0).audio;
+  for (int i = 0; i < 3; ++i) audio.in(audio.run());
+  audio.out(audio.run());
+  audio.drop(audio.run(), AudioDrop::kDecode);
+  audio.count(AudioRepair::kTrim);
+  const std::string labels = "{feed=\"gate\",encode=\"main\"";
+  EXPECT_EQ(sample("framelane_audio_packets_in_total" + labels + "}"), 3);
+  EXPECT_EQ(sample("framelane_audio_packets_out_total" + labels + "}"), 1);
+  EXPECT_EQ(sample("framelane_audio_packets_in_flight" + labels + "}"), 1);
+  EXPECT_EQ(sample("framelane_audio_packets_dropped_total" + labels + ",reason=\"decode\"}"), 1);
+  EXPECT_EQ(sample("framelane_audio_repairs_total" + labels + ",reason=\"trim\"}"), 1);
+  EXPECT_FALSE(has("framelane_audio_packets_in_total{feed=\"gate\",encode=\"live\"}"));
 }
 
 TEST_F(MetricsTest, CopiedEncodesHaveNoFrames) {
@@ -185,7 +203,7 @@ TEST_F(MetricsTest, LanesOfAGpuShowTheirTransfers) {
 TEST_F(MetricsTest, AFeedIsUpWhileItRunsAndDataComes) {
   stats_->set_state(FeedState::kRunning, "");
   EXPECT_EQ(sample("framelane_feed_up{feed=\"gate\"}"), 0);
-  stats_->arrived();
+  stats_->arrived(stats_->run());
   EXPECT_EQ(sample("framelane_feed_up{feed=\"gate\"}"), 1);
   stats_->set_state(FeedState::kBackoff, "lost");
   EXPECT_EQ(sample("framelane_feed_up{feed=\"gate\"}"), 0);
@@ -194,7 +212,7 @@ TEST_F(MetricsTest, AFeedIsUpWhileItRunsAndDataComes) {
 TEST_F(MetricsTest, AFeedWithoutDataForItsTimeoutIsDown) {
   options_->input.timeout = std::chrono::milliseconds(0);
   stats_->set_state(FeedState::kRunning, "");
-  stats_->arrived();
+  stats_->arrived(stats_->run());
   EXPECT_EQ(sample("framelane_feed_up{feed=\"gate\"}"), 0);
 }
 

@@ -8,7 +8,7 @@
 namespace framelane {
 namespace {
 
-class StopLossTest : public testing::Test {
+class StopLossTest : public ::testing::Test {
  protected:
   StopLossTest() {
     options_.outputs.resize(2);
@@ -21,7 +21,7 @@ class StopLossTest : public testing::Test {
   }
   void drop_a_frame(DropReason reason) {
     std::vector<FrameTicket> tickets(1);
-    open_tickets(stats_, tickets);
+    open_tickets(stats_, stats_->run(), tickets);
     tickets[0].drop(reason);
   }
 
@@ -45,6 +45,21 @@ TEST_F(StopLossTest, FramesAloneAreTheEncodersFault) {
   EXPECT_EQ(loss(),
             "stopped with 1 frame and 0 packets not delivered; 7.5 s were not enough for the "
             "encoder: a faster preset helps");
+}
+
+TEST_F(StopLossTest, SoundCountsToo) {
+  AudioStats& sound = stats_->encode(0).audio;
+  for (int i = 0; i < 3; ++i) {
+    sound.in(sound.run());
+    sound.drop(sound.run(), AudioDrop::kStop);
+  }
+  EXPECT_EQ(loss(),
+            "stopped with 0 frames and 0 packets not delivered, 3 packets of sound not transcoded; "
+            "7.5 s were not enough for the sound");
+  drop_a_frame(DropReason::kStop);
+  EXPECT_EQ(loss(),
+            "stopped with 1 frame and 0 packets not delivered, 3 packets of sound not transcoded; "
+            "7.5 s were not enough for the encoder: a faster preset helps");
 }
 
 TEST_F(StopLossTest, PacketsNameTheirOutputs) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tests/daemon/fake_clock.hpp"
+#include "tests/daemon/missing_source.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
@@ -40,14 +41,8 @@ class SupervisedFeedTest : public ::testing::Test {
  protected:
   /// A feed that cannot be started.
   void make_feed(FeedFault fault, bool once = false) {
-    FeedOptions options;
-    options.name = "gate";
+    FeedOptions options = testing::feed_without_source();
     options.once = once;
-    options.input.url = "/nonexistent/clip.mp4";
-    EncodeOptions live;
-    live.name = "live";
-    live.codecs = {{"mpeg4", {}}};
-    options.encodes = {live};
     device_ = std::make_shared<BrokenDevice>(fault);
     feed_.emplace(std::move(options), device_, clock_.function(), [] {});
   }

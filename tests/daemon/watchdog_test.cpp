@@ -15,6 +15,7 @@
 #include "daemon/socket_address.hpp"
 #include "daemon/supervisor.hpp"
 #include "tests/daemon/fake_clock.hpp"
+#include "tests/daemon/missing_source.hpp"
 #include "tests/daemon/stuck_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
 
@@ -53,18 +54,6 @@ class WatchdogTest : public ::testing::Test {
     std::filesystem::remove_all(folder_, ignored);
   }
 
-  static std::vector<FeedOptions> feeds() {
-    FeedOptions feed;
-    feed.name = "gate";
-    feed.input.url = "/nonexistent/clip.mp4";
-    feed.input.reconnect = {1h, 1h};
-    EncodeOptions live;
-    live.name = "live";
-    live.codecs = {{"mpeg4", {}}};
-    feed.encodes = {live};
-    return {feed};
-  }
-
   /// Whether systemd was told "WATCHDOG=1" since this was asked last.
   bool told() {
     bool any = false;
@@ -91,7 +80,7 @@ class WatchdogTest : public ::testing::Test {
 
 TEST_F(WatchdogTest, IsNotFedWhileTheSupervisorIsStuckAndFedAgainAfterwards) {
   const auto device = std::make_shared<StuckDevice>();
-  Supervisor supervisor(feeds(), device, {.now = clock_.function()});
+  Supervisor supervisor({testing::feed_without_source()}, device, {.now = clock_.function()});
   Watchdog watchdog(supervisor, nullptr);
   supervisor.start();
   EXPECT_TRUE(tells(watchdog));
@@ -104,7 +93,8 @@ TEST_F(WatchdogTest, IsNotFedWhileTheSupervisorIsStuckAndFedAgainAfterwards) {
 }
 
 TEST_F(WatchdogTest, IsNotFedWhileTheAdminListenerFailsAndFedAgainAfterwards) {
-  Supervisor supervisor(feeds(), make_cpu_device(), {.now = clock_.function()});
+  Supervisor supervisor({testing::feed_without_source()}, make_cpu_device(),
+                        {.now = clock_.function()});
   std::atomic<int> status = 200;
   const AdminServer admin("127.0.0.1:0", [&](const HttpRequest& request) {
     HttpResponse response;
@@ -122,7 +112,8 @@ TEST_F(WatchdogTest, IsNotFedWhileTheAdminListenerFailsAndFedAgainAfterwards) {
 }
 
 TEST_F(WatchdogTest, TellsSystemdThreeTimesInAnInterval) {
-  Supervisor supervisor(feeds(), make_cpu_device(), {.now = clock_.function()});
+  Supervisor supervisor({testing::feed_without_source()}, make_cpu_device(),
+                        {.now = clock_.function()});
   Watchdog watchdog(supervisor, nullptr);
   supervisor.start();
   int times = 0;
@@ -136,7 +127,8 @@ TEST_F(WatchdogTest, TellsSystemdThreeTimesInAnInterval) {
 
 TEST_F(WatchdogTest, SaysNothingWhereNobodyWatches) {
   ::unsetenv("WATCHDOG_USEC");
-  Supervisor supervisor(feeds(), make_cpu_device(), {.now = clock_.function()});
+  Supervisor supervisor({testing::feed_without_source()}, make_cpu_device(),
+                        {.now = clock_.function()});
   Watchdog watchdog(supervisor, nullptr);
   supervisor.start();
   EXPECT_FALSE(tells(watchdog));

@@ -3,11 +3,12 @@
 import fcntl
 import os
 import pathlib
+import subprocess
 
 import pytest
 
 from harness import daemon as daemon_module
-from harness import media
+from harness import media, media_playlist
 from harness.camera import Camera
 from harness.daemon import BINARY, ROOT, Daemon
 from harness.http_camera import FileServer, HttpCamera
@@ -27,6 +28,14 @@ def pytest_configure(config):
 def pytest_runtest_makereport(item):
     outcome = yield
     setattr(item, f"report_{outcome.get_result().when}", outcome.get_result())
+
+
+@pytest.fixture(autouse=True)
+def strict_playlists(tmp_path):
+    """Whatever playlist a test leaves is held against RFC 8216."""
+    yield
+    for path in tmp_path.rglob("*.m3u8"):
+        media_playlist.read(path)
 
 
 @pytest.fixture
@@ -96,6 +105,18 @@ def file_server(tmp_path):
 
 
 @pytest.fixture
+def nvenc(tmp_path):
+    """(environment with a stand-in for NVENC, its log: a line with time and flags for each frame)"""
+    folder, log = tmp_path / "nvenc", tmp_path / "nvenc.log"
+    folder.mkdir()
+    libraries = [folder / "libcuda.so.1", folder / "libnvidia-encode.so.1"]
+    source = pathlib.Path(__file__).parent / "harness" / "nvenc.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", libraries[0], source], check=True)
+    libraries[1].symlink_to(libraries[0])
+    return {"LD_LIBRARY_PATH": str(folder), "FRAMELANE_TEST_NVENC": str(log)}, log
+
+
+@pytest.fixture
 def cli():
     """Runs a framelane command until it ends: cli("check", "-c", path)."""
     return daemon_module.run
@@ -148,6 +169,15 @@ def camera_clip(made, clip):
                 "scale=320:240,fps=25", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "2",
                 "-g", "25", "-keyint_min", "25", "-sc_threshold", "0")
     return made("camera.mov", "-stream_loop", "4", "-i", part, "-c", "copy")
+
+
+@pytest.fixture(scope="session")
+def hevc_clip(made, camera_clip):
+    """What the camera of camera_clip sends as HEVC, 20 s."""
+    part = made("camera-hevc-4s.mov", "-i", camera_clip, "-t", "4", "-c:v", "libx265", "-preset",
+                "ultrafast", "-x265-params", "log-level=error:bframes=3:keyint=25:scenecut=0",
+                "-tag:v", "hvc1")
+    return made("camera-hevc.mov", "-stream_loop", "4", "-i", part, "-c", "copy")
 
 
 @pytest.fixture(scope="session")

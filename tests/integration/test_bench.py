@@ -216,6 +216,13 @@ def test_help_lists_the_suites(cli):
     assert "bench" in cli("--help").stdout
 
 
+def test_what_cannot_be_printed_is_a_failure(cli):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = cli("bench", "--help", stdout=full)
+    assert done.returncode == 1
+    assert done.stderr == "framelane-bench: not everything could be written to the standard output\n"
+
+
 def test_all_stands_for_every_suite(cli, tmp_path):
     out = tmp_path / "out.json"
     done = cli("bench", "all", "--device", "cpu", *SHORT, "--json", out)

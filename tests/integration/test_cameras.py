@@ -9,6 +9,7 @@ import pytest
 from harness import media
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, beside_another, looped, one_feed, x264
+from harness.media_playlist import MediaPlaylist
 from harness.waiting import wait_until
 
 TCP = {"options": {"rtsp_transport": "tcp"}}
@@ -25,6 +26,17 @@ def segments(tmp_path):
     if not playlist.exists():
         return []
     return [line for line in playlist.read_text().splitlines() if line and line[0] != "#"]
+
+
+def check_discontinuities(tmp_path):
+    """There is one exactly where a segment with the outage in it would be longer than a segment may be."""
+    playlist = MediaPlaylist((tmp_path / "live" / "index.m3u8").read_text())
+    begins = [min(media.timestamps(tmp_path / "live" / segment.uri)) for segment in playlist.segments]
+    longest = playlist.target + 0.5  # rounded, a duration may be the target duration
+    said = [later.section > earlier.section
+            for earlier, later in zip(playlist.segments, playlist.segments[1:])]
+    assert said == [later - earlier > longest for earlier, later in zip(begins, begins[1:])], (
+        begins, playlist.text)
 
 
 @pytest.mark.sanitizers
@@ -50,7 +62,7 @@ def test_a_killed_camera_comes_back_to_the_same_playlist_and_encoder(
     daemon.stop()
     assert metrics.sum("framelane_frames_dropped_total", feed="cam", reason="encoder") == 0
     assert daemon.log().count("feed cam: encode main:") == 1, "the encoder was opened again"
-    assert "#EXT-X-DISCONTINUITY" not in (tmp_path / "live" / "index.m3u8").read_text()
+    check_discontinuities(tmp_path)
     after = segments(tmp_path)
     assert after[: len(before)] == before and len(after) > len(before)
     numbers = [int(re.search(r"(\d+)\.ts$", name).group(1)) for name in after]
@@ -65,12 +77,16 @@ def test_a_frozen_camera_is_noticed_and_resumed(framelane, camera, camera_clip, 
     daemon = framelane(config).wait_ready()
     before = daemon.wait_frames("cam", 10).sum("framelane_frames_in_total", feed="other")
     source.freeze()
-    metrics = daemon.wait_metrics(
-        lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="timeout") >= 2
-        and m.one("framelane_feed_up", feed="cam") == 0,
-        "the frozen camera to be noticed, twice",
-    )
+    answers = []
+
+    def noticed_twice(metrics):
+        answers.append(daemon.feed("cam"))
+        return (metrics.sum("framelane_source_reconnects_total", feed="cam", reason="timeout") >= 2
+                and metrics.one("framelane_feed_up", feed="cam") == 0)
+
+    metrics = daemon.wait_metrics(noticed_twice, "the frozen camera to be noticed, twice")
     assert metrics.feed_state("cam") in ("backoff", "connecting")
+    assert all(answer["reason"] for answer in answers if answer["state"] != "running"), answers
     assert metrics.sum("framelane_frames_in_total", feed="other") > before
     assert metrics.one("framelane_feed_up", feed="other") == 1
     assert daemon.request("GET", "/healthz")[0] == 200
@@ -79,14 +95,14 @@ def test_a_frozen_camera_is_noticed_and_resumed(framelane, camera, camera_clip, 
     source.thaw()
     daemon.wait_frames("cam", frozen + 25)
     assert daemon.metrics().one("framelane_feed_up", feed="cam") == 1
+    assert daemon.feed("cam")["reason"] is None
 
 
-@pytest.mark.parametrize("fault", ["frozen", "dead"])
-def test_the_reason_stays_while_a_lost_camera_is_tried_again(framelane, camera, camera_clip, fault):
+def test_the_reason_stays_while_a_dead_camera_is_tried_again(framelane, camera, camera_clip):
     source = camera(camera_clip)
     daemon = framelane(one_feed({"url": source.url, **TCP, **IMPATIENT})).wait_ready()
     daemon.wait_frames("cam", 5)
-    source.freeze() if fault == "frozen" else source.kill()
+    source.kill()
     daemon.wait_state("cam", "backoff")
     lost = daemon.metrics().sum("framelane_source_reconnects_total", feed="cam")
     answers = []
@@ -99,7 +115,7 @@ def test_the_reason_stays_while_a_lost_camera_is_tried_again(framelane, camera, 
     wait_until(tried_twice, "two more tries")
     assert {answer["state"] for answer in answers} <= {"backoff", "connecting"}
     assert all(answer["reason"] for answer in answers), answers
-    source.thaw() if fault == "frozen" else source.start()
+    source.start()
     daemon.wait_state("cam", "running")
     assert daemon.feed("cam")["reason"] is None
 
@@ -321,12 +337,10 @@ def test_a_cameras_first_frames_are_as_far_apart_as_the_others(
 
 @pytest.mark.parametrize("video", ["h264", "h265"])
 def test_a_cameras_copied_frames_are_as_far_apart_as_it_took_them(
-    framelane, camera, made, camera_clip, tmp_path, video
+    framelane, camera, camera_clip, hevc_clip, tmp_path, video
 ):
     """Also the first ones. HEVC is recorded with the tag that players want."""
-    clip = camera_clip if video == "h264" else made(
-        "camera-h265.mov", "-i", camera_clip, "-t", "8", "-c:v", "libx265", "-preset", "ultrafast",
-        "-x265-params", "log-level=error:bframes=3:keyint=25:scenecut=0", "-tag:v", "hvc1")
+    clip = camera_clip if video == "h264" else hevc_clip
     record = tmp_path / "record.mp4"
     daemon = framelane(one_feed({"url": camera(clip, video=video).url, **TCP}, COPY,
                                 {"file": {"url": str(record)}})).wait_ready()

@@ -101,6 +101,22 @@ def test_check_accepts_what_is_right_and_opens_nothing(cli, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["framelane.yaml"]
 
 
+def test_a_percent_sign_in_the_current_folder_is_no_field(cli, tmp_path):
+    folder = tmp_path / "100%x"
+    folder.mkdir()
+    record = {"url": "cam-%s.ts", "segment": "1m", "keep": {"age": "1d"}}
+    config = {"feeds": {"cam": {"input": {"url": "rtsp://127.0.0.1/"}, "outputs": {
+        "record": record, "hls": {"url": "live/cam.m3u8"}}}}}
+    (folder / "f.yaml").write_text(json.dumps(config, indent=1))
+    done = cli("check", "-c", "f.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    config["feeds"]["cam"]["outputs"]["hls"]["url"] = "cam.m3u8"
+    (folder / "f.yaml").write_text(json.dumps(config, indent=1))
+    done = cli("check", "-c", "f.yaml", cwd=folder)
+    assert done.returncode == 78, done.stderr
+    assert "would delete files of output \"record\"" in done.stderr
+
+
 def test_check_without_environment_accepts_unset_names(cli, tmp_path):
     path = tmp_path / "framelane.yaml"
     path.write_text(

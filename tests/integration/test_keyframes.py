@@ -6,6 +6,7 @@ from harness import media
 from harness.configs import encoder, one_feed
 
 GOP = 2.0
+FORCE_IDR = 2  # NV_ENC_PIC_FLAG_FORCEIDR; a forced intra picture, at which no decoder may start, is 1
 
 
 def keyframes(path):
@@ -58,3 +59,18 @@ def test_transcode_takes_a_gop_as_a_time(cli, made, tmp_path):
     assert done.returncode == 0, done.stderr
     times, keys = keyframes(out)
     assert keys == expected(times)
+
+
+def test_nvenc_is_asked_for_the_same_keyframes_and_makes_idr_frames(
+    framelane, made, nvenc, tmp_path
+):
+    environment, log = nvenc
+    feed = one_feed({"url": str(slowing_clip(made))}, encoder("h264_nvenc", gop="2s", bf=0),
+                    {"file": {"url": "null:"}})
+    daemon = framelane({"device": "cpu", **feed}, arguments=["--once"], env=environment)
+    assert daemon.wait_exit() == 0
+    frames = [tuple(map(int, line.split())) for line in log.read_text().splitlines()]
+    times = [time / 1000 for time, _ in frames]  # Matroska's clock
+    assert [time / 1000 for time, flags in frames if flags] == expected(times)
+    assert {flags for _, flags in frames} == {0, FORCE_IDR}
+    assert len(frames) == 160

@@ -14,6 +14,7 @@ import pytest
 
 from harness import media
 from harness.camera import free_port
+from harness.complaints import complaints
 from harness.configs import COPY, IMPATIENT, beside_another, encoder, looped, one_feed, x264
 from harness.daemon import BINARY, run
 from harness.waiting import TIME_FACTOR, wait_until
@@ -31,11 +32,10 @@ def recording(tmp_path, camera_clip):
 
 
 @pytest.mark.sanitizers
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_signal_completes_every_file(framelane, camera_clip, tmp_path, sign):
+def test_a_signal_completes_every_file(framelane, camera_clip, tmp_path):
     daemon = framelane(recording(tmp_path, camera_clip)).wait_ready()
     out = daemon.wait_frames("cam", 60).sum("framelane_frames_out_total", feed="cam")
-    daemon.stop(sign=sign)
+    daemon.stop()
     assert "not delivered" not in daemon.log()
     assert not list(tmp_path.rglob("*.part"))
     media.close_playlist(tmp_path / "hls" / "index.m3u8")
@@ -51,7 +51,7 @@ def test_a_kill_leaves_playable_files_that_the_next_start_completes(
 ):
     config = recording(tmp_path, camera_clip)
     daemon = framelane(config).wait_ready()
-    daemon.wait_frames("cam", 100)
+    daemon.wait_frames("cam", 80)
     daemon.kill()
     parts = sorted(tmp_path.rglob("*.part"))
     assert {part.name for part in parts} >= {"out.mp4.part", "out.mkv.part", "out.ts.part"}
@@ -64,7 +64,10 @@ def test_a_kill_leaves_playable_files_that_the_next_start_completes(
     again.wait_frames("cam", 10)
     for kind in ("mp4", "mkv", "ts"):
         recovered = tmp_path / f"out.{kind}"
-        assert media.frame_count(recovered) == frames[tmp_path / f"out.{kind}.part"]
+        # The fragment or cluster that was being written may be half, and is cut off.
+        left = frames[tmp_path / f"out.{kind}.part"] - media.frame_count(recovered)
+        assert 0 <= left <= (0 if kind == "ts" else 25)
+        assert media.decodes_cleanly(recovered)
     again.stop()
     assert not list(tmp_path.rglob("*.part"))
 
@@ -135,8 +138,8 @@ def test_a_second_signal_ends_it_at_once(framelane):
         assert time.monotonic() - start < 2 * TIME_FACTOR
 
 
-def test_a_hangup_is_a_warning_and_nothing_else(framelane, clip):
-    daemon = framelane(one_feed(looped(clip))).wait_ready()
+def test_a_hangup_is_a_warning_and_nothing_else(framelane, camera_clip):
+    daemon = framelane(one_feed(looped(camera_clip))).wait_ready()
     before = daemon.wait_frames("cam", 5).sum("framelane_frames_out_total", feed="cam")
     daemon.process.send_signal(signal.SIGHUP)
     daemon.wait_log("SIGHUP: this version cannot reload")
@@ -144,14 +147,15 @@ def test_a_hangup_is_a_warning_and_nothing_else(framelane, clip):
     daemon.stop()
 
 
-def test_signals_that_mean_nothing_change_nothing(framelane, clip):
-    daemon = framelane(one_feed(looped(clip))).wait_ready()
+def test_signals_that_mean_nothing_change_nothing(framelane, camera_clip):
+    daemon = framelane(one_feed(looped(camera_clip))).wait_ready()
     signals = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
                signal.SIGIO, signal.SIGPWR, signal.SIGRTMIN, signal.SIGRTMAX)
     for sign in signals:
         daemon.process.send_signal(sign)
-        daemon.wait_more_frames("cam", 1)
-    daemon.stop()
+    daemon.wait_more_frames("cam", 5)
+    daemon.stop(sign=signal.SIGINT)
+    assert "SIGINT: completing files" in daemon.log()
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
@@ -172,7 +176,25 @@ def test_a_stop_while_the_configuration_is_read_is_an_orderly_end(sign):
             assert process.wait(timeout=5 * TIME_FACTOR) == 0
         finally:
             process.kill()
-        assert process.stdout.read() == b""
+        assert complaints(process.stdout.read().decode()) == ""
+
+
+# framelane sets an environment variable before it reads its command line.
+SIGNAL_AT_ONCE = """
+#include <signal.h>
+int setenv(const char* name, const char* value, int overwrite) { return raise(SIGUSR1); }
+"""
+
+
+@pytest.mark.parametrize("command, status", [(["run", "-c", "no-such.yaml"], 78), (["transcode"], 2)])
+def test_signals_that_mean_nothing_change_nothing_in_the_first_moments(
+    cli, tmp_path, command, status
+):
+    library = tmp_path / "signal.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-x", "c", "-"],
+                   input=SIGNAL_AT_ONCE.encode(), check=True)
+    done = cli(*command, env={**os.environ, "LD_PRELOAD": str(library)})
+    assert done.returncode == status, done.stderr
 
 
 def test_a_restarted_feed_reads_its_secret_files_again(
@@ -198,6 +220,29 @@ def test_a_restarted_feed_reads_its_secret_files_again(
     daemon.wait_log("feed cam: goes on with the secrets that it had")
     daemon.wait_more_frames("cam", 5)
     assert daemon.feed("other")["since"] == since
+
+
+def test_the_process_stays_healthy_while_a_hundred_feeds_read_their_secrets(framelane, tmp_path):
+    secret = tmp_path / "password"
+    secret.write_text("s3cr3t-pa$s")
+    url = f"rtsp://viewer:${{file:{secret}}}@127.0.0.1:{free_port()}/"
+    input_ = {"url": url, "reconnect": {"first": "60s", "max": "60s"}}
+    outputs = {"record": {"url": str(tmp_path / "${feed}" / "%H%M%S.mp4"), "segment": "1m"}}
+    feed = {"input": input_, "encodes": {"main": COPY}, "outputs": outputs}
+    daemon = framelane({"feeds": {f"cam{i}": feed for i in range(100)}}, secrets=["s3cr3t-pa"])
+    daemon.wait_ready()
+
+    def wait_tries(count):
+        def have_tried(metrics):
+            assert daemon.request("GET", "/healthz")[0] == 200
+            return metrics.sum("framelane_source_reconnects_total", reason="refused") >= count
+
+        daemon.wait_metrics(have_tried, f"the feeds to try {count} times in all")
+
+    wait_tries(100)
+    for i in range(100):
+        daemon.restart_feed(f"cam{i}")
+    wait_tries(200)
 
 
 def test_a_stop_does_not_wait_for_a_backoff(framelane):

@@ -1,5 +1,6 @@
 """What is a file, which blocks and ends, and what is live, which drops and is connected to again."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -11,7 +12,9 @@ import pytest
 from harness import media
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, one_feed
-from harness.waiting import wait_until
+from harness.daemon import BINARY
+from harness.http_camera import FileServer
+from harness.waiting import TIME_FACTOR, wait_until
 
 FRAMES = 150
 
@@ -55,6 +58,69 @@ def test_a_growing_playlist_is_live_and_is_not_read_once_more_when_it_is_finishe
     assert after.one(last, feed="cam") == before.one(last, feed="cam")
 
 
+def test_transcode_of_a_growing_playlist_ends_well_when_the_playlist_does(playlist, tmp_path):
+    url, out = playlist(finished=False), tmp_path / "out.mkv"
+    with subprocess.Popen([str(BINARY), "transcode", str(url), str(out), "--codec", "copy"],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: out.with_suffix(".mkv.part").exists(), "the first frames")
+        media.close_playlist(tmp_path / "index.m3u8")
+        _, errors = process.communicate(timeout=30 * TIME_FACTOR)
+    assert process.returncode == 0, errors
+    assert media.frame_count(out) == 3 * 25  # of a live playlist FFmpeg reads the last three segments
+
+
+def test_transcode_of_a_growing_playlist_that_is_lost_fails(file_server, playlist, tmp_path):
+    url, out = playlist(finished=False), tmp_path / "out.mkv"
+    with subprocess.Popen([str(BINARY), "transcode", str(url), str(out), "--codec", "copy"],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: out.with_suffix(".mkv.part").exists(), "the first frames")
+        (tmp_path / "index.m3u8").unlink()
+        _, errors = process.communicate(timeout=30 * TIME_FACTOR)
+    assert process.returncode == 1, errors
+    assert media.frame_count(out) == 3 * 25
+
+
+def test_a_feed_whose_playlist_is_finished_says_so(framelane, playlist, tmp_path):
+    input_ = {"url": str(playlist(finished=False)), **IMPATIENT, "timeout": "5s"}
+    daemon = framelane(one_feed(input_, COPY)).wait_ready()
+    daemon.wait_state("cam", "running")
+    media.close_playlist(tmp_path / "index.m3u8")
+    daemon.wait_metrics(lambda m: m.feed_state("cam") == "backoff", "the end of the playlist")
+    assert "is a finished playlist" in daemon.feed("cam")["reason"]
+
+
+def test_a_playlist_that_becomes_one_of_variants_is_a_lost_source(framelane, playlist, tmp_path):
+    input_ = {"url": str(playlist(finished=False)), **IMPATIENT, "timeout": "5s"}
+    daemon = framelane(one_feed(input_, COPY)).wait_ready()
+    daemon.wait_state("cam", "running")
+    whole = (tmp_path / "index.m3u8").read_text()
+    (tmp_path / "variants").write_text(
+        "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nindex.m3u8\n")
+    (tmp_path / "variants").rename(tmp_path / "index.m3u8")
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam") >= 2, "two more tries")
+    (tmp_path / "whole").write_text(whole)
+    (tmp_path / "whole").rename(tmp_path / "index.m3u8")
+    daemon.wait_state("cam", "running")
+
+
+def test_a_variant_that_is_elsewhere_has_its_segments_there(cli, camera_clip, tmp_path,
+                                                            tmp_path_factory):
+    """As a content delivery network does."""
+    folder = tmp_path_factory.mktemp("network")
+    (folder / "elsewhere").mkdir()
+    media.ffmpeg("-i", camera_clip, "-frames:v", FRAMES, "-c", "copy", "-hls_time", 1,
+                 "-hls_list_size", 0, folder / "elsewhere" / "one.m3u8")
+    (folder / "index.m3u8").write_text(
+        "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nvariants/one.m3u8\n")
+    out = tmp_path / "out.mkv"
+    with contextlib.closing(FileServer(folder)) as server:
+        server.moved["/variants/one.m3u8"] = "/elsewhere/one.m3u8"
+        done = cli("transcode", server.url("index.m3u8"), out, "--codec", "copy")
+    assert done.returncode == 0, done.stderr
+    assert media.frame_count(out) == FRAMES
+
+
 def test_rtp_by_an_sdp_file_is_live(framelane, camera_clip, tmp_path):
     sdp = tmp_path / "camera.sdp"
     senders = []
@@ -94,6 +160,42 @@ def test_a_file_in_shared_memory_may_be_looped(framelane, clip):
         daemon.stop()
     finally:
         os.unlink(path)
+
+
+RECORDINGS = {  # the file's ending, and input.format
+    "by its ending": ("mjpg", None),
+    "mpegts": ("ts", "mpegts"),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDINGS)
+def test_a_recording_over_http_is_a_file_of_which_no_frame_is_lost(
+    cli, file_server, clip, tmp_path, kind
+):
+    ending, format_ = RECORDINGS[kind]
+    codec = "copy" if format_ == "mpegts" else "mjpeg"
+    media.ffmpeg("-i", clip, "-c:v", codec, "-f", format_ or "mjpeg", tmp_path / f"in.{ending}")
+    out = tmp_path / "out.mkv"
+    done = cli("transcode", file_server.url(f"in.{ending}"), out, "--ring", "1", "--option",
+               "preset=ultrafast", *(["--input-format", format_] if format_ else []))
+    assert done.returncode == 0, done.stderr
+    assert media.frame_count(out) == 42
+
+
+@pytest.mark.parametrize("kind, content_type", [
+    ("mjpeg", "video/x-motion-jpeg"),
+    ("mpjpeg", "multipart/x-mixed-replace;boundary=ffmpeg"),
+])
+def test_a_stream_over_http_is_live_whatever_its_format(
+    framelane, http_camera, clip, kind, content_type
+):
+    """A multipart answer even if the camera claims a length."""
+    stream = media.ffmpeg("-i", clip, "-c:v", "mjpeg", "-f", kind, "-")
+    source = http_camera(stream, content_type, "length" if kind == "mpjpeg" else None)
+    daemon = framelane(one_feed({"url": source.url, "format": kind, **IMPATIENT}, COPY)).wait_ready()
+    metrics = daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam") >= 2, "two reconnects")
+    assert metrics.feed_state("cam") != "failed"
 
 
 @pytest.mark.parametrize("url", ["tcp://127.0.0.1:9", "udp://127.0.0.1:9", "http://h/raw"])

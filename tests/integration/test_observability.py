@@ -27,7 +27,7 @@ def busy_daemon(framelane, clip, tmp_path):
     feeds = {
         "live": {"input": looped(clip), "encodes": {"main": x264()}, "analyse": True,
                  "outputs": {"hls": {"url": str(tmp_path / "hls" / "index.m3u8")}}},
-        "copied": {"input": looped(clip), "encodes": {"main": COPY},
+        "copied": {"input": looped(clip), "encodes": {"main": {**COPY, "audio": {"codec": "aac"}}},
                    "outputs": {"out": {"url": "null:"}}},
         "dead": {"input": {"url": f"rtsp://127.0.0.1:{free_port()}/", **IMPATIENT}},
     }

@@ -39,6 +39,25 @@ def test_a_damaged_part_file_stays_and_the_log_names_it(framelane, camera_clip, 
     assert f"out.{suffix}.part stays as it is: nothing in it can be read" in daemon.log()
 
 
+@pytest.mark.parametrize("suffix, options", [
+    ("mp4", ["-f", "mp4", "-movflags", "frag_keyframe+empty_moov+default_base_moof"]),
+    ("mkv", ["-f", "matroska", "-cluster_time_limit", 1000]),
+], ids=["mp4", "mkv"])
+def test_a_part_file_that_breaks_off_is_cut_back_to_its_last_whole_part(
+    framelane, camera_clip, tmp_path, suffix, options
+):
+    out = tmp_path / f"out.{suffix}"
+    whole = media.ffmpeg("-i", camera_clip, "-t", 4, "-c", "copy", *options, "-")
+    data = whole[: len(whole) * 6 // 10]
+    (tmp_path / f"out.{suffix}.part").write_bytes(data)
+    config = one_feed({"url": str(tmp_path / "later.mp4")}, COPY, {"file": {"url": str(out)}})
+    framelane(config).wait_ready()
+    wait_until(out.exists, "the file to get its name")
+    assert media.decodes_cleanly(out)
+    assert data.startswith(out.read_bytes())
+    assert media.frame_count(out) >= 50
+
+
 def recording_into_a_locked_folder(framelane, camera_clip, folder, retry):
     """A daemon whose output is down, since its folder has become read-only in the middle of a file;
     and that file."""

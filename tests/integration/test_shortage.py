@@ -1,12 +1,18 @@
 """A machine that is short of threads or memory: feeds wait until there are some again."""
 
 import contextlib
+import os
 import resource
 import shutil
+import socket
 
-from harness.configs import IMPATIENT, looped, one_feed, x264
+import pytest
+
+from harness.configs import COPY, IMPATIENT, encoder, looped, one_feed, x264
+from harness.preload import preload
 
 MIB = 1 << 20
+REMEDY = ": raise TasksMax= or MemoryMax= of the service, or ulimit -u and -v"
 
 
 def limit_memory(daemon, more):
@@ -48,7 +54,8 @@ def test_a_decoder_that_gets_no_threads_is_opened_again(framelane, tmp_path, cli
     shutil.copy(clip, tmp_path / "copy.mp4")
     (tmp_path / "copy.mp4").rename(source)
     wait_for_shortage_and_recovery(
-        daemon, "the decoder h264 does not open: threads or memory are short")
+        daemon, "the decoder h264 does not open: threads or memory are short "
+        f"(Resource temporarily unavailable){REMEDY}")
 
 
 def test_a_feed_that_gets_no_thread_is_started_again(framelane, clip):
@@ -59,3 +66,87 @@ def test_a_feed_that_gets_no_thread_is_started_again(framelane, clip):
     limit_memory(daemon, -400 * MIB)  # the feed's two threads have given back more
     daemon.restart_feed("cam")
     wait_for_shortage_and_recovery(daemon, "does not start: threads or memory are short")
+
+
+@pytest.fixture
+def shortage(tmp_path):
+    """(environment that preloads shortage.c, the file that says what is short)"""
+    return preload(tmp_path, "shortage")
+
+
+@pytest.mark.parametrize("name", ["libx264", "libvpx"])
+def test_an_encoder_that_gets_no_thread_is_opened_again(framelane, tmp_path, clip, shortage, name):
+    """libx264 tells FFmpeg nothing, and libvpx that a value is wrong."""
+    environment, file = shortage
+    source = tmp_path / "later.mp4"
+    input_ = looped(source, options={"threads": 1}, **IMPATIENT)
+    daemon = framelane(one_feed(input_, encoder(name, threads=2)), env=environment).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    file.write_text("threads")
+    shutil.copy(clip, tmp_path / "copy.mp4")
+    (tmp_path / "copy.mp4").rename(source)
+    daemon.wait_log(f"encode main: {name} does not open for 768x576 yuv420p: ")
+    metrics = daemon.wait_state("cam", "backoff")
+    assert metrics.sum("framelane_feed_restarts_total", feed="cam", reason="memory") >= 1
+    assert REMEDY + "; restarting it" in daemon.log()
+    file.unlink()
+    daemon.wait_state("cam", "running")
+
+
+def test_a_hardware_encoder_that_is_short_names_the_remedy(framelane, clip, nvenc):
+    environment, _ = nvenc
+    config = {"device": "cpu", **one_feed(looped(clip, **IMPATIENT), encoder("h264_nvenc"))}
+    daemon = framelane(config, env={**environment, "FRAMELANE_TEST_NVENC_SHORT": "1"}).wait_ready()
+    daemon.wait_log("encode main: no encoder is available: h264_nvenc does not open here: threads or"
+                    " memory are short (")
+    metrics = daemon.wait_state("cam", "backoff")
+    assert metrics.sum("framelane_feed_restarts_total", feed="cam", reason="memory") >= 1
+    assert REMEDY + "; restarting it" in daemon.log()
+
+
+def test_a_source_that_gets_no_memory_is_opened_again(framelane, tmp_path, shortage):
+    environment, file = shortage
+    daemon = framelane(one_feed({"url": str(tmp_path / "later.mp4"), **IMPATIENT}, COPY),
+                       env=environment).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    file.write_text("memory")
+    daemon.wait_log("feed cam: threads or memory are short (its thread source got no memory)"
+                    f"{REMEDY}; restarting it")
+    file.unlink()
+    daemon.wait_log("cannot open")
+
+
+def test_an_output_that_gets_no_memory_is_down_alone(framelane, clip, shortage):
+    environment, file = shortage
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        outputs = {"peer": {"url": f"tcp://127.0.0.1:{peer.getsockname()[1]}", "format": "mpegts",
+                            "reconnect": {"first": "50ms", "max": "50ms"}},
+                   "fine": {"url": "null:"}}
+        daemon = framelane(one_feed(looped(clip), x264(threads=1), outputs), env=environment)
+        client = peer.accept()[0]
+        daemon.wait_ready().wait_state("cam", "running")
+        file.write_text("memory")
+        client.close()
+        daemon.wait_log(f"threads or memory are short (Cannot allocate memory){REMEDY}")
+        assert "output peer: cannot write to tcp://127.0.0.1:" in daemon.log()
+        daemon.wait_more_frames("cam", 5)
+        assert daemon.feed("cam")["outputs"]["fine"]["state"] == "running"
+        assert daemon.metrics().sum("framelane_feed_restarts_total") == 0
+        file.unlink()
+        with peer.accept()[0]:
+            daemon.wait_metrics(
+                lambda m: m.one("framelane_output_up", feed="cam", output="peer") == 1,
+                "the output to be up again")
+
+
+@pytest.mark.parametrize("command", ["run", "transcode"])
+def test_a_start_without_threads_ends_with_one_line(cli, tmp_path, clip, shortage, command):
+    environment, file = shortage
+    config = tmp_path / "framelane.yaml"
+    config.write_text(f"feeds: {{cam: {{input: {{url: '{clip}'}}}}}}\n")
+    file.write_text("threads")
+    arguments = ["-c", config] if command == "run" else [clip, tmp_path / "out.mkv"]
+    done = cli(command, *arguments, env={**os.environ, **environment})
+    assert done.returncode == 1, done.stderr
+    assert done.stderr == ("framelane: a thread does not start: threads or memory are short "
+                           f"(Resource temporarily unavailable){REMEDY}\n")

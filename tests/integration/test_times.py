@@ -2,11 +2,14 @@
 a burst."""
 
 import os
+import shutil
 import signal
 import time
 
+import pytest
+
 from harness import media
-from harness.configs import COPY, IMPATIENT, looped, one_feed, raw_input, x264
+from harness.configs import COPY, IMPATIENT, encoder, looped, one_feed, raw_input, x264
 
 NO_DELAY = x264(tune="zerolatency")
 
@@ -59,26 +62,89 @@ def test_raw_frames_that_arrive_one_by_one_have_the_times_at_which_they_arrive(
     assert_apart(record, arrivals, within=0.15)
 
 
-def test_a_sparse_file_keeps_its_times(framelane, made, tmp_path):
+def test_raw_frames_of_one_slow_writer_have_the_times_at_which_they_arrive(framelane, tmp_path, bgra):
+    """It takes 6 s, since a clock that jumps by less than 5 s is believed anyway."""
+    fifo, record = tmp_path / "capture.fifo", tmp_path / "record.mkv"
+    os.mkfifo(fifo)
+    frame = bgra.read_bytes()[: 64 * 48 * 4]
+    input_ = raw_input(fifo, "bgra", "64x48", timestamps="arrival")
+    daemon = framelane(one_feed(input_, NO_DELAY, {"file": {"url": str(record)}},
+                                on_gap={"split_after": "never"})).wait_ready()
+    arrivals = []
+    with open(fifo, "wb", buffering=0) as writer:
+        for count in range(1, 3):
+            writer.write(frame)
+            arrivals.append(time.monotonic())
+            daemon.wait_frames("cam", count)
+            if count == 1:
+                time.sleep(5.5)
+    assert daemon.metrics().sum("framelane_timestamp_repairs_total", feed="cam") == 0
+    daemon.stop()
+    assert_apart(record, arrivals, within=0.15)
+
+
+@pytest.mark.parametrize("over", ["disk", "http"])
+def test_a_sparse_file_keeps_its_times(framelane, made, file_server, tmp_path, over):
     source = made("sparse.mkv", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=61", "-vf",
                   "select='not(mod(n,500))+eq(n,1)'", "-fps_mode", "vfr", "-c:v", "libx264",
                   "-bf", "0")
     record = tmp_path / "record.mkv"
-    daemon = framelane(one_feed({"url": str(source)}, NO_DELAY, {"file": {"url": str(record)}}))
+    shutil.copy(source, tmp_path / "sparse.mkv")
+    url = file_server.url("sparse.mkv") if over == "http" else str(source)
+    daemon = framelane(one_feed({"url": url}, NO_DELAY, {"file": {"url": str(record)}}))
     metrics = daemon.wait_ready().wait_state("cam", "ended")
     assert metrics.sum("framelane_timestamp_repairs_total", feed="cam") == 0
     assert media.timestamps(record) == media.timestamps(source)
 
 
-def test_a_burst_after_the_process_did_not_run_is_not_dropped(framelane, clip):
+def test_a_burst_after_the_process_did_not_run_is_not_dropped(framelane, camera_clip):
     """The pacer catches up as a camera does: with all that is due at once."""
-    daemon = framelane(one_feed(looped(clip), x264(), ring=1)).wait_ready()
+    daemon = framelane(one_feed(looped(camera_clip), x264(), ring=1)).wait_ready()
     daemon.wait_frames("cam", 5)
     daemon.process.send_signal(signal.SIGSTOP)
-    time.sleep(2)  # 20 frames
+    time.sleep(0.8)  # 20 frames
     daemon.process.send_signal(signal.SIGCONT)
     metrics = daemon.wait_more_frames("cam", 30)
     assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
+
+
+def test_the_burst_of_a_camera_that_is_connected_to_again_is_not_dropped(
+    framelane, camera, camera_clip
+):
+    """Finding out what it sends takes packets, which are decoded all at once."""
+    source = camera(camera_clip)
+    input_ = {"url": source.url, "options": {"rtsp_transport": "tcp"}, **IMPATIENT}
+    daemon = framelane(one_feed(input_, x264(preset="medium"), ring=2)).wait_ready()
+    daemon.wait_frames("cam", 10)
+    source.kill()
+    daemon.wait_state("cam", "backoff")
+    source.start()
+    metrics = daemon.wait_more_frames("cam", 20)
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam", reason="ring_full") == 0
+
+
+def test_a_slow_encode_costs_a_copied_stream_no_packet(framelane, camera, camera_clip, tmp_path):
+    """A camera that sends by UDP does not wait, and the system keeps less than two seconds of this one.
+    It takes 7 s, until three bursts have come."""
+    record = tmp_path / "record.mkv"
+    source = camera(camera_clip, transport="udp")
+    slow = encoder("libvpx-vp9", gop="1s", deadline="best", threads=1, **{"lag-in-frames": 0})
+    daemon = framelane({"feeds": {"cam": {
+        "input": {"url": source.url, "options": {"buffer_size": 80_000}},
+        "encodes": {"copy": COPY, "slow": slow},
+        "outputs": {"record": {"from": "copy", "url": str(record)}}}}}).wait_ready()
+    daemon.wait_frames("cam", 1, encode="slow")
+    for _ in range(3):
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.8)
+        daemon.process.send_signal(signal.SIGCONT)
+        read = daemon.metrics().one("framelane_frames_in_total", feed="cam")
+        daemon.wait_metrics(lambda m, read=read: m.one("framelane_frames_in_total", feed="cam")
+                            >= read + 35, "the burst and some frames more")
+    daemon.stop()
+    times = media.timestamps(record, "dts_time")
+    assert [b - a for a, b in zip(times, times[1:]) if b - a > 0.06] == []
+    assert media.decodes_cleanly(record)
 
 
 def test_a_writer_that_takes_over_from_a_stalled_one_loses_nothing(framelane, tmp_path, bgra):

@@ -56,6 +56,16 @@ def test_copy_keeps_every_packet(cli, clip, tmp_path):
     assert media.decoded(out) == media.decoded(clip)
 
 
+def test_a_copy_without_a_keyframe_is_an_error(cli, made, tmp_path):
+    """As of a recording whose beginning is lost: the bitstream filter takes the keyframes away."""
+    source = made("no_keyframe.mkv", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=1",
+                  "-c:v", "libx264", "-bsf:v", "noise=drop=key")
+    done = cli("transcode", source, tmp_path / "out.mkv", "--codec", "copy")
+    assert done.returncode == 1, done.stderr
+    assert "nothing was written: the video has no keyframe" in done.stderr
+    assert not list(tmp_path.glob("out*"))
+
+
 def test_options_reach_the_encoder(cli, clip, tmp_path):
     out = tmp_path / "out.mkv"
     done = cli("transcode", clip, out, "--codec", "libx264", "--option", "preset=ultrafast",
@@ -295,21 +305,24 @@ def test_secrets_of_the_command_line_are_blanked(camera, camera_clip, tmp_path):
     secret = tmp_path / "password"
     secret.write_text("s3cr3t-pa$s\n")
     url = f"rtsp://{Camera.USER}:${{file:{secret}}}@127.0.0.1:{source.port}/stream"
-    for address in (url, source.url_with_login):
-        with subprocess.Popen(
-            [str(BINARY), "transcode", "-y", address, str(tmp_path / "out.mkv")],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        ) as process:
-            try:
-                wait_until(lambda: any(p.stat().st_size for p in tmp_path.glob("out.mkv.part")),
-                           "something to be written")
-                with open(f"/proc/{process.pid}/cmdline", encoding="utf-8") as command_line:
-                    argv = command_line.read()
-                process.send_signal(signal.SIGTERM)
-                said, _ = process.communicate(timeout=30)
-            finally:
-                process.kill()
-        assert "s3cr3t" not in argv and "s3cr3t" not in said
+    outs = [tmp_path / "file.mkv", tmp_path / "url.mkv"]
+    processes = [subprocess.Popen([str(BINARY), "transcode", address, str(out)], text=True,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+                 for address, out in zip((url, source.url_with_login), outs)]
+    try:
+        for process, out in zip(processes, outs):
+            wait_until(lambda: any(p.stat().st_size for p in tmp_path.glob(f"{out.name}.part")),
+                       "something to be written")
+            with open(f"/proc/{process.pid}/cmdline", encoding="utf-8") as command_line:
+                argv = command_line.read()
+            process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=30)
+            assert "s3cr3t" not in argv and "s3cr3t" not in said
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def test_the_environment_does_not_change_the_result(cli, clip, tmp_path):

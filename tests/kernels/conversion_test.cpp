@@ -12,7 +12,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Optional;
 
-constexpr ColorSpec kRgbFull{Matrix::kRgb, Range::kFull};
 constexpr ColorSpec kBt709;
 
 ColorSpec sited(Siting siting) { return {Matrix::kBt709, Range::kLimited, siting}; }

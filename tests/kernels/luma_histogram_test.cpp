@@ -48,14 +48,11 @@ TEST_P(LumaHistogramTest, BandsOfRowsAddUp) {
   EXPECT_EQ(luma, counted_one_by_one(image.const_view()));
 }
 
-std::string format_name(const testing::TestParamInfo<PixelFormat>& format) {
-  return std::string(info(format.param).name);
-}
 INSTANTIATE_TEST_SUITE_P(, LumaHistogramTest,
                          testing::Values(PixelFormat::kI420, PixelFormat::kNv12, PixelFormat::kI422,
                                          PixelFormat::kYuyv, PixelFormat::kUyvy, PixelFormat::kI444,
                                          PixelFormat::kYuv444, PixelFormat::kGray8),
-                         format_name);
+                         FormatName());
 
 TEST(LumaHistogramFiguresTest, FollowFromTheCounts) {
   LumaHistogram luma;

@@ -14,8 +14,6 @@
 namespace framelane {
 namespace {
 
-constexpr ColorSpec kRgbFull{Matrix::kRgb, Range::kFull};
-
 using Bytes = std::vector<std::uint8_t>;
 using Triple = std::array<int, 3>;
 
@@ -276,10 +274,7 @@ TEST_P(OracleTest, EveryTargetMatchesTheTextbookEvaluation) {
   }
 }
 
-std::string format_name(const testing::TestParamInfo<PixelFormat>& param) {
-  return std::string(info(param.param).name);
-}
-INSTANTIATE_TEST_SUITE_P(, OracleTest, testing::ValuesIn(kAllFormats), format_name);
+INSTANTIATE_TEST_SUITE_P(, OracleTest, testing::ValuesIn(kAllFormats), FormatName());
 
 TEST(ReferenceTest, LargeOddPicturesMatchTheTextbookEvaluation) {
   const Conversion conversions[] = {

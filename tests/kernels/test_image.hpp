@@ -11,6 +11,13 @@
 
 namespace framelane {
 
+inline constexpr ColorSpec kRgbFull{Matrix::kRgb, Range::kFull};
+
+/// Names the tests whose parameter is a format.
+struct FormatName {
+  std::string operator()(const auto& test) const { return std::string(info(test.param).name); }
+};
+
 /// How a test image is laid out in memory.
 struct TestLayout {
   int padding = 0;         ///< bytes after each row

@@ -1,7 +1,6 @@
 #include "bench/product/stage_feed.hpp"
 
 #include <gmock/gmock.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <numeric>
@@ -9,6 +8,7 @@
 #include "bench/harness/pictures.hpp"
 #include "bench/product/stage_work.hpp"
 #include "pipeline/stage/cpu_stage.hpp"
+#include "tests/pipeline/base/no_threads.hpp"
 
 namespace framelane::bench {
 namespace {
@@ -118,40 +118,17 @@ TEST_F(StageFeedTest, AStopEndsARun) {
   EXPECT_EQ(run.frames, 5);
 }
 
-/// While there is one, no thread can be started: none has room for its stack.
-class NoThreads {
- public:
-  NoThreads() {
-    pthread_attr_init(&before_);
-    pthread_getattr_default_np(&before_);
-    pthread_attr_t huge;
-    pthread_attr_init(&huge);
-    pthread_attr_setstacksize(&huge, std::size_t{1} << 50);
-    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
-    pthread_attr_destroy(&huge);
-  }
-  ~NoThreads() {
-    pthread_setattr_default_np(&before_);
-    pthread_attr_destroy(&before_);
-  }
-  NoThreads(const NoThreads&) = delete;
-  NoThreads& operator=(const NoThreads&) = delete;
-
- private:
-  pthread_attr_t before_;
-};
-
 TEST_F(StageFeedTest, AThreadThatCannotBeStartedIsSaidSo) {
   std::vector<std::unique_ptr<BenchFeed>> feeds;
   feeds.push_back(make_feed({}));
-  const NoThreads none;
+  const testing::NoThreads none;
   const auto says_so = ::testing::ThrowsMessage<std::runtime_error>(
       ::testing::StartsWith("a feed's thread cannot be started: "));
   EXPECT_THAT([&] { run_feeds(feeds, 0); }, says_so);
   EXPECT_THAT([&] { feeds[0]->run(Clock::now()); }, says_so);
 }
 
-constexpr std::size_t kMemory = std::size_t{16} << 30;
+constexpr std::size_t kInstalled = std::size_t{16} << 30;
 
 TEST(FramesOfTest, EachLaneGetsEveryFrame) {
   for (const Size& size : {kSmall, k1080p, k4K, k8K}) {
@@ -160,23 +137,24 @@ TEST(FramesOfTest, EachLaneGetsEveryFrame) {
       for (const int lanes : {1, 2, 3, 4, 5, 6, 8}) {
         work.setups.push_back({.shape = {.lanes = lanes}});
         for (const auto& setup : work.setups) {
-          EXPECT_EQ(std::gcd(frames_of(work, kMemory), setup.shape.lanes), 1)
-              << frames_of(work, kMemory) << " frames, " << setup.shape.lanes << " lanes";
+          EXPECT_EQ(std::gcd(frames_of(work, kInstalled), setup.shape.lanes), 1)
+              << frames_of(work, kInstalled) << " frames, " << setup.shape.lanes << " lanes";
         }
       }
-      EXPECT_GE(frames_of(work, kMemory), 3);
-      EXPECT_LE(frames_of(work, kMemory), 40);
+      EXPECT_GE(frames_of(work, kInstalled), 3);
+      EXPECT_LE(frames_of(work, kInstalled), 40);
     }
   }
 }
 
 TEST(FramesOfTest, LargeFramesAreFew) {
-  EXPECT_EQ(frames_of({conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K), {{}}}, kMemory), 4);
+  EXPECT_EQ(frames_of({conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K), {{}}}, kInstalled),
+            4);
 }
 
 TEST(FramesOfTest, LittleMemoryHasFewFrames) {
   const Work work{conversion(PixelFormat::kBgra, PixelFormat::kNv12, k1080p), {{}}};
-  EXPECT_EQ(frames_of(work, kMemory), 13);
+  EXPECT_EQ(frames_of(work, kInstalled), 13);
   EXPECT_EQ(frames_of(work, std::size_t{256} << 20), 4);
 }
 

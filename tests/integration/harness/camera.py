@@ -21,23 +21,26 @@ def free_port():
 
 class Camera:
     """Serves `clip`, which has `video`, at rtsp://127.0.0.1:PORT/stream. `auth`: None, "basic" or "digest".
-    `transport`: "tcp" or "udp", the only one it accepts; None: both."""
+    `transport`: "tcp" or "udp", the only one it accepts; None: both. `clock`: it sends the pictures of
+    harness/clock.py, each at its time, and begins with so many groups of them that are older."""
 
     USER = "view.er%40site"  # as in a URL; redaction could easily miss the dot or the escaped @
     PASSWORD = "s3cr3t-pa%24s"
 
-    def __init__(self, folder, clip, video="h264", audio=None, auth=None, transport=None):
+    def __init__(self, folder, clip, video="h264", audio=None, auth=None, transport=None,
+                 clock=None):
         self.port = free_port()
         self._log = folder / f"camera-{self.port}.log"
         self._clip = clip
         self._video = video
+        self._audio = audio
         self._options = []
-        if audio:
-            self._options += ["--audio", audio]
         if auth:
             self._options += ["--auth", auth, "--user", "view.er@site", "--password", "s3cr3t-pa$s"]
         if transport:
             self._options += ["--transport", transport]
+        if clock is not None:
+            self._options += ["--clock", str(clock)]
         self.process = None
         self.start()
 
@@ -49,11 +52,16 @@ class Camera:
     def url_with_login(self):
         return f"rtsp://{self.USER}:{self.PASSWORD}@127.0.0.1:{self.port}/stream"
 
-    def start(self, clip=None, video=None):
+    def start(self, clip=None, video=None, audio=None, password=None):
         """Starts it and waits until it listens. After a restart the port is the same. It plays
-        `clip`, whose codec is `video`, if it is given."""
+        `clip`, whose codecs are `video` and `audio`, if they are given. `password`: what it asks for
+        from now on."""
+        if password:
+            self._options += ["--password", password]
         command = [sys.executable, str(_SERVER), str(self.port), str(clip or self._clip),
                    "--video", video or self._video, *self._options]
+        if audio or self._audio:
+            command += ["--audio", audio or self._audio]
         with open(self._log, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)

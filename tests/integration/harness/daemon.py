@@ -9,6 +9,7 @@ import socket
 import subprocess
 
 from harness.complaints import complaints
+from harness.media_playlist import PlaylistWatch, output_playlists
 from harness.metrics import Metrics
 from harness.waiting import TIME_FACTOR, wait_until
 
@@ -20,7 +21,8 @@ BINARY = pathlib.Path(
 
 # Starts a daemon for which the modes of files and folders count, even if root runs the tests.
 WITHOUT_PRIVILEGES = (
-    ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+    ("setpriv", "--inh-caps=-dac_override,-dac_read_search",
+     "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
 )
 
 
@@ -53,8 +55,10 @@ def run(*arguments, timeout=60, **keywords):
 
 class Daemon:
     """The configuration is a dict (JSON is YAML) or text. The admin listener is a Unix socket
-    unless `port` is given. `wrapper`: a command that execs the daemon. `stop` checks what must hold whenever a daemon ends: exit status 0, no
-    sanitizer report, no secret in the log. Every scrape checks the ledger."""
+    unless `port` is given. `wrapper`: a command that execs the daemon. `stop` checks what must hold
+    whenever a daemon ends: exit status 0, no sanitizer report, no secret in the log. Every scrape
+    checks the ledger, and every playlist that the daemon writes against the standard and against how
+    it was before."""
 
     def __init__(self, folder, config, arguments=(), secrets=(), stdin=subprocess.DEVNULL, env=None,
                  port=None, wrapper=()):
@@ -64,7 +68,10 @@ class Daemon:
         self.log_path = folder / "framelane.log"
         self.secrets = secrets
         self.port = port
+        self.playlists = []
+        self._watch = PlaylistWatch()
         if isinstance(config, dict):
+            self.playlists = [folder / path for path in output_playlists(config)]
             listen = f"127.0.0.1:{port}" if port else f"unix:{self.socket}"
             config = json.dumps({"admin": {"listen": listen}, **config}, indent=1)
         self.config_path.write_text(config)
@@ -116,7 +123,12 @@ class Daemon:
         assert status == 200, body
         metrics = Metrics(body)
         metrics.check_ledger()
+        self.check_playlists()
         return metrics
+
+    def check_playlists(self):
+        for path in self.playlists:
+            self._watch.look(path)
 
     def threads(self):
         return len(os.listdir(f"/proc/{self.process.pid}/task"))
@@ -181,6 +193,7 @@ class Daemon:
         status = self.wait_exit(deadline)
         assert status == expected, f"exit status {status}:\n{self.log()}"
         self.check_log()
+        self.check_playlists()
         return status
 
     def kill(self):

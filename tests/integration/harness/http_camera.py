@@ -70,16 +70,29 @@ class HttpCamera:
 
 
 class FileServer:
-    """Serves the files of a folder."""
+    """Serves the files of a folder. `moved`: by its path, the path to which a client is sent on."""
 
     class _Handler(http.server.SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def __init__(self, *arguments, moved, **more):
+            self._moved = moved
+            super().__init__(*arguments, **more)
+
+        def do_GET(self):
+            if self.path not in self._moved:
+                return super().do_GET()
+            self.send_response(302)
+            self.send_header("Location", self._moved[self.path])
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
 
         def log_message(self, *_):
             pass
 
     def __init__(self, folder):
-        handler = functools.partial(self._Handler, directory=str(folder))
+        self.moved = {}
+        handler = functools.partial(self._Handler, directory=str(folder), moved=self.moved)
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

@@ -55,14 +55,17 @@ class Metrics:
         return states[0]
 
     def check_ledger(self):
-        """Checks that in = out + dropped + in_flight for every encode that has frames."""
-        for labels, out in self.samples.get("framelane_frames_out_total", []):
-            feed, encode = labels["feed"], labels["encode"]
-            frames_in = self.one("framelane_frames_in_total", feed=feed)
-            dropped = self.sum("framelane_frames_dropped_total", feed=feed, encode=encode)
-            in_flight = self.one("framelane_frames_in_flight", feed=feed, encode=encode)
-            assert in_flight >= 0, f"{feed}/{encode}: in_flight {in_flight}"
-            assert frames_in == out + dropped + in_flight, (
-                f"{feed}/{encode}: {frames_in:.0f} in, {out:.0f} out, {dropped:.0f} dropped,"
-                f" {in_flight:.0f} in flight"
-            )
+        """Checks that in = out + dropped + in_flight for the frames of every encode, and for the
+        sound of those that transcode it."""
+        for what, per_encode in (("frames", False), ("audio_packets", True)):
+            for labels, out in self.samples.get(f"framelane_{what}_out_total", []):
+                encode = {"feed": labels["feed"], "encode": labels["encode"]}
+                came_in = self.one(f"framelane_{what}_in_total",
+                                   **(encode if per_encode else {"feed": labels["feed"]}))
+                dropped = self.sum(f"framelane_{what}_dropped_total", **encode)
+                in_flight = self.one(f"framelane_{what}_in_flight", **encode)
+                assert in_flight >= 0, f"{encode}: {what} in flight {in_flight}"
+                assert came_in == out + dropped + in_flight, (
+                    f"{encode}: {what}: {came_in:.0f} in, {out:.0f} out, {dropped:.0f} dropped,"
+                    f" {in_flight:.0f} in flight"
+                )

@@ -21,7 +21,6 @@ namespace framelane {
 namespace {
 
 constexpr std::uint8_t kPattern = 0xA5;
-constexpr ColorSpec kRgbFull{Matrix::kRgb, Range::kFull};
 constexpr DeviceLayout kAligned;
 constexpr DeviceLayout kOddPitch{.offset = 0, .padding = 5, .pitch_multiple = 1};
 constexpr DeviceLayout kWordAligned{.offset = 4, .padding = 1, .pitch_multiple = 4};
@@ -212,10 +211,7 @@ TEST_P(CudaConverterFormatTest, RowRangesGiveTheSameAsOneCallAndLeaveOtherRowsAl
   });
 }
 
-std::string format_name(const testing::TestParamInfo<PixelFormat>& param) {
-  return std::string(info(param.param).name);
-}
-INSTANTIATE_TEST_SUITE_P(, CudaConverterFormatTest, testing::ValuesIn(kAllFormats), format_name);
+INSTANTIATE_TEST_SUITE_P(, CudaConverterFormatTest, testing::ValuesIn(kAllFormats), FormatName());
 
 // A uniform picture, in which all samples are counted in the same place, and one with another
 // pixel.

@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class RateLimiterTest : public testing::Test {
+class RateLimiterTest : public ::testing::Test {
  protected:
   bool admit(std::uint64_t key, int at) {
     return limiter_.admit(key, 3, "line", start_ + seconds(at));

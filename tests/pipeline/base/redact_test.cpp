@@ -177,27 +177,31 @@ TEST(RedactTest, StreamIdsAreBlankedInUrlsAndLongOnesEverywhere) {
 }
 
 TEST(RedactTest, OptionsWithSecretsAreBlankedWhereverTheyStand) {
-  register_option_secrets(
-      "headers", "X-Camera-Key: zebra-41\r\nUser-Agent: player/2\nX-Auth: Bearer lynx-7\n");
+  register_option_secrets("headers",
+                          "X-Camera-Key: zebra-41\r\nUser-Agent: player/2\nX-Auth: Bearer lynx-7\n"
+                          "X-Visit: wildebeest-23\nX-Pin: 9274\n");
   register_option_secrets("cookies", "session=ocelot-cookie-9; path=/; domain=h;\n");
   register_option_secrets("passphrase", "mongoose-3");
   register_option_secrets("decryption_key", "00ff41b7c9");
   register_option_secrets("srt_streamid", "publish/otter-55");
   register_option_secrets("http_proxy", "http://u:caracal-2@h:3128/");
   register_option_secrets("srtp_out_params", "c3J0cC1tYXN0ZXI=");
-  for (const char* secret : {"zebra-41", "lynx-7", "ocelot-cookie-9", "mongoose-3", "00ff41b7c9",
-                             "publish/otter-55", "caracal-2", "c3J0cC1tYXN0ZXI="}) {
+  for (const char* secret :
+       {"zebra-41", "lynx-7", "ocelot-cookie-9", "mongoose-3", "00ff41b7c9", "publish/otter-55",
+        "caracal-2", "c3J0cC1tYXN0ZXI=", "wildebeest-23", "9274"}) {
     EXPECT_EQ(redact(std::string("set to ") + secret), "set to ***") << secret;
   }
 }
 
 TEST(RedactTest, OptionsWithoutSecretsStayReadable) {
   register_option_secrets("headers", "User-Agent: player/2\r\nAccept: text/plain\r\n");
+  register_option_secrets("headers", "X-Mode: snowfall\r\nX-Forwarded-For: 198.51.100.217\r\n");
   register_option_secrets("rtsp_transport", "tcp-and-udp");
   register_option_secrets("pass", "7");
   register_option_secrets("cookies", "lang=en");
   expect_redacted(
       {{"player/2 text/plain tcp-and-udp lang=en", "player/2 text/plain tcp-and-udp lang=en"},
+       {"snowfall of 198.51.100.217", "snowfall of 198.51.100.217"},
        {"http://h/x?channel=7", "http://h/x?channel=7"}});
 }
 

@@ -120,6 +120,11 @@ TEST(EncodePlanTest, NoCandidateLeftNamesThemAll) {
   EXPECT_NE(why.find("nope is not in this FFmpeg; neither is not"), std::string::npos) << why;
 }
 
+TEST(EncodePlanTest, AnEncoderOfSoundIsNamedAsWhatItIs) {
+  const std::string why = refusal(encode_with({{"aac"}}), yuv_source());
+  EXPECT_NE(why.find("aac is no video encoder"), std::string::npos) << why;
+}
+
 TEST(EncodePlanTest, UnknownOptionIsAnErrorAndNoReasonToFallThrough) {
   const std::string why =
       refusal(encode_with({{"libx264", {{"presett", "fast"}}}, {"mjpeg"}}), yuv_source());

@@ -97,7 +97,7 @@ class EncodeTest : public ::testing::Test {
     PooledImage image = allocate_image(pool_, PixelFormat::kI420, width, 48);
     std::memset(image.buffer.get()->data, 64, image.buffer.get()->size);
     FrameTicket ticket;
-    open_tickets(stats_, std::span(&ticket, 1));
+    open_tickets(stats_, stats_->run(), std::span(&ticket, 1));
     auto place = ring_.try_acquire();
     ASSERT_TRUE(place);
     FrameJob& job = **place;
@@ -120,7 +120,7 @@ class EncodeTest : public ::testing::Test {
 
   /// Runs the encode on this thread, from start to end.
   void run(Stage& stage) {
-    Encode encode(options_, 0, false, stats_->encode(0), *stats_, fanout_);
+    Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout_);
     encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
   }
   void run_to_the_end() {
@@ -150,6 +150,7 @@ class EncodeTest : public ::testing::Test {
   std::shared_ptr<FeedStats> stats_ = std::make_shared<FeedStats>(
       "gate", std::vector<FeedStats::EncodeSpec>{{"live", false}}, std::vector<std::string>{}, 1);
   FrameRing ring_{kRing, 1, *stats_};
+  LineClock line_clock_{50ms};
   std::vector<Output*> outputs_;
   PacketFanout fanout_{{}};
   std::stop_source cancel_;
@@ -162,6 +163,57 @@ TEST_F(EncodeTest, EveryFrameComesOutOnce) {
   run_to_the_end();
   EXPECT_EQ(counts().out, 30u);
   expect_every_frame_accounted_for();
+}
+
+TEST_F(EncodeTest, WhatTheEncoderHoldsComesOutWhileTheSourceIsGone) {
+  use("libx264", {{"preset", "medium"}});
+  const TempFolder folder;
+  TestOutput file(output_to(folder / "out.ts"));
+  PacketFanout fanout({&file.output.inlet()});
+  file.start();
+  const auto opened = plan();
+  const auto come = [&] { line_clock_.arrived(std::chrono::steady_clock::now(), {}, {}); };
+  line_clock_.set_zero(0);
+  come();
+  publish_range(opened, 0, 10);
+  Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout);
+  std::jthread thread([&] {
+    ReadyStage stage;
+    encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
+  });
+  EXPECT_TRUE(comes_true([&] { return counts().out == 10; }));
+  come();
+  publish_range(opened, 100, 10);  // it is back, and the encoder opened again
+  EXPECT_TRUE(comes_true([&] { return counts().out == 20; }));
+  ring_.close();
+  thread.join();
+  fanout.finish();
+  file.join();
+  expect_every_frame_accounted_for();
+  EXPECT_EQ(decoded_frames(folder / "out.ts"), 20u);
+}
+
+// After a gap sound comes before the first picture, from another thread.
+TEST_F(EncodeTest, TheGroupOfAnEncoderThatIsClosedDoesNotComeAgain) {
+  OutputStats output("out");
+  OutputInlet inlet(512, output, false, [](const MediaFormat&) { return true; });
+  PacketFanout fanout({&inlet});
+  const auto popped = [&] {
+    MediaPacket packet;
+    int count = 0;
+    while (inlet.pop(packet, 0ms, {}) == PacketQueue::Pop::kPacket) ++count;
+    return count;
+  };
+  const auto opened = plan();
+  publish_range(opened, 0, 10);
+  ring_.close();
+  ReadyStage stage;
+  Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout);
+  encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
+  EXPECT_EQ(popped(), 10);
+  inlet.request_resume();
+  fanout.publish(*make_packet(), StreamKind::kAudio, opened->media, {});
+  EXPECT_EQ(popped(), 1);
 }
 
 // A real failure: FFmpeg's MPEG-4 encoder refuses frames that are more than a day apart
@@ -236,7 +288,7 @@ TEST_F(EncodeTest, AChangeOfFormatFlushesTheOldEncoderFirst) {
   publish_range(plan(96), 20, 20);
   ring_.close();
   ReadyStage stage;
-  Encode encode(options_, 0, false, stats_->encode(0), *stats_, fanout);
+  Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout);
   encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
   fanout.finish();
   file.join();
@@ -254,7 +306,7 @@ TEST_F(EncodeTest, PacketsKnowHowLongTheirFramesLast) {
   publish_range(plan(), 0, 10);
   ring_.close();
   ReadyStage stage;
-  Encode encode(options_, 0, false, stats_->encode(0), *stats_, fanout);
+  Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout);
   encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
   fanout.finish();
   file.join();

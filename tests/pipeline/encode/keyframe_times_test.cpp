@@ -38,6 +38,14 @@ TEST(KeyframeTimesTest, ANewTimeBaseIsNoReasonForAKeyframe) {
   EXPECT_TRUE(keyframes.due(90'000 * 4, {1, 90'000}));
 }
 
+TEST(KeyframeTimesTest, AGopMayBeLong) {
+  KeyframeTimes keyframes(2h);
+  EXPECT_TRUE(keyframes.due(-1, kMilliseconds));
+  EXPECT_TRUE(keyframes.due(0, kMilliseconds));
+  EXPECT_FALSE(keyframes.due(7'199'999, kMilliseconds));
+  EXPECT_TRUE(keyframes.due(7'200'000, kMilliseconds));
+}
+
 TEST(KeyframeTimesTest, WithoutAGopNoFrameIsDue) {
   KeyframeTimes keyframes(std::nullopt);
   EXPECT_FALSE(keyframes.due(0, kMilliseconds));

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
+
 namespace framelane {
 namespace {
 
@@ -21,7 +24,7 @@ class CatchUpTest : public ::testing::Test {
     for (milliseconds time = 0ms; time < 10s; time += 40ms) EXPECT_EQ(wait(time, 7s + time), 0ms);
   }
 
-  CatchUp catch_up_;
+  CatchUp catch_up_{true};
 };
 
 TEST_F(CatchUpTest, FramesThatComeInTimeDoNotWait) { run_in_time(); }
@@ -50,6 +53,83 @@ TEST_F(CatchUpTest, NoFrameWaitsForLongerThanTheMost) {
   run_in_time();
   EXPECT_EQ(wait(10s, 80s), 0ms);
   EXPECT_EQ(wait(70s, 80s), CatchUp::kMost);
+}
+
+/// A source of 25 frames/s and a ring of eight. From the tenth second to the 13th nothing runs.
+class CatchUpModel {
+ public:
+  CatchUpModel(bool patient, milliseconds encode_time)
+      : catch_up_(patient), encode_time_(encode_time) {}
+
+  /// Reads the frames that were taken before `end`.
+  void run_until(milliseconds end) {
+    for (; taken_ < end; taken_ += 40ms) {
+      const bool asleep = taken_ >= 10s && taken_ < 13s;
+      now_ = std::max(now_, asleep ? 13s : taken_) + 2ms;  // decoding
+      offer();
+    }
+  }
+  /// By how much reading is behind.
+  milliseconds late() const { return now_ - taken_; }
+  int dropped() const { return dropped_; }
+
+ private:
+  void offer() {
+    const milliseconds deadline =
+        std::chrono::duration_cast<milliseconds>(since(catch_up_.deadline(taken_, at(now_))));
+    while (!ring_.empty() && ring_.front() <= now_) ring_.pop_front();
+    if (ring_.size() == 8) {
+      const milliseconds freed = ring_.front();
+      now_ = std::max(now_, std::min(freed, deadline));
+      if (now_ < freed) {
+        ++dropped_;
+        return catch_up_.missed(at(now_));
+      }
+      ring_.pop_front();
+    }
+    ring_.push_back((ring_.empty() ? now_ : std::max(now_, ring_.back())) + encode_time_);
+  }
+  static CatchUp::Clock::time_point at(milliseconds time) {
+    return CatchUp::Clock::time_point(time);
+  }
+  static CatchUp::Clock::duration since(CatchUp::Clock::time_point time) {
+    return time.time_since_epoch();
+  }
+
+  CatchUp catch_up_;
+  const milliseconds encode_time_;
+  std::deque<milliseconds> ring_;  // when each frame's encode ends
+  milliseconds taken_{0};          // the next frame
+  milliseconds now_{0};
+  int dropped_ = 0;
+};
+
+TEST(CatchUpModelTest, EncodesThatAreFastEnoughGetTheWholeBurst) {
+  for (const milliseconds encode_time : {1ms, 10ms, 30ms, 34ms}) {
+    CatchUpModel feed(true, encode_time);
+    feed.run_until(60s);
+    EXPECT_EQ(feed.dropped(), 0) << encode_time.count();
+  }
+}
+
+TEST(CatchUpModelTest, WithEncodesThatAreTooSlowReadingIsSoonInTime) {
+  for (const milliseconds encode_time : {45ms, 80ms, 300ms}) {
+    CatchUpModel feed(true, encode_time);
+    feed.run_until(14'500ms);
+    EXPECT_LE(feed.late(), 40ms) << encode_time.count();
+    feed.run_until(60s);
+    EXPECT_LE(feed.late(), 40ms) << encode_time.count();
+  }
+}
+
+TEST(CatchUpModelTest, WhatDoesNotWaitForItsReaderIsReadAtOnce) {
+  for (const milliseconds encode_time : {10ms, 30ms, 45ms, 300ms}) {
+    CatchUpModel feed(false, encode_time);
+    feed.run_until(13'200ms);
+    EXPECT_LE(feed.late(), 500ms) << encode_time.count();
+    feed.run_until(60s);
+    EXPECT_LE(feed.late(), 40ms) << encode_time.count();
+  }
 }
 
 }  // namespace

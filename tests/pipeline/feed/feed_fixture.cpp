@@ -6,6 +6,7 @@ extern "C" {
 
 #include <spdlog/spdlog.h>
 
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -49,10 +50,19 @@ void FeedTest::add_output(const std::string& name, const std::string& from,
   options_.outputs.push_back(std::move(output));
 }
 
+void FeedTest::use_camera_with_sound() {
+  const std::string path = file("camera.mkv");
+  ffmpeg("-i '" + kClip + "' -f lavfi -i sine=duration=1.68 -c:v copy -c:a aac '" + path + "'");
+  options_.input.url = path;
+  options_.input.loop = true;
+  options_.input.pace = InputOptions::Pace::kRealtime;
+  options_.once = false;
+}
+
 void FeedTest::start() {
   std::vector<FeedStats::EncodeSpec> encodes;
   for (const EncodeOptions& encode : options_.encodes) {
-    encodes.push_back({encode.name, encode.copy_video});
+    encodes.push_back({encode.name, encode.copy_video, encode.transcodes_audio()});
   }
   std::vector<std::string> outputs;
   for (const OutputOptions& output : options_.outputs) outputs.push_back(output.name);
@@ -81,9 +91,21 @@ bool FeedTest::wait_out(std::uint64_t frames) {
   return true;
 }
 
+bool FeedTest::wait_sound_out(std::uint64_t packets) {
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (stats_->encode(0).audio.counts().out < packets) {
+    if (std::chrono::steady_clock::now() > deadline || feed_->outcome()) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
 void FeedTest::expect_every_frame_accounted_for() {
   const FeedStats::Ledger ledger = stats_->ledger();
   for (std::size_t i = 0; i < ledger.encodes.size(); ++i) {
+    const AudioCounts sound = stats_->encode(i).audio.counts();
+    EXPECT_EQ(sound.in, std::accumulate(sound.dropped.begin(), sound.dropped.end(), sound.out));
+    EXPECT_EQ(sound.in_flight, 0);
     if (options_.encodes[i].copy_video) continue;
     const EncodeCounts& counts = ledger.encodes[i];
     std::uint64_t ended = counts.out;

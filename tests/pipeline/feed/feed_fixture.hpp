@@ -35,6 +35,8 @@ class FeedTest : public ::testing::Test {
                             AvOptions codec_options = {});
   void add_copy(const std::string& name);
   void add_output(const std::string& name, const std::string& from, const std::string& url);
+  /// The input is a camera with sound: a file that is read at its own rate, without end.
+  void use_camera_with_sound();
   std::string file(const std::string& name) const { return folder_ / name; }
 
   void start();
@@ -42,7 +44,10 @@ class FeedTest : public ::testing::Test {
   Feed::Outcome run();
   /// Waits until that many frames have left the first encode.
   bool wait_out(std::uint64_t frames);
+  /// Waits until that many packets of the first encode's sound are out.
+  bool wait_sound_out(std::uint64_t packets);
 
+  /// And every packet of sound that is transcoded.
   void expect_every_frame_accounted_for();
   std::uint64_t dropped(DropReason reason, std::size_t encode = 0) const;
   /// How many jobs the stage has converted.

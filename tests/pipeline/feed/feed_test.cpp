@@ -9,7 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "pipeline/frames/host_buffer.hpp"
 #include "pipeline/source/input_options.hpp"
+#include "tests/pipeline/encode/held_encoder.hpp"
 #include "tests/pipeline/feed/feed_fixture.hpp"
 
 namespace framelane {
@@ -214,6 +216,21 @@ TEST_F(FeedTest, FramesInHandWhenTheSourceFailsTheFeedAreCountedSo) {
   for (const EncodeCounts& counts : stats_->ledger().encodes) {
     EXPECT_EQ(counts.in, counts.out + counts.dropped[index_of(DropReason::kFeedFailed)]);
   }
+  expect_every_frame_accounted_for();
+}
+
+// A GPU may hold up whoever unregisters a frame's memory, and whoever destroys a feed must not
+// wait.
+TEST_F(FeedTest, ARunWhoseEncoderFailsForGoodHasFreedItsFramesWhenItsThreadsEnd) {
+  const FailingEncoder encoder;
+  add_encode("live", "libx264");
+  add_output("null", "live", "null:");
+  const std::size_t before = host_buffer_bytes();
+  const Feed::Outcome outcome = run();
+  EXPECT_EQ(outcome.fault, FeedFault::kEncoder);
+  EXPECT_NE(outcome.reason.find("3 times in close succession"), std::string::npos)
+      << outcome.reason;
+  EXPECT_EQ(host_buffer_bytes(), before);
   expect_every_frame_accounted_for();
 }
 

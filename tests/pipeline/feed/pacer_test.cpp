@@ -11,32 +11,32 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Pacer::Clock::time_point kStart{1h};
+constexpr Pacer::Clock::time_point kBegin{1h};
 
 TEST(PacerTest, TheFirstTimestampIsDueAtOnceWhateverItIs) {
   Pacer pacer;
-  EXPECT_EQ(pacer.due(90s, kStart), kStart);
+  EXPECT_EQ(pacer.due(90s, kBegin), kBegin);
 }
 
 TEST(PacerTest, LaterTimestampsAreDueAsFarApartAsTheySay) {
   Pacer pacer;
-  pacer.due(90s, kStart);
-  EXPECT_EQ(pacer.due(90s + 40ms, kStart + 10ms), kStart + 40ms);
-  EXPECT_EQ(pacer.due(90s + 80ms, kStart + 500ms), kStart + 80ms);
+  pacer.due(90s, kBegin);
+  EXPECT_EQ(pacer.due(90s + 40ms, kBegin + 10ms), kBegin + 40ms);
+  EXPECT_EQ(pacer.due(90s + 80ms, kBegin + 500ms), kBegin + 80ms);
 }
 
 TEST(PacerTest, MediaThatIsLateCatchesUp) {
   Pacer pacer;
-  pacer.due(0s, kStart);
-  EXPECT_EQ(pacer.due(1s, kStart + 6s), kStart + 1s);
-  EXPECT_EQ(pacer.due(6s, kStart + 6s), kStart + 6s);
+  pacer.due(0s, kBegin);
+  EXPECT_EQ(pacer.due(1s, kBegin + 6s), kBegin + 1s);
+  EXPECT_EQ(pacer.due(6s, kBegin + 6s), kBegin + 6s);
 }
 
 TEST(PacerTest, AfterMoreThanFiveSecondsItStartsAnew) {
   Pacer pacer;
-  pacer.due(0s, kStart);
-  EXPECT_EQ(pacer.due(1s, kStart + 6s + 1us), kStart + 6s + 1us);
-  EXPECT_EQ(pacer.due(2s, kStart + 6s), kStart + 7s + 1us);
+  pacer.due(0s, kBegin);
+  EXPECT_EQ(pacer.due(1s, kBegin + 6s + 1us), kBegin + 6s + 1us);
+  EXPECT_EQ(pacer.due(2s, kBegin + 6s), kBegin + 7s + 1us);
 }
 
 TEST(PacerTest, AStopEndsTheWait) {
@@ -50,8 +50,8 @@ TEST(PacerTest, AStopEndsTheWait) {
 
 TEST(PacerTest, WhatIsDueIsNotWaitedFor) {
   Pacer pacer;
-  EXPECT_TRUE(pacer.wait_until(0s, kStart, {}));
-  EXPECT_TRUE(pacer.wait_until(1h, kStart + 1h, {}));
+  EXPECT_TRUE(pacer.wait_until(0s, kBegin, {}));
+  EXPECT_TRUE(pacer.wait_until(1h, kBegin + 1h, {}));
 }
 
 }  // namespace

@@ -12,9 +12,11 @@
 #include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/frames/host_buffer.hpp"
 #include "pipeline/source/input_options.hpp"
+#include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/encode/held_encoder.hpp"
 #include "tests/pipeline/feed/feed_fixture.hpp"
 #include "tests/pipeline/frames/held_registrar.hpp"
+#include "tests/pipeline/source/held_decoder.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
 
 namespace framelane {
@@ -69,17 +71,16 @@ TEST_F(StuckFeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   expect_every_frame_accounted_for();
 }
 
-// FFmpeg opens a playlist's segments by itself. If one is a FIFO, open() waits for its reader, as a
+// If the file of a segment is a FIFO, open() waits for its reader, as a
 // call on a dead file server would wait for the server.
 TEST_F(StuckFeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
-  const std::string fifo = file("part0.ts");
+  const std::string fifo = file("part0.ts.tmp");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   options_.once = false;
   options_.input.loop = true;  // a first segment ends, and is opened then
   add_encode("live", "libx264", {{"preset", "ultrafast"}, {"g", "10"}});
   add_output("hls", "live", file("list.m3u8"));
   options_.outputs.back().options = {{"hls_segment_filename", file("part%d.ts"), false},
-                                     {"hls_flags", "-temp_file", false},
                                      {"hls_time", "0.2", false}};
   options_.outputs.back().timeout = 100ms;
   start();
@@ -94,6 +95,8 @@ TEST_F(StuckFeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   const std::uint64_t abandoned = threads_abandoned();
   feed_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_GT(stats_->outputs().front().packets_dropped[index_of(PacketDrop::kWriteFailed)], 0U);
+  EXPECT_EQ(stats_->outputs().front().queue_packets, 0U);
   // The call returns now, and the run that the thread kept alive goes. The thread does not write
   // the playlist.
   const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -139,6 +142,59 @@ TEST_F(StuckFeedTest, AnEncoderThatDoesNotReturnIsAbandonedAndNothingOfItIsLeftI
   expect_every_frame_accounted_for();
 }
 
+TEST_F(StuckFeedTest, AFrameThatADecoderReturnsAfterItsRunWasAbandonedIsNotTakenForTheNextRuns) {
+  HeldDecoder decoder;
+  options_.once = false;
+  options_.input.timeout = 100ms;
+  add_encode("live", "libx264", {{"preset", "ultrafast"}});
+  add_output("null", "live", "null:");
+  start();
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  ASSERT_TRUE(outcome_while_watched(deadline));
+  feed_.reset();
+  EXPECT_EQ(stats_->abandoned_runs, 1);
+  stats_->set_state(FeedState::kBackoff, "its decoder was stuck");
+  decoder.release();
+  while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(stats_.use_count(), 1);
+  EXPECT_EQ(stats_->status().state, FeedState::kBackoff);
+  EXPECT_EQ(stats_->status().reason, "its decoder was stuck");
+  EXPECT_EQ(stats_->since_arrival(deadline), std::chrono::steady_clock::duration::max());
+  EXPECT_EQ(stats_->ledger().frames_in, 0U);
+  expect_every_frame_accounted_for();
+}
+
+TEST_F(StuckFeedTest, SoundThatIsStuckInACodecIsAbandonedAndNothingOfItIsLeftInTheCounts) {
+  HeldEncoder encoder;
+  deadlines_.encode_call = 100ms;
+  use_camera_with_sound();
+  add_copy("main");
+  options_.encodes.back().audio_codecs = {{"aac"}};
+  add_output("null", "main", "null:");
+  start();
+  ASSERT_TRUE(wait_sound_out(5));
+  encoder.hold();
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  const auto outcome = outcome_while_watched(deadline);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->fault, FeedFault::kEncoder);
+  EXPECT_EQ(outcome->reason.find("encode main: a call that transcodes its sound to aac does"), 0U)
+      << outcome->reason;
+  EXPECT_NE(outcome->reason.find("name another codec"), std::string::npos) << outcome->reason;
+  feed_.reset();
+  expect_every_frame_accounted_for();
+  EXPECT_GT(stats_->encode(0).audio.counts().dropped[index_of(AudioDrop::kFeedFailed)], 0u);
+  // The call returns now. Nothing is counted twice.
+  encoder.release();
+  while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(stats_.use_count(), 1);
+  expect_every_frame_accounted_for();
+}
+
 /// The CPU, which says that it is a GPU.
 class GpuInName : public DeviceWrapper {
  public:
@@ -150,6 +206,50 @@ class GpuInName : public DeviceWrapper {
  private:
   std::atomic<bool> lost_{false};
 };
+
+/// An encoder that does not open, of a feed with a GPU.
+class HeldOpeningTest : public StuckFeedTest {
+ protected:
+  HeldOpeningTest() {
+    deadlines_.prepare = 100ms;
+    deadlines_.after_deadline = 100ms;
+    options_.once = false;
+    device_ = std::make_shared<GpuInName>();
+    encoder_.hold_opening();
+  }
+  Feed::Outcome outcome_with(const std::string& codec) {
+    add_encode("live", codec);
+    start();
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    auto outcome = outcome_while_watched(deadline);
+    const std::uint64_t abandoned = threads_abandoned();
+    feed_.reset();
+    EXPECT_EQ(threads_abandoned(), abandoned + 1);
+    encoder_.release();
+    while (stats_.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(stats_.use_count(), 1);
+    expect_every_frame_accounted_for();
+    return outcome.value_or(Feed::Outcome());
+  }
+
+  HeldEncoder encoder_;
+};
+
+TEST_F(HeldOpeningTest, ASoftwareEncoderIsItsEncodesFaultAndLeavesTheGpuToTheOthers) {
+  const Feed::Outcome outcome = outcome_with("libx264");
+  EXPECT_EQ(outcome.fault, FeedFault::kEncoder);
+  EXPECT_EQ(outcome.reason.find("encode live: the call that opens its encoder"), 0U)
+      << outcome.reason;
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(HeldOpeningTest, AnEncoderOnTheGpuIsTheGpusFault) {
+  const Feed::Outcome outcome = outcome_with("h264_nvenc");
+  EXPECT_EQ(outcome.fault, FeedFault::kDevice);
+  EXPECT_TRUE(device_->lost());
+}
 
 /// A feed of raw frames from a FIFO, and a GPU that may hold up all threads that ask for memory.
 class HeldMemoryTest : public StuckFeedTest {
@@ -201,6 +301,36 @@ TEST_F(HeldMemoryTest, AFrameThatWaitsForItsTargetIsFoundToBeStuckAndTheGpuLost)
   expect_abandoned(FeedFault::kDevice, "does not come to an end");
   EXPECT_TRUE(device_->lost());  // other feeds leave it at once
   ::close(writer);
+}
+
+TEST_F(HeldMemoryTest, OfTwoCallsThatAreStuckTheReasonAndTheFaultAreThoseOfOne) {
+  HeldEncoder encoder;
+  encoder.hold();
+  deadlines_.encode_call = 0ms;
+  deadlines_.stage_call = 0ms;
+  device_ = make_cpu_device();
+  options_.input.timeout = 1h;
+  options_.input.pace = InputOptions::Pace::kRealtime;  // a live feed
+  start();
+  const int writer = ::open(file("fifo").c_str(), O_WRONLY | O_CLOEXEC);
+  const std::string frame(64 * 48 * 4, '\x40');
+  EXPECT_EQ(::write(writer, frame.data(), frame.size()), static_cast<ssize_t>(frame.size()));
+  // The first frame and its target, and the buffer for the second frame.
+  EXPECT_TRUE(comes_true([&] { return encoder.waiting() == 1 && registrar_.added() == 3; }));
+  registrar_.hold();
+  EXPECT_EQ(::write(writer, frame.data(), frame.size()), static_cast<ssize_t>(frame.size()));
+  EXPECT_TRUE(comes_true([&] { return registrar_.waiting() == 1; }));
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_FALSE(feed_->outcome(now));
+  const auto outcome = feed_->outcome(now + 1h);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->reason.find("a call on " + device_->name()), 0U) << outcome->reason;
+  EXPECT_EQ(outcome->fault, FeedFault::kInternal);
+  registrar_.release();
+  encoder.release();
+  feed_.reset();
+  ::close(writer);
+  expect_every_frame_accounted_for();
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace framelane {
 namespace {
 
-class FrameRingTest : public testing::Test {
+class FrameRingTest : public ::testing::Test {
  protected:
   std::uint32_t ready() const { return (*stats_.ring_jobs())[index_of(RingState::kReady)]; }
 

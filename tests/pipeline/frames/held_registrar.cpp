@@ -25,7 +25,16 @@ int HeldRegistrar::waiting() {
   return waiting_;
 }
 
-void HeldRegistrar::add(std::uint8_t*, std::size_t) { pass(); }
+int HeldRegistrar::added() {
+  const std::lock_guard lock(mutex_);
+  return added_;
+}
+
+void HeldRegistrar::add(std::uint8_t*, std::size_t) {
+  pass();
+  const std::lock_guard lock(mutex_);
+  ++added_;
+}
 
 void HeldRegistrar::remove(std::uint8_t*) noexcept { pass(); }
 

@@ -19,6 +19,8 @@ class HeldRegistrar : public HostRegistrar {
   void hold();
   void release();
   int waiting();
+  /// How many buffers have been registered.
+  int added();
 
  private:
   void add(std::uint8_t*, std::size_t) override;
@@ -29,6 +31,7 @@ class HeldRegistrar : public HostRegistrar {
   std::condition_variable changed_;
   bool held_ = false;
   int waiting_ = 0;
+  int added_ = 0;
 };
 
 }  // namespace framelane::testing

@@ -16,7 +16,7 @@ std::shared_ptr<FeedStats> make_stats() {
 TEST(FeedStatsTest, FrameIsInOnceForTheFeedAndOnceInEveryEncodeThatTakesFrames) {
   const auto stats = make_stats();
   std::array<FrameTicket, 2> tickets;
-  open_tickets(stats, tickets);
+  open_tickets(stats, stats->run(), tickets);
   const FeedStats::Ledger ledger = stats->ledger();
   EXPECT_EQ(ledger.frames_in, 1u);
   EXPECT_EQ(ledger.encodes[0].in, 1u);
@@ -29,7 +29,7 @@ TEST(FeedStatsTest, FrameIsInOnceForTheFeedAndOnceInEveryEncodeThatTakesFrames) 
 TEST(FeedStatsTest, TicketsEndAsOutOrDroppedWithTheirReason) {
   const auto stats = make_stats();
   std::array<FrameTicket, 2> tickets;
-  open_tickets(stats, tickets);
+  open_tickets(stats, stats->run(), tickets);
   tickets[0].out();
   tickets[1].drop(DropReason::kRingFull);
   const FeedStats::Ledger ledger = stats->ledger();
@@ -42,7 +42,7 @@ TEST(FeedStatsTest, TicketsEndAsOutOrDroppedWithTheirReason) {
 TEST(FeedStatsTest, MovedTicketCountsOnce) {
   const auto stats = make_stats();
   std::array<FrameTicket, 2> tickets;
-  open_tickets(stats, tickets);
+  open_tickets(stats, stats->run(), tickets);
   FrameTicket moved = std::move(tickets[0]);
   EXPECT_FALSE(tickets[0]);
   moved.out();
@@ -53,13 +53,19 @@ TEST(FeedStatsTest, MovedTicketCountsOnce) {
 TEST(FeedStatsTest, AnAbandonedRunLeavesNothingAndItsLateThreadsCountNothing) {
   const auto stats = make_stats();
   std::array<FrameTicket, 2> stuck;
-  open_tickets(stats, stuck);
+  open_tickets(stats, stats->run(), stuck);
   const std::shared_ptr<RingJobs> jobs = stats->ring_jobs();
   ++(*jobs)[index_of(RingState::kReady)];
-  stats->outputs()[0].queue_packets = 7;
+  AudioStats& sound = stats->encode(1).audio;
+  const std::uint32_t stuck_run = sound.run();
+  for (int i = 0; i < 3; ++i) sound.in(stuck_run);
   stats->abandon_run(DropReason::kFeedFailed);
+  sound.in(sound.run());
+  sound.in(stuck_run);
+  sound.out(stuck_run);
+  sound.drop(stuck_run, AudioDrop::kStop);
   std::array<FrameTicket, 2> next;
-  open_tickets(stats, next);
+  open_tickets(stats, stats->run(), next);
   stuck[0].out();
   stuck[1].drop(DropReason::kStop);
   const FeedStats::Ledger ledger = stats->ledger();
@@ -71,8 +77,34 @@ TEST(FeedStatsTest, AnAbandonedRunLeavesNothingAndItsLateThreadsCountNothing) {
     EXPECT_EQ(ledger.encodes[i].in_flight, 1);
   }
   EXPECT_EQ((*stats->ring_jobs())[index_of(RingState::kReady)], 0u);
-  EXPECT_EQ(stats->outputs()[0].queue_packets, 0u);
+  const AudioCounts heard = sound.counts();
+  EXPECT_EQ(heard.in, 4u);
+  EXPECT_EQ(heard.out, 0u);
+  EXPECT_EQ(heard.dropped[index_of(AudioDrop::kFeedFailed)], 3u);
+  EXPECT_EQ(heard.dropped[index_of(AudioDrop::kStop)], 0u);
+  EXPECT_EQ(heard.in_flight, 1);
   for (FrameTicket& ticket : next) ticket.out();
+}
+
+TEST(FeedStatsTest, AnAbandonedRunIsNotHeardAnyMore) {
+  const auto stats = make_stats();
+  const std::uint32_t stuck = stats->run();
+  stats->abandon_run(DropReason::kFeedFailed);
+  stats->set_state(FeedState::kBackoff, "stuck");
+  EXPECT_FALSE(stats->set_state(stuck, FeedState::kRunning, ""));
+  stats->arrived(stuck);
+  std::array<FrameTicket, 2> late;
+  open_tickets(stats, stuck, late);
+  late[0].out();
+  late[1].drop(DropReason::kStop);
+  EXPECT_EQ(stats->status().state, FeedState::kBackoff);
+  EXPECT_EQ(stats->last_arrival(), std::chrono::system_clock::time_point());
+  const FeedStats::Ledger ledger = stats->ledger();
+  EXPECT_EQ(ledger.frames_in, 0u);
+  EXPECT_EQ(ledger.encodes[0].in, 0u);
+  EXPECT_EQ(ledger.encodes[0].out, 0u);
+  EXPECT_EQ(ledger.encodes[2].dropped[index_of(DropReason::kStop)], 0u);
+  EXPECT_TRUE(stats->set_state(stats->run(), FeedState::kRunning, ""));
 }
 
 TEST(FeedStatsTest, LedgerBalancesInEverySnapshotWhileThreadsCount) {
@@ -81,7 +113,7 @@ TEST(FeedStatsTest, LedgerBalancesInEverySnapshotWhileThreadsCount) {
   std::jthread counter([&] {
     for (int i = 0; i < 20000; ++i) {
       std::array<FrameTicket, 2> tickets;
-      open_tickets(stats, tickets);
+      open_tickets(stats, stats->run(), tickets);
       tickets[0].out();
       tickets[1].drop(DropReason::kEncoder);
     }
@@ -112,7 +144,7 @@ TEST(FeedStatsTest, NothingHasArrivedAtFirst) {
   const auto stats = make_stats();
   const auto before = std::chrono::steady_clock::now();
   EXPECT_EQ(stats->since_arrival(before), std::chrono::steady_clock::duration::max());
-  stats->arrived();
+  stats->arrived(stats->run());
   const auto after = std::chrono::steady_clock::now();
   const auto since = stats->since_arrival(after + std::chrono::hours(1));
   EXPECT_GE(since, std::chrono::hours(1));
@@ -142,11 +174,11 @@ TEST(FeedStatsTest, AnOutputsEarlierRunIsNotHeardAnyMore) {
 
 #ifndef NDEBUG
 TEST(FeedStatsDeathTest, LosingATicketIsABug) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto lose_a_ticket = [] {
     const auto stats = make_stats();
     std::array<FrameTicket, 2> tickets;
-    open_tickets(stats, tickets);
+    open_tickets(stats, stats->run(), tickets);
   };
   EXPECT_DEATH(lose_a_ticket(), "lost without being counted");
 }

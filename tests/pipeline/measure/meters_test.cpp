@@ -98,13 +98,13 @@ TEST(BusyMeterTest, SpansThatComeLateAndOutOfOrderCountOnce) {
 TEST(BusyMeterTest, SpansInAnyOrderGiveTheirUnion) {
   // Spans of random length, a little out of order, as the lanes of a device report them.
   std::mt19937 random(7);
-  const auto milliseconds = [&](int from, int to) {
+  const auto some_ms = [&](int from, int to) {
     return std::chrono::milliseconds(std::uniform_int_distribution(from, to)(random));
   };
   std::vector<std::pair<BusyMeter::Clock::time_point, BusyMeter::Clock::time_point>> spans;
   for (int i = 0; i < 2000; ++i) {
-    const auto start = kStart + i * 10ms + milliseconds(0, 8);
-    spans.emplace_back(start, start + milliseconds(1, 12));
+    const auto start = kStart + i * 10ms + some_ms(0, 8);
+    spans.emplace_back(start, start + some_ms(1, 12));
   }
   std::vector<bool> busy(40000);
   for (const auto& [start, end] : spans) {

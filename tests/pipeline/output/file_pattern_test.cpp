@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "pipeline/base/failure.hpp"
+#include "pipeline/output/folder_walk.hpp"
 #include "pipeline/output/part_file.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
@@ -26,8 +27,13 @@ void touch(const std::string& path) {
   write_file(path, {1});
 }
 
-std::vector<std::string> sorted(const std::vector<std::filesystem::path>& paths) {
-  std::vector<std::string> names(paths.begin(), paths.end());
+/// The complete files on disk that the pattern could have named, in their names' order.
+std::vector<std::string> complete_files(const FilePattern& pattern) {
+  std::vector<std::string> names;
+  FolderWalk walk(pattern, FolderWalk::Files::kComplete);
+  for (auto what = walk.next(); what != FolderWalk::Found::kEnd; what = walk.next()) {
+    if (what == FolderWalk::Found::kFile) names.push_back(walk.path());
+  }
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -133,7 +139,7 @@ TEST(FilePatternTest, OnlyItsOwnCompleteFilesAreFound) {
     touch(folder / name);
   }
   const FilePattern pattern(folder / "%Y-%m-%d/%H%M%S.mp4");
-  EXPECT_THAT(sorted(pattern.complete_files()),
+  EXPECT_THAT(complete_files(pattern),
               ElementsAre(folder / "2024-02-03/040506.2.mp4", folder / "2024-02-03/040506.mp4"));
 }
 
@@ -142,15 +148,36 @@ TEST(FilePatternTest, AYearHasFourDigits) {
   touch(folder / "cam20261121-101010.mp4");
   touch(folder / "cam120261121-101010.mp4");  // of "cam1"
   const FilePattern pattern(folder / "cam%Y%m%d-%H%M%S.mp4");
-  EXPECT_THAT(sorted(pattern.complete_files()), ElementsAre(folder / "cam20261121-101010.mp4"));
-  EXPECT_FALSE(FilePattern("cam%F.mp4").could_name("cam12026-11-21.mp4"));
+  EXPECT_THAT(complete_files(pattern), ElementsAre(folder / "cam20261121-101010.mp4"));
+  EXPECT_FALSE(FilePattern("cam%F.mp4").is_name("cam12026-11-21.mp4"));
 }
 
-bool meet(const char* pattern, const char* other, int year = 2026) {
-  return names_meet(pattern, other, local_time(year, 11, 23, 14, 5, 6));
+TEST(FilePatternTest, AFieldBesideDigitsTakesAsManyAsFit) {
+  EXPECT_TRUE(FilePattern("%s1.ts").is_name("1234511.ts"));
+  EXPECT_TRUE(FilePattern("1%s1.ts").is_name("111.ts"));
+  EXPECT_FALSE(FilePattern("1%s1.ts").is_name("11.ts"));
+  EXPECT_TRUE(FilePattern("%s%Y.ts").is_name("12026.ts"));
+  EXPECT_FALSE(FilePattern("%s%Y.ts").is_name("2026.ts"));
+  EXPECT_FALSE(FilePattern("%s%Y.ts").is_name("1202x.ts"));
+  EXPECT_TRUE(FilePattern("%u%z.ts").is_name("7-0330.ts"));
+  EXPECT_FALSE(FilePattern("%u%z.ts").is_name("8-0330.ts"));
 }
 
-TEST(NamesMeetTest, WhereAFieldFitsAnothersDigits) {
+// An expression that tries one way after the other would never come to an end here.
+TEST(FilePatternTest, ManyFieldsOfAnyLengthAreMatchedInOneGo) {
+  std::string path;
+  for (int i = 0; i < 100; ++i) path += "%s";
+  EXPECT_TRUE(FilePattern(path + ".ts").is_name(std::string(250, '1') + ".ts"));
+  EXPECT_FALSE(FilePattern(path + ".ts").is_name(std::string(250, '1') + ".tx"));
+}
+
+bool meet(const char* pattern, const char* other) {
+  const bool met = FilePattern(pattern).meets(FilePattern(other));
+  EXPECT_EQ(met, FilePattern(other).meets(FilePattern(pattern)));
+  return met;
+}
+
+TEST(FilePatternMeetsTest, WhereAFieldFitsAnothersDigits) {
   EXPECT_TRUE(meet("/rec/cam%s.mp4", "/rec/cam1%s.mp4"));
   EXPECT_TRUE(meet("/rec/cam1%s.mp4", "/rec/cam%s.mp4"));
   EXPECT_TRUE(meet("/rec/%H%M.ts", "/rec/%d%m.ts"));
@@ -159,7 +186,17 @@ TEST(NamesMeetTest, WhereAFieldFitsAnothersDigits) {
   EXPECT_TRUE(meet("/rec/%Y/%H.ts", "/rec/%s/%H.ts"));
 }
 
-TEST(NamesMeetTest, NotWhereTheNamesTellThemApart) {
+TEST(FilePatternMeetsTest, WhereEachHasAFieldThatFitsTheOthersDigits) {
+  EXPECT_TRUE(meet("/rec/%u-7.ts", "/rec/3-%u.ts"));
+  EXPECT_FALSE(meet("/rec/%u-7.ts", "/rec/8-%u.ts"));
+  EXPECT_TRUE(meet("/rec/2026-%d.ts", "/rec/%Y-24.ts"));
+  EXPECT_TRUE(meet("/rec/1%s.ts", "/rec/%s2.ts"));
+  EXPECT_TRUE(meet("/rec/%s9.ts", "/rec/1%u9.ts"));
+  EXPECT_FALSE(meet("/rec/%s-9.ts", "/rec/1%u9.ts"));
+  EXPECT_TRUE(meet("/rec/3.%s.ts", "/rec/%u.ts"));  // which has a number
+}
+
+TEST(FilePatternMeetsTest, NotWhereTheNamesTellThemApart) {
   EXPECT_FALSE(meet("/rec/cam%Y%m%d.mp4", "/rec/cam1%Y%m%d.mp4"));
   EXPECT_FALSE(meet("/rec/cam-%s.mp4", "/rec/cam1-%s.mp4"));
   EXPECT_FALSE(meet("/rec/%s.mp4", "/rec/%s.mkv"));
@@ -168,9 +205,21 @@ TEST(NamesMeetTest, NotWhereTheNamesTellThemApart) {
   EXPECT_FALSE(meet("a.mp4", "b.mp4"));
 }
 
-TEST(NamesMeetTest, WhereTheTimeGivesBothTheSameName) {
-  EXPECT_TRUE(meet("/rec/2026-%d.ts", "/rec/%Y-24.ts", 2026));
-  EXPECT_FALSE(meet("/rec/2026-%d.ts", "/rec/%Y-24.ts", 2025));
+TEST(FilePatternTest, AllNamesBeginWithItsLiteralStart) {
+  const auto start = [](const char* pattern) {
+    return std::string(FilePattern(pattern).literal_start());
+  };
+  EXPECT_EQ(start("/rec/cam-%s.mp4"), "/rec/cam-");
+  EXPECT_EQ(start("/rec/%Y/cam.mp4"), "/rec/");
+  EXPECT_EQ(start("/rec.d/cam.mp4"), "/rec.d/cam");  // "cam.2.mp4" is a name as well
+  EXPECT_EQ(start("/rec/50%%.mp4"), "/rec/50");
+  EXPECT_EQ(start("/rec/cam"), "/rec/cam");
+}
+
+TEST(FilePatternTest, ANameAsAPatternIsItsOnlyName) {
+  const FilePattern pattern(pattern_of("/a%b/100%%.mp4"));
+  EXPECT_EQ(pattern.name_at({}), "/a%b/100%%.mp4");
+  EXPECT_EQ(pattern.fixed_folder(), "/a%b/");
 }
 
 TEST(FilePatternTest, OnlyItsOwnPartFilesAreFound) {
@@ -178,8 +227,8 @@ TEST(FilePatternTest, OnlyItsOwnPartFilesAreFound) {
   for (const char* name : {"out.mp4.part", "out.2.mp4.part", "out.mp4", "other.mp4.part"}) {
     touch(folder / name);
   }
-  const FilePattern pattern(folder / "out.mp4");
-  EXPECT_THAT(sorted(pattern.part_files()),
+  std::vector<UnreadableFolder> unreadable;
+  EXPECT_THAT(find_part_files(FilePattern(folder / "out.mp4"), unreadable),
               ElementsAre(folder / "out.2.mp4.part", folder / "out.mp4.part"));
 }
 
@@ -188,7 +237,7 @@ TEST(FilePatternTest, CharactersOfRegularExpressionsInAPathMeanThemselves) {
   touch(folder / "a+(b)[c]/x^1.mp4");
   touch(folder / "a+(b)[c]/x^1xmp4");
   const FilePattern pattern(folder / "a+(b)[c]/x^%u.mp4");
-  EXPECT_THAT(sorted(pattern.complete_files()), ElementsAre(folder / "a+(b)[c]/x^1.mp4"));
+  EXPECT_THAT(complete_files(pattern), ElementsAre(folder / "a+(b)[c]/x^1.mp4"));
 }
 
 TEST(FilePatternTest, FoldersNamedByAFieldGoWhenEmpty) {

@@ -6,10 +6,12 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <set>
 #include <string>
 
+#include "pipeline/output/media_playlist.hpp"
 #include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {
@@ -116,13 +118,18 @@ TEST_P(FullDiskTest, TheOutputResumesAtAKeyframeWhenThereIsRoom) {
     });
   };
   EXPECT_TRUE(push_until([&] { return output.dropped(PacketDrop::kDiskFull) > 0; }));
+  EXPECT_TRUE(push_until([&] { return output.stats.paused.load(); }));
   disk.make_room();
   const std::uint64_t bytes = output.stats.bytes;
   EXPECT_TRUE(push_until([&] { return output.stats.up && output.stats.bytes > bytes + 30'000; }));
   output.finish();
+  if (const std::string playlist = disk / "cam.m3u8"; std::filesystem::exists(playlist)) {
+    std::ofstream(playlist, std::ios::app) << "#EXT-X-ENDLIST\n";  // else readers wait for more
+  }
   bool playable = false;
   for (const std::string& name : names_in(disk / "")) {
-    if (!name.ends_with(".part") && name != "filler" && !name.ends_with(".tmp")) {
+    const bool whole = !name.ends_with(".part") && !name.ends_with(".tmp");
+    if (whole && !name.ends_with(".lock") && name != "filler") {
       playable |= decoded_frames(disk / name) >= 10;
     }
   }
@@ -132,11 +139,32 @@ TEST_P(FullDiskTest, TheOutputResumesAtAKeyframeWhenThereIsRoom) {
 INSTANTIATE_TEST_SUITE_P(Containers, FullDiskTest,
                          ::testing::Values("cam.mp4", "cam.ts", "cam.mkv", "cam.m3u8"));
 
+TEST(OutputDiskTest, AFullDiskLeavesThePlaylistWhole) {
+  TinyDisk disk;
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a file system needs root";
+  OutputOptions options = output_to(disk / "cam.m3u8");
+  options.options = {{"hls_time", "0.4"}};
+  TestOutput output(options, TestOutput::WhenFull::kDrop);
+  output.start();
+  Clip clip = encode_clip({});
+  output.push(clip);
+  ASSERT_TRUE(comes_true([&] { return std::filesystem::exists(options.url); }));
+  disk.fill();
+  EXPECT_TRUE(comes_true([&] {
+    clip = later(clip, 50);
+    output.push(clip);
+    return output.stats.paused.load();
+  }));
+  EXPECT_GT(output.dropped(PacketDrop::kDiskFull), 0u);
+  EXPECT_TRUE(MediaPlaylist::parse(text_of(options.url))) << text_of(options.url);
+}
+
 TEST(OutputDiskTest, AFullDiskIsRelievedOfWhatIsTooOld) {
   TinyDisk disk;
   if (!disk.mounted()) GTEST_SKIP() << "mounting a file system needs root";
   OutputOptions options = output_to(disk / "cam-%s.ts");
-  options.segment = SegmentOptions{.length = 1h, .keep_age = 12h, .keep_bytes = {}};
+  options.segment =
+      SegmentOptions{.length = 1h, .keep_age = 12h, .keep_bytes = {}, .keep_free = {}};
   TestOutput output(options, TestOutput::WhenFull::kDrop);
   output.start();
   Clip clip = encode_clip({.frames = 250});

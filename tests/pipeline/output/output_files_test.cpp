@@ -18,7 +18,8 @@ using ::testing::UnorderedElementsAre;
 
 OutputOptions segments_to(const std::string& url, std::chrono::milliseconds length = 800ms) {
   OutputOptions options = output_to(url);
-  options.segment = SegmentOptions{.length = length, .keep_age = {}, .keep_bytes = {}};
+  options.segment =
+      SegmentOptions{.length = length, .keep_age = {}, .keep_bytes = {}, .keep_free = {}};
   return options;
 }
 
@@ -163,9 +164,11 @@ TEST(OutputFilesTest, TheNewestFileIsKeptHoweverLarge) {
 TEST(OutputFilesTest, WhatIsTooOldGoesWhenTheOutputStartsAndWhileNothingIsWritten) {
   const TempFolder folder;
   const std::string old = folder / "cam.mp4";
-  const auto write_old = [&old] {
-    write_file(old, {1});
-    std::filesystem::last_write_time(old, std::filesystem::file_time_type::clock::now() - 24h);
+  const auto write_old = [&] {
+    const std::string name = folder / "not yet";  // it is old when it gets its name
+    write_file(name, {1});
+    std::filesystem::last_write_time(name, std::filesystem::file_time_type::clock::now() - 24h);
+    std::filesystem::rename(name, old);
   };
   write_file(folder / "cam.2.mp4", {1});
   write_old();

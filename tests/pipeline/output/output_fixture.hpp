@@ -11,6 +11,7 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/output/output.hpp"
+#include "pipeline/output/retention.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/source/encoded_clip.hpp"
 #include "tests/pipeline/source/media_files.hpp"
@@ -45,7 +46,9 @@ class TestOutput {
   std::uint64_t reconnects(IoFault reason) const;
 
   FeedStats feed;
+  LineClock line_clock{200ms};
   OutputStats& stats;
+  Retention retention;
   Output output;
   std::stop_source stop;
 

@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <string_view>
 
+#include "pipeline/base/failure.hpp"
+#include "pipeline/output/playlist_writer.hpp"
 #include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {
@@ -134,12 +137,131 @@ TEST_F(OutputPlaylistTest, TheUsersSegmentNamesReplaceOurs) {
   EXPECT_THAT(files(), Contains("part004.ts"));
 }
 
+TEST_F(OutputPlaylistTest, ALastPictureWithoutADurationIsWritten) {
+  Clip clip = encode_clip({.frames = 11});  // the last is a keyframe
+  for (ClipPacket& packet : clip.packets) packet.packet->duration = 0;
+  TestOutput(options_).write(clip, true);
+  EXPECT_EQ(decoded_frames(options_.url), 11u);
+}
+
+TEST_F(OutputPlaylistTest, TwoPlaylistsDoNotWriteTheSameSegments) {
+  options_.options.push_back({"hls_segment_filename", folder_ / "live/part%d.ts"});
+  TestOutput one(options_);
+  one.start();
+  one.push(clip_);
+  ASSERT_TRUE(comes_true([&] { return one.stats.up.load(); }));
+  options_.url = folder_ / "live/other.m3u8";
+  TestOutput other(options_);
+  EXPECT_THROW(other.write(clip_, true), IoError);
+}
+
 TEST_F(OutputPlaylistTest, ALostPlaylistDoesNotReuseNumbers) {
   std::filesystem::create_directories(folder_ / "live");
   write_file(folder_ / "live/index-41.ts", {1});
   TestOutput(options_).write(clip_);
   EXPECT_THAT(playlist(), HasSubstr("\nindex-42.ts"));
   EXPECT_THAT(files(), Not(Contains("index-41.ts")));
+}
+
+TEST_F(OutputPlaylistTest, OneThatCannotBeReadIsNotTakenForNone) {
+  list_size("20");
+  TestOutput(options_).write(clip_);
+  const std::string path = folder_ / "live/index.m3u8";
+  std::filesystem::rename(path, folder_ / "saved");
+  std::filesystem::create_symlink("index.m3u8", path);  // a loop
+  {
+    PlaylistWriter writer(options_, path);
+    EXPECT_THROW(writer.begin_stretch(), IoError);
+    EXPECT_THROW(writer.begin_stretch(), IoError);
+  }
+  std::filesystem::rename(folder_ / "saved", path);
+  TestOutput(options_).write(clip_);
+  EXPECT_THAT(playlist(), HasSubstr("#EXT-X-DISCONTINUITY\n#EXTINF:0.400000,\nindex-5.ts"));
+}
+
+TEST_F(OutputPlaylistTest, WhatAContinuedPlaylistNamesStaysIfItIsNotItsOwn) {
+  list_size("2");
+  const std::string outside = folder_ / "index-7.ts";
+  const std::vector<std::string> uris{outside, "../index-8.ts", "notes.txt", "header.mp4"};
+  std::string text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MAP:URI=\"header.mp4\"\n";
+  std::filesystem::create_directories(folder_ / "live");
+  for (const std::string& uri : uris) {
+    write_file(std::filesystem::path(folder_ / "live") / uri, {1});
+    text += "#EXTINF:2.0,\n" + uri + "\n";
+  }
+  write_file(folder_ / "live/index.m3u8", {text.begin(), text.end()});
+  options_.options.push_back({"hls_segment_type", "fmp4"});
+  TestOutput(options_).write(clip_);
+  EXPECT_EQ(occurrences(playlist(), "#EXTINF"), 2u);
+  for (const std::string& uri : uris) {
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(folder_ / "live") / uri)) << uri;
+  }
+}
+
+TEST_F(OutputPlaylistTest, AnEndedPlaylistIsNotContinued) {
+  TestOutput(options_).write(clip_, true);
+  TestOutput(options_).write(clip_);
+  EXPECT_EQ(occurrences(playlist(), "#EXTINF"), 5u);
+  EXPECT_THAT(playlist(), Not(HasSubstr("\nindex-4.ts")));
+  EXPECT_THAT(playlist(), HasSubstr("\nindex-5.ts"));
+  EXPECT_THAT(files(), Not(Contains("index-0.ts")));
+}
+
+constexpr std::string_view kEnded =
+    "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:60\n#EXT-X-MEDIA-SEQUENCE:6\n"
+    "#EXT-X-DISCONTINUITY-SEQUENCE:3\n#EXTINF:55.0,\nindex-6.ts\n#EXT-X-ENDLIST\n";
+
+TEST_F(OutputPlaylistTest, OfAnEndedPlaylistTheNumbersAloneGoOn) {
+  std::filesystem::create_directories(folder_ / "live");
+  write_file(folder_ / "live/index.m3u8", {kEnded.begin(), kEnded.end()});
+  options_.options.push_back({"hls_flags", "+independent_segments"});
+  TestOutput(options_).write(clip_);
+  EXPECT_THAT(playlist(), HasSubstr("#EXT-X-TARGETDURATION:1\n"));
+  EXPECT_THAT(playlist(), HasSubstr("#EXT-X-INDEPENDENT-SEGMENTS\n"));
+  EXPECT_THAT(playlist(), HasSubstr("#EXT-X-MEDIA-SEQUENCE:7\n"));
+  EXPECT_THAT(playlist(), HasSubstr("#EXT-X-DISCONTINUITY-SEQUENCE:3\n"));
+}
+
+TEST_F(OutputPlaylistTest, AfterAnEndedPlaylistTheFirstSegmentDecidesTheTarget) {
+  TestOutput(options_).write(clip_, true);
+  TestOutput(options_).write(encode_clip({.gop = 50}));
+  EXPECT_THAT(playlist(), HasSubstr("#EXT-X-TARGETDURATION:2\n"));
+  EXPECT_EQ(occurrences(playlist(), "#EXTINF"), 1u);
+}
+
+TEST_F(OutputPlaylistTest, AnEndedPlaylistStaysUntilASegmentFollows) {
+  std::filesystem::create_directories(folder_ / "live");
+  write_file(folder_ / "live/index.m3u8", {kEnded.begin(), kEnded.end()});
+  PlaylistWriter writer(options_, folder_ / "live/index.m3u8");
+  writer.begin_stretch();
+  writer.end();
+  EXPECT_EQ(playlist(), kEnded);
+}
+
+TEST_F(OutputPlaylistTest, UnaskedItOverwritesNoSegmentWithANameOfTheUsers) {
+  std::filesystem::create_directories(folder_ / "live");
+  write_file(folder_ / "live/part002.ts", {'o', 'l', 'd'});
+  options_.options.push_back({"hls_segment_filename", folder_ / "live/part%03d.ts"});
+  options_.existing = Existing::kRefuse;
+  EXPECT_THROW(TestOutput(options_).write(clip_, true), IoError);
+  EXPECT_EQ(text_of(folder_ / "live/part002.ts"), "old");
+}
+
+TEST_F(OutputPlaylistTest, FoldersStay) {
+  std::filesystem::create_directories(folder_ / "live/index-7.ts");
+  options_.existing = Existing::kReplace;
+  TestOutput(options_).write(clip_, true);
+  EXPECT_TRUE(std::filesystem::is_directory(folder_ / "live/index-7.ts"));
+}
+
+TEST_F(OutputPlaylistTest, MpegTsDoesNotFollowMp4) {
+  OutputOptions mp4 = options_;
+  mp4.options.push_back({"hls_segment_type", "fmp4"});
+  TestOutput(mp4).write(clip_);
+  TestOutput(options_).write(clip_);
+  EXPECT_THAT(playlist(), Not(HasSubstr("EXT-X-MAP")));
+  EXPECT_EQ(occurrences(playlist(), "#EXTINF"), 5u);
+  EXPECT_THAT(playlist(), HasSubstr("\nindex-5.ts"));
 }
 
 TEST_F(OutputPlaylistTest, OverwritingStartsAnew) {

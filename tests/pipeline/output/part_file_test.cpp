@@ -5,8 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pipeline/base/failure.hpp"
@@ -27,6 +31,26 @@ TEST(PartFileTest, AFileThatSomebodyWritesIsNotWrittenOver) {
   }
   EXPECT_EQ(first.complete(false), folder / "out.mp4");
   EXPECT_EQ(read_file(folder / "out.mp4"), (Bytes{1, 2, 3}));
+}
+
+// As retention does, which may find the folder before the file is in it.
+TEST(PartFileTest, AFolderThatIsRemovedWhileItIsEmptyIsMadeAgain) {
+  const TempFolder folder;
+  const std::string day = folder / "day";
+  for (int i = 0; i < 500; ++i) {
+    {
+      std::atomic<bool> begun{false};
+      const std::jthread remover([&](const std::stop_token& stop) {
+        begun = true;
+        begun.notify_all();
+        while (rmdir(day.c_str()) != 0 && errno == ENOENT && !stop.stop_requested()) {
+        }
+      });
+      begun.wait(false);
+      EXPECT_NO_THROW(PartFile::create(day + "/out.mp4", 1, Existing::kNumber));
+    }
+    std::filesystem::remove_all(day);
+  }
 }
 
 /// What fsync() was called for, in order: a file by its name at that time, a folder by its only

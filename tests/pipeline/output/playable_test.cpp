@@ -20,6 +20,11 @@ void write_endless_playlist(const std::string& path) {
   write_file(path, Bytes(text.begin(), text.end()));
 }
 
+/// As if a playlist were read as one recording.
+Container playlist_container() {
+  return {.kind = OutputKind::kFile, .muxer = av_guess_format("hls", nullptr, nullptr), .url = {}};
+}
+
 class PlayableTest : public ::testing::Test {
  protected:
   Contents contents(const std::string& name, const std::string& format = {}) {
@@ -46,6 +51,18 @@ TEST_F(PlayableTest, AHeaderAloneIsNothing) {
     std::filesystem::resize_file(folder_ / name, static_cast<std::uintmax_t>(header));
     EXPECT_EQ(contents(name), Contents::kNothing) << name;
   }
+}
+
+TEST_F(PlayableTest, AHeaderOfMatroskaAloneIsNothing) {
+  TestOutput(output_to(folder_ / "a.mkv")).write(encode_clip({}));
+  const Bytes bytes = read_file(folder_ / "a.mkv");
+  const Bytes cluster{0x1f, 0x43, 0xb6, 0x75};
+  const auto header = std::search(bytes.begin(), bytes.end(), cluster.begin(), cluster.end());
+  const auto size = static_cast<std::uintmax_t>(header - bytes.begin());
+  std::filesystem::resize_file(folder_ / "a.mkv", size);
+  EXPECT_EQ(contents("a.mkv"), Contents::kNothing);
+  std::filesystem::resize_file(folder_ / "a.mkv", size - 1);
+  EXPECT_EQ(contents("a.mkv"), Contents::kDamaged);
 }
 
 TEST_F(PlayableTest, AHeaderThatMissesItsEndIsDamaged) {
@@ -86,13 +103,13 @@ TEST_F(PlayableTest, AnyByteOfRawVideoIs) {
 
 TEST_F(PlayableTest, WhatCannotBeFoundOutInTimeIsAnError) {
   write_endless_playlist(folder_ / "a.m3u8");
-  const Container container = container_of(output_to(folder_ / "a.m3u8"));
+  const Container container = playlist_container();
   EXPECT_THROW(contents_of(folder_ / "a.m3u8", container, {}, 50ms), IoError);
 }
 
 TEST_F(PlayableTest, AStopEndsTheLook) {
   write_endless_playlist(folder_ / "a.m3u8");
-  const Container container = container_of(output_to(folder_ / "a.m3u8"));
+  const Container container = playlist_container();
   std::stop_source stop;
   stop.request_stop();
   EXPECT_THROW(contents_of(folder_ / "a.m3u8", container, stop.get_token(), 1h), IoError);
@@ -105,8 +122,10 @@ TEST_F(PlayableTest, APartThatCouldNotBeExaminedStaysAsItIs) {
   {
     auto part = PartFile::adopt(folder_ / "a.m3u8.part");
     ASSERT_TRUE(part);
-    const Container container = container_of(output_to(folder_ / "a.m3u8"));
-    EXPECT_EQ(part->salvage(container, stop.get_token()).fate, PartFile::Fate::kStays);
+    const Container container = playlist_container();
+    EXPECT_EQ(
+        part->salvage(container, stop.get_token(), std::chrono::steady_clock::now() + 1h).fate,
+        PartFile::Fate::kStays);
   }
   EXPECT_EQ(names_in(folder_ / ""), std::set<std::string>{"a.m3u8.part"});
 }

@@ -186,6 +186,19 @@ TEST_F(OutputInletTest, AStopReleasesAProducerThatWaits) {
   EXPECT_EQ(dropped(PacketDrop::kStop), 1u);
 }
 
+TEST_F(OutputInletTest, AStuckOutputsQueueIsDroppedOnceAndTheNextRunsIsShown) {
+  const auto stuck = make(4, true);
+  push(*stuck, true);
+  push(*stuck, false);
+  stuck->end(PacketDrop::kWriteFailed);
+  const auto present = make(4, true);
+  push(*present, true);
+  pop(*stuck);  // its thread's call has returned
+  stuck->end(PacketDrop::kStop);
+  EXPECT_EQ(dropped(), 2u);
+  EXPECT_EQ(stats_.queue_packets, 1u);
+}
+
 TEST_F(OutputInletTest, TheLengthOfTheQueueIsShown) {
   const auto inlet = make(4, true);
   push(*inlet, true);

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "tests/pipeline/output/output_fixture.hpp"
 
@@ -49,6 +52,76 @@ TEST(PacketFanoutTest, AudioAndVideoMayComeFromTwoThreads) {
   EXPECT_EQ(file.feed.steps[index_of(StageStep::kMux)].snapshot().count + file.dropped(),
             clip.packets.size());
   EXPECT_EQ(decoded_frames(folder / "out.mkv"), 250u);
+}
+
+/// Three packets have come, of which the first is a keyframe, and the output wants them again.
+class PacketFanoutResumeTest : public ::testing::Test {
+ protected:
+  void come(int capacity = 512, bool takes_audio = true) {
+    inlet_ = std::make_unique<OutputInlet>(capacity, stats_, false,
+                                           [=](const MediaFormat&) { return takes_audio; });
+    fanout_ = std::make_unique<PacketFanout>(std::vector<OutputInlet*>{inlet_.get()});
+    for (std::size_t i = 0; i < 3; ++i) publish(i, clip_.format);
+    ASSERT_EQ(pop_all(), 3u);
+    inlet_->request_resume();
+  }
+  void publish(std::size_t index, const MediaFormatRef& format) {
+    fanout_->publish(*clip_.packets[index].packet, StreamKind::kVideo, format, {});
+  }
+  std::size_t pop_all() {
+    MediaPacket packet;
+    std::size_t count = 0;
+    while (inlet_->pop(packet, 0ms, {}) == PacketQueue::Pop::kPacket) ++count;
+    return count;
+  }
+
+  const Clip clip_ = encode_clip({.frames = 6, .gop = 4});
+  OutputStats stats_{"out"};
+  std::unique_ptr<OutputInlet> inlet_;
+  std::unique_ptr<PacketFanout> fanout_;
+};
+
+TEST_F(PacketFanoutResumeTest, TheGroupComesAgainWhenItGoesOn) {
+  come();
+  publish(3, clip_.format);
+  EXPECT_EQ(pop_all(), 4u);
+}
+
+TEST_F(PacketFanoutResumeTest, AGroupThatIsOverDoesNotComeAgain) {
+  come();
+  publish(4, clip_.format);  // a keyframe
+  EXPECT_EQ(pop_all(), 1u);
+}
+
+TEST_F(PacketFanoutResumeTest, AGroupOfAnotherConnectionDoesNotComeAgain) {
+  come();
+  publish(3, later(clip_, 0).format);
+  EXPECT_EQ(pop_all(), 1u);
+}
+
+TEST_F(PacketFanoutResumeTest, AGroupOfAnEncoderThatIsClosedDoesNotComeAgain) {
+  come();
+  fanout_->end_group();
+  publish(3, clip_.format);
+  EXPECT_EQ(pop_all(), 1u);
+}
+
+TEST_F(PacketFanoutResumeTest, AGroupThatTheQueueCannotHoldDoesNotComeAgain) {
+  come(3);
+  publish(3, clip_.format);
+  EXPECT_EQ(pop_all(), 1u);
+  EXPECT_EQ(stats_.packets_dropped[index_of(PacketDrop::kQueueFull)], 0u);
+}
+
+TEST_F(PacketFanoutResumeTest, SoundThatTheOutputLeavesOutNeedsNoRoom) {
+  come(4, false);
+  for (int i = 0; i < 10; ++i) {
+    fanout_->publish(*clip_.packets[1].packet, StreamKind::kAudio, clip_.format, {});
+  }
+  pop_all();
+  inlet_->request_resume();
+  publish(3, clip_.format);
+  EXPECT_EQ(pop_all(), 4u);
 }
 
 TEST(PacketFanoutTest, PacketsAreSharedAndLetGoAtTheEnd) {

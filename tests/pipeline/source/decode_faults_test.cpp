@@ -41,13 +41,13 @@ TEST_F(DecodeFaultsTest, ATruncatedPacketIsCounted) {
   EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
 }
 
-struct Coding {
+struct Intact {
   const char* file;
   const char* arguments;
 };
 
 // Undamaged streams. In some of them not every packet becomes a frame.
-class CleanStreamTest : public DecodeFaultsTest, public ::testing::WithParamInterface<Coding> {};
+class CleanStreamTest : public DecodeFaultsTest, public ::testing::WithParamInterface<Intact> {};
 
 TEST_P(CleanStreamTest, NoPacketCounts) {
   const std::string path =
@@ -61,16 +61,16 @@ TEST_P(CleanStreamTest, NoPacketCounts) {
 
 INSTANTIATE_TEST_SUITE_P(
     Codings, CleanStreamTest,
-    ::testing::Values(Coding{"h264.mp4", "-c:v libx264 -bf 8 -b_strategy 0"},
-                      Coding{"pyramid.ts", "-c:v libx264 -bf 8 -refs 8 -x264-params b-pyramid=2"},
-                      Coding{"opengop.ts", "-c:v libx264 -g 10 -x264-params open-gop=1"},
-                      Coding{"interlaced.ts", "-c:v libx264 -flags +ildct+ilme"},
-                      Coding{"hevc.mkv", "-c:v libx265 -x265-params log-level=none:bframes=8"},
-                      Coding{"mjpeg.avi", "-c:v mjpeg"},
-                      Coding{"mpeg2.ts", "-c:v mpeg2video -bf 2 -flags +ildct+ilme"},
-                      Coding{"mpeg4.avi", "-c:v mpeg4 -bf 2"},
-                      Coding{"vp8.webm", "-c:v libvpx -auto-alt-ref 1 -lag-in-frames 16 -b:v 1M"},
-                      Coding{"vp9.webm",
+    ::testing::Values(Intact{"h264.mp4", "-c:v libx264 -bf 8 -b_strategy 0"},
+                      Intact{"pyramid.ts", "-c:v libx264 -bf 8 -refs 8 -x264-params b-pyramid=2"},
+                      Intact{"opengop.ts", "-c:v libx264 -g 10 -x264-params open-gop=1"},
+                      Intact{"interlaced.ts", "-c:v libx264 -flags +ildct+ilme"},
+                      Intact{"hevc.mkv", "-c:v libx265 -x265-params log-level=none:bframes=8"},
+                      Intact{"mjpeg.avi", "-c:v mjpeg"},
+                      Intact{"mpeg2.ts", "-c:v mpeg2video -bf 2 -flags +ildct+ilme"},
+                      Intact{"mpeg4.avi", "-c:v mpeg4 -bf 2"},
+                      Intact{"vp8.webm", "-c:v libvpx -auto-alt-ref 1 -lag-in-frames 16 -b:v 1M"},
+                      Intact{"vp9.webm",
                              "-c:v libvpx-vp9 -auto-alt-ref 6 -lag-in-frames 25 -cpu-used 8"}));
 
 TEST_F(DecodeFaultsTest, FramesThatAnEditListCutsOffDoNotCount) {

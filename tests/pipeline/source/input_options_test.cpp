@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 namespace framelane {
 namespace {
@@ -32,12 +33,11 @@ TEST(IsLiveTest, FilesPipesAndTestSourcesAreNot) {
   }
 }
 
-// Whether a playlist grows shows when it is opened.
-TEST(IsLiveTest, HttpFilesAndPlaylistsAreNotButMjpegCamerasAre) {
+TEST(IsLiveTest, HttpIsNotUntilItsAnswerSaysSo) {
   EXPECT_FALSE(live("http://host/clip.mp4"));
   EXPECT_FALSE(live("https://host/live/index.m3u8?token=1"));
-  EXPECT_TRUE(live("http://camera/video.mjpg?user=1"));
-  EXPECT_TRUE(live("http://camera/cgi-bin/stream", "mpjpeg"));
+  EXPECT_FALSE(live("http://camera/video.mjpg?user=1"));
+  EXPECT_FALSE(live("http://camera/cgi-bin/stream", "mpjpeg"));
 }
 
 TEST(IsLiveTest, RealtimePaceMakesAFileLive) {
@@ -45,6 +45,29 @@ TEST(IsLiveTest, RealtimePaceMakesAFileLive) {
   input.url = "clip.mp4";
   input.pace = InputOptions::Pace::kRealtime;
   EXPECT_TRUE(is_live(input));
+}
+
+bool waits(const std::string& url, AvOptions options = {}) {
+  InputOptions input;
+  input.url = url;
+  input.options = std::move(options);
+  return waits_for_reader(input);
+}
+
+TEST(WaitsForReaderTest, ConnectionsAndFilesDo) {
+  for (const char* url : {"tcp://c:1", "http://c/video.mjpg", "rtmp://c/1", "rtsps://c/1",
+                          "srt://c:1", "clip.mp4", "-"}) {
+    EXPECT_TRUE(waits(url)) << url;
+  }
+  EXPECT_TRUE(waits("rtsp://c/1", {{"rtsp_transport", "tcp", true}}));
+}
+
+TEST(WaitsForReaderTest, DatagramsAndCaptureDevicesDoNot) {
+  for (const char* url : {"udp://239.0.0.1:5000", "rtp://c:1", "rtsp://c/1", "satip://c/?freq=1",
+                          "camera.sdp", "/dev/video0", "v4l2:/dev/video1"}) {
+    EXPECT_FALSE(waits(url)) << url;
+  }
+  EXPECT_FALSE(waits("rtsp://c/1", {{"rtsp_transport", "udp"}}));
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ class SourceFixture : public ::testing::Test {
 
   TempFolder folder;
   FeedStats stats{"feed", {}, {}, 1};
-  Timeline timeline{stats};
+  LineClock line_clock;
+  Timeline timeline{stats, line_clock};
   FramePool pool;
   std::stop_source stop;
   Interrupt interrupt{stop.get_token()};

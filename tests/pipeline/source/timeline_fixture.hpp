@@ -61,7 +61,8 @@ class TimelineFixture : public ::testing::Test {
   }
 
   FeedStats stats{"feed", {}, {}, 1};
-  Timeline timeline{stats};
+  LineClock line_clock{std::chrono::seconds(5)};
+  Timeline timeline{stats, line_clock};
   std::chrono::milliseconds arrival{0};  // of all packets, unless a test says otherwise
 };
 

@@ -239,7 +239,7 @@ TEST_F(TimelineTest, FramesBehindAnUntimedFirstPictureKeepTheirDistance) {
   const std::int64_t third = stamp(StreamKind::kVideo, {kNone, 1120}).pts;
   const std::int64_t second = third - 80;  // a B-frame
   ASSERT_LE(second, first);
-  const std::int64_t shown = timeline.stamp_frame(first, 40);
+  const std::int64_t shown = timeline.stamp_frame(first, 40).value();
   EXPECT_EQ(timeline.stamp_frame(second, 40), shown + 40);
   EXPECT_EQ(timeline.stamp_frame(third, 40), shown + 120);
   EXPECT_EQ(repairs(TimestampRepair::kBackward), 0u);
@@ -283,7 +283,7 @@ TEST_F(TimelineTest, HostileFrameTimesStillIncrease) {
   video(0);
   std::int64_t last = -1;
   for (const std::int64_t pts : {std::int64_t{0}, kMax, -kMax, kNone, kMax / 2, kMax, kMax}) {
-    const std::int64_t out = timeline.stamp_frame(pts, kMax);
+    const std::int64_t out = timeline.stamp_frame(pts, kMax).value();
     EXPECT_GT(out, last);
     last = out;
   }

@@ -54,7 +54,7 @@ void expect_reference(const Conversion& conversion, const ConstImageView& source
   }
 }
 
-class CpuStageTest : public testing::Test {
+class CpuStageTest : public ::testing::Test {
  protected:
   void fill(FrameJob& job, const PlanRef& plan, std::uint64_t sequence,
             const std::vector<Conversion>& conversions) {

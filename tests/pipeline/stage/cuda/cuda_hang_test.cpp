@@ -277,7 +277,7 @@ TEST_F(CudaHangTest, AnEncodeReadsNoTargetThatAnotherReplaces) {
   FrameRing ring(1, 2, *stats);
   {
     std::array<FrameTicket, 2> tickets;
-    open_tickets(stats, tickets);
+    open_tickets(stats, stats->run(), tickets);
     auto place = ring.try_acquire();
     FrameJob& job = **place;
     job.plan = stage->prepare(jobs.conversions());
@@ -303,10 +303,11 @@ TEST_F(CudaHangTest, AnEncodeReadsNoTargetThatAnotherReplaces) {
   }
   ring.close();
   std::atomic<DropReason> reason{DropReason::kStop};
+  const LineClock line_clock;
   const auto encode = [&](int index) {
     PacketFanout fanout({});
     Encode(options[static_cast<std::size_t>(index)], index, false,
-           stats->encode(static_cast<std::size_t>(index)), *stats, fanout)
+           stats->encode(static_cast<std::size_t>(index)), *stats, line_clock, fanout)
         .run(ring, *stage, {}, reason);
   };
   std::thread first([&] { encode(0); });

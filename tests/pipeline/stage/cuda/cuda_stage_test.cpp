@@ -24,11 +24,6 @@ class CudaStageTest : public CudaStageFixture<CudaTest> {
   }
 };
 
-std::vector<Conversion> bgra_to_two() {
-  return {conversion_of(PixelFormat::kBgra, PixelFormat::kNv12),
-          conversion_of(PixelFormat::kBgra, PixelFormat::kI444)};
-}
-
 TEST_F(CudaStageTest, OneUploadGivesEveryEncodeTheReferencesBytes) {
   Jobs jobs(bgra_to_two(), 1);
   run(jobs);

@@ -100,7 +100,8 @@ class NvdecTest : public RealGpuTest {
   const TempFolder folder_;
   const std::shared_ptr<Device> cpu_ = std::make_shared<CpuDevice>(2);
   FeedStats stats_{"gate", {{"a"}}, {}, 2};
-  Timeline timeline_{stats_};
+  LineClock line_clock_;
+  Timeline timeline_{stats_, line_clock_};
   FramePool pool_;
   std::stop_source stop_;
   Interrupt interrupt_{stop_.get_token()};

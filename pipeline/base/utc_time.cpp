@@ -1,4 +1,4 @@
-#include "daemon/utc_time.hpp"
+#include "pipeline/base/utc_time.hpp"
 
 #include <array>
 #include <cstdio>

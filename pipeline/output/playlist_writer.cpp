@@ -1,0 +1,258 @@
+#include "pipeline/output/playlist_writer.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/output/io_error.hpp"
+#include "pipeline/output/rename_to_free.hpp"
+
+namespace framelane {
+namespace fs = std::filesystem;
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::seconds;
+
+/// Ends the name of what is not complete.
+constexpr std::string_view kTemporary = ".tmp";
+
+void take(std::optional<PlaceLock>& lock, const fs::path& path) {
+  if (lock && !lock->holds()) lock.reset();  // the folder was removed meanwhile
+  if (!lock) lock.emplace(path.string());
+}
+
+void rename_over(const fs::path& from, const fs::path& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) throw_cannot("write", to.string(), errno);
+}
+
+}  // namespace
+
+PlaylistWriter::PlaylistWriter(const OutputOptions& options, const std::string& path)
+    : existing_(options.existing),
+      hls_(read_hls_options(options.name, options.options)),
+      path_(path),
+      files_(path_, hls_.segment_filename) {}
+
+std::string PlaylistWriter::temporary(const fs::path& file) {
+  return file.string().append(kTemporary);
+}
+
+std::string PlaylistWriter::uri_of(const fs::path& file) const {
+  return hls_.base_url + files_.relative(file);
+}
+
+std::string_view PlaylistWriter::name_in(const std::string& uri) const {
+  std::string_view name = uri;
+  if (name.starts_with(hls_.base_url)) name.remove_prefix(hls_.base_url.size());
+  return name;
+}
+
+void PlaylistWriter::complete(const fs::path& file) const {
+  if (existing_ != Existing::kRefuse) return rename_over(temporary(file), file);
+  if (!rename_to_free(temporary(file), file.string())) refuse(file);
+}
+
+void PlaylistWriter::refuse(const fs::path& file) const {
+  throw IoError(IoFault::kIo,
+                "cannot write " + redact(path_.string()) + ": " + redact(file.string()) +
+                    " exists, which has the name of one of its files; -y removes such files");
+}
+
+void PlaylistWriter::begin_stretch() {
+  std::error_code error;
+  if (!fs::create_directories(files_.folder(), error) && error) {
+    throw_cannot("create directory", files_.folder().string(), error.value());
+  }
+  if (fs::is_directory(path_, error)) {
+    throw IoError(IoFault::kIo,
+                  "cannot write " + redact(path_.string()) +
+                      ": it is a folder; remove it, or give the playlist another name");
+  }
+  take(lock_, path_);
+  if (!hls_.segment_filename.empty()) take(segments_lock_, hls_.segment_filename);
+  if (!begun_) {
+    read_playlist();
+    remove_leftovers();
+    begun_ = true;
+  }
+  if (list_) drop_lost();
+  new_stretch_ = true;
+  init_number_ = next_number();
+}
+
+void PlaylistWriter::drop_lost() {
+  const auto& segments = list_->segments();
+  std::size_t lost = 0;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    std::error_code error;
+    if (!fs::exists(files_.folder() / name_in(segments[i].uri), error) && !error) lost = i + 1;
+  }
+  list_->drop_first(lost);
+}
+
+void PlaylistWriter::read_playlist() {
+  std::error_code error;
+  if (existing_ == Existing::kRefuse && fs::exists(path_, error)) {
+    throw IoError(IoFault::kIo, "cannot write " + redact(path_.string()) +
+                                    ": it has appeared meanwhile; -y overwrites it");
+  }
+  if (existing_ != Existing::kNumber) return;
+  errno = 0;
+  std::ifstream file(path_, std::ios::binary);
+  if (!file && errno == ENOENT) return;
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  // One that cannot be read now is no reason to begin anew with numbers that players have seen.
+  if (!file || text.bad()) throw_cannot("read", path_.string(), errno);
+  list_ = MediaPlaylist::parse(text.str());
+  if (!list_) {
+    log::warn("{} is no playlist that can be continued; it begins anew", redact(path_.string()));
+    return;
+  }
+  MediaPlaylist::Head head = new_head();
+  if (list_->ended()) {
+    retire_all();  // no player waits for more: only the numbers go on
+  } else {
+    const MediaPlaylist::Head& old = list_->head();
+    // The options may have changed since.
+    head.target_duration = std::max(old.target_duration, std::chrono::ceil<seconds>(hls_.time));
+    head.independent_segments &= old.independent_segments;
+    // No tag takes an EXT-X-MAP back (RFC 8216, 4.3.2.5): MPEG-TS cannot follow MP4.
+    if (old.init_segments && !hls_.fmp4) retire_all();
+  }
+  list_->set_head(head);
+}
+
+MediaPlaylist::Head PlaylistWriter::new_head() const {
+  return {.independent_segments = hls_.independent_segments,
+          .init_segments = hls_.fmp4,
+          .event = hls_.event};
+}
+
+void PlaylistWriter::retire_all() {
+  for (PlaylistSegment& gone : list_->drop_first(list_->segments().size())) {
+    unlisted_.push_back(std::move(gone));
+  }
+}
+
+void PlaylistWriter::remove_leftovers() {
+  if (!list_) first_number_ = hls_.start_number.value_or(0);
+  if (!hls_.segment_filename.empty()) return;
+  std::set<std::string> listed;
+  const auto note = [&listed](const PlaylistSegment& segment) {
+    listed.insert(fs::path(segment.uri).filename().string());
+    listed.insert(fs::path(segment.init).filename().string());
+  };
+  if (list_) std::ranges::for_each(list_->segments(), note);
+  std::ranges::for_each(unlisted_, note);
+  const bool continues = existing_ == Existing::kNumber;
+  std::error_code error;
+  for (fs::directory_iterator it(files_.folder(), error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const std::string found = it->path().filename().string();
+    std::string_view name = found;
+    if (name.ends_with(kTemporary)) name.remove_suffix(kTemporary.size());
+    if (!files_.find(name) || listed.contains(found)) continue;
+    const auto number = files_.segment_number(name);
+    if (number && continues && !list_) first_number_ = std::max(first_number_, *number + 1);
+    if (existing_ == Existing::kRefuse) {
+      if (name == found) refuse(it->path());
+      continue;
+    }
+    if (!continues || hls_.deletes) unlink(it->path().c_str());
+  }
+  if (error) throw_cannot("read", files_.folder().string(), error.value());
+}
+
+std::optional<microseconds> PlaylistWriter::longest_segment() const {
+  if (!list_ || hls_.independent_segments) return {};
+  return list_->longest_segment();
+}
+
+void PlaylistWriter::add_init() {
+  const fs::path file = files_.header(init_number_);
+  complete(file);
+  init_ = uri_of(file);
+}
+
+void PlaylistWriter::add_segment(microseconds duration, bool gap,
+                                 std::chrono::system_clock::time_point time) {
+  const fs::path file = segment_file();
+  complete(file);
+  if (!list_) list_.emplace(new_head(), first_number_);
+  if (const auto longest = list_->longest_segment(); !longest || duration > *longest) {
+    // It is the first, or a promise of independent segments let it get so long.
+    MediaPlaylist::Head head = list_->head();
+    head.target_duration =
+        std::max(std::chrono::ceil<seconds>(hls_.time), MediaPlaylist::target_for(duration));
+    list_->set_head(head);
+  }
+  PlaylistSegment segment{.uri = uri_of(file),
+                          .duration = duration,
+                          .discontinuity = std::exchange(new_stretch_, false) || gap,
+                          .init = hls_.fmp4 ? init_ : std::string()};
+  if (hls_.program_date_time) segment.time = time;
+  for (PlaylistSegment& gone : list_->add(std::move(segment), hls_.list_size)) {
+    unlisted_.push_back(std::move(gone));
+  }
+  write(false);
+  remove_unlisted();
+}
+
+void PlaylistWriter::end() {
+  // An ended playlist stays as it is if no segment followed.
+  if (list_ && list_->longest_segment()) write(true);
+}
+
+void PlaylistWriter::write(bool ended) {
+  const std::string unnamed = temporary(path_);
+  const std::string text = list_->text(ended);
+  const int fd = open(unnamed.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) throw_cannot("write", path_.string(), errno);
+  std::size_t done = 0;
+  int error = 0;
+  while (done < text.size() && error == 0) {
+    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
+    if (written < 0 && errno != EINTR) error = errno;
+    if (written > 0) done += static_cast<std::size_t>(written);
+  }
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error != 0) {
+    unlink(unnamed.c_str());
+    throw_cannot("write", path_.string(), error);
+  }
+  rename_over(unnamed, path_);
+}
+
+void PlaylistWriter::remove_unlisted() {
+  while (hls_.deletes && unlisted_.size() > hls_.keeps_unlisted) {
+    const PlaylistSegment gone = std::move(unlisted_.front());
+    unlisted_.pop_front();
+    remove(gone.uri);
+    const auto uses = [&](const PlaylistSegment& other) { return other.init == gone.init; };
+    if (!gone.init.empty() && std::ranges::none_of(unlisted_, uses) &&
+        std::ranges::none_of(list_->segments(), uses)) {
+      remove(gone.init);
+    }
+  }
+}
+
+void PlaylistWriter::remove(const std::string& uri) {
+  // Others may have written the playlist that was continued: what it names may be anything.
+  const std::optional<fs::path> file = files_.find(name_in(uri));
+  if (file) unlink(file->c_str());
+}
+
+}  // namespace framelane

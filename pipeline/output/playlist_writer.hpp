@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pipeline/output/hls_files.hpp"
+#include "pipeline/output/hls_options.hpp"
+#include "pipeline/output/media_playlist.hpp"
+#include "pipeline/output/output_options.hpp"
+#include "pipeline/output/place_lock.hpp"
+
+namespace framelane {
+
+/// Writes one HLS playlist, and names, completes and removes the files of its segments. Lives as
+/// long as its output, so that numbers never go back while that runs. What is incomplete has a name
+/// that ends with ".tmp"; a playlist is replaced as a whole. Not thread-safe. Calls block as long
+/// as the file system does, and throw IoError and DiskFull.
+class PlaylistWriter {
+ public:
+  /// Throws FeedError(kConfiguration) for wrong options. `path` is the playlist's.
+  PlaylistWriter(const OutputOptions& options, const std::string& path);
+
+  const HlsOptions& options() const { return hls_; }
+
+  /// Before a stretch: segments that follow one another, all in one format. Makes and locks the
+  /// folder. The first time the playlist that is there is continued; a new one begins with a number
+  /// that no viewer has in a cache. Removes segments of earlier runs that are listed no more; with
+  /// Existing::kRefuse it throws IoError where there is one.
+  void begin_stretch();
+
+  /// Where the next segment is written, and the header of a stretch of MP4.
+  std::string segment_path() const { return temporary(segment_file()); }
+  std::string init_path() const { return temporary(files_.header(init_number_)); }
+
+  /// Longer than that no segment may get. Before the first of a playlist is complete there is no
+  /// limit.
+  std::optional<std::chrono::microseconds> longest_segment() const;
+
+  /// The header is complete.
+  void add_init();
+  /// A segment is complete. `gap`: something is missing before it. `time`: of its first picture.
+  void add_segment(std::chrono::microseconds duration, bool gap,
+                   std::chrono::system_clock::time_point time);
+  /// Nothing follows.
+  void end();
+
+ private:
+  static std::string temporary(const std::filesystem::path& file);
+
+  std::uint64_t next_number() const { return list_ ? list_->next_number() : first_number_; }
+  /// The next one.
+  std::filesystem::path segment_file() const { return files_.segment(next_number(), hls_.fmp4); }
+  std::string uri_of(const std::filesystem::path& file) const;
+  /// Gives a file its name. Throws IoError if another has it and must stay.
+  void complete(const std::filesystem::path& file) const;
+  [[noreturn]] void refuse(const std::filesystem::path& file) const;
+  /// Without hls_base_url.
+  std::string_view name_in(const std::string& uri) const;
+  /// Takes out the segments whose files are gone, and those before them.
+  void drop_lost();
+  void read_playlist();
+  /// Of a playlist that continues none.
+  MediaPlaylist::Head new_head() const;
+  /// Takes out all segments. Their files stay until the playlist on disk no longer lists them.
+  void retire_all();
+  /// Removes files of this playlist that it does not list, or refuses them. The first number then
+  /// comes after all of them.
+  void remove_leftovers();
+  void write(bool ended);
+  void remove_unlisted();
+  /// Removes the file, if it is one of the playlist's.
+  void remove(const std::string& uri);
+
+  const Existing existing_;
+  const HlsOptions hls_;
+  const std::filesystem::path path_;
+  const HlsFiles files_;
+  std::optional<PlaceLock> lock_;           // of the playlist
+  std::optional<PlaceLock> segments_lock_;  // of segments with names of the user's
+  bool begun_ = false;
+  std::uint64_t first_number_ = 0;
+  std::optional<MediaPlaylist> list_;     // nothing before its first segment
+  std::deque<PlaylistSegment> unlisted_;  // still there for slow readers
+  std::string init_;                      // URI of this stretch's header
+  std::uint64_t init_number_ = 0;         // of the stretch's first segment
+  bool new_stretch_ = false;
+};
+
+}  // namespace framelane
