@@ -91,6 +91,7 @@ FdReader::FdReader(const std::string& path, std::chrono::milliseconds timeout, s
     throw IoError(IoFault::kIo, name_ + " is a folder; input.url must name a file or a FIFO");
   }
   regular_ = S_ISREG(status.st_mode);
+  positional_ = regular_ && path != "-" && ::lseek(input_.get(), 0, SEEK_CUR) == 0;
   if (S_ISFIFO(status.st_mode)) {
     enlarge_pipe(input_.get());
     awaits_writer_ = fifo_ = path != "-";
@@ -115,8 +116,8 @@ FdReader::Result FdReader::read(std::uint8_t* data, std::size_t size) {
     }
     if (count < 0) {
       if (errno == EINTR) continue;
-      if (errno != EAGAIN) throw io_error(errno, "cannot read " + name_);
-      if (Clock::now() >= deadline) time_out();
+      if (errno != EAGAIN) throw read_error(errno);
+      if (Clock::now() >= deadline) throw timeout_error();
     } else if (!awaits_writer_) {
       return {Status::kEnd, 0};
     }
@@ -131,11 +132,13 @@ void FdReader::pause() const {
   (void)::poll(&wake, 1, static_cast<int>(kRetry.count()));
 }
 
-void FdReader::time_out() const {
+IoError FdReader::read_error(int error) const { return io_error(error, "cannot read " + name_); }
+
+IoError FdReader::timeout_error() const {
   const double seconds = std::chrono::duration<double>(timeout_).count();
-  throw IoError(IoFault::kTimeout, (awaits_writer_ ? "nobody has written to " : "no data from ") +
-                                       name_ + " for " + std::to_string(seconds).substr(0, 5) +
-                                       " s; check what writes to it, or raise input.timeout");
+  return IoError(IoFault::kTimeout, (awaits_writer_ ? "nobody has written to " : "no data from ") +
+                                        name_ + " for " + std::to_string(seconds).substr(0, 5) +
+                                        " s; check what writes to it, or raise input.timeout");
 }
 
 /// Waits until reading cannot block; false when stopped. `hung_up`: there is no writer and no data.
@@ -153,7 +156,7 @@ bool FdReader::wait(Clock::time_point deadline, bool& hung_up) {
       hung_up = true;
       return true;
     }
-    if (left <= 0) time_out();
+    if (left <= 0) throw timeout_error();
   }
 }
 
@@ -176,6 +179,15 @@ bool names_fifo(const std::string& url) {
   const std::optional<std::string> path = local_path(url);
   struct stat status {};
   return path && ::stat(path->c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+ssize_t FdReader::read_at(std::uint8_t* data, std::size_t size, std::uint64_t offset) const {
+  return ::pread(input_.get(), data, size, static_cast<off_t>(offset));
+}
+
+std::uint64_t FdReader::size() const {
+  struct stat status {};
+  return ::fstat(input_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
 void FdReader::rewind() {

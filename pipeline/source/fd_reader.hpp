@@ -1,11 +1,15 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <string>
+
+#include "pipeline/base/failure.hpp"
 
 namespace framelane {
 
@@ -38,12 +42,26 @@ class FdReader {
   bool fifo() const { return fifo_; }
   /// After kEnd from a FIFO: the next read waits for another writer.
   void await_writer() { awaits_writer_ = fifo_; }
-  /// True if somebody has opened the FIFO since the last call. False where the system does not say.
+  /// True if somebody has opened the FIFO since the last call, for writing as a rule: the system
+  /// does not tell readers from writers. False where it does not say.
   bool has_been_joined();
   /// True when `path` still names what is open here, and not something that has taken its place.
   bool is_still(const std::string& path) const;
   /// Back to the start of a regular file. Throws IoError.
   void rewind();
+
+  /// True for a regular file with a name, of which any part may be read: the next three functions
+  /// are for those. Not for standard input, which another process may be reading too.
+  bool positional() const { return positional_; }
+  /// pread(2). Any thread, several at once.
+  ssize_t read_at(std::uint8_t* data, std::size_t size, std::uint64_t offset) const;
+  /// How long the file is now; 0 if that cannot be found out. Any thread.
+  std::uint64_t size() const;
+
+  /// What read() throws if reading fails with this errno value.
+  IoError read_error(int error) const;
+  /// What read() throws if no data comes in time.
+  IoError timeout_error() const;
 
  private:
   class Descriptor {
@@ -62,7 +80,6 @@ class FdReader {
 
   bool wait(Clock::time_point deadline, bool& hung_up);
   void pause() const;
-  [[noreturn]] void time_out() const;
 
   const std::string name_;
   const std::chrono::milliseconds timeout_;
@@ -72,6 +89,7 @@ class FdReader {
   const Descriptor opens_;  // an inotify of who opens the FIFO; -1: there is none
   const std::stop_callback<std::function<void()>> on_stop_;
   bool regular_ = false;
+  bool positional_ = false;
   bool fifo_ = false;
   bool awaits_writer_ = false;
 };

@@ -13,6 +13,7 @@
 #include "pipeline/source/fd_reader.hpp"
 #include "pipeline/source/frame_importer.hpp"
 #include "pipeline/source/input_options.hpp"
+#include "pipeline/source/read_ahead.hpp"
 #include "pipeline/source/source.hpp"
 
 namespace framelane {
@@ -20,7 +21,8 @@ namespace framelane {
 /// Raw video from a file, a FIFO or standard input. It is read straight into the pool's buffers, in
 /// which the frames stay: their planes lie one after the other, with the pitch they come with. A
 /// frame counts as arrived with its last byte; one that its writer does not finish is counted as
-/// truncated.
+/// truncated. A file's frames are read ahead (ReadAhead), unless they are small: what comes out is
+/// the same.
 ///
 /// Timestamps: with `rate`, frame n has the time n/rate; with `arrival`, the steady clock's time at
 /// its last byte, in microseconds. In both cases the feed's timeline continues over loops and
@@ -40,6 +42,8 @@ class RawSource final : public Source {
     return input_.raw->timestamps == RawVideoOptions::Timestamps::kArrival;
   }
   bool fill();
+  bool read_here();
+  bool take_read_ahead();
   void leave_pipe();
   std::int64_t stamp(std::chrono::steady_clock::time_point now);
   bool begin_again();
@@ -55,9 +59,10 @@ class RawSource final : public Source {
   PacketPtr packet_;  // takes each frame's timestamp through the timeline
   std::array<std::size_t, 4> offsets_{};
   std::size_t frame_bytes_ = 0;
-  BufferRef buffer_;        // the frame being read
-  std::size_t filled_ = 0;  // bytes of it that have been read
-  std::int64_t count_ = 0;  // frames since the segment began
+  std::unique_ptr<ReadAhead> ahead_;  // null: the source thread reads
+  BufferRef buffer_;                  // the frame being read
+  std::size_t filled_ = 0;            // bytes of it that have been read
+  std::int64_t count_ = 0;            // frames since the segment began
   std::int64_t last_arrival_ = 0;
   std::optional<std::int64_t> end_us_;  // where input.duration ends, on the timeline
 };

@@ -229,6 +229,18 @@ TEST_P(DeviceAllocationTest, RawVideoConvertedEncodedAndMuxedAllocatesNothingPer
   EXPECT_EQ(stats_->luma_mean, 89.0);  // 16 + 219 * 0x55 / 255
 }
 
+TEST_F(FeedAllocationTest, ReadingARawFileAheadAllocatesNothingPerFrame) {
+  const testing::TempFolder folder;
+  constexpr int kWidth = 640;
+  constexpr int kHeight = 360;
+  testing::write_file(folder / "screen.bgra", testing::Bytes(10 * kWidth * kHeight * 4, 0x55));
+  options_.input.url = folder / "screen.bgra";
+  options_.input.format = "rawvideo";
+  options_.input.raw = RawVideoOptions{.pixel_format = "bgra", .width = kWidth, .height = kHeight};
+  add_encode("nothing", "wrapped_avframe", {}, std::nullopt);
+  EXPECT_LE(allocations_during(1000), kAllowed);
+}
+
 TEST_F(FeedAllocationTest, CopyingPicturesAndSoundToAFileAllocatesNothingPerPacket) {
   const testing::TempFolder folder;
   testing::ffmpeg("-i '" + options_.input.url +

@@ -94,3 +94,99 @@ def test_a_stop_while_an_encoder_is_opened_opens_no_other(framelane, camera_clip
     assert "encode second" not in daemon.log()
     assert "error" not in daemon.log()
     assert [path.name for path in tmp_path.glob("*.mkv*")] == ["other.mkv"]
+
+
+def test_a_raw_file_on_a_file_server_that_hangs_is_given_up_and_read_again(framelane, camera_clip, hang,
+                                                                          tmp_path):
+    """Large enough frames to be read ahead. It takes 6 s, since a call hangs 5 s after its timeout."""
+    environment, file = hang
+    frames = tmp_path / "frames.raw"
+    frames.write_bytes(bytes(640 * 360 * 4 * 8))
+    daemon = framelane({"feeds": {
+        "raw": {"input": {**raw_input(frames, "bgra", "640x360"), "loop": True, "pace": "realtime",
+                          **IMPATIENT},
+                "encodes": {"main": x264()}, "outputs": {"file": {"url": "null:"}}},
+        "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
+                  "outputs": {"file": {"url": "null:"}}},
+    }}, env={**environment, "FRAMELANE_TEST_HANG_READING": str(frames)}).wait_ready()
+    daemon.wait_frames("raw", 20)
+    file.touch()
+    daemon.wait_log(f"reading {frames} is stuck in a call that ignores input.timeout", deadline=15)
+    metrics = daemon.wait_state("raw", "backoff")
+    assert metrics.sum("framelane_frames_in_flight", feed="raw") == 0
+    assert metrics.one("framelane_feed_state", feed="other", state="running") == 1
+    assert metrics.one("framelane_threads_abandoned_total") == 1
+    file.unlink()
+    daemon.wait_more_frames("raw", 20)
+    daemon.stop()
+
+
+def test_a_stop_does_not_wait_for_a_raw_file_on_a_file_server_that_hangs(framelane, hang, tmp_path):
+    environment, file = hang
+    frames = tmp_path / "frames.raw"
+    frames.write_bytes(bytes(640 * 360 * 4 * 8))
+    file.touch()
+    daemon = framelane({"feeds": {
+        "raw": {"input": {**raw_input(frames, "bgra", "640x360"), "timeout": "1h"},
+                "encodes": {"main": x264()}, "outputs": {"file": {"url": "null:"}}},
+    }}, env={**environment, "FRAMELANE_TEST_HANG_READING": str(frames)}).wait_ready()
+    wait_until(pathlib.Path(f"{file}.reached").exists, "the file to be read")
+    daemon.process.send_signal(signal.SIGTERM)
+    daemon.wait_exit(deadline=10)
+    assert "abandoned" in daemon.log()
+
+
+def test_a_disk_that_hangs_while_files_are_deleted_holds_up_nothing_else(framelane, camera_clip, hang,
+                                                                         tmp_path):
+    """It takes 8 s, since a call counts as hanging after 5."""
+    environment, file = hang
+    stuck = tmp_path / "stuck"
+    stuck.mkdir()
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as fine:
+        assert pathlib.Path(fine).stat().st_dev != tmp_path.stat().st_dev
+        file.touch()
+        daemon = framelane({"feeds": {
+            name: {"input": looped(camera_clip), "encodes": {"main": COPY},
+                   "outputs": {"rec": {"url": f"{folder}/%s.ts", "segment": "500ms",
+                                       "keep": {"size": 1}}}}
+            for name, folder in (("stuck", stuck), ("fine", fine))
+        }}, env={**environment, "FRAMELANE_TEST_HANG_DELETING": str(stuck)}).wait_ready()
+        wait_until(pathlib.Path(f"{file}.reached").exists, "a file to be deleted")
+        # Recording goes on, and on the other disk old files are deleted.
+        written = len(list(stuck.glob("*.ts")))
+        wait_until(lambda: len(list(stuck.glob("*.ts"))) >= written + 2, "two more recordings")
+        wait_until(lambda: len(list(pathlib.Path(fine).glob("*.ts"))) == 1, "one to be left")
+        daemon.wait_metrics(
+            lambda m: m.one("framelane_output_retention_errors_total", feed="stuck", output="rec",
+                            reason="timeout") == 1, "the hanging call to be counted")
+        daemon.wait_log(f"file system of {stuck}: a call has not returned for 5 s")
+        reason = daemon.feed("stuck")["outputs"]["rec"]["retention_reason"]
+        assert reason == "a call on its file system does not return"
+        metrics = daemon.metrics()
+        assert metrics.sum("framelane_output_up") == 2
+        assert metrics.sum("framelane_output_packets_dropped_total") == 0
+        assert metrics.one("framelane_threads_abandoned_total") == 0
+        assert metrics.sum("framelane_output_retention_errors_total", feed="fine") == 0
+        daemon.stop(deadline=5)
+        assert "was abandoned" in daemon.log()
+        assert not list(stuck.glob("*.part"))
+
+
+def test_a_disk_that_hangs_when_a_playlist_is_left_holds_up_nothing_else(framelane, camera_clip, hang,
+                                                                         tmp_path):
+    environment, file = hang
+    daemon = framelane({"feeds": {
+        name: {"input": looped(camera_clip), "encodes": {"main": COPY},
+               "outputs": {"hls": {"url": str(tmp_path / name / "index.m3u8"),
+                                   "options": {"hls_list_size": 0}}}}
+        for name in ("stuck", "fine")
+    }}, env={**environment, "FRAMELANE_TEST_HANG_DELETING": str(tmp_path / "stuck")}).wait_ready()
+    for name in ("stuck", "fine"):
+        wait_until((tmp_path / name / "index.m3u8").exists, "a segment")
+    file.touch()
+    daemon.restart_feed("stuck")
+    wait_until(pathlib.Path(f"{file}.reached").exists, "the lock of the playlist to be removed")
+    daemon.wait_log("feed stuck: 1 of its threads did not end when asked to and was abandoned")
+    assert daemon.request("GET", "/healthz")[0] == 200
+    daemon.stop()
+    assert "feed fine: ended" in daemon.log()

@@ -56,6 +56,44 @@ TEST_F(FdReaderTest, AFileIsReadToItsEndAndAgainAfterRewinding) {
   EXPECT_EQ(read_all(reader), bytes);
 }
 
+TEST_F(FdReaderTest, AnyPartOfAFileIsReadWithoutMovingOn) {
+  const Bytes bytes{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  testing::write_file(folder / "file", bytes);
+  FdReader reader(folder / "file", 1s, stop.get_token());
+  ASSERT_TRUE(reader.positional());
+  EXPECT_EQ(reader.size(), 9u);
+  Bytes part(4);
+  EXPECT_EQ(reader.read_at(part.data(), 4, 7), 2);
+  EXPECT_EQ(part, (Bytes{8, 9, 0, 0}));
+  EXPECT_EQ(reader.read_at(part.data(), 4, 9), 0);
+  EXPECT_EQ(read_all(reader), bytes);
+}
+
+// Another process may be reading it too, from where this one left off.
+TEST_F(FdReaderTest, AFileAsStandardInputIsReadFromWhereItStands) {
+  testing::write_file(folder / "file", {1, 2, 3, 4});
+  const int input = ::dup(STDIN_FILENO);
+  const int file = ::open((folder / "file").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::dup2(file, STDIN_FILENO), STDIN_FILENO);
+  ::close(file);
+  ASSERT_EQ(::lseek(STDIN_FILENO, 2, SEEK_SET), 2);
+  {
+    FdReader reader("-", 1s, stop.get_token());
+    EXPECT_FALSE(reader.positional());
+    EXPECT_EQ(read_all(reader), (Bytes{3, 4}));
+  }
+  ::dup2(input, STDIN_FILENO);
+  ::close(input);
+}
+
+TEST_F(FdReaderTest, AFailedReadNamesTheFileAndTheCause) {
+  testing::write_file(folder / "file", {1});
+  const FdReader reader(folder / "file", 1s, stop.get_token());
+  const IoError error = reader.read_error(EIO);
+  EXPECT_EQ(error.code(), IoFault::kIo);
+  EXPECT_EQ(error.what(), "cannot read " + (folder / "file") + ": Input/output error");
+}
+
 TEST_F(FdReaderTest, OpeningAFifoDoesNotWaitAndReadingWaitsForItsWriter) {
   const std::string path = fifo();
   FdReader reader(path, 10s, stop.get_token());

@@ -167,6 +167,65 @@ TEST_F(RawSourceTest, ALoopContinuesTheLineWithoutRepairs) {
   EXPECT_EQ(repairs(), 0u);
 }
 
+// Files of frames that are large enough to be read ahead.
+class LargeRawFileTest : public RawSourceTest {
+ protected:
+  LargeRawFileTest() { describe("bgra", 640, 360); }
+  static constexpr std::size_t kFrame = std::size_t{640} * 360 * 4;
+};
+
+TEST_F(LargeRawFileTest, ItsFramesComeOutByteForByteAndAreCounted) {
+  const Bytes bytes = frames();
+  const Reading reading = read(file(bytes));
+  EXPECT_EQ(reading.end, ReadResult::kEnd);
+  EXPECT_TRUE(reading.pixels == bytes);
+  EXPECT_EQ(reading.pooled_frames, 10u);
+  EXPECT_EQ(stats.input_bytes, bytes.size());
+  for (const auto& count : stats.host_copies) EXPECT_EQ(count, 0u);
+}
+
+TEST_F(LargeRawFileTest, APartialLastFrameIsTruncatedOnceInEachLoop) {
+  input.loop = true;
+  Bytes bytes = frames();
+  bytes.pop_back();
+  const auto source = open(file(bytes));
+  EXPECT_EQ(read(*source, 9).frames, 9u);
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 0u);
+  const Reading second = read(*source, 9);
+  EXPECT_TRUE(second.pixels == part(bytes, 0, 9 * kFrame));
+  EXPECT_EQ(second.frame_pts.back(), 17);
+  EXPECT_EQ(faults(DecodeFault::kTruncated), 1u);
+  EXPECT_EQ(stats.input_bytes, bytes.size() + 9 * kFrame);
+  EXPECT_EQ(repairs(), 0u);
+}
+
+TEST_F(LargeRawFileTest, DurationStopsReading) {
+  input.duration = 100ms;
+  EXPECT_EQ(read(file(frames())).frames, 3u);
+}
+
+TEST_F(LargeRawFileTest, AStopEndsIt) {
+  input.loop = true;
+  const auto source = open(file(frames()));
+  read(*source, 3, false);
+  std::jthread stopper([&] { stop.request_stop(); });
+  EXPECT_EQ(read(*source, SIZE_MAX, false).end, ReadResult::kStopped);
+}
+
+// A writer appends to the file while it is read: its end is where it is when it is reached.
+TEST_F(LargeRawFileTest, AFileThatGrowsMeanwhileIsReadToItsEnd) {
+  const Bytes bytes = frames();
+  const auto source = open(file(part(bytes, 0, 2 * kFrame)));
+  read(*source, 1);
+  testing::write_file(folder / "frames.raw", bytes);
+  EXPECT_TRUE(read(*source).pixels == part(bytes, kFrame, bytes.size()));
+}
+
+TEST_F(LargeRawFileTest, AFileWithoutAWholeFrameCannotBeLooped) {
+  input.loop = true;
+  EXPECT_EQ(failure_of<IoError>(file(Bytes(kFrame - 1))), IoFault::kEof);
+}
+
 TEST_F(RawSourceTest, AFileWithoutAWholeFrameCannotBeLooped) {
   input.loop = true;
   EXPECT_EQ(failure_of<IoError>(file(Bytes(100))), IoFault::kEof);
