@@ -1,0 +1,100 @@
+"""What every complete recording must be. All are deleted afterwards, so that no disk fills."""
+
+import itertools
+import random
+import re
+import subprocess
+
+from harness.complaints import complaints
+from soak.site import GOP, SEGMENT
+
+_AT_ONCE = 8  # recordings that are read after one round
+_LOSSY = {"udp", "rtp", "yard", "relay", "jpeg-copy"}  # of streams that may come incomplete
+_ENCODED = {"yard-viewing", "jpeg", "raw", "udp"}  # their keyframes come by the time
+# The last write comes with the next keyframe, or in an outage after split_after and the longest
+# pause of late.
+_LATE = 16
+# A camera that dies in the middle of a picture may have sent its headers alone.
+_BROKEN_OFF = re.compile(r"missing picture in access unit with size \d+$")
+# Two pictures of a burst may share one of Matroska's milliseconds.
+_SAME_TIME = re.compile(r"non monotonically increasing dts to muxer in stream 0: (\d+) >= \1$")
+
+
+class Recordings:
+    def __init__(self, site, report):
+        self._site = site
+        self._report = report
+
+    def check(self):
+        """Reads some of those that have been completed since the last call."""
+        complete = [path for path in self._site.recordings.rglob("*")
+                    if path.is_file() and path.suffix != ".part"]
+        random.shuffle(complete)
+        for path in complete[:_AT_ONCE]:
+            self._check(path)
+        for path in complete:
+            self._site.cut.discard(path)
+            self._site.stretched.discard(path)
+            path.unlink(missing_ok=True)
+
+    def _check(self, path):
+        cut = path in self._site.cut
+        done = subprocess.run(
+            ["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries",
+             "packet=pts_time,dts_time,flags:stream=codec_name,codec_tag_string",
+             "-of", "csv=p=0", path], capture_output=True, text=True, timeout=60, check=False)
+        said = "\n".join(line for line in complaints(done.stderr).splitlines()
+                         if not _BROKEN_OFF.search(line))
+        kind = path.parent.name
+        if (done.returncode or said) and not cut and kind not in _LOSSY:
+            return self._wrong(path, f"ffprobe says: {said}")
+        lines = [line.split(",") for line in done.stdout.split()]
+        packets = [line for line in lines if len(line) > 2]
+        if ["hevc", "hev1"] in lines:
+            self._wrong(path, "HEVC as hev1, which many players refuse, and not as hvc1")
+        if not packets:
+            return None if cut else self._wrong(path, "no packet")
+        if not packets[0][2].startswith("K"):
+            self._wrong(path, "it does not begin with a keyframe")
+        self._check_times(path, packets, kind)
+        # A relay gets several seconds at once.
+        if not cut and kind != "relay" and path not in self._site.stretched:
+            self._check_span(path, packets)
+        if not cut and kind not in _LOSSY:
+            self._check_pictures(path)
+
+    def _check_times(self, path, packets, kind):
+        dts = [float(packet[1]) for packet in packets if packet[1] != "N/A"]
+        least = 0 if path.suffix == ".mkv" else 1e-6  # two frames may share one of its milliseconds
+        back = [(one, two) for one, two in itertools.pairwise(dts) if two - one < least]
+        if back:
+            self._wrong(path, f"decoding times do not rise: {back[:3]}")
+        pts = sorted(float(packet[0]) for packet in packets if packet[0] != "N/A")
+        gap = max((two - one for one, two in itertools.pairwise(pts)), default=0)
+        if pts[-1] - pts[0] > SEGMENT + 2 * GOP + gap:
+            self._wrong(path, f"{pts[-1] - pts[0]:.1f} s long, with segments of {SEGMENT} s")
+        keys = [float(packet[0]) for packet in packets if packet[2].startswith("K")]
+        apart = max((two - one for one, two in itertools.pairwise(keys)), default=0)
+        if kind in _ENCODED and apart > GOP + gap + 0.1:
+            self._wrong(path, f"keyframes are {apart:.1f} s apart, and gop is {GOP} s")
+
+    def _check_span(self, path, packets):
+        """Its name is the time of its first frame; its last write comes soon after its last."""
+        pts = sorted(float(packet[0]) for packet in packets if packet[0] != "N/A")
+        span = path.stat().st_mtime - int(path.name.split(".")[0])
+        if not -3 <= span - (pts[-1] - pts[0]) <= _LATE:
+            length = pts[-1] - pts[0]
+            self._wrong(path, f"archive-times: {length:.1f} s of video that took {span:.1f} s")
+
+    def _check_pictures(self, path):
+        done = subprocess.run(["ffmpeg", "-v", "repeat+error", "-i", path, "-map", "0", "-fps_mode",
+                               "passthrough", "-enc_time_base", "-1", "-f", "null", "-"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+                              check=False)
+        said = [line for line in complaints(done.stderr).splitlines()
+                if not _SAME_TIME.search(line)]
+        if done.returncode or said:
+            self._wrong(path, f"ffmpeg says: {said}")
+
+    def _wrong(self, path, what):
+        self._report.fault("recording", f"{path.parent.name}/{path.name}: {what}", path)
