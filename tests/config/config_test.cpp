@@ -387,6 +387,17 @@ TEST(ConfigTest, UrlPasswordsAreRegisteredAsSecrets) {
   EXPECT_EQ(redact("said Registered-1 and Registered-2"), "said *** and ***");
 }
 
+TEST(ConfigTest, SecretsInOptionsOfInputOutputAndCodecAreRegistered) {
+  load(R"(
+feeds:
+  a:
+    input: {url: x, options: {headers: "X-Camera-Key: ibex-71"}}
+    encodes: {m: {video: {codec: {name: libx264, options: {stats: "http://u:tapir-72@h/"}}}}}
+    outputs: {o: {url: "srt://h:9000", format: mpegts, options: {streamid: publish/quoll-73}}}
+)");
+  EXPECT_EQ(redact("said ibex-71, tapir-72 and publish/quoll-73"), "said ***, *** and ***");
+}
+
 TEST(ConfigTest, AliasesStandForTheValuesTheyName) {
   const Config config = load(R"(
 feeds:

@@ -138,6 +138,31 @@ def test_a_short_outage_is_a_gap_in_the_file(framelane, clock_camera, tmp_path):
         assert longest_gap(check_recording(files_in(folder)[0])) > 0.4
 
 
+def test_the_recordings_of_a_camera_that_flaps_are_right_to_the_end(framelane, clock_camera, tmp_path):
+    daemon = framelane(archive_of(clock_camera, tmp_path, "2s")).wait_ready()
+    recordings = [tmp_path / "copied", tmp_path / "encoded"]
+    for is_long in (False, True, False, False, True):
+        tries = daemon.wait_more_frames("cam", 15).sum("framelane_source_reconnects_total", feed="cam")
+        clock_camera.kill()
+        if is_long:
+            ended = max(len(files_in(folder)) for folder in recordings)
+            for folder in recordings:
+                wait_until(lambda folder=folder: complete(folder, ended), "the recording to be complete")
+        else:
+            daemon.wait_metrics(
+                lambda m, least=tries + 3: m.sum("framelane_source_reconnects_total") >= least,
+                "half a second to go by")
+        clock_camera.start()
+    daemon.wait_more_frames("cam", 15)
+    daemon.stop()
+    for folder in recordings:
+        times = [check_recording(path) for path in files_in(folder)]
+        # On a slow machine a short outage may be a long one.
+        assert 3 <= len(times) < 6
+        assert all(later[0] - earlier[-1] > 1 for earlier, later in zip(times, times[1:]))
+        assert any(longest_gap(each) > 0.2 for each in times)
+
+
 def test_what_a_camera_sends_again_is_recorded_once(framelane, camera, clock_pictures, tmp_path):
     source = camera(clock_pictures, clock=4)
     daemon = framelane(archive_of(source, tmp_path, "30s")).wait_ready()

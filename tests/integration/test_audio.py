@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from harness import media
+from harness import media, media_playlist
 from harness.configs import COPY, IMPATIENT, one_feed, x264
 from harness.waiting import wait_until
 
@@ -125,6 +125,57 @@ def test_the_sound_keeps_step_when_the_camera_comes_back(
     metrics = daemon.metrics()
     daemon.stop()
     assert_in_step(record, 3)
+    assert metrics.sum("framelane_audio_packets_dropped_total", feed="cam") == 0
+
+
+def stretches(playlist, folder):
+    """What lies between two discontinuities, as one file each."""
+    parts = {}
+    for segment in media_playlist.read(playlist).segments:
+        parts.setdefault(segment.section, []).append((playlist.parent / segment.uri).read_bytes())
+    for section, segments in parts.items():
+        path = folder / f"stretch-{section}.ts"
+        path.write_bytes(b"".join(segments))
+        yield path
+
+
+@pytest.mark.parametrize("video", [COPY, x264()], ids=["copied", "encoded"])
+def test_the_sound_keeps_step_in_the_next_recording_and_behind_a_discontinuity(
+    framelane, camera, beeping, tmp_path, video
+):
+    source = camera(beeping("alaw"), audio="alaw")
+    playlist = tmp_path / "hls" / "index.m3u8"
+    config = one_feed({"url": source.url, **TCP}, {**video, "audio": AAC}, {
+        **{kind: {"url": f"{tmp_path}/{kind}/%Y%m%d-%H%M%S.{kind}"} for kind in ("mkv", "mp4")},
+        "hls": {"url": str(playlist), "options": {"hls_time": 1, "hls_list_size": 0}}},
+        on_gap={"split_after": "500ms"})
+    daemon = framelane(config).wait_ready()
+
+    def files(kind):
+        return sorted((tmp_path / kind).glob("*"))
+
+    def wait_for_sound(least):
+        wait_until(lambda: daemon.metrics().sum("framelane_audio_packets_in_total", feed="cam")
+                   > least + 2 * PER_SECOND["alaw"], "2 s of sound")
+
+    wait_for_sound(0)
+    source.kill()
+    for kind in ("mkv", "mp4"):
+        wait_until(lambda kind=kind: [path.suffix for path in files(kind)] == [f".{kind}"],
+                   "the recording to be complete while the camera is gone")
+    before = daemon.metrics().sum("framelane_audio_packets_in_total", feed="cam")
+    source.start()
+    wait_for_sound(before)
+    metrics = daemon.metrics()
+    daemon.stop()
+    for kind in ("mkv", "mp4"):
+        assert len(files(kind)) == 2
+        for path in files(kind):
+            assert_in_step(path, 2)
+    heard = list(stretches(playlist, tmp_path))
+    assert len(heard) == 2
+    for path in heard:
+        assert_in_step(path, 2)
     assert metrics.sum("framelane_audio_packets_dropped_total", feed="cam") == 0
 
 

@@ -1,5 +1,6 @@
 """Calls that do not return, or late: their threads are abandoned, and stops stay clean."""
 
+import contextlib
 import pathlib
 import signal
 import socket
@@ -43,9 +44,11 @@ def test_an_encoder_and_a_network_output_that_hang_are_noticed_and_start_again(
 ):
     """It takes 16 s, since a call has 10 s, and 5 s more until it counts as hanging."""
     environment, file = hang
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with contextlib.ExitStack() as servers:
+        server = servers.enter_context(socket.create_server(("127.0.0.1", 0)))
+        address = server.getsockname()
         read_all(server)
-        peer = {"url": f"tcp://127.0.0.1:{server.getsockname()[1]}", "format": "mpegts", **IMPATIENT}
+        peer = {"url": f"tcp://127.0.0.1:{address[1]}", "format": "mpegts", **IMPATIENT}
         daemon = framelane({"feeds": {
             "cam": {"input": looped(camera_clip), "encodes": {"main": x264()},
                     "outputs": {"file": {"url": "null:"}}},
@@ -59,6 +62,9 @@ def test_an_encoder_and_a_network_output_that_hang_are_noticed_and_start_again(
                             "bytes sent to the peer")
         file.touch()
         daemon.wait_log("feed push: output peer is stuck in a call on tcp://", deadline=15)
+        # The peer is gone, so that the feed, which starts again, does not hang again.
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
         daemon.wait_log("feed cam: encode main: a call of libx264 does not come to an end; its thread "
                         "is abandoned: check the load of this machine", deadline=25)
         metrics = daemon.wait_state("cam", "backoff")
@@ -66,9 +72,17 @@ def test_an_encoder_and_a_network_output_that_hang_are_noticed_and_start_again(
         assert metrics.sum("framelane_ring_jobs", feed="cam") == 0
         assert metrics.sum("framelane_frames_in_flight", feed="cam") == 0
         assert metrics.one("framelane_feed_state", feed="other", state="running") == 1
+        # The call has not returned, but nobody waits for it any more.
+        daemon.wait_metrics(
+            lambda m: m.one("framelane_feed_bottleneck", feed="push", stage="output") == 0
+            and m.feed_state("push") == "running", "no output to hold up the feed")
+        sent = daemon.metrics().sum("framelane_output_bytes_total", feed="push")
+        read_all(servers.enter_context(socket.create_server(address)))
         file.unlink()
         daemon.wait_more_frames("cam", 10)
-        daemon.wait_state("push", "running")
+        daemon.wait_metrics(
+            lambda m: m.sum("framelane_output_bytes_total", feed="push") > sent + 10_000,
+            "bytes sent to the peer again")
         assert daemon.metrics().one("framelane_threads_abandoned_total") >= 2
         assert "feed other" not in "".join(
             line for line in daemon.log().splitlines() if " error " in line)

@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+from harness import media
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, looped, one_feed, x264
 from harness.daemon import ROOT, run
@@ -62,6 +63,30 @@ def test_metrics_are_the_golden_ones(framelane, clip, tmp_path):
         GOLDEN.write_text(actual)
     assert actual == GOLDEN.read_text()
     assert all(metrics.helps.get(name) for name in metrics.types)
+
+
+def test_secrets_in_options_are_shown_nowhere(framelane, http_camera, clip, tmp_path):
+    """They come from the environment; what comes from a file is a secret wherever it stands."""
+    key, stream_id = "zebra-41-s3cr3t", "publish-otter-s3cr3t"
+    stream = media.ffmpeg("-i", clip, "-c", "copy", "-f", "mpegts", "-")
+    source = http_camera(stream, "video/mp2t")
+    config = one_feed(
+        {"url": source.url, "options": {"headers": "X-Camera-Key: ${KEY}\r\n"}}, x264(),
+        # The file's name shows whether the secret is known, whatever FFmpeg says of its options.
+        {"file": {"url": f"{tmp_path}/{stream_id}-${{KEY}}.mkv"},
+         "push": {"url": f"srt://127.0.0.1:{free_port()}", "format": "mpegts",
+                  "options": {"streamid": "${STREAM_ID}"}, **IMPATIENT}})
+    config["log"] = {"level": "trace"}
+    daemon = framelane(config, secrets=[key, stream_id],
+                       env={"KEY": key, "STREAM_ID": stream_id}).wait_ready()
+    daemon.wait_frames("cam", 10)
+    daemon.wait_metrics(lambda m: m.sum("framelane_output_reconnects_total", output="push") > 0,
+                        "a try to push")
+    said = daemon.metrics().text + daemon.request("GET", "/api/v1/feeds")[1]
+    assert not any(secret in said for secret in (key, stream_id))
+    daemon.stop()
+    assert "X-Camera-Key: ***" in daemon.log()
+    assert f"completed {tmp_path}/***-***.mkv" in daemon.log()
 
 
 def test_promtool_finds_nothing_to_say(framelane, clip, tmp_path):

@@ -1,6 +1,6 @@
 """What the cameras of the bad week show. It is made once for each folder."""
 
-from harness import media
+from harness import clock, media
 from harness.daemon import ROOT
 
 _STREET = ROOT / "tests" / "data" / "street_h264.mp4"
@@ -23,6 +23,9 @@ class Clips:
         self.wide = self._long("wide", "480x272", 12, *_H264, "-g", 12)
         self.hevc = self._long("hevc", "320x240", 12, "-c:v", "libx265", "-preset", "ultrafast",
                                "-x265-params", "log-level=error:keyint=12", "-tag:v", "hvc1")
+        self.clock = folder / "clock.h264"
+        if not self.clock.exists():
+            media.ffmpeg(*clock.ARGUMENTS, self.clock)
         self.street = _STREET
         stream = media.ffmpeg("-i", _STREET, "-vf", "scale=320:240", "-c:v", "mjpeg", "-q:v", 8,
                               "-f", "mjpeg", "-")

@@ -7,7 +7,9 @@ import shutil
 import socket
 import time
 
+from harness.waiting import wait_until
 from soak.scene import lose, scene
+from soak.site import MIN_FREE
 from soak.sources import Impostor
 
 
@@ -72,6 +74,28 @@ def disk_fills(site, dice):
             pass
     yield f"{spare} bytes are left"
     filler.unlink()
+
+
+@scene("small")
+def disk_gets_scarce(site, dice):
+    """The recordings with min_free make room, while there is more than the newest of them."""
+    if not site.small_is_a_disk:
+        yield "left out: the right to mount is missing"
+        return
+    less = dice.choice([10_000, MIN_FREE // 2])
+    filler = site.small / "filler"
+
+    def free():
+        return os.statvfs(site.small).f_bavail * os.statvfs(site.small).f_frsize
+
+    try:
+        with contextlib.suppress(OSError), open(filler, "wb") as file:
+            file.write(bytes(max(0, free() - MIN_FREE + less)))
+        wait_until(lambda: free() >= MIN_FREE or len(list((site.small / "clusters").glob("*.mkv"))) <= 1,
+                   f"{MIN_FREE} bytes to be free, or the newest file of those with min_free to be left")
+        yield f"{less} bytes too few are free"
+    finally:
+        filler.unlink()
 
 
 _FOLDERS = {  # folder: the part of the site that writes there

@@ -95,9 +95,8 @@ def ended_by_two_signals(site, dice):
 @scene("process")
 def frozen(site, dice):
     with _away(site):
-        site.daemon.process.send_signal(signal.SIGSTOP)
-        time.sleep(dice.uniform(0.5, 7))
-        site.daemon.process.send_signal(signal.SIGCONT)
+        with site.freeze():
+            time.sleep(dice.uniform(0.5, 7))
         # Until its loop has turned, a probe rightly says that it does not.
         wait_until(lambda: site.daemon.request("GET", "/healthz")[0] == 200, "its health", 2)
     yield ""
@@ -203,10 +202,10 @@ def a_second_daemon(site, dice):
     yield ""
 
 
-@scene("gate", "yard", "jpeg", "raw", "udp", "wire", "rtp")
+@scene("gate", "yard", "clock", "jpeg", "raw", "udp", "wire", "rtp")
 def feeds_are_restarted(site, dice):
     for _ in range(dice.randint(1, 12)):
-        site.daemon.restart_feed(dice.choice(["gate", "yard", "jpeg", "raw", "udp", "wire", "rtp",
-                                              "loop", "relay"]))
+        site.daemon.restart_feed(dice.choice(["gate", "yard", "clock", "jpeg", "raw", "udp", "wire",
+                                              "rtp", "loop", "relay"]))
         time.sleep(dice.choice([0, 0.05, 0.5]))
     yield ""

@@ -1,5 +1,6 @@
 """The installation that has the bad week: cameras, peers, disks, and one daemon for them all."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -20,6 +21,7 @@ STOP_LIMIT = 10  # seconds, as docs/operations.md promises
 SEGMENT = 10
 GOP = 2
 KEEP = 4_000_000
+MIN_FREE = 1_000_000
 IMPATIENT = {"timeout": "2s", "reconnect": {"first": "200ms", "max": "2s"}}
 
 
@@ -49,6 +51,7 @@ class Site:
         self.is_slow = False  # a scene has held the daemon up, so that frames are dropped
         self.cut = set()  # recordings that a kill has cut
         self.stretched = set()  # recordings that were open while a scene held the daemon up
+        self.frozen = []  # when the daemon was frozen: (from, until), wall clock
         self.hang_file = folder / "hang"
         self._hang_library = self._make_hang_library()
         self._make_secrets()
@@ -75,6 +78,7 @@ class Site:
         clips, here = self.clips, "127.0.0.1"
         self.gate = Camera(self.folder, clips.camera, audio="alaw", auth="digest")
         self.yard = Camera(self.folder, clips.camera, audio="alaw")
+        self.clock = Camera(self.folder, clips.clock, clock=0)
         self.jpeg = MjpegCamera(clips.pictures)
         self.fifo = FifoWriter(self.folder / "capture.fifo", RAW_FRAME)
         self.udp_port, self.wire_port, self.rtp_port = (free_port() & ~1 for _ in range(3))
@@ -105,7 +109,7 @@ class Site:
     def config(self):
         here = "127.0.0.1"
         live = x264(gop=f"{GOP}s")
-        sound = {"video": "copy", "audio": "copy"}
+        sound, heard = ({"video": "copy", "audio": audio} for audio in ("copy", {"codec": "aac"}))
         secret = "${file:" + str(self.folder) + "/%s}"
         hls = {"hls_time": GOP, "hls_list_size": 4}
         feeds = {
@@ -120,7 +124,7 @@ class Site:
                                    options=hls)}},
             "yard": {
                 "input": {"url": self.yard.url},
-                "encodes": {"main": COPY, "live": live},
+                "encodes": {"main": heard, "live": live},
                 "outputs": {
                     "record": self._recording("yard", "mp4"),
                     "hls": _output(self.live / "yard" / "index.m3u8",
@@ -128,6 +132,14 @@ class Site:
                     "viewing": self._recording("yard-viewing", "mp4", **{"from": "live"}),
                     "push": _output(f"rtmp://{here}:{self.rtmp_port}/live/"
                                     f"{secret % 'stream-key'}")}},
+            "clock": {
+                "input": {"url": self.clock.url, "options": {"rtsp_transport": "tcp"}},
+                "on_gap": {"split_after": "1s"},
+                "encodes": {"main": COPY, "live": live},
+                "outputs": {
+                    "record": self._recording("clock", "mkv"),
+                    "hls": _output(self.live / "clock" / "index.m3u8", **{"from": "live"},
+                                   options={**hls, "hls_flags": "+program_date_time"})}},
             "jpeg": {
                 "input": {"url": self.jpeg.url,
                           "options": {"headers": f"X-Camera-Key: {secret % 'camera-key'}\r\n"}},
@@ -165,7 +177,7 @@ class Site:
                     "kept": _output(self.small / "kept" / "%s.ts", segment="2s",
                                     keep={"size": KEEP}),
                     "clusters": _output(self.small / "clusters" / "%s.mkv", segment="2s",
-                                        keep={"size": KEEP // 4}),
+                                        keep={"size": KEEP // 4, "min_free": MIN_FREE}),
                     "hls": _output(self.small / "hls" / "index.m3u8", options=hls)}},
             "relay": {
                 "input": {"url": self.web.url("gate/index.m3u8"), "timeout": "8s"},
@@ -212,6 +224,17 @@ class Site:
         self.is_slow = True
         self.stretched |= {path.with_suffix("") for path in self.part_files()}
 
+    @contextlib.contextmanager
+    def freeze(self):
+        """Meanwhile the daemon does not run, and sees everything late."""
+        begin = time.time()
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+            self.frozen.append((begin, time.time()))
+
     def part_files(self):
         return sorted([*self.recordings.rglob("*.part"), *self.small.rglob("*.part")])
 
@@ -225,7 +248,8 @@ class Site:
     def close(self):
         if self.daemon and self.daemon.process.poll() is None:
             self.daemon.kill()
-        for source in (self.gate, self.yard, self.udp, self.wire, self.rtp, self.push, self.srt):
+        for source in (self.gate, self.yard, self.clock, self.udp, self.wire, self.rtp, self.push,
+                       self.srt):
             source.kill()
         self.jpeg.close()
         self.web.close()

@@ -44,6 +44,11 @@ def yard_camera(site, dice):
     yield from _camera(site, dice, "yard")
 
 
+@scene("clock", weight=2)
+def clock_camera(site, dice):
+    yield from _camera(site, dice, "clock")
+
+
 @scene("yard", "folders", weight=2)
 def yard_changes_format(site, dice):
     """Another codec, size or frame rate; FLV cannot hold HEVC (before FFmpeg 6.1), and no

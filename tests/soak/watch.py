@@ -5,6 +5,7 @@ import json
 import re
 import time
 
+from harness import clock
 from harness.complaints import complaints
 from harness.media_playlist import PlaylistWatch
 from harness.waiting import TIME_FACTOR
@@ -15,12 +16,13 @@ _NO_ANSWER = (OSError, ValueError, AssertionError, http.client.HTTPException)
 RECOVERY = 25  # seconds after its cause went away
 SILENCE = 6  # seconds without a frame after which a feed that says `running` does not
 LINES_PER_MINUTE = 400
-RING_FULL = 12  # frames that a round may drop because the ring was full
+# Frames that a round may drop because the ring was full: a second of a camera.
+RING_FULL, RING_FULL_OF_CLOCK = 12, clock.RATE
 _LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (trace|debug|info |warn |error) ")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _NEVER = ("Sanitizer", "runtime error:", "terminate called", "Assertion", "assertion failed",
           "bad_alloc", "std::", "check the values of input.options", "internal error")
-MOST_SEGMENTS = 80  # of two playlists of four, with those that scenes made the daemon forget
+MOST_SEGMENTS = 120  # of three playlists of four, with those that scenes made the daemon forget
 # Growth is what a quiet daemon has more than it had in its first quiet moments.
 _FIRST_MOMENTS = 10
 _GROWTH = {"MiB of memory": 120, "descriptors": 12, "threads": 8}
@@ -175,7 +177,8 @@ class Watch:
         if self._ring_full.get("life") == now["life"]:
             for key in now.keys() - {"life"}:
                 dropped = now[key] - self._ring_full.get(key, 0)
-                if dropped > RING_FULL and not self._site.is_slow:
+                most = RING_FULL_OF_CLOCK if key[0] == "clock" else RING_FULL
+                if dropped > most and not self._site.is_slow:
                     self._report.fault("drops", f"{'/'.join(key)} dropped {dropped:.0f} frames as"
                                        " ring_full in one round")
         self._ring_full = now

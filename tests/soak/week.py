@@ -26,7 +26,7 @@ class Week:
         self._site = Site(folder)
         self._report = Report(folder, self._site, seed)
         self._watch = Watch(self._site, self._report)
-        self._recordings = Recordings(self._site, self._report)
+        self._recordings = Recordings(self._site, self._report, random.Random(f"{seed} recordings"))
 
     def play(self, minutes, rounds, only):
         end = time.monotonic() + 60 * minutes

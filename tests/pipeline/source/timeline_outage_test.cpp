@@ -1,5 +1,11 @@
 // Not built for ThreadSanitizer: what it tests has one thread.
 // A live source that is lost and comes back.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+
 #include "tests/pipeline/source/timeline_fixture.hpp"
 
 namespace framelane {
@@ -114,6 +120,27 @@ TEST_F(TimelineOutageTest, AClaimToRepeatMoreThanAnyCameraKeepsIsNotBelieved) {
   begin_live(milliseconds(-3600'000));
   EXPECT_EQ(picture(61'000, 61'000), 60'040);
   EXPECT_TRUE(is_new(61'040, 61'040));
+}
+
+// How late the first pictures of each segment came is not known; others come sooner.
+TEST_F(TimelineOutageTest, ErrorsOfManyOutagesDoNotAddUp) {
+  std::int64_t now = 1000;
+  std::int64_t arrived = 0;
+  for (std::int64_t outage = 0; outage <= 30; ++outage) {
+    const std::int64_t booted = now - outage * 211 % 1000;  // 0 of the camera's clock
+    const std::int64_t late = outage * 37 % 81;
+    begin_live(milliseconds(booted + late));
+    for (std::int64_t i = 0; i < 50; ++i, now += 40) {
+      const std::int64_t held_up = i == 0 ? late : (outage * 31 + i * 17) % 81;
+      arrived = std::max(arrived, now + held_up);
+      const auto taken = line_clock.taken_at(milliseconds(picture(arrived, now - booted)));
+      ASSERT_TRUE(taken);
+      const auto error = std::chrono::duration_cast<milliseconds>(*taken - moment(now));
+      EXPECT_LE(std::abs(error.count()), 100) << "picture " << i << " after outage " << outage;
+    }
+    now += outage * 701 % 3000;
+  }
+  EXPECT_EQ(all_repairs(), 0u);
 }
 
 TEST_F(TimelineOutageTest, AFileThatBeginsAgainGoesOnWithoutAGap) {
