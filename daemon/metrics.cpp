@@ -9,7 +9,7 @@
 #include "daemon/supervisor.hpp"
 #include "daemon/version.hpp"
 #include "pipeline/base/abandoned_threads.hpp"
-#include "pipeline/frames/host_buffer.hpp"
+#include "pipeline/frames/host_registration.hpp"
 
 namespace framelane {
 namespace {
@@ -74,7 +74,7 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
   for (const FeedView& feed : feeds) feed_metrics.add(feed);
   add_devices(page, devices);
   page.gauge("framelane_host_pinned_bytes", "Host memory that is allocated for frames.")
-      .add({}, static_cast<double>(host_buffer_bytes()));
+      .add({}, static_cast<double>(host_memory_bytes()));
   page.counter("framelane_threads_abandoned_total",
                "Threads that were abandoned because a call ignored its deadline.")
       .add({}, static_cast<double>(threads_abandoned()));

@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include "pipeline/frames/host_registration.hpp"
 
 namespace framelane {
 
@@ -21,32 +24,9 @@ class HostBuffer {
   std::size_t size() const { return size_; }
 
  private:
-  friend void set_host_registrar(class HostRegistrar* registrar);
-
   std::uint8_t* data_;
   std::size_t size_;
-  HostBuffer* previous_ = nullptr;  // in the list of all buffers
-  HostBuffer* next_ = nullptr;
+  std::optional<HostRegistration> registration_;
 };
-
-/// Registers host memory with a GPU, which then copies to and from it at full speed. Any number of
-/// threads may call at once. A call may block for as long as the GPU does; it must not block the
-/// others.
-class HostRegistrar {
- public:
-  virtual ~HostRegistrar() = default;
-  /// Throws FeedError(kMemory) if the memory cannot be locked.
-  virtual void add(std::uint8_t* data, std::size_t bytes) = 0;
-  /// Called before memory that was added is unmapped.
-  virtual void remove(std::uint8_t* data) noexcept = 0;
-};
-
-/// Registers every HostBuffer, existing and new, with `registrar`, after unregistering the existing
-/// ones from the current one. Null only unregisters them. Waits until no call of the current
-/// registrar is under way. Throws what `add` throws; no buffer is registered then.
-void set_host_registrar(HostRegistrar* registrar);
-
-/// Bytes of all HostBuffers of this process (framelane_host_pinned_bytes).
-std::size_t host_buffer_bytes();
 
 }  // namespace framelane

@@ -88,6 +88,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       case cudaDevAttrPciDomainId:
         *value = 0;
         return cudaSuccess;
+      case cudaDevAttrHostRegisterReadOnlySupported:
+        *value = 1;
+        return cudaSuccess;
       default:
         return cudaErrorInvalidValue;  // add it here when framelane asks for it
     }

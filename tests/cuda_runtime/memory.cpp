@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,11 +41,26 @@ cudaError_t check_copy(State& s, const void* to, std::size_t to_bytes, const voi
   if (!side_is_right(to, to_bytes, to_device) || !side_is_right(from, from_bytes, from_device)) {
     return cudaErrorInvalidValue;
   }
-  if ((!to_device && !s.is_registered(to, to_bytes)) ||
-      (!from_device && !s.is_registered(from, from_bytes))) {
+  const State::Registration* const into = to_device ? nullptr : s.registration_of(to, to_bytes);
+  if (into != nullptr && into->read_only) return cudaErrorInvalidValue;
+  if ((!to_device && into == nullptr) ||
+      (!from_device && s.registration_of(from, from_bytes) == nullptr)) {
     ++s.pageable_copies;
   }
   return cudaSuccess;
+}
+
+/// Whether the mapping at this address can be written to.
+bool is_writable(std::uintptr_t address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    char rights[5] = {};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, rights) != 3) continue;
+    if (begin <= address && address < end) return rights[1] == 'w';
+  }
+  return false;
 }
 
 cudaError_t copy_2d(const char* function, void* to, std::size_t to_pitch, const void* from,
@@ -177,15 +195,18 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
   });
 }
 
-cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned) {
+cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned flags) {
   return entry("cudaHostRegister", [&](State& s, Lock&) {
     if (memory == nullptr || bytes == 0) return cudaErrorInvalidValue;
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-    for (const auto& [other, size] : s.registered) {
-      if (begin < other + size && other < begin + bytes)
+    for (const auto& [other, known] : s.registered) {
+      if (begin < other + known.bytes && other < begin + bytes)
         return cudaErrorHostMemoryAlreadyRegistered;
     }
-    s.registered[begin] = bytes;
+    // As on a GPU: memory that cannot be written is taken only with the flag.
+    const bool read_only = (flags & cudaHostRegisterReadOnly) != 0;
+    if (!read_only && !is_writable(begin)) return cudaErrorInvalidValue;
+    s.registered[begin] = {bytes, read_only};
     return cudaSuccess;
   });
 }

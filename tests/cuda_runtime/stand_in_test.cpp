@@ -1,5 +1,6 @@
 // Longer than 400 lines: each of the stand-in's rules has a test, and all share one fixture.
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <chrono>
@@ -248,6 +249,20 @@ TEST_F(StandInRuntimeTest, CopiesOfUnregisteredMemoryAreCounted) {
 TEST_F(StandInRuntimeTest, HostMemoryIsRegisteredOnce) {
   EXPECT_EQ(cudaHostRegister(host_.data() + 1, 4, 0), cudaErrorHostMemoryAlreadyRegistered);
   EXPECT_EQ(cudaHostUnregister(host_.data() + 1), cudaErrorHostMemoryNotRegistered);
+}
+
+TEST_F(StandInRuntimeTest, MemoryThatCannotBeWrittenIsRegisteredOnlyForReading) {
+  constexpr std::size_t kPage = 4096;
+  void* const memory = mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_EQ(cudaHostRegister(memory, kPage, cudaHostRegisterPortable), cudaErrorInvalidValue);
+  ASSERT_EQ(cudaHostRegister(memory, kPage, cudaHostRegisterReadOnly), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyAsync(device_, memory, 4, cudaMemcpyHostToDevice, stream_), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyAsync(memory, device_, 4, cudaMemcpyDeviceToHost, stream_),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(stand_in::pageable_copies(), 0);
+  EXPECT_EQ(cudaHostUnregister(memory), cudaSuccess);
+  munmap(memory, kPage);
 }
 
 TEST_F(StandInRuntimeTest, UnregisteringWaitsForWhatIsQueued) {

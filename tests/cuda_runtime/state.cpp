@@ -98,10 +98,11 @@ const Allocation* State::allocation_of(const void* address, std::size_t bytes) c
   return &found->second;
 }
 
-bool State::is_registered(const void* address, std::size_t bytes) const {
+const State::Registration* State::registration_of(const void* address, std::size_t bytes) const {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const auto found = range_at(registered, at);
-  return found != registered.end() && at + bytes <= found->first + found->second;
+  if (found == registered.end() || at + bytes > found->first + found->second.bytes) return nullptr;
+  return &found->second;
 }
 
 std::size_t State::used(int device) const {

@@ -85,7 +85,11 @@ struct State {
   std::map<cudaStream_t, std::shared_ptr<Stream>> streams;
   std::map<cudaEvent_t, std::shared_ptr<Event>> events;
   std::map<std::uintptr_t, Allocation> allocations;  // by address
-  std::map<std::uintptr_t, std::size_t> registered;  // address to bytes
+  struct Registration {
+    std::size_t bytes = 0;
+    bool read_only = false;
+  };
+  std::map<std::uintptr_t, Registration> registered;  // by address
   std::map<const void*, Kernel> kernels;
   std::map<std::string, int, std::less<>> calls;
   std::map<std::string, Failure, std::less<>> failures;
@@ -116,7 +120,8 @@ struct State {
   bool skip(std::string_view function);
   /// The allocation or registration that holds all of [address, address + bytes), if any.
   const Allocation* allocation_of(const void* address, std::size_t bytes) const;
-  bool is_registered(const void* address, std::size_t bytes) const;
+  /// Null if not all of it is registered.
+  const Registration* registration_of(const void* address, std::size_t bytes) const;
   std::size_t used(int device) const;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
 #include "pipeline/stage/cuda/cuda_stage.hpp"
 
 namespace framelane {
@@ -44,6 +45,10 @@ CudaDevice::CudaDevice(int ordinal, std::shared_ptr<Device> fallback,
   cuda::check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   model_ = properties.name;
   uuid_ = gpu_uuid_text(properties.uuid);
+  int read_only = 0;
+  cuda::check(cudaDeviceGetAttribute(&read_only, cudaDevAttrHostRegisterReadOnlySupported, ordinal),
+              "cudaDeviceGetAttribute");
+  registers_read_only_ = read_only != 0;
 }
 
 std::shared_ptr<CudaDevice> CudaDevice::open(int ordinal, std::shared_ptr<Device> fallback,
@@ -62,16 +67,29 @@ std::unique_ptr<Stage> CudaDevice::make_stage(FeedStats& stats, std::optional<in
   return fallback_->make_stage(stats, slices);
 }
 
-void CudaDevice::add(std::uint8_t* data, std::size_t bytes) {
+void CudaDevice::add(const std::uint8_t* data, std::size_t bytes, HostAccess access) {
   if (lost()) return;
+  unsigned flags = cudaHostRegisterPortable;
+  if (access == HostAccess::kRead) {
+    if (!registers_read_only_) {
+      if (said_read_only_.exchange(true)) return;
+      log::warn(
+          "{} cannot lock memory that it may only read: frames of other processes are uploaded "
+          "more slowly",
+          name());
+      return;
+    }
+    flags |= cudaHostRegisterReadOnly;
+  }
   try {
     context_->make_current();
-    cuda::check(cudaHostRegister(data, bytes, cudaHostRegisterPortable), "cudaHostRegister");
+    cuda::check(cudaHostRegister(const_cast<std::uint8_t*>(data), bytes, flags),
+                "cudaHostRegister");
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
       throw FeedError(FeedFault::kMemory,
                       std::to_string(bytes >> 20) + " MiB more cannot be locked for " + name() +
-                          ", beside " + std::to_string(host_buffer_bytes() >> 20) +
+                          ", beside " + std::to_string(host_memory_bytes() >> 20) +
                           " MiB that are and with " + available_memory() + ": " + error.what() +
                           "; use a smaller ring or fewer feeds");
     }
@@ -83,12 +101,13 @@ void CudaDevice::add(std::uint8_t* data, std::size_t bytes) {
   }
 }
 
-void CudaDevice::remove(std::uint8_t* data) noexcept {
+void CudaDevice::remove(const std::uint8_t* data, HostAccess access) noexcept {
+  if (access == HostAccess::kRead && !registers_read_only_) return;
   // Unregistering waits for the GPU, and would hang with it. This memory stays locked until the
   // process ends.
   if (context_->has_abandoned_jobs()) return;
   context_->try_make_current();
-  const cudaError_t result = cudaHostUnregister(data);
+  const cudaError_t result = cudaHostUnregister(const_cast<std::uint8_t*>(data));
   // After a loss an error is no news, and buffers made since then were never registered.
   if (!lost()) cuda::report(result, "cudaHostUnregister");
 }

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "pipeline/frames/host_buffer.hpp"
+#include "pipeline/frames/host_registration.hpp"
 #include "pipeline/stage/cuda/completion_thread.hpp"
 #include "pipeline/stage/cuda/cuda_context.hpp"
 #include "pipeline/stage/device.hpp"
@@ -18,7 +18,7 @@ namespace framelane {
 /// The UUID as nvidia-smi writes it: "GPU-" and sixteen bytes in five groups of hex digits.
 std::string gpu_uuid_text(const cudaUUID_t& uuid);
 
-/// One GPU. While it exists it is the process's HostRegistrar: every frame buffer is registered
+/// One GPU. While it exists it is the process's HostRegistrar: all memory of frames is registered
 /// with CUDA. A GPU that fails stays lost, and its feeds' jobs, including those in flight, run on
 /// the fallback. A process has at most one CudaDevice at a time.
 class CudaDevice final : public Device,
@@ -52,13 +52,15 @@ class CudaDevice final : public Device,
  private:
   CudaDevice(int ordinal, std::shared_ptr<Device> fallback, std::chrono::milliseconds hung_after);
   // Of HostRegistrar.
-  void add(std::uint8_t* data, std::size_t bytes) override;
-  void remove(std::uint8_t* data) noexcept override;
+  void add(const std::uint8_t* data, std::size_t bytes, HostAccess access) override;
+  void remove(const std::uint8_t* data, HostAccess access) noexcept override;
 
   const std::shared_ptr<CudaContext> context_;
   const std::shared_ptr<Device> fallback_;
   std::string model_;
   std::string uuid_;
+  bool registers_read_only_ = false;  // memory of other processes
+  std::atomic<bool> said_read_only_{false};
   std::atomic<bool> opened_{false};  // before, add() throws CudaError: open() reports it
   CompletionThread completion_;
 };

@@ -11,10 +11,10 @@ using ::testing::HasSubstr;
 
 TEST(CopyingAloneTest, MovesHalfOfTheBytesOfAllWorksAndMissesNone) {
   constexpr std::size_t kWorks = 3;
-  const std::size_t before = host_buffer_bytes();
+  const std::size_t before = host_memory_bytes();
   {
     const Contender copying = copying_alone({{"size", "1x1"}}, 4'000'000, kWorks);
-    const std::size_t taken = host_buffer_bytes() - before;
+    const std::size_t taken = host_memory_bytes() - before;
     EXPECT_GE(taken, kWorks * 4'000'000);
     EXPECT_LT(taken, kWorks * 4'000'000 + 200'000);  // whole pages
     EXPECT_EQ(copying.row.bytes, 4'000'000);
@@ -26,7 +26,7 @@ TEST(CopyingAloneTest, MovesHalfOfTheBytesOfAllWorksAndMissesNone) {
     copying.prepare();
     EXPECT_NE(copying.check(), "");
   }
-  EXPECT_EQ(host_buffer_bytes(), before);
+  EXPECT_EQ(host_memory_bytes(), before);
 }
 
 }  // namespace

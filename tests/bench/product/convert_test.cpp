@@ -26,11 +26,11 @@ TEST(ConvertFramesTest, AFrameThatIsMistakenForAnotherIsSeen) {
 }
 
 TEST(ConvertFramesTest, ManyFramesTakeNoMoreLockedMemoryThanOne) {
-  const std::size_t before = host_buffer_bytes();
+  const std::size_t before = host_memory_bytes();
   const ConvertFrames one(256, 1024, 1);
-  const std::size_t of_one = host_buffer_bytes() - before;
+  const std::size_t of_one = host_memory_bytes() - before;
   const ConvertFrames many(256, 1024, 4);
-  EXPECT_LE(host_buffer_bytes() - before - of_one, of_one + of_one / 8);
+  EXPECT_LE(host_memory_bytes() - before - of_one, of_one + of_one / 8);
 }
 
 TEST(ConvertFramesTest, AWrongByteIsNamed) {

@@ -225,12 +225,12 @@ TEST_F(FeedTest, ARunWhoseEncoderFailsForGoodHasFreedItsFramesWhenItsThreadsEnd)
   const FailingEncoder encoder;
   add_encode("live", "libx264");
   add_output("null", "live", "null:");
-  const std::size_t before = host_buffer_bytes();
+  const std::size_t before = host_memory_bytes();
   const Feed::Outcome outcome = run();
   EXPECT_EQ(outcome.fault, FeedFault::kEncoder);
   EXPECT_NE(outcome.reason.find("3 times in close succession"), std::string::npos)
       << outcome.reason;
-  EXPECT_EQ(host_buffer_bytes(), before);
+  EXPECT_EQ(host_memory_bytes(), before);
   expect_every_frame_accounted_for();
 }
 

@@ -44,11 +44,11 @@ TEST(FramePoolTest, BufferOutlivesThePool) {
 }
 
 TEST(FramePoolTest, AnotherSizeFreesTheOldBuffers) {
-  const std::size_t before = host_buffer_bytes();
+  const std::size_t before = host_memory_bytes();
   FramePool pool;
   pool.get(1 << 20);
   pool.get(8 << 20);
-  EXPECT_EQ(host_buffer_bytes() - before, std::size_t{8 << 20});
+  EXPECT_EQ(host_memory_bytes() - before, std::size_t{8 << 20});
 }
 
 TEST(FramePoolTest, SlightlySmallerSizeKeepsTheBuffers) {
@@ -115,14 +115,14 @@ TEST(FramePoolTest, ABufferThatIsNotNeededAnyMoreWhenItIsMadeJoinsThePool) {
   testing::HeldRegistrar gpu;
   FramePool pool;
   BufferRef buffer = pool.get(1 << 20);
-  const std::size_t one = host_buffer_bytes();
+  const std::size_t one = host_memory_bytes();
   gpu.hold();
   auto made = std::async(std::launch::async, [&pool] { return pool.get(1 << 20); });
   while (gpu.waiting() == 0) std::this_thread::yield();
   buffer = {};  // comes back while the next is made
   gpu.release();
   const BufferRef next = made.get();
-  EXPECT_EQ(host_buffer_bytes(), one + (1 << 20));
+  EXPECT_EQ(host_memory_bytes(), one + (1 << 20));
 }
 
 TEST(FramePoolTest, ThreadsShareIt) {

@@ -30,13 +30,13 @@ int HeldRegistrar::added() {
   return added_;
 }
 
-void HeldRegistrar::add(std::uint8_t*, std::size_t) {
+void HeldRegistrar::add(const std::uint8_t*, std::size_t, HostAccess) {
   pass();
   const std::lock_guard lock(mutex_);
   ++added_;
 }
 
-void HeldRegistrar::remove(std::uint8_t*) noexcept { pass(); }
+void HeldRegistrar::remove(const std::uint8_t*, HostAccess) noexcept { pass(); }
 
 void HeldRegistrar::pass() {
   std::unique_lock lock(mutex_);

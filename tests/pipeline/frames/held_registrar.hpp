@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "pipeline/frames/host_buffer.hpp"
+#include "pipeline/frames/host_registration.hpp"
 
 namespace framelane::testing {
 
@@ -23,8 +23,8 @@ class HeldRegistrar : public HostRegistrar {
   int added();
 
  private:
-  void add(std::uint8_t*, std::size_t) override;
-  void remove(std::uint8_t*) noexcept override;
+  void add(const std::uint8_t*, std::size_t, HostAccess) override;
+  void remove(const std::uint8_t*, HostAccess) noexcept override;
   void pass();
 
   std::mutex mutex_;

@@ -17,16 +17,16 @@ namespace {
 /// Remembers what is registered. Refuses all additions after the given number.
 class Ledger : public HostRegistrar {
  public:
-  void add(std::uint8_t* data, std::size_t bytes) override {
+  void add(const std::uint8_t* data, std::size_t bytes, HostAccess) override {
     if (room_ == 0) throw FeedError(FeedFault::kMemory, "cannot be locked");
     --room_;
     EXPECT_TRUE(registered_.emplace(data, bytes).second) << "registered twice";
   }
-  void remove(std::uint8_t* data) noexcept override {
+  void remove(const std::uint8_t* data, HostAccess) noexcept override {
     EXPECT_EQ(registered_.erase(data), 1u) << "was not registered";
   }
 
-  std::map<std::uint8_t*, std::size_t> registered_;
+  std::map<const std::uint8_t*, std::size_t> registered_;
   int room_ = 1000;
 };
 
@@ -65,9 +65,9 @@ TEST_F(HostRegistrarTest, WithoutARegistrarNothingIsLeftRegistered) {
 TEST_F(HostRegistrarTest, ABufferThatCannotBeLockedIsRefused) {
   set_host_registrar(&ledger_);
   ledger_.room_ = 0;
-  const std::size_t before = host_buffer_bytes();
+  const std::size_t before = host_memory_bytes();
   EXPECT_THROW(HostBuffer(4096), FeedError);
-  EXPECT_EQ(host_buffer_bytes(), before);
+  EXPECT_EQ(host_memory_bytes(), before);
 }
 
 TEST_F(HostRegistrarTest, ARegistrarThatCannotTakeAllTakesNone) {

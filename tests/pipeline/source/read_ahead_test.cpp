@@ -273,11 +273,11 @@ TEST_F(ReadAheadTest, WhoeverWaitsGetsMoreThreadsUpToTheMost) {
 TEST_F(ReadAheadTest, MemoryIsBounded) {
   settings.loop = true;
   make_file(ReadAhead::kPieceBytes, 64);
-  const std::size_t before = host_buffer_bytes();
+  const std::size_t before = host_memory_bytes();
   const auto ahead = open();
   for (std::size_t i = 0; i < 64; ++i) expect_frame(*ahead, i);
   const std::size_t planned = 4 * ReadAhead::kPiecesAhead;  // by three threads and the consumer
-  EXPECT_LE(host_buffer_bytes() - before, (planned + 2) * (ReadAhead::kPieceBytes + 4096));
+  EXPECT_LE(host_memory_bytes() - before, (planned + 2) * (ReadAhead::kPieceBytes + 4096));
 }
 
 /// Has memory for so many buffers.
@@ -285,11 +285,11 @@ class FewBuffers : public HostRegistrar {
  public:
   explicit FewBuffers(int buffers) : left_(buffers) { set_host_registrar(this); }
   ~FewBuffers() override { set_host_registrar(nullptr); }
-  void add(std::uint8_t*, std::size_t) override {
+  void add(const std::uint8_t*, std::size_t, HostAccess) override {
     if (left_ == 0) throw FeedError(FeedFault::kMemory, "no memory");
     --left_;
   }
-  void remove(std::uint8_t*) noexcept override { ++left_; }
+  void remove(const std::uint8_t*, HostAccess) noexcept override { ++left_; }
 
  private:
   std::atomic<int> left_;

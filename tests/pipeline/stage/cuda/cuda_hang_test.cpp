@@ -62,7 +62,7 @@ TEST_F(CudaHangTest, AGpuThatHangsIsLateAndThenLost) {
 }
 
 TEST_F(CudaHangTest, AGpuThatLetsGoGivesTheFramesBackThoughTheFeedGoesOn) {
-  const std::size_t before = host_buffer_bytes();
+  const std::size_t before = host_memory_bytes();
   {
     Jobs jobs(bgra_to_two(), 2);
     jobs.use(stage_->prepare(jobs.conversions()));
@@ -70,9 +70,9 @@ TEST_F(CudaHangTest, AGpuThatLetsGoGivesTheFramesBackThoughTheFeedGoesOn) {
     submit(jobs);
     wait(jobs);
   }
-  EXPECT_GT(host_buffer_bytes(), before);
+  EXPECT_GT(host_memory_bytes(), before);
   stand_in::release();
-  EXPECT_TRUE(comes_true([&] { return host_buffer_bytes() == before; }));
+  EXPECT_TRUE(comes_true([&] { return host_memory_bytes() == before; }));
 }
 
 TEST_F(CudaHangTest, AGpuThatComesBackWritesIntoNothingThatIsInUse) {
