@@ -1,8 +1,8 @@
 #include "pipeline/source/fd_reader.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,6 @@
 #include <fstream>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "pipeline/base/failure.hpp"
@@ -26,20 +25,10 @@ namespace {
 /// How soon to read again when poll() calls a descriptor ready that has no data.
 constexpr std::chrono::milliseconds kRetry{20};
 
-IoError io_error(int error, const std::string& what) {
-  return IoError(io_fault_from_errno(error), what + ": " + std::generic_category().message(error));
-}
-
 int open_input(const std::string& path) {
   if (path == "-") return STDIN_FILENO;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) throw io_error(errno, "cannot open " + redact(path) + "; check input.url");
-  return fd;
-}
-
-int make_event() {
-  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fd < 0) throw io_error(errno, "cannot create an eventfd");
   return fd;
 }
 
@@ -70,21 +59,13 @@ void enlarge_pipe(int fd) {
 
 }  // namespace
 
-FdReader::Descriptor::~Descriptor() {
-  if (owned_ && fd_ >= 0) ::close(fd_);
-}
-
 FdReader::FdReader(const std::string& path, std::chrono::milliseconds timeout, std::stop_token stop)
     : name_(path == "-" ? "standard input" : redact(path)),
       timeout_(timeout),
       stop_(std::move(stop)),
       input_(open_input(path), path != "-"),
-      wake_(make_event()),
-      opens_(watch_opens(input_.get())),
-      on_stop_(stop_, [fd = wake_.get()] {
-        const std::uint64_t one = 1;
-        [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
-      }) {
+      wake_(stop_),
+      opens_(watch_opens(input_.get())) {
   struct stat status {};
   if (::fstat(input_.get(), &status) != 0) throw io_error(errno, "cannot look at " + name_);
   if (S_ISDIR(status.st_mode)) {
@@ -128,17 +109,17 @@ FdReader::Result FdReader::read(std::uint8_t* data, std::size_t size) {
 /// Waits a moment, or until a stop. Leaves the input out of poll(), which would return at once,
 /// again and again, for a hang-up or an error.
 void FdReader::pause() const {
-  pollfd wake{wake_.get(), POLLIN, 0};
+  pollfd wake{wake_.fd(), POLLIN, 0};
   (void)::poll(&wake, 1, static_cast<int>(kRetry.count()));
 }
 
 IoError FdReader::read_error(int error) const { return io_error(error, "cannot read " + name_); }
 
 IoError FdReader::timeout_error() const {
-  const double seconds = std::chrono::duration<double>(timeout_).count();
-  return IoError(IoFault::kTimeout, (awaits_writer_ ? "nobody has written to " : "no data from ") +
-                                        name_ + " for " + std::to_string(seconds).substr(0, 5) +
-                                        " s; check what writes to it, or raise input.timeout");
+  return IoError(IoFault::kTimeout,
+                 fmt::format("{} {} for {:g} s; check what writes to it, or raise input.timeout",
+                             awaits_writer_ ? "nobody has written to" : "no data from", name_,
+                             std::chrono::duration<double>(timeout_).count()));
 }
 
 /// Waits until reading cannot block; false when stopped. `hung_up`: there is no writer and no data.
@@ -146,7 +127,7 @@ bool FdReader::wait(Clock::time_point deadline, bool& hung_up) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const int patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
-    std::array<pollfd, 2> fds{{{input_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
+    std::array<pollfd, 2> fds{{{input_.get(), POLLIN, 0}, {wake_.fd(), POLLIN, 0}}};
     const int ready = ::poll(fds.data(), fds.size(), patience);
     if (stop_.stop_requested()) return false;
     if (ready < 0 && errno != EINTR) throw io_error(errno, "cannot wait for " + name_);

@@ -5,11 +5,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <stop_token>
 #include <string>
 
 #include "pipeline/base/failure.hpp"
+#include "pipeline/source/descriptor.hpp"
+#include "pipeline/source/stop_event.hpp"
 
 namespace framelane {
 
@@ -64,18 +65,6 @@ class FdReader {
   IoError timeout_error() const;
 
  private:
-  class Descriptor {
-   public:
-    explicit Descriptor(int fd, bool owned = true) : fd_(fd), owned_(owned) {}
-    ~Descriptor();
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return fd_; }
-
-   private:
-    const int fd_;
-    const bool owned_;
-  };
   using Clock = std::chrono::steady_clock;
 
   bool wait(Clock::time_point deadline, bool& hung_up);
@@ -85,9 +74,8 @@ class FdReader {
   const std::chrono::milliseconds timeout_;
   const std::stop_token stop_;
   const Descriptor input_;
-  const Descriptor wake_;   // an eventfd, readable once a stop was asked for
+  const StopEvent wake_;
   const Descriptor opens_;  // an inotify of who opens the FIFO; -1: there is none
-  const std::stop_callback<std::function<void()>> on_stop_;
   bool regular_ = false;
   bool positional_ = false;
   bool fifo_ = false;

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "pipeline/av/av_ptr.hpp"
@@ -13,6 +10,8 @@
 #include "pipeline/source/fd_reader.hpp"
 #include "pipeline/source/frame_importer.hpp"
 #include "pipeline/source/input_options.hpp"
+#include "pipeline/source/raw_clock.hpp"
+#include "pipeline/source/raw_layout.hpp"
 #include "pipeline/source/read_ahead.hpp"
 #include "pipeline/source/source.hpp"
 
@@ -22,11 +21,7 @@ namespace framelane {
 /// which the frames stay: their planes lie one after the other, with the pitch they come with. A
 /// frame counts as arrived with its last byte; one that its writer does not finish is counted as
 /// truncated. A file's frames are read ahead (ReadAhead), unless they are small: what comes out is
-/// the same.
-///
-/// Timestamps: with `rate`, frame n has the time n/rate; with `arrival`, the steady clock's time at
-/// its last byte, in microseconds. In both cases the feed's timeline continues over loops and
-/// reopening.
+/// the same. Their times: see RawClock.
 class RawSource final : public Source {
  public:
   /// Opens; does not wait for a FIFO's writer. Throws as open_source does.
@@ -36,16 +31,10 @@ class RawSource final : public Source {
   ReadResult read(SourceItem& item) override;
 
  private:
-  void lay_out(const RawVideoOptions& raw);
-  void begin_segment();
-  bool reads_clock() const {
-    return input_.raw->timestamps == RawVideoOptions::Timestamps::kArrival;
-  }
   bool fill();
   bool read_here();
   bool take_read_ahead();
   void leave_pipe();
-  std::int64_t stamp(std::chrono::steady_clock::time_point now);
   bool begin_again();
 
   const InputOptions input_;
@@ -55,16 +44,12 @@ class RawSource final : public Source {
   FrameImporter importer_;
   std::unique_ptr<FdReader> reader_;
   std::size_t skip_;  // bytes to read before the next frame: the rest of one that stayed incomplete
-  FramePtr frame_;    // the form of every frame; refers to a buffer only inside read()
-  PacketPtr packet_;  // takes each frame's timestamp through the timeline
-  std::array<std::size_t, 4> offsets_{};
-  std::size_t frame_bytes_ = 0;
+  const RawLayout layout_;
+  RawClock clock_;
+  FramePtr frame_;                    // refers to a buffer only inside read()
   std::unique_ptr<ReadAhead> ahead_;  // null: the source thread reads
   BufferRef buffer_;                  // the frame being read
   std::size_t filled_ = 0;            // bytes of it that have been read
-  std::int64_t count_ = 0;            // frames since the segment began
-  std::int64_t last_arrival_ = 0;
-  std::optional<std::int64_t> end_us_;  // where input.duration ends, on the timeline
 };
 
 }  // namespace framelane
