@@ -34,7 +34,7 @@ enum {
   kAcknowledge = 4,  // from the reader: offset
   kAreaId = 1,       // there is one area
   kPage = 4096,      // at least; see `page` in make_area
-  kDefaultSlots = 8,
+  kDefaultSlots = 12,
   kDefaultMode = 0660,
   kDefaultReaderTimeoutMs = 2000,
   kAreaNameSize = 64

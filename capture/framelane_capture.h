@@ -95,7 +95,8 @@ struct framelane_capture_options {
   const char* socket_path;
   // Bytes of a frame. framelane and shmsrc expect GStreamer's default layout (docs/capture.md).
   size_t frame_size;
-  // Frames in the area; 0: 8. If several read, at least 1 + 3 for each reader.
+  // Frames in the area; 0: 12, which suits framelane with its usual ring of 8: it needs 2 more than
+  // its ring. If several read, 1 + that many for each.
   int slots;
   // Permissions of the socket; 0: 0660. Who may write to the socket may connect; who may read it
   // may read the area. A reader needs both. Only this process's user may write to the area.

@@ -61,10 +61,12 @@ class InputChecks {
     const Node* url = input_.find("url");
     const Node* options = input_.find("options");
     if (url == nullptr || feed_.input.url.empty() || !reader_.is_certain(*url)) return;
-    if (const auto problem = unknown_scheme(feed_.input.url, false)) {
+    if (const auto problem = wrong_input_url(feed_.input.url)) {
       problems_.add(*url, *problem);
-    } else if (is_raw(feed_) && !local_path(feed_.input.url)) {
+    } else if (is_raw(feed_) && !is_place_of_raw_video(feed_.input.url)) {
       problems_.add(*url, std::string(kNoPlaceOfRawVideo));
+    } else if (!is_raw(feed_) && shm_socket(feed_.input.url)) {
+      problems_.add(*url, std::string(kNeedsRawVideo));
     }
     if (options == nullptr || feed_.input.options.empty()) return;
     const bool raw = is_raw(feed_);
@@ -107,6 +109,7 @@ class InputChecks {
     }
     if (!feed_.input.raw) feed_.input.raw.emplace();
     const RawVideoOptions& raw = *feed_.input.raw;
+    check_shared_memory();
     const Node* pitch = input_.find("pitch");
     const auto layout = raw_format_layout(raw.pixel_format);
     if (pitch == nullptr || raw.pitch == 0 || raw.width == 0 || !layout) return;
@@ -114,6 +117,25 @@ class InputChecks {
     if (static_cast<std::size_t>(raw.pitch) >= row) return;
     problems_.add(*pitch, "must be at least " + std::to_string(row) + ", the bytes of " +
                               std::to_string(raw.width) + " pixels of " + raw.pixel_format);
+  }
+
+  void check_shared_memory() {
+    const Node* url = input_.find("url");
+    if (url == nullptr || !reader_.is_certain(*url)) return;
+    const Node* pitch = input_.find("pitch");
+    const Node* timestamps = input_.find("timestamps");
+    const bool shared = shm_socket(feed_.input.url).has_value();
+    if (shared && pitch != nullptr) {
+      problems_.add(*pitch,
+                    "has no effect on shared memory, where rows are laid out as GStreamer does it; "
+                    "remove it");
+    }
+    const bool producer = feed_.input.raw->timestamps == RawVideoOptions::Timestamps::kProducer;
+    if (!shared && producer && timestamps != nullptr) {
+      problems_.add(*timestamps,
+                    "is producer, and only shared memory (shm:SOCKET) says when a frame was taken; "
+                    "write arrival or rate");
+    }
   }
 
   const Node& input_;

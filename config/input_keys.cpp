@@ -82,10 +82,10 @@ const Section<InputOptions>& input_keys() {
          raw("pitch", range(kInteger, 1, 1 << 20),
              "Raw video: bytes from one row of the first plane to the next (default: no padding).",
              [](RawVideoOptions& r, const Value& v) { r.pitch = static_cast<int>(v.number); }),
-         raw("timestamps", words({"rate", "arrival"}),
+         raw("timestamps", words({"rate", "arrival", "producer"}),
              "Raw video: rate: from the frame's number and the rate (the default); arrival: the "
-             "time at "
-             "which the frame arrives.",
+             "time at which the frame arrives; producer: the time at which it was taken, which a "
+             "producer with framelane_capture.h leaves behind it (shm: alone).",
              [](RawVideoOptions& r, const Value& v) {
                r.timestamps = static_cast<Timestamps>(v.number);
              })});

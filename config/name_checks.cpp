@@ -1,5 +1,7 @@
 #include "config/name_checks.hpp"
 
+#include <sys/un.h>
+
 #include <algorithm>
 
 #include "config/problems.hpp"
@@ -9,6 +11,7 @@
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/packets/media.hpp"
+#include "pipeline/source/input_options.hpp"
 
 namespace framelane {
 namespace {
@@ -84,6 +87,16 @@ std::optional<std::string> unknown_scheme(const std::string& url, bool output) {
   return "begins with " + in_quotes(scheme + ":") + ", which this FFmpeg cannot " +
          (output ? "write to" : "read from") +
          hint(scheme, known, "write a file of that name as file:NAME");
+}
+
+std::optional<std::string> wrong_input_url(const std::string& url) {
+  constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  const auto socket = shm_socket(url);
+  if (!socket) return unknown_scheme(url, false);
+  if (socket->empty()) return "names no socket; write shm:/PATH/OF/SOCKET";
+  if (socket->size() <= kLongest) return std::nullopt;
+  return "names a socket by a path of " + std::to_string(socket->size()) +
+         " bytes, and Linux takes " + std::to_string(kLongest) + "; use a shorter path";
 }
 
 std::optional<std::string> wrong_file_path(std::string_view path) {

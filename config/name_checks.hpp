@@ -23,6 +23,8 @@ std::optional<std::string> unknown_demuxer(const std::string& name);
 std::optional<std::string> audio_not_held(const EncodeOptions& encode, const Container& container);
 /// The scheme of a URL.
 std::optional<std::string> unknown_scheme(const std::string& url, bool output);
+/// An input's URL: its scheme, or the path of the socket in shm:PATH.
+std::optional<std::string> wrong_input_url(const std::string& url);
 /// The path of a file to write, with the time in place of its fields. Does not look at the disk.
 std::optional<std::string> wrong_file_path(std::string_view path);
 

@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "pipeline/base/url.hpp"
+#include "pipeline/source/input_options.hpp"
+
 namespace framelane {
 namespace {
 
@@ -29,6 +32,10 @@ std::vector<std::string_view> raw_format_names() {
   std::vector<std::string_view> names;
   for (const RawFormat& format : kRawFormats) names.push_back(format.name);
   return names;
+}
+
+bool is_place_of_raw_video(std::string_view url) {
+  return local_path(url).has_value() || shm_socket(url).has_value();
 }
 
 std::vector<std::string_view> target_format_names() {

@@ -13,7 +13,15 @@ std::vector<std::string_view> raw_format_names();
 
 /// What is wrong with the URL of raw video if it has no local_path().
 inline constexpr std::string_view kNoPlaceOfRawVideo =
-    "is no place of raw video, which is read from a file, a FIFO or - (standard input)";
+    "is no place of raw video, which is read from a file, a FIFO, - (standard input) or shared "
+    "memory (shm:SOCKET)";
+
+/// True for a file, a FIFO, standard input and shared memory.
+bool is_place_of_raw_video(std::string_view url);
+/// What is wrong with shared memory without format: rawvideo.
+inline constexpr std::string_view kNeedsRawVideo =
+    "is shared memory, which says nothing about its pixels: it needs the format rawvideo, and the "
+    "pixel format, size and rate";
 
 /// The layout of a format; nothing if it is none of these.
 std::optional<PixelFormat> raw_format_layout(std::string_view name);

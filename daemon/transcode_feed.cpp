@@ -62,7 +62,7 @@ class FeedBuilder {
     if (!expanded) return fail(std::string(which) + " " + problem, kExitConfiguration);
     target = *expanded;
     register_url_secrets(target);
-    const auto unknown = unknown_scheme(target, is_output);
+    const auto unknown = is_output ? unknown_scheme(target, true) : wrong_input_url(target);
     return !unknown || fail(std::string(which) + " " + *unknown);
   }
 
@@ -107,6 +107,7 @@ class FeedBuilder {
                            !arguments_.input_size.empty() || !arguments_.input_rate.empty();
     if (input.format.empty() && raw_given) input.format = "rawvideo";
     if (input.format == "rawvideo") return raw();
+    if (shm_socket(input.url)) return fail("INPUT " + std::string(kNeedsRawVideo));
     return !raw_given || fail(
                              "--input-pixel-format, --input-size and --input-rate are for "
                              "--input-format rawvideo");
@@ -114,7 +115,7 @@ class FeedBuilder {
 
   bool raw() {
     RawVideoOptions raw;
-    if (!local_path(feed_.input.url)) {
+    if (!is_place_of_raw_video(feed_.input.url)) {
       return fail("INPUT " + redact(arguments_.input) + ' ' + std::string(kNoPlaceOfRawVideo));
     }
     if (arguments_.input_pixel_format.empty() || arguments_.input_size.empty()) {

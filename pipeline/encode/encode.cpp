@@ -138,8 +138,11 @@ void Encode::take(FrameJob& job, Stage& stage) {
                         "encode " + options_.name + ": a conversion does not come to an end");
     }
   }
+  require_unspoiled(job.input);
   if (index_ == 0) analyse(job);
   encode(job);
+  // The encoder has read the producer's memory itself. Its packet is not out yet.
+  if (!output.converts) require_unspoiled(job.input);
   receive_packets();
 }
 

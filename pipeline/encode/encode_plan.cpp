@@ -192,6 +192,9 @@ std::optional<NoHardware> why_no_hardware(const AVCodec& codec, const CodecCandi
 
 bool is_nvenc(const CodecCandidate& candidate) { return candidate.name.ends_with("_nvenc"); }
 
+// libx264 copies each frame into its own before it looks ahead.
+bool may_hold_frames(const CodecCandidate& candidate) { return candidate.name != "libx264"; }
+
 CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device) {
   constexpr std::string_view kCuda = "cuda:";
   const bool chosen = std::ranges::any_of(

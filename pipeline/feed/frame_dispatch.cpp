@@ -157,6 +157,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
     drop_tickets(ending ? parts_.cancel_reason.load() : DropReason::kRingFull);
     return;
   }
+  copy_what_is_held(frame);
   FrameJob& job = **place;
   job.plan = plan_;
   bool converts = false;
@@ -189,6 +190,22 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   // The job stays until the stage has finished: the encodes wait for their targets before they
   // release it.
   if (converts) parts_.stage.submit(job);
+}
+
+/// An encoder that is given the frame itself may hold it until it has seen others. If they are in
+/// the few slots of another process, there may be no others until it lets go: it gets a copy.
+void FrameDispatch::copy_what_is_held(InputFrame& frame) const {
+  if (frame.spoiled == nullptr) return;
+  const auto holder = std::ranges::find_if(routes_, [](const EncodeRoute* route) {
+    return !route->conversion && may_hold_frames(route->plan->codec);
+  });
+  if (holder == routes_.end()) return;
+  PooledImage copy = copy_into(*(*holder)->pool, frame.image);
+  require_unspoiled(frame);
+  parts_.stats->count(HostCopy::kDecoder);
+  frame.image = as_const(copy.image);
+  frame.buffer = std::move(copy.buffer);
+  frame.spoiled = nullptr;
 }
 
 std::optional<FrameRing::Place> FrameDispatch::take_place(const InputFrame& frame,

@@ -61,6 +61,7 @@ class FrameDispatch {
   bool ends_before_it_began() const;
   void apply_analysis(PixelFormat encoded);
   void submit(InputFrame&& frame, const SourceInfo& source);
+  void copy_what_is_held(InputFrame& frame) const;
   std::optional<FrameRing::Place> take_place(const InputFrame& frame, const SourceInfo& source);
   void drop_tickets(DropReason reason);
 

@@ -6,6 +6,7 @@ extern "C" {
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <string>
@@ -152,6 +153,17 @@ PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int h
     result.image.planes[plane].data = result.buffer.get()->data + offsets[plane];
   }
   if (side_data_bytes > 0) result.side_data = result.buffer.get()->data + bytes;
+  return result;
+}
+
+PooledImage copy_into(FramePool& pool, const ConstImageView& image) {
+  PooledImage result = allocate_image(pool, image.format, image.width, image.height);
+  for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
+    const std::size_t bytes = plane_row_bytes(image.format, plane, image.width);
+    for (int y = 0; y < plane_rows(image.format, plane, image.height); ++y) {
+      std::memcpy(result.image.row(plane, y), image.row(plane, y), bytes);
+    }
+  }
   return result;
 }
 

@@ -48,5 +48,7 @@ struct PooledImage {
 };
 PooledImage allocate_image(FramePool& pool, PixelFormat format, int width, int height,
                            std::size_t side_data_bytes = 0);
+/// The same image in a buffer of the pool.
+PooledImage copy_into(FramePool& pool, const ConstImageView& image);
 
 }  // namespace framelane

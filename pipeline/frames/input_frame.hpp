@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -25,6 +26,10 @@ struct InputFrame {
   ColorSpec color;
   /// Owns the memory. For a frame on a device, releasing it gives the surface back.
   BufferRef buffer;
+  /// Not null: the frame is lent by another process, which has only a few and waits for them, so
+  /// that what may be held for long has to be copied. It becomes true when the pixels may no longer
+  /// be what that process sent. Valid while `buffer` is held.
+  const std::atomic<bool>* spoiled = nullptr;
   std::int64_t pts = 0;  ///< on the feed's timeline, in SourceInfo::time_base; increases strictly
   std::int64_t duration = 0;  ///< 0: unknown
   AVRational sample_aspect_ratio{0, 1};
@@ -32,5 +37,8 @@ struct InputFrame {
   bool top_field_first = false;
   std::chrono::steady_clock::time_point decoded_at;  ///< raw video: read
 };
+
+/// Throws FeedError(kMemory) if the frame is spoiled.
+void require_unspoiled(const InputFrame& frame);
 
 }  // namespace framelane

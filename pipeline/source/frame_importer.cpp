@@ -1,7 +1,6 @@
 #include "pipeline/source/frame_importer.hpp"
 
 extern "C" {
-#include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
 }
 
@@ -69,7 +68,7 @@ bool is_top_field_first(const AVFrame& frame) {
 
 }  // namespace
 
-InputFrame FrameImporter::import(const AVFrame& frame) {
+InputFrame FrameImporter::import(const AVFrame& frame, bool in_place) {
   const bool on_device = frame.format == AV_PIX_FMT_CUDA;
   // FFmpeg crops a frame on a GPU only on the right and at the bottom.
   const Form form{.format = on_device ? AV_PIX_FMT_NV12 : static_cast<AVPixelFormat>(frame.format),
@@ -100,16 +99,14 @@ InputFrame FrameImporter::import(const AVFrame& frame) {
   const int planes = info(layout_).plane_count;
   bool upright = true;
   for (int plane = 0; plane < planes; ++plane) upright = upright && frame.linesize[plane] > 0;
-  const bool ours = frame.buf[0] != nullptr && frame.buf[1] == nullptr && pool_.owns(frame.data[0]);
+  const bool ours = frame.buf[0] != nullptr && frame.buf[1] == nullptr &&
+                    (in_place || pool_.owns(frame.data[0]));
   if (!upright || !ours) {
     stats_.count(upright ? HostCopy::kDecoder : HostCopy::kAlignment);
     copy(frame, result);
     return result;
   }
-  result.image = {layout_, frame.width, frame.height, {}};
-  for (int plane = 0; plane < planes; ++plane) {
-    result.image.planes[plane] = {frame.data[plane], frame.linesize[plane]};
-  }
+  result.image = view_of(frame);
   AVBufferRef* reference = av_buffer_ref(frame.buf[0]);
   if (reference == nullptr) throw std::bad_alloc();
   result.buffer = BufferRef::adopt(reference);
@@ -195,15 +192,16 @@ void FrameImporter::refer_to_surface(const AVFrame& frame, InputFrame& to) const
   to.buffer = BufferRef::adopt(owner);
 }
 
-void FrameImporter::copy(const AVFrame& frame, InputFrame& to) {
-  PooledImage target = allocate_image(pool_, layout_, frame.width, frame.height);
+ConstImageView FrameImporter::view_of(const AVFrame& frame) const {
+  ConstImageView view{layout_, frame.width, frame.height, {}};
   for (int plane = 0; plane < info(layout_).plane_count; ++plane) {
-    const BasicPlane<std::uint8_t>& into = target.image.planes[plane];
-    av_image_copy_plane(into.data, static_cast<int>(into.pitch), frame.data[plane],
-                        frame.linesize[plane],
-                        static_cast<int>(plane_row_bytes(layout_, plane, frame.width)),
-                        plane_rows(layout_, plane, frame.height));
+    view.planes[plane] = {frame.data[plane], frame.linesize[plane]};
   }
+  return view;
+}
+
+void FrameImporter::copy(const AVFrame& frame, InputFrame& to) {
+  PooledImage target = copy_into(pool_, view_of(frame));
   to.image = as_const(target.image);
   to.buffer = std::move(target.buffer);
 }

@@ -30,7 +30,8 @@ class FrameImporter {
 
   /// Fills all of an InputFrame but its times. Throws FeedError: kMemory, kConfiguration (framelane
   /// cannot treat the colour matrix or pixel format), kInternal (swscale failed).
-  InputFrame import(const AVFrame& frame);
+  /// `in_place`: the frame may be referred to although it is not in the pool.
+  InputFrame import(const AVFrame& frame, bool in_place = false);
 
  private:
   struct SwsDeleter {
@@ -54,6 +55,7 @@ class FrameImporter {
   void warn_of_siting() const;
   void make_scaler();
   void refer_to_surface(const AVFrame& frame, InputFrame& to) const;
+  ConstImageView view_of(const AVFrame& frame) const;
   void copy(const AVFrame& frame, InputFrame& to);
   void scale(const AVFrame& frame, InputFrame& to);
 

@@ -25,17 +25,17 @@ bool is_capture_device(const InputOptions& input, const std::string& scheme) {
 }  // namespace
 
 bool is_live(const InputOptions& input) {
-  static constexpr std::array<std::string_view, 22> kNetwork{
+  static constexpr std::array<std::string_view, 23> kLive{
       "rtsp",   "rtsps", "satip", "rtmp", "rtmpe",   "rtmps", "rtmpt", "rtmpte",
       "rtmpts", "rtp",   "srtp",  "udp",  "udplite", "srt",   "rist",  "tcp",
-      "tls",    "sctp",  "mmsh",  "mmst", "amqp",    "zmq"};
+      "tls",    "sctp",  "mmsh",  "mmst", "amqp",    "zmq",   "shm"};
   if (input.pace == InputOptions::Pace::kRealtime) return true;
   const std::string scheme = url_scheme(input.url);
-  return is_one_of(scheme, kNetwork) || is_capture_device(input, scheme);
+  return is_one_of(scheme, kLive) || is_capture_device(input, scheme);
 }
 
 bool waits_for_reader(const InputOptions& input) {
-  static constexpr std::array<std::string_view, 4> kDatagrams{"udp", "udplite", "rtp", "srtp"};
+  static constexpr std::array<std::string_view, 5> kLossy{"udp", "udplite", "rtp", "srtp", "shm"};
   static constexpr std::array<std::string_view, 3> kStreams{"tcp", "http", "https"};
   const std::string scheme = url_scheme(input.url);
   if (scheme == "rtsp" || scheme == "satip") {
@@ -44,7 +44,13 @@ bool waits_for_reader(const InputOptions& input) {
     });
   }
   const bool sdp = input.format == "sdp" || input.url.ends_with(".sdp");
-  return !sdp && !is_one_of(scheme, kDatagrams) && !is_capture_device(input, scheme);
+  return !sdp && !is_one_of(scheme, kLossy) && !is_capture_device(input, scheme);
+}
+
+std::optional<std::string> shm_socket(std::string_view url) {
+  constexpr std::string_view kScheme = "shm:";
+  if (!url.starts_with(kScheme)) return std::nullopt;
+  return std::string(url.substr(kScheme.size()));
 }
 
 bool names_v4l2_device(std::string_view url) {

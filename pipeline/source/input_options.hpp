@@ -19,7 +19,7 @@ struct RawVideoOptions {
   int height = 0;
   Rational rate{25, 1};
   int pitch = 0;  ///< bytes per row of the first plane; 0: rows are packed
-  enum class Timestamps { kRate, kArrival } timestamps = Timestamps::kRate;
+  enum class Timestamps { kRate, kArrival, kProducer } timestamps = Timestamps::kRate;
 };
 
 struct InputOptions {
@@ -44,8 +44,12 @@ bool is_live(const InputOptions& input);
 
 /// True if the sender waits while nothing is read, as over TCP. Otherwise what comes meanwhile is
 /// lost as soon as the system's buffer is full: over UDP, and so over RTSP unless its options name
-/// another transport, and from a capture device.
+/// another transport, from a capture device, and from shared memory, whose producer may go on
+/// without the frames that nobody takes.
 bool waits_for_reader(const InputOptions& input);
+
+/// The path of the socket in "shm:PATH"; nothing for other URLs.
+std::optional<std::string> shm_socket(std::string_view url);
 
 /// True for the paths that are taken for cameras of V4L2: /dev/video0 and the like.
 bool names_v4l2_device(std::string_view url);

@@ -16,6 +16,7 @@ extern "C" {
 #include <new>
 #include <thread>
 
+#include "capture/framelane_capture.h"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/feed/feed.hpp"
 #include "pipeline/stage/gpu.hpp"
@@ -98,8 +99,8 @@ class FeedAllocationTest : public ::testing::Test {
   }
 
   /// Allocations while `steps` packets or frames pass, after as many have passed. Pools grow when a
-  /// busy machine lets one thread fall behind the others, so up to five stretches are counted, until
-  /// there is one without that. What allocates per frame does so in each.
+  /// busy machine lets one thread fall behind the others, so up to five stretches are counted,
+  /// until there is one without that. What allocates per frame does so in each.
   std::uint64_t allocations_during(std::uint64_t steps) {
     std::vector<FeedStats::EncodeSpec> encodes;
     std::vector<std::string> outputs;
@@ -239,6 +240,38 @@ TEST_F(FeedAllocationTest, ReadingARawFileAheadAllocatesNothingPerFrame) {
   options_.input.raw = RawVideoOptions{.pixel_format = "bgra", .width = kWidth, .height = kHeight};
   add_encode("nothing", "wrapped_avframe", {}, std::nullopt);
   EXPECT_LE(allocations_during(1000), kAllowed);
+}
+
+TEST_P(DeviceAllocationTest, ReadingSharedMemoryAllocatesNothingPerFrame) {
+  const testing::TempFolder folder;
+  const std::string socket = folder / "cap.sock";
+  framelane_capture_options producer{};
+  producer.socket_path = socket.c_str();
+  producer.frame_size = std::size_t{160} * 120 * 4;
+  framelane_capture* capture = nullptr;
+  ASSERT_EQ(framelane_capture_open(&producer, &capture), 0) << framelane_capture_explain();
+  std::atomic<bool> ends{false};
+  std::thread publishing([&] {
+    while (!ends) {
+      void* frame = nullptr;
+      if (framelane_capture_borrow(capture, 10, &frame) != 0) continue;
+      framelane_capture_publish(capture, frame, framelane_capture_now());
+    }
+  });
+  options_.input.loop = false;
+  options_.input.url = "shm:" + socket;
+  options_.input.format = "rawvideo";
+  options_.input.raw = RawVideoOptions{.pixel_format = "bgra", .width = 160, .height = 120};
+  options_.on_full = OnFull::kBlock;
+  EncodeOptions encode;
+  encode.name = "live";
+  encode.codecs.push_back({"libx264", {{"preset", "ultrafast"}}});
+  add(std::move(encode));
+  EXPECT_LE(allocations_during(1000), kAllowed);
+  EXPECT_EQ(stats_->host_copies[index_of(HostCopy::kDecoder)], 0u);
+  ends = true;
+  publishing.join();
+  framelane_capture_close(capture);
 }
 
 TEST_F(FeedAllocationTest, CopyingPicturesAndSoundToAFileAllocatesNothingPerPacket) {

@@ -12,6 +12,7 @@ from harness import media, media_playlist
 from harness.camera import Camera
 from harness.daemon import BINARY, ROOT, Daemon
 from harness.http_camera import FileServer, HttpCamera
+from harness.producers import CAPTURE, STRICT
 
 
 def pytest_configure(config):
@@ -114,6 +115,33 @@ def nvenc(tmp_path):
     subprocess.run(["cc", "-shared", "-fPIC", "-o", libraries[0], source], check=True)
     libraries[1].symlink_to(libraries[0])
     return {"LD_LIBRARY_PATH": str(folder), "FRAMELANE_TEST_NVENC": str(log)}, log
+
+
+@pytest.fixture
+def start():
+    """Starts programs: start(command, argument, ...) -> subprocess.Popen. Those that still run at the end of the
+    test are killed."""
+    started = []
+
+    def run(*command, **keywords):
+        started.append(subprocess.Popen(list(map(str, command)), **keywords))
+        return started[-1]
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def capture_file(tmp_path_factory):
+    """harness/capture_file.c, compiled as a program that has copied capture/'s two files would be."""
+    program = tmp_path_factory.mktemp("capture") / "capture_file"
+    source = pathlib.Path(__file__).parent / "harness" / "capture_file.c"
+    subprocess.run(["cc", *STRICT, f"-I{CAPTURE}", "-o", program, source,
+                    CAPTURE / "framelane_capture.c"], check=True)
+    return program
 
 
 @pytest.fixture

@@ -9,41 +9,11 @@ import sys
 
 import pytest
 
-from harness.daemon import BINARY, ROOT
-from harness.waiting import TIME_FACTOR, wait_until
+from harness.producers import BUILD, CAPTURE, EXAMPLE, STRICT, finish
+from harness.waiting import wait_until
 
-BUILD = BINARY.resolve().parents[1]
-EXAMPLE = BUILD / "examples" / "moving_picture"
-CAPTURE = ROOT / "capture"
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1")
 WIDTH, HEIGHT = 64, 48
 FRAME_SIZE = WIDTH * HEIGHT * 4
-
-
-@pytest.fixture
-def start():
-    """Starts programs that are killed at the end of the test if they still run."""
-    started = []
-
-    def run(*command, **keywords):
-        started.append(subprocess.Popen(list(map(str, command)), **keywords))
-        return started[-1]
-
-    yield run
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-
-
-@pytest.fixture(scope="session")
-def capture_file(tmp_path_factory):
-    """harness/capture_file.c, compiled as a program that has copied the two files would be."""
-    program = tmp_path_factory.mktemp("capture") / "capture_file"
-    source = pathlib.Path(__file__).parent / "harness" / "capture_file.c"
-    subprocess.run(["cc", *STRICT, f"-I{CAPTURE}", "-o", program, source,
-                    CAPTURE / "framelane_capture.c"], check=True)
-    return program
 
 
 def shmsrc(start, path, frames, sink):
@@ -54,13 +24,6 @@ def shmsrc(start, path, frames, sink):
                    f"video/x-raw,format=BGRA,width={WIDTH},height={HEIGHT},framerate=25/1 ! {sink}")
     return start(sys.executable, pathlib.Path(__file__).parent / "harness" / "gst_pipeline.py", description,
                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-
-def finish(process, status=0):
-    """Waits for the end of a program, whose status must be this. Its output."""
-    output, _ = process.communicate(timeout=60 * TIME_FACTOR)
-    assert process.returncode == status, output
-    return output.decode()
 
 
 def random_frames(count):
