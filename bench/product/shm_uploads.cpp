@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -27,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 double measure(const char* socket, std::size_t frame_bytes, double seconds) {
   const auto device = CudaDevice::open(0, make_cpu_device());
-  const auto connection = ShmConnection::open(socket, std::chrono::seconds(10), {});
+  const auto connection = ShmConnection::open(socket, SIZE_MAX, std::chrono::seconds(10), {});
   const auto frame = connection->next();
   const SharedArea& area = *frame->area;
   const std::size_t slot = (frame_bytes + 4095 + 128) / 4096 * 4096;

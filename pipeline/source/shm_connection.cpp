@@ -11,6 +11,7 @@
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
@@ -32,6 +33,10 @@ constexpr int kSendBuffer = 1 << 20;
 constexpr std::chrono::milliseconds kServeLeft{50};
 /// How soon to try again to connect to a producer whose queue of connections is full.
 constexpr std::chrono::milliseconds kConnectAgain{20};
+
+// Connections that were left while frames of theirs were out. Locked before a connection's mutex.
+std::mutex g_left_mutex;
+std::vector<std::weak_ptr<ShmConnection>> g_left;
 
 int make_socket() {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -81,9 +86,6 @@ std::shared_ptr<ShmConnection> ShmConnection::open(const std::string& path, std:
   connection->connect();
   return connection;
 }
-
-std::mutex ShmConnection::left_mutex_;
-std::vector<std::weak_ptr<ShmConnection>> ShmConnection::left_;
 
 ShmConnection::ShmConnection(const std::string& path, std::size_t most_bytes,
                              std::chrono::milliseconds timeout, const std::stop_token& stop)
@@ -306,8 +308,8 @@ void ShmConnection::leave(std::chrono::milliseconds linger) {
     give_back_unread();
   }
   if (lent_ == 0) return;
-  const std::lock_guard lock(left_mutex_);
-  left_.push_back(weak_from_this());
+  const std::lock_guard lock(g_left_mutex);
+  g_left.push_back(weak_from_this());
 }
 
 /// Gives back what the producer has announced since leave(). Requires the mutex.
@@ -335,8 +337,8 @@ void ShmConnection::give_back_unread() noexcept {
 
 /// Looks after connections that were left. False if there are none.
 bool ShmConnection::serve_left() noexcept {
-  const std::lock_guard lock(left_mutex_);
-  std::erase_if(left_, [](const std::weak_ptr<ShmConnection>& one) {
+  const std::lock_guard lock(g_left_mutex);
+  std::erase_if(g_left, [](const std::weak_ptr<ShmConnection>& one) {
     const std::shared_ptr<ShmConnection> connection = one.lock();
     if (connection == nullptr) return true;
     const std::lock_guard own(connection->mutex_);
@@ -350,7 +352,7 @@ bool ShmConnection::serve_left() noexcept {
     ::shutdown(connection->socket_.get(), SHUT_RDWR);
     return true;
   });
-  return !left_.empty();
+  return !g_left.empty();
 }
 
 IoError ShmConnection::not_the_protocol(const std::string& what) const {

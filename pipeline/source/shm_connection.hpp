@@ -14,7 +14,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "pipeline/av/buffer_ref.hpp"
 #include "pipeline/source/descriptor.hpp"
@@ -116,9 +115,6 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   Loan* free_loan_ = nullptr;
   std::atomic<int> lent_{0};
   std::atomic<bool> deaf_{false};  // the producer did not take an acknowledgement
-
-  static std::mutex left_mutex_;                           // locked before mutex_
-  static std::vector<std::weak_ptr<ShmConnection>> left_;  // frames of theirs are out
 };
 
 }  // namespace framelane
