@@ -19,7 +19,11 @@ std::int64_t packet_time_us(const MediaPacket& packet) {
 }
 
 void Interleaver::add(MediaPacket& packet, bool has_audio) {
-  if (packet.stream == StreamKind::kVideo) has_audio_ = has_audio;
+  if (packet.stream == StreamKind::kVideo) {
+    has_audio_ = has_audio;
+  } else {
+    audio_flows_ = true;
+  }
   Lane& lane = streams_[packet.stream == StreamKind::kVideo ? 0 : 1];
   if (lane.count == lane.slots.size()) {
     std::rotate(lane.slots.begin(), lane.slots.begin() + static_cast<std::ptrdiff_t>(lane.first),
@@ -42,7 +46,10 @@ bool Interleaver::next(MediaPacket& out, bool flush) {
   if (video.count > 0 && audio.count > 0) {
     take_video = packet_time_us(video.at(0)) <= packet_time_us(audio.at(0));
   } else if (!flush && size() < kMaxWaiting) {
-    if (take_video && has_audio_ && span_us(video) < kVideoAheadUs) return false;
+    if (take_video && has_audio_) {
+      if (span_us(video) < (audio_flows_ ? kVideoAheadOfFlowUs : kVideoAheadUs)) return false;
+      audio_flows_ = false;
+    }
     if (!take_video && span_us(audio) < kAudioAheadUs) return false;
   }
   MediaPacket& taken = (take_video ? video : audio).take();

@@ -28,10 +28,12 @@ class Interleaver {
 
  private:
   // How far one stream runs ahead until it no longer waits for the other. Audio waits long, because
-  // encoders look several seconds ahead. Video waits briefly, because a camera may announce audio
-  // and send none.
+  // encoders look several seconds ahead. Video waits briefly for audio that does not flow, because
+  // a camera may announce it and send none; and long for audio that does: after the process did not
+  // run for a while, the video of those seconds may come before all of their audio.
   static constexpr std::int64_t kAudioAheadUs = 10'000'000;
   static constexpr std::int64_t kVideoAheadUs = 1'000'000;
+  static constexpr std::int64_t kVideoAheadOfFlowUs = 6'000'000;
   static constexpr std::size_t kMaxWaiting = 2048;  // packets, whatever their timestamps are
 
   struct Lane {  // a ring that grows
@@ -45,6 +47,7 @@ class Interleaver {
 
   std::array<Lane, 2> streams_;
   bool has_audio_ = false;
+  bool audio_flows_ = false;  // audio has come since video last went on without it
 };
 
 /// Decoding time (presentation time where there is none) in microseconds.

@@ -2,6 +2,8 @@
 
 import array
 import json
+import signal
+import time
 
 import pytest
 
@@ -177,6 +179,22 @@ def test_the_sound_keeps_step_in_the_next_recording_and_behind_a_discontinuity(
     for path in heard:
         assert_in_step(path, 2)
     assert metrics.sum("framelane_audio_packets_dropped_total", feed="cam") == 0
+
+
+def test_the_sound_of_a_stall_is_in_its_recordings(framelane, camera, beeping, tmp_path):
+    """By UDP the pictures of the stall come before all of its sound."""
+    source = camera(beeping("alaw"), audio="alaw")
+    input_ = {"url": source.url, "options": {"rtsp_transport": "udp"}, "timeout": "10s"}
+    daemon = framelane(one_feed(input_, {**COPY, "audio": AAC},
+                                {"rec": {"url": f"{tmp_path}/%s.mkv", "segment": "1s"}})).wait_ready()
+    sent = daemon.wait_metrics(lambda m: m.sum("framelane_output_bytes_total", feed="cam") > 20_000,
+                               "some sound").sum("framelane_output_bytes_total", feed="cam")
+    daemon.process.send_signal(signal.SIGSTOP)
+    time.sleep(3)
+    daemon.process.send_signal(signal.SIGCONT)
+    metrics = daemon.wait_metrics(
+        lambda m: m.sum("framelane_output_bytes_total", feed="cam") > 4 * sent, "what came after the stall")
+    assert metrics.one("framelane_output_packets_dropped_total", feed="cam", reason="wait_keyframe") <= 2
 
 
 def test_every_packet_of_sound_is_accounted_for(framelane, beeping, tmp_path):

@@ -55,6 +55,23 @@ TEST_F(InterleaverTest, VideoGoesOnWithoutAudioThatNeverComes) {
   EXPECT_EQ(taken(), "v0 ");
 }
 
+/// As a burst of both may come: all of its video first.
+TEST_F(InterleaverTest, VideoWaitsLongerForAudioThatFlows) {
+  add(StreamKind::kAudio, 0);
+  for (int ms = 0; ms < 5000; ms += 1000) add(StreamKind::kVideo, ms);
+  EXPECT_EQ(taken(), "v0 a0 ");
+  for (int ms = 500; ms <= 4500; ms += 1000) add(StreamKind::kAudio, ms);
+  EXPECT_EQ(taken(), "a500 v1000 a1500 v2000 a2500 v3000 a3500 v4000 ");
+}
+
+TEST_F(InterleaverTest, VideoWaitsLongOnlyOnceForAudioThatHasCeased) {
+  add(StreamKind::kAudio, 0);
+  for (int ms = 0; ms <= 6000; ms += 1000) add(StreamKind::kVideo, ms);
+  EXPECT_EQ(taken(), "v0 a0 ");
+  add(StreamKind::kVideo, 7000);
+  EXPECT_EQ(taken(), "v1000 v2000 v3000 v4000 v5000 v6000 ");
+}
+
 TEST_F(InterleaverTest, AudioGoesOnWithoutVideoThatNeverComes) {
   add(StreamKind::kAudio, 0);
   add(StreamKind::kAudio, 9'999);
