@@ -49,7 +49,9 @@ SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<Device> devi
 
 void SupervisedFeed::start() {
   FeedOptions options = *options_;
-  options.recover = !std::exchange(started_before_, true);
+  // A run that has ended may have left files that had to wait. A lock guards those that an
+  // abandoned thread still holds.
+  options.recover = true;
   start_at_.reset();
   failed_ = false;
   loss_before_run_ = StopLoss(*stats_);

@@ -102,7 +102,6 @@ class SupervisedFeed {
   Backoff backoff_;
   OptionsReread reread_;
   std::unique_ptr<Feed> run_;
-  bool started_before_ = false;
   bool stopping_ = false;
   bool too_many_abandoned_ = false;               // logged once, see may_start()
   bool late_ = false;                             // the drain took too long, the run was cancelled

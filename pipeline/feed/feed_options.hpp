@@ -33,7 +33,7 @@ struct FeedOptions {
   bool analyse = false;  ///< count the luma of each frame as the first encode that decodes gets it
   /// --once and transcode: a source that cannot be opened, or breaks, fails the feed at once.
   bool once = false;
-  /// The feed's first start in this process: outputs recover the files of an earlier process.
+  /// Outputs recover the files that an earlier run left, of this process or another.
   bool recover = false;
 };
 

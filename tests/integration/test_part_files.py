@@ -98,3 +98,21 @@ def test_a_file_that_could_not_be_renamed_gets_its_name_at_the_stop(
     daemon.stop()
     assert not part.exists()
     assert media.decodes_cleanly(part.with_suffix(""))
+
+
+def test_a_file_that_could_not_be_renamed_gets_its_name_after_a_restart_of_its_feed(
+    framelane, camera_clip, tmp_path
+):
+    folder = tmp_path / "rec"
+    daemon, part = recording_into_a_locked_folder(framelane, camera_clip, folder, "100ms")
+    daemon.restart_feed("cam")
+    wait_until(lambda: daemon.log().count("feed cam: running (") == 2, "the feed's next run")
+    before = daemon.metrics().sum("framelane_output_reconnects_total", output="rec")
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_output_reconnects_total", output="rec") > before,
+        "the next run to find the folder locked")
+    folder.chmod(0o755)
+    wait_until(lambda: part.with_suffix("").exists(), "the file to get its name")
+    assert not part.exists()
+    daemon.stop()
+    assert media.decodes_cleanly(part.with_suffix(""))
