@@ -1,20 +1,41 @@
 #include "pipeline/output/part_file_recovery.hpp"
 
+#include <dirent.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/redact.hpp"
-#include "pipeline/output/folder_walk.hpp"
 
 namespace framelane {
+
+/// When looking into files has to end.
+struct PartFileRecovery::Limit {
+  std::stop_token stop;
+  std::chrono::steady_clock::time_point deadline;
+  bool over() const {
+    return stop.stop_requested() || std::chrono::steady_clock::now() >= deadline;
+  }
+  /// Of what begins now.
+  static Limit of(std::chrono::milliseconds time, const std::stop_token& stop);
+};
+
+/// A later look for files, which may take several calls.
+struct PartFileRecovery::Search {
+  explicit Search(const std::string& url) : pattern(url) {}
+  const FilePattern pattern;
+  FolderWalk walk{pattern, FolderWalk::Files::kPart};
+  std::vector<std::string> unreadable{};
+};
+
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 /// The output's packets wait for so long at most while files are tried again.
@@ -23,32 +44,40 @@ constexpr std::chrono::seconds kRetry{1};
 /// what is queued, and this may be needed twice.
 constexpr milliseconds kAfterStop{250};
 
-/// When looking into files has to end.
-struct Limit {
-  std::stop_token stop;
-  Clock::time_point deadline;
-  bool over() const { return stop.stop_requested() || Clock::now() >= deadline; }
-};
-
-/// Of what begins now.
-Limit limit_of(milliseconds time, const std::stop_token& stop) {
-  if (stop.stop_requested()) return {{}, Clock::now() + std::min(time, kAfterStop)};
-  return {stop, Clock::now() + time};
-}
-
 /// Nothing if the file is gone, or somebody still writes it.
 std::optional<PartFile::Salvage> salvage_left(const std::string& path, const Container& container,
-                                              const Limit& limit) {
+                                              const std::stop_token& stop,
+                                              std::chrono::steady_clock::time_point deadline) {
   try {
     std::optional<PartFile> part = PartFile::adopt(path);
     if (!part) return std::nullopt;
-    return part->salvage(container, limit.stop, limit.deadline);
+    return part->salvage(container, stop, deadline);
   } catch (const std::exception& error) {
     return PartFile::Salvage{PartFile::Fate::kStays, error.what()};
   }
 }
 
+/// Also true if there is no such folder.
+bool can_be_read(const std::string& folder) {
+  DIR* const opened = opendir(folder.empty() ? "." : folder.c_str());
+  if (opened == nullptr) return is_no_folder(errno);
+  closedir(opened);
+  return true;
+}
+
 }  // namespace
+
+PartFileRecovery::Limit PartFileRecovery::Limit::of(milliseconds time,
+                                                    const std::stop_token& stop) {
+  const auto now = std::chrono::steady_clock::now();
+  if (stop.stop_requested()) return {{}, now + std::min(time, kAfterStop)};
+  return {stop, now + time};
+}
+
+PartFileRecovery::PartFileRecovery(std::string subject, milliseconds look)
+    : subject_(std::move(subject)), look_(look) {}
+
+PartFileRecovery::~PartFileRecovery() = default;
 
 void PartFileRecovery::recover(const OutputOptions& options, Interrupt& calls, milliseconds call,
                                const std::stop_token& stop) {
@@ -58,12 +87,10 @@ void PartFileRecovery::recover(const OutputOptions& options, Interrupt& calls, m
   std::vector<UnreadableFolder> unreadable;
   const std::vector<std::string> parts = find_part_files(pattern, unreadable);
   for (const UnreadableFolder& folder : unreadable) {
-    log::warn(
-        "{}: cannot look for files that an earlier run left unfinished in {}: {}; let this "
-        "user read it",
-        subject_, redact(folder.path), std::generic_category().message(folder.error));
+    note_unreadable(folder);
+    unreadable_.push_back(folder.path);
   }
-  const Limit limit = limit_of(look_, stop);
+  const Limit limit = Limit::of(look_, stop);
   for (const std::string& path : parts) {
     if (stop.stop_requested()) return;
     if (limit.over()) {
@@ -71,7 +98,8 @@ void PartFileRecovery::recover(const OutputOptions& options, Interrupt& calls, m
       continue;
     }
     calls.arm(call);
-    const std::optional<PartFile::Salvage> done = salvage_left(path, container, limit);
+    const std::optional<PartFile::Salvage> done =
+        salvage_left(path, container, limit.stop, limit.deadline);
     if (done) note_recovered(path, container, pattern, *done);
   }
 }
@@ -91,7 +119,7 @@ void PartFileRecovery::note_recovered(const std::string& path, const Container& 
 
 void PartFileRecovery::salvage(PartFile& file, const Container& container,
                                const std::stop_token& stop) {
-  const Limit limit = limit_of(look_, stop);
+  const Limit limit = Limit::of(look_, stop);
   const PartFile::Salvage done = file.salvage(container, limit.stop, limit.deadline);
   note(file.path(), container, done);
   if (done.fate == PartFile::Fate::kNamed) {
@@ -100,12 +128,15 @@ void PartFileRecovery::salvage(PartFile& file, const Container& container,
 }
 
 void PartFileRecovery::retry(const Container& container, const std::stop_token& stop) {
-  const Limit limit = limit_of(kRetry, stop);
+  const Limit limit = Limit::of(kRetry, stop);
+  if (!search_ && search_is_due()) search_ = std::make_unique<Search>(container.url);
+  if (search_) search(container, limit);
   // One that has to wait on goes to the back, so that it does not keep the others waiting.
   for (std::size_t left = waiting_.size(); left > 0 && !limit.over(); --left) {
     const std::string path = std::move(waiting_.front());
     waiting_.pop_front();
-    const std::optional<PartFile::Salvage> done = salvage_left(path, container, limit);
+    const std::optional<PartFile::Salvage> done =
+        salvage_left(path, container, limit.stop, limit.deadline);
     if (!done) continue;
     if (done->fate == PartFile::Fate::kStays) {
       waiting_.push_back(path);  // it has been logged
@@ -116,6 +147,45 @@ void PartFileRecovery::retry(const Container& container, const std::stop_token& 
       log::info("{}: completed {}, which had to wait", subject_, redact(done->text));
     }
   }
+}
+
+bool PartFileRecovery::search_is_due() const {
+  return std::ranges::any_of(unreadable_, can_be_read);
+}
+
+void PartFileRecovery::search(const Container& container, const Limit& limit) {
+  FolderWalk& walk = search_->walk;
+  const auto was_unreadable = [this](const std::string& path) {
+    return std::ranges::any_of(unreadable_,
+                               [&](const std::string& folder) { return path.starts_with(folder); });
+  };
+  while (!limit.over()) {
+    const FolderWalk::Found found = walk.next();
+    if (found == FolderWalk::Found::kEnd) {
+      unreadable_ = std::move(search_->unreadable);
+      search_.reset();
+      return;
+    }
+    const std::string& path = walk.path();
+    std::error_code gone;
+    if (found == FolderWalk::Found::kUnreadable) {
+      if (!was_unreadable(path)) note_unreadable({path, walk.error()});
+      search_->unreadable.push_back(path);
+    } else if (found == FolderWalk::Found::kFile && was_unreadable(path) &&
+               std::ranges::find(waiting_, path) == waiting_.end() &&
+               std::filesystem::is_regular_file(path, gone)) {
+      const std::optional<PartFile::Salvage> done =
+          salvage_left(path, container, limit.stop, limit.deadline);
+      if (done) note_recovered(path, container, search_->pattern, *done);
+    }
+  }
+}
+
+void PartFileRecovery::note_unreadable(const UnreadableFolder& folder) const {
+  log::warn(
+      "{}: cannot look for files that an earlier run left unfinished in {}: {}; let this user "
+      "read it",
+      subject_, redact(folder.path), std::generic_category().message(folder.error));
 }
 
 void PartFileRecovery::note(const std::string& part, const Container& container,

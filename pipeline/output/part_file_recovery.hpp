@@ -2,12 +2,15 @@
 
 #include <chrono>
 #include <deque>
+#include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/file_pattern.hpp"
+#include "pipeline/output/folder_walk.hpp"
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/output/part_file.hpp"
 
@@ -25,31 +28,42 @@ class PartFileRecovery {
   static constexpr std::chrono::seconds kLook{5};
 
   /// `subject` begins its lines in the log.
-  explicit PartFileRecovery(std::string subject, std::chrono::milliseconds look = kLook)
-      : subject_(std::move(subject)), look_(look) {}
+  explicit PartFileRecovery(std::string subject, std::chrono::milliseconds look = kLook);
+  ~PartFileRecovery();
 
-  /// Completes what an earlier process left where an output with these options writes. Part files
-  /// that another process writes stay, and so does what was not examined before the stop. What was
-  /// not examined in time, since packets may come already, is left to retry(). `calls` is armed
-  /// anew with `call` for each file. Called once, first.
+  /// Completes what an earlier run left where an output with these options writes. Part files that
+  /// somebody still writes stay, and so does what was not examined before the stop. What was not
+  /// examined in time, since packets may come already, is left to retry(). `calls` is armed anew
+  /// with `call` for each file. Called once, first.
   void recover(const OutputOptions& options, Interrupt& calls, std::chrono::milliseconds call,
                const std::stop_token& stop = {});
   /// Completes a file of which the writing failed.
   void salvage(PartFile& file, const Container& container, const std::stop_token& stop);
   /// Tries again with those that had to stay for now: they could not be opened, their folder could
-  /// not be written, or they could not be examined in time. Takes a second in all, because the
-  /// output's packets wait meanwhile. The next call goes on with those that are left.
+  /// not be written, or they could not be examined in time. Looks for files again if a folder that
+  /// could not be read can be read now. Takes a second in all, because the output's packets wait
+  /// meanwhile. The next call goes on with what is left.
   void retry(const Container& container, const std::stop_token& stop);
 
  private:
+  struct Limit;
+  struct Search;
+
   void note_recovered(const std::string& path, const Container& container,
                       const FilePattern& pattern, const PartFile::Salvage& done);
   /// Logs what became of it if it stays, and remembers it if that may change.
   void note(const std::string& part, const Container& container, const PartFile::Salvage& done);
+  void note_unreadable(const UnreadableFolder& folder) const;
+  /// True if one of the folders that could not be read can be read now, or is gone.
+  bool search_is_due() const;
+  /// Looks through the folders again, and completes what it finds in those that could not be read.
+  void search(const Container& container, const Limit& limit);
 
   const std::string subject_;
   const std::chrono::milliseconds look_;
-  std::deque<std::string> waiting_;  // paths of part files
+  std::deque<std::string> waiting_;      // paths of part files
+  std::vector<std::string> unreadable_;  // paths of folders
+  std::unique_ptr<Search> search_;       // under way
 };
 
 }  // namespace framelane

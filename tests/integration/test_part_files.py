@@ -116,3 +116,22 @@ def test_a_file_that_could_not_be_renamed_gets_its_name_after_a_restart_of_its_f
     assert not part.exists()
     daemon.stop()
     assert media.decodes_cleanly(part.with_suffix(""))
+
+
+def test_files_in_a_folder_that_could_not_be_read_get_their_names_when_it_can_be(
+    framelane, camera_clip, tmp_path
+):
+    folder = tmp_path / "rec" / "2020"
+    folder.mkdir(parents=True)
+    media.ffmpeg("-i", camera_clip, "-t", 2, "-c", "copy", "-f", "mpegts", folder / "1.ts.part")
+    folder.chmod(0)
+    daemon = framelane(
+        one_feed(looped(camera_clip), COPY,
+                 {"rec": {"url": f"{tmp_path}/rec/%Y/%s.ts", "segment": "1s"}}),
+        wrapper=WITHOUT_PRIVILEGES).wait_ready()
+    daemon.wait_log(f"cannot look for files that an earlier run left unfinished in {folder}/")
+    folder.chmod(0o755)
+    wait_until((folder / "1.ts").exists, "the file to get its name")
+    daemon.stop()
+    assert [path.name for path in folder.iterdir()] == ["1.ts"]
+    assert media.decodes_cleanly(folder / "1.ts")
