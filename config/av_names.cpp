@@ -112,6 +112,14 @@ AvNames scheme_names(bool output) {
   return names;
 }
 
+PeerAddress peer_address(const std::string& url) {
+  PeerAddress peer{std::string(url.size() + 1, '\0'), -1};
+  av_url_split(nullptr, 0, nullptr, 0, peer.host.data(), static_cast<int>(peer.host.size()),
+               &peer.port, nullptr, 0, url.c_str());
+  peer.host.resize(peer.host.find('\0'));
+  return peer;
+}
+
 bool is_optional_encoder(std::string_view name, StreamKind kind) {
   struct Optional {
     std::vector<std::string_view> libraries;

@@ -27,6 +27,13 @@ AvNames demuxer_names();
 /// The URL schemes that can be read from, or with `output` those that can be written to.
 AvNames scheme_names(bool output);
 
+/// Whom a URL names, as FFmpeg reads it.
+struct PeerAddress {
+  std::string host;  ///< may be empty
+  int port;          ///< negative: none; 0 also for text that is no number
+};
+PeerAddress peer_address(const std::string& url);
+
 /// True if FFmpeg has an encoder of this name when it is built with a certain library or for
 /// certain hardware. If such an encoder is missing here, its name is not a typing mistake.
 bool is_optional_encoder(std::string_view name, StreamKind kind);

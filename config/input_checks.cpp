@@ -61,7 +61,7 @@ class InputChecks {
     const Node* url = input_.find("url");
     const Node* options = input_.find("options");
     if (url == nullptr || feed_.input.url.empty() || !reader_.is_certain(*url)) return;
-    if (const auto problem = wrong_input_url(feed_.input.url)) {
+    if (const auto problem = wrong_input_url(feed_.input.url, feed_.input.options)) {
       problems_.add(*url, *problem);
     } else if (is_raw(feed_) && !is_place_of_raw_video(feed_.input.url)) {
       problems_.add(*url, std::string(kNoPlaceOfRawVideo));

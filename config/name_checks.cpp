@@ -3,6 +3,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 
 #include "config/problems.hpp"
 #include "pipeline/base/av_option.hpp"
@@ -32,6 +33,33 @@ std::string hint(std::string_view word, const AvNames& known, const std::string&
   if (!holding.empty()) return "; perhaps " + join(holding);
   const std::string_view guess = nearest(word, known);
   return "; " + (guess.empty() ? otherwise : "did you mean " + in_quotes(guess) + "?");
+}
+
+enum class Port {
+  kHasDefault,
+  kNeeded,
+  kDatagram,  ///< FFmpeg listens at any port if the URL of an input names none
+};
+struct PeerScheme {
+  std::string_view name;
+  Port port;
+};
+constexpr auto kPeerSchemes = std::to_array<PeerScheme>({
+    {"ftp", Port::kHasDefault},     {"http", Port::kHasDefault},   {"https", Port::kHasDefault},
+    {"icecast", Port::kHasDefault}, {"mmsh", Port::kHasDefault},   {"mmst", Port::kHasDefault},
+    {"rtmp", Port::kHasDefault},    {"rtmpe", Port::kHasDefault},  {"rtmps", Port::kHasDefault},
+    {"rtmpt", Port::kHasDefault},   {"rtmpte", Port::kHasDefault}, {"rtmpts", Port::kHasDefault},
+    {"rtsp", Port::kHasDefault},    {"rtsps", Port::kHasDefault},  {"sftp", Port::kHasDefault},
+    {"srt", Port::kNeeded},         {"tcp", Port::kNeeded},        {"tls", Port::kNeeded},
+    {"rtp", Port::kDatagram},       {"udp", Port::kDatagram},      {"udplite", Port::kDatagram},
+});
+
+/// True if the URL's parameters, or options, may say where or that FFmpeg listens.
+bool may_listen(const std::string& url, const AvOptions& options) {
+  constexpr std::array<std::string_view, 4> kNames{"listen", "localport", "mode", "rtsp_flags"};
+  return url.find('?') != std::string::npos || std::ranges::any_of(options, [&](const auto& one) {
+           return std::ranges::find(kNames, one.key) != kNames.end();
+         });
 }
 
 }  // namespace
@@ -89,10 +117,39 @@ std::optional<std::string> unknown_scheme(const std::string& url, bool output) {
          hint(scheme, known, "write a file of that name as file:NAME");
 }
 
-std::optional<std::string> wrong_input_url(const std::string& url) {
+std::optional<std::string> wrong_address(const std::string& url, const AvOptions& options,
+                                         bool output) {
+  constexpr int kLargestPort = 65535;
+  const std::string scheme = url_scheme(url);
+  const auto* const known = std::ranges::find(kPeerSchemes, scheme, &PeerScheme::name);
+  if (known == kPeerSchemes.end()) return std::nullopt;
+  const PeerAddress peer = peer_address(url);
+  const bool sends = output && known->port == Port::kDatagram;
+  const bool needs_port = known->port == Port::kNeeded || sends;
+  const bool may_be_0 = known->port == Port::kDatagram && !output;
+  if (peer.port > kLargestPort || (peer.port == 0 && !may_be_0)) {
+    return "names a port that is none; use 1 to " + std::to_string(kLargestPort) +
+           ", and write the characters / ? # @ of a password as %2F %3F %23 %40";
+  }
+  // With a port alone FFmpeg listens there, or connects to this machine.
+  const bool lacks_host = peer.host.empty() && (sends || peer.port < 0);
+  if (lacks_host && (needs_port || !may_listen(url, options))) {
+    return "names no host; write " + scheme + "://HOST" +
+           (known->port == Port::kHasDefault ? "/" : ":PORT");
+  }
+  if (needs_port && peer.port < 0) {
+    return "names no port, which " + scheme + " needs; write " + scheme + "://HOST:PORT";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> wrong_input_url(const std::string& url, const AvOptions& options) {
   constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
   const auto socket = shm_socket(url);
-  if (!socket) return unknown_scheme(url, false);
+  if (!socket) {
+    auto wrong = unknown_scheme(url, false);
+    return wrong ? wrong : wrong_address(url, options, false);
+  }
   if (socket->empty()) return "names no socket; write shm:/PATH/OF/SOCKET";
   if (socket->size() <= kLongest) return std::nullopt;
   return "names a socket by a path of " + std::to_string(socket->size()) +

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "config/av_names.hpp"
+#include "pipeline/base/av_option.hpp"
 
 namespace framelane {
 
@@ -23,8 +24,12 @@ std::optional<std::string> unknown_demuxer(const std::string& name);
 std::optional<std::string> audio_not_held(const EncodeOptions& encode, const Container& container);
 /// The scheme of a URL.
 std::optional<std::string> unknown_scheme(const std::string& url, bool output);
-/// An input's URL: its scheme, or the path of the socket in shm:PATH.
-std::optional<std::string> wrong_input_url(const std::string& url);
+/// A peer's URL that FFmpeg can never connect to, or listen at: no host, or no possible port.
+/// `options` are those that FFmpeg gets with it.
+std::optional<std::string> wrong_address(const std::string& url, const AvOptions& options,
+                                         bool output);
+/// An input's URL: its scheme, its peer, or the path of the socket in shm:PATH.
+std::optional<std::string> wrong_input_url(const std::string& url, const AvOptions& options);
 /// The path of a file to write, with the time in place of its fields. Does not look at the disk.
 std::optional<std::string> wrong_file_path(std::string_view path);
 

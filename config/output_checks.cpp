@@ -109,6 +109,9 @@ class OutputChecks {
 
   void check_container(const Node& url) {
     if (const auto problem = unknown_scheme(output_.url, true)) return problems_.add(url, *problem);
+    if (const auto problem = wrong_address(output_.url, output_.options, true)) {
+      return problems_.add(url, *problem);
+    }
     const Node* format = node_.find("format");
     const bool format_known =
         format == nullptr || (reader_.is_certain(*format) && !unknown_muxer(output_.format));
@@ -209,9 +212,11 @@ class OutputChecks {
     std::string segment_filename;
     if (named != output_.options.end()) {
       // A wrong one is reported elsewhere.
-      if (!reader_.is_certain(*node_.find("options")->find(named->key))) return;
-      if (wrong_hls_value(*named)) return;
+      const Node& node = *node_.find("options")->find(named->key);
+      if (!reader_.is_certain(node) || wrong_hls_value(*named)) return;
       segment_filename = named->value;
+      const std::string first = NumberSeries::parse(segment_filename)->name(0);
+      if (const auto problem = wrong_file_path(first)) return problems_.add(node, *problem);
     }
     check_deletes_only_own_files(url, path, HlsFiles(path, segment_filename).patterns(),
                                  "the playlist");

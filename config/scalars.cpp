@@ -162,8 +162,12 @@ bool parse_device(std::string_view text, Value& value) {
 
 bool parse_listen_address(std::string_view text, Value&) {
   constexpr std::string_view kUnix = "unix:";
+  constexpr std::size_t kLongestPath = 107;  // of sockaddr_un, without the NUL at its end
   if (text.empty()) return true;
-  if (text.starts_with(kUnix)) return text.size() > kUnix.size();
+  if (std::any_of(text.begin(), text.end(), is_control)) return false;
+  if (text.starts_with(kUnix)) {
+    return text.size() > kUnix.size() && text.size() <= kUnix.size() + kLongestPath;
+  }
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return false;
   const auto port = parse_digits(text.substr(colon + 1));
@@ -204,11 +208,14 @@ const ScalarType kIdentifier{
     format_integer, "", "^[a-z0-9][a-z0-9_-]{0,62}$"};
 const ScalarType kDeviceName{"auto, cpu, cuda or cuda:N", parse_device, format_integer, "",
                              "^(auto|cpu|cuda(:([1-9]?[0-9]|1[01][0-9]|12[0-7]))?)$"};
-const ScalarType kListenAddress{"HOST:PORT, [IPV6]:PORT, unix:PATH, or \"\" for none",
-                                parse_listen_address, format_integer, "",
-                                R"(^$|^unix:.|^(\[[^\]]+\]|[^\]\[: /]+):)"
-                                "(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}"
-                                "|655[0-2][0-9]|6553[0-5])$"};
+const ScalarType kListenAddress{
+    "HOST:PORT, [IPV6]:PORT, unix:PATH with at most 107 bytes in PATH, "
+    "or \"\" for none",
+    parse_listen_address, format_integer, "",
+    R"(^$|^unix:[^\u0000-\u001f\u007f]{1,107}$|)"
+    R"(^(\[[^\]\u0000-\u001f\u007f]+\]|[^\]\[: /\u0000-\u001f\u007f]+):)"
+    "(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}"
+    "|655[0-2][0-9]|6553[0-5])$"};
 
 bool is_identifier(std::string_view text) {
   const auto is_alnum = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'z'); };

@@ -62,8 +62,9 @@ class FeedBuilder {
     if (!expanded) return fail(std::string(which) + " " + problem, kExitConfiguration);
     target = *expanded;
     register_url_secrets(target);
-    const auto unknown = is_output ? unknown_scheme(target, true) : wrong_input_url(target);
-    return !unknown || fail(std::string(which) + " " + *unknown);
+    auto wrong = is_output ? unknown_scheme(target, true) : wrong_input_url(target, {});
+    if (!wrong && is_output) wrong = wrong_address(target, {}, true);
+    return !wrong || fail(std::string(which) + " " + *wrong);
   }
 
   /// Reads an option that the configuration has too, with the same limits.

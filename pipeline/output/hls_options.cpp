@@ -111,7 +111,9 @@ constexpr auto kForms = std::to_array<Text>({
     {"start_number", "a number with at most 15 digits"},
     {"hls_segment_type", "mpegts or fmp4"},
     {"hls_playlist_type", "event; a playlist that grows cannot be of the type vod"},
-    {"hls_segment_filename", "a path with one %d or %0Nd, and no other percent sign"},
+    {"hls_segment_filename",
+     "a path with one %d or %0Nd, no other percent sign, and no control characters"},
+    {"hls_base_url", "text without control characters"},
 });
 
 template <std::size_t size>
@@ -144,6 +146,12 @@ std::optional<std::string_view> read_flags(std::string_view text, HlsOptions& op
   return {};
 }
 
+/// A playlist has one name a line.
+bool has_control_characters(const std::string& text) {
+  return std::ranges::any_of(
+      text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+}
+
 bool read(const AvOption& option, HlsOptions& options) {
   const std::string& value = option.value;
   if (option.key == "hls_time") return read_time(value, options.time);
@@ -164,9 +172,10 @@ bool read(const AvOption& option, HlsOptions& options) {
   }
   if (option.key == "hls_base_url") {
     options.base_url = value;
+    return !has_control_characters(value);
   } else if (option.key == "hls_segment_filename") {
     options.segment_filename = value;
-    return NumberSeries::parse(value).has_value();
+    return NumberSeries::parse(value).has_value() && !has_control_characters(value);
   }
   return true;
 }

@@ -72,6 +72,42 @@ const std::vector<Wrong> kNames{
       "case only; write rtsp:",
       "f.yaml:1:59: feeds.a.outputs.o.url: begins with \"File:\", and FFmpeg knows schemes in "
       "lower case only; write file:"}},
+    {"InputsThatNameNoPeer",
+     "feeds: {a: {input: {url: 'rtsp://h:99999999/'}}, b: {input: {url: 'rtsp://u:p/w@h/x'}}, "
+     "c: {input: {url: 'tcp://host'}}, d: {input: {url: 'srt://:99999999'}}, "
+     "e: {input: {url: 'udp://'}}, f: {input: {url: 'http:///x'}}}\n",
+     {"f.yaml:1:26: feeds.a.input.url: names a port that is none; use 1 to 65535, and write the "
+      "characters / ? # @ of a password as %2F %3F %23 %40",
+      "f.yaml:1:67: feeds.b.input.url: names a port that is none; use 1 to 65535, and write the "
+      "characters / ? # @ of a password as %2F %3F %23 %40",
+      "f.yaml:1:106: feeds.c.input.url: names no port, which tcp needs; write tcp://HOST:PORT",
+      "f.yaml:1:139: feeds.d.input.url: names a port that is none; use 1 to 65535, and write the "
+      "characters / ? # @ of a password as %2F %3F %23 %40",
+      "f.yaml:1:177: feeds.e.input.url: names no host; write udp://HOST:PORT",
+      "f.yaml:1:206: feeds.f.input.url: names no host; write http://HOST/"}},
+    {"OutputsThatNameNoPeer",
+     "feeds: {a: {input: {url: x.mp4}, outputs: {r: {url: 'rtmp://', format: flv}, "
+     "s: {url: 'udp://:5000', format: mpegts}, t: {url: 'rtp://h', format: rtp_mpegts}}}}\n",
+     {"f.yaml:1:53: feeds.a.outputs.r.url: names no host; write rtmp://HOST/",
+      "f.yaml:1:87: feeds.a.outputs.s.url: names no host; write udp://HOST:PORT",
+      "f.yaml:1:128: feeds.a.outputs.t.url: names no port, which rtp needs; write "
+      "rtp://HOST:PORT"}},
+    {"SegmentNameThatIsTooLong",
+     output_with("url: x.m3u8, options: {hls_segment_filename: " + std::string(300, 'a') +
+                 "%d.ts}"),
+     {"f.yaml:1:89: feeds.a.outputs.o.options.hls_segment_filename: has a name of 304 bytes "
+      "between two slashes or at its end, and a name may have 239 there; shorten it"}},
+    {"SegmentNameThatIsAFolder",
+     output_with("url: x.m3u8, options: {hls_segment_filename: '%d/'}"),
+     {"f.yaml:1:89: feeds.a.outputs.o.options.hls_segment_filename: names a folder; add the name "
+      "of a file"}},
+    {"LinesInAPlaylistsNames",
+     output_with("url: x.m3u8, options: {hls_segment_filename: \"a\\n%d.ts\", hls_base_url: "
+                 "\"a\\n#EXT\"}"),
+     {"f.yaml:1:89: feeds.a.outputs.o.options.hls_segment_filename: is not a path with one %d or "
+      "%0Nd, no other percent sign, and no control characters",
+      "f.yaml:1:115: feeds.a.outputs.o.options.hls_base_url: is not text without control "
+      "characters"}},
     {"FolderInsteadOfAFile",
      output_with("url: /rec/, format: mp4"),
      {"f.yaml:1:49: feeds.a.outputs.o.url: names a folder; add the name of a file"}},
@@ -199,8 +235,18 @@ TEST(NameProblemsTest, NamesThatFfmpegKnowsAreRight) {
         output_with("url: x.mp4, options: {movflags: +faststart, truncate: 0}"),
         output_with("url: 'srt://h:1', options: {latency: 200000, mpegts_flags: resend_headers}"),
         output_with("url: x.m3u8, options: {hls_time: 2, hls_flags: +program_date_time}"),
-        output_with("url: '%H%M.mp4', segment: 1m"), output_with("url: '%s.ts', segment: 100ms"),
-        feed_with(", slices: auto"), feed_with(", slices: 16"),
+        std::string(
+            "feeds: {a: {input: {url: 'udp://:5000'}}, b: {input: {url: 'udp://@239.0.0.1:5000'}}, "
+            "c: {input: {url: 'srt://:9000?mode=listener'}}, d: {input: {url: 'tcp://:9?listen'}}, "
+            "e: {input: {url: 'rtmp:///live', options: {listen: 1}}}, f: {input: {url: "
+            "'udp:1.2.3.4:5000'}}, g: {input: {url: 'rtsp://u:p%2Fw@[::1]:8554/x'}}, "
+            "h: {input: {url: 'http://h'}}, i: {input: {url: 'udp://?localport=5000'}}}\n"),
+        output_with("url: 'srt://:9000?mode=listener', format: mpegts"),
+        output_with("url: 'tcp://:9?listen', format: mpegts"),
+        output_with("url: '%H%M.mp4', segment: 1m"),
+        output_with("url: '%s.ts', segment: 100ms"),
+        feed_with(", slices: auto"),
+        feed_with(", slices: 16"),
         feed_with(", analyse: false, encodes: {m: {video: copy}}"),
         feed_with(", analyse: true, encodes: {c: {video: copy}, m: {convert: {format: gray}}, n: "
                   "{convert: {format: bgra}}}"),

@@ -81,7 +81,7 @@ TEST(ScalarsTest, WhatIsNoFrameRateIsRefused) {
   }
 }
 
-bool is_listen_address(const char* text) {
+bool is_listen_address(const std::string& text) {
   Value value;
   return kListenAddress.parse(text, value);
 }
@@ -91,10 +91,14 @@ TEST(ScalarsTest, ListenAddressesAreHostPortOrSocket) {
        {"", "127.0.0.1:9853", "localhost:0", "[::1]:9853", "[::]:80", "unix:/run/x.sock"}) {
     EXPECT_TRUE(is_listen_address(text)) << text;
   }
-  for (const char* text : {"9853", ":9853", "localhost", "localhost:", "localhost:65536", "::1:80",
-                           "[]:80", "[::1]", "unix:", "http://x:80", "a b:80"}) {
+  EXPECT_TRUE(is_listen_address("unix:" + std::string(107, 'a')));
+  EXPECT_FALSE(is_listen_address("unix:" + std::string(108, 'a')));
+  for (const char* text :
+       {"9853", ":9853", "localhost", "localhost:", "localhost:65536", "::1:80", "[]:80", "[::1]",
+        "unix:", "http://x:80", "a b:80", "a\n:80", "[\n]:80", "unix:/tmp/a\nb"}) {
     EXPECT_FALSE(is_listen_address(text)) << text;
   }
+  EXPECT_FALSE(is_listen_address(std::string("unix:/tmp/a\0b", 13)));
 }
 
 /// Whether the schema's pattern accepts the text, and whether the reader does.

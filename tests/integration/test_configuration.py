@@ -213,3 +213,24 @@ def test_devices_lists_the_cpu_and_what_can_be_opened(cli):
     devices = json.loads(done.stdout)
     assert "libx264" in json.dumps(devices) and "cpu" in json.dumps(devices)
     assert "libx264" in cli("devices").stdout
+
+
+def test_check_refuses_what_names_no_peer_and_no_place(cli, tmp_path):
+    """Each of them would be tried for ever, or written into a playlist that nobody can read."""
+    wrong = ["rtmp://", "tcp://host", "srt://:99999999", "rtsp://h:99999999/", "udp://127.0.0.1"]
+    outputs = {f"o{i}": {"url": url, "format": "mpegts"} for i, url in enumerate(wrong)}
+    names = [f"{tmp_path}/a\n%d.ts", f"{tmp_path}/{'a' * 300}%d.ts", f"{tmp_path}/%d/"]
+    for i, name in enumerate(names):
+        outputs[f"h{i}"] = {"url": f"{tmp_path}/h{i}.m3u8", "options": {
+            "hls_segment_filename": name, "hls_base_url": "http://h/\n#EXT-X-ENDLIST\n"}}
+    config = tmp_path / "f.yaml"
+    config.write_text(json.dumps({
+        "admin": {"listen": "unix:/tmp/a\0b"},
+        "feeds": {"cam": {"input": {"url": "rtsp://h:99999999/"}, "outputs": outputs}}}))
+    done = cli("check", "-c", config)
+    assert done.returncode == 78
+    for key in ["admin.listen", "feeds.cam.input.url",
+                *(f"feeds.cam.outputs.o{i}.url" for i in range(len(wrong))),
+                *(f"feeds.cam.outputs.h{i}.options.{option}" for i in range(len(names))
+                  for option in ("hls_segment_filename", "hls_base_url"))]:
+        assert done.stderr.count(f": {key}: ") == 1, (key, done.stderr)

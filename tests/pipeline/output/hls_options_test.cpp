@@ -57,19 +57,19 @@ TEST_P(WrongHlsOptionTest, IsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     Options, WrongHlsOptionTest,
-    ::testing::Values(AvOption{"hls_time", "0"}, AvOption{"hls_time", "-2"},
-                      AvOption{"hls_time", "soon"}, AvOption{"hls_time", "2h"},
-                      AvOption{"hls_list_size", "-1"}, AvOption{"hls_list_size", "6x"},
-                      AvOption{"hls_delete_threshold", ""}, AvOption{"start_number", "-1"},
-                      AvOption{"start_number", "18446744073709551615"},
-                      AvOption{"hls_segment_type", "ts"}, AvOption{"hls_playlist_type", "vod"},
-                      AvOption{"hls_segment_filename", "a.ts"},
-                      AvOption{"hls_segment_filename", "%Y-%d.ts"},
-                      AvOption{"hls_segment_filename", "a%"},
-                      AvOption{"hls_segment_filename", "a%99999999999999999999d.ts"},
-                      AvOption{"hls_flags", "single_file"}, AvOption{"hls_flags", "+"},
-                      AvOption{"hls_flags", "-temp_file"}, AvOption{"hls_flags", "+no_such_flag"},
-                      AvOption{"hls_enc", "1"}, AvOption{"frag_duration", "1"}));
+    ::testing::Values(
+        AvOption{"hls_base_url", "http://h/\n#EXT-X-ENDLIST\n"},
+        AvOption{"hls_segment_filename", "a\n%d.ts"}, AvOption{"hls_time", "0"},
+        AvOption{"hls_time", "-2"}, AvOption{"hls_time", "soon"}, AvOption{"hls_time", "2h"},
+        AvOption{"hls_list_size", "-1"}, AvOption{"hls_list_size", "6x"},
+        AvOption{"hls_delete_threshold", ""}, AvOption{"start_number", "-1"},
+        AvOption{"start_number", "18446744073709551615"}, AvOption{"hls_segment_type", "ts"},
+        AvOption{"hls_playlist_type", "vod"}, AvOption{"hls_segment_filename", "a.ts"},
+        AvOption{"hls_segment_filename", "%Y-%d.ts"}, AvOption{"hls_segment_filename", "a%"},
+        AvOption{"hls_segment_filename", "a%99999999999999999999d.ts"},
+        AvOption{"hls_flags", "single_file"}, AvOption{"hls_flags", "+"},
+        AvOption{"hls_flags", "-temp_file"}, AvOption{"hls_flags", "+no_such_flag"},
+        AvOption{"hls_enc", "1"}, AvOption{"frag_duration", "1"}));
 
 TEST(HlsOptionsTest, WhatIsRefusedIsNotAlsoKnown) {
   for (const std::string_view name : kHlsOptionNames) EXPECT_FALSE(why_hls_option_refused(name));
