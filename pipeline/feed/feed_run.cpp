@@ -132,7 +132,7 @@ void FeedRun::start() {
       if (options_.recover && output.options().existing == Existing::kNumber) {
         output.recover_part_files(cancel_.get_token());
       }
-      output.run(cancel_.get_token(), options_.once);
+      output.run(cancel_.get_token(), options_.once, read_stop_.get_token());
     });
   }
   for (std::size_t i = 0; i < routes_.size(); ++i) {

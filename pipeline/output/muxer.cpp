@@ -75,15 +75,14 @@ bool is_fifo(const Container& container) {
 }  // namespace
 
 Muxer::Muxer(const OutputOptions& options, const Container& container, const std::string& url,
-             const MediaFormat& format, std::optional<WallTime> begins, std::stop_token stop,
-             std::stop_token abandoned)
+             const MediaFormat& format, std::optional<WallTime> begins, MuxerStops stops)
     : container_(container),
       url_(redact(url)),
       name_(options.name),
       timeout_(options.timeout),
       bounded_(!container.local || is_fifo(container)),
-      stop_(std::move(stop)),
-      interrupt_(std::move(abandoned)) {
+      stops_(std::move(stops)),
+      interrupt_(stops_.abandoned) {
   if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, url.c_str()) < 0) {
     throw std::bad_alloc();
   }
@@ -103,8 +102,10 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const std
     }
     // A stop shortens the deadline and does not end calls at once: a trailer is still to be
     // written.
-    if (bounded_)
-      on_stop_.emplace(stop_, [this] { interrupt_.arm(std::min(timeout_, kStopGrace)); });
+    if (bounded_) {
+      on_stop_.emplace(stops_.stop, [this] { interrupt_.arm(time_limit()); });
+      on_drain_.emplace(stops_.drain, [this] { interrupt_.arm(time_limit()); });
+    }
     if (begins) tell_time(*begins);
     write_header(options, url);
   } catch (...) {
@@ -187,6 +188,8 @@ void Muxer::write_header(const OutputOptions& options, const std::string& target
                   "open");
   }
   check_opening(avformat_write_header(context_, dictionary.ptr()), "open");
+  on_drain_.reset();
+  opening_ = false;
   open_ = true;
   interrupt_.disarm();
   note_cut_point();
@@ -201,13 +204,13 @@ void Muxer::write_header(const OutputOptions& options, const std::string& target
 /// Opens the FIFO non-blocking, so that FFmpeg asks the interrupt while it waits for the reader.
 /// FFmpeg's own open() waits for a reader, and nothing can end that.
 void Muxer::open_fifo(const std::string& path) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  arm();
   for (;;) {
     fifo_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (fifo_ >= 0) return;
     if (errno != ENXIO) check(AVERROR(errno), "open");
     constexpr std::chrono::milliseconds kLook{10};
-    if (std::chrono::steady_clock::now() >= deadline || !sleep_for(kLook, stop_)) {
+    if (interrupt_.overdue() || !sleep_for(kLook, stops_.stop)) {
       throw IoError(IoFault::kRefused, "nobody reads the FIFO " + url_);
     }
   }
@@ -330,11 +333,16 @@ void Muxer::note_cut_point() {
   if (context_->pb) cut_points_.add(avio_tell(context_->pb), context_->pb->pos);
 }
 
+std::chrono::milliseconds Muxer::time_limit() const {
+  if (stops_.stop.stop_requested()) return std::min(timeout_, kStopGrace);
+  return opening_ && stops_.drain.stop_requested() ? std::min(timeout_, kDrainGrace) : timeout_;
+}
+
 void Muxer::arm() {
   if (!bounded_) return;
   interrupt_.arm(timeout_);
-  // A stop may have armed the shorter deadline just before the line above: arm it again.
-  if (stop_.stop_requested()) interrupt_.arm(std::min(timeout_, kStopGrace));
+  // A stop that came just before the line above has armed a shorter deadline in vain.
+  if (const auto limit = time_limit(); limit != timeout_) interrupt_.arm(limit);
 }
 
 void Muxer::check(int error, const char* doing, const AvLogCapture* log) {
@@ -343,8 +351,7 @@ void Muxer::check(int error, const char* doing, const AvLogCapture* log) {
   switch (interrupt_.cause()) {
     case Interrupt::Cause::kTimeout: {
       std::ostringstream seconds;
-      seconds
-          << std::chrono::duration<double>(stop_.stop_requested() ? kStopGrace : timeout_).count();
+      seconds << std::chrono::duration<double>(time_limit()).count();
       throw IoError(IoFault::kTimeout, what + "no progress for " + seconds.str() + " s");
     }
     case Interrupt::Cause::kStopped:
@@ -357,8 +364,9 @@ void Muxer::check(int error, const char* doing, const AvLogCapture* log) {
 }
 
 void Muxer::close() {
-  // The deadline has passed already: what FFmpeg still writes here must not wait for a peer.
+  // What FFmpeg still writes here must not wait for a peer.
   on_stop_.reset();
+  on_drain_.reset();
   if (bounded_) interrupt_.arm(std::chrono::milliseconds(0));
   if (open_ && (context_->oformat->flags & AVFMT_NOFILE) != 0) {
     // Muxers that open files and connections by themselves (dash, rtsp) free them only when they

@@ -22,10 +22,20 @@ namespace framelane {
 
 class AvLogCapture;
 
+/// What may end a muxer's calls early. One that is not asked for ends nothing.
+struct MuxerStops {
+  /// No new packets come. A peer that has been sent nothing yet gets only kDrainGrace more to let
+  /// itself be opened.
+  std::stop_token drain;
+  /// Every call to a peer gets only kStopGrace.
+  std::stop_token stop;
+  /// Nothing more is written or opened.
+  std::stop_token abandoned;
+};
+
 /// An open container, from its header to its trailer. Used by one thread. A call to a network peer
-/// or to a FIFO's reader ends within options.timeout, or within kStopGrace of a stop. Calls on
-/// local files are never interrupted, so that trailers are always written; but once `abandoned`
-/// asks, nothing more is written or opened.
+/// or to a FIFO's reader ends within options.timeout, or sooner as MuxerStops says. Calls on local
+/// files are never interrupted, so that trailers are always written, except by `abandoned`.
 class Muxer {
  public:
   using WallTime = std::chrono::system_clock::time_point;
@@ -35,8 +45,7 @@ class Muxer {
   /// FeedError(kConfiguration) for what the muxer refuses and for options that nothing uses. What
   /// check_video() knows it does not ask again.
   Muxer(const OutputOptions& options, const Container& container, const std::string& url,
-        const MediaFormat& format, std::optional<WallTime> begins, std::stop_token stop,
-        std::stop_token abandoned);
+        const MediaFormat& format, std::optional<WallTime> begins, MuxerStops stops);
   /// Without finish() it closes without a trailer, and waits for no peer.
   ~Muxer();
   Muxer(const Muxer&) = delete;
@@ -74,6 +83,7 @@ class Muxer {
 
  private:
   static constexpr std::chrono::milliseconds kStopGrace{300};
+  static constexpr std::chrono::milliseconds kDrainGrace{1500};
 
   void add_stream(const StreamFormat& format);
   void put_headers_in_band();
@@ -82,6 +92,8 @@ class Muxer {
   void open_fifo(const std::string& path);
   void note_position();
   void note_cut_point();
+  /// How long a call to a peer may take now.
+  std::chrono::milliseconds time_limit() const;
   /// Begins the time limit of the next call.
   void arm();
   /// Throws IoError or DiskFull if `error` is one: "cannot DOING URL: …".
@@ -96,15 +108,17 @@ class Muxer {
   const std::string name_;
   const std::chrono::milliseconds timeout_;
   const bool bounded_;  // calls have a deadline: a peer or a FIFO's reader takes part in them
-  std::stop_token stop_;
+  const MuxerStops stops_;
   Interrupt interrupt_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+  std::optional<std::stop_callback<std::function<void()>>> on_drain_;  // until it is open
   int fifo_ = -1;
   AVFormatContext* context_ = nullptr;
   AVBSFContext* headers_in_band_ = nullptr;  // null: the video passes as it is
   int audio_index_ = -1;
   bool carries_times_ = false;
   decltype(AVFormatContext::io_open) open_default_ = nullptr;
+  bool opening_ = true;         // before the header is written
   bool open_ = false;           // between header and trailer
   bool refuses_files_ = false;  // the muxer may open no more files
   int part_error_ = 0;          // of a file that the muxer opened by itself

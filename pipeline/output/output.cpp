@@ -1,3 +1,4 @@
+// Longer than 400 lines: the states of one thread, all in one class.
 #include "pipeline/output/output.hpp"
 
 #include <algorithm>
@@ -82,8 +83,9 @@ void Output::recover_part_files(const std::stop_token& stop) {
   recovery_.recover(options_, calls_, long_call(), stop);
 }
 
-void Output::run(std::stop_token stop, bool once) {
-  stop_ = std::move(stop);
+void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) {
+  const std::stop_callback on_stop(stop, [this] { ending_.request_stop(); });
+  drain_ = std::move(drain);
   once_ = once;
   set_state(FeedState::kConnecting);
   try {
@@ -188,6 +190,7 @@ void Output::drain(bool flush) {
       try {
         deliver(current_);
       } catch (const std::runtime_error& error) {
+        give_up_if_draining(error);
         stats_.drop(stop_.stop_requested() ? PacketDrop::kStop : drop_reason(error));
         recover_from(error);
       }
@@ -213,6 +216,13 @@ void Output::deliver(MediaPacket& packet) try {
 } catch (const std::bad_alloc&) {
   const std::string what = "cannot write to " + redact(container_.url) + ": ";
   throw IoError(IoFault::kIo, what + shortage_text(av_error_text(AVERROR(ENOMEM))));
+}
+
+void Output::give_up_if_draining(const std::runtime_error& error) {
+  const bool peer = !container_.local || !watched_;  // or a FIFO's reader
+  if (!std::exchange(opening_, false) || !peer || !drain_.stop_requested()) return;
+  faults_.failed(redact(error.what()), "it is being stopped");
+  ending_.request_stop();
 }
 
 bool Output::begin_session_if_due(const MediaPacket& video) {
@@ -271,9 +281,11 @@ void Output::open(const MediaPacket& keyframe) {
     url = "file:" + (container_.fmp4_segments ? playlist_->init_path() : playlist_->segment_path());
   }
   const log::Level level = file ? log::Level::kDebug : log::Level::kInfo;
-  session_ = std::make_unique<OutputSession>(options_, container_, std::move(file), recovery_,
-                                             playlist_ ? &*playlist_ : nullptr, url, keyframe,
-                                             line_clock_, stop_, abandoned_.get_token());
+  opening_ = true;
+  session_ = std::make_unique<OutputSession>(
+      options_, container_, std::move(file), recovery_, playlist_ ? &*playlist_ : nullptr, url,
+      keyframe, line_clock_, MuxerStops{drain_, stop_, abandoned_.get_token()});
+  opening_ = false;
   source_gap_.begin(keyframe);
   opened_at_ = Clock::now();
   inlet_.opened();

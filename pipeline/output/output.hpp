@@ -58,8 +58,9 @@ class Output {
   /// logged and shown why, if no packet could ever be written (an unknown muxer). With `once`
   /// (transcode, --once) it throws the first failure instead of opening again: IoError, or
   /// FeedError(kConfiguration) for what a retry cannot help (an unused option, a codec that the
-  /// container cannot hold).
-  void run(std::stop_token stop, bool once);
+  /// container cannot hold). `drain` says that the feed is to end, and the inlet will soon finish:
+  /// a peer that cannot be opened soon after that is given up, as after a stop.
+  void run(const std::stop_token& stop, bool once, std::stop_token drain = {});
 
   /// True while a call lasts longer than allowed: `timeout`, or at least a minute for what may take
   /// long on a busy disk. Nothing interrupts a call on a local file; one to a peer should have
@@ -81,6 +82,9 @@ class Output {
   /// Writes the packets whose turn has come; with `flush` all of them.
   void drain(bool flush);
   void deliver(MediaPacket& packet);
+  /// Ends as after a stop if opening a peer has failed, and the feed is to end. Called inside the
+  /// catch.
+  void give_up_if_draining(const std::runtime_error& error);
   /// Opens, cuts or goes on. False if this video packet has to be dropped, since decoding cannot
   /// start at it.
   bool begin_session_if_due(const MediaPacket& video);
@@ -140,7 +144,10 @@ class Output {
   std::stop_source abandoned_;
 
   // The output's thread alone.
-  std::stop_token stop_;
+  std::stop_source ending_;  // asked by the stop, or when a peer is given up
+  const std::stop_token stop_ = ending_.get_token();
+  std::stop_token drain_;
+  bool opening_ = false;
   bool once_ = false;
   Container container_;  // after a look at the path
   Backoff backoff_;

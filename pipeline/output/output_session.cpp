@@ -34,11 +34,11 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
                              std::optional<PartFile> file, PartFileRecovery& recovery,
                              PlaylistWriter* playlist, const std::string& url,
                              const MediaPacket& keyframe, const LineClock& line_clock,
-                             std::stop_token stop, std::stop_token abandoned)
+                             MuxerStops stops)
     : container_(container),
       file_(std::move(file)),
       recovery_(recovery),
-      stop_(std::move(stop)),
+      stop_(stops.stop),
       format_(keyframe.format),
       start_us_(packet_time_us(keyframe)),
       end_us_(start_us_),
@@ -57,8 +57,8 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
     // What transcode makes of a file does not depend on when that is.
     const bool says_when = file_ && (zero_us_ || options.existing == Existing::kNumber);
     muxer_ = std::make_unique<Muxer>(options, container, url, *format_,
-                                     says_when ? std::optional(segment_time_) : std::nullopt, stop_,
-                                     std::move(abandoned));
+                                     says_when ? std::optional(segment_time_) : std::nullopt,
+                                     std::move(stops));
   } catch (...) {
     leave_file({});
     throw;

@@ -26,12 +26,12 @@ class OutputSession {
  public:
   /// Opens it. `file` is the NAME.part that `url` names, or nothing if it is no file. `playlist`:
   /// of which this is a stretch; null if it is none. `container`, `recovery` and `playlist` must
-  /// outlive it, and so must `line_clock`, which says when its pictures were taken. For `stop` and
-  /// `abandoned`, and for what is thrown, see Muxer.
+  /// outlive it, and so must `line_clock`, which says when its pictures were taken. For `stops`,
+  /// and for what is thrown, see Muxer.
   OutputSession(const OutputOptions& options, const Container& container,
                 std::optional<PartFile> file, PartFileRecovery& recovery, PlaylistWriter* playlist,
                 const std::string& url, const MediaPacket& keyframe, const LineClock& line_clock,
-                std::stop_token stop, std::stop_token abandoned);
+                MuxerStops stops);
   /// If finish() has not succeeded, a file is cut back to what is whole and left to `recovery`.
   ~OutputSession();
   OutputSession(const OutputSession&) = delete;

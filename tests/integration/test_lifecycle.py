@@ -126,6 +126,31 @@ def test_a_stop_with_a_slow_encoder_ends_in_time_and_completes_the_file(framelan
     assert media.decodes_cleanly(path)
 
 
+@pytest.mark.parametrize("scheme", ["rtmp", "rtsp"])
+def test_a_stop_does_not_wait_long_for_a_peer_that_does_not_answer(framelane, camera_clip, tmp_path,
+                                                                  scheme):
+    """It accepts the connection and says nothing. It would have a minute to do so."""
+    path = tmp_path / "out.mkv"
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        url = f"{scheme}://127.0.0.1:{peer.getsockname()[1]}/live/a"
+        silent = {"url": url, "timeout": "60s", **({"format": "rtsp", "options": {
+            "rtsp_transport": "tcp"}} if scheme == "rtsp" else {})}
+        daemon = framelane(one_feed(looped(camera_clip), COPY, {
+            "silent": silent, "file": {"url": str(path)}})).wait_ready()
+        connection, _ = peer.accept()
+        with connection:
+            daemon.wait_metrics(
+                lambda m: m.sum("framelane_output_bytes_total", output="file") > 10_000,
+                "a file that is written")
+            start = time.monotonic()
+            daemon.stop(deadline=20)
+            assert time.monotonic() - start < 4 * TIME_FACTOR, daemon.log()
+    assert media.decodes_cleanly(path)
+    assert "output silent: cannot open " + url.replace("/live/a", "/live/") in daemon.log()
+    assert "no progress for 1.5 s; it is being stopped" in daemon.log()
+    assert "abandoned" not in daemon.log()
+
+
 def test_a_second_signal_ends_it_at_once(framelane):
     with socket.socket() as peer:
         daemon = framelane(stalled_feed(peer)).wait_ready()

@@ -51,7 +51,8 @@ TestOutput::~TestOutput() {
 }
 
 void TestOutput::start(bool once) {
-  run_->done = std::async(std::launch::async, [this, once] { output.run(stop.get_token(), once); });
+  run_->done = std::async(std::launch::async,
+                          [this, once] { output.run(stop.get_token(), once, drain.get_token()); });
 }
 
 void TestOutput::push(const Clip& clip, std::size_t first, std::size_t count) {

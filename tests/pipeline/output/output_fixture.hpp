@@ -51,6 +51,7 @@ class TestOutput {
   Retention retention;
   Output output;
   std::stop_source stop;
+  std::stop_source drain;
 
  private:
   struct Run;  // keeps <future> out of this header

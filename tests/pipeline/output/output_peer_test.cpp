@@ -107,6 +107,29 @@ class FfmpegErrors {
   static inline std::atomic<int> logged_{0};
 };
 
+TEST(OutputPeerTest, APeerThatDoesNotAnswerIsGivenUpSoonAfterTheDrain) {
+  Port port;
+  port.listen();
+  for (const bool once : {false, true}) {
+    OutputOptions options = output_to("rtmp" + port.url().substr(3) + "/live/a");
+    options.timeout = 1min;
+    options.queue = 64;
+    TestOutput output(options);
+    output.start(once);
+    output.push(encode_clip({}));
+    const int connection = port.accept();
+    ASSERT_GE(connection, 0);
+    output.drain.request_stop();
+    output.output.inlet().finish();
+    EXPECT_TRUE(output.joined_within(6s));
+    output.stop.request_stop();
+    output.join();
+    EXPECT_EQ(output.dropped(PacketDrop::kStop), 50u);
+    EXPECT_EQ(output.dropped(), 50u);
+    close(connection);
+  }
+}
+
 TEST(OutputPeerTest, AnOutputInTroubleHoldsUpNoOther) {
   const TempFolder folder;
   const Port port;  // refuses
