@@ -102,7 +102,9 @@ void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) 
     if (container_.kind == OutputKind::kFile) {
       rotation_.emplace(container_.url, segment ? std::optional(segment->length) : std::nullopt);
     }
-    if (container_.kind == OutputKind::kPlaylist) playlist_.emplace(options_, container_.url);
+    if (container_.kind == OutputKind::kPlaylist) {
+      playlist_.emplace(options_, container_.url, subject_);
+    }
     if (retention_ != nullptr && segment && segment->deletes()) {
       const CallScope call(calls_, options_.timeout);
       kept_ = retention_->keep(rotation_->pattern(), *segment, subject_, stats_.retention);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <system_error>
@@ -39,11 +40,13 @@ void rename_over(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-PlaylistWriter::PlaylistWriter(const OutputOptions& options, const std::string& path)
+PlaylistWriter::PlaylistWriter(const OutputOptions& options, const std::string& path,
+                               const std::string& subject)
     : existing_(options.existing),
       hls_(read_hls_options(options.name, options.options)),
       path_(path),
-      files_(path_, hls_.segment_filename) {}
+      files_(path_, hls_.segment_filename),
+      deletions_(subject) {}
 
 std::string PlaylistWriter::temporary(const fs::path& file) {
   return file.string().append(kTemporary);
@@ -99,7 +102,7 @@ void PlaylistWriter::drop_lost() {
     std::error_code error;
     if (!fs::exists(files_.folder() / name_in(segments[i].uri), error) && !error) lost = i + 1;
   }
-  list_->drop_first(lost);
+  retire_first(lost);
 }
 
 void PlaylistWriter::read_playlist() {
@@ -123,14 +126,14 @@ void PlaylistWriter::read_playlist() {
   }
   MediaPlaylist::Head head = new_head();
   if (list_->ended()) {
-    retire_all();  // no player waits for more: only the numbers go on
+    retire_first(list_->segments().size());  // no player waits for more: only the numbers go on
   } else {
     const MediaPlaylist::Head& old = list_->head();
     // The options may have changed since.
     head.target_duration = std::max(old.target_duration, std::chrono::ceil<seconds>(hls_.time));
     head.independent_segments &= old.independent_segments;
     // No tag takes an EXT-X-MAP back (RFC 8216, 4.3.2.5): MPEG-TS cannot follow MP4.
-    if (old.init_segments && !hls_.fmp4) retire_all();
+    if (old.init_segments && !hls_.fmp4) retire_first(list_->segments().size());
   }
   list_->set_head(head);
 }
@@ -141,10 +144,11 @@ MediaPlaylist::Head PlaylistWriter::new_head() const {
           .event = hls_.event};
 }
 
-void PlaylistWriter::retire_all() {
-  for (PlaylistSegment& gone : list_->drop_first(list_->segments().size())) {
-    unlisted_.push_back(std::move(gone));
-  }
+void PlaylistWriter::retire_first(std::size_t count) { retire(list_->drop_first(count)); }
+
+void PlaylistWriter::retire(std::vector<PlaylistSegment> segments) {
+  if (!hls_.deletes) return;
+  std::ranges::move(segments, std::back_inserter(unlisted_));
 }
 
 void PlaylistWriter::remove_leftovers() {
@@ -171,7 +175,7 @@ void PlaylistWriter::remove_leftovers() {
       if (name == found) refuse(it->path());
       continue;
     }
-    if (!continues || hls_.deletes) unlink(it->path().c_str());
+    if (!continues || hls_.deletes) deletions_.remove(it->path().string());
   }
   if (error) throw_cannot("read", files_.folder().string(), error.value());
 }
@@ -204,10 +208,9 @@ void PlaylistWriter::add_segment(microseconds duration, bool gap,
                           .discontinuity = std::exchange(new_stretch_, false) || gap,
                           .init = hls_.fmp4 ? init_ : std::string()};
   if (hls_.program_date_time) segment.time = time;
-  for (PlaylistSegment& gone : list_->add(std::move(segment), hls_.list_size)) {
-    unlisted_.push_back(std::move(gone));
-  }
+  retire(list_->add(std::move(segment), hls_.list_size));
   write(false);
+  deletions_.retry();
   remove_unlisted();
 }
 
@@ -252,7 +255,7 @@ void PlaylistWriter::remove_unlisted() {
 void PlaylistWriter::remove(const std::string& uri) {
   // Others may have written the playlist that was continued: what it names may be anything.
   const std::optional<fs::path> file = files_.find(name_in(uri));
-  if (file) unlink(file->c_str());
+  if (file) deletions_.remove(file->string());
 }
 
 }  // namespace framelane

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "pipeline/output/deletions.hpp"
 #include "pipeline/output/hls_files.hpp"
 #include "pipeline/output/hls_options.hpp"
 #include "pipeline/output/media_playlist.hpp"
@@ -22,8 +24,9 @@ namespace framelane {
 /// as the file system does, and throw IoError and DiskFull.
 class PlaylistWriter {
  public:
-  /// Throws FeedError(kConfiguration) for wrong options. `path` is the playlist's.
-  PlaylistWriter(const OutputOptions& options, const std::string& path);
+  /// Throws FeedError(kConfiguration) for wrong options. `path` is the playlist's. `subject` begins
+  /// its lines in the log.
+  PlaylistWriter(const OutputOptions& options, const std::string& path, const std::string& subject);
 
   const HlsOptions& options() const { return hls_; }
 
@@ -66,8 +69,10 @@ class PlaylistWriter {
   void read_playlist();
   /// Of a playlist that continues none.
   MediaPlaylist::Head new_head() const;
-  /// Takes out all segments. Their files stay until the playlist on disk no longer lists them.
-  void retire_all();
+  /// Takes out so many segments at the front. Their files stay until the playlist on disk no longer
+  /// lists them.
+  void retire_first(std::size_t count);
+  void retire(std::vector<PlaylistSegment> segments);
   /// Removes files of this playlist that it does not list, or refuses them. The first number then
   /// comes after all of them.
   void remove_leftovers();
@@ -85,9 +90,10 @@ class PlaylistWriter {
   bool begun_ = false;
   std::uint64_t first_number_ = 0;
   std::optional<MediaPlaylist> list_;     // nothing before its first segment
-  std::deque<PlaylistSegment> unlisted_;  // still there for slow readers
-  std::string init_;                      // URI of this stretch's header
-  std::uint64_t init_number_ = 0;         // of the stretch's first segment
+  std::deque<PlaylistSegment> unlisted_;  // still there for slow readers, if old ones are deleted
+  Deletions deletions_;
+  std::string init_;               // URI of this stretch's header
+  std::uint64_t init_number_ = 0;  // of the stretch's first segment
   bool new_stretch_ = false;
 };
 

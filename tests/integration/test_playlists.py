@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import re
 import subprocess
 
@@ -250,3 +251,31 @@ def test_every_other_flag_of_ffmpegs_playlists_is_refused_with_a_reason(cli, tmp
     done = cli("check", "-c", tmp_path / "f.yaml")
     refused = re.findall(r"hls_flags: has the flag (\w+), which is refused: .*; \w+", done.stderr)
     assert set(refused) == flags - known, done.stderr
+
+
+def test_a_segment_that_cannot_be_deleted_is_logged_once_and_tried_again(framelane, keyed_clip,
+                                                                        tmp_path):
+    """It belongs to another user, and so does the folder, which keeps such files from others."""
+    if os.geteuid() != 0:
+        pytest.skip("giving a file to another user needs root")
+    playlist = tmp_path / "hls" / "index.m3u8"
+    capabilities = "-dac_override,-dac_read_search,-fowner"
+    daemon = framelane(one_feed(looped(keyed_clip), COPY, hls(playlist, hls_list_size=3)), wrapper=(
+        "setpriv", f"--inh-caps={capabilities}", f"--bounding-set={capabilities}")).wait_ready()
+    wait_segments(daemon, playlist, 0)
+    os.chown(playlist.parent, 1, 1)
+    playlist.parent.chmod(0o1777)
+    number = last_number(playlist)
+    segments = [playlist.parent / media_playlist.read(playlist).segments[-1].uri]
+    os.chown(segments[0], 1, 1)
+    wait_segments(daemon, playlist, number + 1)
+    segments.append(playlist.parent / media_playlist.read(playlist).segments[-1].uri)
+    os.chown(segments[1], 1, 1)
+    wait_segments(daemon, playlist, number + 8)
+    assert all(path.exists() for path in segments)
+    assert daemon.log().count("cannot delete ") == 1, daemon.log()
+    assert f"output hls: cannot delete {segments[0]}: Operation not permitted" in daemon.log()
+    for path in segments:
+        os.chown(path, 0, 0)
+    wait_until(lambda: not any(path.exists() for path in segments), "them to be deleted", 20)
+    daemon.stop()

@@ -81,6 +81,21 @@ TEST_F(OutputPlaylistTest, ANewFormatGoesOnAfterOneDiscontinuity) {
   EXPECT_EQ(occurrences(playlist(), "#EXTINF"), 10u);
 }
 
+TEST_F(OutputPlaylistTest, SegmentsBeforeOneThatIsLostAreDeleted) {
+  list_size("20");
+  TestOutput output(options_);
+  output.start();
+  output.push(clip_);
+  ASSERT_TRUE(comes_true([&] { return std::filesystem::exists(folder_ / "live/index-3.ts"); }));
+  std::filesystem::remove(folder_ / "live/index-3.ts");
+  output.push(encode_clip({.width = 96, .start = 50}));
+  output.finish();
+  EXPECT_THAT(playlist(), HasSubstr("#EXT-X-MEDIA-SEQUENCE:4\n"));
+  for (const char* name : {"index-0.ts", "index-1.ts", "index-2.ts"}) {
+    EXPECT_THAT(files(), Not(Contains(name)));
+  }
+}
+
 TEST_F(OutputPlaylistTest, ManyRestartsLeaveNoSegmentsBehind) {
   list_size("2");
   for (int i = 0; i < 4; ++i) TestOutput(options_).write(clip_);
@@ -170,7 +185,7 @@ TEST_F(OutputPlaylistTest, OneThatCannotBeReadIsNotTakenForNone) {
   std::filesystem::rename(path, folder_ / "saved");
   std::filesystem::create_symlink("index.m3u8", path);  // a loop
   {
-    PlaylistWriter writer(options_, path);
+    PlaylistWriter writer(options_, path, "output out");
     EXPECT_THROW(writer.begin_stretch(), IoError);
     EXPECT_THROW(writer.begin_stretch(), IoError);
   }
@@ -232,7 +247,7 @@ TEST_F(OutputPlaylistTest, AfterAnEndedPlaylistTheFirstSegmentDecidesTheTarget) 
 TEST_F(OutputPlaylistTest, AnEndedPlaylistStaysUntilASegmentFollows) {
   std::filesystem::create_directories(folder_ / "live");
   write_file(folder_ / "live/index.m3u8", {kEnded.begin(), kEnded.end()});
-  PlaylistWriter writer(options_, folder_ / "live/index.m3u8");
+  PlaylistWriter writer(options_, folder_ / "live/index.m3u8", "output out");
   writer.begin_stretch();
   writer.end();
   EXPECT_EQ(playlist(), kEnded);
