@@ -68,6 +68,7 @@ class OutputChecks {
  public:
   OutputChecks(const ReadFeed& read, const Node& node, OutputOptions& output, OutputPlaces& places)
       : node_(node),
+        feed_node_(read.node),
         feed_(read.feed),
         output_(output),
         reader_(read.reader),
@@ -131,6 +132,7 @@ class OutputChecks {
     }
     const auto from = std::ranges::find(feed_.encodes, output_.from, &EncodeOptions::name);
     if (from != feed_.encodes.end()) {
+      output_.gop = from->copy_video ? std::nullopt : from->gop;
       if (const auto problem = audio_not_held(*from, container)) {
         problems_.add(url,
                       "takes encode " + in_quotes(from->name) + ", whose audio.codec " + *problem);
@@ -158,8 +160,23 @@ class OutputChecks {
       }
       check_option(value, option.key, known, owner, problems_);
       if (!playlist || !reader_.is_certain(value)) continue;
-      if (const auto problem = wrong_hls_value(option)) problems_.add(value, *problem);
+      if (const auto problem = wrong_hls_value(option)) {
+        problems_.add(value, *problem);
+      } else if (option.key == "hls_flags" && from != feed_.encodes.end() && lacks_gop(*from) &&
+                 read_hls_options(output_.name, {option}).independent_segments) {
+        problems_.add(value, std::string(kNeedsGop));
+      }
     }
+  }
+
+  /// True if nothing says how far apart the encode's keyframes are.
+  bool lacks_gop(const EncodeOptions& encode) const {
+    const Node* video = feed_node_.find({"encodes", encode.name, "video"});
+    const Node* gop = feed_node_.find({"encodes", encode.name, "video", "gop"});
+    for (const Node* node : {video, gop}) {
+      if (node != nullptr && !node->is_map() && !reader_.is_certain(*node)) return false;
+    }
+    return encode.copy_video || !encode.gop;
   }
 
   void check_path(const Node& url, const std::string& path) {
@@ -270,6 +287,7 @@ class OutputChecks {
   }
 
   const Node& node_;
+  const Node& feed_node_;
   const FeedOptions& feed_;
   OutputOptions& output_;
   Reader& reader_;

@@ -37,6 +37,13 @@ struct HlsOptions {
 /// option of FFmpeg's that is refused, and for a value that is none.
 HlsOptions read_hls_options(const std::string& output, const AvOptions& options);
 
+/// What is wrong with hls_flags if segments are to be independent, and nothing says how far apart
+/// keyframes are.
+inline constexpr std::string_view kNeedsGop =
+    "has the flag independent_segments, which can be kept only if keyframes are never further "
+    "apart "
+    "than a time that is known; take an encode that encodes and has a gop, or remove the flag";
+
 /// If this option is one of FFmpeg's that framelane's playlists do not have: why, and what to use
 /// instead, as the end of a sentence. Otherwise nothing.
 std::optional<std::string_view> why_hls_option_refused(std::string_view name);

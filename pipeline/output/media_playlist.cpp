@@ -163,7 +163,11 @@ std::string MediaPlaylist::text(bool ended) const {
 
 std::optional<microseconds> MediaPlaylist::longest_segment() const {
   if (head_.target_duration == seconds(0)) return {};
-  return head_.target_duration + milliseconds(499);
+  return longest_segment(head_.target_duration);
+}
+
+microseconds MediaPlaylist::longest_segment(seconds target_duration) {
+  return target_duration + milliseconds(499);
 }
 
 seconds MediaPlaylist::target_for(microseconds duration) {

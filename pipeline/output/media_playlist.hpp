@@ -57,6 +57,7 @@ class MediaPlaylist {
   /// The longest segment that target_duration allows: it counts rounded to the nearest second
   /// (4.3.3.1). Nothing as long as that is not known.
   std::optional<std::chrono::microseconds> longest_segment() const;
+  static std::chrono::microseconds longest_segment(std::chrono::seconds target_duration);
   /// The least target that allows a segment of this length.
   static std::chrono::seconds target_for(std::chrono::microseconds duration);
 

@@ -46,6 +46,8 @@ struct OutputOptions {
       url;  ///< ${feed} and ${output} are expanded, strftime fields are not; "null:" discards
   std::string format;  ///< FFmpeg's muxer name; empty: from the URL
   AvOptions options;
+  /// The longest time between keyframes; nothing if that is not known.
+  std::optional<std::chrono::microseconds> gop;
   std::chrono::milliseconds timeout{10000};
   BackoffOptions reconnect;
   int queue = 512;  ///< packets

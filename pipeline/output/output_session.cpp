@@ -138,7 +138,10 @@ void OutputSession::cut_segment_if_due(const MediaPacket& video) {
   // A segment ends without a keyframe where the next packet would come too late, and early where
   // the next keyframe would.
   const std::int64_t next_us = keyframe ? now_us - std::exchange(keyframe_us_, now_us) : step_us;
-  const bool must = longest && age_us + next_us > longest->count() && age_us > 0;
+  // Where no segment may begin without a keyframe, frames are so far apart that the next one is a
+  // keyframe.
+  const bool waits = !keyframe && playlist_->options().independent_segments;
+  const bool must = longest && age_us + (waits ? 0 : next_us) > longest->count() && age_us > 0;
   if (!(keyframe && full) && !must) return;
   const bool lost = longest && age_us > longest->count();  // the source was gone
   end_segment(lost ? end_us_ : now_us);

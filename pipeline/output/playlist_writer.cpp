@@ -38,12 +38,25 @@ void rename_over(const fs::path& from, const fs::path& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) throw_cannot("write", to.string(), errno);
 }
 
+/// A segment ends at the first keyframe after hls_time. If a playlist promises that all of them
+/// begin at keyframes, it has to allow for the longest that this can give.
+seconds least_target(const OutputOptions& output, const HlsOptions& hls) {
+  if (!hls.independent_segments) return std::chrono::ceil<seconds>(hls.time);
+  if (!output.gop) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "output " + output.name + ": option hls_flags " + std::string(kNeedsGop));
+  }
+  const microseconds gop = *output.gop;
+  return std::chrono::ceil<seconds>((hls.time + gop - microseconds(1)) / gop * gop);
+}
+
 }  // namespace
 
 PlaylistWriter::PlaylistWriter(const OutputOptions& options, const std::string& path,
                                const std::string& subject)
     : existing_(options.existing),
       hls_(read_hls_options(options.name, options.options)),
+      least_target_(least_target(options, hls_)),
       path_(path),
       files_(path_, hls_.segment_filename),
       deletions_(subject) {}
@@ -130,7 +143,7 @@ void PlaylistWriter::read_playlist() {
   } else {
     const MediaPlaylist::Head& old = list_->head();
     // The options may have changed since.
-    head.target_duration = std::max(old.target_duration, std::chrono::ceil<seconds>(hls_.time));
+    head.target_duration = std::max(old.target_duration, least_target_);
     head.independent_segments &= old.independent_segments;
     // No tag takes an EXT-X-MAP back (RFC 8216, 4.3.2.5): MPEG-TS cannot follow MP4.
     if (old.init_segments && !hls_.fmp4) retire_first(list_->segments().size());
@@ -181,8 +194,9 @@ void PlaylistWriter::remove_leftovers() {
 }
 
 std::optional<microseconds> PlaylistWriter::longest_segment() const {
-  if (!list_ || hls_.independent_segments) return {};
-  return list_->longest_segment();
+  if (list_ && list_->longest_segment()) return list_->longest_segment();
+  if (!hls_.independent_segments) return {};
+  return MediaPlaylist::longest_segment(least_target_);
 }
 
 void PlaylistWriter::add_init() {
@@ -196,11 +210,9 @@ void PlaylistWriter::add_segment(microseconds duration, bool gap,
   const fs::path file = segment_file();
   complete(file);
   if (!list_) list_.emplace(new_head(), first_number_);
-  if (const auto longest = list_->longest_segment(); !longest || duration > *longest) {
-    // It is the first, or a promise of independent segments let it get so long.
+  if (!list_->longest_segment()) {  // it is the first
     MediaPlaylist::Head head = list_->head();
-    head.target_duration =
-        std::max(std::chrono::ceil<seconds>(hls_.time), MediaPlaylist::target_for(duration));
+    head.target_duration = std::max(least_target_, MediaPlaylist::target_for(duration));
     list_->set_head(head);
   }
   PlaylistSegment segment{.uri = uri_of(file),

@@ -41,7 +41,7 @@ class PlaylistWriter {
   std::string init_path() const { return temporary(files_.header(init_number_)); }
 
   /// Longer than that no segment may get. Before the first of a playlist is complete there is no
-  /// limit.
+  /// limit, unless the playlist promises independent segments.
   std::optional<std::chrono::microseconds> longest_segment() const;
 
   /// The header is complete.
@@ -83,6 +83,7 @@ class PlaylistWriter {
 
   const Existing existing_;
   const HlsOptions hls_;
+  const std::chrono::seconds least_target_;  // of EXT-X-TARGETDURATION
   const std::filesystem::path path_;
   const HlsFiles files_;
   std::optional<PlaceLock> lock_;           // of the playlist

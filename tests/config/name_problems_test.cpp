@@ -156,6 +156,17 @@ const std::vector<Wrong> kNames{
      output_with("url: x.m3u8, options: {hls_flags: +single_file}"),
      {"f.yaml:1:78: feeds.a.outputs.o.options.hls_flags: has the flag single_file, which is "
       "refused: every segment is a file of its own; remove it"}},
+    {"IndependentSegmentsOfACopy",
+     feed_with(", encodes: {m: {video: copy}}, outputs: {o: {url: x.m3u8, options: {hls_flags: "
+               "+independent_segments}}}"),
+     {"f.yaml:1:107: feeds.a.outputs.o.options.hls_flags: has the flag independent_segments, which "
+      "can be kept only if keyframes are never further apart than a time that is known; take an "
+      "encode that encodes and has a gop, or remove the flag"}},
+    {"IndependentSegmentsWithoutAGop",
+     output_with("url: x.m3u8, options: {hls_flags: +independent_segments}"),
+     {"f.yaml:1:78: feeds.a.outputs.o.options.hls_flags: has the flag independent_segments, which "
+      "can be kept only if keyframes are never further apart than a time that is known; take an "
+      "encode that encodes and has a gop, or remove the flag"}},
     {"PlaylistFlagMisspelt",
      output_with("url: x.m3u8, options: {hls_flags: program_datetime}"),
      {"f.yaml:1:78: feeds.a.outputs.o.options.hls_flags: has a flag that is none; the flags are "
@@ -235,6 +246,8 @@ TEST(NameProblemsTest, NamesThatFfmpegKnowsAreRight) {
         output_with("url: x.mp4, options: {movflags: +faststart, truncate: 0}"),
         output_with("url: 'srt://h:1', options: {latency: 200000, mpegts_flags: resend_headers}"),
         output_with("url: x.m3u8, options: {hls_time: 2, hls_flags: +program_date_time}"),
+        feed_with(", encodes: {m: {video: {codec: libx264, gop: 2s}}}, outputs: {o: {url: x.m3u8, "
+                  "options: {hls_flags: +independent_segments}}}"),
         std::string(
             "feeds: {a: {input: {url: 'udp://:5000'}}, b: {input: {url: 'udp://@239.0.0.1:5000'}}, "
             "c: {input: {url: 'srt://:9000?mode=listener'}}, d: {input: {url: 'tcp://:9?listen'}}, "

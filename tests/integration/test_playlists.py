@@ -253,6 +253,27 @@ def test_every_other_flag_of_ffmpegs_playlists_is_refused_with_a_reason(cli, tmp
     assert set(refused) == flags - known, done.stderr
 
 
+def test_independent_segments_begin_at_keyframes_and_keep_the_target(framelane, made, camera_clip,
+                                                                    tmp_path):
+    """A camera that sends a picture every four seconds at night."""
+    clip = made("slow.mov", "-i", camera_clip, "-t", "16", "-vf", "select='lt(t,3)+not(mod(n,100))'",
+                "-vsync", "vfr", "-c:v", "libx264", "-preset", "ultrafast")
+    playlist = tmp_path / "hls" / "index.m3u8"
+    daemon = framelane(one_feed(
+        {"url": str(clip), "pace": "realtime"}, x264(gop="1500ms"),
+        hls(playlist, hls_list_size=0, hls_flags="+independent_segments"))).wait_ready()
+    wait_segments(daemon, playlist, 0)
+    assert media_playlist.read(playlist).target == 2
+    wait_segments(daemon, playlist, 4)
+    daemon.stop()
+    written = media_playlist.read(playlist)
+    assert "EXT-X-INDEPENDENT-SEGMENTS" in written.tags
+    for segment in written.segments:
+        flags = media.probe(playlist.parent / segment.uri, "-select_streams", "v", "-show_entries",
+                              "packet=flags")["packets"]
+        assert flags[0]["flags"].startswith("K"), segment.uri
+
+
 def test_a_segment_that_cannot_be_deleted_is_logged_once_and_tried_again(framelane, keyed_clip,
                                                                         tmp_path):
     """It belongs to another user, and so does the folder, which keeps such files from others."""

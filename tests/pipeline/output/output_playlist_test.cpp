@@ -230,11 +230,24 @@ TEST_F(OutputPlaylistTest, OfAnEndedPlaylistTheNumbersAloneGoOn) {
   std::filesystem::create_directories(folder_ / "live");
   write_file(folder_ / "live/index.m3u8", {kEnded.begin(), kEnded.end()});
   options_.options.push_back({"hls_flags", "+independent_segments"});
+  options_.gop = 400ms;
   TestOutput(options_).write(clip_);
   EXPECT_THAT(playlist(), HasSubstr("#EXT-X-TARGETDURATION:1\n"));
   EXPECT_THAT(playlist(), HasSubstr("#EXT-X-INDEPENDENT-SEGMENTS\n"));
   EXPECT_THAT(playlist(), HasSubstr("#EXT-X-MEDIA-SEQUENCE:7\n"));
   EXPECT_THAT(playlist(), HasSubstr("#EXT-X-DISCONTINUITY-SEQUENCE:3\n"));
+}
+
+TEST_F(OutputPlaylistTest, IndependentSegmentsHaveATargetThatAllowsForTheGop) {
+  options_.options.push_back({"hls_flags", "+independent_segments"});
+  options_.gop = 3s;
+  TestOutput(options_).write(clip_);  // whose groups are shorter
+  EXPECT_THAT(playlist(), HasSubstr("#EXT-X-TARGETDURATION:3\n"));
+}
+
+TEST_F(OutputPlaylistTest, IndependentSegmentsNeedAGop) {
+  options_.options.push_back({"hls_flags", "+independent_segments"});
+  EXPECT_THROW(PlaylistWriter(options_, folder_ / "live/index.m3u8", "output out"), FeedError);
 }
 
 TEST_F(OutputPlaylistTest, AfterAnEndedPlaylistTheFirstSegmentDecidesTheTarget) {
