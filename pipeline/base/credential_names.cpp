@@ -17,10 +17,10 @@ std::string lowered(string_view text) {
 }
 
 bool carries_credential(string_view name, bool in_url) {
-  static constexpr std::array<string_view, 16> kEndings{
-      "password",   "passwd",  "passphrase", "secret",       "token",      "signature",
-      "credential", "apikey",  "accesskey",  "secretkey",    "privatekey", "streamkey",
-      "authkey",    "signkey", "sharedkey",  "encryptionkey"};
+  static constexpr std::array<string_view, 18> kEndings{
+      "password",   "passwd",  "passphrase", "secret",        "token",         "signature",
+      "credential", "apikey",  "accesskey",  "secretkey",     "privatekey",    "streamkey",
+      "authkey",    "signkey", "sharedkey",  "encryptionkey", "decryptionkey", "decryptionkeys"};
   static constexpr std::array<string_view, 5> kEndingsInUrls{"pas", "pass", "psw", "pwd",
                                                              "passwort"};
   static constexpr std::array<string_view, 4> kLastWordsInUrls{"auth", "key", "pin", "sig"};
@@ -55,9 +55,9 @@ bool is_stream_id(string_view name) {
 }
 
 bool is_secret_option(string_view name) {
-  static constexpr std::array<string_view, 8> kSecrets{
-      "authorization", "decryption_key", "hls_enc_key",    "key",
-      "post_data",     "rtmp_conn",      "srtp_in_params", "srtp_out_params"};
+  static constexpr std::array<string_view, 10> kSecrets{
+      "activation_bytes", "audible_iv", "audible_key",    "authorization",  "hls_enc_key", "key",
+      "post_data",        "rtmp_conn",  "srtp_in_params", "srtp_out_params"};
   // The rules for URLs are too wide here: libx264 has an option "pass".
   return carries_credential(name, false) ||
          std::find(kSecrets.begin(), kSecrets.end(), name) != kSecrets.end();
@@ -91,6 +91,14 @@ bool is_harmless_header(string_view name) {
                                                         "x-forwarded-for",
                                                         "x-real-ip"};
   return std::find(kHeaders.begin(), kHeaders.end(), lowered(name)) != kHeaders.end();
+}
+
+bool is_harmless_cookie(string_view name) {
+  // The attributes of Set-Cookie (RFC 6265, 4.1.1), and what says how a page is shown.
+  static constexpr std::array<string_view, 14> kCookies{
+      "domain", "expires",  "httponly", "lang",   "language", "locale",   "max-age",
+      "path",   "priority", "samesite", "secure", "theme",    "timezone", "tz"};
+  return std::find(kCookies.begin(), kCookies.end(), lowered(name)) != kCookies.end();
 }
 
 }  // namespace framelane

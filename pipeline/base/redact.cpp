@@ -313,7 +313,12 @@ void register_cookies(string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of(";\r\n"), text.size());
     const std::size_t equals = text.substr(0, end).find('=');
-    if (equals != string_view::npos) register_token(text.substr(equals + 1, end - equals - 1));
+    if (equals != string_view::npos) {
+      string_view name = text.substr(0, equals);
+      while (!name.empty() && is_blank(name.front())) name.remove_prefix(1);
+      while (!name.empty() && is_blank(name.back())) name.remove_suffix(1);
+      if (!is_harmless_cookie(name)) register_secret(text.substr(equals + 1, end - equals - 1));
+    }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
@@ -324,8 +329,8 @@ void register_option_secrets(string_view name, string_view value) {
   if (value.find("://") != string_view::npos) register_url_secrets(value);
   if (name == "headers") return register_headers(value);
   if (name == "cookies") return register_cookies(value);
-  if (is_stream_id(name) || name == "rtmp_playpath") return register_token(value);
-  if (is_secret_option(name)) register_secret(value);
+  if (name == "rtmp_playpath") return register_token(value);
+  if (is_stream_id(name) || is_secret_option(name)) register_secret(value);
 }
 
 void register_url_secrets(string_view url) {

@@ -186,9 +186,16 @@ TEST(RedactTest, OptionsWithSecretsAreBlankedWhereverTheyStand) {
   register_option_secrets("srt_streamid", "publish/otter-55");
   register_option_secrets("http_proxy", "http://u:caracal-2@h:3128/");
   register_option_secrets("srtp_out_params", "c3J0cC1tYXN0ZXI=");
+  register_option_secrets("cenc_decryption_key", "76a6c65c5ea762");
+  register_option_secrets("decryption_keys", "eb67=a0b1c2d3");
+  register_option_secrets("audible_key", "b2c94d");
+  register_option_secrets("activation_bytes", "e9f7a1");
+  register_option_secrets("cookies", "lang=en; sid=puma-5; path=/\n");
+  register_option_secrets("streamid", "kudu-8");
   for (const char* secret :
-       {"zebra-41", "lynx-7", "ocelot-cookie-9", "mongoose-3", "00ff41b7c9", "publish/otter-55",
-        "caracal-2", "c3J0cC1tYXN0ZXI=", "wildebeest-23", "9274"}) {
+       {"76a6c65c5ea762", "eb67=a0b1c2d3", "b2c94d", "e9f7a1", "puma-5", "kudu-8", "zebra-41",
+        "lynx-7", "ocelot-cookie-9", "mongoose-3", "00ff41b7c9", "publish/otter-55", "caracal-2",
+        "c3J0cC1tYXN0ZXI=", "wildebeest-23", "9274"}) {
     EXPECT_EQ(redact(std::string("set to ") + secret), "set to ***") << secret;
   }
 }
@@ -198,11 +205,11 @@ TEST(RedactTest, OptionsWithoutSecretsStayReadable) {
   register_option_secrets("headers", "X-Mode: snowfall\r\nX-Forwarded-For: 198.51.100.217\r\n");
   register_option_secrets("rtsp_transport", "tcp-and-udp");
   register_option_secrets("pass", "7");
-  register_option_secrets("cookies", "lang=en");
-  expect_redacted(
-      {{"player/2 text/plain tcp-and-udp lang=en", "player/2 text/plain tcp-and-udp lang=en"},
-       {"snowfall of 198.51.100.217", "snowfall of 198.51.100.217"},
-       {"http://h/x?channel=7", "http://h/x?channel=7"}});
+  register_option_secrets("cookies", "lang=norwegian; path=/streaming; Expires=never-before");
+  expect_redacted({{"player/2 text/plain tcp-and-udp", "player/2 text/plain tcp-and-udp"},
+                   {"norwegian /streaming never-before", "norwegian /streaming never-before"},
+                   {"snowfall of 198.51.100.217", "snowfall of 198.51.100.217"},
+                   {"http://h/x?channel=7", "http://h/x?channel=7"}});
 }
 
 TEST(RedactTest, AuthorizationHeadersGo) {
