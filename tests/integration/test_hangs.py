@@ -204,3 +204,26 @@ def test_a_disk_that_hangs_when_a_playlist_is_left_holds_up_nothing_else(framela
     assert daemon.request("GET", "/healthz")[0] == 200
     daemon.stop()
     assert "feed fine: ended" in daemon.log()
+
+
+def test_an_encoder_that_hangs_with_its_packets_is_noticed_and_starts_again(framelane, camera_clip,
+                                                                           hang):
+    """It takes 16 s, since a call has 10 s, and 5 s more until it counts as hanging."""
+    environment, file = hang
+    daemon = framelane({"feeds": {
+        "cam": {"input": looped(camera_clip), "encodes": {"main": x264()},
+                "outputs": {"file": {"url": "null:"}}},
+        "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
+                  "outputs": {"file": {"url": "null:"}}},
+    }}, env={**environment, "FRAMELANE_TEST_HANG_RECEIVING": "1"}).wait_ready()
+    daemon.wait_frames("cam", 10)
+    file.touch()
+    daemon.wait_log("feed cam: encode main: a call of libx264 does not come to an end; its thread "
+                    "is abandoned: check the load of this machine", deadline=25)
+    metrics = daemon.wait_state("cam", "backoff")
+    assert metrics.sum("framelane_frames_in_flight", feed="cam") == 0
+    assert metrics.one("framelane_feed_state", feed="other", state="running") == 1
+    file.unlink()
+    daemon.wait_more_frames("cam", 10)
+    assert daemon.metrics().one("framelane_threads_abandoned_total") == 1
+    daemon.stop()

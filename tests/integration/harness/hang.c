@@ -1,7 +1,8 @@
-// Preloaded into framelane: opening an encoder, its calls, a write to a TCP peer, and deleting a file
-// below the folder $FRAMELANE_TEST_HANG_DELETING do not return while the file $FRAMELANE_TEST_HANG
-// exists; with $FRAMELANE_TEST_HANG_READING instead of all these, reading from any place of that file.
-// The first of them makes the file $FRAMELANE_TEST_HANG.reached.
+// Preloaded into framelane: opening an encoder, handing it a frame, a write to a TCP peer, and deleting
+// a file below the folder $FRAMELANE_TEST_HANG_DELETING do not return while the file
+// $FRAMELANE_TEST_HANG exists; with $FRAMELANE_TEST_HANG_READING instead of all these, reading from any
+// place of that file; with $FRAMELANE_TEST_HANG_RECEIVING instead of all these, taking a packet from an
+// encoder. The first of them makes the file $FRAMELANE_TEST_HANG.reached.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ static void hang_now(void) {
 }
 
 static void hang(void) {
-  if (!getenv("FRAMELANE_TEST_HANG_READING")) hang_now();
+  if (!getenv("FRAMELANE_TEST_HANG_READING") && !getenv("FRAMELANE_TEST_HANG_RECEIVING")) hang_now();
 }
 
 int av_codec_is_encoder(const void *codec);
@@ -37,6 +38,12 @@ int avcodec_send_frame(void *context, const void *frame) {
   int (*next)(void *, const void *) = dlsym(RTLD_NEXT, "avcodec_send_frame");
   hang();
   return next(context, frame);
+}
+
+int avcodec_receive_packet(void *context, void *packet) {
+  int (*next)(void *, void *) = dlsym(RTLD_NEXT, "avcodec_receive_packet");
+  if (getenv("FRAMELANE_TEST_HANG_RECEIVING")) hang_now();
+  return next(context, packet);
 }
 
 ssize_t send(int descriptor, const void *data, size_t size, int flags) {
