@@ -329,8 +329,8 @@ void register_option_secrets(string_view name, string_view value) {
   if (value.find("://") != string_view::npos) register_url_secrets(value);
   if (name == "headers") return register_headers(value);
   if (name == "cookies") return register_cookies(value);
-  if (name == "rtmp_playpath") return register_token(value);
-  if (is_stream_id(name) || is_secret_option(name)) register_secret(value);
+  if (is_stream_id(name) || name == "rtmp_playpath") return register_token(value);
+  if (is_secret_option(name)) register_secret(value);
 }
 
 void register_url_secrets(string_view url) {

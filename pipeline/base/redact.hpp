@@ -28,8 +28,8 @@ std::string redact(std::string_view text);
 void register_url_secrets(std::string_view url);
 
 /// Registers what the value of an FFmpeg option holds of secrets: passphrases and keys, the values
-/// of headers whose names say that they carry a credential, cookies, stream ids, URLs, and as above
-/// stream keys. The values of other headers are registered if they are long enough to be a token.
+/// of headers whose names say that they carry a credential, cookies, URLs, and as above stream keys
+/// and ids. The values of other headers are registered if they are long enough to be a token.
 /// Well-known headers and cookies without a credential are left.
 void register_option_secrets(std::string_view name, std::string_view value);
 
