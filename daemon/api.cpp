@@ -40,6 +40,7 @@ Json ledger_json(const std::string& codec, const Counts& counts, const Names& re
 Json encode_json(const EncodeStats& encode, const EncodeCounts& counts) {
   Json json =
       encode.copy ? Json{{"codec", "copy"}} : ledger_json(encode.codec(), counts, kDropReasonNames);
+  if (!encode.copy) json["reason"] = reason_json(encode.reason());
   if (encode.audio.transcodes) {
     json["audio"] = ledger_json(encode.audio.codec(), encode.audio.counts(), kAudioDropNames);
   }

@@ -123,6 +123,10 @@ void Encode::await_job(FrameRing& ring) {
 void Encode::take(FrameJob& job, Stage& stage) {
   JobOutput& output = job.outputs[index_];
   if (output.encode_plan != plan_) use_plan(output.encode_plan);
+  if (plan_ == nullptr) {  // no encoder can be opened for this frame: its ticket is closed
+    if (index_ == 0) analyse(job);
+    return;
+  }
   if (encoder_ == nullptr) reopen();
   if (output.converts) {
     switch (wait_converted(job, stage)) {
@@ -172,6 +176,7 @@ Stage::Wait Encode::wait_converted(FrameJob& job, Stage& stage) {
 void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
   flush();
   plan_ = plan;
+  if (plan == nullptr) return;
   encoder_ = std::move(plan->opened);
   last_pts_ = INT64_MIN;
   encode_stats_.set_codec(plan->codec.name);

@@ -21,9 +21,11 @@ class EarlyAudio {
 
   /// Holds a reference to the packet. Beyond kMaxPackets it is lost and counted.
   void hold(const AVPacket& packet);
+  /// A packet that has nowhere to go is lost and counted.
+  void lose() { count_lost(1); }
   /// The format is known: publishes the packets with it. Blocks as PacketFanout::publish does.
   void publish(PacketFanout& fanout, const MediaFormatRef& format, const std::stop_token& stop);
-  /// The source has ended before a frame was decoded: the packets are lost and counted.
+  /// No video comes that they could be beside: the packets are lost and counted.
   void drop();
 
  private:

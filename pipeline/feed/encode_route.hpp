@@ -11,6 +11,7 @@
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/encode/encode_plan.hpp"
 #include "pipeline/feed/early_audio.hpp"
+#include "pipeline/feed/encode_outage.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/packet_fanout.hpp"
@@ -33,7 +34,8 @@ struct EncodeRoute {
   // Null or empty if the encode copies its video.
   Interrupt* opening = nullptr;               ///< Encode::opening
   std::unique_ptr<FramePool> pool = nullptr;  ///< of converted frames
-  std::shared_ptr<EncodePlan> plan = nullptr;
+  std::unique_ptr<EncodeOutage> outage = nullptr;
+  std::shared_ptr<EncodePlan> plan = nullptr;  ///< null before the first frame, and while down
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
 
   /// The audio that the encode delivers while the source has these streams; null: none.
@@ -41,6 +43,9 @@ struct EncodeRoute {
     if (audio) return audio->format();
     return options->copy_audio ? audio_of(source) : nullptr;
   }
+
+  /// True if the encode cannot encode what comes: its frames and its sound are dropped.
+  bool down() const { return outage && outage->down(); }
 
   /// Packets belong to `format` from now on. Publishes the early audio.
   void set_media(MediaFormatRef format, const std::stop_token& stop) {

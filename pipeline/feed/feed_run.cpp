@@ -95,18 +95,21 @@ void FeedRun::make_route(const EncodeOptions& encode) {
     global_header |= needs_global_header(output);
   }
   Interrupt& audio_calls = audio_calls_.emplace_back(std::stop_token());
+  EncodeStats& encode_stats = stats_->encode(routes_.size());
   std::unique_ptr<AudioEncode> audio;
   if (encode.transcodes_audio()) {
-    audio = std::make_unique<AudioEncode>(encode, global_header, options_.once,
-                                          stats_->encode(routes_.size()).audio, *stats_,
-                                          audio_calls, deadlines_.encode_call);
+    audio = std::make_unique<AudioEncode>(encode, global_header, options_.once, encode_stats.audio,
+                                          *stats_, audio_calls, deadlines_.encode_call);
   }
   routes_.push_back({.options = &encode,
                      .fanout = std::make_unique<PacketFanout>(std::move(inlets)),
                      .global_header = global_header,
                      .early_audio = EarlyAudio(std::move(inlet_stats)),
                      .audio = std::move(audio),
-                     .pool = encode.copy_video ? nullptr : std::make_unique<FramePool>()});
+                     .pool = encode.copy_video ? nullptr : std::make_unique<FramePool>(),
+                     .outage = encode.copy_video
+                                   ? nullptr
+                                   : std::make_unique<EncodeOutage>(options_.name, encode_stats)});
 }
 
 /// All but those that the supervisor's thread asks. Runs on the run's last thread, which can be

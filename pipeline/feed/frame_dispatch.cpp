@@ -56,6 +56,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       cancel_(std::move(cancel)),
       run_(parts_.stats->run()),
       ring_jobs_(parts_.stats->ring_jobs()),
+      copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
       catch_up_(may_read_late(parts_.options)) {
   for (EncodeRoute& route : parts_.routes) {
     if (!route.options->copy_video) routes_.push_back(&route);
@@ -66,8 +67,14 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   open_tickets(parts_.stats, run_, tickets_);
   try {
-    apply_format(frame, source);
-    if (ends_before_it_began()) return drop_tickets(parts_.cancel_reason);
+    if (!apply_format(frame, source)) return drop_tickets(parts_.cancel_reason);
+    for (std::size_t i = 0; i < routes_.size(); ++i) {
+      if (routes_[i]->down()) {
+        tickets_[i].drop(DropReason::kEncoder);
+      } else {
+        routes_[i]->outage->worked(frame.decoded_at);
+      }
+    }
     submit(std::move(frame), source);
   } catch (...) {
     drop_tickets(DropReason::kFeedFailed);
@@ -75,36 +82,72 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   }
 }
 
-void FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& source) {
+bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& source) {
   const FrameFormat format = format_of(frame, source);
   const bool audio_changed = std::ranges::any_of(routes_, [&](const EncodeRoute* route) {
     return route->media != nullptr &&
            !same_audio(audio_of(route->media.get()), route->audio_format(source.media.get()));
   });
-  if (format_ == format && !audio_changed) return;
+  const bool changed = audio_changed || format_ != format;
+  const auto wants_encoder = [&](const EncodeRoute* route) {
+    return changed || route->outage->due(frame.decoded_at);
+  };
+  if (std::ranges::none_of(routes_, wants_encoder)) return true;
+  if (!changed && parts_.stage_calls.stopped()) return true;
 
   // A decoder that leaves the GPU, or goes back to it, is no reason to begin a new file.
   const bool same_pictures = !audio_changed && format_ && moved(*format_, format);
-  std::vector<Conversion> conversions;
+  const bool first = !format_;
+  format_.reset();  // until all is done, since what throws leaves plans of two formats
+  std::vector<std::pair<EncodeRoute*, FeedError>> refusals;
   for (EncodeRoute* route : routes_) {
-    if (ends_before_it_began()) return;
-    conversions.push_back(apply_format(*route, format, source, same_pictures));
+    if (!wants_encoder(route)) continue;
+    // A feed that is stopped while its first encoders are opened, which may take seconds each, has
+    // nothing to complete.
+    if (first && parts_.stage_calls.stopped()) return false;
+    try {
+      apply_format(*route, format, source, same_pictures);
+    } catch (const FeedError& refusal) {
+      if (ends_feed(refusal, source)) throw;
+      refusals.emplace_back(route, refusal);
+    }
   }
-  apply_analysis(conversions.front().target);
+  const bool none_works = !copies_ && refusals.size() == routes_.size();
+  if (none_works) throw refusals.front().second;
+  for (auto& [route, refusal] : refusals) take_down(*route, refusal);
+  prepare_stage(format);
+  format_ = format;
+  return true;
+}
+
+bool FrameDispatch::ends_feed(const FeedError& refusal, const SourceInfo& source) const {
+  // Much of a file would pass before threads or memory are there again.
+  return parts_.options.once || (refusal.code() == FeedFault::kMemory && !source.live);
+}
+
+void FrameDispatch::take_down(EncodeRoute& route, const FeedError& refusal) {
+  route.plan.reset();
+  route.conversion.reset();
+  route.media.reset();
+  route.early_audio.drop();
+  route.outage->failed(refusal.what(), EncodeOutage::Clock::now());
+}
+
+void FrameDispatch::prepare_stage(const FrameFormat& format) {
+  std::vector<Conversion> conversions;
+  for (const EncodeRoute* route : routes_) {
+    // Nothing is converted for an encode that is down.
+    conversions.push_back(conversion_between(format, route->plan ? route->plan->target : format));
+  }
+  apply_analysis();
   const CallScope preparing(parts_.stage_calls, parts_.deadlines.prepare);
   plan_.reset();  // first: the old plan's memory goes with its last job in flight
+  if (std::ranges::all_of(routes_, &EncodeRoute::down)) return;
   plan_ = parts_.stage.prepare(conversions, format.memory, analyses_);
-  format_ = format;
 }
 
-/// A feed that is stopped while its first encoders are opened, which may take seconds each, has
-/// nothing to complete.
-bool FrameDispatch::ends_before_it_began() const {
-  return !format_ && parts_.stage_calls.stopped();
-}
-
-Conversion FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
-                                       const SourceInfo& source, bool same_pictures) {
+void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
+                                 const SourceInfo& source, bool same_pictures) {
   std::shared_ptr<EncodePlan> plan = route.plan;
   const bool plan_stays =
       same_pictures && plan && can_convert(conversion_between(format, plan->target));
@@ -132,15 +175,18 @@ Conversion FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& fo
             describe(format.color), bypass ? "passed on as" : "to", info(plan->target.layout).name,
             describe(plan->target.color), plan->codec.name);
   route.plan = std::move(plan);
+  route.outage->opened(route.plan->codec.name);
   route.set_media(route.plan->media, cancel_);
-  return conversion;
 }
 
 // A warning, since the configuration cannot be refused for this: what an encoder takes is known
 // only now.
-void FrameDispatch::apply_analysis(PixelFormat encoded) {
-  analyses_ = parts_.options.analyse && has_luma(encoded);
-  if (analyses_ || !parts_.options.analyse) return;
+void FrameDispatch::apply_analysis() {
+  analyses_ = false;
+  if (!parts_.options.analyse || routes_.front()->down()) return;
+  const PixelFormat encoded = routes_.front()->plan->target.layout;
+  analyses_ = has_luma(encoded);
+  if (analyses_) return;
   const EncodeOptions& encode = *routes_.front()->options;
   log::warn(
       "feed {}: encode {} takes {}, which has no luma, so that nothing is analysed; give it "

@@ -11,6 +11,7 @@
 #include "kernels/conversion.hpp"
 #include "kernels/pixel_format.hpp"
 #include "pipeline/av/interrupt.hpp"
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/encode/frame_format.hpp"
 #include "pipeline/feed/catch_up.hpp"
@@ -46,20 +47,25 @@ class FrameDispatch {
   FrameDispatch(Parts parts, std::stop_token cancel);
 
   /// The frame goes to every encode, or is dropped in every encode and counted: if the ring is full
-  /// and the feed does not wait, after a cancel, and if reading was stopped before the first frame
-  /// had its encoders. Waits for a place in the ring if the feed waits when full, and for a moment
-  /// if a live source is catching up (CatchUp). Throws FeedError if no encoder or plan can be made;
-  /// the frame's tickets are dropped then.
+  /// and the feed does not wait, after a cancel, and if reading was stopped before the frame had
+  /// its encoders. It is dropped in an encode that is down, because no encoder can be opened for
+  /// it. Waits for a place in the ring if the feed waits when full, and for a moment if a live
+  /// source is catching up (CatchUp). Throws FeedError if no encode of the feed can work, and if
+  /// one cannot and the feed runs once; the frame's tickets are dropped then.
   void dispatch(InputFrame&& frame, const SourceInfo& source);
 
  private:
-  /// Makes new plans if the format is not the one they were made for.
-  void apply_format(const InputFrame& frame, const SourceInfo& source);
-  /// The same for one encode; returns its conversion. `same_pictures`: its encoder may stay.
-  Conversion apply_format(EncodeRoute& route, const FrameFormat& format, const SourceInfo& source,
-                          bool same_pictures);
-  bool ends_before_it_began() const;
-  void apply_analysis(PixelFormat encoded);
+  /// Makes new plans if the format is not the one they were made for, and, when it is time, for
+  /// encodes that are down. False if reading was stopped before all encoders were open.
+  bool apply_format(const InputFrame& frame, const SourceInfo& source);
+  /// The same for one encode. `same_pictures`: its encoder may stay. Throws FeedError.
+  void apply_format(EncodeRoute& route, const FrameFormat& format, const SourceInfo& source,
+                    bool same_pictures);
+  /// True if what keeps this encode from working ends the feed, even if others work.
+  bool ends_feed(const FeedError& refusal, const SourceInfo& source) const;
+  void take_down(EncodeRoute& route, const FeedError& refusal);
+  void prepare_stage(const FrameFormat& format);
+  void apply_analysis();
   void submit(InputFrame&& frame, const SourceInfo& source);
   void copy_what_is_held(InputFrame& frame) const;
   std::optional<FrameRing::Place> take_place(const InputFrame& frame, const SourceInfo& source);
@@ -69,6 +75,7 @@ class FrameDispatch {
   const std::stop_token cancel_;
   const std::uint32_t run_;  // see FeedStats::run
   const std::shared_ptr<RingJobs> ring_jobs_;
+  const bool copies_;                  // some encode copies the video
   std::vector<EncodeRoute*> routes_;   // those that encode, in the order of a job's outputs
   std::vector<FrameTicket> tickets_;   // of the frame in hand
   std::optional<FrameFormat> format_;  // that the plans were made for

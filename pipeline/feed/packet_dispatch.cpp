@@ -48,6 +48,7 @@ void PacketDispatch::dispatch(const AVPacket& packet, StreamKind stream,
 
 void PacketDispatch::publish_audio(EncodeRoute& route, const AVPacket& packet,
                                    const MediaFormat* source) {
+  if (route.down()) return route.early_audio.lose();
   // After a reconnect the audio may differ from what `media` says, until a frame is decoded.
   const bool known =
       route.media != nullptr && same_audio(audio_of(route.media.get()), route.audio_format(source));

@@ -24,12 +24,16 @@ using PlanRef = std::shared_ptr<const Plan>;
 
 /// What one encode gets from a job.
 struct JobOutput {
-  bool converts = false;  ///< false: the encode takes the input itself (bypass)
+  /// False: the encode takes the input itself (bypass), or nothing, if it has no `encode_plan`.
+  bool converts = false;
   /// The converted frame, if it converts. Belongs to the stage until Stage::wait has returned
   /// kReady. The first output of an analysed job has room for a LumaHistogram in its `side_data`.
+  /// Empty if nothing is wanted, whatever the plan says.
   PooledImage target;
   FrameTicket ticket;
-  std::shared_ptr<EncodePlan> encode_plan;  ///< a plan other than the last job's: a new encoder
+  /// A plan other than the last job's: a new encoder. Null: none can be opened, and the frame's
+  /// ticket is closed already.
+  std::shared_ptr<EncodePlan> encode_plan;
 };
 
 /// One frame and what is made of it: the input, the prepared plan, and an output for each encode

@@ -34,6 +34,16 @@ std::string EncodeStats::codec() const {
   return codec_;
 }
 
+void EncodeStats::set_reason(std::string reason) {
+  const std::lock_guard lock(mutex_);
+  reason_ = std::move(reason);
+}
+
+std::string EncodeStats::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
 FeedStats::FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
                      const std::vector<std::string>& outputs, int lanes)
     : feed_(std::move(feed)) {

@@ -80,10 +80,14 @@ struct EncodeStats {
   BusyMeter busy;     ///< the encode thread, encoding
   void set_codec(std::string codec);
   std::string codec() const;
+  /// Why no encoder can be opened for what comes; empty if one is open.
+  void set_reason(std::string reason);
+  std::string reason() const;
 
  private:
   mutable std::mutex mutex_;
   std::string codec_;
+  std::string reason_;
 };
 
 struct LaneStats {

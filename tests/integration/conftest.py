@@ -200,6 +200,13 @@ def camera_clip(made, clip):
 
 
 @pytest.fixture(scope="session")
+def cif_clip(made, camera_clip):
+    """What the camera of camera_clip sends in another size, one that H.263 knows; 20 s."""
+    return made("camera-cif.mov", "-i", camera_clip, "-t", "20", "-vf", "scale=352:288,setsar=1", "-c:v",
+                "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "25")
+
+
+@pytest.fixture(scope="session")
 def hevc_clip(made, camera_clip):
     """What the camera of camera_clip sends as HEVC, 20 s."""
     part = made("camera-hevc-4s.mov", "-i", camera_clip, "-t", "4", "-c:v", "libx265", "-preset",

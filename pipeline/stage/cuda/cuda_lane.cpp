@@ -141,7 +141,7 @@ void CudaLane::queue(const FrameJob& job) {
     download.wait(slice.kernel_end.get());
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
       const bool bypass = !images.targets[t] && images.source;
-      if (bypass) continue;
+      if (bypass || !job.outputs[t].target.buffer) continue;
       copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
                 job.outputs[t].target.image, begin, end, cudaMemcpyDeviceToHost, download);
     }

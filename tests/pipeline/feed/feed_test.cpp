@@ -161,6 +161,53 @@ TEST_F(FeedTest, RejectedEncoderOptionEndsTheFeedAndDropsItsFrame) {
   expect_every_frame_accounted_for();
 }
 
+// H.263 knows five sizes, and the clip has another one.
+TEST_F(FeedTest, AnEncodeThatCannotWorkIsDownAlone) {
+  options_.once = false;
+  add_encode("low", "h263");
+  add_encode("full", "rawvideo").color.range = Range::kFull;
+  add_encode("bypass", "rawvideo");
+  add_output("full", "full", "null:");
+  EXPECT_EQ(run().kind, Feed::Outcome::Kind::kEnded);
+  EXPECT_EQ(dropped(DropReason::kEncoder, 0), kClipFrames);
+  EXPECT_NE(stats_->encode(0).reason().find("h263 does not open"), std::string::npos);
+  for (const std::size_t encode : {1, 2}) {
+    EXPECT_EQ(stats_->ledger().encodes[encode].out, kClipFrames);
+    EXPECT_EQ(stats_->encode(encode).reason(), "");
+  }
+  EXPECT_EQ(conversions(), kClipFrames);
+  expect_every_frame_accounted_for();
+}
+
+TEST_F(FeedTest, WhatIsCopiedGoesOnWhenNothingCanBeEncoded) {
+  options_.once = false;
+  add_copy("copy");
+  add_encode("low", "h263");
+  add_output("copy", "copy", file("out.mp4"));
+  EXPECT_EQ(run().kind, Feed::Outcome::Kind::kEnded);
+  EXPECT_EQ(dropped(DropReason::kEncoder, 1), kClipFrames);
+  EXPECT_TRUE(std::filesystem::exists(file("out.mp4")));
+  EXPECT_EQ(conversions(), 0u);
+  expect_every_frame_accounted_for();
+}
+
+TEST_F(FeedTest, AFeedOfWhichNoEncodeCanWorkFails) {
+  options_.once = false;
+  add_encode("low", "h263");
+  add_encode("lower", "h261");
+  const Feed::Outcome outcome = run();
+  EXPECT_EQ(outcome.fault, FeedFault::kConfiguration);
+  EXPECT_NE(outcome.reason.find("encode low: h263 does not open"), std::string::npos);
+  expect_every_frame_accounted_for();
+}
+
+TEST_F(FeedTest, WhatRunsOnceDoesNotGoWithoutAnEncode) {
+  add_encode("good", "rawvideo");
+  add_encode("low", "h263");
+  EXPECT_EQ(run().fault, FeedFault::kConfiguration);
+  expect_every_frame_accounted_for();
+}
+
 // The file can be opened, but none of its frames can be decoded.
 TEST_F(FeedTest, SourceWithoutAFrameFailsAndSaysSo) {
   Bytes bytes = read_file(kClip);

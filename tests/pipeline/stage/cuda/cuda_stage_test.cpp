@@ -107,6 +107,14 @@ TEST_F(CudaStageTest, AFrameOnTheGpuThatNothingChangesIsCopiedBackWithoutMemoryO
   EXPECT_EQ(device_->memory_bytes(), 0u);
 }
 
+TEST_F(CudaStageTest, AnEncodeThatIsDownGetsNothing) {
+  Jobs jobs(from_nv12(), 3);
+  jobs.put_on(device_->context());
+  for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].outputs[0].target = {};
+  run(jobs);
+  EXPECT_FALSE(device_->lost());
+}
+
 TEST_F(CudaStageTest, FramesMayMoveToTheGpuAndBack) {
   Jobs uploaded(from_nv12(), 4);
   Jobs decoded(from_nv12(), 4);
