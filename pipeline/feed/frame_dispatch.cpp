@@ -97,14 +97,12 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
 
   // A decoder that leaves the GPU, or goes back to it, is no reason to begin a new file.
   const bool same_pictures = !audio_changed && format_ && moved(*format_, format);
-  const bool first = !format_;
   format_.reset();  // until all is done, since what throws leaves plans of two formats
   std::vector<std::pair<EncodeRoute*, FeedError>> refusals;
   for (EncodeRoute* route : routes_) {
     if (!wants_encoder(route)) continue;
-    // A feed that is stopped while its first encoders are opened, which may take seconds each, has
-    // nothing to complete.
-    if (first && parts_.stage_calls.stopped()) return false;
+    // Each may take seconds. What was read in the last format is still encoded.
+    if (parts_.stage_calls.stopped()) return false;
     try {
       apply_format(*route, format, source, same_pictures);
     } catch (const FeedError& refusal) {

@@ -1,6 +1,7 @@
 """Calls that do not return, or late: their threads are abandoned, and stops stay clean."""
 
 import contextlib
+import os
 import pathlib
 import signal
 import socket
@@ -9,6 +10,7 @@ import threading
 
 import pytest
 
+from harness import media
 from harness.configs import COPY, IMPATIENT, looped, raw_input, x264
 from harness.preload import preload
 from harness.waiting import wait_until
@@ -108,6 +110,40 @@ def test_a_stop_while_an_encoder_is_opened_opens_no_other(framelane, camera_clip
     assert "encode second" not in daemon.log()
     assert "error" not in daemon.log()
     assert [path.name for path in tmp_path.glob("*.mkv*")] == ["other.mkv"]
+
+
+def test_a_stop_while_encoders_are_opened_for_another_format_opens_no_other(
+    framelane, camera_clip, cif_clip, hang, tmp_path
+):
+    environment, file = hang
+    parts = [media.ffmpeg("-i", clip, "-t", 2, "-c", "copy", "-output_ts_offset", offset, "-f", "mpegts",
+                          "-") for clip, offset in ((camera_clip, 0), (cif_clip, 2))]
+    fifo = tmp_path / "camera.fifo"
+    os.mkfifo(fifo)
+    daemon = framelane({"feeds": {
+        # The ring has room for what is left of the format before while its encoders hang.
+        "cam": {"input": {"url": str(fifo), "format": "mpegts"}, "ring": 64,
+                "encodes": {"first": x264(), "second": x264()},
+                "outputs": {name: {"from": name, "url": str(tmp_path / f"{name}.mkv")}
+                            for name in ("first", "second")}},
+        "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
+                  "outputs": {"file": {"url": str(tmp_path / "other.mkv")}}},
+    }}, env=environment).wait_ready()
+    with open(fifo, "wb", buffering=0) as writer:
+        writer.write(parts[0])
+        daemon.wait_frames("cam", 30, encode="second")
+        file.touch()
+        writer.write(parts[1])
+        daemon.wait_log("feed cam: video is 352x288")
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.wait_log("feed other: output file: completed")  # feeds are stopped in their order
+        file.unlink()
+        assert daemon.wait_exit() == 0
+    assert "encode second: 352x288" not in daemon.log()
+    assert " error " not in daemon.log()
+    for name in ("first", "second"):  # what they had of the format before is complete
+        assert media.decodes_cleanly(tmp_path / f"{name}.mkv")
+        assert media.frame_count(tmp_path / f"{name}.mkv") >= 30
 
 
 def test_a_raw_file_on_a_file_server_that_hangs_is_given_up_and_read_again(framelane, camera_clip, hang,
