@@ -29,13 +29,6 @@ FrameFormat format_of(const InputFrame& frame, const SourceInfo& source) {
           source.time_base,   source.frame_rate, frame.sample_aspect_ratio, frame.memory};
 }
 
-/// True if reading may be late for a while: nothing that comes meanwhile is lost, and no stream is
-/// copied.
-bool may_read_late(const FeedOptions& options) {
-  return waits_for_reader(options.input) &&
-         std::ranges::none_of(options.encodes, &EncodeOptions::copy_video);
-}
-
 /// True if the pictures are as before and only their memory has changed, and with it perhaps their
 /// layout.
 bool moved(FrameFormat from, const FrameFormat& to) {
@@ -57,7 +50,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       run_(parts_.stats->run()),
       ring_jobs_(parts_.stats->ring_jobs()),
       copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
-      catch_up_(may_read_late(parts_.options)) {
+      catch_up_(waits_for_reader(parts_.options.input)) {
   for (EncodeRoute& route : parts_.routes) {
     if (!route.options->copy_video) routes_.push_back(&route);
   }

@@ -162,3 +162,22 @@ def test_a_writer_that_takes_over_from_a_stalled_one_loses_nothing(framelane, tm
             metrics = daemon.wait_metrics(
                 lambda m: m.one("framelane_frames_in_total", feed="cam") >= 57, "57 frames in")
     assert metrics.sum("framelane_decode_errors_total", feed="cam", reason="truncated") == 1
+def test_a_burst_is_not_dropped_beside_a_copied_stream(framelane, camera, camera_clip, tmp_path):
+    """It takes 3 s, since the frames of a shorter burst find their places without waiting for long."""
+    source = camera(camera_clip)
+    record = tmp_path / "record.mkv"
+    daemon = framelane({"feeds": {"cam": {
+        "input": {"url": source.url, "options": {"rtsp_transport": "tcp"}},
+        "ring": 1, "encodes": {"copy": COPY, "main": x264()},
+        "outputs": {"record": {"from": "copy", "url": str(record)}}}}}).wait_ready()
+    daemon.wait_frames("cam", 10, encode="main")
+    daemon.process.send_signal(signal.SIGSTOP)
+    time.sleep(3)  # 75 frames
+    daemon.process.send_signal(signal.SIGCONT)
+    metrics = daemon.wait_more_frames("cam", 85)
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
+    daemon.stop()
+    times = media.timestamps(record, "dts_time")
+    assert [b - a for a, b in zip(times, times[1:]) if b - a > 0.06] == []
+
+
