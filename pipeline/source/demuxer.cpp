@@ -180,7 +180,11 @@ int Demuxer::examine(const InputTarget& target) {
   if (!is_playlist(*context.iformat)) endless = is_endless(context, http);
   live_ = live_ || endless;
   const bool local = local_path(target.url).has_value() || target.format == "lavfi";
-  believes_gaps_ = (local || !live_) && times_are_continuous(*context.iformat);
+  if (times_are_continuous(*context.iformat)) {
+    if (local || !live_) gaps_ = Timeline::Gaps::kAll;
+  } else if (!live_) {
+    gaps_ = Timeline::Gaps::kPlausible;
+  }
   return error;
 }
 
@@ -288,7 +292,7 @@ Timeline::StreamClock Demuxer::clock_of(StreamKind kind) const {
           .reorder_delay = stream.codecpar->video_delay,
           .ours = reads_clock_,
           .live = comes_live_,
-          .believes_gaps = believes_gaps_};
+          .gaps = gaps_};
 }
 
 std::optional<microseconds> Demuxer::start() const {

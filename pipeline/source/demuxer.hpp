@@ -110,7 +110,7 @@ class Demuxer {
   bool untimed_ = false;        // the container has no times
   bool reads_clock_ = false;    // so packets get the steady clock's, in microseconds, as they come
   bool comes_live_ = false;     // as in Timeline::StreamClock
-  bool believes_gaps_ = false;  // the same
+  Timeline::Gaps gaps_ = Timeline::Gaps::kNone;
   const std::string name_;
   const std::string host_;
   Dictionary options_;

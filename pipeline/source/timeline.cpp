@@ -1,3 +1,4 @@
+// Longer than 400 lines: each rule of the line of time needs the state that all others keep.
 #include "pipeline/source/timeline.hpp"
 
 extern "C" {
@@ -22,6 +23,8 @@ constexpr std::int64_t kMostRepeatedUs = 30'000'000;
 constexpr std::int64_t kMaxFrameShiftUs = 1'000'000;
 /// A longer duration, or a frame rate that gives a longer one, is not believed.
 constexpr std::int64_t kMaxStepUs = 3'600'000'000;
+/// The longest gap that is believed where the clock may have been another one's.
+constexpr std::int64_t kPlausibleGapUs = 600'000'000;
 /// A time farther from zero than this, in ticks or in microseconds, is not believed. It is half of
 /// what fits, so that the sum of such a time and an offset does not overflow.
 constexpr std::int64_t kFarthest = INT64_MAX / 2;
@@ -146,6 +149,19 @@ std::int64_t Timeline::top_us() const {
   return top;
 }
 
+/// How far the stream's next packet may lie from the last one.
+std::int64_t Timeline::longest_gap_us(const Stream& s) const {
+  switch (s.clock.gaps) {
+    case Gaps::kAll:
+      return kMaxStepUs;
+    case Gaps::kPlausible:
+      return kPlausibleGapUs;
+    case Gaps::kNone:
+      break;
+  }
+  return kJumpUs;
+}
+
 /// True when a packet of the stream may lie at `time`: near where it is expected, anywhere between
 /// the last one and there (the last duration may be wrong), not much later than the last one than
 /// it arrived, or, if both streams are on one line (`shared`), near the other stream.
@@ -153,7 +169,8 @@ bool Timeline::on_line(const Stream& s, std::int64_t time, bool shared) const {
   const AVRational time_base = s.clock.time_base;
   if (near(time, expected(s), time_base)) return true;
   if (s.begun && time > *s.last) {
-    const std::int64_t longest = s.clock.believes_gaps ? kMaxStepUs : add(s.waited_us, kJumpUs);
+    const bool alone = !other(s).begun || s.clock.gaps == Gaps::kAll;
+    const std::int64_t longest = std::max(add(s.waited_us, kJumpUs), alone ? longest_gap_us(s) : 0);
     if (time < expected(s) || to_us(subtract(time, *s.last), time_base) <= longest) return true;
   }
   const Stream& o = other(s);
@@ -279,6 +296,10 @@ std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
   const std::int64_t out = expected(s);
   if (s.off_line >= kAcceptAfter) {
     s.off_line = 0;
+    const std::int64_t as_sent = add(key, s.offset);
+    const bool gap = s.clock.gaps == Gaps::kPlausible && as_sent > *s.last &&
+                     to_us(subtract(as_sent, *s.last), time_base) <= kPlausibleGapUs;
+    if (gap) return as_sent;
     s.offset = subtract(out, key);
     s.offset_us = offset_us_ = to_us(s.offset, time_base);
     capture_.restart();
@@ -307,7 +328,7 @@ bool Timeline::stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrive
   }
   // No codec reorders over seconds, unless the pictures are that far apart.
   const std::int64_t ahead_us = to_us(ahead, time_base);
-  const std::int64_t farthest = s.clock.believes_gaps ? kMaxStepUs : kJumpUs;
+  const std::int64_t farthest = longest_gap_us(s);
   const bool damaged = ahead_us > farthest || ahead_us < -farthest;
   if (damaged) ahead = 0;
   const bool absurd =

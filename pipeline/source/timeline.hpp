@@ -37,8 +37,9 @@ namespace framelane {
 ///   the last one as it arrived later, for a camera may send a picture every ten seconds. If both
 ///   streams are on the same line, it must also be more than 5 s from the other stream, because a
 ///   stream may pause. The packet is put where the next packet was expected. If three such packets
-///   in a row agree with each other, the shift changes, and the line goes on with their timestamps.
-///   Counted once per attempt, and once when audio and video jump together.
+///   in a row agree with each other, the shift changes, and the line goes on with their timestamps;
+///   but a plausible gap (Gaps) is believed then, and the shift stays. Counted once per attempt,
+///   and once when audio and video jump together.
 /// - kWrap: the source's counter wrapped; it is unwrapped.
 /// - kBackward: one of two cases. A dts is not above the last one: it becomes the last one plus a
 ///   tick, and its pts is raised to it if it lies below. Or a pts lies below its own dts: the dts
@@ -65,6 +66,15 @@ class Timeline {
   void begin_segment(std::optional<std::chrono::microseconds> start = std::nullopt,
                      std::optional<std::chrono::microseconds> delay = std::nullopt);
 
+  /// Which steps forward of more than kJumpUs are gaps, and no jumps, however soon they come.
+  enum class Gaps {
+    kNone,
+    /// Those of up to ten minutes, if the other stream does not go on meanwhile: of a file that may
+    /// be cut together from pieces with clocks of their own.
+    kPlausible,
+    kAll  ///< those of up to an hour: of a file with one clock
+  };
+
   /// How a stream of the new segment counts time.
   struct StreamClock {
     AVRational time_base{1, 90000};  ///< of its packets
@@ -75,8 +85,7 @@ class Timeline {
     bool ours = false;
     /// Packets come as their pictures are taken, and the times are the camera's.
     bool live = false;
-    /// A step forward of up to an hour is a gap and no jump.
-    bool believes_gaps = false;
+    Gaps gaps = Gaps::kNone;
   };
   void set_stream(StreamKind kind, const StreamClock& clock);
 
@@ -124,6 +133,7 @@ class Timeline {
   std::int64_t expected(const Stream& s) const;
   std::int64_t end_us() const;
   std::int64_t top_us() const;
+  std::int64_t longest_gap_us(const Stream& s) const;
   bool on_line(const Stream& s, std::int64_t time, bool shared) const;
   void open_segment(const Stream& s, std::int64_t first, Clock::time_point arrived);
   void place_by_clock(const Stream& s, std::int64_t begin_us, std::int64_t delay_us);

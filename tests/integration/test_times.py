@@ -136,6 +136,22 @@ def test_a_slow_encode_costs_a_copied_stream_no_packet(framelane, camera, camera
     daemon.wait_frames("cam", 1, encode="slow")
     for _ in range(3):
         daemon.process.send_signal(signal.SIGSTOP)
+@pytest.mark.parametrize("kind", ["ts", "playlist"])
+@pytest.mark.parametrize("encode", [COPY, NO_DELAY], ids=["copied", "encoded"])
+def test_a_sparse_transport_stream_keeps_its_times(framelane, made, tmp_path, kind, encode):
+    source = made("sparse.ts", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=61", "-vf",
+                  "select='not(mod(n,250))'", "-fps_mode", "vfr", "-c:v", "libx264", "-g", "1",
+                  "-bf", "0", "-f", "mpegts")
+    url = tmp_path / "index.m3u8" if kind == "playlist" else source
+    if kind == "playlist":
+        media.ffmpeg("-i", source, "-c", "copy", "-hls_time", 10, "-hls_list_size", 0, url)
+    record = tmp_path / "record.mkv"
+    daemon = framelane(one_feed({"url": str(url)}, encode, {"file": {"url": str(record)}}))
+    metrics = daemon.wait_ready().wait_state("cam", "ended")
+    assert metrics.sum("framelane_timestamp_repairs_total", feed="cam") == 0
+    assert_apart(record, [10 * i for i in range(7)], within=0.01)
+
+
         time.sleep(0.8)
         daemon.process.send_signal(signal.SIGCONT)
         read = daemon.metrics().one("framelane_frames_in_total", feed="cam")

@@ -26,7 +26,9 @@ class TimelineFixture : public ::testing::Test {
              std::optional<std::chrono::microseconds> start = {}) {
     timeline.begin_segment(start);
     timeline.set_stream(StreamKind::kVideo, clock);
-    timeline.set_stream(StreamKind::kAudio, {kMilliseconds, {0, 1}, clock.wrap_bits, 0});
+    timeline.set_stream(
+        StreamKind::kAudio,
+        {.time_base = kMilliseconds, .wrap_bits = clock.wrap_bits, .gaps = clock.gaps});
   }
 
   struct Stamp {

@@ -5,7 +5,11 @@
 namespace framelane {
 namespace {
 
-class TimelineGapsTest : public testing::TimelineFixture {};
+class TimelineGapsTest : public testing::TimelineFixture {
+ protected:
+  static constexpr Timeline::StreamClock kTransportStream{
+      .time_base = kMilliseconds, .frame_rate = {25, 1}, .gaps = Timeline::Gaps::kPlausible};
+};
 
 // As from a camera that sends a picture every ten seconds.
 TEST_F(TimelineGapsTest, PicturesFarApartKeepTheTimesAtWhichTheyCome) {
@@ -28,10 +32,49 @@ TEST_F(TimelineGapsTest, AClockThatIsSetIsAJumpBetweenPicturesFarApartToo) {
 }
 
 TEST_F(TimelineGapsTest, AFilesGapsAreBelieved) {
-  begin({.time_base = kMilliseconds, .frame_rate = {25, 1}, .believes_gaps = true});
+  begin({.time_base = kMilliseconds, .frame_rate = {25, 1}, .gaps = Timeline::Gaps::kAll});
   EXPECT_EQ(videos({0, 40, 60'000, 60'040, 3'000'000}), (Times{0, 40, 60'000, 60'040, 3'000'000}));
   EXPECT_EQ(all_repairs(), 0u);
   EXPECT_EQ(videos({0, 40}), (Times{3'000'040, 3'000'080}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+}
+
+TEST_F(TimelineGapsTest, ATransportStreamsGapsAreBelievedUpToTenMinutes) {
+  begin(kTransportStream);
+  EXPECT_EQ(videos({0, 10'000, 20'000, 600'000, 600'040}),
+            (Times{0, 10'000, 20'000, 600'000, 600'040}));
+  EXPECT_EQ(all_repairs(), 0u);
+  EXPECT_EQ(videos({1'300'000, 1'300'040, 1'300'080}), (Times{600'080, 600'120, 600'160}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+  EXPECT_EQ(videos({7'000, 7'040, 7'080}), (Times{600'200, 600'240, 600'280}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 2u);
+}
+
+TEST_F(TimelineGapsTest, APictureThatJumpsWhileTheSoundGoesOnIsNoGap) {
+  begin(kTransportStream);
+  EXPECT_EQ(video(0), 0);
+  EXPECT_EQ(audio(0), 0);
+  EXPECT_EQ(video(300'000), 40);
+  EXPECT_EQ(audio(40), 40);
+  EXPECT_EQ(video(80), 80);
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+}
+
+TEST_F(TimelineGapsTest, PicturesFarApartBesideSoundKeepTheirTimes) {
+  begin(kTransportStream);
+  EXPECT_EQ(video(0), 0);
+  for (std::int64_t time = 0; time < 10'000; time += 40) EXPECT_EQ(audio(time), time);
+  EXPECT_EQ(video(10'000), 10'000);
+  EXPECT_EQ(all_repairs(), 0u);
+}
+
+// Where a recording was paused, the third packet shows that the first two were right.
+TEST_F(TimelineGapsTest, AGapInBothStreamsIsBelievedOnceThePacketsBehindItAgree) {
+  begin(kTransportStream);
+  EXPECT_EQ(video(0), 0);
+  EXPECT_EQ(audio(0), 0);
+  EXPECT_EQ(videos({30'000, 30'040, 30'080, 30'120}), (Times{40, 80, 30'080, 30'120}));
+  EXPECT_EQ(audio(30'000), 30'000);
   EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
 }
 
