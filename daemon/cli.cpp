@@ -154,7 +154,8 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments) {
       ->type_name("F");
   app.add_option("--input-size", arguments.input_size, "Size of raw video in pixels")
       ->type_name("WxH");
-  app.add_option("--input-rate", arguments.input_rate, "Frames per second of raw video")
+  app.add_option("--input-rate", arguments.input_rate,
+                 "Frames per second of raw video, or of a format without times (h264, mjpeg)")
       ->type_name("N");
   app.add_option("--duration", arguments.duration, "Stop after this much video, for example 10s")
       ->type_name("T");

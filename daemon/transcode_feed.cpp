@@ -109,9 +109,16 @@ class FeedBuilder {
     if (input.format.empty() && raw_given) input.format = "rawvideo";
     if (input.format == "rawvideo") return raw();
     if (shm_socket(input.url)) return fail("INPUT " + std::string(kNeedsRawVideo));
-    return !raw_given || fail(
-                             "--input-pixel-format, --input-size and --input-rate are for "
-                             "--input-format rawvideo");
+    if (!arguments_.input_pixel_format.empty() || !arguments_.input_size.empty()) {
+      return fail("--input-pixel-format and --input-size are for --input-format rawvideo");
+    }
+    if (arguments_.input_rate.empty()) return true;
+    const auto rate = scalar("--input-rate", arguments_.input_rate, of(kFrameRate));
+    if (!rate) return false;
+    const Rational ratio = rate->ratio;
+    input.options.push_back(
+        {"framerate", std::to_string(ratio.num) + '/' + std::to_string(ratio.den)});
+    return true;
   }
 
   bool raw() {

@@ -101,7 +101,7 @@ Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, I
   open(input, pipe);
   choose_streams(input.format, live_, want_audio);
   const bool paced = input.pace == InputOptions::Pace::kRealtime;
-  reads_clock_ = untimed_ && live_ && !paced && audio_ < 0;
+  reads_clock_ = untimed_ && (live_ || arrives_) && !paced && audio_ < 0;
   comes_live_ = live_ && !paced && !reads_clock_;
 }
 
@@ -126,6 +126,9 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   if (fifo) {
     open_reader(*path, pipe);
     context->pb = io_.get();
+    const bool has_rate =
+        std::ranges::any_of(input.options, [](const AvOption& o) { return o.key == "framerate"; });
+    arrives_ = !reader_->regular() && !has_rate;
   }
   const AvLogCapture log;
   interrupt_.arm(timeout_);
@@ -173,7 +176,7 @@ int Demuxer::examine(const InputTarget& target) {
   }
   untimed_ = is_untimed(*context.iformat);
   // Frames that are read to find the rate would all seem to arrive at once.
-  if ((live_ || endless) && untimed_) context.fps_probe_size = 0;
+  if ((live_ || endless || arrives_) && untimed_) context.fps_probe_size = 0;
   const int error = avformat_find_stream_info(&context, nullptr);
   // FLV tells its duration only with its packets. For a playlist FFmpeg now has a guess, from the
   // size of its text.

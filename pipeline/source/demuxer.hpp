@@ -29,7 +29,8 @@ struct PersistentPipe;
 /// best audio stream; the others are discarded.
 ///
 /// A live source whose container carries no times (MJPEG over HTTP, raw H.264 over TCP) gets the
-/// steady clock's time at each packet's arrival.
+/// steady clock's time at each packet's arrival. So does what comes through a pipe, unless the
+/// demuxer's option framerate says how far apart its pictures are.
 ///
 /// One thread. Every call ends within the input's timeout, or at once on a stop. A live source is
 /// also lost when it sends sound but no video for as long as the timeout.
@@ -107,9 +108,10 @@ class Demuxer {
   const std::chrono::milliseconds timeout_;
   bool live_;
   bool v4l2_ = false;
-  bool untimed_ = false;        // the container has no times
-  bool reads_clock_ = false;    // so packets get the steady clock's, in microseconds, as they come
-  bool comes_live_ = false;     // as in Timeline::StreamClock
+  bool untimed_ = false;      // the container has no times
+  bool arrives_ = false;      // from a pipe, at no rate that is known
+  bool reads_clock_ = false;  // so packets get the steady clock's, in microseconds, as they come
+  bool comes_live_ = false;   // as in Timeline::StreamClock
   Timeline::Gaps gaps_ = Timeline::Gaps::kNone;
   const std::string name_;
   const std::string host_;

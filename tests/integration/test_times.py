@@ -4,6 +4,7 @@ a burst."""
 import os
 import shutil
 import signal
+import subprocess
 import time
 
 import pytest
@@ -41,6 +42,44 @@ def test_mjpeg_over_http_has_the_times_at_which_it_comes(
     daemon.stop()
     for path in (copied, encoded):
         assert_apart(path, source.sent, within=0.15)
+
+
+@pytest.mark.parametrize("through", ["fifo", "stdin"])
+def test_pictures_without_times_have_those_at_which_they_come_through_a_pipe(
+    framelane, mjpeg_avi, tmp_path, through
+):
+    stream = media.ffmpeg("-i", mjpeg_avi, "-frames:v", 7, "-c", "copy", "-f", "mjpeg", "-")
+    pictures = [b"\xff\xd8" + rest for rest in stream.split(b"\xff\xd8")[1:]]
+    fifo, record = tmp_path / "pictures.fifo", tmp_path / "record.mkv"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK) if through == "stdin" else None
+    daemon = framelane(
+        one_feed({"url": "-" if reader else str(fifo), "format": "mjpeg"}, NO_DELAY,
+                 {"file": {"url": str(record)}}),
+        **({"stdin": reader} if reader else {})).wait_ready()
+    sent = []
+    with open(fifo, "wb", buffering=0) as writer:
+        for picture in pictures:
+            writer.write(picture)
+            sent.append(time.monotonic())
+            time.sleep(0.4)
+    if reader:
+        os.close(reader)
+    # A picture is known to be whole when the next one begins, and the last one at the end.
+    metrics = daemon.wait_frames("cam", len(pictures))
+    assert metrics.sum("framelane_timestamp_repairs_total", feed="cam") == 0
+    daemon.stop()
+    assert_apart(record, sent[1:], within=0.15)
+
+
+def test_a_pipe_whose_pictures_have_a_rate_is_not_timed(cli, clip, tmp_path):
+    out = tmp_path / "out.mkv"
+    command = ["ffmpeg", "-v", "error", "-i", clip, "-frames:v", "20", "-c", "copy", "-f", "h264", "-"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as writer:
+        done = cli("transcode", "-", out, "--input-format", "h264", "--input-rate", "10", "--codec", "ffv1",
+                   stdin=writer.stdout)
+    assert done.returncode == 0, done.stderr
+    assert_apart(out, [i / 10 for i in range(20)], within=0.01)
 
 
 def test_raw_frames_that_arrive_one_by_one_have_the_times_at_which_they_arrive(
@@ -97,6 +136,22 @@ def test_a_sparse_file_keeps_its_times(framelane, made, file_server, tmp_path, o
     assert media.timestamps(record) == media.timestamps(source)
 
 
+@pytest.mark.parametrize("kind", ["ts", "playlist"])
+@pytest.mark.parametrize("encode", [COPY, NO_DELAY], ids=["copied", "encoded"])
+def test_a_sparse_transport_stream_keeps_its_times(framelane, made, tmp_path, kind, encode):
+    source = made("sparse.ts", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=61", "-vf",
+                  "select='not(mod(n,250))'", "-fps_mode", "vfr", "-c:v", "libx264", "-g", "1",
+                  "-bf", "0", "-f", "mpegts")
+    url = tmp_path / "index.m3u8" if kind == "playlist" else source
+    if kind == "playlist":
+        media.ffmpeg("-i", source, "-c", "copy", "-hls_time", 10, "-hls_list_size", 0, url)
+    record = tmp_path / "record.mkv"
+    daemon = framelane(one_feed({"url": str(url)}, encode, {"file": {"url": str(record)}}))
+    metrics = daemon.wait_ready().wait_state("cam", "ended")
+    assert metrics.sum("framelane_timestamp_repairs_total", feed="cam") == 0
+    assert_apart(record, [10 * i for i in range(7)], within=0.01)
+
+
 def test_a_burst_after_the_process_did_not_run_is_not_dropped(framelane, camera_clip):
     """The pacer catches up as a camera does: with all that is due at once."""
     daemon = framelane(one_feed(looped(camera_clip), x264(), ring=1)).wait_ready()
@@ -106,6 +161,25 @@ def test_a_burst_after_the_process_did_not_run_is_not_dropped(framelane, camera_
     daemon.process.send_signal(signal.SIGCONT)
     metrics = daemon.wait_more_frames("cam", 30)
     assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
+
+
+def test_a_burst_is_not_dropped_beside_a_copied_stream(framelane, camera, camera_clip, tmp_path):
+    """It takes 3 s, since the frames of a shorter burst find their places without waiting for long."""
+    source = camera(camera_clip)
+    record = tmp_path / "record.mkv"
+    daemon = framelane({"feeds": {"cam": {
+        "input": {"url": source.url, "options": {"rtsp_transport": "tcp"}},
+        "ring": 1, "encodes": {"copy": COPY, "main": x264()},
+        "outputs": {"record": {"from": "copy", "url": str(record)}}}}}).wait_ready()
+    daemon.wait_frames("cam", 10, encode="main")
+    daemon.process.send_signal(signal.SIGSTOP)
+    time.sleep(3)  # 75 frames
+    daemon.process.send_signal(signal.SIGCONT)
+    metrics = daemon.wait_more_frames("cam", 85)
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
+    daemon.stop()
+    times = media.timestamps(record, "dts_time")
+    assert [b - a for a, b in zip(times, times[1:]) if b - a > 0.06] == []
 
 
 def test_the_burst_of_a_camera_that_is_connected_to_again_is_not_dropped(
@@ -136,22 +210,6 @@ def test_a_slow_encode_costs_a_copied_stream_no_packet(framelane, camera, camera
     daemon.wait_frames("cam", 1, encode="slow")
     for _ in range(3):
         daemon.process.send_signal(signal.SIGSTOP)
-@pytest.mark.parametrize("kind", ["ts", "playlist"])
-@pytest.mark.parametrize("encode", [COPY, NO_DELAY], ids=["copied", "encoded"])
-def test_a_sparse_transport_stream_keeps_its_times(framelane, made, tmp_path, kind, encode):
-    source = made("sparse.ts", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=61", "-vf",
-                  "select='not(mod(n,250))'", "-fps_mode", "vfr", "-c:v", "libx264", "-g", "1",
-                  "-bf", "0", "-f", "mpegts")
-    url = tmp_path / "index.m3u8" if kind == "playlist" else source
-    if kind == "playlist":
-        media.ffmpeg("-i", source, "-c", "copy", "-hls_time", 10, "-hls_list_size", 0, url)
-    record = tmp_path / "record.mkv"
-    daemon = framelane(one_feed({"url": str(url)}, encode, {"file": {"url": str(record)}}))
-    metrics = daemon.wait_ready().wait_state("cam", "ended")
-    assert metrics.sum("framelane_timestamp_repairs_total", feed="cam") == 0
-    assert_apart(record, [10 * i for i in range(7)], within=0.01)
-
-
         time.sleep(0.8)
         daemon.process.send_signal(signal.SIGCONT)
         read = daemon.metrics().one("framelane_frames_in_total", feed="cam")
@@ -178,22 +236,3 @@ def test_a_writer_that_takes_over_from_a_stalled_one_loses_nothing(framelane, tm
             metrics = daemon.wait_metrics(
                 lambda m: m.one("framelane_frames_in_total", feed="cam") >= 57, "57 frames in")
     assert metrics.sum("framelane_decode_errors_total", feed="cam", reason="truncated") == 1
-def test_a_burst_is_not_dropped_beside_a_copied_stream(framelane, camera, camera_clip, tmp_path):
-    """It takes 3 s, since the frames of a shorter burst find their places without waiting for long."""
-    source = camera(camera_clip)
-    record = tmp_path / "record.mkv"
-    daemon = framelane({"feeds": {"cam": {
-        "input": {"url": source.url, "options": {"rtsp_transport": "tcp"}},
-        "ring": 1, "encodes": {"copy": COPY, "main": x264()},
-        "outputs": {"record": {"from": "copy", "url": str(record)}}}}}).wait_ready()
-    daemon.wait_frames("cam", 10, encode="main")
-    daemon.process.send_signal(signal.SIGSTOP)
-    time.sleep(3)  # 75 frames
-    daemon.process.send_signal(signal.SIGCONT)
-    metrics = daemon.wait_more_frames("cam", 85)
-    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
-    daemon.stop()
-    times = media.timestamps(record, "dts_time")
-    assert [b - a for a, b in zip(times, times[1:]) if b - a > 0.06] == []
-
-
