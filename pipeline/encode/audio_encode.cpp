@@ -65,6 +65,7 @@ void AudioEncode::set_source(const MediaFormatRef& media) {
   source_ = media;
   if (same) return;
   decoder_.reset();
+  next_decoder_.reset();
   if (audio == nullptr) return;
   open_decoder(*audio);
   next_try_ = {};
@@ -77,6 +78,7 @@ void AudioEncode::set_source(const MediaFormatRef& media) {
 
 void AudioEncode::open_decoder(const StreamFormat& audio) {
   decode_warned_ = false;
+  next_decoder_.reset();
   const AVCodec* codec = avcodec_find_decoder(audio.parameters->codec_id);
   int error = AVERROR_DECODER_NOT_FOUND;
   if (codec != nullptr) {
@@ -92,9 +94,16 @@ void AudioEncode::open_decoder(const StreamFormat& audio) {
   if (error >= 0) return;
   decoder_.reset();
   const AVCodecID id = audio.parameters->codec_id;
-  const std::string reason = fmt::format(
-      "{} cannot be decoded ({})",
-      id == AV_CODEC_ID_NONE ? "an unknown codec" : avcodec_get_name(id), av_error_text(error));
+  const bool shortage = is_shortage(error);
+  const std::string reason =
+      fmt::format("{} cannot be decoded ({})",
+                  id == AV_CODEC_ID_NONE ? "an unknown codec" : avcodec_get_name(id),
+                  shortage ? shortage_text(av_error_text(error)) : av_error_text(error));
+  if (shortage) {
+    if (!live_) fail(FeedFault::kMemory, reason);  // much of a file would pass meanwhile
+    next_decoder_ = go_without(reason);
+    return;
+  }
   if (once_ && (!format_ || !live_)) {
     fail(FeedFault::kSource, reason + "; leave the sound out, or copy it");
   }
@@ -151,10 +160,15 @@ void AudioEncode::encoder_failed(const std::string& reason) {
   // A file may pass at a hundred times its own rate, and all of its sound within a wait.
   if (!live_ && !again_and_again) return faults_.failed(reason, "reopening it");
   if (!live_ && once_) fail(FeedFault::kEncoder, reason + ", " + failures_.text());
+  next_try_ = go_without(reason);
+}
+
+/// Returns when to try again.
+AudioEncode::Clock::time_point AudioEncode::go_without(const std::string& reason) {
   const std::chrono::milliseconds wait = backoff_.next();
-  next_try_ = Clock::now() + wait;
   faults_.failed(reason, fmt::format("going without, trying again in {:.1f} s",
                                      std::chrono::duration<double>(wait).count()));
+  return Clock::now() + wait;
 }
 
 void AudioEncode::fail(FeedFault fault, const std::string& reason) const {
@@ -166,6 +180,7 @@ void AudioEncode::send(const AVPacket& packet) {
   stats_.in(run_);
   in_flight_.push_back(kUnknown);
   taken_ = refused_ = false;
+  if (next_decoder_ && Clock::now() >= *next_decoder_) open_decoder(*source_->audio);
   const int error = decode(&packet);
   if (in_flight_.empty()) return;  // dropped with the encoder that failed
   const auto end_as = [this](AudioDrop reason) {

@@ -73,6 +73,7 @@ class AudioEncode {
   void open_encoder(int rate, int channels);
   void close_encoder();
   void encoder_failed(const std::string& reason);
+  Clock::time_point go_without(const std::string& reason);
   [[noreturn]] void fail(FeedFault fault, const std::string& reason) const;
   /// Decodes the packet, or with null what the decoder holds. Returns FFmpeg's last error.
   int decode(const AVPacket* packet);
@@ -99,6 +100,7 @@ class AudioEncode {
 
   MediaFormatRef source_;
   CodecContextPtr decoder_;
+  std::optional<Clock::time_point> next_decoder_;  // it was short of threads or memory
   bool decode_warned_ = false;
   FramePtr decoded_;
   bool taken_ = false;    // something has been decoded of the packet in hand

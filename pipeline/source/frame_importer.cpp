@@ -159,6 +159,10 @@ void FrameImporter::make_scaler() {
                                form_->height, av_format(layout_), kFlags, nullptr, nullptr,
                                nullptr));
   if (!scaler_) {
+    // swscale does not say why. What it knows, it can convert, if it gets memory.
+    const bool known =
+        sws_isSupportedInput(form_->format) != 0 && sws_isSupportedOutput(av_format(layout_)) != 0;
+    if (known) throw FeedError(FeedFault::kMemory, shortage_text("swscale got no memory"));
     throw FeedError(FeedFault::kConfiguration,
                     "swscale cannot convert " + std::to_string(form_->width) + "x" +
                         std::to_string(form_->height) + " " + name_of(form_->format) + " frames");
@@ -216,7 +220,9 @@ void FrameImporter::scale(const AVFrame& frame, InputFrame& to) {
   }
   const int rows = sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height,
                              data.data(), pitch.data());
-  if (rows == AVERROR(ENOMEM)) throw FeedError(FeedFault::kMemory, "swscale got no memory");
+  if (rows == AVERROR(ENOMEM)) {
+    throw FeedError(FeedFault::kMemory, shortage_text("swscale got no memory"));
+  }
   if (rows != frame.height) {
     throw FeedError(FeedFault::kInternal, "swscale converted " + std::to_string(std::max(rows, 0)) +
                                               " of " + std::to_string(frame.height) +

@@ -116,6 +116,38 @@ def test_a_source_that_gets_no_memory_is_opened_again(framelane, tmp_path, short
     daemon.wait_log("cannot open")
 
 
+def test_a_conversion_by_swscale_that_gets_no_memory_is_tried_again(framelane, made, tmp_path,
+                                                                    shortage):
+    environment, file = shortage
+    ten_bit = made("ten-bit.mkv", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=10:duration=1",
+                   "-pix_fmt", "yuv420p10le", "-c:v", "ffv1")
+    file.write_text("scaler")
+    daemon = framelane(one_feed(looped(ten_bit, **IMPATIENT)), env=environment).wait_ready()
+    daemon.wait_log(f"feed cam: threads or memory are short (swscale got no memory){REMEDY}")
+    metrics = daemon.wait_state("cam", "backoff")
+    assert metrics.sum("framelane_feed_restarts_total", feed="cam", reason="memory") >= 1
+    file.unlink()
+    daemon.wait_state("cam", "running")
+
+
+def test_a_decoder_of_sound_that_gets_no_memory_is_opened_again(framelane, made, clip, shortage):
+    """The feed goes on without sound meanwhile."""
+    environment, file = shortage
+    source = made("sounding.mkv", "-stream_loop", "5", "-i", clip, "-f", "lavfi", "-i",
+                  "sine=duration=10", "-map", "0:v", "-map", "1:a", "-c:v", "copy", "-c:a", "pcm_alaw",
+                  "-shortest")
+    file.write_text("sound")
+    daemon = framelane(one_feed(looped(source), {**x264(threads=1), "audio": {"codec": "aac"}}),
+                       env=environment).wait_ready()
+    daemon.wait_log(f"threads or memory are short (Cannot allocate memory){REMEDY}); going without, "
+                    "trying again in")
+    daemon.wait_frames("cam", 5)
+    file.unlink()
+    metrics = daemon.wait_metrics(
+        lambda m: m.sum("framelane_audio_packets_out_total", feed="cam") >= 10, "sound")
+    assert metrics.sum("framelane_feed_restarts_total", feed="cam") == 0
+
+
 def test_an_output_that_gets_no_memory_is_down_alone(framelane, clip, shortage):
     environment, file = shortage
     with socket.create_server(("127.0.0.1", 0)) as peer:

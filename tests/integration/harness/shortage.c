@@ -1,5 +1,6 @@
 // Preloaded into framelane: while the file $FRAMELANE_TEST_SHORTAGE says "threads", no thread
-// starts; while it says "memory", FFmpeg gets none to open an input or output.
+// starts; "memory": FFmpeg gets none to open an input or output; "sound": none to open a decoder of
+// sound; "scaler": none for swscale; "disk": FFmpeg cannot open a part file, for an I/O error.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -7,6 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <libavcodec/avcodec.h>
+#include <stdarg.h>
 #include <unistd.h>
 
 static int is_short(const char *of) {
@@ -36,4 +39,35 @@ int avformat_alloc_output_context2(void **context, const void *muxer, const char
   int (*next)(void **, const void *, const char *, const char *) =
       dlsym(RTLD_NEXT, "avformat_alloc_output_context2");
   return is_short("memory") ? -ENOMEM : next(context, muxer, format, url);
+}
+
+int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **options) {
+  int (*next)(AVCodecContext *, const AVCodec *, AVDictionary **) =
+      dlsym(RTLD_NEXT, "avcodec_open2");
+  const int sound = codec && codec->type == AVMEDIA_TYPE_AUDIO && av_codec_is_decoder(codec);
+  return sound && is_short("sound") ? AVERROR(ENOMEM) : next(context, codec, options);
+}
+
+void *sws_getContext(int from_width, int from_height, int from, int to_width, int to_height, int to,
+                     int flags, void *from_filter, void *to_filter, const double *parameters) {
+  void *(*next)(int, int, int, int, int, int, int, void *, void *, const double *) =
+      dlsym(RTLD_NEXT, "sws_getContext");
+  return is_short("scaler") ? NULL
+                            : next(from_width, from_height, from, to_width, to_height, to, flags,
+                                   from_filter, to_filter, parameters);
+}
+
+// FFmpeg's name of open(); framelane does not use it.
+int open64(const char *path, int flags, ...) {
+  int (*next)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
+  const char *end = strrchr(path, '.');
+  if (end && strcmp(end, ".part") == 0 && (flags & O_ACCMODE) == O_RDONLY && is_short("disk")) {
+    errno = EIO;
+    return -1;
+  }
+  va_list more;
+  va_start(more, flags);
+  const int mode = va_arg(more, int);
+  va_end(more);
+  return next(path, flags, mode);
 }
