@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -34,6 +35,29 @@ bool is_file_type_box(const std::string& path, std::uintmax_t size) {
   return box == size && std::string_view(head.data() + 4, 4) == "ftyp";
 }
 
+/// True for what is not the file's fault: it can be examined later.
+bool is_passing(int error) {
+  switch (error) {
+    case AVERROR(EACCES):
+    case AVERROR(EAGAIN):
+    case AVERROR(EMFILE):
+    case AVERROR(ENFILE):
+    case AVERROR(ENOMEM):
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The same for an error of the disk itself. Demuxers report EIO for damage as well.
+bool is_passing_on_disk(int error) {
+  return error == AVERROR(EIO) || error == AVERROR(ESTALE) || is_passing(error);
+}
+
+struct IoCloser {
+  void operator()(AVIOContext* io) const { avio_close(io); }
+};
+
 }  // namespace
 
 Contents contents_of(const std::string& path, const Container& container,
@@ -51,34 +75,44 @@ Contents contents_of(const std::string& path, const Container& container,
       (container.muxer->flags & AVFMT_NOTIMESTAMPS)) {
     return Contents::kPlayable;
   }
-  AVFormatContext* context = avformat_alloc_context();
-  if (!context) throw std::bad_alloc();
   Interrupt interrupt(stop);
   const CallScope call(interrupt, limit);
-  context->interrupt_callback = interrupt.callback();
-  // Some demuxers are not named as their muxers are: without a name FFmpeg probes the file.
-  const AVInputFormat* demuxer =
-      container.muxer ? av_find_input_format(container.muxer->name) : nullptr;
+  const AVIOInterruptCB callback = interrupt.callback();
   const std::string url = "file:" + path;
-  Dictionary options;
-  options.set("protocol_whitelist", "file");  // the file may name URLs, which are not opened
+  // Opened here, since a demuxer that fails does not say whether it was the disk.
+  AVIOContext* file = nullptr;
+  int on_disk = avio_open2(&file, url.c_str(), AVIO_FLAG_READ, &callback, nullptr);
+  const std::unique_ptr<AVIOContext, IoCloser> io(file);
+  int opened = on_disk;
   bool found = false;
   bool header = false;
-  const int opened = avformat_open_input(&context, url.c_str(), demuxer, options.ptr());
-  if (opened >= 0) {
-    const PacketPtr packet = make_packet();
-    const int read = av_read_frame(context, packet.get());
-    found = read >= 0 && packet->size > 0;
-    header = read == AVERROR_EOF && context->nb_streams > 0 && size <= kLongestHeader;
+  if (io) {
+    AVFormatContext* context = avformat_alloc_context();
+    if (!context) throw std::bad_alloc();
+    context->pb = io.get();
+    context->interrupt_callback = callback;
+    // Some demuxers are not named as their muxers are: without a name FFmpeg probes the file.
+    const AVInputFormat* demuxer =
+        container.muxer ? av_find_input_format(container.muxer->name) : nullptr;
+    Dictionary options;
+    options.set("protocol_whitelist", "file");  // the file may name URLs, which are not opened
+    opened = avformat_open_input(&context, url.c_str(), demuxer, options.ptr());
+    if (opened >= 0) {
+      const PacketPtr packet = make_packet();
+      const int read = av_read_frame(context, packet.get());
+      found = read >= 0 && packet->size > 0;
+      header = read == AVERROR_EOF && context->nb_streams > 0 && size <= kLongestHeader;
+    }
+    on_disk = io->error;
+    avformat_close_input(&context);
   }
-  avformat_close_input(&context);
   if (found) return Contents::kPlayable;
   if (interrupt.cause() != Interrupt::Cause::kNone) {
     throw IoError(IoFault::kTimeout, "could not tell in time whether there is anything to play");
   }
-  // Not the file's fault: it can be examined later.
-  if (opened == AVERROR(EACCES) || opened == AVERROR(EMFILE) || opened == AVERROR(ENOMEM)) {
-    throw IoError(IoFault::kIo, "cannot read " + redact(path) + ": " + av_error_text(opened));
+  if (is_passing_on_disk(on_disk) || is_passing(opened)) {
+    const int cause = on_disk < 0 ? on_disk : opened;
+    throw IoError(IoFault::kIo, "cannot read " + redact(path) + ": " + av_error_text(cause));
   }
   return header ? Contents::kNothing : Contents::kDamaged;
 }

@@ -5,6 +5,7 @@ import pytest
 from harness import media
 from harness.configs import COPY, looped, one_feed, x264
 from harness.daemon import WITHOUT_PRIVILEGES
+from harness.preload import preload
 from harness.waiting import wait_until
 
 
@@ -56,6 +57,23 @@ def test_a_part_file_that_breaks_off_is_cut_back_to_its_last_whole_part(
     assert media.decodes_cleanly(out)
     assert data.startswith(out.read_bytes())
     assert media.frame_count(out) >= 50
+
+
+def test_a_part_file_that_cannot_be_read_for_now_is_looked_at_again(framelane, camera_clip, tmp_path):
+    environment, file = preload(tmp_path, "shortage")
+    file.write_text("disk")
+    folder = tmp_path / "rec"
+    folder.mkdir()
+    part = folder / "20010101-000000.mkv.part"
+    media.ffmpeg("-i", camera_clip, "-t", 2, "-c", "copy", "-f", "matroska", part)
+    config = one_feed(looped(camera_clip), COPY,
+                      {"rec": {"url": f"{folder}/%Y%m%d-%H%M%S.mkv", "segment": "1s"}})
+    daemon = framelane(config, env=environment).wait_ready()
+    daemon.wait_log("20010101-000000.mkv.part keeps this name for now: cannot read")
+    assert part.exists()
+    file.unlink()
+    wait_until(lambda: part.with_suffix("").exists(), "the file to get its name")
+    assert media.decodes_cleanly(part.with_suffix(""))
 
 
 def recording_into_a_locked_folder(framelane, camera_clip, folder, retry):
