@@ -137,7 +137,11 @@ void OutputSession::cut_segment_if_due(const MediaPacket& video) {
   const auto longest = playlist_->longest_segment();
   // A segment ends without a keyframe where the next packet would come too late, and early where
   // the next keyframe would.
-  const std::int64_t next_us = keyframe ? now_us - std::exchange(keyframe_us_, now_us) : step_us;
+  // The first keyframe of an encoder may come at any time before the next multiple of gop.
+  const std::int64_t next_us =
+      keyframe ? std::max<std::int64_t>(now_us - std::exchange(keyframe_us_, now_us),
+                                        playlist_->gop().count())
+               : step_us;
   // Where no segment may begin without a keyframe, frames are so far apart that the next one is a
   // keyframe.
   const bool waits = !keyframe && playlist_->options().independent_segments;

@@ -57,6 +57,7 @@ PlaylistWriter::PlaylistWriter(const OutputOptions& options, const std::string& 
     : existing_(options.existing),
       hls_(read_hls_options(options.name, options.options)),
       least_target_(least_target(options, hls_)),
+      gop_(options.gop.value_or(microseconds(0))),
       path_(path),
       files_(path_, hls_.segment_filename),
       deletions_(subject) {}

@@ -29,6 +29,8 @@ class PlaylistWriter {
   PlaylistWriter(const OutputOptions& options, const std::string& path, const std::string& subject);
 
   const HlsOptions& options() const { return hls_; }
+  /// How far apart keyframes may be; 0: unknown.
+  std::chrono::microseconds gop() const { return gop_; }
 
   /// Before a stretch: segments that follow one another, all in one format. Makes and locks the
   /// folder. The first time the playlist that is there is continued; a new one begins with a number
@@ -84,6 +86,7 @@ class PlaylistWriter {
   const Existing existing_;
   const HlsOptions hls_;
   const std::chrono::seconds least_target_;  // of EXT-X-TARGETDURATION
+  const std::chrono::microseconds gop_;
   const std::filesystem::path path_;
   const HlsFiles files_;
   std::optional<PlaceLock> lock_;           // of the playlist

@@ -238,6 +238,20 @@ TEST_F(OutputPlaylistTest, OfAnEndedPlaylistTheNumbersAloneGoOn) {
   EXPECT_THAT(playlist(), HasSubstr("#EXT-X-DISCONTINUITY-SEQUENCE:3\n"));
 }
 
+/// The keyframe that an encoder begins with is at no multiple of gop, and the next one comes early.
+TEST_F(OutputPlaylistTest, ASegmentEndsAtAnEarlyKeyframeIfTheNextOneWouldBeTooLate) {
+  options_.options = {{"hls_time", "2"}, {"hls_list_size", "20"}};
+  options_.gop = 2s;
+  TestOutput(options_).write(encode_clip({.frames = 100, .gop = 50}));
+  TestOutput output(options_);
+  output.start();
+  output.push(encode_clip({.frames = 30, .gop = 50}));
+  output.push(encode_clip({.frames = 100, .gop = 50, .start = 30}));
+  output.finish();
+  EXPECT_THAT(playlist(), HasSubstr("#EXT-X-DISCONTINUITY\n#EXTINF:1.200000,"));
+  EXPECT_EQ(occurrences(playlist(), "#EXTINF:2.000000,"), 4u);
+}
+
 TEST_F(OutputPlaylistTest, IndependentSegmentsHaveATargetThatAllowsForTheGop) {
   options_.options.push_back({"hls_flags", "+independent_segments"});
   options_.gop = 3s;
