@@ -22,6 +22,7 @@
 #include "pipeline/base/url.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/packets/media.hpp"
+#include "pipeline/source/fd_reader.hpp"
 
 namespace framelane {
 namespace {
@@ -112,7 +113,13 @@ class FeedBuilder {
     if (!arguments_.input_pixel_format.empty() || !arguments_.input_size.empty()) {
       return fail("--input-pixel-format and --input-size are for --input-format rawvideo");
     }
-    if (arguments_.input_rate.empty()) return true;
+    if (arguments_.input_rate.empty()) {
+      // A file comes through a pipe as fast as it can be read: the result must not depend on that.
+      if (input.url == "-" || names_fifo(input.url)) {
+        input.options.push_back({"framerate", "25", true});
+      }
+      return true;
+    }
     const auto rate = scalar("--input-rate", arguments_.input_rate, of(kFrameRate));
     if (!rate) return false;
     const Rational ratio = rate->ratio;
