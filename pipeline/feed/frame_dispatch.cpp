@@ -234,7 +234,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
 void FrameDispatch::copy_what_is_held(InputFrame& frame) const {
   if (frame.spoiled == nullptr) return;
   const auto holder = std::ranges::find_if(routes_, [](const EncodeRoute* route) {
-    return !route->conversion && may_hold_frames(route->plan->codec);
+    return route->plan && !route->conversion && may_hold_frames(route->plan->codec);
   });
   if (holder == routes_.end()) return;
   PooledImage copy = copy_into(*(*holder)->pool, frame.image);
