@@ -92,28 +92,42 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   const bool same_pictures = !audio_changed && format_ && moved(*format_, format);
   format_.reset();  // until all is done, since what throws leaves plans of two formats
   std::vector<std::pair<EncodeRoute*, FeedError>> refusals;
+  bool prepares = changed;
   for (EncodeRoute* route : routes_) {
     if (!wants_encoder(route)) continue;
+    const bool was_down = route->down();
     // Each may take seconds. What was read in the last format is still encoded.
     if (parts_.stage_calls.stopped()) return false;
     try {
       apply_format(*route, format, source, same_pictures);
+      prepares = true;
     } catch (const FeedError& refusal) {
-      if (ends_feed(refusal, source)) throw;
+      if (ends_feed(refusal, source, was_down)) throw;
       refusals.emplace_back(route, refusal);
     }
   }
   const bool none_works = !copies_ && refusals.size() == routes_.size();
-  if (none_works) throw refusals.front().second;
+  if (none_works) {
+    // One that the next start may mend says more than one that it cannot.
+    const auto passing = std::ranges::find_if(refusals, [](const auto& refusal) {
+      return refusal.second.code() != FeedFault::kConfiguration;
+    });
+    throw(passing != refusals.end() ? *passing : refusals.front()).second;
+  }
+  // A call may have returned long after the stop: this run may have been given up since.
+  if (!refusals.empty() && parts_.stage_calls.stopped()) return false;
   for (auto& [route, refusal] : refusals) take_down(*route, refusal);
-  prepare_stage(format);
+  if (prepares) prepare_stage(format);
   format_ = format;
   return true;
 }
 
-bool FrameDispatch::ends_feed(const FeedError& refusal, const SourceInfo& source) const {
-  // Much of a file would pass before threads or memory are there again.
-  return parts_.options.once || (refusal.code() == FeedFault::kMemory && !source.live);
+bool FrameDispatch::ends_feed(const FeedError& refusal, const SourceInfo& source,
+                              bool was_down) const {
+  // Much of a file would pass before threads or memory are there again. Of an encode that was down
+  // it passes anyway.
+  const bool waits = refusal.code() == FeedFault::kMemory && !source.live && !was_down;
+  return parts_.options.once || waits;
 }
 
 void FrameDispatch::take_down(EncodeRoute& route, const FeedError& refusal) {
@@ -221,7 +235,9 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   }
   if (!place->publish()) {
     if (!converts) --ready;
-    for (JobOutput& output : job.outputs) output.ticket.drop(parts_.cancel_reason);
+    for (JobOutput& output : job.outputs) {
+      if (output.ticket) output.ticket.drop(parts_.cancel_reason);
+    }
     return;
   }
   // The job stays until the stage has finished: the encodes wait for their targets before they

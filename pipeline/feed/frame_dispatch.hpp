@@ -62,7 +62,7 @@ class FrameDispatch {
   void apply_format(EncodeRoute& route, const FrameFormat& format, const SourceInfo& source,
                     bool same_pictures);
   /// True if what keeps this encode from working ends the feed, even if others work.
-  bool ends_feed(const FeedError& refusal, const SourceInfo& source) const;
+  bool ends_feed(const FeedError& refusal, const SourceInfo& source, bool was_down) const;
   void take_down(EncodeRoute& route, const FeedError& refusal);
   void prepare_stage(const FrameFormat& format);
   void apply_analysis();
