@@ -328,7 +328,7 @@ bool Timeline::stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrive
   }
   // No codec reorders over seconds, unless the pictures are that far apart.
   const std::int64_t ahead_us = to_us(ahead, time_base);
-  const std::int64_t farthest = longest_gap_us(s);
+  const std::int64_t farthest = s.clock.gaps == Gaps::kAll ? kMaxStepUs : kJumpUs;
   const bool damaged = ahead_us > farthest || ahead_us < -farthest;
   if (damaged) ahead = 0;
   const bool absurd =

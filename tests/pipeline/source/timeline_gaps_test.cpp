@@ -50,6 +50,14 @@ TEST_F(TimelineGapsTest, ATransportStreamsGapsAreBelievedUpToTenMinutes) {
   EXPECT_EQ(repairs(TimestampRepair::kJump), 2u);
 }
 
+TEST_F(TimelineGapsTest, ADamagedPtsOfATransportStreamIsNoGap) {
+  begin(kTransportStream);
+  EXPECT_EQ(stamp(StreamKind::kVideo, {0, 0}), (Stamp{0, 0}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {40, 300'040}), (Stamp{40, 40}));
+  EXPECT_EQ(stamp(StreamKind::kVideo, {80, 80}), (Stamp{80, 80}));
+  EXPECT_EQ(repairs(TimestampRepair::kMissing), 1u);
+}
+
 TEST_F(TimelineGapsTest, APictureThatJumpsWhileTheSoundGoesOnIsNoGap) {
   begin(kTransportStream);
   EXPECT_EQ(video(0), 0);
