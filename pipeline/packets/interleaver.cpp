@@ -19,11 +19,7 @@ std::int64_t packet_time_us(const MediaPacket& packet) {
 }
 
 void Interleaver::add(MediaPacket& packet, bool has_audio) {
-  if (packet.stream == StreamKind::kVideo) {
-    has_audio_ = has_audio;
-  } else {
-    audio_flows_ = true;
-  }
+  if (packet.stream == StreamKind::kVideo) has_audio_ = has_audio;
   Lane& lane = streams_[packet.stream == StreamKind::kVideo ? 0 : 1];
   if (lane.count == lane.slots.size()) {
     std::rotate(lane.slots.begin(), lane.slots.begin() + static_cast<std::ptrdiff_t>(lane.first),
@@ -46,10 +42,7 @@ bool Interleaver::next(MediaPacket& out, bool flush) {
   if (video.count > 0 && audio.count > 0) {
     take_video = packet_time_us(video.at(0)) <= packet_time_us(audio.at(0));
   } else if (!flush && size() < kMaxWaiting) {
-    if (take_video && has_audio_) {
-      if (span_us(video) < (audio_flows_ ? kVideoAheadOfFlowUs : kVideoAheadUs)) return false;
-      audio_flows_ = false;
-    }
+    if (take_video && has_audio_ && waits_for_audio(video)) return false;
     if (!take_video && span_us(audio) < kAudioAheadUs) return false;
   }
   MediaPacket& taken = (take_video ? video : audio).take();
@@ -76,6 +69,13 @@ MediaPacket& Interleaver::Lane::take() {
   first = (first + 1) % slots.size();
   --count;
   return packet;
+}
+
+bool Interleaver::waits_for_audio(const Lane& video) {
+  const std::int64_t ahead = span_us(video);
+  if (ahead < kVideoAheadUs) return true;
+  const auto came_in = video.at(video.count - 1).queued_at - video.at(0).queued_at;
+  return ahead < kVideoAheadInBurstUs && came_in < kVideoComes;
 }
 
 std::int64_t Interleaver::span_us(const Lane& lane) {

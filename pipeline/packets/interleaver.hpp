@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,12 +29,13 @@ class Interleaver {
 
  private:
   // How far one stream runs ahead until it no longer waits for the other. Audio waits long, because
-  // encoders look several seconds ahead. Video waits briefly for audio that does not flow, because
-  // a camera may announce it and send none; and long for audio that does: after the process did not
-  // run for a while, the video of those seconds may come before all of their audio.
+  // encoders look several seconds ahead. Video waits briefly, because a camera may announce audio
+  // and send none: until it is a second ahead, and a second of it has come. After the process did
+  // not run for a while, the video of many seconds comes at once, before all of their audio.
   static constexpr std::int64_t kAudioAheadUs = 10'000'000;
   static constexpr std::int64_t kVideoAheadUs = 1'000'000;
-  static constexpr std::int64_t kVideoAheadOfFlowUs = 6'000'000;
+  static constexpr std::int64_t kVideoAheadInBurstUs = 10'000'000;
+  static constexpr std::chrono::seconds kVideoComes{1};
   static constexpr std::size_t kMaxWaiting = 2048;  // packets, whatever their timestamps are
 
   struct Lane {  // a ring that grows
@@ -44,10 +46,10 @@ class Interleaver {
     MediaPacket& take();
   };
   static std::int64_t span_us(const Lane& lane);
+  static bool waits_for_audio(const Lane& video);
 
   std::array<Lane, 2> streams_;
   bool has_audio_ = false;
-  bool audio_flows_ = false;  // audio has come since video last went on without it
 };
 
 /// Decoding time (presentation time where there is none) in microseconds.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 namespace framelane {
@@ -16,8 +17,11 @@ class InterleaverTest : public ::testing::Test {
     format->audio.emplace().time_base = {1, 8000};
     format_ = format;
   }
-  void add(StreamKind stream, std::int64_t time_ms, bool has_audio = true) {
-    MediaPacket packet{.packet = make_packet(), .stream = stream, .format = format_};
+  /// It comes when it is due, unless `burst`: then with the one before.
+  void add(StreamKind stream, std::int64_t time_ms, bool has_audio = true, bool burst = false) {
+    if (!burst) now_ = std::chrono::steady_clock::time_point(std::chrono::milliseconds(time_ms));
+    MediaPacket packet{
+        .packet = make_packet(), .stream = stream, .format = format_, .queued_at = now_};
     packet.packet->dts = stream == StreamKind::kVideo ? time_ms : time_ms * 8;
     interleaver_.add(packet, has_audio);
   }
@@ -33,6 +37,7 @@ class InterleaverTest : public ::testing::Test {
   }
   MediaFormatRef format_;
   Interleaver interleaver_;
+  std::chrono::steady_clock::time_point now_;
 };
 
 TEST_F(InterleaverTest, VideoAlonePassesAtOnce) {
@@ -55,21 +60,27 @@ TEST_F(InterleaverTest, VideoGoesOnWithoutAudioThatNeverComes) {
   EXPECT_EQ(taken(), "v0 ");
 }
 
-/// As a burst of both may come: all of its video first.
-TEST_F(InterleaverTest, VideoWaitsLongerForAudioThatFlows) {
-  add(StreamKind::kAudio, 0);
-  for (int ms = 0; ms < 5000; ms += 1000) add(StreamKind::kVideo, ms);
-  EXPECT_EQ(taken(), "v0 a0 ");
-  for (int ms = 500; ms <= 4500; ms += 1000) add(StreamKind::kAudio, ms);
-  EXPECT_EQ(taken(), "a500 v1000 a1500 v2000 a2500 v3000 a3500 v4000 ");
+/// All of a burst's video may come before its audio.
+TEST_F(InterleaverTest, VideoOfABurstWaitsForItsAudio) {
+  for (int ms = 0; ms < 5000; ms += 1000) add(StreamKind::kVideo, ms, true, true);
+  EXPECT_EQ(taken(), "");
+  for (int ms = 500; ms <= 4500; ms += 1000) add(StreamKind::kAudio, ms, true, true);
+  EXPECT_EQ(taken(), "v0 a500 v1000 a1500 v2000 a2500 v3000 a3500 v4000 ");
 }
 
-TEST_F(InterleaverTest, VideoWaitsLongOnlyOnceForAudioThatHasCeased) {
-  add(StreamKind::kAudio, 0);
-  for (int ms = 0; ms <= 6000; ms += 1000) add(StreamKind::kVideo, ms);
-  EXPECT_EQ(taken(), "v0 a0 ");
-  add(StreamKind::kVideo, 7000);
-  EXPECT_EQ(taken(), "v1000 v2000 v3000 v4000 v5000 v6000 ");
+TEST_F(InterleaverTest, VideoOfABurstWaitsNoLongerThanOtherVideo) {
+  for (int ms = 0; ms < 5000; ms += 1000) add(StreamKind::kVideo, ms, true, true);
+  EXPECT_EQ(taken(), "");
+  now_ += std::chrono::seconds(1);
+  add(StreamKind::kVideo, 5000, true, true);
+  EXPECT_EQ(taken(), "v0 v1000 v2000 v3000 v4000 ");
+}
+
+TEST_F(InterleaverTest, VideoOfAFileWaitsForSeconds) {
+  for (int ms = 0; ms < 10'000; ms += 1000) add(StreamKind::kVideo, ms, true, true);
+  EXPECT_EQ(taken(), "");
+  add(StreamKind::kVideo, 10'000, true, true);
+  EXPECT_EQ(taken(), "v0 ");
 }
 
 TEST_F(InterleaverTest, AudioGoesOnWithoutVideoThatNeverComes) {
