@@ -123,6 +123,7 @@ void ShmConnection::connect() {
     }
     pollfd wake{wake_.fd(), POLLIN, 0};
     (void)::poll(&wake, 1, static_cast<int>(kConnectAgain.count()));
+    serve_left();
     if (stop_.stop_requested()) throw IoError(IoFault::kIo, "stopped");
   }
   ucred peer{};
@@ -309,12 +310,19 @@ void ShmConnection::leave(std::chrono::milliseconds linger) {
   }
   if (lent_ == 0) return;
   const std::lock_guard lock(g_left_mutex);
-  g_left.push_back(weak_from_this());
+  try {
+    g_left.push_back(weak_from_this());
+  } catch (const std::bad_alloc&) {
+    // It is closed when its frames are back, however long that takes.
+  }
 }
 
-/// Gives back what the producer has announced since leave(). Requires the mutex.
+/// Gives back what the producer has announced since leave(), up to a limit: it may answer at once.
+/// Requires the mutex.
 void ShmConnection::give_back_unread() noexcept {
+  constexpr int kMostFills = 64;
   try {
+    int fills = 0;
     do {
       while (end_ - begin_ >= sizeof(Packet)) {
         Packet packet;
@@ -329,27 +337,36 @@ void ShmConnection::give_back_unread() noexcept {
         begin_ += whole;
         if (packet.type == kFrame) acknowledge({nullptr, packet.area, packet.first, packet.second});
       }
-    } while (fill());
-  } catch (const IoError&) {
+    } while (++fills < kMostFills && fill());
+  } catch (const IoError& error) {
     // The producer has gone, or does not speak the protocol: there is nobody to wait.
+    producer_gone_ = error.code() == IoFault::kEof;
+  } catch (...) {  // no memory for a message
   }
 }
 
 /// Looks after connections that were left. False if there are none.
 bool ShmConnection::serve_left() noexcept {
+  // Whichever of them these are the last to hold go after the lock: areas are unregistered then.
+  std::vector<std::shared_ptr<ShmConnection>> held;
   const std::lock_guard lock(g_left_mutex);
-  std::erase_if(g_left, [](const std::weak_ptr<ShmConnection>& one) {
-    const std::shared_ptr<ShmConnection> connection = one.lock();
+  std::erase_if(g_left, [&held](const std::weak_ptr<ShmConnection>& one) {
+    std::shared_ptr<ShmConnection> connection = one.lock();
     if (connection == nullptr) return true;
-    const std::lock_guard own(connection->mutex_);
-    if (Clock::now() < *connection->closes_at_) {
-      connection->give_back_unread();
+    ShmConnection& left = *connection;
+    try {
+      held.push_back(std::move(connection));
+    } catch (const std::bad_alloc&) {
       return false;
     }
-    for (const Loan& loan : connection->loans_) {
+    const std::lock_guard own(left.mutex_);
+    left.give_back_unread();
+    if (left.producer_gone_) return true;  // nobody overwrites its frames
+    if (Clock::now() < *left.closes_at_) return false;
+    for (const Loan& loan : left.loans_) {
       if (loan.connection != nullptr) loan.frame.area->spoil();
     }
-    ::shutdown(connection->socket_.get(), SHUT_RDWR);
+    ::shutdown(left.socket_.get(), SHUT_RDWR);
     return true;
   });
   return !g_left.empty();

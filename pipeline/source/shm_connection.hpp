@@ -29,9 +29,10 @@ namespace framelane {
 /// The producer overwrites a frame when it has been given back, and all of them when the connection
 /// is closed. So every frame that is out holds the connection, and its area, until it comes back,
 /// also after leave(). What the producer announces to a connection that was left is given back
-/// whenever a frame of it comes back, and by the connections that are open: without that it would
-/// wait for ever. If frames are out kLinger after leave(), they are with a thread that hangs: the
-/// connection is closed, and they count as spoiled.
+/// whenever a frame of it comes back, and by connections that are open or being opened: without
+/// that it would wait for ever. If frames are out kLinger after leave(), they are with a thread
+/// that hangs: such a connection closes the one that was left, and its frames count as spoiled.
+/// While no feed reads shared memory nobody does that.
 ///
 /// next() and leave() are for one thread. Frames may be given back on any.
 class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
@@ -111,6 +112,7 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   std::size_t end_ = 0;
   std::map<std::int32_t, std::shared_ptr<const SharedArea>> areas_;
   std::optional<std::chrono::steady_clock::time_point> closes_at_;  // set by leave()
+  bool producer_gone_ = false;
   std::deque<Loan> loans_;
   Loan* free_loan_ = nullptr;
   std::atomic<int> lent_{0};
