@@ -50,8 +50,9 @@ SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<Device> devi
 void SupervisedFeed::start() {
   FeedOptions options = *options_;
   // A run that has ended may have left files that had to wait. A lock guards those that an
-  // abandoned thread still holds.
-  options.recover = true;
+  // abandoned thread still holds. Without need the archive's folders are not read again.
+  options.recover = std::ranges::any_of(
+      stats_->outputs(), [](const OutputStats& output) { return output.leaves_parts.load(); });
   start_at_.reset();
   failed_ = false;
   loss_before_run_ = StopLoss(*stats_);

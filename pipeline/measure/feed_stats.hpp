@@ -47,6 +47,8 @@ struct OutputStats {
   CounterArray<decltype(kPacketDropNames)> packets_dropped{};
   CounterArray<decltype(kIoFaultNames)> reconnects{};
   BusyMeter busy;  ///< the output's thread, writing
+  /// False if the last run has left no file without its final name, as far as it knows.
+  std::atomic<bool> leaves_parts{true};
   /// Shared with Retention, whose threads may outlive the feed.
   const std::shared_ptr<RetentionStats> retention = std::make_shared<RetentionStats>();
 

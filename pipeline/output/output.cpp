@@ -88,6 +88,7 @@ void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) 
   drain_ = std::move(drain);
   once_ = once;
   set_state(FeedState::kConnecting);
+  stats_.leaves_parts = true;  // as long as it runs, and for good if it is abandoned
   try {
     {
       const CallScope call(calls_, options_.timeout);
@@ -122,6 +123,7 @@ void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) 
     if (once_ || !dynamic_cast<const FeedError*>(&error)) throw;
     log::error("{}: failed: {}", subject_, reason);
   }
+  stats_.leaves_parts = recovery_.waits();
 }
 
 void Output::show_end() {

@@ -142,8 +142,7 @@ void OutputSession::cut_segment_if_due(const MediaPacket& video) {
       keyframe ? std::max<std::int64_t>(now_us - std::exchange(keyframe_us_, now_us),
                                         playlist_->gop().count())
                : step_us;
-  // Where no segment may begin without a keyframe, frames are so far apart that the next one is a
-  // keyframe.
+  // With independent_segments a segment is cut between keyframes only after an outage.
   const bool waits = !keyframe && playlist_->options().independent_segments;
   const bool must = longest && age_us + (waits ? 0 : next_us) > longest->count() && age_us > 0;
   if (!(keyframe && full) && !must) return;

@@ -31,6 +31,10 @@ class PartFileRecovery {
   explicit PartFileRecovery(std::string subject, std::chrono::milliseconds look = kLook);
   ~PartFileRecovery();
 
+  /// True while files have to wait for their names, or folders that could not be read may have
+  /// some.
+  bool waits() const { return !waiting_.empty() || !unreadable_.empty(); }
+
   /// Completes what an earlier run left where an output with these options writes. Part files that
   /// somebody still writes stay, and so does what was not examined before the stop. What was not
   /// examined in time, since packets may come already, is left to retry(). `calls` is armed anew
