@@ -93,6 +93,12 @@ bool is_harmless_header(string_view name) {
   return std::find(kHeaders.begin(), kHeaders.end(), lowered(name)) != kHeaders.end();
 }
 
+bool is_session_cookie(string_view name) {
+  const std::string lower = lowered(name);
+  return carries_credential(name, false) || lower.ends_with("sid") ||
+         lower.find("sess") != std::string::npos || lower.find("auth") != std::string::npos;
+}
+
 bool is_harmless_cookie(string_view name) {
   // The attributes of Set-Cookie (RFC 6265, 4.1.1), and what says how a page is shown.
   static constexpr std::array<string_view, 14> kCookies{

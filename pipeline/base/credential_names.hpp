@@ -27,6 +27,9 @@ bool is_credential_header(std::string_view name);
 /// likes.
 bool is_harmless_header(std::string_view name);
 
+/// True for cookies whose names say that they hold a credential or a session.
+bool is_session_cookie(std::string_view name);
+
 /// True for cookies, and attributes of cookies, that hold no credential.
 bool is_harmless_cookie(std::string_view name);
 

@@ -317,7 +317,13 @@ void register_cookies(string_view text) {
       string_view name = text.substr(0, equals);
       while (!name.empty() && is_blank(name.front())) name.remove_prefix(1);
       while (!name.empty() && is_blank(name.back())) name.remove_suffix(1);
-      if (!is_harmless_cookie(name)) register_secret(text.substr(equals + 1, end - equals - 1));
+      const string_view value = text.substr(equals + 1, end - equals - 1);
+      // A short value may be a common word, such as a feed's name.
+      if (is_session_cookie(name)) {
+        register_secret(value);
+      } else if (!is_harmless_cookie(name)) {
+        register_token(value);
+      }
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }

@@ -204,11 +204,13 @@ TEST(RedactTest, OptionsWithoutSecretsStayReadable) {
   register_option_secrets("headers", "X-Mode: snowfall\r\nX-Forwarded-For: 198.51.100.217\r\n");
   register_option_secrets("rtsp_transport", "tcp-and-udp");
   register_option_secrets("pass", "7");
-  register_option_secrets("cookies", "lang=norwegian; path=/streaming; Expires=never-before");
-  expect_redacted({{"player/2 text/plain tcp-and-udp", "player/2 text/plain tcp-and-udp"},
-                   {"norwegian /streaming never-before", "norwegian /streaming never-before"},
-                   {"snowfall of 198.51.100.217", "snowfall of 198.51.100.217"},
-                   {"http://h/x?channel=7", "http://h/x?channel=7"}});
+  register_option_secrets("cookies",
+                          "lang=norwegian; path=/streaming; Expires=never-before; view=lowlands");
+  expect_redacted(
+      {{"player/2 text/plain tcp-and-udp", "player/2 text/plain tcp-and-udp"},
+       {"norwegian /streaming never-before lowlands", "norwegian /streaming never-before lowlands"},
+       {"snowfall of 198.51.100.217", "snowfall of 198.51.100.217"},
+       {"http://h/x?channel=7", "http://h/x?channel=7"}});
 }
 
 TEST(RedactTest, AuthorizationHeadersGo) {
