@@ -105,12 +105,11 @@ class FeedBuilder {
       if (!duration) return false;
       input.duration = duration->microseconds();
     }
-    const bool raw_given = !arguments_.input_pixel_format.empty() ||
-                           !arguments_.input_size.empty() || !arguments_.input_rate.empty();
+    const bool raw_given = !arguments_.input_pixel_format.empty() || !arguments_.input_size.empty();
     if (input.format.empty() && raw_given) input.format = "rawvideo";
     if (input.format == "rawvideo") return raw();
     if (shm_socket(input.url)) return fail("INPUT " + std::string(kNeedsRawVideo));
-    if (!arguments_.input_pixel_format.empty() || !arguments_.input_size.empty()) {
+    if (raw_given) {
       return fail("--input-pixel-format and --input-size are for --input-format rawvideo");
     }
     if (arguments_.input_rate.empty()) {

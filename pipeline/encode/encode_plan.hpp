@@ -52,8 +52,8 @@ CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& p
 
 bool is_nvenc(const CodecCandidate& candidate);
 
-/// False if the encoder has done with a frame when avcodec_send_frame returns. Most hold some: those
-/// with frame threads one for each, others as many as they look ahead.
+/// False if the encoder has done with a frame when avcodec_send_frame returns. Most hold some:
+/// those with frame threads one for each, others as many as they look ahead.
 bool may_hold_frames(const CodecCandidate& candidate);
 
 /// Makes an NVENC candidate use the GPU of `device` ("cuda:N"). By default NVENC takes the first

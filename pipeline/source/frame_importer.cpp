@@ -1,6 +1,7 @@
 #include "pipeline/source/frame_importer.hpp"
 
 extern "C" {
+#include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
 }
 
@@ -99,8 +100,8 @@ InputFrame FrameImporter::import(const AVFrame& frame, bool in_place) {
   const int planes = info(layout_).plane_count;
   bool upright = true;
   for (int plane = 0; plane < planes; ++plane) upright = upright && frame.linesize[plane] > 0;
-  const bool ours = frame.buf[0] != nullptr && frame.buf[1] == nullptr &&
-                    (in_place || pool_.owns(frame.data[0]));
+  const bool ours =
+      frame.buf[0] != nullptr && frame.buf[1] == nullptr && (in_place || pool_.owns(frame.data[0]));
   if (!upright || !ours) {
     stats_.count(upright ? HostCopy::kDecoder : HostCopy::kAlignment);
     copy(frame, result);
@@ -160,8 +161,10 @@ void FrameImporter::make_scaler() {
                                nullptr));
   if (!scaler_) {
     // swscale does not say why. What it knows, it can convert, if it gets memory.
-    const bool known =
-        sws_isSupportedInput(form_->format) != 0 && sws_isSupportedOutput(av_format(layout_)) != 0;
+    const bool known = sws_isSupportedInput(form_->format) != 0 &&
+                       sws_isSupportedOutput(av_format(layout_)) != 0 &&
+                       av_image_check_size(static_cast<unsigned>(form_->width),
+                                           static_cast<unsigned>(form_->height), 0, nullptr) >= 0;
     if (known) throw FeedError(FeedFault::kMemory, shortage_text("swscale got no memory"));
     throw FeedError(FeedFault::kConfiguration,
                     "swscale cannot convert " + std::to_string(form_->width) + "x" +

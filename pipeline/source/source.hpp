@@ -78,9 +78,10 @@ struct SourceContext {
 
 /// Opens input.url: raw video (input.raw) with RawSource, or with ShmSource if it is "shm:SOCKET",
 /// everything else with StreamSource. Blocks for up to input.timeout to connect and as long again
-/// for the first data; raw video does not wait for a FIFO's writer. Throws IoError, which the caller retries unless `once` (a stop throws it
-/// too: the caller knows from its token), or FeedError(kConfiguration) for what no retry mends: an
-/// option that nothing consumes, an unknown format, a file without a video stream.
+/// for the first data; raw video does not wait for a FIFO's writer. Throws IoError, which the
+/// caller retries unless `once` (a stop throws it too: the caller knows from its token), or
+/// FeedError(kConfiguration) for what no retry mends: an option that nothing consumes, an unknown
+/// format, a file without a video stream.
 std::unique_ptr<Source> open_source(const InputOptions& input, const SourceContext& context);
 
 }  // namespace framelane
