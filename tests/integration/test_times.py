@@ -155,15 +155,15 @@ def test_a_sparse_transport_stream_keeps_its_times(framelane, made, tmp_path, ki
 
 
 def test_a_burst_after_the_process_did_not_run_is_not_dropped(framelane, camera_clip):
-    """The pacer catches up as a camera does: with all that is due at once."""
-    daemon = framelane(one_feed(looped(camera_clip), x264(), ring=1)).wait_ready()
+    """The pacer catches up as a camera does: with all that is due at once. The ring is much shorter than the
+    burst; with a ring of one, a busy machine drops a frame now and then that is in no burst."""
+    daemon = framelane(one_feed(looped(camera_clip), x264(), ring=3)).wait_ready()
     daemon.wait_frames("cam", 5)
     daemon.process.send_signal(signal.SIGSTOP)
     time.sleep(0.8)  # 20 frames
     daemon.process.send_signal(signal.SIGCONT)
     metrics = daemon.wait_more_frames("cam", 30)
-    # With a ring of one a busy machine may drop a frame that is in no burst.
-    assert metrics.sum("framelane_frames_dropped_total", feed="cam") <= 2
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
 
 
 def test_a_burst_is_not_dropped_beside_a_copied_stream(framelane, camera, camera_clip, tmp_path):
@@ -172,14 +172,14 @@ def test_a_burst_is_not_dropped_beside_a_copied_stream(framelane, camera, camera
     record = tmp_path / "record.mkv"
     daemon = framelane({"feeds": {"cam": {
         "input": {"url": source.url, "options": {"rtsp_transport": "tcp"}},
-        "ring": 1, "encodes": {"copy": COPY, "main": x264()},
+        "ring": 3, "encodes": {"copy": COPY, "main": x264()},
         "outputs": {"record": {"from": "copy", "url": str(record)}}}}}).wait_ready()
     daemon.wait_frames("cam", 10, encode="main")
     daemon.process.send_signal(signal.SIGSTOP)
     time.sleep(3)  # 75 frames
     daemon.process.send_signal(signal.SIGCONT)
     metrics = daemon.wait_more_frames("cam", 85)
-    assert metrics.sum("framelane_frames_dropped_total", feed="cam") <= 2  # as above
+    assert metrics.sum("framelane_frames_dropped_total", feed="cam") == 0
     daemon.stop()
     times = media.timestamps(record, "dts_time")
     assert [b - a for a, b in zip(times, times[1:]) if b - a > 0.06] == []
