@@ -149,13 +149,15 @@ std::int64_t Timeline::top_us() const {
   return top;
 }
 
-/// How far the stream's next packet may lie from the last one.
+/// How far the stream's next packet may lie from the last one, before others agree with it.
 std::int64_t Timeline::longest_gap_us(const Stream& s) const {
   switch (s.clock.gaps) {
     case Gaps::kAll:
       return kMaxStepUs;
     case Gaps::kPlausible:
-      return kPlausibleGapUs;
+      // Between pictures of which each comes long after the last one. Otherwise a single packet
+      // that is far from the last one may be a damaged one.
+      return s.sparse && !other(s).begun ? kPlausibleGapUs : kJumpUs;
     case Gaps::kNone:
       break;
   }
@@ -169,8 +171,7 @@ bool Timeline::on_line(const Stream& s, std::int64_t time, bool shared) const {
   const AVRational time_base = s.clock.time_base;
   if (near(time, expected(s), time_base)) return true;
   if (s.begun && time > *s.last) {
-    const bool alone = !other(s).begun || s.clock.gaps == Gaps::kAll;
-    const std::int64_t longest = std::max(add(s.waited_us, kJumpUs), alone ? longest_gap_us(s) : 0);
+    const std::int64_t longest = std::max(add(s.waited_us, kJumpUs), longest_gap_us(s));
     if (time < expected(s) || to_us(subtract(time, *s.last), time_base) <= longest) return true;
   }
   const Stream& o = other(s);
@@ -284,7 +285,9 @@ std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
   const std::int64_t key_us = to_us(key, time_base);
   const auto agrees = [key_us](const Stream& with) {
     const std::int64_t later = subtract(key_us, with.candidate_us);
-    return with.off_line > 0 && later >= -kJumpUs && later <= add(kJumpUs, with.waited_us);
+    const std::int64_t longest =
+        with.clock.gaps == Gaps::kPlausible ? kPlausibleGapUs : add(kJumpUs, with.waited_us);
+    return with.off_line > 0 && later >= -kJumpUs && later <= longest;
   };
   if (!agrees(s)) {
     s.off_line = 0;
@@ -377,6 +380,7 @@ bool Timeline::stamp(StreamKind kind, AVPacket& packet, Clock::time_point arrive
   packet.pts = pts;
   const std::int64_t shown = pts == AV_NOPTS_VALUE ? dts : std::max(pts, dts);
   s.top = s.last ? std::max(s.top, shown) : shown;
+  s.sparse = !s.begun || to_us(subtract(dts, *s.last), time_base) > kJumpUs;
   s.last = dts;
   s.step = step;
   s.begun = true;

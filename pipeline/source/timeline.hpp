@@ -69,8 +69,9 @@ class Timeline {
   /// Which steps forward of more than kJumpUs are gaps, and no jumps, however soon they come.
   enum class Gaps {
     kNone,
-    /// Those of up to ten minutes, if the other stream does not go on meanwhile: of a file that may
-    /// be cut together from pieces with clocks of their own.
+    /// Those of up to ten minutes: of a file that may be cut together from pieces with clocks of
+    /// their own, or damaged. Three packets must agree, unless each picture is that far from the
+    /// last one and there is no sound.
     kPlausible,
     kAll  ///< those of up to an hour: of a file with one clock
   };
@@ -122,6 +123,7 @@ class Timeline {
     Clock::time_point arrived;      // the last packet
     std::int64_t waited_us = 0;     // from the last packet's arrival to that of the one in hand
     bool begun = false;             // has had a packet in this segment
+    bool sparse = true;             // the last two packets are far apart, if there are two
     bool joining = true;            // on a new line: a first step back is no repair
     int off_line = 0;               // packets in a row that agree on another line
     std::int64_t candidate_us = 0;  // where that other line expects its next packet

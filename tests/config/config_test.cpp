@@ -1,10 +1,6 @@
 #include "config/config.hpp"
 
 #include <gmock/gmock.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <fstream>
 
 #include "pipeline/base/redact.hpp"
 #include "tests/config/source_root.hpp"
@@ -213,47 +209,6 @@ feeds: {a: {input: {url: a.mp4}}}
   EXPECT_EQ(config.admin.listen, "unix:/run/framelane/admin.sock");
   EXPECT_EQ(config.device.kind, DeviceConfig::Kind::kCuda);
   EXPECT_EQ(config.device.index, 3);
-}
-
-class AdminListenTest : public testing::Test {
- protected:
-  std::string listen_of(const std::string& text) {
-    std::string path = (std::filesystem::temp_directory_path() / "framelane-XXXXXX").string();
-    const int fd = ::mkstemp(path.data());
-    EXPECT_GE(fd, 0);
-    ::close(fd);
-    std::ofstream(path) << text;
-    std::string listen = load_admin_listen(path, problems_);
-    std::filesystem::remove(path);
-    return listen;
-  }
-  std::vector<Problem> problems_;
-};
-
-TEST_F(AdminListenTest, IsReadWhateverElseIsWrong) {
-  EXPECT_EQ(listen_of("admin: {listen: 'unix:/a', x: 1}\nlog: {level: loud}\ntypo: 1\ntypo: 2\n"),
-            "unix:/a");
-  EXPECT_THAT(problems_, IsEmpty());
-}
-
-TEST_F(AdminListenTest, IsTheDefaultWhereTheFileNamesNone) {
-  EXPECT_EQ(listen_of("feeds: {a: {input: {url: x}}}"), "127.0.0.1:9853");
-  EXPECT_THAT(problems_, IsEmpty());
-}
-
-TEST_F(AdminListenTest, MayBeEmpty) {
-  EXPECT_EQ(listen_of("admin: {listen: ''}"), "");
-  EXPECT_THAT(problems_, IsEmpty());
-}
-
-TEST_F(AdminListenTest, IsTheDefaultAndAProblemWhereItCannotBeRead) {
-  for (const char* text : {"admin: {listen: 9853}", "admin: {listen: [", "admin: {listen: {}}"}) {
-    EXPECT_EQ(listen_of(text), "127.0.0.1:9853") << text;
-    EXPECT_EQ(problems_.size(), 1U) << text;
-  }
-  EXPECT_EQ(load_admin_listen("/nonexistent/framelane.yaml", problems_), "127.0.0.1:9853");
-  ASSERT_EQ(problems_.size(), 1U);
-  EXPECT_EQ(problems_[0].file, "/nonexistent/framelane.yaml");
 }
 
 TEST(ConfigTest, FeedWithoutEncodesHasMainWithLibx264) {

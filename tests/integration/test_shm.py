@@ -228,7 +228,8 @@ def test_a_live_feed_drops_what_it_has_no_room_for(framelane, producer):
     """Slow work behind a short ring; every frame comes back all the same."""
     made = producer(frame_bytes=640 * 480 * 4)
     slow = encoder("libx264", preset="veryslow", threads=1)
-    daemon = framelane(one_feed(shm_input(made.path, size="640x480"), slow, ring=1))
+    # A frame may take longer than a second to come back, and the producer waits for it.
+    daemon = framelane(one_feed(shm_input(made.path, size="640x480", timeout="20s"), slow, ring=1))
     made.accept()
     area = made.make_area()
     made.announce_area(area)

@@ -1,3 +1,4 @@
+// Longer than 400 lines: all tests share one fixture, whose files and threads they look into.
 #include "pipeline/source/read_ahead.hpp"
 
 #include <fcntl.h>

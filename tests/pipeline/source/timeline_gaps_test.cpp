@@ -50,6 +50,23 @@ TEST_F(TimelineGapsTest, ATransportStreamsGapsAreBelievedUpToTenMinutes) {
   EXPECT_EQ(repairs(TimestampRepair::kJump), 2u);
 }
 
+TEST_F(TimelineGapsTest, ASingleFarPacketOfATransportStreamIsNoGap) {
+  begin(kTransportStream);
+  EXPECT_EQ(videos({0, 40, 80, 300'000, 160, 200}), (Times{0, 40, 80, 120, 160, 200}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
+  EXPECT_EQ(all_repairs(), 1u);
+}
+
+TEST_F(TimelineGapsTest, ATransportStreamsGapIsBelievedOnceThreePacketsAgree) {
+  begin(kTransportStream);
+  EXPECT_EQ(videos({0, 40, 60'000, 60'040, 60'080, 60'120}),
+            (Times{0, 40, 80, 120, 60'080, 60'120}));
+  EXPECT_EQ(all_repairs(), 1u);
+  EXPECT_EQ(videos({80'000, 90'000, 100'000, 110'000}), (Times{60'160, 60'200, 100'000, 110'000}));
+  EXPECT_EQ(repairs(TimestampRepair::kJump), 2u);
+  EXPECT_EQ(all_repairs(), 2u);
+}
+
 TEST_F(TimelineGapsTest, ADamagedPtsOfATransportStreamIsNoGap) {
   begin(kTransportStream);
   EXPECT_EQ(stamp(StreamKind::kVideo, {0, 0}), (Stamp{0, 0}));
