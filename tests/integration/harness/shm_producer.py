@@ -1,6 +1,7 @@
 """A producer of frames in shared memory whose packets are written out by hand: GStreamer's protocol,
 docs/capture.md. Right or wrong, as a test wants it."""
 
+import fcntl
 import mmap
 import os
 import pathlib
@@ -24,11 +25,24 @@ class Area:
         self.bytes = self.slot * slots
         self.name = "/" + name
         self.path = pathlib.Path("/dev/shm") / name
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        descriptor = self._create()
         os.fchmod(descriptor, 0o666)
         os.ftruncate(descriptor, self.bytes)
         self.memory = mmap.mmap(descriptor, self.bytes)
         self._descriptor = descriptor
+
+    def _create(self):
+        """Locks the area. Producers that use framelane_capture.h remove areas that nobody has locked, and
+        one may do so before the lock is taken."""
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(descriptor).st_nlink > 0:
+                    return descriptor
+            except BlockingIOError:
+                self.path.unlink(missing_ok=True)
+            os.close(descriptor)
 
     def truncate(self, size):
         os.ftruncate(self._descriptor, size)
