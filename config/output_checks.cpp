@@ -143,7 +143,7 @@ class OutputChecks {
       check_file_pattern(url, container.url);
     } else if (playlist && container.local) {
       check_path(url, container.url);
-      check_playlist_deletes_only_own_files(url, container.url);
+      check_names_of_segments(url, container.url);
     } else if (playlist) {
       problems_.add(url, "is a playlist on a server; write it into a folder that a server serves");
     }
@@ -222,9 +222,11 @@ class OutputChecks {
                            std::string(finer->example));
   }
 
-  /// A playlist replaces and deletes whatever has the name of one of its segments.
-  void check_playlist_deletes_only_own_files(const Node& url, const std::string& path) {
+  /// A playlist replaces and deletes whatever has the name of one of its segments. Their names are
+  /// URIs too.
+  void check_names_of_segments(const Node& url, const std::string& path) {
     constexpr std::string_view kKey = "hls_segment_filename";
+    constexpr std::string_view kBaseUrl = "hls_base_url";
     const auto named = std::ranges::find(output_.options, kKey, &AvOption::key);
     std::string segment_filename;
     if (named != output_.options.end()) {
@@ -235,8 +237,12 @@ class OutputChecks {
       const std::string first = NumberSeries::parse(segment_filename)->name(0);
       if (const auto problem = wrong_file_path(first)) return problems_.add(node, *problem);
     }
-    check_deletes_only_own_files(url, path, HlsFiles(path, segment_filename).patterns(),
-                                 "the playlist");
+    const HlsFiles files(path, segment_filename);
+    const auto base_url = std::ranges::find(output_.options, kBaseUrl, &AvOption::key);
+    const std::string_view before =
+        base_url == output_.options.end() ? std::string_view() : base_url->value;
+    if (const auto problem = files.why_not_found(before)) return problems_.add(url, *problem);
+    check_deletes_only_own_files(url, path, files.patterns(), "the playlist");
   }
 
   /// Outputs recognise their files by their names alone, so no other output may use names that fit

@@ -92,6 +92,22 @@ std::optional<fs::path> HlsFiles::find(std::string_view name) const {
   return {};
 }
 
+std::optional<std::string> HlsFiles::why_not_found(std::string_view base_url) const {
+  for (const Series* series : {&ts_, &fmp4_, &headers_}) {
+    const std::string name = series->names.name(0);
+    // A playlist has URIs (RFC 8216, section 4.1). These characters have a meaning in them or, the
+    // last two, end or change them. Others that URIs do not have, such as spaces, players escape.
+    std::size_t at = name.find_first_of("#?%\"\\");
+    // What is before a colon in front of the first slash is a scheme (RFC 3986, section 4.2).
+    if (at == name.npos && base_url.empty() && name.find(':') < name.find('/')) at = name.find(':');
+    if (at == name.npos) continue;
+    return std::string("names segments with the character ") + name[at] +
+           ", which has another meaning in a playlist: players would not find them. Use another "
+           "name";
+  }
+  return {};
+}
+
 std::vector<std::string> HlsFiles::patterns() const {
   std::vector<std::string> patterns;
   for (const Series* series : {&ts_, &fmp4_, &headers_}) {

@@ -48,6 +48,10 @@ class HlsFiles {
   /// The names of all segments and headers, for FilePattern.
   std::vector<std::string> patterns() const;
 
+  /// Why players would not find the files by their relative names, if these follow `base_url`.
+  /// Nothing if they do. The clause follows the name of a setting: "names segments …".
+  std::optional<std::string> why_not_found(std::string_view base_url) const;
+
  private:
   struct Series {
     NumberSeries paths;

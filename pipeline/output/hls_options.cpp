@@ -113,7 +113,7 @@ constexpr auto kForms = std::to_array<Text>({
     {"hls_playlist_type", "event; a playlist that grows cannot be of the type vod"},
     {"hls_segment_filename",
      "a path with one %d or %0Nd, no other percent sign, and no control characters"},
-    {"hls_base_url", "text without control characters"},
+    {"hls_base_url", "the beginning of a URI, without control characters, quotation marks and #"},
 });
 
 template <std::size_t size>
@@ -172,7 +172,7 @@ bool read(const AvOption& option, HlsOptions& options) {
   }
   if (option.key == "hls_base_url") {
     options.base_url = value;
-    return !has_control_characters(value);
+    return !has_control_characters(value) && value.find_first_of("\"#") == value.npos;
   } else if (option.key == "hls_segment_filename") {
     options.segment_filename = value;
     return NumberSeries::parse(value).has_value() && !has_control_characters(value);

@@ -60,7 +60,12 @@ PlaylistWriter::PlaylistWriter(const OutputOptions& options, const std::string& 
       gop_(options.gop.value_or(microseconds(0))),
       path_(path),
       files_(path_, hls_.segment_filename),
-      deletions_(subject) {}
+      deletions_(subject) {
+  if (const auto problem = files_.why_not_found(hls_.base_url)) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "output " + options.name + ": " + redact(path_.string()) + ' ' + *problem);
+  }
+}
 
 std::string PlaylistWriter::temporary(const fs::path& file) {
   return file.string().append(kTemporary);

@@ -106,8 +106,12 @@ const std::vector<Wrong> kNames{
                  "\"a\\n#EXT\"}"),
      {"f.yaml:1:89: feeds.a.outputs.o.options.hls_segment_filename: is not a path with one %d or "
       "%0Nd, no other percent sign, and no control characters",
-      "f.yaml:1:115: feeds.a.outputs.o.options.hls_base_url: is not text without control "
-      "characters"}},
+      "f.yaml:1:115: feeds.a.outputs.o.options.hls_base_url: is not the beginning of a URI, "
+      "without control characters, quotation marks and #"}},
+    {"PlaylistWhoseSegmentsNoPlayerFinds",
+     output_with("url: 'cam#1.m3u8'"),
+     {"f.yaml:1:49: feeds.a.outputs.o.url: names segments with the character #, which has another "
+      "meaning in a playlist: players would not find them. Use another name"}},
     {"FolderInsteadOfAFile",
      output_with("url: /rec/, format: mp4"),
      {"f.yaml:1:49: feeds.a.outputs.o.url: names a folder; add the name of a file"}},

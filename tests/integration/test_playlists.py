@@ -164,6 +164,21 @@ def test_check_refuses_a_playlist_that_would_delete_recordings(cli, tmp_path, re
             in done.stderr)
 
 
+@pytest.mark.parametrize("character", ["#", "?", "%", '"', ":"])
+def test_no_playlist_has_names_that_players_read_differently(cli, clip, tmp_path, character):
+    done = cli("transcode", "--quiet", clip, tmp_path / f"out{character}1.m3u8", "--codec", "copy")
+    assert done.returncode == 1, done.stderr
+    assert f"names segments with the character {character}" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_players_find_segments_by_names_with_spaces_and_accents(cli, clip, tmp_path):
+    playlist = tmp_path / "caméra 1.m3u8"
+    done = cli("transcode", "--quiet", clip, playlist, "--codec", "copy")
+    assert done.returncode == 0, done.stderr
+    assert media.frame_count(playlist) == 42
+
+
 @pytest.mark.parametrize("name", ["out-0.ts", "out-7.ts", "out-init-3.mp4"])
 def test_transcode_deletes_and_overwrites_no_segment_unasked(cli, clip, tmp_path, name):
     out, precious = tmp_path / "out.m3u8", tmp_path / name

@@ -1,7 +1,13 @@
-"""A strict reader of HLS media playlists: what RFC 8216 does not allow fails the test."""
+"""A strict reader of HLS media playlists: what RFC 8216 does not allow fails the test.
+
+Usage: media_playlist.py FILE, which ends with status 1 if the file does not follow the standard.
+"""
 
 import datetime
+import pathlib
 import re
+import sys
+import urllib.parse
 
 _DECIMAL = re.compile(r"\d{1,20}")
 _DURATION = re.compile(r"\d+(\.\d+)?")
@@ -51,7 +57,8 @@ class MediaPlaylist:
             if not line.startswith("#"):
                 self._end_segment(line, pending)
                 pending = {}
-            elif line.startswith("#EXT"):
+            else:
+                self._require(line.startswith("#EXT"), f"framelane writes no comments: {line!r}")
                 tag, _, value = line[1:].partition(":")
                 self._read_tag(tag, value, pending)
         self._require(not pending, f"tags without a segment: {pending}")
@@ -73,7 +80,7 @@ class MediaPlaylist:
         elif tag == "EXT-X-MAP":
             attributes = dict(_ATTRIBUTE.findall(value))
             self._require(re.fullmatch(r'"[^"]+"', attributes.get("URI", "")), "4.3.2.5: URI")
-            self._init = attributes["URI"][1:-1]
+            self._init = self._uri(attributes["URI"][1:-1])
             pending[tag] = value
         else:
             self._require(False, f"{tag} is no tag that framelane writes")
@@ -84,12 +91,22 @@ class MediaPlaylist:
         self._require(comma and _DURATION.fullmatch(duration), f"EXTINF of {uri}")
         if "." in duration:
             self._require(int(self.tags.get("EXT-X-VERSION", 1)) >= 3, "7: version of a fraction")
+        self._uri(uri)
         time = pending.get("EXT-X-PROGRAM-DATE-TIME")
         if time is not None:
             self._require(_DATE.fullmatch(time), f"4.3.2.6: {time} is a date, with a time zone")
             time = datetime.datetime.fromisoformat(time)
         self.segments.append(Segment(self.first_number + len(self.segments), uri, float(duration),
                                      self.first_section + self._sections, self._init, time))
+
+    def _uri(self, text):
+        """A relative one is a path, to which nothing in it gives another meaning."""
+        parts = urllib.parse.urlsplit(text)
+        self._require(not re.search(r'["\\\\<>^`{|}]', text), f"4.1: {text!r} is no URI")
+        self._require(parts.scheme in ("", "http", "https"), f"4.1: {text!r} has a strange scheme")
+        self._require(parts.scheme or not (parts.query or parts.fragment or "%" in text),
+                      f"4.1: {text!r} is no plain path")
+        return text
 
     def _number(self, tag):
         value = self.tags.get(tag, "0")
@@ -183,3 +200,7 @@ class PlaylistWatch:
         if last is not None:
             now.require_follows(last)
         self._last[path] = now
+
+
+if __name__ == "__main__":
+    read(pathlib.Path(sys.argv[1]))

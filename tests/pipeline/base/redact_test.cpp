@@ -213,6 +213,11 @@ TEST(RedactTest, OptionsWithoutSecretsStayReadable) {
        {"http://h/x?channel=7", "http://h/x?channel=7"}});
 }
 
+TEST(RedactTest, TheQueryOfAnRtmpAppGoes) {
+  register_option_secrets("rtmp_app", "live?auth=gazelle-81");
+  expect_redacted({{"app live with gazelle-81", "app live with ***"}});
+}
+
 TEST(RedactTest, AuthorizationHeadersGo) {
   expect_redacted({
       {"Authorization: Basic dXNlcjpwdw==", "Authorization: Basic ***"},

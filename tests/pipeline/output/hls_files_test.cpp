@@ -55,5 +55,19 @@ TEST(HlsFilesTest, APercentSignOfThePlaylistIsNoFieldOfATime) {
               ElementsAre("100%%-%s.ts", "100%%-%s.m4s", "100%%-init-%s.mp4"));
 }
 
+TEST(HlsFilesTest, APlayerFindsFilesByNamesWithoutCharactersOfUris) {
+  for (const char* name :
+       {"#cam.m3u8", "a?b.m3u8", "100%.m3u8", "a\"b.m3u8", "a\\b.m3u8", "cam:1.m3u8"}) {
+    EXPECT_TRUE(HlsFiles(name, "").why_not_found("")) << name;
+  }
+  EXPECT_TRUE(HlsFiles("live/cam.m3u8", "live/a#b/%d.ts").why_not_found(""));
+  EXPECT_TRUE(HlsFiles("cam#1.m3u8", "seg%d.ts").why_not_found("")) << "of headers";
+  for (const char* name : {"cam 1.m3u8", "caméra.m3u8", "disk#1/cam?/a.m3u8", "a,b&c=d.m3u8"}) {
+    EXPECT_FALSE(HlsFiles(name, "").why_not_found("")) << name;
+  }
+  EXPECT_FALSE(HlsFiles("cam:1.m3u8", "").why_not_found("http://h/"));
+  EXPECT_FALSE(HlsFiles("live/a.m3u8", "live/s/cam:%d.ts").why_not_found(""));
+}
+
 }  // namespace
 }  // namespace framelane

@@ -67,7 +67,14 @@ void TestOutput::finish() {
   join();
 }
 
-void TestOutput::join() { run_->done.get(); }
+void TestOutput::join() {
+  run_->done.get();
+  const std::string& path = output.options().url;
+  if (path.ends_with(".m3u8") && std::filesystem::exists(path)) {
+    output_of("python3 '" FRAMELANE_TEST_DATA "/../integration/harness/media_playlist.py' '" +
+              path + "'");
+  }
+}
 
 bool TestOutput::joined_within(std::chrono::milliseconds time) {
   return run_->done.wait_for(time) == std::future_status::ready;

@@ -35,8 +35,10 @@ class TestOutput {
 
   void start(bool once = false);
   void push(const Clip& clip, std::size_t first = 0, std::size_t count = SIZE_MAX);
-  /// No more packets will come: waits for run(), and throws what it throws.
+  /// No more packets will come. Ends with join().
   void finish();
+  /// Waits for run(), and throws what it throws. The playlist that it leaves must be one by RFC
+  /// 8216.
   void join();
   bool joined_within(std::chrono::milliseconds time);
   /// Starts the thread, pushes all of the clip, and finishes.
