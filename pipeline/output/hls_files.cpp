@@ -1,5 +1,7 @@
 #include "pipeline/output/hls_files.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -101,9 +103,10 @@ std::optional<std::string> HlsFiles::why_not_found(std::string_view base_url) co
     // What is before a colon in front of the first slash is a scheme (RFC 3986, section 4.2).
     if (at == name.npos && base_url.empty() && name.find(':') < name.find('/')) at = name.find(':');
     if (at == name.npos) continue;
-    return std::string("names segments with the character ") + name[at] +
-           ", which has another meaning in a playlist: players would not find them. Use another "
-           "name";
+    return fmt::format(
+        "names segments with the character {}, which has another meaning in a playlist: players "
+        "would not find them. Use another name",
+        name[at]);
   }
   return {};
 }

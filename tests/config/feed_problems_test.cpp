@@ -123,8 +123,8 @@ const std::vector<Wrong> kFeeds{
      {"f.yaml:1:49: feeds.a.outputs.o.url: must contain the time, so that every segment gets a "
       "name of its own; for example /srv/rec/${feed}/%Y-%m-%d/%H%M%S.mp4"}},
     {"SegmentOfAPlaylist",
-     feed_with(", outputs: {o: {url: '%H.m3u8', segment: 1m}}"),
-     {"f.yaml:1:69: feeds.a.outputs.o.segment: works only with plain files, and this output writes "
+     feed_with(", outputs: {o: {url: 'cam.m3u8', segment: 1m}}"),
+     {"f.yaml:1:70: feeds.a.outputs.o.segment: works only with plain files, and this output writes "
       "none; remove it"}},
     {"SegmentOnTheNetwork",
      feed_with(", outputs: {o: {url: 'srt://h:1/%H', segment: 1m}}"),
