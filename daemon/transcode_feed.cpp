@@ -63,6 +63,10 @@ class FeedBuilder {
     if (!expanded) return fail(std::string(which) + " " + problem, kExitConfiguration);
     target = *expanded;
     register_url_secrets(target);
+    const Shape text_shape = of(kText);
+    if (!parse(target, text_shape)) {
+      return fail(std::string(which) + " must be " + expectation(text_shape));
+    }
     auto wrong = is_output ? unknown_scheme(target, true) : wrong_input_url(target, {});
     if (!wrong && is_output) wrong = wrong_address(target, {}, true);
     return !wrong || fail(std::string(which) + " " + *wrong);

@@ -36,6 +36,11 @@ bool is_shortage(int error) {
   }
 }
 
+std::optional<std::string> shortage_of(int error) {
+  if (is_shortage(error)) return shortage_text(av_error_text(error));
+  return descriptor_shortage_text(AVUNERROR(error));
+}
+
 IoFault io_fault_from_averror(int error) {
   switch (error) {
     case AVERROR_HTTP_UNAUTHORIZED:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "pipeline/base/failure.hpp"
@@ -12,10 +13,12 @@ std::string av_error_text(int error);
 /// True for the errors of an open that no later try mends.
 bool is_configuration_error(int error);
 
-/// True if an open failed because threads or memory are short: no configuration is at fault, and a
-/// later try may do. The libraries behind FFmpeg do not report that. After an error that may mean
-/// anything, this function therefore looks whether threads can be started.
+/// True if an open or a read failed because threads or memory are short: no configuration is at
+/// fault, and a later try may do. The libraries behind FFmpeg do not report that. After an error
+/// that may mean anything, this function therefore looks whether threads can be started.
 bool is_shortage(int error);
+/// What is short and what to do; also for file descriptors. Nothing if nothing is.
+std::optional<std::string> shortage_of(int error);
 
 /// What kind of fault an FFmpeg error code of an open, read or write stands for.
 IoFault io_fault_from_averror(int error);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -35,5 +36,8 @@ inline constexpr char kShortageRemedy[] =
     "raise TasksMax= or MemoryMax= of the service, or ulimit -u and -v";
 /// Says that threads or memory are short, by what this shows, and what to do.
 std::string shortage_text(const std::string& cause);
+/// The same for file descriptors, by an errno value. Nothing unless this process or the system has
+/// none left.
+std::optional<std::string> descriptor_shortage_text(int error);
 
 }  // namespace framelane

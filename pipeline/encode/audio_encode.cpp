@@ -125,7 +125,7 @@ bool AudioEncode::has_encoder(int rate, int channels) {
 
 void AudioEncode::open_encoder(int rate, int channels) {
   if (target_) {
-    encoder_ = open_audio_encoder(options_, *target_, global_header_);
+    encoder_ = open_audio_encoder(*target_, global_header_);
   } else {
     ChosenAudioEncoder chosen = choose_audio_encoder(options_, rate, channels, global_header_);
     encoder_ = std::move(chosen.encoder);
@@ -133,6 +133,12 @@ void AudioEncode::open_encoder(int rate, int channels) {
     if (!chosen.passed_over.empty()) {
       log::warn("feed {}: encode {}: sound: using {}, because {}", feed_.feed(), options_.name,
                 target_->candidate.name, chosen.passed_over);
+    }
+    if (target_->bitrate < options_.audio_bitrate.value_or(0)) {
+      log::info(
+          "feed {}: encode {}: sound: {} takes at most {} bit/s at {} Hz, not the configured {}",
+          feed_.feed(), options_.name, target_->candidate.name, target_->bitrate, target_->rate,
+          *options_.audio_bitrate);
     }
   }
   line_.emplace(*encoder_);

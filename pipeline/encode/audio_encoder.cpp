@@ -89,19 +89,20 @@ std::int64_t limited_bitrate(const AudioTarget& target, std::int64_t bitrate) {
   return std::min(bitrate > 0 ? bitrate : usual, most);
 }
 
-AudioTarget target_of(const AVCodec& codec, const CodecCandidate& candidate, int rate,
-                      int channels) {
+AudioTarget target_of(const AVCodec& codec, const CodecCandidate& candidate, int rate, int channels,
+                      std::int64_t bitrate) {
   const std::span<const AVSampleFormat> formats = sample_formats_of(codec);
-  return {.codec = &codec,
-          .candidate = candidate,
-          .sample_format = formats.empty() ? AV_SAMPLE_FMT_S16 : formats.front(),
-          .rate = nearest_rate(codec, rate),
-          .channels = nearest_channels(codec, channels)};
+  AudioTarget target{.codec = &codec,
+                     .candidate = candidate,
+                     .sample_format = formats.empty() ? AV_SAMPLE_FMT_S16 : formats.front(),
+                     .rate = nearest_rate(codec, rate),
+                     .channels = nearest_channels(codec, channels)};
+  target.bitrate = limited_bitrate(target, bitrate);
+  return target;
 }
 
 /// Null if the encoder does not open, for the reason that `why` is then.
-CodecContextPtr try_open(const EncodeOptions& options, const AudioTarget& target,
-                         bool global_header, std::string& why) {
+CodecContextPtr try_open(const AudioTarget& target, bool global_header, std::string& why) {
   CodecContextPtr context(avcodec_alloc_context3(target.codec));
   if (!context) throw std::bad_alloc();
   context->sample_rate = target.rate;
@@ -109,8 +110,7 @@ CodecContextPtr try_open(const EncodeOptions& options, const AudioTarget& target
   av_channel_layout_default(&context->ch_layout, target.channels);
   context->time_base = {1, target.rate};
   context->thread_count = 1;
-  const std::int64_t bitrate = limited_bitrate(target, options.audio_bitrate.value_or(0));
-  if (bitrate > 0) context->bit_rate = bitrate;
+  if (target.bitrate > 0) context->bit_rate = target.bitrate;
   if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   if (const auto refusal = apply_options(*context, target.candidate)) {
     throw FeedError(FeedFault::kConfiguration, *refusal);
@@ -132,10 +132,9 @@ CodecContextPtr try_open(const EncodeOptions& options, const AudioTarget& target
 
 }  // namespace
 
-CodecContextPtr open_audio_encoder(const EncodeOptions& options, const AudioTarget& target,
-                                   bool global_header) {
+CodecContextPtr open_audio_encoder(const AudioTarget& target, bool global_header) {
   std::string why;
-  CodecContextPtr encoder = try_open(options, target, global_header, why);
+  CodecContextPtr encoder = try_open(target, global_header, why);
   if (!encoder) throw FeedError(FeedFault::kEncoder, why);
   return encoder;
 }
@@ -149,8 +148,9 @@ ChosenAudioEncoder choose_audio_encoder(const EncodeOptions& options, int rate, 
     std::string why =
         candidate.name + (codec == nullptr ? " is not in this FFmpeg" : " is no audio encoder");
     if (codec != nullptr && codec->type == AVMEDIA_TYPE_AUDIO) {
-      AudioTarget target = target_of(*codec, candidate, rate, channels);
-      CodecContextPtr encoder = try_open(options, target, global_header, why);
+      AudioTarget target =
+          target_of(*codec, candidate, rate, channels, options.audio_bitrate.value_or(0));
+      CodecContextPtr encoder = try_open(target, global_header, why);
       if (encoder) return {std::move(target), std::move(encoder), std::move(passed_over)};
       fault = FeedFault::kEncoder;  // it may open for other sound
     }

@@ -4,6 +4,7 @@ extern "C" {
 #include <libavcodec/avcodec.h>
 }
 
+#include <cstdint>
 #include <string>
 
 #include "pipeline/av/av_ptr.hpp"
@@ -20,13 +21,13 @@ struct AudioTarget {
   AVSampleFormat sample_format = AV_SAMPLE_FMT_NONE;
   int rate = 0;
   int channels = 0;
+  std::int64_t bitrate = 0;  ///< bit/s: as configured, or the most that it takes; 0: its own
 };
 
 /// Throws FeedError, whose text does not name the encode: kConfiguration for an option that the
 /// encoder does not have or whose value it rejects, kMemory if memory is short, kEncoder if it does
 /// not open for another reason. Its time base is one sample.
-CodecContextPtr open_audio_encoder(const EncodeOptions& options, const AudioTarget& target,
-                                   bool global_header);
+CodecContextPtr open_audio_encoder(const AudioTarget& target, bool global_header);
 
 struct ChosenAudioEncoder {
   AudioTarget target;

@@ -141,7 +141,7 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
   if (error >= 0 && undisturbed) return;
   rethrow_own_causes();
-  if (target.format == "lavfi" && !is_shortage(error)) {
+  if (target.format == "lavfi" && !shortage_of(error)) {
     throw FeedError(FeedFault::kConfiguration,
                     "the filter graph of " + name_ + " cannot be built (" +
                         redact(log.reason(av_error_text(error))) + "); correct input.url");
@@ -244,9 +244,8 @@ void Demuxer::fail_open(int error, const std::string& reason) const {
     throw FeedError(FeedFault::kConfiguration, "cannot open " + name_ + ": " + reason +
                                                    "; correct input.url, format or options");
   }
-  if (is_shortage(error)) {
-    throw IoError(IoFault::kIo,
-                  "cannot open " + name_ + ": " + shortage_text(av_error_text(error)));
+  if (const auto shortage = shortage_of(error)) {
+    throw IoError(IoFault::kIo, "cannot open " + name_ + ": " + *shortage);
   }
   IoFault fault = fault_of(error);
   if (fault == IoFault::kDecode || (fault == IoFault::kEof && host_.empty())) {
@@ -355,9 +354,14 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   if (error == AVERROR_EOF) return Flow::kEnd;
   // The deadline passed in an earlier call, which still had a packet to hand out.
   if (error == AVERROR_EXIT) fail_silent();
+  const std::string what = "cannot read on from " + name_ + ": ";
+  if (const auto shortage = shortage_of(error)) {
+    if (live_) throw IoError(IoFault::kIo, what + *shortage);
+    // A file that breaks off is not opened again by itself; the feed may begin again with it.
+    throw FeedError(FeedFault::kMemory, what + *shortage);
+  }
   const IoFault fault = fault_of(error);
-  throw IoError(
-      fault, "cannot read on from " + name_ + ": " + av_error_text(error) + "; " + advice(fault));
+  throw IoError(fault, what + av_error_text(error) + "; " + advice(fault));
 }
 
 void Demuxer::stamp_arrival(AVPacket& packet) const {

@@ -28,8 +28,13 @@ constexpr std::chrono::milliseconds kRetry{20};
 int open_input(const std::string& path) {
   if (path == "-") return STDIN_FILENO;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) throw io_error(errno, "cannot open " + redact(path) + "; check input.url");
-  return fd;
+  if (fd >= 0) return fd;
+  const int error = errno;
+  const std::string what = "cannot open " + redact(path);
+  if (const auto shortage = descriptor_shortage_text(error)) {
+    throw IoError(IoFault::kIo, what + ": " + *shortage);
+  }
+  throw io_error(error, what + "; check input.url");
 }
 
 bool is_fifo(int fd) {

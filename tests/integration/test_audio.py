@@ -211,6 +211,20 @@ def test_every_packet_of_sound_is_accounted_for(framelane, beeping, tmp_path):
     assert_in_step(tmp_path / "out.ts", 2)
 
 
+def test_a_bit_rate_that_aac_does_not_allow_is_lowered_and_logged(framelane, clip, made, tmp_path):
+    """Noise needs every bit."""
+    noisy = made("noisy.mov", "-i", clip, "-f", "lavfi", "-i", "anoisesrc=sample_rate=8000:duration=4",
+                 "-map", "0:v", "-map", "1:a", "-c:v", "copy", "-c:a", "pcm_alaw")
+    out = tmp_path / "out.mp4"
+    daemon = framelane(one_feed({"url": str(noisy)}, {**COPY, "audio": AAC},
+                                {"file": {"url": str(out)}})).wait_ready()
+    daemon.wait_state("cam", "ended")
+    assert daemon.log().count("aac takes at most 48000 bit/s at 8000 Hz, not the configured 64000") == 1
+    daemon.stop()
+    packets = media.probe(out, "-select_streams", "a:0", "-show_entries", "packet=size")["packets"]
+    assert 32_000 < sum(int(packet["size"]) for packet in packets) * 8 / 4 <= 48_000
+
+
 @pytest.mark.parametrize("codec, name", [("aac", "out.mp4"), ("libopus", "out.mkv"),
                                          ("no_such_encoder,aac", None), ("libopus", "out.flv")])
 def test_transcode_transcodes_the_sound(cli, beeping, tmp_path, codec, name):

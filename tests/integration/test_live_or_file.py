@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import uuid
@@ -119,6 +120,43 @@ def test_a_variant_that_is_elsewhere_has_its_segments_there(cli, camera_clip, tm
         done = cli("transcode", server.url("index.m3u8"), out, "--codec", "copy")
     assert done.returncode == 0, done.stderr
     assert media.frame_count(out) == FRAMES
+
+
+@pytest.fixture(params=["http", "local"])
+def manifest(request, tmp_path, camera_clip, file_server):
+    """The URL of a DASH manifest of FRAMES frames, manifest.mpd in tmp_path: a static one."""
+    media.ffmpeg("-i", camera_clip, "-frames:v", FRAMES, "-c", "copy", "-seg_duration", 1, "-f", "dash",
+                 tmp_path / "manifest.mpd")
+    return file_server.url("manifest.mpd") if request.param == "http" else tmp_path / "manifest.mpd"
+
+
+def test_a_static_manifest_is_a_file_of_which_no_frame_is_lost(cli, manifest, tmp_path):
+    out = tmp_path / "out.mkv"
+    done = cli("transcode", manifest, out, "--ring", "1", "--option", "preset=ultrafast")
+    assert done.returncode == 0, done.stderr
+    assert media.frame_count(out) == FRAMES
+
+
+def test_a_feed_of_a_static_manifest_ends(framelane, manifest, tmp_path):
+    out = tmp_path / "out.mkv"
+    daemon = framelane(one_feed({"url": str(manifest)}, COPY, {"file": {"url": str(out)}})).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert media.frame_count(out) == FRAMES
+
+
+def test_a_dynamic_manifest_is_live(framelane, manifest, tmp_path):
+    path = tmp_path / "manifest.mpd"
+    static = path.read_text()
+    duration = re.search(r'mediaPresentationDuration="[^"]*"', static)[0]
+    path.write_text(static.replace(duration, 'minimumUpdatePeriod="PT1S"').replace(
+        'type="static"', 'type="dynamic" availabilityStartTime="2026-01-01T00:00:00Z"'))
+    daemon = framelane(one_feed({"url": str(manifest), **IMPATIENT}, COPY)).wait_ready()
+    daemon.wait_state("cam", "running")
+    metrics = daemon.wait_metrics(
+        lambda m: m.sum("framelane_source_reconnects_total", feed="cam", reason="timeout") >= 2,
+        "two silences")
+    assert metrics.feed_state("cam") not in ("ended", "failed")
 
 
 def test_rtp_by_an_sdp_file_is_live(framelane, camera_clip, tmp_path):

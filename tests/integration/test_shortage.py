@@ -1,4 +1,4 @@
-"""A machine that is short of threads or memory: feeds wait until there are some again."""
+"""A machine that is short of threads, memory or files: feeds wait until there are some again."""
 
 import contextlib
 import os
@@ -114,6 +114,36 @@ def test_a_source_that_gets_no_memory_is_opened_again(framelane, tmp_path, short
                     f"{REMEDY}; restarting it")
     file.unlink()
     daemon.wait_log("cannot open")
+
+
+@pytest.mark.parametrize("pace, then", [("realtime", "trying again"), ("asap", "restarting it")])
+def test_a_source_that_gets_no_memory_to_read_on_goes_on(framelane, clip, shortage, pace, then):
+    """Live, as it is at its own pace, it alone is opened again; with a file the feed begins again."""
+    environment, file = shortage
+    input_ = {"url": str(clip), "loop": True, "pace": pace, **IMPATIENT}
+    daemon = framelane(one_feed(input_, x264(threads=1)), env=environment).wait_ready()
+    daemon.wait_state("cam", "running")
+    file.write_text("reading")
+    daemon.wait_log(f"feed cam: cannot read on from {clip}: threads or memory are short (Cannot allocate"
+                    f" memory){REMEDY}; {then}")
+    metrics = daemon.wait_state("cam", "backoff")
+    restarts = metrics.sum("framelane_feed_restarts_total", feed="cam", reason="memory")
+    assert (restarts >= 1) == (pace == "asap")
+    file.unlink()
+    daemon.wait_state("cam", "running")
+
+
+@pytest.mark.parametrize("error, words", [
+    ("EMFILE", "(Too many open files): raise LimitNOFILE= of the service, or ulimit -n"),
+    ("ENFILE", "(Too many open files in system): raise fs.file-max by sysctl"),
+], ids=["of the process", "of the system"])
+def test_a_source_that_gets_no_file_descriptor_names_the_remedy(framelane, clip, shortage, error, words):
+    environment, file = shortage
+    file.write_text(error)
+    daemon = framelane(one_feed(looped(clip, **IMPATIENT)), env=environment).wait_ready()
+    daemon.wait_log(f"feed cam: cannot open {clip}: file descriptors are short {words}; trying again in")
+    file.unlink()
+    daemon.wait_state("cam", "running")
 
 
 def test_a_conversion_by_swscale_that_gets_no_memory_is_tried_again(framelane, made, tmp_path,

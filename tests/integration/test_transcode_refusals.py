@@ -59,6 +59,10 @@ def test_a_wrong_option_does_not_hide_another_one(cli, clip, tmp_path):
     ("FILE:x", "out.mkv", "in lower case only; write file:"),
     ("htttp://h/x", "out.mkv", "INPUT begins with"), ("{clip}", "nul:", "OUTPUT begins with"),
     ("{clip}", "out.mp5", "give --format"),
+    ("in\n.mkv", "out.mkv", "INPUT must be text that is not empty and has no control characters"),
+    ("", "out.mkv", "INPUT must be text that is not empty"),
+    ("{clip}", "o\x1b[2Jut.mkv", "OUTPUT must be text that is not empty and has no control characters"),
+    ("{clip}", "", "OUTPUT must be text that is not empty"),
 ])
 def test_a_wrong_place_is_one_line_and_exit_2(cli, clip, tmp_path, source, target, words):
     done = cli("transcode", source.format(clip=clip), target, cwd=tmp_path)

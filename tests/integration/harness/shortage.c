@@ -1,6 +1,7 @@
 // Preloaded into framelane: while the file $FRAMELANE_TEST_SHORTAGE says "threads", no thread
 // starts; "memory": FFmpeg gets none to open an input or output; "sound": none to open a decoder of
-// sound; "scaler": none for swscale; "disk": FFmpeg cannot open a part file, for an I/O error.
+// sound; "scaler": none for swscale; "reading": none to read on; "disk": FFmpeg cannot open a part
+// file, for an I/O error; "EMFILE", "ENFILE": no file to read, for this error.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,6 +49,11 @@ int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **
   return sound && is_short("sound") ? AVERROR(ENOMEM) : next(context, codec, options);
 }
 
+int av_read_frame(void *context, AVPacket *packet) {
+  int (*next)(void *, AVPacket *) = dlsym(RTLD_NEXT, "av_read_frame");
+  return is_short("reading") ? AVERROR(ENOMEM) : next(context, packet);
+}
+
 void *sws_getContext(int from_width, int from_height, int from, int to_width, int to_height, int to,
                      int flags, void *from_filter, void *to_filter, const double *parameters) {
   void *(*next)(int, int, int, int, int, int, int, void *, void *, const double *) =
@@ -61,9 +67,14 @@ void *sws_getContext(int from_width, int from_height, int from, int to_width, in
 int open64(const char *path, int flags, ...) {
   int (*next)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
   const char *end = strrchr(path, '.');
-  if (end && strcmp(end, ".part") == 0 && (flags & O_ACCMODE) == O_RDONLY && is_short("disk")) {
-    errno = EIO;
-    return -1;
+  if ((flags & O_ACCMODE) == O_RDONLY) {
+    const int part = end && strcmp(end, ".part") == 0;
+    const int error = part && is_short("disk") ? EIO
+                      : is_short("EMFILE")     ? EMFILE
+                      : is_short("ENFILE")     ? ENFILE
+                                               : 0;
+    errno = error;
+    if (error) return -1;
   }
   va_list more;
   va_start(more, flags);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/base/failure.hpp"
+#include "tests/pipeline/base/log_capture.hpp"
 #include "tests/pipeline/encode/audio_encode_fixture.hpp"
 #include "tests/pipeline/encode/held_encoder.hpp"
 
@@ -156,6 +157,20 @@ TEST_F(AudioEncodeTest, AnEncoderThatDoesNotOpenLeavesTheFeedWithoutSound) {
   play(0, 0.1);
   EXPECT_EQ(dropped(AudioDrop::kEncoder), 5u);
   EXPECT_EQ(counts().in, 5u);
+}
+
+TEST_F(AudioEncodeTest, ABitRateThatIsLoweredIsLoggedOnce) {
+  const LogCapture log;
+  options_.audio_bitrate = 64'000;
+  use("aac", sound(8000)).set_live(false);
+  play(0, 0.5);
+  {
+    const testing::FailingAudioEncoder failing;
+    play(0.5, 0.58);
+  }
+  play(0.58, 1.5);
+  EXPECT_GE(dropped(AudioDrop::kEncoder), 1u);
+  EXPECT_EQ(log.count("aac takes at most 48000 bit/s at 8000 Hz, not the configured 64000"), 1u);
 }
 
 TEST_F(AudioEncodeTest, WhatRunsOnceDoesNotGoWithoutTheSound) {

@@ -42,6 +42,12 @@ TEST(AudioEncoderTest, TheEncoderTakesTheNearestRate) {
   EXPECT_EQ(choose({{"aac"}}, 192'000).encoder->sample_rate, 96'000);
 }
 
+TEST(AudioEncoderTest, AacGetsNoMoreBitsThanTheStandardAllows) {
+  EXPECT_EQ(choose({{"aac"}}, 8000, 1, 64'000).encoder->bit_rate, 48'000);
+  EXPECT_EQ(choose({{"aac"}}, 8000, 2, 64'000).encoder->bit_rate, 64'000);
+  EXPECT_EQ(choose({{"aac"}}, 8000).encoder->bit_rate, 48'000);
+}
+
 TEST(AudioEncoderTest, TheFirstEncoderThatOpensIsUsed) {
   const auto chosen = choose({{"no_such"}, {"mp2"}, {"pcm_s16le"}}, 16'000, 1, 1000);
   EXPECT_EQ(chosen.target.candidate.name, "pcm_s16le");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,6 +55,24 @@ TEST_F(FdReaderTest, AFileIsReadToItsEndAndAgainAfterRewinding) {
   EXPECT_EQ(read_all(reader), bytes);
   reader.rewind();
   EXPECT_EQ(read_all(reader), bytes);
+}
+
+TEST_F(FdReaderTest, WhereFileDescriptorsAreShortTheRemedyIsNamed) {
+  testing::write_file(folder / "file", {1});
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::string message;
+  try {
+    const FdReader reader(folder / "file", 1s, stop.get_token());
+  } catch (const IoError& error) {
+    message = error.what();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(message, "cannot open " + (folder / "file") +
+                         ": file descriptors are short (Too many open files): raise LimitNOFILE= "
+                         "of the service, or ulimit -n");
 }
 
 TEST_F(FdReaderTest, AnyPartOfAFileIsReadWithoutMovingOn) {
