@@ -138,29 +138,57 @@ def test_a_short_outage_is_a_gap_in_the_file(framelane, clock_camera, tmp_path):
         assert longest_gap(check_recording(files_in(folder)[0])) > 0.4
 
 
+def flap(daemon, camera, folder, is_long):
+    """The camera goes and comes back, after longer than split_after if `is_long`. `folder`: of its recordings."""
+    tries = daemon.wait_more_frames("cam", 15).sum("framelane_source_reconnects_total", feed="cam")
+    camera.kill()
+    if is_long:
+        recordings = [folder / "copied", folder / "encoded"]
+        ended = max(len(files_in(each)) for each in recordings)
+        wait_until(lambda: all(complete(each, ended) for each in recordings), "complete recordings")
+    else:
+        daemon.wait_metrics(
+            lambda m: m.sum("framelane_source_reconnects_total", feed="cam") >= tries + 3,
+            "half a second to go by")
+    camera.start()
+
+
 def test_the_recordings_of_a_camera_that_flaps_are_right_to_the_end(framelane, clock_camera, tmp_path):
     daemon = framelane(archive_of(clock_camera, tmp_path, "2s")).wait_ready()
-    recordings = [tmp_path / "copied", tmp_path / "encoded"]
     for is_long in (False, True, False, False, True):
-        tries = daemon.wait_more_frames("cam", 15).sum("framelane_source_reconnects_total", feed="cam")
-        clock_camera.kill()
-        if is_long:
-            ended = max(len(files_in(folder)) for folder in recordings)
-            for folder in recordings:
-                wait_until(lambda folder=folder: complete(folder, ended), "the recording to be complete")
-        else:
-            daemon.wait_metrics(
-                lambda m, least=tries + 3: m.sum("framelane_source_reconnects_total") >= least,
-                "half a second to go by")
-        clock_camera.start()
+        flap(daemon, clock_camera, tmp_path, is_long)
     daemon.wait_more_frames("cam", 15)
     daemon.stop()
-    for folder in recordings:
-        times = [check_recording(path) for path in files_in(folder)]
+    for name in ("copied", "encoded"):
+        times = [check_recording(path) for path in files_in(tmp_path / name)]
         # On a slow machine a short outage may be a long one.
         assert 3 <= len(times) < 6
         assert all(later[0] - earlier[-1] > 1 for earlier, later in zip(times, times[1:]))
         assert any(longest_gap(each) > 0.2 for each in times)
+
+
+def test_the_playlists_of_a_camera_that_flaps_tell_the_time_to_the_end(framelane, clock_camera, tmp_path):
+    playlists = {from_: tmp_path / f"hls-{from_}" / "index.m3u8" for from_ in ("copy", "main")}
+    outputs = {f"hls-{from_}": {"from": from_, "url": str(url), "options": {
+        "hls_time": 1, "hls_list_size": 0, "hls_flags": "+program_date_time"}}
+        for from_, url in playlists.items()}
+    config = archive_of(clock_camera, tmp_path, "2s", **outputs)
+    # Without B-frames, and with a keyframe after each gap, every segment begins where its EXTINF says and with a
+    # keyframe.
+    config["feeds"]["cam"]["encodes"]["main"] = x264(gop="200ms", preset="medium", bf=0, **{"rc-lookahead": 10})
+    daemon = framelane(config).wait_ready()
+    for is_long in (False, True, False, True, False, False):
+        flap(daemon, clock_camera, tmp_path, is_long)
+    daemon.wait_more_frames("cam", 15)
+    daemon.stop()
+    for playlist in playlists.values():
+        segments = [check_pictures(path, begin, from_first=True)
+                    for path, begin in begins_of_segments(playlist)]
+        assert len(segments) == playlist.read_text().count("#EXTINF") > 5
+        times = sum(segments, [])
+        # On a slow machine a short outage may be a long one.
+        gaps = [later - earlier for earlier, later in zip(times, times[1:]) if later - earlier > 0.2]
+        assert sum(gap > 2 for gap in gaps) >= 2 and any(gap < 2 for gap in gaps), gaps
 
 
 def test_what_a_camera_sends_again_is_recorded_once(framelane, camera, clock_pictures, tmp_path):

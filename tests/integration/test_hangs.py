@@ -7,13 +7,14 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 
 import pytest
 
 from harness import media
 from harness.configs import COPY, IMPATIENT, looped, raw_input, x264
 from harness.preload import preload
-from harness.waiting import wait_until
+from harness.waiting import TIME_FACTOR, wait_until
 
 
 @pytest.fixture
@@ -110,6 +111,30 @@ def test_a_stop_while_an_encoder_is_opened_opens_no_other(framelane, camera_clip
     assert "encode second" not in daemon.log()
     assert "error" not in daemon.log()
     assert [path.name for path in tmp_path.glob("*.mkv*")] == ["other.mkv"]
+
+
+def test_a_stop_ends_in_time_though_the_opening_of_an_encoder_never_returns(
+    framelane, camera_clip, hang, tmp_path
+):
+    """It takes 9 s: 7.5 s to complete what is in hand, and 1.5 s after the cancel."""
+    environment, file = hang
+    file.touch()
+    daemon = framelane({"feeds": {
+        "cam": {"input": looped(camera_clip), "encodes": {"main": x264()},
+                "outputs": {"file": {"url": str(tmp_path / "cam.mkv")}}},
+        "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
+                  "outputs": {"file": {"url": str(tmp_path / "other.mkv")}}},
+    }}, env=environment).wait_ready()
+    wait_until(pathlib.Path(f"{file}.reached").exists, "an encoder to be opened")
+    daemon.wait_metrics(lambda m: m.sum("framelane_output_bytes_total", feed="other") > 0,
+                        "the other feed's file to be written")
+    start = time.monotonic()
+    daemon.stop(deadline=20)  # with status 0, as docs/operations.md says
+    assert time.monotonic() - start < 10 * TIME_FACTOR, daemon.log()
+    assert "feed cam: stopped with 1 frame" in daemon.log()
+    assert "feed cam: 1 of its threads did not end when asked to and was abandoned" in daemon.log()
+    assert [path.name for path in tmp_path.glob("*.mkv*")] == ["other.mkv"]
+    assert media.decodes_cleanly(tmp_path / "other.mkv")
 
 
 def test_a_stop_while_encoders_are_opened_for_another_format_opens_no_other(

@@ -151,6 +151,23 @@ def test_a_stop_does_not_wait_long_for_a_peer_that_does_not_answer(framelane, ca
     assert "abandoned" not in daemon.log()
 
 
+@pytest.mark.parametrize("scheme", ["rtsp", "http", "https", "tcp"])
+def test_a_stop_does_not_wait_for_a_source_that_is_being_opened(framelane, scheme):
+    """It accepts the connection and says nothing. It would have an hour to do so."""
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        peer.settimeout(15 * TIME_FACTOR)
+        url = f"{scheme}://127.0.0.1:{peer.getsockname()[1]}/live"
+        keys = {"rtsp": {"options": {"rtsp_transport": "tcp"}}, "tcp": {"format": "mpegts"}}
+        daemon = framelane(one_feed({"url": url, "timeout": "1h", **keys.get(scheme, {})})).wait_ready()
+        connection, _ = peer.accept()
+        with connection:
+            if scheme != "tcp":
+                assert connection.recv(1)  # the source waits for the answer
+            daemon.stop(deadline=3)
+    assert "feed cam: ended" in daemon.log()
+    assert not re.search(" (warn|error) ", daemon.log()), daemon.log()
+
+
 def test_a_second_signal_ends_it_at_once(framelane):
     with socket.socket() as peer:
         daemon = framelane(stalled_feed(peer)).wait_ready()

@@ -35,9 +35,14 @@ def frame_count(path):
     return int(video(path, "-count_frames")["nb_read_frames"])
 
 
+def _format(path):
+    """A few packets of MPEG-TS are too short to be recognised as such."""
+    return ["-f", "mpegts"] if str(path).endswith(".ts") else []
+
+
 def timestamps(path, entry="pts_time"):
     """Timestamps of the video packets in the order of the file, in seconds."""
-    text = _output("ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries",
+    text = _output("ffprobe", "-v", "error", *_format(path), "-select_streams", "v:0", "-show_entries",
                    f"packet={entry}", "-of", "csv=p=0", str(path)).decode()
     return [float(line.strip(",")) for line in text.split() if line.strip(",") not in ("", "N/A")]
 
@@ -45,7 +50,7 @@ def timestamps(path, entry="pts_time"):
 def decoded(path, pixel_format=None):
     """All frames decoded to raw bytes, in presentation order. ffmpeg adds and drops none."""
     convert = ["-pix_fmt", pixel_format] if pixel_format else []
-    return ffmpeg("-i", path, "-map", "0:v:0", "-fps_mode", "passthrough", *convert,
+    return ffmpeg(*_format(path), "-i", path, "-map", "0:v:0", "-fps_mode", "passthrough", *convert,
                   "-f", "rawvideo", "-")
 
 

@@ -1,0 +1,109 @@
+#include "pipeline/feed/frame_dispatch.hpp"
+
+extern "C" {
+#include <libavutil/log.h>
+}
+
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/frames/frame_pool.hpp"
+#include "pipeline/stage/device.hpp"
+#include "tests/pipeline/encode/encode_plans.hpp"
+
+namespace framelane {
+namespace {
+
+/// Hands frames of a live source to the encodes of a feed. "low" is down, since H.263 does not know
+/// their size; "full" works.
+class FrameDispatchTest : public ::testing::Test {
+ protected:
+  FrameDispatchTest() {
+    spdlog::set_level(spdlog::level::off);
+    av_log_set_level(AV_LOG_FATAL);
+    options_.name = "gate";
+    for (const char* codec : {"h263", "rawvideo"}) {
+      options_.encodes.push_back(testing::encode_with({{codec, {}}}));
+    }
+    options_.encodes[kLow].name = "low";
+    options_.encodes[kFull].name = "full";
+    for (std::size_t i = 0; i < options_.encodes.size(); ++i) {
+      routes_.push_back({.options = &options_.encodes[i],
+                         .fanout = std::make_unique<PacketFanout>(std::vector<OutputInlet*>{}),
+                         .global_header = false,
+                         .early_audio = EarlyAudio({}),
+                         .opening = &calls_,
+                         .pool = std::make_unique<FramePool>(),
+                         .outage = std::make_unique<EncodeOutage>("gate", stats_->encode(i))});
+    }
+    dispatch_.emplace(FrameDispatch::Parts{.options = options_,
+                                           .stats = stats_,
+                                           .routes = routes_,
+                                           .ring = ring_,
+                                           .stage = *stage_,
+                                           .stage_calls = calls_,
+                                           .deadlines = deadlines_,
+                                           .cancel_reason = cancel_reason_},
+                      std::stop_token());
+  }
+
+  InputFrame frame() {
+    PooledImage image = allocate_image(pool_, PixelFormat::kI420, 64, 48);
+    std::memset(image.buffer.get()->data, 64, image.buffer.get()->size);
+    InputFrame frame;
+    frame.image = as_const(image.image);
+    frame.buffer = std::move(image.buffer);
+    frame.color = {.matrix = Matrix::kBt601};
+    frame.duration = 1;
+    frame.decoded_at = std::chrono::steady_clock::now();
+    return frame;
+  }
+  std::uint64_t dropped(std::size_t encode, DropReason reason) const {
+    return stats_->ledger().encodes[encode].dropped[index_of(reason)];
+  }
+
+  static constexpr std::size_t kLow = 0;
+  static constexpr std::size_t kFull = 1;
+  FeedOptions options_;
+  const std::shared_ptr<FeedStats> stats_ = std::make_shared<FeedStats>(
+      "gate", std::vector<FeedStats::EncodeSpec>{{"low"}, {"full"}}, std::vector<std::string>{}, 1);
+  const SourceInfo source_{.time_base = {1, 25},
+                           .frame_rate = {25, 1},
+                           .live = true,
+                           .decoder = "rawvideo",
+                           .media = nullptr};
+  Interrupt calls_{std::stop_token()};
+  std::vector<EncodeRoute> routes_;
+  FramePool pool_;
+  FeedDeadlines deadlines_;
+  const std::shared_ptr<Device> device_ = make_cpu_device();
+  const std::unique_ptr<Stage> stage_ = device_->make_stage(*stats_, {});
+  FrameRing ring_{1, 2, *stats_};
+  std::atomic<DropReason> cancel_reason_{DropReason::kStop};
+  std::optional<FrameDispatch> dispatch_;
+};
+
+// An encode that fails closes the ring. The feed is cancelled a moment later.
+TEST_F(FrameDispatchTest, AFrameThatFindsTheRingClosedIsDroppedForTheReasonOfTheCancel) {
+  cancel_reason_ = DropReason::kFeedFailed;
+  ring_.close();
+  dispatch_->dispatch(frame(), source_);
+  EXPECT_EQ(dropped(kLow, DropReason::kEncoder), 1U);
+  EXPECT_EQ(dropped(kFull, DropReason::kFeedFailed), 1U);
+  EXPECT_EQ(stats_->ledger().encodes[kFull].in_flight, 0);
+}
+
+}  // namespace
+}  // namespace framelane
