@@ -41,6 +41,7 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
       stop_(stops.stop),
       format_(keyframe.format),
       start_us_(packet_time_us(keyframe)),
+      reorder_us_(shown_at(keyframe).count() - start_us_),
       end_us_(start_us_),
       line_clock_(line_clock),
       offset_us_(first_timestamp(container, keyframe)),
@@ -129,11 +130,16 @@ void OutputSession::follow_clock(std::int64_t now_us) {
 }
 
 void OutputSession::cut_segment_if_due(const MediaPacket& video) {
-  const std::int64_t now_us = packet_time_us(video);
-  const std::int64_t age_us = now_us - segment_start_us_;
-  const std::int64_t step_us = now_us - std::exchange(last_video_us_, now_us);
-  const bool full = age_us + kCutTolerance.count() >= playlist_->options().time.count();
   const bool keyframe = is_keyframe(*video.packet, StreamKind::kVideo);
+  const std::int64_t decoded_us = packet_time_us(video);
+  // A segment begins with what it shows first. Behind a gap, the times to decode the first pictures
+  // of a stream with B-frames still lie before the gap.
+  const std::int64_t now_us = keyframe ? shown_at(video).count() - reorder_us_ : decoded_us;
+  const std::int64_t age_us = now_us - segment_start_us_;
+  // A picture behind a gap does not say how far the next one is.
+  const std::int64_t past_us = decoded_us - std::exchange(last_video_us_, decoded_us);
+  const std::int64_t step_us = std::min(past_us, std::exchange(last_step_us_, past_us));
+  const bool full = age_us + kCutTolerance.count() >= playlist_->options().time.count();
   const auto longest = playlist_->longest_segment();
   // A segment ends without a keyframe where the next packet would come too late, and early where
   // the next keyframe would.

@@ -77,6 +77,7 @@ class OutputSession {
   const std::stop_token stop_;
   const MediaFormatRef format_;
   const std::int64_t start_us_;
+  const std::int64_t reorder_us_;  // from when a keyframe is decoded to when it is shown
   std::int64_t end_us_;
   const LineClock& line_clock_;
   const std::int64_t offset_us_;               // subtracted from timestamps
@@ -92,11 +93,12 @@ class OutputSession {
   PlaylistWriter* const playlist_;
   std::int64_t segment_start_us_;
   std::chrono::system_clock::time_point segment_time_;
-  std::int64_t last_video_us_;
-  std::int64_t keyframe_us_;     // the last one's
-  bool header_pending_ = false;  // of MP4: it has a file of its own
-  bool segment_empty_ = true;    // no packet is in it yet
-  bool gap_ = false;             // before this segment
+  std::int64_t last_video_us_;     // when it is decoded
+  std::int64_t last_step_us_ = 0;  // to it, from the one before
+  std::int64_t keyframe_us_;       // the last one's
+  bool header_pending_ = false;    // of MP4: it has a file of its own
+  bool segment_empty_ = true;      // no packet is in it yet
+  bool gap_ = false;               // before this segment
 };
 
 }  // namespace framelane

@@ -126,6 +126,8 @@ bool CompletionThread::hangs() {
 }
 
 void CompletionThread::run(Queue& queue) {
+  EventWait::prepare_thread();
+  EventWait waiting;
   for (;;) {
     std::shared_ptr<CudaLane> lane;
     {
@@ -138,7 +140,7 @@ void CompletionThread::run(Queue& queue) {
       if (queue.first == nullptr) queue.last = nullptr;
       queue.take_turn(lane.get(), false);
     }
-    const bool good = lane->wait();
+    const bool good = lane->wait(waiting);
     {
       // This must come before hand_over, in which the lane may start its next job: that job uses
       // again the event that hangs() queries. Nothing is freed here, as the lane holds the plan

@@ -151,10 +151,10 @@ void CudaLane::queue(const FrameJob& job) {
   }
 }
 
-bool CudaLane::wait() noexcept {
+bool CudaLane::wait(EventWait& waiting) noexcept {
   if (done_comes_) {
     try {
-      plan_->works[index]->done().synchronize();
+      waiting.wait(plan_->works[index]->done());
       return queued_whole_;
     } catch (const CudaError& error) {
       context_->failed(subject_, error);

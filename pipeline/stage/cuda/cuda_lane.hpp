@@ -7,6 +7,7 @@
 #include <string>
 
 #include "pipeline/stage/cuda/cuda_plan.hpp"
+#include "pipeline/stage/cuda/event_wait.hpp"
 
 namespace framelane {
 
@@ -56,7 +57,7 @@ class CudaLane {
   /// The plan of the present job.
   const std::shared_ptr<const CudaPlan>& plan() const { return plan_; }
   /// Blocks until the job has ended; true if it is good.
-  bool wait() noexcept;
+  bool wait(EventWait& waiting) noexcept;
   /// Books the job's times in the meters and histograms and tells the owner, who may start() the
   /// next job. If the job was abandoned, tells only the context.
   void hand_over(bool good) noexcept;

@@ -28,13 +28,12 @@ struct DeviceImage {
 /// is copied up.
 struct CudaSlice {
   explicit CudaSlice(bool last)
-      : uploaded(last ? CudaEvent::Kind::kTime : CudaEvent::Kind::kOrder),
-        done(last ? CudaEvent::Kind::kDone : CudaEvent::Kind::kTime) {}
+      : uploaded(last ? CudaEvent::Kind::kTime : CudaEvent::Kind::kOrder) {}
 
   CudaEvent uploaded;
   CudaEvent kernel_begin{CudaEvent::Kind::kTime};
   CudaEvent kernel_end{CudaEvent::Kind::kTime};  ///< also where the copy back begins
-  CudaEvent done;
+  CudaEvent done{CudaEvent::Kind::kTime};
 };
 
 /// The device memory of one lane: a frame and its conversions.

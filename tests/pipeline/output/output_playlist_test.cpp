@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/output/playlist_writer.hpp"
@@ -79,6 +82,39 @@ TEST_F(OutputPlaylistTest, ANewFormatGoesOnAfterOneDiscontinuity) {
   output.finish();
   EXPECT_EQ(occurrences(playlist(), "#EXT-X-DISCONTINUITY"), 1u);
   EXPECT_EQ(occurrences(playlist(), "#EXTINF"), 10u);
+}
+
+/// The clip with a gap of so many frames before the one that is shown `first`. Encoders that
+/// reorder decode a frame when an earlier one is shown, and so some frames behind the gap before
+/// it.
+Clip with_gap(Clip clip, std::int64_t first, std::int64_t frames) {
+  std::vector<std::int64_t> shown;
+  const std::int64_t ahead = clip.packets.front().packet->pts - clip.packets.front().packet->dts;
+  for (ClipPacket& one : clip.packets) {
+    AVPacket& packet = *one.packet;
+    if (packet.pts >= first) packet.pts += frames;
+    shown.push_back(packet.pts);
+  }
+  std::ranges::sort(shown);
+  for (std::size_t i = static_cast<std::size_t>(ahead); i < shown.size(); ++i) {
+    clip.packets[i].packet->dts = shown[i - static_cast<std::size_t>(ahead)];
+  }
+  return clip;
+}
+
+TEST_F(OutputPlaylistTest, AShortGapBelongsToTheSegmentBeforeItThoughPicturesAreReordered) {
+  Clip clip = encode_clip({.b_frames = 2});
+  ASSERT_GT(clip.packets.front().packet->pts, clip.packets.front().packet->dts);
+  TestOutput(options_).write(with_gap(std::move(clip), 20, 15));
+  EXPECT_THAT(playlist(),
+              HasSubstr("#EXTINF:1.000000,\nindex-1.ts\n#EXTINF:0.400000,\nindex-2.ts"));
+}
+
+TEST_F(OutputPlaylistTest, AShortGapCutsNoSegmentWithoutAKeyframe) {
+  options_.options = {{"hls_time", "0.8"}};
+  TestOutput(options_).write(with_gap(encode_clip({.frames = 60, .gop = 20}), 30, 15));
+  EXPECT_THAT(playlist(),
+              HasSubstr("#EXTINF:0.800000,\nindex-0.ts\n#EXTINF:1.400000,\nindex-1.ts"));
 }
 
 TEST_F(OutputPlaylistTest, SegmentsBeforeOneThatIsLostAreDeleted) {

@@ -1,0 +1,24 @@
+#include "pipeline/stage/cuda/event_wait.hpp"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace framelane {
+
+void EventWait::prepare_thread() { ::prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); }
+
+void EventWait::wait(const CudaEvent& event) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  Duration sleep = usual_ - usual_ / 8;
+  while (!event.has_come()) {
+    std::this_thread::sleep_for(std::clamp(sleep, kShortest, kLongest));
+    sleep = (Clock::now() - begin) / 8;
+  }
+  constexpr int kWeight = 4;  // of what is usual
+  usual_ += (Clock::now() - begin - usual_) / kWeight;
+}
+
+}  // namespace framelane
