@@ -336,7 +336,7 @@ void register_option_secrets(string_view name, string_view value) {
   if (name == "headers") return register_headers(value);
   if (name == "cookies") return register_cookies(value);
   // As in "live?auth=…", which FFmpeg makes a part of its URL.
-  if (name == "rtmp_app") return register_url_secrets("rtmp://host/" + std::string(value));
+  if (name == "rtmp_app") return register_url_secrets("http://host/" + std::string(value));
   if (is_stream_id(name) || name == "rtmp_playpath") return register_token(value);
   if (is_secret_option(name)) register_secret(value);
 }

@@ -95,7 +95,7 @@ std::optional<fs::path> HlsFiles::find(std::string_view name) const {
 }
 
 std::optional<std::string> HlsFiles::why_not_found(std::string_view base_url) const {
-  for (const Series* series : {&ts_, &fmp4_, &headers_}) {
+  for (const Series* series : {&ts_, &headers_}) {  // those of fMP4 differ in the ending alone
     const std::string name = series->names.name(0);
     // A playlist has URIs (RFC 8216, section 4.1). These characters have a meaning in them or, the
     // last two, end or change them. Others that URIs do not have, such as spaces, players escape.

@@ -113,7 +113,7 @@ constexpr auto kForms = std::to_array<Text>({
     {"hls_playlist_type", "event; a playlist that grows cannot be of the type vod"},
     {"hls_segment_filename",
      "a path with one %d or %0Nd, no other percent sign, and no control characters"},
-    {"hls_base_url", "the beginning of a URI, without control characters, quotation marks and #"},
+    {"hls_base_url", "the beginning of a URI, without control characters, quotation marks or #"},
 });
 
 template <std::size_t size>

@@ -134,9 +134,10 @@ void OutputSession::cut_segment_if_due(const MediaPacket& video) {
   const std::int64_t decoded_us = packet_time_us(video);
   // A segment begins with what it shows first. Behind a gap, the times to decode the first pictures
   // of a stream with B-frames still lie before the gap.
-  const std::int64_t now_us = keyframe ? shown_at(video).count() - reorder_us_ : decoded_us;
+  const bool shows_when = keyframe && video.packet->pts != AV_NOPTS_VALUE;
+  const std::int64_t now_us = shows_when ? shown_at(video).count() - reorder_us_ : decoded_us;
   const std::int64_t age_us = now_us - segment_start_us_;
-  // A picture behind a gap does not say how far the next one is.
+  // A picture behind a gap does not say how far the next one is. (A keyframe may well.)
   const std::int64_t past_us = decoded_us - std::exchange(last_video_us_, decoded_us);
   const std::int64_t step_us = std::min(past_us, std::exchange(last_step_us_, past_us));
   const bool full = age_us + kCutTolerance.count() >= playlist_->options().time.count();
@@ -156,6 +157,7 @@ void OutputSession::cut_segment_if_due(const MediaPacket& video) {
   end_segment(lost ? end_us_ : now_us);
   muxer_->open_file("file:" + playlist_->segment_path());
   segment_start_us_ = now_us;
+  end_us_ = std::max(end_us_, now_us);
   segment_time_ = taken_at(video, line_clock_);
   segment_empty_ = true;
   gap_ = lost;

@@ -356,8 +356,9 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   if (error == AVERROR_EXIT) fail_silent();
   const std::string what = "cannot read on from " + name_ + ": ";
   if (const auto shortage = shortage_of(error)) {
-    if (live_) throw IoError(IoFault::kIo, what + *shortage);
     // A file that breaks off is not opened again by itself; the feed may begin again with it.
+    const bool refills = reader_ != nullptr && reader_->fifo();
+    if (live_ || refills) throw IoError(IoFault::kIo, what + *shortage);
     throw FeedError(FeedFault::kMemory, what + *shortage);
   }
   const IoFault fault = fault_of(error);

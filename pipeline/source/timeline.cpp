@@ -283,15 +283,16 @@ std::int64_t Timeline::place(Stream& s, std::int64_t key, std::int64_t step) {
 std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
   const AVRational time_base = s.clock.time_base;
   const std::int64_t key_us = to_us(key, time_base);
-  const auto agrees = [key_us](const Stream& with) {
+  const auto agrees = [key_us](const Stream& with, std::int64_t longest) {
     const std::int64_t later = subtract(key_us, with.candidate_us);
-    const std::int64_t longest =
-        with.clock.gaps == Gaps::kPlausible ? kPlausibleGapUs : add(kJumpUs, with.waited_us);
     return with.off_line > 0 && later >= -kJumpUs && later <= longest;
   };
-  if (!agrees(s)) {
+  const Stream& o = other(s);
+  const bool plausible = s.clock.gaps == Gaps::kPlausible;
+  if (!agrees(s, plausible ? kPlausibleGapUs : add(kJumpUs, s.waited_us))) {
     s.off_line = 0;
-    if (!agrees(other(s))) stats_.count(TimestampRepair::kJump);
+    s.other_before = o.last;
+    if (!agrees(o, add(kJumpUs, o.waited_us))) stats_.count(TimestampRepair::kJump);
   }
   ++s.off_line;
   s.candidate_us = to_us(add(key, step), time_base);
@@ -300,7 +301,8 @@ std::int64_t Timeline::jump(Stream& s, std::int64_t key, std::int64_t step) {
   if (s.off_line >= kAcceptAfter) {
     s.off_line = 0;
     const std::int64_t as_sent = add(key, s.offset);
-    const bool gap = s.clock.gaps == Gaps::kPlausible && as_sent > *s.last &&
+    const bool other_goes_on = o.off_line == 0 && o.last != s.other_before;
+    const bool gap = plausible && !other_goes_on && as_sent > *s.last &&
                      to_us(subtract(as_sent, *s.last), time_base) <= kPlausibleGapUs;
     if (gap) return as_sent;
     s.offset = subtract(out, key);

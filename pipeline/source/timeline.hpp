@@ -70,8 +70,9 @@ class Timeline {
   enum class Gaps {
     kNone,
     /// Those of up to ten minutes: of a file that may be cut together from pieces with clocks of
-    /// their own, or damaged. Three packets must agree, unless each picture is that far from the
-    /// last one and there is no sound.
+    /// their own, or damaged. Three packets must agree, and the other stream must not go on
+    /// meanwhile; unless there is no other stream, and the picture before was as far from its own
+    /// predecessor, if it had one.
     kPlausible,
     kAll  ///< those of up to an hour: of a file with one clock
   };
@@ -127,6 +128,7 @@ class Timeline {
     bool joining = true;            // on a new line: a first step back is no repair
     int off_line = 0;               // packets in a row that agree on another line
     std::int64_t candidate_us = 0;  // where that other line expects its next packet
+    std::optional<std::int64_t> other_before;  // the other stream's `last` before those packets
   };
 
   Stream& stream(StreamKind kind) { return streams_[static_cast<std::size_t>(kind)]; }

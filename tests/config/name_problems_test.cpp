@@ -107,7 +107,7 @@ const std::vector<Wrong> kNames{
      {"f.yaml:1:89: feeds.a.outputs.o.options.hls_segment_filename: is not a path with one %d or "
       "%0Nd, no other percent sign, and no control characters",
       "f.yaml:1:115: feeds.a.outputs.o.options.hls_base_url: is not the beginning of a URI, "
-      "without control characters, quotation marks and #"}},
+      "without control characters, quotation marks or #"}},
     {"PlaylistWhoseSegmentsNoPlayerFinds",
      output_with("url: 'cam#1.m3u8'"),
      {"f.yaml:1:49: feeds.a.outputs.o.url: names segments with the character #, which has another "

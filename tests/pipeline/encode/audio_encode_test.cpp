@@ -170,7 +170,10 @@ TEST_F(AudioEncodeTest, ABitRateThatIsLoweredIsLoggedOnce) {
   }
   play(0.58, 1.5);
   EXPECT_GE(dropped(AudioDrop::kEncoder), 1u);
-  EXPECT_EQ(log.count("aac takes at most 48000 bit/s at 8000 Hz, not the configured 64000"), 1u);
+  EXPECT_EQ(
+      log.count(
+          "aac takes at most 48000 bit/s at 8000 Hz with 1 channel, not the configured 64000"),
+      1u);
 }
 
 TEST_F(AudioEncodeTest, WhatRunsOnceDoesNotGoWithoutTheSound) {

@@ -85,6 +85,17 @@ TEST_F(TimelineGapsTest, APictureThatJumpsWhileTheSoundGoesOnIsNoGap) {
   EXPECT_EQ(repairs(TimestampRepair::kJump), 1u);
 }
 
+TEST_F(TimelineGapsTest, PicturesThatJumpForGoodWhileTheSoundGoesOnStayBesideIt) {
+  begin(kTransportStream);
+  EXPECT_EQ(video(0), 0);
+  EXPECT_EQ(audio(0), 0);
+  for (std::int64_t i = 1; i <= 5; ++i) {
+    EXPECT_EQ(video(300'000 + i * 40), i * 40);
+    EXPECT_EQ(audio(i * 40), i * 40);
+  }
+  EXPECT_EQ(all_repairs(), 1u);
+}
+
 TEST_F(TimelineGapsTest, PicturesFarApartBesideSoundKeepTheirTimes) {
   begin(kTransportStream);
   EXPECT_EQ(video(0), 0);
