@@ -137,8 +137,7 @@ void AudioEncode::open_encoder(int rate, int channels) {
     if (target_->bitrate < options_.audio_bitrate.value_or(0)) {
       log::info(
           "feed {}: encode {}: sound: {} takes at most {} bit/s at {} Hz with {} channel{}, not "
-          "the "
-          "configured {}",
+          "the configured {}",
           feed_.feed(), options_.name, target_->candidate.name, target_->bitrate, target_->rate,
           target_->channels, target_->channels == 1 ? "" : "s", *options_.audio_bitrate);
     }
