@@ -90,22 +90,28 @@ def test_an_encoder_and_a_network_output_that_hang_are_noticed_and_start_again(
             line for line in daemon.log().splitlines() if " error " in line)
 
 
-def test_a_stop_while_an_encoder_is_opened_opens_no_other(framelane, camera_clip, hang, tmp_path):
+def start_with_hanging_encoder(framelane, clip, hang, folder, cam):
+    """The feed "cam" hangs in opening an encoder. Another one, "other", writes other.mkv into `folder`."""
     environment, file = hang
     file.touch()
     daemon = framelane({"feeds": {
-        "cam": {"input": looped(camera_clip), "encodes": {"first": x264(), "second": x264()},
-                "outputs": {name: {"from": name, "url": str(tmp_path / f"{name}.mkv")}
-                            for name in ("first", "second")}},
-        "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
-                  "outputs": {"file": {"url": str(tmp_path / "other.mkv")}}},
+        "cam": {"input": looped(clip), **cam},
+        "other": {"input": looped(clip), "encodes": {"main": COPY},
+                  "outputs": {"file": {"url": str(folder / "other.mkv")}}},
     }}, env=environment).wait_ready()
     wait_until(pathlib.Path(f"{file}.reached").exists, "an encoder to be opened")
     daemon.wait_metrics(lambda m: m.sum("framelane_output_bytes_total", feed="other") > 0,
                         "the other feed's file to be written")
+    return daemon
+
+
+def test_a_stop_while_an_encoder_is_opened_opens_no_other(framelane, camera_clip, hang, tmp_path):
+    daemon = start_with_hanging_encoder(framelane, camera_clip, hang, tmp_path, {
+        "encodes": {"first": x264(), "second": x264()},
+        "outputs": {name: {"from": name, "url": str(tmp_path / f"{name}.mkv")} for name in ("first", "second")}})
     daemon.process.send_signal(signal.SIGTERM)
     daemon.wait_log("feed other: output file: completed")  # feeds are stopped in their order
-    file.unlink()
+    hang[1].unlink()
     assert daemon.wait_exit() == 0
     assert "encode second" not in daemon.log()
     assert "error" not in daemon.log()
@@ -116,17 +122,8 @@ def test_a_stop_ends_in_time_though_the_opening_of_an_encoder_never_returns(
     framelane, camera_clip, hang, tmp_path
 ):
     """It takes 9 s: 7.5 s to complete what is in hand, and 1.5 s after the cancel."""
-    environment, file = hang
-    file.touch()
-    daemon = framelane({"feeds": {
-        "cam": {"input": looped(camera_clip), "encodes": {"main": x264()},
-                "outputs": {"file": {"url": str(tmp_path / "cam.mkv")}}},
-        "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
-                  "outputs": {"file": {"url": str(tmp_path / "other.mkv")}}},
-    }}, env=environment).wait_ready()
-    wait_until(pathlib.Path(f"{file}.reached").exists, "an encoder to be opened")
-    daemon.wait_metrics(lambda m: m.sum("framelane_output_bytes_total", feed="other") > 0,
-                        "the other feed's file to be written")
+    daemon = start_with_hanging_encoder(framelane, camera_clip, hang, tmp_path, {
+        "encodes": {"main": x264()}, "outputs": {"file": {"url": str(tmp_path / "cam.mkv")}}})
     daemon.stop(deadline=20)  # with status 0, as docs/operations.md says
     assert "feed cam: stopped with 1 frame" in daemon.log()
     assert "feed cam: 1 of its threads did not end when asked to and was abandoned" in daemon.log()
