@@ -10,7 +10,11 @@
 namespace framelane::testing {
 namespace {
 
-using CudaCallSweepTest = CudaStageFixture<StandInTest>;
+/// In parts, which run side by side: part N takes every kParts-th call.
+constexpr int kParts = 4;
+class CudaCallSweepTest : public CudaStageFixture<StandInTest>,
+                          public ::testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Part, CudaCallSweepTest, ::testing::Range(0, kParts));
 
 /// Small, because there are hundreds of lives. The smallest height that is cut in two is 34.
 constexpr int kSmallWidth = 66;
@@ -63,7 +67,7 @@ std::string whole_life(const std::shared_ptr<Device>& cpu) {
   }
 }
 
-TEST_F(CudaCallSweepTest, EveryCallMayFailOnce) {
+TEST_P(CudaCallSweepTest, EveryCallMayFailOnce) {
   stage_.reset();
   device_.reset();
   stand_in::reset();
@@ -79,7 +83,7 @@ TEST_F(CudaCallSweepTest, EveryCallMayFailOnce) {
                            function == "cudaFuncGetAttributes";
     for (const cudaError_t error : {cudaErrorUnknown, cudaErrorMemoryAllocation}) {
       if (error == cudaErrorMemoryAllocation && !allocates) continue;
-      for (int n = 1; n <= count; ++n) {
+      for (int n = 1 + GetParam(); n <= count; n += kParts) {
         SCOPED_TRACE(function + ", call " + std::to_string(n) + ", " + cudaGetErrorName(error));
         stand_in::reset();
         stand_in::fail_nth_call(function, n, error);
