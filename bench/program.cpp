@@ -50,16 +50,16 @@ bool OutputFile::refuse() const {
   return false;
 }
 
-bool open_device(const DeviceConfig& device, Session& session) {
+bool open_device(const DeviceChoice& device, Session& session) {
   session.cpu = make_cpu_device();
-  if (device.kind == DeviceConfig::Kind::kCpu) {
+  if (device.kind == DeviceChoice::Kind::kCpu) {
     session.no_gpu = "the CPU alone was asked for (--device cpu)";
     return true;
   }
-  GpuResult gpu = open_gpu(device.index, session.cpu);
+  GpuResult gpu = open_gpu(device.gpu.value_or(0), session.cpu);
   session.gpu = std::move(gpu.device);
   session.no_gpu = gpu.why;
-  if (session.gpu != nullptr || device.kind == DeviceConfig::Kind::kAuto) return true;
+  if (session.gpu != nullptr || device.kind == DeviceChoice::Kind::kAuto) return true;
   std::fprintf(stderr, "framelane-bench: --device: %s\n", gpu.why.c_str());
   return false;
 }

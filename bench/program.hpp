@@ -47,7 +47,7 @@ class OutputFile {
 
 /// Gives the session the devices that were asked for. False, with the reason on standard error,
 /// where there is no such GPU; `auto` does without one.
-bool open_device(const DeviceConfig& device, Session& session);
+bool open_device(const DeviceChoice& device, Session& session);
 
 /// This program's file.
 std::string own_path();

@@ -20,7 +20,7 @@ struct Node;
 struct Config {
   LogConfig log;
   AdminConfig admin;
-  DeviceConfig device;
+  DeviceChoice device;  ///< of feeds that name none
   std::vector<FeedOptions> feeds;
   /// What feeds are read again from (reread_feed); null if it names no ${file:…}, whose contents
   /// are all that can change.

@@ -57,9 +57,11 @@ const Section<Document>& document_keys() {
                                       [](Document& d) -> LogConfig& { return d.log; }),
          section<Document, AdminConfig>("admin", admin_keys(), "The admin listener.",
                                         [](Document& d) -> AdminConfig& { return d.admin; }),
-         scalar<Document>("device", of(kDeviceName),
-                          "Where frames are converted: on the CPU or on a GPU (auto).",
-                          [](Document& d, const Value& v) { d.device = v.device; }),
+         scalar<Document>(
+             "device", of(kDeviceName),
+             "Where frames are converted: on the CPU, on any GPU or on one (auto: on all "
+             "GPUs, or the CPU if there is none).",
+             [](Document& d, const Value& v) { d.device = v.device; }),
          part("defaults", layer_shape(),
               "Keys that every feed has unless it, or its profile, says otherwise.",
               &Document::defaults),

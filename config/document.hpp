@@ -2,6 +2,7 @@
 
 #include "config/keys.hpp"
 #include "config/process_config.hpp"
+#include "pipeline/stage/device_choice.hpp"
 
 namespace framelane {
 
@@ -10,7 +11,7 @@ namespace framelane {
 struct Document {
   LogConfig log;
   AdminConfig admin;
-  DeviceConfig device;
+  DeviceChoice device;  ///< of feeds that name none
   const Node* defaults = nullptr;
   const Node* profiles = nullptr;
   const Node* feeds = nullptr;

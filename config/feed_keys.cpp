@@ -82,6 +82,10 @@ const Section<FeedOptions>& layer_keys() {
            read_encode),
        named<FeedOptions>("outputs", output_keys().shape(),
                           "Where the encodes are written, by name.", read_output),
+       scalar<FeedOptions>("device", of(kDeviceName),
+                           "Where this feed's frames are converted, if not where the file's own "
+                           "device says. cuda: on any one GPU.",
+                           [](FeedOptions& f, const Value& v) { f.device = v.device; }),
        scalar<FeedOptions>(
            "ring", range(kInteger, 1, 256), "The most frames in flight (8).",
            [](FeedOptions& f, const Value& v) { f.ring = static_cast<int>(v.number); }),
@@ -111,7 +115,7 @@ const Section<FeedOptions>& layer_keys() {
            "Whether to measure the brightness of frames, as the first encode that decodes gets "
            "them, for the metric framelane_feed_luma_mean (false).",
            [](FeedOptions& f, const Value& v) { f.analyse = v.number != 0; })},
-      {"recorder", "limits", "device", "mask", "skip"}};
+      {"recorder", "limits", "mask", "skip"}};
   return keys;
 }
 

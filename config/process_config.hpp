@@ -9,22 +9,16 @@ namespace framelane {
 /// The configuration file if none is named.
 inline constexpr const char* kDefaultConfigFile = "/etc/framelane/framelane.yaml";
 
-enum class LogFormat { kText, kJson };
+enum class LogFormat { kPlain, kJson };
 enum class LogLevel { kTrace, kDebug, kInfo, kWarn, kError };
 
 struct LogConfig {
   LogLevel level = LogLevel::kInfo;
-  LogFormat format = LogFormat::kText;
+  LogFormat format = LogFormat::kPlain;
 };
 
 struct AdminConfig {
   std::string listen = "127.0.0.1:9853";  ///< HOST:PORT, [V6]:PORT or unix:PATH; empty: none
-};
-
-/// device: auto | cpu | cuda | cuda:N
-struct DeviceConfig {
-  enum class Kind { kAuto, kCpu, kCuda } kind = Kind::kAuto;
-  int index = 0;
 };
 
 }  // namespace framelane

@@ -142,7 +142,7 @@ bool parse_image_size(std::string_view text, Value& value) {
 }
 
 bool parse_device(std::string_view text, Value& value) {
-  using Kind = DeviceConfig::Kind;
+  using Kind = DeviceChoice::Kind;
   constexpr std::string_view kWithIndex = "cuda:";
   constexpr std::int64_t kMostDevices = 128;
   value.device = {};
@@ -156,7 +156,7 @@ bool parse_device(std::string_view text, Value& value) {
   if (!text.starts_with(kWithIndex)) return false;
   const auto index = parse_digits(text.substr(kWithIndex.size()));
   if (!index || *index >= kMostDevices) return false;
-  value.device.index = static_cast<int>(*index);
+  value.device.gpu = static_cast<int>(*index);
   return true;
 }
 

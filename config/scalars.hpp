@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "config/process_config.hpp"
 #include "pipeline/base/rational.hpp"
+#include "pipeline/stage/device_choice.hpp"
 
 namespace framelane {
 
@@ -20,7 +20,7 @@ struct Value {
   Rational ratio;   ///< frame rates
   int width = 0;    ///< image sizes
   int height = 0;
-  DeviceConfig device;
+  DeviceChoice device;
 
   std::chrono::microseconds microseconds() const { return std::chrono::microseconds(number); }
   std::chrono::milliseconds milliseconds() const {

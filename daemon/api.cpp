@@ -144,7 +144,7 @@ HttpResponse restart_feed(const HttpRequest& request, Supervisor& supervisor) {
 
 HttpResponse list_devices(const HttpRequest&, Supervisor& supervisor) {
   Json devices = Json::array();
-  for (const auto& device : supervisor.devices()) {
+  for (const auto& device : supervisor.devices().all()) {
     devices.push_back(
         {{"device", device->name()}, {"name", device->model()}, {"up", !device->lost()}});
   }

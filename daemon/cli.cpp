@@ -165,8 +165,8 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments) {
 
 }  // namespace
 
-int exit_past_hangs(int status, const Device* device) {
-  if (threads_abandoned() == 0 && (device == nullptr || !device->lost())) return status;
+int exit_past_hangs(int status, const DeviceSet* devices) {
+  if (threads_abandoned() == 0 && (devices == nullptr || !devices->any_lost())) return status;
   std::fflush(nullptr);
   std::_Exit(status);
 }
@@ -234,7 +234,7 @@ int run_arguments(int argc, char** argv) {
   // setenv is not safe later.
   setenv("RES_OPTIONS", "timeout:1 attempts:1", 0);
   // FFmpeg's log tells why it refuses something in a configuration.
-  set_up_logging({.level = LogLevel::kWarn, .format = LogFormat::kText});
+  set_up_logging({.level = LogLevel::kWarn, .format = LogFormat::kPlain});
 
   CLI::App app("Long-running GPU video daemon: exact colour, every frame accounted for",
                "framelane");

@@ -7,7 +7,7 @@
 
 #include "config/problem.hpp"
 #include "config/process_config.hpp"
-#include "pipeline/stage/device.hpp"
+#include "daemon/device_set.hpp"
 
 namespace framelane {
 
@@ -44,8 +44,8 @@ int transcode_command(const TranscodeArguments& arguments);
 
 /// Returns `status`, unless there is something that could hold up or disturb the destruction of the
 /// process's objects: an abandoned thread, or a GPU that is lost. Then it ends the process with
-/// `status` at once. To be called before the device is destroyed.
-int exit_past_hangs(int status, const Device* device = nullptr);
+/// `status` at once. To be called before the devices are destroyed.
+int exit_past_hangs(int status, const DeviceSet* devices = nullptr);
 
 /// Prints every problem of a configuration; returns the exit code for a wrong configuration.
 int print_problems(const std::vector<Problem>& problems);
@@ -65,8 +65,5 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
 /// Asks /readyz of the listener `url` or, if that is empty, of the listener of the configuration.
 /// Other mistakes in the configuration do not matter.
 int healthcheck_command(const std::string& config, const std::string& url);
-
-/// The device that a configuration asks for; null if it cannot be used. Logs which one, and why.
-std::shared_ptr<Device> choose_device(const DeviceConfig& config);
 
 }  // namespace framelane

@@ -89,7 +89,7 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
 }
 
 std::string metrics_text(const Supervisor& supervisor) {
-  return metrics_text(supervisor.feeds(), supervisor.devices());
+  return metrics_text(supervisor.feeds(), supervisor.devices().all());
 }
 
 }  // namespace framelane

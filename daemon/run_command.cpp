@@ -14,13 +14,13 @@
 #include "daemon/api.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/device_set.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/version.hpp"
 #include "daemon/watchdog.hpp"
 #include "pipeline/base/log.hpp"
-#include "pipeline/stage/gpu.hpp"
 
 namespace framelane {
 namespace {
@@ -70,26 +70,6 @@ RereadOptions reread_secrets(const std::shared_ptr<const Node>& tree, const std:
 
 }  // namespace
 
-std::shared_ptr<Device> choose_device(const DeviceConfig& config) {
-  std::shared_ptr<Device> cpu = make_cpu_device();
-  std::string why;
-  if (config.kind != DeviceConfig::Kind::kCpu) {
-    GpuResult gpu = open_gpu(config.index, cpu);
-    if (gpu.device != nullptr) {
-      log::info("converting on {} ({}, {})", gpu.device->name(), gpu.device->model(),
-                gpu.device->uuid());
-      return gpu.device;
-    }
-    if (config.kind == DeviceConfig::Kind::kCuda) {
-      log::error("device: cuda: {}; or set device to auto or cpu", gpu.why);
-      return nullptr;
-    }
-    why = ": " + gpu.why;
-  }
-  log::info("converting on the CPU ({}){}", cpu->model(), why);
-  return cpu;
-}
-
 int run_command(const RunArguments& arguments) {
   std::optional<StopsAtOnce> starting;
   starting.emplace(kExitDone);
@@ -103,12 +83,12 @@ int run_command(const RunArguments& arguments) {
   log::info("framelane {} ({}), FFmpeg {}, {} feed{} from {}", version.version, version.revision,
             version.ffmpeg, config.feeds.size(), config.feeds.size() == 1 ? "" : "s",
             arguments.config);
-  const std::shared_ptr<Device> device = choose_device(config.device);
-  if (device == nullptr) return kExitFailed;
+  const std::shared_ptr<DeviceSet> devices = open_devices(config.device, config.feeds);
+  if (devices == nullptr) return kExitFailed;
   starting.reset();
 
   Supervisor supervisor(
-      std::move(config.feeds), device,
+      std::move(config.feeds), devices,
       {.once = arguments.once, .reread = reread_secrets(config.tree, arguments.config)});
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
@@ -127,7 +107,7 @@ int run_command(const RunArguments& arguments) {
   log::info("stopped");
   admin.reset();
   const bool failed = arguments.once && !supervisor.all_succeeded();
-  return exit_past_hangs(failed ? kExitFailed : kExitDone, device.get());
+  return exit_past_hangs(failed ? kExitFailed : kExitDone, devices.get());
 }
 
 }  // namespace framelane

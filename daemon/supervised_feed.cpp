@@ -33,12 +33,12 @@ std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
 
 }  // namespace
 
-SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
+SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<DeviceSet> devices, Now now,
                                std::function<void()> wake, FeedDeadlines deadlines,
                                RereadOptions reread, std::shared_ptr<Retention> retention)
     : options_(std::make_shared<const FeedOptions>(std::move(options))),
       stats_(make_stats(*options_)),
-      device_(std::move(device)),
+      devices_(std::move(devices)),
       now_(std::move(now)),
       wake_(std::move(wake)),
       deadlines_(deadlines),
@@ -57,7 +57,10 @@ void SupervisedFeed::start() {
   failed_ = false;
   loss_before_run_ = StopLoss(*stats_);
   try {
-    run_ = Feed::start(std::move(options), stats_, device_, wake_, deadlines_, retention_);
+    std::shared_ptr<Device> device =
+        devices_->place(options.name, options.device, std::exchange(place_anew_, false));
+    run_ =
+        Feed::start(std::move(options), stats_, std::move(device), wake_, deadlines_, retention_);
   } catch (const FeedError& error) {
     on_failure(error.code(), error.what());
   } catch (const std::exception& error) {
@@ -76,6 +79,7 @@ bool SupervisedFeed::turn() {
       start_at_ = now;
     }
   }
+  if (run_ != nullptr && !drain_until_) leave_lost_gpu(now);
   if (run_ != nullptr) {
     if (drain_until_ && now >= *drain_until_) cancel_late_run();
     if (const std::optional<Feed::Outcome> outcome = run_->outcome(Clock::now())) {
@@ -87,6 +91,17 @@ bool SupervisedFeed::turn() {
   }
   if (start_at_ && now >= *start_at_ && may_start() && reread_options(now)) start();
   return run_ != nullptr || start_at_.has_value();
+}
+
+/// A feed whose GPU is lost goes on on the CPU. If there is another GPU, it is better started again
+/// there; but a file would begin anew.
+void SupervisedFeed::leave_lost_gpu(Clock::time_point now) {
+  if (!is_live(options_->input) || options_->once) return;
+  if (!devices_->can_move(options_->name, options_->device)) return;
+  log::warn("feed {}: its GPU is lost; starting it again on another", options_->name);
+  stats_->count_restart(FeedFault::kDevice);
+  run_->drain();
+  drain_until_ = now + kDrainTime;
 }
 
 void SupervisedFeed::drain() {
@@ -159,6 +174,7 @@ void SupervisedFeed::on_outcome(const Feed::Outcome& outcome) {
 }
 
 void SupervisedFeed::on_failure(FeedFault fault, const std::string& reason) {
+  place_anew_ = fault == FeedFault::kMemory;
   const bool final = stopping_ || options_->once || index_of(fault) >= kFeedFaultNames.size();
   if (final) {
     failed_ = true;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/device_set.hpp"
 #include "daemon/feed_view.hpp"
 #include "daemon/options_reread.hpp"
 #include "daemon/stop_loss.hpp"
@@ -16,7 +17,6 @@
 #include "pipeline/feed/feed.hpp"
 #include "pipeline/feed/feed_deadlines.hpp"
 #include "pipeline/output/retention.hpp"
-#include "pipeline/stage/device.hpp"
 
 namespace framelane {
 
@@ -46,7 +46,7 @@ class SupervisedFeed {
   /// turn() is called soon. With `options.once`, a feed that has ended or failed stays so. Every
   /// run but the first has the options that `reread` returns in time; else those of the run before.
   /// For `retention` see Feed.
-  SupervisedFeed(FeedOptions options, std::shared_ptr<Device> device, Now now,
+  SupervisedFeed(FeedOptions options, std::shared_ptr<DeviceSet> devices, Now now,
                  std::function<void()> wake, FeedDeadlines deadlines = {},
                  RereadOptions reread = {}, std::shared_ptr<Retention> retention = nullptr);
 
@@ -62,7 +62,8 @@ class SupervisedFeed {
   /// Starts a run. Blocks while its parts are made, which may open a GPU. A failure to start is
   /// handled like the failure of a run.
   void start();
-  /// Looks after the feed once: a requested restart, the end of a run, the start of the next.
+  /// Looks after the feed once: a requested restart, a GPU that is lost, the end of a run, the
+  /// start of the next.
   /// Returns true if a run exists or will be started.
   bool turn();
 
@@ -80,6 +81,7 @@ class SupervisedFeed {
  private:
   bool may_start();
   bool reread_options(Clock::time_point now);
+  void leave_lost_gpu(Clock::time_point now);
   void on_outcome(const Feed::Outcome& outcome);
   void on_failure(FeedFault fault, const std::string& reason);
   void cancel_late_run();
@@ -89,7 +91,7 @@ class SupervisedFeed {
   mutable std::mutex mutex_;
   std::shared_ptr<const FeedOptions> options_;
   const std::shared_ptr<FeedStats> stats_;
-  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<DeviceSet> devices_;
   const Now now_;
   const std::function<void()> wake_;
   const FeedDeadlines deadlines_;
@@ -103,6 +105,7 @@ class SupervisedFeed {
   OptionsReread reread_;
   std::unique_ptr<Feed> run_;
   bool stopping_ = false;
+  bool place_anew_ = false;                       // the last run failed for want of memory
   bool too_many_abandoned_ = false;               // logged once, see may_start()
   bool late_ = false;                             // the drain took too long, the run was cancelled
   std::optional<Clock::time_point> start_at_;     // of the next run

@@ -13,13 +13,13 @@ constexpr std::chrono::milliseconds kTurn{250};
 
 }  // namespace
 
-Supervisor::Supervisor(std::vector<FeedOptions> feeds, std::shared_ptr<Device> device,
+Supervisor::Supervisor(std::vector<FeedOptions> feeds, std::shared_ptr<DeviceSet> devices,
                        Options options)
-    : device_(std::move(device)), options_(std::move(options)) {
+    : devices_(std::move(devices)), options_(std::move(options)) {
   for (FeedOptions& feed : feeds) {
     feed.once = options_.once;
     feeds_.emplace_back(
-        std::move(feed), device_, options_.now, [this] { wake(); }, FeedDeadlines{},
+        std::move(feed), devices_, options_.now, [this] { wake(); }, FeedDeadlines{},
         options_.reread, retention_);
   }
 }
@@ -64,11 +64,6 @@ std::vector<FeedView> Supervisor::feeds() const {
   std::vector<FeedView> views;
   for (const SupervisedFeed& feed : feeds_) views.push_back(feed.view());
   return views;
-}
-
-std::vector<std::shared_ptr<const Device>> Supervisor::devices() const {
-  if (auto fallback = device_->fallback()) return {device_, std::move(fallback)};
-  return {device_};
 }
 
 bool Supervisor::restart(std::string_view name) {

@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/device_set.hpp"
 #include "daemon/feed_view.hpp"
 #include "daemon/supervised_feed.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/output/retention.hpp"
-#include "pipeline/stage/device.hpp"
 
 namespace framelane {
 
@@ -37,7 +37,7 @@ class Supervisor {
     /// For tests, which need not wait for backoff, drain time and heartbeat then.
     Now now = Clock::now;
   };
-  Supervisor(std::vector<FeedOptions> feeds, std::shared_ptr<Device> device, Options options);
+  Supervisor(std::vector<FeedOptions> feeds, std::shared_ptr<DeviceSet> devices, Options options);
   /// Stops and waits.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
@@ -59,8 +59,7 @@ class Supervisor {
   Clock::duration heartbeat_age() const;
   /// In the order of the configuration.
   std::vector<FeedView> feeds() const;
-  /// The device that was asked for, and the one that takes over if it is lost.
-  std::vector<std::shared_ptr<const Device>> devices() const;
+  const DeviceSet& devices() const { return *devices_; }
   /// Ends the feed's run and starts a new one, also after a failure or an end. False if no feed has
   /// that name.
   bool restart(std::string_view feed);
@@ -74,7 +73,7 @@ class Supervisor {
   void beat();
   void wake();
 
-  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<DeviceSet> devices_;
   const Options options_;
   const std::shared_ptr<Retention> retention_ = std::make_shared<Retention>();
   std::deque<SupervisedFeed> feeds_;  // fixed once constructed

@@ -14,6 +14,7 @@
 #include "config/scalars.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/device_set.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/transcode_feed.hpp"
@@ -179,14 +180,14 @@ int transcode_command(const TranscodeArguments& arguments) {
   const bool hangup_ignored = hangup_is_ignored();
   Value device_name;
   kDeviceName.parse(arguments.device, device_name);  // already checked by the command line
-  const std::shared_ptr<Device> device = choose_device(device_name.device);
-  if (device == nullptr) return kExitFailed;
+  const std::shared_ptr<DeviceSet> devices = open_devices(device_name.device, {&feed, 1}, true);
+  if (devices == nullptr) return kExitFailed;
   starting.reset();
 
   const bool copies = feed.encodes.front().copy_video;
   std::vector<FeedOptions> feeds;
   feeds.push_back(std::move(feed));
-  Supervisor supervisor(std::move(feeds), device, {.once = true});
+  Supervisor supervisor(std::move(feeds), devices, {.once = true});
   const FeedView view = supervisor.feeds().front();
   const bool show_progress = !arguments.quiet && isatty(STDERR_FILENO) == 1;
   const auto start = Clock::now();
@@ -212,7 +213,7 @@ int transcode_command(const TranscodeArguments& arguments) {
   if (!arguments.quiet && moved_something) print_summary(totals, copies, seconds);
   if (arguments.json) print_json(*view.stats, totals, succeeded, seconds);
   const int status = interrupted ? 128 + *interrupted : succeeded ? kExitDone : kExitFailed;
-  return exit_past_hangs(status, device.get());
+  return exit_past_hangs(status, devices.get());
 }
 
 }  // namespace framelane

@@ -22,7 +22,7 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
   }
   // Logs errors only. Encoders are opened to learn what they take, and each choice among them would
   // be logged.
-  set_up_logging({.level = LogLevel::kError, .format = LogFormat::kText});
+  set_up_logging({.level = LogLevel::kError, .format = LogFormat::kPlain});
   LoadOptions options;
   options.require_environment = false;  // secrets are the daemon's
   const LoadResult loaded = load_config_file(config, options);

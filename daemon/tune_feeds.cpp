@@ -81,16 +81,16 @@ Json color_of(const ColorSpec& color) {
   return {to_string(color.matrix), to_string(color.range), to_string(color.siting)};
 }
 
-std::string name_of(const DeviceConfig& device) {
+std::string name_of(const DeviceChoice& device) {
   switch (device.kind) {
-    case DeviceConfig::Kind::kAuto:
+    case DeviceChoice::Kind::kAuto:
       return "auto";
-    case DeviceConfig::Kind::kCpu:
+    case DeviceChoice::Kind::kCpu:
       return "cpu";
-    case DeviceConfig::Kind::kCuda:
+    case DeviceChoice::Kind::kCuda:
       break;
   }
-  return "cuda:" + std::to_string(device.index);
+  return device.gpu ? "cuda:" + std::to_string(*device.gpu) : "cuda";
 }
 
 }  // namespace

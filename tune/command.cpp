@@ -82,24 +82,25 @@ ConfiguredFeeds stated_feeds(const TuneArguments& arguments) {
 }
 
 /// The GPU to try: the one of --device, otherwise the one that the file names.
-DeviceConfig device_for(const TuneArguments& arguments, const ConfiguredFeeds& feeds) {
+DeviceChoice device_for(const TuneArguments& arguments, const ConfiguredFeeds& feeds) {
   if (arguments.device) return arguments.device->device;
   Value set;
   kDeviceName.parse(feeds.device, set);
-  set.device.kind = DeviceConfig::Kind::kAuto;
+  set.device.kind = DeviceChoice::Kind::kAuto;
   return set.device;
 }
 
 /// Which of the two compared devices is set in the file. kNeither: neither of them.
-Chosen present_device(const ConfiguredFeeds& feeds, const DeviceConfig& device) {
+Chosen present_device(const ConfiguredFeeds& feeds, const DeviceChoice& device) {
   Value set;
   kDeviceName.parse(feeds.device, set);
   switch (set.device.kind) {
-    case DeviceConfig::Kind::kCpu:
+    case DeviceChoice::Kind::kCpu:
       return Chosen::kOnCpu;
-    case DeviceConfig::Kind::kCuda:
-      return set.device.index == device.index ? Chosen::kOnGpu : Chosen::kNeither;
-    case DeviceConfig::Kind::kAuto:
+    case DeviceChoice::Kind::kCuda:
+      return set.device.gpu.value_or(0) == device.gpu.value_or(0) ? Chosen::kOnGpu
+                                                                  : Chosen::kNeither;
+    case DeviceChoice::Kind::kAuto:
       break;
   }
   return Chosen::kNeither;
@@ -118,7 +119,7 @@ int run(const TuneArguments& arguments, Session& session) {
     std::printf("no feed converts anything: there is nothing to tune\n");
     return 0;
   }
-  const DeviceConfig device = device_for(arguments, *feeds);
+  const DeviceChoice device = device_for(arguments, *feeds);
   if (!open_device(device, session)) return kExitFailed;
   const Chosen present = present_device(*feeds, device);
   if (!arguments.device && present == Chosen::kOnGpu && session.gpu == nullptr) {
@@ -129,7 +130,7 @@ int run(const TuneArguments& arguments, Session& session) {
   catch_signals();
   session.stop = &g_signal;
   session.show_progress = isatty(STDERR_FILENO) == 1;
-  Tuning tuning = tune(session, device.kind == DeviceConfig::Kind::kCuda, feeds->kinds, present);
+  Tuning tuning = tune(session, device.kind == DeviceChoice::Kind::kCuda, feeds->kinds, present);
   tuning.measured.left_out.insert(tuning.measured.left_out.begin(), feeds->left_out.begin(),
                                   feeds->left_out.end());
   if (arguments.check && !tuning.kinds.empty()) check_tuning(session, tuning);

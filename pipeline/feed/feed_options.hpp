@@ -8,6 +8,7 @@
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/source/input_options.hpp"
+#include "pipeline/stage/device_choice.hpp"
 
 namespace framelane {
 
@@ -23,8 +24,9 @@ struct FeedOptions {
   InputOptions input;
   std::vector<EncodeOptions> encodes;
   std::vector<OutputOptions> outputs;
-  int ring = 8;               ///< frames in flight, at most
-  int lanes = 3;              ///< frames that are converted side by side
+  std::optional<DeviceChoice> device{};  ///< empty: that of the process
+  int ring = 8;                          ///< frames in flight, at most
+  int lanes = 3;                         ///< frames that are converted side by side
   std::optional<int> slices;  ///< row ranges that a frame's upload is cut into; empty: by its size
   OnFull on_full = OnFull::kAuto;
   /// A live source that has been silent for longer counts as gone: recordings and playlists end,

@@ -43,9 +43,6 @@ HostBuffer::HostBuffer(std::size_t bytes)
   }
 }
 
-HostBuffer::~HostBuffer() {
-  registration_.reset();
-  munmap(data_, size_);
-}
+HostBuffer::~HostBuffer() { unmap_host_memory(data_, size_, registration_->end()); }
 
 }  // namespace framelane

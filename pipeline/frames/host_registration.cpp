@@ -1,8 +1,11 @@
 #include "pipeline/frames/host_registration.hpp"
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <mutex>
 #include <shared_mutex>
+#include <utility>
 
 namespace framelane {
 namespace {
@@ -33,7 +36,8 @@ HostRegistration::HostRegistration(const std::uint8_t* data, std::size_t bytes, 
   g_bytes += bytes_;
 }
 
-HostRegistration::~HostRegistration() {
+bool HostRegistration::end() noexcept {
+  if (std::exchange(ended_, true)) return true;
   const std::shared_lock registrar(g_registrar_mutex);
   {
     const std::lock_guard list(g_list_mutex);
@@ -41,14 +45,22 @@ HostRegistration::~HostRegistration() {
     if (next_ != nullptr) next_->previous_ = previous_;
     g_bytes -= bytes_;
   }
-  if (g_registrar != nullptr) g_registrar->remove(data_, access_);
+  return g_registrar == nullptr || g_registrar->remove(data_);
+}
+
+void unmap_host_memory(void* data, std::size_t bytes, bool ended) noexcept {
+  if (ended) {
+    ::munmap(data, bytes);
+  } else {
+    ::mmap(data, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
 }
 
 void set_host_registrar(HostRegistrar* registrar) {
   const std::lock_guard alone(g_registrar_mutex);  // nothing comes or goes meanwhile, either
   if (g_registrar != nullptr) {
     for (HostRegistration* one = g_first; one != nullptr; one = one->next_) {
-      g_registrar->remove(one->data_, one->access_);
+      g_registrar->remove(one->data_);
     }
     g_registrar = nullptr;
   }
@@ -58,7 +70,7 @@ void set_host_registrar(HostRegistrar* registrar) {
       registrar->add(one->data_, one->bytes_, one->access_);
     } catch (...) {
       for (HostRegistration* added = g_first; added != one; added = added->next_) {
-        registrar->remove(added->data_, added->access_);
+        registrar->remove(added->data_);
       }
       throw;
     }

@@ -16,19 +16,22 @@ class HostRegistrar {
   virtual ~HostRegistrar() = default;
   /// Throws FeedError(kMemory) if the memory cannot be locked.
   virtual void add(const std::uint8_t* data, std::size_t bytes, HostAccess access) = 0;
-  /// Called before memory that was added is unmapped.
-  virtual void remove(const std::uint8_t* data, HostAccess access) noexcept = 0;
+  /// Called before memory that was added is unmapped. False if it stays registered, because the GPU
+  /// does not answer.
+  virtual bool remove(const std::uint8_t* data) noexcept = 0;
 };
 
 /// Keeps memory registered with the process's HostRegistrar while it lives, also with one that is
-/// set later. Does not own the memory, which is unmapped after it. Any thread.
+/// set later. Does not own the memory, which is unmapped after it (unmap_host_memory). Any thread.
 class HostRegistration {
  public:
   /// Page-aligned memory. Throws FeedError(kMemory) if the registrar cannot take it.
   HostRegistration(const std::uint8_t* data, std::size_t bytes, HostAccess access);
-  ~HostRegistration();
+  ~HostRegistration() { end(); }
   HostRegistration(const HostRegistration&) = delete;
   HostRegistration& operator=(const HostRegistration&) = delete;
+  /// Ends the registration. False if the memory stays registered (HostRegistrar::remove). Once.
+  bool end() noexcept;
 
  private:
   friend void set_host_registrar(HostRegistrar* registrar);
@@ -36,9 +39,15 @@ class HostRegistration {
   const std::uint8_t* const data_;
   const std::size_t bytes_;
   const HostAccess access_;
+  bool ended_ = false;
   HostRegistration* previous_ = nullptr;  // in the list of all registrations
   HostRegistration* next_ = nullptr;
 };
+
+/// Unmaps whole pages. `ended`: what HostRegistration::end has returned. If it is false, gives the
+/// pages back and keeps their addresses, because CUDA would take other memory at these addresses
+/// for what is registered, and copy from pages that are gone.
+void unmap_host_memory(void* data, std::size_t bytes, bool ended) noexcept;
 
 /// Registers all memory, existing and new, with `registrar`, after unregistering the existing from
 /// the current one. Null only unregisters it. Waits until no call of the current registrar is under

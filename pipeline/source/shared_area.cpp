@@ -65,7 +65,7 @@ SharedArea::Mapping::Mapping(const std::string& name, std::size_t bytes, uid_t o
   }
 }
 
-SharedArea::Mapping::~Mapping() { ::munmap(data, size + kReadableBehind); }
+SharedArea::Mapping::~Mapping() { unmap_host_memory(data, size + kReadableBehind, unregistered); }
 
 SharedArea::SharedArea(const std::string& name, std::size_t bytes, uid_t owner)
     : name_(name),

@@ -22,6 +22,7 @@ class SharedArea {
   /// name what it likes. Throws IoError: it is not there, may not be read, is smaller, is not that
   /// user's, or is no memory; FeedError(kMemory): no memory, or the GPU cannot lock it.
   SharedArea(const std::string& name, std::size_t bytes, uid_t owner);
+  ~SharedArea() { mapping_.unregistered = registration_.end(); }
   SharedArea(const SharedArea&) = delete;
   SharedArea& operator=(const SharedArea&) = delete;
 
@@ -42,14 +43,15 @@ class SharedArea {
 
     std::uint8_t* data = nullptr;
     std::size_t size = 0;  // whole pages, without the pages behind
+    bool unregistered = true;
   };
 
   const std::string name_;
   const std::size_t bytes_;
   // In this order: unregistered first, unmapped last.
-  const Mapping mapping_;
+  Mapping mapping_;
   const BusGuard guard_;
-  const HostRegistration registration_;
+  HostRegistration registration_;
 };
 
 }  // namespace framelane

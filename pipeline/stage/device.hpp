@@ -26,6 +26,9 @@ class Device {
   virtual bool has_copy_engines() const = 0;
   /// Bytes of the GPU's own memory that feeds have allocated; 0 for the CPU.
   virtual std::size_t memory_bytes() const = 0;
+  /// Bytes of the GPU's memory that nobody uses. Nothing if they are not known, for the CPU, or if
+  /// the GPU turns out to be lost. Asks the driver.
+  virtual std::optional<std::size_t> free_memory_bytes() { return std::nullopt; }
   /// True if the GPU has failed. It stays lost until the process ends; its feeds use fallback().
   virtual bool lost() const = 0;
   /// Declares the device lost, because a call on it does not return. `reason` is logged.

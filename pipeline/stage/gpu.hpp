@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,12 +10,12 @@
 
 namespace framelane {
 
-// Finding and opening GPUs. These functions exist in builds without the CUDA backend too. open_gpu
-// and measure_gpus set environment variables that CUDA reads, so they must be called before there
-// are threads that read the environment.
+// Finding and opening GPUs. These functions exist in builds without the CUDA backend too. Those
+// that open, count or measure set environment variables that CUDA reads, so they must be called
+// before there are threads that read the environment.
 
 /// The environment variable that tells CUDA how many hardware queues the streams of a process
-/// share. open_gpu and measure_gpus set it to 32, unless it is set already.
+/// share. It is set to 32, unless it is set already.
 inline constexpr const char* kCudaConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
 
 /// A GPU; or null, with one clause in `why` that says why it cannot be used and what would help.
@@ -23,8 +23,12 @@ struct GpuResult {
   std::shared_ptr<Device> device;
   std::string why;
 };
-/// Opens GPU `ordinal`, counted from 0. Frames are converted on `cpu` once the GPU is lost.
-GpuResult open_gpu(int ordinal, std::shared_ptr<Device> cpu);
+/// The number of GPUs that the driver finds; if it is 0, `why` says why, as in GpuResult.
+int count_gpus(std::string& why);
+/// Opens GPUs, counted from 0. Frames are converted on `cpu` once a GPU is lost. The process must
+/// have no other open.
+std::vector<GpuResult> open_gpus(std::span<const int> ordinals, const std::shared_ptr<Device>& cpu);
+GpuResult open_gpu(int ordinal, const std::shared_ptr<Device>& cpu);
 
 /// A GPU as `framelane devices` shows it. Rates are in bytes per second, for large copies from and
 /// to registered memory: each direction alone, and the sum of both at once. They are 0 if they

@@ -8,8 +8,16 @@ constexpr const char* kNone = "this build has no CUDA backend";
 
 }  // namespace
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): by value, because gpu.hpp declares it so
-GpuResult open_gpu(int, std::shared_ptr<Device>) { return {nullptr, kNone}; }
+int count_gpus(std::string& why) {
+  why = kNone;
+  return 0;
+}
+
+std::vector<GpuResult> open_gpus(std::span<const int> ordinals, const std::shared_ptr<Device>&) {
+  return {ordinals.size(), GpuResult{nullptr, kNone}};
+}
+
+GpuResult open_gpu(int, const std::shared_ptr<Device>&) { return {nullptr, kNone}; }
 
 std::vector<GpuReport> measure_gpus(std::string& why) {
   why = kNone;

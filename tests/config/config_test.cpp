@@ -192,9 +192,9 @@ feeds:
 TEST(ConfigTest, TopLevelKeysAreOptional) {
   const Config config = load("feeds: {a: {input: {url: a.mp4}}}");
   EXPECT_EQ(config.log.level, LogLevel::kInfo);
-  EXPECT_EQ(config.log.format, LogFormat::kText);
+  EXPECT_EQ(config.log.format, LogFormat::kPlain);
   EXPECT_EQ(config.admin.listen, "127.0.0.1:9853");
-  EXPECT_EQ(config.device.kind, DeviceConfig::Kind::kAuto);
+  EXPECT_EQ(config.device.kind, DeviceChoice::Kind::kAuto);
 }
 
 TEST(ConfigTest, TopLevelKeysAreRead) {
@@ -207,8 +207,8 @@ feeds: {a: {input: {url: a.mp4}}}
   EXPECT_EQ(config.log.level, LogLevel::kWarn);
   EXPECT_EQ(config.log.format, LogFormat::kJson);
   EXPECT_EQ(config.admin.listen, "unix:/run/framelane/admin.sock");
-  EXPECT_EQ(config.device.kind, DeviceConfig::Kind::kCuda);
-  EXPECT_EQ(config.device.index, 3);
+  EXPECT_EQ(config.device.kind, DeviceChoice::Kind::kCuda);
+  EXPECT_EQ(config.device.gpu, 3);
 }
 
 TEST(ConfigTest, FeedWithoutEncodesHasMainWithLibx264) {
@@ -269,6 +269,22 @@ TEST(ConfigTest, TheDecoderIsAutoUnlessItIsNamed) {
   EXPECT_EQ(load_feed("feeds: {a: {input: {url: a.mp4}}}\n").input.decoder, Decoder::kAuto);
   EXPECT_EQ(load_feed("feeds: {a: {input: {url: a.mp4, decoder: nvdec}}}\n").input.decoder,
             Decoder::kNvdec);
+}
+
+TEST(ConfigTest, AFeedMayNameItsDevice) {
+  const Config config = load(R"(
+device: cpu
+profiles: {gpu: {device: cuda}}
+feeds:
+  a: {input: {url: a.mp4}}
+  b: {input: {url: b.mp4}, profile: gpu}
+  c: {input: {url: c.mp4}, profile: gpu, device: "cuda:1"}
+)");
+  EXPECT_EQ(config.device.kind, DeviceChoice::Kind::kCpu);
+  EXPECT_FALSE(config.feeds.at(0).device.has_value());
+  EXPECT_EQ(config.feeds.at(1).device.value().kind, DeviceChoice::Kind::kCuda);
+  EXPECT_FALSE(config.feeds.at(1).device.value().gpu.has_value());
+  EXPECT_EQ(config.feeds.at(2).device.value().gpu, 1);
 }
 
 TEST(ConfigTest, InputAndOutputKeysAreRead) {

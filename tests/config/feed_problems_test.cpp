@@ -17,7 +17,7 @@ const std::vector<Wrong> kFeeds{
     {"ProfileInDefaults",
      "defaults: {profile: x}\nfeeds: {a: {input: {url: x}}}\n",
      {"f.yaml:1:12: defaults.profile: is not a known key; known here: input, encodes, outputs, "
-      "ring, lanes, slices, on_full, on_gap, analyse"}},
+      "device, ring, lanes, slices, on_full, on_gap, analyse"}},
     {"BackoffUpsideDown",
      input_with(", reconnect: {first: 5s, max: 1s}"),
      {"f.yaml:1:48: feeds.a.input.reconnect.first: must not be longer than max, which is 1s"}},

@@ -120,6 +120,9 @@ const std::vector<Wrong> kTypes{
       "f.yaml:1:247: feeds.a.outputs.d.keep.min_free: must be a size in bytes such as 5G, or a "
       "part "
       "of the file system such as 5%, not a list"}},
+    {"DeviceOfAFeed",
+     feed_with(", device: gpu"),
+     {"f.yaml:1:38: feeds.a.device: must be auto, cpu, cuda or cuda:N, not \"gpu\""}},
     {"NotInThisVersion",
      "watchdog: {max_abandoned: 3}\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, limits: 1, "
      "recorder: {}}}\n",

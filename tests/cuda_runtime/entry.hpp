@@ -49,7 +49,8 @@ template <typename Map, typename WithObject>
 cudaError_t on(Map& map, typename Map::key_type handle, WithObject with_object) {
   const auto found = map.find(handle);
   if (found == map.end()) return cudaErrorInvalidResourceHandle;
-  if (found->second->device != current_device) ++state().misplaced_calls;
+  // Once the device is lost, cudaSetDevice fails too.
+  if (found->second->device != current_device && !state().lost) ++state().misplaced_calls;
   return with_object(found->second);
 }
 

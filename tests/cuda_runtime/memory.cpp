@@ -93,10 +93,10 @@ cudaError_t copy_2d(const char* function, void* to, std::size_t to_pitch, const 
   });
 }
 
-cudaError_t allocate(State& s, void** memory, std::size_t bytes, bool there) {
+cudaError_t allocate(State& s, void** memory, std::size_t bytes, int device, bool there) {
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
-  if (bytes > s.memory || s.used(current_device) > s.memory - bytes) {
+  if (bytes > s.memory || s.used(device) > s.memory - bytes) {
     return cudaErrorMemoryAllocation;
   }
   void* block = nullptr;
@@ -105,7 +105,7 @@ cudaError_t allocate(State& s, void** memory, std::size_t bytes, bool there) {
   }
   std::memset(block, kFresh, bytes);
   std::memset(static_cast<std::uint8_t*>(block) + bytes, kGuard, kGuardBytes);
-  s.allocations[reinterpret_cast<std::uintptr_t>(block)] = {bytes, current_device,
+  s.allocations[reinterpret_cast<std::uintptr_t>(block)] = {bytes, device,
                                                             std::make_shared<bool>(there)};
   *memory = block;
   return cudaSuccess;
@@ -130,13 +130,15 @@ using namespace framelane::stand_in;
 extern "C" {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  return entry("cudaMalloc", [&](State& s, Lock&) { return allocate(s, memory, bytes, true); });
+  return entry("cudaMalloc",
+               [&](State& s, Lock&) { return allocate(s, memory, bytes, current_device, true); });
 }
 
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
   return entry("cudaMallocAsync", [&](State& s, Lock&) {
-    if (!s.streams.contains(stream)) return cudaErrorInvalidResourceHandle;
-    const cudaError_t error = allocate(s, memory, bytes, bytes == 0);
+    const auto order = s.streams.find(stream);
+    if (order == s.streams.end()) return cudaErrorInvalidResourceHandle;
+    const cudaError_t error = allocate(s, memory, bytes, order->second->device, bytes == 0);
     if (error != cudaSuccess || bytes == 0) return error;
     const auto there = s.allocations.at(reinterpret_cast<std::uintptr_t>(*memory)).there;
     return enqueue(s, stream,
@@ -206,16 +208,20 @@ cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned flags) {
     // As on a GPU: memory that cannot be written is taken only with the flag.
     const bool read_only = (flags & cudaHostRegisterReadOnly) != 0;
     if (!read_only && !is_writable(begin)) return cudaErrorInvalidValue;
-    s.registered[begin] = {bytes, read_only};
+    s.registered[begin] = {bytes, current_device, read_only};
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaHostUnregister(void* memory) {
   return releasing_entry("cudaHostUnregister", [&](State& s, Lock& lock) {
-    // As on a GPU, what was queued before comes first.
+    const auto found = s.registered.find(reinterpret_cast<std::uintptr_t>(memory));
+    if (found == s.registered.end()) return cudaErrorHostMemoryNotRegistered;
+    // As on a GPU, what was queued before comes first: on the one that has registered the memory.
     std::vector<std::pair<std::shared_ptr<Stream>, std::uint64_t>> before;
-    for (const auto& [handle, stream] : s.streams) before.emplace_back(stream, stream->queued);
+    for (const auto& [handle, stream] : s.streams) {
+      if (stream->device == found->second.device) before.emplace_back(stream, stream->queued);
+    }
     wait(s, lock, [&before] {
       return std::all_of(before.begin(), before.end(),
                          [](const auto& entry) { return entry.first->through >= entry.second; });

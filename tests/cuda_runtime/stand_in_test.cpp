@@ -280,6 +280,19 @@ TEST_F(StandInRuntimeTest, UnregisteringWaitsForWhatIsQueued) {
   EXPECT_EQ(stand_in::live().registrations, 1);
 }
 
+TEST_F(StandInRuntimeTest, UnregisteringWaitsForNoOtherDeviceThanTheOneThatHasRegistered) {
+  stand_in::set_device_count(2);
+  std::array<std::uint32_t, 4> other{};
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ASSERT_EQ(cudaHostRegister(other.data(), sizeof other, cudaHostRegisterPortable), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  stand_in::hold(stream_);
+  ASSERT_EQ(clear(), cudaSuccess);
+  EXPECT_EQ(cudaHostUnregister(other.data()), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  stand_in::release();
+}
+
 TEST_F(StandInRuntimeTest, CallsForAnotherDeviceThanTheCurrentAreCounted) {
   stand_in::set_device_count(2);
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);

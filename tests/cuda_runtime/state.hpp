@@ -87,6 +87,7 @@ struct State {
   std::map<std::uintptr_t, Allocation> allocations;  // by address
   struct Registration {
     std::size_t bytes = 0;
+    int device = 0;  // that was current
     bool read_only = false;
   };
   std::map<std::uintptr_t, Registration> registered;  // by address

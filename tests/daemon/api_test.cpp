@@ -8,6 +8,7 @@
 #include "daemon/supervisor.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
+#include "tests/daemon/one_device.hpp"
 #include "tests/daemon/stuck_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/source/media_files.hpp"
@@ -50,7 +51,7 @@ class ApiTest : public ::testing::Test {
     wait_until_ready(supervisor_);
   }
 
-  Supervisor supervisor_{feeds(), make_cpu_device(), {}};
+  Supervisor supervisor_{feeds(), testing::one_device(make_cpu_device()), {}};
 };
 
 TEST_F(ApiTest, IsNotReadyBeforeTheStart) { EXPECT_EQ(ask("GET", "/readyz").status, 503); }
@@ -74,7 +75,7 @@ TEST_F(ApiTest, IsHealthyWhileTheLoopTurns) {
 TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
   FakeClock clock;
   const auto device = std::make_shared<StuckDevice>();
-  Supervisor supervisor(feeds(), device, {.now = clock.function()});
+  Supervisor supervisor(feeds(), testing::one_device(device), {.now = clock.function()});
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
@@ -196,7 +197,11 @@ class LostGpu : public Device {
 TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
   std::vector<FeedOptions> options = feeds();
   options[0].input.url = testing::clip("street_h264.mp4");
-  Supervisor supervisor(std::move(options), std::make_shared<LostGpu>(), {.once = true});
+  const auto gpu = std::make_shared<LostGpu>();
+  const auto gpus =
+      std::make_shared<DeviceSet>(DeviceChoice{DeviceChoice::Kind::kCuda},
+                                  std::vector<std::shared_ptr<Device>>{gpu}, make_cpu_device());
+  Supervisor supervisor(std::move(options), gpus, {.once = true});
   const auto get = [&supervisor](const std::string& path) {
     HttpRequest request;
     request.method = "GET";

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "daemon/commands.hpp"
+#include "tests/daemon/one_device.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
 
 namespace framelane {
@@ -25,11 +26,11 @@ void hang_in_destruction() {
 }
 
 TEST(ExitTest, ALostGpuIsNotWaitedFor) {
-  const LostDevice gpu;
+  const DeviceSet devices({}, {std::make_shared<LostDevice>()}, make_cpu_device());
   EXPECT_EXIT(
       {
         hang_in_destruction();
-        exit_past_hangs(3, &gpu);
+        exit_past_hangs(3, &devices);
       },
       ::testing::ExitedWithCode(3), "");
 }
@@ -40,7 +41,8 @@ TEST(ExitTest, WithoutAHangTheProcessEndsInOrder) {
   EXPECT_EXIT(
       {
         const bool returns =
-            exit_past_hangs(3, make_cpu_device().get()) == 3 && exit_past_hangs(0) == 0;
+            exit_past_hangs(3, testing::one_device(make_cpu_device()).get()) == 3 &&
+            exit_past_hangs(0) == 0;
         std::exit(returns ? 42 : 1);
       },
       ::testing::ExitedWithCode(42), "");

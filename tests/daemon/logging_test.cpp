@@ -59,7 +59,7 @@ TEST_F(LoggingTest, TextLinesBeginWithTimeAndLevel) {
 }
 
 TEST_F(LoggingTest, LinesBelowTheLevelAreNotWritten) {
-  set_up_logging({LogLevel::kWarn, LogFormat::kText});
+  set_up_logging({LogLevel::kWarn, LogFormat::kPlain});
   EXPECT_THAT(stderr_lines([] { spdlog::info("hello"); }), IsEmpty());
 }
 
@@ -106,12 +106,12 @@ TEST_F(LoggingTest, FfmpegLinesAreRedacted) {
 TEST_F(LoggingTest, FfmpegWarningsShowAtDebugOnly) {
   const auto warn = [] { av_log(nullptr, AV_LOG_WARNING, "chatter\n"); };
   EXPECT_THAT(stderr_lines(warn), IsEmpty());
-  set_up_logging({LogLevel::kDebug, LogFormat::kText});
+  set_up_logging({LogLevel::kDebug, LogFormat::kPlain});
   EXPECT_THAT(stderr_lines(warn), ElementsAre(EndsWith("debug ffmpeg: chatter")));
 }
 
 TEST_F(LoggingTest, FfmpegErrorsThatAreNotWrittenStillGiveReasons) {
-  set_up_logging({LogLevel::kError, LogFormat::kText});
+  set_up_logging({LogLevel::kError, LogFormat::kPlain});
   std::string reason;
   const auto lines = stderr_lines([&] {
     av_log(nullptr, AV_LOG_ERROR, "nobody captures this\n");

@@ -13,6 +13,7 @@
 #include "pipeline/base/abandoned_threads.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
+#include "tests/daemon/one_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
 
 namespace framelane {
@@ -94,7 +95,7 @@ TEST(SupervisorTest, ItsLoopTurnsWhileTheSecretsOfAFeedCannotBeRead) {
   const FeedOptions feed = testing::feed_without_source();
   const auto server = std::make_shared<SlowServer>();
   FakeClock clock;
-  Supervisor supervisor({feed}, make_cpu_device(),
+  Supervisor supervisor({feed}, testing::one_device(make_cpu_device()),
                         {.reread = SlowServer::reread(server), .now = clock.function()});
   const FeedView view = supervisor.feeds()[0];
   const auto& failures = view.stats->reconnects;

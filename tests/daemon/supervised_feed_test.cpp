@@ -13,6 +13,7 @@
 
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
+#include "tests/daemon/one_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
@@ -44,7 +45,7 @@ class SupervisedFeedTest : public ::testing::Test {
     FeedOptions options = testing::feed_without_source();
     options.once = once;
     device_ = std::make_shared<BrokenDevice>(fault);
-    feed_.emplace(std::move(options), device_, clock_.function(), [] {});
+    feed_.emplace(std::move(options), testing::one_device(device_), clock_.function(), [] {});
   }
   FeedState state() const { return feed_->view().stats->status().state; }
 
@@ -125,7 +126,7 @@ class StuckRunsTest : public ::testing::Test {
     live.codecs = {{"mpeg4", {}}};
     options.encodes = {live};
     feed_.emplace(
-        std::move(options), make_cpu_device(), clock_.function(), [] {},
+        std::move(options), testing::one_device(make_cpu_device()), clock_.function(), [] {},
         FeedDeadlines{.after_cancel = 200ms, .after_deadline = 200ms});
     stats_ = feed_->view().stats;
   }

@@ -13,6 +13,7 @@
 
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
+#include "tests/daemon/one_device.hpp"
 #include "tests/daemon/stuck_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
@@ -44,7 +45,7 @@ TEST(SupervisorTest, AStopWhileFeedsAreStartedStartsNoFurtherOnes) {
   std::vector<FeedOptions> feeds(3, testing::feed_without_source());
   feeds[1].name = "yard";
   feeds[2].name = "roof";
-  Supervisor supervisor(std::move(feeds), device, {});
+  Supervisor supervisor(std::move(feeds), testing::one_device(device), {});
   device->stops(supervisor);
   supervisor.start();
   ASSERT_TRUE(supervisor.wait_done(std::chrono::minutes(1)));
@@ -66,7 +67,8 @@ TEST(SupervisorTest, FreedMemoryIsGivenBackToTheSystem) {
   constexpr std::size_t kBlock = 16 << 10;
   constexpr std::size_t kBlocks = 4096;
   FakeClock clock;
-  Supervisor supervisor({}, std::make_shared<StuckDevice>(), {.now = clock.function()});
+  Supervisor supervisor({}, testing::one_device(std::make_shared<StuckDevice>()),
+                        {.now = clock.function()});
   supervisor.start();
   ASSERT_TRUE(testing::comes_true([&] { return supervisor.ready(); }));
   std::vector<std::vector<char>> blocks(kBlocks, std::vector<char>(kBlock));

@@ -16,6 +16,7 @@
 #include "daemon/supervisor.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
+#include "tests/daemon/one_device.hpp"
 #include "tests/daemon/stuck_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
 
@@ -80,7 +81,8 @@ class WatchdogTest : public ::testing::Test {
 
 TEST_F(WatchdogTest, IsNotFedWhileTheSupervisorIsStuckAndFedAgainAfterwards) {
   const auto device = std::make_shared<StuckDevice>();
-  Supervisor supervisor({testing::feed_without_source()}, device, {.now = clock_.function()});
+  Supervisor supervisor({testing::feed_without_source()}, testing::one_device(device),
+                        {.now = clock_.function()});
   Watchdog watchdog(supervisor, nullptr);
   supervisor.start();
   EXPECT_TRUE(tells(watchdog));
@@ -93,7 +95,7 @@ TEST_F(WatchdogTest, IsNotFedWhileTheSupervisorIsStuckAndFedAgainAfterwards) {
 }
 
 TEST_F(WatchdogTest, IsNotFedWhileTheAdminListenerFailsAndFedAgainAfterwards) {
-  Supervisor supervisor({testing::feed_without_source()}, make_cpu_device(),
+  Supervisor supervisor({testing::feed_without_source()}, testing::one_device(make_cpu_device()),
                         {.now = clock_.function()});
   std::atomic<int> status = 200;
   const AdminServer admin("127.0.0.1:0", [&](const HttpRequest& request) {
@@ -112,7 +114,7 @@ TEST_F(WatchdogTest, IsNotFedWhileTheAdminListenerFailsAndFedAgainAfterwards) {
 }
 
 TEST_F(WatchdogTest, TellsSystemdThreeTimesInAnInterval) {
-  Supervisor supervisor({testing::feed_without_source()}, make_cpu_device(),
+  Supervisor supervisor({testing::feed_without_source()}, testing::one_device(make_cpu_device()),
                         {.now = clock_.function()});
   Watchdog watchdog(supervisor, nullptr);
   supervisor.start();
@@ -127,7 +129,7 @@ TEST_F(WatchdogTest, TellsSystemdThreeTimesInAnInterval) {
 
 TEST_F(WatchdogTest, SaysNothingWhereNobodyWatches) {
   ::unsetenv("WATCHDOG_USEC");
-  Supervisor supervisor({testing::feed_without_source()}, make_cpu_device(),
+  Supervisor supervisor({testing::feed_without_source()}, testing::one_device(make_cpu_device()),
                         {.now = clock_.function()});
   Watchdog watchdog(supervisor, nullptr);
   supervisor.start();

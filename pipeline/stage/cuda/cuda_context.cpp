@@ -51,8 +51,10 @@ std::string CudaContext::free_memory() const {
 void CudaContext::lose(const std::string& reason) {
   if (lost_.exchange(true)) return;
   cuda::stop_reports();
-  log::error("{} is lost: {}; its feeds go on on the CPU, until framelane is started again", name_,
-             reason);
+  log::error(
+      "{} is lost: {}; its feeds go on on the CPU or another GPU, until framelane is started "
+      "again",
+      name_, reason);
 }
 
 void CudaContext::failed(const std::string& who, const CudaError& error) {

@@ -1,16 +1,14 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "pipeline/frames/host_registration.hpp"
 #include "pipeline/stage/cuda/completion_thread.hpp"
 #include "pipeline/stage/cuda/cuda_context.hpp"
+#include "pipeline/stage/cuda/gpu_registrar.hpp"
 #include "pipeline/stage/device.hpp"
 
 namespace framelane {
@@ -18,27 +16,27 @@ namespace framelane {
 /// The UUID as nvidia-smi writes it: "GPU-" and sixteen bytes in five groups of hex digits.
 std::string gpu_uuid_text(const cudaUUID_t& uuid);
 
-/// One GPU. While it exists it is the process's HostRegistrar: all memory of frames is registered
-/// with CUDA. A GPU that fails stays lost, and its feeds' jobs, including those in flight, run on
-/// the fallback. A process has at most one CudaDevice at a time.
-class CudaDevice final : public Device,
-                         private HostRegistrar,
-                         public std::enable_shared_from_this<CudaDevice> {
+/// One GPU. While it exists, all memory of frames is registered with CUDA. A GPU that fails stays
+/// lost, and its feeds' jobs, including those in flight, run on the fallback. A process has at most
+/// one CudaDevice for each GPU at a time, and all share one registrar.
+class CudaDevice final : public Device, public std::enable_shared_from_this<CudaDevice> {
  public:
   /// A job that runs for longer may hang. Windows waits as long (TdrDelay).
   static constexpr std::chrono::milliseconds kHungAfter{2000};
 
   /// `hung_after`: see CompletionThread; tests pass less. Throws CudaError if the GPU cannot be
   /// used, FeedError(kMemory) if the frame buffers that exist already cannot be registered.
+  /// `registrar`: null makes one.
   static std::shared_ptr<CudaDevice> open(int ordinal, std::shared_ptr<Device> fallback,
-                                          std::chrono::milliseconds hung_after = kHungAfter);
-  ~CudaDevice() override;
+                                          std::chrono::milliseconds hung_after = kHungAfter,
+                                          std::shared_ptr<GpuRegistrar> registrar = nullptr);
 
   const std::string& name() const override { return context_->name(); }
   const std::string& model() const override { return model_; }
   const std::string& uuid() const override { return uuid_; }
   bool has_copy_engines() const override { return true; }
   std::size_t memory_bytes() const override { return context_->memory_bytes(); }
+  std::optional<std::size_t> free_memory_bytes() override;
   bool lost() const override { return context_->lost(); }
   void lose(const std::string& reason) override { context_->lose(reason); }
   const EngineMeters& busy() const override { return context_->busy(); }
@@ -50,18 +48,14 @@ class CudaDevice final : public Device,
   CompletionThread& completion() { return completion_; }
 
  private:
-  CudaDevice(int ordinal, std::shared_ptr<Device> fallback, std::chrono::milliseconds hung_after);
-  // Of HostRegistrar.
-  void add(const std::uint8_t* data, std::size_t bytes, HostAccess access) override;
-  void remove(const std::uint8_t* data, HostAccess access) noexcept override;
+  CudaDevice(int ordinal, std::shared_ptr<Device> fallback, std::chrono::milliseconds hung_after,
+             std::shared_ptr<GpuRegistrar> registrar);
 
   const std::shared_ptr<CudaContext> context_;
   const std::shared_ptr<Device> fallback_;
+  const std::shared_ptr<GpuRegistrar> registrar_;
   std::string model_;
   std::string uuid_;
-  bool registers_read_only_ = false;  // memory of other processes
-  std::atomic<bool> said_read_only_{false};
-  std::atomic<bool> opened_{false};  // before, add() throws CudaError: open() reports it
   CompletionThread completion_;
 };
 

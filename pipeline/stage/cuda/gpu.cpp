@@ -57,38 +57,6 @@ void prepare_environment() {
   if (!cache.empty()) ::setenv("CUDA_CACHE_PATH", cache.c_str(), 0);
 }
 
-/// The number of GPUs; if it is 0, `why` says why.
-int count_gpus(std::string& why) {
-  prepare_environment();
-  int count = 0;
-  const cudaError_t result = cudaGetDeviceCount(&count);
-  if (result == cudaSuccess && count > 0) return count;
-  cudaGetLastError();
-  int driver = 0;
-  cudaDriverGetVersion(&driver);
-  switch (result) {
-    case cudaErrorStubLibrary:
-      why =
-          "libcuda.so.1 is a toolkit's stub and not the driver: install NVIDIA's driver, or start "
-          "the container with its GPUs (--gpus all)";
-      break;
-    case cudaErrorInsufficientDriver:
-      why = driver == 0
-                ? "there is no NVIDIA driver (libcuda.so.1)"
-                : "the NVIDIA driver supports CUDA " + version_text(driver) +
-                      " and this build needs " + version_text(CUDART_VERSION / 1000 * 1000) +
-                      " or later: update the driver";
-      break;
-    case cudaSuccess:
-    case cudaErrorNoDevice:
-      why = "the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)";
-      break;
-    default:
-      why = CudaError(result, "cudaGetDeviceCount").what();
-  }
-  return 0;
-}
-
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -178,22 +146,65 @@ GpuReport measure(int ordinal) {
 
 }  // namespace
 
-GpuResult open_gpu(int ordinal, std::shared_ptr<Device> cpu) {
+int count_gpus(std::string& why) {
+  prepare_environment();
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess && count > 0) return count;
+  cudaGetLastError();
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  switch (result) {
+    case cudaErrorStubLibrary:
+      why =
+          "libcuda.so.1 is a toolkit's stub and not the driver: install NVIDIA's driver, or start "
+          "the container with its GPUs (--gpus all)";
+      break;
+    case cudaErrorInsufficientDriver:
+      why = driver == 0
+                ? "there is no NVIDIA driver (libcuda.so.1)"
+                : "the NVIDIA driver supports CUDA " + version_text(driver) +
+                      " and this build needs " + version_text(CUDART_VERSION / 1000 * 1000) +
+                      " or later: update the driver";
+      break;
+    case cudaSuccess:
+    case cudaErrorNoDevice:
+      why = "the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)";
+      break;
+    default:
+      why = CudaError(result, "cudaGetDeviceCount").what();
+  }
+  return 0;
+}
+
+std::vector<GpuResult> open_gpus(std::span<const int> ordinals,
+                                 const std::shared_ptr<Device>& cpu) {
   std::string why;
   const int count = count_gpus(why);
-  if (count == 0) return {nullptr, why};
-  if (ordinal >= count) {
-    return {nullptr, "there is no GPU " + std::to_string(ordinal) + ": the driver finds " +
-                         std::to_string(count) + ", counted from 0"};
+  if (count == 0) return {ordinals.size(), GpuResult{nullptr, why}};
+  const auto registrar = std::make_shared<GpuRegistrar>();
+  std::vector<GpuResult> results;
+  for (const int ordinal : ordinals) {
+    const std::string number = std::to_string(ordinal);
+    GpuResult& result = results.emplace_back();
+    if (ordinal >= count) {
+      result.why = "there is no GPU " + number + ": the driver finds " + std::to_string(count) +
+                   ", counted from 0";
+      continue;
+    }
+    try {
+      result.device = CudaDevice::open(ordinal, cpu, CudaDevice::kHungAfter, registrar);
+    } catch (const CudaError& error) {
+      result.why = "GPU " + number + " cannot be used: " + error.what();
+    } catch (const FeedError& error) {
+      result.why = "GPU " + number + " cannot be used: " + error.what();
+    }
   }
-  try {
-    return {CudaDevice::open(ordinal, std::move(cpu)), {}};
-  } catch (const CudaError& error) {
-    why = error.what();
-  } catch (const FeedError& error) {
-    why = error.what();
-  }
-  return {nullptr, "GPU " + std::to_string(ordinal) + " cannot be used: " + why};
+  return results;
+}
+
+GpuResult open_gpu(int ordinal, const std::shared_ptr<Device>& cpu) {
+  return std::move(open_gpus({&ordinal, 1}, cpu).front());
 }
 
 std::vector<GpuReport> measure_gpus(std::string& why) {

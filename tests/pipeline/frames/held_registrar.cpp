@@ -36,7 +36,10 @@ void HeldRegistrar::add(const std::uint8_t*, std::size_t, HostAccess) {
   ++added_;
 }
 
-void HeldRegistrar::remove(const std::uint8_t*, HostAccess) noexcept { pass(); }
+bool HeldRegistrar::remove(const std::uint8_t*) noexcept {
+  pass();
+  return true;
+}
 
 void HeldRegistrar::pass() {
   std::unique_lock lock(mutex_);

@@ -24,7 +24,7 @@ class HeldRegistrar : public HostRegistrar {
 
  private:
   void add(const std::uint8_t*, std::size_t, HostAccess) override;
-  void remove(const std::uint8_t*, HostAccess) noexcept override;
+  bool remove(const std::uint8_t*) noexcept override;
   void pass();
 
   std::mutex mutex_;

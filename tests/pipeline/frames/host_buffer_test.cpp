@@ -1,6 +1,7 @@
 #include "pipeline/frames/host_buffer.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <chrono>
 #include <future>
@@ -22,12 +23,14 @@ class Ledger : public HostRegistrar {
     --room_;
     EXPECT_TRUE(registered_.emplace(data, bytes).second) << "registered twice";
   }
-  void remove(const std::uint8_t* data, HostAccess) noexcept override {
+  bool remove(const std::uint8_t* data) noexcept override {
     EXPECT_EQ(registered_.erase(data), 1u) << "was not registered";
+    return !keeps_;
   }
 
   std::map<const std::uint8_t*, std::size_t> registered_;
   int room_ = 1000;
+  bool keeps_ = false;  // what is removed stays registered all the same
 };
 
 /// Tests look only for their own buffers, because memory that a decoder of an earlier test still
@@ -68,6 +71,29 @@ TEST_F(HostRegistrarTest, ABufferThatCannotBeLockedIsRefused) {
   const std::size_t before = host_memory_bytes();
   EXPECT_THROW(HostBuffer(4096), FeedError);
   EXPECT_EQ(host_memory_bytes(), before);
+}
+
+/// True if nothing is mapped there.
+bool is_free(std::uint8_t* data) {
+  void* const found =
+      ::mmap(data, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (found == MAP_FAILED) return false;
+  ::munmap(found, 4096);
+  return found == data;
+}
+
+TEST_F(HostRegistrarTest, TheAddressesOfMemoryThatStaysRegisteredAreNotUsedAgain) {
+  set_host_registrar(&ledger_);
+  std::optional<HostBuffer> buffer(std::in_place, 4096);
+  std::uint8_t* const data = buffer->data();
+  buffer.reset();
+  EXPECT_TRUE(is_free(data));
+  ledger_.keeps_ = true;
+  buffer.emplace(4096);
+  std::uint8_t* const kept = buffer->data();
+  buffer.reset();
+  EXPECT_FALSE(is_free(kept));
+  ::munmap(kept, 4096);
 }
 
 TEST_F(HostRegistrarTest, ARegistrarThatCannotTakeAllTakesNone) {

@@ -290,7 +290,10 @@ class FewBuffers : public HostRegistrar {
     if (left_ == 0) throw FeedError(FeedFault::kMemory, "no memory");
     --left_;
   }
-  void remove(const std::uint8_t*, HostAccess) noexcept override { ++left_; }
+  bool remove(const std::uint8_t*) noexcept override {
+    ++left_;
+    return true;
+  }
 
  private:
   std::atomic<int> left_;

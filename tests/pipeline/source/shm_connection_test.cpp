@@ -163,7 +163,10 @@ TEST_F(SharedAreaTest, IsRegisteredForReadingWhileItLives) {
     void add(const std::uint8_t* data, std::size_t bytes, HostAccess access) override {
       if (access == HostAccess::kRead) readable_[data] = bytes;
     }
-    void remove(const std::uint8_t* data, HostAccess) noexcept override { readable_.erase(data); }
+    bool remove(const std::uint8_t* data) noexcept override {
+      readable_.erase(data);
+      return true;
+    }
     std::map<const std::uint8_t*, std::size_t> readable_;
   };
   make(10'000);

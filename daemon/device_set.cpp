@@ -1,0 +1,207 @@
+#include "daemon/device_set.hpp"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/labels.hpp"
+#include "pipeline/base/log.hpp"
+#include "pipeline/stage/gpu.hpp"
+
+namespace framelane {
+namespace {
+
+using Kind = DeviceChoice::Kind;
+
+/// The load of a feed while nothing is known of any.
+constexpr double kUnknownLoad = 1.0 / 64;
+
+/// The share of the last ten seconds in which a GPU's busiest engine worked.
+double load_of(const Device& gpu, DeviceSet::Clock::time_point now) {
+  double load = 0;
+  for (const Engine engine : {Engine::kH2d, Engine::kKernel, Engine::kD2h}) {
+    load = std::max(load, gpu.busy()[engine].recent_ratio(now));
+  }
+  return load;
+}
+
+std::string name_of(int gpu) { return "cuda:" + std::to_string(gpu); }
+
+bool wants_any_gpu(const DeviceChoice& choice) { return choice.kind != Kind::kCpu && !choice.gpu; }
+
+}  // namespace
+
+DeviceSet::DeviceSet(const DeviceChoice& choice, std::vector<std::shared_ptr<Device>> gpus,
+                     std::shared_ptr<Device> cpu, Refusals refusals,
+                     std::function<Clock::time_point()> now)
+    : choice_(choice),
+      gpus_(std::move(gpus)),
+      cpu_(std::move(cpu)),
+      refusals_(std::move(refusals)),
+      now_(std::move(now)) {}
+
+std::shared_ptr<Device> DeviceSet::place(const std::string& feed,
+                                         const std::optional<DeviceChoice>& choice, bool anew) {
+  const DeviceChoice wanted = choice.value_or(choice_);
+  const std::lock_guard lock(mutex_);
+  const auto found = places_.find(feed);
+  if (found != places_.end()) {
+    const std::shared_ptr<Device> present = found->second.device;
+    const bool moves = present->lost() && wants_any_gpu(wanted) && !live_gpus().empty();
+    if (!moves && !(anew && wants_any_gpu(wanted))) return present;
+    places_.erase(found);  // it is no load for the choice
+  }
+  std::shared_ptr<Device> device = choose(wanted);
+  places_[feed] = {device, now_()};
+  if (gpus_.size() > 1 || (!gpus_.empty() && device == cpu_)) {
+    log::info("feed {}: converts on {}", feed, device->name());
+  }
+  return device;
+}
+
+bool DeviceSet::can_move(const std::string& feed, const std::optional<DeviceChoice>& choice) {
+  if (!wants_any_gpu(choice.value_or(choice_))) return false;
+  const std::lock_guard lock(mutex_);
+  const auto found = places_.find(feed);
+  return found != places_.end() && found->second.device->lost() && !live_gpus().empty();
+}
+
+std::shared_ptr<Device> DeviceSet::choose(const DeviceChoice& choice) {
+  check(choice);
+  if (choice.kind == Kind::kCpu) return cpu_;
+  if (choice.gpu) return *numbered(*choice.gpu);
+  const std::vector<std::shared_ptr<Device>> live = live_gpus();
+  if (live.empty()) return choice.kind == Kind::kCuda ? gpus_.front() : cpu_;
+  const Clock::time_point now = now_();
+  const double mean = mean_load(now);
+  // By what a GPU counts for: without memory, load, feeds. The first of equal ones.
+  const auto cost = [&](const std::shared_ptr<Device>& gpu) {
+    double load = load_of(*gpu, now);
+    int feeds = 0;
+    for (const auto& [name, place] : places_) {
+      if (place.device != gpu) continue;
+      ++feeds;
+      if (now - place.since < kSettling) load += mean;
+    }
+    const bool full = gpu->free_memory_bytes().value_or(kLeastFree) < kLeastFree;
+    return std::tuple(full, load, feeds);
+  };
+  return *std::ranges::min_element(live, {}, cost);
+}
+
+void DeviceSet::check(const DeviceChoice& choice) const {
+  if (choice.kind != Kind::kCuda) return;
+  if (choice.gpu ? numbered(*choice.gpu) != gpus_.end() : !gpus_.empty()) return;
+  const auto why = choice.gpu ? refusals_.gpu.find(*choice.gpu) : refusals_.gpu.end();
+  throw FeedError(FeedFault::kConfiguration,
+                  "device: " + (choice.gpu ? name_of(*choice.gpu) : "cuda") + ": " +
+                      (why == refusals_.gpu.end() ? refusals_.any : why->second) +
+                      "; or set device to auto or cpu");
+}
+
+std::vector<std::shared_ptr<Device>>::const_iterator DeviceSet::numbered(int gpu) const {
+  return std::ranges::find(gpus_, name_of(gpu), &Device::name);
+}
+
+/// Those that still take calls: a GPU that fails may take all others of the process with it, which
+/// shows at their next call.
+std::vector<std::shared_ptr<Device>> DeviceSet::live_gpus() const {
+  std::vector<std::shared_ptr<Device>> live;
+  for (const std::shared_ptr<Device>& gpu : gpus_) {
+    if (!gpu->lost()) gpu->free_memory_bytes();
+    if (!gpu->lost()) live.push_back(gpu);
+  }
+  return live;
+}
+
+/// Of the feeds that have been on a GPU for long enough.
+double DeviceSet::mean_load(Clock::time_point now) const {
+  double load = 0;
+  for (const std::shared_ptr<Device>& gpu : gpus_) load += load_of(*gpu, now);
+  const auto settled = std::ranges::count_if(places_, [&](const auto& entry) {
+    return entry.second.device != cpu_ && now - entry.second.since >= kSettling;
+  });
+  return settled == 0 || load <= 0 ? kUnknownLoad : load / static_cast<double>(settled);
+}
+
+std::vector<std::shared_ptr<const Device>> DeviceSet::all() const {
+  std::vector<std::shared_ptr<const Device>> devices(gpus_.begin(), gpus_.end());
+  devices.push_back(cpu_);
+  return devices;
+}
+
+bool DeviceSet::any_lost() const { return std::ranges::any_of(gpus_, &Device::lost); }
+
+namespace {
+
+/// What open_devices has opened so far.
+struct Opened {
+  std::vector<std::shared_ptr<Device>> gpus;
+  DeviceSet::Refusals refusals;
+
+  void take(int number, GpuResult result) {
+    if (result.device != nullptr) {
+      log::info("converting on {} ({}, {})", result.device->name(), result.device->model(),
+                result.device->uuid());
+      gpus.push_back(std::move(result.device));
+    } else {
+      refusals.any += (refusals.any.empty() ? "" : "; ") + result.why;
+      refusals.gpu[number] = std::move(result.why);
+    }
+  }
+};
+
+Opened open_gpus_for(const std::vector<DeviceChoice>& choices, bool one,
+                     const std::shared_ptr<Device>& cpu) {
+  Opened opened;
+  if (std::ranges::all_of(choices, [](const auto& choice) { return choice.kind == Kind::kCpu; })) {
+    return opened;
+  }
+  const int count = count_gpus(opened.refusals.any);
+  if (count == 0) return opened;
+  const bool any = std::ranges::any_of(choices, wants_any_gpu);
+  std::set<int> numbers;
+  for (const DeviceChoice& choice : choices) {
+    if (choice.gpu) numbers.insert(*choice.gpu);
+  }
+  for (int gpu = 0; any && !one && gpu < count; ++gpu) numbers.insert(gpu);
+  const std::vector<int> ordinals(numbers.begin(), numbers.end());
+  std::vector<GpuResult> results = open_gpus(ordinals, cpu);
+  for (std::size_t i = 0; i < results.size(); ++i) opened.take(ordinals[i], std::move(results[i]));
+  for (int gpu = 0; any && one && opened.gpus.empty() && gpu < count; ++gpu) {
+    opened.take(gpu, open_gpu(gpu, cpu));
+  }
+  return opened;
+}
+
+}  // namespace
+
+std::shared_ptr<DeviceSet> open_devices(const DeviceChoice& choice,
+                                        std::span<const FeedOptions> feeds, bool one) {
+  std::vector<DeviceChoice> choices;
+  for (const FeedOptions& feed : feeds) choices.push_back(feed.device.value_or(choice));
+  const std::shared_ptr<Device> cpu = make_cpu_device();
+  const auto [gpus, refusals] = open_gpus_for(choices, one, cpu);
+  auto devices = std::make_shared<DeviceSet>(choice, gpus, cpu, refusals);
+  if (std::ranges::any_of(feeds, [](const FeedOptions& feed) { return !feed.device; })) {
+    try {
+      devices->check(choice);
+    } catch (const FeedError& error) {
+      log::error("{}", error.what());
+      return nullptr;
+    }
+  }
+  if (gpus.empty()) {
+    log::info("converting on the CPU ({}){}{}", cpu->model(), refusals.any.empty() ? "" : ": ",
+              refusals.any);
+  } else {
+    for (const auto& [number, why] : refusals.gpu) {
+      log::warn("{} is left out: {}", name_of(number), why);
+    }
+  }
+  return devices;
+}
+
+}  // namespace framelane

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/feed/feed_options.hpp"
+#include "pipeline/stage/device.hpp"
+#include "pipeline/stage/device_choice.hpp"
+
+namespace framelane {
+
+/// The devices of the process, and which feed runs on which.
+///
+/// A feed that may run on any GPU gets the one that is least busy, of those with memory left, and
+/// stays there until that GPU is lost. How busy a GPU is has been measured; a feed that was placed
+/// lately counts as the mean of the others. Any thread.
+class DeviceSet {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Until a feed has been on a GPU for so long, how busy it keeps the GPU is not known.
+  static constexpr std::chrono::seconds kSettling{20};
+  /// A GPU with less free memory is chosen only if all have less.
+  static constexpr std::size_t kLeastFree = std::size_t{512} << 20;
+
+  /// Why GPUs cannot be used: each clause says what would help.
+  struct Refusals {
+    std::string any;                 ///< why there is none at all
+    std::map<int, std::string> gpu;  ///< by number
+  };
+  /// `choice`: of feeds that make none. `gpus`: those that are used, by number. `now` is replaced
+  /// in tests.
+  DeviceSet(const DeviceChoice& choice, std::vector<std::shared_ptr<Device>> gpus,
+            std::shared_ptr<Device> cpu, Refusals refusals = {},
+            std::function<Clock::time_point()> now = Clock::now);
+
+  /// Throws FeedError(kConfiguration) if there is no GPU as `choice` wants it.
+  void check(const DeviceChoice& choice) const;
+  /// The device for a feed's next run: the one of its last run, unless that is lost and there is
+  /// another, or `anew`. May ask the driver. Throws what check() throws.
+  std::shared_ptr<Device> place(const std::string& feed, const std::optional<DeviceChoice>& choice,
+                                bool anew = false);
+  /// True if the feed's device is lost and place() would choose another GPU. May ask the driver.
+  bool can_move(const std::string& feed, const std::optional<DeviceChoice>& choice);
+
+  /// The GPUs by number, then the CPU.
+  std::vector<std::shared_ptr<const Device>> all() const;
+  bool any_lost() const;
+
+ private:
+  struct Place {
+    std::shared_ptr<Device> device;
+    Clock::time_point since;
+  };
+
+  std::shared_ptr<Device> choose(const DeviceChoice& choice);
+  std::vector<std::shared_ptr<Device>>::const_iterator numbered(int gpu) const;
+  std::vector<std::shared_ptr<Device>> live_gpus() const;
+  double mean_load(Clock::time_point now) const;
+
+  const DeviceChoice choice_;
+  const std::vector<std::shared_ptr<Device>> gpus_;
+  const std::shared_ptr<Device> cpu_;
+  const Refusals refusals_;
+  const std::function<Clock::time_point()> now_;
+  std::mutex mutex_;
+  std::map<std::string, Place> places_;  // by feed; guarded by mutex_
+};
+
+/// Opens the GPUs that `choice` and the feeds' own choices name, and logs which. `one`: no second
+/// one where any will do. Null, which is logged, if feeds without a choice of their own cannot have
+/// what `choice` asks for. To be called before there are threads that read the environment.
+std::shared_ptr<DeviceSet> open_devices(const DeviceChoice& choice,
+                                        std::span<const FeedOptions> feeds, bool one = false);
+
+}  // namespace framelane

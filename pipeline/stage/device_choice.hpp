@@ -1,0 +1,14 @@
+#pragma once
+
+#include <optional>
+
+namespace framelane {
+
+/// The device that a feed asks for: auto | cpu | cuda | cuda:N.
+struct DeviceChoice {
+  /// kAuto: a GPU, or the CPU if there is none that can be used.
+  enum class Kind { kAuto, kCpu, kCuda } kind = Kind::kAuto;
+  std::optional<int> gpu{};  ///< of kCuda; empty: any one GPU
+};
+
+}  // namespace framelane
