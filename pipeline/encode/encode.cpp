@@ -11,6 +11,8 @@ extern "C" {
 #include <exception>
 #include <limits>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "kernels/luma_histogram.hpp"
@@ -66,6 +68,7 @@ Encode::~Encode() { drop_pending(DropReason::kFeedFailed); }
 void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
                  std::atomic<DropReason>& cancel_reason) {
   cancel_ = cancel;
+  stage_ = &stage;
   // On this thread, however it ends: the one that destroys this must not wait.
   const FreeAtEnd free_at_end{*this};
   std::exception_ptr failure;
@@ -127,11 +130,17 @@ void Encode::take(FrameJob& job, Stage& stage) {
     if (index_ == 0) analyse(job);
     return;
   }
-  if (encoder_ == nullptr) reopen();
+  if (encoder_ == nullptr && !gpu_lost_) reopen();
+  if (gpu_lost_) return output.ticket.drop(DropReason::kDeviceLost);
   if (output.converts) {
     switch (wait_converted(job, stage)) {
       case Stage::Wait::kReady:
-        break;
+        if (output.target.buffer) break;
+        // It was in the memory of a GPU that is lost, and so is the encoder.
+        gpu_lost_ = true;
+        drop_pending(DropReason::kDeviceLost);
+        output.ticket.drop(DropReason::kDeviceLost);
+        return;
       case Stage::Wait::kStopped:
         return;
       case Stage::Wait::kDeviceLost:
@@ -174,12 +183,17 @@ Stage::Wait Encode::wait_converted(FrameJob& job, Stage& stage) {
 }
 
 void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
-  flush();
+  if (gpu_lost_) {
+    leave_lost_gpu();
+  } else {
+    flush();
+  }
   plan_ = plan;
   if (plan == nullptr) return;
   encoder_ = std::move(plan->opened);
   last_pts_ = INT64_MIN;
   encode_stats_.set_codec(plan->codec.name);
+  on_gpu_ = static_cast<bool>(plan->frames);
 }
 
 void Encode::encode(FrameJob& job) {
@@ -202,6 +216,7 @@ void Encode::encode(FrameJob& job) {
            output.converts ? output.target.buffer : job.input.buffer);
   const AVColorSpace space = encoder_->colorspace;
   frame.format = encoder_->pix_fmt;
+  if (plan_->frames) frame.hw_frames_ctx = BufferRef(plan_->frames).release();
   frame.colorspace = space;
   frame.color_range = encoder_->color_range;
   frame.color_primaries = encoder_->color_primaries;
@@ -284,12 +299,26 @@ void Encode::deliver() {
 }
 
 void Encode::flush() {
-  if (encoder_ == nullptr) return;
+  if (encoder_ == nullptr || gpu_lost_) return;
   send(nullptr);
   receive_packets();
   if (!cancel_.stop_requested()) drop_pending(DropReason::kEncoder);
   close_encoder();
   fanout_.end_group();
+}
+
+/// Lets go of an encoder on a GPU that is lost. If the GPU hangs, closing it and freeing its frames
+/// waits for as long.
+void Encode::leave_lost_gpu() {
+  gpu_lost_ = false;
+  if (encoder_ == nullptr) return;
+  fanout_.end_group();
+  auto* const left = new std::pair(std::move(encoder_), std::move(plan_));
+  try {
+    std::thread([left] { delete left; }).detach();
+  } catch (const std::system_error&) {
+    // Without a thread for it the encoder stays, as the GPU's other memory may.
+  }
 }
 
 void Encode::close_encoder() {
@@ -299,7 +328,11 @@ void Encode::close_encoder() {
 
 // A call that threw has left its frame or packet in hand.
 Encode::FreeAtEnd::~FreeAtEnd() {
-  encode.close_encoder();
+  if (encode.gpu_lost_) {
+    encode.leave_lost_gpu();
+  } else {
+    encode.close_encoder();
+  }
   av_frame_unref(encode.frame_.get());
   av_packet_unref(encode.packet_.get());
 }
@@ -310,18 +343,30 @@ std::chrono::milliseconds Encode::call_limit() const {
 }
 
 void Encode::recover(const char* what, int error) {
-  drop_pending(DropReason::kEncoder);
   const std::string cause = "encode " + options_.name + ": " + plan_->codec.name + ' ' + what +
                             ": " + av_error_text(error);
+  if (has_lost_gpu(cause)) return drop_pending(DropReason::kDeviceLost);
+  drop_pending(DropReason::kEncoder);
   if (failures_.failed()) throw FeedError(FeedFault::kEncoder, cause + ", " + failures_.text());
   log::warn("feed {}: {}; reopening it", feed_stats_.feed(), cause);
   close_encoder();
   reopen();
 }
 
+/// True if the encoder has failed because it is on a GPU that is lost. Later jobs bring another
+/// one.
+bool Encode::has_lost_gpu(const std::string& cause) {
+  gpu_lost_ = plan_->frames && !stage_->still_takes_device_frames(cause);
+  return gpu_lost_;
+}
+
 void Encode::reopen() {
   const CallScope call(calls_, kOpenLimit);
-  encoder_ = reopen_encoder(options_, *plan_, global_header_);
+  try {
+    encoder_ = reopen_encoder(options_, *plan_, global_header_);
+  } catch (const FeedError& error) {
+    if (!has_lost_gpu(error.what())) throw;
+  }
 }
 
 void Encode::drop_pending(DropReason reason) {

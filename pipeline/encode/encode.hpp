@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "pipeline/av/av_ptr.hpp"
@@ -51,6 +52,9 @@ class Encode {
   /// True while a call of the encoder lasts longer than it may. Nothing interrupts such a call. Any
   /// thread.
   bool overdue() const { return calls_.overdue(); }
+  /// True if the encoder takes its frames on the feed's GPU: a call that hangs is the GPU's fault.
+  /// Any thread.
+  bool on_gpu() const { return on_gpu_; }
   /// Times the call that opens the encoder for a plan, on the source thread. Nothing interrupts it.
   Interrupt& opening() { return opening_; }
 
@@ -94,8 +98,10 @@ class Encode {
   void flush();
   /// Opens the encoder again; the frames it had are dropped.
   void recover(const char* what, int error);
+  bool has_lost_gpu(const std::string& cause);
   void drop_pending(DropReason reason);
   void reopen();
+  void leave_lost_gpu();
   void close_encoder();
   std::chrono::milliseconds call_limit() const;
 
@@ -110,8 +116,11 @@ class Encode {
   Interrupt calls_{std::stop_token()};  // times the encoder's calls, and interrupts none
   Interrupt opening_{std::stop_token()};
   std::stop_token cancel_;
+  Stage* stage_ = nullptr;
   std::shared_ptr<EncodePlan> plan_;
   CodecContextPtr encoder_;
+  std::atomic<bool> on_gpu_{false};
+  bool gpu_lost_ = false;  // the GPU that the encoder runs on: no frame goes there any more
   FramePtr frame_;
   PacketPtr packet_;
   std::vector<Pending> pending_;

@@ -2,6 +2,7 @@
 
 extern "C" {
 #include <libavcodec/avcodec.h>
+#include <libavutil/hwcontext.h>
 #include <libavutil/opt.h>
 }
 
@@ -94,14 +95,17 @@ void silence_x265(AVCodecContext& context) {
   av_dict_free(&parameters);
 }
 
+/// `frames`: make_gpu_frames, with `format`; or null.
 CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candidate,
                              const EncodeOptions& options, const FrameFormat& target,
-                             AVPixelFormat format, bool global_header, int threads) {
+                             AVPixelFormat format, const BufferRef& frames, bool global_header,
+                             int threads) {
   CodecContextPtr context(avcodec_alloc_context3(&codec));
   if (!context) throw std::bad_alloc();
   context->width = target.width;
   context->height = target.height;
-  context->pix_fmt = format;
+  context->pix_fmt = frames ? AV_PIX_FMT_CUDA : format;
+  if (frames) context->hw_frames_ctx = BufferRef(frames).release();
   context->time_base = target.time_base;
   // Without a rate, encoders take 1/time_base for it and choose absurd levels.
   context->framerate = target.frame_rate.num > 0 ? target.frame_rate : AVRational{25, 1};
@@ -132,6 +136,10 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
       avcodec_parameters_from_context(media->video.parameters.get(), &context) < 0) {
     throw std::bad_alloc();
   }
+  if (context.hw_frames_ctx != nullptr) {  // where the frames were is nothing that a file shows
+    media->video.parameters->format =
+        reinterpret_cast<const AVHWFramesContext*>(context.hw_frames_ctx->data)->sw_format;
+  }
   media->video.time_base = context.time_base;
   media->video.frame_rate = target.frame_rate;
   if (audio != nullptr) {
@@ -144,6 +152,11 @@ bool chooses_gpu(const CodecCandidate& candidate, const AvOption& option) {
   return is_nvenc(candidate) && option.key == "gpu";
 }
 
+bool names_gpu(const CodecCandidate& candidate) {
+  return std::ranges::any_of(
+      candidate.options, [&](const AvOption& option) { return chooses_gpu(candidate, option); });
+}
+
 struct NoHardware {
   std::string why;
   bool shortage;  ///< of threads or memory: perhaps it can be used later
@@ -152,14 +165,14 @@ struct NoHardware {
 /// Why the hardware that an encoder needs cannot be used; nothing if it can. Opens the encoder with
 /// no options to find out, so that a rejected option is not taken for missing hardware.
 std::optional<NoHardware> why_no_hardware(const AVCodec& codec, const CodecCandidate& candidate,
-                                          const EncodeOptions& options,
-                                          const EncodeTarget& target) {
+                                          const EncodeOptions& options, const EncodeTarget& target,
+                                          const BufferRef& frames) {
   CodecCandidate plain{codec.name};
   // The option that chooses the GPU stays: whether that GPU can be used is the question.
   std::ranges::copy_if(candidate.options, std::back_inserter(plain.options),
                        [&](const AvOption& option) { return chooses_gpu(candidate, option); });
   const CodecContextPtr context =
-      make_context(codec, plain, options, target.format, target.av, false, 0);
+      make_context(codec, plain, options, target.format, target.av, frames, false, 0);
   const AvLogCapture log;
   const int result = avcodec_open2(context.get(), &codec, nullptr);
   if (result >= 0) return std::nullopt;
@@ -197,13 +210,41 @@ bool may_hold_frames(const CodecCandidate& candidate) { return candidate.name !=
 
 CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device) {
   constexpr std::string_view kCuda = "cuda:";
-  const bool chosen = std::ranges::any_of(
-      candidate.options, [&](const AvOption& option) { return chooses_gpu(candidate, option); });
-  if (is_nvenc(candidate) && device.starts_with(kCuda) && !chosen) {
+  if (is_nvenc(candidate) && device.starts_with(kCuda) && !names_gpu(candidate)) {
     candidate.options.push_back({"gpu", std::string(device.substr(kCuda.size()))});
   }
   return candidate;
 }
+
+namespace {
+
+/// NVENC holds frames back by default, until it has as many as it has surfaces. A live feed does
+/// not wait.
+void release_at_once(CodecCandidate& candidate) {
+  if (!is_nvenc(candidate)) return;
+  if (std::ranges::find(candidate.options, "delay", &AvOption::key) != candidate.options.end()) {
+    return;
+  }
+  candidate.options.push_back({"delay", "0"});
+}
+
+/// Frames on the feed's GPU, if the encoder runs there and takes them.
+BufferRef gpu_frames_for(const AVCodec& codec, const CodecCandidate& candidate,
+                         const EncodeRequest& request, const EncodeTarget& target) {
+  if (!is_nvenc(candidate) || !request.gpu_context) return {};
+  const auto on = std::ranges::find(candidate.options, "gpu", &AvOption::key);
+  if (on == candidate.options.end() || "cuda:" + on->value != request.device) return {};
+  std::string why;
+  BufferRef frames = make_gpu_frames(codec, request.gpu_context, target.av, target.format.width,
+                                     target.format.height, why);
+  if (!frames) {
+    log::info("feed {}: encode {}: {} gets its frames from host memory: {}", request.feed,
+              request.options.name, candidate.name, why);
+  }
+  return frames;
+}
+
+}  // namespace
 
 std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
   std::string tried;
@@ -212,7 +253,8 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     tried += (tried.empty() ? "" : "; ") + candidate.name + ' ' + why;
   };
   for (const CodecCandidate& configured : request.options.codecs) {
-    const CodecCandidate candidate = choose_gpu(configured, request.device);
+    CodecCandidate candidate = choose_gpu(configured, request.device);
+    if (request.live) release_at_once(candidate);
     const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name.c_str());
     if (codec == nullptr || codec->type != AVMEDIA_TYPE_VIDEO) {
       pass_over(candidate, codec == nullptr ? "is not in this FFmpeg" : "is no video encoder");
@@ -222,14 +264,20 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
       pass_over(candidate, "takes frames in a device's memory alone, which framelane has not");
       continue;
     }
+    if (request.gpu_lost && is_nvenc(candidate) && !names_gpu(candidate)) {
+      pass_over(candidate, "is on the GPU that is lost");
+      continue;
+    }
     if (request.opening) request.opening(candidate);
     EncodeTarget target = choose_target(*codec, request.options, request.source);
     if (counts_in_frames(codec->id) && target.format.frame_rate.num > 0) {
       target.format.time_base = av_inv_q(target.format.frame_rate);
     }
     // Hardware first: an option that is rejected is an error only if the encoder is available.
+    const BufferRef frames = gpu_frames_for(*codec, candidate, request, target);
     if (is_hardware(*codec)) {
-      if (const auto no_hardware = why_no_hardware(*codec, candidate, request.options, target)) {
+      const auto no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
+      if (no_hardware) {
         pass_over(candidate, "does not open here: " + no_hardware->why);
         if (no_hardware->shortage) fault = FeedFault::kMemory;
         continue;
@@ -237,7 +285,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     }
     const int threads = codec_threads(request.live);
     CodecContextPtr context = make_context(*codec, candidate, request.options, target.format,
-                                           target.av, request.global_header, threads);
+                                           target.av, frames, request.global_header, threads);
     const AvLogCapture log;
     const int result = avcodec_open2(context.get(), codec, nullptr);
     if (result < 0) {
@@ -252,6 +300,8 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->codec = candidate;
     plan->source_time_base = request.source.time_base;
     plan->target = target.format;
+    plan->target.memory = frames ? FrameMemory::kDevice : FrameMemory::kHost;
+    plan->frames = frames;
     plan->threads = threads;
     plan->live = request.live;
     plan->media = media_of(*context, target.format, request.audio);
@@ -268,7 +318,7 @@ CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& p
   const AVCodec* codec = avcodec_find_encoder_by_name(plan.codec.name.c_str());
   CodecContextPtr context =
       make_context(*codec, plan.codec, options, plan.target,
-                   encoder_format(*codec, plan.target.layout, plan.target.color.range),
+                   encoder_format(*codec, plan.target.layout, plan.target.color.range), plan.frames,
                    global_header, plan.threads);
   const AvLogCapture log;
   const int result = avcodec_open2(context.get(), codec, nullptr);

@@ -8,6 +8,7 @@
 #include "pipeline/av/av_ptr.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/encode/frame_format.hpp"
+#include "pipeline/encode/gpu_frames.hpp"
 #include "pipeline/packets/media.hpp"
 
 namespace framelane {
@@ -19,6 +20,7 @@ struct EncodePlan {
   CodecCandidate codec;               ///< the candidate that was available
   AVRational source_time_base{0, 1};  ///< of the frames' pts
   FrameFormat target;                 ///< what the encoder takes; its time base is the encoder's
+  BufferRef frames;                   ///< make_gpu_frames; null: the target is in host memory
   int threads = 0;                    ///< as codec_threads says
   bool live = false;                  ///< the source sends a frame as each is due
   MediaFormatRef media;               ///< of the encode's packets, audio included
@@ -34,6 +36,9 @@ struct EncodeRequest {
   bool live = false;                    ///< few threads (codec_threads)
   bool global_header = false;           ///< some output's container wants extradata
   const StreamFormat* audio = nullptr;  ///< of the packets beside the video; null: none
+  /// Of `device`, for encoders that take frames on it. Empty: they take frames in host memory.
+  GpuContext gpu_context{};
+  bool gpu_lost = false;  ///< the feed's GPU is lost, and NVENC's encoders with it
   /// Called before each candidate is opened, which may take long.
   std::function<void(const CodecCandidate&)> opening{};
 };

@@ -83,10 +83,13 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   });
   const bool changed = audio_changed || format_ != format;
   const auto wants_encoder = [&](const EncodeRoute* route) {
-    return changed || route->outage->due(frame.decoded_at);
+    return changed || route->outage->due(frame.decoded_at) || lost_its_gpu(*route);
   };
   if (std::ranges::none_of(routes_, wants_encoder)) return true;
-  if (!changed && parts_.stage_calls.stopped()) return true;
+  const bool only_retries = !changed && std::ranges::none_of(routes_, [&](const auto* route) {
+    return lost_its_gpu(*route);
+  });
+  if (only_retries && parts_.stage_calls.stopped()) return true;
 
   // A decoder that leaves the GPU, or goes back to it, is no reason to begin a new file.
   const bool same_pictures = !audio_changed && format_ && moved(*format_, format);
@@ -122,6 +125,11 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   return true;
 }
 
+/// True if the encoder takes frames on a GPU that is lost.
+bool FrameDispatch::lost_its_gpu(const EncodeRoute& route) const {
+  return route.plan && route.plan->frames && !parts_.stage.takes_device_frames();
+}
+
 bool FrameDispatch::ends_feed(const FeedError& refusal, const SourceInfo& source,
                               bool was_down) const {
   // Much of a file would pass before threads or memory are there again. Of an encode that was down
@@ -140,22 +148,24 @@ void FrameDispatch::take_down(EncodeRoute& route, const FeedError& refusal) {
 
 void FrameDispatch::prepare_stage(const FrameFormat& format) {
   std::vector<Conversion> conversions;
+  std::vector<FrameMemory> targets;
   for (const EncodeRoute* route : routes_) {
     // Nothing is converted for an encode that is down.
     conversions.push_back(conversion_between(format, route->plan ? route->plan->target : format));
+    targets.push_back(route->plan ? route->plan->target.memory : FrameMemory::kHost);
   }
   apply_analysis();
   const CallScope preparing(parts_.stage_calls, parts_.deadlines.prepare);
   plan_.reset();  // first: the old plan's memory goes with its last job in flight
   if (std::ranges::all_of(routes_, &EncodeRoute::down)) return;
-  plan_ = parts_.stage.prepare(conversions, format.memory, analyses_);
+  plan_ = parts_.stage.prepare(conversions, format.memory, analyses_, targets);
 }
 
 void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
                                  const SourceInfo& source, bool same_pictures) {
   std::shared_ptr<EncodePlan> plan = route.plan;
-  const bool plan_stays =
-      same_pictures && plan && can_convert(conversion_between(format, plan->target));
+  const bool plan_stays = same_pictures && plan && !lost_its_gpu(route) &&
+                          can_convert(conversion_between(format, plan->target));
   if (!plan_stays) {
     // NVENC's encoders are on the GPU. No other encoder that hangs is the GPU's fault.
     std::optional<CallScope> opening;
@@ -163,6 +173,10 @@ void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
       opening.emplace(is_nvenc(candidate) ? parts_.stage_calls : *route.opening,
                       parts_.deadlines.prepare);
     };
+    GpuContext gpu_context;
+    if (parts_.stage.takes_device_frames()) {
+      gpu_context = [this](std::string& why) { return parts_.stage.encode_context(why); };
+    }
     plan = make_encode_plan({.options = *route.options,
                              .source = format,
                              .feed = parts_.options.name,
@@ -170,10 +184,14 @@ void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
                              .live = source.live,
                              .global_header = route.global_header,
                              .audio = route.audio_format(source.media.get()),
+                             .gpu_context = std::move(gpu_context),
+                             .gpu_lost = parts_.stage.has_lost_gpu(),
                              .opening = time_opening});
   }
   const Conversion conversion = conversion_between(format, plan->target);
-  const bool bypass = is_identity(conversion) && format.memory == FrameMemory::kHost;
+  const bool on_host =
+      format.memory == FrameMemory::kHost && plan->target.memory == FrameMemory::kHost;
+  const bool bypass = is_identity(conversion) && on_host;
   route.conversion = bypass ? std::nullopt : std::optional(conversion);
   log::info("feed {}: encode {}: {}x{} {} ({}) {} {} ({}), {}", parts_.options.name,
             route.options->name, format.width, format.height, info(format.layout).name,
@@ -218,10 +236,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
     job.outputs[i].converts = route.conversion.has_value();
     if (route.conversion) {
       converts = true;
-      const std::size_t side_data_bytes = job.analyse && i == 0 ? sizeof(LumaHistogram) : 0;
-      job.outputs[i].target =
-          allocate_image(*route.pool, route.conversion->target, route.conversion->width,
-                         route.conversion->height, side_data_bytes);
+      allocate_target(job.outputs[i], route, job.analyse && i == 0 ? sizeof(LumaHistogram) : 0);
     }
     job.outputs[i].encode_plan = route.plan;
   }
@@ -243,6 +258,21 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   // The job stays until the stage has finished: the encodes wait for their targets before they
   // release it.
   if (converts) parts_.stage.submit(job);
+}
+
+void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
+                                    std::size_t side_data_bytes) {
+  const Conversion& conversion = *route.conversion;
+  output.memory = route.plan->target.memory;
+  if (output.memory == FrameMemory::kHost) {
+    output.target = allocate_image(*route.pool, conversion.target, conversion.width,
+                                   conversion.height, side_data_bytes);
+    return;
+  }
+  output.target = allocate_gpu_image(route.plan->frames, conversion.target);
+  if (side_data_bytes == 0) return;
+  output.side_buffer = route.pool->get(side_data_bytes);
+  output.target.side_data = output.side_buffer.get()->data;
 }
 
 /// An encoder that is given the frame itself may hold it until it has seen others. If they are in

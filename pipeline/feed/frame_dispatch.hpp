@@ -63,10 +63,13 @@ class FrameDispatch {
                     bool same_pictures);
   /// True if what keeps this encode from working ends the feed, even if others work.
   bool ends_feed(const FeedError& refusal, const SourceInfo& source, bool was_down) const;
+  bool lost_its_gpu(const EncodeRoute& route) const;
   void take_down(EncodeRoute& route, const FeedError& refusal);
   void prepare_stage(const FrameFormat& format);
   void apply_analysis();
   void submit(InputFrame&& frame, const SourceInfo& source);
+  static void allocate_target(JobOutput& output, const EncodeRoute& route,
+                              std::size_t side_data_bytes);
   void copy_what_is_held(InputFrame& frame) const;
   std::optional<FrameRing::Place> take_place(const InputFrame& frame, const SourceInfo& source);
   void drop_tickets(DropReason reason);

@@ -28,8 +28,11 @@ struct JobOutput {
   bool converts = false;
   /// The converted frame, if it converts. Belongs to the stage until Stage::wait has returned
   /// kReady. The first output of an analysed job has room for a LumaHistogram in its `side_data`.
-  /// Empty if nothing is wanted, whatever the plan says.
+  /// Empty if nothing is wanted, whatever the plan says. In device memory it is laid out as the
+  /// encoder wants it, and becomes empty if the GPU does not do the job.
   PooledImage target;
+  FrameMemory memory = FrameMemory::kHost;  ///< of the target
+  BufferRef side_buffer;                    ///< owns the side data of a target in device memory
   FrameTicket ticket;
   /// A plan other than the last job's: a new encoder. Null: none can be opened, and the frame's
   /// ticket is closed already.

@@ -54,7 +54,10 @@ FrameRing::Place::~Place() {
   if (ring_ == nullptr) return;
   job_->input = {};
   job_->plan.reset();
-  for (JobOutput& output : job_->outputs) output.target = {};
+  for (JobOutput& output : job_->outputs) {
+    output.target = {};
+    output.side_buffer = {};
+  }
 }
 
 bool FrameRing::Place::publish() {
@@ -102,6 +105,7 @@ void FrameRing::release(FrameJob& job) {
   for (JobOutput& output : job.outputs) {
     assert(!output.ticket && "a frame left the ring without an end");
     output.target = {};
+    output.side_buffer = {};
   }
   --(*ring_jobs_)[index_of(RingState::kReady)];
   {

@@ -117,7 +117,8 @@ CpuStage::~CpuStage() {
 }
 
 PlanRef CpuStage::prepare(std::span<const Conversion> conversions,
-                          [[maybe_unused]] FrameMemory memory, bool analyse) {
+                          [[maybe_unused]] FrameMemory memory, bool analyse,
+                          std::span<const FrameMemory> /*targets*/) {
   assert(memory == FrameMemory::kHost);
   assert(!analyse || has_luma(conversions.front().target));
   auto plan = std::make_shared<CpuPlan>();
@@ -157,7 +158,7 @@ void CpuStage::run_next(CpuLane& lane) {
   device_->busy_.begin(Engine::kKernel, start);
   const auto& plan = static_cast<const CpuPlan&>(*job->plan);
   for (std::size_t i = 0; i < plan.converters.size(); ++i) {
-    if (plan.converters[i] == nullptr) continue;
+    if (plan.converters[i] == nullptr || !job->outputs[i].target.buffer) continue;
     const ImageView& target = job->outputs[i].target.image;
     if (plan.analyse && i == 0) {
       convert_and_count(*plan.converters[i], job->input.image, target, job->luma);

@@ -70,8 +70,8 @@ class CpuStage : public Stage {
   /// Blocks until all submitted jobs are done.
   ~CpuStage() override;
 
-  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
-                  bool analyse) override;
+  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,
+                  std::span<const FrameMemory> targets) override;
   void submit(FrameJob& job) override;
   Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override;
 

@@ -24,23 +24,35 @@ class Stage {
   /// of the stage's GPU. Null if frames have to be in host memory: then `why` says why the GPU
   /// cannot decode, or is unchanged if there is no GPU. Source thread.
   virtual BufferRef decode_context(std::string& /*why*/) { return {}; }
-  /// True if jobs' inputs may be in device memory. Once false, it stays false. Any thread.
+  /// The same for one encoder that takes frames in the memory of the stage's GPU. Null: it takes
+  /// them from host memory; `why` says why. Source thread.
+  virtual BufferRef encode_context(std::string& /*why*/) { return {}; }
+  /// True if jobs' inputs and targets may be in device memory. Once false, it stays false. Any
+  /// thread.
   virtual bool takes_device_frames() { return false; }
+  /// True if the stage's GPU is lost. Any thread.
+  virtual bool has_lost_gpu() { return false; }
+  /// As takes_device_frames, but asks the GPU, because something that works on it has failed: `what`, "encode
+  /// main: …". Any thread.
+  virtual bool still_takes_device_frames(const std::string& /*what*/) { return false; }
 
   /// Prepares conversions for frames of one format, all in the same kind of memory, and allocates
   /// whatever the jobs need. Identity conversions are bypassed, except from device memory, where
   /// they are a copy. `analyse`: the stage also counts the luma of each job's first target, unless
-  /// that is bypassed. Requires !why_unsupported for each conversion, and has_luma of the first
-  /// target if `analyse`. Source thread.
+  /// that is bypassed. `targets`: the memory of each conversion's targets; empty: all are in host
+  /// memory. An identity to device memory is a copy. Requires !why_unsupported for each conversion,
+  /// and has_luma of the first target if `analyse`. Source thread.
   virtual PlanRef prepare(std::span<const Conversion> conversions,
-                          FrameMemory memory = FrameMemory::kHost, bool analyse = false) = 0;
+                          FrameMemory memory = FrameMemory::kHost, bool analyse = false,
+                          std::span<const FrameMemory> targets = {}) = 0;
 
   /// Starts a job, whose targets are allocated. Does not wait for conversions, but may block if a
   /// GPU hangs. The job must not be moved or destroyed before wait has returned kReady or
   /// kDeviceLost, or the stage is destroyed. Source thread.
   virtual void submit(FrameJob& job) = 0;
 
-  /// kReady: every target is complete. kStopped: `stop` was requested. kLate: the deadline has
+  /// kReady: every target is complete; of a job that the GPU did not do, only those in host memory,
+  /// and the others are empty. kStopped: `stop` was requested. kLate: the deadline has
   /// passed. kDeviceLost: the frame was in the memory of a device that is lost, and no target is
   /// complete.
   enum class Wait { kReady, kStopped, kLate, kDeviceLost };

@@ -120,18 +120,23 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   });
 }
 
-// There is no driver to reach behind this runtime, whatever is installed.
+/// Programs that link the stand-in driver have it (tests/nvenc/driver.cpp).
+__attribute__((weak)) void* framelane_cuda_driver_entry(const char* name);
+
+// There is no other driver to reach behind this runtime, whatever is installed.
 #if CUDART_VERSION >= 12050
-cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned,
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
                                              unsigned long long,
                                              cudaDriverEntryPointQueryResult* found) {
 #else
-cudaError_t cudaGetDriverEntryPoint(const char*, void** function, unsigned long long,
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,
                                     cudaDriverEntryPointQueryResult* found) {
 #endif
   return entry("cudaGetDriverEntryPoint", [&](State&, Lock&) {
-    *function = nullptr;
-    *found = cudaDriverEntryPointSymbolNotFound;
+    *function =
+        framelane_cuda_driver_entry != nullptr ? framelane_cuda_driver_entry(name) : nullptr;
+    *found =
+        *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
   });
 }

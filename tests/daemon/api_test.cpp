@@ -175,9 +175,9 @@ class LostGpu : public Device {
       why = "the feed has left the GPU";
       return {};
     }
-    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
-                    bool analyse) override {
-      return stage_->prepare(conversions, memory, analyse);
+    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,
+                    std::span<const FrameMemory> targets) override {
+      return stage_->prepare(conversions, memory, analyse, targets);
     }
     void submit(FrameJob& job) override { stage_->submit(job); }
     Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {

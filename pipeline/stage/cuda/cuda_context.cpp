@@ -57,14 +57,17 @@ void CudaContext::lose(const std::string& reason) {
       name_, reason);
 }
 
-void CudaContext::failed(const std::string& who, const CudaError& error) {
+void CudaContext::lose_if_broken(const std::string& reason) {
   // An error that breaks the context is the result of every later call too; other errors belong to
   // one call.
   try_make_current();
   const cudaError_t answer = cudaStreamQuery(upload_stream_.get());
-  if (answer != cudaSuccess && answer != cudaErrorNotReady) {
-    lose(who + ": " + error.what());
-  } else if (!lost_) {
+  if (answer != cudaSuccess && answer != cudaErrorNotReady) lose(reason);
+}
+
+void CudaContext::failed(const std::string& who, const CudaError& error) {
+  lose_if_broken(who + ": " + error.what());
+  if (!lost_) {
     log::error("{}: {}; {} goes on", who, error.what(), name_);
   }
 }

@@ -89,6 +89,8 @@ class CudaContext {
   bool lost() const { return lost_; }
   /// From now on nothing new is given to the GPU. Logs the first reason: "feed gate, lane 2: …".
   void lose(const std::string& reason);
+  /// Loses the GPU, for this reason, if it takes no calls any more.
+  void lose_if_broken(const std::string& reason);
   /// A call has failed for `who` ("feed gate, lane 2"). If the GPU still takes calls, only `who` is
   /// affected, which is logged; otherwise the GPU is lost.
   void failed(const std::string& who, const CudaError& error);

@@ -15,11 +15,16 @@ namespace {
 /// chroma read rows below their own. Even.
 constexpr int kLookAhead = 4;
 
+bool stays_on_gpu(const JobOutput& output) {
+  return output.memory == FrameMemory::kDevice && output.target.buffer;
+}
+
 /// Gives new targets to a job that can run again.
 void replace_targets(FrameJob& job) {
   if (job.input.memory != FrameMemory::kHost) return;
   FramePool pool;  // each buffer goes with its frame
   for (JobOutput& output : job.outputs) {
+    if (output.memory == FrameMemory::kDevice) output.target = {};
     if (!output.target.buffer) continue;
     try {
       const ImageView& old = output.target.image;
@@ -127,27 +132,41 @@ void CudaLane::queue(const FrameJob& job) {
     if (work.luma) work.luma->prepare(kernels);
     slice.kernel_begin.record(kernels);
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
-      std::uint32_t* const counts = work.luma && t == 0 ? work.luma->counts() : nullptr;
-      if (images.targets[t]) {
-        const CudaFrame frame{source, images.targets[t]->image, counts};
-        cuda::check(plan_->converters[t]->enqueue({&frame, 1}, begin, end, kernels.get()),
-                    "cudaLaunchKernel");
-      } else if (counts != nullptr) {
-        cuda::check(enqueue_luma_count(source, begin, end, counts, kernels.get()),
-                    "cudaLaunchKernel");
-      }
+      queue_conversion(job.outputs[t], t, source, begin, end, kernels);
     }
     slice.kernel_end.record(kernels);
     download.wait(slice.kernel_end.get());
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
       const bool bypass = !images.targets[t] && images.source;
-      if (bypass || !job.outputs[t].target.buffer) continue;
+      if (bypass || !job.outputs[t].target.buffer || stays_on_gpu(job.outputs[t])) continue;
       copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
                 job.outputs[t].target.image, begin, end, cudaMemcpyDeviceToHost, download);
     }
     if (last && work.luma) work.luma->copy_to(job.outputs[0].target.side_data, download);
     slice.done.record(download);
     begin = end;
+  }
+}
+
+/// Queues what makes rows of one target, in the lane's memory or in the job's own.
+void CudaLane::queue_conversion(const JobOutput& output, std::size_t t,
+                                const ConstImageView& source, int begin, int end,
+                                StreamRef kernels) {
+  const LaneWork& work = *plan_->works[index];
+  std::uint32_t* const counts = work.luma && t == 0 ? work.luma->counts() : nullptr;
+  const std::optional<DeviceImage>& lane_target = work.images->targets[t];
+  const bool stays = stays_on_gpu(output);
+  if (plan_->converters[t] != nullptr && (stays || lane_target)) {
+    const CudaFrame frame{source, stays ? output.target.image : lane_target->image, counts};
+    cuda::check(plan_->converters[t]->enqueue({&frame, 1}, begin, end, kernels.get()),
+                "cudaLaunchKernel");
+    return;
+  }
+  if (stays) {
+    copy_rows(source, output.target.image, begin, end, cudaMemcpyDeviceToDevice, kernels);
+  }
+  if (counts != nullptr) {
+    cuda::check(enqueue_luma_count(source, begin, end, counts, kernels.get()), "cudaLaunchKernel");
   }
 }
 
@@ -177,12 +196,13 @@ void CudaLane::hand_over(bool good) noexcept {
   }
   LaneWork& work = *plan->works[index];
   if (good && work.luma) job->luma = work.luma->take(job->outputs[0].target.side_data);
-  if (good) account(work, seen);
+  if (good) account(work, plan->downloads, seen);
   owner_.completed(*this, *job, good);
 }
 
 /// If a call fails, the job's times are not booked, but the job is still good.
-void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept {
+void CudaLane::account(const LaneWork& work, bool downloads,
+                       DeviceClock::Clock::time_point seen) noexcept {
   EngineMeters& lane = stats_.lanes()[index % stats_.lanes().size()].busy;
   try {
     DeviceClock& clock = context_->clock();
@@ -197,10 +217,11 @@ void CudaLane::account(const LaneWork& work, DeviceClock::Clock::time_point seen
     for (const CudaSlice& slice : slices_) {
       const auto converted = at(slice.kernel_end);
       kernel += context_->account(Engine::kKernel, at(slice.kernel_begin), converted, lane);
+      if (!downloads) continue;
       download += context_->account(Engine::kD2h, converted, at(slice.done), lane);
     }
     stats_.observe(StageStep::kKernel, kernel);
-    stats_.observe(StageStep::kD2h, download);
+    if (downloads) stats_.observe(StageStep::kD2h, download);
     clock.refresh(work.done(), started_at_, seen);
   } catch (const CudaError& error) {
     context_->failed(subject_, error);

@@ -68,7 +68,9 @@ class CudaLane {
   std::span<const int> queue_upload(StreamRef upload, const LaneWork& work, const LaneWork& other,
                                     const ConstImageView& from, const ImageView& to);
   void end_queue();
-  void account(const LaneWork& work, DeviceClock::Clock::time_point seen) noexcept;
+  void queue_conversion(const JobOutput& output, std::size_t t, const ConstImageView& source,
+                        int begin, int end, StreamRef kernels);
+  void account(const LaneWork& work, bool downloads, DeviceClock::Clock::time_point seen) noexcept;
 
   const std::shared_ptr<CudaContext> context_;
   LaneOwner& owner_;

@@ -32,6 +32,11 @@ Layout layout_of(PixelFormat format, int width, int height) {
 
 bool converts(const Conversion& conversion) { return !is_identity(conversion); }
 
+/// Whether the targets of conversion `index` are in device memory.
+bool stays(std::span<const FrameMemory> targets, std::size_t index) {
+  return index < targets.size() && targets[index] == FrameMemory::kDevice;
+}
+
 }  // namespace
 
 DeviceImage::DeviceImage(CudaContext& context, PixelFormat format, int width, int height)
@@ -56,12 +61,12 @@ ImageView DeviceImage::laid_out_as(const ConstImageView& host) const {
 }
 
 LaneImages::LaneImages(CudaContext& context, std::span<const Conversion> conversions,
-                       FrameMemory memory) {
+                       FrameMemory memory, std::span<const FrameMemory> target_memory) {
   const Conversion& any = conversions.front();
   if (memory == FrameMemory::kHost) source.emplace(context, any.source, any.width, any.height);
   for (const Conversion& conversion : conversions) {
     targets.emplace_back();
-    if (!converts(conversion)) continue;
+    if (!converts(conversion) || stays(target_memory, targets.size() - 1)) continue;
     targets.back().emplace(context, conversion.target, conversion.width, conversion.height);
   }
 }
@@ -118,30 +123,38 @@ std::vector<int> slice_ends(PixelFormat format, int width, int height, std::opti
 }
 
 void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
-                        FrameMemory memory, bool analyse, std::size_t lane_count,
-                        std::optional<int> slices) {
+                        FrameMemory memory, bool analyse, std::span<const FrameMemory> targets,
+                        std::size_t lane_count, std::optional<int> slices) {
   const bool uploads = memory == FrameMemory::kHost;
-  if (uploads && std::ranges::none_of(conversions, converts)) return;
+  bool works_at_all = !uploads;
+  for (std::size_t i = 0; i < conversions.size(); ++i) {
+    const bool works_here = !uploads || converts(conversions[i]) || stays(targets, i);
+    works_at_all = works_at_all || works_here;
+    downloads = downloads || (works_here && !stays(targets, i));
+  }
+  if (!works_at_all) return;
   context = std::move(gpu);
   for (const Conversion& conversion : conversions) {
     converters.push_back(converts(conversion) ? CudaConverter::make(conversion) : nullptr);
     const bool counts = analyse && converters.size() == 1;
     if (converters.back() != nullptr) {
       cuda::check(converters.back()->load(counts), "cudaFuncGetAttributes");
-    } else if (counts && !uploads) {
+    } else if (counts && (!uploads || stays(targets, 0))) {
       cuda::check(load_luma_count(), "cudaFuncGetAttributes");
     }
   }
   const Conversion& any = conversions.front();
-  const bool counts_luma = analyse && (converters.front() != nullptr || !uploads);
+  const bool counts_luma =
+      analyse && (converters.front() != nullptr || !uploads || stays(targets, 0));
+  downloads = downloads || counts_luma;
   // Frames that are not copied up are not sliced.
   slice_ends =
       framelane::slice_ends(any.source, any.width, any.height, uploads ? slices : std::optional(1));
   std::vector<std::unique_ptr<LaneWork>> all;
   for (std::size_t i = 0; i < kJobsInLane * lane_count; ++i) {
-    const auto images = i < lane_count
-                            ? std::make_shared<const LaneImages>(*context, conversions, memory)
-                            : all[i - lane_count]->images;
+    const auto images =
+        i < lane_count ? std::make_shared<const LaneImages>(*context, conversions, memory, targets)
+                       : all[i - lane_count]->images;
     all.push_back(std::make_unique<LaneWork>(images, static_cast<int>(slice_ends.size())));
     if (counts_luma) all.back()->luma.emplace(*context);
   }
@@ -150,12 +163,13 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
 }
 
 std::size_t plan_bytes(std::span<const Conversion> conversions, FrameMemory memory,
-                       std::size_t lane_count) {
+                       std::size_t lane_count, std::span<const FrameMemory> targets) {
   const Conversion& any = conversions.front();
   std::size_t bytes = 0;
   if (memory == FrameMemory::kHost) bytes = layout_of(any.source, any.width, any.height).bytes;
-  for (const Conversion& conversion : conversions) {
-    if (!converts(conversion)) continue;
+  for (std::size_t i = 0; i < conversions.size(); ++i) {
+    const Conversion& conversion = conversions[i];
+    if (!converts(conversion) || stays(targets, i)) continue;
     bytes += layout_of(conversion.target, conversion.width, conversion.height).bytes;
   }
   return bytes * lane_count;

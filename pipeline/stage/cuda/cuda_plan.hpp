@@ -38,10 +38,12 @@ struct CudaSlice {
 
 /// The device memory of one lane: a frame and its conversions.
 struct LaneImages {
-  LaneImages(CudaContext& context, std::span<const Conversion> conversions, FrameMemory memory);
+  LaneImages(CudaContext& context, std::span<const Conversion> conversions, FrameMemory memory,
+             std::span<const FrameMemory> target_memory = {});
 
-  std::optional<DeviceImage> source;                ///< empty: frames are on the device already
-  std::vector<std::optional<DeviceImage>> targets;  ///< empty: identity, the source's own bytes
+  std::optional<DeviceImage> source;  ///< empty: frames are on the device already
+  /// Empty: identity, the source's own bytes; or jobs bring a target in device memory.
+  std::vector<std::optional<DeviceImage>> targets;
 };
 
 /// Jobs that a lane has on the GPU at once: while one is copied down, the next is copied up into
@@ -97,19 +99,20 @@ struct CudaPlan : Plan {
   /// converted. Does not wait for the GPU: jobs that are queued from now on do. After a CudaError
   /// the plan can still be used on the CPU.
   void allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
-                FrameMemory memory, bool analyse, std::size_t lane_count,
-                std::optional<int> slices);
+                FrameMemory memory, bool analyse, std::span<const FrameMemory> targets,
+                std::size_t lane_count, std::optional<int> slices);
 
   const PlanRef on_cpu;
   std::shared_ptr<CudaContext> context;  ///< outlives what lies in its memory, below
   std::vector<std::unique_ptr<const CudaConverter>> converters;  ///< null: identity
   std::vector<int> slice_ends;                                   ///< of a frame that is sliced
+  bool downloads = false;                                        ///< something is copied down
   /// One for each lane, then again one for each lane; empty: jobs run on the CPU.
   std::vector<std::unique_ptr<LaneWork>> works;
 };
 
 /// Bytes of GPU memory that a plan takes.
 std::size_t plan_bytes(std::span<const Conversion> conversions, FrameMemory memory,
-                       std::size_t lane_count);
+                       std::size_t lane_count, std::span<const FrameMemory> targets = {});
 
 }  // namespace framelane

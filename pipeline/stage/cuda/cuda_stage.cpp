@@ -7,7 +7,7 @@
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
-#include "pipeline/stage/cuda/decode_context.hpp"
+#include "pipeline/stage/cuda/av_device.hpp"
 
 namespace framelane {
 namespace {
@@ -45,12 +45,21 @@ CudaStage::~CudaStage() {
 }
 
 BufferRef CudaStage::decode_context(std::string& why) {
+  return ffmpeg_context(make_decode_context, why);
+}
+
+BufferRef CudaStage::encode_context(std::string& why) {
+  return ffmpeg_context(make_encode_context, why);
+}
+
+BufferRef CudaStage::ffmpeg_context(BufferRef (*make)(std::shared_ptr<CudaContext>, std::string&),
+                                    std::string& why) {
   if (!takes_device_frames()) {
     why = "the feed has left the GPU";
     return {};
   }
   try {
-    return make_decode_context(context_, why);
+    return make(context_, why);
   } catch (const CudaError& error) {
     context_->failed("feed " + stats_.feed(), error);
     why = error.what();
@@ -63,8 +72,13 @@ bool CudaStage::takes_device_frames() {
   return !off_gpu();
 }
 
+bool CudaStage::still_takes_device_frames(const std::string& what) {
+  context_->lose_if_broken("feed " + stats_.feed() + ": " + what);
+  return takes_device_frames();
+}
+
 PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory memory,
-                           bool analyse) {
+                           bool analyse, std::span<const FrameMemory> targets) {
   auto plan = std::make_shared<CudaPlan>(
       memory == FrameMemory::kHost ? cpu_->prepare(conversions, memory, analyse) : nullptr);
   {
@@ -73,14 +87,15 @@ PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory 
   }
   try {
     context_->make_current();
-    plan->allocate(context_, conversions, memory, analyse, stats_.lanes().size(), slices_);
+    plan->allocate(context_, conversions, memory, analyse, targets, stats_.lanes().size(), slices_);
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
-      throw FeedError(FeedFault::kMemory,
-                      context_->name() + " has no room for the feed's frames: " +
-                          mebibytes(plan_bytes(conversions, memory, stats_.lanes().size())) +
-                          " are needed for " + std::to_string(stats_.lanes().size()) +
-                          " lanes, with " + context_->free_memory() + "; use fewer lanes or feeds");
+      throw FeedError(
+          FeedFault::kMemory,
+          context_->name() + " has no room for the feed's frames: " +
+              mebibytes(plan_bytes(conversions, memory, stats_.lanes().size(), targets)) +
+              " are needed for " + std::to_string(stats_.lanes().size()) + " lanes, with " +
+              context_->free_memory() + "; use fewer lanes or feeds");
     }
     context_->failed("feed " + stats_.feed(), error);
     const std::lock_guard lock(mutex_);
@@ -190,6 +205,9 @@ void CudaStage::run_on_cpu(FrameJob* jobs) {
     if (job.input.memory == FrameMemory::kDevice) {
       end_as_device_lost(job);
       continue;
+    }
+    for (JobOutput& output : job.outputs) {
+      if (output.memory == FrameMemory::kDevice) output.target = {};
     }
     const PlanRef plan = std::exchange(job.plan, static_cast<const CudaPlan&>(*job.plan).on_cpu);
     --(*ring_jobs_)[index_of(RingState::kConverting)];  // the CPU stage counts it again

@@ -30,10 +30,13 @@ class CudaStage final : public Stage, private LaneOwner {
   ~CudaStage() override;
 
   BufferRef decode_context(std::string& why) override;
+  BufferRef encode_context(std::string& why) override;
   bool takes_device_frames() override;
+  bool has_lost_gpu() override { return context_->lost(); }
+  bool still_takes_device_frames(const std::string& what) override;
   /// Throws FeedError(kMemory), with the amounts, if the GPU has not enough memory.
-  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
-                  bool analyse) override;
+  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,
+                  std::span<const FrameMemory> targets) override;
   void submit(FrameJob& job) override;
   /// Checks meanwhile whether the GPU hangs. If so, the GPU is lost and the job runs on the CPU,
   /// which is given the same time again as `deadline` gave.
@@ -49,6 +52,8 @@ class CudaStage final : public Stage, private LaneOwner {
   };
 
   void completed(CudaLane& lane, FrameJob& job, bool good) noexcept override;
+  BufferRef ffmpeg_context(BufferRef (*make)(std::shared_ptr<CudaContext>, std::string&),
+                           std::string& why);
   void start(LaneState& lane, FrameJob& job);
   void run_on_cpu(FrameJob* jobs);
   void end_as_device_lost(FrameJob& job);

@@ -1,6 +1,5 @@
 #include "pipeline/stage/cuda/image_copy.hpp"
 
-#include <cassert>
 #include <cstdlib>
 
 namespace framelane {
@@ -53,11 +52,18 @@ void copy_rows(const ConstImageView& from, const ImageView& to, int row_begin, i
     if (begin >= end) continue;
     const std::ptrdiff_t from_pitch = from.planes[plane].pitch;
     const std::ptrdiff_t to_pitch = to.planes[plane].pitch;
-    assert((from_pitch < 0) == (to_pitch < 0));
+    const std::size_t row_bytes = plane_row_bytes(from.format, plane, from.width);
+    if ((from_pitch < 0) != (to_pitch < 0)) {  // CUDA cannot turn a picture over
+      for (int y = begin; y < end; ++y) {
+        cuda::check(
+            cudaMemcpyAsync(to.row(plane, y), from.row(plane, y), row_bytes, kind, stream.get()),
+            "cudaMemcpyAsync");
+      }
+      continue;
+    }
     // In an image that is stored bottom up the last row comes first in memory.
     const int first = from_pitch < 0 ? end - 1 : begin;
     const auto rows = static_cast<std::size_t>(end - begin);
-    const std::size_t row_bytes = plane_row_bytes(from.format, plane, from.width);
     const auto pitch = static_cast<std::size_t>(std::abs(from_pitch));
     if (from_pitch == to_pitch) {
       cuda::check(cudaMemcpyAsync(to.row(plane, first), from.row(plane, first),

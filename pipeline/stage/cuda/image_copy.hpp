@@ -8,8 +8,8 @@
 namespace framelane {
 
 /// Queues a copy of rows [row_begin, row_end) of a picture, with the chroma rows that belong to
-/// them, between host and device. Both images have the same format and size, and pitches of the
-/// same sign. row_begin is even; row_end is even or the height. Throws CudaError.
+/// them, between host and device or within the device. Both images have the same format and size.
+/// row_begin is even; row_end is even or the height. Throws CudaError.
 void copy_rows(const ConstImageView& from, const ImageView& to, int row_begin, int row_end,
                cudaMemcpyKind kind, StreamRef stream);
 

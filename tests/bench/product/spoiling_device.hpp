@@ -21,9 +21,9 @@ class SpoilingDevice : public CpuDevice {
    public:
     SpoilingStage(std::unique_ptr<Stage> stage, What what)
         : stage_(std::move(stage)), what_(what) {}
-    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
-                    bool analyse) override {
-      return stage_->prepare(conversions, memory, analyse);
+    PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,
+                    std::span<const FrameMemory> targets) override {
+      return stage_->prepare(conversions, memory, analyse, targets);
     }
     void submit(FrameJob& job) override { stage_->submit(job); }
     Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {

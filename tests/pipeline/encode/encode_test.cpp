@@ -21,7 +21,10 @@ using ::testing::HasSubstr;
 /// A stage that converts nothing.
 class FakeStage : public Stage {
  public:
-  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool) override { return nullptr; }
+  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool,
+                  std::span<const FrameMemory>) override {
+    return nullptr;
+  }
   void submit(FrameJob&) override {}
 };
 

@@ -22,7 +22,10 @@ class PaperStage : public Stage {
     return BufferRef::adopt(av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA));
   }
   bool takes_device_frames() override { return frames_to_take-- > 0; }
-  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool) override { return nullptr; }
+  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool,
+                  std::span<const FrameMemory>) override {
+    return nullptr;
+  }
   void submit(FrameJob&) override {}
   Wait wait(FrameJob&, std::stop_token, Deadline) override { return Wait::kReady; }
 

@@ -101,9 +101,9 @@ class LeavingStage : public Stage {
       : stage_(std::move(stage)), packets_(packets) {}
   BufferRef decode_context(std::string& why) override { return stage_->decode_context(why); }
   bool takes_device_frames() override { return packets_-- > 0 && stage_->takes_device_frames(); }
-  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory,
-                  bool analyse) override {
-    return stage_->prepare(conversions, memory, analyse);
+  PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,
+                  std::span<const FrameMemory> targets) override {
+    return stage_->prepare(conversions, memory, analyse, targets);
   }
   void submit(FrameJob& job) override { stage_->submit(job); }
   Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {

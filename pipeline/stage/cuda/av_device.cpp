@@ -1,9 +1,13 @@
-#include "pipeline/stage/cuda/decode_context.hpp"
+#include "pipeline/stage/cuda/av_device.hpp"
 
 extern "C" {
 #include <libavutil/hwcontext.h>
 #include <libavutil/hwcontext_cuda.h>
 }
+
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/av/av_log_capture.hpp"
@@ -30,13 +34,20 @@ CUcontext current_context() {
   return get(&context) == CUDA_SUCCESS ? context : nullptr;
 }
 
-}  // namespace
+/// What an AVHWDeviceContext needs for as long as it lives.
+struct Kept {
+  explicit Kept(std::shared_ptr<CudaContext> context) : gpu(std::move(context)) {}
+  ~Kept() { gpu->try_make_current(); }
 
-BufferRef make_decode_context(std::shared_ptr<CudaContext> gpu, std::string& why) {
-  gpu->make_current();
+  const std::shared_ptr<CudaContext> gpu;
+  std::optional<CudaStream> stream;
+};
+
+/// Requires that the GPU is current.
+BufferRef make_device(std::unique_ptr<Kept> kept, cudaStream_t stream, std::string& why) {
   const CUcontext context = current_context();
   if (context == nullptr) {
-    why = "the driver shows no context of " + gpu->name();
+    why = "the driver shows no context of " + kept->gpu->name();
     return {};
   }
   BufferRef result = BufferRef::adopt(av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA));
@@ -47,17 +58,30 @@ BufferRef make_decode_context(std::shared_ptr<CudaContext> gpu, std::string& why
   auto& device = *reinterpret_cast<AVHWDeviceContext*>(result.get()->data);
   auto& cuda = *static_cast<AVCUDADeviceContext*>(device.hwctx);
   cuda.cuda_ctx = context;
-  cuda.stream = gpu->decode_stream().get();
-  device.user_opaque = new std::shared_ptr<CudaContext>(std::move(gpu));
-  device.free = [](AVHWDeviceContext* owner) {
-    delete static_cast<std::shared_ptr<CudaContext>*>(owner->user_opaque);
-  };
+  cuda.stream = stream;
+  device.user_opaque = kept.release();
+  device.free = [](AVHWDeviceContext* owner) { delete static_cast<Kept*>(owner->user_opaque); };
   const AvLogCapture log;
   if (const int error = av_hwdevice_ctx_init(result.get()); error < 0) {
     why = "FFmpeg cannot use CUDA: " + log.reason(av_error_text(error));
     return {};
   }
   return result;
+}
+
+}  // namespace
+
+BufferRef make_decode_context(std::shared_ptr<CudaContext> gpu, std::string& why) {
+  gpu->make_current();
+  const cudaStream_t stream = gpu->decode_stream().get();
+  return make_device(std::make_unique<Kept>(std::move(gpu)), stream, why);
+}
+
+BufferRef make_encode_context(std::shared_ptr<CudaContext> gpu, std::string& why) {
+  gpu->make_current();
+  auto kept = std::make_unique<Kept>(std::move(gpu));
+  const cudaStream_t stream = kept->stream.emplace().get();
+  return make_device(std::move(kept), stream, why);
 }
 
 }  // namespace framelane

@@ -1,0 +1,332 @@
+// Takes the place of libnvidia-encode.so.1; control.hpp says what it does. A GPU pointer is a host
+// pointer in the stand-in runtime, whose streams it uses.
+#include <cuda_runtime_api.h>
+#include <ffnvcodec/nvEncodeAPI.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tests/nvenc/control.hpp"
+#include "tests/nvenc/h264_writer.hpp"
+
+namespace framelane::fake_nvenc {
+namespace {
+
+struct Counts {
+  std::mutex mutex;
+  int most_sessions = std::numeric_limits<int>::max();
+  int sessions = 0;
+  int encoders = 0;
+  int gpu_frames = 0;
+  int copied_frames = 0;
+};
+Counts& counts() {
+  static Counts& instance = *new Counts;  // encoders may be closed at exit
+  return instance;
+}
+
+struct Session {
+  int width = 0;
+  int height = 0;
+  unsigned pictures = 0;
+  cudaStream_t stream = nullptr;
+  int device = 0;
+};
+
+/// A frame's memory: NVENC's own, or registered.
+struct Surface {
+  std::vector<std::uint8_t> own;
+  const std::uint8_t* data = nullptr;
+  std::size_t pitch = 0;
+  int height = 0;
+  NV_ENC_BUFFER_FORMAT format = NV_ENC_BUFFER_FORMAT_UNDEFINED;
+  int mapped = 0;
+};
+
+struct Bitstream {
+  std::vector<std::uint8_t> bytes;
+  std::uint64_t timestamp = 0;
+};
+
+/// A picture that is encoded when the stream comes to it.
+struct Work {
+  Session* session = nullptr;
+  const Surface* surface = nullptr;
+  Bitstream* bitstream = nullptr;
+  unsigned id = 0;
+};
+
+void encode(void* data) {
+  const std::unique_ptr<Work> work(static_cast<Work*>(data));
+  const Surface& from = *work->surface;
+  Picture picture{work->session->width,
+                  work->session->height,
+                  from.data,
+                  nullptr,
+                  nullptr,
+                  from.pitch,
+                  from.pitch,
+                  2};
+  const std::uint8_t* const chroma = from.data + from.pitch * static_cast<std::size_t>(from.height);
+  if (from.format == NV_ENC_BUFFER_FORMAT_NV12) {
+    picture.u = chroma;
+    picture.v = chroma + 1;
+  } else {  // YV12: V before U
+    picture.chroma_step = 1;
+    picture.chroma_pitch = from.pitch / 2;
+    picture.v = chroma;
+    picture.u = chroma + picture.chroma_pitch * static_cast<std::size_t>(from.height / 2);
+  }
+  std::vector<std::uint8_t>& bytes = work->bitstream->bytes;
+  bytes = parameter_sets(picture.width, picture.height);
+  const std::vector<std::uint8_t> slice = idr_slice(picture, work->id);
+  bytes.insert(bytes.end(), slice.begin(), slice.end());
+}
+
+bool synchronize(const Session& session) {
+  return session.stream == nullptr || cudaStreamSynchronize(session.stream) == cudaSuccess;
+}
+
+NVENCSTATUS open_session(NV_ENC_OPEN_ENCODE_SESSION_EX_PARAMS* parameters, void** session) {
+  if (parameters->device == nullptr) return NV_ENC_ERR_INVALID_DEVICE;
+  const std::lock_guard lock(counts().mutex);
+  if (counts().sessions >= counts().most_sessions) return NV_ENC_ERR_OUT_OF_MEMORY;
+  ++counts().sessions;
+  *session = new Session;
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS destroy_session(void* session) {
+  const std::lock_guard lock(counts().mutex);
+  --counts().sessions;
+  delete static_cast<Session*>(session);
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS count_codecs(void*, std::uint32_t* count) { return *count = 1, NV_ENC_SUCCESS; }
+
+NVENCSTATUS list_codecs(void*, GUID* list, std::uint32_t, std::uint32_t* count) {
+  list[0] = NV_ENC_CODEC_H264_GUID;
+  return *count = 1, NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS capability(void*, GUID, NV_ENC_CAPS_PARAM* asked, int* value) {
+  switch (asked->capsToQuery) {
+    case NV_ENC_CAPS_WIDTH_MAX:
+    case NV_ENC_CAPS_HEIGHT_MAX:
+      return *value = 4096, NV_ENC_SUCCESS;
+    case NV_ENC_CAPS_SUPPORT_CABAC:
+    case NV_ENC_CAPS_SUPPORT_DYN_BITRATE_CHANGE:
+    case NV_ENC_CAPS_SUPPORT_MULTIPLE_REF_FRAMES:
+      return *value = 1, NV_ENC_SUCCESS;
+    default:
+      return *value = 0, NV_ENC_SUCCESS;
+  }
+}
+
+NVENCSTATUS preset(void*, GUID, GUID, NV_ENC_TUNING_INFO, NV_ENC_PRESET_CONFIG* config) {
+  config->presetCfg = {};
+  config->presetCfg.version = NV_ENC_CONFIG_VER;
+  config->presetCfg.gopLength = 250;
+  config->presetCfg.frameIntervalP = 1;
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS initialize(void* session, NV_ENC_INITIALIZE_PARAMS* parameters) {
+  auto& encoder = *static_cast<Session*>(session);
+  encoder.width = static_cast<int>(parameters->encodeWidth);
+  encoder.height = static_cast<int>(parameters->encodeHeight);
+  const std::lock_guard lock(counts().mutex);
+  ++counts().encoders;
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS set_streams(void* session, void* input, void*) {
+  static_cast<Session*>(session)->stream = *static_cast<cudaStream_t*>(input);
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS create_bitstream(void*, NV_ENC_CREATE_BITSTREAM_BUFFER* parameters) {
+  parameters->bitstreamBuffer = new Bitstream;
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS destroy_bitstream(void*, void* bitstream) {
+  delete static_cast<Bitstream*>(bitstream);
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS create_input(void*, NV_ENC_CREATE_INPUT_BUFFER* parameters) {
+  auto surface = std::make_unique<Surface>();
+  surface->pitch = (parameters->width + 511) & ~511U;
+  surface->height = static_cast<int>(parameters->height);
+  surface->format = parameters->bufferFmt;
+  surface->own.resize(surface->pitch * parameters->height * 3);
+  surface->data = surface->own.data();
+  parameters->inputBuffer = surface.release();
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS destroy_surface(void*, void* surface) {
+  if (static_cast<Surface*>(surface)->mapped > 0) return NV_ENC_ERR_INVALID_CALL;
+  delete static_cast<Surface*>(surface);
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS lock_input(void*, NV_ENC_LOCK_INPUT_BUFFER* parameters) {
+  auto& surface = *static_cast<Surface*>(parameters->inputBuffer);
+  parameters->bufferDataPtr = surface.own.data();
+  parameters->pitch = static_cast<std::uint32_t>(surface.pitch);
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS unlock(void*, void*) { return NV_ENC_SUCCESS; }
+
+NVENCSTATUS register_resource(void*, NV_ENC_REGISTER_RESOURCE* parameters) {
+  auto surface = std::make_unique<Surface>();
+  surface->data = static_cast<const std::uint8_t*>(parameters->resourceToRegister);
+  surface->pitch = parameters->pitch;
+  surface->height = static_cast<int>(parameters->height);
+  surface->format = parameters->bufferFormat;
+  parameters->registeredResource = surface.release();
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS map_resource(void*, NV_ENC_MAP_INPUT_RESOURCE* parameters) {
+  auto& surface = *static_cast<Surface*>(parameters->registeredResource);
+  ++surface.mapped;
+  parameters->mappedResource = &surface;
+  parameters->mappedBufferFmt = surface.format;
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS unmap_resource(void*, void* resource) {
+  auto& surface = *static_cast<Surface*>(resource);
+  if (surface.mapped == 0) return NV_ENC_ERR_RESOURCE_NOT_MAPPED;
+  --surface.mapped;
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS encode_picture(void* session, NV_ENC_PIC_PARAMS* parameters) {
+  if ((parameters->encodePicFlags & NV_ENC_PIC_FLAG_EOS) != 0) return NV_ENC_SUCCESS;
+  auto& encoder = *static_cast<Session*>(session);
+  auto* const surface = static_cast<Surface*>(parameters->inputBuffer);
+  auto* const bitstream = static_cast<Bitstream*>(parameters->outputBitstream);
+  bitstream->timestamp = parameters->inputTimeStamp;
+  auto work = std::make_unique<Work>(Work{&encoder, surface, bitstream, encoder.pictures++});
+  {
+    const std::lock_guard lock(counts().mutex);
+    ++(surface->own.empty() ? counts().gpu_frames : counts().copied_frames);
+  }
+  if (!surface->own.empty() || encoder.stream == nullptr) {
+    encode(work.release());
+    return NV_ENC_SUCCESS;
+  }
+  if (cudaLaunchHostFunc(encoder.stream, encode, work.get()) != cudaSuccess) {
+    return NV_ENC_ERR_DEVICE_NOT_EXIST;
+  }
+  work.release();
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS lock_bitstream(void* session, NV_ENC_LOCK_BITSTREAM* parameters) {
+  if (!synchronize(*static_cast<Session*>(session))) return NV_ENC_ERR_DEVICE_NOT_EXIST;
+  auto& bitstream = *static_cast<Bitstream*>(parameters->outputBitstream);
+  parameters->bitstreamBufferPtr = bitstream.bytes.data();
+  parameters->bitstreamSizeInBytes = static_cast<std::uint32_t>(bitstream.bytes.size());
+  parameters->outputTimeStamp = bitstream.timestamp;
+  parameters->pictureType = NV_ENC_PIC_TYPE_IDR;
+  parameters->frameAvgQP = 1;
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS sequence_parameters(void* session, NV_ENC_SEQUENCE_PARAM_PAYLOAD* payload) {
+  const auto& encoder = *static_cast<const Session*>(session);
+  const std::vector<std::uint8_t> sets = parameter_sets(encoder.width, encoder.height);
+  std::memcpy(payload->spsppsBuffer, sets.data(), sets.size());
+  *payload->outSPSPPSPayloadSize = static_cast<std::uint32_t>(sets.size());
+  return NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS reconfigure(void*, NV_ENC_RECONFIGURE_PARAMS*) { return NV_ENC_SUCCESS; }
+
+const char* last_error(void*) { return "stand-in"; }
+
+}  // namespace
+
+void reset() {
+  const std::lock_guard lock(counts().mutex);
+  counts().most_sessions = std::numeric_limits<int>::max();
+  counts().encoders = counts().gpu_frames = counts().copied_frames = 0;
+}
+
+void limit_sessions(int most) {
+  const std::lock_guard lock(counts().mutex);
+  counts().most_sessions = most;
+}
+
+int sessions() {
+  const std::lock_guard lock(counts().mutex);
+  return counts().sessions;
+}
+
+int encoders() {
+  const std::lock_guard lock(counts().mutex);
+  return counts().encoders;
+}
+
+int gpu_frames() {
+  const std::lock_guard lock(counts().mutex);
+  return counts().gpu_frames;
+}
+
+int copied_frames() {
+  const std::lock_guard lock(counts().mutex);
+  return counts().copied_frames;
+}
+
+}  // namespace framelane::fake_nvenc
+
+using namespace framelane::fake_nvenc;
+
+extern "C" {
+
+NVENCSTATUS NvEncodeAPIGetMaxSupportedVersion(std::uint32_t* version) {
+  return *version = 13 << 4, NV_ENC_SUCCESS;
+}
+
+NVENCSTATUS NvEncodeAPICreateInstance(NV_ENCODE_API_FUNCTION_LIST* list) {
+  list->nvEncOpenEncodeSessionEx = open_session;
+  list->nvEncDestroyEncoder = destroy_session;
+  list->nvEncGetEncodeGUIDCount = count_codecs;
+  list->nvEncGetEncodeGUIDs = list_codecs;
+  list->nvEncGetEncodeCaps = capability;
+  list->nvEncGetEncodePresetConfigEx = preset;
+  list->nvEncInitializeEncoder = initialize;
+  list->nvEncSetIOCudaStreams = set_streams;
+  list->nvEncCreateBitstreamBuffer = create_bitstream;
+  list->nvEncDestroyBitstreamBuffer = destroy_bitstream;
+  list->nvEncCreateInputBuffer = create_input;
+  list->nvEncDestroyInputBuffer = destroy_surface;
+  list->nvEncLockInputBuffer = lock_input;
+  list->nvEncUnlockInputBuffer = unlock;
+  list->nvEncRegisterResource = register_resource;
+  list->nvEncUnregisterResource = destroy_surface;
+  list->nvEncMapInputResource = map_resource;
+  list->nvEncUnmapInputResource = unmap_resource;
+  list->nvEncEncodePicture = encode_picture;
+  list->nvEncLockBitstream = lock_bitstream;
+  list->nvEncUnlockBitstream = unlock;
+  list->nvEncGetSequenceParams = sequence_parameters;
+  list->nvEncReconfigureEncoder = reconfigure;
+  list->nvEncGetLastErrorString = last_error;
+  return NV_ENC_SUCCESS;
+}
+
+}  // extern "C"
