@@ -47,13 +47,15 @@ std::shared_ptr<Device> DeviceSet::place(const std::string& feed,
   const DeviceChoice wanted = choice.value_or(choice_);
   const std::lock_guard lock(mutex_);
   const auto found = places_.find(feed);
+  std::shared_ptr<Device> full;
   if (found != places_.end()) {
     const std::shared_ptr<Device> present = found->second.device;
     const bool moves = present->lost() && wants_any_gpu(wanted) && !live_gpus().empty();
     if (!moves && !(anew && wants_any_gpu(wanted))) return present;
+    if (anew) full = present;
     places_.erase(found);  // it is no load for the choice
   }
-  std::shared_ptr<Device> device = choose(wanted);
+  std::shared_ptr<Device> device = choose(wanted, full.get());
   places_[feed] = {device, now_()};
   if (gpus_.size() > 1 || (!gpus_.empty() && device == cpu_)) {
     log::info("feed {}: converts on {}", feed, device->name());
@@ -68,7 +70,7 @@ bool DeviceSet::can_move(const std::string& feed, const std::optional<DeviceChoi
   return found != places_.end() && found->second.device->lost() && !live_gpus().empty();
 }
 
-std::shared_ptr<Device> DeviceSet::choose(const DeviceChoice& choice) {
+std::shared_ptr<Device> DeviceSet::choose(const DeviceChoice& choice, const Device* full) {
   check(choice);
   if (choice.kind == Kind::kCpu) return cpu_;
   if (choice.gpu) return *numbered(*choice.gpu);
@@ -85,8 +87,9 @@ std::shared_ptr<Device> DeviceSet::choose(const DeviceChoice& choice) {
       ++feeds;
       if (now - place.since < kSettling) load += mean;
     }
-    const bool full = gpu->free_memory_bytes().value_or(kLeastFree) < kLeastFree;
-    return std::tuple(full, load, feeds);
+    const bool short_of_memory =
+        gpu.get() == full || gpu->free_memory_bytes().value_or(kLeastFree) < kLeastFree;
+    return std::tuple(short_of_memory, load, feeds);
   };
   return *std::ranges::min_element(live, {}, cost);
 }

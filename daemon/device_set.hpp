@@ -43,9 +43,12 @@ class DeviceSet {
   /// Throws FeedError(kConfiguration) if there is no GPU as `choice` wants it.
   void check(const DeviceChoice& choice) const;
   /// The device for a feed's next run: the one of its last run, unless that is lost and there is
-  /// another, or `anew`. May ask the driver. Throws what check() throws.
+  /// another, or `anew`: that one had too little memory. May ask the driver. Throws what check()
+  /// throws.
   std::shared_ptr<Device> place(const std::string& feed, const std::optional<DeviceChoice>& choice,
                                 bool anew = false);
+  /// Where feeds run that convert nothing.
+  const std::shared_ptr<Device>& cpu() const { return cpu_; }
   /// True if the feed's device is lost and place() would choose another GPU. May ask the driver.
   bool can_move(const std::string& feed, const std::optional<DeviceChoice>& choice);
 
@@ -59,7 +62,7 @@ class DeviceSet {
     Clock::time_point since;
   };
 
-  std::shared_ptr<Device> choose(const DeviceChoice& choice);
+  std::shared_ptr<Device> choose(const DeviceChoice& choice, const Device* full);
   std::vector<std::shared_ptr<Device>>::const_iterator numbered(int gpu) const;
   std::vector<std::shared_ptr<Device>> live_gpus() const;
   double mean_load(Clock::time_point now) const;

@@ -19,6 +19,11 @@ static_assert(SupervisedFeed::kDrainTime + FeedDeadlines{}.after_cancel + Retent
 /// A failed feed is started again after one second, then after longer and longer waits.
 constexpr BackoffOptions kRestart{std::chrono::seconds(1), std::chrono::seconds(60)};
 
+bool converts(const FeedOptions& options) {
+  return std::ranges::any_of(options.encodes,
+                             [](const EncodeOptions& encode) { return !encode.copy_video; });
+}
+
 std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
   std::vector<FeedStats::EncodeSpec> encodes;
   for (const EncodeOptions& encode : options.encodes) {
@@ -26,9 +31,8 @@ std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
   }
   std::vector<std::string> outputs;
   for (const OutputOptions& output : options.outputs) outputs.push_back(output.name);
-  const bool converts = std::ranges::any_of(
-      options.encodes, [](const EncodeOptions& encode) { return !encode.copy_video; });
-  return std::make_shared<FeedStats>(options.name, encodes, outputs, converts ? options.lanes : 0);
+  return std::make_shared<FeedStats>(options.name, encodes, outputs,
+                                     converts(options) ? options.lanes : 0);
 }
 
 }  // namespace
@@ -57,8 +61,9 @@ void SupervisedFeed::start() {
   failed_ = false;
   loss_before_run_ = StopLoss(*stats_);
   try {
+    const bool anew = std::exchange(place_anew_, false);
     std::shared_ptr<Device> device =
-        devices_->place(options.name, options.device, std::exchange(place_anew_, false));
+        converts(options) ? devices_->place(options.name, options.device, anew) : devices_->cpu();
     run_ =
         Feed::start(std::move(options), stats_, std::move(device), wake_, deadlines_, retention_);
   } catch (const FeedError& error) {

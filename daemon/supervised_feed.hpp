@@ -59,7 +59,8 @@ class SupervisedFeed {
   /// The next turn() ends the current run, if there is one, and a new run follows.
   void request_restart() { restart_requested_ = true; }
 
-  /// Starts a run. Blocks while its parts are made, which may open a GPU. A failure to start is
+  /// Starts a run. Blocks while its parts are made, and while drivers are
+  /// asked which GPU has room. A failure to start is
   /// handled like the failure of a run.
   void start();
   /// Looks after the feed once: a requested restart, a GPU that is lost, the end of a run, the

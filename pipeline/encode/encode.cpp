@@ -10,6 +10,7 @@ extern "C" {
 #include <cassert>
 #include <exception>
 #include <limits>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -130,21 +131,17 @@ void Encode::take(FrameJob& job, Stage& stage) {
     if (index_ == 0) analyse(job);
     return;
   }
-  if (encoder_ == nullptr && !gpu_lost_) reopen();
-  if (gpu_lost_) return output.ticket.drop(DropReason::kDeviceLost);
+  if (encoder_ == nullptr && !has_left_gpu()) reopen();
+  if (has_left_gpu()) return output.ticket.drop(DropReason::kDeviceLost);
   if (output.converts) {
     switch (wait_converted(job, stage)) {
       case Stage::Wait::kReady:
         if (output.target.buffer) break;
-        // It was in the memory of a GPU that is lost, and so is the encoder.
-        gpu_lost_ = true;
-        drop_pending(DropReason::kDeviceLost);
+        [[fallthrough]];  // the target was in the memory of a GPU that is lost
+      case Stage::Wait::kDeviceLost:
         output.ticket.drop(DropReason::kDeviceLost);
         return;
       case Stage::Wait::kStopped:
-        return;
-      case Stage::Wait::kDeviceLost:
-        output.ticket.drop(DropReason::kDeviceLost);
         return;
       case Stage::Wait::kLate:
         throw FeedError(FeedFault::kDevice,
@@ -183,12 +180,13 @@ Stage::Wait Encode::wait_converted(FrameJob& job, Stage& stage) {
 }
 
 void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
-  if (gpu_lost_) {
-    leave_lost_gpu();
-  } else {
-    flush();
+  flush();
+  if (has_left_gpu()) leave_gpu();
+  gpu_lost_ = false;
+  {
+    const CallScope call(calls_, kOpenLimit);  // may free the old plan's frames on a GPU
+    plan_ = plan;
   }
-  plan_ = plan;
   if (plan == nullptr) return;
   encoder_ = std::move(plan->opened);
   last_pts_ = INT64_MIN;
@@ -257,6 +255,7 @@ void Encode::send(const AVFrame* frame) {
 
 bool Encode::receive_packets() {
   while (!cancel_.stop_requested()) {
+    if (encoder_ == nullptr || gpu_lost_) return false;
     int result = 0;
     {
       const BusyMeter::Scope busy(encode_stats_.busy);
@@ -299,23 +298,36 @@ void Encode::deliver() {
 }
 
 void Encode::flush() {
-  if (encoder_ == nullptr || gpu_lost_) return;
+  if (encoder_ == nullptr || has_left_gpu()) return;
   send(nullptr);
   receive_packets();
+  if (gpu_lost_) return;  // found meanwhile
   if (!cancel_.stop_requested()) drop_pending(DropReason::kEncoder);
   close_encoder();
   fanout_.end_group();
 }
 
-/// Lets go of an encoder on a GPU that is lost. If the GPU hangs, closing it and freeing its frames
-/// waits for as long.
-void Encode::leave_lost_gpu() {
-  gpu_lost_ = false;
-  if (encoder_ == nullptr) return;
-  fanout_.end_group();
-  auto* const left = new std::pair(std::move(encoder_), std::move(plan_));
+/// True if the encoder takes frames on a GPU that the feed has left: none comes out any more, and a
+/// call may never return.
+bool Encode::has_left_gpu() {
+  if (!gpu_lost_ && plan_ && plan_->frames && !stage_->takes_device_frames()) {
+    gpu_lost_ = true;
+    drop_pending(DropReason::kDeviceLost);
+  }
+  return gpu_lost_;
+}
+
+/// Lets go of an encoder on a GPU that the feed has left. If the GPU hangs, closing it and freeing
+/// its frames waits for as long.
+void Encode::leave_gpu() noexcept {
+  if (encoder_ != nullptr) fanout_.end_group();
+  struct Left {
+    CodecContextPtr encoder;
+    std::shared_ptr<EncodePlan> plan;
+  };
+  auto* const left = new (std::nothrow) Left{std::move(encoder_), std::move(plan_)};
   try {
-    std::thread([left] { delete left; }).detach();
+    if (left != nullptr) std::thread([left] { delete left; }).detach();
   } catch (const std::system_error&) {
     // Without a thread for it the encoder stays, as the GPU's other memory may.
   }
@@ -328,10 +340,12 @@ void Encode::close_encoder() {
 
 // A call that threw has left its frame or packet in hand.
 Encode::FreeAtEnd::~FreeAtEnd() {
-  if (encode.gpu_lost_) {
-    encode.leave_lost_gpu();
+  if (encode.has_left_gpu()) {
+    encode.leave_gpu();
   } else {
     encode.close_encoder();
+    const CallScope call(encode.calls_, kOpenLimit);
+    encode.plan_.reset();  // the last owner of the frames on a GPU
   }
   av_frame_unref(encode.frame_.get());
   av_packet_unref(encode.packet_.get());

@@ -101,7 +101,8 @@ class Encode {
   bool has_lost_gpu(const std::string& cause);
   void drop_pending(DropReason reason);
   void reopen();
-  void leave_lost_gpu();
+  bool has_left_gpu();
+  void leave_gpu() noexcept;
   void close_encoder();
   std::chrono::milliseconds call_limit() const;
 

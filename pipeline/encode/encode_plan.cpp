@@ -26,6 +26,7 @@ extern "C" {
 #include "pipeline/base/processors.hpp"
 #include "pipeline/encode/codec_options.hpp"
 #include "pipeline/encode/target_choice.hpp"
+#include "pipeline/stage/lost_gpus.hpp"
 
 namespace framelane {
 namespace {
@@ -157,6 +158,12 @@ bool names_gpu(const CodecCandidate& candidate) {
       candidate.options, [&](const AvOption& option) { return chooses_gpu(candidate, option); });
 }
 
+/// "cuda:N": where an NVENC encoder runs. Without the option NVENC begins with the first GPU.
+std::string gpu_of(const CodecCandidate& candidate) {
+  const auto named = std::ranges::find(candidate.options, "gpu", &AvOption::key);
+  return "cuda:" + (named == candidate.options.end() ? "0" : named->value);
+}
+
 struct NoHardware {
   std::string why;
   bool shortage;  ///< of threads or memory: perhaps it can be used later
@@ -228,19 +235,21 @@ void release_at_once(CodecCandidate& candidate) {
   candidate.options.push_back({"delay", "0"});
 }
 
+void log_host_frames(const CodecCandidate& candidate, const EncodeRequest& request,
+                     const std::string& why) {
+  log::info("feed {}: encode {}: {} gets its frames from host memory: {}", request.feed,
+            request.options.name, candidate.name, why);
+}
+
 /// Frames on the feed's GPU, if the encoder runs there and takes them.
 BufferRef gpu_frames_for(const AVCodec& codec, const CodecCandidate& candidate,
                          const EncodeRequest& request, const EncodeTarget& target) {
   if (!is_nvenc(candidate) || !request.gpu_context) return {};
-  const auto on = std::ranges::find(candidate.options, "gpu", &AvOption::key);
-  if (on == candidate.options.end() || "cuda:" + on->value != request.device) return {};
+  if (gpu_of(candidate) != request.device) return {};
   std::string why;
   BufferRef frames = make_gpu_frames(codec, request.gpu_context, target.av, target.format.width,
                                      target.format.height, why);
-  if (!frames) {
-    log::info("feed {}: encode {}: {} gets its frames from host memory: {}", request.feed,
-              request.options.name, candidate.name, why);
-  }
+  if (!frames) log_host_frames(candidate, request, why);
   return frames;
 }
 
@@ -264,8 +273,9 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
       pass_over(candidate, "takes frames in a device's memory alone, which framelane has not");
       continue;
     }
-    if (request.gpu_lost && is_nvenc(candidate) && !names_gpu(candidate)) {
-      pass_over(candidate, "is on the GPU that is lost");
+    if (is_nvenc(candidate) && is_lost_gpu(gpu_of(candidate))) {
+      pass_over(candidate, "is on a GPU that is lost (" + gpu_of(candidate) + ")");
+      fault = FeedFault::kDevice;
       continue;
     }
     if (request.opening) request.opening(candidate);
@@ -274,9 +284,15 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
       target.format.time_base = av_inv_q(target.format.frame_rate);
     }
     // Hardware first: an option that is rejected is an error only if the encoder is available.
-    const BufferRef frames = gpu_frames_for(*codec, candidate, request, target);
+    BufferRef frames = gpu_frames_for(*codec, candidate, request, target);
     if (is_hardware(*codec)) {
-      const auto no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
+      auto no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
+      if (no_hardware && frames) {  // perhaps it is the frames that it does not take
+        frames = {};
+        const std::string why = no_hardware->why;
+        no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
+        if (!no_hardware) log_host_frames(candidate, request, why);
+      }
       if (no_hardware) {
         pass_over(candidate, "does not open here: " + no_hardware->why);
         if (no_hardware->shortage) fault = FeedFault::kMemory;
@@ -308,9 +324,9 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->opened = std::move(context);
     return plan;
   }
-  const bool shortage = fault == FeedFault::kMemory;
+  const bool passing = fault != FeedFault::kConfiguration;
   throw FeedError(fault, "encode " + request.options.name + ": no encoder is available: " + tried +
-                             (shortage ? "" : "; framelane devices lists those that open"));
+                             (passing ? "" : "; framelane devices lists those that open"));
 }
 
 CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,

@@ -38,7 +38,6 @@ struct EncodeRequest {
   const StreamFormat* audio = nullptr;  ///< of the packets beside the video; null: none
   /// Of `device`, for encoders that take frames on it. Empty: they take frames in host memory.
   GpuContext gpu_context{};
-  bool gpu_lost = false;  ///< the feed's GPU is lost, and NVENC's encoders with it
   /// Called before each candidate is opened, which may take long.
   std::function<void(const CodecCandidate&)> opening{};
 };

@@ -46,6 +46,10 @@ BufferRef make_gpu_frames(const AVCodec& codec, const GpuContext& context, AVPix
         std::string("FFmpeg has no frames on a GPU with the format ") + av_get_pix_fmt_name(format);
     return {};
   }
+  if (format == AV_PIX_FMT_YUV420P && height % 2 != 0) {
+    why = "in FFmpeg's frames on a GPU the chroma planes of an odd height overlap";
+    return {};
+  }
   const BufferRef device = context(why);
   if (!device) return {};
   BufferRef frames = BufferRef::adopt(av_hwframe_ctx_alloc(device.get()));
@@ -89,7 +93,7 @@ PooledImage allocate_gpu_image(const BufferRef& frames, PixelFormat format) {
   result.buffer = BufferRef::adopt(
       av_buffer_create(frame->data[0], frame->buf[0]->size, free_frame, frame.get(), 0));
   if (!result.buffer) throw std::bad_alloc();
-  frame.release();
+  static_cast<void>(frame.release());
   return result;
 }
 

@@ -86,10 +86,7 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
     return changed || route->outage->due(frame.decoded_at) || lost_its_gpu(*route);
   };
   if (std::ranges::none_of(routes_, wants_encoder)) return true;
-  const bool only_retries = !changed && std::ranges::none_of(routes_, [&](const auto* route) {
-    return lost_its_gpu(*route);
-  });
-  if (only_retries && parts_.stage_calls.stopped()) return true;
+  if (!changed && parts_.stage_calls.stopped()) return true;
 
   // A decoder that leaves the GPU, or goes back to it, is no reason to begin a new file.
   const bool same_pictures = !audio_changed && format_ && moved(*format_, format);
@@ -185,7 +182,6 @@ void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
                              .global_header = route.global_header,
                              .audio = route.audio_format(source.media.get()),
                              .gpu_context = std::move(gpu_context),
-                             .gpu_lost = parts_.stage.has_lost_gpu(),
                              .opening = time_opening});
   }
   const Conversion conversion = conversion_between(format, plan->target);
@@ -197,7 +193,10 @@ void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
             route.options->name, format.width, format.height, info(format.layout).name,
             describe(format.color), bypass ? "passed on as" : "to", info(plan->target.layout).name,
             describe(plan->target.color), plan->codec.name);
-  route.plan = std::move(plan);
+  {
+    const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
+    route.plan = std::move(plan);  // the old one's frames may be on a GPU
+  }
   route.outage->opened(route.plan->codec.name);
   route.set_media(route.plan->media, cancel_);
 }
@@ -261,7 +260,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
 }
 
 void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
-                                    std::size_t side_data_bytes) {
+                                    std::size_t side_data_bytes) const {
   const Conversion& conversion = *route.conversion;
   output.memory = route.plan->target.memory;
   if (output.memory == FrameMemory::kHost) {
@@ -269,6 +268,7 @@ void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
                                    conversion.height, side_data_bytes);
     return;
   }
+  if (lost_its_gpu(route)) return;  // the encode drops the frame
   output.target = allocate_gpu_image(route.plan->frames, conversion.target);
   if (side_data_bytes == 0) return;
   output.side_buffer = route.pool->get(side_data_bytes);

@@ -68,8 +68,8 @@ class FrameDispatch {
   void prepare_stage(const FrameFormat& format);
   void apply_analysis();
   void submit(InputFrame&& frame, const SourceInfo& source);
-  static void allocate_target(JobOutput& output, const EncodeRoute& route,
-                              std::size_t side_data_bytes);
+  void allocate_target(JobOutput& output, const EncodeRoute& route,
+                       std::size_t side_data_bytes) const;
   void copy_what_is_held(InputFrame& frame) const;
   std::optional<FrameRing::Place> take_place(const InputFrame& frame, const SourceInfo& source);
   void drop_tickets(DropReason reason);

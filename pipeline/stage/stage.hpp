@@ -30,18 +30,16 @@ class Stage {
   /// True if jobs' inputs and targets may be in device memory. Once false, it stays false. Any
   /// thread.
   virtual bool takes_device_frames() { return false; }
-  /// True if the stage's GPU is lost. Any thread.
-  virtual bool has_lost_gpu() { return false; }
-  /// As takes_device_frames, but asks the GPU, because something that works on it has failed: `what`, "encode
-  /// main: …". Any thread.
+  /// As takes_device_frames, but asks the GPU, because something that works on it has failed:
+  /// `what`, "encode main: …". Any thread.
   virtual bool still_takes_device_frames(const std::string& /*what*/) { return false; }
 
   /// Prepares conversions for frames of one format, all in the same kind of memory, and allocates
-  /// whatever the jobs need. Identity conversions are bypassed, except from device memory, where
-  /// they are a copy. `analyse`: the stage also counts the luma of each job's first target, unless
-  /// that is bypassed. `targets`: the memory of each conversion's targets; empty: all are in host
-  /// memory. An identity to device memory is a copy. Requires !why_unsupported for each conversion,
-  /// and has_luma of the first target if `analyse`. Source thread.
+  /// whatever the jobs need. Identity conversions are bypassed, unless the source or the target
+  /// is in device memory: then they are a copy. `analyse`: the stage also counts the luma of each
+  /// job's first target, unless that is bypassed. `targets`: the memory of each conversion's
+  /// targets; empty: all are in host memory. Requires !why_unsupported for each conversion, and
+  /// has_luma of the first target if `analyse`. Source thread.
   virtual PlanRef prepare(std::span<const Conversion> conversions,
                           FrameMemory memory = FrameMemory::kHost, bool analyse = false,
                           std::span<const FrameMemory> targets = {}) = 0;

@@ -111,6 +111,19 @@ TEST_F(SupervisedFeedTest, ARequestedRestartWaitsForNoBackoff) {
   EXPECT_EQ(device_->tries(), 2);
 }
 
+TEST_F(SupervisedFeedTest, AFeedThatOnlyCopiesNeedsNoDevice) {
+  FeedOptions options = testing::feed_without_source();
+  options.encodes[0].copy_video = true;
+  options.device = DeviceChoice{DeviceChoice::Kind::kCuda, 3};
+  feed_.emplace(std::move(options), testing::one_device(make_cpu_device()), clock_.function(),
+                [] {});
+  feed_->start();
+  EXPECT_FALSE(feed_->has_failed());
+  feed_->drain();
+  EXPECT_TRUE(feed_->wait_for(20s));
+  feed_->finish();
+}
+
 /// A feed whose source is stuck in a call: inside "concat:" FFmpeg opens a FIFO by itself, and
 /// waits for its writer whatever the deadline is.
 class StuckRunsTest : public ::testing::Test {

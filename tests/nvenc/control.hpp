@@ -12,8 +12,6 @@ void reset();
 void limit_sessions(int most);
 /// Sessions that are open.
 int sessions();
-/// Sessions that were opened for encoding since reset(), not only to look whether it works.
-int encoders();
 /// Frames that were encoded from memory of the GPU, and from memory of NVENC's own that FFmpeg has
 /// copied them to, since reset().
 int gpu_frames();

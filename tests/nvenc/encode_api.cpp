@@ -22,7 +22,6 @@ struct Counts {
   std::mutex mutex;
   int most_sessions = std::numeric_limits<int>::max();
   int sessions = 0;
-  int encoders = 0;
   int gpu_frames = 0;
   int copied_frames = 0;
 };
@@ -142,8 +141,6 @@ NVENCSTATUS initialize(void* session, NV_ENC_INITIALIZE_PARAMS* parameters) {
   auto& encoder = *static_cast<Session*>(session);
   encoder.width = static_cast<int>(parameters->encodeWidth);
   encoder.height = static_cast<int>(parameters->encodeHeight);
-  const std::lock_guard lock(counts().mutex);
-  ++counts().encoders;
   return NV_ENC_SUCCESS;
 }
 
@@ -263,7 +260,7 @@ const char* last_error(void*) { return "stand-in"; }
 void reset() {
   const std::lock_guard lock(counts().mutex);
   counts().most_sessions = std::numeric_limits<int>::max();
-  counts().encoders = counts().gpu_frames = counts().copied_frames = 0;
+  counts().gpu_frames = counts().copied_frames = 0;
 }
 
 void limit_sessions(int most) {
@@ -274,11 +271,6 @@ void limit_sessions(int most) {
 int sessions() {
   const std::lock_guard lock(counts().mutex);
   return counts().sessions;
-}
-
-int encoders() {
-  const std::lock_guard lock(counts().mutex);
-  return counts().encoders;
 }
 
 int gpu_frames() {

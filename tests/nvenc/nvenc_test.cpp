@@ -181,13 +181,21 @@ TEST_F(NvencTest, FramesThatStayAreAnalysedToo) {
   EXPECT_EQ(stats_->luma_mean, mean);
 }
 
-TEST_F(NvencTest, AFormatThatCannotStayGoesThroughHostMemory) {
+TEST_F(NvencTest, ForAnEncoderOnAnotherGpuFramesGoThroughHostMemory) {
   add_encode("main", {{"h264_nvenc", {{"gpu", "1"}}}}, PixelFormat::kNv12);  // another GPU
   stand_in::set_device_count(2);
   ASSERT_EQ(run(device_).kind, Feed::Outcome::Kind::kEnded);
   EXPECT_EQ(fake_nvenc::gpu_frames(), 0);
   EXPECT_EQ(fake_nvenc::copied_frames(), kFrames);
   EXPECT_EQ(pictures("main"), reference(PixelFormat::kNv12));
+}
+
+TEST_F(NvencTest, PlanesOfAnOddHeightGoThroughHostMemory) {
+  set_source("bgra", 130, 67, 4);
+  add_encode("main", {{"h264_nvenc"}}, PixelFormat::kI420);
+  ASSERT_EQ(run(device_).kind, Feed::Outcome::Kind::kEnded);
+  EXPECT_EQ(fake_nvenc::gpu_frames(), 0);
+  EXPECT_EQ(fake_nvenc::copied_frames(), kFrames);
 }
 
 TEST_F(NvencTest, WithoutASessionTheNextCodecIsTaken) {
@@ -244,7 +252,6 @@ class NvencLossTest : public NvencTest {
     }));
     EXPECT_FALSE(feed_->outcome().has_value());
     EXPECT_TRUE(device_->lost());
-    EXPECT_GT(counts().dropped[index_of(DropReason::kDeviceLost)], 0U);
     feed_->drain();
     EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 60s));
     for (std::size_t i = 0; i < 2; ++i) {
@@ -262,11 +269,34 @@ class NvencLossTest : public NvencTest {
 TEST_F(NvencLossTest, WhenTheGpuIsLostTheNextCodecGoesOn) {
   stand_in::lose_device(cudaErrorIllegalAddress);
   expect_to_go_on();
+  EXPECT_GT(counts().dropped[index_of(DropReason::kDeviceLost)], 0U);
+}
+
+TEST_F(NvencLossTest, WhenAnotherFeedHasFoundTheLossTheNextCodecGoesOn) {
+  device_->lose("feed yard: a job does not come to an end");
+  expect_to_go_on();
+  feed_.reset();
+  stand_in::forget_registrations();  // memory that a GPU which hangs has registered stays so
+}
+
+TEST_F(NvencLossTest, WhenNvencAloneIsLeftTheFeedFailsUntilItIsStartedElsewhere) {
+  feed_.reset();
+  options_.encodes.resize(1);
+  options_.encodes[0].codecs.resize(1);
+  options_.outputs.resize(1);
+  device_->lose("feed yard: a job does not come to an end");
+  const Feed::Outcome outcome = run(device_);
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);
+  EXPECT_EQ(outcome.fault, FeedFault::kDevice);
+  EXPECT_NE(outcome.reason.find("h264_nvenc is on a GPU that is lost (cuda:0)"), std::string::npos)
+      << outcome.reason;
+  stand_in::forget_registrations();
 }
 
 TEST_F(NvencLossTest, WhenConversionsHangTheNextCodecGoesOn) {
   stand_in::hold(stand_in::streams().at(5));  // of the kernels
   expect_to_go_on();
+  EXPECT_GT(counts().dropped[index_of(DropReason::kDeviceLost)], 0U);
   stand_in::release();
   EXPECT_TRUE(testing::comes_true([&] { return !device_->context()->has_abandoned_jobs(); }));
   feed_.reset();

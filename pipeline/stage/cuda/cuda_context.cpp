@@ -4,6 +4,7 @@
 
 #include "pipeline/base/log.hpp"
 #include "pipeline/frames/frame_job.hpp"
+#include "pipeline/stage/lost_gpus.hpp"
 
 namespace framelane {
 namespace {
@@ -21,6 +22,11 @@ int prepared(int ordinal) {
 
 CudaContext::CudaContext(int ordinal)
     : name_("cuda:" + std::to_string(prepared(ordinal))), ordinal_(ordinal) {}
+
+CudaContext::~CudaContext() {
+  if (lost_) forget_lost_gpu(name_);
+  try_make_current();
+}
 
 void CudaContext::make_current() const { cuda::check(cudaSetDevice(ordinal_), "cudaSetDevice"); }
 
@@ -48,8 +54,10 @@ std::string CudaContext::free_memory() const {
   return std::to_string(free >> 20) + " MiB free";
 }
 
-void CudaContext::lose(const std::string& reason) {
+void CudaContext::lose(const std::string& reason, Loss loss) {
+  if (loss == Loss::kStuckCall) stuck_call_ = true;
   if (lost_.exchange(true)) return;
+  note_lost_gpu(name_);
   cuda::stop_reports();
   log::error(
       "{} is lost: {}; its feeds go on on the CPU or another GPU, until framelane is started "
@@ -62,7 +70,7 @@ void CudaContext::lose_if_broken(const std::string& reason) {
   // one call.
   try_make_current();
   const cudaError_t answer = cudaStreamQuery(upload_stream_.get());
-  if (answer != cudaSuccess && answer != cudaErrorNotReady) lose(reason);
+  if (answer != cudaSuccess && answer != cudaErrorNotReady) lose(reason, Loss::kOther);
 }
 
 void CudaContext::failed(const std::string& who, const CudaError& error) {
@@ -80,6 +88,7 @@ FrameJob* CudaContext::abandon_job(std::atomic<FrameJob*>& job, void (*detach)(F
   held_frames_.push_back(taken->input.buffer);
   for (const JobOutput& output : taken->outputs) {
     if (output.target.buffer) held_frames_.push_back(output.target.buffer);
+    if (output.side_buffer) held_frames_.push_back(output.side_buffer);
   }
   detach(*taken);
   return taken;

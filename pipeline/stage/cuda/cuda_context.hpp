@@ -44,7 +44,7 @@ class CudaContext {
  public:
   /// Makes GPU `ordinal` the current one of the calling thread. Throws CudaError.
   explicit CudaContext(int ordinal);
-  ~CudaContext() { try_make_current(); }
+  ~CudaContext();
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
@@ -87,8 +87,12 @@ class CudaContext {
   // Health.
 
   bool lost() const { return lost_; }
+  /// How a GPU was lost. kStuckCall: a call does not return, so others may not return either.
+  enum class Loss { kOther, kStuckCall };
   /// From now on nothing new is given to the GPU. Logs the first reason: "feed gate, lane 2: …".
-  void lose(const std::string& reason);
+  void lose(const std::string& reason, Loss loss);
+  /// True if a call that waits for the GPU may not return.
+  bool hangs() const { return stuck_call_ || has_abandoned_jobs(); }
   /// Loses the GPU, for this reason, if it takes no calls any more.
   void lose_if_broken(const std::string& reason);
   /// A call has failed for `who` ("feed gate, lane 2"). If the GPU still takes calls, only `who` is
@@ -140,6 +144,7 @@ class CudaContext {
   CudaStream kernel_stream_;
   DevicePool memory_{memory_stream_};
   std::atomic<bool> lost_{false};
+  std::atomic<bool> stuck_call_{false};
   std::array<DeviceClock::Clock::time_point, kEngineNames.size()> last_end_{};
 };
 

@@ -38,7 +38,12 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   std::size_t memory_bytes() const override { return context_->memory_bytes(); }
   std::optional<std::size_t> free_memory_bytes() override;
   bool lost() const override { return context_->lost(); }
-  void lose(const std::string& reason) override { context_->lose(reason); }
+  /// Not if another GPU hangs already: the call may wait for that one, because memory is
+  /// registered for all of them. A GPU that hangs too is found by its jobs.
+  void lose(const std::string& reason) override {
+    if (!registrar_->another_hangs(*context_))
+      context_->lose(reason, CudaContext::Loss::kStuckCall);
+  }
   const EngineMeters& busy() const override { return context_->busy(); }
   std::unique_ptr<Stage> make_stage(FeedStats& stats, std::optional<int> slices) override;
 

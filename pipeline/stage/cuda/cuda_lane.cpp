@@ -65,7 +65,7 @@ void CudaLane::start(const FrameJob& job) noexcept {
     end_queue();
     done_comes_ = true;
   } catch (const CudaError& error) {
-    context_->lose(subject_ + ": " + error.what());
+    context_->lose(subject_ + ": " + error.what(), CudaContext::Loss::kOther);
   }
 }
 

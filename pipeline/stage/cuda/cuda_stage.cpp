@@ -227,7 +227,8 @@ void CudaStage::run_on_cpu(FrameJob* jobs) {
 void CudaStage::abandon_if_hung() {
   if (!context_->lost()) {
     if (!device_->completion().hangs()) return;
-    context_->lose("feed " + stats_.feed() + ": a job does not come to an end");
+    context_->lose("feed " + stats_.feed() + ": a job does not come to an end",
+                   CudaContext::Loss::kOther);
   }
   FrameJob* jobs = nullptr;
   const auto push = [&jobs](FrameJob* list) {

@@ -19,9 +19,10 @@ namespace framelane {
 /// that uploads, conversions and downloads of different jobs overlap; more jobs wait in a list.
 ///
 /// If the device is lost, or a job fails or does not end, the jobs in flight run again on a CPU
-/// stage inside this one, and so do all later jobs. No frame in host memory is dropped, because
-/// inputs are held until their outputs are complete. Frames that a decoder left on the device are
-/// lost with it: a spare copy of each would cost what leaving them there saves.
+/// stage inside this one, and so do all later jobs. No target in host memory is lost, if the
+/// input is in host memory, because inputs are held until their outputs are complete. Frames that a
+/// decoder left on the device, and targets there, are lost with it: a spare copy of each would cost
+/// what leaving them there saves.
 class CudaStage final : public Stage, private LaneOwner {
  public:
   /// `slices`: see Device::make_stage.
@@ -32,7 +33,6 @@ class CudaStage final : public Stage, private LaneOwner {
   BufferRef decode_context(std::string& why) override;
   BufferRef encode_context(std::string& why) override;
   bool takes_device_frames() override;
-  bool has_lost_gpu() override { return context_->lost(); }
   bool still_takes_device_frames(const std::string& what) override;
   /// Throws FeedError(kMemory), with the amounts, if the GPU has not enough memory.
   PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,

@@ -100,11 +100,18 @@ bool GpuRegistrar::remove(const std::uint8_t* data) noexcept {
   }
   // Unregistering waits for the GPU, and would hang with it. This memory stays locked until the
   // process ends.
-  if (gpu->context->has_abandoned_jobs()) return false;
+  if (gpu->context->hangs()) return false;
   gpu->context->try_make_current();
   const cudaError_t result = cudaHostUnregister(const_cast<std::uint8_t*>(data));
   if (!gpu->context->lost()) cuda::report(result, "cudaHostUnregister");
   return result == cudaSuccess;
+}
+
+bool GpuRegistrar::another_hangs(const CudaContext& than) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(gpus_, [&than](const auto& gpu) {
+    return gpu->context.get() != &than && gpu->context->hangs();
+  });
 }
 
 }  // namespace framelane

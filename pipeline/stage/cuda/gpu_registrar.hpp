@@ -30,6 +30,8 @@ class GpuRegistrar final : private HostRegistrar {
   /// whether the GPU can register memory that may only be read. Throws CudaError or
   /// FeedError(kMemory), then the GPU is not taken.
   void take(std::shared_ptr<CudaContext> gpu, bool read_only);
+  /// True if another GPU than this one hangs.
+  bool another_hangs(const CudaContext& than);
 
  private:
   struct Gpu {

@@ -11,10 +11,12 @@ namespace framelane::testing {
 namespace {
 
 /// In parts, which run side by side: part N takes every kParts-th call.
-constexpr int kParts = 4;
 class CudaCallSweepTest : public CudaStageFixture<StandInTest>,
-                          public ::testing::WithParamInterface<int> {};
-INSTANTIATE_TEST_SUITE_P(Part, CudaCallSweepTest, ::testing::Range(0, kParts));
+                          public ::testing::WithParamInterface<int> {
+ public:
+  static constexpr int kParts = 4;
+};
+INSTANTIATE_TEST_SUITE_P(Part, CudaCallSweepTest, ::testing::Range(0, CudaCallSweepTest::kParts));
 
 /// Small, because there are hundreds of lives. The smallest height that is cut in two is 34.
 constexpr int kSmallWidth = 66;

@@ -148,14 +148,18 @@ TEST_F(CudaFeedLossTest, WhoDestroysAFeedDoesNotWaitForAGpuThatHangs) {
 }
 
 TEST_F(CudaFeedLossTest, AFeedWhoseMemoryAHungGpuKeepsHasEndedAllTheSame) {
+  const std::uint64_t abandoned = threads_abandoned();
   hang_beside();
   deadlines_.after_cancel = deadlines_.after_deadline = 500ms;
   start();
   ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[2].out == kClipFrames; }));
-  device_->context()->lose("another feed's job does not come to an end");  // long before 10 s
+  device_->context()->lose("another feed's job does not come to an end",
+                           CudaContext::Loss::kStuckCall);  // long before 10 s
   EXPECT_EQ(outcome_while_watched().kind, Feed::Outcome::Kind::kEnded);
   expect_all_out(kClipFrames);
-  expect_abandoned([] { stand_in::release(); });
+  feed_.reset();
+  EXPECT_EQ(threads_abandoned(), abandoned);  // the memory stays registered: nothing waits for that
+  let_go();
 }
 
 TEST_F(CudaFeedLossTest, AFeedThatStartsOnAGpuThatHangsIsAbandoned) {
@@ -165,12 +169,14 @@ TEST_F(CudaFeedLossTest, AFeedThatStartsOnAGpuThatHangsIsAbandoned) {
   deadlines_.after_cancel = deadlines_.after_deadline = 500ms;
   start();
   ASSERT_TRUE(comes_true([&] { return stand_in::calls("cudaEventRecord") > records; }));
-  device_->context()->lose("another feed's job does not come to an end");  // long before a minute
+  device_->context()->lose("another feed's job does not come to an end",
+                           CudaContext::Loss::kStuckCall);  // long before a minute
   const Feed::Outcome outcome = outcome_while_watched();
   EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);
   EXPECT_EQ(outcome.fault, FeedFault::kDevice);
   EXPECT_EQ(outcome.reason.find("a call on cuda:0 does not come to an end"), 0u) << outcome.reason;
   expect_abandoned([&gate] { gate.reset(); });
+  let_go();
 }
 
 }  // namespace

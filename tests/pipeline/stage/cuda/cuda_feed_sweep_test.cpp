@@ -23,9 +23,11 @@ namespace {
 
 /// With a ring of one, in which each frame is sliced, and with a larger one, in which uploads find
 /// others before them. Each in parts, which run side by side: part N takes every kParts-th call.
-constexpr int kParts = 2;
 using RingAndPart = std::tuple<int, int>;
 class CudaFeedSweepTest : public StandInTest, public ::testing::WithParamInterface<RingAndPart> {
+ public:
+  static constexpr int kParts = 2;
+
  protected:
   static constexpr int kWidth = 32;
   static constexpr int kHeight = 34;           // the smallest that is cut in two
@@ -106,7 +108,8 @@ class CudaFeedSweepTest : public StandInTest, public ::testing::WithParamInterfa
 };
 
 INSTANTIATE_TEST_SUITE_P(Rings, CudaFeedSweepTest,
-                         ::testing::Combine(::testing::Values(1, 8), ::testing::Range(0, kParts)),
+                         ::testing::Combine(::testing::Values(1, 8),
+                                            ::testing::Range(0, CudaFeedSweepTest::kParts)),
                          [](const auto& ring_and_part) {
                            return "Of" + std::to_string(std::get<0>(ring_and_part.param)) + "Part" +
                                   std::to_string(std::get<1>(ring_and_part.param));
