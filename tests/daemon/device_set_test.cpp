@@ -110,9 +110,8 @@ TEST_F(DeviceSetTest, AGpuWithoutMemoryIsPassedOver) {
 TEST_F(DeviceSetTest, AFeedThatFoundNoMemoryIsPlacedAnew) {
   make();
   EXPECT_EQ(place("a"), "cuda:0");
-  gpus_[0]->free_ = DeviceSet::kLeastFree - 1;
   EXPECT_EQ(place("a"), "cuda:0");
-  EXPECT_EQ(place("a", std::nullopt, true), "cuda:1");
+  EXPECT_EQ(place("a", std::nullopt, true), "cuda:1");  // the other one, whatever is free
   EXPECT_EQ(place("b", kGpu1), "cuda:1");
   EXPECT_EQ(place("b", kGpu1, true), "cuda:1");
 }
