@@ -49,7 +49,7 @@ std::shared_ptr<Device> DeviceSet::place(const std::string& feed,
   const auto found = places_.find(feed);
   std::shared_ptr<Device> full;
   if (found != places_.end()) {
-    const std::shared_ptr<Device> present = found->second.device;
+    std::shared_ptr<Device> present = found->second.device;
     const bool moves = present->lost() && wants_any_gpu(wanted) && !live_gpus().empty();
     if (!moves && !(anew && wants_any_gpu(wanted))) return present;
     if (anew) full = present;

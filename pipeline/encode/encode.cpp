@@ -12,7 +12,6 @@ extern "C" {
 #include <limits>
 #include <new>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -159,11 +158,12 @@ void Encode::take(FrameJob& job, Stage& stage) {
 // The stage has counted the luma of frames that it converted. A frame that bypassed the stage is
 // counted here.
 void Encode::analyse(FrameJob& job) {
-  if (!job.analyse) {
+  const bool counted = job.outputs[index_].converts;
+  if (!job.analyse || (!counted && job.input.memory != FrameMemory::kHost)) {
     feed_stats_.luma_mean = std::numeric_limits<double>::quiet_NaN();
     return;
   }
-  if (!job.outputs[index_].converts) {
+  if (!counted) {
     const BusyMeter::Scope busy(encode_stats_.busy);
     job.luma = {};
     count_luma(job.input.image, 0, job.input.image.height, job.luma);
@@ -325,11 +325,15 @@ void Encode::leave_gpu() noexcept {
     CodecContextPtr encoder;
     std::shared_ptr<EncodePlan> plan;
   };
+  // Without memory or a thread for it the encoder stays, as the GPU's other memory may.
   auto* const left = new (std::nothrow) Left{std::move(encoder_), std::move(plan_)};
+  if (left == nullptr) {
+    static_cast<void>(encoder_.release());
+    return;
+  }
   try {
-    if (left != nullptr) std::thread([left] { delete left; }).detach();
-  } catch (const std::system_error&) {
-    // Without a thread for it the encoder stays, as the GPU's other memory may.
+    std::thread([left] { delete left; }).detach();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): see above
   }
 }
 

@@ -158,12 +158,6 @@ bool names_gpu(const CodecCandidate& candidate) {
       candidate.options, [&](const AvOption& option) { return chooses_gpu(candidate, option); });
 }
 
-/// "cuda:N": where an NVENC encoder runs. Without the option NVENC begins with the first GPU.
-std::string gpu_of(const CodecCandidate& candidate) {
-  const auto named = std::ranges::find(candidate.options, "gpu", &AvOption::key);
-  return "cuda:" + (named == candidate.options.end() ? "0" : named->value);
-}
-
 struct NoHardware {
   std::string why;
   bool shortage;  ///< of threads or memory: perhaps it can be used later
@@ -211,6 +205,11 @@ std::optional<NoHardware> why_no_hardware(const AVCodec& codec, const CodecCandi
 }  // namespace
 
 bool is_nvenc(const CodecCandidate& candidate) { return candidate.name.ends_with("_nvenc"); }
+
+std::string gpu_of(const CodecCandidate& candidate) {
+  const auto named = std::ranges::find(candidate.options, "gpu", &AvOption::key);
+  return "cuda:" + (named == candidate.options.end() ? "0" : named->value);
+}
 
 // libx264 copies each frame into its own before it looks ahead.
 bool may_hold_frames(const CodecCandidate& candidate) { return candidate.name != "libx264"; }
@@ -292,6 +291,9 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
         const std::string why = no_hardware->why;
         no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
         if (!no_hardware) log_host_frames(candidate, request, why);
+      }
+      if (no_hardware && is_nvenc(candidate) && is_lost_gpu(gpu_of(candidate))) {
+        fault = FeedFault::kDevice;  // it was lost meanwhile
       }
       if (no_hardware) {
         pass_over(candidate, "does not open here: " + no_hardware->why);

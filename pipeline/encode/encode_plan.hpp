@@ -55,6 +55,8 @@ CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& p
                                bool global_header);
 
 bool is_nvenc(const CodecCandidate& candidate);
+/// "cuda:N": where an NVENC encoder runs. Without the option `gpu` NVENC begins with the first GPU.
+std::string gpu_of(const CodecCandidate& candidate);
 
 /// False if the encoder has done with a frame when avcodec_send_frame returns. Most hold some:
 /// those with frame threads one for each, others as many as they look ahead.

@@ -48,6 +48,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
     : parts_(parts),
       cancel_(std::move(cancel)),
       run_(parts_.stats->run()),
+      device_(parts_.stats->status().device),
       ring_jobs_(parts_.stats->ring_jobs()),
       copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
       catch_up_(waits_for_reader(parts_.options.input)) {
@@ -116,7 +117,10 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   }
   // A call may have returned long after the stop: this run may have been given up since.
   if (!refusals.empty() && parts_.stage_calls.stopped()) return false;
-  for (auto& [route, refusal] : refusals) take_down(*route, refusal);
+  for (auto& [route, refusal] : refusals) {
+    prepares = prepares || !route->down();  // it may be the one that is analysed
+    take_down(*route, refusal);
+  }
   if (prepares) prepare_stage(format);
   format_ = format;
   return true;
@@ -136,7 +140,10 @@ bool FrameDispatch::ends_feed(const FeedError& refusal, const SourceInfo& source
 }
 
 void FrameDispatch::take_down(EncodeRoute& route, const FeedError& refusal) {
-  route.plan.reset();
+  {
+    const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
+    route.plan.reset();  // its frames may be on a GPU
+  }
   route.conversion.reset();
   route.media.reset();
   route.early_audio.drop();
@@ -164,11 +171,11 @@ void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
   const bool plan_stays = same_pictures && plan && !lost_its_gpu(route) &&
                           can_convert(conversion_between(format, plan->target));
   if (!plan_stays) {
-    // NVENC's encoders are on the GPU. No other encoder that hangs is the GPU's fault.
+    // NVENC's encoders are on the feed's GPU. No other encoder that hangs is the GPU's fault.
     std::optional<CallScope> opening;
     const auto time_opening = [&](const CodecCandidate& candidate) {
-      opening.emplace(is_nvenc(candidate) ? parts_.stage_calls : *route.opening,
-                      parts_.deadlines.prepare);
+      const bool on_gpu = is_nvenc(candidate) && gpu_of(candidate) == device_;
+      opening.emplace(on_gpu ? parts_.stage_calls : *route.opening, parts_.deadlines.prepare);
     };
     GpuContext gpu_context;
     if (parts_.stage.takes_device_frames()) {
@@ -177,7 +184,7 @@ void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
     plan = make_encode_plan({.options = *route.options,
                              .source = format,
                              .feed = parts_.options.name,
-                             .device = parts_.stats->status().device,
+                             .device = device_,
                              .live = source.live,
                              .global_header = route.global_header,
                              .audio = route.audio_format(source.media.get()),
@@ -269,7 +276,12 @@ void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
     return;
   }
   if (lost_its_gpu(route)) return;  // the encode drops the frame
-  output.target = allocate_gpu_image(route.plan->frames, conversion.target);
+  try {
+    output.target = allocate_gpu_image(route.plan->frames, conversion.target);
+  } catch (const FeedError& error) {
+    if (parts_.stage.still_takes_device_frames(error.what())) throw;
+    return;  // the GPU has just been lost
+  }
   if (side_data_bytes == 0) return;
   output.side_buffer = route.pool->get(side_data_bytes);
   output.target.side_data = output.side_buffer.get()->data;

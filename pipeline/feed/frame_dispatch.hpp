@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "kernels/conversion.hpp"
@@ -76,7 +77,8 @@ class FrameDispatch {
 
   const Parts parts_;
   const std::stop_token cancel_;
-  const std::uint32_t run_;  // see FeedStats::run
+  const std::uint32_t run_;   // see FeedStats::run
+  const std::string device_;  // that the feed began on
   const std::shared_ptr<RingJobs> ring_jobs_;
   const bool copies_;                  // some encode copies the video
   std::vector<EncodeRoute*> routes_;   // those that encode, in the order of a job's outputs

@@ -57,6 +57,7 @@ FrameRing::Place::~Place() {
   for (JobOutput& output : job_->outputs) {
     output.target = {};
     output.side_buffer = {};
+    output.encode_plan.reset();
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -38,10 +39,10 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   std::size_t memory_bytes() const override { return context_->memory_bytes(); }
   std::optional<std::size_t> free_memory_bytes() override;
   bool lost() const override { return context_->lost(); }
-  /// Not if another GPU hangs already: the call may wait for that one, because memory is
-  /// registered for all of them. A GPU that hangs too is found by its jobs.
+  /// Not the first time if another GPU hangs already: the call may wait for that one, because
+  /// memory is registered for all of them.
   void lose(const std::string& reason) override {
-    if (!registrar_->another_hangs(*context_))
+    if (!registrar_->another_hangs(*context_) || spared_.exchange(true))
       context_->lose(reason, CudaContext::Loss::kStuckCall);
   }
   const EngineMeters& busy() const override { return context_->busy(); }
@@ -61,6 +62,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   const std::shared_ptr<GpuRegistrar> registrar_;
   std::string model_;
   std::string uuid_;
+  std::atomic<bool> spared_{false};  // see lose()
   CompletionThread completion_;
 };
 
