@@ -206,11 +206,13 @@ TEST_F(StuckFeedTest, SoundThatIsStuckInACodecIsAbandonedAndNothingOfItIsLeftInT
 class GpuInName : public DeviceWrapper {
  public:
   GpuInName() : DeviceWrapper(make_cpu_device()) {}
+  const std::string& name() const override { return name_; }
   bool has_copy_engines() const override { return true; }
   bool lost() const override { return lost_; }
   void lose(const std::string& /*reason*/) override { lost_ = true; }
 
  private:
+  const std::string name_ = "cuda:0";
   std::atomic<bool> lost_{false};
 };
 
