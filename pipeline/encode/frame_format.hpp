@@ -23,8 +23,9 @@ struct FrameFormat {
   AVRational sample_aspect_ratio{0, 1};
   FrameMemory memory = FrameMemory::kHost;
 
-  /// Leaves out frame_rate: it is estimated from a few frames and differs a little at each
-  /// connection, which is no reason to open an encoder again.
+  /// Pixels of an unknown shape are equal to square ones. Leaves out frame_rate: it is estimated
+  /// from a few frames and differs a little at each connection, which is no reason to open an
+  /// encoder again.
   friend bool operator==(const FrameFormat& a, const FrameFormat& b);
 };
 

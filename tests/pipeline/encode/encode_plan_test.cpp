@@ -213,5 +213,17 @@ TEST(EncodePlanTest, AnEncoderThatDoesNotOpenAgainIsNoMistakeInTheConfiguration)
   }
 }
 
+TEST(FrameFormatTest, PixelsOfAnUnknownShapeAreEqualToSquareOnes) {
+  FrameFormat unknown = yuv_source();
+  FrameFormat square = unknown;
+  FrameFormat wide = unknown;
+  unknown.sample_aspect_ratio = {0, 1};
+  square.sample_aspect_ratio = {1, 1};
+  wide.sample_aspect_ratio = {16, 15};
+  EXPECT_EQ(unknown, square);
+  EXPECT_NE(unknown, wide);
+  EXPECT_NE(square, wide);
+}
+
 }  // namespace
 }  // namespace framelane
