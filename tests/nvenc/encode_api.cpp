@@ -18,18 +18,6 @@
 namespace framelane::fake_nvenc {
 namespace {
 
-struct Counts {
-  std::mutex mutex;
-  int most_sessions = std::numeric_limits<int>::max();
-  int sessions = 0;
-  int gpu_frames = 0;
-  int copied_frames = 0;
-};
-Counts& counts() {
-  static Counts& instance = *new Counts;  // encoders may be closed at exit
-  return instance;
-}
-
 struct Session {
   int width = 0;
   int height = 0;
@@ -61,8 +49,21 @@ struct Work {
   unsigned id = 0;
 };
 
+struct Counts {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Work>> works;  // kept: a GPU that is lost never comes to them
+  int most_sessions = std::numeric_limits<int>::max();
+  int sessions = 0;
+  int gpu_frames = 0;
+  int copied_frames = 0;
+};
+Counts& counts() {
+  static Counts& instance = *new Counts;  // encoders may be closed at exit
+  return instance;
+}
+
 void encode(void* data) {
-  const std::unique_ptr<Work> work(static_cast<Work*>(data));
+  const auto* const work = static_cast<const Work*>(data);
   const Surface& from = *work->surface;
   Picture picture{work->session->width,
                   work->session->height,
@@ -216,19 +217,19 @@ NVENCSTATUS encode_picture(void* session, NV_ENC_PIC_PARAMS* parameters) {
   auto* const surface = static_cast<Surface*>(parameters->inputBuffer);
   auto* const bitstream = static_cast<Bitstream*>(parameters->outputBitstream);
   bitstream->timestamp = parameters->inputTimeStamp;
-  auto work = std::make_unique<Work>(Work{&encoder, surface, bitstream, encoder.pictures++});
+  auto* const work = new Work{&encoder, surface, bitstream, encoder.pictures++};
   {
     const std::lock_guard lock(counts().mutex);
+    counts().works.emplace_back(work);
     ++(surface->own.empty() ? counts().gpu_frames : counts().copied_frames);
   }
   if (!surface->own.empty() || encoder.stream == nullptr) {
-    encode(work.release());
+    encode(work);
     return NV_ENC_SUCCESS;
   }
-  if (cudaLaunchHostFunc(encoder.stream, encode, work.get()) != cudaSuccess) {
+  if (cudaLaunchHostFunc(encoder.stream, encode, work) != cudaSuccess) {
     return NV_ENC_ERR_DEVICE_NOT_EXIST;
   }
-  work.release();
   return NV_ENC_SUCCESS;
 }
 
