@@ -175,8 +175,8 @@ int Demuxer::examine(const InputTarget& target) {
     context.max_analyze_duration = patience().count();
   }
   untimed_ = is_untimed(*context.iformat);
-  // Frames that are read to find the rate, or (FFmpeg 7) a first timestamp, would all seem to arrive
-  // at once.
+  // Frames that are read to find the rate, or (FFmpeg 7) a first timestamp, would all seem to
+  // arrive at once.
   if ((live_ || endless || arrives_) && untimed_) {
     context.fps_probe_size = 0;
     context.max_ts_probe = 0;
