@@ -177,10 +177,7 @@ int Demuxer::examine(const InputTarget& target) {
   untimed_ = is_untimed(*context.iformat);
   // Frames that are read to find the rate, or (FFmpeg 7) a first timestamp, would all seem to
   // arrive at once.
-  if ((live_ || endless || arrives_) && untimed_) {
-    context.fps_probe_size = 0;
-    context.max_ts_probe = 0;
-  }
+  if ((live_ || endless || arrives_) && untimed_) context.fps_probe_size = context.max_ts_probe = 0;
   const int error = avformat_find_stream_info(&context, nullptr);
   // FLV tells its duration only with its packets. For a playlist FFmpeg now has a guess, from the
   // size of its text.
