@@ -227,8 +227,6 @@ class NvencLossTest : public NvencTest {
     add_encode("gpu", {{"h264_nvenc"}, {"rawvideo"}}, PixelFormat::kNv12);
     add_encode("host", {{"rawvideo"}}, PixelFormat::kNv12);
     for (OutputOptions& output : options_.outputs) output.url = "null:";
-    device_.reset();
-    device_ = CudaDevice::open(0, cpu_, 100ms);
     stats_ = std::make_shared<FeedStats>(
         options_.name, std::vector<FeedStats::EncodeSpec>{{"gpu", false}, {"host", false}},
         std::vector<std::string>{"gpu", "host"}, options_.lanes);

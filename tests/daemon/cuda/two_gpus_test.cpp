@@ -80,7 +80,8 @@ class TwoGpusTest : public OpenDevicesTest {
     spdlog::set_level(spdlog::level::off);
     const auto registrar = std::make_shared<GpuRegistrar>();
     const std::shared_ptr<Device> cpu = make_cpu_device();
-    for (int i = 0; i < 2; ++i) gpus_.push_back(CudaDevice::open(i, cpu, 100ms, registrar));
+    for (int i = 0; i < 2; ++i)
+      gpus_.push_back(CudaDevice::open(i, cpu, CudaDevice::kHungAfter, registrar));
     devices_ = std::make_shared<DeviceSet>(
         DeviceChoice{}, std::vector<std::shared_ptr<Device>>(gpus_.begin(), gpus_.end()), cpu);
     feeds_.push_back(make_feed("gate"));
