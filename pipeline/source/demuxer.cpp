@@ -107,7 +107,6 @@ Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, I
 
 void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   const InputTarget target = target_of(input);
-  const AVInputFormat* format = find_demuxer(target);
   set_time_limits(target);
 
   AVFormatContext* context = avformat_alloc_context();
@@ -119,8 +118,10 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   if (v4l2_) context->flags |= AVFMT_FLAG_NONBLOCK;  // a blocked read could not be interrupted
   const std::optional<std::string> path = local_path(target.url);
   bool fifo = false;
+  const AVInputFormat* format = nullptr;
   {
     const CallScope call(interrupt_, timeout_);  // a dead file server may not answer
+    format = find_demuxer(target);
     fifo = path && (*path == "-" || names_fifo(target.url));
   }
   if (fifo) {

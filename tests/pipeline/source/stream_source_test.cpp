@@ -51,6 +51,17 @@ TEST_F(StreamSourceTest, ATransportStreamStartsAtZero) {
   EXPECT_EQ(repairs(), 0u);
 }
 
+// FFmpeg would take it for MPEG-PS. A playlist's last segment may be as short.
+TEST_F(StreamSourceTest, ATransportStreamOfAFewPacketsIsReadToo) {
+  for (int frames = 1; frames <= 3; ++frames) {
+    const std::string path = folder / ("short" + std::to_string(frames));
+    ffmpeg("-f lavfi -i color=gray:size=64x64:rate=25 -frames:v " + std::to_string(frames) +
+           " -c:v libx264 -bf 0 -f mpegts " + path);
+    ASSERT_LT(testing::read_file(path).size(), 2040u);
+    EXPECT_EQ(read(path).frames, static_cast<std::size_t>(frames));
+  }
+}
+
 TEST_F(StreamSourceTest, CopyOnlyDecodesNothing) {
   decode = false;
   const auto source = open(clip("street_h264.mp4"));
