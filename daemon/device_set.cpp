@@ -27,8 +27,6 @@ double load_of(const Device& gpu, DeviceSet::Clock::time_point now) {
   return load;
 }
 
-std::string name_of(int gpu) { return "cuda:" + std::to_string(gpu); }
-
 bool wants_any_gpu(const DeviceChoice& choice) { return choice.kind != Kind::kCpu && !choice.gpu; }
 
 }  // namespace
@@ -74,24 +72,23 @@ std::shared_ptr<Device> DeviceSet::choose(const DeviceChoice& choice, const Devi
   check(choice);
   if (choice.kind == Kind::kCpu) return cpu_;
   if (choice.gpu) return *numbered(*choice.gpu);
-  const std::vector<std::shared_ptr<Device>> live = live_gpus();
+  const std::vector<LiveGpu> live = live_gpus();
   if (live.empty()) return choice.kind == Kind::kCuda ? gpus_.front() : cpu_;
   const Clock::time_point now = now_();
   const double mean = mean_load(now);
   // By what a GPU counts for: without memory, load, feeds. The first of equal ones.
-  const auto cost = [&](const std::shared_ptr<Device>& gpu) {
-    double load = load_of(*gpu, now);
+  const auto cost = [&](const LiveGpu& gpu) {
+    double load = load_of(*gpu.device, now);
     int feeds = 0;
     for (const auto& [name, place] : places_) {
-      if (place.device != gpu) continue;
+      if (place.device != gpu.device) continue;
       ++feeds;
       if (now - place.since < kSettling) load += mean;
     }
-    const bool short_of_memory =
-        gpu.get() == full || gpu->free_memory_bytes().value_or(kLeastFree) < kLeastFree;
+    const bool short_of_memory = gpu.device.get() == full || !gpu.has_memory;
     return std::tuple(short_of_memory, load, feeds);
   };
-  return *std::ranges::min_element(live, {}, cost);
+  return std::ranges::min_element(live, {}, cost)->device;
 }
 
 void DeviceSet::check(const DeviceChoice& choice) const {
@@ -99,22 +96,23 @@ void DeviceSet::check(const DeviceChoice& choice) const {
   if (choice.gpu ? numbered(*choice.gpu) != gpus_.end() : !gpus_.empty()) return;
   const auto why = choice.gpu ? refusals_.gpu.find(*choice.gpu) : refusals_.gpu.end();
   throw FeedError(FeedFault::kConfiguration,
-                  "device: " + (choice.gpu ? name_of(*choice.gpu) : "cuda") + ": " +
+                  "device: " + (choice.gpu ? gpu_name(*choice.gpu) : "cuda") + ": " +
                       (why == refusals_.gpu.end() ? refusals_.any : why->second) +
                       "; or set device to auto or cpu");
 }
 
 std::vector<std::shared_ptr<Device>>::const_iterator DeviceSet::numbered(int gpu) const {
-  return std::ranges::find(gpus_, name_of(gpu), &Device::name);
+  return std::ranges::find(gpus_, gpu_name(gpu), &Device::name);
 }
 
 /// Those that still take calls: a GPU that fails may take all others of the process with it, which
 /// shows at their next call.
-std::vector<std::shared_ptr<Device>> DeviceSet::live_gpus() const {
-  std::vector<std::shared_ptr<Device>> live;
+std::vector<DeviceSet::LiveGpu> DeviceSet::live_gpus() const {
+  std::vector<LiveGpu> live;
   for (const std::shared_ptr<Device>& gpu : gpus_) {
-    if (!gpu->lost()) gpu->free_memory_bytes();
-    if (!gpu->lost()) live.push_back(gpu);
+    if (gpu->lost()) continue;
+    const std::size_t free = gpu->free_memory_bytes().value_or(kLeastFree);
+    if (!gpu->lost()) live.push_back({gpu, free >= kLeastFree});
   }
   return live;
 }
@@ -201,7 +199,7 @@ std::shared_ptr<DeviceSet> open_devices(const DeviceChoice& choice,
               refusals.any);
   } else {
     for (const auto& [number, why] : refusals.gpu) {
-      log::warn("{} is left out: {}", name_of(number), why);
+      log::warn("{} is left out: {}", gpu_name(number), why);
     }
   }
   return devices;

@@ -64,7 +64,11 @@ class DeviceSet {
 
   std::shared_ptr<Device> choose(const DeviceChoice& choice, const Device* full);
   std::vector<std::shared_ptr<Device>>::const_iterator numbered(int gpu) const;
-  std::vector<std::shared_ptr<Device>> live_gpus() const;
+  struct LiveGpu {
+    std::shared_ptr<Device> device;
+    bool has_memory;  // kLeastFree at least, or it is not known
+  };
+  std::vector<LiveGpu> live_gpus() const;
   double mean_load(Clock::time_point now) const;
 
   const DeviceChoice choice_;

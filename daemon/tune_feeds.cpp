@@ -90,7 +90,7 @@ std::string name_of(const DeviceChoice& device) {
     case DeviceChoice::Kind::kCuda:
       break;
   }
-  return device.gpu ? "cuda:" + std::to_string(*device.gpu) : "cuda";
+  return device.gpu ? gpu_name(*device.gpu) : "cuda";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 namespace framelane {
 
@@ -10,5 +11,8 @@ struct DeviceChoice {
   enum class Kind { kAuto, kCpu, kCuda } kind = Kind::kAuto;
   std::optional<int> gpu{};  ///< of kCuda; empty: any one GPU
 };
+
+/// The name of the GPU with this number.
+inline std::string gpu_name(int number) { return "cuda:" + std::to_string(number); }
 
 }  // namespace framelane

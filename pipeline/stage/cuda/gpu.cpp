@@ -15,6 +15,7 @@
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/stage/cuda/cuda_device.hpp"
+#include "pipeline/stage/device_choice.hpp"
 
 namespace framelane {
 namespace {
@@ -112,7 +113,7 @@ double rate(std::initializer_list<std::pair<const CopyProbe*, cudaMemcpyKind>> c
 
 GpuReport measure(int ordinal) {
   GpuReport report;
-  report.name = "cuda:" + std::to_string(ordinal);
+  report.name = gpu_name(ordinal);
   try {
     cuda::check(cudaSetDevice(ordinal), "cudaSetDevice");
     cudaDeviceProp properties{};
