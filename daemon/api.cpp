@@ -10,6 +10,7 @@
 #include "daemon/supervisor.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/utc_time.hpp"
+#include "pipeline/encode/nvenc.hpp"
 
 namespace framelane {
 namespace {
@@ -147,6 +148,9 @@ HttpResponse list_devices(const HttpRequest&, Supervisor& supervisor) {
   for (const auto& device : supervisor.devices().all()) {
     devices.push_back(
         {{"device", device->name()}, {"name", device->model()}, {"up", !device->lost()}});
+    if (device->has_copy_engines()) {
+      devices.back()["encoder_sessions"] = NvencSession::count(device->name());
+    }
   }
   return json_response(200, {{"devices", devices}});
 }

@@ -9,6 +9,7 @@
 #include "daemon/supervisor.hpp"
 #include "daemon/version.hpp"
 #include "pipeline/base/abandoned_threads.hpp"
+#include "pipeline/encode/nvenc.hpp"
 #include "pipeline/frames/host_registration.hpp"
 
 namespace framelane {
@@ -58,9 +59,12 @@ void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Devic
   if (std::ranges::none_of(devices, [](const auto& d) { return d->has_copy_engines(); })) return;
   auto& memory =
       page.gauge("framelane_device_memory_bytes", "GPU memory that is allocated for frames.");
+  auto& sessions = page.gauge("framelane_device_encoder_sessions",
+                              "Encoders of NVENC that are open on the GPU.");
   for (const auto& device : devices) {
     if (!device->has_copy_engines()) continue;
     memory.add({{"device", device->name()}}, static_cast<double>(device->memory_bytes()));
+    sessions.add({{"device", device->name()}}, NvencSession::count(device->name()));
   }
 }
 

@@ -119,19 +119,23 @@ void Encode::await_job(FrameRing& ring) {
     if (!gone_at || ring.wait_until(consumer, *gone_at)) return;
     // After the process was stopped for a while, the source thread has yet to see what has come.
     if (ring.wait_until(consumer, Clock::now() + kSecondLook)) return;
-    if (gone_at == line_clock_.gone_at()) flush();
+    if (gone_at == line_clock_.gone_at()) {
+      flush();
+      if (plan_->lacked_session) plan_->outdated = true;
+    }
   }
 }
 
 void Encode::take(FrameJob& job, Stage& stage) {
   JobOutput& output = job.outputs[index_];
   if (output.encode_plan != plan_) use_plan(output.encode_plan);
-  if (plan_ == nullptr) {  // no encoder can be opened for this frame: its ticket is closed
+  if (!job.input.buffer) return;  // a job without a frame, which only brings plans
+  if (plan_ == nullptr) {         // no encoder can be opened for this frame: its ticket is closed
     if (index_ == 0) analyse(job);
     return;
   }
-  if (encoder_ == nullptr && !has_left_gpu()) reopen();
-  if (has_left_gpu()) return output.ticket.drop(DropReason::kDeviceLost);
+  if (encoder_ == nullptr && !gives_up()) reopen();
+  if (gives_up()) return output.ticket.drop(*given_up_);
   if (output.converts) {
     switch (wait_converted(job, stage)) {
       case Stage::Wait::kReady:
@@ -181,8 +185,8 @@ Stage::Wait Encode::wait_converted(FrameJob& job, Stage& stage) {
 
 void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
   flush();
-  if (has_left_gpu()) leave_gpu();
-  gpu_lost_ = false;
+  if (has_lost_gpu()) leave_gpu();
+  given_up_.reset();
   {
     const CallScope call(calls_, kOpenLimit);  // may free the old plan's frames on a GPU
     plan_ = plan;
@@ -255,7 +259,7 @@ void Encode::send(const AVFrame* frame) {
 
 bool Encode::receive_packets() {
   while (!cancel_.stop_requested()) {
-    if (encoder_ == nullptr || gpu_lost_) return false;
+    if (encoder_ == nullptr || given_up_) return false;
     int result = 0;
     {
       const BusyMeter::Scope busy(encode_stats_.busy);
@@ -298,31 +302,38 @@ void Encode::deliver() {
 }
 
 void Encode::flush() {
-  if (encoder_ == nullptr || has_left_gpu()) return;
+  if (encoder_ == nullptr || gives_up()) return;
   send(nullptr);
   receive_packets();
-  if (gpu_lost_) return;  // found meanwhile
+  if (given_up_) return;  // meanwhile
   if (!cancel_.stop_requested()) drop_pending(DropReason::kEncoder);
   close_encoder();
   fanout_.end_group();
 }
 
-/// True if the encoder takes frames on a GPU that the feed has left: none comes out any more, and a
-/// call may never return.
-bool Encode::has_left_gpu() {
-  if (!gpu_lost_ && plan_ && plan_->frames && !stage_->takes_device_frames()) {
-    gpu_lost_ = true;
-    drop_pending(DropReason::kDeviceLost);
-  }
-  return gpu_lost_;
+/// True if this plan's encoder gives out nothing more, because it is on a GPU that is lost, where
+/// a call may never return, or because it has no session. `failure`: what has just failed, and may
+/// be the first sign of a loss.
+bool Encode::gives_up(const std::string& failure) {
+  if (given_up_ || !plan_) return given_up_.has_value();
+  if (!failure.empty() && plan_->frames) stage_->still_takes_device_frames(failure);
+  if (has_left_gpu(*plan_, *stage_)) give_up(DropReason::kDeviceLost);
+  return given_up_.has_value();
 }
+
+void Encode::give_up(DropReason reason) {
+  given_up_ = reason;
+  drop_pending(reason);
+}
+
+bool Encode::has_lost_gpu() { return gives_up() && *given_up_ == DropReason::kDeviceLost; }
 
 /// Lets go of an encoder on a GPU that the feed has left. If the GPU hangs, closing it and freeing
 /// its frames waits for as long.
 void Encode::leave_gpu() noexcept {
   if (encoder_ != nullptr) fanout_.end_group();
   struct Left {
-    CodecContextPtr encoder;
+    EncoderPtr encoder;
     std::shared_ptr<EncodePlan> plan;
   };
   // Without memory or a thread for it the encoder stays, as the GPU's other memory may.
@@ -344,7 +355,7 @@ void Encode::close_encoder() {
 
 // A call that threw has left its frame or packet in hand.
 Encode::FreeAtEnd::~FreeAtEnd() {
-  if (encode.has_left_gpu()) {
+  if (encode.has_lost_gpu()) {
     encode.leave_gpu();
   } else {
     encode.close_encoder();
@@ -363,7 +374,7 @@ std::chrono::milliseconds Encode::call_limit() const {
 void Encode::recover(const char* what, int error) {
   const std::string cause = "encode " + options_.name + ": " + plan_->codec.name + ' ' + what +
                             ": " + av_error_text(error);
-  if (has_lost_gpu(cause)) return drop_pending(DropReason::kDeviceLost);
+  if (gives_up(cause)) return;
   drop_pending(DropReason::kEncoder);
   if (failures_.failed()) throw FeedError(FeedFault::kEncoder, cause + ", " + failures_.text());
   log::warn("feed {}: {}; reopening it", feed_stats_.feed(), cause);
@@ -371,19 +382,15 @@ void Encode::recover(const char* what, int error) {
   reopen();
 }
 
-/// True if the encoder has failed because it is on a GPU that is lost. Later jobs bring another
-/// one.
-bool Encode::has_lost_gpu(const std::string& cause) {
-  gpu_lost_ = plan_->frames && !stage_->still_takes_device_frames(cause);
-  return gpu_lost_;
-}
-
 void Encode::reopen() {
   const CallScope call(calls_, kOpenLimit);
   try {
     encoder_ = reopen_encoder(options_, *plan_, global_header_);
+    if (encoder_ != nullptr) return;
+    plan_->outdated = true;
+    give_up(DropReason::kEncoder);
   } catch (const FeedError& error) {
-    if (!has_lost_gpu(error.what())) throw;
+    if (!gives_up(error.what())) throw;
   }
 }
 

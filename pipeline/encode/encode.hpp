@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -98,10 +99,11 @@ class Encode {
   void flush();
   /// Opens the encoder again; the frames it had are dropped.
   void recover(const char* what, int error);
-  bool has_lost_gpu(const std::string& cause);
   void drop_pending(DropReason reason);
   void reopen();
-  bool has_left_gpu();
+  bool gives_up(const std::string& failure = {});
+  void give_up(DropReason reason);
+  bool has_lost_gpu();
   void leave_gpu() noexcept;
   void close_encoder();
   std::chrono::milliseconds call_limit() const;
@@ -119,9 +121,11 @@ class Encode {
   std::stop_token cancel_;
   Stage* stage_ = nullptr;
   std::shared_ptr<EncodePlan> plan_;
-  CodecContextPtr encoder_;
+  EncoderPtr encoder_;
   std::atomic<bool> on_gpu_{false};
-  bool gpu_lost_ = false;  // the GPU that the encoder runs on: no frame goes there any more
+  // With which reason frames are dropped until a job brings another plan: this one's encoder is on
+  // a GPU that is lost, or has no session there any more.
+  std::optional<DropReason> given_up_;
   FramePtr frame_;
   PacketPtr packet_;
   std::vector<Pending> pending_;

@@ -149,19 +149,17 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
   return media;
 }
 
-bool chooses_gpu(const CodecCandidate& candidate, const AvOption& option) {
-  return is_nvenc(candidate) && option.key == "gpu";
-}
-
-bool names_gpu(const CodecCandidate& candidate) {
-  return std::ranges::any_of(
-      candidate.options, [&](const AvOption& option) { return chooses_gpu(candidate, option); });
-}
-
 struct NoHardware {
   std::string why;
-  bool shortage;  ///< of threads or memory: perhaps it can be used later
+  bool shortage;    ///< of threads, memory or sessions: perhaps it can be used later
+  bool no_session;  ///< NvencSession::refused
 };
+
+std::string no_session_text(const CodecCandidate& candidate, const std::string& error) {
+  const std::string gpu = gpu_of(candidate);
+  return "the driver allows no further session on " + gpu + ", where framelane has " +
+         std::to_string(NvencSession::count(gpu)) + " (" + error + ")";
+}
 
 /// Why the hardware that an encoder needs cannot be used; nothing if it can. Opens the encoder with
 /// no options to find out, so that a rejected option is not taken for missing hardware.
@@ -177,9 +175,12 @@ std::optional<NoHardware> why_no_hardware(const AVCodec& codec, const CodecCandi
   const AvLogCapture log;
   const int result = avcodec_open2(context.get(), &codec, nullptr);
   if (result >= 0) return std::nullopt;
+  const std::string first = AvLogCapture::first();
+  if (NvencSession::refused(first))
+    return NoHardware{no_session_text(candidate, first), true, true};
   const bool shortage = is_shortage(result);
   const std::string reason = log.reason(av_error_text(result));
-  return NoHardware{shortage ? shortage_text(reason) : reason, shortage};
+  return NoHardware{shortage ? shortage_text(reason) : reason, shortage, false};
 }
 
 /// `opened_before`: the encoder has opened with the same options before, so that the failure is not
@@ -204,40 +205,21 @@ std::optional<NoHardware> why_no_hardware(const AVCodec& codec, const CodecCandi
 
 }  // namespace
 
-bool is_nvenc(const CodecCandidate& candidate) { return candidate.name.ends_with("_nvenc"); }
-
-std::string gpu_of(const CodecCandidate& candidate) {
-  const auto named = std::ranges::find(candidate.options, "gpu", &AvOption::key);
-  return "cuda:" + (named == candidate.options.end() ? "0" : named->value);
-}
-
 // libx264 copies each frame into its own before it looks ahead.
 bool may_hold_frames(const CodecCandidate& candidate) { return candidate.name != "libx264"; }
 
-CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device) {
-  constexpr std::string_view kCuda = "cuda:";
-  if (is_nvenc(candidate) && device.starts_with(kCuda) && !names_gpu(candidate)) {
-    candidate.options.push_back({"gpu", std::string(device.substr(kCuda.size()))});
-  }
-  return candidate;
-}
-
 namespace {
-
-/// NVENC holds frames back by default, until it has as many as it has surfaces. A live feed does
-/// not wait.
-void release_at_once(CodecCandidate& candidate) {
-  if (!is_nvenc(candidate)) return;
-  if (std::ranges::find(candidate.options, "delay", &AvOption::key) != candidate.options.end()) {
-    return;
-  }
-  candidate.options.push_back({"delay", "0"});
-}
 
 void log_host_frames(const CodecCandidate& candidate, const EncodeRequest& request,
                      const std::string& why) {
   log::info("feed {}: encode {}: {} gets its frames from host memory: {}", request.feed,
             request.options.name, candidate.name, why);
+}
+
+/// Counts the session of an encoder that has been opened.
+EncoderPtr opened(CodecContextPtr context, const CodecCandidate& candidate) {
+  NvencSession session(gpu_of(candidate));
+  return {context.release(), CloseEncoder{std::move(session)}};
 }
 
 /// Frames on the feed's GPU, if the encoder runs there and takes them.
@@ -256,6 +238,7 @@ BufferRef gpu_frames_for(const AVCodec& codec, const CodecCandidate& candidate,
 
 std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
   std::string tried;
+  bool lacked_session = false;
   FeedFault fault = FeedFault::kConfiguration;
   const auto pass_over = [&tried](const CodecCandidate& candidate, const std::string& why) {
     tried += (tried.empty() ? "" : "; ") + candidate.name + ' ' + why;
@@ -286,7 +269,8 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     BufferRef frames = gpu_frames_for(*codec, candidate, request, target);
     if (is_hardware(*codec)) {
       auto no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
-      if (no_hardware && frames) {  // perhaps it is the frames that it does not take
+      if (no_hardware && frames &&
+          !no_hardware->no_session) {  // perhaps it is the frames that it does not take
         frames = {};
         const std::string why = no_hardware->why;
         no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
@@ -298,6 +282,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
       if (no_hardware) {
         pass_over(candidate, "does not open here: " + no_hardware->why);
         if (no_hardware->shortage) fault = FeedFault::kMemory;
+        lacked_session = lacked_session || no_hardware->no_session;
         continue;
       }
     }
@@ -307,6 +292,13 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     const AvLogCapture log;
     const int result = avcodec_open2(context.get(), codec, nullptr);
     if (result < 0) {
+      if (const std::string first = AvLogCapture::first(); NvencSession::refused(first)) {
+        // Another encoder has been quicker.
+        pass_over(candidate, "does not open here: " + no_session_text(candidate, first));
+        fault = FeedFault::kMemory;
+        lacked_session = true;
+        continue;
+      }
       throw_open_failure(request.options, candidate, target.format, false, result,
                          log.reason(av_error_text(result)));
     }
@@ -323,7 +315,9 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->threads = threads;
     plan->live = request.live;
     plan->media = media_of(*context, target.format, request.audio);
-    plan->opened = std::move(context);
+    plan->gpu = gpu_of(candidate);
+    plan->lacked_session = lacked_session;
+    plan->opened = opened(std::move(context), candidate);
     return plan;
   }
   const bool passing = fault != FeedFault::kConfiguration;
@@ -331,8 +325,8 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
                              (passing ? "" : "; framelane devices lists those that open"));
 }
 
-CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
-                               bool global_header) {
+EncoderPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
+                          bool global_header) {
   const AVCodec* codec = avcodec_find_encoder_by_name(plan.codec.name.c_str());
   CodecContextPtr context =
       make_context(*codec, plan.codec, options, plan.target,
@@ -341,10 +335,16 @@ CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& p
   const AvLogCapture log;
   const int result = avcodec_open2(context.get(), codec, nullptr);
   if (result < 0) {
+    if (NvencSession::refused(AvLogCapture::first())) return {};
     throw_open_failure(options, plan.codec, plan.target, true, result,
                        log.reason(av_error_text(result)));
   }
-  return context;
+  return opened(std::move(context), plan.codec);
+}
+
+bool has_left_gpu(const EncodePlan& plan, Stage& stage) {
+  if (plan.gpu.empty()) return false;
+  return is_lost_gpu(plan.gpu) || (plan.frames && !stage.takes_device_frames());
 }
 
 }  // namespace framelane

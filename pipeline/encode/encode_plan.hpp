@@ -1,15 +1,17 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
-#include "pipeline/av/av_ptr.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/encode/frame_format.hpp"
 #include "pipeline/encode/gpu_frames.hpp"
+#include "pipeline/encode/nvenc.hpp"
 #include "pipeline/packets/media.hpp"
+#include "pipeline/stage/stage.hpp"
 
 namespace framelane {
 
@@ -24,8 +26,18 @@ struct EncodePlan {
   int threads = 0;                    ///< as codec_threads says
   bool live = false;                  ///< the source sends a frame as each is due
   MediaFormatRef media;               ///< of the encode's packets, audio included
-  CodecContextPtr opened;             ///< the encode thread takes it; null from then on
+  EncoderPtr opened;                  ///< the encode thread takes it; null from then on
+  std::string gpu;                    ///< where NVENC runs (gpu_of); empty: another encoder
+  /// An earlier candidate was NVENC, and the driver allowed no further session.
+  bool lacked_session = false;
+  /// Set by the encode thread when the next frame needs another plan: the encoder is closed, and it
+  /// has no session to open again, or an earlier candidate may have one by now.
+  std::atomic<bool> outdated{false};
 };
+
+/// True if the encoder runs on a GPU that is lost, or takes frames on one that the feed has left.
+/// Any thread.
+bool has_left_gpu(const EncodePlan& plan, Stage& stage);
 
 /// What make_encode_plan has to know.
 struct EncodeRequest {
@@ -49,21 +61,13 @@ struct EncodeRequest {
 /// FeedError(kEncoder) if the encoder does not open for another reason.
 std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request);
 
-/// Opens a plan's encoder again after it failed. Throws FeedError. What the encoder rejects is
-/// never kConfiguration here, because it has opened with the same options before.
-CodecContextPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
-                               bool global_header);
-
-bool is_nvenc(const CodecCandidate& candidate);
-/// "cuda:N": where an NVENC encoder runs. Without the option `gpu` NVENC begins with the first GPU.
-std::string gpu_of(const CodecCandidate& candidate);
+/// Opens a plan's encoder again. Null if NVENC's driver allows no further session. Throws
+/// FeedError. What the encoder rejects is never kConfiguration here, because it has opened with the
+/// same options before.
+EncoderPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan, bool global_header);
 
 /// False if the encoder has done with a frame when avcodec_send_frame returns. Most hold some:
 /// those with frame threads one for each, others as many as they look ahead.
 bool may_hold_frames(const CodecCandidate& candidate);
-
-/// Makes an NVENC candidate use the GPU of `device` ("cuda:N"). By default NVENC takes the first
-/// GPU. Changes nothing if the candidate's options name a GPU, for other encoders, and for the CPU.
-CodecCandidate choose_gpu(CodecCandidate candidate, std::string_view device);
 
 }  // namespace framelane

@@ -84,7 +84,8 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   });
   const bool changed = audio_changed || format_ != format;
   const auto wants_encoder = [&](const EncodeRoute* route) {
-    return changed || route->outage->due(frame.decoded_at) || lost_its_gpu(*route);
+    return changed || route->outage->due(frame.decoded_at) || lost_its_gpu(*route) ||
+           (route->plan && route->plan->outdated);
   };
   if (std::ranges::none_of(routes_, wants_encoder)) return true;
   if (!changed && parts_.stage_calls.stopped()) return true;
@@ -126,9 +127,30 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   return true;
 }
 
-/// True if the encoder takes frames on a GPU that is lost.
 bool FrameDispatch::lost_its_gpu(const EncodeRoute& route) const {
-  return route.plan && route.plan->frames && !parts_.stage.takes_device_frames();
+  return route.plan && has_left_gpu(*route.plan, parts_.stage);
+}
+
+/// Has the encode finish the frames before and close its encoder, and waits for that: a job without
+/// a frame tells it. The next encoder may need the session on the GPU that this one has.
+void FrameDispatch::close_encoder(EncodeRoute& route) {
+  auto place = parts_.ring.acquire(cancel_);
+  if (!place) return;
+  FrameJob& job = **place;
+  job.analyse = false;
+  job.converted = true;
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    job.outputs[i].converts = false;
+    job.outputs[i].encode_plan = routes_[i] == &route ? nullptr : routes_[i]->plan;
+  }
+  ++(*ring_jobs_)[index_of(RingState::kReady)];
+  if (!place->publish()) {
+    --(*ring_jobs_)[index_of(RingState::kReady)];
+    return;
+  }
+  parts_.ring.wait_empty(cancel_);
+  const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
+  route.plan.reset();
 }
 
 bool FrameDispatch::ends_feed(const FeedError& refusal, const SourceInfo& source,
@@ -171,6 +193,10 @@ void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
   const bool plan_stays = same_pictures && plan && !lost_its_gpu(route) &&
                           can_convert(conversion_between(format, plan->target));
   if (!plan_stays) {
+    if (plan && !plan->gpu.empty() && !lost_its_gpu(route)) {
+      plan.reset();
+      close_encoder(route);
+    }
     // NVENC's encoders are on the feed's GPU. No other encoder that hangs is the GPU's fault.
     std::optional<CallScope> opening;
     const auto time_opening = [&](const CodecCandidate& candidate) {

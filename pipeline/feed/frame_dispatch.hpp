@@ -65,6 +65,7 @@ class FrameDispatch {
   /// True if what keeps this encode from working ends the feed, even if others work.
   bool ends_feed(const FeedError& refusal, const SourceInfo& source, bool was_down) const;
   bool lost_its_gpu(const EncodeRoute& route) const;
+  void close_encoder(EncodeRoute& route);
   void take_down(EncodeRoute& route, const FeedError& refusal);
   void prepare_stage(const FrameFormat& format);
   void apply_analysis();

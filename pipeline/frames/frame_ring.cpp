@@ -1,5 +1,6 @@
 #include "pipeline/frames/frame_ring.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 
@@ -46,6 +47,14 @@ std::optional<FrameRing::Place> FrameRing::acquire_until(
 std::optional<FrameRing::Place> FrameRing::try_acquire() {
   const std::lock_guard lock(mutex_);
   return take_place();
+}
+
+void FrameRing::wait_empty(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  place_free_.wait(lock, stop, [this] {
+    return std::all_of(slots_.get(), slots_.get() + capacity_,
+                       [](const Slot& slot) { return slot.holders == 0; });
+  });
 }
 
 FrameRing::Place::~Place() {

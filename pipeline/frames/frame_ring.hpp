@@ -55,6 +55,9 @@ class FrameRing {
                                      std::chrono::steady_clock::time_point deadline);
   /// Does not wait. Nothing if the ring is full or closed.
   std::optional<Place> try_acquire();
+  /// Waits until the consumers have released all jobs that were published. Returns early if
+  /// stopped. The producer's thread.
+  void wait_empty(const std::stop_token& stop);
 
   /// One consumer's hold on a job, released by the destructor.
   class Lease {

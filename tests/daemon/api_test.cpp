@@ -213,7 +213,8 @@ TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
   EXPECT_EQ(get("/api/v1/feeds/gate")["decoder_reason"], "the feed has left the GPU");
   const Json devices = get("/api/v1/devices")["devices"];
   ASSERT_EQ(devices.size(), 2u);
-  EXPECT_EQ(devices[0], Json({{"device", "cuda:0"}, {"name", "GPU"}, {"up", false}}));
+  EXPECT_EQ(devices[0],
+            Json({{"device", "cuda:0"}, {"name", "GPU"}, {"up", false}, {"encoder_sessions", 0}}));
   EXPECT_EQ(devices[1]["device"], "cpu");
   EXPECT_EQ(devices[1]["up"], true);
 }

@@ -12,6 +12,8 @@
 #include <sstream>
 #include <string>
 
+#include "pipeline/encode/nvenc.hpp"
+
 namespace framelane {
 namespace {
 
@@ -176,6 +178,12 @@ TEST_F(MetricsTest, AGpuShowsEachEngineAndTheirOverlap) {
   EXPECT_EQ(sample("framelane_device_busy_seconds_total{device=\"cuda:0\"}"), 5);
   EXPECT_NEAR(sample("framelane_overlap_ratio{device=\"cuda:0\"}"), 8.0 / 5.0, 0.01);
   EXPECT_EQ(sample("framelane_device_memory_bytes{device=\"cuda:0\"}"), 4096);
+  {
+    const NvencSession session("cuda:0");
+    const NvencSession elsewhere("cuda:1");
+    EXPECT_EQ(sample("framelane_device_encoder_sessions{device=\"cuda:0\"}"), 1);
+  }
+  EXPECT_EQ(sample("framelane_device_encoder_sessions{device=\"cuda:0\"}"), 0);
   EXPECT_EQ(sample("framelane_device_info{device=\"cuda:0\",name=\"GPU\",uuid=\"GPU-1234\"}"), 1);
   EXPECT_EQ(sample("framelane_device_up{device=\"cuda:0\"}"), 1);
   gpu->lost_ = true;

@@ -117,6 +117,13 @@ Result cuMemcpy2DAsync_v2(const Copy* copy, void* stream) {
   return cudaMemcpy2DAsync(copy->to.at(), copy->to.pitch, copy->from.at(), copy->from.pitch,
                            copy->width, copy->height, kind, static_cast<cudaStream_t>(stream));
 }
+Result cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, void* stream) {
+  return cudaMemcpyAsync(to, reinterpret_cast<const void*>(static_cast<std::uintptr_t>(from)),
+                         bytes, cudaMemcpyDeviceToHost, static_cast<cudaStream_t>(stream));
+}
+Result cuLaunchHostFunc(void* stream, cudaHostFn_t function, void* data) {
+  return cudaLaunchHostFunc(static_cast<cudaStream_t>(stream), function, data);
+}
 Result cuStreamSynchronize(void* stream) {
   return cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
 }
@@ -173,7 +180,6 @@ FRAMELANE_UNUSED(cuMemcpy2D_v2)
 FRAMELANE_UNUSED(cuMemcpyAsync)
 FRAMELANE_UNUSED(cuMemcpyDtoDAsync_v2)
 FRAMELANE_UNUSED(cuMemcpyDtoD_v2)
-FRAMELANE_UNUSED(cuMemcpyDtoHAsync_v2)
 FRAMELANE_UNUSED(cuMemcpyDtoH_v2)
 FRAMELANE_UNUSED(cuMemcpyHtoDAsync_v2)
 FRAMELANE_UNUSED(cuMemcpyHtoD_v2)

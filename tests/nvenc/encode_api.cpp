@@ -1,6 +1,6 @@
-// Takes the place of libnvidia-encode.so.1; control.hpp says what it does. A GPU pointer is a host
-// pointer in the stand-in runtime, whose streams it uses.
-#include <cuda_runtime_api.h>
+// Takes the place of libnvidia-encode.so.1; control.hpp says what it does. It calls the driver,
+// which may be the stand-in or a GPU's own.
+#include <cuda.h>
 #include <ffnvcodec/nvEncodeAPI.h>
 
 #include <algorithm>
@@ -22,14 +22,13 @@ struct Session {
   int width = 0;
   int height = 0;
   unsigned pictures = 0;
-  cudaStream_t stream = nullptr;
-  int device = 0;
+  CUstream stream = nullptr;
 };
 
-/// A frame's memory: NVENC's own, or registered.
+/// A frame's memory: NVENC's own, or on the GPU and registered.
 struct Surface {
   std::vector<std::uint8_t> own;
-  const std::uint8_t* data = nullptr;
+  CUdeviceptr on_gpu = 0;
   std::size_t pitch = 0;
   int height = 0;
   NV_ENC_BUFFER_FORMAT format = NV_ENC_BUFFER_FORMAT_UNDEFINED;
@@ -45,6 +44,7 @@ struct Bitstream {
 struct Work {
   Session* session = nullptr;
   const Surface* surface = nullptr;
+  std::vector<std::uint8_t> copy;  // of a surface on the GPU
   Bitstream* bitstream = nullptr;
   unsigned id = 0;
 };
@@ -63,17 +63,18 @@ Counts& counts() {
 }
 
 void encode(void* data) {
-  const auto* const work = static_cast<const Work*>(data);
+  auto* const work = static_cast<Work*>(data);
   const Surface& from = *work->surface;
+  const std::uint8_t* const luma = from.own.empty() ? work->copy.data() : from.own.data();
   Picture picture{work->session->width,
                   work->session->height,
-                  from.data,
+                  luma,
                   nullptr,
                   nullptr,
                   from.pitch,
                   from.pitch,
                   2};
-  const std::uint8_t* const chroma = from.data + from.pitch * static_cast<std::size_t>(from.height);
+  const std::uint8_t* const chroma = luma + from.pitch * static_cast<std::size_t>(from.height);
   if (from.format == NV_ENC_BUFFER_FORMAT_NV12) {
     picture.u = chroma;
     picture.v = chroma + 1;
@@ -87,10 +88,11 @@ void encode(void* data) {
   bytes = parameter_sets(picture.width, picture.height);
   const std::vector<std::uint8_t> slice = idr_slice(picture, work->id);
   bytes.insert(bytes.end(), slice.begin(), slice.end());
+  work->copy = {};
 }
 
 bool synchronize(const Session& session) {
-  return session.stream == nullptr || cudaStreamSynchronize(session.stream) == cudaSuccess;
+  return session.stream == nullptr || cuStreamSynchronize(session.stream) == CUDA_SUCCESS;
 }
 
 NVENCSTATUS open_session(NV_ENC_OPEN_ENCODE_SESSION_EX_PARAMS* parameters, void** session) {
@@ -146,7 +148,7 @@ NVENCSTATUS initialize(void* session, NV_ENC_INITIALIZE_PARAMS* parameters) {
 }
 
 NVENCSTATUS set_streams(void* session, void* input, void*) {
-  static_cast<Session*>(session)->stream = *static_cast<cudaStream_t*>(input);
+  static_cast<Session*>(session)->stream = *static_cast<CUstream*>(input);
   return NV_ENC_SUCCESS;
 }
 
@@ -166,7 +168,6 @@ NVENCSTATUS create_input(void*, NV_ENC_CREATE_INPUT_BUFFER* parameters) {
   surface->height = static_cast<int>(parameters->height);
   surface->format = parameters->bufferFmt;
   surface->own.resize(surface->pitch * parameters->height * 3);
-  surface->data = surface->own.data();
   parameters->inputBuffer = surface.release();
   return NV_ENC_SUCCESS;
 }
@@ -188,7 +189,7 @@ NVENCSTATUS unlock(void*, void*) { return NV_ENC_SUCCESS; }
 
 NVENCSTATUS register_resource(void*, NV_ENC_REGISTER_RESOURCE* parameters) {
   auto surface = std::make_unique<Surface>();
-  surface->data = static_cast<const std::uint8_t*>(parameters->resourceToRegister);
+  surface->on_gpu = reinterpret_cast<CUdeviceptr>(parameters->resourceToRegister);
   surface->pitch = parameters->pitch;
   surface->height = static_cast<int>(parameters->height);
   surface->format = parameters->bufferFormat;
@@ -217,20 +218,22 @@ NVENCSTATUS encode_picture(void* session, NV_ENC_PIC_PARAMS* parameters) {
   auto* const surface = static_cast<Surface*>(parameters->inputBuffer);
   auto* const bitstream = static_cast<Bitstream*>(parameters->outputBitstream);
   bitstream->timestamp = parameters->inputTimeStamp;
-  auto* const work = new Work{&encoder, surface, bitstream, encoder.pictures++};
+  auto* const work = new Work{&encoder, surface, {}, bitstream, encoder.pictures++};
   {
     const std::lock_guard lock(counts().mutex);
     counts().works.emplace_back(work);
     ++(surface->own.empty() ? counts().gpu_frames : counts().copied_frames);
   }
-  if (!surface->own.empty() || encoder.stream == nullptr) {
+  if (!surface->own.empty()) {
     encode(work);
     return NV_ENC_SUCCESS;
   }
-  if (cudaLaunchHostFunc(encoder.stream, encode, work) != cudaSuccess) {
-    return NV_ENC_ERR_DEVICE_NOT_EXIST;
-  }
-  return NV_ENC_SUCCESS;
+  work->copy.resize(surface->pitch *
+                    static_cast<std::size_t>(surface->height + (surface->height + 1) / 2));
+  const bool queued = cuMemcpyDtoHAsync(work->copy.data(), surface->on_gpu, work->copy.size(),
+                                        encoder.stream) == CUDA_SUCCESS &&
+                      cuLaunchHostFunc(encoder.stream, encode, work) == CUDA_SUCCESS;
+  return queued ? NV_ENC_SUCCESS : NV_ENC_ERR_DEVICE_NOT_EXIST;
 }
 
 NVENCSTATUS lock_bitstream(void* session, NV_ENC_LOCK_BITSTREAM* parameters) {

@@ -1,130 +1,16 @@
 // Frames that stay on the GPU on their way to NVENC: FFmpeg's own h264_nvenc drives a stand-in.
-#include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
+#include <chrono>
 #include <memory>
-#include <numeric>
-#include <optional>
-#include <random>
 #include <string>
-#include <utility>
-#include <vector>
 
-extern "C" {
-#include <libavutil/log.h>
-}
-
-#include "pipeline/feed/feed.hpp"
-#include "pipeline/stage/cpu_stage.hpp"
-#include "pipeline/stage/cuda/cuda_device.hpp"
-#include "tests/cuda_runtime/fixture.hpp"
-#include "tests/nvenc/control.hpp"
-#include "tests/pipeline/base/wait.hpp"
-#include "tests/pipeline/source/media_files.hpp"
+#include "pipeline/encode/nvenc.hpp"
+#include "tests/nvenc/nvenc_fixture.hpp"
 
 namespace framelane {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::Bytes;
-
-constexpr int kFrames = 20;
-
-class NvencTest : public StandInTest {
- protected:
-  void SetUp() override {
-    StandInTest::SetUp();
-    spdlog::set_level(spdlog::level::off);
-    av_log_set_level(AV_LOG_QUIET);
-    fake_nvenc::reset();
-    options_.name = "gate";
-    options_.once = true;
-    set_source("bgra", 130, 66, 4);
-    device_ = CudaDevice::open(0, cpu_);
-  }
-  void TearDown() override {
-    device_.reset();
-    EXPECT_TRUE(testing::comes_true([] { return fake_nvenc::sessions() == 0; }))
-        << "encoders left open";
-    StandInTest::TearDown();
-  }
-
-  void set_source(const std::string& format, int width, int height, double bytes_per_pixel) {
-    std::mt19937 random(7);
-    Bytes frames(static_cast<std::size_t>(width * height * bytes_per_pixel) * kFrames);
-    for (auto& byte : frames) byte = static_cast<Bytes::value_type>(random());
-    testing::write_file(folder_ / "in.raw", frames);
-    options_.input.url = folder_ / "in.raw";
-    options_.input.format = "rawvideo";
-    options_.input.raw = {.pixel_format = format, .width = width, .height = height};
-  }
-  EncodeOptions& add_encode(const std::string& name, std::vector<CodecCandidate> codecs,
-                            std::optional<PixelFormat> format) {
-    EncodeOptions encode;
-    encode.name = name;
-    encode.codecs = std::move(codecs);
-    encode.format = format;
-    OutputOptions output;
-    output.name = output.from = name;
-    output.url = folder_ / (name + ".nut");
-    output.existing = Existing::kReplace;
-    options_.encodes.push_back(std::move(encode));
-    options_.outputs.push_back(std::move(output));
-    return options_.encodes.back();
-  }
-  /// Runs the feed to its end. `while_it_runs` is called as often as something may have changed.
-  Feed::Outcome run(
-      const std::shared_ptr<Device>& device, const std::function<void()>& while_it_runs = [] {}) {
-    std::vector<FeedStats::EncodeSpec> encodes;
-    std::vector<std::string> outputs;
-    for (const EncodeOptions& encode : options_.encodes) {
-      encodes.push_back({encode.name, false});
-      outputs.push_back(encode.name);
-    }
-    stats_ = std::make_shared<FeedStats>(options_.name, encodes, outputs, options_.lanes);
-    const auto feed = Feed::start(options_, stats_, device, [] {});
-    EXPECT_TRUE(testing::comes_true([&] {
-      while_it_runs();
-      return feed->outcome().has_value();
-    }));
-    const Feed::Outcome outcome = feed->outcome().value_or(
-        Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kInternal, "it did not end"});
-    for (const EncodeCounts& counts : stats_->ledger().encodes) {
-      EXPECT_EQ(counts.in_flight, 0);
-      EXPECT_EQ(counts.in,
-                std::accumulate(counts.dropped.begin(), counts.dropped.end(), counts.out));
-    }
-    return outcome;
-  }
-  EncodeCounts counts(std::size_t encode = 0) const { return stats_->ledger().encodes[encode]; }
-  /// The pictures in the encode's file, as planes of 4:2:0.
-  Bytes pictures(const std::string& encode) const {
-    return testing::ffmpeg("-i '" + (folder_ / (encode + ".nut")) +
-                           "' -fps_mode passthrough -f rawvideo -pix_fmt yuv420p -");
-  }
-  /// What the CPU makes of the source, in that format.
-  Bytes reference(PixelFormat format) {
-    auto encodes = std::exchange(options_.encodes, {});
-    auto outputs = std::exchange(options_.outputs, {});
-    add_encode("reference", {{"rawvideo"}}, format);
-    EXPECT_EQ(run(cpu_).kind, Feed::Outcome::Kind::kEnded);
-    options_.encodes = std::move(encodes);
-    options_.outputs = std::move(outputs);
-    return pictures("reference");
-  }
-  std::uint64_t steps(StageStep step) const {
-    return stats_->steps[index_of(step)].snapshot().count;
-  }
-
-  const testing::TempFolder folder_;
-  const std::shared_ptr<Device> cpu_ = std::make_shared<CpuDevice>(2);
-  FeedOptions options_;
-  std::shared_ptr<CudaDevice> device_;
-  std::shared_ptr<FeedStats> stats_;
-};
 
 struct Case {
   const char* name;
@@ -227,10 +113,7 @@ class NvencLossTest : public NvencTest {
     add_encode("gpu", {{"h264_nvenc"}, {"rawvideo"}}, PixelFormat::kNv12);
     add_encode("host", {{"rawvideo"}}, PixelFormat::kNv12);
     for (OutputOptions& output : options_.outputs) output.url = "null:";
-    stats_ = std::make_shared<FeedStats>(
-        options_.name, std::vector<FeedStats::EncodeSpec>{{"gpu", false}, {"host", false}},
-        std::vector<std::string>{"gpu", "host"}, options_.lanes);
-    feed_ = Feed::start(options_, stats_, device_, [] {});
+    feed_ = start(device_);
     EXPECT_TRUE(testing::comes_true([&] { return counts().out >= kFrames; }));
     EXPECT_EQ(stats_->encode(0).codec(), "h264_nvenc");
   }
@@ -240,7 +123,7 @@ class NvencLossTest : public NvencTest {
   }
   /// Expects that the first encode goes on with the next codec, that the second loses nothing, and
   /// that every frame is accounted for.
-  void expect_to_go_on() {
+  void expect_to_go_on(const Device& device) {
     std::uint64_t from = 0;
     EXPECT_TRUE(testing::comes_true([&] {
       if (feed_->outcome().has_value()) return true;
@@ -249,7 +132,7 @@ class NvencLossTest : public NvencTest {
       return counts().out >= from + kFrames;
     }));
     EXPECT_FALSE(feed_->outcome().has_value());
-    EXPECT_TRUE(device_->lost());
+    EXPECT_TRUE(device.lost());
     feed_->drain();
     EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 60s));
     for (std::size_t i = 0; i < 2; ++i) {
@@ -266,13 +149,13 @@ class NvencLossTest : public NvencTest {
 
 TEST_F(NvencLossTest, WhenTheGpuIsLostTheNextCodecGoesOn) {
   stand_in::lose_device(cudaErrorIllegalAddress);
-  expect_to_go_on();
+  expect_to_go_on(*device_);
   EXPECT_GT(counts().dropped[index_of(DropReason::kDeviceLost)], 0U);
 }
 
 TEST_F(NvencLossTest, WhenAnotherFeedHasFoundTheLossTheNextCodecGoesOn) {
   device_->lose("feed yard: a job does not come to an end");
-  expect_to_go_on();
+  expect_to_go_on(*device_);
   feed_.reset();
   stand_in::forget_registrations();  // memory that a GPU which hangs has registered stays so
 }
@@ -293,10 +176,32 @@ TEST_F(NvencLossTest, WhenNvencAloneIsLeftTheFeedFailsUntilItIsStartedElsewhere)
 
 TEST_F(NvencLossTest, WhenConversionsHangTheNextCodecGoesOn) {
   stand_in::hold(stand_in::streams().at(5));  // of the kernels
-  expect_to_go_on();
+  expect_to_go_on(*device_);
   EXPECT_GT(counts().dropped[index_of(DropReason::kDeviceLost)], 0U);
   stand_in::release();
   EXPECT_TRUE(testing::comes_true([&] { return !device_->context()->has_abandoned_jobs(); }));
+  feed_.reset();
+  stand_in::forget_registrations();
+}
+
+/// The same, but NVENC's frames come from host memory.
+TEST_F(NvencLossTest, AnEncoderOnAGpuOfOthersThatIsLostIsLeftToo) {
+  feed_->drain();
+  EXPECT_TRUE(feed_->join_until(std::chrono::steady_clock::now() + 60s));
+  feed_.reset();
+  stand_in::set_device_count(2);
+  const auto registrar = std::make_shared<GpuRegistrar>();
+  device_.reset();
+  device_ = CudaDevice::open(0, cpu_, CudaDevice::kHungAfter, registrar);
+  const auto other = CudaDevice::open(1, cpu_, CudaDevice::kHungAfter, registrar);
+  options_.encodes[0].codecs[0].options = {{"gpu", "1"}};
+  feed_ = start(device_);
+  EXPECT_TRUE(testing::comes_true([&] { return counts().out >= kFrames; }));
+  EXPECT_EQ(stats_->encode(0).codec(), "h264_nvenc");
+  EXPECT_EQ(NvencSession::count("cuda:1"), 1);
+  other->lose("feed yard: a job does not come to an end");
+  expect_to_go_on(*other);
+  EXPECT_FALSE(device_->lost());
   feed_.reset();
   stand_in::forget_registrations();
 }

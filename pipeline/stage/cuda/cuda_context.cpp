@@ -4,6 +4,7 @@
 
 #include "pipeline/base/log.hpp"
 #include "pipeline/frames/frame_job.hpp"
+#include "pipeline/stage/device_choice.hpp"
 #include "pipeline/stage/lost_gpus.hpp"
 
 namespace framelane {
@@ -20,8 +21,7 @@ int prepared(int ordinal) {
 
 }  // namespace
 
-CudaContext::CudaContext(int ordinal)
-    : name_("cuda:" + std::to_string(prepared(ordinal))), ordinal_(ordinal) {}
+CudaContext::CudaContext(int ordinal) : name_(gpu_name(prepared(ordinal))), ordinal_(ordinal) {}
 
 CudaContext::~CudaContext() {
   if (lost_) forget_lost_gpu(name_);
@@ -56,8 +56,8 @@ std::string CudaContext::free_memory() const {
 
 void CudaContext::lose(const std::string& reason, Loss loss) {
   if (loss == Loss::kStuckCall) stuck_call_ = true;
+  note_lost_gpu(name_);  // first: what sees lost() finds it noted
   if (lost_.exchange(true)) return;
-  note_lost_gpu(name_);
   cuda::stop_reports();
   log::error(
       "{} is lost: {}; its feeds go on on the CPU or another GPU, until framelane is started "

@@ -186,7 +186,7 @@ TEST(EncodePlanTest, ReopenedEncoderDeliversIntoTheSameFile) {
   const EncodeOptions options = encode_with({{"libx264", {{"preset", "ultrafast"}}}});
   const auto plan =
       make_encode_plan({.options = options, .source = yuv_source(), .global_header = true});
-  const CodecContextPtr again = reopen_encoder(options, *plan, true);
+  const EncoderPtr again = reopen_encoder(options, *plan, true);
   const AVCodecParameters& before = *plan->media->video.parameters;
   ASSERT_EQ(again->extradata_size, before.extradata_size);
   EXPECT_EQ(std::memcmp(again->extradata, before.extradata,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <stop_token>
 #include <thread>
 
 namespace framelane {
@@ -110,6 +112,25 @@ TEST_F(FrameRingTest, StopEndsAnAcquireThatWaits) {
   std::stop_source stop;
   std::jthread stopper([&stop] { stop.request_stop(); });
   EXPECT_FALSE(ring.acquire(stop.get_token()));
+}
+
+TEST_F(FrameRingTest, TheProducerCanWaitUntilAllJobsAreReleased) {
+  FrameRing ring(2, 2, stats_);
+  ring.wait_empty({});  // at once: it is empty
+  ASSERT_TRUE(publish(ring, 0));
+  { auto first = ring.next(0); }
+  std::atomic<bool> released{false};
+  std::thread consumer([&] {
+    auto second = ring.next(1);
+    released = true;
+  });
+  ring.wait_empty({});
+  EXPECT_TRUE(released);
+  consumer.join();
+  ASSERT_TRUE(publish(ring, 1));
+  std::stop_source stop;
+  stop.request_stop();
+  ring.wait_empty(stop.get_token());
 }
 
 TEST_F(FrameRingTest, ClosedRingHandsOutWhatWasPublishedAndThenEnds) {
