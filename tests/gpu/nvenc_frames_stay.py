@@ -62,7 +62,6 @@ def main():
             assert metrics.sum("framelane_device_encoder_sessions", device="cuda:0") == 0, "encoders left open"
             daemon.stop()
         finally:
-            print(daemon.log())
             daemon.kill()
         matrix = ["--range", "full", "--matrix", "bt709"]
         options = {"nvdec": matrix,
@@ -70,7 +69,7 @@ def main():
                            raw_size, "--input-rate", "25"]}
         for name, source in sources.items():
             expected = pixels(source["url"], folder / "expected.yuv", *options[name])
-            got = pixels(folder / f"{name}.nut", folder / "got.yuv", "--range", "full", "--matrix", "bt709")
+            got = pixels(folder / f"{name}.nut", folder / "got.yuv")  # of no known colour: nothing is converted
             assert expected.stat().st_size > 0
             assert filecmp.cmp(expected, got, shallow=False), f"{name}: NVENC got other pixels than the CPU makes"
             print(f"{name}: NVENC got the CPU's bytes ({got.stat().st_size} bytes)")
