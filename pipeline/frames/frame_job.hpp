@@ -34,14 +34,14 @@ struct JobOutput {
   FrameMemory memory = FrameMemory::kHost;  ///< of the target
   BufferRef side_buffer;                    ///< owns the side data of a target in device memory
   FrameTicket ticket;
-  /// A plan other than the last job's: a new encoder. Null: none can be opened, and the frame's
-  /// ticket is closed already.
+  /// A plan other than the last job's: a new encoder. Null: the last one is closed. If there is a
+  /// frame, none can be opened for it, and its ticket is closed already.
   std::shared_ptr<EncodePlan> encode_plan;
 };
 
 /// One frame and what is made of it: the input, the prepared plan, and an output for each encode
 /// that takes frames. A job can run again, on another device, as long as its input is in host
-/// memory.
+/// memory. A job whose input has no buffer has no frame and no tickets: it only brings plans.
 struct FrameJob {
   std::uint64_t sequence = 0;
   InputFrame input;
