@@ -60,7 +60,7 @@ void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Devic
   auto& memory =
       page.gauge("framelane_device_memory_bytes", "GPU memory that is allocated for frames.");
   auto& sessions = page.gauge("framelane_device_encoder_sessions",
-                              "Encoders of NVENC that are open on the GPU.");
+                              "NVENC encoders that framelane has open on the GPU.");
   for (const auto& device : devices) {
     if (!device->has_copy_engines()) continue;
     memory.add({{"device", device->name()}}, static_cast<double>(device->memory_bytes()));

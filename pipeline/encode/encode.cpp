@@ -20,6 +20,7 @@ extern "C" {
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
+#include "pipeline/encode/encoder_frame.hpp"
 
 namespace framelane {
 namespace {
@@ -30,19 +31,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSecondLook{100};
 /// How far the encoder's clock may run ahead of the source's, in ticks of the encoder's.
 constexpr std::int64_t kMaxTicksAhead = 2;
-
-/// Makes `frame` refer to an image; copies no pixel.
-void refer_to(AVFrame& frame, const ConstImageView& image, const BufferRef& buffer) {
-  frame.buf[0] = BufferRef(buffer).release();
-  for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
-    // Encoders read through these pointers; AVFrame has no const form.
-    frame.data[plane] = const_cast<std::uint8_t*>(image.planes[plane].data);
-    frame.linesize[plane] = static_cast<int>(image.planes[plane].pitch);
-  }
-  frame.extended_data = frame.data;
-  frame.width = image.width;
-  frame.height = image.height;
-}
 
 }  // namespace
 
@@ -109,6 +97,10 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
   if (failure == nullptr && !cancel.stop_requested()) flush();
   drop_pending(cancel.stop_requested() ? cancel_reason.load() : DropReason::kEncoder);
   if (failure != nullptr) std::rethrow_exception(failure);
+  if (given_up_ == DropReason::kEncoder && !plan_->live && !cancel.stop_requested()) {
+    throw FeedError(FeedFault::kMemory, "encode " + options_.name + ": its last frames are lost: " +
+                                            plan_->codec.name + " found no session to open again");
+  }
 }
 
 /// Waits for the next job. If the source is gone meanwhile, the encoder gives out what it holds.
@@ -120,8 +112,8 @@ void Encode::await_job(FrameRing& ring) {
     // After the process was stopped for a while, the source thread has yet to see what has come.
     if (ring.wait_until(consumer, Clock::now() + kSecondLook)) return;
     if (gone_at == line_clock_.gone_at()) {
-      flush();
       if (plan_->lacked_session) plan_->outdated = true;
+      flush();
     }
   }
 }
@@ -214,24 +206,7 @@ void Encode::encode(FrameJob& job) {
   last_pts_ = pts;
   assert(output.converts || job.input.memory == FrameMemory::kHost);
   AVFrame& frame = *frame_;
-  refer_to(frame, output.converts ? as_const(output.target.image) : job.input.image,
-           output.converts ? output.target.buffer : job.input.buffer);
-  const AVColorSpace space = encoder_->colorspace;
-  frame.format = encoder_->pix_fmt;
-  if (plan_->frames) frame.hw_frames_ctx = BufferRef(plan_->frames).release();
-  frame.colorspace = space;
-  frame.color_range = encoder_->color_range;
-  frame.color_primaries = encoder_->color_primaries;
-  frame.color_trc = encoder_->color_trc;
-  frame.chroma_location = encoder_->chroma_sample_location;
-  frame.sample_aspect_ratio = job.input.sample_aspect_ratio;
-#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
-  if (job.input.interlaced) frame.flags |= AV_FRAME_FLAG_INTERLACED;
-  if (job.input.top_field_first) frame.flags |= AV_FRAME_FLAG_TOP_FIELD_FIRST;
-#else
-  frame.interlaced_frame = job.input.interlaced;
-  frame.top_field_first = job.input.top_field_first;
-#endif
+  refer_to(frame, job, output, *encoder_, plan_->frames);
   frame.pts = pts;
   if (keyframes_.due(job.input.pts, plan_->source_time_base)) frame.pict_type = AV_PICTURE_TYPE_I;
 
@@ -326,7 +301,7 @@ void Encode::give_up(DropReason reason) {
   drop_pending(reason);
 }
 
-bool Encode::has_lost_gpu() { return gives_up() && *given_up_ == DropReason::kDeviceLost; }
+bool Encode::has_lost_gpu() { return gives_up() && has_left_gpu(*plan_, *stage_); }
 
 /// Lets go of an encoder on a GPU that the feed has left. If the GPU hangs, closing it and freeing
 /// its frames waits for as long.
@@ -387,8 +362,12 @@ void Encode::reopen() {
   try {
     encoder_ = reopen_encoder(options_, *plan_, global_header_);
     if (encoder_ != nullptr) return;
+    log::warn(
+        "feed {}: encode {}: {} cannot be opened again: the driver allows no further session on {}",
+        feed_stats_.feed(), options_.name, plan_->codec.name, plan_->gpu);
     plan_->outdated = true;
     give_up(DropReason::kEncoder);
+    fanout_.end_group();
   } catch (const FeedError& error) {
     if (!gives_up(error.what())) throw;
   }

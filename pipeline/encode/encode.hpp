@@ -91,7 +91,8 @@ class Encode {
   void encode(FrameJob& job);
   /// Sends a frame, or null to flush.
   void send(const AVFrame* frame);
-  /// Publishes the packets that are ready. False if the encoder failed and was opened again.
+  /// Publishes the packets that are ready. False if the encoder failed, whether or not it was
+  /// opened again.
   bool receive_packets();
   Stage::Wait wait_converted(FrameJob& job, Stage& stage);
   /// Publishes the packet in hand and closes the tickets that it decides.

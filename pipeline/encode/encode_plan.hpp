@@ -56,9 +56,11 @@ struct EncodeRequest {
 
 /// Chooses the first available codec, the target format and colour (choose_target), and opens the
 /// encoder. A candidate is passed over if this FFmpeg has no such encoder or if its hardware does
-/// not open; the log then says why. Throws FeedError(kConfiguration) if no candidate is left, if an
-/// option is rejected, or if the encoder takes no format to which the source can be converted, and
-/// FeedError(kEncoder) if the encoder does not open for another reason.
+/// not open; the log then says why. Throws FeedError if no candidate is left: kMemory if one lacked
+/// memory or a session, kDevice if its GPU is lost, else kConfiguration. Throws
+/// FeedError(kConfiguration) if an option is rejected, or if the encoder takes no format to which
+/// the source can be converted, and FeedError(kEncoder) if the encoder does not open for another
+/// reason.
 std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request);
 
 /// Opens a plan's encoder again. Null if NVENC's driver allows no further session. Throws

@@ -101,7 +101,7 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
     // Each may take seconds. What was read in the last format is still encoded.
     if (parts_.stage_calls.stopped()) return false;
     try {
-      apply_format(*route, format, source, same_pictures);
+      if (!apply_format(*route, format, source, same_pictures)) return false;
       prepares = true;
     } catch (const FeedError& refusal) {
       if (ends_feed(refusal, source, was_down)) throw;
@@ -132,10 +132,11 @@ bool FrameDispatch::lost_its_gpu(const EncodeRoute& route) const {
 }
 
 /// Has the encode finish the frames before and close its encoder, and waits for that: a job without
-/// a frame tells it. The next encoder may need the session on the GPU that this one has.
-void FrameDispatch::close_encoder(EncodeRoute& route) {
+/// a frame tells it. The next encoder may need the session on the GPU that this one has. False if
+/// the feed ends meanwhile.
+bool FrameDispatch::close_encoder(EncodeRoute& route) {
   auto place = parts_.ring.acquire(cancel_);
-  if (!place) return;
+  if (!place) return false;
   FrameJob& job = **place;
   job.analyse = false;
   job.converted = true;
@@ -146,11 +147,13 @@ void FrameDispatch::close_encoder(EncodeRoute& route) {
   ++(*ring_jobs_)[index_of(RingState::kReady)];
   if (!place->publish()) {
     --(*ring_jobs_)[index_of(RingState::kReady)];
-    return;
+    return false;
   }
   parts_.ring.wait_empty(cancel_);
+  if (parts_.stage_calls.stopped() || parts_.ring.closed()) return false;
   const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
   route.plan.reset();
+  return true;
 }
 
 bool FrameDispatch::ends_feed(const FeedError& refusal, const SourceInfo& source,
@@ -187,7 +190,7 @@ void FrameDispatch::prepare_stage(const FrameFormat& format) {
   plan_ = parts_.stage.prepare(conversions, format.memory, analyses_, targets);
 }
 
-void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
+bool FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
                                  const SourceInfo& source, bool same_pictures) {
   std::shared_ptr<EncodePlan> plan = route.plan;
   const bool plan_stays = same_pictures && plan && !lost_its_gpu(route) &&
@@ -195,7 +198,7 @@ void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
   if (!plan_stays) {
     if (plan && !plan->gpu.empty() && !lost_its_gpu(route)) {
       plan.reset();
-      close_encoder(route);
+      if (!close_encoder(route)) return false;
     }
     // NVENC's encoders are on the feed's GPU. No other encoder that hangs is the GPU's fault.
     std::optional<CallScope> opening;
@@ -232,6 +235,7 @@ void FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
   }
   route.outage->opened(route.plan->codec.name);
   route.set_media(route.plan->media, cancel_);
+  return true;
 }
 
 // A warning, since the configuration cannot be refused for this: what an encoder takes is known
@@ -301,7 +305,7 @@ void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
                                    conversion.height, side_data_bytes);
     return;
   }
-  if (lost_its_gpu(route)) return;  // the encode drops the frame
+  if (!parts_.stage.takes_device_frames()) return;  // the encode drops the frame
   try {
     output.target = allocate_gpu_image(route.plan->frames, conversion.target);
   } catch (const FeedError& error) {

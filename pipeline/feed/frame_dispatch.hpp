@@ -51,8 +51,9 @@ class FrameDispatch {
   /// and the feed does not wait, after a cancel, and if reading was stopped before the frame had
   /// its encoders. It is dropped in an encode that is down, because no encoder can be opened for
   /// it. Waits for a place in the ring if the feed waits when full, and for a moment if a live
-  /// source is catching up (CatchUp). Throws FeedError if no encode of the feed can work, and if
-  /// one cannot and the feed runs once; the frame's tickets are dropped then.
+  /// source is catching up (CatchUp). For a new format it waits until all encodes have done with
+  /// the frames before, if NVENC is among them. Throws FeedError if no encode of the feed can work,
+  /// and if one cannot and the feed runs once; the frame's tickets are dropped then.
   void dispatch(InputFrame&& frame, const SourceInfo& source);
 
  private:
@@ -60,12 +61,12 @@ class FrameDispatch {
   /// encodes that are down. False if reading was stopped before all encoders were open.
   bool apply_format(const InputFrame& frame, const SourceInfo& source);
   /// The same for one encode. `same_pictures`: its encoder may stay. Throws FeedError.
-  void apply_format(EncodeRoute& route, const FrameFormat& format, const SourceInfo& source,
+  bool apply_format(EncodeRoute& route, const FrameFormat& format, const SourceInfo& source,
                     bool same_pictures);
   /// True if what keeps this encode from working ends the feed, even if others work.
   bool ends_feed(const FeedError& refusal, const SourceInfo& source, bool was_down) const;
   bool lost_its_gpu(const EncodeRoute& route) const;
-  void close_encoder(EncodeRoute& route);
+  bool close_encoder(EncodeRoute& route);
   void take_down(EncodeRoute& route, const FeedError& refusal);
   void prepare_stage(const FrameFormat& format);
   void apply_analysis();

@@ -21,8 +21,8 @@ InputTarget target_of(const InputOptions& input);
 
 bool is_v4l2(const InputTarget& target);
 
-/// The demuxer, null if it is to be probed. Reads the beginning of a small file, which FFmpeg may
-/// probe wrong. Throws FeedError if FFmpeg has no demuxer of that name.
+/// The demuxer, null if it is to be probed. Reads a very small file, which FFmpeg may probe wrong.
+/// Throws FeedError if FFmpeg has no demuxer of that name.
 const AVInputFormat* find_demuxer(const InputTarget& target);
 
 }  // namespace framelane

@@ -10,7 +10,7 @@ namespace {
 
 std::mutex g_mutex;
 std::set<std::string, std::less<>> g_lost;
-std::atomic<bool> g_any{false};  // has been lost so far: before, nobody has to take the mutex
+std::atomic<bool> g_any{false};  // true once any GPU has been lost: before, nobody takes the mutex
 
 }  // namespace
 

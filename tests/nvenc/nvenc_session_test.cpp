@@ -67,10 +67,13 @@ TEST_F(NvencSessionTest, OfANewFormatTheOldEncoderGivesItsOwnBack) {
   options_.input.url = clip;
   fake_nvenc::limit_sessions(1);
   add_nvenc("main");
+  add_encode("host", {{"rawvideo"}}, PixelFormat::kI420);  // its encoder stays open meanwhile
+  options_.outputs.back().url = "null:";
   ASSERT_EQ(run(device_).kind, Feed::Outcome::Kind::kEnded);
   EXPECT_EQ(stats_->encode(0).codec(), "h264_nvenc");
   EXPECT_GT(counts().out, 60U);
   EXPECT_EQ(counts().out, counts().in);
+  EXPECT_EQ(counts(1).out, counts(1).in);
   EXPECT_EQ(static_cast<std::uint64_t>(fake_nvenc::gpu_frames()), counts().out);
 }
 

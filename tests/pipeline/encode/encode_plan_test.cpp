@@ -225,5 +225,16 @@ TEST(FrameFormatTest, PixelsOfAnUnknownShapeAreEqualToSquareOnes) {
   EXPECT_NE(square, wide);
 }
 
+TEST(NvencSessionTest, ARefusedOneIsToldFromOtherFailures) {
+  for (const char* refused : {"OpenEncodeSessionEx failed: out of memory (10): (no details)",
+                              "OpenEncodeSessionEx failed: incompatible client key (21): "}) {
+    EXPECT_TRUE(NvencSession::refused(refused)) << refused;
+  }
+  for (const char* other : {"OpenEncodeSessionEx failed: unsupported device (2): (no details)",
+                            "Cannot load libcuda.so.1", "InitializeEncoder failed: (10)", ""}) {
+    EXPECT_FALSE(NvencSession::refused(other)) << other;
+  }
+}
+
 }  // namespace
 }  // namespace framelane

@@ -1,0 +1,43 @@
+#include "pipeline/encode/encoder_frame.hpp"
+
+#include <cstdint>
+
+namespace framelane {
+namespace {
+
+void refer_to(AVFrame& frame, const ConstImageView& image, const BufferRef& buffer) {
+  frame.buf[0] = BufferRef(buffer).release();
+  for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
+    // Encoders read through these pointers; AVFrame has no const form.
+    frame.data[plane] = const_cast<std::uint8_t*>(image.planes[plane].data);
+    frame.linesize[plane] = static_cast<int>(image.planes[plane].pitch);
+  }
+  frame.extended_data = frame.data;
+  frame.width = image.width;
+  frame.height = image.height;
+}
+
+}  // namespace
+
+void refer_to(AVFrame& frame, const FrameJob& job, const JobOutput& output,
+              const AVCodecContext& encoder, const BufferRef& frames) {
+  refer_to(frame, output.converts ? as_const(output.target.image) : job.input.image,
+           output.converts ? output.target.buffer : job.input.buffer);
+  frame.format = encoder.pix_fmt;
+  if (frames) frame.hw_frames_ctx = BufferRef(frames).release();
+  frame.colorspace = encoder.colorspace;
+  frame.color_range = encoder.color_range;
+  frame.color_primaries = encoder.color_primaries;
+  frame.color_trc = encoder.color_trc;
+  frame.chroma_location = encoder.chroma_sample_location;
+  frame.sample_aspect_ratio = job.input.sample_aspect_ratio;
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
+  if (job.input.interlaced) frame.flags |= AV_FRAME_FLAG_INTERLACED;
+  if (job.input.top_field_first) frame.flags |= AV_FRAME_FLAG_TOP_FIELD_FIRST;
+#else
+  frame.interlaced_frame = job.input.interlaced;
+  frame.top_field_first = job.input.top_field_first;
+#endif
+}
+
+}  // namespace framelane
