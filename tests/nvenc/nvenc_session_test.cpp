@@ -112,6 +112,7 @@ class SilentFeedTest : public NvencSessionTest {
   void send() {
     const std::vector<char> frame(130 * 66 * 4, 64);
     EXPECT_EQ(::write(writer_, frame.data(), frame.size()), static_cast<ssize_t>(frame.size()));
+    ++sent_;
   }
   /// Sends frames at 25 a second until one has been encoded with this codec.
   bool send_until(const std::string& codec) {
@@ -122,16 +123,24 @@ class SilentFeedTest : public NvencSessionTest {
       return stats_->encode(0).codec() == codec && counts().out > before;
     });
   }
-  /// The same, but the source is silent before each frame for so long that it counts as gone.
+  /// The same, but the source is silent before each frame for so long that it counts as gone. Each
+  /// silence is longer than the last one: one that comes a second time is usual for the source.
   bool send_after_silence_until(const std::string& codec) {
+    std::chrono::milliseconds silence = 4 * kSplitAfter;
     return testing::comes_true([&] {
-      std::this_thread::sleep_for(4 * kSplitAfter);
+      std::this_thread::sleep_for(silence);
+      silence *= 3;
       send();
+      EXPECT_TRUE(testing::comes_true([&] {
+        const EncodeCounts now = counts();
+        return now.in == sent_ && now.in_flight == 0;
+      }));
       return stats_->encode(0).codec() == codec;
     });
   }
 
   int writer_ = -1;
+  std::uint64_t sent_ = 0;
   std::unique_ptr<Feed> feed_;
 };
 
