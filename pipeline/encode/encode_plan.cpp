@@ -176,8 +176,9 @@ std::optional<NoHardware> why_no_hardware(const AVCodec& codec, const CodecCandi
   const int result = avcodec_open2(context.get(), &codec, nullptr);
   if (result >= 0) return std::nullopt;
   const std::string first = AvLogCapture::first();
-  if (NvencSession::refused(first))
+  if (NvencSession::refused(first)) {
     return NoHardware{no_session_text(candidate, first), true, true};
+  }
   const bool shortage = is_shortage(result);
   const std::string reason = log.reason(av_error_text(result));
   return NoHardware{shortage ? shortage_text(reason) : reason, shortage, false};
@@ -269,9 +270,8 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     BufferRef frames = gpu_frames_for(*codec, candidate, request, target);
     if (is_hardware(*codec)) {
       auto no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
-      if (no_hardware && frames &&
-          !no_hardware->no_session) {  // perhaps it is the frames that it does not take
-        frames = {};
+      if (no_hardware && frames && !no_hardware->no_session) {
+        frames = {};  // perhaps it is they that the encoder does not take
         const std::string why = no_hardware->why;
         no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
         if (!no_hardware) log_host_frames(candidate, request, why);
