@@ -12,7 +12,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +27,7 @@ extern "C" {
 #include "tests/cuda_runtime/fixture.hpp"
 #include "tests/nvenc/control.hpp"
 #include "tests/pipeline/base/wait.hpp"
+#include "tests/pipeline/frames/random_bytes.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
 namespace framelane {
@@ -62,9 +62,8 @@ class NvencTest : public StandInTest {
   }
 
   void set_source(const std::string& format, int width, int height, double bytes_per_pixel) {
-    std::mt19937 random(7);
     testing::Bytes frames(static_cast<std::size_t>(width * height * bytes_per_pixel) * kFrames);
-    for (auto& byte : frames) byte = static_cast<testing::Bytes::value_type>(random());
+    testing::fill_random(frames, 7);
     testing::write_file(folder_ / "in.raw", frames);
     options_.input.url = folder_ / "in.raw";
     options_.input.format = "rawvideo";

@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
-#include <random>
-
 #include "kernels/reference.hpp"
 #include "pipeline/feed/feed.hpp"
+#include "tests/pipeline/frames/random_bytes.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
 namespace framelane {
@@ -31,13 +30,10 @@ struct Size {
 class Frames {
  public:
   Frames(PixelFormat format, Size size) {
-    std::mt19937 random(static_cast<unsigned>(size.width * 1000 + size.height));
     for (int i = 0; i < kFrames; ++i) {
       images_.push_back(allocate_image(pool_, format, size.width, size.height));
       const AVBufferRef& buffer = *images_.back().buffer.get();
-      for (std::size_t b = 0; b < buffer.size; ++b) {
-        buffer.data[b] = static_cast<std::uint8_t>(random());
-      }
+      testing::fill_random({buffer.data, buffer.size}, static_cast<std::uint64_t>(i));
     }
   }
   Bytes bytes() const {

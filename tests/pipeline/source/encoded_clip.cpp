@@ -97,9 +97,10 @@ StreamFormat encode_video(const ClipSpec& spec, std::vector<ClipPacket>& to) {
     frame->height = spec.height;
     check_clip(av_frame_get_buffer(frame.get(), 0), "frame");
     for (int plane = 0; plane < 4 && frame->buf[plane]; ++plane) {
-      for (std::size_t b = 0; b < frame->buf[plane]->size; ++b) {
-        frame->buf[plane]->data[b] =
-            static_cast<std::uint8_t>(b * 7 + static_cast<unsigned>(i) * 5);
+      std::uint8_t* const bytes = frame->buf[plane]->data;
+      const std::size_t size = frame->buf[plane]->size;
+      for (std::size_t b = 0; b < size; ++b) {
+        bytes[b] = static_cast<std::uint8_t>(b * 7 + static_cast<unsigned>(i) * 5);
       }
     }
     frame->pts = i;

@@ -17,6 +17,7 @@
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/processors.hpp"
+#include "tests/pipeline/frames/random_bytes.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
 namespace framelane {
@@ -36,9 +37,7 @@ class ReadAheadTest : public ::testing::Test {
 
   static Bytes make_bytes(std::size_t size) {
     Bytes bytes(size);
-    std::uint32_t state = 1;
-    for (std::uint8_t& byte : bytes)
-      byte = static_cast<std::uint8_t>((state = state * 747796405 + 1) >> 24);
+    testing::fill_random(bytes, 1);
     return bytes;
   }
   /// A file of so many whole frames, and `rest` bytes of another.

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 #include <thread>
 
 #include "kernels/converter.hpp"
 #include "kernels/reference.hpp"
+#include "tests/pipeline/frames/random_bytes.hpp"
 
 namespace framelane {
 namespace {
@@ -30,12 +30,10 @@ Conversion bgra_to(PixelFormat target) {
 
 PooledImage random_image(FramePool& pool, PixelFormat format, unsigned seed) {
   PooledImage image = allocate_image(pool, format, kWidth, kHeight);
-  std::mt19937 random(seed);
   const std::size_t bytes = plane_row_bytes(format, 0, kWidth);
   for (int y = 0; y < kHeight; ++y) {
-    for (std::size_t x = 0; x < bytes; ++x) {
-      image.image.row(0, y)[x] = static_cast<std::uint8_t>(random());
-    }
+    testing::fill_random({image.image.row(0, y), bytes},
+                         (std::uint64_t{seed} << 32) + static_cast<unsigned>(y));
   }
   return image;
 }
@@ -135,10 +133,9 @@ TEST_F(CpuStageTest, TheBandsOfALargeFrameAddUp) {
   conversion.width = 1030;
   conversion.height = 331;
   const PooledImage source = allocate_image(pool_, PixelFormat::kBgra, 1030, 331);
-  std::mt19937 random(1);
   for (int y = 0; y < 331; ++y) {
-    for (int x = 0; x < 4 * 1030; ++x)
-      source.image.row(0, y)[x] = static_cast<std::uint8_t>(random());
+    testing::fill_random({source.image.row(0, y), std::size_t{4} * 1030},
+                         static_cast<std::uint64_t>(y));
   }
   FrameJob job;
   job.plan = stage_->prepare({&conversion, 1}, FrameMemory::kHost, true);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <random>
 #include <utility>
 
 #include "kernels/reference.hpp"
+#include "tests/pipeline/frames/random_bytes.hpp"
 
 namespace framelane::testing {
 namespace {
@@ -108,13 +108,11 @@ void Jobs::expect_exact(std::size_t index) const {
 void Jobs::fill(FrameJob& job, std::size_t sequence) {
   const Conversion& any = conversions_.front();
   const PooledImage source = allocate_image(pool_, any.source, any.width, any.height);
-  std::mt19937 random(static_cast<unsigned>(sequence) + 1);
   for (int plane = 0; plane < info(any.source).plane_count; ++plane) {
     const std::size_t bytes = plane_row_bytes(any.source, plane, any.width);
     for (int y = 0; y < plane_rows(any.source, plane, any.height); ++y) {
-      for (std::size_t x = 0; x < bytes; ++x) {
-        source.image.row(plane, y)[x] = static_cast<std::uint8_t>(random());
-      }
+      fill_random({source.image.row(plane, y), bytes},
+                  (std::uint64_t{sequence} << 32) + static_cast<unsigned>((plane << 16) + y));
     }
   }
   job.sequence = sequence;

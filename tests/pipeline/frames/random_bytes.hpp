@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace framelane::testing {
+
+/// Fills `bytes` with random ones, the same for the same seed. Eight at a time: ThreadSanitizer
+/// makes each write dear, and whole frames and files are filled with this.
+void fill_random(std::span<std::uint8_t> bytes, std::uint64_t seed);
+
+}  // namespace framelane::testing
