@@ -149,47 +149,59 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
   return media;
 }
 
-struct NoHardware {
+/// Why an encoder has not opened.
+struct Refusal {
+  int error = 0;  ///< FFmpeg's
   std::string why;
-  bool shortage;    ///< of threads, memory or sessions: perhaps it can be used later
-  bool no_session;  ///< NvencSession::refused
+  bool no_session = false;  ///< NvencSession::refused
+  /// Of threads, memory or sessions: perhaps it opens later.
+  bool shortage() const { return no_session || is_shortage(error); }
 };
 
-std::string no_session_text(const CodecCandidate& candidate, const std::string& error) {
-  const std::string gpu = gpu_of(candidate);
-  return "the driver allows no further session on " + gpu + ", where framelane has " +
-         std::to_string(NvencSession::count(gpu)) + " (" + error + ")";
+/// Opens an encoder and counts its session. Null if it does not open; `refusal` then says why.
+EncoderPtr open_encoder(const AVCodec& codec, const CodecCandidate& candidate,
+                        CodecContextPtr context, Refusal& refusal) {
+  const AvLogCapture log;
+  const int error = avcodec_open2(context.get(), &codec, nullptr);
+  if (error >= 0) {
+    NvencSession session(gpu_of(candidate));
+    return {context.release(), CloseEncoder{std::move(session)}};
+  }
+  const std::string first = AvLogCapture::first();
+  refusal = {error, log.reason(av_error_text(error)), NvencSession::refused(first)};
+  if (refusal.no_session) {
+    const std::string gpu = gpu_of(candidate);
+    refusal.why = "the driver allows no further session on " + gpu + ", where framelane has " +
+                  std::to_string(NvencSession::count(gpu)) + " (" + first + ")";
+  } else if (refusal.shortage()) {
+    refusal.why = shortage_text(refusal.why);
+  }
+  return {};
 }
 
 /// Why the hardware that an encoder needs cannot be used; nothing if it can. Opens the encoder with
 /// no options to find out, so that a rejected option is not taken for missing hardware.
-std::optional<NoHardware> why_no_hardware(const AVCodec& codec, const CodecCandidate& candidate,
-                                          const EncodeOptions& options, const EncodeTarget& target,
-                                          const BufferRef& frames) {
+std::optional<Refusal> why_no_hardware(const AVCodec& codec, const CodecCandidate& candidate,
+                                       const EncodeOptions& options, const EncodeTarget& target,
+                                       const BufferRef& frames) {
   CodecCandidate plain{codec.name};
   // The option that chooses the GPU stays: whether that GPU can be used is the question.
   std::ranges::copy_if(candidate.options, std::back_inserter(plain.options),
                        [&](const AvOption& option) { return chooses_gpu(candidate, option); });
-  const CodecContextPtr context =
-      make_context(codec, plain, options, target.format, target.av, frames, false, 0);
-  const AvLogCapture log;
-  const int result = avcodec_open2(context.get(), &codec, nullptr);
-  if (result >= 0) return std::nullopt;
-  const std::string first = AvLogCapture::first();
-  if (NvencSession::refused(first)) {
-    return NoHardware{no_session_text(candidate, first), true, true};
-  }
-  const bool shortage = is_shortage(result);
-  const std::string reason = log.reason(av_error_text(result));
-  return NoHardware{shortage ? shortage_text(reason) : reason, shortage, false};
+  Refusal refusal;
+  const EncoderPtr encoder = open_encoder(
+      codec, plain, make_context(codec, plain, options, target.format, target.av, frames, false, 0),
+      refusal);
+  return encoder ? std::nullopt : std::optional(refusal);
 }
 
 /// `opened_before`: the encoder has opened with the same options before, so that the failure is not
 /// the configuration's.
 [[noreturn]] void throw_open_failure(const EncodeOptions& options, const CodecCandidate& candidate,
-                                     const FrameFormat& target, bool opened_before, int error,
-                                     const std::string& reason) {
-  const bool shortage = is_shortage(error);
+                                     const FrameFormat& target, bool opened_before,
+                                     const Refusal& refusal) {
+  const int error = refusal.error;
+  const bool shortage = refusal.shortage();
   const bool rejected = !opened_before && !shortage &&
                         (error == AVERROR(EINVAL) || error == AVERROR_OPTION_NOT_FOUND ||
                          error == AVERROR_PATCHWELCOME || error == AVERROR(ENOSYS));
@@ -199,8 +211,7 @@ std::optional<NoHardware> why_no_hardware(const AVCodec& codec, const CodecCandi
   throw FeedError(fault, "encode " + options.name + ": " + candidate.name + " does not open " +
                              (opened_before ? "again " : "") + "for " +
                              std::to_string(target.width) + "x" + std::to_string(target.height) +
-                             " " + std::string(info(target.layout).name) + ": " +
-                             (shortage ? shortage_text(reason) : reason) +
+                             " " + std::string(info(target.layout).name) + ": " + refusal.why +
                              (rejected ? "; check its options and the size" : ""));
 }
 
@@ -215,12 +226,6 @@ void log_host_frames(const CodecCandidate& candidate, const EncodeRequest& reque
                      const std::string& why) {
   log::info("feed {}: encode {}: {} gets its frames from host memory: {}", request.feed,
             request.options.name, candidate.name, why);
-}
-
-/// Counts the session of an encoder that has been opened.
-EncoderPtr opened(CodecContextPtr context, const CodecCandidate& candidate) {
-  NvencSession session(gpu_of(candidate));
-  return {context.release(), CloseEncoder{std::move(session)}};
 }
 
 /// Frames on the feed's GPU, if the encoder runs there and takes them.
@@ -269,7 +274,8 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     // Hardware first: an option that is rejected is an error only if the encoder is available.
     BufferRef frames = gpu_frames_for(*codec, candidate, request, target);
     if (is_hardware(*codec)) {
-      auto no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
+      std::optional<Refusal> no_hardware =
+          why_no_hardware(*codec, candidate, request.options, target, frames);
       if (no_hardware && frames && !no_hardware->no_session) {
         frames = {};  // perhaps it is they that the encoder does not take
         const std::string why = no_hardware->why;
@@ -281,26 +287,27 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
       }
       if (no_hardware) {
         pass_over(candidate, "does not open here: " + no_hardware->why);
-        if (no_hardware->shortage) fault = FeedFault::kMemory;
+        if (no_hardware->shortage()) fault = FeedFault::kMemory;
         lacked_session = lacked_session || no_hardware->no_session;
         continue;
       }
     }
     const int threads = codec_threads(request.live);
-    CodecContextPtr context = make_context(*codec, candidate, request.options, target.format,
-                                           target.av, frames, request.global_header, threads);
-    const AvLogCapture log;
-    const int result = avcodec_open2(context.get(), codec, nullptr);
-    if (result < 0) {
-      if (const std::string first = AvLogCapture::first(); NvencSession::refused(first)) {
-        // Another encoder has been quicker.
-        pass_over(candidate, "does not open here: " + no_session_text(candidate, first));
-        fault = FeedFault::kMemory;
-        lacked_session = true;
-        continue;
+    Refusal refusal;
+    EncoderPtr encoder =
+        open_encoder(*codec, candidate,
+                     make_context(*codec, candidate, request.options, target.format, target.av,
+                                  frames, request.global_header, threads),
+                     refusal);
+    if (!encoder) {
+      if (!refusal.no_session) {
+        throw_open_failure(request.options, candidate, target.format, false, refusal);
       }
-      throw_open_failure(request.options, candidate, target.format, false, result,
-                         log.reason(av_error_text(result)));
+      // Another encoder has been quicker.
+      pass_over(candidate, "does not open here: " + refusal.why);
+      fault = FeedFault::kMemory;
+      lacked_session = true;
+      continue;
     }
     if (!tried.empty()) {
       log::warn("feed {}: encode {}: using {}, because {}", request.feed, request.options.name,
@@ -314,10 +321,10 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->frames = frames;
     plan->threads = threads;
     plan->live = request.live;
-    plan->media = media_of(*context, target.format, request.audio);
+    plan->media = media_of(*encoder, target.format, request.audio);
     plan->gpu = gpu_of(candidate);
     plan->lacked_session = lacked_session;
-    plan->opened = opened(std::move(context), candidate);
+    plan->opened = std::move(encoder);
     return plan;
   }
   const bool passing = fault != FeedFault::kConfiguration;
@@ -328,18 +335,17 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
 EncoderPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
                           bool global_header) {
   const AVCodec* codec = avcodec_find_encoder_by_name(plan.codec.name.c_str());
-  CodecContextPtr context =
-      make_context(*codec, plan.codec, options, plan.target,
-                   encoder_format(*codec, plan.target.layout, plan.target.color.range), plan.frames,
-                   global_header, plan.threads);
-  const AvLogCapture log;
-  const int result = avcodec_open2(context.get(), codec, nullptr);
-  if (result < 0) {
-    if (NvencSession::refused(AvLogCapture::first())) return {};
-    throw_open_failure(options, plan.codec, plan.target, true, result,
-                       log.reason(av_error_text(result)));
+  Refusal refusal;
+  EncoderPtr encoder =
+      open_encoder(*codec, plan.codec,
+                   make_context(*codec, plan.codec, options, plan.target,
+                                encoder_format(*codec, plan.target.layout, plan.target.color.range),
+                                plan.frames, global_header, plan.threads),
+                   refusal);
+  if (!encoder && !refusal.no_session) {
+    throw_open_failure(options, plan.codec, plan.target, true, refusal);
   }
-  return opened(std::move(context), plan.codec);
+  return encoder;
 }
 
 bool has_left_gpu(const EncodePlan& plan, Stage& stage) {

@@ -139,16 +139,11 @@ bool FrameDispatch::close_encoder(EncodeRoute& route) {
   if (!place) return false;
   FrameJob& job = **place;
   job.analyse = false;
-  job.converted = true;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     job.outputs[i].converts = false;
     job.outputs[i].encode_plan = routes_[i] == &route ? nullptr : routes_[i]->plan;
   }
-  ++(*ring_jobs_)[index_of(RingState::kReady)];
-  if (!place->publish()) {
-    --(*ring_jobs_)[index_of(RingState::kReady)];
-    return false;
-  }
+  if (!publish(*place, false)) return false;
   parts_.ring.wait_empty(cancel_);
   if (parts_.stage_calls.stopped() || parts_.ring.closed()) return false;
   const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
@@ -279,13 +274,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   // Nothing throws from here on: the job takes over the tickets.
   job.input = std::move(frame);
   for (std::size_t i = 0; i < tickets_.size(); ++i) job.outputs[i].ticket = std::move(tickets_[i]);
-  auto& ready = (*ring_jobs_)[index_of(RingState::kReady)];
-  if (!converts) {
-    job.converted = true;
-    ++ready;
-  }
-  if (!place->publish()) {
-    if (!converts) --ready;
+  if (!publish(*place, converts)) {
     for (JobOutput& output : job.outputs) {
       if (output.ticket) output.ticket.drop(parts_.cancel_reason);
     }
@@ -294,6 +283,17 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   // The job stays until the stage has finished: the encodes wait for their targets before they
   // release it.
   if (converts) parts_.stage.submit(job);
+}
+
+bool FrameDispatch::publish(FrameRing::Place& place, bool converts) {
+  auto& ready = (*ring_jobs_)[index_of(RingState::kReady)];
+  if (!converts) {
+    (*place).converted = true;
+    ++ready;
+  }
+  if (place.publish()) return true;
+  if (!converts) --ready;
+  return false;
 }
 
 void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,

@@ -71,6 +71,9 @@ class FrameDispatch {
   void prepare_stage(const FrameFormat& format);
   void apply_analysis();
   void submit(InputFrame&& frame, const SourceInfo& source);
+  /// Hands a filled place to the encodes; a job without conversion counts as ready. False if the
+  /// ring is closed.
+  bool publish(FrameRing::Place& place, bool converts);
   void allocate_target(JobOutput& output, const EncodeRoute& route,
                        std::size_t side_data_bytes) const;
   void copy_what_is_held(InputFrame& frame) const;

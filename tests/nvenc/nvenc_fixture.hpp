@@ -27,6 +27,7 @@ extern "C" {
 #include "tests/cuda_runtime/fixture.hpp"
 #include "tests/nvenc/control.hpp"
 #include "tests/pipeline/base/wait.hpp"
+#include "tests/pipeline/feed/raw_encoder.hpp"
 #include "tests/pipeline/frames/random_bytes.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
@@ -120,7 +121,7 @@ class NvencTest : public StandInTest {
   testing::Bytes reference(PixelFormat format) {
     auto encodes = std::exchange(options_.encodes, {});
     auto outputs = std::exchange(options_.outputs, {});
-    add_encode("reference", {{"rawvideo"}}, format);
+    add_encode("reference", {testing::raw_encoder()}, format);
     EXPECT_EQ(run(cpu_).kind, Feed::Outcome::Kind::kEnded);
     options_.encodes = std::move(encodes);
     options_.outputs = std::move(outputs);

@@ -28,7 +28,7 @@ class NvencSessionTest : public NvencTest {
       "on cuda:0, where framelane has 1 (OpenEncodeSessionEx failed: out of memory (10)";
 
   void add_nvenc(const std::string& name) {
-    add_encode(name, {{"h264_nvenc"}, {"rawvideo"}}, PixelFormat::kNv12);
+    add_encode(name, {{"h264_nvenc"}, testing::raw_encoder()}, PixelFormat::kNv12);
     options_.outputs.back().url = "null:";
   }
 };
@@ -67,7 +67,8 @@ TEST_F(NvencSessionTest, OfANewFormatTheOldEncoderGivesItsOwnBack) {
   options_.input.url = clip;
   fake_nvenc::limit_sessions(1);
   add_nvenc("main");
-  add_encode("host", {{"rawvideo"}}, PixelFormat::kI420);  // its encoder stays open meanwhile
+  add_encode("host", {testing::raw_encoder()},
+             PixelFormat::kI420);  // its encoder stays open meanwhile
   options_.outputs.back().url = "null:";
   ASSERT_EQ(run(device_).kind, Feed::Outcome::Kind::kEnded);
   EXPECT_EQ(stats_->encode(0).codec(), "h264_nvenc");

@@ -49,7 +49,7 @@ TEST_P(NvencFormatsTest, WhatIsEncodedIsByteForByteWhatTheCpuMakes) {
 
 TEST_F(NvencTest, OtherEncodesOfTheFeedGetTheirFramesInHostMemory) {
   add_encode("gpu", {{"h264_nvenc"}}, PixelFormat::kNv12);
-  add_encode("host", {{"rawvideo"}}, PixelFormat::kI420);
+  add_encode("host", {testing::raw_encoder()}, PixelFormat::kI420);
   ASSERT_EQ(run(device_).kind, Feed::Outcome::Kind::kEnded);
   EXPECT_EQ(fake_nvenc::gpu_frames(), kFrames);
   EXPECT_EQ(steps(StageStep::kD2h), std::uint64_t{kFrames});
@@ -86,7 +86,7 @@ TEST_F(NvencTest, PlanesOfAnOddHeightGoThroughHostMemory) {
 
 TEST_F(NvencTest, WithoutASessionTheNextCodecIsTaken) {
   fake_nvenc::limit_sessions(0);
-  add_encode("main", {{"h264_nvenc"}, {"rawvideo"}}, PixelFormat::kNv12);
+  add_encode("main", {{"h264_nvenc"}, testing::raw_encoder()}, PixelFormat::kNv12);
   ASSERT_EQ(run(device_).kind, Feed::Outcome::Kind::kEnded);
   EXPECT_EQ(stats_->encode(0).codec(), "rawvideo");
   EXPECT_EQ(counts().out, kFrames);
@@ -110,8 +110,8 @@ class NvencLossTest : public NvencTest {
     NvencTest::SetUp();
     if (IsSkipped()) return;
     options_.input.loop = true;
-    add_encode("gpu", {{"h264_nvenc"}, {"rawvideo"}}, PixelFormat::kNv12);
-    add_encode("host", {{"rawvideo"}}, PixelFormat::kNv12);
+    add_encode("gpu", {{"h264_nvenc"}, testing::raw_encoder()}, PixelFormat::kNv12);
+    add_encode("host", {testing::raw_encoder()}, PixelFormat::kNv12);
     for (OutputOptions& output : options_.outputs) output.url = "null:";
     feed_ = start(device_);
     EXPECT_TRUE(testing::comes_true([&] { return counts().out >= kFrames; }));

@@ -25,13 +25,17 @@ FeedTest::FeedTest() {
 
 FeedTest::~FeedTest() = default;
 
-EncodeOptions& FeedTest::add_encode(const std::string& name, const std::string& codec,
-                                    AvOptions codec_options) {
+EncodeOptions& FeedTest::add_encode(const std::string& name, CodecCandidate codec) {
   EncodeOptions encode;
   encode.name = name;
-  encode.codecs.push_back({codec, std::move(codec_options)});
+  encode.codecs.push_back(std::move(codec));
   options_.encodes.push_back(std::move(encode));
   return options_.encodes.back();
+}
+
+EncodeOptions& FeedTest::add_encode(const std::string& name, const std::string& codec,
+                                    AvOptions codec_options) {
+  return add_encode(name, CodecCandidate{codec, std::move(codec_options)});
 }
 
 void FeedTest::add_copy(const std::string& name) {

@@ -31,6 +31,7 @@ class FeedTest : public ::testing::Test {
   FeedTest();
   ~FeedTest() override;
 
+  EncodeOptions& add_encode(const std::string& name, CodecCandidate codec);
   EncodeOptions& add_encode(const std::string& name, const std::string& codec,
                             AvOptions codec_options = {});
   void add_copy(const std::string& name);

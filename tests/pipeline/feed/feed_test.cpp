@@ -13,6 +13,7 @@
 #include "pipeline/source/input_options.hpp"
 #include "tests/pipeline/encode/held_encoder.hpp"
 #include "tests/pipeline/feed/feed_fixture.hpp"
+#include "tests/pipeline/feed/raw_encoder.hpp"
 
 namespace framelane {
 namespace {
@@ -31,13 +32,8 @@ TEST_F(FeedTest, EveryFrameOfAFileComesOut) {
 }
 
 TEST_F(FeedTest, SeveralEncodesShareOneInput) {
-  // One thread each: with frame threads, ThreadSanitizer does not see how FFmpeg counts references
-  // to the pictures that this encoder copies. It would find a race in each byte, and to suppress
-  // them all takes longer than a conversion may.
-  const AvOptions alone{{"threads", "1"}};
-  add_encode("bypass", "rawvideo", alone);
-  EncodeOptions& full = add_encode("full", "rawvideo", alone);
-  full.color.range = Range::kFull;
+  add_encode("bypass", raw_encoder());
+  add_encode("full", raw_encoder()).color.range = Range::kFull;
   add_encode("jpeg", "mjpeg");
   for (const char* name : {"bypass", "full", "jpeg"}) add_output(name, name, "null:");
   EXPECT_EQ(run().kind, Feed::Outcome::Kind::kEnded);
@@ -165,8 +161,8 @@ TEST_F(FeedTest, RejectedEncoderOptionEndsTheFeedAndDropsItsFrame) {
 TEST_F(FeedTest, AnEncodeThatCannotWorkIsDownAlone) {
   options_.once = false;
   add_encode("low", "h263");
-  add_encode("full", "rawvideo").color.range = Range::kFull;
-  add_encode("bypass", "rawvideo");
+  add_encode("full", raw_encoder()).color.range = Range::kFull;
+  add_encode("bypass", raw_encoder());
   add_output("full", "full", "null:");
   EXPECT_EQ(run().kind, Feed::Outcome::Kind::kEnded);
   EXPECT_EQ(dropped(DropReason::kEncoder, 0), kClipFrames);
@@ -202,7 +198,7 @@ TEST_F(FeedTest, AFeedOfWhichNoEncodeCanWorkFails) {
 }
 
 TEST_F(FeedTest, WhatRunsOnceDoesNotGoWithoutAnEncode) {
-  add_encode("good", "rawvideo");
+  add_encode("good", raw_encoder());
   add_encode("low", "h263");
   EXPECT_EQ(run().fault, FeedFault::kConfiguration);
   expect_every_frame_accounted_for();

@@ -6,6 +6,7 @@
 
 #include "kernels/reference.hpp"
 #include "pipeline/feed/feed.hpp"
+#include "tests/pipeline/feed/raw_encoder.hpp"
 #include "tests/pipeline/frames/random_bytes.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
@@ -72,7 +73,7 @@ Bytes through_a_feed(const Bytes& input, const char* format, Size size,
       .pixel_format = format, .width = size.width, .height = size.height, .rate = {25, 1}};
   EncodeOptions encode;
   encode.name = "same";
-  encode.codecs.push_back({"rawvideo"});
+  encode.codecs.push_back(testing::raw_encoder());
   encode.format = target;
   options.encodes.push_back(encode);
   OutputOptions output;

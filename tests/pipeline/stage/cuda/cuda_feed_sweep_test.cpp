@@ -16,6 +16,7 @@ extern "C" {
 #include <utility>
 #include <vector>
 
+#include "tests/pipeline/feed/raw_encoder.hpp"
 #include "tests/pipeline/stage/cuda/cuda_feed_fixture.hpp"
 
 namespace framelane::testing {
@@ -49,7 +50,7 @@ class CudaFeedSweepTest : public StandInTest, public ::testing::WithParamInterfa
     for (const PixelFormat format : {PixelFormat::kNv12, PixelFormat::kI444}) {
       EncodeOptions encode;
       encode.name = info(format).name;
-      encode.codecs.push_back({"rawvideo"});
+      encode.codecs.push_back(raw_encoder());
       encode.format = format;
       OutputOptions output;
       output.name = output.from = encode.name;

@@ -15,6 +15,7 @@
 
 #include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/encode/encode.hpp"
+#include "tests/pipeline/feed/raw_encoder.hpp"
 #include "tests/pipeline/stage/cuda/stage_fixture.hpp"
 
 namespace framelane::testing {
@@ -284,7 +285,7 @@ TEST_F(CudaHangTest, AnEncodeReadsNoTargetThatAnotherReplaces) {
     job.input = jobs[0].input;
     for (std::size_t i = 0; i < 2; ++i) {
       options[i].name = "ab"[i];
-      options[i].codecs = {{"rawvideo"}};
+      options[i].codecs = {raw_encoder()};
       options[i].format = jobs.conversions()[i].target;
       job.outputs[i].converts = true;
       job.outputs[i].target = jobs[0].outputs[i].target;

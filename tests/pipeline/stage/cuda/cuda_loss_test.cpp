@@ -188,9 +188,8 @@ TEST_F(CudaLossTest, ALossIsLoggedOnceForAllFeeds) {
   wait(jobs);
   other.reset();
   stage_.reset();
-  EXPECT_EQ(log.count("cuda:0 is lost: feed gate, lane 0: cudaEventQuery: an illegal memory "
-                      "access was encountered (cudaErrorIllegalAddress)"),
-            1u);
+  // Whichever of the two feeds' lanes is asked first.
+  EXPECT_EQ(log.count("cuda:0 is lost: feed "), 1u);
   EXPECT_EQ(log.count("cudaErrorIllegalAddress"), 1u);
 }
 
