@@ -56,7 +56,6 @@ struct FrameJob {
   std::atomic<bool> converted{false};
   std::atomic<bool> on_fallback{false};  ///< the device was lost: the job runs on the CPU instead
   std::atomic<bool> device_lost{false};  ///< the input was lost with it: no target gets complete
-  std::atomic<int> waiters{0};  ///< threads that sleep until it is done: others need no waking
   FrameJob* next_in_lane = nullptr;
 };
 

@@ -183,17 +183,15 @@ void CpuStage::run_next(CpuLane& lane) {
     lane.scheduled = more;
     if (more) device_->enqueue(lane);
     --in_flight_;
-    if (job->waiters > 0 || in_flight_ == 0) converted_.notify_all();
+    converted_.notify_all();
   }
 }
 
 Stage::Wait CpuStage::wait(FrameJob& job, std::stop_token stop, Deadline deadline) {
   if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
   std::unique_lock lock(mutex_);
-  ++job.waiters;
   const bool ready = converted_.wait_until(
       lock, stop, deadline, [&job] { return job.converted.load(std::memory_order_relaxed); });
-  --job.waiters;
   if (ready) return Wait::kReady;
   return stop.stop_requested() ? Wait::kStopped : Wait::kLate;
 }

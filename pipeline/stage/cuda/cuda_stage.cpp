@@ -169,7 +169,7 @@ void CudaStage::completed(CudaLane& lane, FrameJob& job, bool good) noexcept {
       // is released.
       job.converted.store(true, std::memory_order_release);
       --in_flight_;
-      if (job.waiters > 0 || in_flight_ == 0) changed_.notify_all();
+      changed_.notify_all();
     }
   }
   if (!good) {
@@ -260,11 +260,9 @@ Stage::Wait CudaStage::wait(FrameJob& job, std::stop_token stop, Deadline deadli
     {
       std::unique_lock lock(mutex_);
       const Deadline pause = std::min(deadline, Clock::now() + CompletionThread::kAskEvery);
-      ++job.waiters;
       changed_.wait_until(lock, stop, pause, [&job] {
         return job.converted.load(std::memory_order_relaxed) || job.on_fallback || job.device_lost;
       });
-      --job.waiters;
       if (job.converted.load(std::memory_order_acquire)) return Wait::kReady;
     }
     if (!job.on_fallback && !job.device_lost) {
