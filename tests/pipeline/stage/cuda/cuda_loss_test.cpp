@@ -188,8 +188,11 @@ TEST_F(CudaLossTest, ALossIsLoggedOnceForAllFeeds) {
   wait(jobs);
   other.reset();
   stage_.reset();
-  // Whichever of the two feeds' lanes is asked first.
-  EXPECT_EQ(log.count("cuda:0 is lost: feed "), 1u);
+  // The thread that waits for the GPU may begin only now.
+  const std::string why = "an illegal memory access was encountered (cudaErrorIllegalAddress)";
+  EXPECT_EQ(log.count("cuda:0 is lost: feed gate, lane 0: cudaEventQuery: " + why) +
+                log.count("cuda:0 is lost: waiting for the GPU: cudaSetDevice: " + why),
+            1u);
   EXPECT_EQ(log.count("cudaErrorIllegalAddress"), 1u);
 }
 
