@@ -4,6 +4,7 @@
 //     framelane_shm_conversions SOCKET WIDTH HEIGHT SECONDS
 //
 // The frames are BGRA, and NV12 is made of them. Prints the frames a second.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -12,9 +13,11 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "bench/product/shm_frames.hpp"
 #include "kernels/converter.hpp"
 #include "pipeline/base/processors.hpp"
 #include "pipeline/frames/frame_pool.hpp"
@@ -28,10 +31,10 @@ using Clock = std::chrono::steady_clock;
 double measure(const char* socket, int width, int height, double seconds) {
   const auto connection = ShmConnection::open(socket, SIZE_MAX, std::chrono::seconds(10), {});
   const auto frame = connection->next();
-  const SharedArea& area = *frame->area;
+  if (width < 1 || height < 1) throw std::invalid_argument("WIDTH and HEIGHT are numbers from 1");
   const std::size_t pitch = static_cast<std::size_t>(width) * 4;
-  const std::size_t slot = (pitch * static_cast<std::size_t>(height) + 4095 + 128) / 4096 * 4096;
-  const std::size_t slots = area.bytes() / slot;
+  const std::vector<const std::uint8_t*> frames =
+      frames_in(*frame->area, pitch * static_cast<std::size_t>(height));
 
   const std::unique_ptr<const Converter> converter =
       Converter::make({.width = width,
@@ -40,37 +43,37 @@ double measure(const char* socket, int width, int height, double seconds) {
                        .source_color = {.matrix = Matrix::kRgb, .range = Range::kFull},
                        .target = PixelFormat::kNv12,
                        .target_color = {}});
-  constexpr std::size_t kTargets = 8;  // as a feed's ring has jobs
+  const int thread_count = processors();
+  const int targets_each = std::max(1, 8 / thread_count);  // 8, as a feed's ring has jobs
   FramePool pool;
-  std::vector<PooledImage> targets;
-  for (std::size_t i = 0; i < kTargets; ++i) {
-    targets.push_back(allocate_image(pool, PixelFormat::kNv12, width, height));
-  }
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> stop = false;
   std::vector<std::thread> threads;
   const auto convert = [&] {
-    while (!stop) {
-      const std::size_t i = next++;
+    std::vector<PooledImage> targets;
+    for (int i = 0; i < targets_each; ++i) {
+      targets.push_back(allocate_image(pool, PixelFormat::kNv12, width, height));
+    }
+    for (std::size_t made = 0; !stop; ++made) {
       ConstImageView source;
       source.format = PixelFormat::kBgra;
       source.width = width;
       source.height = height;
-      source.planes[0] = {area.data() + i % slots * slot, static_cast<std::ptrdiff_t>(pitch)};
-      converter->run(source, targets[i % kTargets].image, 0, height);
+      source.planes[0] = {frames[next++ % frames.size()], static_cast<std::ptrdiff_t>(pitch)};
+      converter->run(source, targets[made % targets.size()].image, 0, height);
     }
   };
-  for (int i = 0; i < processors(); ++i) threads.emplace_back(convert);
+  for (int i = 0; i < thread_count; ++i) threads.emplace_back(convert);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const std::size_t before = next;
   const Clock::time_point start = Clock::now();
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   const double passed = std::chrono::duration<double>(Clock::now() - start).count();
-  const std::size_t frames = next - before;
+  const std::size_t converted = next - before;
   stop = true;
   for (std::thread& thread : threads) thread.join();
   connection->give_back(*frame);
-  return static_cast<double>(frames) / passed;
+  return static_cast<double>(converted) / passed;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "bench/product/shm_frames.hpp"
 #include "pipeline/source/shm_connection.hpp"
 #include "pipeline/stage/cuda/cuda_device.hpp"
 #include "pipeline/stage/cuda/cuda_error.hpp"
@@ -30,9 +31,7 @@ double measure(const char* socket, std::size_t frame_bytes, double seconds) {
   const auto device = CudaDevice::open(0, make_cpu_device());
   const auto connection = ShmConnection::open(socket, SIZE_MAX, std::chrono::seconds(10), {});
   const auto frame = connection->next();
-  const SharedArea& area = *frame->area;
-  const std::size_t slot = (frame_bytes + 4095 + 128) / 4096 * 4096;
-  const std::size_t slots = area.bytes() / slot;
+  const std::vector<const std::uint8_t*> frames = frames_in(*frame->area, frame_bytes);
 
   constexpr int kAhead = 24;  // uploads that are queued and not yet waited for
   device->context()->make_current();
@@ -47,7 +46,7 @@ double measure(const char* socket, std::size_t frame_bytes, double seconds) {
     for (int i = 0; rate == 0; ++i) {
       const CudaEvent& event = done[static_cast<std::size_t>(i % kAhead)];
       if (i >= kAhead) event.synchronize();
-      cuda::check(cudaMemcpyAsync(target, area.data() + static_cast<std::size_t>(i) % slots * slot,
+      cuda::check(cudaMemcpyAsync(target, frames[static_cast<std::size_t>(i) % frames.size()],
                                   frame_bytes, cudaMemcpyHostToDevice, stream.get()),
                   "cudaMemcpyAsync");
       event.record(stream);

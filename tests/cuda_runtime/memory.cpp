@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,12 +53,19 @@ cudaError_t check_copy(State& s, const void* to, std::size_t to_bytes, const voi
   return cudaSuccess;
 }
 
-/// Whether the memory at this address can be written to: there the kernel's atomic "or 0", which
-/// changes nothing, does not fail. /proc/self/maps tells it too, but takes far longer to read.
+/// True if the memory at this address can be written to. Asks the kernel for an atomic "or 0",
+/// which leaves the bytes as they are and fails with EFAULT where nothing may be written. It may
+/// wake a thread that waits for a futex there; frame memory has none. /proc/self/maps tells it too,
+/// but takes far longer to read.
 bool is_writable(std::uintptr_t address) {
   auto* const word = reinterpret_cast<std::uint32_t*>(address & ~(sizeof(std::uint32_t) - 1));
   constexpr int kOrNothing = FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0);
-  return ::syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, 0, nullptr, word, kOrNothing) != -1;
+  if (::syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, 0, nullptr, word, kOrNothing) != -1) {
+    return true;
+  }
+  if (errno == EFAULT) return false;
+  std::perror("stand-in runtime: FUTEX_WAKE_OP");  // say, a sandbox that allows no futex
+  std::abort();
 }
 
 cudaError_t copy_2d(const char* function, void* to, std::size_t to_pitch, const void* from,
@@ -205,7 +212,7 @@ cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned flags) {
     }
     // As on a GPU: memory that cannot be written is taken only with the flag.
     const bool read_only = (flags & cudaHostRegisterReadOnly) != 0;
-    if (!read_only && !is_writable(begin)) return cudaErrorInvalidValue;
+    if (read_only ? !s.read_only_registration : !is_writable(begin)) return cudaErrorInvalidValue;
     s.registered[begin] = {bytes, current_device, read_only};
     return cudaSuccess;
   });

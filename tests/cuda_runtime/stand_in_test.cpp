@@ -263,6 +263,8 @@ TEST_F(StandInRuntimeTest, MemoryThatCannotBeWrittenIsRegisteredOnlyForReading) 
   EXPECT_EQ(stand_in::pageable_copies(), 0);
   EXPECT_EQ(cudaHostUnregister(memory), cudaSuccess);
   munmap(memory, kPage);
+  EXPECT_EQ(cudaHostRegister(memory, kPage, cudaHostRegisterPortable), cudaErrorInvalidValue)
+      << "nothing is mapped there";
 }
 
 TEST_F(StandInRuntimeTest, UnregisteringWaitsForWhatIsQueued) {

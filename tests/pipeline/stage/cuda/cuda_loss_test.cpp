@@ -188,7 +188,7 @@ TEST_F(CudaLossTest, ALossIsLoggedOnceForAllFeeds) {
   wait(jobs);
   other.reset();
   stage_.reset();
-  // The thread that waits for the GPU may begin only now.
+  // The thread that waits for the GPU may start after the loss. Then its first call reports it.
   const std::string why = "an illegal memory access was encountered (cudaErrorIllegalAddress)";
   EXPECT_EQ(log.count("cuda:0 is lost: feed gate, lane 0: cudaEventQuery: " + why) +
                 log.count("cuda:0 is lost: waiting for the GPU: cudaSetDevice: " + why),
