@@ -1,10 +1,14 @@
 #include "daemon/device_set.hpp"
 
 #include <algorithm>
+#include <future>
 #include <set>
+#include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/base/log.hpp"
@@ -27,18 +31,33 @@ double load_of(const Device& gpu, DeviceSet::Clock::time_point now) {
   return load;
 }
 
+using FreeMemory = std::future<std::optional<std::size_t>>;
+
+/// On a thread of its own, since the driver of a GPU that hangs does not answer. Without a thread
+/// for it the amount is unknown.
+FreeMemory ask_free_memory(const std::shared_ptr<Device>& gpu) {
+  auto answer = std::make_shared<std::promise<std::optional<std::size_t>>>();
+  try {
+    std::thread([gpu, answer] { answer->set_value(gpu->free_memory_bytes()); }).detach();
+  } catch (const std::system_error&) {
+    answer->set_value(std::nullopt);
+  }
+  return answer->get_future();
+}
+
 bool wants_any_gpu(const DeviceChoice& choice) { return choice.kind != Kind::kCpu && !choice.gpu; }
 
 }  // namespace
 
 DeviceSet::DeviceSet(const DeviceChoice& choice, std::vector<std::shared_ptr<Device>> gpus,
                      std::shared_ptr<Device> cpu, Refusals refusals,
-                     std::function<Clock::time_point()> now)
+                     std::function<Clock::time_point()> now, std::chrono::milliseconds answer)
     : choice_(choice),
       gpus_(std::move(gpus)),
       cpu_(std::move(cpu)),
       refusals_(std::move(refusals)),
-      now_(std::move(now)) {}
+      now_(std::move(now)),
+      answer_(answer) {}
 
 std::shared_ptr<Device> DeviceSet::place(const std::string& feed,
                                          const std::optional<DeviceChoice>& choice, bool anew) {
@@ -109,9 +128,22 @@ std::vector<std::shared_ptr<Device>>::const_iterator DeviceSet::numbered(int gpu
 /// shows at their next call.
 std::vector<DeviceSet::LiveGpu> DeviceSet::live_gpus() const {
   std::vector<LiveGpu> live;
+  if (gpus_.size() == 1) {  // there is nothing to compare
+    if (!gpus_.front()->lost()) live.push_back({gpus_.front(), true});
+    return live;
+  }
+  std::vector<std::pair<std::shared_ptr<Device>, FreeMemory>> asked;
   for (const std::shared_ptr<Device>& gpu : gpus_) {
-    if (gpu->lost()) continue;
-    const std::size_t free = gpu->free_memory_bytes().value_or(kLeastFree);
+    if (!gpu->lost()) asked.emplace_back(gpu, ask_free_memory(gpu));
+  }
+  const auto deadline = std::chrono::steady_clock::now() + answer_;
+  for (auto& [gpu, answer] : asked) {
+    if (answer.wait_until(deadline) != std::future_status::ready) {
+      count_abandoned_threads(1);
+      gpu->lose("its driver does not say how much memory is free");
+      continue;
+    }
+    const std::size_t free = answer.get().value_or(kLeastFree);
     if (!gpu->lost()) live.push_back({gpu, free >= kLeastFree});
   }
   return live;

@@ -34,22 +34,23 @@ class DeviceSet {
     std::string any;                 ///< why there is none at all
     std::map<int, std::string> gpu;  ///< by number
   };
-  /// `choice`: of feeds that make none. `gpus`: those that are used, by number. `now` is replaced
-  /// in tests.
+  /// `choice`: of feeds that make none. `gpus`: those that are used, by number. A GPU whose driver
+  /// does not say within `answer` how much memory is free is lost. `now` is replaced in tests.
   DeviceSet(const DeviceChoice& choice, std::vector<std::shared_ptr<Device>> gpus,
             std::shared_ptr<Device> cpu, Refusals refusals = {},
-            std::function<Clock::time_point()> now = Clock::now);
+            std::function<Clock::time_point()> now = Clock::now,
+            std::chrono::milliseconds answer = std::chrono::seconds(5));
 
   /// Throws FeedError(kConfiguration) if there is no GPU as `choice` wants it.
   void check(const DeviceChoice& choice) const;
   /// The device for a feed's next run: the one of its last run, unless that is lost and there is
-  /// another, or `anew`: that one had too little memory. May ask the driver. Throws what check()
-  /// throws.
+  /// another, or `anew`: that one had too little memory. Where there are several GPUs it asks their
+  /// drivers. Throws what check() throws.
   std::shared_ptr<Device> place(const std::string& feed, const std::optional<DeviceChoice>& choice,
                                 bool anew = false);
   /// Where feeds run that convert nothing.
   const std::shared_ptr<Device>& cpu() const { return cpu_; }
-  /// True if the feed's device is lost and place() would choose another GPU. May ask the driver.
+  /// True if the feed's device is lost and place() would choose another GPU. Asks their drivers.
   bool can_move(const std::string& feed, const std::optional<DeviceChoice>& choice);
 
   /// The GPUs by number, then the CPU.
@@ -76,6 +77,7 @@ class DeviceSet {
   const std::shared_ptr<Device> cpu_;
   const Refusals refusals_;
   const std::function<Clock::time_point()> now_;
+  const std::chrono::milliseconds answer_;
   std::mutex mutex_;
   std::map<std::string, Place> places_;  // by feed; guarded by mutex_
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "daemon/bottleneck.hpp"
+#include "pipeline/source/input_options.hpp"
 
 namespace framelane {
 namespace {
@@ -39,6 +40,9 @@ FeedMetrics::FeedMetrics(MetricPage& page)
           "framelane_last_frame_timestamp_seconds",
           "Time of the last frame or copied packet from the source; 0 before the first.")),
       input_bytes_(page.counter("framelane_input_bytes_total", "Bytes read from the source.")),
+      frames_missed_(page.counter("framelane_input_frames_missed_total",
+                                  "Frames that the producer of an input in shared memory published "
+                                  "and did not give to the feed.")),
       source_reconnects_(page.counter("framelane_source_reconnects_total",
                                       "How often the source was lost, by cause.")),
       restarts_(page.counter("framelane_feed_restarts_total",
@@ -110,6 +114,9 @@ void FeedMetrics::add(const FeedView& feed) {
   info_.add({{"feed", stats.feed()}, {"decoder", status.decoder}, {"device", status.device}}, 1);
   last_frame_.add(labels, seconds(stats.last_arrival().time_since_epoch()));
   input_bytes_.add(labels, static_cast<double>(stats.input_bytes));
+  if (shm_socket(feed.options->input.url)) {
+    frames_missed_.add(labels, static_cast<double>(stats.frames_missed));
+  }
   source_reconnects_.add_each(labels, "reason", kIoFaultNames, stats.reconnects);
   restarts_.add_each(labels, "reason", kFeedFaultNames, stats.restarts);
   timestamp_repairs_.add_each(labels, "reason", kTimestampRepairNames, stats.timestamp_repairs);

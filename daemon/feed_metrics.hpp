@@ -25,6 +25,7 @@ class FeedMetrics {
   MetricFamily& info_;
   MetricFamily& last_frame_;
   MetricFamily& input_bytes_;
+  MetricFamily& frames_missed_;
   MetricFamily& source_reconnects_;
   MetricFamily& restarts_;
   MetricFamily& timestamp_repairs_;

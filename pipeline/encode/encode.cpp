@@ -21,6 +21,7 @@ extern "C" {
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/encode/encoder_frame.hpp"
+#include "pipeline/stage/lost_gpus.hpp"
 
 namespace framelane {
 namespace {
@@ -177,7 +178,7 @@ Stage::Wait Encode::wait_converted(FrameJob& job, Stage& stage) {
 
 void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
   flush();
-  if (has_lost_gpu()) leave_gpu();
+  let_go();
   given_up_.reset();
   {
     const CallScope call(calls_, kOpenLimit);  // may free the old plan's frames on a GPU
@@ -301,10 +302,17 @@ void Encode::give_up(DropReason reason) {
   drop_pending(reason);
 }
 
-bool Encode::has_lost_gpu() { return gives_up() && has_left_gpu(*plan_, *stage_); }
+/// Closes an encoder that has given up, if it is still open.
+void Encode::let_go() {
+  if (!gives_up()) return;
+  if (is_lost_gpu(plan_->gpu)) return leave_gpu();
+  if (encoder_ == nullptr) return;
+  close_encoder();
+  fanout_.end_group();
+}
 
-/// Lets go of an encoder on a GPU that the feed has left. If the GPU hangs, closing it and freeing
-/// its frames waits for as long.
+/// Lets go of an encoder on a GPU that is lost. If the GPU hangs, closing it and freeing its frames
+/// waits for as long.
 void Encode::leave_gpu() noexcept {
   if (encoder_ != nullptr) fanout_.end_group();
   struct Left {
@@ -330,7 +338,7 @@ void Encode::close_encoder() {
 
 // A call that threw has left its frame or packet in hand.
 Encode::FreeAtEnd::~FreeAtEnd() {
-  if (encode.has_lost_gpu()) {
+  if (encode.gives_up() && is_lost_gpu(encode.plan_->gpu)) {
     encode.leave_gpu();
   } else {
     encode.close_encoder();

@@ -104,7 +104,7 @@ class Encode {
   void reopen();
   bool gives_up(const std::string& failure = {});
   void give_up(DropReason reason);
-  bool has_lost_gpu();
+  void let_go();
   void leave_gpu() noexcept;
   void close_encoder();
   std::chrono::milliseconds call_limit() const;

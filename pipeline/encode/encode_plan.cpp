@@ -151,10 +151,10 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
 
 /// Why an encoder has not opened.
 struct Refusal {
-  int error = 0;  ///< FFmpeg's
+  int error = 0;  ///< FFmpeg's code
   std::string why;
   bool no_session = false;  ///< NvencSession::refused
-  /// Of threads, memory or sessions: perhaps it opens later.
+  /// True if threads, memory or sessions are short: it may open later.
   bool shortage() const { return no_session || is_shortage(error); }
 };
 
@@ -180,7 +180,8 @@ EncoderPtr open_encoder(const AVCodec& codec, const CodecCandidate& candidate,
 }
 
 /// Why the hardware that an encoder needs cannot be used; nothing if it can. Opens the encoder with
-/// no options to find out, so that a rejected option is not taken for missing hardware.
+/// no options to find out, so that a rejected option is not taken for missing hardware. Its session
+/// counts while it is open.
 std::optional<Refusal> why_no_hardware(const AVCodec& codec, const CodecCandidate& candidate,
                                        const EncodeOptions& options, const EncodeTarget& target,
                                        const BufferRef& frames) {
@@ -277,7 +278,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
       std::optional<Refusal> no_hardware =
           why_no_hardware(*codec, candidate, request.options, target, frames);
       if (no_hardware && frames && !no_hardware->no_session) {
-        frames = {};  // perhaps it is they that the encoder does not take
+        frames = {};  // perhaps the encoder only refuses frames on the GPU
         const std::string why = no_hardware->why;
         no_hardware = why_no_hardware(*codec, candidate, request.options, target, frames);
         if (!no_hardware) log_host_frames(candidate, request, why);

@@ -18,6 +18,7 @@ extern "C" {
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/source/input_options.hpp"
+#include "pipeline/stage/lost_gpus.hpp"
 
 namespace framelane {
 namespace {
@@ -139,12 +140,14 @@ bool FrameDispatch::close_encoder(EncodeRoute& route) {
   if (!place) return false;
   FrameJob& job = **place;
   job.analyse = false;
+  int index = 0;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
+    if (routes_[i] == &route) index = static_cast<int>(i);
     job.outputs[i].converts = false;
     job.outputs[i].encode_plan = routes_[i] == &route ? nullptr : routes_[i]->plan;
   }
-  if (!publish(*place, false)) return false;
-  parts_.ring.wait_empty(cancel_);
+  if (!publish(*place, /*converts=*/false)) return false;
+  parts_.ring.wait_released(index, cancel_);
   if (parts_.stage_calls.stopped() || parts_.ring.closed()) return false;
   const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
   route.plan.reset();
@@ -191,7 +194,7 @@ bool FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
   const bool plan_stays = same_pictures && plan && !lost_its_gpu(route) &&
                           can_convert(conversion_between(format, plan->target));
   if (!plan_stays) {
-    if (plan && !plan->gpu.empty() && !lost_its_gpu(route)) {
+    if (plan && !plan->gpu.empty() && !is_lost_gpu(plan->gpu)) {
       plan.reset();
       if (!close_encoder(route)) return false;
     }
@@ -288,7 +291,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
 bool FrameDispatch::publish(FrameRing::Place& place, bool converts) {
   auto& ready = (*ring_jobs_)[index_of(RingState::kReady)];
   if (!converts) {
-    (*place).converted = true;
+    place->converted = true;
     ++ready;
   }
   if (place.publish()) return true;

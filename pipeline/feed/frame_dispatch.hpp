@@ -51,9 +51,9 @@ class FrameDispatch {
   /// and the feed does not wait, after a cancel, and if reading was stopped before the frame had
   /// its encoders. It is dropped in an encode that is down, because no encoder can be opened for
   /// it. Waits for a place in the ring if the feed waits when full, and for a moment if a live
-  /// source is catching up (CatchUp). For a new format it waits until all encodes have done with
-  /// the frames before, if NVENC is among them. Throws FeedError if no encode of the feed can work,
-  /// and if one cannot and the feed runs once; the frame's tickets are dropped then.
+  /// source is catching up (CatchUp). For a new format it waits until each encode with NVENC has
+  /// done with the frames before. Throws FeedError if no encode of the feed can work, and if one
+  /// cannot and the feed runs once; the frame's tickets are dropped then.
   void dispatch(InputFrame&& frame, const SourceInfo& source);
 
  private:
@@ -72,7 +72,7 @@ class FrameDispatch {
   void apply_analysis();
   void submit(InputFrame&& frame, const SourceInfo& source);
   /// Hands a filled place to the encodes; a job without conversion counts as ready. False if the
-  /// ring is closed.
+  /// ring is closed: the job still has its tickets.
   bool publish(FrameRing::Place& place, bool converts);
   void allocate_target(JobOutput& output, const EncodeRoute& route,
                        std::size_t side_data_bytes) const;

@@ -1,6 +1,5 @@
 #include "pipeline/frames/frame_ring.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <cstddef>
 
@@ -11,7 +10,8 @@ FrameRing::FrameRing(int capacity, int outputs, FeedStats& stats)
       consumers_(outputs),
       ring_jobs_(stats.ring_jobs()),
       slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(capacity))),
-      cursors_(static_cast<std::size_t>(outputs), 0) {
+      cursors_(static_cast<std::size_t>(outputs), 0),
+      released_(cursors_) {
   assert(capacity > 0 && outputs > 0);
   for (std::uint64_t i = 0; i < capacity_; ++i) {
     slots_[i].job.outputs.resize(static_cast<std::size_t>(outputs));
@@ -49,12 +49,12 @@ std::optional<FrameRing::Place> FrameRing::try_acquire() {
   return take_place();
 }
 
-void FrameRing::wait_empty(const std::stop_token& stop) {
+void FrameRing::wait_released(int consumer, const std::stop_token& stop) {
+  const std::uint64_t& released = released_[static_cast<std::size_t>(consumer)];
   std::unique_lock lock(mutex_);
-  place_free_.wait(lock, stop, [this] {
-    return std::all_of(slots_.get(), slots_.get() + capacity_,
-                       [](const Slot& slot) { return slot.holders == 0; });
-  });
+  awaited_ = consumer;
+  place_free_.wait(lock, stop, [&] { return closed_ || released == head_; });
+  awaited_.reset();
 }
 
 FrameRing::Place::~Place() {
@@ -86,7 +86,7 @@ std::optional<FrameRing::Lease> FrameRing::next(int consumer) {
   std::uint64_t& cursor = cursors_[static_cast<std::size_t>(consumer)];
   published_.wait(lock, [&] { return has_next(consumer); });
   if (cursor == head_) return std::nullopt;
-  return Lease(this, &slot(cursor++).job);
+  return Lease(this, &slot(cursor++).job, consumer);
 }
 
 bool FrameRing::wait_until(int consumer, std::chrono::steady_clock::time_point deadline) {
@@ -95,12 +95,14 @@ bool FrameRing::wait_until(int consumer, std::chrono::steady_clock::time_point d
 }
 
 FrameRing::Lease::~Lease() {
-  if (ring_ != nullptr) ring_->release(*job_);
+  if (ring_ != nullptr) ring_->release(*job_, consumer_);
 }
 
-void FrameRing::release(FrameJob& job) {
+void FrameRing::release(FrameJob& job, int consumer) {
   {
     const std::lock_guard lock(mutex_);
+    ++released_[static_cast<std::size_t>(consumer)];
+    if (awaited_ == consumer) place_free_.notify_one();
     Slot& released = slot(job.sequence);
     assert(released.holders > 0);
     if (released.holders > 1) {

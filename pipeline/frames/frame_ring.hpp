@@ -55,14 +55,17 @@ class FrameRing {
                                      std::chrono::steady_clock::time_point deadline);
   /// Does not wait. Nothing if the ring is full or closed.
   std::optional<Place> try_acquire();
-  /// Waits until the consumers have released all jobs that were published. Returns early if
-  /// stopped. The producer's thread.
-  void wait_empty(const std::stop_token& stop);
+  /// Waits until a consumer has released all jobs that were published. Returns early if stopped or
+  /// closed. The producer's thread.
+  void wait_released(int consumer, const std::stop_token& stop);
 
   /// One consumer's hold on a job, released by the destructor.
   class Lease {
    public:
-    Lease(Lease&& other) noexcept : ring_(std::exchange(other.ring_, nullptr)), job_(other.job_) {}
+    Lease(Lease&& other) noexcept
+        : ring_(std::exchange(other.ring_, nullptr)),
+          job_(other.job_),
+          consumer_(other.consumer_) {}
     Lease& operator=(Lease&&) = delete;
     ~Lease();
     FrameJob& operator*() const { return *job_; }
@@ -70,9 +73,11 @@ class FrameRing {
 
    private:
     friend class FrameRing;
-    Lease(FrameRing* ring, FrameJob* job) : ring_(ring), job_(job) {}
+    Lease(FrameRing* ring, FrameJob* job, int consumer)
+        : ring_(ring), job_(job), consumer_(consumer) {}
     FrameRing* ring_;
     FrameJob* job_;
+    int consumer_;
   };
 
   /// Waits for the consumer's next job. Nothing once the ring is closed and the consumer has had
@@ -92,7 +97,7 @@ class FrameRing {
   };
 
   Slot& slot(std::uint64_t sequence) { return slots_[sequence % capacity_]; }
-  void release(FrameJob& job);
+  void release(FrameJob& job, int consumer);
   std::optional<Place> take_place();
   bool has_next(int consumer) const {
     return closed_ || cursors_[static_cast<std::size_t>(consumer)] < head_;
@@ -105,8 +110,10 @@ class FrameRing {
   std::condition_variable_any place_free_;
   std::condition_variable published_;
   std::unique_ptr<Slot[]> slots_;
-  std::uint64_t head_ = 0;              // sequence of the next job to be published
-  std::vector<std::uint64_t> cursors_;  // by consumer: sequence of its next job
+  std::uint64_t head_ = 0;               // sequence of the next job to be published
+  std::vector<std::uint64_t> cursors_;   // by consumer: sequence of its next job
+  std::vector<std::uint64_t> released_;  // by consumer: how many jobs it has released
+  std::optional<int> awaited_;           // the consumer of wait_released
   bool closed_ = false;
 };
 

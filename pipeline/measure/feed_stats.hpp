@@ -183,6 +183,8 @@ class FeedStats {
   CounterArray<decltype(kFeedFaultNames)> restarts{};
   std::array<Histogram, kStageStepNames.size()> steps;
   std::atomic<std::uint64_t> input_bytes{0};
+  /// That the producer of an input in shared memory has published and not given to this feed.
+  std::atomic<std::uint64_t> frames_missed{0};
   /// Of the newest frame that was analysed. NaN before the first, and while frames are not
   /// analysed.
   std::atomic<double> luma_mean{std::numeric_limits<double>::quiet_NaN()};

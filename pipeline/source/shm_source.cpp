@@ -91,13 +91,15 @@ ReadResult ShmSource::read(SourceItem& item) {
       announced = connection_->next();
     }
     if (!announced) return ReadResult::kStopped;
+    const auto producers = stamp_of(*announced);
+    if (producers) count_missed(*announced->area, *producers);
     if (announced->bytes != layout_.bytes) {
       refuse(*announced);
       continue;
     }
     context_.stats.input_bytes.fetch_add(announced->bytes, std::memory_order_relaxed);
     const Clock::time_point arrived = last_frame_ = Clock::now();
-    const auto stamp = clock_.stamp(taken_at(*announced, arrived), arrived);
+    const auto stamp = clock_.stamp(taken_at(producers ? &*producers : nullptr, arrived), arrived);
     if (!stamp) {
       connection_->give_back(*announced);
       return ReadResult::kEnd;
@@ -156,11 +158,27 @@ int ShmSource::most_lent(const SharedArea& area) {
   return std::max(slots - 1, 0);
 }
 
-ShmSource::Clock::time_point ShmSource::taken_at(const ShmConnection::Announced& frame,
+void ShmSource::count_missed(const SharedArea& area, const framelane_capture_stamp& stamp) {
+  // Numbers begin anew with an area. What was published before the first frame was none for us.
+  if (area.name() == last_area_ && stamp.sequence > last_sequence_ + 1) {
+    const std::uint64_t missed = stamp.sequence - last_sequence_ - 1;
+    context_.stats.frames_missed.fetch_add(missed, std::memory_order_relaxed);
+    if (!std::exchange(said_missed_, true)) {
+      log::warn(
+          "feed {}: the producer published {} frames that it did not give to this feed, because "
+          "the feed held its share of the slots: give the producer more slots, or make ring "
+          "smaller",
+          context_.stats.feed(), missed);
+    }
+  }
+  last_area_ = area.name();
+  last_sequence_ = stamp.sequence;
+}
+
+ShmSource::Clock::time_point ShmSource::taken_at(const framelane_capture_stamp* stamp,
                                                  Clock::time_point arrived) {
   if (input_.raw->timestamps != RawVideoOptions::Timestamps::kProducer) return arrived;
-  const auto stamp = stamp_of(frame);
-  if (stamp && stamp->capture_time_ns != FRAMELANE_CAPTURE_TIME_UNKNOWN) {
+  if (stamp != nullptr && stamp->capture_time_ns != FRAMELANE_CAPTURE_TIME_UNKNOWN) {
     // The steady clock is CLOCK_MONOTONIC.
     const auto taken = Clock::time_point(std::chrono::nanoseconds(stamp->capture_time_ns));
     if (taken <= arrived && taken > arrived - kOldest) return taken;

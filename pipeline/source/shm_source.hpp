@@ -13,6 +13,8 @@
 #include "pipeline/source/shm_connection.hpp"
 #include "pipeline/source/source.hpp"
 
+struct framelane_capture_stamp;
+
 namespace framelane {
 
 /// Raw video from another process's shared memory ("shm:SOCKET"), which is read in place: the GPU
@@ -27,7 +29,8 @@ namespace framelane {
 ///
 /// Its times: see RawClock. With `producer` the time at which a frame was taken is read from behind
 /// the frame (capture/framelane_capture.h has the contract); where there is none, the frame has the
-/// time of its arrival.
+/// time of its arrival. The numbers that stand there too tell how many frames the producer has
+/// published and not given to this reader; they are counted (FeedStats::frames_missed).
 class ShmSource final : public Source {
  public:
   /// Connects. Throws as open_source does.
@@ -43,7 +46,8 @@ class ShmSource final : public Source {
   void refuse(const ShmConnection::Announced& frame);
   void import(ShmConnection::Announced announced, InputFrame& frame);
   int most_lent(const SharedArea& area);
-  Clock::time_point taken_at(const ShmConnection::Announced& frame, Clock::time_point arrived);
+  void count_missed(const SharedArea& area, const framelane_capture_stamp& stamp);
+  Clock::time_point taken_at(const framelane_capture_stamp* stamp, Clock::time_point arrived);
 
   const InputOptions input_;
   const SourceContext context_;
@@ -54,9 +58,12 @@ class ShmSource final : public Source {
   FramePtr frame_;  // refers to a frame only inside read()
   std::shared_ptr<ShmConnection> connection_;
   Clock::time_point last_frame_;  // or when the source was opened
+  std::string last_area_;         // that a stamped frame came in; empty: none has come
+  std::uint64_t last_sequence_ = 0;
   bool said_size_ = false;
   bool said_untimed_ = false;
   bool said_few_slots_ = false;
+  bool said_missed_ = false;
 };
 
 }  // namespace framelane

@@ -40,6 +40,7 @@ int spinning_waits() { refuse(); }
 int misplaced_calls() { refuse(); }
 void set_device_count(int) { refuse(); }
 void set_driver_version(int) { refuse(); }
+void set_read_only_registration(bool) { refuse(); }
 void set_memory(std::size_t) { refuse(); }
 
 }  // namespace framelane::stand_in

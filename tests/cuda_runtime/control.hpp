@@ -105,5 +105,7 @@ void set_device_count(int count);
 /// What cudaDriverGetVersion returns; 0: no driver.
 void set_driver_version(int version);
 void set_memory(std::size_t bytes_per_device);
+/// Whether memory that may only be read can be registered. reset() allows it.
+void set_read_only_registration(bool supported);
 
 }  // namespace framelane::stand_in

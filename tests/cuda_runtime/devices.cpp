@@ -89,7 +89,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         *value = 0;
         return cudaSuccess;
       case cudaDevAttrHostRegisterReadOnlySupported:
-        *value = 1;
+        *value = s.read_only_registration ? 1 : 0;
         return cudaSuccess;
       default:
         return cudaErrorInvalidValue;  // add it here when framelane asks for it

@@ -145,6 +145,7 @@ void reset() {
   for (auto& [entry, kernel] : s.kernels) kernel.loaded = false;
   s.device_count = 1;
   s.driver_version = CUDART_VERSION;
+  s.read_only_registration = true;
   s.memory = std::size_t{1} << 30;
 }
 
@@ -293,6 +294,12 @@ void set_device_count(int count) {
   State& s = state();
   const std::scoped_lock lock(s.mutex);
   s.device_count = count;
+}
+
+void set_read_only_registration(bool supported) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.read_only_registration = supported;
 }
 
 void set_driver_version(int version) {

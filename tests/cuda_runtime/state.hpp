@@ -112,6 +112,7 @@ struct State {
   std::set<int> blocking_devices;  // devices for which waiting threads sleep
   int device_count = 1;
   int driver_version = CUDART_VERSION;
+  bool read_only_registration = true;
   std::size_t memory = std::size_t{1} << 30;
 
   /// Counts a call. Returns an error if the call is to fail. If that is because the device is lost,

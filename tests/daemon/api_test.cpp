@@ -211,10 +211,11 @@ TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
   supervisor.start();
   ASSERT_TRUE(supervisor.wait_done(std::chrono::seconds(60)));
   EXPECT_EQ(get("/api/v1/feeds/gate")["decoder_reason"], "the feed has left the GPU");
+  const NvencSession session("cuda:0");
   const Json devices = get("/api/v1/devices")["devices"];
   ASSERT_EQ(devices.size(), 2u);
   EXPECT_EQ(devices[0],
-            Json({{"device", "cuda:0"}, {"name", "GPU"}, {"up", false}, {"encoder_sessions", 0}}));
+            Json({{"device", "cuda:0"}, {"name", "GPU"}, {"up", false}, {"encoder_sessions", 1}}));
   EXPECT_EQ(devices[1]["device"], "cpu");
   EXPECT_EQ(devices[1]["up"], true);
 }

@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/failure.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
@@ -35,6 +38,7 @@ class FakeGpu : public DeviceWrapper {
   void lose(const std::string&) override { lost_ = true; }
   const EngineMeters& busy() const override { return busy_; }
   std::optional<std::size_t> free_memory_bytes() override {
+    if (answers_.valid()) answers_.wait();
     lost_ = lost_ || fails_when_asked_;
     return lost_ ? std::nullopt : std::optional(free_);
   }
@@ -45,11 +49,12 @@ class FakeGpu : public DeviceWrapper {
 
   std::size_t free_ = std::size_t{8} << 30;
   bool fails_when_asked_ = false;
+  std::shared_future<void> answers_;  // when its driver does; not valid: at once
 
  private:
   const std::string name_;
   EngineMeters busy_;
-  bool lost_ = false;
+  std::atomic<bool> lost_ = false;
 };
 
 class DeviceSetTest : public ::testing::Test {
@@ -171,6 +176,25 @@ TEST_F(DeviceSetTest, WithoutAGpuThatIsLeftTheCpuServes) {
   EXPECT_FALSE(devices_->can_move("a", std::nullopt));
   EXPECT_TRUE(gpus_[1]->lost());
   EXPECT_EQ(place("b"), "cpu");
+}
+
+TEST_F(DeviceSetTest, AGpuWhoseDriverDoesNotAnswerIsLost) {
+  std::promise<void> answer;
+  gpus_[0]->answers_ = answer.get_future().share();
+  devices_.emplace(kAny, std::vector<std::shared_ptr<Device>>{gpus_[0], gpus_[1]}, cpu_,
+                   DeviceSet::Refusals{}, clock_.function(), 20ms);
+  const std::uint64_t abandoned = threads_abandoned();
+  EXPECT_EQ(place_all({"a", "b"}), (std::vector<std::string>{"cuda:1", "cuda:1"}));
+  EXPECT_TRUE(gpus_[0]->lost());
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  answer.set_value();
+}
+
+TEST_F(DeviceSetTest, WhereThereIsOneGpuItsDriverIsNotAsked) {
+  gpus_[0]->fails_when_asked_ = true;
+  devices_.emplace(kAny, std::vector<std::shared_ptr<Device>>{gpus_[0]}, cpu_);
+  EXPECT_EQ(place("a"), "cuda:0");
+  EXPECT_FALSE(gpus_[0]->lost());
 }
 
 TEST_F(DeviceSetTest, AllDevicesAreListedTheCpuLast) {

@@ -13,7 +13,7 @@ import pytest
 
 from harness import media
 from harness.camera import free_port
-from harness.configs import COPY, IMPATIENT, looped, one_feed, x264
+from harness.configs import COPY, IMPATIENT, looped, one_feed, raw_input, x264
 from harness.daemon import ROOT, run
 from harness.metrics import Metrics
 
@@ -24,13 +24,14 @@ FIXED = ("reason", "stage", "state", "op", "engine")
 
 
 def busy_daemon(framelane, clip, tmp_path):
-    """Every kind of series: of a converted feed, of a copied one, of one whose source is dead."""
+    """Every kind of series: of a converted feed, of a copied one, of two whose source is dead."""
     feeds = {
         "live": {"input": looped(clip), "encodes": {"main": x264()}, "analyse": True,
                  "outputs": {"hls": {"url": str(tmp_path / "hls" / "index.m3u8")}}},
         "copied": {"input": looped(clip), "encodes": {"main": {**COPY, "audio": {"codec": "aac"}}},
                    "outputs": {"out": {"url": "null:"}}},
         "dead": {"input": {"url": f"rtsp://127.0.0.1:{free_port()}/", **IMPATIENT}},
+        "capture": {"input": raw_input(f"shm:{tmp_path}/absent", "bgra", "64x48", **IMPATIENT)},
     }
     daemon = framelane({"feeds": feeds}).wait_ready()
     daemon.wait_frames("live", 10)

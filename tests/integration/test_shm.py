@@ -341,6 +341,22 @@ def test_a_frame_of_another_size_is_dropped_counted_and_said_once(framelane, pro
     assert daemon.log().count(f"frames of {FRAME_SIZE - 4} bytes, and bgra of {SIZE} have {FRAME_SIZE}") == 1
 
 
+def test_frames_that_the_producer_gave_to_others_alone_are_counted(framelane, producer):
+    """It numbers its frames in each area, from the first that this reader gets. One has another size."""
+    made = producer()
+    daemon = framelane(one_feed(shm_input(made.path), TO_NV12))
+    made.accept()
+    for sequences in ([5, 6, 9], [1, 2], [40, 140]):
+        area = made.make_area(stamped=True)
+        made.announce_area(area)
+        for slot, sequence in enumerate(sequences):
+            made.publish(area, slot, bytes(FRAME_SIZE), time.monotonic(), sequence)
+    made.take_all_back()
+    metrics = daemon.wait_frames("cam", 7)
+    assert metrics.one("framelane_input_frames_missed_total", feed="cam") == 2 + 99
+    assert daemon.log().count("the producer published 2 frames that it did not give to this feed") == 1
+
+
 def test_a_producer_of_other_frames_alone_is_lost(framelane, producer):
     made = producer()
     daemon = framelane(one_feed(shm_input(made.path), TO_NV12))

@@ -10,6 +10,9 @@ namespace framelane::fake_nvenc {
 void reset();
 /// How many sessions may be open at once; a GPU for consumers has a limit of some.
 void limit_sessions(int most);
+/// Makes the n-th frame from now (1: the next) fail. `no_session_after`: from then on no further
+/// session is allowed.
+void fail_frame(int n, bool no_session_after = false);
 /// Sessions that are open.
 int sessions();
 /// Frames that were encoded from memory of the GPU, and from memory of NVENC's own that FFmpeg has

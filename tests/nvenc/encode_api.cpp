@@ -54,6 +54,8 @@ struct Counts {
   std::vector<std::unique_ptr<Work>> works;  // kept: a GPU that is lost never comes to them
   int most_sessions = std::numeric_limits<int>::max();
   int sessions = 0;
+  int frames_to_failure = 0;  // 0: none fails
+  bool no_session_after = false;
   int gpu_frames = 0;
   int copied_frames = 0;
 };
@@ -221,6 +223,11 @@ NVENCSTATUS encode_picture(void* session, NV_ENC_PIC_PARAMS* parameters) {
   auto* const work = new Work{&encoder, surface, {}, bitstream, encoder.pictures++};
   {
     const std::lock_guard lock(counts().mutex);
+    if (counts().frames_to_failure > 0 && --counts().frames_to_failure == 0) {
+      if (counts().no_session_after) counts().most_sessions = 0;
+      delete work;
+      return NV_ENC_ERR_GENERIC;
+    }
     counts().works.emplace_back(work);
     ++(surface->own.empty() ? counts().gpu_frames : counts().copied_frames);
   }
@@ -264,7 +271,13 @@ const char* last_error(void*) { return "stand-in"; }
 void reset() {
   const std::lock_guard lock(counts().mutex);
   counts().most_sessions = std::numeric_limits<int>::max();
-  counts().gpu_frames = counts().copied_frames = 0;
+  counts().gpu_frames = counts().copied_frames = counts().frames_to_failure = 0;
+}
+
+void fail_frame(int n, bool no_session_after) {
+  const std::lock_guard lock(counts().mutex);
+  counts().frames_to_failure = n;
+  counts().no_session_after = no_session_after;
 }
 
 void limit_sessions(int most) {

@@ -11,7 +11,7 @@ from soak.site import GOP, SEGMENT
 
 _AT_ONCE = 8  # recordings that are read after one round
 _LOSSY = {"udp", "rtp", "yard", "relay", "jpeg-copy"}  # of streams that may come incomplete
-_ENCODED = {"yard-viewing", "jpeg", "raw", "udp"}  # their keyframes come by the time
+_ENCODED = {"yard-viewing", "jpeg", "raw", "shm", "udp"}  # their keyframes come by the time
 # The last write comes with the next keyframe, or in an outage after split_after and the longest
 # pause of late.
 _LATE = 16

@@ -13,6 +13,7 @@ import uuid
 from harness.camera import Camera, free_port
 from harness.configs import COPY, x264
 from harness.daemon import ROOT, WITHOUT_PRIVILEGES, Daemon
+from harness.producers import EXAMPLE
 from soak.clips import RAW_FRAME, RAW_SIZE, Clips
 from soak.sources import FifoWriter, FolderServer, MjpegCamera, Program, TcpPeer
 
@@ -81,6 +82,8 @@ class Site:
         self.clock = Camera(self.folder, clips.clock, clock=0)
         self.jpeg = MjpegCamera(clips.pictures)
         self.fifo = FifoWriter(self.folder / "capture.fifo", RAW_FRAME)
+        self.shm_socket = self.folder / "capture.sock"
+        self.shm = Program(EXAMPLE, self.shm_socket, *RAW_SIZE.split("x"), 10)
         self.udp_port, self.wire_port, self.rtp_port = (free_port() & ~1 for _ in range(3))
         send = ["ffmpeg", "-v", "quiet", "-re", "-stream_loop", "-1", "-i", clips.camera, "-an",
                 "-c", "copy"]
@@ -154,6 +157,13 @@ class Site:
                             | {"convert": {"format": "yuv420p"}}},
                 "outputs": {"record": self._recording("raw", "mp4"),
                             "peer": _output(f"tcp://{here}:{self.peer.port}", format="mpegts")}},
+            "shm": {
+                "input": {"url": f"shm:{self.shm_socket}", "format": "rawvideo",
+                          "pixel_format": "bgra", "size": RAW_SIZE, "rate": 10,
+                          "timestamps": "producer"},
+                "encodes": {"main": x264(gop=f"{GOP}s", tune="zerolatency")
+                            | {"convert": {"format": "yuv420p"}}},
+                "outputs": {"record": self._recording("shm", "mp4")}},
             "wire": {
                 "input": {"url": f"tcp://{here}:{self.wire_port}", "format": "mpegts"},
                 "encodes": {"main": COPY},
@@ -248,8 +258,8 @@ class Site:
     def close(self):
         if self.daemon and self.daemon.process.poll() is None:
             self.daemon.kill()
-        for source in (self.gate, self.yard, self.clock, self.udp, self.wire, self.rtp, self.push,
-                       self.srt):
+        for source in (self.gate, self.yard, self.clock, self.udp, self.wire, self.rtp, self.shm,
+                       self.push, self.srt):
             source.kill()
         self.jpeg.close()
         self.web.close()

@@ -7,6 +7,7 @@ import socket
 import time
 
 from harness import media
+from harness.shm_producer import ShmProducer
 from soak.clips import RAW_FRAME
 from soak.scene import lose, scene
 from soak.sources import Impostor, write_whole
@@ -169,6 +170,40 @@ def fifo_is_slow(site, dice):
     site.fifo.interval = dice.uniform(0.5, 1.8)
     yield f"a frame each {site.fifo.interval:.1f} s"
     site.fifo.interval = 0.1
+
+
+@scene("shm")
+def shm_falls_silent(site, dice):
+    yield from lose(site.shm, dice)
+
+
+@scene("shm", weight=1.5)
+def shm_misbehaves(site, dice):
+    """Another producer: its areas shrink, its frames have another size, or it talks nonsense."""
+    way = dice.choice(["shrinks", "other size", "nonsense", "silent", "many areas"])
+    noise = dice.randbytes(500)
+    site.shm.kill()
+    site.shm_socket.unlink(missing_ok=True)
+    producer = ShmProducer(site.shm_socket, len(RAW_FRAME))
+    with contextlib.suppress(OSError, AssertionError):  # the daemon may close the connection first
+        producer.accept()
+        for number in range(200 if way == "many areas" else 1):
+            area = producer.make_area()
+            producer.announce_area(area)
+            for slot in range(3):
+                size = len(RAW_FRAME) // 2 if way == "other size" else None
+                if way != "silent":
+                    producer.announce(area, slot, size)
+            if way == "shrinks":
+                area.truncate(0)
+            if way == "nonsense":
+                producer.connection.sendall(noise)
+            if way == "many areas":
+                producer.take_all_back()
+                producer.close_area(area)
+    yield way
+    producer.close()
+    site.shm.start()
 
 
 @scene("udp")

@@ -108,13 +108,13 @@ class ShmProducer:
         self.held.append((area.number, slot * area.slot))
         self.send(_FRAME, area.number, slot * area.slot, self.frame_bytes if size is None else size)
 
-    def publish(self, area, slot, frame, taken=None):
-        """`taken`: when, on time.monotonic()."""
+    def publish(self, area, slot, frame, taken=None, sequence=1):
+        """`taken`: when, on time.monotonic(). Without it the frame has no stamp."""
         at = slot * area.slot
         area.memory[at:at + len(frame)] = frame
         if taken is not None:
             at += (len(frame) + 7) // 8 * 8
-            area.memory[at:at + _STAMP.size] = _STAMP.pack(_STAMP_MAGIC, 1, int(taken * 1e9), 0)
+            area.memory[at:at + _STAMP.size] = _STAMP.pack(_STAMP_MAGIC, sequence, int(taken * 1e9), 0)
         self.announce(area, slot)
 
     def take_back(self):

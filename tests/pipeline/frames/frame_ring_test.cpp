@@ -114,23 +114,31 @@ TEST_F(FrameRingTest, StopEndsAnAcquireThatWaits) {
   EXPECT_FALSE(ring.acquire(stop.get_token()));
 }
 
-TEST_F(FrameRingTest, TheProducerCanWaitUntilAllJobsAreReleased) {
+TEST_F(FrameRingTest, TheProducerCanWaitForOneConsumerAlone) {
   FrameRing ring(2, 2, stats_);
-  ring.wait_empty({});  // at once: it is empty
+  ring.wait_released(1, {});  // at once: there are no jobs
   ASSERT_TRUE(publish(ring, 0));
-  { auto first = ring.next(0); }
   std::atomic<bool> released{false};
   std::thread consumer([&] {
-    auto second = ring.next(1);
+    auto job = ring.next(1);
     released = true;
   });
-  ring.wait_empty({});
+  ring.wait_released(1, {});  // the other consumer has not had the job
   EXPECT_TRUE(released);
   consumer.join();
-  ASSERT_TRUE(publish(ring, 1));
+  EXPECT_EQ((*ring.next(0))->input.pts, 0);
+}
+
+TEST_F(FrameRingTest, AStopOrACloseEndsTheWaitForAConsumer) {
+  FrameRing ring(2, 1, stats_);
+  ASSERT_TRUE(publish(ring, 0));
   std::stop_source stop;
-  stop.request_stop();
-  ring.wait_empty(stop.get_token());
+  {
+    const std::jthread stopper([&stop] { stop.request_stop(); });
+    ring.wait_released(0, stop.get_token());
+  }
+  const std::jthread closer([&ring] { ring.close(); });
+  ring.wait_released(0, {});
 }
 
 TEST_F(FrameRingTest, ClosedRingHandsOutWhatWasPublishedAndThenEnds) {

@@ -38,10 +38,12 @@ class CudaShmTest : public CudaFeedFixture<StandInTest> {
         RawVideoOptions{.pixel_format = "bgra", .width = kWidth, .height = kHeight};
     options_.on_full = OnFull::kBlock;
     options_.ring = ring();
+    reopen_device();
     start();
     ASSERT_EQ(framelane_capture_readers(capture, 1, kPatienceMs), 1);
   }
   virtual int ring() const { return 8; }
+  virtual void reopen_device() {}
   void publish(int frames) {
     for (int i = 0; i < frames; ++i) {
       void* frame = nullptr;
@@ -80,6 +82,23 @@ TEST_F(CudaShmTest, AGpuThatIsLostLosesNoFrame) {
   end();
   expect_all_out(40);
   EXPECT_EQ(stats_->status().device, "cpu");
+}
+
+class CudaShmUnregisteredTest : public CudaShmTest {
+  void reopen_device() override {
+    device_.reset();
+    stand_in::set_read_only_registration(false);
+    device_ = CudaDevice::open(0, cpu_);
+  }
+};
+
+TEST_F(CudaShmUnregisteredTest, AGpuThatCannotLockThemUploadsThemFromOrdinaryMemory) {
+  publish(50);
+  end();
+  expect_all_out(50);
+  EXPECT_GE(stand_in::pageable_copies(), 50);
+  EXPECT_EQ(stats_->status().device, "cuda:0");
+  for (const auto& copies : stats_->host_copies) EXPECT_EQ(copies, 0u);
 }
 
 /// The ring is larger than the area: a GPU that takes its time would hold all slots.
