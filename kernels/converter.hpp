@@ -10,7 +10,7 @@ namespace framelane {
 
 /// How results are written. kStreaming bypasses the caches if rows are aligned to 64 bytes: for
 /// frames that are read so late that the caches would not have them any more. The bytes are the
-/// same. So far only conversions from four-byte RGB to 4:2:0 make a difference.
+/// same. So far only conversions from full-range RGB to planes or NV12 make a difference.
 enum class Stores : std::uint8_t { kCached, kStreaming };
 
 /// A conversion prepared for the CPU: constants are computed and the fastest exact implementation

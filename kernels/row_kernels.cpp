@@ -10,6 +10,8 @@
 #include <hwy/foreach_target.h>  // must precede highway.h
 #include <hwy/highway.h>
 
+#include "kernels/line_vectors-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace framelane {
 namespace {
@@ -24,39 +26,7 @@ const RowKernels* get_row_kernels() { return nullptr; }
 
 #else
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-// No more lanes than AVX-512 has, so that arrays for a line's tail have a fixed size.
-using Bytes = hn::CappedTag<std::uint8_t, 64>;
-using Shorts = hn::CappedTag<std::uint16_t, 32>;
 using Ints = hn::CappedTag<std::int32_t, 16>;
-
-// The last few samples of a line go through an array. For whole vectors `count` is a constant, so
-// the compiler removes the test.
-template <class D, typename T>
-HWY_INLINE hn::Vec<D> load(D d, const T* from, std::size_t count) {
-  if (count >= hn::Lanes(d)) return hn::LoadU(d, from);
-  alignas(64) T lanes[hn::MaxLanes(d)] = {};
-  std::memcpy(lanes, from, count * sizeof(T));
-  return hn::Load(d, lanes);
-}
-
-template <class D, typename T>
-HWY_INLINE void store(hn::Vec<D> v, D d, T* to, std::size_t count) {
-  if (count >= hn::Lanes(d)) return hn::StoreU(v, d, to);
-  alignas(64) T lanes[hn::MaxLanes(d)];
-  hn::Store(v, d, lanes);
-  std::memcpy(to, lanes, count * sizeof(T));
-}
-
-// Calls body(i, n) for each vector: n samples from i on.
-template <class D, class Body>
-HWY_INLINE void for_each_vector(D d, std::size_t count, Body body) {
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) body(i, lanes);
-  if (i < count) body(i, count - i);
-}
 
 template <std::size_t kChannels, class Split>
 HWY_INLINE void split(const std::uint8_t* from, std::size_t count, Split split_vectors) {

@@ -12,7 +12,7 @@
 #include "bench/harness/suite.hpp"
 #include "bench/product/simd_levels.hpp"
 #include "kernels/reference.hpp"
-#include "kernels/rgb_to_yuv420.hpp"
+#include "kernels/rgb_to_yuv.hpp"
 
 namespace framelane::bench {
 namespace {
@@ -73,7 +73,7 @@ std::vector<Contender> cpu_contenders(PeerFrames& frames) {
                                       running(std::move(converter)), true, count));
   };
   // Only these have two ways to store.
-  const bool streams = is_rgb_to_yuv420(conversion);
+  const bool streams = is_rgb_to_yuv(conversion);
   add(kOurs, Converter::make(conversion), frames.count());
   if (streams) {
     add(kOursStreaming, Converter::make(conversion, Stores::kStreaming), frames.count());

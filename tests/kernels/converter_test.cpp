@@ -37,9 +37,9 @@ void expect_equal_to_reference(const Conversion& conversion, std::mt19937& rando
   ASSERT_TRUE(actual.padding_untouched()) << converter->name();
 }
 
-// Visits every conversion that rgb_to_yuv420 takes, in one size.
+// Visits every conversion that rgb_to_yuv takes, in one size.
 template <typename Visit>
-void visit_rgb_to_yuv420(int width, int height, Visit visit) {
+void visit_rgb_to_yuv(int width, int height, Visit visit) {
   for (const PixelFormat source : kFourByteOrders) {
     for (const PixelFormat target : {PixelFormat::kI420, PixelFormat::kNv12}) {
       for (const ColorSpec& color : all_colors(target)) {
@@ -66,8 +66,8 @@ class SimdTest : public testing::TestWithParam<std::int64_t> {
 
 TEST_P(SimdTest, IsUsedForFourByteRgb) {
   if (best_row_kernels() == nullptr) GTEST_SKIP() << "the reference does the work";
-  visit_rgb_to_yuv420(4, 4, [](const Conversion& conversion) {
-    EXPECT_STREQ(Converter::make(conversion)->name(), "rgb-to-yuv420") << describe(conversion);
+  visit_rgb_to_yuv(4, 4, [](const Conversion& conversion) {
+    EXPECT_STREQ(Converter::make(conversion)->name(), "rgb-to-yuv") << describe(conversion);
   });
 }
 
@@ -81,7 +81,7 @@ TEST_P(SimdTest, IsNamed) {
 
 TEST_P(SimdTest, EqualsTheReferenceInEveryOrderMatrixRangeAndSiting) {
   for (const auto& [width, height] : {std::pair{1, 1}, {1, 2}, {2, 1}, {3, 5}, {17, 9}, {70, 6}}) {
-    visit_rgb_to_yuv420(width, height, [this](const Conversion& conversion) {
+    visit_rgb_to_yuv(width, height, [this](const Conversion& conversion) {
       expect_equal_to_reference(conversion, random_);
     });
   }
@@ -375,17 +375,29 @@ TEST_P(ConverterTest, PaddingOfTheSourceDoesNotMatter) {
 
 INSTANTIATE_TEST_SUITE_P(, ConverterTest, testing::ValuesIn(kAllFormats), FormatName());
 
-TEST(ConverterChoiceTest, OnlyAnIdentityIsACopy) {
+TEST(ConverterChoiceTest, TakesTheFastestWay) {
   const ColorSpec color;
-  const std::string rows = best_row_kernels() != nullptr ? "rows" : "reference";
-  const auto name = [&](PixelFormat source, PixelFormat target, ColorSpec to) {
-    return std::string(Converter::make({8, 8, source, color, target, to})->name());
+  const bool simd = best_row_kernels() != nullptr;
+  const auto name = [&](PixelFormat source, PixelFormat target, ColorSpec to,
+                        Range from = Range::kLimited) {
+    const ColorSpec source_color = info(source).rgb ? kRgbFull : ColorSpec{Matrix::kBt709, from};
+    return std::string(Converter::make({8, 8, source, source_color, target, to})->name());
   };
   EXPECT_EQ(name(PixelFormat::kI420, PixelFormat::kI420, color), "copy");
-  EXPECT_EQ(name(PixelFormat::kI420, PixelFormat::kNv12, color), rows);
-  EXPECT_EQ(name(PixelFormat::kI422, PixelFormat::kI420, color), rows);
+  const std::string remap = simd ? "remap" : "reference";
+  EXPECT_EQ(name(PixelFormat::kI420, PixelFormat::kNv12, color), remap);
+  EXPECT_EQ(name(PixelFormat::kI422, PixelFormat::kI420, color), remap);
+  EXPECT_EQ(name(PixelFormat::kUyvy, PixelFormat::kNv12, color), remap);
+  for (const PixelFormat to : {PixelFormat::kI420, PixelFormat::kNv12}) {
+    EXPECT_EQ(name(PixelFormat::kI420, to, {Matrix::kBt709, Range::kFull}), remap);
+    EXPECT_EQ(name(PixelFormat::kNv12, to, color, Range::kFull), remap);
+  }
+  const std::string rows = simd ? "rows" : "reference";
   EXPECT_EQ(name(PixelFormat::kI420, PixelFormat::kI420, {Matrix::kBt601}), rows);
-  EXPECT_EQ(name(PixelFormat::kI420, PixelFormat::kI420, {Matrix::kBt709, Range::kFull}), rows);
+  EXPECT_EQ(name(PixelFormat::kI422, PixelFormat::kI420, color, Range::kFull), rows);
+  const std::string pixels = simd ? "rgb-to-yuv" : "reference";
+  EXPECT_EQ(name(PixelFormat::kBgr24, PixelFormat::kI420, color), pixels);
+  EXPECT_EQ(name(PixelFormat::kArgb, PixelFormat::kI444, color), pixels);
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
-#include "kernels/rgb_to_yuv420_tile.hpp"
+#include "kernels/rgb_to_yuv_tile.hpp"
 
 #include <cstddef>
+#include <cstring>
 
 // Highway includes this file once for each instruction set, and compiles what stands between
 // HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE for it.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/rgb_to_yuv420_tile.cpp"
+#define HWY_TARGET_INCLUDE "kernels/rgb_to_yuv_tile.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // must precede highway.h
 #include <hwy/highway.h>
@@ -27,7 +28,8 @@ namespace HWY_NAMESPACE {
 // The one-lane fallback lacks operations that are used below.
 #if HWY_TARGET == HWY_SCALAR
 
-TileFunction get_tile_function(const RgbToYuv420Plan&) { return nullptr; }
+TileFunction get_tile_function(const RgbToYuvPlan&) { return nullptr; }
+WidenFunction get_widen_function() { return nullptr; }
 
 #else
 
@@ -183,19 +185,25 @@ HWY_INLINE Columns load_columns(const std::uint8_t* from) {
 }
 
 // Reads the pixels again. Passing them in memory would cost stores in the loop of every caller.
-HWY_NOINLINE void store_exact_luma(const PixelForm& form, const std::uint8_t* from,
-                                   std::uint8_t* to, bool streaming) {
+HWY_NOINLINE void store_each_exactly(const PixelForm& form, const std::uint8_t* from,
+                                     std::uint8_t* to, bool streaming) {
   const Columns columns = load_columns(from);
   store_pairs(exact_codes(form, columns.even), exact_codes(form, columns.odd), to, streaming);
 }
 
-template <int kBits>
-HWY_INLINE void store_luma(const PixelForm& form, const Factors& factors, const std::uint8_t* from,
+// A code for every pixel. `kClamp`: values may round up to 256.
+template <int kBits, bool kClamp>
+HWY_INLINE void store_each(const PixelForm& form, const Factors& factors, const std::uint8_t* from,
                            const Columns& columns, std::uint8_t* to, bool streaming) {
-  const auto even = fixed_point(factors, columns.even);
-  const auto odd = fixed_point(factors, columns.odd);
+  auto even = fixed_point(factors, columns.even);
+  auto odd = fixed_point(factors, columns.odd);
+  if constexpr (kClamp) {
+    const auto greatest = hn::Set(I32(), form.greatest);
+    even = hn::Min(even, greatest);
+    odd = hn::Min(odd, greatest);
+  }
   if (HWY_UNLIKELY(any_zero(distance(factors.fraction, even, odd)))) {
-    store_exact_luma(form, from, to, streaming);
+    store_each_exactly(form, from, to, streaming);
   } else {
     store_pairs<kBits>(even, odd, to, streaming);
   }
@@ -213,8 +221,8 @@ HWY_INLINE void prefetch_next(const SourceRows& rows, int offset) {
 }
 
 // Converts luma, and sums the columns of both rows with weights [1 1], or of three rows with [1 2
-// 1] for top-left siting, where chroma sits on the upper row.
-template <Siting kSiting, int kBits>
+// 1] for top-left siting, where chroma sits on the upper row. 4:2:2 has the upper row alone.
+template <ChromaGrid kGrid, Siting kSiting, int kBits>
 void sum_columns(const PixelForm& luma, const SourceRows& rows, const TargetRows target, int count,
                  ColumnSums& sums) {
   const U32 d;
@@ -224,23 +232,25 @@ void sum_columns(const PixelForm& luma, const SourceRows& rows, const TargetRows
     const std::uint8_t* const lower_row = rows.lower + x * kBytesPerPixel;
     prefetch_next(rows, x * kBytesPerPixel);
     Columns upper = load_columns(upper_row);
-    store_luma<kBits>(luma, factors, upper_row, upper, target.upper + x, target.streaming);
-    const Columns lower = load_columns(lower_row);
-    if (target.lower != nullptr) {
-      store_luma<kBits>(luma, factors, lower_row, lower, target.lower + x, target.streaming);
+    store_each<kBits, false>(luma, factors, upper_row, upper, target.upper + x, target.streaming);
+    if constexpr (kGrid == ChromaGrid::k420) {
+      const Columns lower = load_columns(lower_row);
+      if (target.lower != nullptr) {
+        store_each<kBits, false>(luma, factors, lower_row, lower, target.lower + x,
+                                 target.streaming);
+      }
+      if (kSiting == Siting::kTopLeft) {
+        const Columns above = load_columns(rows.above + x * kBytesPerPixel);
+        upper = {add(add(upper.even, upper.even), above.even),
+                 add(add(upper.odd, upper.odd), above.odd)};
+      }
+      upper = {add(upper.even, lower.even), add(upper.odd, lower.odd)};
     }
-    if (kSiting == Siting::kTopLeft) {
-      const Columns above = load_columns(rows.above + x * kBytesPerPixel);
-      upper = {add(add(upper.even, upper.even), above.even),
-               add(add(upper.odd, upper.odd), above.odd)};
-    }
-    const Pixels even = add(upper.even, lower.even);
-    const Pixels odd = add(upper.odd, lower.odd);
     const int i = x / 2;
-    hn::Store(even.outer, d, sums.even_outer.data() + i);
-    hn::Store(even.inner, d, sums.even_inner.data() + i);
-    hn::Store(odd.outer, d, sums.odd_outer.data() + kMaxLanes + i);
-    hn::Store(odd.inner, d, sums.odd_inner.data() + kMaxLanes + i);
+    hn::Store(upper.even.outer, d, sums.even_outer.data() + i);
+    hn::Store(upper.even.inner, d, sums.even_inner.data() + i);
+    hn::Store(upper.odd.outer, d, sums.odd_outer.data() + kMaxLanes + i);
+    hn::Store(upper.odd.inner, d, sums.odd_inner.data() + kMaxLanes + i);
   }
 }
 
@@ -282,14 +292,14 @@ HWY_INLINE void store_chroma(I32s u, I32s v, const TargetRows& target, int i) {
 }
 
 template <Siting kSiting>
-HWY_NOINLINE void store_exact_chroma(const RgbToYuv420Plan& plan, const ColumnSums& columns,
+HWY_NOINLINE void store_exact_chroma(const RgbToYuvPlan& plan, const ColumnSums& columns,
                                      const TargetRows& target, int i) {
   const Pixels pixels = chroma_pixels<kSiting>(columns, i);
   store_chroma(exact_codes(plan.u, pixels), exact_codes(plan.v, pixels), target, i);
 }
 
 template <Siting kSiting, int kBits>
-void chroma_row(const RgbToYuv420Plan& plan, const ColumnSums& columns, const TargetRows target,
+void chroma_row(const RgbToYuvPlan& plan, const ColumnSums& columns, const TargetRows target,
                 int count) {
   const I32 d;
   const Factors factors_u = factors_of(plan.u);
@@ -310,10 +320,35 @@ void chroma_row(const RgbToYuv420Plan& plan, const ColumnSums& columns, const Ta
   }
 }
 
-template <Siting kSiting, int kBits>
-void convert_rows(const RgbToYuv420Plan& plan, const SourceRows& source, const TargetRows& target,
+// 4:4:4: three codes for every pixel.
+template <int kBits>
+void convert_row(const RgbToYuvPlan& plan, const SourceRows& source, const TargetRows& target,
+                 int count) {
+  constexpr bool kClamp = kBits == kFullRangeBits;
+  const Factors luma = factors_of(plan.luma);
+  for (int x = 0; x < count; x += 2 * kLanes) {
+    const std::uint8_t* const from = source.upper + x * kBytesPerPixel;
+    prefetch_next(source, x * kBytesPerPixel);
+    store_each<kBits, false>(plan.luma, luma, from, load_columns(from), target.upper + x,
+                             target.streaming);
+  }
+  const Factors u = factors_of(plan.u);
+  const Factors v = factors_of(plan.v);
+  for (int x = 0; x < count; x += 2 * kLanes) {
+    const std::uint8_t* const from = source.upper + x * kBytesPerPixel;
+    const Columns columns = load_columns(from);
+    store_each<kBits, kClamp>(plan.u, u, from, columns, target.u + x, target.streaming);
+    store_each<kBits, kClamp>(plan.v, v, from, columns, target.v + x, target.streaming);
+  }
+}
+
+template <ChromaGrid kGrid, Siting kSiting, int kBits>
+void convert_rows(const RgbToYuvPlan& plan, const SourceRows& source, const TargetRows& target,
                   int count, bool leftmost, ColumnSums& columns) {
-  sum_columns<kSiting, kBits>(plan.luma, source, target, count, columns);
+  if constexpr (kGrid == ChromaGrid::k444) {
+    return convert_row<kBits>(plan, source, target, count);
+  }
+  sum_columns<kGrid, kSiting, kBits>(plan.luma, source, target, count, columns);
   if (leftmost) {
     columns.odd_outer[kMaxLanes - 1] = columns.even_outer[0];
     columns.odd_inner[kMaxLanes - 1] = columns.even_inner[0];
@@ -326,8 +361,7 @@ void convert_rows(const RgbToYuv420Plan& plan, const SourceRows& source, const T
 
 // A tile's results, which are collected here until they can be written as whole cache lines.
 struct TileLines {
-  alignas(64) std::array<std::uint8_t, kTile> upper, lower, u;
-  alignas(64) std::array<std::uint8_t, kTile / 2> v;
+  alignas(64) std::array<std::uint8_t, kTile> upper, lower, u, v;
 
   TargetRows rows(const TargetRows& real) {
     return {upper.data(), real.lower == nullptr ? nullptr : lower.data(), u.data(),
@@ -344,40 +378,70 @@ HWY_INLINE void stream(const std::uint8_t* from, int bytes, std::uint8_t* to) {
   for (; i < bytes; i += 16) hn::Stream(hn::Load(part, from + i), part, to + i);
 }
 
-template <Siting kSiting, int kBits>
-void convert_tile(const RgbToYuv420Plan& plan, const SourceRows& source, const TargetRows& target,
+template <ChromaGrid kGrid, Siting kSiting, int kBits>
+void convert_tile(const RgbToYuvPlan& plan, const SourceRows& source, const TargetRows& target,
                   int count, bool leftmost, ColumnSums& columns) {
   // With the widest vectors, conversion is as fast as memory. Streaming a cache line in parts would
   // then keep a write buffer busy until the line is complete, so the results are collected first.
   // With narrower vectors the additional copy costs more than it gains.
   if (kLanes == kMaxLanes && target.streaming) {
     TileLines lines;
-    convert_rows<kSiting, kBits>(plan, source, lines.rows(target), count, leftmost, columns);
+    convert_rows<kGrid, kSiting, kBits>(plan, source, lines.rows(target), count, leftmost, columns);
     stream(lines.upper.data(), count, target.upper);
     if (target.lower != nullptr) stream(lines.lower.data(), count, target.lower);
-    stream(lines.u.data(), target.v == nullptr ? count : count / 2, target.u);
-    if (target.v != nullptr) stream(lines.v.data(), count / 2, target.v);
+    const int chroma = kGrid == ChromaGrid::k444 ? count : count / 2;
+    stream(lines.u.data(), target.v == nullptr ? 2 * chroma : chroma, target.u);
+    if (target.v != nullptr) stream(lines.v.data(), chroma, target.v);
   } else {
-    convert_rows<kSiting, kBits>(plan, source, target, count, leftmost, columns);
+    convert_rows<kGrid, kSiting, kBits>(plan, source, target, count, leftmost, columns);
   }
 }
 
-template <Siting kSiting>
+template <ChromaGrid kGrid, Siting kSiting>
 TileFunction tile_function(int fraction_bits) {
-  return fraction_bits == kFullRangeBits ? convert_tile<kSiting, kFullRangeBits>
-                                         : convert_tile<kSiting, kFullRangeBits + 1>;
+  return fraction_bits == kFullRangeBits ? convert_tile<kGrid, kSiting, kFullRangeBits>
+                                         : convert_tile<kGrid, kSiting, kFullRangeBits + 1>;
 }
 
-TileFunction get_tile_function(const RgbToYuv420Plan& plan) {
-  switch (plan.siting) {
-    case Siting::kCenter:
-      return tile_function<Siting::kCenter>(plan.fraction_bits);
-    case Siting::kTopLeft:
-      return tile_function<Siting::kTopLeft>(plan.fraction_bits);
+TileFunction get_tile_function(const RgbToYuvPlan& plan) {
+  const int bits = plan.fraction_bits;
+  const bool centre = plan.siting == Siting::kCenter;
+  switch (plan.grid) {
+    case ChromaGrid::k444:  // where chroma has no siting
+      return tile_function<ChromaGrid::k444, Siting::kLeft>(bits);
+    case ChromaGrid::k422:  // where top-left is left
+      return centre ? tile_function<ChromaGrid::k422, Siting::kCenter>(bits)
+                    : tile_function<ChromaGrid::k422, Siting::kLeft>(bits);
     default:
-      return tile_function<Siting::kLeft>(plan.fraction_bits);
+      if (centre) return tile_function<ChromaGrid::k420, Siting::kCenter>(bits);
+      return plan.siting == Siting::kTopLeft
+                 ? tile_function<ChromaGrid::k420, Siting::kTopLeft>(bits)
+                 : tile_function<ChromaGrid::k420, Siting::kLeft>(bits);
   }
 }
+
+// Four pixels at once. The last four are not read as sixteen bytes, which would go beyond them.
+void widen(const std::uint8_t* from, std::ptrdiff_t ahead, std::uint8_t* to, int count) {
+  constexpr int kPixels = 4;
+  constexpr int kBytes = 3 * kPixels;
+  const hn::Full128<std::uint8_t> d;
+  alignas(16) static constexpr std::uint8_t kPlaces[16] = {0, 1, 2, 0x80, 3, 4,  5,  0x80,
+                                                           6, 7, 8, 0x80, 9, 10, 11, 0x80};
+  const auto places = hn::Load(d, kPlaces);
+  const auto put_four = [&](const std::uint8_t* four, std::uint8_t* wide) HWY_ATTR {
+    hn::StoreU(hn::TableLookupBytesOr0(hn::LoadU(d, four), places), d, wide);
+  };
+  int x = 0;
+  for (; x + kPixels < count; x += kPixels) {
+    if (x % 16 == 0) hwy::Prefetch(from + 3 * x + ahead);
+    put_four(from + 3 * x, to + kBytesPerPixel * x);
+  }
+  alignas(16) std::uint8_t last[16] = {};
+  std::memcpy(last, from + 3 * x, kBytes);
+  put_four(last, to + kBytesPerPixel * x);
+}
+
+WidenFunction get_widen_function() { return widen; }
 
 #endif  // HWY_TARGET
 
@@ -390,11 +454,14 @@ HWY_AFTER_NAMESPACE();
 namespace framelane {
 namespace {
 HWY_EXPORT(get_tile_function);
+HWY_EXPORT(get_widen_function);
 }  // namespace
 
-TileFunction best_tile_function(const RgbToYuv420Plan& plan) {
+TileFunction best_tile_function(const RgbToYuvPlan& plan) {
   return HWY_DYNAMIC_DISPATCH(get_tile_function)(plan);
 }
+
+WidenFunction best_widen_function() { return HWY_DYNAMIC_DISPATCH(get_widen_function)(); }
 
 }  // namespace framelane
 #endif  // HWY_ONCE

@@ -1,18 +1,19 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/color_spec.hpp"
 #include "kernels/exact_quotient.hpp"
 #include "kernels/fixed_form.hpp"
 
-// The SIMD part of rgb_to_yuv420, which converts one tile of pixels. It does not handle the
+// The SIMD part of rgb_to_yuv, which converts one tile of pixels. It does not handle the
 // picture's edges, except for the left one.
 
 namespace framelane {
 
-inline constexpr int kBytesPerPixel = 4;
+inline constexpr int kBytesPerPixel = 4;  ///< 24-bit pixels get a fourth byte first
 /// Pixels in a tile, which fits into the first-level cache.
 inline constexpr int kTile = 256;
 /// A multiple of every vector length used. The last pixels of a row, if fewer, are padded to a
@@ -42,22 +43,27 @@ struct PixelForm {
   std::array<std::uint32_t, 4> exact_coefficients{};
 };
 
-struct RgbToYuv420Plan {
+/// Which pixels share a sample of chroma.
+enum class ChromaGrid : std::uint8_t { k420, k422, k444 };
+
+struct RgbToYuvPlan {
   PixelForm luma, u, v;
+  ChromaGrid grid = ChromaGrid::k420;
   Siting siting = Siting::kLeft;
   int fraction_bits = 0;  // 22 or 23, the same in all three forms
 };
 
-/// The source rows that one chroma row is made of. Only top-left siting uses `above`.
+/// The source rows that one chroma row is made of. Only top-left siting uses `above`, and only
+/// 4:2:0 uses `lower`.
 struct SourceRows {
   const std::uint8_t* above;
   const std::uint8_t* upper;
   const std::uint8_t* lower;
 };
 
-/// Where two luma rows and one chroma row are written. `lower` is null if the picture ends with
-/// `upper`; `v` is null if U and V alternate in `u`. `streaming`: stores bypass the caches, and all
-/// rows of a tile begin at multiples of 64 bytes.
+/// Where two luma rows and one chroma row are written. `lower` is null if there is one luma row:
+/// the picture ends with it, or it is not 4:2:0. `v` is null if U and V alternate in `u`.
+/// `streaming`: stores bypass the caches, and all rows of a tile begin at multiples of 64 bytes.
 struct TargetRows {
   std::uint8_t* upper;
   std::uint8_t* lower;
@@ -77,12 +83,18 @@ struct ColumnSums {
 /// Converts `count` pixels, a multiple of kGroup and at most kTile. `leftmost`: the tile begins at
 /// the picture's column 0; otherwise `columns` must be as the call for the tile to the left left
 /// it.
-using TileFunction = void (*)(const RgbToYuv420Plan& plan, const SourceRows& source,
+using TileFunction = void (*)(const RgbToYuvPlan& plan, const SourceRows& source,
                               const TargetRows& target, int count, bool leftmost,
                               ColumnSums& columns);
 
+/// Gives 24-bit pixels a fourth byte. Reads and prefetches `count` pixels of a row, a multiple of
+/// four, and of the one that is `ahead` bytes further.
+using WidenFunction = void (*)(const std::uint8_t* from, std::ptrdiff_t ahead, std::uint8_t* to,
+                               int count);
+
 /// The function for this plan and the best instruction set of this CPU; all give the same bytes.
 /// Null if Highway has only its one-lane fallback. Any thread.
-TileFunction best_tile_function(const RgbToYuv420Plan& plan);
+TileFunction best_tile_function(const RgbToYuvPlan& plan);
+WidenFunction best_widen_function();
 
 }  // namespace framelane
