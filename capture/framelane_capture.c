@@ -70,6 +70,8 @@ struct waiter {
   enum { kForSlot, kForReaders, kForDrain } what;
   int readers;          // kForReaders: so many
   int has_connections;  // somebody may want to be accepted
+  uint64_t accepted;    // how many readers had been accepted when it went to sleep
+  int64_t until;        // how long it sleeps
   struct waiter* next;
 };
 
@@ -317,11 +319,18 @@ static int has_come(const struct framelane_capture* c, const struct waiter* wait
   return 1;
 }
 
+// True if a thread that sleeps has to look again: what it waits for has come, there is a reader
+// whom it does not hear, or one would hang before the thread wakes.
+static int must_wake(const struct framelane_capture* c, const struct waiter* waiter) {
+  return has_come(c, waiter) || waiter->accepted != c->counts.readers_accepted ||
+         (waiter->what == kForSlot && next_hang(c) < waiter->until);
+}
+
 // Another thread may wait for what this call has changed. The byte stays in the pipe until a waiter
 // takes it, who leaves it again for the others.
 static void leave(struct framelane_capture* c) {
   for (const struct waiter* waiter = c->waiters; waiter && !c->woken; waiter = waiter->next) {
-    if (has_come(c, waiter)) c->woken = write(c->wake[1], "", 1) == 1;
+    if (must_wake(c, waiter)) c->woken = write(c->wake[1], "", 1) == 1;
   }
   pthread_mutex_unlock(&c->lock);
 }
@@ -348,6 +357,8 @@ static int wait_for_events(struct framelane_capture* c, struct waiter* waiter, i
     milliseconds = (until - now + NANOSECONDS / 1000 - 1) / (NANOSECONDS / 1000);
     if (milliseconds > INT_MAX) milliseconds = INT_MAX;
   }
+  waiter->accepted = c->counts.readers_accepted;
+  waiter->until = until;
   waiter->next = c->waiters;
   c->waiters = waiter;
   leave(c);
@@ -388,7 +399,7 @@ int framelane_capture_borrow(struct framelane_capture* c, int timeout_ms, void**
   const int64_t now = framelane_capture_now();
   serve_if_due(c, now);
   if (!free_slots(c)) {
-    struct waiter waiter = {kForSlot, 0, 0, NULL};  // serve_if_due() has accepted
+    struct waiter waiter = {kForSlot, 0, 0, 0, 0, NULL};  // serve_if_due() has accepted
     status = wait_for(c, &waiter, timeout_ms);
   }
   if (status == 0) {
@@ -488,7 +499,7 @@ int framelane_capture_give_back(struct framelane_capture* c, void* frame) {
 int framelane_capture_readers(struct framelane_capture* c, int at_least, int timeout_ms) {
   int status = enter(c);
   if (status != 0) return status;
-  struct waiter waiter = {kForReaders, at_least, 1, NULL};
+  struct waiter waiter = {kForReaders, at_least, 1, 0, 0, NULL};
   status = wait_for(c, &waiter, timeout_ms);
   if (status == 0) {
     status = c->reader_count;
@@ -506,7 +517,7 @@ int framelane_capture_readers(struct framelane_capture* c, int at_least, int tim
 int framelane_capture_drain(struct framelane_capture* c, int timeout_ms) {
   int status = enter(c);
   if (status != 0) return status;
-  struct waiter waiter = {kForDrain, 0, 1, NULL};
+  struct waiter waiter = {kForDrain, 0, 1, 0, 0, NULL};
   status = wait_for(c, &waiter, timeout_ms);
   if (status == -EAGAIN) {
     status =
@@ -731,6 +742,39 @@ static gid_t find_group(const char* name, int* status) {
   return (gid_t)-1;
 }
 
+// Gives the socket its group and permissions; *group becomes its group. By a descriptor: who may
+// write to the folder may put something else at the path meanwhile.
+static int set_access(struct framelane_capture* c, const char* group_name, unsigned mode,
+                      gid_t* group) {
+  const char* path = c->address.sun_path;
+  struct stat file;
+  int status = 0;
+  const int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return fail(errno, "%s: %s", path, strerror(errno));
+  if (fstat(fd, &file) != 0 || !S_ISSOCK(file.st_mode)) {
+    status = fail(EEXIST, "%s: another process has put something else there; try again", path);
+  }
+  if (status == 0) {
+    c->socket_device = file.st_dev;
+    c->socket_inode = file.st_ino;
+    *group = file.st_gid;  // a folder with the setgid bit hands its own down
+    if (group_name) *group = find_group(group_name, &status);
+  }
+  if (status == 0 && *group != file.st_gid &&
+      fchownat(fd, "", (uid_t)-1, *group, AT_EMPTY_PATH) != 0) {
+    status =
+        fail(errno, "%s cannot be given to group %s: %s; make this process's user a member of it",
+             path, group_name, strerror(errno));
+  }
+  char self[32];  // chmod() has no way to take such a descriptor itself
+  snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+  if (status == 0 && chmod(self, mode) != 0) {
+    status = fail(errno, "%s: chmod %o: %s; /proc has to be mounted", path, mode, strerror(errno));
+  }
+  close(fd);
+  return status;
+}
+
 // Binds and listens; *group becomes the socket's.
 static int bind_locked(struct framelane_capture* c, const char* group_name, unsigned mode,
                        gid_t* group) {
@@ -744,19 +788,8 @@ static int bind_locked(struct framelane_capture* c, const char* group_name, unsi
                 path, strerror(errno));
   }
   c->bound = 1;
-  struct stat file;
-  if (lstat(path, &file) != 0) return fail(errno, "%s: %s", path, strerror(errno));
-  c->socket_device = file.st_dev;
-  c->socket_inode = file.st_ino;
-  *group = file.st_gid;  // a folder with the setgid bit hands its own down
-  if (group_name) *group = find_group(group_name, &status);
+  status = set_access(c, group_name, mode, group);
   if (status != 0) return status;
-  if (*group != file.st_gid && lchown(path, (uid_t)-1, *group) != 0) {
-    return fail(errno,
-                "%s cannot be given to group %s: %s; make this process's user a member of it", path,
-                group_name, strerror(errno));
-  }
-  if (chmod(path, mode) != 0) return fail(errno, "%s: chmod %o: %s", path, mode, strerror(errno));
   if (listen(c->listener, FRAMELANE_CAPTURE_MAX_READERS) != 0) {
     return fail(errno, "%s: listen: %s", path, strerror(errno));
   }

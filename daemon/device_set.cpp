@@ -1,7 +1,8 @@
 #include "daemon/device_set.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
-#include <future>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/base/log.hpp"
+#include "pipeline/encode/nvenc.hpp"
 #include "pipeline/stage/gpu.hpp"
 
 namespace framelane {
@@ -31,14 +33,15 @@ double load_of(const Device& gpu, DeviceSet::Clock::time_point now) {
   return load;
 }
 
-using FreeMemory = std::future<std::optional<std::size_t>>;
-
 /// On a thread of its own, since the driver of a GPU that hangs does not answer. Without a thread
 /// for it the amount is unknown.
-FreeMemory ask_free_memory(const std::shared_ptr<Device>& gpu) {
+std::future<std::optional<std::size_t>> ask_free_memory(const std::shared_ptr<Device>& gpu) {
   auto answer = std::make_shared<std::promise<std::optional<std::size_t>>>();
   try {
-    std::thread([gpu, answer] { answer->set_value(gpu->free_memory_bytes()); }).detach();
+    std::thread([gpu, answer] {
+      pthread_setname_np(pthread_self(), "gpu-memory");
+      answer->set_value(gpu->free_memory_bytes());
+    }).detach();
   } catch (const std::system_error&) {
     answer->set_value(std::nullopt);
   }
@@ -59,22 +62,32 @@ DeviceSet::DeviceSet(const DeviceChoice& choice, std::vector<std::shared_ptr<Dev
       now_(std::move(now)),
       answer_(answer) {}
 
-std::shared_ptr<Device> DeviceSet::place(const std::string& feed,
-                                         const std::optional<DeviceChoice>& choice, bool anew) {
-  const DeviceChoice wanted = choice.value_or(choice_);
+std::shared_ptr<Device> DeviceSet::place(const std::string& feed, const Wish& wish) {
+  const DeviceChoice wanted = wish.choice.value_or(choice_);
+  const bool any = wants_any_gpu(wanted);
   const std::lock_guard lock(mutex_);
   const auto found = places_.find(feed);
-  std::shared_ptr<Device> full;
+  std::shared_ptr<Device> present;
   if (found != places_.end()) {
-    std::shared_ptr<Device> present = found->second.device;
-    const bool moves = present->lost() && wants_any_gpu(wanted) && !live_gpus().empty();
-    if (!moves && !(anew && wants_any_gpu(wanted))) return present;
-    if (anew) full = present;
-    places_.erase(found);  // it is no load for the choice
+    present = found->second.device;
+    if (!any || (!wish.anew && !present->lost())) return present;
+  } else {
+    check(wanted);
   }
-  std::shared_ptr<Device> device = choose(wanted, full.get());
+  const std::vector<LiveGpu> live = any ? live_gpus() : std::vector<LiveGpu>();
+  std::shared_ptr<Device> device;
+  if (!any) {
+    device = wanted.gpu ? *numbered(*wanted.gpu) : cpu_;
+  } else if (!live.empty()) {
+    places_.erase(feed);  // it is no load for the choice
+    device = least_busy(live, wish.nvenc, wish.anew ? present.get() : nullptr);
+  } else if (present != nullptr) {
+    return present;
+  } else {
+    device = wanted.kind == Kind::kCuda ? gpus_.front() : cpu_;
+  }
   places_[feed] = {device, now_()};
-  if (gpus_.size() > 1 || (!gpus_.empty() && device == cpu_)) {
+  if (device != present && (gpus_.size() > 1 || (!gpus_.empty() && device == cpu_))) {
     log::info("feed {}: converts on {}", feed, device->name());
   }
   return device;
@@ -87,15 +100,12 @@ bool DeviceSet::can_move(const std::string& feed, const std::optional<DeviceChoi
   return found != places_.end() && found->second.device->lost() && !live_gpus().empty();
 }
 
-std::shared_ptr<Device> DeviceSet::choose(const DeviceChoice& choice, const Device* full) {
-  check(choice);
-  if (choice.kind == Kind::kCpu) return cpu_;
-  if (choice.gpu) return *numbered(*choice.gpu);
-  const std::vector<LiveGpu> live = live_gpus();
-  if (live.empty()) return choice.kind == Kind::kCuda ? gpus_.front() : cpu_;
+std::shared_ptr<Device> DeviceSet::least_busy(const std::vector<LiveGpu>& gpus, bool nvenc,
+                                              const Device* full) {
   const Clock::time_point now = now_();
   const double mean = mean_load(now);
-  // By what a GPU counts for: without memory, load, feeds. The first of equal ones.
+  // By what a GPU counts for: without memory, without sessions, load, sessions, feeds. The first of
+  // equal ones.
   const auto cost = [&](const LiveGpu& gpu) {
     double load = load_of(*gpu.device, now);
     int feeds = 0;
@@ -105,9 +115,12 @@ std::shared_ptr<Device> DeviceSet::choose(const DeviceChoice& choice, const Devi
       if (now - place.since < kSettling) load += mean;
     }
     const bool short_of_memory = gpu.device.get() == full || !gpu.has_memory;
-    return std::tuple(short_of_memory, load, feeds);
+    const std::string& name = gpu.device->name();
+    const bool short_of_sessions = nvenc && NvencSession::lacking(name);
+    const int sessions = nvenc ? NvencSession::count(name) : 0;
+    return std::tuple(short_of_memory, short_of_sessions, load, sessions, feeds);
   };
-  return std::ranges::min_element(live, {}, cost)->device;
+  return std::ranges::min_element(gpus, {}, cost)->device;
 }
 
 void DeviceSet::check(const DeviceChoice& choice) const {
@@ -126,25 +139,36 @@ std::vector<std::shared_ptr<Device>>::const_iterator DeviceSet::numbered(int gpu
 
 /// Those that still take calls: a GPU that fails may take all others of the process with it, which
 /// shows at their next call.
-std::vector<DeviceSet::LiveGpu> DeviceSet::live_gpus() const {
+std::vector<DeviceSet::LiveGpu> DeviceSet::live_gpus() {
   std::vector<LiveGpu> live;
   if (gpus_.size() == 1) {  // there is nothing to compare
     if (!gpus_.front()->lost()) live.push_back({gpus_.front(), true});
     return live;
   }
-  std::vector<std::pair<std::shared_ptr<Device>, FreeMemory>> asked;
   for (const std::shared_ptr<Device>& gpu : gpus_) {
-    if (!gpu->lost()) asked.emplace_back(gpu, ask_free_memory(gpu));
-  }
-  const auto deadline = std::chrono::steady_clock::now() + answer_;
-  for (auto& [gpu, answer] : asked) {
-    if (answer.wait_until(deadline) != std::future_status::ready) {
-      count_abandoned_threads(1);
-      gpu->lose("its driver does not say how much memory is free");
-      continue;
+    if (!gpu->lost() && !questions_.contains(gpu.get())) {
+      questions_[gpu.get()] = {ask_free_memory(gpu)};
     }
-    const std::size_t free = answer.get().value_or(kLeastFree);
-    if (!gpu->lost()) live.push_back({gpu, free >= kLeastFree});
+  }
+  const Clock::time_point deadline = Clock::now() + answer_;
+  for (const std::shared_ptr<Device>& gpu : gpus_) {
+    const auto question = questions_.find(gpu.get());
+    if (gpu->lost() || question == questions_.end()) continue;
+    auto& [answer, late_since] = question->second;
+    bool has_memory = false;
+    if (answer.wait_until(deadline) == std::future_status::ready) {
+      has_memory = answer.get().value_or(kLeastFree) >= kLeastFree;
+      questions_.erase(question);
+    } else if (!late_since) {
+      late_since = Clock::now();
+      log::warn("{} does not say how much memory is free: feeds go to other GPUs meanwhile",
+                gpu->name());
+    } else if (Clock::now() - *late_since >= kSilence) {
+      count_abandoned_threads(1);
+      gpu->lose("its driver has not said for " + std::to_string(kSilence.count()) +
+                " s how much memory is free");
+    }
+    if (!gpu->lost()) live.push_back({gpu, has_memory});
   }
   return live;
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,26 +29,34 @@ class DeviceSet {
   static constexpr std::chrono::seconds kSettling{20};
   /// A GPU with less free memory is chosen only if all have less.
   static constexpr std::size_t kLeastFree = std::size_t{512} << 20;
+  /// A driver is silent for seconds while it registers much memory that nobody has touched yet.
+  static constexpr std::chrono::seconds kSilence{30};
 
   /// Why GPUs cannot be used: each clause says what would help.
   struct Refusals {
     std::string any;                 ///< why there is none at all
     std::map<int, std::string> gpu;  ///< by number
   };
+  /// What a feed wants of its device.
+  struct Wish {
+    std::optional<DeviceChoice> choice{};  ///< its own; nothing: the set's
+    bool nvenc = false;                    ///< it may encode with NVENC, on the GPU that it runs on
+    bool anew = false;                     ///< the device of its last run had too little memory
+  };
   /// `choice`: of feeds that make none. `gpus`: those that are used, by number. A GPU whose driver
-  /// does not say within `answer` how much memory is free is lost. `now` is replaced in tests.
+  /// does not say within `answer` how much memory is free is taken only if all others are short of
+  /// it; after kSilence it is lost. `now` is replaced in tests.
   DeviceSet(const DeviceChoice& choice, std::vector<std::shared_ptr<Device>> gpus,
             std::shared_ptr<Device> cpu, Refusals refusals = {},
             std::function<Clock::time_point()> now = Clock::now,
-            std::chrono::milliseconds answer = std::chrono::seconds(5));
+            std::chrono::milliseconds answer = std::chrono::seconds(1));
 
   /// Throws FeedError(kConfiguration) if there is no GPU as `choice` wants it.
   void check(const DeviceChoice& choice) const;
-  /// The device for a feed's next run: the one of its last run, unless that is lost and there is
-  /// another, or `anew`: that one had too little memory. Where there are several GPUs it asks their
-  /// drivers. Throws what check() throws.
-  std::shared_ptr<Device> place(const std::string& feed, const std::optional<DeviceChoice>& choice,
-                                bool anew = false);
+  /// The device for a feed's next run: the one of its last run, unless that is lost and there
+  /// is another, or has too little memory. Where there are several GPUs it asks their drivers, and
+  /// waits up to `answer`. Throws what check() throws.
+  std::shared_ptr<Device> place(const std::string& feed, const Wish& wish);
   /// Where feeds run that convert nothing.
   const std::shared_ptr<Device>& cpu() const { return cpu_; }
   /// True if the feed's device is lost and place() would choose another GPU. Asks their drivers.
@@ -63,13 +72,19 @@ class DeviceSet {
     Clock::time_point since;
   };
 
-  std::shared_ptr<Device> choose(const DeviceChoice& choice, const Device* full);
   std::vector<std::shared_ptr<Device>>::const_iterator numbered(int gpu) const;
   struct LiveGpu {
     std::shared_ptr<Device> device;
     bool has_memory;  // kLeastFree at least, or it is not known
   };
-  std::vector<LiveGpu> live_gpus() const;
+  /// How much memory is free, asked on a thread of its own.
+  struct Question {
+    std::future<std::optional<std::size_t>> answer;
+    std::optional<Clock::time_point> late_since{};
+  };
+  std::shared_ptr<Device> least_busy(const std::vector<LiveGpu>& gpus, bool nvenc,
+                                     const Device* full);
+  std::vector<LiveGpu> live_gpus();
   double mean_load(Clock::time_point now) const;
 
   const DeviceChoice choice_;
@@ -79,7 +94,8 @@ class DeviceSet {
   const std::function<Clock::time_point()> now_;
   const std::chrono::milliseconds answer_;
   std::mutex mutex_;
-  std::map<std::string, Place> places_;  // by feed; guarded by mutex_
+  std::map<std::string, Place> places_;          // by feed; guarded by mutex_
+  std::map<const Device*, Question> questions_;  // without an answer; guarded by mutex_
 };
 
 /// Opens the GPUs that `choice` and the feeds' own choices name, and logs which. `one`: no second

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pipeline/base/log.hpp"
+#include "pipeline/encode/nvenc.hpp"
 
 namespace framelane {
 namespace {
@@ -22,6 +23,18 @@ constexpr BackoffOptions kRestart{std::chrono::seconds(1), std::chrono::seconds(
 bool converts(const FeedOptions& options) {
   return std::ranges::any_of(options.encodes,
                              [](const EncodeOptions& encode) { return !encode.copy_video; });
+}
+
+/// On the feed's own GPU.
+bool may_use_nvenc(const FeedOptions& options) {
+  const auto on_feeds_gpu = [](const CodecCandidate& codec) {
+    return is_nvenc(codec) && std::ranges::none_of(codec.options, [&](const AvOption& option) {
+             return chooses_gpu(codec, option);
+           });
+  };
+  return std::ranges::any_of(options.encodes, [&](const EncodeOptions& encode) {
+    return std::ranges::any_of(encode.codecs, on_feeds_gpu);
+  });
 }
 
 std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
@@ -62,8 +75,11 @@ void SupervisedFeed::start() {
   loss_before_run_ = StopLoss(*stats_);
   try {
     const bool anew = std::exchange(place_anew_, false);
-    std::shared_ptr<Device> device =
-        converts(options) ? devices_->place(options.name, options.device, anew) : devices_->cpu();
+    std::shared_ptr<Device> device = devices_->cpu();
+    if (converts(options)) {
+      device = devices_->place(
+          options.name, {.choice = options.device, .nvenc = may_use_nvenc(options), .anew = anew});
+    }
     run_ =
         Feed::start(std::move(options), stats_, std::move(device), wake_, deadlines_, retention_);
   } catch (const FeedError& error) {

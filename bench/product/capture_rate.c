@@ -2,11 +2,11 @@
 // The slots are published again untouched, so no memory is copied: this is the cost of the
 // hand-over alone.
 //
-//     capture_rate [SECONDS]                              with 0, 1 and 2 reader processes of its
-//     own capture_rate --serve SOCKET FRAME_SIZE SLOTS        publishes to whoever reads, as fast
-//     as they give
-//                                                         frames back, until a signal; for
-//                                                         measuring a reader
+//     capture_rate [SECONDS]
+//     capture_rate --serve SOCKET FRAME_SIZE SLOTS
+//
+// The first has 0, 1 and 2 reader processes of its own. The second publishes to whoever reads, as
+// fast as they give frames back, until a signal; for measuring a reader.
 //
 // Also builds alone: cc -O2 -I. -o capture_rate bench/product/capture_rate.c
 // capture/framelane_capture.c -pthread

@@ -82,7 +82,7 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
   };
   for (;;) {
     attempt(nullptr, [&] { await_job(ring); });
-    const auto job = ring.next(static_cast<int>(index_));
+    auto job = ring.next(static_cast<int>(index_));
     if (!job) break;
     FrameTicket& ticket = (*job)->outputs[index_].ticket;
     attempt(&ticket, [&] { take(**job, stage); });
@@ -94,6 +94,11 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
       }
     }
     (*job)->outputs[index_].encode_plan.reset();
+    // May give a surface back to NVDEC, or free memory on a GPU.
+    const CallScope call(calls_, kOpenLimit);
+    releases_ = true;
+    job.reset();
+    releases_ = false;
   }
   if (failure == nullptr && !cancel.stop_requested()) flush();
   drop_pending(cancel.stop_requested() ? cancel_reason.load() : DropReason::kEncoder);
@@ -188,7 +193,7 @@ void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
   encoder_ = std::move(plan->opened);
   last_pts_ = INT64_MIN;
   encode_stats_.set_codec(plan->codec.name);
-  on_gpu_ = static_cast<bool>(plan->frames);
+  on_gpu_ = plan->on_feeds_gpu;
 }
 
 void Encode::encode(FrameJob& job) {

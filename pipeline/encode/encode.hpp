@@ -53,9 +53,9 @@ class Encode {
   /// True while a call of the encoder lasts longer than it may. Nothing interrupts such a call. Any
   /// thread.
   bool overdue() const { return calls_.overdue(); }
-  /// True if the encoder takes its frames on the feed's GPU: a call that hangs is the GPU's fault.
-  /// Any thread.
-  bool on_gpu() const { return on_gpu_; }
+  /// True if the call under way works on the feed's GPU, if it has one: a call that hangs is the
+  /// GPU's fault. Any thread.
+  bool on_gpu() const { return on_gpu_ || releases_; }
   /// Times the call that opens the encoder for a plan, on the source thread. Nothing interrupts it.
   Interrupt& opening() { return opening_; }
 
@@ -123,7 +123,8 @@ class Encode {
   Stage* stage_ = nullptr;
   std::shared_ptr<EncodePlan> plan_;
   EncoderPtr encoder_;
-  std::atomic<bool> on_gpu_{false};
+  std::atomic<bool> on_gpu_{false};    // the encoder is NVENC, on the feed's GPU
+  std::atomic<bool> releases_{false};  // a job, whose memory may be the GPU's
   // With which reason frames are dropped until a job brings another plan: this one's encoder is on
   // a GPU that is lost, or has no session there any more.
   std::optional<DropReason> given_up_;

@@ -171,6 +171,7 @@ EncoderPtr open_encoder(const AVCodec& codec, const CodecCandidate& candidate,
   refusal = {error, log.reason(av_error_text(error)), NvencSession::refused(first)};
   if (refusal.no_session) {
     const std::string gpu = gpu_of(candidate);
+    NvencSession::note_refusal(gpu);
     refusal.why = "the driver allows no further session on " + gpu + ", where framelane has " +
                   std::to_string(NvencSession::count(gpu)) + " (" + first + ")";
   } else if (refusal.shortage()) {
@@ -324,6 +325,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->live = request.live;
     plan->media = media_of(*encoder, target.format, request.audio);
     plan->gpu = gpu_of(candidate);
+    plan->on_feeds_gpu = !plan->gpu.empty() && plan->gpu == request.device;
     plan->lacked_session = lacked_session;
     plan->opened = std::move(encoder);
     return plan;

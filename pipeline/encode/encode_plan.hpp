@@ -28,6 +28,7 @@ struct EncodePlan {
   MediaFormatRef media;               ///< of the encode's packets, audio included
   EncoderPtr opened;                  ///< the encode thread takes it; null from then on
   std::string gpu;                    ///< where NVENC runs (gpu_of); empty: another encoder
+  bool on_feeds_gpu = false;          ///< that is EncodeRequest::device
   /// An earlier candidate was NVENC, and the driver allowed no further session.
   bool lacked_session = false;
   /// Set by the encode thread when the next frame needs another plan: the encoder is closed, and it

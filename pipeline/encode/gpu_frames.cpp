@@ -74,9 +74,13 @@ PooledImage allocate_gpu_image(const BufferRef& frames, PixelFormat format) {
   FramePtr frame = make_frame();
   const AvLogCapture log;
   if (const int error = av_hwframe_get_buffer(frames.get(), frame.get(), 0); error < 0) {
-    throw FeedError(FeedFault::kMemory, "the GPU has no memory for an encoder's frame: " +
-                                            log.reason(av_error_text(error)) +
-                                            "; use a smaller ring or fewer feeds");
+    const auto& description = *reinterpret_cast<const AVHWFramesContext*>(frames.get()->data);
+    throw FeedError(
+        FeedFault::kMemory,
+        "the GPU has no memory for another frame of " + std::to_string(description.width) + "x" +
+            std::to_string(description.height) + " " + av_get_pix_fmt_name(description.sw_format) +
+            " for the encoder: " + log.reason(av_error_text(error)) +
+            "; use a smaller ring or fewer feeds");
   }
   PooledImage result;
   result.image.format = format;

@@ -1,6 +1,7 @@
 #include "pipeline/encode/nvenc.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -15,9 +16,12 @@ bool has_option(const CodecCandidate& candidate, std::string_view key) {
   return std::ranges::find(candidate.options, key, &AvOption::key) != candidate.options.end();
 }
 
+using Clock = std::chrono::steady_clock;
+
 struct Sessions {
   std::mutex mutex;
   std::map<std::string, int, std::less<>> by_gpu;
+  std::map<std::string, Clock::time_point, std::less<>> refused_at;
 };
 
 Sessions& sessions() {
@@ -71,7 +75,20 @@ void NvencSession::end() noexcept {
   if (gpu_.empty()) return;
   const std::lock_guard lock(sessions().mutex);
   --sessions().by_gpu.find(gpu_)->second;
+  sessions().refused_at.erase(gpu_);
   gpu_.clear();
+}
+
+void NvencSession::note_refusal(const std::string& gpu) {
+  const std::lock_guard lock(sessions().mutex);
+  sessions().refused_at[gpu] = Clock::now();
+}
+
+bool NvencSession::lacking(std::string_view gpu) {
+  const std::lock_guard lock(sessions().mutex);
+  const auto found = sessions().refused_at.find(gpu);
+  return found != sessions().refused_at.end() &&
+         Clock::now() - found->second < std::chrono::minutes(1);
 }
 
 int NvencSession::count(std::string_view gpu) {

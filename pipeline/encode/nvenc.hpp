@@ -44,6 +44,10 @@ class NvencSession {
   static int count(std::string_view gpu);
   /// True if FFmpeg reports this because the driver allows no further session.
   static bool refused(std::string_view error);
+  /// The driver has allowed none on this GPU.
+  static void note_refusal(const std::string& gpu);
+  /// True for a minute after a refusal, unless a session of this process has ended there since.
+  static bool lacking(std::string_view gpu);
 
  private:
   void end() noexcept;

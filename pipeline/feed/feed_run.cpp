@@ -277,7 +277,8 @@ void FeedRun::watch_calls(Clock::time_point now) {
       if (encodes_[i] == nullptr) continue;
       const bool opening = encodes_[i]->opening().overdue();
       if (!is_stuck(opening || encodes_[i]->overdue(), encodes_overdue_since_[i], now)) continue;
-      fault = !opening && encodes_[i]->on_gpu() ? FeedFault::kDevice : FeedFault::kEncoder;
+      const bool on_gpu = encodes_[i]->on_gpu() && device_->has_copy_engines();
+      fault = !opening && on_gpu ? FeedFault::kDevice : FeedFault::kEncoder;
       reason =
           endless_call(options_.encodes[i], opening ? "the call that opens its encoder"
                                                     : "a call of " + stats_->encode(i).codec());

@@ -312,8 +312,9 @@ void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
   try {
     output.target = allocate_gpu_image(route.plan->frames, conversion.target);
   } catch (const FeedError& error) {
-    if (parts_.stage.still_takes_device_frames(error.what())) throw;
-    return;  // the GPU has just been lost
+    if (!parts_.stage.still_takes_device_frames(error.what())) return;  // it has just been lost
+    throw FeedError(error.code(),
+                    "encode " + route.options->name + " on " + device_ + ": " + error.what());
   }
   if (side_data_bytes == 0) return;
   output.side_buffer = route.pool->get(side_data_bytes);
@@ -323,7 +324,7 @@ void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
 /// An encoder that is given the frame itself may hold it until it has seen others. If they are in
 /// the few slots of another process, there may be no others until it lets go: it gets a copy.
 void FrameDispatch::copy_what_is_held(InputFrame& frame) const {
-  if (frame.spoiled == nullptr) return;
+  if (frame.loan == nullptr) return;
   const auto holder = std::ranges::find_if(routes_, [](const EncodeRoute* route) {
     return route->plan && !route->conversion && may_hold_frames(route->plan->codec);
   });
@@ -333,7 +334,7 @@ void FrameDispatch::copy_what_is_held(InputFrame& frame) const {
   parts_.stats->count(HostCopy::kDecoder);
   frame.image = as_const(copy.image);
   frame.buffer = std::move(copy.buffer);
-  frame.spoiled = nullptr;
+  frame.loan = nullptr;
 }
 
 std::optional<FrameRing::Place> FrameDispatch::take_place(const InputFrame& frame,

@@ -1,15 +1,15 @@
 #include "pipeline/frames/input_frame.hpp"
 
+#include <utility>
+
 #include "pipeline/base/failure.hpp"
 
 namespace framelane {
 
 void require_unspoiled(const InputFrame& frame) {
-  if (frame.spoiled == nullptr || !*frame.spoiled) return;
-  throw FeedError(FeedFault::kMemory,
-                  "the producer's shared memory has changed under frames that were in use, and "
-                  "they are not delivered: it was truncated, or /dev/shm is full, or the producer "
-                  "was left because frames did not come back");
+  if (frame.loan == nullptr) return;
+  std::string why = frame.loan->why_spoiled();
+  if (!why.empty()) throw FeedError(FeedFault::kMemory, std::move(why));
 }
 
 }  // namespace framelane

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 extern "C" {
 #include <libavutil/rational.h>
@@ -18,6 +18,17 @@ namespace framelane {
 /// other stage and no encoder can read them.
 enum class FrameMemory { kHost, kDevice };
 
+/// A frame in the memory of another process, which may change it. Any thread.
+class FrameLoan {
+ public:
+  /// Why the pixels may no longer be what that process sent; empty if they are. What was read
+  /// before the call was good if this is empty.
+  virtual std::string why_spoiled() const = 0;
+
+ protected:
+  ~FrameLoan() = default;
+};
+
 /// One decoded picture: its planes, their colour, its time, and the owner of their memory. Not an
 /// AVFrame, so that frames can also come from other sources. Moving it copies no pixels.
 struct InputFrame {
@@ -27,9 +38,8 @@ struct InputFrame {
   /// Owns the memory. For a frame on a device, releasing it gives the surface back.
   BufferRef buffer;
   /// Not null: the frame is lent by another process, which has only a few and waits for them, so
-  /// that what may be held for long has to be copied. It becomes true when the pixels may no longer
-  /// be what that process sent. Valid while `buffer` is held.
-  const std::atomic<bool>* spoiled = nullptr;
+  /// that what may be held for long has to be copied. Valid while `buffer` is held.
+  const FrameLoan* loan = nullptr;
   std::int64_t pts = 0;  ///< on the feed's timeline, in SourceInfo::time_base; increases strictly
   std::int64_t duration = 0;  ///< 0: unknown
   AVRational sample_aspect_ratio{0, 1};
@@ -38,7 +48,7 @@ struct InputFrame {
   std::chrono::steady_clock::time_point decoded_at;  ///< raw video: read
 };
 
-/// Throws FeedError(kMemory) if the frame is spoiled.
+/// Throws FeedError(kMemory) if the frame is lent and spoiled.
 void require_unspoiled(const InputFrame& frame);
 
 }  // namespace framelane

@@ -1,6 +1,7 @@
 #include "pipeline/source/shared_area.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <cstring>
 
 #include "pipeline/base/failure.hpp"
-#include "pipeline/source/descriptor.hpp"
 
 namespace framelane {
 namespace {
@@ -32,10 +32,10 @@ int open_area(const std::string& name) {
 
 }  // namespace
 
-SharedArea::Mapping::Mapping(const std::string& name, std::size_t bytes, uid_t owner) {
-  const Descriptor area(open_area(name));
+SharedArea::Mapping::Mapping(const std::string& name, std::size_t bytes, uid_t owner)
+    : file(open_area(name)) {
   struct stat status {};
-  if (::fstat(area.get(), &status) != 0) throw io_error(errno, "cannot look at " + name);
+  if (::fstat(file.get(), &status) != 0) throw io_error(errno, "cannot look at " + name);
   if (!S_ISREG(status.st_mode)) throw IoError(IoFault::kIo, name + " is no shared memory");
   if (owner != 0 && status.st_uid != owner) {
     throw IoError(IoFault::kIo, "the shared memory " + name + " belongs to user " +
@@ -45,7 +45,7 @@ SharedArea::Mapping::Mapping(const std::string& name, std::size_t bytes, uid_t o
   if (bytes == 0 || status.st_size < 0 || bytes > static_cast<std::size_t>(status.st_size)) {
     throw IoError(IoFault::kIo, "the producer says that its shared memory " + name + " has " +
                                     std::to_string(bytes) + " bytes, and it has " +
-                                    std::to_string(status.st_size));
+                                    std::to_string(status.st_size) + ": restart the producer");
   }
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   size = (bytes + page - 1) / page * page;
@@ -58,7 +58,7 @@ SharedArea::Mapping::Mapping(const std::string& name, std::size_t bytes, uid_t o
                                             " bytes: " + std::strerror(errno));
   }
   data = static_cast<std::uint8_t*>(whole);
-  if (::mmap(data, size, PROT_READ, MAP_SHARED | MAP_FIXED, area.get(), 0) == MAP_FAILED) {
+  if (::mmap(data, size, PROT_READ, MAP_SHARED | MAP_FIXED, file.get(), 0) == MAP_FAILED) {
     const int error = errno;
     ::munmap(data, size + kReadableBehind);
     throw io_error(error, "cannot map the producer's shared memory " + name);
@@ -66,6 +66,12 @@ SharedArea::Mapping::Mapping(const std::string& name, std::size_t bytes, uid_t o
 }
 
 SharedArea::Mapping::~Mapping() { unmap_host_memory(data, size + kReadableBehind, unregistered); }
+
+bool SharedArea::locked() const {
+  if (::flock(mapping_.file.get(), LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  (void)::flock(mapping_.file.get(), LOCK_UN);
+  return false;
+}
 
 SharedArea::SharedArea(const std::string& name, std::size_t bytes, uid_t owner)
     : name_(name),

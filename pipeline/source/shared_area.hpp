@@ -9,6 +9,7 @@
 
 #include "pipeline/frames/host_registration.hpp"
 #include "pipeline/source/bus_guard.hpp"
+#include "pipeline/source/descriptor.hpp"
 
 namespace framelane {
 
@@ -33,6 +34,9 @@ class SharedArea {
   /// which reads as zeros, or may overwrite it (spoil).
   const std::atomic<bool>& spoiled() const { return guard_.spoiled(); }
   void spoil() const { guard_.spoil(); }
+  /// True if a process holds a lock on the area, as producers with framelane_capture.h do while
+  /// they may write to it.
+  bool locked() const;
 
  private:
   struct Mapping {
@@ -41,6 +45,7 @@ class SharedArea {
     Mapping(const Mapping&) = delete;
     Mapping& operator=(const Mapping&) = delete;
 
+    const Descriptor file;
     std::uint8_t* data = nullptr;
     std::size_t size = 0;  // whole pages, without the pages behind
     bool unregistered = true;

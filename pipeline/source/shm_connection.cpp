@@ -34,9 +34,10 @@ constexpr std::chrono::milliseconds kServeLeft{50};
 /// How soon to try again to connect to a producer whose queue of connections is full.
 constexpr std::chrono::milliseconds kConnectAgain{20};
 
-// Connections that were left while frames of theirs were out. Locked before a connection's mutex.
-std::mutex g_left_mutex;
-std::vector<std::weak_ptr<ShmConnection>> g_left;
+// All that are open, or were left while frames of theirs were out. Locked before a connection's
+// mutex.
+std::mutex g_connections_mutex;
+std::vector<std::weak_ptr<ShmConnection>> g_connections;
 
 int make_socket() {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -81,19 +82,23 @@ struct ShmConnection::Packet {
 
 std::shared_ptr<ShmConnection> ShmConnection::open(const std::string& path, std::size_t most_bytes,
                                                    std::chrono::milliseconds timeout,
-                                                   const std::stop_token& stop) {
-  std::shared_ptr<ShmConnection> connection(new ShmConnection(path, most_bytes, timeout, stop));
+                                                   const std::stop_token& stop,
+                                                   std::chrono::milliseconds linger) {
+  std::shared_ptr<ShmConnection> connection(
+      new ShmConnection(path, most_bytes, timeout, stop, linger));
   connection->connect();
   return connection;
 }
 
 ShmConnection::ShmConnection(const std::string& path, std::size_t most_bytes,
-                             std::chrono::milliseconds timeout, const std::stop_token& stop)
+                             std::chrono::milliseconds timeout, const std::stop_token& stop,
+                             std::chrono::milliseconds linger)
     : path_(path),
       name_(redact("shm:" + path)),
       most_bytes_(most_bytes),
       timeout_(timeout),
       stop_(stop),
+      linger_(linger),
       socket_(make_socket()),
       wake_(stop_) {}
 
@@ -119,7 +124,9 @@ void ShmConnection::connect() {
                                connect_remedy(error, path_));
     }
     if (Clock::now() >= deadline) {
-      throw IoError(IoFault::kTimeout, name_ + " does not accept connections: too many wait there");
+      throw IoError(IoFault::kTimeout, name_ +
+                                           " does not accept connections: too many wait there; "
+                                           "see whether the producer hangs");
     }
     pollfd wake{wake_.fd(), POLLIN, 0};
     (void)::poll(&wake, 1, static_cast<int>(kConnectAgain.count()));
@@ -128,13 +135,23 @@ void ShmConnection::connect() {
   }
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) producer_ = peer.uid;
+  if (::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    throw io_error(errno, "cannot see whose process listens at " + name_);
+  }
+  producer_ = peer.uid;
+  const std::lock_guard lock(g_connections_mutex);
+  g_connections.push_back(weak_from_this());
 }
 
 std::optional<ShmConnection::Announced> ShmConnection::next() {
   const Clock::time_point deadline = Clock::now() + timeout_;
   for (;;) {
-    if (deaf_) throw IoError(IoFault::kIo, name_ + " does not take acknowledgements");
+    serve_left_if_due();
+    if (deaf_) {
+      throw IoError(IoFault::kIo, name_ +
+                                      " does not take acknowledgements: see whether the producer "
+                                      "hangs");
+    }
     if (Clock::now() >= deadline) throw timed_out();
     if (!receive(sizeof(Packet), deadline)) return std::nullopt;
     Packet packet;
@@ -196,8 +213,22 @@ bool ShmConnection::take_area(const Packet& packet, Clock::time_point deadline) 
                               "most {} for frames of this size; make it smaller",
                               redact(name), packet.first, most_bytes_));
   }
+  std::erase_if(mapped_, [](const auto& area) { return area.expired(); });
+  std::uint64_t mapped = 0;
+  for (const auto& one : mapped_) {
+    if (const auto area = one.lock()) mapped += area->bytes();
+  }
+  if (mapped > 2 * most_bytes_ - packet.first) {
+    throw IoError(IoFault::kIo,
+                  fmt::format("the producer gives more shared memory than {} bytes, which is twice "
+                              "what framelane maps for frames of this size: it has to close areas "
+                              "that it replaces",
+                              2 * most_bytes_));
+  }
   try {
-    areas_.emplace(packet.area, std::make_shared<const SharedArea>(name, packet.first, producer_));
+    auto area = std::make_shared<const SharedArea>(name, packet.first, producer_);
+    mapped_.push_back(area);
+    areas_.emplace(packet.area, std::move(area));
   } catch (const FeedError& error) {  // for what a peer wants no encoder has to begin anew
     throw IoError(IoFault::kIo, error.what());
   }
@@ -272,6 +303,40 @@ BufferRef ShmConnection::lend(Announced frame) {
   return BufferRef::adopt(ref);
 }
 
+const FrameLoan& ShmConnection::loan_of(const BufferRef& frame) {
+  return *static_cast<const Loan*>(av_buffer_get_opaque(frame.get()));
+}
+
+std::string ShmConnection::Loan::why_spoiled() const {
+  if (!connection->cut_off(*frame.area) && !frame.area->spoiled()) return {};
+  const std::string begin = connection->name_ + ": frames that were in use are not delivered: ";
+  switch (connection->peer_) {
+    case Peer::kCutOff:
+      return begin +
+             "the producer has disconnected this feed, which gave nothing back for too long, and "
+             "may overwrite them; give the producer more slots or a longer reader_timeout_ms, or "
+             "make ring smaller";
+    case Peer::kLeft:
+      return begin + "they did not come back in time after the feed had left the producer";
+    default:
+      return begin + "the producer's shared memory " + frame.area->name() +
+             " has changed under them: it was truncated, or /dev/shm is full; leave its size as it "
+             "is, or make /dev/shm larger (mount -o remount,size=N /dev/shm)";
+  }
+}
+
+/// True if the producer has ended the connection and may still write to the area.
+bool ShmConnection::cut_off(const SharedArea& area) noexcept {
+  if (peer_ == Peer::kWaits) {
+    pollfd end{socket_.get(), POLLRDHUP, 0};
+    if (::poll(&end, 1, 0) <= 0) return false;
+    // One that has ended, or has closed its side in order, writes no more.
+    Peer waits = Peer::kWaits;
+    peer_.compare_exchange_strong(waits, area.locked() ? Peer::kCutOff : Peer::kEnded);
+  }
+  return peer_ == Peer::kCutOff;
+}
+
 void ShmConnection::end_loan(void* opaque, std::uint8_t*) noexcept {
   Loan* const loan = static_cast<Loan*>(opaque);
   // They may be the last that hold the connection, with the loan in it, and the area. Their
@@ -283,7 +348,7 @@ void ShmConnection::end_loan(void* opaque, std::uint8_t*) noexcept {
   frame = std::move(loan->frame);
   --connection->lent_;  // before the producer can send the next one
   connection->acknowledge(frame);
-  if (connection->closes_at_) connection->give_back_unread();
+  if (connection->left_) connection->give_back_unread();
   loan->next_free = std::exchange(connection->free_loan_, loan);
 }
 
@@ -294,6 +359,7 @@ void ShmConnection::give_back(const Announced& frame) noexcept {
 
 /// Requires the mutex.
 void ShmConnection::acknowledge(const Announced& frame) noexcept {
+  if (deaf_) return;  // a packet was sent in part, perhaps
   const Packet packet{
       .type = kAcknowledgement, .area = frame.area_number, .first = frame.offset, .second = 0};
   // Only a producer that does not read them fills the socket's buffer.
@@ -302,19 +368,11 @@ void ShmConnection::acknowledge(const Announced& frame) noexcept {
   if (sent != static_cast<ssize_t>(sizeof packet) && !gone) deaf_ = true;
 }
 
-void ShmConnection::leave(std::chrono::milliseconds linger) {
-  {
-    const std::lock_guard lock(mutex_);
-    closes_at_ = Clock::now() + linger;
-    give_back_unread();
-  }
-  if (lent_ == 0) return;
-  const std::lock_guard lock(g_left_mutex);
-  try {
-    g_left.push_back(weak_from_this());
-  } catch (const std::bad_alloc&) {
-    // It is closed when its frames are back, however long that takes.
-  }
+void ShmConnection::leave() {
+  const std::lock_guard lock(mutex_);
+  left_ = true;
+  closes_at_ = Clock::now() + linger_;
+  give_back_unread();
 }
 
 /// Gives back what the producer has announced since leave(), up to a limit: it may answer at once.
@@ -345,31 +403,58 @@ void ShmConnection::give_back_unread() noexcept {
   }
 }
 
-/// Looks after connections that were left. False if there are none.
+void ShmConnection::serve_left_if_due() noexcept {
+  const Clock::time_point now = Clock::now();
+  if (now - served_ < kServeLeft) return;
+  served_ = now;
+  serve_left();
+}
+
+/// Looks after connections that were left or should have been. False if there are none.
 bool ShmConnection::serve_left() noexcept {
   // Whichever of them these are the last to hold go after the lock: areas are unregistered then.
   std::vector<std::shared_ptr<ShmConnection>> held;
-  const std::lock_guard lock(g_left_mutex);
-  std::erase_if(g_left, [&held](const std::weak_ptr<ShmConnection>& one) {
+  const Clock::time_point now = Clock::now();
+  bool any = false;
+  const std::lock_guard lock(g_connections_mutex);
+  std::erase_if(g_connections, [&](const std::weak_ptr<ShmConnection>& one) {
     std::shared_ptr<ShmConnection> connection = one.lock();
     if (connection == nullptr) return true;
-    ShmConnection& left = *connection;
+    ShmConnection& other = *connection;
     try {
       held.push_back(std::move(connection));
     } catch (const std::bad_alloc&) {
       return false;
     }
-    const std::lock_guard own(left.mutex_);
-    left.give_back_unread();
-    if (left.producer_gone_) return true;  // nobody overwrites its frames
-    if (Clock::now() < *left.closes_at_) return false;
-    for (const Loan& loan : left.loans_) {
-      if (loan.connection != nullptr) loan.frame.area->spoil();
+    const std::lock_guard own(other.mutex_);
+    if (other.must_close(now)) {
+      other.cut_loans();
+      return true;
     }
-    ::shutdown(left.socket_.get(), SHUT_RDWR);
-    return true;
+    any = any || other.closes_at_;
+    return other.producer_gone_;
   });
-  return !g_left.empty();
+  return any;
+}
+
+/// Gives back what is announced to a connection that was left. True if it, or one whose reading
+/// thread hangs, has had its time. Requires the mutex.
+bool ShmConnection::must_close(Clock::time_point now) noexcept {
+  if (left_) {
+    give_back_unread();
+  } else if (!closes_at_ && stop_.stop_requested()) {
+    closes_at_ = now + linger_;
+  }
+  return closes_at_ && now >= *closes_at_ && !producer_gone_;
+}
+
+/// Requires the mutex.
+void ShmConnection::cut_loans() noexcept {
+  peer_ = Peer::kLeft;
+  for (const Loan& loan : loans_) {
+    if (loan.connection != nullptr) loan.frame.area->spoil();
+  }
+  ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
 IoError ShmConnection::not_the_protocol(const std::string& what) const {

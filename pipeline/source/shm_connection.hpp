@@ -14,8 +14,10 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "pipeline/av/buffer_ref.hpp"
+#include "pipeline/frames/input_frame.hpp"
 #include "pipeline/source/descriptor.hpp"
 #include "pipeline/source/shared_area.hpp"
 #include "pipeline/source/stop_event.hpp"
@@ -30,9 +32,12 @@ namespace framelane {
 /// is closed. So every frame that is out holds the connection, and its area, until it comes back,
 /// also after leave(). What the producer announces to a connection that was left is given back
 /// whenever a frame of it comes back, and by connections that are open or being opened: without
-/// that it would wait for ever. If frames are out kLinger after leave(), they are with a thread
-/// that hangs: such a connection closes the one that was left, and its frames count as spoiled.
-/// While no feed reads shared memory nobody does that.
+/// that it would wait for ever. If frames are out kLinger after leave(), or a connection is not
+/// left kLinger after its stop, a thread hangs: another connection then closes it, and its frames
+/// count as spoiled. While no feed reads shared memory nobody does that.
+///
+/// A producer may disconnect a reader that gives nothing back, and use its frames again at once. It
+/// disconnects first; so a frame is good if, after it was read, the connection is still there.
 ///
 /// next() and leave() are for one thread. Frames may be given back on any.
 class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
@@ -54,7 +59,8 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   /// `most_bytes`: of an area. A peer may claim what it likes, and a GPU locks it.
   static std::shared_ptr<ShmConnection> open(const std::string& path, std::size_t most_bytes,
                                              std::chrono::milliseconds timeout,
-                                             const std::stop_token& stop);
+                                             const std::stop_token& stop,
+                                             std::chrono::milliseconds linger = kLinger);
   ~ShmConnection();
   ShmConnection(const ShmConnection&) = delete;
   ShmConnection& operator=(const ShmConnection&) = delete;
@@ -65,25 +71,31 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   std::optional<Announced> next();
 
   /// No more frames are wanted. The connection is closed when all that are out have come back, or
-  /// after `linger`.
-  void leave(std::chrono::milliseconds linger = kLinger);
+  /// after the time that open() was given.
+  void leave();
 
   /// A reference to the frame, which is given back when the last copy of it goes.
   BufferRef lend(Announced frame);
+  /// Of what lend() returned. Valid while a copy of that is held.
+  static const FrameLoan& loan_of(const BufferRef& frame);
   void give_back(const Announced& frame) noexcept;
   /// Frames that are lent and have not come back.
   int lent() const { return lent_; }
 
  private:
-  struct Loan {
+  struct Loan final : FrameLoan {
+    std::string why_spoiled() const override;
+
     std::shared_ptr<ShmConnection> connection;  // null: free
     Announced frame;
     Loan* next_free = nullptr;
   };
+  /// Whether the producer may use frames again that are out.
+  enum class Peer : std::uint8_t { kWaits, kEnded, kCutOff, kLeft };
   struct Packet;
 
   ShmConnection(const std::string& path, std::size_t most_bytes, std::chrono::milliseconds timeout,
-                const std::stop_token& stop);
+                const std::stop_token& stop, std::chrono::milliseconds linger);
   void connect();
   static void end_loan(void* loan, std::uint8_t* data) noexcept;
   bool receive(std::size_t bytes, std::chrono::steady_clock::time_point deadline);
@@ -92,7 +104,11 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   bool fill();
   void acknowledge(const Announced& frame) noexcept;
   void give_back_unread() noexcept;
+  void serve_left_if_due() noexcept;
   static bool serve_left() noexcept;
+  bool must_close(std::chrono::steady_clock::time_point now) noexcept;
+  void cut_loans() noexcept;
+  bool cut_off(const SharedArea& area) noexcept;
   IoError not_the_protocol(const std::string& what) const;
   IoError timed_out() const;
 
@@ -101,9 +117,12 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   const std::size_t most_bytes_;
   const std::chrono::milliseconds timeout_;
   const std::stop_token stop_;
+  const std::chrono::milliseconds linger_;
   const Descriptor socket_;
   const StopEvent wake_;
   uid_t producer_ = 0;  // its user
+  std::atomic<Peer> peer_{Peer::kWaits};
+  std::chrono::steady_clock::time_point served_;  // when next() last looked after others
 
   std::mutex mutex_;  // guards what follows, and keeps acknowledgements whole
   // Of the reading thread alone, until leave(); then under the mutex too.
@@ -111,7 +130,10 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   std::size_t begin_ = 0;  // of what was received and not yet read
   std::size_t end_ = 0;
   std::map<std::int32_t, std::shared_ptr<const SharedArea>> areas_;
-  std::optional<std::chrono::steady_clock::time_point> closes_at_;  // set by leave()
+  std::vector<std::weak_ptr<const SharedArea>> mapped_;  // also those that only frames hold
+  bool left_ = false;
+  // Set by leave(), and if a connection that is to stop is not left.
+  std::optional<std::chrono::steady_clock::time_point> closes_at_;
   bool producer_gone_ = false;
   std::deque<Loan> loans_;
   Loan* free_loan_ = nullptr;

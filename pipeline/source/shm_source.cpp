@@ -117,32 +117,34 @@ ReadResult ShmSource::read(SourceItem& item) {
 
 /// The frame is in the pool or, in place, in the producer's memory.
 void ShmSource::import(ShmConnection::Announced announced, InputFrame& frame) {
-  const std::shared_ptr<const SharedArea> area = announced.area;
-  const bool in_place = connection_->lent() < most_lent(*area);
+  const bool in_place = connection_->lent() < most_lent(*announced.area);
   auto* const data = const_cast<std::uint8_t*>(announced.data());
   refer_to_raw(layout_, data, *frame_);
-  BufferRef loan = connection_->lend(std::move(announced));
-  frame_->buf[0] = loan.release();
+  const BufferRef buffer = connection_->lend(std::move(announced));
+  frame_->buf[0] = BufferRef(buffer).release();
   {
     // A new buffer of the pool is registered with the GPU, and its driver may keep us waiting.
     const CallScope copying(context_.interrupt, input_.timeout);
     frame = importer_.import(*frame_, in_place);
   }
   av_buffer_unref(&frame_->buf[0]);
-  frame.spoiled = &area->spoiled();
+  frame.loan = &ShmConnection::loan_of(buffer);
   require_unspoiled(frame);
-  if (frame.image.planes[0].data != data) frame.spoiled = nullptr;  // it was copied
+  if (frame.image.planes[0].data != data) frame.loan = nullptr;  // it was copied
 }
 
 void ShmSource::refuse(const ShmConnection::Announced& frame) {
   context_.stats.count(DecodeFault::kUnsupported);
   connection_->give_back(frame);
+  const bool lost = Clock::now() - last_frame_ >= input_.timeout;
+  if (!lost && said_size_) return;
+  said_size_ = true;
   const std::string what = fmt::format(
       "the producer sends frames of {} bytes, and {} of {}x{} have {} in GStreamer's layout: they "
       "are dropped. Correct input.size and input.pixel_format, or the producer",
       frame.bytes, input_.raw->pixel_format, layout_.width, layout_.height, layout_.bytes);
-  if (Clock::now() - last_frame_ >= input_.timeout) throw IoError(IoFault::kDecode, what);
-  if (!std::exchange(said_size_, true)) log::warn("feed {}: {}", context_.stats.feed(), what);
+  if (lost) throw IoError(IoFault::kDecode, what);
+  log::warn("feed {}: {}", context_.stats.feed(), what);
 }
 
 /// How many frames may be lent at once.
@@ -159,9 +161,12 @@ int ShmSource::most_lent(const SharedArea& area) {
 }
 
 void ShmSource::count_missed(const SharedArea& area, const framelane_capture_stamp& stamp) {
-  // Numbers begin anew with an area. What was published before the first frame was none for us.
-  if (area.name() == last_area_ && stamp.sequence > last_sequence_ + 1) {
-    const std::uint64_t missed = stamp.sequence - last_sequence_ - 1;
+  // Numbers begin anew with an area. What was published before the first frame was none for us. A
+  // number that goes back, or far ahead, is none.
+  constexpr std::uint64_t kMostMissed = 1'000'000;
+  const std::uint64_t step = area.name() == last_area_ ? stamp.sequence - last_sequence_ : 1;
+  if (step > 1 && step <= kMostMissed) {
+    const std::uint64_t missed = step - 1;
     context_.stats.frames_missed.fetch_add(missed, std::memory_order_relaxed);
     if (!std::exchange(said_missed_, true)) {
       log::warn(

@@ -131,6 +131,30 @@ TEST_F(CaptureThreadsTest, ManyThreadsPublishWhileReadersComeAndGo) {
   EXPECT_EQ(counts(capture).published, static_cast<std::uint64_t>(kThreads * kFrames));
 }
 
+/// It sleeps without a deadline while the reader that holds all slots is alone. Then another thread
+/// accepts a second reader.
+TEST_F(CaptureThreadsTest, ABorrowThatSleepsSeesThatAReaderMayNowBeCutOff) {
+  for (int round = 0; round < 30; ++round) {
+    std::filesystem::remove(path);
+    auto wanted = options(2);
+    wanted.reader_timeout_ms = 30;
+    const Capture capture = open(wanted);
+    const auto hangs = join(capture);
+    publish(capture);
+    publish(capture);
+    std::thread waits([&] {
+      void* frame = nullptr;
+      EXPECT_EQ(framelane_capture_borrow(capture.get(), 20'000, &frame), 0) << round;
+    });
+    const RawReader second(path);
+    while (framelane_capture_readers(capture.get(), 0, 0) == 1 &&
+           counts(capture).readers_hung == 0) {
+    }
+    waits.join();
+    EXPECT_EQ(counts(capture).readers_hung, 1u);
+  }
+}
+
 TEST_F(CaptureThreadsTest, EachThreadHasItsOwnExplanation) {
   const Capture capture = open(2);
   EXPECT_EQ(framelane_capture_give_back(capture.get(), nullptr), -EINVAL);

@@ -14,7 +14,9 @@
 
 #include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/failure.hpp"
+#include "pipeline/encode/nvenc.hpp"
 #include "tests/daemon/fake_clock.hpp"
+#include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
 
 namespace framelane {
@@ -22,6 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Kind = DeviceChoice::Kind;
+using framelane::testing::comes_true;
 using ::testing::HasSubstr;
 
 constexpr DeviceChoice kAny{};
@@ -39,6 +42,7 @@ class FakeGpu : public DeviceWrapper {
   const EngineMeters& busy() const override { return busy_; }
   std::optional<std::size_t> free_memory_bytes() override {
     if (answers_.valid()) answers_.wait();
+    ++asked_;
     lost_ = lost_ || fails_when_asked_;
     return lost_ ? std::nullopt : std::optional(free_);
   }
@@ -50,6 +54,7 @@ class FakeGpu : public DeviceWrapper {
   std::size_t free_ = std::size_t{8} << 30;
   bool fails_when_asked_ = false;
   std::shared_future<void> answers_;  // when its driver does; not valid: at once
+  std::atomic<int> asked_ = 0;        // and has answered
 
  private:
   const std::string name_;
@@ -65,7 +70,7 @@ class DeviceSetTest : public ::testing::Test {
   }
   std::string place(const std::string& feed, std::optional<DeviceChoice> choice = std::nullopt,
                     bool anew = false) {
-    return devices_->place(feed, choice, anew)->name();
+    return devices_->place(feed, {.choice = choice, .anew = anew})->name();
   }
   std::vector<std::string> place_all(const std::vector<std::string>& feeds) {
     std::vector<std::string> names;
@@ -141,7 +146,7 @@ TEST_F(DeviceSetTest, AGpuThatCannotBeUsedIsRefusedWithItsReason) {
     EXPECT_STREQ(error.what(), "device: cuda:7: GPU 7 is broken; or set device to auto or cpu");
   }
   DeviceSet none(kAny, {}, cpu_, {"there is no NVIDIA driver", {}});
-  EXPECT_EQ(none.place("a", kAny)->name(), "cpu");
+  EXPECT_EQ(none.place("a", {kAny})->name(), "cpu");
   EXPECT_THROW(none.check(kAnyGpu), FeedError);
   EXPECT_THROW(none.check(kGpu1), FeedError);
   EXPECT_NO_THROW(none.check(kCpu));
@@ -178,16 +183,34 @@ TEST_F(DeviceSetTest, WithoutAGpuThatIsLeftTheCpuServes) {
   EXPECT_EQ(place("b"), "cpu");
 }
 
-TEST_F(DeviceSetTest, AGpuWhoseDriverDoesNotAnswerIsLost) {
+/// One that registers much memory for another feed does not answer for seconds either.
+TEST_F(DeviceSetTest, AGpuWhoseDriverIsSlowToAnswerIsLeftOutMeanwhile) {
   std::promise<void> answer;
   gpus_[0]->answers_ = answer.get_future().share();
   devices_.emplace(kAny, std::vector<std::shared_ptr<Device>>{gpus_[0], gpus_[1]}, cpu_,
-                   DeviceSet::Refusals{}, clock_.function(), 20ms);
-  const std::uint64_t abandoned = threads_abandoned();
+                   DeviceSet::Refusals{}, clock_.function(), 500ms);
   EXPECT_EQ(place_all({"a", "b"}), (std::vector<std::string>{"cuda:1", "cuda:1"}));
-  EXPECT_TRUE(gpus_[0]->lost());
-  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_FALSE(gpus_[0]->lost());
   answer.set_value();
+  EXPECT_TRUE(testing::comes_true([&] { return gpus_[0]->asked_ == 1; }))
+      << "asked again meanwhile";
+  EXPECT_EQ(place("c"), "cuda:0");
+}
+
+TEST_F(DeviceSetTest, AFeedThatEncodesWithNvencGoesWhereASessionMayBeFree) {
+  make();
+  const auto place_nvenc = [&](const std::string& feed) {
+    return devices_->place(feed, {.nvenc = true})->name();
+  };
+  {
+    const NvencSession session("cuda:0");
+    EXPECT_EQ(place_nvenc("a"), "cuda:1") << "nobody works yet; the other has fewer";
+    EXPECT_EQ(place("b"), "cuda:0");
+    NvencSession::note_refusal("cuda:1");
+    EXPECT_EQ(place_nvenc("c"), "cuda:0") << "the other's driver has just refused one";
+  }
+  { const NvencSession ended("cuda:1"); }
+  EXPECT_EQ(place_nvenc("d"), "cuda:1");
 }
 
 TEST_F(DeviceSetTest, WhereThereIsOneGpuItsDriverIsNotAsked) {

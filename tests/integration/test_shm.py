@@ -341,6 +341,16 @@ def test_a_frame_of_another_size_is_dropped_counted_and_said_once(framelane, pro
     assert daemon.log().count(f"frames of {FRAME_SIZE - 4} bytes, and bgra of {SIZE} have {FRAME_SIZE}") == 1
 
 
+def test_a_producer_that_sends_nothing_is_lost_after_the_timeout(framelane, producer):
+    made = producer()
+    daemon = framelane(one_feed(shm_input(made.path, timeout="300ms"), TO_NV12))
+    made.accept()
+    made.announce_area(made.make_area())
+    daemon.wait_log(f"no frame from shm:{made.path} for 0.3 s; check the producer, or raise input.timeout")
+    made.accept()  # it tries again
+    assert daemon.metrics().one("framelane_source_reconnects_total", feed="cam", reason="timeout") >= 1
+
+
 def test_frames_that_the_producer_gave_to_others_alone_are_counted(framelane, producer):
     """It numbers its frames in each area, from the first that this reader gets. One has another size."""
     made = producer()
@@ -395,7 +405,7 @@ def test_an_area_that_is_truncated_ends_the_feed_and_not_the_process(framelane, 
                         "the frame is in the file")
     area.truncate(0)
     made.announce(area, 1)
-    daemon.wait_log("memory has changed under frames that were in use")
+    daemon.wait_log("has changed under them: it was truncated")
     made.accept()
     area = made.make_area()
     made.announce_area(area)

@@ -13,6 +13,9 @@ void limit_sessions(int most);
 /// Makes the n-th frame from now (1: the next) fail. `no_session_after`: from then on no further
 /// session is allowed.
 void fail_frame(int n, bool no_session_after = false);
+/// From now on calls that wait for an encoded frame do not return, until release().
+void hold();
+void release();
 /// Sessions that are open.
 int sessions();
 /// Frames that were encoded from memory of the GPU, and from memory of NVENC's own that FFmpeg has

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -21,6 +22,7 @@ namespace {
 struct Session {
   int width = 0;
   int height = 0;
+  bool full_chroma = false;
   unsigned pictures = 0;
   CUstream stream = nullptr;
 };
@@ -54,6 +56,8 @@ struct Counts {
   std::vector<std::unique_ptr<Work>> works;  // kept: a GPU that is lost never comes to them
   int most_sessions = std::numeric_limits<int>::max();
   int sessions = 0;
+  std::condition_variable released;
+  bool held = false;
   int frames_to_failure = 0;  // 0: none fails
   bool no_session_after = false;
   int gpu_frames = 0;
@@ -77,7 +81,12 @@ void encode(void* data) {
                   from.pitch,
                   2};
   const std::uint8_t* const chroma = luma + from.pitch * static_cast<std::size_t>(from.height);
-  if (from.format == NV_ENC_BUFFER_FORMAT_NV12) {
+  if (from.format == NV_ENC_BUFFER_FORMAT_YUV444) {
+    picture.chroma_step = 1;
+    picture.full_chroma = true;
+    picture.u = chroma;
+    picture.v = chroma + from.pitch * static_cast<std::size_t>(from.height);
+  } else if (from.format == NV_ENC_BUFFER_FORMAT_NV12) {
     picture.u = chroma;
     picture.v = chroma + 1;
   } else {  // YV12: V before U
@@ -87,7 +96,7 @@ void encode(void* data) {
     picture.u = chroma + picture.chroma_pitch * static_cast<std::size_t>(from.height / 2);
   }
   std::vector<std::uint8_t>& bytes = work->bitstream->bytes;
-  bytes = parameter_sets(picture.width, picture.height);
+  bytes = parameter_sets(picture.width, picture.height, picture.full_chroma);
   const std::vector<std::uint8_t> slice = idr_slice(picture, work->id);
   bytes.insert(bytes.end(), slice.begin(), slice.end());
   work->copy = {};
@@ -128,6 +137,7 @@ NVENCSTATUS capability(void*, GUID, NV_ENC_CAPS_PARAM* asked, int* value) {
     case NV_ENC_CAPS_SUPPORT_CABAC:
     case NV_ENC_CAPS_SUPPORT_DYN_BITRATE_CHANGE:
     case NV_ENC_CAPS_SUPPORT_MULTIPLE_REF_FRAMES:
+    case NV_ENC_CAPS_SUPPORT_YUV444_ENCODE:
       return *value = 1, NV_ENC_SUCCESS;
     default:
       return *value = 0, NV_ENC_SUCCESS;
@@ -146,6 +156,7 @@ NVENCSTATUS initialize(void* session, NV_ENC_INITIALIZE_PARAMS* parameters) {
   auto& encoder = *static_cast<Session*>(session);
   encoder.width = static_cast<int>(parameters->encodeWidth);
   encoder.height = static_cast<int>(parameters->encodeHeight);
+  encoder.full_chroma = parameters->encodeConfig->encodeCodecConfig.h264Config.chromaFormatIDC == 3;
   return NV_ENC_SUCCESS;
 }
 
@@ -235,8 +246,10 @@ NVENCSTATUS encode_picture(void* session, NV_ENC_PIC_PARAMS* parameters) {
     encode(work);
     return NV_ENC_SUCCESS;
   }
-  work->copy.resize(surface->pitch *
-                    static_cast<std::size_t>(surface->height + (surface->height + 1) / 2));
+  const int chroma_rows = surface->format == NV_ENC_BUFFER_FORMAT_YUV444
+                              ? 2 * surface->height
+                              : (surface->height + 1) / 2;
+  work->copy.resize(surface->pitch * static_cast<std::size_t>(surface->height + chroma_rows));
   const bool queued = cuMemcpyDtoHAsync(work->copy.data(), surface->on_gpu, work->copy.size(),
                                         encoder.stream) == CUDA_SUCCESS &&
                       cuLaunchHostFunc(encoder.stream, encode, work) == CUDA_SUCCESS;
@@ -244,6 +257,10 @@ NVENCSTATUS encode_picture(void* session, NV_ENC_PIC_PARAMS* parameters) {
 }
 
 NVENCSTATUS lock_bitstream(void* session, NV_ENC_LOCK_BITSTREAM* parameters) {
+  {
+    std::unique_lock lock(counts().mutex);
+    counts().released.wait(lock, [] { return !counts().held; });
+  }
   if (!synchronize(*static_cast<Session*>(session))) return NV_ENC_ERR_DEVICE_NOT_EXIST;
   auto& bitstream = *static_cast<Bitstream*>(parameters->outputBitstream);
   parameters->bitstreamBufferPtr = bitstream.bytes.data();
@@ -256,7 +273,8 @@ NVENCSTATUS lock_bitstream(void* session, NV_ENC_LOCK_BITSTREAM* parameters) {
 
 NVENCSTATUS sequence_parameters(void* session, NV_ENC_SEQUENCE_PARAM_PAYLOAD* payload) {
   const auto& encoder = *static_cast<const Session*>(session);
-  const std::vector<std::uint8_t> sets = parameter_sets(encoder.width, encoder.height);
+  const std::vector<std::uint8_t> sets =
+      parameter_sets(encoder.width, encoder.height, encoder.full_chroma);
   std::memcpy(payload->spsppsBuffer, sets.data(), sets.size());
   *payload->outSPSPPSPayloadSize = static_cast<std::uint32_t>(sets.size());
   return NV_ENC_SUCCESS;
@@ -283,6 +301,17 @@ void fail_frame(int n, bool no_session_after) {
 void limit_sessions(int most) {
   const std::lock_guard lock(counts().mutex);
   counts().most_sessions = most;
+}
+
+void hold() {
+  const std::lock_guard lock(counts().mutex);
+  counts().held = true;
+}
+
+void release() {
+  const std::lock_guard lock(counts().mutex);
+  counts().held = false;
+  counts().released.notify_all();
 }
 
 int sessions() {

@@ -67,20 +67,27 @@ void square(BitWriter& out, const std::uint8_t* plane, std::size_t pitch, int st
 
 }  // namespace
 
-Bytes parameter_sets(int width, int height) {
+Bytes parameter_sets(int width, int height, bool full_chroma) {
   BitWriter sps;
-  sps.bits(8, 66);  // profile_idc: Baseline
+  sps.bits(8, full_chroma ? 244 : 66);  // profile_idc: High 4:4:4 Predictive, Baseline
   sps.bits(8, 0);
   sps.bits(8, 51);  // level_idc
-  for (const unsigned value : {0U, 0U, 2U, 0U})
-    sps.ue(value);  // ids, pic_order_cnt_type 2, no references
+  sps.ue(0);
+  if (full_chroma) {
+    sps.ue(3);  // chroma_format_idc
+    sps.bit(false);
+    for (int i = 0; i < 2; ++i) sps.ue(0);  // 8 bits
+    sps.bits(2, 0);                         // no lossless mode, no scaling matrices
+  }
+  for (const unsigned value : {0U, 2U, 0U}) sps.ue(value);  // pic_order_cnt_type 2, no references
   sps.bit(false);
   sps.ue(static_cast<unsigned>(blocks(width) - 1));
   sps.ue(static_cast<unsigned>(blocks(height) - 1));
   sps.bit(true);  // frame_mbs_only_flag
   sps.bit(true);
-  const auto right = static_cast<unsigned>(blocks(width) * kBlock - width) / 2;
-  const auto bottom = static_cast<unsigned>(blocks(height) * kBlock - height) / 2;
+  const unsigned unit = full_chroma ? 1 : 2;
+  const auto right = static_cast<unsigned>(blocks(width) * kBlock - width) / unit;
+  const auto bottom = static_cast<unsigned>(blocks(height) * kBlock - height) / unit;
   sps.bit(right > 0 || bottom > 0);
   if (right > 0 || bottom > 0) {
     for (const unsigned value : {0U, right, 0U, bottom}) sps.ue(value);
@@ -113,8 +120,9 @@ Bytes idr_slice(const Picture& picture, unsigned id) {
   out.bits(2, 0);  // dec_ref_pic_marking
   out.ue(0);       // slice_qp_delta
   out.ue(1);       // disable_deblocking_filter_idc
-  const int half_width = (picture.width + 1) / 2;
-  const int half_height = (picture.height + 1) / 2;
+  const int part = picture.full_chroma ? 1 : 2;
+  const int chroma_width = (picture.width + part - 1) / part;
+  const int chroma_height = (picture.height + part - 1) / part;
   for (int y = 0; y < blocks(picture.height); ++y) {
     for (int x = 0; x < blocks(picture.width); ++x) {
       out.ue(kIpcm);
@@ -122,8 +130,8 @@ Bytes idr_slice(const Picture& picture, unsigned id) {
       square(out, picture.y, picture.pitch, 1, x * kBlock, y * kBlock, kBlock, picture.width,
              picture.height);
       for (const std::uint8_t* plane : {picture.u, picture.v}) {
-        square(out, plane, picture.chroma_pitch, picture.chroma_step, x * kBlock / 2,
-               y * kBlock / 2, kBlock / 2, half_width, half_height);
+        square(out, plane, picture.chroma_pitch, picture.chroma_step, x * kBlock / part,
+               y * kBlock / part, kBlock / part, chroma_width, chroma_height);
       }
     }
   }

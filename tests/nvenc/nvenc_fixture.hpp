@@ -92,7 +92,8 @@ class NvencTest : public StandInTest {
       outputs.push_back(encode.name);
     }
     stats_ = std::make_shared<FeedStats>(options_.name, encodes, outputs, options_.lanes);
-    return Feed::start(options_, stats_, device, [] {});
+    return Feed::start(
+        options_, stats_, device, [] {}, deadlines_);
   }
   /// Runs the feed to its end. `while_it_runs` is called as often as something may have changed.
   Feed::Outcome run(
@@ -112,20 +113,20 @@ class NvencTest : public StandInTest {
     return outcome;
   }
   EncodeCounts counts(std::size_t encode = 0) const { return stats_->ledger().encodes[encode]; }
-  /// The pictures in the encode's file, as planes of 4:2:0.
-  testing::Bytes pictures(const std::string& encode) const {
+  /// The pictures in the encode's file, as planes.
+  testing::Bytes pictures(const std::string& encode, const std::string& format = "yuv420p") const {
     return testing::ffmpeg("-i '" + (folder_ / (encode + ".nut")) +
-                           "' -fps_mode passthrough -f rawvideo -pix_fmt yuv420p -");
+                           "' -fps_mode passthrough -f rawvideo -pix_fmt " + format + " -");
   }
   /// What the CPU makes of the source, in that format.
-  testing::Bytes reference(PixelFormat format) {
+  testing::Bytes reference(PixelFormat format, const std::string& planes = "yuv420p") {
     auto encodes = std::exchange(options_.encodes, {});
     auto outputs = std::exchange(options_.outputs, {});
     add_encode("reference", {testing::raw_encoder()}, format);
     EXPECT_EQ(run(cpu_).kind, Feed::Outcome::Kind::kEnded);
     options_.encodes = std::move(encodes);
     options_.outputs = std::move(outputs);
-    return pictures("reference");
+    return pictures("reference", planes);
   }
   std::uint64_t steps(StageStep step) const {
     return stats_->steps[index_of(step)].snapshot().count;
@@ -134,6 +135,7 @@ class NvencTest : public StandInTest {
   const testing::TempFolder folder_;
   const std::shared_ptr<Device> cpu_ = std::make_shared<CpuDevice>(2);
   FeedOptions options_;
+  FeedDeadlines deadlines_;
   std::shared_ptr<CudaDevice> device_;
   std::shared_ptr<FeedStats> stats_;
 };

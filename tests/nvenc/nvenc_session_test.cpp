@@ -78,7 +78,7 @@ TEST_F(NvencSessionTest, OfANewFormatTheOldEncoderGivesItsOwnBack) {
   EXPECT_EQ(static_cast<std::uint64_t>(fake_nvenc::gpu_frames()), counts().out);
 }
 
-/// Without waiting for another encode, and as quickly as any stop.
+/// As quickly as any stop.
 TEST_F(NvencSessionTest, AStopWhileTheOldEncoderOfANewFormatStillWorksIsQuickAndLosesNoCount) {
   constexpr std::uint64_t kOfFirstFormat = 10;
   const std::string clip = folder_ / "in.mjpeg";

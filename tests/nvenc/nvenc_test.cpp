@@ -29,6 +29,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Nv12Copied", "nv12", 1.5, 130, 66, PixelFormat::kNv12},
                       Case{"PlanarCopied", "yuv420p", 1.5, 130, 66, PixelFormat::kI420},
                       Case{"PlanarToNv12", "yuv420p", 1.5, 130, 66, PixelFormat::kNv12},
+                      Case{"BgraTo444", "bgra", 4, 130, 66, PixelFormat::kI444},
                       Case{"Larger", "bgra", 4, 1280, 722, PixelFormat::kNv12}),
     [](const auto& param) { return param.param.name; });
 
@@ -42,9 +43,12 @@ TEST_P(NvencFormatsTest, WhatIsEncodedIsByteForByteWhatTheCpuMakes) {
   EXPECT_EQ(fake_nvenc::copied_frames(), 0);
   EXPECT_EQ(steps(StageStep::kD2h), 0U) << "something was copied down";
   EXPECT_EQ(device_->busy()[Engine::kD2h].total().count(), 0);
-  const Bytes encoded = pictures("main");
-  EXPECT_EQ(encoded.size(), static_cast<std::size_t>(c.width * c.height * 3 / 2 * kFrames));
-  EXPECT_EQ(encoded, reference(c.target));
+  const bool full_chroma = c.target == PixelFormat::kI444;
+  const char* const format = full_chroma ? "yuv444p" : "yuv420p";
+  const Bytes encoded = pictures("main", format);
+  const int bytes = c.width * c.height * (full_chroma ? 6 : 3) / 2;
+  EXPECT_EQ(encoded.size(), static_cast<std::size_t>(bytes * kFrames));
+  EXPECT_EQ(encoded, reference(c.target, format));
 }
 
 TEST_F(NvencTest, OtherEncodesOfTheFeedGetTheirFramesInHostMemory) {
@@ -101,6 +105,44 @@ TEST_F(NvencTest, OfALiveFeedEachPacketComesAtOnce) {
     at_once = at_once || (now.in >= 8 && now.in <= 12 && now.in_flight == 0);
   });
   EXPECT_TRUE(at_once) << "NVENC held frames back";
+}
+
+/// NVENC does not give a frame back. `host`: it gets its frames from host memory.
+class NvencHangTest : public NvencTest {
+ protected:
+  void expect_the_gpu_to_be_lost(bool host) {
+    options_.input.pace = InputOptions::Pace::kRealtime;
+    options_.input.loop = true;
+    deadlines_ = {.after_cancel = 1s, .after_deadline = 200ms, .encode_call = 200ms};
+    add_encode("main", {{"h264_nvenc"}}, PixelFormat::kI420);
+    options_.outputs.back().url = "null:";
+    auto feed = start(device_);
+    EXPECT_TRUE(testing::comes_true([&] { return counts().out >= 3; }));
+    EXPECT_EQ(fake_nvenc::copied_frames() > 0, host);
+    fake_nvenc::hold();
+    EXPECT_TRUE(testing::comes_true([&] { return feed->outcome().has_value(); }));
+    const Feed::Outcome outcome = feed->outcome().value();
+    EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kFailed);
+    EXPECT_EQ(outcome.fault, FeedFault::kDevice);
+    EXPECT_NE(outcome.reason.find("a call of h264_nvenc does not come to an end"),
+              std::string::npos)
+        << outcome.reason;
+    EXPECT_TRUE(device_->lost());
+    feed.reset();
+    const EncodeCounts last = counts();
+    EXPECT_EQ(last.in_flight, 0);
+    EXPECT_EQ(last.in, std::accumulate(last.dropped.begin(), last.dropped.end(), last.out));
+    fake_nvenc::release();
+    EXPECT_TRUE(testing::comes_true([&] { return stats_.use_count() == 1; }));
+    stand_in::forget_registrations();
+  }
+};
+
+TEST_F(NvencHangTest, ACallThatDoesNotReturnLosesTheGpu) { expect_the_gpu_to_be_lost(false); }
+
+TEST_F(NvencHangTest, AlsoIfTheFramesComeFromHostMemory) {
+  set_source("bgra", 130, 65, 4);  // an odd height
+  expect_the_gpu_to_be_lost(true);
 }
 
 /// A feed for ever, encoded by NVENC and, in host memory, by another encoder.

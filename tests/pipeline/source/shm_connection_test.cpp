@@ -1,6 +1,7 @@
 #include "pipeline/source/shm_connection.hpp"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +24,7 @@ namespace framelane {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::HasSubstr;
 
 constexpr std::size_t kFrameBytes = 4096;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
@@ -34,19 +37,24 @@ struct CloseCapture {
 /// A producer of four slots, every frame of which every reader must get.
 class ShmConnectionTest : public ::testing::Test {
  protected:
-  ShmConnectionTest() : path_(folder_ / "cap.sock") {
+  ShmConnectionTest() : path_(folder_ / "cap.sock") { open_capture(-1); }
+  /// `reader_timeout_ms`: a reader that gives nothing back for so long is cut off, if there are
+  /// others.
+  void open_capture(int reader_timeout_ms) {
+    capture_.reset();
     framelane_capture_options options{};
     options.socket_path = path_.c_str();
     options.frame_size = kFrameBytes;
     options.slots = 4;
     options.lockstep = 1;
-    options.reader_timeout_ms = -1;
+    options.reader_timeout_ms = reader_timeout_ms;
     framelane_capture* capture = nullptr;
     EXPECT_EQ(framelane_capture_open(&options, &capture), 0) << framelane_capture_explain();
     capture_.reset(capture);
   }
-  std::shared_ptr<ShmConnection> connect() {
-    auto connection = ShmConnection::open(path_, kMostBytes, 60s, {});
+  std::shared_ptr<ShmConnection> connect(const std::stop_token& stop = {},
+                                         std::chrono::milliseconds linger = 60s) {
+    auto connection = ShmConnection::open(path_, kMostBytes, 60s, stop, linger);
     framelane_capture_readers(capture_.get(), 1, kPatienceMs);
     return connection;
   }
@@ -54,6 +62,9 @@ class ShmConnectionTest : public ::testing::Test {
     void* frame = nullptr;
     const int status = framelane_capture_borrow(capture_.get(), patience_ms, &frame);
     return status < 0 ? status : framelane_capture_publish(capture_.get(), frame, 0);
+  }
+  static std::string why_spoiled(const BufferRef& frame) {
+    return ShmConnection::loan_of(frame).why_spoiled();
   }
   int readers() { return framelane_capture_readers(capture_.get(), 0, 0); }
 
@@ -106,17 +117,54 @@ TEST_F(ShmConnectionTest, TheNextConnectionGivesBackWhatIsAnnouncedToOneThatWasL
 }
 
 TEST_F(ShmConnectionTest, AConnectionWhoseFramesDoNotComeBackIsClosedAndTheyAreSpoiled) {
-  auto left = connect();
+  auto left = connect({}, 0ms);
   publish();
-  const auto announced = left->next().value();
-  BufferRef frame = left->lend(announced);
-  left->leave(0ms);
-  EXPECT_FALSE(announced.area->spoiled());
+  BufferRef frame = left->lend(left->next().value());
+  left->leave();
+  EXPECT_EQ(why_spoiled(frame), "");
   const auto next = ShmConnection::open(path_, kMostBytes, 60s, {});
-  EXPECT_TRUE(announced.area->spoiled());
+  EXPECT_THAT(why_spoiled(frame), HasSubstr("they did not come back in time"));
   EXPECT_EQ(framelane_capture_drain(capture_.get(), kPatienceMs), 0);
   EXPECT_EQ(readers(), 1);
   frame = {};
+}
+
+/// The thread that reads it hangs elsewhere, say in the opening of an encoder.
+TEST_F(ShmConnectionTest, AConnectionThatIsNotLeftAfterItsStopIsClosedByAnother) {
+  std::stop_source stop;
+  auto hangs = connect(stop.get_token(), 0ms);
+  publish();
+  publish();
+  BufferRef frame = hangs->lend(hangs->next().value());
+  const auto other = ShmConnection::open(path_, kMostBytes, 60s, {});
+  EXPECT_EQ(why_spoiled(frame), "");
+  stop.request_stop();
+  // It is seen, and closed when it is seen again.
+  for (int i = 0; i < 2; ++i) ShmConnection::open(path_, kMostBytes, 60s, {})->leave();
+  EXPECT_THAT(why_spoiled(frame), HasSubstr("they did not come back in time"));
+  EXPECT_EQ(framelane_capture_drain(capture_.get(), kPatienceMs), 0);
+  frame = {};
+  hangs->leave();
+}
+
+TEST_F(ShmConnectionTest, FramesOfAReaderThatIsCutOffAreSpoiledAndThoseOfAProducerThatEndsAreNot) {
+  open_capture(50);
+  const auto slow = connect();
+  publish();
+  BufferRef frame = slow->lend(slow->next().value());
+  const auto quick = ShmConnection::open(path_, kMostBytes, 60s, {});
+  ASSERT_EQ(framelane_capture_readers(capture_.get(), 2, kPatienceMs), 2);
+  BufferRef last;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(why_spoiled(frame), "");
+    publish();
+    last = quick->lend(quick->next().value());
+  }
+  EXPECT_EQ(readers(), 1) << "it was waited for though it holds the last free slot";
+  EXPECT_THAT(why_spoiled(frame), HasSubstr("the producer has disconnected this feed"));
+  EXPECT_EQ(why_spoiled(last), "");
+  capture_.reset();
+  EXPECT_EQ(why_spoiled(last), "");
 }
 
 TEST_F(ShmConnectionTest, AnAreaThatIsLargerThanItMayBeIsRefused) {
