@@ -1,5 +1,9 @@
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,6 +18,14 @@ std::vector<void*> borrow_all(const Capture& capture, int slots) {
   std::vector<void*> frames(static_cast<std::size_t>(slots));
   for (auto& frame : frames) EXPECT_EQ(framelane_capture_borrow(capture.get(), 0, &frame), 0);
   return frames;
+}
+
+/// True if this thread of the process waits in the kernel.
+bool sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  return line.find(") S ") != std::string::npos;
 }
 
 TEST_F(CaptureThreadsTest, ABorrowWaitsForAFrameThatAnotherThreadGivesBack) {
@@ -142,15 +154,22 @@ TEST_F(CaptureThreadsTest, ABorrowThatSleepsSeesThatAReaderMayNowBeCutOff) {
     const auto hangs = join(capture);
     publish(capture);
     publish(capture);
+    std::atomic<pid_t> id{0};
     std::thread waits([&] {
+      id = ::gettid();
       void* frame = nullptr;
       EXPECT_EQ(framelane_capture_borrow(capture.get(), 20'000, &frame), 0) << round;
     });
-    const RawReader second(path);
-    while (framelane_capture_readers(capture.get(), 0, 0) == 1 &&
-           counts(capture).readers_hung == 0) {
+    while (id == 0 || !sleeps(id)) {
     }
+    std::atomic<bool> done{false};
+    std::thread accepts([&] {
+      while (!done) framelane_capture_readers(capture.get(), 0, 0);
+    });
+    const RawReader second(path);
     waits.join();
+    done = true;
+    accepts.join();
     EXPECT_EQ(counts(capture).readers_hung, 1u);
   }
 }
