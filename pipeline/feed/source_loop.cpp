@@ -76,6 +76,7 @@ std::optional<SourceLoop::Loss> SourceLoop::run_source() {
                               .decode = parts_.frames != nullptr,
                               .want_audio = parts_.packets.wants_audio(),
                               .pipe = &pipe_,
+                              .said = &said_,
                               .stage = parts_.stage,
                               .ring = parts_.options.ring};
   running_ = false;

@@ -67,6 +67,7 @@ class SourceLoop {
   FramePool pool_;           // of decoded frames
   Timeline timeline_;
   PersistentPipe pipe_;
+  SaidOfProducer said_;
   Pacer pacer_;
   Backoff backoff_;
   FaultLog faults_;

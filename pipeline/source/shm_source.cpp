@@ -59,7 +59,8 @@ ShmSource::ShmSource(const InputOptions& input, const SourceContext& context)
       layout_(gstreamer_layout(input_.raw.value())),
       clock_(*input_.raw, input_.duration, context_.timeline),
       importer_(context_.pool, context_.stats, input_.color),
-      frame_(make_frame()) {
+      frame_(make_frame()),
+      said_(context_.said != nullptr ? *context_.said : own_said_) {
   refuse_options(input_);
   info_.live = true;
   info_.decoder = "rawvideo";
@@ -137,8 +138,8 @@ void ShmSource::refuse(const ShmConnection::Announced& frame) {
   context_.stats.count(DecodeFault::kUnsupported);
   connection_->give_back(frame);
   const bool lost = Clock::now() - last_frame_ >= input_.timeout;
-  if (!lost && said_size_) return;
-  said_size_ = true;
+  if (!lost && said_.size) return;
+  said_.size = true;
   const std::string what = fmt::format(
       "the producer sends frames of {} bytes, and {} of {}x{} have {} in GStreamer's layout: they "
       "are dropped. Correct input.size and input.pixel_format, or the producer",
@@ -151,7 +152,7 @@ void ShmSource::refuse(const ShmConnection::Announced& frame) {
 int ShmSource::most_lent(const SharedArea& area) {
   const auto slots = static_cast<int>(std::min<std::size_t>(slots_of(area, layout_.bytes), 1024));
   // The ring's jobs, and the one in hand.
-  if (slots - 1 <= context_.ring && !std::exchange(said_few_slots_, true)) {
+  if (slots - 1 <= context_.ring && !std::exchange(said_.few_slots, true)) {
     log::info(
         "feed {}: the producer's shared memory has room for {} frames, and the ring for {}: when "
         "the ring is full, frames are copied. Give the producer room for {}, or make ring smaller",
@@ -168,7 +169,7 @@ void ShmSource::count_missed(const SharedArea& area, const framelane_capture_sta
   if (step > 1 && step <= kMostMissed) {
     const std::uint64_t missed = step - 1;
     context_.stats.frames_missed.fetch_add(missed, std::memory_order_relaxed);
-    if (!std::exchange(said_missed_, true)) {
+    if (!std::exchange(said_.missed, true)) {
       log::warn(
           "feed {}: the producer published {} frames that it did not give to this feed, because "
           "the feed held its share of the slots: give the producer more slots, or make ring "
@@ -188,7 +189,7 @@ ShmSource::Clock::time_point ShmSource::taken_at(const framelane_capture_stamp* 
     const auto taken = Clock::time_point(std::chrono::nanoseconds(stamp->capture_time_ns));
     if (taken <= arrived && taken > arrived - kOldest) return taken;
   }
-  if (!std::exchange(said_untimed_, true)) {
+  if (!std::exchange(said_.untimed, true)) {
     log::warn(
         "feed {}: the producer gives no capture time, or one that is not of this machine's "
         "CLOCK_MONOTONIC: such frames get the time of their arrival",

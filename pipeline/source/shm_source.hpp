@@ -60,10 +60,8 @@ class ShmSource final : public Source {
   Clock::time_point last_frame_;  // or when the source was opened
   std::string last_area_;         // that a stamped frame came in; empty: none has come
   std::uint64_t last_sequence_ = 0;
-  bool said_size_ = false;
-  bool said_untimed_ = false;
-  bool said_few_slots_ = false;
-  bool said_missed_ = false;
+  SaidOfProducer own_said_;
+  SaidOfProducer& said_;
 };
 
 }  // namespace framelane

@@ -60,6 +60,14 @@ struct PersistentPipe {
   std::size_t rest = 0;              ///< raw video: bytes still to come of an incomplete frame
 };
 
+/// What the log has said of a producer of shared memory, and need not say at every connection.
+struct SaidOfProducer {
+  bool size = false;
+  bool untimed = false;
+  bool few_slots = false;
+  bool missed = false;
+};
+
 /// What a source gets from its feed. All of it outlives the source.
 struct SourceContext {
   FramePool& pool;          ///< of decoded frames
@@ -70,6 +78,8 @@ struct SourceContext {
   bool want_audio = false;  ///< some encode copies audio
   /// Where the source leaves its FIFO for the next one. Null: the FIFO is closed.
   PersistentPipe* pipe = nullptr;
+  /// Shared memory only. Null: every source says all anew.
+  SaidOfProducer* said = nullptr;
   /// Converts the frames, and says whether a decoder may leave them on a GPU. Null: decoders put
   /// them into host memory.
   Stage* stage = nullptr;
