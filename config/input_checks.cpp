@@ -110,6 +110,10 @@ class InputChecks {
     if (!feed_.input.raw) feed_.input.raw.emplace();
     const RawVideoOptions& raw = *feed_.input.raw;
     check_shared_memory();
+    const Node* decoder = input_.find("decoder");
+    if (decoder != nullptr && feed_.input.decoder == InputOptions::DecoderKind::kNvdec) {
+      problems_.add(*decoder, "is nvdec, and raw video is not decoded; remove it");
+    }
     const Node* pitch = input_.find("pitch");
     const auto layout = raw_format_layout(raw.pixel_format);
     if (pitch == nullptr || raw.pitch == 0 || raw.width == 0 || !layout) return;
@@ -125,6 +129,12 @@ class InputChecks {
     const Node* pitch = input_.find("pitch");
     const Node* timestamps = input_.find("timestamps");
     const bool shared = shm_socket(feed_.input.url).has_value();
+    const Node* pace = input_.find("pace");
+    if (shared && pace != nullptr && feed_.input.pace == InputOptions::Pace::kRealtime) {
+      problems_.add(*pace,
+                    "is realtime, and shared memory is live already: its producer sends a frame as "
+                    "each is due; remove it");
+    }
     if (shared && pitch != nullptr) {
       problems_.add(*pitch,
                     "has no effect on shared memory, where rows are laid out as GStreamer does it; "

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <new>
 #include <optional>
 #include <string>
@@ -100,7 +101,7 @@ void note_idle_encodes(const std::string& config, const FeedOptions& feed) {
 
 void add_transcode(CLI::App& app, TranscodeArguments& arguments) {
   app.add_option("INPUT", arguments.input,
-                 "File, URL, FIFO, lavfi:GRAPH for a test source, or - for stdin")
+                 "File, URL, FIFO, shm:SOCKET, lavfi:GRAPH for a test source, or - for stdin")
       ->required();
   app.add_option("OUTPUT", arguments.output, "File, URL, null: to discard, or - for stdout")
       ->required();
@@ -238,7 +239,8 @@ int run_arguments(int argc, char** argv) {
 
   CLI::App app("Long-running GPU video daemon: exact colour, every frame accounted for",
                "framelane");
-  app.set_version_flag("--version", version_text());
+  // Only when it is wanted: it asks the GPU's driver.
+  app.set_version_flag("--version", std::function<std::string()>(version_text));
   app.require_subcommand(1);
   app.footer("Later versions will have: trace, and a reload of the configuration.");
 

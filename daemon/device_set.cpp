@@ -130,7 +130,7 @@ void DeviceSet::check(const DeviceChoice& choice) const {
   throw FeedError(FeedFault::kConfiguration,
                   "device: " + (choice.gpu ? gpu_name(*choice.gpu) : "cuda") + ": " +
                       (why == refusals_.gpu.end() ? refusals_.any : why->second) +
-                      "; or set device to auto or cpu");
+                      "; mend that, or set device to auto or cpu");
 }
 
 std::vector<std::shared_ptr<Device>>::const_iterator DeviceSet::numbered(int gpu) const {

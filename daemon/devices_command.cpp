@@ -18,16 +18,13 @@ extern "C" {
 #include "pipeline/av/av_ptr.hpp"
 #include "pipeline/av/buffer_ref.hpp"
 #include "pipeline/base/processors.hpp"
+#include "pipeline/encode/codec_options.hpp"
 #include "pipeline/source/nvdec_trial.hpp"
 #include "pipeline/stage/device.hpp"
 #include "pipeline/stage/gpu.hpp"
 
 namespace framelane {
 namespace {
-
-bool needs_hardware(const AVCodec& codec) {
-  return (codec.capabilities & (AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID)) != 0;
-}
 
 /// Whether FFmpeg takes this codec from another library or a driver: "cuvid", "nvenc".
 bool wraps(const AVCodec& codec, std::string_view what) {

@@ -92,8 +92,16 @@ class RemapConverter final : public Converter {
       return;
     }
     // Plane by plane, because memory is slower when more planes are read and written at once.
-    for (int y = row_begin; y < row_end; ++y) convert_luma(source.row(0, y), target.row(0, y));
+    convert_luma(source, target, row_begin, row_end);
     if (to_.gray) return;
+    if (from_.plane_count == 3 && to_.plane_count == 3) {
+      for (const int plane : {1, 2}) {
+        for (int y = row_begin; y < row_end; y += step) {
+          convert_plane(mean_rows(source, plane, y), target.row(plane, chroma_row(y)));
+        }
+      }
+      return;
+    }
     for (int y = row_begin; y < row_end; y += step) convert_chroma(source, target, y);
   }
 
@@ -101,15 +109,26 @@ class RemapConverter final : public Converter {
 
  private:
   std::size_t width() const { return static_cast<std::size_t>(width_); }
+  int chroma_row(int y) const { return to_.chroma_half_height ? y / 2 : y; }
   int chroma_width() const { return to_.chroma_half_width ? (width_ + 1) / 2 : width_; }
 
-  void convert_luma(const std::uint8_t* from, std::uint8_t* to) const {
-    if (luma_) return kernels_.map(from, to, width(), *luma_);
-    std::memcpy(to, from, width());
+  void convert_luma(const ConstImageView& source, const ImageView& target, int begin,
+                    int end) const {
+    // Where rows follow one another without padding they are one line.
+    const bool whole = source.planes[0].pitch == width_ && target.planes[0].pitch == width_;
+    const int step = whole ? std::max(end - begin, 1) : 1;
+    const std::size_t bytes = width() * static_cast<std::size_t>(step);
+    for (int y = begin; y < end; y += step) {
+      if (luma_) {
+        kernels_.map(source.row(0, y), target.row(0, y), bytes, *luma_);
+      } else {
+        std::memcpy(target.row(0, y), source.row(0, y), bytes);
+      }
+    }
   }
 
   ChromaLines chroma_lines(const ImageView& target, int y) const {
-    const int row = to_.chroma_half_height ? y / 2 : y;
+    const int row = chroma_row(y);
     return {target.row(1, row), to_.plane_count == 3 ? target.row(2, row) : nullptr};
   }
 
@@ -127,7 +146,7 @@ class RemapConverter final : public Converter {
     const bool luma_first = source.format == PixelFormat::kYuyv;
     PackedLines lines{luma_first, mean_rows(source, 0, y), {}, {}};
     lines.luma = {target.row(0, y), rows > 1 ? target.row(0, y + 1) : nullptr};
-    if (!to_.gray) lines.chroma = chroma_lines(target, y);
+    lines.chroma = chroma_lines(target, y);
     kernels_.unpack(lines, width() / 2);
     if (width_ % 2 != 0) unpack_last(lines);
   }
@@ -164,14 +183,8 @@ class RemapConverter final : public Converter {
     if (from_.plane_count == 2) return convert_pairs(mean_rows(source, 1, y).row[0], to, count);
     const MeanRows u = mean_rows(source, 1, y);
     const MeanRows v = mean_rows(source, 2, y);
-    if (to.v != nullptr) {
-      convert_plane(u, to.u, count);
-      convert_plane(v, to.v, count);
-    } else if (!means_.any()) {
-      kernels_.merge(u.row[0], v.row[0], to.u, count, map());
-    } else {
-      merge_means(u, v, to.u, chroma_width());
-    }
+    if (means_.any()) return merge_means(u, v, to.u, chroma_width());
+    kernels_.merge(u.row[0], v.row[0], to.u, count, map());
   }
 
   /// Interleaved chroma. It has half the rows and columns, as the target has then.
@@ -181,7 +194,8 @@ class RemapConverter final : public Converter {
     std::memcpy(to.u, from, 2 * count);
   }
 
-  void convert_plane(const MeanRows& rows, std::uint8_t* to, std::size_t count) const {
+  void convert_plane(const MeanRows& rows, std::uint8_t* to) const {
+    const auto count = static_cast<std::size_t>(chroma_width());
     if (means_.any()) return means(rows, 0, chroma_width(), to);
     if (chroma_) return kernels_.map(rows.row[0], to, count, *chroma_);
     std::memcpy(to, rows.row[0], count);

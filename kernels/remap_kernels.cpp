@@ -147,35 +147,50 @@ HWY_INLINE ShortVector sum_down(const ShortVector (&v)[3]) {
   return hn::Add(hn::Add(v[0], v[2]), hn::Add(v[1], v[1]));
 }
 
+template <std::size_t kRows>
+void mean_of_rows(const MeanRows& rows, std::uint8_t* to, std::size_t count) {
+  const Bytes d;
+  for_each_vector(d, count, [&](std::size_t i, std::size_t n) HWY_ATTR {
+    ByteVector v[3];
+    for (std::size_t k = 0; k < kRows; ++k) v[k] = load(d, rows.row[k] + i, n);
+    store(mean_down<kRows>(v), d, to + i, n);
+  });
+}
+
+// A vector of means of columns, from number `i` on, of which `n` are wanted.
+template <std::size_t kRows, Across kAcross>
+HWY_INLINE ShortVector mean_of_columns(const MeanRows& rows, std::size_t i, std::size_t n) {
+  const Bytes d;
+  constexpr int kShift = (kRows == 1 ? 0 : kRows == 2 ? 1 : 2) + (kAcross == Across::kTwo ? 1 : 2);
+  ShortVector even[3], odd[3], before[3];
+  for (std::size_t k = 0; k < kRows; ++k) {
+    const std::uint8_t* const from = rows.row[k] + 2 * i;
+    const ByteVector v = load(d, from, 2 * n);
+    even[k] = low_bytes(v);
+    odd[k] = high_bytes(v);
+    if (kAcross == Across::kThree) before[k] = high_bytes(load(d, from - 2, 2 * n));
+  }
+  const ShortVector centre = sum_down<kRows>(even);
+  ShortVector sum = hn::Add(centre, sum_down<kRows>(odd));
+  if (kAcross == Across::kThree) sum = hn::Add(sum, hn::Add(centre, sum_down<kRows>(before)));
+  return hn::ShiftRight<kShift>(hn::Add(sum, hn::Set(Shorts(), 1 << (kShift - 1))));
+}
+
 template <std::size_t kRows, Across kAcross>
 void mean_rows(const MeanRows& rows, std::uint8_t* to, std::size_t count) {
+  if constexpr (kAcross == Across::kOne) return mean_of_rows<kRows>(rows, to, count);
   const Bytes d;
-  if constexpr (kAcross == Across::kOne) {
-    for_each_vector(d, count, [&](std::size_t i, std::size_t n) HWY_ATTR {
-      ByteVector v[3];
-      for (std::size_t k = 0; k < kRows; ++k) v[k] = load(d, rows.row[k] + i, n);
-      store(mean_down<kRows>(v), d, to + i, n);
-    });
-    return;
+  const std::size_t half = hn::Lanes(Shorts());
+  std::size_t i = 0;
+  for (; i + 2 * half <= count; i += 2 * half) {
+    const ShortVector first = mean_of_columns<kRows, kAcross>(rows, i, half);
+    const ShortVector second = mean_of_columns<kRows, kAcross>(rows, i + half, half);
+    hn::StoreU(hn::ConcatEven(d, hn::BitCast(d, second), hn::BitCast(d, first)), d, to + i);
   }
-  const Shorts d16;
-  constexpr int kShift = (kRows == 1 ? 0 : kRows == 2 ? 1 : 2) + (kAcross == Across::kTwo ? 1 : 2);
-  const auto half = hn::Set(d16, 1 << (kShift - 1));
-  for_each_vector(d16, count, [&](std::size_t i, std::size_t n) HWY_ATTR {
-    ShortVector even[3], odd[3], before[3];
-    for (std::size_t k = 0; k < kRows; ++k) {
-      const ByteVector v = load(d, rows.row[k] + 2 * i, 2 * n);
-      even[k] = low_bytes(v);
-      odd[k] = high_bytes(v);
-      if (kAcross == Across::kThree)
-        before[k] = high_bytes(load(d, rows.row[k] + 2 * i - 2, 2 * n));
-    }
-    ShortVector sum = hn::Add(sum_down<kRows>(even), sum_down<kRows>(odd));
-    if (kAcross == Across::kThree) {
-      sum = hn::Add(sum, hn::Add(sum_down<kRows>(even), sum_down<kRows>(before)));
-    }
-    const auto codes = hn::ShiftRight<kShift>(hn::Add(sum, half));
-    store(hn::DemoteTo(HalfBytes(), hn::BitCast(SignedShorts(), codes)), HalfBytes(), to + i, n);
+  for_each_vector(Shorts(), count - i, [&](std::size_t j, std::size_t n) HWY_ATTR {
+    const ShortVector codes = mean_of_columns<kRows, kAcross>(rows, i + j, n);
+    store(hn::DemoteTo(HalfBytes(), hn::BitCast(SignedShorts(), codes)), HalfBytes(), to + i + j,
+          n);
   });
 }
 
@@ -217,9 +232,9 @@ HWY_INLINE PackedPixels load_packed(const std::uint8_t* from) {
   return kLumaFirst ? PackedPixels{even, odd} : PackedPixels{odd, even};
 }
 
-// One vector of pixels, from column `x` on.
+// One vector of pixels, from column `x` on. Stores the luma, and returns the chroma.
 template <bool kLumaFirst, std::size_t kRows>
-HWY_INLINE void unpack_vector(const PackedLines& lines, std::size_t x) {
+HWY_INLINE ByteVector unpack_vector(const PackedLines& lines, std::size_t x) {
   const Bytes d;
   constexpr std::size_t kUpper = kRows == 3 ? 1 : 0;
   ByteVector chroma[3];
@@ -231,9 +246,13 @@ HWY_INLINE void unpack_vector(const PackedLines& lines, std::size_t x) {
       hn::StoreU(pixels.luma, d, lines.luma[1] + x);
     }
   }
-  const ByteVector mean = mean_down<kRows>(chroma);
-  if (lines.chroma.v == nullptr) return hn::StoreU(mean, d, lines.chroma.u + x);
-  store_halves(mean, lines.chroma.u + x / 2, lines.chroma.v + x / 2, hn::Lanes(d) / 2);
+  return mean_down<kRows>(chroma);
+}
+
+HWY_INLINE void store_chroma(ByteVector pairs, const ChromaLines& to, std::size_t x) {
+  const Bytes d;
+  if (to.v == nullptr) return hn::StoreU(pairs, d, to.u + x);
+  store_halves(pairs, to.u + x / 2, to.v + x / 2, hn::Lanes(d) / 2);
 }
 
 // The last pixels of a row, if fewer than a vector, go through arrays.
@@ -250,7 +269,7 @@ void unpack_tail(const PackedLines& lines, std::size_t x, std::size_t count) {
     std::memcpy(packed[k], lines.rows.row[k] + 2 * x, 2 * count);
     tail.rows.row[k] = packed[k];
   }
-  unpack_vector<kLumaFirst, kRows>(tail, 0);
+  store_chroma(unpack_vector<kLumaFirst, kRows>(tail, 0), tail.chroma, 0);
   std::memcpy(lines.luma[0] + x, luma[0], count);
   if (kRows > 1 && lines.luma[1] != nullptr) std::memcpy(lines.luma[1] + x, luma[1], count);
   if (lines.chroma.v == nullptr) {
@@ -263,10 +282,21 @@ void unpack_tail(const PackedLines& lines, std::size_t x, std::size_t count) {
 
 template <bool kLumaFirst, std::size_t kRows>
 void unpack_rows(const PackedLines& lines, std::size_t pairs) {
-  const std::size_t lanes = hn::Lanes(Bytes());
+  const Bytes d;
+  const std::size_t lanes = hn::Lanes(d);
   const std::size_t count = 2 * pairs;
   std::size_t x = 0;
-  for (; x + lanes <= count; x += lanes) unpack_vector<kLumaFirst, kRows>(lines, x);
+  if (lines.chroma.v != nullptr) {
+    for (; x + 2 * lanes <= count; x += 2 * lanes) {
+      const ByteVector first = unpack_vector<kLumaFirst, kRows>(lines, x);
+      const ByteVector second = unpack_vector<kLumaFirst, kRows>(lines, x + lanes);
+      hn::StoreU(hn::ConcatEven(d, second, first), d, lines.chroma.u + x / 2);
+      hn::StoreU(hn::ConcatOdd(d, second, first), d, lines.chroma.v + x / 2);
+    }
+  }
+  for (; x + lanes <= count; x += lanes) {
+    store_chroma(unpack_vector<kLumaFirst, kRows>(lines, x), lines.chroma, x);
+  }
   if (x < count) unpack_tail<kLumaFirst, kRows>(lines, x, count - x);
 }
 

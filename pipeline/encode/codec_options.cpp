@@ -27,4 +27,9 @@ std::optional<std::string> apply_options(AVCodecContext& context, const CodecCan
   return std::nullopt;
 }
 
+bool needs_hardware(const AVCodec& codec) {
+  return (codec.capabilities & (AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID)) != 0 ||
+         std::string_view(codec.name).ends_with("_omx");
+}
+
 }  // namespace framelane

@@ -15,4 +15,8 @@ namespace framelane {
 /// not have, or which value it rejects; nothing if it takes them all.
 std::optional<std::string> apply_options(AVCodecContext& context, const CodecCandidate& candidate);
 
+/// True if the codec may fail to open because the machine lacks a device for it. FFmpeg does not
+/// say so of OpenMAX's encoders.
+bool needs_hardware(const AVCodec& codec);
+
 }  // namespace framelane

@@ -205,6 +205,14 @@ void Encode::encode(FrameJob& job) {
   if (last_pts_ != INT64_MIN && pts <= last_pts_) {
     if (last_pts_ - pts >= kMaxTicksAhead) {
       output.ticket.drop(DropReason::kEncoder);
+      if (!std::exchange(said_too_many_, true)) {
+        log::warn(
+            "feed {}: encode {}: more frames come than {} can number, which counts time in steps "
+            "of {}/{} s: some are dropped; set input.rate to what the source sends, or name "
+            "another codec",
+            feed_stats_.feed(), options_.name, plan_->codec.name, encoder_->time_base.num,
+            encoder_->time_base.den);
+      }
       return;
     }
     pts = last_pts_ + 1;

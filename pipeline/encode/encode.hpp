@@ -132,6 +132,7 @@ class Encode {
   PacketPtr packet_;
   std::vector<Pending> pending_;
   std::int64_t last_pts_ = INT64_MIN;
+  bool said_too_many_ = false;
   KeyframeTimes keyframes_;
   CloseFailures failures_;
 };

@@ -83,10 +83,6 @@ void set_gop(AVCodecContext& context, const AVCodec& codec, std::chrono::microse
   }
 }
 
-bool is_hardware(const AVCodec& codec) {
-  return (codec.capabilities & (AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID)) != 0;
-}
-
 /// libx265 writes to standard error past FFmpeg's log, unless its own log level forbids it.
 void silence_x265(AVCodecContext& context) {
   AVDictionary* parameters = nullptr;
@@ -275,7 +271,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     }
     // Hardware first: an option that is rejected is an error only if the encoder is available.
     BufferRef frames = gpu_frames_for(*codec, candidate, request, target);
-    if (is_hardware(*codec)) {
+    if (needs_hardware(*codec)) {
       std::optional<Refusal> no_hardware =
           why_no_hardware(*codec, candidate, request.options, target, frames);
       if (no_hardware && frames && !no_hardware->no_session) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <system_error>
 
 namespace framelane {
@@ -11,7 +12,9 @@ Descriptor::~Descriptor() {
 }
 
 IoError io_error(int error, const std::string& what) {
-  return IoError(io_fault_from_errno(error), what + ": " + std::generic_category().message(error));
+  std::string text = what + ": " + std::generic_category().message(error);
+  if (error == EMFILE) text += "; raise the limit of open files (LimitNOFILE=, ulimit -n)";
+  return IoError(io_fault_from_errno(error), text);
 }
 
 }  // namespace framelane

@@ -176,7 +176,7 @@ bool ReadAhead::wait_for_front(std::unique_lock<std::mutex>& lock) {
       if (!std::exchange(called, true)) call_reader();
       lock.unlock();
       int error = 0;
-      const std::size_t bytes = read(piece, error);
+      const std::size_t bytes = read(piece, error, true);
       interrupt_.arm(settings_.timeout);
       lock.lock();
       settle(piece, bytes, error);
@@ -253,7 +253,8 @@ void ReadAhead::settle(const Piece& piece, std::size_t bytes, int error) {
   if (awaited && consumer_waits_) done_.notify_one();
 }
 
-std::size_t ReadAhead::read(const Piece& piece, int& error) {
+/// `renews_timeout`: on the consumer's thread, whose calls are timed.
+std::size_t ReadAhead::read(const Piece& piece, int& error, bool renews_timeout) {
   std::uint8_t* const data = piece.slot->buffer.get()->data + piece.begin;
   std::size_t done = 0;
   while (done < piece.size && !ending_ && !interrupt_.stopped()) {
@@ -262,6 +263,7 @@ std::size_t ReadAhead::read(const Piece& piece, int& error) {
     if (count == 0) break;
     if (count > 0) {
       done += static_cast<std::size_t>(count);
+      if (renews_timeout) interrupt_.arm(settings_.timeout);
       progress_.fetch_add(static_cast<std::uint64_t>(count), std::memory_order_relaxed);
     } else if (errno != EINTR) {
       error = errno;
@@ -309,7 +311,7 @@ void ReadAhead::reader_thread(std::size_t index) {
     if (claim(piece)) {
       lock.unlock();
       int error = 0;
-      const std::size_t bytes = read(piece, error);
+      const std::size_t bytes = read(piece, error, false);
       lock.lock();
       settle(piece, bytes, error);
       continue;

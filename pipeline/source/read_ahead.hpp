@@ -124,7 +124,7 @@ class ReadAhead {
   void call_reader();
   void start_reader();
 
-  std::size_t read(const Piece& piece, int& error);
+  std::size_t read(const Piece& piece, int& error, bool renews_timeout);
   void reader_thread(std::size_t index);
 
   const FdReader& file_;

@@ -55,7 +55,9 @@ SharedArea::Mapping::Mapping(const std::string& name, std::size_t bytes, uid_t o
   if (whole == MAP_FAILED) {
     throw FeedError(FeedFault::kMemory, "no address space for shared memory of " +
                                             std::to_string(size) +
-                                            " bytes: " + std::strerror(errno));
+                                            " bytes: " + std::strerror(errno) +
+                                            "; raise the limit (LimitAS=, ulimit -v), or have the "
+                                            "producer use fewer slots");
   }
   data = static_cast<std::uint8_t*>(whole);
   if (::mmap(data, size, PROT_READ, MAP_SHARED | MAP_FIXED, file.get(), 0) == MAP_FAILED) {

@@ -16,8 +16,8 @@ namespace framelane {
 namespace {
 
 /// A time that lies further before the arrival than this is none of this machine's clock: frames do
-/// not wait for so long.
-constexpr std::chrono::seconds kOldest{10};
+/// not wait for so long, unless this process was stopped.
+constexpr std::chrono::minutes kOldest{1};
 
 bool has_stamps(const SharedArea& area) {
   return area.name().starts_with(FRAMELANE_CAPTURE_AREA_PREFIX);

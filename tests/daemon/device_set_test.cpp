@@ -143,7 +143,8 @@ TEST_F(DeviceSetTest, AGpuThatCannotBeUsedIsRefusedWithItsReason) {
     FAIL() << "placed";
   } catch (const FeedError& error) {
     EXPECT_EQ(error.code(), FeedFault::kConfiguration);
-    EXPECT_STREQ(error.what(), "device: cuda:7: GPU 7 is broken; or set device to auto or cpu");
+    EXPECT_STREQ(error.what(),
+                 "device: cuda:7: GPU 7 is broken; mend that, or set device to auto or cpu");
   }
   DeviceSet none(kAny, {}, cpu_, {"there is no NVIDIA driver", {}});
   EXPECT_EQ(none.place("a", {kAny})->name(), "cpu");

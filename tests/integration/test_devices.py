@@ -1,10 +1,17 @@
 """Where frames are converted, on a machine without a GPU (conftest.py hides one)."""
 
 import json
+import os
 import re
+import signal
+import subprocess
 from pathlib import Path
 
+import pytest
+
 from harness.configs import looped, one_feed
+from harness.daemon import BINARY
+from harness.waiting import TIME_FACTOR, wait_until
 
 
 def test_cuda_without_a_gpu_is_refused_with_the_reason(cli, clip, tmp_path):
@@ -66,3 +73,54 @@ def test_version_says_which_backends_there_are(cli):
     text = cli("--version").stdout
     assert "\nbackends: cpu" in text
     assert ("CUDA none" in text) == (", cuda" not in text)
+
+
+HUNG_DRIVER = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int cuInit(unsigned flags) {
+  fclose(fopen(getenv("FRAMELANE_TEST_DRIVER"), "w"));
+  for (;;) pause();
+}
+int cuDriverGetVersion(int* version) { return *version = 99999, 0; }
+int cuGetProcAddress(void) { return cuInit(0); }
+"""
+
+
+@pytest.fixture
+def hung_driver(tmp_path):
+    """An environment in which the first call of the GPU's driver does not return, and what is there then."""
+    source, asked = tmp_path / "driver.c", tmp_path / "asked"
+    source.write_text(HUNG_DRIVER)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libcuda.so.1", source], check=True)
+    return {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "FRAMELANE_TEST_DRIVER": str(asked)}, asked
+
+
+def test_what_uses_no_gpu_does_not_ask_its_driver(cli, clip, tmp_path, hung_driver):
+    environment, asked = hung_driver
+    config = tmp_path / "framelane.yaml"
+    config.write_text(json.dumps({"admin": {"listen": f"unix:{tmp_path}/admin.sock"},
+                                  **one_feed({"url": str(clip)})}))
+    for arguments, status in ((["--help"], 0), (["schema"], 0), (["check", "-c", config], 0),
+                              (["healthcheck", "-c", config], 1),
+                              (["transcode", "--device", "cpu", clip, tmp_path / "out.mkv"], 0)):
+        assert cli(*arguments, env=environment).returncode == status
+    assert not asked.exists()
+
+
+@pytest.mark.skipif(", cuda" not in subprocess.run([BINARY, "--version"], capture_output=True,
+                                                   text=True, check=True).stdout,
+                    reason="this build has no CUDA backend")
+def test_a_stop_while_the_driver_hangs_is_quick(clip, tmp_path, hung_driver):
+    environment, asked = hung_driver
+    config = tmp_path / "framelane.yaml"
+    config.write_text(json.dumps(one_feed({"url": str(clip)})))
+    with subprocess.Popen([BINARY, "run", "-c", config], env=environment,
+                          stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(asked.exists, "the driver is asked")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=5 * TIME_FACTOR) == 0
+        finally:
+            process.kill()
