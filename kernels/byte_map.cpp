@@ -18,8 +18,7 @@ namespace {
 std::optional<std::int16_t> offset_for(int factor, int fraction_bits,
                                        const std::array<std::uint8_t, 256>& codes) {
   int least = -32768;
-  int greatest = 32767 - 255 * factor / 256;  // the sum fits into 16 bits without a sign
-  greatest = 65535 - 255 * factor / 256;
+  int greatest = std::min(32767, 65535 - 255 * factor / 256);  // the sum fits into 16 bits
   for (int sample = 0; sample < 256; ++sample) {
     const int product = sample * factor / 256;
     const int code = codes[static_cast<std::size_t>(sample)];

@@ -15,7 +15,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace framelane {
-namespace {
+namespace {  // NOLINT(google-build-namespaces): each file that includes this compiles its own
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;

@@ -392,7 +392,12 @@ TEST_F(CudaConverterTest, WhatHasAFastPathTakesItAndTheRestTheGeneralOne) {
   }
   EXPECT_EQ(name(PixelFormat::kI420, {Matrix::kBt601}, PixelFormat::kNv12), "general");
   EXPECT_EQ(name(PixelFormat::kI422, {}, PixelFormat::kNv12), "general");
-  EXPECT_EQ(name(PixelFormat::kYuyv, {}, PixelFormat::kI422), "general");
+  for (const PixelFormat source : {PixelFormat::kYuyv, PixelFormat::kUyvy}) {
+    for (const PixelFormat target : {PixelFormat::kI420, PixelFormat::kNv12, PixelFormat::kI422}) {
+      EXPECT_EQ(name(source, {}, target), "unpack");
+      EXPECT_EQ(name(source, {.range = Range::kFull}, target), "general");
+    }
+  }
 }
 
 class CudaConverterStandInTest : public StandInTest {};
