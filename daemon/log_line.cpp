@@ -15,18 +15,35 @@ namespace {
 constexpr std::array<std::string_view, 5> kLevelNames{"trace", "debug", "info", "warn", "error"};
 constexpr std::array<int, 5> kPriorities{LOG_DEBUG, LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR};
 
+/// The bytes of the UTF-8 character at the begin of the text, if a terminal would act on it: the
+/// controls U+0080 to U+009F, and those that turn the direction of writing. Else 0.
+std::size_t control_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  if (byte(0) < ' ' || byte(0) == 0x7f) return 1;
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f) return 2;
+  const bool marks = byte(1) == 0x80 && (byte(2) == 0x8e || byte(2) == 0x8f);   // U+200E, U+200F
+  const bool embeds = byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae;    // U+202A to U+202E
+  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;  // U+2066 to U+2069
+  return byte(0) == 0xe2 && (marks || embeds || isolates) ? 3 : 0;
+}
+
 std::string without_controls(std::string_view text) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::string result;
   result.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '\n') {
       result += "\\n";
-    } else if (byte < ' ' || byte == 0x7f) {
+      ++i;
+      continue;
+    }
+    const std::size_t bytes = control_bytes(text.substr(i));
+    if (bytes == 0) result += text[i++];
+    for (std::size_t end = i + bytes; i < end; ++i) {
+      const auto byte = static_cast<unsigned char>(text[i]);
       result.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
-    } else {
-      result += c;
     }
   }
   return result;

@@ -44,6 +44,15 @@ TEST(LogLineTest, ControlCharactersCannotForgeALine) {
   EXPECT_EQ(line(LogStyle::kJournal, "a\n<0>b\x1b[2J\x7f"), "<6>a\\n<0>b\\x1b[2J\\x7f\n");
 }
 
+// A terminal takes U+009B for ESC [, and U+202E turns what follows round.
+TEST(LogLineTest, ControlsBeyondAsciiAreWrittenOutAndOtherTextStays) {
+  EXPECT_EQ(line(LogStyle::kJournal,
+                 "a\xc2\x9b"
+                 "2J \xe2\x80\xae\xe2\x81\xa6 \xc2\xa9\xe2\x82\xac"),
+            "<6>a\\xc2\\x9b2J \\xe2\\x80\\xae\\xe2\\x81\\xa6 \xc2\xa9\xe2\x82\xac\n");
+  EXPECT_EQ(line(LogStyle::kJournal, "\xe2\x80"), "<6>\xe2\x80\n");
+}
+
 TEST(LogLineTest, TrailingNewlinesGo) { EXPECT_EQ(line(LogStyle::kJournal, "a\r\n"), "<6>a\n"); }
 
 }  // namespace
