@@ -751,7 +751,7 @@ static int set_access(struct framelane_capture* c, const char* group_name, unsig
   int status = 0;
   const int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return fail(errno, "%s: %s", path, strerror(errno));
-  if (fstat(fd, &file) != 0 || !S_ISSOCK(file.st_mode)) {
+  if (fstat(fd, &file) != 0 || !S_ISSOCK(file.st_mode) || file.st_uid != geteuid()) {
     status = fail(EEXIST, "%s: another process has put something else there; try again", path);
   }
   if (status == 0) {
@@ -769,7 +769,8 @@ static int set_access(struct framelane_capture* c, const char* group_name, unsig
   char self[32];  // chmod() has no way to take such a descriptor itself
   snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
   if (status == 0 && chmod(self, mode) != 0) {
-    status = fail(errno, "%s: chmod %o: %s; /proc has to be mounted", path, mode, strerror(errno));
+    status = fail(errno, "%s: chmod %o: %s%s", path, mode, strerror(errno),
+                  errno == ENOENT ? "; /proc has to be mounted" : "");
   }
   close(fd);
   return status;
@@ -891,6 +892,8 @@ void framelane_capture_close(struct framelane_capture* c) {
   if (!c) return;
   if (c->owner == getpid()) {
     remove_own_socket(c);
+    // First: readers whose connection ends see by it that the area is not written to any more.
+    if (c->area_fd >= 0) flock(c->area_fd, LOCK_UN);
     while (c->reader_count > 0) remove_reader(c, c->reader_count - 1);
     if (c->area_fd >= 0) shm_unlink(c->area_name);
     pthread_mutex_destroy(&c->lock);

@@ -145,6 +145,11 @@ std::vector<DeviceSet::LiveGpu> DeviceSet::live_gpus() {
     if (!gpus_.front()->lost()) live.push_back({gpus_.front(), true});
     return live;
   }
+  // What was answered late is old by now.
+  std::erase_if(questions_, [](const auto& entry) {
+    return entry.second.late_since &&
+           entry.second.answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
   for (const std::shared_ptr<Device>& gpu : gpus_) {
     if (!gpu->lost() && !questions_.contains(gpu.get())) {
       questions_[gpu.get()] = {ask_free_memory(gpu)};
@@ -156,14 +161,15 @@ std::vector<DeviceSet::LiveGpu> DeviceSet::live_gpus() {
     if (gpu->lost() || question == questions_.end()) continue;
     auto& [answer, late_since] = question->second;
     bool has_memory = false;
-    if (answer.wait_until(deadline) == std::future_status::ready) {
+    // One that is known to be silent is not waited for again.
+    if (answer.wait_until(late_since ? Clock::now() : deadline) == std::future_status::ready) {
       has_memory = answer.get().value_or(kLeastFree) >= kLeastFree;
       questions_.erase(question);
     } else if (!late_since) {
-      late_since = Clock::now();
+      late_since = now_();
       log::warn("{} does not say how much memory is free: feeds go to other GPUs meanwhile",
                 gpu->name());
-    } else if (Clock::now() - *late_since >= kSilence) {
+    } else if (now_() - *late_since >= kSilence) {
       count_abandoned_threads(1);
       gpu->lose("its driver has not said for " + std::to_string(kSilence.count()) +
                 " s how much memory is free");
@@ -189,7 +195,13 @@ std::vector<std::shared_ptr<const Device>> DeviceSet::all() const {
   return devices;
 }
 
-bool DeviceSet::any_lost() const { return std::ranges::any_of(gpus_, &Device::lost); }
+bool DeviceSet::any_lost() const {
+  const std::lock_guard lock(mutex_);
+  const auto silent = [](const auto& entry) {
+    return entry.second.answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  };
+  return std::ranges::any_of(gpus_, &Device::lost) || std::ranges::any_of(questions_, silent);
+}
 
 namespace {
 

@@ -45,7 +45,7 @@ class DeviceSet {
   };
   /// `choice`: of feeds that make none. `gpus`: those that are used, by number. A GPU whose driver
   /// does not say within `answer` how much memory is free is taken only if all others are short of
-  /// it; after kSilence it is lost. `now` is replaced in tests.
+  /// it; at the next placement after kSilence it is lost. `now` is replaced in tests.
   DeviceSet(const DeviceChoice& choice, std::vector<std::shared_ptr<Device>> gpus,
             std::shared_ptr<Device> cpu, Refusals refusals = {},
             std::function<Clock::time_point()> now = Clock::now,
@@ -64,6 +64,7 @@ class DeviceSet {
 
   /// The GPUs by number, then the CPU.
   std::vector<std::shared_ptr<const Device>> all() const;
+  /// True if a GPU is lost, or its driver has been asked and is silent.
   bool any_lost() const;
 
  private:
@@ -93,7 +94,7 @@ class DeviceSet {
   const Refusals refusals_;
   const std::function<Clock::time_point()> now_;
   const std::chrono::milliseconds answer_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, Place> places_;          // by feed; guarded by mutex_
   std::map<const Device*, Question> questions_;  // without an answer; guarded by mutex_
 };

@@ -85,8 +85,8 @@ int main(int count, char** arguments) {
   const int height = count > 3 ? atoi(arguments[3]) : 720;
   const int rate = count > 4 ? atoi(arguments[4]) : 25;
   const uint64_t frames = count > 5 ? strtoull(arguments[5], NULL, 10) : UINT64_MAX;
-  if (count < 2 || count == 3 || arguments[1][0] == '-' || width < 1 || width > 16384 || height < 1 || height > 16384 ||
-      rate < 1) {
+  if (count < 2 || count == 3 || arguments[1][0] == '-' || width < 1 || width > 16384 ||
+      height < 1 || height > 16384 || rate < 1) {
     fprintf(stderr, "usage: %s SOCKET [WIDTH HEIGHT [RATE [FRAMES]]]\n", arguments[0]);
     return 2;
   }

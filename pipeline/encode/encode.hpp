@@ -56,6 +56,8 @@ class Encode {
   /// True if the call under way works on the feed's GPU, if it has one: a call that hangs is the
   /// GPU's fault. Any thread.
   bool on_gpu() const { return on_gpu_ || releases_; }
+  /// True while it gives back what a frame was made of. Any thread.
+  bool releases() const { return releases_; }
   /// Times the call that opens the encoder for a plan, on the source thread. Nothing interrupts it.
   Interrupt& opening() { return opening_; }
 

@@ -279,9 +279,11 @@ void FeedRun::watch_calls(Clock::time_point now) {
       if (!is_stuck(opening || encodes_[i]->overdue(), encodes_overdue_since_[i], now)) continue;
       const bool on_gpu = encodes_[i]->on_gpu() && device_->has_copy_engines();
       fault = !opening && on_gpu ? FeedFault::kDevice : FeedFault::kEncoder;
+      const std::string call = encodes_[i]->releases()
+                                   ? "giving back a frame, which " + device_->name() + " may hold,"
+                                   : "a call of " + stats_->encode(i).codec();
       reason =
-          endless_call(options_.encodes[i], opening ? "the call that opens its encoder"
-                                                    : "a call of " + stats_->encode(i).codec());
+          endless_call(options_.encodes[i], opening ? "the call that opens its encoder" : call);
     }
     for (std::size_t i = 0; i < audio_calls_.size(); ++i) {
       if (!is_stuck(audio_calls_[i].overdue(), audio_overdue_since_[i], now)) continue;

@@ -92,8 +92,6 @@ BusGuard::BusGuard(const std::uint8_t* data, std::size_t bytes) {
 
 BusGuard::~BusGuard() { g_ranges[slot_].begin = 0; }
 
-void BusGuard::spoil() const { g_ranges[slot_].spoiled = true; }
-
 const std::atomic<bool>& BusGuard::spoiled() const { return g_ranges[slot_].spoiled; }
 
 }  // namespace framelane

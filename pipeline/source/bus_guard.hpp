@@ -27,7 +27,6 @@ class BusGuard {
 
   /// True once some of it was taken away. Stays where it is while the guard lives.
   const std::atomic<bool>& spoiled() const;
-  void spoil() const;
 
  private:
   std::size_t slot_;

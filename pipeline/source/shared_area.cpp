@@ -70,7 +70,7 @@ SharedArea::Mapping::Mapping(const std::string& name, std::size_t bytes, uid_t o
 SharedArea::Mapping::~Mapping() { unmap_host_memory(data, size + kReadableBehind, unregistered); }
 
 bool SharedArea::locked() const {
-  if (::flock(mapping_.file.get(), LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  if (::flock(mapping_.file.get(), LOCK_SH | LOCK_NB) != 0) return true;  // or it cannot be seen
   (void)::flock(mapping_.file.get(), LOCK_UN);
   return false;
 }

@@ -31,9 +31,8 @@ class SharedArea {
   const std::uint8_t* data() const { return mapping_.data; }
   std::size_t bytes() const { return bytes_; }
   /// True once what lies there is no longer what the producer sent: it has taken some of it away,
-  /// which reads as zeros, or may overwrite it (spoil).
+  /// which reads as zeros.
   const std::atomic<bool>& spoiled() const { return guard_.spoiled(); }
-  void spoil() const { guard_.spoil(); }
   /// True if a process holds a lock on the area, as producers with framelane_capture.h do while
   /// they may write to it.
   bool locked() const;

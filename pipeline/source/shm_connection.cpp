@@ -317,7 +317,8 @@ std::string ShmConnection::Loan::why_spoiled() const {
              "may overwrite them; give the producer more slots or a longer reader_timeout_ms, or "
              "make ring smaller";
     case Peer::kLeft:
-      return begin + "they did not come back in time after the feed had left the producer";
+      return begin +
+             "they did not come back in time after the feed had left the producer, or was to stop";
     default:
       return begin + "the producer's shared memory " + frame.area->name() +
              " has changed under them: it was truncated, or /dev/shm is full; leave its size as it "
@@ -325,7 +326,7 @@ std::string ShmConnection::Loan::why_spoiled() const {
   }
 }
 
-/// True if the producer has ended the connection and may still write to the area.
+/// True if the connection has ended and the producer may still write to the area.
 bool ShmConnection::cut_off(const SharedArea& area) noexcept {
   if (peer_ == Peer::kWaits) {
     pollfd end{socket_.get(), POLLRDHUP, 0};
@@ -334,7 +335,8 @@ bool ShmConnection::cut_off(const SharedArea& area) noexcept {
     Peer waits = Peer::kWaits;
     peer_.compare_exchange_strong(waits, area.locked() ? Peer::kCutOff : Peer::kEnded);
   }
-  return peer_ == Peer::kCutOff;
+  const Peer peer = peer_;
+  return peer == Peer::kCutOff || peer == Peer::kLeft;
 }
 
 void ShmConnection::end_loan(void* opaque, std::uint8_t*) noexcept {
@@ -450,10 +452,8 @@ bool ShmConnection::must_close(Clock::time_point now) noexcept {
 
 /// Requires the mutex.
 void ShmConnection::cut_loans() noexcept {
-  peer_ = Peer::kLeft;
-  for (const Loan& loan : loans_) {
-    if (loan.connection != nullptr) loan.frame.area->spoil();
-  }
+  Peer waits = Peer::kWaits;
+  peer_.compare_exchange_strong(waits, Peer::kLeft);
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 

@@ -193,9 +193,27 @@ TEST_F(DeviceSetTest, AGpuWhoseDriverIsSlowToAnswerIsLeftOutMeanwhile) {
   EXPECT_EQ(place_all({"a", "b"}), (std::vector<std::string>{"cuda:1", "cuda:1"}));
   EXPECT_FALSE(gpus_[0]->lost());
   answer.set_value();
-  EXPECT_TRUE(testing::comes_true([&] { return gpus_[0]->asked_ == 1; }))
-      << "asked again meanwhile";
+  EXPECT_TRUE(comes_true([&] { return !devices_->any_lost(); }));
+  EXPECT_EQ(gpus_[0]->asked_, 1) << "asked again meanwhile";
   EXPECT_EQ(place("c"), "cuda:0");
+  EXPECT_EQ(gpus_[0]->asked_, 2) << "its late answer was old";
+}
+
+TEST_F(DeviceSetTest, AGpuWhoseDriverStaysSilentIsLost) {
+  std::promise<void> answer;
+  gpus_[0]->answers_ = answer.get_future().share();
+  devices_.emplace(kAny, std::vector<std::shared_ptr<Device>>{gpus_[0], gpus_[1]}, cpu_,
+                   DeviceSet::Refusals{}, clock_.function(), 100ms);
+  place("a");
+  EXPECT_FALSE(gpus_[0]->lost());
+  EXPECT_TRUE(devices_->any_lost()) << "its thread must not outlive what it uses";
+  const std::uint64_t abandoned = threads_abandoned();
+  clock_.advance(DeviceSet::kSilence);
+  place("b");
+  EXPECT_TRUE(gpus_[0]->lost());
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  answer.set_value();
+  EXPECT_TRUE(comes_true([&] { return gpus_[0]->asked_ == 1; }));
 }
 
 TEST_F(DeviceSetTest, AFeedThatEncodesWithNvencGoesWhereASessionMayBeFree) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -163,7 +164,13 @@ TEST_F(ShmConnectionTest, FramesOfAReaderThatIsCutOffAreSpoiledAndThoseOfAProduc
   EXPECT_EQ(readers(), 1) << "it was waited for though it holds the last free slot";
   EXPECT_THAT(why_spoiled(frame), HasSubstr("the producer has disconnected this feed"));
   EXPECT_EQ(why_spoiled(last), "");
+  std::atomic<bool> closed{false};
+  std::thread looks([&] {
+    while (!closed) EXPECT_EQ(why_spoiled(last), "");
+  });
   capture_.reset();
+  closed = true;
+  looks.join();
   EXPECT_EQ(why_spoiled(last), "");
 }
 
