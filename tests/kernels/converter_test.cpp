@@ -37,7 +37,7 @@ void expect_equal_to_reference(const Conversion& conversion, std::mt19937& rando
   ASSERT_TRUE(actual.padding_untouched()) << converter->name();
 }
 
-// Visits every conversion that rgb_to_yuv takes, in one size.
+// Visits the conversions of four-byte RGB to 4:2:0, in one size.
 template <typename Visit>
 void visit_rgb_to_yuv(int width, int height, Visit visit) {
   for (const PixelFormat source : kFourByteOrders) {
@@ -143,8 +143,12 @@ TEST_P(SimdTest, StreamingStoresGiveTheSameBytes) {
   // A row is two tiles, of which the second ends within a cache line, and a padded rest. The number
   // of rows is odd.
   constexpr int kWidth = 362, kHeight = 5, kPitch = 384;
-  for (const PixelFormat format : {PixelFormat::kI420, PixelFormat::kNv12}) {
-    const Conversion conversion{kWidth, kHeight, PixelFormat::kBgra, kRgbFull, format, {}};
+  const PixelFormat targets[] = {PixelFormat::kI420, PixelFormat::kNv12, PixelFormat::kI422,
+                                 PixelFormat::kI444};
+  for (int turn = 0; turn < 8; ++turn) {
+    const PixelFormat format = targets[turn / 2];
+    const PixelFormat rgb = turn % 2 == 0 ? PixelFormat::kBgra : PixelFormat::kBgr24;
+    const Conversion conversion{kWidth, kHeight, rgb, kRgbFull, format, {}};
     TestImage source(conversion.source, kWidth, kHeight);
     source.fill_random(random_);
     TestImage expected(format, kWidth, kHeight);
