@@ -147,8 +147,7 @@ std::vector<DeviceSet::LiveGpu> DeviceSet::live_gpus() {
   }
   // What was answered late is old by now.
   std::erase_if(questions_, [](const auto& entry) {
-    return entry.second.late_since &&
-           entry.second.answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    return entry.second.late_since && entry.second.answered();
   });
   for (const std::shared_ptr<Device>& gpu : gpus_) {
     if (!gpu->lost() && !questions_.contains(gpu.get())) {
@@ -197,9 +196,7 @@ std::vector<std::shared_ptr<const Device>> DeviceSet::all() const {
 
 bool DeviceSet::any_lost() const {
   const std::lock_guard lock(mutex_);
-  const auto silent = [](const auto& entry) {
-    return entry.second.answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
-  };
+  const auto silent = [](const auto& entry) { return !entry.second.answered(); };
   return std::ranges::any_of(gpus_, &Device::lost) || std::ranges::any_of(questions_, silent);
 }
 

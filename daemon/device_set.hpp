@@ -82,6 +82,10 @@ class DeviceSet {
   struct Question {
     std::future<std::optional<std::size_t>> answer;
     std::optional<Clock::time_point> late_since{};
+
+    bool answered() const {
+      return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    }
   };
   std::shared_ptr<Device> least_busy(const std::vector<LiveGpu>& gpus, bool nvenc,
                                      const Device* full);

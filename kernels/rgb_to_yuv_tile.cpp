@@ -1,3 +1,6 @@
+// All SIMD of this converter is in this one file, since Highway has each such file, and its own
+// headers with it, compiled once for every instruction set.
+
 #include "kernels/rgb_to_yuv_tile.hpp"
 
 #include <cstddef>

@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "kernels/cuda/frame_by_frame.hpp"
 #include "kernels/cuda/general.hpp"
-#include "kernels/cuda/luma_count.hpp"
 
 namespace framelane {
 namespace {
@@ -15,7 +15,7 @@ Subsampling subsampling(PixelFormat format, Siting siting) {
           siting != Siting::kCenter, siting == Siting::kTopLeft};
 }
 
-class GeneralConverter final : public CudaConverter {
+class GeneralConverter final : public FrameByFrame {
  public:
   explicit GeneralConverter(const Conversion& conversion)
       : mixed_(mixes_channels(conversion)),
@@ -27,30 +27,20 @@ class GeneralConverter final : public CudaConverter {
               make_form(forms[2].rounding_for_scale(General<true>::kFilteredScale))};
   }
 
-  using CudaConverter::enqueue;
-  cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin, int row_end,
-                      cudaStream_t stream) const override {
-    for (const CudaFrame& frame : frames) {
-      cudaError_t error = mixed_ ? launch_one<true>(frame, row_begin, row_end, stream)
-                                 : launch_one<false>(frame, row_begin, row_end, stream);
-      if (error == cudaSuccess && frame.luma_counts != nullptr) {
-        error = enqueue_luma_count(as_const(frame.target), row_begin, row_end, frame.luma_counts,
-                                   stream);
-      }
-      if (error != cudaSuccess) return error;
-    }
-    return cudaSuccess;
-  }
-
-  cudaError_t load(bool counts_luma) const override {
-    const cudaError_t error = mixed_ ? cuda::load<Residency::kAny, General<true>>()
-                                     : cuda::load<Residency::kAny, General<false>>();
-    return error == cudaSuccess && counts_luma ? load_luma_count() : error;
-  }
-
   const char* name() const override { return "general"; }
 
  private:
+  cudaError_t enqueue_kernel(const CudaFrame& frame, int row_begin, int row_end,
+                             cudaStream_t stream) const override {
+    return mixed_ ? launch_one<true>(frame, row_begin, row_end, stream)
+                  : launch_one<false>(frame, row_begin, row_end, stream);
+  }
+
+  cudaError_t load_kernel() const override {
+    return mixed_ ? cuda::load<Residency::kAny, General<true>>()
+                  : cuda::load<Residency::kAny, General<false>>();
+  }
+
   template <bool kMixed>
   cudaError_t launch_one(const CudaFrame& frame, int row_begin, int row_end,
                          cudaStream_t stream) const {

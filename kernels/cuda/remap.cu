@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 
+#include "kernels/cuda/frame_by_frame.hpp"
 #include "kernels/cuda/general.hpp"
-#include "kernels/cuda/luma_count.hpp"
 #include "kernels/cuda/remap.hpp"
 #include "kernels/fixed_form.hpp"
 
@@ -19,41 +18,19 @@ bool is_planar(PixelFormat format) {
   return !info(format).rgb && info(format).planes[0].bytes_per_sample == 1;
 }
 
-class RemapConverter final : public CudaConverter {
+class RemapConverter final : public FrameByFrame {
  public:
   RemapConverter(const Conversion& conversion, const std::array<ByteMap, 3>& maps)
-      : maps_(maps),
+      : FrameByFrame(Remap::kColumns, make_general_cuda_converter(conversion)),
+        maps_(maps),
         chroma_(!info(conversion.target).gray),
-        half_height_(info(conversion.target).chroma_half_height),
-        general_(make_general_cuda_converter(conversion)) {}
-
-  using CudaConverter::enqueue;
-  cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin, int row_end,
-                      cudaStream_t stream) const override {
-    for (const CudaFrame& frame : frames) {
-      const bool aligned =
-          is_aligned(frame.source, Remap::kColumns) && is_aligned(frame.target, Remap::kColumns);
-      cudaError_t error = aligned ? launch_one(frame, row_begin, row_end, stream)
-                                  : general_->enqueue({&frame, 1}, row_begin, row_end, stream);
-      if (error == cudaSuccess && aligned && frame.luma_counts != nullptr) {
-        error = enqueue_luma_count(as_const(frame.target), row_begin, row_end, frame.luma_counts,
-                                   stream);
-      }
-      if (error != cudaSuccess) return error;
-    }
-    return cudaSuccess;
-  }
-
-  cudaError_t load(bool counts_luma) const override {
-    const cudaError_t error = cuda::load<Residency::kAny, Remap>();
-    return error != cudaSuccess ? error : general_->load(counts_luma);
-  }
+        half_height_(info(conversion.target).chroma_half_height) {}
 
   const char* name() const override { return "remap"; }
 
  private:
-  cudaError_t launch_one(const CudaFrame& frame, int row_begin, int row_end,
-                         cudaStream_t stream) const {
+  cudaError_t enqueue_kernel(const CudaFrame& frame, int row_begin, int row_end,
+                             cudaStream_t stream) const override {
     Remap body{};
     locate(frame.source, body.from);
     locate(frame.target, body.to);
@@ -67,10 +44,11 @@ class RemapConverter final : public CudaConverter {
     return launch<Residency::kAny>(columns, rows, 1, stream, body);
   }
 
+  cudaError_t load_kernel() const override { return cuda::load<Residency::kAny, Remap>(); }
+
   const std::array<ByteMap, 3> maps_;
   const bool chroma_;
   const bool half_height_;
-  const std::unique_ptr<const CudaConverter> general_;
 };
 
 }  // namespace

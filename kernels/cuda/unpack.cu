@@ -1,11 +1,8 @@
 #include "kernels/cuda/unpack.cuh"
 
-#include <algorithm>
-#include <span>
-
 #include "kernels/chroma_taps.hpp"
+#include "kernels/cuda/frame_by_frame.hpp"
 #include "kernels/cuda/general.hpp"
-#include "kernels/cuda/luma_count.hpp"
 #include "kernels/cuda/unpack.hpp"
 #include "kernels/fixed_form.hpp"
 #include "kernels/linear_transform.hpp"
@@ -17,43 +14,27 @@ using namespace cuda;
 
 constexpr std::uintptr_t kAlignment = 16;
 
-class UnpackConverter final : public CudaConverter {
+class UnpackConverter final : public FrameByFrame {
  public:
   explicit UnpackConverter(const Conversion& conversion)
-      : luma_first_(conversion.source == PixelFormat::kYuyv),
+      : FrameByFrame(kAlignment, make_general_cuda_converter(conversion)),
+        luma_first_(conversion.source == PixelFormat::kYuyv),
         rows_(!info(conversion.target).chroma_half_height    ? 1
               : cosited_down(conversion.target_color.siting) ? 3
-                                                             : 2),
-        general_(make_general_cuda_converter(conversion)) {}
-
-  using CudaConverter::enqueue;
-  cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin, int row_end,
-                      cudaStream_t stream) const override {
-    for (const CudaFrame& frame : frames) {
-      const bool aligned =
-          is_aligned(frame.source, kAlignment) && is_aligned(frame.target, kAlignment);
-      cudaError_t error = aligned ? with_kernel([&](auto body) {
-        return launch_one(body, frame, row_begin, row_end, stream);
-      })
-                                  : general_->enqueue({&frame, 1}, row_begin, row_end, stream);
-      if (error == cudaSuccess && aligned && frame.luma_counts != nullptr) {
-        error = enqueue_luma_count(as_const(frame.target), row_begin, row_end, frame.luma_counts,
-                                   stream);
-      }
-      if (error != cudaSuccess) return error;
-    }
-    return cudaSuccess;
-  }
-
-  cudaError_t load(bool counts_luma) const override {
-    const cudaError_t error =
-        with_kernel([](auto body) { return cuda::load<Residency::kAny, decltype(body)>(); });
-    return error != cudaSuccess ? error : general_->load(counts_luma);
-  }
+                                                             : 2) {}
 
   const char* name() const override { return "unpack"; }
 
  private:
+  cudaError_t enqueue_kernel(const CudaFrame& frame, int row_begin, int row_end,
+                             cudaStream_t stream) const override {
+    return with_kernel(
+        [&](auto body) { return launch_one(body, frame, row_begin, row_end, stream); });
+  }
+  cudaError_t load_kernel() const override {
+    return with_kernel([](auto body) { return cuda::load<Residency::kAny, decltype(body)>(); });
+  }
+
   /// Calls what(body) with the body for this conversion.
   template <typename What>
   cudaError_t with_kernel(What what) const {
@@ -89,7 +70,6 @@ class UnpackConverter final : public CudaConverter {
 
   const bool luma_first_;
   const int rows_;
-  const std::unique_ptr<const CudaConverter> general_;
 };
 
 }  // namespace

@@ -351,10 +351,9 @@ void Encode::close_encoder() {
 
 // A call that threw has left its frame or packet in hand.
 Encode::FreeAtEnd::~FreeAtEnd() {
-  if (encode.gives_up() && is_lost_gpu(encode.plan_->gpu)) {
-    encode.leave_gpu();
-  } else {
-    encode.close_encoder();
+  encode.let_go();
+  encode.close_encoder();
+  {
     const CallScope call(encode.calls_, kOpenLimit);
     encode.plan_.reset();  // the last owner of the frames on a GPU
   }

@@ -96,13 +96,14 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   format_.reset();  // until all is done, since what throws leaves plans of two formats
   std::vector<std::pair<EncodeRoute*, FeedError>> refusals;
   bool prepares = changed;
-  for (EncodeRoute* route : routes_) {
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    EncodeRoute* const route = routes_[i];
     if (!wants_encoder(route)) continue;
     const bool was_down = route->down();
     // Each may take seconds. What was read in the last format is still encoded.
     if (parts_.stage_calls.stopped()) return false;
     try {
-      if (!apply_format(*route, format, source, same_pictures)) return false;
+      if (!apply_format(i, format, source, same_pictures)) return false;
       prepares = true;
     } catch (const FeedError& refusal) {
       if (ends_feed(refusal, source, was_down)) throw;
@@ -135,22 +136,20 @@ bool FrameDispatch::lost_its_gpu(const EncodeRoute& route) const {
 /// Has the encode finish the frames before and close its encoder, and waits for that: a job without
 /// a frame tells it. The next encoder may need the session on the GPU that this one has. False if
 /// the feed ends meanwhile.
-bool FrameDispatch::close_encoder(EncodeRoute& route) {
+bool FrameDispatch::close_encoder(std::size_t index) {
   auto place = parts_.ring.acquire(cancel_);
   if (!place) return false;
   FrameJob& job = **place;
   job.analyse = false;
-  int index = 0;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
-    if (routes_[i] == &route) index = static_cast<int>(i);
     job.outputs[i].converts = false;
-    job.outputs[i].encode_plan = routes_[i] == &route ? nullptr : routes_[i]->plan;
+    job.outputs[i].encode_plan = i == index ? nullptr : routes_[i]->plan;
   }
   if (!publish(*place, /*converts=*/false)) return false;
-  parts_.ring.wait_released(index, cancel_);
+  parts_.ring.wait_released(static_cast<int>(index), cancel_);
   if (parts_.stage_calls.stopped() || parts_.ring.closed()) return false;
   const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
-  route.plan.reset();
+  routes_[index]->plan.reset();
   return true;
 }
 
@@ -188,15 +187,16 @@ void FrameDispatch::prepare_stage(const FrameFormat& format) {
   plan_ = parts_.stage.prepare(conversions, format.memory, analyses_, targets);
 }
 
-bool FrameDispatch::apply_format(EncodeRoute& route, const FrameFormat& format,
+bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                                  const SourceInfo& source, bool same_pictures) {
+  EncodeRoute& route = *routes_[index];
   std::shared_ptr<EncodePlan> plan = route.plan;
   const bool plan_stays = same_pictures && plan && !lost_its_gpu(route) &&
                           can_convert(conversion_between(format, plan->target));
   if (!plan_stays) {
     if (plan && !plan->gpu.empty() && !is_lost_gpu(plan->gpu)) {
       plan.reset();
-      if (!close_encoder(route)) return false;
+      if (!close_encoder(index)) return false;
     }
     // NVENC's encoders are on the feed's GPU. No other encoder that hangs is the GPU's fault.
     std::optional<CallScope> opening;

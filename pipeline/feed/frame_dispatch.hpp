@@ -61,12 +61,12 @@ class FrameDispatch {
   /// encodes that are down. False if reading was stopped before all encoders were open.
   bool apply_format(const InputFrame& frame, const SourceInfo& source);
   /// The same for one encode. `same_pictures`: its encoder may stay. Throws FeedError.
-  bool apply_format(EncodeRoute& route, const FrameFormat& format, const SourceInfo& source,
+  bool apply_format(std::size_t index, const FrameFormat& format, const SourceInfo& source,
                     bool same_pictures);
   /// True if what keeps this encode from working ends the feed, even if others work.
   bool ends_feed(const FeedError& refusal, const SourceInfo& source, bool was_down) const;
   bool lost_its_gpu(const EncodeRoute& route) const;
-  bool close_encoder(EncodeRoute& route);
+  bool close_encoder(std::size_t index);
   void take_down(EncodeRoute& route, const FeedError& refusal);
   void prepare_stage(const FrameFormat& format);
   void apply_analysis();

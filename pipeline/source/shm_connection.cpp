@@ -15,29 +15,19 @@
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/source/shm_packet.hpp"
 
 namespace framelane {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-enum PacketType : std::uint32_t { kNewArea = 1, kAreaClosed = 2, kFrame = 3, kAcknowledgement = 4 };
-
 /// More areas at once than this are a fault: a producer has one, or two while it replaces it.
 constexpr std::size_t kMostAreas = 16;
-/// Linux's limit for a name, with the "/" before it and the NUL behind.
-constexpr std::size_t kLongestName = 257;
 /// Acknowledgements that the producer has not read yet: room for thousands.
 constexpr int kSendBuffer = 1 << 20;
-/// How often a connection looks after those that were left.
-constexpr std::chrono::milliseconds kServeLeft{50};
 /// How soon to try again to connect to a producer whose queue of connections is full.
 constexpr std::chrono::milliseconds kConnectAgain{20};
-
-// All that are open, or were left while frames of theirs were out. Locked before a connection's
-// mutex.
-std::mutex g_connections_mutex;
-std::vector<std::weak_ptr<ShmConnection>> g_connections;
 
 int make_socket() {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -71,14 +61,6 @@ std::string connect_remedy(int error, const std::string& path) {
 }
 
 }  // namespace
-
-/// 24 bytes, in the machine's byte order. shmpipe.c has a union of C, with these fields.
-struct ShmConnection::Packet {
-  std::uint32_t type = 0;
-  std::int32_t area = 0;
-  std::uint64_t first = 0;   // new area: its bytes; frame and acknowledgement: the offset
-  std::uint64_t second = 0;  // frame: its bytes; new area: in the low half, the bytes of its name
-};
 
 std::shared_ptr<ShmConnection> ShmConnection::open(const std::string& path, std::size_t most_bytes,
                                                    std::chrono::milliseconds timeout,
@@ -139,8 +121,7 @@ void ShmConnection::connect() {
     throw io_error(errno, "cannot see whose process listens at " + name_);
   }
   producer_ = peer.uid;
-  const std::lock_guard lock(g_connections_mutex);
-  g_connections.push_back(weak_from_this());
+  keep_in_sight();
 }
 
 std::optional<ShmConnection::Announced> ShmConnection::next() {
@@ -153,21 +134,21 @@ std::optional<ShmConnection::Announced> ShmConnection::next() {
                                       "hangs");
     }
     if (Clock::now() >= deadline) throw timed_out();
-    if (!receive(sizeof(Packet), deadline)) return std::nullopt;
-    Packet packet;
+    if (!receive(sizeof(ShmPacket), deadline)) return std::nullopt;
+    ShmPacket packet;
     std::memcpy(&packet, received_.data() + begin_, sizeof packet);
     begin_ += sizeof packet;
     switch (packet.type) {
-      case kNewArea:
+      case ShmPacket::kNewArea:
         if (!take_area(packet, deadline)) return std::nullopt;
         break;
-      case kAreaClosed:
+      case ShmPacket::kAreaClosed:
         // Frames that are lent keep it.
         if (areas_.erase(packet.area) == 0) {
           throw not_the_protocol("it closes an area that it has not announced");
         }
         break;
-      case kFrame: {
+      case ShmPacket::kFrame: {
         const auto area = areas_.find(packet.area);
         if (area == areas_.end()) {
           throw not_the_protocol("a frame lies in an area that it has not announced");
@@ -191,9 +172,9 @@ std::optional<ShmConnection::Announced> ShmConnection::next() {
 }
 
 /// An area's name follows its packet. False if stopped.
-bool ShmConnection::take_area(const Packet& packet, Clock::time_point deadline) {
+bool ShmConnection::take_area(const ShmPacket& packet, Clock::time_point deadline) {
   const auto name_bytes = static_cast<std::uint32_t>(packet.second);
-  if (name_bytes < 3 || name_bytes > kLongestName) {
+  if (name_bytes < 3 || name_bytes > ShmPacket::kLongestName) {
     throw not_the_protocol("an area's name has " + std::to_string(name_bytes) + " bytes");
   }
   if (!receive(name_bytes, deadline)) return false;
@@ -362,99 +343,14 @@ void ShmConnection::give_back(const Announced& frame) noexcept {
 /// Requires the mutex.
 void ShmConnection::acknowledge(const Announced& frame) noexcept {
   if (deaf_) return;  // a packet was sent in part, perhaps
-  const Packet packet{
-      .type = kAcknowledgement, .area = frame.area_number, .first = frame.offset, .second = 0};
+  const ShmPacket packet{.type = ShmPacket::kAcknowledgement,
+                         .area = frame.area_number,
+                         .first = frame.offset,
+                         .second = 0};
   // Only a producer that does not read them fills the socket's buffer.
   const ssize_t sent = ::send(socket_.get(), &packet, sizeof packet, MSG_NOSIGNAL | MSG_DONTWAIT);
   const bool gone = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
   if (sent != static_cast<ssize_t>(sizeof packet) && !gone) deaf_ = true;
-}
-
-void ShmConnection::leave() {
-  const std::lock_guard lock(mutex_);
-  left_ = true;
-  closes_at_ = Clock::now() + linger_;
-  give_back_unread();
-}
-
-/// Gives back what the producer has announced since leave(), up to a limit: it may answer at once.
-/// Requires the mutex.
-void ShmConnection::give_back_unread() noexcept {
-  constexpr int kMostFills = 64;
-  try {
-    int fills = 0;
-    do {
-      while (end_ - begin_ >= sizeof(Packet)) {
-        Packet packet;
-        std::memcpy(&packet, received_.data() + begin_, sizeof packet);
-        std::size_t whole = sizeof packet;
-        if (packet.type == kNewArea) {
-          const auto name_bytes = static_cast<std::uint32_t>(packet.second);
-          if (name_bytes > kLongestName) throw not_the_protocol("an area's name is too long");
-          whole += name_bytes;
-          if (end_ - begin_ < whole) break;
-        }
-        begin_ += whole;
-        if (packet.type == kFrame) acknowledge({nullptr, packet.area, packet.first, packet.second});
-      }
-    } while (++fills < kMostFills && fill());
-  } catch (const IoError& error) {
-    // The producer has gone, or does not speak the protocol: there is nobody to wait.
-    producer_gone_ = error.code() == IoFault::kEof;
-  } catch (...) {  // no memory for a message
-  }
-}
-
-void ShmConnection::serve_left_if_due() noexcept {
-  const Clock::time_point now = Clock::now();
-  if (now - served_ < kServeLeft) return;
-  served_ = now;
-  serve_left();
-}
-
-/// Looks after connections that were left or should have been. False if there are none.
-bool ShmConnection::serve_left() noexcept {
-  // Whichever of them these are the last to hold go after the lock: areas are unregistered then.
-  std::vector<std::shared_ptr<ShmConnection>> held;
-  const Clock::time_point now = Clock::now();
-  bool any = false;
-  const std::lock_guard lock(g_connections_mutex);
-  std::erase_if(g_connections, [&](const std::weak_ptr<ShmConnection>& one) {
-    std::shared_ptr<ShmConnection> connection = one.lock();
-    if (connection == nullptr) return true;
-    ShmConnection& other = *connection;
-    try {
-      held.push_back(std::move(connection));
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-    const std::lock_guard own(other.mutex_);
-    if (other.must_close(now)) {
-      other.cut_loans();
-      return true;
-    }
-    any = any || other.closes_at_;
-    return other.producer_gone_;
-  });
-  return any;
-}
-
-/// Gives back what is announced to a connection that was left. True if it, or one whose reading
-/// thread hangs, has had its time. Requires the mutex.
-bool ShmConnection::must_close(Clock::time_point now) noexcept {
-  if (left_) {
-    give_back_unread();
-  } else if (!closes_at_ && stop_.stop_requested()) {
-    closes_at_ = now + linger_;
-  }
-  return closes_at_ && now >= *closes_at_ && !producer_gone_;
-}
-
-/// Requires the mutex.
-void ShmConnection::cut_loans() noexcept {
-  Peer waits = Peer::kWaits;
-  peer_.compare_exchange_strong(waits, Peer::kLeft);
-  ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
 IoError ShmConnection::not_the_protocol(const std::string& what) const {

@@ -24,6 +24,8 @@
 
 namespace framelane {
 
+struct ShmPacket;
+
 /// A connection to a producer of frames in shared memory, which speaks GStreamer's protocol
 /// (sys/shm/shmpipe.c in gst-plugins-bad; docs/capture.md has its packets): shmsink, or a program
 /// with capture/framelane_capture.h.
@@ -92,7 +94,8 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   };
   /// Whether the producer may use frames again that are out.
   enum class Peer : std::uint8_t { kWaits, kEnded, kCutOff, kLeft };
-  struct Packet;
+  /// How often a connection looks after those that were left.
+  static constexpr std::chrono::milliseconds kServeLeft{50};
 
   ShmConnection(const std::string& path, std::size_t most_bytes, std::chrono::milliseconds timeout,
                 const std::stop_token& stop, std::chrono::milliseconds linger);
@@ -100,10 +103,11 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   static void end_loan(void* loan, std::uint8_t* data) noexcept;
   bool receive(std::size_t bytes, std::chrono::steady_clock::time_point deadline);
   bool wait(short events, std::chrono::steady_clock::time_point deadline);
-  bool take_area(const Packet& packet, std::chrono::steady_clock::time_point deadline);
+  bool take_area(const ShmPacket& packet, std::chrono::steady_clock::time_point deadline);
   bool fill();
   void acknowledge(const Announced& frame) noexcept;
   void give_back_unread() noexcept;
+  void keep_in_sight();
   void serve_left_if_due() noexcept;
   static bool serve_left() noexcept;
   bool must_close(std::chrono::steady_clock::time_point now) noexcept;
