@@ -29,10 +29,65 @@ bool moves_chroma(const PixelFormatInfo& source, Siting from, const PixelFormatI
   return across || down;
 }
 
+std::string text_of(const Rect& rect) {
+  return std::to_string(rect.width) + "x" + std::to_string(rect.height) + "+" +
+         std::to_string(rect.x) + "+" + std::to_string(rect.y);
+}
+
+std::string text_of(const PictureSize& size) {
+  return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
+/// True if the part begins and ends at whole samples of chroma, or at the picture's edge.
+bool takes_whole_samples(const PixelFormatInfo& format, const Rect& part,
+                         const PictureSize& picture) {
+  const auto fits = [](int begin, int size, int whole, bool half) {
+    return !half || (begin % 2 == 0 && (size % 2 == 0 || begin + size == whole));
+  };
+  return fits(part.x, part.width, picture.width, format.chroma_half_width) &&
+         fits(part.y, part.height, picture.height, format.chroma_half_height);
+}
+
+bool lies_within(const Rect& part, const PictureSize& picture) {
+  return part.x >= 0 && part.y >= 0 && part.width > 0 && part.height > 0 &&
+         part.width <= picture.width - part.x && part.height <= picture.height - part.y;
+}
+
+std::optional<std::string> why_not_scaled(const Conversion& conversion) {
+  constexpr int kMostReduction = 64;
+  const auto& [crop, target, place, filter, background] = *conversion.scaling;
+  const PictureSize source{conversion.width, conversion.height};
+  if (target.width < 1 || target.height < 1 || target.width > kMaxSide ||
+      target.height > kMaxSide) {
+    return "size " + text_of(target) + " is outside 1x1 to 16384x16384";
+  }
+  const struct {
+    const char* what;
+    const Rect& part;
+    const PictureSize& picture;
+    PixelFormat format;
+  } parts[] = {{"crop", crop, source, conversion.source},
+               {"place", place, target, conversion.target}};
+  for (const auto& [what, part, picture, format] : parts) {
+    if (!lies_within(part, picture)) {
+      return std::string(what) + ' ' + text_of(part) + " lies outside the picture of " +
+             text_of(picture);
+    }
+    if (!takes_whole_samples(info(format), part, picture)) {
+      return std::string(what) + ' ' + text_of(part) + " cuts samples of chroma of " +
+             quoted(format) + " in two: use even numbers";
+    }
+  }
+  if (crop.width > kMostReduction * place.width || crop.height > kMostReduction * place.height) {
+    return text_of(place.size()) + " is less than a 64th of " + text_of(crop.size());
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool is_identity(const Conversion& conversion) {
-  if (conversion.source != conversion.target) return false;
+  if (conversion.source != conversion.target || conversion.scaling) return false;
   const PixelFormatInfo& format = info(conversion.source);
   const ColorSpec& from = conversion.source_color;
   const ColorSpec& to = conversion.target_color;
@@ -41,7 +96,7 @@ bool is_identity(const Conversion& conversion) {
 }
 
 std::optional<std::string> why_unsupported(const Conversion& conversion) {
-  const auto& [width, height, source, source_color, target, target_color] = conversion;
+  const auto& [width, height, source, source_color, target, target_color, scaling] = conversion;
   if (width < 1 || height < 1 || width > kMaxSide || height > kMaxSide) {
     return "size " + std::to_string(width) + "x" + std::to_string(height) +
            " is outside 1x1 to 16384x16384";
@@ -52,6 +107,9 @@ std::optional<std::string> why_unsupported(const Conversion& conversion) {
 
   const PixelFormatInfo& from = info(source);
   const PixelFormatInfo& to = info(target);
+  if (scaling) {
+    if (auto reason = why_not_scaled(conversion)) return reason;
+  }
   if (to.rgb) return "target format " + quoted(target) + " is RGB; targets are YUV";
   if (target == PixelFormat::kYuyv || target == PixelFormat::kUyvy) {
     return "target format " + quoted(target) + " is a source format only; use yuv422p";
@@ -62,7 +120,8 @@ std::optional<std::string> why_unsupported(const Conversion& conversion) {
     return "converting " + quoted(source) + " to " + quoted(target) +
            " would raise the chroma resolution";
   }
-  if (halves_chroma(from) && moves_chroma(from, source_color.siting, to, target_color.siting)) {
+  if (!scaling && halves_chroma(from) &&
+      moves_chroma(from, source_color.siting, to, target_color.siting)) {
     return "chroma siting cannot change from " + std::string(to_string(source_color.siting)) +
            " to " + std::string(to_string(target_color.siting));
   }

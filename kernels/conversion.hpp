@@ -5,17 +5,21 @@
 
 #include "kernels/color_spec.hpp"
 #include "kernels/pixel_format.hpp"
+#include "kernels/scaling.hpp"
 
 namespace framelane {
 
 /// What is done to a frame for one encode. Sizes are in pixels.
 struct Conversion {
-  int width = 0;
+  int width = 0;  ///< of the source
   int height = 0;
   PixelFormat source = PixelFormat::kBgra;
   ColorSpec source_color;
   PixelFormat target = PixelFormat::kNv12;
   ColorSpec target_color;
+  std::optional<Scaling> scaling{};  ///< nothing: the target has the source's size
+
+  PictureSize target_size() const { return scaling ? scaling->target : PictureSize{width, height}; }
 
   friend bool operator==(const Conversion&, const Conversion&) = default;
 };
@@ -30,7 +34,8 @@ bool is_identity(const Conversion& conversion);
 /// - a target that is RGB or packed YUYV/UYVY, unless the conversion is an identity;
 /// - a size below 1x1 or above 16384x16384;
 /// - raising the chroma resolution;
-/// - changing the siting of subsampled chroma;
+/// - changing the siting of subsampled chroma where a picture is not scaled;
+/// - scaling from or to parts that are not whole samples of chroma, and to less than a 64th;
 /// - a matrix that does not fit its format (RGB with a YUV matrix; YUV or gray with kRgb).
 std::optional<std::string> why_unsupported(const Conversion& conversion);
 

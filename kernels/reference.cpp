@@ -7,6 +7,7 @@
 #include "kernels/chroma_taps.hpp"
 #include "kernels/linear_transform.hpp"
 #include "kernels/plane_copy.hpp"
+#include "kernels/scaled_reference.hpp"
 
 namespace framelane {
 namespace {
@@ -123,13 +124,14 @@ class ReferenceConverter final : public Converter {
 std::unique_ptr<const Converter> make_reference_converter(const Conversion& conversion) {
   assert(!why_unsupported(conversion));
   if (is_identity(conversion)) return make_plane_copy();
+  if (conversion.scaling) return make_scaled_reference_converter(conversion);
   return std::make_unique<ReferenceConverter>(conversion);
 }
 
 void convert_reference(const Conversion& conversion, const ConstImageView& source,
                        const ImageView& target) {
   assert(!why_unsupported(conversion));
-  make_reference_converter(conversion)->run(source, target, 0, conversion.height);
+  make_reference_converter(conversion)->run(source, target, 0, conversion.target_size().height);
 }
 
 }  // namespace framelane

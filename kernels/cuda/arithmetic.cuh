@@ -48,6 +48,49 @@ FRAMELANE_HD std::uint32_t funnel(std::uint32_t low, std::uint32_t high, unsigne
 #endif
 }
 
+/// Byte i of a word.
+FRAMELANE_HD int byte_of(std::uint32_t word, int i) {
+  return static_cast<int>(word >> (8 * i) & 0xFF);
+}
+
+/// Four of the eight bytes of a (0 to 3) and b (4 to 7): those that the digits of kPlaces name, the
+/// last digit first.
+template <unsigned kPlaces>
+FRAMELANE_HD std::uint32_t bytes_at(std::uint32_t a, std::uint32_t b) {
+#ifdef __CUDA_ARCH__
+  return __byte_perm(a, b, kPlaces);
+#else
+  const std::uint64_t both = std::uint64_t{b} << 32 | a;
+  std::uint32_t result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned place = kPlaces >> (4 * i) & 0xF;
+    result |= static_cast<std::uint32_t>(both >> (8 * place) & 0xFF) << (8 * i);
+  }
+  return result;
+#endif
+}
+
+/// Bytes 0 and 2 (kFirst = 0) or 1 and 3 (kFirst = 1) of a, and then of b.
+template <int kFirst>
+FRAMELANE_HD std::uint32_t every_other(std::uint32_t a, std::uint32_t b) {
+  return bytes_at < kFirst == 0 ? 0x6420 : 0x7531 > (a, b);
+}
+
+/// The values, each clamped to 0..255, as bytes 0 to 3.
+FRAMELANE_HD std::uint32_t saturated(int a, int b, int c, int d) {
+#ifdef __CUDA_ARCH__
+  std::uint32_t high, result;
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(d), "r"(c));
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(b), "r"(a), "r"(high));
+  return result;
+#else
+  const auto byte = [](int value) {
+    return static_cast<std::uint32_t>(at_most(at_least(value, 0), 255));
+  };
+  return byte(a) | byte(b) << 8 | byte(c) << 16 | byte(d) << 24;
+#endif
+}
+
 /// ExactQuotient (kernels/exact_quotient.hpp) as a kernel's parameter.
 struct Quotient {
   std::uint32_t coefficients[3];

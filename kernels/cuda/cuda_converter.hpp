@@ -47,8 +47,8 @@ class CudaConverter {
     return enqueue({&frame, 1}, row_begin, row_end, stream);
   }
 
-  /// For logs and benchmarks: "rgb-to-yuv", "remap", "unpack" or "general". The others convert
-  /// frames that are not aligned in the general way.
+  /// For logs and benchmarks: "rgb-to-yuv", "remap", "rematrix", "unpack" or "general". The others
+  /// convert frames that are not aligned in the general way.
   virtual const char* name() const = 0;
 
   CudaConverter(const CudaConverter&) = delete;

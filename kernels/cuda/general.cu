@@ -1,7 +1,5 @@
 #include "kernels/cuda/general.cuh"
 
-#include <array>
-
 #include "kernels/cuda/frame_by_frame.hpp"
 #include "kernels/cuda/general.hpp"
 
@@ -18,14 +16,7 @@ Subsampling subsampling(PixelFormat format, Siting siting) {
 class GeneralConverter final : public FrameByFrame {
  public:
   explicit GeneralConverter(const Conversion& conversion)
-      : mixed_(mixes_channels(conversion)),
-        source_(subsampling(conversion.source, conversion.source_color.siting)),
-        target_(subsampling(conversion.target, conversion.target_color.siting)) {
-    const auto forms = color_transform(conversion);
-    forms_ = {make_form(forms[0].rounding_for_scale(General<true>::kSiteScale)),
-              make_form(forms[1].rounding_for_scale(General<true>::kFilteredScale)),
-              make_form(forms[2].rounding_for_scale(General<true>::kFilteredScale))};
-  }
+      : mixed_(mixes_channels(conversion)), conversion_(general_conversion(conversion)) {}
 
   const char* name() const override { return "general"; }
 
@@ -44,25 +35,29 @@ class GeneralConverter final : public FrameByFrame {
   template <bool kMixed>
   cudaError_t launch_one(const CudaFrame& frame, int row_begin, int row_end,
                          cudaStream_t stream) const {
-    General<kMixed> body{};
-    locate(frame.source, body.from);
-    locate(frame.target, body.to);
-    for (std::size_t i = 0; i < 3; ++i) body.forms[i] = forms_[i];
-    body.source = source_;
-    body.target = target_;
-    body.row_begin = row_begin;
-    body.row_end = row_end;
-    const int columns = target_.half_width ? (frame.target.width + 1) / 2 : frame.target.width;
-    const int rows = target_.half_height ? (row_end - row_begin + 1) / 2 : row_end - row_begin;
-    return launch<Residency::kAny>(columns, rows, 1, stream, body);
+    const Subsampling& target = conversion_.target;
+    const int columns = target.half_width ? (frame.target.width + 1) / 2 : frame.target.width;
+    const int rows = target.half_height ? (row_end - row_begin + 1) / 2 : row_end - row_begin;
+    return launch<Residency::kAny>(columns, rows, 1, stream,
+                                   General<kMixed>(conversion_, frame, row_begin, row_end));
   }
 
-  bool mixed_;
-  Subsampling source_, target_;
-  std::array<Form, 3> forms_;
+  const bool mixed_;
+  const GeneralConversion conversion_;
 };
 
 }  // namespace
+
+GeneralConversion cuda::general_conversion(const Conversion& conversion) {
+  constexpr int kSite = GeneralConversion::kSiteScale;
+  constexpr int kFiltered = GeneralConversion::kFilteredScale;
+  const auto forms = color_transform(conversion);
+  return {{make_form(forms[0].rounding_for_scale(kSite)),
+           make_form(forms[1].rounding_for_scale(kFiltered)),
+           make_form(forms[2].rounding_for_scale(kFiltered))},
+          subsampling(conversion.source, conversion.source_color.siting),
+          subsampling(conversion.target, conversion.target_color.siting)};
+}
 
 std::unique_ptr<const CudaConverter> make_general_cuda_converter(const Conversion& conversion) {
   return std::make_unique<GeneralConverter>(conversion);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cuda/arithmetic.cuh"
+#include "kernels/cuda/cuda_converter.hpp"
 #include "kernels/cuda/samples.cuh"
 
 // Every conversion, exactly. A thread converts one chroma sample and its block of luma samples.
@@ -43,19 +44,28 @@ FRAMELANE_HD Taps3 interpolated(int i, int size, bool half, bool cosited) {
   return {{at_least(here - 1, 0), here, here}, {1, 3, 0}};
 }
 
-/// kMixed: target samples depend on all three channels; otherwise each depends on its own channel
-/// only.
-template <bool kMixed>
-struct General {
+struct GeneralConversion {
   // The scales of the forms' inputs: of a sample at a luma site, and of one filtered over sites.
   static constexpr int kSiteScale = 16;
   static constexpr int kFilteredScale = 256;
 
-  Samples2d<const std::uint8_t> from[3];
-  Samples2d<std::uint8_t> to[3];
   Form forms[3];
   Subsampling source, target;
+};
+
+/// kMixed: target samples depend on all three channels; otherwise each depends on its own channel
+/// only.
+template <bool kMixed>
+struct General : GeneralConversion {
+  Samples2d<const std::uint8_t> from[3];
+  Samples2d<std::uint8_t> to[3];
   int row_begin, row_end;
+
+  General(const GeneralConversion& conversion, const CudaFrame& frame, int begin, int end)
+      : GeneralConversion(conversion), row_begin(begin), row_end(end) {
+    locate(frame.source, from);
+    locate(frame.target, to);
+  }
 
   FRAMELANE_HD void operator()(ThreadIndex thread) const {
     const int block_width = target.half_width ? 2 : 1;
@@ -138,5 +148,7 @@ struct General {
     samples[2] = filter(from[2], across, down);
   }
 };
+
+GeneralConversion general_conversion(const Conversion& conversion);
 
 }  // namespace framelane::cuda

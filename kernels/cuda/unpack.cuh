@@ -25,20 +25,6 @@ FRAMELANE_HD std::uint32_t mean_121(std::uint32_t a, std::uint32_t b, std::uint3
   return mean_up(b, mean_down(a, c));
 }
 
-/// Bytes 0 and 2 (kFirst = 0) or 1 and 3 (kFirst = 1) of a, and then of b.
-template <int kFirst>
-FRAMELANE_HD std::uint32_t every_other(std::uint32_t a, std::uint32_t b) {
-#ifdef __CUDA_ARCH__
-  return __byte_perm(a, b, kFirst == 0 ? 0x6420 : 0x7531);
-#else
-  const auto two = [](std::uint32_t word) {
-    word >>= 8 * kFirst;
-    return (word & 0xFF) | (word >> 8 & 0xFF00);
-  };
-  return two(a) | two(b) << 16;
-#endif
-}
-
 /// kLuma: 0 for Y U Y V, 1 for U Y V Y. kRows: the rows that one row of chroma is the mean of; with
 /// 1 there are as many rows of chroma as of luma.
 template <int kLuma, int kRows>

@@ -1,0 +1,237 @@
+#include "kernels/scale_kernels.hpp"
+
+#include <cstring>
+
+// Highway includes this file once for each instruction set, and compiles what stands between
+// HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE for it.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/scale_kernels.cpp"
+#include <hwy/foreach_target.h>  // must precede highway.h
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace framelane {
+namespace {
+namespace HWY_NAMESPACE {
+
+// The one-lane fallback lacks operations that are used below: there the reference converts.
+#if HWY_TARGET == HWY_SCALAR
+
+const ScaleKernels* get_scale_kernels() { return nullptr; }
+
+#else
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::CappedTag<float, kMostRows>;
+using FloatVector = hn::Vec<Floats>;
+using Four = hn::Full128<float>;
+
+constexpr std::size_t kLanes = hn::MaxLanes(Floats());
+
+HWY_INLINE FloatVector load_bytes(const std::uint8_t* from) {
+  const hn::Rebind<std::uint8_t, Floats> bytes;
+  const hn::Rebind<std::int32_t, Floats> ints;
+  return hn::ConvertTo(Floats(), hn::PromoteTo(ints, hn::LoadU(bytes, from)));
+}
+
+// kVectors at once, so that sums need not wait for each other.
+template <std::size_t kVectors>
+HWY_INLINE void sum_down(const std::uint8_t* const* from, const float* weights, int taps,
+                         std::size_t x, float* to) {
+  const Floats d;
+  FloatVector sums[kVectors];
+  for (FloatVector& sum : sums) sum = hn::Zero(d);
+  for (int j = 0; j < taps; ++j) {
+    const auto weight = hn::Set(d, weights[j]);
+    const std::uint8_t* const row = from[j] + x;
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      sums[v] = hn::MulAdd(weight, load_bytes(row + v * kLanes), sums[v]);
+    }
+  }
+  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, to + x + v * kLanes);
+}
+
+void filter_down(const std::uint8_t* const* from, const float* weights, int taps, float* to,
+                 std::size_t count) {
+  constexpr std::size_t kVectors = 4;
+  std::size_t x = 0;
+  for (; x + kVectors * kLanes <= count; x += kVectors * kLanes) {
+    sum_down<kVectors>(from, weights, taps, x, to);
+  }
+  for (; x + kLanes <= count; x += kLanes) sum_down<1>(from, weights, taps, x, to);
+  for (; x < count; ++x) {
+    float sum = 0;
+    for (int j = 0; j < taps; ++j) sum += weights[j] * static_cast<float>(from[j][x]);
+    to[x] = sum;
+  }
+}
+
+void mix(const float* from, int step, const float* factors, float* to, std::size_t count) {
+  const Floats d;
+  const auto factor = [&](int i) HWY_ATTR { return hn::Set(d, factors[i]); };
+  for (std::size_t x = 0; x < count; x += kLanes) {
+    const float* const at = from + x * static_cast<std::size_t>(step);
+    FloatVector a, b, c, e, sum;
+    switch (step) {
+      case 2:
+        hn::LoadInterleaved2(d, at, a, b);
+        sum = hn::MulAdd(factor(1), b, hn::Mul(factor(0), a));
+        break;
+      case 3:
+        hn::LoadInterleaved3(d, at, a, b, c);
+        sum = hn::MulAdd(factor(2), c, hn::MulAdd(factor(1), b, hn::Mul(factor(0), a)));
+        break;
+      default:
+        hn::LoadInterleaved4(d, at, a, b, c, e);
+        sum = hn::Add(hn::MulAdd(factor(1), b, hn::Mul(factor(0), a)),
+                      hn::MulAdd(factor(3), e, hn::Mul(factor(2), c)));
+    }
+    hn::StoreU(sum, d, to + x);
+  }
+}
+
+void turn(const float* const* from, float* to, std::size_t count) {
+  const Four d;
+  for (std::size_t x = 0; x < count; x += 4) {
+    for (std::size_t r = 0; r < kLanes; r += 4) {
+      const auto a = hn::LoadU(d, from[r] + x);
+      const auto b = hn::LoadU(d, from[r + 1] + x);
+      const auto c = hn::LoadU(d, from[r + 2] + x);
+      const auto e = hn::LoadU(d, from[r + 3] + x);
+      const hn::Repartition<double, Four> pairs;
+      const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+      const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+      const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
+      const auto ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+      float* const column = to + x * kLanes + r;
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ce_low)), d, column);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low)), d, column + kLanes);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high)), d,
+                 column + 2 * kLanes);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high)), d,
+                 column + 3 * kLanes);
+    }
+  }
+}
+
+void filter_across(const float* from, std::int32_t begin, const std::int32_t* first,
+                   const float* weights, int taps, float* to, std::size_t count) {
+  const Floats d;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float* column = from + (first[i] - begin) * std::ptrdiff_t{kLanes};
+    const float* const weight = weights + i * static_cast<std::size_t>(taps);
+    auto even = hn::Mul(hn::Set(d, weight[0]), hn::LoadU(d, column));
+    auto odd = hn::Zero(d);
+    int j = 1;
+    for (; j + 1 < taps; j += 2) {
+      odd =
+          hn::MulAdd(hn::Set(d, weight[j]), hn::LoadU(d, column + j * std::ptrdiff_t{kLanes}), odd);
+      even = hn::MulAdd(hn::Set(d, weight[j + 1]),
+                        hn::LoadU(d, column + (j + 1) * std::ptrdiff_t{kLanes}), even);
+    }
+    if (j < taps) {
+      odd =
+          hn::MulAdd(hn::Set(d, weight[j]), hn::LoadU(d, column + j * std::ptrdiff_t{kLanes}), odd);
+    }
+    hn::StoreU(hn::Add(even, odd), d, to + i * kLanes);
+  }
+}
+
+// Sixteen columns of codes become rows. Interleaving a matrix's halves moves the highest bit of
+// each byte's number to the lowest; after four times the columns' numbers are the bytes' places.
+HWY_INLINE void turn_codes(const std::uint8_t* from, std::uint8_t* to, std::ptrdiff_t pitch) {
+  const hn::Full128<std::uint8_t> d;
+  hn::Vec<decltype(d)> a[kLanes];
+  hn::Vec<decltype(d)> b[kLanes];
+  const auto interleave = [d](const auto* in, auto* out) HWY_ATTR {
+    for (std::size_t i = 0; i < kLanes / 2; ++i) {
+      out[2 * i] = hn::InterleaveLower(d, in[i], in[i + kLanes / 2]);
+      out[2 * i + 1] = hn::InterleaveUpper(d, in[i], in[i + kLanes / 2]);
+    }
+  };
+  for (std::size_t i = 0; i < kLanes; ++i) a[i] = hn::LoadU(d, from + 16 * i);
+  interleave(a, b);
+  interleave(b, a);
+  interleave(a, b);
+  interleave(b, a);
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    hn::StoreU(a[i], d, to + static_cast<std::ptrdiff_t>(i) * pitch);
+  }
+}
+
+template <std::size_t kInputs>
+HWY_INLINE std::size_t codes_of(const ScaleForm& form, const std::array<const float*, 3>& columns,
+                                std::uint8_t* to, std::ptrdiff_t pitch, std::size_t count,
+                                std::uint16_t* doubtful) {
+  constexpr std::size_t kColumns = 16;
+  const Floats d;
+  const hn::Rebind<std::int32_t, Floats> ints;
+  const hn::Rebind<std::uint8_t, Floats> bytes;
+  const auto offset = hn::Set(d, form.offset);
+  const auto window = hn::Set(d, form.window);
+  const auto greatest = hn::Set(d, 255.5F);
+  std::size_t found = 0;
+  for (std::size_t x = 0; x < count; x += kColumns) {
+    alignas(64) std::uint8_t turned[kColumns * kLanes] = {};
+    const std::size_t end = x + kColumns < count ? x + kColumns : count;
+    for (std::size_t i = x; i < end; ++i) {
+      auto value = offset;
+      for (std::size_t k = 0; k < kInputs; ++k) {
+        value =
+            hn::MulAdd(hn::Set(d, form.factors[k]), hn::LoadU(d, columns[k] + i * kLanes), value);
+      }
+      value = hn::Min(hn::Max(value, hn::Zero(d)), greatest);
+      const auto whole = hn::ConvertTo(ints, value);  // rounds towards 0
+      const auto in_doubt = hn::Lt(hn::Sub(value, hn::ConvertTo(d, whole)), window);
+      hn::StoreU(hn::DemoteTo(bytes, whole), bytes, turned + (i - x) * kLanes);
+      if (HWY_UNLIKELY(!hn::AllFalse(d, in_doubt))) {
+        std::uint8_t bits[8] = {};
+        hn::StoreMaskBits(d, in_doubt, bits);
+        for (std::size_t r = 0; r < kLanes; ++r) {
+          if ((bits[r / 8] >> (r % 8) & 1) == 0) continue;
+          doubtful[found++] = static_cast<std::uint16_t>(i * kLanes + r);
+        }
+      }
+    }
+    turn_codes(turned, to + x, pitch);
+  }
+  return found;
+}
+
+std::size_t codes(const ScaleForm& form, const std::array<const float*, 3>& columns,
+                  std::uint8_t* to, std::ptrdiff_t pitch, std::size_t count,
+                  std::uint16_t* doubtful) {
+  switch (form.inputs) {
+    case 1:
+      return codes_of<1>(form, columns, to, pitch, count, doubtful);
+    case 2:
+      return codes_of<2>(form, columns, to, pitch, count, doubtful);
+    default:
+      return codes_of<3>(form, columns, to, pitch, count, doubtful);
+  }
+}
+
+const ScaleKernels* get_scale_kernels() {
+  static constexpr ScaleKernels kKernels{
+      static_cast<int>(kLanes), filter_down, mix, turn, filter_across, codes};
+  return &kKernels;
+}
+
+#endif  // HWY_TARGET
+
+}  // namespace HWY_NAMESPACE
+}  // namespace
+}  // namespace framelane
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace framelane {
+namespace {
+HWY_EXPORT(get_scale_kernels);
+}  // namespace
+
+const ScaleKernels* best_scale_kernels() { return HWY_DYNAMIC_DISPATCH(get_scale_kernels)(); }
+
+}  // namespace framelane
+#endif  // HWY_ONCE

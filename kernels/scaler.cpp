@@ -1,0 +1,431 @@
+#include "kernels/scaler.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kernels/row_kernels.hpp"
+#include "kernels/scale_kernels.hpp"
+#include "kernels/scaled_reference.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr std::size_t kMostLines = 3;
+/// Columns of the target that are made at once, and of the source that these need.
+constexpr int kTile = 64;
+constexpr int kSpan = 1536;
+constexpr int kMostStep = 4;
+constexpr std::size_t kLine = kSpan + kFloatSlack;
+constexpr std::size_t kPackedLine = kMostStep * kLine;
+/// Of a filter of six samples, widened by 128: chroma of a picture that is reduced to a 64th.
+constexpr std::size_t kMostTaps = 6 * 128 + 2;
+constexpr std::uint8_t kNeutralChroma = 128;
+constexpr double kUnit = 0x1p-24;  // half the distance of floats around 1, relative to them
+
+/// An AxisTable in floats, with as many weights for each sample.
+struct AxisFloats {
+  int taps = 0;
+  std::vector<std::int32_t> first;
+  std::vector<float> weights;
+  double amplitude = 0;  // the largest sum of absolute weights
+  std::int64_t divisor =
+      0;  // 0: weights add up to 1; else they are whole numbers that add up to it
+
+  AxisFloats(const AxisTable& table, std::int64_t common)
+      : first(static_cast<std::size_t>(table.samples())), divisor(common) {
+    // In rising order, so that a tile's samples are those from its first to its last.
+    std::int32_t least = table.source_samples();
+    for (int i = table.samples() - 1; i >= 0; --i) {
+      const AxisTable::Row row = table[i];
+      least = std::min(least, row.first);
+      first[static_cast<std::size_t>(i)] = least;
+      taps = std::max(taps, row.first - least + static_cast<int>(row.numerators.size()));
+    }
+    weights.resize(first.size() * static_cast<std::size_t>(taps));
+    for (int i = 0; i < table.samples(); ++i) {
+      const AxisTable::Row row = table[i];
+      std::int32_t& begin = first[static_cast<std::size_t>(i)];
+      begin = std::min(begin, table.source_samples() - taps);
+      float* weight = weights.data() + static_cast<std::ptrdiff_t>(i) * taps + row.first - begin;
+      const double scale =
+          static_cast<double>(common != 0 ? common : 1) / static_cast<double>(row.denominator);
+      double sum = 0;
+      for (const std::int64_t numerator : row.numerators) {
+        *weight = static_cast<float>(static_cast<double>(numerator) * scale);
+        sum += std::abs(static_cast<double>(*weight++));
+      }
+      amplitude = std::max(amplitude, sum);
+    }
+  }
+  const float* of(int i) const { return weights.data() + static_cast<std::ptrdiff_t>(i) * taps; }
+  /// How many samples of the source samples i to i + count - 1 need.
+  int span(int i, int count) const {
+    const auto at = static_cast<std::size_t>(i);
+    return first[at + static_cast<std::size_t>(count) - 1] + taps - first[at];
+  }
+};
+
+/// The least common denominator of all weights; nothing if it is above `most`.
+std::optional<std::int64_t> common_denominator(const AxisTable& table, std::int64_t most) {
+  std::int64_t common = 1;
+  for (int i = 0; i < table.samples(); ++i) {
+    const std::int64_t denominator = table[i].denominator;
+    if (denominator > most) return std::nullopt;
+    common = std::lcm(common, denominator);
+    if (common > most) return std::nullopt;
+  }
+  return common;
+}
+
+/// Where a line's numbers come from: a plane, whose rows are filtered, and the samples in it.
+struct LinePlan {
+  std::size_t term = 0;
+  int plane = 0;
+  int step = 1;                                      // bytes from sample to sample
+  std::array<float, kMostStep> factors{1, 0, 0, 0};  // if step > 1
+};
+
+struct TermPlan {
+  AxisFloats across, down;
+};
+
+/// One grid of the target: luma, or both of chroma.
+struct GroupPlan {
+  std::size_t target_channel = 0;  // the first of its channels
+  std::vector<TermPlan> terms;
+  std::vector<LinePlan> lines;
+  struct Output {
+    std::size_t channel;
+    std::array<std::size_t, kMostLines> lines{};
+    ScaleForm form;
+  };
+  std::vector<Output> outputs;
+};
+
+using Lines = std::array<float, kMostRows * kLine>;
+using TileRows = std::array<std::uint8_t, kMostRows * std::size_t{kTile}>;
+
+// The buffers for one tile. They are on the stack, so that any number of threads may run.
+struct Scratch {
+  alignas(64) std::array<float, kMostRows * kPackedLine> packed;
+  alignas(64) Lines rows;
+  alignas(64) Lines columns;
+  alignas(64) std::array<std::array<float, kMostRows * std::size_t{kTile}>, kMostLines> filtered;
+  alignas(64) std::array<TileRows, 2> codes;
+  std::array<std::uint16_t, kMostRows * std::size_t{kTile}> doubtful;
+};
+
+class Scaler final : public Converter {
+ public:
+  Scaler(const Conversion& conversion, const ScaleKernels& kernels, const RowKernels& row_kernels)
+      : conversion_(conversion),
+        scaling_(*conversion.scaling),
+        kernels_(kernels),
+        row_kernels_(row_kernels),
+        samples_(conversion),
+        luma_(make_group({0})),
+        chroma_(make_group({1, 2})) {}
+
+  void run(const ConstImageView& source, const ImageView& target, int row_begin,
+           int row_end) const override {
+    fill_background(conversion_, target, row_begin, row_end);
+    const ConstImageView from = cropped(source, scaling_.crop);
+    const ImageView to = cropped(target, scaling_.place);
+    const int begin = std::max(row_begin - scaling_.place.y, 0);
+    const int end = std::min(row_end - scaling_.place.y, scaling_.place.height);
+    if (begin >= end) return;
+    Scratch scratch;
+    const PixelFormatInfo& format = info(target.format);
+    run_group(luma_, from, to, begin, end, scratch);
+    if (format.gray) return;
+    const int half = format.chroma_half_height ? 1 : 0;
+    run_group(chroma_, from, to, begin >> half, (end + half) >> half, scratch);
+  }
+
+  const char* name() const override { return "scaler"; }
+
+ private:
+  GroupPlan make_group(const std::vector<std::size_t>& target_channels) const;
+  void add_lines(GroupPlan& group, const std::vector<std::size_t>& target_channels) const;
+  static ScaleForm make_form(const GroupPlan& group, const LinearForm& form,
+                             const std::array<std::size_t, kMostLines>& lines,
+                             const std::vector<double>& factors);
+  static int columns_at_once(const GroupPlan& group, int x, int width);
+  void run_group(const GroupPlan& group, const ConstImageView& source, const ImageView& target,
+                 int row_begin, int row_end, Scratch& scratch) const;
+  void filter_line(const GroupPlan& group, std::size_t line, const ConstImageView& source, int y,
+                   int rows, int x, int count, Scratch& scratch) const;
+  void store(const GroupPlan& group, const ConstImageView& source, const ImageView& target, int y,
+             int rows, int x, int count, Scratch& scratch) const;
+
+  const Conversion conversion_;
+  const Scaling scaling_;
+  const ScaleKernels& kernels_;
+  const RowKernels& row_kernels_;
+  const ScaledSamples samples_;
+  const GroupPlan luma_, chroma_;
+};
+
+/// Where a format's channels lie: the plane, and the place in a pixel of several samples.
+struct ChannelPlace {
+  int plane;
+  int step;
+  std::size_t offset;
+};
+
+ChannelPlace place_of(PixelFormat format, std::size_t channel) {
+  static constexpr std::array<std::uint8_t, 16> kAnywhere{};
+  ConstImageView image{format, 2, 2, {}};
+  for (std::size_t i = 0; i < kMaxPlanes; ++i) image.planes[i] = {kAnywhere.data() + 4 * i, 0};
+  const ConstChannel found = channels(image)[channel];
+  const auto place = static_cast<std::size_t>(found.data - kAnywhere.data());
+  return {static_cast<int>(place / 4), found.step, place % 4};
+}
+
+bool is_copy_of_one(const LinearForm& form) {
+  const auto zeros = std::ranges::count(form.coefficients, 0);
+  const auto ones = std::ranges::count(form.coefficients, form.denominator);
+  return zeros == 2 && ones == 1 && form.offset == 0;
+}
+
+GroupPlan Scaler::make_group(const std::vector<std::size_t>& target_channels) const {
+  // Of whole numbers below 2^24 floats make no mistake; and what is left to the next code must be
+  // more than the error of one division.
+  constexpr std::int64_t kMostDivisor = 4096;
+  GroupPlan group;
+  group.target_channel = target_channels.front();
+  const ScaleGroup& exact = samples_.group(group.target_channel);
+  const bool copies = std::ranges::all_of(
+      target_channels, [&](std::size_t k) { return is_copy_of_one(samples_.form(k)); });
+  for (const ScaleTerm& term : exact.terms) {
+    std::int64_t across = 0;
+    std::int64_t down = 0;
+    if (copies && exact.terms.size() == 1) {
+      across = common_denominator(term.across, kMostDivisor).value_or(0);
+      down = common_denominator(term.down, kMostDivisor).value_or(0);
+      if (across * down > kMostDivisor || across * down == 0) across = down = 0;
+    }
+    group.terms.push_back({AxisFloats(term.across, across), AxisFloats(term.down, down)});
+  }
+  if (!group.terms.empty()) {
+    add_lines(group, target_channels);
+  } else {
+    for (const std::size_t k : target_channels) group.outputs.push_back({k, {}, {}});
+  }
+  return group;
+}
+
+void Scaler::add_lines(GroupPlan& group, const std::vector<std::size_t>& target_channels) const {
+  const ScaleGroup& exact = samples_.group(target_channels.front());
+  const auto factor = [](const LinearForm& form, std::size_t k) {
+    return static_cast<double>(form.coefficients[k]) / static_cast<double>(form.denominator);
+  };
+  if (info(conversion_.source).rgb) {
+    // Of packed pixels a line is what the target's channel is made of.
+    for (const std::size_t target : target_channels) {
+      const LinearForm& form = samples_.form(target);
+      LinePlan line{.factors = {}};
+      for (std::size_t k = 0; k < 3; ++k) {
+        const ChannelPlace place = place_of(conversion_.source, k);
+        line.step = place.step;
+        line.factors[place.offset] = static_cast<float>(factor(form, k));
+      }
+      group.lines.push_back(line);
+      GroupPlan::Output output{target, {group.lines.size() - 1}, {}};
+      output.form = make_form(group, form, output.lines, {1});
+      group.outputs.push_back(output);
+    }
+    return;
+  }
+  std::array<std::size_t, 3> line_of{};
+  for (std::size_t t = 0; t < exact.terms.size(); ++t) {
+    for (const std::size_t k : exact.terms[t].channels) {
+      const ChannelPlace place = place_of(conversion_.source, k);
+      LinePlan line{.term = t, .plane = place.plane, .step = place.step};
+      if (line.step > 1) {
+        line.factors = {};
+        line.factors[place.offset] = 1;
+      }
+      line_of[k] = group.lines.size();
+      group.lines.push_back(line);
+    }
+  }
+  for (const std::size_t target : target_channels) {
+    const LinearForm& form = samples_.form(target);
+    GroupPlan::Output output{target, {}, {}};
+    std::vector<double> factors;
+    for (std::size_t k = 0; k < 3; ++k) {
+      if (form.coefficients[k] == 0) continue;
+      output.lines[factors.size()] = line_of[k];
+      factors.push_back(factor(form, k));
+    }
+    output.form = make_form(group, form, output.lines, factors);
+    group.outputs.push_back(output);
+  }
+}
+
+/// The form in floats, with what its value may be wrong by: the error of each sum is at most the
+/// number of its roundings, times half the distance of floats, times the sum of its absolute terms.
+ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
+                            const std::array<std::size_t, kMostLines>& lines,
+                            const std::vector<double>& factors) {
+  ScaleForm result;
+  result.inputs = factors.size();
+  const double offset =
+      static_cast<double>(form.offset) / static_cast<double>(form.denominator) + 0.5;
+  const TermPlan& first = group.terms[group.lines[lines[0]].term];
+  if (const std::int64_t divisor = first.across.divisor * first.down.divisor; divisor > 0) {
+    // A value is a multiple of 1 / 2 d away from the next code. Half of that is more than the
+    // error.
+    result.factors[0] = 1.0F / static_cast<float>(divisor);
+    result.offset = static_cast<float>(offset + 0.25 / static_cast<double>(divisor));
+    return result;
+  }
+  double size = std::abs(offset) + 1;
+  double error = 0;
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    const LinePlan& line = group.lines[lines[i]];
+    const auto& [across, down] = group.terms[line.term];
+    double line_size = 255 * down.amplitude;
+    double line_error = (down.taps + 1) * kUnit * line_size;
+    if (line.step > 1) {
+      double amplitude = 0;
+      for (const float f : line.factors) amplitude += std::abs(double{f});
+      line_size *= amplitude;
+      line_error = amplitude * line_error + (kMostStep + 2) * kUnit * line_size;
+    }
+    line_size *= across.amplitude;
+    line_error = across.amplitude * line_error + (across.taps + 2) * kUnit * line_size;
+    result.factors[i] = static_cast<float>(factors[i]);
+    size += std::abs(factors[i]) * line_size;
+    error += std::abs(factors[i]) * line_error;
+  }
+  error = 1.01 * (error + static_cast<double>(factors.size() + 3) * kUnit * size);
+  result.offset = static_cast<float>(offset + error);
+  result.window = static_cast<float>(2 * error);
+  return result;
+}
+
+void Scaler::run_group(const GroupPlan& group, const ConstImageView& source,
+                       const ImageView& target, int row_begin, int row_end,
+                       Scratch& scratch) const {
+  const int width = channels(target)[group.target_channel].width;
+  for (int y = row_begin; y < row_end; y += kernels_.rows) {
+    const int rows = std::min(kernels_.rows, row_end - y);
+    for (int x = 0, count = 0; x < width; x += count) {
+      count = columns_at_once(group, x, width);
+      for (std::size_t line = 0; line < group.lines.size(); ++line) {
+        filter_line(group, line, source, y, rows, x, count, scratch);
+      }
+      store(group, source, target, y, rows, x, count, scratch);
+    }
+  }
+}
+
+/// As many as kSpan columns of the source are enough for.
+int Scaler::columns_at_once(const GroupPlan& group, int x, int width) {
+  int count = std::min(kTile, width - x);
+  for (const TermPlan& term : group.terms) {
+    while (count > 1 && term.across.span(x, count) > kSpan) count = (count + 1) / 2;
+  }
+  return count;
+}
+
+void Scaler::filter_line(const GroupPlan& group, std::size_t line, const ConstImageView& source,
+                         int y, int rows, int x, int count, Scratch& scratch) const {
+  const LinePlan& plan = group.lines[line];
+  const auto& [across, down] = group.terms[plan.term];
+  const std::int32_t begin = across.first[static_cast<std::size_t>(x)];
+  const auto span = static_cast<std::size_t>(across.span(x, count));
+  const auto step = static_cast<std::size_t>(plan.step);
+  const bool packed = step > 1;
+  const bool is_filtered = packed && line > 0 && group.lines[line - 1].term == plan.term;
+  std::array<const float*, kMostRows> lines{};
+  for (int r = 0; r < kernels_.rows; ++r) {
+    const auto row = static_cast<std::size_t>(r);
+    if (r >= rows) {
+      lines[row] = lines[static_cast<std::size_t>(rows) - 1];
+      continue;
+    }
+    float* const samples = scratch.packed.data() + row * kPackedLine;
+    float* const to = scratch.rows.data() + row * kLine;
+    if (!is_filtered) {
+      std::array<const std::uint8_t*, kMostTaps> from;
+      const int first = down.first[static_cast<std::size_t>(y + r)];
+      for (int j = 0; j < down.taps; ++j) {
+        from[static_cast<std::size_t>(j)] =
+            source.row(plan.plane, first + j) + static_cast<std::ptrdiff_t>(begin) * plan.step;
+      }
+      kernels_.filter_down(from.data(), down.of(y + r), down.taps, packed ? samples : to,
+                           span * step);
+    }
+    if (packed) kernels_.mix(samples, plan.step, plan.factors.data(), to, span);
+    lines[row] = to;
+  }
+  kernels_.turn(lines.data(), scratch.columns.data(), span);
+  kernels_.filter_across(scratch.columns.data(), begin, across.first.data() + x, across.of(x),
+                         across.taps, scratch.filtered[line].data(),
+                         static_cast<std::size_t>(count));
+}
+
+void Scaler::store(const GroupPlan& group, const ConstImageView& source, const ImageView& target,
+                   int y, int rows, int x, int count, Scratch& scratch) const {
+  const auto size = static_cast<std::size_t>(count);
+  const auto from = channels(source);
+  const auto to = channels(target);
+  for (std::size_t i = 0; i < group.outputs.size(); ++i) {
+    const GroupPlan::Output& output = group.outputs[i];
+    std::uint8_t* const codes = scratch.codes[i].data();
+    if (group.lines.empty()) {
+      scratch.codes[i].fill(kNeutralChroma);
+    } else {
+      std::array<const float*, kMostLines> columns{};
+      for (std::size_t j = 0; j < output.form.inputs; ++j) {
+        columns[j] = scratch.filtered[output.lines[j]].data();
+      }
+      const std::size_t found =
+          kernels_.codes(output.form, columns, codes, kTile, size, scratch.doubtful.data());
+      for (std::size_t j = 0; j < found; ++j) {
+        const int column = scratch.doubtful[j] / kernels_.rows;
+        const int row = scratch.doubtful[j] % kernels_.rows;
+        if (row >= rows) continue;
+        codes[row * kTile + column] = samples_.at(from, output.channel, x + column, y + row);
+      }
+    }
+    const Channel& channel = to[output.channel];
+    for (int r = 0; r < rows && channel.step != 2; ++r) {
+      const std::uint8_t* const row = codes + r * kTile;
+      if (channel.step == 1) {
+        std::memcpy(&channel.at(x, y + r), row, size);
+      } else {
+        for (int j = 0; j < count; ++j) channel.at(x + j, y + r) = row[j];
+      }
+    }
+  }
+  if (const Channel& channel = to[group.target_channel]; channel.step == 2) {
+    for (int r = 0; r < rows; ++r) {
+      row_kernels_.merge2(scratch.codes[0].data() + r * kTile, scratch.codes[1].data() + r * kTile,
+                          &channel.at(x, y + r), size);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<const Converter> make_scaler(const Conversion& conversion) {
+  const ScaleKernels* kernels = best_scale_kernels();
+  const RowKernels* row_kernels = best_row_kernels();
+  if (kernels == nullptr || row_kernels == nullptr) return nullptr;
+  return std::make_unique<Scaler>(conversion, *kernels, *row_kernels);
+}
+
+}  // namespace framelane
