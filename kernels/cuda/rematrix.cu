@@ -24,8 +24,9 @@ std::int64_t to_fixed(std::int64_t numerator, std::int64_t denominator) {
       static_cast<long double>(numerator) / static_cast<long double>(denominator), kFractionBits));
 }
 
-/// The form, rounded half up, of samples that are scaled by `scales`.
-WideForm make_wide_form(const LinearForm& form, const std::array<int, 3>& scales) {
+/// The form, rounded half up, of luma and chroma that are scaled.
+WideForm make_wide_form(const LinearForm& form, int luma_scale, int chroma_scale) {
+  const std::array<int, 3> scales{luma_scale, chroma_scale, chroma_scale};
   WideForm result{};
   std::uint32_t largest_sum = 0;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -39,6 +40,9 @@ WideForm make_wide_form(const LinearForm& form, const std::array<int, 3>& scales
   result.window = largest_sum + 2;
   const LinearForm rounding = form.rounding_for_scale(1);
   result.offset = to_fixed(rounding.offset, rounding.denominator) + result.window / 2;
+  const int common = std::max(luma_scale, chroma_scale);
+  result.exact = make_form(form.rounding_for_scale(common));
+  result.chroma_scale = common / chroma_scale;
   return result;
 }
 
@@ -56,9 +60,8 @@ class RematrixConverter final : public FrameByFrame {
     const auto forms = color_transform(conversion);
     constexpr int kSite = Body::kSiteScale;
     constexpr int kFiltered = Body::kFilteredScale;
-    forms_ = {make_wide_form(forms[0], {Body::kLumaScale, kSite, kSite}),
-              make_wide_form(forms[1], {1, kFiltered, kFiltered}),
-              make_wide_form(forms[2], {1, kFiltered, kFiltered})};
+    forms_ = {make_wide_form(forms[0], Body::kLumaScale, kSite),
+              make_wide_form(forms[1], 1, kFiltered), make_wide_form(forms[2], 1, kFiltered)};
   }
 
   const char* name() const override { return "rematrix"; }

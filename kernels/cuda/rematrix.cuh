@@ -8,9 +8,9 @@
 // 4:2:0 to 4:2:0 of another matrix. Every sample of the target depends on chroma at luma sites:
 // luma on chroma that is interpolated, chroma on chroma that is interpolated and filtered back,
 // which together is [1 6 1] / 8 along both axes in every siting. A thread converts eight pixels of
-// two rows. The whole part of a sum is its code; where the fraction is so near to 0 that the sum's
-// error could matter, and at the picture's right and lower edges, the thread converts its pixels
-// in the general way.
+// two rows. The whole part of a sum is its code. If a fraction is so near to 0 that the sum's error
+// could matter, the thread begins again and computes such codes exactly. At the picture's right and
+// lower edges it converts its pixels in the general way.
 
 namespace framelane::cuda {
 
@@ -23,6 +23,9 @@ struct WideForm {
   std::int32_t coefficients[3];
   std::int64_t offset;
   std::uint32_t window;
+  /// The form itself, of chroma that is multiplied by `chroma_scale` first.
+  Form exact;
+  int chroma_scale;
 };
 
 /// a * b + c, of 32, 32 and 64 bits. (The compiler would multiply 64 bits: it sees that b is not
@@ -77,9 +80,10 @@ struct Rematrix {
     const int x = static_cast<int>(thread.x) * kColumns;
     const int y = general.row_begin + static_cast<int>(thread.y) * kStep;
     if (x >= general.to[0].width) return;
-    if (x + kColumns > general.to[0].width || y + kStep > general.to[0].height ||
-        convert(x, y) < window) {
-      convert_exactly(general, thread);
+    if (x + kColumns > general.to[0].width || y + kStep > general.to[0].height) {
+      convert_edge(thread);
+    } else if (convert<false>(x, y) < window) {
+      convert_exactly(x, y);
     }
   }
 
@@ -87,7 +91,9 @@ struct Rematrix {
   /// What decides whether the results hold.
   using Fraction = std::uint32_t;
 
-  /// Returns the smallest fraction of all sums.
+  /// Returns the smallest fraction of all sums. kExact: where a fraction is too small, the exact
+  /// form decides.
+  template <bool kExact>
   FRAMELANE_HD Fraction convert(int x, int y) const {
     const int column = x / 2;
     const int row = y / 2;
@@ -106,13 +112,13 @@ struct Rematrix {
     for (int k = 0; k < 2; ++k) {
       sites[k] = kSiting == Siting::kTopLeft ? 2 * here[k] : above[k] + 3 * here[k];
     }
-    convert_luma(from, to, sites, fraction);
+    convert_luma<kExact>(from, to, sites, fraction);
     for (int k = 0; k < 2; ++k) {
       sites[k] = kSiting == Siting::kTopLeft ? here[k] + below[k] : 3 * here[k] + below[k];
     }
-    convert_luma(from + general.from[0].pitch, to + general.to[0].pitch, sites, fraction);
+    convert_luma<kExact>(from + general.from[0].pitch, to + general.to[0].pitch, sites, fraction);
     for (int k = 0; k < 2; ++k) here[k] = above[k] + 6 * here[k] + below[k];
-    convert_chroma(column, row, here, fraction);
+    convert_chroma<kExact>(column, row, here, fraction);
     return fraction;
   }
 
@@ -151,6 +157,7 @@ struct Rematrix {
   };
 
   /// A row of eight, from the chroma of its sites, which is summed down.
+  template <bool kExact>
   FRAMELANE_HD void convert_luma(const std::uint8_t* from, std::uint8_t* to,
                                  const Chroma (&sums)[2], Fraction& fraction) const {
     Pair sites[2][4];  // pixels 0 and 4, 1 and 5, 2 and 6, 3 and 7
@@ -172,16 +179,17 @@ struct Rematrix {
     int codes[8];
     FRAMELANE_UNROLL
     for (int i = 0; i < 4; ++i) {
-      codes[i] = code(forms[0], kLumaScale * byte_of(luma.x, i), first(sites[0][i]),
-                      first(sites[1][i]), fraction);
-      codes[4 + i] = code(forms[0], kLumaScale * byte_of(luma.y, i), second(sites[0][i]),
-                          second(sites[1][i]), fraction);
+      codes[i] = code<kExact, true>(forms[0], kLumaScale * byte_of(luma.x, i), first(sites[0][i]),
+                                    first(sites[1][i]), fraction);
+      codes[4 + i] = code<kExact, true>(forms[0], kLumaScale * byte_of(luma.y, i),
+                                        second(sites[0][i]), second(sites[1][i]), fraction);
     }
     store(to, uint2{saturated(codes[0], codes[1], codes[2], codes[3]),
                     saturated(codes[4], codes[5], codes[6], codes[7])});
   }
 
   /// A row of four, from chroma that is summed down. The form of neither depends on luma.
+  template <bool kExact>
   FRAMELANE_HD void convert_chroma(int column, int row, const Chroma (&sums)[2],
                                    Fraction& fraction) const {
     Pair filtered[2][2];  // samples 0 and 2, 1 and 3
@@ -197,9 +205,8 @@ struct Rematrix {
       for (int i = 0; i < 2; ++i) {
         const Pair u = filtered[0][i];
         const Pair v = filtered[1][i];
-        codes[k][i] = chroma_code(forms[1 + k], first(u), first(v), forms[1 + k].offset, fraction);
-        codes[k][2 + i] =
-            chroma_code(forms[1 + k], second(u), second(v), forms[1 + k].offset, fraction);
+        codes[k][i] = code<kExact, false>(forms[1 + k], 0, first(u), first(v), fraction);
+        codes[k][2 + i] = code<kExact, false>(forms[1 + k], 0, second(u), second(v), fraction);
       }
     }
     const auto& to = general.to;
@@ -215,24 +222,23 @@ struct Rematrix {
     }
   }
 
-  FRAMELANE_HD static int code(const WideForm& form, int luma, int u, int v, Fraction& fraction) {
-    const std::int64_t value = multiply_add(form.coefficients[0], luma, form.offset);
-    return chroma_code(form, u, v, value, fraction);
-  }
-  FRAMELANE_HD static int chroma_code(const WideForm& form, int u, int v, std::int64_t value,
-                                      Fraction& fraction) {
+  template <bool kExact, bool kFromLuma>
+  FRAMELANE_HD static int code(const WideForm& form, int luma, int u, int v, Fraction& smallest) {
+    std::int64_t value = form.offset;
+    if (kFromLuma) value = multiply_add(form.coefficients[0], luma, value);
     value = multiply_add(form.coefficients[1], u, value);
-    return whole_of(multiply_add(form.coefficients[2], v, value), fraction);
-  }
-  FRAMELANE_HD static int whole_of(std::int64_t value, Fraction& smallest) {
+    value = multiply_add(form.coefficients[2], v, value);
     const auto fraction = static_cast<Fraction>(value);
+    if (kExact && fraction < form.window) {
+      return form.exact(luma, form.chroma_scale * u, form.chroma_scale * v);
+    }
     smallest = fraction < smallest ? fraction : smallest;
     return static_cast<int>(value >> 32);
   }
 
-  /// Not inline: it is needed for few threads, and has registers of its own.
-  __host__ __device__ __noinline__ static void convert_exactly(const General<true>& general,
-                                                               ThreadIndex thread) {
+  // Not inline: few threads need them, and they have registers of their own.
+  __host__ __device__ __noinline__ void convert_exactly(int x, int y) const { convert<true>(x, y); }
+  __host__ __device__ __noinline__ void convert_edge(ThreadIndex thread) const {
     for (unsigned i = 0; i < kColumns / 2; ++i) {
       general({kColumns / 2 * thread.x + i, thread.y, thread.z});
     }
