@@ -30,28 +30,28 @@ class TermMaker {
         to_siting_(conversion.target_color.siting),
         mixes_(mixes_channels(conversion)) {}
 
-  ScaleGroup luma() const {
-    ScaleGroup group;
+  ScaleTerms luma() const {
+    ScaleTerms terms;
     if (from_.rgb || (mixes_ && !halves_chroma())) {
-      group.terms.push_back(term({0, 1, 2}, false, false));
+      terms.push_back(term(0, 3, false, false));
     } else {
-      group.terms.push_back(term({0}, false, false));
-      if (mixes_) group.terms.push_back(term({1, 2}, true, false));
+      terms.push_back(term(0, 1, false, false));
+      if (mixes_) terms.push_back(term(1, 2, true, false));
     }
-    return group;
+    return terms;
   }
 
-  ScaleGroup chroma() const {
-    ScaleGroup group;
-    if (to_.gray || from_.gray) return group;
-    group.terms.push_back(from_.rgb ? term({0, 1, 2}, false, true) : term({1, 2}, true, true));
-    return group;
+  ScaleTerms chroma() const {
+    ScaleTerms terms;
+    if (to_.gray || from_.gray) return terms;
+    terms.push_back(from_.rgb ? term(0, 3, false, true) : term(1, 2, true, true));
+    return terms;
   }
 
  private:
   bool halves_chroma() const { return from_.chroma_half_width || from_.chroma_half_height; }
 
-  ScaleTerm term(std::vector<std::size_t> channels, bool from_chroma, bool to_chroma) const {
+  ScaleTerm term(int first_channel, int channels, bool from_chroma, bool to_chroma) const {
     const auto table = [&](int source, int target, bool from_half, bool from_cosited, bool to_half,
                            bool to_cosited) {
       return AxisTable(AxisFilter({.source_pixels = source,
@@ -61,7 +61,7 @@ class TermMaker {
                                    .filter = scaling_.filter,
                                    .over_sites = mixes_}));
     };
-    return {std::move(channels),
+    return {first_channel, channels,
             table(scaling_.crop.width, scaling_.place.width, from_.chroma_half_width,
                   cosited_across(from_siting_), to_.chroma_half_width, cosited_across(to_siting_)),
             table(scaling_.crop.height, scaling_.place.height, from_.chroma_half_height,
@@ -74,18 +74,6 @@ class TermMaker {
   const Siting from_siting_, to_siting_;
   const bool mixes_;
 };
-
-/// The greatest code of 0 to 255 that is not above numerator / denominator.
-template <typename Int>
-std::uint8_t floor_to_byte(const Int& numerator, const Int& denominator) {
-  int low = 0;
-  int high = 256;
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    (numerator < denominator * std::int64_t{middle} ? high : low) = middle;
-  }
-  return static_cast<std::uint8_t>(low);
-}
 
 template <typename Byte>
 BasicImageView<Byte> part_of(BasicImageView<Byte> image, const Rect& part) {
@@ -133,90 +121,58 @@ class ScaledReference final : public Converter {
 
 }  // namespace
 
-AxisTable::AxisTable(const AxisFilter& filter) : source_samples_(filter.source_samples()) {
-  rows_.reserve(static_cast<std::size_t>(filter.target_samples()));
-  for (int i = 0; i < filter.target_samples(); ++i) {
-    const AxisWeights weights = filter.at(i);
-    rows_.push_back(
-        {weights.first, numerators_.size(), weights.numerators.size(), weights.denominator});
-    numerators_.insert(numerators_.end(), weights.numerators.begin(), weights.numerators.end());
-    denominator_bits_ = std::max(denominator_bits_, bits_of(weights.denominator));
-    most_taps_ = std::max(most_taps_, static_cast<int>(weights.numerators.size()));
+AxisTable::AxisTable(const AxisFilter& filter) {
+  std::vector<AxisWeights> rows;
+  for (int i = 0; i < filter.target_samples(); ++i) rows.push_back(filter.at(i));
+  first_.resize(rows.size());
+  std::int32_t least = filter.source_samples();
+  for (std::size_t i = rows.size(); i-- > 0;) {
+    const AxisWeights& row = rows[i];
+    least = std::min(least, row.first);
+    first_[i] = least;
+    taps_ = std::max(taps_, row.first - least + static_cast<int>(row.numerators.size()));
   }
-}
-
-AxisTable::Row AxisTable::operator[](int i) const {
-  const Place& place = rows_[static_cast<std::size_t>(i)];
-  return {place.first, std::span(numerators_).subspan(place.begin, place.count), place.denominator};
+  const auto taps = static_cast<std::size_t>(taps_);
+  numerators_.resize(rows.size() * taps);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const AxisWeights& row = rows[i];
+    first_[i] = std::min(first_[i], filter.source_samples() - taps_);
+    std::ranges::copy(row.numerators, numerators_.begin() + static_cast<std::ptrdiff_t>(i * taps) +
+                                          (row.first - first_[i]));
+    denominators_.push_back(row.denominator);
+  }
 }
 
 ScaledSamples::ScaledSamples(const Conversion& conversion)
     : forms_(color_transform(conversion)),
       luma_(TermMaker(conversion).luma()),
       chroma_(TermMaker(conversion).chroma()) {
+  for (const ScaleTerm& term : luma_) luma_views_.push_back(term.view());
+  for (const ScaleTerm& term : chroma_) chroma_views_.push_back(term.view());
   for (std::size_t k = 0; k < 3; ++k) {
-    int bits = bits_of(forms_[k].denominator);
-    for (const std::int64_t c : forms_[k].coefficients) bits = std::max(bits, bits_of(c));
-    bits = std::max(bits, bits_of(forms_[k].offset));
-    for (const ScaleTerm& term : group(k).terms) {
-      bits += term.across.denominator_bits() + term.down.denominator_bits();
+    const LinearForm& form = forms_[k];
+    int bits = std::max(bits_of(form.denominator), bits_of(form.offset));
+    for (const std::int64_t c : form.coefficients) bits = std::max(bits, bits_of(c));
+    for (const ScaleTerm& term : terms(k)) {
+      bits += bits_of(std::ranges::max(term.across.denominators())) +
+              bits_of(std::ranges::max(term.down.denominators()));
     }
     // Besides a sample's 8 bits: the factor 2 of rounding, weights that add up to more than the
     // denominator where others are negative (less than twice), and three channels.
-    narrow_[k] = bits + 8 + 1 + 2 + 2 < 127;
+    const bool narrow = bits + 8 + 1 + 2 + 2 < 127;
+    const auto& [a, b, c] = form.coefficients;
+    sum_forms_[k] = {{a, b, c}, form.offset, form.denominator, narrow};
   }
 }
 
 std::uint8_t ScaledSamples::at(const std::array<ConstChannel, 3>& from, std::size_t channel, int x,
                                int y) const {
-  if (group(channel).terms.empty()) return kNeutralChroma;
-  return narrow_[channel] ? sum<Int128>(from, channel, x, y) : sum<WideInt>(from, channel, x, y);
-}
-
-template <typename Int>
-std::uint8_t ScaledSamples::sum(const std::array<ConstChannel, 3>& from, std::size_t channel, int x,
-                                int y) const {
-  const LinearForm& form = forms_[channel];
-  const std::vector<ScaleTerm>& terms = group(channel).terms;
-  Int numerator(form.offset);
-  Int denominator(form.denominator);
-  const auto divide_by = [&](const ScaleTerm& term, Int& number) {
-    number *= term.across[x].denominator;
-    number *= term.down[y].denominator;
-  };
-  for (const ScaleTerm& term : terms) {
-    divide_by(term, numerator);
-    divide_by(term, denominator);
-  }
-  for (const ScaleTerm& term : terms) {
-    const AxisTable::Row across = term.across[x];
-    const AxisTable::Row down = term.down[y];
-    Int of_term(0);
-    for (const std::size_t k : term.channels) {
-      Int of_channel(0);
-      for (std::size_t j = 0; j < down.numerators.size(); ++j) {
-        Int128 of_row = 0;
-        for (std::size_t i = 0; i < across.numerators.size(); ++i) {
-          of_row += Int128{across.numerators[i]} * from[k].at(across.first + static_cast<int>(i),
-                                                              down.first + static_cast<int>(j));
-        }
-        Int weighted(of_row);
-        weighted *= down.numerators[j];
-        of_channel += weighted;
-      }
-      of_channel *= form.coefficients[k];
-      of_term += of_channel;
-    }
-    for (const ScaleTerm& other : terms) {
-      if (&other != &term) divide_by(other, of_term);
-    }
-    numerator += of_term;
-  }
-  // Rounded half up: floor((2 n + d) / 2 d).
-  numerator *= 2;
-  numerator += denominator;
-  denominator *= 2;
-  return floor_to_byte(numerator, denominator);
+  const std::vector<TermView>& views = channel == 0 ? luma_views_ : chroma_views_;
+  if (views.empty()) return kNeutralChroma;
+  return exact_code(views.data(), static_cast<int>(views.size()), sum_forms_[channel], x, y,
+                    [&](int k, int column, int row) {
+                      return from[static_cast<std::size_t>(k)].at(column, row);
+                    });
 }
 
 std::unique_ptr<const Converter> make_scaled_reference_converter(const Conversion& conversion) {
@@ -228,15 +184,23 @@ ConstImageView cropped(const ConstImageView& image, const Rect& crop) {
 }
 ImageView cropped(const ImageView& image, const Rect& crop) { return part_of(image, crop); }
 
+std::array<std::uint8_t, 3> background_codes(const Conversion& conversion) {
+  const auto forms = color_transform({Matrix::kRgb, Range::kFull}, conversion.target_color);
+  const auto& [red, green, blue] = conversion.scaling->background;
+  std::array<std::uint8_t, 3> codes{};
+  for (std::size_t k = 0; k < 3; ++k) {
+    codes[k] = forms[k].rounding_for_scale(1).floor_to_byte({red, green, blue});
+  }
+  return codes;
+}
+
 void fill_background(const Conversion& conversion, const ImageView& target, int row_begin,
                      int row_end) {
   const Rect& place = conversion.scaling->place;
   if (place == Rect{0, 0, target.width, target.height}) return;
-  const auto forms = color_transform({Matrix::kRgb, Range::kFull}, conversion.target_color);
-  const auto& [red, green, blue] = conversion.scaling->background;
+  const std::array<std::uint8_t, 3> codes = background_codes(conversion);
   const auto to = channels(target);
   for (std::size_t k = 0; k < (info(target.format).gray ? 1 : 3); ++k) {
-    const std::uint8_t code = forms[k].rounding_for_scale(1).floor_to_byte({red, green, blue});
     const int across = to[k].half_width ? 1 : 0;
     const int down = to[k].half_height ? 1 : 0;
     const int left = place.x >> across;
@@ -247,7 +211,7 @@ void fill_background(const Conversion& conversion, const ImageView& target, int 
       const bool beside = y >= top && y < bottom;
       for (int x = 0; x < to[k].width; ++x) {
         if (beside && x == left) x = right;
-        if (x < to[k].width) to[k].at(x, y) = code;
+        if (x < to[k].width) to[k].at(x, y) = codes[k];
       }
     }
   }

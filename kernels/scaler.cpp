@@ -31,54 +31,39 @@ constexpr std::size_t kMostTaps = 6 * 128 + 2;
 constexpr std::uint8_t kNeutralChroma = 128;
 constexpr double kUnit = 0x1p-24;  // half the distance of floats around 1, relative to them
 
-/// An AxisTable in floats, with as many weights for each sample.
+/// An AxisTable's weights in floats.
 struct AxisFloats {
-  int taps = 0;
-  std::vector<std::int32_t> first;
+  const AxisTable& table;
   std::vector<float> weights;
   double amplitude = 0;  // the largest sum of absolute weights
   std::int64_t divisor =
       0;  // 0: weights add up to 1; else they are whole numbers that add up to it
 
-  AxisFloats(const AxisTable& table, std::int64_t common)
-      : first(static_cast<std::size_t>(table.samples())), divisor(common) {
-    // In rising order, so that a tile's samples are those from its first to its last.
-    std::int32_t least = table.source_samples();
-    for (int i = table.samples() - 1; i >= 0; --i) {
-      const AxisTable::Row row = table[i];
-      least = std::min(least, row.first);
-      first[static_cast<std::size_t>(i)] = least;
-      taps = std::max(taps, row.first - least + static_cast<int>(row.numerators.size()));
-    }
-    weights.resize(first.size() * static_cast<std::size_t>(taps));
-    for (int i = 0; i < table.samples(); ++i) {
-      const AxisTable::Row row = table[i];
-      std::int32_t& begin = first[static_cast<std::size_t>(i)];
-      begin = std::min(begin, table.source_samples() - taps);
-      float* weight = weights.data() + static_cast<std::ptrdiff_t>(i) * taps + row.first - begin;
-      const double scale =
-          static_cast<double>(common != 0 ? common : 1) / static_cast<double>(row.denominator);
+  AxisFloats(const AxisTable& axis, std::int64_t common) : table(axis), divisor(common) {
+    const auto taps = static_cast<std::size_t>(table.taps());
+    for (std::size_t i = 0; i < table.denominators().size(); ++i) {
+      const double scale = static_cast<double>(common != 0 ? common : 1) /
+                           static_cast<double>(table.denominators()[i]);
       double sum = 0;
-      for (const std::int64_t numerator : row.numerators) {
-        *weight = static_cast<float>(static_cast<double>(numerator) * scale);
-        sum += std::abs(static_cast<double>(*weight++));
+      for (const std::int64_t numerator : table.numerators().subspan(i * taps, taps)) {
+        weights.push_back(static_cast<float>(static_cast<double>(numerator) * scale));
+        sum += std::abs(static_cast<double>(weights.back()));
       }
       amplitude = std::max(amplitude, sum);
     }
   }
-  const float* of(int i) const { return weights.data() + static_cast<std::ptrdiff_t>(i) * taps; }
-  /// How many samples of the source samples i to i + count - 1 need.
-  int span(int i, int count) const {
-    const auto at = static_cast<std::size_t>(i);
-    return first[at + static_cast<std::size_t>(count) - 1] + taps - first[at];
+  const float* of(int i) const {
+    return weights.data() + static_cast<std::ptrdiff_t>(i) * table.taps();
   }
+  std::int32_t first(int i) const { return table.first()[static_cast<std::size_t>(i)]; }
+  /// How many samples of the source samples i to i + count - 1 need.
+  int span(int i, int count) const { return first(i + count - 1) + table.taps() - first(i); }
 };
 
 /// The least common denominator of all weights; nothing if it is above `most`.
 std::optional<std::int64_t> common_denominator(const AxisTable& table, std::int64_t most) {
   std::int64_t common = 1;
-  for (int i = 0; i < table.samples(); ++i) {
-    const std::int64_t denominator = table[i].denominator;
+  for (const std::int64_t denominator : table.denominators()) {
     if (denominator > most) return std::nullopt;
     common = std::lcm(common, denominator);
     if (common > most) return std::nullopt;
@@ -203,13 +188,13 @@ GroupPlan Scaler::make_group(const std::vector<std::size_t>& target_channels) co
   constexpr std::int64_t kMostDivisor = 4096;
   GroupPlan group;
   group.target_channel = target_channels.front();
-  const ScaleGroup& exact = samples_.group(group.target_channel);
+  const ScaleTerms& exact = samples_.terms(group.target_channel);
   const bool copies = std::ranges::all_of(
       target_channels, [&](std::size_t k) { return is_copy_of_one(samples_.form(k)); });
-  for (const ScaleTerm& term : exact.terms) {
+  for (const ScaleTerm& term : exact) {
     std::int64_t across = 0;
     std::int64_t down = 0;
-    if (copies && exact.terms.size() == 1) {
+    if (copies && exact.size() == 1) {
       across = common_denominator(term.across, kMostDivisor).value_or(0);
       down = common_denominator(term.down, kMostDivisor).value_or(0);
       if (across * down > kMostDivisor || across * down == 0) across = down = 0;
@@ -225,7 +210,7 @@ GroupPlan Scaler::make_group(const std::vector<std::size_t>& target_channels) co
 }
 
 void Scaler::add_lines(GroupPlan& group, const std::vector<std::size_t>& target_channels) const {
-  const ScaleGroup& exact = samples_.group(target_channels.front());
+  const ScaleTerms& exact = samples_.terms(target_channels.front());
   const auto factor = [](const LinearForm& form, std::size_t k) {
     return static_cast<double>(form.coefficients[k]) / static_cast<double>(form.denominator);
   };
@@ -247,8 +232,9 @@ void Scaler::add_lines(GroupPlan& group, const std::vector<std::size_t>& target_
     return;
   }
   std::array<std::size_t, 3> line_of{};
-  for (std::size_t t = 0; t < exact.terms.size(); ++t) {
-    for (const std::size_t k : exact.terms[t].channels) {
+  for (std::size_t t = 0; t < exact.size(); ++t) {
+    for (int c = 0; c < exact[t].channels; ++c) {
+      const auto k = static_cast<std::size_t>(exact[t].first_channel + c);
       const ChannelPlace place = place_of(conversion_.source, k);
       LinePlan line{.term = t, .plane = place.plane, .step = place.step};
       if (line.step > 1) {
@@ -296,7 +282,7 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
     const LinePlan& line = group.lines[lines[i]];
     const auto& [across, down] = group.terms[line.term];
     double line_size = 255 * down.amplitude;
-    double line_error = (down.taps + 1) * kUnit * line_size;
+    double line_error = (down.table.taps() + 1) * kUnit * line_size;
     if (line.step > 1) {
       double amplitude = 0;
       for (const float f : line.factors) amplitude += std::abs(double{f});
@@ -304,7 +290,7 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
       line_error = amplitude * line_error + (kMostStep + 2) * kUnit * line_size;
     }
     line_size *= across.amplitude;
-    line_error = across.amplitude * line_error + (across.taps + 2) * kUnit * line_size;
+    line_error = across.amplitude * line_error + (across.table.taps() + 2) * kUnit * line_size;
     result.factors[i] = static_cast<float>(factors[i]);
     size += std::abs(factors[i]) * line_size;
     error += std::abs(factors[i]) * line_error;
@@ -344,7 +330,7 @@ void Scaler::filter_line(const GroupPlan& group, std::size_t line, const ConstIm
                          int y, int rows, int x, int count, Scratch& scratch) const {
   const LinePlan& plan = group.lines[line];
   const auto& [across, down] = group.terms[plan.term];
-  const std::int32_t begin = across.first[static_cast<std::size_t>(x)];
+  const std::int32_t begin = across.first(x);
   const auto span = static_cast<std::size_t>(across.span(x, count));
   const auto step = static_cast<std::size_t>(plan.step);
   const bool packed = step > 1;
@@ -360,20 +346,20 @@ void Scaler::filter_line(const GroupPlan& group, std::size_t line, const ConstIm
     float* const to = scratch.rows.data() + row * kLine;
     if (!is_filtered) {
       std::array<const std::uint8_t*, kMostTaps> from;
-      const int first = down.first[static_cast<std::size_t>(y + r)];
-      for (int j = 0; j < down.taps; ++j) {
+      const int first = down.first(y + r);
+      for (int j = 0; j < down.table.taps(); ++j) {
         from[static_cast<std::size_t>(j)] =
             source.row(plan.plane, first + j) + static_cast<std::ptrdiff_t>(begin) * plan.step;
       }
-      kernels_.filter_down(from.data(), down.of(y + r), down.taps, packed ? samples : to,
+      kernels_.filter_down(from.data(), down.of(y + r), down.table.taps(), packed ? samples : to,
                            span * step);
     }
     if (packed) kernels_.mix(samples, plan.step, plan.factors.data(), to, span);
     lines[row] = to;
   }
   kernels_.turn(lines.data(), scratch.columns.data(), span);
-  kernels_.filter_across(scratch.columns.data(), begin, across.first.data() + x, across.of(x),
-                         across.taps, scratch.filtered[line].data(),
+  kernels_.filter_across(scratch.columns.data(), begin, across.table.first().data() + x,
+                         across.of(x), across.table.taps(), scratch.filtered[line].data(),
                          static_cast<std::size_t>(count));
 }
 

@@ -2,6 +2,7 @@
 
 #include <driver_types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,6 +19,8 @@ struct CudaFrame {
   /// kLumaValues counts in device memory (kernels/luma_histogram.hpp), to which the target's luma
   /// samples are added; null: they are not counted.
   std::uint32_t* luma_counts = nullptr;
+  /// What write_constants() of the frame's converter wrote, in device memory, at a multiple of 8.
+  const std::uint8_t* constants = nullptr;
 };
 
 /// A conversion prepared for the GPU, which gives the bytes of kernels/reference.hpp. Immutable:
@@ -33,12 +36,18 @@ class CudaConverter {
   /// milliseconds.
   [[nodiscard]] virtual cudaError_t load(bool counts_luma) const = 0;
 
+  /// Numbers that the kernels read and that are too many for their parameters; 0 bytes if there are
+  /// none. Whoever calls enqueue has them in device memory.
+  virtual std::size_t constant_bytes() const { return 0; }
+  virtual void write_constants(std::uint8_t* /*to*/) const {}
+
   /// Queues the conversion of rows [row_begin, row_end) of every frame, and returns at once. The
-  /// rules for rows are those of Converter::run. Luma is counted for all frames or for none. The
-  /// views have the conversion's formats and size, and the memory must stay until the work is done.
-  /// Any pitch and address works; planes and pitches that are aligned to 16 bytes are fastest.
-  /// Several frames share a launch if that is faster. The stream's device must be current. After an
-  /// error some of the work may not be queued.
+  /// rules for rows are those of Converter::run, but a picture that is scaled needs its whole
+  /// source. Luma is counted for all frames or for none. The views have the conversion's formats
+  /// and size, and the memory must stay until the work is done. Any pitch and address works; planes
+  /// and pitches that are aligned to 16 bytes are fastest. Several frames share a launch if that is
+  /// faster. The stream's device must be current. After an error some of the work may not be
+  /// queued.
   [[nodiscard]] virtual cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin,
                                             int row_end, cudaStream_t stream) const = 0;
   [[nodiscard]] cudaError_t enqueue(const ConstImageView& source, const ImageView& target,
@@ -47,8 +56,8 @@ class CudaConverter {
     return enqueue({&frame, 1}, row_begin, row_end, stream);
   }
 
-  /// For logs and benchmarks: "rgb-to-yuv", "remap", "rematrix", "unpack" or "general". The others
-  /// convert frames that are not aligned in the general way.
+  /// For logs and benchmarks: "scale", "rgb-to-yuv", "remap", "rematrix", "unpack" or "general".
+  /// The others convert frames that are not aligned in the general way.
   virtual const char* name() const = 0;
 
   CudaConverter(const CudaConverter&) = delete;

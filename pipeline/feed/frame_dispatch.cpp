@@ -304,8 +304,8 @@ void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
   const Conversion& conversion = *route.conversion;
   output.memory = route.plan->target.memory;
   if (output.memory == FrameMemory::kHost) {
-    output.target = allocate_image(*route.pool, conversion.target, conversion.width,
-                                   conversion.height, side_data_bytes);
+    const auto [width, height] = conversion.target_size();
+    output.target = allocate_image(*route.pool, conversion.target, width, height, side_data_bytes);
     return;
   }
   if (!parts_.stage.takes_device_frames()) return;  // the encode drops the frame

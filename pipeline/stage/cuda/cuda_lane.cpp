@@ -131,16 +131,26 @@ void CudaLane::queue(const FrameJob& job) {
     if (images.source) kernels.wait(slice.uploaded.get());
     if (work.luma) work.luma->prepare(kernels);
     slice.kernel_begin.record(kernels);
+    // What is scaled needs the whole source.
+    const auto rows_of = [&](std::size_t t) {
+      const std::optional<int> scaled = plan_->scaled_heights[t];
+      return scaled ? std::pair(0, last ? *scaled : 0) : std::pair(begin, end);
+    };
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
-      queue_conversion(job.outputs[t], t, source, begin, end, kernels);
+      const auto [first_row, end_row] = rows_of(t);
+      if (first_row < end_row) {
+        queue_conversion(job.outputs[t], t, source, first_row, end_row, kernels);
+      }
     }
     slice.kernel_end.record(kernels);
     download.wait(slice.kernel_end.get());
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
       const bool bypass = !images.targets[t] && images.source;
       if (bypass || !job.outputs[t].target.buffer || stays_on_gpu(job.outputs[t])) continue;
+      const auto [first_row, end_row] = rows_of(t);
+      if (first_row == end_row) continue;
       copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
-                job.outputs[t].target.image, begin, end, cudaMemcpyDeviceToHost, download);
+                job.outputs[t].target.image, first_row, end_row, cudaMemcpyDeviceToHost, download);
     }
     if (last && work.luma) work.luma->copy_to(job.outputs[0].target.side_data, download);
     slice.done.record(download);
@@ -157,7 +167,9 @@ void CudaLane::queue_conversion(const JobOutput& output, std::size_t t,
   const std::optional<DeviceImage>& lane_target = work.images->targets[t];
   const bool stays = stays_on_gpu(output);
   if (plan_->converters[t] != nullptr && (stays || lane_target)) {
-    const CudaFrame frame{source, stays ? output.target.image : lane_target->image, counts};
+    const auto& constants = plan_->constants[t];
+    const CudaFrame frame{source, stays ? output.target.image : lane_target->image, counts,
+                          constants ? constants->data() : nullptr};
     cuda::check(plan_->converters[t]->enqueue({&frame, 1}, begin, end, kernels.get()),
                 "cudaLaunchKernel");
     return;

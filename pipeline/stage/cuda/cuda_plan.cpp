@@ -67,7 +67,8 @@ LaneImages::LaneImages(CudaContext& context, std::span<const Conversion> convers
   for (const Conversion& conversion : conversions) {
     targets.emplace_back();
     if (!converts(conversion) || stays(target_memory, targets.size() - 1)) continue;
-    targets.back().emplace(context, conversion.target, conversion.width, conversion.height);
+    const auto [width, height] = conversion.target_size();
+    targets.back().emplace(context, conversion.target, width, height);
   }
 }
 
@@ -122,6 +123,23 @@ std::vector<int> slice_ends(PixelFormat format, int width, int height, std::opti
   return ends;
 }
 
+namespace {
+
+std::optional<DeviceMemory> constants_of(const CudaConverter* converter, CudaContext& context) {
+  const std::size_t bytes = converter == nullptr ? 0 : converter->constant_bytes();
+  if (bytes == 0) return std::nullopt;
+  DeviceMemory memory = context.allocate(bytes);
+  std::vector<std::uint8_t> numbers(bytes);
+  converter->write_constants(numbers.data());
+  // From memory that is not registered the copy returns when all of it has been read.
+  cuda::check(cudaMemcpyAsync(memory.data(), numbers.data(), bytes, cudaMemcpyHostToDevice,
+                              context.memory_stream().get()),
+              "cudaMemcpyAsync");
+  return memory;
+}
+
+}  // namespace
+
 void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
                         FrameMemory memory, bool analyse, std::span<const FrameMemory> targets,
                         std::size_t lane_count, std::optional<int> slices) {
@@ -136,6 +154,9 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
   context = std::move(gpu);
   for (const Conversion& conversion : conversions) {
     converters.push_back(converts(conversion) ? CudaConverter::make(conversion) : nullptr);
+    scaled_heights.push_back(conversion.scaling ? std::optional(conversion.scaling->target.height)
+                                                : std::nullopt);
+    constants.push_back(constants_of(converters.back().get(), *context));
     const bool counts = analyse && converters.size() == 1;
     if (converters.back() != nullptr) {
       cuda::check(converters.back()->load(counts), "cudaFuncGetAttributes");
@@ -170,7 +191,8 @@ std::size_t plan_bytes(std::span<const Conversion> conversions, FrameMemory memo
   for (std::size_t i = 0; i < conversions.size(); ++i) {
     const Conversion& conversion = conversions[i];
     if (!converts(conversion) || stays(targets, i)) continue;
-    bytes += layout_of(conversion.target, conversion.width, conversion.height).bytes;
+    const auto [width, height] = conversion.target_size();
+    bytes += layout_of(conversion.target, width, height).bytes;
   }
   return bytes * lane_count;
 }

@@ -105,8 +105,11 @@ struct CudaPlan : Plan {
   const PlanRef on_cpu;
   std::shared_ptr<CudaContext> context;  ///< outlives what lies in its memory, below
   std::vector<std::unique_ptr<const CudaConverter>> converters;  ///< null: identity
-  std::vector<int> slice_ends;                                   ///< of a frame that is sliced
-  bool downloads = false;                                        ///< something is copied down
+  std::vector<std::optional<int>> scaled_heights;  ///< of targets of another size than the source
+  /// The converters' constants; empty: it has none.
+  std::vector<std::optional<DeviceMemory>> constants;
+  std::vector<int> slice_ends;  ///< of a frame that is sliced
+  bool downloads = false;       ///< something is copied down
   /// One for each lane, then again one for each lane; empty: jobs run on the CPU.
   std::vector<std::unique_ptr<LaneWork>> works;
 };

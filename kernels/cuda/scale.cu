@@ -1,0 +1,200 @@
+#include "kernels/cuda/scale.cuh"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "kernels/cuda/frame_by_frame.hpp"
+#include "kernels/cuda/scale.hpp"
+#include "kernels/scaled_reference.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace cuda;
+
+constexpr double kUnit = 0x1p-24;  // half the distance of floats around 1
+
+/// The constants of one axis, one behind the other in device memory: numerators, denominators,
+/// weights in floats, and first samples.
+class AxisConstants {
+ public:
+  explicit AxisConstants(const AxisTable& table) : table_(table) {
+    const auto taps = static_cast<std::size_t>(table.taps());
+    for (std::size_t i = 0; i < table.denominators().size(); ++i) {
+      double sum = 0;
+      for (const std::int64_t numerator : table.numerators().subspan(i * taps, taps)) {
+        weights_.push_back(static_cast<float>(static_cast<double>(numerator) /
+                                              static_cast<double>(table.denominators()[i])));
+        sum += std::abs(double{weights_.back()});
+      }
+      amplitude_ = std::max(amplitude_, sum);
+    }
+  }
+
+  int taps() const { return table_.taps(); }
+  double amplitude() const { return amplitude_; }  // the largest sum of absolute weights
+
+  std::size_t bytes() const {
+    const std::size_t all = table_.numerators().size_bytes() + table_.denominators().size_bytes() +
+                            std::span(weights_).size_bytes() + table_.first().size_bytes();
+    return (all + 7) / 8 * 8;
+  }
+  void write(std::uint8_t* to) const {
+    const auto put = [&to](auto numbers) {
+      std::memcpy(to, numbers.data(), numbers.size_bytes());
+      to += numbers.size_bytes();
+    };
+    put(table_.numerators());
+    put(table_.denominators());
+    put(std::span(weights_));
+    put(table_.first());
+  }
+  /// Where they are, if they begin at `at`.
+  AxisView view(const std::uint8_t* at, const float*& weights) const {
+    AxisView view{};
+    view.taps = taps();
+    const auto take = [&at](auto& pointer, std::size_t size) {
+      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(at);
+      at += size;
+    };
+    take(view.numerators, table_.numerators().size_bytes());
+    take(view.denominators, table_.denominators().size_bytes());
+    take(weights, std::span(weights_).size_bytes());
+    take(view.first, table_.first().size_bytes());
+    return view;
+  }
+
+ private:
+  const AxisTable& table_;
+  std::vector<float> weights_;
+  double amplitude_ = 0;
+};
+
+struct TermConstants {
+  const ScaleTerm& term;
+  AxisConstants across, down;
+
+  explicit TermConstants(const ScaleTerm& of) : term(of), across(of.across), down(of.down) {}
+  std::size_t bytes() const { return across.bytes() + down.bytes(); }
+
+  ScaleTermView view(const std::uint8_t*& at) const {
+    ScaleTermView view{{term.first_channel, term.channels, {}, {}}, nullptr, nullptr};
+    view.exact.across = across.view(at, view.across);
+    at += across.bytes();
+    view.exact.down = down.view(at, view.down);
+    at += down.bytes();
+    return view;
+  }
+};
+
+class ScaleConverter final : public FrameByFrame {
+ public:
+  explicit ScaleConverter(const Conversion& conversion)
+      : conversion_(conversion), samples_(conversion) {
+    for (const std::size_t channel : {0, 1}) {
+      for (const ScaleTerm& term : samples_.terms(channel)) terms_.emplace_back(term);
+    }
+    for (std::size_t k = 0; k < 3; ++k) forms_[k] = make_form(k);
+  }
+
+  std::size_t constant_bytes() const override {
+    std::size_t bytes = 0;
+    for (const TermConstants& term : terms_) bytes += term.bytes();
+    return bytes;
+  }
+  void write_constants(std::uint8_t* to) const override {
+    for (const TermConstants& term : terms_) {
+      term.across.write(to);
+      term.down.write(to + term.across.bytes());
+      to += term.bytes();
+    }
+  }
+
+  const char* name() const override { return "scale"; }
+
+ private:
+  /// The form in floats, with what its value may be wrong by: the error of each sum is at most the
+  /// number of its roundings, times half the distance of floats, times the sum of its absolute
+  /// terms.
+  ScaleForm make_form(std::size_t channel) const {
+    const LinearForm& form = samples_.form(channel);
+    const auto real = [&form](std::int64_t number) {
+      return static_cast<double>(number) / static_cast<double>(form.denominator);
+    };
+    ScaleForm result{};
+    const double offset = real(form.offset) + 0.5;
+    double size = std::abs(offset) + 1;
+    double error = 0;
+    const std::size_t first_term = channel == 0 ? 0 : samples_.terms(0).size();
+    for (std::size_t t = 0; t < samples_.terms(channel).size(); ++t) {
+      const auto& [term, across, down] = terms_[first_term + t];
+      const double of_row = 255 * across.amplitude();
+      const double of_sum = of_row * down.amplitude();
+      const double row_error = (across.taps() + 1) * kUnit * of_row;
+      const double sum_error = down.amplitude() * row_error + (down.taps() + 1) * kUnit * of_sum;
+      for (int c = 0; c < term.channels; ++c) {
+        const auto k = static_cast<std::size_t>(term.first_channel + c);
+        const double factor = real(form.coefficients[k]);
+        result.factors[k] = static_cast<float>(factor);
+        size += std::abs(factor) * of_sum;
+        error += std::abs(factor) * sum_error;
+      }
+    }
+    error = 1.01 * (error + 6 * kUnit * size);
+    result.offset = static_cast<float>(offset + error);
+    result.window = static_cast<float>(2 * error);
+    return result;
+  }
+
+  cudaError_t enqueue_kernel(const CudaFrame& frame, int row_begin, int row_end,
+                             cudaStream_t stream) const override {
+    const Scaling& scaling = *conversion_.scaling;
+    const PixelFormatInfo& target = info(conversion_.target);
+    Scale body{};
+    locate(cropped(frame.source, scaling.crop), body.from);
+    locate(frame.target, body.to);
+    const Rect& place = scaling.place;
+    const int across = target.chroma_half_width ? 1 : 0;
+    const int down = target.chroma_half_height ? 1 : 0;
+    body.places[0] = {place.x, place.y, place.width, place.height};
+    body.places[1] = {place.x >> across, place.y >> down, (place.width + across) >> across,
+                      (place.height + down) >> down};
+    const std::uint8_t* at = frame.constants;
+    std::size_t t = 0;
+    for (; t < samples_.terms(0).size(); ++t) body.luma[t] = terms_[t].view(at);
+    body.luma_terms = static_cast<int>(t);
+    body.has_chroma = t < terms_.size();
+    if (body.has_chroma) body.chroma = terms_[t].view(at);
+    const auto background = background_codes(conversion_);
+    for (std::size_t k = 0; k < 3; ++k) {
+      body.forms[k] = forms_[k];
+      body.exact[k] = samples_.sum_form(k);
+      body.background[k] = background[k];
+    }
+    body.luma_begin = row_begin;
+    body.luma_rows = row_end - row_begin;
+    body.chroma_begin = row_begin >> down;
+    const int chroma_rows = target.gray ? 0 : ((row_end + down) >> down) - body.chroma_begin;
+    return launch<Residency::kAny>(frame.target.width, body.luma_rows + chroma_rows, 1, stream,
+                                   body);
+  }
+
+  cudaError_t load_kernel() const override { return cuda::load<Residency::kAny, Scale>(); }
+
+  const Conversion conversion_;
+  const ScaledSamples samples_;
+  std::vector<TermConstants> terms_;  // of luma, then of chroma
+  std::array<ScaleForm, 3> forms_{};
+};
+
+}  // namespace
+
+std::unique_ptr<const CudaConverter> make_cuda_scale_converter(const Conversion& conversion) {
+  return std::make_unique<ScaleConverter>(conversion);
+}
+
+}  // namespace framelane

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/wide_int.hpp"
+
+// The exact value of a scaled sample, for the host and for GPUs.
+
+namespace framelane {
+
+/// An AxisTable (kernels/scaled_reference.hpp) wherever it lies: `taps` numerators for each sample.
+struct AxisView {
+  const std::int32_t* first;
+  const std::int64_t* numerators;
+  const std::int64_t* denominators;
+  int taps;
+};
+
+/// Channels of the source that lie on one grid, and the filters that bring them to the target's.
+struct TermView {
+  int first_channel, channels;
+  AxisView across, down;
+};
+
+/// A LinearForm (kernels/linear_transform.hpp) of filtered channels.
+struct SumForm {
+  std::int64_t coefficients[3];
+  std::int64_t offset, denominator;
+  bool narrow;  ///< no number that is needed has more than 127 bits
+};
+
+namespace exact_sum {
+
+template <typename Int>
+FRAMELANE_BOTH void multiply_denominators(const TermView& term, int x, int y, Int& number) {
+  number *= term.across.denominators[x];
+  number *= term.down.denominators[y];
+}
+
+/// `sample(k, x, y)` is the source's sample of channel k.
+template <typename Int, typename Sample>
+FRAMELANE_BOTH std::uint8_t code(const TermView* terms, int count, const SumForm& form, int x,
+                                 int y, Sample sample) {
+  Int numerator(form.offset);
+  Int denominator(form.denominator);
+  for (int t = 0; t < count; ++t) {
+    multiply_denominators(terms[t], x, y, numerator);
+    multiply_denominators(terms[t], x, y, denominator);
+  }
+  for (int t = 0; t < count; ++t) {
+    const AxisView& across = terms[t].across;
+    const AxisView& down = terms[t].down;
+    const std::int64_t* const columns = across.numerators + std::int64_t{x} * across.taps;
+    const std::int64_t* const rows = down.numerators + std::int64_t{y} * down.taps;
+    Int of_term(0);
+    for (int c = 0; c < terms[t].channels; ++c) {
+      const int k = terms[t].first_channel + c;
+      Int of_channel(0);
+      for (int j = 0; j < down.taps; ++j) {
+        if (rows[j] == 0) continue;
+        Int128 of_row = 0;
+        for (int i = 0; i < across.taps; ++i) {
+          of_row += Int128{columns[i]} * sample(k, across.first[x] + i, down.first[y] + j);
+        }
+        Int weighted(of_row);
+        weighted *= rows[j];
+        of_channel += weighted;
+      }
+      of_channel *= form.coefficients[k];
+      of_term += of_channel;
+    }
+    for (int other = 0; other < count; ++other) {
+      if (other != t) multiply_denominators(terms[other], x, y, of_term);
+    }
+    numerator += of_term;
+  }
+  // Rounded half up: floor((2 n + d) / 2 d); the greatest code that is not above it.
+  numerator *= 2;
+  numerator += denominator;
+  denominator *= 2;
+  int low = 0;
+  int high = 256;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (numerator < denominator * std::int64_t{middle} ? high : low) = middle;
+  }
+  return static_cast<std::uint8_t>(low);
+}
+
+}  // namespace exact_sum
+
+/// Sample (x, y): the form of the sums of the terms' channels, rounded half up and clamped.
+template <typename Sample>
+FRAMELANE_BOTH std::uint8_t exact_code(const TermView* terms, int count, const SumForm& form, int x,
+                                       int y, Sample sample) {
+  return form.narrow ? exact_sum::code<Int128>(terms, count, form, x, y, sample)
+                     : exact_sum::code<WideInt>(terms, count, form, x, y, sample);
+}
+
+}  // namespace framelane

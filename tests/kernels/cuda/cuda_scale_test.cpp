@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/cuda_converter.hpp"
+#include "kernels/luma_histogram.hpp"
+#include "kernels/reference.hpp"
+#include "tests/cuda_runtime/fixture.hpp"
+#include "tests/kernels/cuda/device_image.hpp"
+#include "tests/kernels/test_image.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr ScaleFilter kFilters[] = {ScaleFilter::kBicubic, ScaleFilter::kSpline36,
+                                    ScaleFilter::kBilinear, ScaleFilter::kArea};
+
+class CudaScaleTest : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    if (HasFatalFailure()) return;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+  }
+  void TearDown() override {
+    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    CudaTest::TearDown();
+  }
+
+  int up_to(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+
+  /// Scales random pixels on the GPU and with the reference, and compares all of the target's
+  /// memory.
+  void expect_exact(const Conversion& conversion, DeviceLayout layout) {
+    const auto [width, height] = conversion.target_size();
+    DeviceImage source(conversion.source, conversion.width, conversion.height, layout);
+    DeviceImage actual(conversion.target, width, height, layout);
+    DeviceImage expected(conversion.target, width, height, layout);
+    source.fill_random(random_);
+    actual.fill(0xA5);
+    expected.fill(0xA5);
+    convert_reference(conversion, as_const(source.on_host()), expected.on_host());
+    source.upload(stream_);
+    actual.upload(stream_);
+    const auto converter = CudaConverter::make(conversion);
+    ASSERT_EQ(converter->load(false), cudaSuccess);
+    std::vector<std::uint8_t> constants(converter->constant_bytes());
+    converter->write_constants(constants.data());
+    void* memory = nullptr;
+    ASSERT_EQ(cudaMalloc(&memory, constants.size()), cudaSuccess);
+    ASSERT_EQ(cudaMemcpyAsync(memory, constants.data(), constants.size(), cudaMemcpyHostToDevice,
+                              stream_),
+              cudaSuccess);
+    const CudaFrame frame{as_const(source.on_device()), actual.on_device(), nullptr,
+                          static_cast<const std::uint8_t*>(memory)};
+    const int middle = height / 4 * 2;
+    ASSERT_EQ(converter->enqueue({&frame, 1}, middle, height, stream_), cudaSuccess);
+    ASSERT_EQ(middle == 0 ? cudaSuccess : converter->enqueue({&frame, 1}, 0, middle, stream_),
+              cudaSuccess);
+    actual.download(stream_);
+    ASSERT_EQ(cudaFree(memory), cudaSuccess);
+    ASSERT_TRUE(actual.equals(expected))
+        << describe(conversion) << " to " << width << "x" << height << ", filter "
+        << static_cast<int>(conversion.scaling->filter);
+  }
+
+  cudaStream_t stream_ = nullptr;
+  std::mt19937 random_{4711};
+};
+
+TEST_F(CudaScaleTest, EqualsTheReferenceInEveryFormatFilterAndPlace) {
+  constexpr DeviceLayout kLayouts[] = {
+      {}, {.offset = 1, .padding = 5, .pitch_multiple = 1}, {.padding = 7, .bottom_up = true}};
+  for (const PixelFormat source : kAllFormats) {
+    for (int turn = 0; turn < 24;) {
+      const auto from = all_colors(source);
+      const PixelFormat target = kAllFormats[up_to(kPixelFormatCount)];
+      const auto to = all_colors(target);
+      Conversion conversion{
+          1 + up_to(50), 1 + up_to(40),
+          source,        from[static_cast<std::size_t>(up_to(static_cast<int>(from.size())))],
+          target,        to[static_cast<std::size_t>(up_to(static_cast<int>(to.size())))]};
+      const PictureSize size{1 + up_to(50), 1 + up_to(40)};
+      Rect crop{0, 0, conversion.width, conversion.height};
+      Rect place{0, 0, size.width, size.height};
+      if (turn % 3 == 2) {
+        crop = {crop.width / 4 * 2, 0, crop.width - crop.width / 4 * 2, crop.height / 4 * 2};
+        place = {size.width / 8 * 2, size.height / 8 * 2, size.width / 4 * 2, size.height / 4 * 2};
+      }
+      conversion.scaling = Scaling{crop, size, place, kFilters[up_to(4)], {10, 200, 30}};
+      if (why_unsupported(conversion)) continue;
+      expect_exact(conversion, kLayouts[turn++ % 3]);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+/// Where a mean of few samples is a tie as often as not, and where numbers have more than 128 bits.
+TEST_F(CudaScaleTest, TiesAndLongNumbersAreExact) {
+  const ColorSpec from{Matrix::kBt2020, Range::kLimited};
+  const ColorSpec to{Matrix::kBt709, Range::kFull};
+  for (const ScaleFilter filter : kFilters) {
+    for (const auto& [width, height] : {std::pair{320, 32}, {213, 43}, {960, 100}}) {
+      Conversion conversion{640, 64, PixelFormat::kNv12, {}, PixelFormat::kI420, {}};
+      conversion.scaling =
+          Scaling{{0, 0, 640, 64}, {width, height}, {0, 0, width, height}, filter, {}};
+      expect_exact(conversion, {});
+      conversion.source_color = from;
+      conversion.target_color = to;
+      expect_exact(conversion, {});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace framelane
