@@ -6,6 +6,7 @@
 #include "config/raw_formats.hpp"
 #include "kernels/conversion.hpp"
 #include "kernels/luma_histogram.hpp"
+#include "pipeline/encode/picture_choice.hpp"
 #include "pipeline/feed/feed_options.hpp"
 
 namespace framelane {
@@ -18,20 +19,25 @@ void check_conversion(const ReadFeed& read, const EncodeOptions& encode, const N
   const RawVideoOptions& raw = *input.raw;
   const auto layout = raw_format_layout(raw.pixel_format);
   if (!layout || raw.width == 0) return;
+  const auto add_problem = [&](const std::string& problem) {
+    read.problems().add(convert,
+                        "cannot be done for feed " + in_quotes(read.feed.name) + ": " + problem);
+  };
+  std::string problem;
+  const auto picture = choose_picture(encode.picture, {raw.width, raw.height}, {1, 1}, problem);
+  if (!picture) return add_problem(problem);
+  if (!encode.format) return;
   const auto yuv = [](const std::optional<Matrix>& matrix) {
     return matrix && *matrix != Matrix::kRgb ? *matrix : Matrix::kBt709;
   };
-  Conversion conversion{raw.width, raw.height, *layout, {}, *encode.format, {}};
+  Conversion conversion{raw.width, raw.height, *layout, {}, *encode.format, {}, picture->scaling};
   ColorSpec& source = conversion.source_color;
   source.matrix = info(*layout).rgb ? Matrix::kRgb : yuv(input.color.matrix);
   source.siting = input.color.siting.value_or(Siting::kLeft);
   ColorSpec& target = conversion.target_color;
   target.matrix = info(*encode.format).rgb ? Matrix::kRgb : yuv(encode.color.matrix);
   target.siting = encode.color.siting.value_or(source.siting);
-  if (const auto reason = why_unsupported(conversion)) {
-    read.problems().add(convert,
-                        "cannot be done for feed " + in_quotes(read.feed.name) + ": " + *reason);
-  }
+  if (const auto reason = why_unsupported(conversion)) add_problem(*reason);
 }
 
 void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
@@ -49,7 +55,7 @@ void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
                             " has raw video, which must be encoded; give a codec, "
                             "or remove this encode from the feed with null");
   }
-  if (!encode.copy_video && convert != nullptr && encode.format && raw) {
+  if (!encode.copy_video && convert != nullptr && raw) {
     check_conversion(read, encode, *convert);
   }
 }

@@ -181,6 +181,7 @@ std::vector<std::string_view> auto_or_target_format() {
   return names;
 }
 
+// The words of `fit` and `filter` are in the order of Fit and ScaleFilter.
 const Section<EncodeOptions>& convert_keys() {
   // The colour keys set fields of encode.color, though they stand beside format.
   const auto lift = [](const Key<ColorOverride>& key) {
@@ -199,14 +200,48 @@ const Section<EncodeOptions>& convert_keys() {
        lift(matrix_key({"auto", "bt601", "bt709", "bt2020"},
                        "The matrix to encode in (auto: the source's; bt709 for RGB).")),
        lift(range_key("The range to encode in (auto: the source's; limited for RGB).")),
-       lift(siting_key("The position of the chroma samples (auto: the source's; left for RGB)."))},
-      {"crop", "rotate", "flip", "size", "fit", "background", "filter", "rate"}};
+       lift(siting_key("The position of the chroma samples (auto: the source's; left for RGB).")),
+       scalar<EncodeOptions>(
+           "crop", of(kImagePart),
+           "The part of the picture to encode: WIDTHxHEIGHT+LEFT+TOP in pixels "
+           "of the source (default: all of it).",
+           [](EncodeOptions& e, const Value& v) { e.picture.crop = image_part(v); }),
+       scalar<EncodeOptions>(
+           "size", of(kSizeOrShape),
+           "The size to encode: WIDTHxHEIGHT, of which one may be -2 (what keeps "
+           "the shape, even), or percent (default: the source's).",
+           [](EncodeOptions& e, const Value& v) { e.picture.size = size_option(v); }),
+       scalar<EncodeOptions>(
+           "fit", words({"stretch", "contain", "cover"}),
+           "How a picture gets into a size of another shape. stretch: players show it as before, "
+           "with pixels of another shape; contain: with bars; cover: its borders are cut off "
+           "(default: stretch).",
+           [](EncodeOptions& e, const Value& v) { e.picture.fit = static_cast<Fit>(v.number); }),
+       scalar<EncodeOptions>("background", of(kColorCode), "The colour of bars (default: #000000).",
+                             [](EncodeOptions& e, const Value& v) {
+                               const auto byte = [&](int shift) {
+                                 return static_cast<std::uint8_t>(v.number >> shift & 0xFF);
+                               };
+                               e.picture.background = {byte(16), byte(8), byte(0)};
+                             }),
+       scalar<EncodeOptions>("filter", words({"bicubic", "spline36", "bilinear", "area"}),
+                             "How samples are weighted where the size changes (default: bicubic).",
+                             [](EncodeOptions& e, const Value& v) {
+                               e.picture.filter = static_cast<ScaleFilter>(v.number);
+                             })},
+      {"rotate", "flip", "rate"}};
   return keys;
 }
 
 }  // namespace
 
 Shape bitrate_shape() { return range(kBitrate, 1'000, 10'000'000'000); }
+
+Rect image_part(const Value& value) { return {value.x, value.y, value.width, value.height}; }
+
+SizeOption size_option(const Value& value) {
+  return {value.width, value.height, static_cast<int>(value.number)};
+}
 
 Shape gop_shape() {
   using namespace std::chrono_literals;

@@ -9,6 +9,8 @@ struct EncodeOptions;
 struct FeedOptions;
 struct InputOptions;
 struct OutputOptions;
+struct Rect;
+struct SizeOption;
 class OutputPlaces;
 
 const Section<InputOptions>& input_keys();
@@ -18,6 +20,9 @@ const Section<OutputOptions>& output_keys();
 /// Of an encode. The command line has them too.
 Shape bitrate_shape();
 Shape gop_shape();
+/// What a value of kImagePart and one of kSizeOrShape mean.
+Rect image_part(const Value& value);
+SizeOption size_option(const Value& value);
 
 /// The keys of `defaults` and of a profile.
 const Section<FeedOptions>& layer_keys();

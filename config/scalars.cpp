@@ -127,17 +127,69 @@ bool parse_frame_rate_value(std::string_view text, Value& value) {
 }
 bool parse_identifier(std::string_view text, Value&) { return is_identifier(text); }
 
+bool is_side(const std::optional<std::int64_t>& side) {
+  return side && *side >= 1 && *side <= kMaxImageSide;
+}
+
 bool parse_image_size(std::string_view text, Value& value) {
   const std::size_t x = text.find('x');
   if (x == std::string_view::npos) return false;
   const auto width = parse_digits(text.substr(0, x));
   const auto height = parse_digits(text.substr(x + 1));
-  const auto fits = [](const std::optional<std::int64_t>& side) {
-    return side && *side >= 1 && *side <= kMaxImageSide;
-  };
-  if (!fits(width) || !fits(height)) return false;
+  if (!is_side(width) || !is_side(height)) return false;
   value.width = static_cast<int>(*width);
   value.height = static_cast<int>(*height);
+  return true;
+}
+
+bool parse_size_or_shape(std::string_view text, Value& value) {
+  constexpr std::string_view kShape = "-2";
+  constexpr int kMostPercent = 1600;
+  if (text.ends_with('%')) {
+    const auto percent = parse_digits(text.substr(0, text.size() - 1));
+    return store(percent, value.number) && value.number >= 1 && value.number <= kMostPercent;
+  }
+  const std::size_t x = text.find('x');
+  if (x == std::string_view::npos) return false;
+  const auto side = [&](std::string_view part, int& target) {
+    const auto number = part == kShape ? std::optional<std::int64_t>(1) : parse_digits(part);
+    if (!is_side(number)) return false;
+    target = part == kShape ? -2 : static_cast<int>(*number);
+    return true;
+  };
+  return side(text.substr(0, x), value.width) && side(text.substr(x + 1), value.height) &&
+         (value.width > 0 || value.height > 0);
+}
+
+bool parse_image_part(std::string_view text, Value& value) {
+  const std::size_t plus = text.find('+');
+  if (plus == std::string_view::npos || !parse_image_size(text.substr(0, plus), value)) {
+    return false;
+  }
+  const std::string_view place = text.substr(plus + 1);
+  const std::size_t second = place.find('+');
+  if (second == std::string_view::npos) return false;
+  const auto x = parse_digits(place.substr(0, second));
+  const auto y = parse_digits(place.substr(second + 1));
+  const auto fits = [](const std::optional<std::int64_t>& offset) {
+    return offset && *offset < kMaxImageSide;
+  };
+  if (!fits(x) || !fits(y)) return false;
+  value.x = static_cast<int>(*x);
+  value.y = static_cast<int>(*y);
+  return true;
+}
+
+bool parse_color_code(std::string_view text, Value& value) {
+  if (text.size() != 7 || text[0] != '#') return false;
+  value.number = 0;
+  for (const char c : text.substr(1)) {
+    const std::size_t digit =
+        std::string_view("0123456789abcdef")
+            .find(c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c);
+    if (digit == std::string_view::npos) return false;
+    value.number = value.number * 16 + static_cast<std::int64_t>(digit);
+  }
   return true;
 }
 
@@ -203,6 +255,21 @@ const ScalarType kImageSize{
     "a size such as 1920x1080, at most 16384x16384", parse_image_size, format_integer, "",
     "^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
     "x([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])$"};
+const ScalarType kSizeOrShape{
+    "a size such as 1280x720, 1280x-2 (the height that keeps the shape) or 50%",
+    parse_size_or_shape, format_integer, "",
+    "^(-2|[1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
+    "x([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])$"
+    "|^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])x-2$"
+    "|^([1-9][0-9]{0,2}|1[0-5][0-9]{2}|1600)%$"};
+const ScalarType kImagePart{
+    "a part of the picture such as 640x480+0+120 (width x height + left + top)", parse_image_part,
+    format_integer, "",
+    "^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
+    "x([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
+    R"((\+(0|[1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-3])){2}$)"};
+const ScalarType kColorCode{"a colour such as \"#102030\" (red, green, blue)", parse_color_code,
+                            format_integer, "", "^#[0-9a-fA-F]{6}$"};
 const ScalarType kIdentifier{
     "a name of at most 63 of a-z, 0-9, _ and -, beginning with a letter or digit", parse_identifier,
     format_integer, "", "^[a-z0-9][a-z0-9_-]{0,62}$"};

@@ -18,8 +18,10 @@ struct Value {
   std::int64_t number = 0;
   double part = 0;  ///< a percentage of a whole, as 0 to 1; with it `number` is 0
   Rational ratio;   ///< frame rates
-  int width = 0;    ///< image sizes
+  int width = 0;    ///< image sizes, and parts of images
   int height = 0;
+  int x = 0;
+  int y = 0;
   DeviceChoice device;
 
   std::chrono::microseconds microseconds() const { return std::chrono::microseconds(number); }
@@ -51,6 +53,9 @@ extern const ScalarType kSize;
 extern const ScalarType kSizeOrPercent;
 extern const ScalarType kFrameRate;
 extern const ScalarType kImageSize;
+extern const ScalarType kSizeOrShape;  ///< a side may be -2; or percent, in `number`
+extern const ScalarType kImagePart;
+extern const ScalarType kColorCode;   ///< `number` is 0xRRGGBB
 extern const ScalarType kIdentifier;  ///< names of feeds, encodes, outputs and profiles
 extern const ScalarType kDeviceName;
 extern const ScalarType kListenAddress;

@@ -132,6 +132,12 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments) {
   app.add_option("--siting", arguments.siting,
                  "Chroma siting of the output: left, center or topleft")
       ->type_name("S");
+  app.add_option("--crop", arguments.crop,
+                 "The part of the picture to encode, for example 640x480+0+120")
+      ->type_name("WxH+X+Y");
+  app.add_option("--size", arguments.size,
+                 "Size of the output: 1280x720, 1280x-2 (the height that keeps the shape) or 50%")
+      ->type_name("WxH|N%");
   app.add_option("--device", arguments.device,
                  "Where frames are converted: auto, cpu, cuda or cuda:N")
       ->type_name("D")

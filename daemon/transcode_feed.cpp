@@ -175,7 +175,7 @@ class FeedBuilder {
       if (!gop) return false;
       encode.gop = gop->microseconds();
     }
-    if (!pixel_format(encode.format)) return false;
+    if (!pixel_format(encode.format) || !picture(encode.picture)) return false;
     ColorOverride& color = encode.color;
     if (!name(arguments_.matrix, "--matrix", "bt601, bt709, bt2020", matrix_from_name,
               color.matrix) ||
@@ -185,6 +185,20 @@ class FeedBuilder {
       return false;
     }
     feed_.encodes.push_back(std::move(encode));
+    return true;
+  }
+
+  bool picture(PictureOptions& picture) {
+    if (!arguments_.crop.empty()) {
+      const auto crop = scalar("--crop", arguments_.crop, of(kImagePart));
+      if (!crop) return false;
+      picture.crop = image_part(*crop);
+    }
+    if (!arguments_.size.empty()) {
+      const auto size = scalar("--size", arguments_.size, of(kSizeOrShape));
+      if (!size) return false;
+      picture.size = size_option(*size);
+    }
     return true;
   }
 
@@ -231,7 +245,9 @@ class FeedBuilder {
           std::pair{"--pixel-format", !arguments_.pixel_format.empty()},
           std::pair{"--matrix", !arguments_.matrix.empty()},
           std::pair{"--range", !arguments_.range.empty()},
-          std::pair{"--siting", !arguments_.siting.empty()}}) {
+          std::pair{"--siting", !arguments_.siting.empty()},
+          std::pair{"--crop", !arguments_.crop.empty()},
+          std::pair{"--size", !arguments_.size.empty()}}) {
       if (given) {
         return fail(std::string(option) +
                     " has no effect with --codec copy, which encodes nothing; leave one of the "

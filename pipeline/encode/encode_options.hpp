@@ -9,6 +9,7 @@
 #include "kernels/pixel_format.hpp"
 #include "pipeline/base/av_option.hpp"
 #include "pipeline/base/color_override.hpp"
+#include "pipeline/encode/picture_options.hpp"
 
 namespace framelane {
 
@@ -27,6 +28,7 @@ struct EncodeOptions {
   /// convert.format; empty: the source's if the encoder takes it.
   std::optional<PixelFormat> format;
   ColorOverride color;                           ///< convert.matrix, range, siting
+  PictureOptions picture;                        ///< convert.crop, size, fit …
   std::optional<std::int64_t> bitrate;           ///< bits per second
   std::optional<std::chrono::microseconds> gop;  ///< time between keyframes
   bool copy_audio = false;

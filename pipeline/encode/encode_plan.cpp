@@ -315,6 +315,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->codec = candidate;
     plan->source_time_base = request.source.time_base;
     plan->target = target.format;
+    plan->scaling = target.scaling;
     plan->target.memory = frames ? FrameMemory::kDevice : FrameMemory::kHost;
     plan->frames = frames;
     plan->threads = threads;

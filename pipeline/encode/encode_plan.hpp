@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,7 @@ struct EncodePlan {
   CodecCandidate codec;               ///< the candidate that was available
   AVRational source_time_base{0, 1};  ///< of the frames' pts
   FrameFormat target;                 ///< what the encoder takes; its time base is the encoder's
+  std::optional<Scaling> scaling{};   ///< EncodeTarget::scaling
   BufferRef frames;                   ///< make_gpu_frames; null: the target is in host memory
   int threads = 0;                    ///< as codec_threads says
   bool live = false;                  ///< the source sends a frame as each is due

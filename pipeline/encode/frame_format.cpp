@@ -18,8 +18,10 @@ bool operator==(const FrameFormat& a, const FrameFormat& b) {
          equal(shape(a.sample_aspect_ratio), shape(b.sample_aspect_ratio)) && a.memory == b.memory;
 }
 
-Conversion conversion_between(const FrameFormat& source, const FrameFormat& target) {
-  return {source.width, source.height, source.layout, source.color, target.layout, target.color};
+Conversion conversion_between(const FrameFormat& source, const FrameFormat& target,
+                              const std::optional<Scaling>& scaling) {
+  return {source.width,  source.height, source.layout, source.color,
+          target.layout, target.color,  scaling};
 }
 
 }  // namespace framelane

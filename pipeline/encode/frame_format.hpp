@@ -4,6 +4,8 @@ extern "C" {
 #include <libavutil/rational.h>
 }
 
+#include <optional>
+
 #include "kernels/color_spec.hpp"
 #include "kernels/conversion.hpp"
 #include "kernels/pixel_format.hpp"
@@ -29,7 +31,9 @@ struct FrameFormat {
   friend bool operator==(const FrameFormat& a, const FrameFormat& b);
 };
 
-/// The conversion from the source's frames to what the encoder takes.
-Conversion conversion_between(const FrameFormat& source, const FrameFormat& target);
+/// The conversion from the source's frames to what the encoder takes. `scaling`: nothing if they
+/// are as large.
+Conversion conversion_between(const FrameFormat& source, const FrameFormat& target,
+                              const std::optional<Scaling>& scaling = {});
 
 }  // namespace framelane

@@ -16,6 +16,7 @@ extern "C" {
 #include "pipeline/av/av_color.hpp"
 #include "pipeline/base/color_override.hpp"
 #include "pipeline/base/failure.hpp"
+#include "pipeline/encode/picture_choice.hpp"
 
 namespace framelane {
 namespace {
@@ -91,8 +92,9 @@ std::span<const PixelFormat> fallbacks(PixelFormat source) {
   return kFrom444;
 }
 
-ColorSpec target_color(const AVCodec& codec, const FrameFormat& source, PixelFormat layout,
-                       const ColorOverride& wanted) {
+/// `height`: of the encoder's frames.
+ColorSpec target_color(const AVCodec& codec, const FrameFormat& source, int height,
+                       PixelFormat layout, const ColorOverride& wanted) {
   ColorSpec color = source.color;
   const PixelFormatInfo& from = info(source.layout);
   if (!info(layout).rgb) {
@@ -102,7 +104,7 @@ ColorSpec target_color(const AVCodec& codec, const FrameFormat& source, PixelFor
       color.range = Range::kLimited;
       color.siting = Siting::kLeft;
     }
-    const ImpliedColor implied = implied_color(codec.id, source.height);
+    const ImpliedColor implied = implied_color(codec.id, height);
     color.matrix = implied.matrix.value_or(color.matrix);
     color.range = implied.range.value_or(color.range);
     // Chroma that is already subsampled stays where it is: no conversion moves it.
@@ -158,15 +160,25 @@ EncodeTarget choose_target(const AVCodec& codec, const EncodeOptions& options,
     std::ranges::copy(fallbacks(source.layout), std::back_inserter(layouts));
   }
   std::string problem;
+  const auto picture = choose_picture(options.picture, {source.width, source.height},
+                                      source.sample_aspect_ratio, problem);
+  if (!picture) {
+    throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + problem +
+                                                   "; correct convert.crop or convert.size");
+  }
   for (PixelFormat layout : layouts) {
     EncodeTarget target;
     target.format = source;
     target.format.layout = layout;
     target.format.memory = FrameMemory::kHost;
-    target.format.color = target_color(codec, source, layout, options.color);
+    target.format.width = picture->size.width;
+    target.format.height = picture->size.height;
+    target.format.sample_aspect_ratio = picture->sample_aspect_ratio;
+    target.scaling = picture->scaling;
+    target.format.color = target_color(codec, source, picture->size.height, layout, options.color);
     target.av = encoder_format(codec, layout, target.format.color.range);
     if (target.av == AV_PIX_FMT_NONE) continue;
-    const Conversion conversion = conversion_between(source, target.format);
+    const Conversion conversion = conversion_between(source, target.format, target.scaling);
     if (is_identity(conversion)) return target;
     const std::optional<std::string> why = why_unsupported(conversion);
     if (!why) return target;

@@ -4,6 +4,8 @@ extern "C" {
 #include <libavcodec/avcodec.h>
 }
 
+#include <optional>
+
 #include "kernels/color_spec.hpp"
 #include "kernels/pixel_format.hpp"
 #include "pipeline/encode/encode_options.hpp"
@@ -15,11 +17,13 @@ namespace framelane {
 struct EncodeTarget {
   FrameFormat format;
   AVPixelFormat av = AV_PIX_FMT_NONE;
+  std::optional<Scaling> scaling{};  ///< nothing: frames are as large as the source's
 };
 
-/// Chooses the format and colour for an encoder (docs/colour.md). The layout is the configured one;
-/// without one, the source's own if the encoder takes it; else the nearest. Throws
-/// FeedError(kConfiguration) if the encoder takes none to which the source can be converted.
+/// Chooses the size, format and colour for an encoder (docs/colour.md). The layout is the
+/// configured one; without one, the source's own if the encoder takes it; else the nearest. Throws
+/// FeedError(kConfiguration) if the encoder takes none to which the source can be converted, or if
+/// the source has no such part or size.
 EncodeTarget choose_target(const AVCodec& codec, const EncodeOptions& options,
                            const FrameFormat& source);
 

@@ -39,6 +39,10 @@ bool moved(FrameFormat from, const FrameFormat& to) {
   return from == to;
 }
 
+Conversion conversion_to(const EncodePlan& plan, const FrameFormat& source) {
+  return conversion_between(source, plan.target, plan.scaling);
+}
+
 bool can_convert(const Conversion& conversion) {
   return is_identity(conversion) || !why_unsupported(conversion);
 }
@@ -177,7 +181,8 @@ void FrameDispatch::prepare_stage(const FrameFormat& format) {
   std::vector<FrameMemory> targets;
   for (const EncodeRoute* route : routes_) {
     // Nothing is converted for an encode that is down.
-    conversions.push_back(conversion_between(format, route->plan ? route->plan->target : format));
+    conversions.push_back(route->plan ? conversion_to(*route->plan, format)
+                                      : conversion_between(format, format));
     targets.push_back(route->plan ? route->plan->target.memory : FrameMemory::kHost);
   }
   apply_analysis();
@@ -191,8 +196,8 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                                  const SourceInfo& source, bool same_pictures) {
   EncodeRoute& route = *routes_[index];
   std::shared_ptr<EncodePlan> plan = route.plan;
-  const bool plan_stays = same_pictures && plan && !lost_its_gpu(route) &&
-                          can_convert(conversion_between(format, plan->target));
+  const bool plan_stays =
+      same_pictures && plan && !lost_its_gpu(route) && can_convert(conversion_to(*plan, format));
   if (!plan_stays) {
     if (plan && !plan->gpu.empty() && !is_lost_gpu(plan->gpu)) {
       plan.reset();
@@ -218,15 +223,17 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                              .gpu_context = std::move(gpu_context),
                              .opening = time_opening});
   }
-  const Conversion conversion = conversion_between(format, plan->target);
+  const Conversion conversion = conversion_to(*plan, format);
   const bool on_host =
       format.memory == FrameMemory::kHost && plan->target.memory == FrameMemory::kHost;
   const bool bypass = is_identity(conversion) && on_host;
   route.conversion = bypass ? std::nullopt : std::optional(conversion);
-  log::info("feed {}: encode {}: {}x{} {} ({}) {} {} ({}), {}", parts_.options.name,
+  std::string size;
+  if (plan->scaling) size = fmt::format("{}x{} ", plan->target.width, plan->target.height);
+  log::info("feed {}: encode {}: {}x{} {} ({}) {} {}{} ({}), {}", parts_.options.name,
             route.options->name, format.width, format.height, info(format.layout).name,
-            describe(format.color), bypass ? "passed on as" : "to", info(plan->target.layout).name,
-            describe(plan->target.color), plan->codec.name);
+            describe(format.color), bypass ? "passed on as" : "to", size,
+            info(plan->target.layout).name, describe(plan->target.color), plan->codec.name);
   {
     const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
     route.plan = std::move(plan);  // the old one's frames may be on a GPU

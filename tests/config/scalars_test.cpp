@@ -7,6 +7,7 @@
 #include <regex>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -121,7 +122,10 @@ TEST(ScalarsTest, TheSchemaTakesTheNumbersThatTheReaderTakes) {
   for (const std::string& number : numbers) {
     for (const auto& [type, text] :
          {std::pair{&kDeviceName, "cuda:" + number}, std::pair{&kListenAddress, "h:" + number},
-          std::pair{&kImageSize, number + "x2"}, std::pair{&kImageSize, "2x" + number}}) {
+          std::pair{&kImageSize, number + "x2"}, std::pair{&kImageSize, "2x" + number},
+          std::pair{&kSizeOrShape, number + "x-2"}, std::pair{&kSizeOrShape, "-2x" + number},
+          std::pair{&kSizeOrShape, number + '%'}, std::pair{&kImagePart, number + "x2+0+" + number},
+          std::pair{&kImagePart, "2x2+" + number + "+7"}}) {
       const auto [schema, reader] = verdicts(*type, text);
       EXPECT_EQ(schema, reader) << text;
     }
@@ -130,6 +134,25 @@ TEST(ScalarsTest, TheSchemaTakesTheNumbersThatTheReaderTakes) {
     const auto [schema, reader] = verdicts(kBitrate, number);
     EXPECT_EQ(schema, reader) << number;
   }
+}
+
+TEST(ScalarsTest, SizesPartsAndColoursAreReadAsTheSchemaSays) {
+  for (const auto& [type, text] :
+       {std::pair{&kSizeOrShape, "1280x720"}, std::pair{&kSizeOrShape, "-2x-2"},
+        std::pair{&kSizeOrShape, "-2"}, std::pair{&kSizeOrShape, "-3x4"},
+        std::pair{&kSizeOrShape, "50.5%"}, std::pair{&kSizeOrShape, "%"},
+        std::pair{&kImagePart, "4x4+1"}, std::pair{&kImagePart, "4x4-1+1"},
+        std::pair{&kImagePart, "4x4+1+1+1"}, std::pair{&kImagePart, "-2x4+1+1"},
+        std::pair{&kColorCode, "#00fFa9"}, std::pair{&kColorCode, "#00ffa"},
+        std::pair{&kColorCode, "#00ffg9"}, std::pair{&kColorCode, "00ffa9"}}) {
+    const auto [schema, reader] = verdicts(*type, text);
+    EXPECT_EQ(schema, reader) << text;
+  }
+  Value value;
+  ASSERT_TRUE(kImagePart.parse("640x480+12+34", value));
+  EXPECT_EQ(std::tuple(value.width, value.height, value.x, value.y), std::tuple(640, 480, 12, 34));
+  ASSERT_TRUE(kColorCode.parse("#0aB1c2", value));
+  EXPECT_EQ(value.number, 0x0AB1C2);
 }
 
 TEST(ScalarsTest, IdentifiersAreShortAndLowerCase) {

@@ -1,0 +1,114 @@
+"""Parts and sizes of pictures: exact bytes, bars, the shape that players show, a part that is not
+there, and one decode for several sizes."""
+
+import json
+import random
+from fractions import Fraction
+
+import pytest
+
+from harness import media
+from harness.configs import encoder, one_feed, raw_input, x264
+
+
+def rounded(value):
+    return max(0, min(255, (2 * value.numerator + value.denominator) // (2 * value.denominator)))
+
+
+def half(line):
+    """A line of half the length, bilinear: [1 3 3 1]/8, and beyond the edges the last sample."""
+    last = len(line) - 1
+    return [sum(Fraction(w, 8) * line[min(max(2 * i - 1 + j, 0), last)]
+                for j, w in enumerate((1, 3, 3, 1))) for i in range(len(line) // 2)]
+
+
+def halved(rows):
+    columns = zip(*(half(row) for row in rows))
+    return bytes(rounded(value) for row in zip(*map(half, columns)) for value in row)
+
+
+@pytest.mark.asan
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_half_a_picture_is_exact_and_so_is_a_part_of_it(framelane, tmp_path, device):
+    width, height = 64, 48
+    frame = random.Random(16).randbytes(width * height)
+    source = tmp_path / "in.gray"
+    source.write_bytes(frame)
+    rows = [frame[y * width:(y + 1) * width] for y in range(height)]
+    config = one_feed(raw_input(source, "gray", f"{width}x{height}"), None, None)
+    feed = config["feeds"]["cam"]
+    feed["device"] = device
+    feed["encodes"] = {
+        "half": {**encoder("rawvideo", convert={"size": "50%", "filter": "bilinear"})},
+        "part": {**encoder("rawvideo", convert={"crop": "20x10+7+31"})},
+        "both": {**encoder("rawvideo", convert={"crop": "40x20+3+5", "size": "20x-2",
+                                                "filter": "bilinear"})}}
+    feed["outputs"] = {name: {"from": name, "url": str(tmp_path / name), "format": "rawvideo"}
+                       for name in feed["encodes"]}
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert (tmp_path / "half").read_bytes() == halved(rows)
+    assert (tmp_path / "part").read_bytes() == b"".join(row[7:27] for row in rows[31:41])
+    assert (tmp_path / "both").read_bytes() == halved([row[3:43] for row in rows[5:25]])
+
+
+def test_bars_have_the_background_and_the_picture_lies_between(framelane, tmp_path):
+    source = tmp_path / "in.yuv"
+    source.write_bytes(bytes([200]) * 64 * 32 + bytes([90]) * 32 * 16 + bytes([160]) * 32 * 16)
+    raw = tmp_path / "out.yuv"
+    daemon = framelane(one_feed(
+        raw_input(source, "yuv420p", "64x32"),
+        encoder("rawvideo", convert={"size": "32x32", "fit": "contain", "background": "#ffffff"}),
+        {"raw": {"url": str(raw), "format": "rawvideo"}})).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    bar, picture = bytes([235]) * 32 * 8, bytes([200]) * 32 * 16
+    chroma = [bytes([128]) * 16 * 4 + bytes([c]) * 16 * 8 + bytes([128]) * 16 * 4 for c in (90, 160)]
+    assert raw.read_bytes() == bar + picture + bar + chroma[0] + chroma[1]
+
+
+def test_players_show_every_size_in_the_shape_of_the_source(cli, clip, tmp_path):
+    stream = media.probe(clip)["streams"][0]
+    shape = Fraction(stream["width"], stream["height"])
+    for size, expected in (("160x-2", None), ("-2x90", None), ("25%", None), ("100x200", (100, 200))):
+        out = tmp_path / f"{size}.mkv"
+        result = cli("transcode", "--size", size, clip, out)
+        assert result.returncode == 0, result.stderr
+        made = media.probe(out)["streams"][0]
+        if expected:
+            assert (made["width"], made["height"]) == expected
+        across, down = map(int, made.get("sample_aspect_ratio", "1:1").split(":"))
+        shown = Fraction(made["width"] * across, made["height"] * down)
+        assert abs(shown / shape - 1) < Fraction(1, 1000), (size, made)
+        media.decodes_cleanly(out)
+
+
+@pytest.mark.parametrize("convert, problem", [
+    ({"crop": "20x10+50+0"}, "crop 20x10+50+0 lies outside the picture of 64x48"),
+    ({"crop": "21x10+0+0", "format": "yuv420p"}, "use even numbers"),
+    ({"size": "0x10"}, "must be a size such as 1280x720"),
+    ({"size": "-2x-2"}, "must be a size such as 1280x720"),
+    ({"crop": "10x10"}, "must be a part of the picture such as 640x480+0+120"),
+    ({"background": "red"}, "must be a colour such as"),
+])
+def test_what_is_wrong_is_found_before_the_start(cli, tmp_path, convert, problem):
+    config = tmp_path / "framelane.yaml"
+    config.write_text(json.dumps(one_feed(raw_input("/dev/zero", "yuv420p", "64x48"),
+                                          encoder("rawvideo", convert=convert))))
+    result = cli("check", "-c", config)
+    assert result.returncode == 78
+    assert problem in result.stderr
+
+
+def test_a_part_that_is_not_there_takes_its_encode_down_and_no_other(framelane, clip, tmp_path):
+    config = one_feed({"url": str(clip), "loop": True, "pace": "realtime"}, None, None)
+    feed = config["feeds"]["cam"]
+    feed["encodes"] = {"whole": x264(), "part": {**x264(), "convert": {"crop": "64x64+9000+0"}}}
+    feed["outputs"] = {name: {"from": name, "url": "null:"} for name in feed["encodes"]}
+    daemon = framelane(config).wait_ready()
+    daemon.wait_frames("cam", 10, encode="whole")
+    encodes = daemon.feed("cam")["encodes"]
+    assert encodes["whole"]["reason"] is None
+    assert "crop 64x64+9000+0 lies outside the picture of 768x576" in encodes["part"]["reason"]
+    daemon.stop()
