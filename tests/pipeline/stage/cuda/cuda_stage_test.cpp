@@ -178,6 +178,34 @@ TEST_F(CudaStageTest, SlicesGiveTheSameBytes) {
   EXPECT_FALSE(device_->lost());
 }
 
+/// Beside one that is not: what is scaled waits for the whole frame.
+TEST_F(CudaStageTest, PicturesOfAnotherSizeAreConvertedFromHostsAndFromTheGpu) {
+  const auto scaled = [](Conversion conversion, int width, int height) {
+    conversion.scaling = Scaling{.crop = {4, 2, conversion.width - 4, conversion.height - 2},
+                                 .target = {width, height},
+                                 .place = {2, 0, width - 2, height}};
+    return conversion;
+  };
+  for (const int slices : {1, 4}) {
+    make_stage(slices);
+    const Conversion smaller =
+        scaled(conversion_of(PixelFormat::kBgra, PixelFormat::kNv12), 54, 31);
+    const Conversion larger =
+        scaled(conversion_of(PixelFormat::kBgra, PixelFormat::kI444), 301, 200);
+    Jobs jobs({smaller, bgra_to_two().front(), larger}, 9);
+    jobs.analyse();
+    run(jobs);
+    Jobs alone(jobs.conversions(), 2);
+    alone.analyse();
+    run_alone(alone);
+  }
+  Jobs decoded({scaled(from_nv12().front(), 64, 40), from_nv12().front()}, 5);
+  decoded.put_on(device_->context());
+  run(decoded);
+  EXPECT_FALSE(device_->lost());
+  EXPECT_EQ(ready(), 2 * (9u + 2u) + 5u);
+}
+
 TEST_F(CudaStageTest, AnalysedJobsHaveTheLumaOfTheirFirstTarget) {
   for (const int slices : {1, 4}) {
     make_stage(slices);

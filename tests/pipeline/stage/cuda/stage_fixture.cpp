@@ -121,7 +121,8 @@ void Jobs::fill(FrameJob& job, std::size_t sequence) {
   job.outputs.resize(conversions_.size());
   for (std::size_t i = 0; i < conversions_.size(); ++i) {
     if (is_identity(conversions_[i])) continue;
-    job.outputs[i].target = allocate_image(pool_, conversions_[i].target, any.width, any.height,
+    const auto [width, height] = conversions_[i].target_size();
+    job.outputs[i].target = allocate_image(pool_, conversions_[i].target, width, height,
                                            i == 0 ? sizeof(LumaHistogram) : 0);
   }
 }
@@ -158,7 +159,8 @@ void Jobs::put_on(const std::shared_ptr<CudaContext>& gpu, FrameJob& job) {
   job.input.memory = FrameMemory::kDevice;
   for (std::size_t i = 0; i < conversions_.size(); ++i) {
     if (job.outputs[i].target.buffer) continue;
-    job.outputs[i].target = allocate_image(pool_, conversions_[i].target, image.width, image.height,
+    const auto [width, height] = conversions_[i].target_size();
+    job.outputs[i].target = allocate_image(pool_, conversions_[i].target, width, height,
                                            i == 0 ? sizeof(LumaHistogram) : 0);
   }
 }
