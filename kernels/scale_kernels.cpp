@@ -60,6 +60,10 @@ void filter_down(const std::uint8_t* const* from, const float* weights, int taps
     sum_down<kVectors>(from, weights, taps, x, to);
   }
   for (; x + kLanes <= count; x += kLanes) sum_down<1>(from, weights, taps, x, to);
+  if (x < count && count >= kLanes) {  // some are summed again
+    sum_down<1>(from, weights, taps, count - kLanes, to);
+    return;
+  }
   for (; x < count; ++x) {
     float sum = 0;
     for (int j = 0; j < taps; ++j) sum += weights[j] * static_cast<float>(from[j][x]);
@@ -166,31 +170,45 @@ HWY_INLINE std::size_t codes_of(const ScaleForm& form, const std::array<const fl
                                 std::uint16_t* doubtful) {
   constexpr std::size_t kColumns = 16;
   const Floats d;
-  const hn::Rebind<std::int32_t, Floats> ints;
+  const hn::Rebind<std::uint32_t, Floats> words;
   const hn::Rebind<std::uint8_t, Floats> bytes;
   const auto offset = hn::Set(d, form.offset);
-  const auto window = hn::Set(d, form.window);
-  const auto greatest = hn::Set(d, 255.5F);
+  const auto doubt = hn::Set(d, form.doubt);
+  const auto greatest = hn::Set(d, 255.0F);
+  // What is added to it is rounded to whole numbers, which are the lowest bits of the sum.
+  const auto whole_bits = hn::Set(d, 0x1p23F);
   std::size_t found = 0;
   for (std::size_t x = 0; x < count; x += kColumns) {
     alignas(64) std::uint8_t turned[kColumns * kLanes] = {};
     const std::size_t end = x + kColumns < count ? x + kColumns : count;
-    for (std::size_t i = x; i < end; ++i) {
+    auto farthest = hn::Zero(d);
+    const auto away_from_code = [&](FloatVector value, FloatVector sum) HWY_ATTR {
+      return hn::Abs(hn::Sub(value, hn::Sub(sum, whole_bits)));
+    };
+    const auto value_of = [&](std::size_t i) HWY_ATTR {
       auto value = offset;
       for (std::size_t k = 0; k < kInputs; ++k) {
         value =
             hn::MulAdd(hn::Set(d, form.factors[k]), hn::LoadU(d, columns[k] + i * kLanes), value);
       }
-      value = hn::Min(hn::Max(value, hn::Zero(d)), greatest);
-      const auto whole = hn::ConvertTo(ints, value);  // rounds towards 0
-      const auto in_doubt = hn::Lt(hn::Sub(value, hn::ConvertTo(d, whole)), window);
-      hn::StoreU(hn::DemoteTo(bytes, whole), bytes, turned + (i - x) * kLanes);
-      if (HWY_UNLIKELY(!hn::AllFalse(d, in_doubt))) {
-        std::uint8_t bits[8] = {};
-        hn::StoreMaskBits(d, in_doubt, bits);
+      return hn::Min(hn::Max(value, hn::Zero(d)), greatest);
+    };
+    for (std::size_t i = x; i < end; ++i) {
+      const auto value = value_of(i);
+      const auto sum = hn::Add(value, whole_bits);
+      farthest = hn::Max(farthest, away_from_code(value, sum));
+      const auto code = hn::And(hn::BitCast(words, sum), hn::Set(words, 0xFF));
+      hn::StoreU(hn::U8FromU32(code), bytes, turned + (i - x) * kLanes);
+    }
+    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Ge(farthest, doubt)))) {
+      for (std::size_t i = x; i < end; ++i) {
+        const auto value = value_of(i);
+        alignas(64) float away[kLanes];
+        hn::Store(away_from_code(value, hn::Add(value, whole_bits)), d, away);
         for (std::size_t r = 0; r < kLanes; ++r) {
-          if ((bits[r / 8] >> (r % 8) & 1) == 0) continue;
-          doubtful[found++] = static_cast<std::uint16_t>(i * kLanes + r);
+          if (away[r] >= form.doubt) {
+            doubtful[found++] = static_cast<std::uint16_t>(i * kLanes + r);
+          }
         }
       }
     }

@@ -16,13 +16,13 @@ inline constexpr int kMostRows = 16;
 /// Floats behind a line that may be read or written.
 inline constexpr int kFloatSlack = 16;
 
-/// What turns a column's numbers into codes: values[0] * factors[0] + … + offset, rounded down and
-/// clamped. Each code is right, or a doubtful one: then the fraction is below `window`.
+/// What turns a column's numbers into codes: values[0] * factors[0] + … + offset, clamped and
+/// rounded. A code may be wrong only if the value is `doubt` or more away from it.
 struct ScaleForm {
   std::size_t inputs = 1;
   std::array<float, 3> factors{1, 0, 0};
   float offset = 0;
-  float window = 0;
+  float doubt = 1;
 };
 
 struct ScaleKernels {

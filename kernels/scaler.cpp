@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kMostLines = 3;
 /// Columns of the target that are made at once, and of the source that these need.
-constexpr int kTile = 64;
+constexpr int kTile = 128;
 constexpr int kSpan = 1536;
 constexpr int kMostStep = 4;
 constexpr std::size_t kLine = kSpan + kFloatSlack;
@@ -266,8 +266,7 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
                             const std::vector<double>& factors) {
   ScaleForm result;
   result.inputs = factors.size();
-  const double offset =
-      static_cast<double>(form.offset) / static_cast<double>(form.denominator) + 0.5;
+  const double offset = static_cast<double>(form.offset) / static_cast<double>(form.denominator);
   const TermPlan& first = group.terms[group.lines[lines[0]].term];
   if (const std::int64_t divisor = first.across.divisor * first.down.divisor; divisor > 0) {
     // A value is a multiple of 1 / 2 d away from the next code. Half of that is more than the
@@ -296,8 +295,8 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
     error += std::abs(factors[i]) * line_error;
   }
   error = 1.01 * (error + static_cast<double>(factors.size() + 3) * kUnit * size);
-  result.offset = static_cast<float>(offset + error);
-  result.window = static_cast<float>(2 * error);
+  result.offset = static_cast<float>(offset);
+  result.doubt = static_cast<float>(0.5 - error);
   return result;
 }
 
