@@ -119,10 +119,11 @@ class NvencTest : public StandInTest {
                            "' -fps_mode passthrough -f rawvideo -pix_fmt " + format + " -");
   }
   /// What the CPU makes of the source, in that format.
-  testing::Bytes reference(PixelFormat format, const std::string& planes = "yuv420p") {
+  testing::Bytes reference(PixelFormat format, const std::string& planes = "yuv420p",
+                           const PictureOptions& picture = {}) {
     auto encodes = std::exchange(options_.encodes, {});
     auto outputs = std::exchange(options_.outputs, {});
-    add_encode("reference", {testing::raw_encoder()}, format);
+    add_encode("reference", {testing::raw_encoder()}, format).picture = picture;
     EXPECT_EQ(run(cpu_).kind, Feed::Outcome::Kind::kEnded);
     options_.encodes = std::move(encodes);
     options_.outputs = std::move(outputs);

@@ -62,6 +62,25 @@ TEST_F(NvencTest, OtherEncodesOfTheFeedGetTheirFramesInHostMemory) {
   EXPECT_EQ(pictures("host"), expected);
 }
 
+TEST_F(NvencTest, PicturesOfSeveralSizesStayOfOneUpload) {
+  const PictureOptions half{.size = SizeOption{.percent = 50}};
+  const PictureOptions square{.crop = Rect{3, 5, 101, 60},
+                              .size = SizeOption{.width = 96, .height = 96},
+                              .fit = Fit::kContain};
+  add_encode("half", {{"h264_nvenc"}}, PixelFormat::kNv12).picture = half;
+  add_encode("square", {{"h264_nvenc"}}, PixelFormat::kI420).picture = square;
+  add_encode("whole", {{"h264_nvenc"}}, PixelFormat::kNv12);
+  ASSERT_EQ(run(device_).kind, Feed::Outcome::Kind::kEnded);
+  EXPECT_EQ(fake_nvenc::gpu_frames(), 3 * kFrames);
+  EXPECT_EQ(steps(StageStep::kH2d), std::uint64_t{kFrames});
+  EXPECT_EQ(steps(StageStep::kD2h), 0U) << "something was copied down";
+  const Bytes small = pictures("half");
+  EXPECT_EQ(small.size(), std::size_t{66 * 34 * 3 / 2} * kFrames);
+  EXPECT_EQ(small, reference(PixelFormat::kNv12, "yuv420p", half));
+  EXPECT_EQ(pictures("square"), reference(PixelFormat::kI420, "yuv420p", square));
+  EXPECT_EQ(pictures("whole"), reference(PixelFormat::kNv12));
+}
+
 TEST_F(NvencTest, FramesThatStayAreAnalysedToo) {
   options_.analyse = true;
   add_encode("main", {{"h264_nvenc"}}, PixelFormat::kNv12);
