@@ -26,16 +26,22 @@ void check_conversion(const ReadFeed& read, const EncodeOptions& encode, const N
   std::string problem;
   const auto picture = choose_picture(encode.picture, {raw.width, raw.height}, {1, 1}, problem);
   if (!picture) return add_problem(problem);
-  if (!encode.format) return;
+  if (!encode.format && !picture->scaling) return;
+  // Without a format the part that is scaled can be checked all the same.
+  const PixelFormat same = info(*layout).rgb ? PixelFormat::kI444
+                           : info(*layout).plane_count == 1 && !info(*layout).gray
+                               ? PixelFormat::kI422
+                               : *layout;
+  const PixelFormat format = encode.format.value_or(same);
   const auto yuv = [](const std::optional<Matrix>& matrix) {
     return matrix && *matrix != Matrix::kRgb ? *matrix : Matrix::kBt709;
   };
-  Conversion conversion{raw.width, raw.height, *layout, {}, *encode.format, {}, picture->scaling};
+  Conversion conversion{raw.width, raw.height, *layout, {}, format, {}, picture->scaling};
   ColorSpec& source = conversion.source_color;
   source.matrix = info(*layout).rgb ? Matrix::kRgb : yuv(input.color.matrix);
   source.siting = input.color.siting.value_or(Siting::kLeft);
   ColorSpec& target = conversion.target_color;
-  target.matrix = info(*encode.format).rgb ? Matrix::kRgb : yuv(encode.color.matrix);
+  target.matrix = info(format).rgb ? Matrix::kRgb : yuv(encode.color.matrix);
   target.siting = encode.color.siting.value_or(source.siting);
   if (const auto reason = why_unsupported(conversion)) add_problem(*reason);
 }

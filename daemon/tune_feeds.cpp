@@ -70,7 +70,12 @@ void convert(const FeedOptions& options, FrameFormat format, TunedFeed& feed) {
     // source, it gets few of them; whether the source is live may show only when it is opened.
     const auto plan =
         make_encode_plan({.options = encode, .source = format, .feed = options.name, .live = true});
-    const Conversion conversion = conversion_between(format, plan->target, plan->scaling);
+    if (plan->scaling) {
+      throw FeedError(
+          FeedFault::kConfiguration,
+          "encode " + encode.name + " changes the size of pictures, which tune does not measure");
+    }
+    const Conversion conversion = conversion_between(format, plan->target);
     if (is_identity(conversion)) continue;
     if (feed.encodes == 0) feed.convert = conversion;
     ++feed.encodes;

@@ -64,7 +64,7 @@ class Collector {
     Int divisor = 0;
     for (const Int weight : numerators_) {
       sum += weight;
-      divisor = std::gcd(divisor, weight);
+      if (divisor != 1) divisor = std::gcd(divisor, weight);
     }
     for (Int& weight : numerators_) weight /= divisor;
     return {first_, std::move(numerators_), sum / divisor};
@@ -77,11 +77,6 @@ class Collector {
 };
 
 }  // namespace
-
-bool AxisFilter::is_identity() const {
-  return shape_.source_pixels == shape_.target_pixels && shape_.source == shape_.target &&
-         !(shape_.source.half && shape_.over_sites);
-}
 
 AxisWeights AxisFilter::at(int i) const {
   const bool moved = shape_.source.half && shape_.target.half && shape_.source != shape_.target;

@@ -10,7 +10,7 @@ enum class ScaleFilter : std::uint8_t {
   kBicubic,   ///< Keys' cubic convolution with a = -1/2, also called Catmull-Rom
   kSpline36,  ///< three pieces of cubics, as in Panorama Tools
   kBilinear,
-  kArea,  ///< the mean over the area that a sample of the target covers
+  kArea,  ///< the mean over as much as the target's samples are apart, or a sample of the source
 };
 
 /// The samples of a channel along one axis, which may be subsampled.
@@ -57,8 +57,6 @@ class AxisFilter {
 
   int source_samples() const { return shape_.source.samples(shape_.source_pixels); }
   int target_samples() const { return shape_.target.samples(shape_.target_pixels); }
-  /// True if every sample is the source's sample of the same number.
-  bool is_identity() const;
   /// The weights of the target's sample i.
   AxisWeights at(int i) const;
 

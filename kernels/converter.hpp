@@ -25,8 +25,8 @@ class Converter {
 
   /// Converts rows [row_begin, row_end) of the target's luma, and the chroma rows that belong to
   /// them. For targets with halved chroma height, row_begin is even and row_end is even or the
-  /// height. Reads as many neighbouring source rows as the siting needs. Returns when the work is
-  /// done.
+  /// height. Reads as many neighbouring source rows as the siting needs; where the size changes,
+  /// those that the rows are made of. Returns when the work is done.
   virtual void run(const ConstImageView& source, const ImageView& target, int row_begin,
                    int row_end) const = 0;
   /// For logs and benchmarks: the implementation's name, such as "reference".

@@ -120,8 +120,15 @@ FRAMELANE_BOTH double real_value(const TermView* terms, int count, const SumForm
 
 }  // namespace exact_sum
 
-/// Sample (x, y): the form of the sums of the terms' channels, rounded half up and clamped. Whole
-/// numbers decide if floating point cannot.
+/// Sample (x, y): the form of the sums of the terms' channels, rounded half up and clamped.
+template <typename Sample>
+FRAMELANE_BOTH std::uint8_t whole_number_code(const TermView* terms, int count, const SumForm& form,
+                                              int x, int y, Sample sample) {
+  return form.narrow ? exact_sum::code<Int128>(terms, count, form, x, y, sample)
+                     : exact_sum::code<WideInt>(terms, count, form, x, y, sample);
+}
+
+/// The same: floating point decides where it can, which is quicker.
 template <typename Sample>
 FRAMELANE_BOTH std::uint8_t exact_code(const TermView* terms, int count, const SumForm& form, int x,
                                        int y, Sample sample) {
@@ -132,8 +139,7 @@ FRAMELANE_BOTH std::uint8_t exact_code(const TermView* terms, int count, const S
   const int whole = static_cast<int>(value);
   const double fraction = value - whole;
   if (fraction > kDoubt && fraction < 1 - kDoubt) return static_cast<std::uint8_t>(whole);
-  return form.narrow ? exact_sum::code<Int128>(terms, count, form, x, y, sample)
-                     : exact_sum::code<WideInt>(terms, count, form, x, y, sample);
+  return whole_number_code(terms, count, form, x, y, sample);
 }
 
 }  // namespace framelane

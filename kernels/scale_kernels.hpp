@@ -33,7 +33,7 @@ struct ScaleKernels {
   void (*filter_down)(const std::uint8_t* const* from, const float* weights, int taps, float* to,
                       std::size_t count);
   /// From pixels of `step` (2 to 4) samples: to[i] = factors · pixel i. Reads up to kFloatSlack
-  /// floats beyond and writes as many.
+  /// pixels beyond and writes as many floats.
   void (*mix)(const float* from, int step, const float* factors, float* to, std::size_t count);
   /// to[i * rows + r] = from[r][i]. Reads up to kFloatSlack columns beyond, and writes as many.
   void (*turn)(const float* const* from, float* to, std::size_t count);

@@ -90,24 +90,35 @@ BasicImageView<Byte> part_of(BasicImageView<Byte> image, const Rect& part) {
   return image;
 }
 
+struct Reader {
+  const std::array<ConstChannel, 3>& from;
+
+  int operator()(int k, int column, int row) const {
+    return from[static_cast<std::size_t>(k)].at(column, row);
+  }
+};
+
 class ScaledReference final : public Converter {
  public:
   explicit ScaledReference(const Conversion& conversion)
-      : conversion_(conversion), samples_(conversion) {}
+      : scaling_(*conversion.scaling),
+        background_(background_codes(conversion)),
+        samples_(conversion) {}
 
   void run(const ConstImageView& source, const ImageView& target, int row_begin,
            int row_end) const override {
-    const Scaling& scaling = *conversion_.scaling;
-    fill_background(conversion_, target, row_begin, row_end);
-    const auto from = channels(cropped(source, scaling.crop));
-    const auto to = channels(cropped(target, scaling.place));
+    const Rect& place = scaling_.place;
+    fill_background(place, background_, target, row_begin, row_end);
+    const auto from = channels(cropped(source, scaling_.crop));
+    const auto to = channels(cropped(target, place));
     for (std::size_t k = 0; k < (info(target.format).gray ? 1 : 3); ++k) {
       const bool half = to[k].half_height;
-      const int begin = std::max(row_begin - scaling.place.y, 0) >> (half ? 1 : 0);
+      const int begin = std::max(row_begin - place.y, 0) >> (half ? 1 : 0);
       const int end =
-          std::min((row_end - scaling.place.y + (half ? 1 : 0)) >> (half ? 1 : 0), to[k].height);
+          std::min((row_end - place.y + (half ? 1 : 0)) >> (half ? 1 : 0), to[k].height);
       for (int y = begin; y < end; ++y) {
-        for (int x = 0; x < to[k].width; ++x) to[k].at(x, y) = samples_.at(from, k, x, y);
+        for (int x = 0; x < to[k].width; ++x)
+          to[k].at(x, y) = samples_.by_whole_numbers(from, k, x, y);
       }
     }
   }
@@ -115,7 +126,8 @@ class ScaledReference final : public Converter {
   const char* name() const override { return "scaled reference"; }
 
  private:
-  const Conversion conversion_;
+  const Scaling scaling_;
+  const std::array<std::uint8_t, 3> background_;
   const ScaledSamples samples_;
 };
 
@@ -170,9 +182,15 @@ std::uint8_t ScaledSamples::at(const std::array<ConstChannel, 3>& from, std::siz
   const std::vector<TermView>& views = channel == 0 ? luma_views_ : chroma_views_;
   if (views.empty()) return kNeutralChroma;
   return exact_code(views.data(), static_cast<int>(views.size()), sum_forms_[channel], x, y,
-                    [&](int k, int column, int row) {
-                      return from[static_cast<std::size_t>(k)].at(column, row);
-                    });
+                    Reader{from});
+}
+
+std::uint8_t ScaledSamples::by_whole_numbers(const std::array<ConstChannel, 3>& from,
+                                             std::size_t channel, int x, int y) const {
+  const std::vector<TermView>& views = channel == 0 ? luma_views_ : chroma_views_;
+  if (views.empty()) return kNeutralChroma;
+  return whole_number_code(views.data(), static_cast<int>(views.size()), sum_forms_[channel], x, y,
+                           Reader{from});
 }
 
 std::unique_ptr<const Converter> make_scaled_reference_converter(const Conversion& conversion) {
@@ -194,25 +212,30 @@ std::array<std::uint8_t, 3> background_codes(const Conversion& conversion) {
   return codes;
 }
 
-void fill_background(const Conversion& conversion, const ImageView& target, int row_begin,
-                     int row_end) {
-  const Rect& place = conversion.scaling->place;
+void fill_background(const Rect& place, const std::array<std::uint8_t, 3>& codes,
+                     const ImageView& target, int row_begin, int row_end) {
   if (place == Rect{0, 0, target.width, target.height}) return;
-  const std::array<std::uint8_t, 3> codes = background_codes(conversion);
   const auto to = channels(target);
   for (std::size_t k = 0; k < (info(target.format).gray ? 1 : 3); ++k) {
-    const int across = to[k].half_width ? 1 : 0;
-    const int down = to[k].half_height ? 1 : 0;
+    const Channel& channel = to[k];
+    const int across = channel.half_width ? 1 : 0;
+    const int down = channel.half_height ? 1 : 0;
     const int left = place.x >> across;
     const int right = (place.x + place.width + across) >> across;
     const int top = place.y >> down;
     const int bottom = (place.y + place.height + down) >> down;
+    const auto fill = [&](int y, int begin, int end) {
+      if (begin >= end) return;
+      if (channel.step == 1) {
+        std::memset(&channel.at(begin, y), codes[k], static_cast<std::size_t>(end - begin));
+      } else {
+        for (int x = begin; x < end; ++x) channel.at(x, y) = codes[k];
+      }
+    };
     for (int y = row_begin >> down; y < (row_end + down) >> down; ++y) {
       const bool beside = y >= top && y < bottom;
-      for (int x = 0; x < to[k].width; ++x) {
-        if (beside && x == left) x = right;
-        if (x < to[k].width) to[k].at(x, y) = codes[k];
-      }
+      fill(y, 0, beside ? left : channel.width);
+      if (beside) fill(y, right, channel.width);
     }
   }
 }

@@ -61,6 +61,9 @@ class ScaledSamples {
   /// Sample (x, y) of the target's channel 0 (Y), 1 (U) or 2 (V), on the channel's own grid of the
   /// part scaling.place. `from` are the channels of the part scaling.crop.
   std::uint8_t at(const std::array<ConstChannel, 3>& from, std::size_t channel, int x, int y) const;
+  /// The same, in whole numbers alone.
+  std::uint8_t by_whole_numbers(const std::array<ConstChannel, 3>& from, std::size_t channel, int x,
+                                int y) const;
 
   const ScaleTerms& terms(std::size_t channel) const { return channel == 0 ? luma_ : chroma_; }
   const LinearForm& form(std::size_t channel) const { return forms_[channel]; }
@@ -83,8 +86,8 @@ ImageView cropped(const ImageView& image, const Rect& crop);
 /// The codes of scaling.background in the target's colour.
 std::array<std::uint8_t, 3> background_codes(const Conversion& conversion);
 
-/// Fills what lies outside scaling.place in rows [row_begin, row_end) with the background.
-void fill_background(const Conversion& conversion, const ImageView& target, int row_begin,
-                     int row_end);
+/// Fills what lies outside `place` in rows [row_begin, row_end) with these codes.
+void fill_background(const Rect& place, const std::array<std::uint8_t, 3>& codes,
+                     const ImageView& target, int row_begin, int row_end);
 
 }  // namespace framelane

@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
-#include <optional>
-#include <span>
 #include <vector>
 
+#include "kernels/axis_floats.hpp"
 #include "kernels/row_kernels.hpp"
 #include "kernels/scale_kernels.hpp"
 #include "kernels/scaled_reference.hpp"
@@ -29,47 +28,6 @@ constexpr std::size_t kPackedLine = kMostStep * kLine;
 /// Of a filter of six samples, widened by 128: chroma of a picture that is reduced to a 64th.
 constexpr std::size_t kMostTaps = 6 * 128 + 2;
 constexpr std::uint8_t kNeutralChroma = 128;
-constexpr double kUnit = 0x1p-24;  // half the distance of floats around 1, relative to them
-
-/// An AxisTable's weights in floats.
-struct AxisFloats {
-  const AxisTable& table;
-  std::vector<float> weights;
-  double amplitude = 0;  // the largest sum of absolute weights
-  std::int64_t divisor =
-      0;  // 0: weights add up to 1; else they are whole numbers that add up to it
-
-  AxisFloats(const AxisTable& axis, std::int64_t common) : table(axis), divisor(common) {
-    const auto taps = static_cast<std::size_t>(table.taps());
-    for (std::size_t i = 0; i < table.denominators().size(); ++i) {
-      const double scale = static_cast<double>(common != 0 ? common : 1) /
-                           static_cast<double>(table.denominators()[i]);
-      double sum = 0;
-      for (const std::int64_t numerator : table.numerators().subspan(i * taps, taps)) {
-        weights.push_back(static_cast<float>(static_cast<double>(numerator) * scale));
-        sum += std::abs(static_cast<double>(weights.back()));
-      }
-      amplitude = std::max(amplitude, sum);
-    }
-  }
-  const float* of(int i) const {
-    return weights.data() + static_cast<std::ptrdiff_t>(i) * table.taps();
-  }
-  std::int32_t first(int i) const { return table.first()[static_cast<std::size_t>(i)]; }
-  /// How many samples of the source samples i to i + count - 1 need.
-  int span(int i, int count) const { return first(i + count - 1) + table.taps() - first(i); }
-};
-
-/// The least common denominator of all weights; nothing if it is above `most`.
-std::optional<std::int64_t> common_denominator(const AxisTable& table, std::int64_t most) {
-  std::int64_t common = 1;
-  for (const std::int64_t denominator : table.denominators()) {
-    if (denominator > most) return std::nullopt;
-    common = std::lcm(common, denominator);
-    if (common > most) return std::nullopt;
-  }
-  return common;
-}
 
 /// Where a line's numbers come from: a plane, whose rows are filtered, and the samples in it.
 struct LinePlan {
@@ -86,6 +44,7 @@ struct TermPlan {
 /// One grid of the target: luma, or both of chroma.
 struct GroupPlan {
   std::size_t target_channel = 0;  // the first of its channels
+  WholeNumbers whole;
   std::vector<TermPlan> terms;
   std::vector<LinePlan> lines;
   struct Output {
@@ -99,7 +58,9 @@ struct GroupPlan {
 using Lines = std::array<float, kMostRows * kLine>;
 using TileRows = std::array<std::uint8_t, kMostRows * std::size_t{kTile}>;
 
-// The buffers for one tile. They are on the stack, so that any number of threads may run.
+// The buffers for one tile. They are on the stack, so that any number of threads may run: a thread
+// that scales needs a stack of a megabyte, an eighth of what threads have unless they are given
+// less.
 struct Scratch {
   alignas(64) std::array<float, kMostRows * kPackedLine> packed;
   alignas(64) Lines rows;
@@ -109,11 +70,14 @@ struct Scratch {
   std::array<std::uint16_t, kMostRows * std::size_t{kTile}> doubtful;
 };
 
+static_assert(sizeof(Scratch) < 800'000);
+
 class Scaler final : public Converter {
  public:
   Scaler(const Conversion& conversion, const ScaleKernels& kernels, const RowKernels& row_kernels)
       : conversion_(conversion),
         scaling_(*conversion.scaling),
+        background_(background_codes(conversion)),
         kernels_(kernels),
         row_kernels_(row_kernels),
         samples_(conversion),
@@ -122,7 +86,7 @@ class Scaler final : public Converter {
 
   void run(const ConstImageView& source, const ImageView& target, int row_begin,
            int row_end) const override {
-    fill_background(conversion_, target, row_begin, row_end);
+    fill_background(scaling_.place, background_, target, row_begin, row_end);
     const ConstImageView from = cropped(source, scaling_.crop);
     const ImageView to = cropped(target, scaling_.place);
     const int begin = std::max(row_begin - scaling_.place.y, 0);
@@ -154,6 +118,7 @@ class Scaler final : public Converter {
 
   const Conversion conversion_;
   const Scaling scaling_;
+  const std::array<std::uint8_t, 3> background_;
   const ScaleKernels& kernels_;
   const RowKernels& row_kernels_;
   const ScaledSamples samples_;
@@ -176,30 +141,13 @@ ChannelPlace place_of(PixelFormat format, std::size_t channel) {
   return {static_cast<int>(place / 4), found.step, place % 4};
 }
 
-bool is_copy_of_one(const LinearForm& form) {
-  const auto zeros = std::ranges::count(form.coefficients, 0);
-  const auto ones = std::ranges::count(form.coefficients, form.denominator);
-  return zeros == 2 && ones == 1 && form.offset == 0;
-}
-
 GroupPlan Scaler::make_group(const std::vector<std::size_t>& target_channels) const {
-  // Of whole numbers below 2^24 floats make no mistake; and what is left to the next code must be
-  // more than the error of one division.
-  constexpr std::int64_t kMostDivisor = 4096;
   GroupPlan group;
   group.target_channel = target_channels.front();
-  const ScaleTerms& exact = samples_.terms(group.target_channel);
-  const bool copies = std::ranges::all_of(
-      target_channels, [&](std::size_t k) { return is_copy_of_one(samples_.form(k)); });
-  for (const ScaleTerm& term : exact) {
-    std::int64_t across = 0;
-    std::int64_t down = 0;
-    if (copies && exact.size() == 1) {
-      across = common_denominator(term.across, kMostDivisor).value_or(0);
-      down = common_denominator(term.down, kMostDivisor).value_or(0);
-      if (across * down > kMostDivisor || across * down == 0) across = down = 0;
-    }
-    group.terms.push_back({AxisFloats(term.across, across), AxisFloats(term.down, down)});
+  group.whole = whole_numbers(samples_, group.target_channel);
+  for (const ScaleTerm& term : samples_.terms(group.target_channel)) {
+    group.terms.push_back(
+        {AxisFloats(term.across, group.whole.across), AxisFloats(term.down, group.whole.down)});
   }
   if (!group.terms.empty()) {
     add_lines(group, target_channels);
@@ -267,10 +215,7 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
   ScaleForm result;
   result.inputs = factors.size();
   const double offset = static_cast<double>(form.offset) / static_cast<double>(form.denominator);
-  const TermPlan& first = group.terms[group.lines[lines[0]].term];
-  if (const std::int64_t divisor = first.across.divisor * first.down.divisor; divisor > 0) {
-    // A value is a multiple of 1 / 2 d away from the next code. Half of that is more than the
-    // error.
+  if (const std::int64_t divisor = group.whole.divisor(); divisor > 0) {
     result.factors[0] = 1.0F / static_cast<float>(divisor);
     result.offset = static_cast<float>(offset + 0.25 / static_cast<double>(divisor));
     return result;
@@ -281,20 +226,20 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
     const LinePlan& line = group.lines[lines[i]];
     const auto& [across, down] = group.terms[line.term];
     double line_size = 255 * down.amplitude;
-    double line_error = (down.table.taps() + 1) * kUnit * line_size;
+    double line_error = (down.table.taps() + 1) * kFloatUnit * line_size;
     if (line.step > 1) {
       double amplitude = 0;
       for (const float f : line.factors) amplitude += std::abs(double{f});
       line_size *= amplitude;
-      line_error = amplitude * line_error + (kMostStep + 2) * kUnit * line_size;
+      line_error = amplitude * line_error + (kMostStep + 2) * kFloatUnit * line_size;
     }
     line_size *= across.amplitude;
-    line_error = across.amplitude * line_error + (across.table.taps() + 2) * kUnit * line_size;
+    line_error = across.amplitude * line_error + (across.table.taps() + 2) * kFloatUnit * line_size;
     result.factors[i] = static_cast<float>(factors[i]);
     size += std::abs(factors[i]) * line_size;
     error += std::abs(factors[i]) * line_error;
   }
-  error = 1.01 * (error + static_cast<double>(factors.size() + 3) * kUnit * size);
+  error = 1.01 * (error + static_cast<double>(factors.size() + 3) * kFloatUnit * size);
   result.offset = static_cast<float>(offset);
   result.doubt = static_cast<float>(0.5 - error);
   return result;
@@ -345,6 +290,7 @@ void Scaler::filter_line(const GroupPlan& group, std::size_t line, const ConstIm
     float* const to = scratch.rows.data() + row * kLine;
     if (!is_filtered) {
       std::array<const std::uint8_t*, kMostTaps> from;
+      assert(static_cast<std::size_t>(down.table.taps()) <= from.size());
       const int first = down.first(y + r);
       for (int j = 0; j < down.table.taps(); ++j) {
         from[static_cast<std::size_t>(j)] =

@@ -27,9 +27,9 @@ struct Rect {
 
 /// How a picture becomes one of another size.
 struct Scaling {
-  Rect crop;    ///< what is taken of the source
+  Rect crop;           ///< what is taken of the source
   PictureSize target;  ///< the size of the new picture
-  Rect place;   ///< where in it the part taken comes to lie
+  Rect place;          ///< where in it the part taken comes to lie
   ScaleFilter filter = ScaleFilter::kBicubic;
   std::array<std::uint8_t, 3> background{};  ///< around it: R'G'B' in full range
 

@@ -20,7 +20,8 @@ GpuFrames::GpuFrames(CudaContext& context, const Conversion& conversion,
   timed_ = small_ ? 12 * kBatch : std::max(3 * kBatch, (count + kBatch - 1) / kBatch * kBatch);
   for (int i = 0; i < count; ++i) {
     sources_.emplace_back(context, conversion.source, size.width, size.height);
-    targets_.emplace_back(context, conversion.target, size.width, size.height);
+    const auto [width, height] = conversion.target_size();
+    targets_.emplace_back(context, conversion.target, width, height);
     frames_.push_back({as_const(sources_.back().image), targets_.back().image});
   }
   context.memory_stream().synchronize();

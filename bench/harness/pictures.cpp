@@ -47,8 +47,9 @@ std::size_t image_bytes(PixelFormat format, const Size& size) {
 }
 
 std::size_t moved_bytes(const Conversion& conversion) {
-  const Size size{"", conversion.width, conversion.height};
-  return image_bytes(conversion.source, size) + image_bytes(conversion.target, size);
+  const auto [width, height] = conversion.target_size();
+  return image_bytes(conversion.source, {"", conversion.width, conversion.height}) +
+         image_bytes(conversion.target, {"", width, height});
 }
 
 std::vector<PooledImage> make_frames(FramePool& pool, PixelFormat format, const Size& size,
@@ -105,13 +106,14 @@ LumaHistogram luma_of(const ConstImageView& image) {
 }
 
 PlainImage reference_result(const Conversion& conversion, const ConstImageView& source) {
-  PlainImage result(conversion.target, conversion.width, conversion.height);
+  const auto [width, all_rows] = conversion.target_size();
+  PlainImage result(conversion.target, width, all_rows);
   const auto reference = make_reference_converter(conversion);
-  const int rows = (conversion.height / processors() + 2) / 2 * 2;
+  const int rows = (all_rows / processors() + 2) / 2 * 2;
   std::vector<std::jthread> threads;
-  for (int y = 0; y < conversion.height; y += rows) {
-    threads.emplace_back(
-        [&, y] { reference->run(source, result.image, y, std::min(y + rows, conversion.height)); });
+  for (int y = 0; y < all_rows; y += rows) {
+    const int end = std::min(y + rows, all_rows);
+    threads.emplace_back([&, y, end] { reference->run(source, result.image, y, end); });
   }
   threads.clear();
   return result;

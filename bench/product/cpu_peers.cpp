@@ -104,19 +104,21 @@ Convert make_swscale(const Conversion& c) {
   const AVPixelFormat from_format = sws->format(info(c.source).name.data());
   const AVPixelFormat to_format = sws->format(info(c.target).name.data());
   if (from_format == AV_PIX_FMT_NONE || to_format == AV_PIX_FMT_NONE) return nullptr;
+  // Where it scales, its most careful way; otherwise the one that it takes unless it is asked.
+  const int flags = SWS_BICUBIC | (c.scaling ? SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT : 0);
   const std::shared_ptr<SwsContext> scaler(sws->alloc_context(), sws->free_context);
   // The ranges have to be set before the context is initialised, which chooses its code by them.
   const bool full_source = c.source_color.range == Range::kFull;
   const bool full_target = c.target_color.range == Range::kFull;
   for (const auto& [name, value] : {std::pair<const char*, int>{"srcw", c.width},
                                     {"srch", c.height},
-                                    {"dstw", c.width},
-                                    {"dsth", c.height},
+                                    {"dstw", c.target_size().width},
+                                    {"dsth", c.target_size().height},
                                     {"src_format", from_format},
                                     {"dst_format", to_format},
                                     {"src_range", full_source},
                                     {"dst_range", full_target},
-                                    {"sws_flags", SWS_BICUBIC}}) {
+                                    {"sws_flags", flags}}) {
     sws->set_option(scaler.get(), name, value, 0);
   }
   if (sws->init_context(scaler.get(), nullptr, nullptr) < 0) return nullptr;
@@ -154,7 +156,7 @@ Convert make_libyuv(const Conversion& conversion) {
   const bool changes_color = !info(conversion.source).rgb &&
                              (conversion.source_color.matrix != conversion.target_color.matrix ||
                               conversion.source_color.range != conversion.target_color.range);
-  if (changes_color) return nullptr;
+  if (changes_color || conversion.scaling) return nullptr;
   for (const Known& known : kKnown) {
     if (known.source == conversion.source && known.target == conversion.target) return known.run;
   }

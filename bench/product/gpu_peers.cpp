@@ -63,7 +63,9 @@ constexpr PeerPair kGpuPairs[] = {
      .target = PixelFormat::kNv12,
      .yuv_source = {.matrix = Matrix::kBt601, .range = Range::kFull}},
     {.source = PixelFormat::kI420, .target = PixelFormat::kNv12, .target_color = {}},
-    {PixelFormat::kYuyv, PixelFormat::kNv12}};
+    {PixelFormat::kYuyv, PixelFormat::kNv12},
+    {.source = PixelFormat::kNv12, .target = PixelFormat::kNv12, .part = {2, 3}},
+    {.source = PixelFormat::kBgra, .target = PixelFormat::kNv12, .part = {1, 4}}};
 
 using Converters = std::vector<std::unique_ptr<const CudaConverter>>;
 
@@ -94,9 +96,14 @@ class PeersGpu {
         npp_(npp),
         converter_(CudaConverter::make(conversion_)),
         source_(std::move(make_frames(pool_, conversion_.source, size, 1)[0])),
-        target_(allocate_image(targets_, conversion_.target, size.width, size.height)),
+        target_(allocate_image(targets_, conversion_.target, conversion_.target_size().width,
+                               conversion_.target_size().height)),
         exact_(reference_result(conversion_, as_const(source_.image))),
-        frames_(context, conversion_, as_const(source_.image)) {}
+        frames_(context, conversion_, as_const(source_.image)) {
+    if (converter_->constant_bytes() == 0) return;
+    constants_.emplace(context, *converter_);
+    context.memory_stream().synchronize();
+  }
 
   /// They refer to this object.
   std::vector<Contender> contenders() {
@@ -115,7 +122,8 @@ class PeersGpu {
                                        frames_.target(i).image, frames_.stream().get());
                                  })));
     }
-    if (is_bgra && target.chroma_half_height && pair_.target_color.matrix == Matrix::kBt601) {
+    if (is_bgra && !conversion_.scaling && target.chroma_half_height &&
+        pair_.target_color.matrix == Matrix::kBt601) {
       colors_ = in_every_color(conversion_);
       result.push_back(contender(kSlowest, "", true, [this] { return slowest(); }));
     }
@@ -138,8 +146,9 @@ class PeersGpu {
   bool is_fast() const { return std::string_view(converter_->name()) == "rgb-to-yuv"; }
 
   cudaError_t convert(const CudaConverter& converter, std::size_t i) const {
-    return converter.enqueue(as_const(frames_.source(i).image), frames_.target(i).image, 0,
-                             conversion_.height, frames_.stream().get());
+    const CudaFrame frame{as_const(frames_.source(i).image), frames_.target(i).image, nullptr,
+                          constants_ ? constants_->memory.data() : nullptr};
+    return converter.enqueue({&frame, 1}, 0, frame.target.height, frames_.stream().get());
   }
   cudaError_t convert_by_npp(std::size_t i) const {
     const int status = npp_->enqueue(as_const(frames_.source(i).image), frames_.target(i).image,
@@ -227,6 +236,7 @@ class PeersGpu {
   FramePool pool_, targets_;
   const PooledImage source_, target_;
   const PlainImage exact_;
+  std::optional<Constants> constants_;
   const GpuFrames frames_;  // last: its destructor waits for the GPU
 };
 

@@ -39,7 +39,9 @@ constexpr PeerPair kCpuPairs[] = {
     {.source = PixelFormat::kI420,
      .target = PixelFormat::kI420,
      .yuv_source = {.matrix = Matrix::kBt601, .range = Range::kFull}},
-    {.source = PixelFormat::kI420, .target = PixelFormat::kI420, .target_color = {}}};
+    {.source = PixelFormat::kI420, .target = PixelFormat::kI420, .target_color = {}},
+    {.source = PixelFormat::kI420, .target = PixelFormat::kI420, .part = {2, 3}},
+    {.source = PixelFormat::kBgra, .target = PixelFormat::kNv12, .part = {1, 3}}};
 
 /// How many frames the CPU goes round: more than caches hold.
 int frame_count(const Conversion& conversion) {
@@ -57,7 +59,7 @@ PlainImage exact_result(const Conversion& conversion) {
 
 Convert running(std::shared_ptr<const Converter> converter) {
   return [converter = std::move(converter)](const ConstImageView& source, const ImageView& target) {
-    converter->run(source, target, 0, source.height);
+    converter->run(source, target, 0, target.height);
   };
 }
 
@@ -114,15 +116,26 @@ void measure_on_cpu(const Session& session, double turn, const Conversion& conve
 
 Conversion PeerPair::at(const Size& size) const {
   constexpr ColorSpec kRgb{.matrix = Matrix::kRgb, .range = Range::kFull};
-  return {size.width, size.height, source, info(source).rgb ? kRgb : yuv_source,
-          target,     target_color};
+  Conversion result{size.width, size.height, source, info(source).rgb ? kRgb : yuv_source,
+                    target,     target_color};
+  if (part.of > 1) {
+    const int width = size.width * part.parts / part.of / 2 * 2;
+    const int height = size.height * part.parts / part.of / 2 * 2;
+    result.scaling = Scaling{.crop = {0, 0, size.width, size.height},
+                             .target = {width, height},
+                             .place = {0, 0, width, height}};
+  }
+  return result;
 }
 
 Row make_peer_row(std::string name, const Conversion& conversion, std::string note,
                   const char* says) {
+  std::string size = fmt::format("{}x{}", conversion.width, conversion.height);
+  if (const auto& scaling = conversion.scaling) {
+    size += fmt::format(" to {}x{}", scaling->target.width, scaling->target.height);
+  }
   return {.name = std::move(name),
-          .parameters = {{"formats", formats_of(conversion) + says},
-                         {"size", fmt::format("{}x{}", conversion.width, conversion.height)}},
+          .parameters = {{"formats", formats_of(conversion) + says}, {"size", std::move(size)}},
           .bytes = static_cast<double>(moved_bytes(conversion)),
           .note = std::move(note),
           .more = {{kOff, "%"}, {kMostOff, "codes"}}};
@@ -170,7 +183,8 @@ PeerFrames::PeerFrames(const Conversion& wanted)
   for (int i = 0; i < count; ++i) {
     // Every call of make_frames begins with the same random numbers, so all frames are alike.
     from_.push_back(std::move(make_frames(sources_, conversion.source, size, 1)[0]));
-    to_.push_back(allocate_image(targets_, conversion.target, size.width, size.height));
+    const auto [width, height] = conversion.target_size();
+    to_.push_back(allocate_image(targets_, conversion.target, width, height));
   }
 }
 

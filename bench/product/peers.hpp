@@ -19,6 +19,11 @@ struct PeerPair {
   ColorSpec target_color = {.matrix = Matrix::kBt601};
   ColorSpec yuv_source = {.matrix = Matrix::kBt601};  ///< where the source is YUV
   const char* says = "";                              ///< what formats_of does not say of it
+  struct Part {
+    int parts = 1;
+    int of = 1;
+  };
+  Part part = {};  ///< of each side: the target's size
 
   Conversion at(const Size& size) const;
 };

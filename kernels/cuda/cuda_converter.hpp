@@ -57,7 +57,7 @@ class CudaConverter {
   }
 
   /// For logs and benchmarks: "scale", "rgb-to-yuv", "remap", "rematrix", "unpack" or "general".
-  /// The others convert frames that are not aligned in the general way.
+  /// Those between the first and the last convert frames that are not aligned in the general way.
   virtual const char* name() const = 0;
 
   CudaConverter(const CudaConverter&) = delete;

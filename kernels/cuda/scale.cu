@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <vector>
 
+#include "kernels/axis_floats.hpp"
 #include "kernels/cuda/frame_by_frame.hpp"
 #include "kernels/cuda/scale.hpp"
 #include "kernels/scaled_reference.hpp"
@@ -16,31 +19,14 @@ namespace {
 
 using namespace cuda;
 
-constexpr double kUnit = 0x1p-24;  // half the distance of floats around 1
-
 /// The constants of one axis, one behind the other in device memory: numerators, denominators,
 /// weights in floats, and first samples.
-class AxisConstants {
- public:
-  explicit AxisConstants(const AxisTable& table) : table_(table) {
-    const auto taps = static_cast<std::size_t>(table.taps());
-    for (std::size_t i = 0; i < table.denominators().size(); ++i) {
-      double sum = 0;
-      for (const std::int64_t numerator : table.numerators().subspan(i * taps, taps)) {
-        weights_.push_back(static_cast<float>(static_cast<double>(numerator) /
-                                              static_cast<double>(table.denominators()[i])));
-        sum += std::abs(double{weights_.back()});
-      }
-      amplitude_ = std::max(amplitude_, sum);
-    }
-  }
-
-  int taps() const { return table_.taps(); }
-  double amplitude() const { return amplitude_; }  // the largest sum of absolute weights
+struct AxisConstants : AxisFloats {
+  using AxisFloats::AxisFloats;
 
   std::size_t bytes() const {
-    const std::size_t all = table_.numerators().size_bytes() + table_.denominators().size_bytes() +
-                            std::span(weights_).size_bytes() + table_.first().size_bytes();
+    const std::size_t all = table.numerators().size_bytes() + table.denominators().size_bytes() +
+                            std::span(weights).size_bytes() + table.first().size_bytes();
     return (all + 7) / 8 * 8;
   }
   void write(std::uint8_t* to) const {
@@ -48,37 +34,33 @@ class AxisConstants {
       std::memcpy(to, numbers.data(), numbers.size_bytes());
       to += numbers.size_bytes();
     };
-    put(table_.numerators());
-    put(table_.denominators());
-    put(std::span(weights_));
-    put(table_.first());
+    put(table.numerators());
+    put(table.denominators());
+    put(std::span(weights));
+    put(table.first());
   }
   /// Where they are, if they begin at `at`.
-  AxisView view(const std::uint8_t* at, const float*& weights) const {
+  AxisView view(const std::uint8_t* at, const float*& floats) const {
     AxisView view{};
-    view.taps = taps();
+    view.taps = table.taps();
     const auto take = [&at](auto& pointer, std::size_t size) {
       pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(at);
       at += size;
     };
-    take(view.numerators, table_.numerators().size_bytes());
-    take(view.denominators, table_.denominators().size_bytes());
-    take(weights, std::span(weights_).size_bytes());
-    take(view.first, table_.first().size_bytes());
+    take(view.numerators, table.numerators().size_bytes());
+    take(view.denominators, table.denominators().size_bytes());
+    take(floats, std::span(weights).size_bytes());
+    take(view.first, table.first().size_bytes());
     return view;
   }
-
- private:
-  const AxisTable& table_;
-  std::vector<float> weights_;
-  double amplitude_ = 0;
 };
 
 struct TermConstants {
   const ScaleTerm& term;
   AxisConstants across, down;
 
-  explicit TermConstants(const ScaleTerm& of) : term(of), across(of.across), down(of.down) {}
+  TermConstants(const ScaleTerm& of, const WholeNumbers& whole)
+      : term(of), across(of.across, whole.across), down(of.down, whole.down) {}
   std::size_t bytes() const { return across.bytes() + down.bytes(); }
 
   ScaleTermView view(const std::uint8_t*& at) const {
@@ -94,9 +76,10 @@ struct TermConstants {
 class ScaleConverter final : public FrameByFrame {
  public:
   explicit ScaleConverter(const Conversion& conversion)
-      : conversion_(conversion), samples_(conversion) {
+      : conversion_(conversion), background_(background_codes(conversion)), samples_(conversion) {
     for (const std::size_t channel : {0, 1}) {
-      for (const ScaleTerm& term : samples_.terms(channel)) terms_.emplace_back(term);
+      const WholeNumbers whole = whole_numbers(samples_, channel);
+      for (const ScaleTerm& term : samples_.terms(channel)) terms_.emplace_back(term, whole);
     }
     for (std::size_t k = 0; k < 3; ++k) forms_[k] = make_form(k);
   }
@@ -127,15 +110,22 @@ class ScaleConverter final : public FrameByFrame {
     };
     ScaleForm result{};
     const double offset = real(form.offset) + 0.5;
+    const std::int64_t divisor = whole_numbers(samples_, channel == 0 ? 0 : 1).divisor();
+    if (divisor > 0) {
+      result.factors[channel] = 1.0F / static_cast<float>(divisor);
+      result.offset = static_cast<float>(offset + 0.25 / static_cast<double>(divisor));
+      return result;
+    }
     double size = std::abs(offset) + 1;
     double error = 0;
     const std::size_t first_term = channel == 0 ? 0 : samples_.terms(0).size();
     for (std::size_t t = 0; t < samples_.terms(channel).size(); ++t) {
       const auto& [term, across, down] = terms_[first_term + t];
-      const double of_row = 255 * across.amplitude();
-      const double of_sum = of_row * down.amplitude();
-      const double row_error = (across.taps() + 1) * kUnit * of_row;
-      const double sum_error = down.amplitude() * row_error + (down.taps() + 1) * kUnit * of_sum;
+      const double of_row = 255 * across.amplitude;
+      const double of_sum = of_row * down.amplitude;
+      const double row_error = (across.table.taps() + 1) * kFloatUnit * of_row;
+      const double sum_error =
+          down.amplitude * row_error + (down.table.taps() + 1) * kFloatUnit * of_sum;
       for (int c = 0; c < term.channels; ++c) {
         const auto k = static_cast<std::size_t>(term.first_channel + c);
         const double factor = real(form.coefficients[k]);
@@ -144,7 +134,7 @@ class ScaleConverter final : public FrameByFrame {
         error += std::abs(factor) * sum_error;
       }
     }
-    error = 1.01 * (error + 6 * kUnit * size);
+    error = 1.01 * (error + 6 * kFloatUnit * size);
     result.offset = static_cast<float>(offset + error);
     result.window = static_cast<float>(2 * error);
     return result;
@@ -169,11 +159,11 @@ class ScaleConverter final : public FrameByFrame {
     body.luma_terms = static_cast<int>(t);
     body.has_chroma = t < terms_.size();
     if (body.has_chroma) body.chroma = terms_[t].view(at);
-    const auto background = background_codes(conversion_);
+    assert(frame.constants != nullptr);
     for (std::size_t k = 0; k < 3; ++k) {
       body.forms[k] = forms_[k];
       body.exact[k] = samples_.sum_form(k);
-      body.background[k] = background[k];
+      body.background[k] = background_[k];
     }
     body.luma_begin = row_begin;
     body.luma_rows = row_end - row_begin;
@@ -186,6 +176,7 @@ class ScaleConverter final : public FrameByFrame {
   cudaError_t load_kernel() const override { return cuda::load<Residency::kAny, Scale>(); }
 
   const Conversion conversion_;
+  const std::array<std::uint8_t, 3> background_;
   const ScaledSamples samples_;
   std::vector<TermConstants> terms_;  // of luma, then of chroma
   std::array<ScaleForm, 3> forms_{};

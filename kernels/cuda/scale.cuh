@@ -24,7 +24,7 @@ struct ScalePlace {
 struct ScaleForm {
   float factors[3];
   float offset;
-  float window;  // values whose fraction is smaller are in doubt
+  float window;  // values whose fraction is smaller are in doubt; 0: none is
 };
 
 struct ScaleReader {
@@ -111,7 +111,8 @@ struct Scale {
     float value = form.offset;
     FRAMELANE_UNROLL
     for (int c = 0; c < 3; ++c) value += form.factors[c] * sums[c];
-    value = value < 0 ? 0 : value > 255.5F ? 255.5F : value;
+    // It is not below the true value: less than half is code 0.
+    value = value < 0.5F ? 0.5F : value > 255.5F ? 255.5F : value;
     const int whole = static_cast<int>(value);
     if (value - static_cast<float>(whole) >= form.window) return static_cast<std::uint8_t>(whole);
     return exactly(k, terms, count, x, y);

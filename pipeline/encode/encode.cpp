@@ -352,8 +352,8 @@ void Encode::close_encoder() {
 // A call that threw has left its frame or packet in hand.
 Encode::FreeAtEnd::~FreeAtEnd() {
   encode.let_go();
-  encode.close_encoder();
-  {
+  if (encode.plan_ && !is_lost_gpu(encode.plan_->gpu)) {
+    encode.close_encoder();
     const CallScope call(encode.calls_, kOpenLimit);
     encode.plan_.reset();  // the last owner of the frames on a GPU
   }

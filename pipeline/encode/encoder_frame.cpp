@@ -30,13 +30,15 @@ void refer_to(AVFrame& frame, const FrameJob& job, const JobOutput& output,
   frame.color_primaries = encoder.color_primaries;
   frame.color_trc = encoder.color_trc;
   frame.chroma_location = encoder.chroma_sample_location;
-  frame.sample_aspect_ratio = job.input.sample_aspect_ratio;
+  frame.sample_aspect_ratio = encoder.sample_aspect_ratio;
+  // Where the height changes, lines of both fields are mixed.
+  const bool interlaced = job.input.interlaced && frame.height == job.input.image.height;
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
-  if (job.input.interlaced) frame.flags |= AV_FRAME_FLAG_INTERLACED;
-  if (job.input.top_field_first) frame.flags |= AV_FRAME_FLAG_TOP_FIELD_FIRST;
+  if (interlaced) frame.flags |= AV_FRAME_FLAG_INTERLACED;
+  if (interlaced && job.input.top_field_first) frame.flags |= AV_FRAME_FLAG_TOP_FIELD_FIRST;
 #else
-  frame.interlaced_frame = job.input.interlaced;
-  frame.top_field_first = job.input.top_field_first;
+  frame.interlaced_frame = interlaced;
+  frame.top_field_first = interlaced && job.input.top_field_first;
 #endif
 }
 

@@ -26,17 +26,17 @@ int even(std::int64_t a, std::int64_t b, std::int64_t c) {
 /// A part of `whole` in its middle, which begins at an even number.
 int middle(int whole, int part) { return (whole - part) / 4 * 2; }
 
-PictureSize size_of(const std::optional<SizeOption>& option, const PictureSize& source) {
+/// `across` and `down`: the shape that is kept.
+PictureSize size_of(const std::optional<SizeOption>& option, const PictureSize& source,
+                    std::int64_t across, std::int64_t down) {
   if (!option) return source;
   if (option->percent > 0) {
     return {even(source.width, option->percent, 100), even(source.height, option->percent, 100)};
   }
-  const int width = option->width == SizeOption::kKeepsShape
-                        ? even(option->height, source.width, source.height)
-                        : option->width;
-  const int height = option->height == SizeOption::kKeepsShape
-                         ? even(option->width, source.height, source.width)
-                         : option->height;
+  const int width =
+      option->width == SizeOption::kKeepsShape ? even(option->height, across, down) : option->width;
+  const int height = option->height == SizeOption::kKeepsShape ? even(option->width, down, across)
+                                                               : option->height;
   return {width, height};
 }
 
@@ -52,17 +52,20 @@ std::optional<PictureChoice> choose_picture(const PictureOptions& options,
               std::to_string(crop.y) + " lies outside the picture of " + text_of(source);
     return std::nullopt;
   }
-  const PictureSize size = size_of(options.size, crop.size());
-  if (options.size && (size.width > kLargest || size.height > kLargest)) {
-    problem = "the size " + text_of(size) + " of " + text_of(crop.size()) + " is above " +
-              text_of({kLargest, kLargest});
-    return std::nullopt;
-  }
   const bool shape_is_known = sample_aspect_ratio.num > 0 && sample_aspect_ratio.den > 0;
   const AVRational pixel = shape_is_known ? sample_aspect_ratio : AVRational{1, 1};
   // The picture's shape as it is shown is `across` to `down`.
   const std::int64_t across = std::int64_t{crop.width} * pixel.num;
   const std::int64_t down = std::int64_t{crop.height} * pixel.den;
+  // Pixels keep their shape if the picture is stretched; otherwise they become square.
+  const PictureSize size = options.fit == Fit::kStretch
+                               ? size_of(options.size, crop.size(), crop.width, crop.height)
+                               : size_of(options.size, crop.size(), across, down);
+  if (options.size && (size.width > kLargest || size.height > kLargest)) {
+    problem = "the size " + text_of(size) + " of " + text_of(crop.size()) + " is above " +
+              text_of({kLargest, kLargest});
+    return std::nullopt;
+  }
   Rect place{0, 0, size.width, size.height};
   AVRational shape = sample_aspect_ratio;
   const bool wider = across * size.height > down * size.width;

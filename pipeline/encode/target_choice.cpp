@@ -107,7 +107,7 @@ ColorSpec target_color(const AVCodec& codec, const FrameFormat& source, int heig
     const ImpliedColor implied = implied_color(codec.id, height);
     color.matrix = implied.matrix.value_or(color.matrix);
     color.range = implied.range.value_or(color.range);
-    // Chroma that is already subsampled stays where it is: no conversion moves it.
+    // Chroma that is already subsampled stays where it is.
     const bool places_chroma = !from.chroma_half_width && !from.chroma_half_height;
     if (places_chroma) color.siting = implied.siting.value_or(color.siting);
   }

@@ -33,7 +33,8 @@ std::string processor_model() {
 void convert_and_count(const Converter& converter, const ConstImageView& source,
                        const ImageView& target, LumaHistogram& luma) {
   constexpr int kBandSamples = 1 << 16;
-  const int rows = std::max(kBandSamples / target.width, 16) / 2 * 2;
+  constexpr int kRows = 32;  // what is scaled is made in groups of up to 16 rows, also of chroma
+  const int rows = std::max(kBandSamples / target.width / kRows, 1) * kRows;
   luma = {};
   for (int y = 0; y < target.height; y += rows) {
     const int end = std::min(y + rows, target.height);

@@ -97,6 +97,13 @@ TEST(TuneFeedsTest, WhatConvertsNothingIsLeftOut) {
       HasSubstr("converts nothing"));
 }
 
+TEST(TuneFeedsTest, AnEncodeThatChangesTheSizeIsNotMeasuredAndThatIsSaid) {
+  EXPECT_THAT(feed_of("{input: {url: \"rtsp://h/s\"}, encodes: {m: {video: {codec: libx264}, "
+                      "convert: {size: 50%}}}}")
+                  .left_out,
+              HasSubstr("encode m changes the size of pictures, which tune does not measure"));
+}
+
 TEST(TuneFeedsTest, WhatCannotRunSaysWhy) {
   EXPECT_THAT(
       feed_of("{input: {url: x, format: rawvideo, pixel_format: bgra, size: 320x180, rate: 30}, "

@@ -105,6 +105,7 @@ TEST_F(ScalingTest, NumbersThatNeedMoreThan128BitsGiveTheSame) {
   TestImage picture(conversion.source, conversion.width, conversion.height);
   picture.fill_random(random_);
   const ScaledSamples samples(conversion);
+  for (std::size_t k = 0; k < 3; ++k) EXPECT_FALSE(samples.sum_form(k).narrow);
   const auto channels_of_source = channels(picture.const_view());
   for (int i = 0; i < 10; ++i) {
     for (std::size_t k = 0; k < 3; ++k) {
@@ -112,6 +113,8 @@ TEST_F(ScalingTest, NumbersThatNeedMoreThan128BitsGiveTheSame) {
       const int y = up_to(254);
       const long double real =
           std::clamp(real_sample(conversion, picture.const_view(), k, x, y), 0.0L, 255.0L);
+      EXPECT_EQ(samples.by_whole_numbers(channels_of_source, k, x, y), std::floor(real + 0.5L))
+          << real;
       EXPECT_EQ(samples.at(channels_of_source, k, x, y), std::floor(real + 0.5L)) << real;
     }
   }
@@ -230,6 +233,19 @@ TEST_P(SimdScalerTest, CommonRatiosAndFarReductionsAreExact) {
       }
     }
   }
+}
+
+/// A tile's columns then need more of the source than there is room for.
+TEST_P(SimdScalerTest, WidePicturesBecomeSixtyFourTimesSmaller) {
+  for (const PixelFormat source : {PixelFormat::kNv12, PixelFormat::kBgra, PixelFormat::kYuyv}) {
+    for (const ScaleFilter filter : kFilters) {
+      const ColorSpec from = info(source).rgb ? kRgbFull : ColorSpec{};
+      expect_exact(scaled({8192, 8, source, from, PixelFormat::kNv12, {}}, 128, 2, filter));
+      if (HasFatalFailure()) return;
+    }
+  }
+  expect_exact(scaled({8, 8192, PixelFormat::kBgra, kRgbFull, PixelFormat::kNv12, {}}, 4, 128,
+                      ScaleFilter::kSpline36));
 }
 
 INSTANTIATE_TEST_SUITE_P(Simd, SimdScalerTest,

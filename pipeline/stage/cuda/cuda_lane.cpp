@@ -169,7 +169,7 @@ void CudaLane::queue_conversion(const JobOutput& output, std::size_t t,
   if (plan_->converters[t] != nullptr && (stays || lane_target)) {
     const auto& constants = plan_->constants[t];
     const CudaFrame frame{source, stays ? output.target.image : lane_target->image, counts,
-                          constants ? constants->data() : nullptr};
+                          constants ? constants->memory.data() : nullptr};
     cuda::check(plan_->converters[t]->enqueue({&frame, 1}, begin, end, kernels.get()),
                 "cudaLaunchKernel");
     return;

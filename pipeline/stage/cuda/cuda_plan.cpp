@@ -123,22 +123,13 @@ std::vector<int> slice_ends(PixelFormat format, int width, int height, std::opti
   return ends;
 }
 
-namespace {
-
-std::optional<DeviceMemory> constants_of(const CudaConverter* converter, CudaContext& context) {
-  const std::size_t bytes = converter == nullptr ? 0 : converter->constant_bytes();
-  if (bytes == 0) return std::nullopt;
-  DeviceMemory memory = context.allocate(bytes);
-  std::vector<std::uint8_t> numbers(bytes);
-  converter->write_constants(numbers.data());
-  // From memory that is not registered the copy returns when all of it has been read.
-  cuda::check(cudaMemcpyAsync(memory.data(), numbers.data(), bytes, cudaMemcpyHostToDevice,
+Constants::Constants(CudaContext& context, const CudaConverter& converter)
+    : numbers(converter.constant_bytes()), memory(context.allocate(numbers.size())) {
+  converter.write_constants(numbers.data());
+  cuda::check(cudaMemcpyAsync(memory.data(), numbers.data(), numbers.size(), cudaMemcpyHostToDevice,
                               context.memory_stream().get()),
               "cudaMemcpyAsync");
-  return memory;
 }
-
-}  // namespace
 
 void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
                         FrameMemory memory, bool analyse, std::span<const FrameMemory> targets,
@@ -156,7 +147,10 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
     converters.push_back(converts(conversion) ? CudaConverter::make(conversion) : nullptr);
     scaled_heights.push_back(conversion.scaling ? std::optional(conversion.scaling->target.height)
                                                 : std::nullopt);
-    constants.push_back(constants_of(converters.back().get(), *context));
+    constants.emplace_back();
+    if (converters.back() != nullptr && converters.back()->constant_bytes() > 0) {
+      constants.back().emplace(*context, *converters.back());
+    }
     const bool counts = analyse && converters.size() == 1;
     if (converters.back() != nullptr) {
       cuda::check(converters.back()->load(counts), "cudaFuncGetAttributes");
@@ -168,9 +162,11 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
   const bool counts_luma =
       analyse && (converters.front() != nullptr || !uploads || stays(targets, 0));
   downloads = downloads || counts_luma;
-  // Frames that are not copied up are not sliced.
-  slice_ends =
-      framelane::slice_ends(any.source, any.width, any.height, uploads ? slices : std::optional(1));
+  // Frames that are not copied up are not sliced, nor those of which nothing is made before the
+  // end.
+  const bool waits = std::ranges::all_of(scaled_heights, &std::optional<int>::has_value);
+  slice_ends = framelane::slice_ends(any.source, any.width, any.height,
+                                     uploads && !waits ? slices : std::optional(1));
   std::vector<std::unique_ptr<LaneWork>> all;
   for (std::size_t i = 0; i < kJobsInLane * lane_count; ++i) {
     const auto images =

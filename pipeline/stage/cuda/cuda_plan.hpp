@@ -46,6 +46,15 @@ struct LaneImages {
   std::vector<std::optional<DeviceImage>> targets;
 };
 
+/// A converter's constants in the GPU's memory, for work that waits for memory_stream().
+struct Constants {
+  /// Throws CudaError. The driver may wait until it has read what does not fit into its own buffer.
+  Constants(CudaContext& context, const CudaConverter& converter);
+
+  std::vector<std::uint8_t> numbers;  ///< stays, since it may be read later
+  DeviceMemory memory;
+};
+
 /// Jobs that a lane has on the GPU at once: while one is copied down, the next is copied up into
 /// the same memory.
 inline constexpr std::size_t kJobsInLane = 2;
@@ -96,8 +105,8 @@ struct CudaPlan : Plan {
     if (context != nullptr) context->try_make_current();
   }
   /// Allocates for `lane_count` lanes and loads the kernels; does nothing if nothing is to be
-  /// converted. Does not wait for the GPU: jobs that are queued from now on do. After a CudaError
-  /// the plan can still be used on the CPU.
+  /// converted. Does not wait for jobs: those that are queued from now on wait for it. After a
+  /// CudaError the plan can still be used on the CPU.
   void allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
                 FrameMemory memory, bool analyse, std::span<const FrameMemory> targets,
                 std::size_t lane_count, std::optional<int> slices);
@@ -107,7 +116,7 @@ struct CudaPlan : Plan {
   std::vector<std::unique_ptr<const CudaConverter>> converters;  ///< null: identity
   std::vector<std::optional<int>> scaled_heights;  ///< of targets of another size than the source
   /// The converters' constants; empty: it has none.
-  std::vector<std::optional<DeviceMemory>> constants;
+  std::vector<std::optional<Constants>> constants;
   std::vector<int> slice_ends;  ///< of a frame that is sliced
   bool downloads = false;       ///< something is copied down
   /// One for each lane, then again one for each lane; empty: jobs run on the CPU.

@@ -34,8 +34,8 @@ TEST(PeersSuiteTest, OnTheCpuOursIsExactAndTheOthersAreMeasured) {
     EXPECT_EQ(row.checked, Checked::kRight);
     EXPECT_EQ(row.median_of("off"), 0);
   }
-  EXPECT_EQ(ours, 14);
-  EXPECT_EQ(copies, 14);
+  EXPECT_EQ(ours, 16);
+  EXPECT_EQ(copies, 16);
   EXPECT_EQ(result.rows[0].name, kCopyingAlone);
   for (const char* name : {"reference", "framelane, past the caches",
                            "framelane, one core, one frame again and again"}) {

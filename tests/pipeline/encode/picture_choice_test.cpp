@@ -49,6 +49,14 @@ TEST(PictureChoiceTest, ASideThatIsNotGivenKeepsTheShapeAndIsEven) {
   EXPECT_EQ(choose({.size = SizeOption{.percent = 1}}, {16, 16}).size, (PictureSize{2, 2}));
 }
 
+TEST(PictureChoiceTest, WherePixelsBecomeSquareASideThatIsNotGivenIsThatOfTheShownPicture) {
+  const PictureOptions wide{.size = SizeOption{1280, SizeOption::kKeepsShape},
+                            .fit = Fit::kContain};
+  const PictureChoice choice = choose(wide, {720, 576}, {64, 45});
+  EXPECT_EQ(choice.size, (PictureSize{1280, 720}));
+  EXPECT_EQ(choice.scaling->place, (Rect{0, 0, 1280, 720}));
+}
+
 TEST(PictureChoiceTest, StretchedPixelsAreShownInTheShapeThatThePictureHad) {
   for (const AVRational pixel : {AVRational{1, 1}, AVRational{12, 11}}) {
     for (const SizeOption size :

@@ -18,9 +18,9 @@ TEST_F(PeersGpuTest, PeersAreMeasuredAndOursIsRight) {
   const Session session = gpu_session();
   const Result result = run("peers", session);
   EXPECT_THAT(result.problems, IsEmpty());
-  EXPECT_EQ(count(result, "framelane, GPU"), 16);
-  EXPECT_EQ(count(result, "copy within the GPU"), 16);
-  EXPECT_EQ(count(result, "framelane, one core"), 14);
+  EXPECT_EQ(count(result, "framelane, GPU"), 18);
+  EXPECT_EQ(count(result, "copy within the GPU"), 18);
+  EXPECT_EQ(count(result, "framelane, one core"), 16);
   // To 4:2:0 with each of three sitings; graphs need NVIDIA's own runtime.
   EXPECT_EQ(count(result, "framelane, GPU, slowest of 6 colours"), 2 * 3);
   EXPECT_EQ(count(result, "a pixel a thread, GPU"), 2);
