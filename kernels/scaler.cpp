@@ -70,7 +70,7 @@ struct Scratch {
   std::array<std::uint16_t, kMostRows * std::size_t{kTile}> doubtful;
 };
 
-static_assert(sizeof(Scratch) < 800'000);
+static_assert(sizeof(Scratch) / 1024 < 800);
 
 class Scaler final : public Converter {
  public:
@@ -182,7 +182,7 @@ void Scaler::add_lines(GroupPlan& group, const std::vector<std::size_t>& target_
   std::array<std::size_t, 3> line_of{};
   for (std::size_t t = 0; t < exact.size(); ++t) {
     for (int c = 0; c < exact[t].channels; ++c) {
-      const auto k = static_cast<std::size_t>(exact[t].first_channel + c);
+      const auto k = static_cast<std::size_t>(exact[t].first_channel) + static_cast<std::size_t>(c);
       const ChannelPlace place = place_of(conversion_.source, k);
       LinePlan line{.term = t, .plane = place.plane, .step = place.step};
       if (line.step > 1) {
