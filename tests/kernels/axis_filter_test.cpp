@@ -15,9 +15,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr ScaleFilter kFilters[] = {ScaleFilter::kBicubic, ScaleFilter::kSpline36,
-                                    ScaleFilter::kBilinear, ScaleFilter::kArea};
-
 AxisWeights weights(int source, int target, ScaleFilter filter, int i) {
   return AxisFilter({.source_pixels = source,
                      .target_pixels = target,
@@ -99,7 +96,7 @@ TEST(AxisFilterTest, WeightsAreThoseOfTheTextbooks) {
                             .target_pixels = 1 + up_to(300),
                             .source = {up_to(2) == 0, up_to(4) - 1},
                             .target = {up_to(2) == 0, up_to(4) - 1},
-                            .filter = kFilters[up_to(4)],
+                            .filter = kScaleFilters[up_to(4)],
                             .over_sites = false};
     if (shape.source_pixels > 64 * shape.target_pixels ||
         shape.source_pixels == shape.target_pixels) {
@@ -112,7 +109,7 @@ TEST(AxisFilterTest, WeightsAreThoseOfTheTextbooks) {
 
 /// The largest numbers that occur: they must fit into 64 bits.
 TEST(AxisFilterTest, TheLargestReductionFits) {
-  for (const ScaleFilter filter : kFilters) {
+  for (const ScaleFilter filter : kScaleFilters) {
     const AxisFilter::Shape shape{.source_pixels = 16383,
                                   .target_pixels = 256,
                                   .source = {false, 0},

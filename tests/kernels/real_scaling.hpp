@@ -9,6 +9,9 @@
 
 namespace framelane {
 
+inline constexpr ScaleFilter kScaleFilters[] = {ScaleFilter::kBicubic, ScaleFilter::kSpline36,
+                                                ScaleFilter::kBilinear, ScaleFilter::kArea};
+
 /// The weights of all of the source's samples in the target's sample i, in real numbers, by the
 /// filters as textbooks give them. For sizes that differ.
 std::vector<long double> real_weights(const AxisFilter::Shape& shape, int i);

@@ -20,9 +20,6 @@
 namespace framelane {
 namespace {
 
-constexpr ScaleFilter kFilters[] = {ScaleFilter::kBicubic, ScaleFilter::kSpline36,
-                                    ScaleFilter::kBilinear, ScaleFilter::kArea};
-
 /// The whole picture, in another size.
 Conversion scaled(Conversion conversion, int width, int height,
                   ScaleFilter filter = ScaleFilter::kBicubic) {
@@ -58,7 +55,7 @@ class ScalingTest : public ::testing::Test {
           scaled({between(1, 60), between(1, 40), source,
                   from[static_cast<std::size_t>(up_to(static_cast<int>(from.size())))], target,
                   to[static_cast<std::size_t>(up_to(static_cast<int>(to.size())))]},
-                 between(1, 60), between(1, 40), kFilters[up_to(4)]);
+                 between(1, 60), between(1, 40), kScaleFilters[up_to(4)]);
       if (!why_unsupported(conversion)) return conversion;
     }
   }
@@ -134,7 +131,7 @@ TEST_F(ScalingTest, AtTheSameSizeItIsThePlainConversion) {
       TestImage expected(conversion.target, width, height);
       TestImage actual(conversion.target, width, height);
       convert_reference(conversion, picture.const_view(), expected.view());
-      const Conversion same_size = scaled(conversion, width, height, kFilters[up_to(4)]);
+      const Conversion same_size = scaled(conversion, width, height, kScaleFilters[up_to(4)]);
       convert_reference(same_size, picture.const_view(), actual.view());
       ASSERT_EQ(actual.pixels(), expected.pixels()) << text_of(same_size);
     }
@@ -225,7 +222,7 @@ TEST_P(SimdScalerTest, CommonRatiosAndFarReductionsAreExact) {
   const Conversion nv12{480, 96, PixelFormat::kNv12, {}, PixelFormat::kI420, {}};
   const Conversion bgra{480, 96, PixelFormat::kBgra, kRgbFull, PixelFormat::kNv12, {}};
   for (const Conversion& conversion : {nv12, bgra}) {
-    for (const ScaleFilter filter : kFilters) {
+    for (const ScaleFilter filter : kScaleFilters) {
       for (const auto& [width, height] :
            {std::pair{240, 48}, {320, 64}, {160, 32}, {8, 2}, {960, 192}, {213, 43}, {480, 48}}) {
         if (HasFatalFailure()) return;
@@ -238,7 +235,7 @@ TEST_P(SimdScalerTest, CommonRatiosAndFarReductionsAreExact) {
 /// A tile's columns then need more of the source than there is room for.
 TEST_P(SimdScalerTest, WidePicturesBecomeSixtyFourTimesSmaller) {
   for (const PixelFormat source : {PixelFormat::kNv12, PixelFormat::kBgra, PixelFormat::kYuyv}) {
-    for (const ScaleFilter filter : kFilters) {
+    for (const ScaleFilter filter : kScaleFilters) {
       const ColorSpec from = info(source).rgb ? kRgbFull : ColorSpec{};
       expect_exact(scaled({8192, 8, source, from, PixelFormat::kNv12, {}}, 128, 2, filter));
       if (HasFatalFailure()) return;

@@ -11,13 +11,11 @@
 #include "kernels/reference.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
 #include "tests/kernels/cuda/device_image.hpp"
+#include "tests/kernels/real_scaling.hpp"
 #include "tests/kernels/test_image.hpp"
 
 namespace framelane {
 namespace {
-
-constexpr ScaleFilter kFilters[] = {ScaleFilter::kBicubic, ScaleFilter::kSpline36,
-                                    ScaleFilter::kBilinear, ScaleFilter::kArea};
 
 class CudaScaleTest : public CudaTest {
  protected:
@@ -73,7 +71,7 @@ class CudaScaleTest : public CudaTest {
 };
 
 TEST_F(CudaScaleTest, EqualsTheReferenceInEveryFormatFilterAndPlace) {
-  constexpr DeviceLayout kLayouts[] = {
+  constexpr DeviceLayout kRowLayouts[] = {
       {}, {.offset = 1, .padding = 5, .pitch_multiple = 1}, {.padding = 7, .bottom_up = true}};
   for (const PixelFormat source : kAllFormats) {
     for (int turn = 0; turn < 24;) {
@@ -91,9 +89,9 @@ TEST_F(CudaScaleTest, EqualsTheReferenceInEveryFormatFilterAndPlace) {
         crop = {crop.width / 4 * 2, 0, crop.width - crop.width / 4 * 2, crop.height / 4 * 2};
         place = {size.width / 8 * 2, size.height / 8 * 2, size.width / 4 * 2, size.height / 4 * 2};
       }
-      conversion.scaling = Scaling{crop, size, place, kFilters[up_to(4)], {10, 200, 30}};
+      conversion.scaling = Scaling{crop, size, place, kScaleFilters[up_to(4)], {10, 200, 30}};
       if (why_unsupported(conversion)) continue;
-      expect_exact(conversion, kLayouts[turn++ % 3]);
+      expect_exact(conversion, kRowLayouts[turn++ % 3]);
       if (HasFatalFailure()) return;
     }
   }
@@ -103,7 +101,7 @@ TEST_F(CudaScaleTest, EqualsTheReferenceInEveryFormatFilterAndPlace) {
 TEST_F(CudaScaleTest, TiesAndLongNumbersAreExact) {
   const ColorSpec from{Matrix::kBt2020, Range::kLimited};
   const ColorSpec to{Matrix::kBt709, Range::kFull};
-  for (const ScaleFilter filter : kFilters) {
+  for (const ScaleFilter filter : kScaleFilters) {
     for (const auto& [width, height] : {std::pair{320, 32}, {213, 43}, {960, 100}}) {
       Conversion conversion{640, 64, PixelFormat::kNv12, {}, PixelFormat::kI420, {}};
       conversion.scaling =

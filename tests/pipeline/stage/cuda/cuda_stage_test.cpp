@@ -191,8 +191,8 @@ TEST_F(CudaStageTest, PicturesOfAnotherSizeAreConvertedFromHostsAndFromTheGpu) {
     const Conversion smaller =
         scaled(conversion_of(PixelFormat::kBgra, PixelFormat::kNv12), 54, 31);
     const Conversion larger =
-        scaled(conversion_of(PixelFormat::kBgra, PixelFormat::kI444), 301, 200);
-    Jobs jobs({smaller, bgra_to_two().front(), larger}, 9);
+        scaled(conversion_of(PixelFormat::kBgra, PixelFormat::kI444), 201, 80);
+    Jobs jobs({smaller, bgra_to_two().front(), larger}, 5);
     jobs.analyse();
     run(jobs);
     Jobs alone(jobs.conversions(), 2);
@@ -203,7 +203,7 @@ TEST_F(CudaStageTest, PicturesOfAnotherSizeAreConvertedFromHostsAndFromTheGpu) {
   decoded.put_on(device_->context());
   run(decoded);
   EXPECT_FALSE(device_->lost());
-  EXPECT_EQ(ready(), 2 * (9u + 2u) + 5u);
+  EXPECT_EQ(ready(), 2 * (5u + 2u) + 5u);
 }
 
 TEST_F(CudaStageTest, AnalysedJobsHaveTheLumaOfTheirFirstTarget) {
