@@ -33,6 +33,22 @@ class CudaTest : public ::testing::Test {
   }
 };
 
+/// With a stream of its own.
+class CudaStreamTest : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    if (HasFatalFailure()) return;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+  }
+  void TearDown() override {
+    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    CudaTest::TearDown();
+  }
+
+  cudaStream_t stream_ = nullptr;
+};
+
 /// For tests of what only a real GPU has, such as NVIDIA's decoders.
 class RealGpuTest : public CudaTest {
  protected:

@@ -82,18 +82,8 @@ class DeviceCounts {
   void* memory_ = nullptr;
 };
 
-class CudaConverterTest : public CudaTest {
+class CudaConverterTest : public CudaStreamTest {
  protected:
-  void SetUp() override {
-    CudaTest::SetUp();
-    if (HasFatalFailure()) return;
-    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-  }
-  void TearDown() override {
-    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
-    CudaTest::TearDown();
-  }
-
   // Converts random pixels on the GPU and with the reference, and compares all of the target's
   // memory; with `counts_luma`, the luma counts too.
   void expect_equal(const Conversion& conversion, DeviceLayout layout, bool counts_luma = false) {
@@ -122,7 +112,6 @@ class CudaConverterTest : public CudaTest {
         << describe(conversion) << " by " << converter->name() << ", offset " << layout.offset;
   }
 
-  cudaStream_t stream_ = nullptr;
   std::mt19937 random_{4711};
 };
 

@@ -17,18 +17,8 @@
 namespace framelane {
 namespace {
 
-class CudaScaleTest : public CudaTest {
+class CudaScaleTest : public CudaStreamTest {
  protected:
-  void SetUp() override {
-    CudaTest::SetUp();
-    if (HasFatalFailure()) return;
-    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-  }
-  void TearDown() override {
-    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
-    CudaTest::TearDown();
-  }
-
   int up_to(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
 
   /// Scales random pixels on the GPU and with the reference, and compares all of the target's
@@ -66,7 +56,6 @@ class CudaScaleTest : public CudaTest {
         << static_cast<int>(conversion.scaling->filter);
   }
 
-  cudaStream_t stream_ = nullptr;
   std::mt19937 random_{4711};
 };
 
