@@ -181,7 +181,7 @@ std::vector<std::string_view> auto_or_target_format() {
   return names;
 }
 
-// The words of `fit` and `filter` are in the order of Fit and ScaleFilter.
+// The words of `flip`, `fit` and `filter` are in the order of Flip, Fit and ScaleFilter.
 const Section<EncodeOptions>& convert_keys() {
   // The colour keys set fields of encode.color, though they stand beside format.
   const auto lift = [](const Key<ColorOverride>& key) {
@@ -207,6 +207,17 @@ const Section<EncodeOptions>& convert_keys() {
            "of the source (default: all of it).",
            [](EncodeOptions& e, const Value& v) { e.picture.crop = image_part(v); }),
        scalar<EncodeOptions>(
+           "rotate", of(kQuarterTurns),
+           "Turns the picture: 0, 90, 180 or 270 degrees, clockwise (default: 0).",
+           [](EncodeOptions& e, const Value& v) {
+             e.picture.rotation = static_cast<int>(v.number);
+           }),
+       scalar<EncodeOptions>(
+           "flip", words({"none", "horizontal", "vertical"}),
+           "horizontal: left and right change places; vertical: top and bottom. After rotate "
+           "(default: none).",
+           [](EncodeOptions& e, const Value& v) { e.picture.flip = static_cast<Flip>(v.number); }),
+       scalar<EncodeOptions>(
            "size", of(kSizeOrShape),
            "The size to encode: WIDTHxHEIGHT, of which one may be -2 (what keeps "
            "the shape, even), or percent (default: the source's).",
@@ -228,8 +239,12 @@ const Section<EncodeOptions>& convert_keys() {
                              "How samples are weighted where the size changes (default: bicubic).",
                              [](EncodeOptions& e, const Value& v) {
                                e.picture.filter = static_cast<ScaleFilter>(v.number);
-                             })},
-      {"rotate", "flip", "rate"}};
+                             }),
+       scalar<EncodeOptions>(
+           "rate", of(kFrameRate),
+           "Frames per second to encode, at most: others are left out evenly (default: all).",
+           [](EncodeOptions& e, const Value& v) { e.rate = v.ratio; })},
+      {}};
   return keys;
 }
 
@@ -251,9 +266,9 @@ Shape gop_shape() {
 const Section<EncodeOptions>& encode_keys() {
   static const Section<EncodeOptions> keys{
       {video_key(),
-       section<EncodeOptions, EncodeOptions>(
-           "convert", convert_keys(), "The pixel format and colour that the encoder is given.",
-           [](EncodeOptions& e) -> EncodeOptions& { return e; }),
+       section<EncodeOptions, EncodeOptions>("convert", convert_keys(),
+                                             "The pictures that the encoder is given.",
+                                             [](EncodeOptions& e) -> EncodeOptions& { return e; }),
        audio_key()},
       {"overlay"}};
   return keys;

@@ -180,6 +180,15 @@ bool parse_image_part(std::string_view text, Value& value) {
   return true;
 }
 
+bool parse_quarter_turns(std::string_view text, Value& value) {
+  for (const int degrees : {0, 90, 180, 270}) {
+    if (text != std::to_string(degrees)) continue;
+    value.number = degrees;
+    return true;
+  }
+  return false;
+}
+
 bool parse_color_code(std::string_view text, Value& value) {
   if (text.size() != 7 || text[0] != '#') return false;
   value.number = 0;
@@ -268,6 +277,8 @@ const ScalarType kImagePart{
     "^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
     "x([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
     R"((\+(0|[1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-3])){2}$)"};
+const ScalarType kQuarterTurns{"0, 90, 180 or 270 (degrees, clockwise)", parse_quarter_turns,
+                               format_integer, "integer", "^(0|90|180|270)$"};
 const ScalarType kColorCode{"a colour such as \"#102030\" (red, green, blue)", parse_color_code,
                             format_integer, "", "^#[0-9a-fA-F]{6}$"};
 const ScalarType kIdentifier{

@@ -55,8 +55,9 @@ extern const ScalarType kFrameRate;
 extern const ScalarType kImageSize;
 extern const ScalarType kSizeOrShape;  ///< a side may be -2; or percent, in `number`
 extern const ScalarType kImagePart;
-extern const ScalarType kColorCode;   ///< `number` is 0xRRGGBB
-extern const ScalarType kIdentifier;  ///< names of feeds, encodes, outputs and profiles
+extern const ScalarType kQuarterTurns;  ///< `number` is in degrees
+extern const ScalarType kColorCode;     ///< `number` is 0xRRGGBB
+extern const ScalarType kIdentifier;    ///< names of feeds, encodes, outputs and profiles
 extern const ScalarType kDeviceName;
 extern const ScalarType kListenAddress;
 

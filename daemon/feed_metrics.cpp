@@ -63,9 +63,8 @@ FeedMetrics::FeedMetrics(MetricPage& page)
                                "Frames that the encoder returned as packets.")),
       frames_in_flight_(
           page.gauge("framelane_frames_in_flight", "Frames that are neither out nor dropped yet.")),
-      frames_dropped_(
-          page.counter("framelane_frames_dropped_total",
-                       "Frames that were lost before the encoder returned them, by cause.")),
+      frames_dropped_(page.counter("framelane_frames_dropped_total",
+                                   "Frames that the encoder did not return as packets, by cause.")),
       encode_info_(page.gauge("framelane_encode_info", "The codec of the encode.")),
       audio_info_(page.gauge("framelane_audio_info", "The encoder of the encode's sound.")),
       audio_in_(page.counter("framelane_audio_packets_in_total",

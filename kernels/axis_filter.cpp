@@ -79,7 +79,9 @@ class Collector {
 }  // namespace
 
 AxisWeights AxisFilter::at(int i) const {
-  const bool moved = shape_.source.half && shape_.target.half && shape_.source != shape_.target;
+  const AxisGrid& from = shape_.source;
+  const bool is_usual = from.offset == 0 || from.offset == 1;
+  const bool moved = from.half && (shape_.target.half ? from != shape_.target : !is_usual);
   const bool same_size = shape_.source_pixels == shape_.target_pixels && !moved;
   return same_size ? unscaled(i) : scaled(i);
 }

@@ -17,11 +17,15 @@ enum class ScaleFilter : std::uint8_t {
 struct AxisGrid {
   bool half = false;  ///< one sample for two pixels
   /// Of a half grid: how far its first sample is behind the first pixel, in half pixels. 0: cosited
-  /// with it. 1: between it and the next.
+  /// with it. 1: between it and the next. A mirrored line of a source may also have 2 and -1.
   int offset = 0;
 
   /// How many samples there are for so many pixels.
   int samples(int pixels) const { return half ? (pixels + 1) / 2 : pixels; }
+  /// The grid of a line of so many pixels if it is read backwards.
+  AxisGrid mirrored(int pixels) const {
+    return half ? AxisGrid{true, (pixels % 2 == 0 ? 2 : 0) - offset} : *this;
+  }
   friend bool operator==(const AxisGrid&, const AxisGrid&) = default;
 };
 

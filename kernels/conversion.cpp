@@ -55,7 +55,7 @@ bool lies_within(const Rect& part, const PictureSize& picture) {
 
 std::optional<std::string> why_not_scaled(const Conversion& conversion) {
   constexpr int kMostReduction = 64;
-  const auto& [crop, target, place, filter, background] = *conversion.scaling;
+  const auto& [crop, target, place, filter, background, orientation] = *conversion.scaling;
   const PictureSize source{conversion.width, conversion.height};
   if (target.width < 1 || target.height < 1 || target.width > kMaxSide ||
       target.height > kMaxSide) {
@@ -78,8 +78,10 @@ std::optional<std::string> why_not_scaled(const Conversion& conversion) {
              quoted(format) + " in two: use even numbers";
     }
   }
-  if (crop.width > kMostReduction * place.width || crop.height > kMostReduction * place.height) {
-    return text_of(place.size()) + " is less than a 64th of " + text_of(crop.size());
+  const PictureSize turned = orientation.turned(crop.size());
+  if (turned.width > kMostReduction * place.width ||
+      turned.height > kMostReduction * place.height) {
+    return text_of(place.size()) + " is less than a 64th of " + text_of(turned);
   }
   return std::nullopt;
 }
@@ -114,11 +116,15 @@ std::optional<std::string> why_unsupported(const Conversion& conversion) {
   if (target == PixelFormat::kYuyv || target == PixelFormat::kUyvy) {
     return "target format " + quoted(target) + " is a source format only; use yuv422p";
   }
+  const bool transposed = scaling && scaling->orientation.transposed;
+  const bool half_across = transposed ? from.chroma_half_height : from.chroma_half_width;
+  const bool half_down = transposed ? from.chroma_half_width : from.chroma_half_height;
   const bool target_has_chroma = !to.gray;
-  if (target_has_chroma && ((from.chroma_half_width && !to.chroma_half_width) ||
-                            (from.chroma_half_height && !to.chroma_half_height))) {
+  if (target_has_chroma &&
+      ((half_across && !to.chroma_half_width) || (half_down && !to.chroma_half_height))) {
     return "converting " + quoted(source) + " to " + quoted(target) +
-           " would raise the chroma resolution";
+           (transposed ? ", turned, would raise the chroma resolution"
+                       : " would raise the chroma resolution");
   }
   if (!scaling && halves_chroma(from) &&
       moves_chroma(from, source_color.siting, to, target_color.siting)) {

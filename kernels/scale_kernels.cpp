@@ -29,70 +29,112 @@ using Four = hn::Full128<float>;
 
 constexpr std::size_t kLanes = hn::MaxLanes(Floats());
 
-HWY_INLINE FloatVector load_bytes(const std::uint8_t* from) {
+// The lowest byte of each word, as a number.
+template <class Words>
+HWY_INLINE FloatVector low_bytes(Words words) {
+  const hn::Rebind<std::int32_t, Floats> ints;
+  const hn::Rebind<std::uint32_t, Floats> unsigned_ints;
+  return hn::ConvertTo(
+      Floats(), hn::BitCast(ints, hn::And(words, hn::Set(unsigned_ints, std::uint32_t{0xFF}))));
+}
+
+// A pixel's numbers; those that the format does not have are 0.
+template <int kStep>
+HWY_INLINE void load_pixels(const std::uint8_t* from, FloatVector (&numbers)[kStep]) {
+  const Floats d;
   const hn::Rebind<std::uint8_t, Floats> bytes;
   const hn::Rebind<std::int32_t, Floats> ints;
-  return hn::ConvertTo(Floats(), hn::PromoteTo(ints, hn::LoadU(bytes, from)));
+  const hn::Rebind<std::uint32_t, Floats> words;
+  const auto number = [&](auto v) HWY_ATTR { return hn::ConvertTo(d, hn::PromoteTo(ints, v)); };
+  if constexpr (kStep == 1) {
+    numbers[0] = number(hn::LoadU(bytes, from));
+  } else if constexpr (kStep == 3) {
+    hn::Vec<decltype(bytes)> a, b, c;
+    hn::LoadInterleaved3(bytes, from, a, b, c);
+    numbers[0] = number(a);
+    numbers[1] = number(b);
+    numbers[2] = number(c);
+  } else {
+    auto pixels = hn::Zero(words);
+    if constexpr (kStep == 2) {
+      const hn::Rebind<std::uint16_t, Floats> pairs;
+      const hn::Repartition<std::uint8_t, decltype(pairs)> all;
+      pixels = hn::BitCast(words, hn::PromoteTo(words, hn::BitCast(pairs, hn::LoadU(all, from))));
+    } else {
+      const hn::Repartition<std::uint8_t, Floats> all;
+      pixels = hn::BitCast(words, hn::LoadU(all, from));
+    }
+    numbers[0] = low_bytes(pixels);
+    numbers[1] = low_bytes(hn::ShiftRight<8>(pixels));
+    if constexpr (kStep == 4) {
+      numbers[2] = low_bytes(hn::ShiftRight<16>(pixels));
+      numbers[3] = low_bytes(hn::ShiftRight<24>(pixels));
+    }
+  }
+}
+
+template <int kStep>
+HWY_INLINE void load_line(const std::uint8_t* from, const float* factors, float* to,
+                          std::size_t count) {
+  const Floats d;
+  const auto make = [&](const std::uint8_t* pixels, std::size_t x) HWY_ATTR {
+    FloatVector numbers[kStep];
+    load_pixels<kStep>(pixels, numbers);
+    if constexpr (kStep > 1) {
+      numbers[0] = hn::Mul(hn::Set(d, factors[0]), numbers[0]);
+      for (int i = 1; i < kStep; ++i) {
+        numbers[0] = hn::MulAdd(hn::Set(d, factors[i]), numbers[i], numbers[0]);
+      }
+    }
+    hn::StoreU(numbers[0], d, to + x);
+  };
+  std::size_t x = 0;
+  for (; x + kLanes <= count; x += kLanes) make(from + x * kStep, x);
+  if (x == count) return;
+  std::uint8_t last[kStep * kLanes] = {};
+  std::memcpy(last, from + x * kStep, kStep * (count - x));
+  make(last, x);
+}
+
+void load(const std::uint8_t* from, int step, const float* factors, float* to, std::size_t count) {
+  switch (step) {
+    case 1:
+      return load_line<1>(from, factors, to, count);
+    case 2:
+      return load_line<2>(from, factors, to, count);
+    case 3:
+      return load_line<3>(from, factors, to, count);
+    default:
+      return load_line<4>(from, factors, to, count);
+  }
 }
 
 // kVectors at once, so that sums need not wait for each other.
 template <std::size_t kVectors>
-HWY_INLINE void sum_down(const std::uint8_t* const* from, const float* weights, int taps,
-                         std::size_t x, float* to) {
+HWY_INLINE void sum_down(const float* from, std::size_t pitch, const float* weights, int taps,
+                         bool adds, float* to) {
   const Floats d;
   FloatVector sums[kVectors];
-  for (FloatVector& sum : sums) sum = hn::Zero(d);
-  for (int j = 0; j < taps; ++j) {
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    sums[v] = adds ? hn::LoadU(d, to + v * kLanes) : hn::Zero(d);
+  }
+  for (int j = 0; j < taps; ++j, from += pitch) {
     const auto weight = hn::Set(d, weights[j]);
-    const std::uint8_t* const row = from[j] + x;
     for (std::size_t v = 0; v < kVectors; ++v) {
-      sums[v] = hn::MulAdd(weight, load_bytes(row + v * kLanes), sums[v]);
+      sums[v] = hn::MulAdd(weight, hn::LoadU(d, from + v * kLanes), sums[v]);
     }
   }
-  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, to + x + v * kLanes);
+  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, to + v * kLanes);
 }
 
-void filter_down(const std::uint8_t* const* from, const float* weights, int taps, float* to,
-                 std::size_t count) {
+void filter_down(const float* from, std::size_t pitch, const float* weights, int taps, bool adds,
+                 float* to, std::size_t count) {
   constexpr std::size_t kVectors = 4;
   std::size_t x = 0;
   for (; x + kVectors * kLanes <= count; x += kVectors * kLanes) {
-    sum_down<kVectors>(from, weights, taps, x, to);
+    sum_down<kVectors>(from + x, pitch, weights, taps, adds, to + x);
   }
-  for (; x + kLanes <= count; x += kLanes) sum_down<1>(from, weights, taps, x, to);
-  if (x < count && count >= kLanes) {  // some are summed again
-    sum_down<1>(from, weights, taps, count - kLanes, to);
-    return;
-  }
-  for (; x < count; ++x) {
-    float sum = 0;
-    for (int j = 0; j < taps; ++j) sum += weights[j] * static_cast<float>(from[j][x]);
-    to[x] = sum;
-  }
-}
-
-void mix(const float* from, int step, const float* factors, float* to, std::size_t count) {
-  const Floats d;
-  const auto factor = [&](int i) HWY_ATTR { return hn::Set(d, factors[i]); };
-  for (std::size_t x = 0; x < count; x += kLanes) {
-    const float* const at = from + x * static_cast<std::size_t>(step);
-    FloatVector a, b, c, e, sum;
-    switch (step) {
-      case 2:
-        hn::LoadInterleaved2(d, at, a, b);
-        sum = hn::MulAdd(factor(1), b, hn::Mul(factor(0), a));
-        break;
-      case 3:
-        hn::LoadInterleaved3(d, at, a, b, c);
-        sum = hn::MulAdd(factor(2), c, hn::MulAdd(factor(1), b, hn::Mul(factor(0), a)));
-        break;
-      default:
-        hn::LoadInterleaved4(d, at, a, b, c, e);
-        sum = hn::Add(hn::MulAdd(factor(1), b, hn::Mul(factor(0), a)),
-                      hn::MulAdd(factor(3), e, hn::Mul(factor(2), c)));
-    }
-    hn::StoreU(sum, d, to + x);
-  }
+  for (; x < count; x += kLanes) sum_down<1>(from + x, pitch, weights, taps, adds, to + x);
 }
 
 void turn(const float* const* from, float* to, std::size_t count) {
@@ -232,7 +274,7 @@ std::size_t codes(const ScaleForm& form, const std::array<const float*, 3>& colu
 
 const ScaleKernels* get_scale_kernels() {
   static constexpr ScaleKernels kKernels{
-      static_cast<int>(kLanes), filter_down, mix, turn, filter_across, codes};
+      static_cast<int>(kLanes), load, filter_down, turn, filter_across, codes};
   return &kKernels;
 }
 

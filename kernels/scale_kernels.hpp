@@ -5,10 +5,10 @@
 #include <cstdint>
 
 // The SIMD steps of Scaler. It works on groups of kMostRows rows of the target or fewer, as many as
-// a vector has lanes: each row is filtered down into a line of numbers; lines are turned, so that
-// the numbers of one column follow each other, one for each row; and columns are filtered across,
-// which needs no shuffling then. Nothing is read or written beyond a count, except where that is
-// said.
+// a vector has lanes: the rows of the source that they need become numbers, and are filtered down
+// into a line of numbers for each row; lines are turned, so that the numbers of one column follow
+// each other, one for each row; and columns are filtered across, which needs no shuffling then.
+// Nothing is read or written beyond a count, except where that is said.
 
 namespace framelane {
 
@@ -29,12 +29,14 @@ struct ScaleKernels {
   /// Rows of a group: 4, 8 or 16.
   int rows;
 
-  /// to[i] = weights[0] * from[0][i] + … for `taps` rows.
-  void (*filter_down)(const std::uint8_t* const* from, const float* weights, int taps, float* to,
-                      std::size_t count);
-  /// From pixels of `step` (2 to 4) samples: to[i] = factors · pixel i. Reads up to kFloatSlack
-  /// pixels beyond and writes as many floats.
-  void (*mix)(const float* from, int step, const float* factors, float* to, std::size_t count);
+  /// From pixels of `step` (1 to 4) samples: to[i] = factors · pixel i; with a step of 1, the
+  /// sample itself. Writes up to kFloatSlack floats beyond.
+  void (*load)(const std::uint8_t* from, int step, const float* factors, float* to,
+               std::size_t count);
+  /// to[i] = weights[0] * from[i] + weights[1] * from[pitch + i] + … for `taps` rows, and what is
+  /// in to[i], if it is asked to add. Reads and writes up to kFloatSlack floats beyond.
+  void (*filter_down)(const float* from, std::size_t pitch, const float* weights, int taps,
+                      bool adds, float* to, std::size_t count);
   /// to[i * rows + r] = from[r][i]. Reads up to kFloatSlack columns beyond, and writes as many.
   void (*turn)(const float* const* from, float* to, std::size_t count);
   /// Column i of `to` is the sum of weights[i * taps + j] times column first[i] - begin + j of

@@ -4,11 +4,11 @@
 #include <bit>
 #include <cassert>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "kernels/chroma_taps.hpp"
+#include "kernels/picture_part.hpp"
 
 namespace framelane {
 namespace {
@@ -52,20 +52,26 @@ class TermMaker {
   bool halves_chroma() const { return from_.chroma_half_width || from_.chroma_half_height; }
 
   ScaleTerm term(int first_channel, int channels, bool from_chroma, bool to_chroma) const {
-    const auto table = [&](int source, int target, bool from_half, bool from_cosited, bool to_half,
-                           bool to_cosited) {
+    const auto table = [&](int source, int target, bool mirrored, const AxisGrid& from,
+                           const AxisGrid& to) {
       return AxisTable(AxisFilter({.source_pixels = source,
                                    .target_pixels = target,
-                                   .source = {from_chroma && from_half, from_cosited ? 0 : 1},
-                                   .target = {to_chroma && to_half, to_cosited ? 0 : 1},
+                                   .source = mirrored ? from.mirrored(source) : from,
+                                   .target = to,
                                    .filter = scaling_.filter,
                                    .over_sites = mixes_}));
     };
+    const Orientation& turn = scaling_.orientation;
+    const PictureSize size = turn.turned(scaling_.crop.size());
+    AxisGrid across{from_chroma && from_.chroma_half_width, cosited_across(from_siting_) ? 0 : 1};
+    AxisGrid down{from_chroma && from_.chroma_half_height, cosited_down(from_siting_) ? 0 : 1};
+    if (turn.transposed) std::swap(across, down);
+    const AxisGrid to_across{to_chroma && to_.chroma_half_width,
+                             cosited_across(to_siting_) ? 0 : 1};
+    const AxisGrid to_down{to_chroma && to_.chroma_half_height, cosited_down(to_siting_) ? 0 : 1};
     return {first_channel, channels,
-            table(scaling_.crop.width, scaling_.place.width, from_.chroma_half_width,
-                  cosited_across(from_siting_), to_.chroma_half_width, cosited_across(to_siting_)),
-            table(scaling_.crop.height, scaling_.place.height, from_.chroma_half_height,
-                  cosited_down(from_siting_), to_.chroma_half_height, cosited_down(to_siting_))};
+            table(size.width, scaling_.place.width, turn.mirrored, across, to_across),
+            table(size.height, scaling_.place.height, turn.upside_down, down, to_down)};
   }
 
   const Scaling& scaling_;
@@ -74,21 +80,6 @@ class TermMaker {
   const Siting from_siting_, to_siting_;
   const bool mixes_;
 };
-
-template <typename Byte>
-BasicImageView<Byte> part_of(BasicImageView<Byte> image, const Rect& part) {
-  const PixelFormatInfo& format = info(image.format);
-  image.width = part.width;
-  image.height = part.height;
-  for (int i = 0; i < format.plane_count; ++i) {
-    const PlaneLayout& layout = format.planes[static_cast<std::size_t>(i)];
-    auto& plane = image.planes[static_cast<std::size_t>(i)];
-    plane.data +=
-        (part.y >> layout.log2_height_step) * plane.pitch +
-        static_cast<std::ptrdiff_t>(part.x >> layout.log2_width_step) * layout.bytes_per_sample;
-  }
-  return image;
-}
 
 struct Reader {
   const std::array<ConstChannel, 3>& from;
@@ -109,7 +100,7 @@ class ScaledReference final : public Converter {
            int row_end) const override {
     const Rect& place = scaling_.place;
     fill_background(place, background_, target, row_begin, row_end);
-    const auto from = channels(cropped(source, scaling_.crop));
+    const auto from = turned(channels(cropped(source, scaling_.crop)), scaling_.orientation);
     const auto to = channels(cropped(target, place));
     for (std::size_t k = 0; k < (info(target.format).gray ? 1 : 3); ++k) {
       const bool half = to[k].half_height;
@@ -195,49 +186,6 @@ std::uint8_t ScaledSamples::by_whole_numbers(const std::array<ConstChannel, 3>& 
 
 std::unique_ptr<const Converter> make_scaled_reference_converter(const Conversion& conversion) {
   return std::make_unique<ScaledReference>(conversion);
-}
-
-ConstImageView cropped(const ConstImageView& image, const Rect& crop) {
-  return part_of(image, crop);
-}
-ImageView cropped(const ImageView& image, const Rect& crop) { return part_of(image, crop); }
-
-std::array<std::uint8_t, 3> background_codes(const Conversion& conversion) {
-  const auto forms = color_transform({Matrix::kRgb, Range::kFull}, conversion.target_color);
-  const auto& [red, green, blue] = conversion.scaling->background;
-  std::array<std::uint8_t, 3> codes{};
-  for (std::size_t k = 0; k < 3; ++k) {
-    codes[k] = forms[k].rounding_for_scale(1).floor_to_byte({red, green, blue});
-  }
-  return codes;
-}
-
-void fill_background(const Rect& place, const std::array<std::uint8_t, 3>& codes,
-                     const ImageView& target, int row_begin, int row_end) {
-  if (place == Rect{0, 0, target.width, target.height}) return;
-  const auto to = channels(target);
-  for (std::size_t k = 0; k < (info(target.format).gray ? 1 : 3); ++k) {
-    const Channel& channel = to[k];
-    const int across = channel.half_width ? 1 : 0;
-    const int down = channel.half_height ? 1 : 0;
-    const int left = place.x >> across;
-    const int right = (place.x + place.width + across) >> across;
-    const int top = place.y >> down;
-    const int bottom = (place.y + place.height + down) >> down;
-    const auto fill = [&](int y, int begin, int end) {
-      if (begin >= end) return;
-      if (channel.step == 1) {
-        std::memset(&channel.at(begin, y), codes[k], static_cast<std::size_t>(end - begin));
-      } else {
-        for (int x = begin; x < end; ++x) channel.at(x, y) = codes[k];
-      }
-    };
-    for (int y = row_begin >> down; y < (row_end + down) >> down; ++y) {
-      const bool beside = y >= top && y < bottom;
-      fill(y, 0, beside ? left : channel.width);
-      if (beside) fill(y, right, channel.width);
-    }
-  }
 }
 
 }  // namespace framelane

@@ -59,7 +59,8 @@ class ScaledSamples {
   ScaledSamples& operator=(const ScaledSamples&) = delete;
 
   /// Sample (x, y) of the target's channel 0 (Y), 1 (U) or 2 (V), on the channel's own grid of the
-  /// part scaling.place. `from` are the channels of the part scaling.crop.
+  /// part scaling.place. `from` are the channels of the part scaling.crop,
+  /// turned.
   std::uint8_t at(const std::array<ConstChannel, 3>& from, std::size_t channel, int x, int y) const;
   /// The same, in whole numbers alone.
   std::uint8_t by_whole_numbers(const std::array<ConstChannel, 3>& from, std::size_t channel, int x,
@@ -78,16 +79,5 @@ class ScaledSamples {
 
 /// A converter that makes every sample with ScaledSamples: slow.
 std::unique_ptr<const Converter> make_scaled_reference_converter(const Conversion& conversion);
-
-/// The part `crop` of a picture, which begins at whole samples of each plane.
-ConstImageView cropped(const ConstImageView& image, const Rect& crop);
-ImageView cropped(const ImageView& image, const Rect& crop);
-
-/// The codes of scaling.background in the target's colour.
-std::array<std::uint8_t, 3> background_codes(const Conversion& conversion);
-
-/// Fills what lies outside `place` in rows [row_begin, row_end) with these codes.
-void fill_background(const Rect& place, const std::array<std::uint8_t, 3>& codes,
-                     const ImageView& target, int row_begin, int row_end);
 
 }  // namespace framelane

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "kernels/axis_floats.hpp"
+#include "kernels/channel.hpp"
+#include "kernels/picture_part.hpp"
 #include "kernels/row_kernels.hpp"
 #include "kernels/scale_kernels.hpp"
 #include "kernels/scaled_reference.hpp"
@@ -24,17 +26,28 @@ constexpr int kTile = 128;
 constexpr int kSpan = 1536;
 constexpr int kMostStep = 4;
 constexpr std::size_t kLine = kSpan + kFloatSlack;
-constexpr std::size_t kPackedLine = kMostStep * kLine;
-/// Of a filter of six samples, widened by 128: chroma of a picture that is reduced to a 64th.
-constexpr std::size_t kMostTaps = 6 * 128 + 2;
+/// What rows of the source become before they are filtered: as many rows at once as there is room
+/// for.
+constexpr std::size_t kSourceFloats = 32 * kLine;
 constexpr std::uint8_t kNeutralChroma = 128;
 
-/// Where a line's numbers come from: a plane, whose rows are filtered, and the samples in it.
+/// Where a line's numbers come from: a plane, and what is taken of each of its pixels.
 struct LinePlan {
   std::size_t term = 0;
-  int plane = 0;
-  int step = 1;                                      // bytes from sample to sample
-  std::array<float, kMostStep> factors{1, 0, 0, 0};  // if step > 1
+  std::size_t channel = 0;  // one that lies there
+  int step = 1;             // bytes of a pixel
+  std::size_t place = 0;    // of the channel in its pixel
+  std::array<float, kMostStep> factors{1, 0, 0, 0};
+};
+
+/// Where the pixels of a line's plane are, in the picture as it is turned.
+struct PixelRows {
+  const std::uint8_t* data;
+  std::ptrdiff_t pitch, step;
+
+  const std::uint8_t* at(std::ptrdiff_t x, std::ptrdiff_t y) const {
+    return data + y * pitch + x * step;
+  }
 };
 
 struct TermPlan {
@@ -55,14 +68,16 @@ struct GroupPlan {
   std::vector<Output> outputs;
 };
 
+using SourceChannels = std::array<ConstChannel, 3>;
 using Lines = std::array<float, kMostRows * kLine>;
 using TileRows = std::array<std::uint8_t, kMostRows * std::size_t{kTile}>;
 
 // The buffers for one tile. They are on the stack, so that any number of threads may run: a thread
-// that scales needs a stack of a megabyte, an eighth of what threads have unless they are given
+// that scales needs half a megabyte there, a sixteenth of what threads have unless they are given
 // less.
 struct Scratch {
-  alignas(64) std::array<float, kMostRows * kPackedLine> packed;
+  std::array<std::uint8_t, kSpan * std::size_t{kMostStep}> pixels;
+  alignas(64) std::array<float, kSourceFloats> source;
   alignas(64) Lines rows;
   alignas(64) Lines columns;
   alignas(64) std::array<std::array<float, kMostRows * std::size_t{kTile}>, kMostLines> filtered;
@@ -70,7 +85,7 @@ struct Scratch {
   std::array<std::uint16_t, kMostRows * std::size_t{kTile}> doubtful;
 };
 
-static_assert(sizeof(Scratch) / 1024 < 800);
+static_assert(sizeof(Scratch) / 1024 < 512);
 
 class Scaler final : public Converter {
  public:
@@ -87,7 +102,7 @@ class Scaler final : public Converter {
   void run(const ConstImageView& source, const ImageView& target, int row_begin,
            int row_end) const override {
     fill_background(scaling_.place, background_, target, row_begin, row_end);
-    const ConstImageView from = cropped(source, scaling_.crop);
+    const auto from = turned(channels(cropped(source, scaling_.crop)), scaling_.orientation);
     const ImageView to = cropped(target, scaling_.place);
     const int begin = std::max(row_begin - scaling_.place.y, 0);
     const int end = std::min(row_end - scaling_.place.y, scaling_.place.height);
@@ -109,11 +124,11 @@ class Scaler final : public Converter {
                              const std::array<std::size_t, kMostLines>& lines,
                              const std::vector<double>& factors);
   static int columns_at_once(const GroupPlan& group, int x, int width);
-  void run_group(const GroupPlan& group, const ConstImageView& source, const ImageView& target,
+  void run_group(const GroupPlan& group, const SourceChannels& source, const ImageView& target,
                  int row_begin, int row_end, Scratch& scratch) const;
-  void filter_line(const GroupPlan& group, std::size_t line, const ConstImageView& source, int y,
-                   int rows, int x, int count, Scratch& scratch) const;
-  void store(const GroupPlan& group, const ConstImageView& source, const ImageView& target, int y,
+  void filter_down(const LinePlan& line, const AxisFloats& down, const PixelRows& pixels, int y,
+                   int rows, int x, std::size_t count, Scratch& scratch) const;
+  void store(const GroupPlan& group, const SourceChannels& source, const ImageView& target, int y,
              int rows, int x, int count, Scratch& scratch) const;
 
   const Conversion conversion_;
@@ -125,9 +140,8 @@ class Scaler final : public Converter {
   const GroupPlan luma_, chroma_;
 };
 
-/// Where a format's channels lie: the plane, and the place in a pixel of several samples.
+/// Where a channel's samples lie in their plane's pixels.
 struct ChannelPlace {
-  int plane;
   int step;
   std::size_t offset;
 };
@@ -137,8 +151,7 @@ ChannelPlace place_of(PixelFormat format, std::size_t channel) {
   ConstImageView image{format, 2, 2, {}};
   for (std::size_t i = 0; i < kMaxPlanes; ++i) image.planes[i] = {kAnywhere.data() + 4 * i, 0};
   const ConstChannel found = channels(image)[channel];
-  const auto place = static_cast<std::size_t>(found.data - kAnywhere.data());
-  return {static_cast<int>(place / 4), found.step, place % 4};
+  return {found.step, static_cast<std::size_t>(found.data - kAnywhere.data()) % 4};
 }
 
 GroupPlan Scaler::make_group(const std::vector<std::size_t>& target_channels) const {
@@ -170,6 +183,7 @@ void Scaler::add_lines(GroupPlan& group, const std::vector<std::size_t>& target_
       for (std::size_t k = 0; k < 3; ++k) {
         const ChannelPlace place = place_of(conversion_.source, k);
         line.step = place.step;
+        if (k == line.channel) line.place = place.offset;
         line.factors[place.offset] = static_cast<float>(factor(form, k));
       }
       group.lines.push_back(line);
@@ -184,7 +198,7 @@ void Scaler::add_lines(GroupPlan& group, const std::vector<std::size_t>& target_
     for (int c = 0; c < exact[t].channels; ++c) {
       const auto k = static_cast<std::size_t>(exact[t].first_channel) + static_cast<std::size_t>(c);
       const ChannelPlace place = place_of(conversion_.source, k);
-      LinePlan line{.term = t, .plane = place.plane, .step = place.step};
+      LinePlan line{.term = t, .channel = k, .step = place.step, .place = place.offset};
       if (line.step > 1) {
         line.factors = {};
         line.factors[place.offset] = 1;
@@ -225,14 +239,12 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
   for (std::size_t i = 0; i < factors.size(); ++i) {
     const LinePlan& line = group.lines[lines[i]];
     const auto& [across, down] = group.terms[line.term];
-    double line_size = 255 * down.amplitude;
-    double line_error = (down.table.taps() + 1) * kFloatUnit * line_size;
-    if (line.step > 1) {
-      double amplitude = 0;
-      for (const float f : line.factors) amplitude += std::abs(double{f});
-      line_size *= amplitude;
-      line_error = amplitude * line_error + (kMostStep + 2) * kFloatUnit * line_size;
-    }
+    double amplitude = 0;
+    for (const float f : line.factors) amplitude += std::abs(double{f});
+    double line_size = 255 * amplitude;
+    double line_error = (kMostStep + 1) * kFloatUnit * line_size;
+    line_size *= down.amplitude;
+    line_error = down.amplitude * line_error + (down.table.taps() + 1) * kFloatUnit * line_size;
     line_size *= across.amplitude;
     line_error = across.amplitude * line_error + (across.table.taps() + 2) * kFloatUnit * line_size;
     result.factors[i] = static_cast<float>(factors[i]);
@@ -245,16 +257,30 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
   return result;
 }
 
-void Scaler::run_group(const GroupPlan& group, const ConstImageView& source,
+void Scaler::run_group(const GroupPlan& group, const SourceChannels& source,
                        const ImageView& target, int row_begin, int row_end,
                        Scratch& scratch) const {
   const int width = channels(target)[group.target_channel].width;
+  std::array<const float*, kMostRows> rows_of_numbers{};
   for (int y = row_begin; y < row_end; y += kernels_.rows) {
     const int rows = std::min(kernels_.rows, row_end - y);
+    for (int r = 0; r < kernels_.rows; ++r) {
+      rows_of_numbers[static_cast<std::size_t>(r)] =
+          scratch.rows.data() + static_cast<std::size_t>(std::min(r, rows - 1)) * kLine;
+    }
     for (int x = 0, count = 0; x < width; x += count) {
       count = columns_at_once(group, x, width);
-      for (std::size_t line = 0; line < group.lines.size(); ++line) {
-        filter_line(group, line, source, y, rows, x, count, scratch);
+      for (std::size_t i = 0; i < group.lines.size(); ++i) {
+        const LinePlan& line = group.lines[i];
+        const auto& [across, down] = group.terms[line.term];
+        const ConstChannel& channel = source[line.channel];
+        const PixelRows pixels{channel.data - line.place, channel.pitch, channel.step};
+        const auto span = static_cast<std::size_t>(across.span(x, count));
+        filter_down(line, down, pixels, y, rows, across.first(x), span, scratch);
+        kernels_.turn(rows_of_numbers.data(), scratch.columns.data(), span);
+        kernels_.filter_across(scratch.columns.data(), across.first(x),
+                               across.table.first().data() + x, across.of(x), across.table.taps(),
+                               scratch.filtered[i].data(), static_cast<std::size_t>(count));
       }
       store(group, source, target, y, rows, x, count, scratch);
     }
@@ -270,48 +296,44 @@ int Scaler::columns_at_once(const GroupPlan& group, int x, int width) {
   return count;
 }
 
-void Scaler::filter_line(const GroupPlan& group, std::size_t line, const ConstImageView& source,
-                         int y, int rows, int x, int count, Scratch& scratch) const {
-  const LinePlan& plan = group.lines[line];
-  const auto& [across, down] = group.terms[plan.term];
-  const std::int32_t begin = across.first(x);
-  const auto span = static_cast<std::size_t>(across.span(x, count));
-  const auto step = static_cast<std::size_t>(plan.step);
-  const bool packed = step > 1;
-  const bool is_filtered = packed && line > 0 && group.lines[line - 1].term == plan.term;
-  std::array<const float*, kMostRows> lines{};
-  for (int r = 0; r < kernels_.rows; ++r) {
-    const auto row = static_cast<std::size_t>(r);
-    if (r >= rows) {
-      lines[row] = lines[static_cast<std::size_t>(rows) - 1];
-      continue;
-    }
-    float* const samples = scratch.packed.data() + row * kPackedLine;
-    float* const to = scratch.rows.data() + row * kLine;
-    if (!is_filtered) {
-      std::array<const std::uint8_t*, kMostTaps> from;
-      assert(static_cast<std::size_t>(down.table.taps()) <= from.size());
-      const int first = down.first(y + r);
-      for (int j = 0; j < down.table.taps(); ++j) {
-        from[static_cast<std::size_t>(j)] =
-            source.row(plan.plane, first + j) + static_cast<std::ptrdiff_t>(begin) * plan.step;
+/// Columns [x, x + count) of the source become scratch.rows, one for each of the target's rows [y,
+/// y
+/// + rows).
+void Scaler::filter_down(const LinePlan& line, const AxisFloats& down, const PixelRows& pixels,
+                         int y, int rows, int x, std::size_t count, Scratch& scratch) const {
+  const std::size_t pitch = (count + 2 * kFloatSlack - 1) / kFloatSlack * kFloatSlack;
+  const int room = static_cast<int>(kSourceFloats / pitch);
+  const int taps = down.table.taps();
+  const int end = down.first(y + rows - 1) + taps;
+  for (int from = down.first(y); from < end; from += room) {
+    const int to = std::min(from + room, end);
+    for (int row = from; row < to; ++row) {
+      const std::uint8_t* data = pixels.at(x, row);
+      if (pixels.step != line.step) {
+        for (std::size_t i = 0; i < count; ++i, data += pixels.step) {
+          std::memcpy(scratch.pixels.data() + i * static_cast<std::size_t>(line.step), data,
+                      static_cast<std::size_t>(line.step));
+        }
+        data = scratch.pixels.data();
       }
-      kernels_.filter_down(from.data(), down.of(y + r), down.table.taps(), packed ? samples : to,
-                           span * step);
+      kernels_.load(data, line.step, line.factors.data(),
+                    scratch.source.data() + static_cast<std::size_t>(row - from) * pitch, count);
     }
-    if (packed) kernels_.mix(samples, plan.step, plan.factors.data(), to, span);
-    lines[row] = to;
+    for (int r = 0; r < rows; ++r) {
+      const int first = down.first(y + r);
+      const int begin = std::max(first, from);
+      const int taps_here = std::min(first + taps, to) - begin;
+      if (taps_here <= 0) continue;
+      kernels_.filter_down(scratch.source.data() + static_cast<std::size_t>(begin - from) * pitch,
+                           pitch, down.of(y + r) + (begin - first), taps_here, begin > first,
+                           scratch.rows.data() + static_cast<std::size_t>(r) * kLine, count);
+    }
   }
-  kernels_.turn(lines.data(), scratch.columns.data(), span);
-  kernels_.filter_across(scratch.columns.data(), begin, across.table.first().data() + x,
-                         across.of(x), across.table.taps(), scratch.filtered[line].data(),
-                         static_cast<std::size_t>(count));
 }
 
-void Scaler::store(const GroupPlan& group, const ConstImageView& source, const ImageView& target,
+void Scaler::store(const GroupPlan& group, const SourceChannels& source, const ImageView& target,
                    int y, int rows, int x, int count, Scratch& scratch) const {
   const auto size = static_cast<std::size_t>(count);
-  const auto from = channels(source);
   const auto to = channels(target);
   for (std::size_t i = 0; i < group.outputs.size(); ++i) {
     const GroupPlan::Output& output = group.outputs[i];
@@ -329,7 +351,7 @@ void Scaler::store(const GroupPlan& group, const ConstImageView& source, const I
         const int column = scratch.doubtful[j] / kernels_.rows;
         const int row = scratch.doubtful[j] % kernels_.rows;
         if (row >= rows) continue;
-        codes[row * kTile + column] = samples_.at(from, output.channel, x + column, y + row);
+        codes[row * kTile + column] = samples_.at(source, output.channel, x + column, y + row);
       }
     }
     const Channel& channel = to[output.channel];

@@ -19,16 +19,22 @@ struct Samples2d {
   }
 };
 
+/// `found` are channels of a picture of this format.
 template <typename Byte>
-void locate(const BasicImageView<Byte>& view, Samples2d<Byte> (&samples)[3]) {
-  const auto found = channels(view);
+void locate(PixelFormat format, const std::array<BasicChannel<Byte>, 3>& found,
+            Samples2d<Byte> (&samples)[3]) {
   for (int i = 0; i < 3; ++i) {
     const auto& channel = found[static_cast<std::size_t>(i)];
     // For gray, channels() returns chroma in host memory, which the GPU cannot read.
-    const bool absent = info(view.format).gray && i > 0;
+    const bool absent = info(format).gray && i > 0;
     samples[i] = {absent ? nullptr : channel.data, channel.pitch, channel.step, channel.width,
                   channel.height};
   }
+}
+
+template <typename Byte>
+void locate(const BasicImageView<Byte>& view, Samples2d<Byte> (&samples)[3]) {
+  locate(view.format, channels(view), samples);
 }
 
 /// True if the rows of every plane begin at multiples of `alignment`. Planes that the format does

@@ -12,6 +12,7 @@
 #include "kernels/axis_floats.hpp"
 #include "kernels/cuda/frame_by_frame.hpp"
 #include "kernels/cuda/scale.hpp"
+#include "kernels/picture_part.hpp"
 #include "kernels/scaled_reference.hpp"
 
 namespace framelane {
@@ -145,7 +146,8 @@ class ScaleConverter final : public FrameByFrame {
     const Scaling& scaling = *conversion_.scaling;
     const PixelFormatInfo& target = info(conversion_.target);
     Scale body{};
-    locate(cropped(frame.source, scaling.crop), body.from);
+    locate(conversion_.source,
+           turned(channels(cropped(frame.source, scaling.crop)), scaling.orientation), body.from);
     locate(frame.target, body.to);
     const Rect& place = scaling.place;
     const int across = target.chroma_half_width ? 1 : 0;

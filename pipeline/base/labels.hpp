@@ -9,9 +9,9 @@ namespace framelane {
 // Every fixed set of metric label values. An enumerator's value is the index of its name. The names
 // are part of the public contract: they do not change.
 
-enum class DropReason { kRingFull, kEncoder, kDeviceLost, kFeedFailed, kStop, kReload };
-inline constexpr std::array<std::string_view, 6> kDropReasonNames{
-    "ring_full", "encoder", "device_lost", "feed_failed", "stop", "reload"};
+enum class DropReason { kRingFull, kEncoder, kDeviceLost, kFeedFailed, kStop, kReload, kRate };
+inline constexpr std::array<std::string_view, 7> kDropReasonNames{
+    "ring_full", "encoder", "device_lost", "feed_failed", "stop", "reload", "rate"};
 
 /// Why a packet of transcoded sound was lost. kDecode: no sound could be decoded from it; kOverlap:
 /// its sound lies wholly where other sound was already.

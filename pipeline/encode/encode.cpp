@@ -132,6 +132,7 @@ void Encode::take(FrameJob& job, Stage& stage) {
     if (index_ == 0) analyse(job);
     return;
   }
+  if (!output.ticket) return;  // a frame that this encode does not take
   if (encoder_ == nullptr && !gives_up()) reopen();
   if (gives_up()) return output.ticket.drop(*given_up_);
   if (output.converts) {
@@ -224,8 +225,12 @@ void Encode::encode(FrameJob& job) {
   frame.pts = pts;
   if (keyframes_.due(job.input.pts, plan_->source_time_base)) frame.pict_type = AV_PICTURE_TYPE_I;
 
-  const std::int64_t duration =
+  std::int64_t duration =
       av_rescale_q(job.input.duration, plan_->source_time_base, encoder_->time_base);
+  if (const auto& rate = options_.rate) {
+    duration =
+        std::max(duration, av_rescale_q(1, AVRational{rate->den, rate->num}, encoder_->time_base));
+  }
   pending_.push_back({pts, duration, std::move(output.ticket), job.input.decoded_at, Clock::now()});
   send(&frame);
   av_frame_unref(&frame);

@@ -9,6 +9,7 @@
 #include "kernels/pixel_format.hpp"
 #include "pipeline/base/av_option.hpp"
 #include "pipeline/base/color_override.hpp"
+#include "pipeline/base/rational.hpp"
 #include "pipeline/encode/picture_options.hpp"
 
 namespace framelane {
@@ -29,6 +30,7 @@ struct EncodeOptions {
   std::optional<PixelFormat> format;
   ColorOverride color;                           ///< convert.matrix, range, siting
   PictureOptions picture;                        ///< convert.crop, size, fit …
+  std::optional<Rational> rate;                  ///< convert.rate: frames per second, at most
   std::optional<std::int64_t> bitrate;           ///< bits per second
   std::optional<std::chrono::microseconds> gop;  ///< time between keyframes
   bool copy_audio = false;

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "pipeline/encode/encode_plan.hpp"
+
 namespace framelane {
 namespace {
 
@@ -15,6 +17,14 @@ void refer_to(AVFrame& frame, const ConstImageView& image, const BufferRef& buff
   frame.extended_data = frame.data;
   frame.width = image.width;
   frame.height = image.height;
+}
+
+/// False if lines of both fields are mixed, or change places.
+bool keeps_lines(const EncodePlan& plan, const InputFrame& input) {
+  if (!plan.scaling) return true;
+  const auto& [transposed, mirrored, upside_down] = plan.scaling->orientation;
+  return !transposed && !upside_down && plan.scaling->crop.height == input.image.height &&
+         plan.scaling->place.height == input.image.height;
 }
 
 }  // namespace
@@ -31,8 +41,7 @@ void refer_to(AVFrame& frame, const FrameJob& job, const JobOutput& output,
   frame.color_trc = encoder.color_trc;
   frame.chroma_location = encoder.chroma_sample_location;
   frame.sample_aspect_ratio = encoder.sample_aspect_ratio;
-  // Where the height changes, lines of both fields are mixed.
-  const bool interlaced = job.input.interlaced && frame.height == job.input.image.height;
+  const bool interlaced = job.input.interlaced && keeps_lines(*output.encode_plan, job.input);
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
   if (interlaced) frame.flags |= AV_FRAME_FLAG_INTERLACED;
   if (interlaced && job.input.top_field_first) frame.flags |= AV_FRAME_FLAG_TOP_FIELD_FIRST;

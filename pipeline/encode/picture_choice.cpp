@@ -23,6 +23,16 @@ int even(std::int64_t a, std::int64_t b, std::int64_t c) {
   return static_cast<int>(std::clamp<std::int64_t>(2 * half, 2, INT_MAX - 1));
 }
 
+Orientation orientation_of(const PictureOptions& options) {
+  const int turns = options.rotation / 90;
+  Orientation result{.transposed = turns % 2 != 0,
+                     .mirrored = turns == 1 || turns == 2,
+                     .upside_down = turns == 2 || turns == 3};
+  if (options.flip == Flip::kHorizontal) result.mirrored = !result.mirrored;
+  if (options.flip == Flip::kVertical) result.upside_down = !result.upside_down;
+  return result;
+}
+
 /// A part of `whole` in its middle, which begins at an even number.
 int middle(int whole, int part) { return (whole - part) / 4 * 2; }
 
@@ -52,27 +62,30 @@ std::optional<PictureChoice> choose_picture(const PictureOptions& options,
               std::to_string(crop.y) + " lies outside the picture of " + text_of(source);
     return std::nullopt;
   }
+  const Orientation orientation = orientation_of(options);
+  PictureSize turned = orientation.turned(crop.size());
   const bool shape_is_known = sample_aspect_ratio.num > 0 && sample_aspect_ratio.den > 0;
-  const AVRational pixel = shape_is_known ? sample_aspect_ratio : AVRational{1, 1};
+  AVRational shape = sample_aspect_ratio;
+  if (orientation.transposed && shape_is_known) shape = av_inv_q(shape);
+  const AVRational pixel = shape_is_known ? shape : AVRational{1, 1};
   // The picture's shape as it is shown is `across` to `down`.
-  const std::int64_t across = std::int64_t{crop.width} * pixel.num;
-  const std::int64_t down = std::int64_t{crop.height} * pixel.den;
+  const std::int64_t across = std::int64_t{turned.width} * pixel.num;
+  const std::int64_t down = std::int64_t{turned.height} * pixel.den;
   // Pixels keep their shape if the picture is stretched; otherwise they become square.
   const PictureSize size = options.fit == Fit::kStretch
-                               ? size_of(options.size, crop.size(), crop.width, crop.height)
-                               : size_of(options.size, crop.size(), across, down);
+                               ? size_of(options.size, turned, turned.width, turned.height)
+                               : size_of(options.size, turned, across, down);
   if (options.size && (size.width > kLargest || size.height > kLargest)) {
-    problem = "the size " + text_of(size) + " of " + text_of(crop.size()) + " is above " +
+    problem = "the size " + text_of(size) + " of " + text_of(turned) + " is above " +
               text_of({kLargest, kLargest});
     return std::nullopt;
   }
   Rect place{0, 0, size.width, size.height};
-  AVRational shape = sample_aspect_ratio;
   const bool wider = across * size.height > down * size.width;
   switch (options.fit) {
     case Fit::kStretch:
       // What is not known stays so if it does not change.
-      if (std::int64_t{crop.width} * size.height != std::int64_t{crop.height} * size.width) {
+      if (std::int64_t{turned.width} * size.height != std::int64_t{turned.height} * size.width) {
         av_reduce(&shape.num, &shape.den, across * size.height, down * size.width, INT_MAX);
       }
       break;
@@ -87,25 +100,25 @@ std::optional<PictureChoice> choose_picture(const PictureOptions& options,
       if (shape_is_known) shape = {1, 1};
       break;
     case Fit::kCover: {
-      const Rect all = crop;
       if (wider) {
-        crop.width = std::min(even(size.width * std::int64_t{pixel.den}, crop.height,
-                                   size.height * std::int64_t{pixel.num}),
-                              crop.width);
+        turned.width = std::min(even(size.width * std::int64_t{pixel.den}, turned.height,
+                                     size.height * std::int64_t{pixel.num}),
+                                turned.width);
       } else {
-        crop.height = std::min(even(size.height * std::int64_t{pixel.num}, crop.width,
-                                    size.width * std::int64_t{pixel.den}),
-                               crop.height);
+        turned.height = std::min(even(size.height * std::int64_t{pixel.num}, turned.width,
+                                      size.width * std::int64_t{pixel.den}),
+                                 turned.height);
       }
-      crop.x += middle(all.width, crop.width);
-      crop.y += middle(all.height, crop.height);
+      const auto [width, height] = orientation.turned(turned);  // turned back
+      crop = {crop.x + middle(crop.width, width), crop.y + middle(crop.height, height), width,
+              height};
       if (shape_is_known) shape = {1, 1};
       break;
     }
   }
   PictureChoice choice{std::nullopt, size, shape};
-  if (crop != whole || place != whole || size != source) {
-    choice.scaling = Scaling{crop, size, place, options.filter, options.background};
+  if (crop != whole || place != whole || size != source || orientation != Orientation{}) {
+    choice.scaling = Scaling{crop, size, place, options.filter, options.background, orientation};
   }
   return choice;
 }

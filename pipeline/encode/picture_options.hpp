@@ -25,9 +25,18 @@ enum class Fit : std::uint8_t {
   kCover,    ///< what goes beyond is cut off
 };
 
-/// convert.crop, size, fit, filter and background.
+/// convert.flip: which sides of a picture change places.
+enum class Flip : std::uint8_t {
+  kNone,
+  kHorizontal,  ///< left and right
+  kVertical,    ///< top and bottom
+};
+
+/// convert.crop, rotate, flip, size, fit, filter and background, in the order in which they apply.
 struct PictureOptions {
   std::optional<Rect> crop{};
+  int rotation = 0;  ///< degrees, clockwise: 0, 90, 180 or 270
+  Flip flip = Flip::kNone;
   std::optional<SizeOption> size{};
   Fit fit = Fit::kStretch;
   ScaleFilter filter = ScaleFilter::kBicubic;

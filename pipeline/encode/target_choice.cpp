@@ -92,6 +92,13 @@ std::span<const PixelFormat> fallbacks(PixelFormat source) {
   return kFrom444;
 }
 
+/// How often frames come that the encode takes.
+AVRational limited(AVRational source_rate, const std::optional<Rational>& limit) {
+  if (!limit) return source_rate;
+  const AVRational rate{limit->num, limit->den};
+  return source_rate.num > 0 && av_cmp_q(source_rate, rate) < 0 ? source_rate : rate;
+}
+
 /// `height`: of the encoder's frames.
 ColorSpec target_color(const AVCodec& codec, const FrameFormat& source, int height,
                        PixelFormat layout, const ColorOverride& wanted) {
@@ -174,6 +181,7 @@ EncodeTarget choose_target(const AVCodec& codec, const EncodeOptions& options,
     target.format.width = picture->size.width;
     target.format.height = picture->size.height;
     target.format.sample_aspect_ratio = picture->sample_aspect_ratio;
+    target.format.frame_rate = limited(source.frame_rate, options.rate);
     target.scaling = picture->scaling;
     target.format.color = target_color(codec, source, picture->size.height, layout, options.color);
     target.av = encoder_format(codec, layout, target.format.color.range);

@@ -10,6 +10,7 @@
 #include "pipeline/encode/audio_encode.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/encode/encode_plan.hpp"
+#include "pipeline/encode/rate_limit.hpp"
 #include "pipeline/feed/early_audio.hpp"
 #include "pipeline/feed/encode_outage.hpp"
 #include "pipeline/frames/frame_pool.hpp"
@@ -35,6 +36,7 @@ struct EncodeRoute {
   Interrupt* opening = nullptr;               ///< Encode::opening
   std::unique_ptr<FramePool> pool = nullptr;  ///< of converted frames
   std::unique_ptr<EncodeOutage> outage = nullptr;
+  RateLimit rate_limit{std::nullopt};
   std::shared_ptr<EncodePlan> plan = nullptr;  ///< null before the first frame, and while down
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
 

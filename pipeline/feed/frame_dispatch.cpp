@@ -58,7 +58,9 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
       catch_up_(waits_for_reader(parts_.options.input)) {
   for (EncodeRoute& route : parts_.routes) {
-    if (!route.options->copy_video) routes_.push_back(&route);
+    if (route.options->copy_video) continue;
+    route.rate_limit = RateLimit(route.options->rate);
+    routes_.push_back(&route);
   }
   tickets_.resize(routes_.size());
 }
@@ -68,10 +70,14 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   try {
     if (!apply_format(frame, source)) return drop_tickets(parts_.cancel_reason);
     for (std::size_t i = 0; i < routes_.size(); ++i) {
-      if (routes_[i]->down()) {
+      EncodeRoute& route = *routes_[i];
+      if (route.down()) {
         tickets_[i].drop(DropReason::kEncoder);
-      } else {
-        routes_[i]->outage->worked(frame.decoded_at);
+        continue;
+      }
+      route.outage->worked(frame.decoded_at);
+      if (!route.rate_limit.takes(frame.pts, source.time_base, source.frame_rate)) {
+        tickets_[i].drop(DropReason::kRate);
       }
     }
     submit(std::move(frame), source);
@@ -259,10 +265,12 @@ void FrameDispatch::apply_analysis() {
 }
 
 void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
-  auto place = take_place(frame, source);
+  const bool is_wanted = std::ranges::any_of(tickets_, &FrameTicket::operator bool);
+  auto place = is_wanted ? take_place(frame, source) : std::nullopt;
   const CallScope submitting(parts_.stage_calls, parts_.deadlines.stage_call);
   if (!place) {
     frame.buffer = {};  // inside the CallScope: giving a surface back to NVDEC is a call on the GPU
+    if (!is_wanted) return;
     const bool ending = cancel_.stop_requested() || parts_.ring.closed();
     drop_tickets(ending ? parts_.cancel_reason.load() : DropReason::kRingFull);
     return;
@@ -271,11 +279,11 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   FrameJob& job = **place;
   job.plan = plan_;
   bool converts = false;
-  job.analyse = analyses_;
+  job.analyse = analyses_ && tickets_.front();
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     const EncodeRoute& route = *routes_[i];
-    job.outputs[i].converts = route.conversion.has_value();
-    if (route.conversion) {
+    job.outputs[i].converts = route.conversion && tickets_[i];
+    if (job.outputs[i].converts) {
       converts = true;
       allocate_target(job.outputs[i], route, job.analyse && i == 0 ? sizeof(LumaHistogram) : 0);
     }

@@ -144,7 +144,9 @@ TEST(ScalarsTest, SizesPartsAndColoursAreReadAsTheSchemaSays) {
         std::pair{&kImagePart, "4x4+1"}, std::pair{&kImagePart, "4x4-1+1"},
         std::pair{&kImagePart, "4x4+1+1+1"}, std::pair{&kImagePart, "-2x4+1+1"},
         std::pair{&kColorCode, "#00fFa9"}, std::pair{&kColorCode, "#00ffa"},
-        std::pair{&kColorCode, "#00ffg9"}, std::pair{&kColorCode, "00ffa9"}}) {
+        std::pair{&kColorCode, "#00ffg9"}, std::pair{&kColorCode, "00ffa9"},
+        std::pair{&kQuarterTurns, "270"}, std::pair{&kQuarterTurns, "090"},
+        std::pair{&kQuarterTurns, "90.0"}, std::pair{&kQuarterTurns, "360"}}) {
     const auto [schema, reader] = verdicts(*type, text);
     EXPECT_EQ(schema, reader) << text;
   }

@@ -133,7 +133,7 @@ def test_every_reason_exists_from_the_start_at_zero(framelane):
     metrics = daemon.metrics()
     reasons = {
         "framelane_frames_dropped_total": {"ring_full", "encoder", "device_lost", "feed_failed",
-                                           "stop", "reload"},
+                                           "stop", "reload", "rate"},
         "framelane_decode_errors_total": {"corrupt", "unsupported", "truncated"},
         "framelane_source_reconnects_total": {"dns", "refused", "auth", "timeout", "eof", "io",
                                               "decode"},

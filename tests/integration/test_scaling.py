@@ -1,5 +1,5 @@
-"""Parts and sizes of pictures: exact bytes, bars, the shape that players show, a part that is not
-there, and one decode for several sizes."""
+"""Parts and sizes of pictures: exact bytes, turned pictures, bars, the shape that players show, a part
+that is not there, fewer frames, and one decode for several sizes."""
 
 import json
 import random
@@ -53,6 +53,66 @@ def test_half_a_picture_is_exact_and_so_is_a_part_of_it(framelane, tmp_path, dev
     assert (tmp_path / "both").read_bytes() == halved([row[3:43] for row in rows[5:25]])
 
 
+def flipped(rows, flip):
+    if flip == "vertical":
+        return rows[::-1]
+    return [row[::-1] for row in rows] if flip == "horizontal" else rows
+
+
+def rotated(rows, degrees):
+    for _ in range(degrees // 90):
+        rows = [bytes(column) for column in zip(*rows[::-1])]
+    return rows
+
+
+@pytest.mark.asan
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_turned_pictures_are_exact(framelane, tmp_path, device):
+    width, height = 40, 24
+    frame = random.Random(90).randbytes(width * height)
+    source = tmp_path / "in.gray"
+    source.write_bytes(frame)
+    rows = [frame[y * width:(y + 1) * width] for y in range(height)]
+    turns = [(degrees, flip) for degrees in (0, 90, 180, 270)
+             for flip in ("none", "horizontal", "vertical")]
+    config = one_feed(raw_input(source, "gray", f"{width}x{height}"), None, None)
+    feed = config["feeds"]["cam"]
+    feed["device"] = device
+    feed["encodes"] = {f"{flip}-{degrees}": encoder("rawvideo", convert={"rotate": degrees, "flip": flip})
+                       for degrees, flip in turns}
+    feed["outputs"] = {name: {"from": name, "url": str(tmp_path / name), "format": "rawvideo"}
+                       for name in feed["encodes"]}
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    for degrees, flip in turns:
+        expected = b"".join(flipped(rotated(rows, degrees), flip))
+        assert (tmp_path / f"{flip}-{degrees}").read_bytes() == expected, (degrees, flip)
+
+
+def test_fewer_frames_are_evenly_apart_and_counted(framelane, tmp_path):
+    """Frame n has the value n. What is left out is no loss, and other encodes get all."""
+    source = tmp_path / "in.gray"
+    source.write_bytes(b"".join(bytes([n]) * 16 * 16 for n in range(100)))
+    config = one_feed(raw_input(source, "gray", "16x16", rate=25), None, None)
+    feed = config["feeds"]["cam"]
+    feed["encodes"] = {"all": encoder("rawvideo"), "few": encoder("rawvideo", convert={"rate": 5})}
+    feed["outputs"] = {name: {"from": name, "url": str(tmp_path / f"{name}.nut")}
+                       for name in feed["encodes"]}
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "ended")
+    metrics = daemon.metrics()
+    assert metrics.one("framelane_frames_dropped_total", encode="few", reason="rate") == 80
+    assert metrics.one("framelane_frames_out_total", encode="few") == 20
+    assert metrics.sum("framelane_frames_dropped_total") == 80
+    daemon.stop()
+    few = tmp_path / "few.nut"
+    assert media.timestamps(few) == [n / 5 for n in range(20)]
+    assert media.decoded(few)[::16 * 16] == bytes(range(0, 100, 5))
+    assert media.video(few)["avg_frame_rate"] == "5/1"
+    assert media.frame_count(tmp_path / "all.nut") == 100
+
+
 def test_bars_have_the_background_and_the_picture_lies_between(framelane, tmp_path):
     source = tmp_path / "in.yuv"
     source.write_bytes(bytes([200]) * 64 * 32 + bytes([90]) * 32 * 16 + bytes([160]) * 32 * 16)
@@ -92,6 +152,9 @@ def test_players_show_every_size_in_the_shape_of_the_source(cli, clip, tmp_path)
     ({"size": "-2x-2"}, "must be a size such as 1280x720"),
     ({"crop": "10x10"}, "must be a part of the picture such as 640x480+0+120"),
     ({"background": "red"}, "must be a colour such as"),
+    ({"rotate": 45}, "must be 0, 90, 180 or 270"),
+    ({"flip": "left"}, "must be one of"),
+    ({"rate": 0}, "must be a frame rate such as"),
 ])
 def test_what_is_wrong_is_found_before_the_start(cli, tmp_path, convert, problem):
     config = tmp_path / "framelane.yaml"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "kernels/channel.hpp"
 #include "kernels/linear_transform.hpp"
@@ -80,26 +81,44 @@ long double real_sample(const Conversion& conversion, const ConstImageView& sour
     const ConstChannel& samples = channels_of_source[k];
     const Siting from_siting = conversion.source_color.siting;
     const Siting to_siting = conversion.target_color.siting;
+    // Of the source: where chroma's first sample is behind the first pixel, in half pixels.
+    int offset_x = from_siting == Siting::kCenter ? 1 : 0;
+    int offset_y = from_siting == Siting::kTopLeft ? 0 : 1;
+    const Orientation& turn = conversion.scaling->orientation;
+    const PictureSize size = turn.turned({conversion.width, conversion.height});
+    if (turn.transposed) std::swap(offset_x, offset_y);
+    const bool half_x = turn.transposed ? samples.half_height : samples.half_width;
+    const bool half_y = turn.transposed ? samples.half_width : samples.half_height;
+    const int count_x = turn.transposed ? samples.height : samples.width;
+    const int count_y = turn.transposed ? samples.width : samples.height;
+    // Read backwards, the last sample is the first.
+    if (turn.mirrored) offset_x = 2 * (size.width - 1) - (4 * (count_x - 1) + offset_x);
+    if (turn.upside_down) offset_y = 2 * (size.height - 1) - (4 * (count_y - 1) + offset_y);
     const AxisFilter::Shape across{
-        .source_pixels = conversion.width,
+        .source_pixels = size.width,
         .target_pixels = conversion.scaling->target.width,
-        .source = {samples.half_width, from_siting == Siting::kCenter ? 1 : 0},
+        .source = {half_x, offset_x},
         .target = {channel > 0 && to.chroma_half_width, to_siting == Siting::kCenter ? 1 : 0},
         .filter = conversion.scaling->filter};
     const AxisFilter::Shape down{
-        .source_pixels = conversion.height,
+        .source_pixels = size.height,
         .target_pixels = conversion.scaling->target.height,
-        .source = {samples.half_height, from_siting == Siting::kTopLeft ? 0 : 1},
+        .source = {half_y, offset_y},
         .target = {channel > 0 && to.chroma_half_height, to_siting == Siting::kTopLeft ? 0 : 1},
         .filter = conversion.scaling->filter};
+    const auto sample_at = [&](int column, int row) {
+      if (turn.mirrored) column = count_x - 1 - column;
+      if (turn.upside_down) row = count_y - 1 - row;
+      return turn.transposed ? samples.at(row, column) : samples.at(column, row);
+    };
     const std::vector<long double> columns = real_weights(across, x);
     const std::vector<long double> rows = real_weights(down, y);
     long double sum = 0;
-    for (int j = 0; j < samples.height; ++j) {
+    for (int j = 0; j < count_y; ++j) {
       if (rows[static_cast<std::size_t>(j)] == 0) continue;
-      for (int i = 0; i < samples.width; ++i) {
+      for (int i = 0; i < count_x; ++i) {
         sum += rows[static_cast<std::size_t>(j)] * columns[static_cast<std::size_t>(i)] *
-               static_cast<long double>(samples.at(i, j));
+               static_cast<long double>(sample_at(i, j));
       }
     }
     result += static_cast<long double>(form.coefficients[k]) /

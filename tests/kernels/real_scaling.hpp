@@ -18,7 +18,7 @@ std::vector<long double> real_weights(const AxisFilter::Shape& shape, int i);
 
 /// Sample (x, y) of the target's channel (0: Y, 1: U, 2: V), in real numbers and not rounded. The
 /// conversion has a scaling, without a crop and with the target as the place, whose sizes differ
-/// from the source's.
+/// from those of the source as it is turned.
 long double real_sample(const Conversion& conversion, const ConstImageView& source,
                         std::size_t channel, int x, int y);
 

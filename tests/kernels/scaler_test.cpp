@@ -31,13 +31,14 @@ Conversion scaled(Conversion conversion, int width, int height,
 }
 
 std::string text_of(const Conversion& conversion) {
-  const auto& [crop, target, place, filter, background] = *conversion.scaling;
+  const auto& [crop, target, place, filter, background, turn] = *conversion.scaling;
   return describe(conversion) + ", " + std::to_string(crop.width) + "x" +
          std::to_string(crop.height) + "+" + std::to_string(crop.x) + "+" + std::to_string(crop.y) +
          " to " + std::to_string(place.width) + "x" + std::to_string(place.height) + "+" +
          std::to_string(place.x) + "+" + std::to_string(place.y) + " of " +
          std::to_string(target.width) + "x" + std::to_string(target.height) + ", filter " +
-         std::to_string(static_cast<int>(filter));
+         std::to_string(static_cast<int>(filter)) + (turn.transposed ? ", transposed" : "") +
+         (turn.mirrored ? ", mirrored" : "") + (turn.upside_down ? ", upside down" : "");
 }
 
 class ScalingTest : public ::testing::Test {
@@ -45,17 +46,20 @@ class ScalingTest : public ::testing::Test {
   int up_to(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
   int between(int least, int most) { return least + up_to(most - least + 1); }
 
+  Orientation random_orientation() { return {up_to(2) == 0, up_to(2) == 0, up_to(2) == 0}; }
+
   /// Formats and colours that can be converted where sizes differ.
   Conversion random_conversion(PixelFormat source) {
     for (;;) {
       const PixelFormat target = kAllFormats[up_to(kPixelFormatCount)];
       const auto from = all_colors(source);
       const auto to = all_colors(target);
-      const Conversion conversion =
+      Conversion conversion =
           scaled({between(1, 60), between(1, 40), source,
                   from[static_cast<std::size_t>(up_to(static_cast<int>(from.size())))], target,
                   to[static_cast<std::size_t>(up_to(static_cast<int>(to.size())))]},
                  between(1, 60), between(1, 40), kScaleFilters[up_to(4)]);
+      conversion.scaling->orientation = random_orientation();
       if (!why_unsupported(conversion)) return conversion;
     }
   }
@@ -68,7 +72,9 @@ TEST_F(ScalingTest, EverySampleOfTheReferenceIsTheRealValueRounded) {
     for (int turn = 0; turn < 6; ++turn) {
       const Conversion conversion = random_conversion(source);
       const PictureSize size = conversion.scaling->target;
-      if (size.width == conversion.width || size.height == conversion.height) continue;
+      const PictureSize turned =
+          conversion.scaling->orientation.turned({conversion.width, conversion.height});
+      if (size.width == turned.width || size.height == turned.height) continue;
       TestImage picture(source, conversion.width, conversion.height);
       picture.fill_random(random_);
       TestImage result(conversion.target, size.width, size.height);
@@ -134,6 +140,46 @@ TEST_F(ScalingTest, AtTheSameSizeItIsThePlainConversion) {
       const Conversion same_size = scaled(conversion, width, height, kScaleFilters[up_to(4)]);
       convert_reference(same_size, picture.const_view(), actual.view());
       ASSERT_EQ(actual.pixels(), expected.pixels()) << text_of(same_size);
+    }
+  }
+}
+
+/// Of pictures without subsampled chroma, so that nothing of this knows where chroma lies.
+TEST_F(ScalingTest, ATurnedPictureIsThatOfATurnedSource) {
+  for (const PixelFormat source : {PixelFormat::kBgra, PixelFormat::kRgb24, PixelFormat::kGray8}) {
+    for (int turn = 0; turn < 40; ++turn) {
+      Conversion conversion = random_conversion(source);
+      const Orientation orientation = conversion.scaling->orientation;
+      const PictureSize size = orientation.turned({conversion.width, conversion.height});
+      if (up_to(2) == 0) {  // it is only turned
+        conversion.scaling->target = size;
+        conversion.scaling->place = {0, 0, size.width, size.height};
+      }
+      TestImage picture(source, conversion.width, conversion.height);
+      picture.fill_random(random_);
+      TestImage turned(source, size.width, size.height);
+      const std::ptrdiff_t bytes = channels(picture.const_view())[0].step;
+      for (int y = 0; y < size.height; ++y) {
+        for (int x = 0; x < size.width; ++x) {
+          const int column = orientation.mirrored ? size.width - 1 - x : x;
+          const int row = orientation.upside_down ? size.height - 1 - y : y;
+          const std::uint8_t* const from = orientation.transposed
+                                               ? picture.const_view().row(0, column) + row * bytes
+                                               : picture.const_view().row(0, row) + column * bytes;
+          std::copy_n(from, bytes, turned.view().row(0, y) + x * bytes);
+        }
+      }
+      const PictureSize target = conversion.scaling->target;
+      TestImage actual(conversion.target, target.width, target.height);
+      convert_reference(conversion, picture.const_view(), actual.view());
+      Conversion plain = conversion;
+      plain.width = size.width;
+      plain.height = size.height;
+      plain.scaling->crop = {0, 0, size.width, size.height};
+      plain.scaling->orientation = {};
+      TestImage expected(conversion.target, target.width, target.height);
+      convert_reference(plain, turned.const_view(), expected.view());
+      ASSERT_EQ(actual.pixels(), expected.pixels()) << text_of(conversion);
     }
   }
 }
@@ -241,8 +287,13 @@ TEST_P(SimdScalerTest, WidePicturesBecomeSixtyFourTimesSmaller) {
       if (HasFatalFailure()) return;
     }
   }
-  expect_exact(scaled({8, 8192, PixelFormat::kBgra, kRgbFull, PixelFormat::kNv12, {}}, 4, 128,
-                      ScaleFilter::kSpline36));
+  Conversion high = scaled({8, 8192, PixelFormat::kBgra, kRgbFull, PixelFormat::kNv12, {}}, 4, 128,
+                           ScaleFilter::kSpline36);
+  expect_exact(high);
+  high.scaling->target = {128, 4};
+  high.scaling->place = {0, 0, 128, 4};
+  high.scaling->orientation.transposed = true;
+  expect_exact(high);
 }
 
 INSTANTIATE_TEST_SUITE_P(Simd, SimdScalerTest,

@@ -19,6 +19,11 @@ bool stays_on_gpu(const JobOutput& output) {
   return output.memory == FrameMemory::kDevice && output.target.buffer;
 }
 
+/// False for a frame that the first encode does not take.
+bool counts_luma(const LaneWork& work, const FrameJob& job) {
+  return work.luma && job.outputs[0].target.side_data != nullptr;
+}
+
 /// Gives new targets to a job that can run again.
 void replace_targets(FrameJob& job) {
   if (job.input.memory != FrameMemory::kHost) return;
@@ -138,7 +143,7 @@ void CudaLane::queue(const FrameJob& job) {
     };
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
       const auto [first_row, end_row] = rows_of(t);
-      if (first_row < end_row) {
+      if (first_row < end_row && job.outputs[t].target.buffer) {
         queue_conversion(job.outputs[t], t, source, first_row, end_row, kernels);
       }
     }
@@ -152,7 +157,9 @@ void CudaLane::queue(const FrameJob& job) {
       copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
                 job.outputs[t].target.image, first_row, end_row, cudaMemcpyDeviceToHost, download);
     }
-    if (last && work.luma) work.luma->copy_to(job.outputs[0].target.side_data, download);
+    if (last && counts_luma(work, job)) {
+      work.luma->copy_to(job.outputs[0].target.side_data, download);
+    }
     slice.done.record(download);
     begin = end;
   }
@@ -207,7 +214,8 @@ void CudaLane::hand_over(bool good) noexcept {
     return;
   }
   LaneWork& work = *plan->works[index];
-  if (good && work.luma) job->luma = work.luma->take(job->outputs[0].target.side_data);
+  if (good && counts_luma(work, *job))
+    job->luma = work.luma->take(job->outputs[0].target.side_data);
   if (good) account(work, plan->downloads, seen);
   owner_.completed(*this, *job, good);
 }

@@ -53,7 +53,10 @@ class CudaScaleTest : public CudaStreamTest {
     ASSERT_EQ(cudaFree(memory), cudaSuccess);
     ASSERT_TRUE(actual.equals(expected))
         << describe(conversion) << " to " << width << "x" << height << ", filter "
-        << static_cast<int>(conversion.scaling->filter);
+        << static_cast<int>(conversion.scaling->filter) << ", "
+        << (conversion.scaling->orientation.transposed ? "transposed, " : "")
+        << (conversion.scaling->orientation.mirrored ? "mirrored, " : "")
+        << (conversion.scaling->orientation.upside_down ? "upside down" : "");
   }
 
   std::mt19937 random_{4711};
@@ -79,6 +82,7 @@ TEST_F(CudaScaleTest, EqualsTheReferenceInEveryFormatFilterAndPlace) {
         place = {size.width / 8 * 2, size.height / 8 * 2, size.width / 4 * 2, size.height / 4 * 2};
       }
       conversion.scaling = Scaling{crop, size, place, kScaleFilters[up_to(4)], {10, 200, 30}};
+      conversion.scaling->orientation = {up_to(2) == 0, up_to(2) == 0, up_to(2) == 0};
       if (why_unsupported(conversion)) continue;
       expect_exact(conversion, kRowLayouts[turn++ % 3]);
       if (HasFatalFailure()) return;

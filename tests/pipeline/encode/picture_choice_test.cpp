@@ -105,6 +105,50 @@ TEST(PictureChoiceTest, APartAloneKeepsItsSize) {
   EXPECT_EQ(choice.sample_aspect_ratio.num, 4);
 }
 
+TEST(PictureChoiceTest, ATurnedPictureChangesItsSidesAndItsPixelsShape) {
+  const PictureChoice quarter = choose({.rotation = 90}, {720, 576}, {16, 11});
+  EXPECT_EQ(quarter.size, (PictureSize{576, 720}));
+  EXPECT_EQ(av_cmp_q(quarter.sample_aspect_ratio, {11, 16}), 0);
+  EXPECT_EQ(quarter.scaling->crop, (Rect{0, 0, 720, 576}));
+  EXPECT_EQ(choose({.rotation = 270}, kFullHd, {0, 1}).sample_aspect_ratio.num, 0);
+  const PictureChoice half = choose({.rotation = 180});
+  EXPECT_EQ(half.size, kFullHd);
+  EXPECT_EQ(half.scaling->orientation, (Orientation{false, true, true}));
+}
+
+/// Clockwise by 90 degrees, what was at the left is at the top: rows become columns, and these come
+/// from the right.
+TEST(PictureChoiceTest, FlipsComeAfterTheRotation) {
+  using enum Flip;
+  const auto orientation = [](int rotation, Flip flip) {
+    const PictureChoice choice = choose({.rotation = rotation, .flip = flip});
+    return choice.scaling ? choice.scaling->orientation : Orientation{};
+  };
+  EXPECT_EQ(orientation(0, kHorizontal), (Orientation{false, true, false}));
+  EXPECT_EQ(orientation(0, kVertical), (Orientation{false, false, true}));
+  EXPECT_EQ(orientation(90, kNone), (Orientation{true, true, false}));
+  EXPECT_EQ(orientation(90, kHorizontal), (Orientation{true, false, false}));
+  EXPECT_EQ(orientation(180, kHorizontal), (Orientation{false, false, true}));
+  EXPECT_EQ(orientation(270, kNone), (Orientation{true, false, true}));
+  EXPECT_EQ(orientation(270, kVertical), (Orientation{true, false, false}));
+}
+
+TEST(PictureChoiceTest, SizesAndWhatIsCutOffAreThoseOfTheTurnedPicture) {
+  const PictureChoice scaled =
+      choose({.rotation = 90, .size = SizeOption{720, SizeOption::kKeepsShape}});
+  EXPECT_EQ(scaled.size, (PictureSize{720, 1280}));
+  const PictureChoice square =
+      choose({.rotation = 90, .size = SizeOption{720, 720}, .fit = Fit::kCover});
+  EXPECT_EQ(square.scaling->crop, (Rect{420, 0, 1080, 1080}));
+  const PictureChoice wide =
+      choose({.rotation = 270, .size = SizeOption{1280, 720}, .fit = Fit::kCover});
+  EXPECT_EQ(wide.scaling->crop, (Rect{656, 0, 608, 1080}));
+  const PictureChoice bars =
+      choose({.rotation = 90, .size = SizeOption{1280, 720}, .fit = Fit::kContain});
+  EXPECT_EQ(bars.scaling->place, (Rect{436, 0, 406, 720}));
+  EXPECT_EQ(bars.scaling->crop, (Rect{0, 0, 1920, 1080}));
+}
+
 TEST(PictureChoiceTest, WhatIsNotThereIsNamed) {
   EXPECT_EQ(problem_of({.crop = Rect{1600, 0, 640, 480}}),
             "crop 640x480+1600+0 lies outside the picture of 1920x1080");
