@@ -106,6 +106,11 @@ const Section<FeedOptions>& layer_keys() {
            "What to do if the ring is full: block the source, or drop the frame. auto: drop if the "
            "source is live.",
            [](FeedOptions& f, const Value& v) { f.on_full = static_cast<OnFull>(v.number); }),
+       scalar<FeedOptions>(
+           "skip", words({"none", "nonref", "nonkey"}),
+           "Pictures that are not decoded. nonref: those that no other picture needs; nonkey: all "
+           "but keyframes (none).",
+           [](FeedOptions& f, const Value& v) { f.input.skip = static_cast<Skip>(v.number); }),
        section<FeedOptions, FeedOptions>("on_gap", on_gap_keys(),
                                          "What becomes of recordings and playlists when the source "
                                          "is gone.",
@@ -115,7 +120,7 @@ const Section<FeedOptions>& layer_keys() {
            "Whether to measure the brightness of frames, as the first encode that decodes gets "
            "them, for the metric framelane_feed_luma_mean (false).",
            [](FeedOptions& f, const Value& v) { f.analyse = v.number != 0; })},
-      {"recorder", "limits", "mask", "skip"}};
+      {"recorder", "limits", "mask"}};
   return keys;
 }
 

@@ -32,7 +32,11 @@ class InputChecks {
  public:
   /// `input` is the map that `read.feed.input` was read from.
   InputChecks(const ReadFeed& read, const Node& input)
-      : input_(input), feed_(read.feed), reader_(read.reader), problems_(read.problems()) {}
+      : node_(read.node),
+        input_(input),
+        feed_(read.feed),
+        reader_(read.reader),
+        problems_(read.problems()) {}
 
   void run() {
     check_backoff(input_, feed_.input.reconnect, problems_);
@@ -114,6 +118,10 @@ class InputChecks {
     if (decoder != nullptr && feed_.input.decoder == InputOptions::DecoderKind::kNvdec) {
       problems_.add(*decoder, "is nvdec, and raw video is not decoded; remove it");
     }
+    const Node* skip = node_.find("skip");
+    if (skip != nullptr && feed_.input.skip != Skip::kNone) {
+      problems_.add(*skip, "is for compressed video, and raw video is not decoded; remove it");
+    }
     const Node* pitch = input_.find("pitch");
     const auto layout = raw_format_layout(raw.pixel_format);
     if (pitch == nullptr || raw.pitch == 0 || raw.width == 0 || !layout) return;
@@ -148,6 +156,7 @@ class InputChecks {
     }
   }
 
+  const Node& node_;
   const Node& input_;
   FeedOptions& feed_;
   Reader& reader_;

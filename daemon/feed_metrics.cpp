@@ -43,6 +43,9 @@ FeedMetrics::FeedMetrics(MetricPage& page)
       frames_missed_(page.counter("framelane_input_frames_missed_total",
                                   "Frames that the producer of an input in shared memory published "
                                   "and did not give to the feed.")),
+      packets_skipped_(page.counter("framelane_decode_skipped_total",
+                                    "Pictures that were not decoded, because the feed's skip says "
+                                    "so.")),
       source_reconnects_(page.counter("framelane_source_reconnects_total",
                                       "How often the source was lost, by cause.")),
       restarts_(page.counter("framelane_feed_restarts_total",
@@ -115,6 +118,9 @@ void FeedMetrics::add(const FeedView& feed) {
   input_bytes_.add(labels, static_cast<double>(stats.input_bytes));
   if (shm_socket(feed.options->input.url)) {
     frames_missed_.add(labels, static_cast<double>(stats.frames_missed));
+  }
+  if (feed.options->input.skip != Skip::kNone) {
+    packets_skipped_.add(labels, static_cast<double>(stats.packets_skipped));
   }
   source_reconnects_.add_each(labels, "reason", kIoFaultNames, stats.reconnects);
   restarts_.add_each(labels, "reason", kFeedFaultNames, stats.restarts);

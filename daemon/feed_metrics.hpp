@@ -26,6 +26,7 @@ class FeedMetrics {
   MetricFamily& last_frame_;
   MetricFamily& input_bytes_;
   MetricFamily& frames_missed_;
+  MetricFamily& packets_skipped_;
   MetricFamily& source_reconnects_;
   MetricFamily& restarts_;
   MetricFamily& timestamp_repairs_;

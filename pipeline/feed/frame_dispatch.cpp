@@ -136,7 +136,29 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   }
   if (prepares) prepare_stage(format);
   format_ = format;
+  if (changed && source.live) name_smaller_source();
   return true;
+}
+
+/// Decoding costs as much as the source's pictures are large. If no encode needs a third of that, a
+/// smaller stream would do.
+void FrameDispatch::name_smaller_source() const {
+  PictureSize largest;
+  for (const EncodeRoute* route : routes_) {
+    if (route->down()) continue;
+    const auto& scaling = route->plan->scaling;
+    if (!scaling) return;
+    const auto [width, height] = scaling->orientation.turned(scaling->crop.size());
+    const PictureSize made = scaling->place.size();
+    if (3 * made.width > width || 3 * made.height > height) return;
+    if (made.width > largest.width) largest = made;
+  }
+  if (largest.width == 0) return;
+  log::info(
+      "feed {}: decodes {}x{}, and its largest encode shows {}x{}: a camera's second, smaller "
+      "stream "
+      "as input.url would cost far less; or set skip, if few pictures are enough",
+      parts_.options.name, format_->width, format_->height, largest.width, largest.height);
 }
 
 bool FrameDispatch::lost_its_gpu(const EncodeRoute& route) const {

@@ -65,6 +65,7 @@ class FrameDispatch {
                     bool same_pictures);
   /// True if what keeps this encode from working ends the feed, even if others work.
   bool ends_feed(const FeedError& refusal, const SourceInfo& source, bool was_down) const;
+  void name_smaller_source() const;
   bool lost_its_gpu(const EncodeRoute& route) const;
   bool close_encoder(std::size_t index);
   void take_down(EncodeRoute& route, const FeedError& refusal);

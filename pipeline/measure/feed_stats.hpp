@@ -185,6 +185,7 @@ class FeedStats {
   std::atomic<std::uint64_t> input_bytes{0};
   /// That the producer of an input in shared memory has published and not given to this feed.
   std::atomic<std::uint64_t> frames_missed{0};
+  std::atomic<std::uint64_t> packets_skipped{0};  ///< not decoded, because of `skip`
   /// Of the newest frame that was analysed. NaN before the first, and while frames are not
   /// analysed.
   std::atomic<double> luma_mean{std::numeric_limits<double>::quiet_NaN()};

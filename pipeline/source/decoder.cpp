@@ -86,6 +86,7 @@ Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRa
       time_base_(time_base),
       frame_rate_(frame_rate),
       live_(live),
+      skip_(input.skip),
       pool_(context.pool),
       stats_(context.stats),
       timeline_(context.timeline),
@@ -180,6 +181,8 @@ int Decoder::open(const AVCodec& codec, Dictionary& options) {
     context_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
     silence();
   }
+  if (skip_ == Skip::kNonRef) context_->skip_frame = AVDISCARD_NONREF;
+  if (skip_ == Skip::kNonKey) context_->skip_frame = AVDISCARD_NONKEY;
   // Crop exactly as the stream says: our views need no aligned start.
   context_->flags |= AV_CODEC_FLAG_UNALIGNED;
 #if LIBAVCODEC_VERSION_MAJOR >= 60
@@ -222,10 +225,11 @@ void Decoder::send(AVPacket* packet) {
 
 PacketAccount::Expect Decoder::expectation_of(const AVPacket& packet) const {
   if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) return PacketAccount::Expect::kTruncated;
-  // Packets are discarded by an edit list or by the option skip_frame.
-  const bool left_out =
-      (packet.flags & AV_PKT_FLAG_DISCARD) != 0 || context_->skip_frame > AVDISCARD_DEFAULT;
-  return left_out ? PacketAccount::Expect::kLeftOut : PacketAccount::Expect::kFrame;
+  // Packets are discarded by an edit list. Others are skipped for the feed's `skip`, or FFmpeg's
+  // own option skip_frame.
+  if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) return PacketAccount::Expect::kLeftOut;
+  return context_->skip_frame > AVDISCARD_DEFAULT ? PacketAccount::Expect::kSkipped
+                                                  : PacketAccount::Expect::kFrame;
 }
 
 int Decoder::send_to_ffmpeg(AVPacket* packet) {

@@ -90,6 +90,7 @@ class Decoder {
   const AVRational time_base_;
   const AVRational frame_rate_;
   const bool live_;
+  const Skip skip_;
   FramePool& pool_;
   FeedStats& stats_;
   Timeline& timeline_;

@@ -22,6 +22,13 @@ struct RawVideoOptions {
   enum class Timestamps { kRate, kArrival, kProducer } timestamps = Timestamps::kRate;
 };
 
+/// Which pictures of a compressed stream are not decoded.
+enum class Skip {
+  kNone,
+  kNonRef,  ///< those that no other picture needs
+  kNonKey,  ///< all but keyframes
+};
+
 struct InputOptions {
   std::string url;     ///< with secrets expanded: never log it but through redact()
   std::string format;  ///< FFmpeg's name of a demuxer; empty: probed. "rawvideo": `raw` is set
@@ -29,6 +36,7 @@ struct InputOptions {
   std::chrono::milliseconds timeout{10000};
   BackoffOptions reconnect;
   enum class DecoderKind { kAuto, kSoftware, kNvdec } decoder = DecoderKind::kAuto;
+  Skip skip = Skip::kNone;  ///< the feed's `skip`
   bool loop = false;
   enum class Pace { kAsap, kRealtime } pace = Pace::kAsap;
   ColorOverride color;

@@ -15,10 +15,12 @@ PacketAccount::PacketAccount(FeedStats& stats, std::function<void()> on_first_fa
     : stats_(stats), on_first_fault_(std::move(on_first_fault)) {}
 
 std::int64_t PacketAccount::packet_sent(Expect expect) {
-  const auto capacity = static_cast<std::int64_t>(explained_.size());
+  const auto capacity = static_cast<std::int64_t>(packets_.size());
   if (sent_ - decided_ == capacity) account_up_to(decided_ + 1);
   ++sent_;
-  explained(sent_) = expect != Expect::kFrame;
+  state_of(sent_) = expect == Expect::kFrame     ? Packet::kOpen
+                    : expect == Expect::kSkipped ? Packet::kSkippable
+                                                 : Packet::kExplained;
   if (expect == Expect::kTruncated) {
     count(DecodeFault::kTruncated);
     ++truncated_;
@@ -37,13 +39,13 @@ void PacketAccount::frame_received(std::int64_t number, bool corrupt) {
   }
   // Decoders that do not pass the number on have no delay.
   if (number < 1 || number > sent_) number = sent_;
-  if (number <= decided_ || explained(number)) {
+  if (number <= decided_ || state_of(number) == Packet::kExplained) {
     // The same frame again: some packet that has none of its own asked for it.
     ++excuses_;
     excused_up_to_ = sent_;
     return;
   }
-  explained(number) = true;
+  state_of(number) = Packet::kExplained;
   account_up_to(number - kReorder);
 }
 
@@ -57,7 +59,8 @@ void PacketAccount::account_up_to(std::int64_t packet) {
   while (decided_ < packet) {
     ++decided_;
     if (decided_ > excused_up_to_) excuses_ = 0;
-    if (explained(decided_)) {
+    if (state_of(decided_) == Packet::kSkippable) ++stats_.packets_skipped;
+    if (state_of(decided_) != Packet::kOpen) {
       previous_has_frame_ = true;
       continue;
     }

@@ -29,6 +29,7 @@ class PacketAccount {
   enum class Expect {
     kFrame,      ///< of this packet a frame should come
     kLeftOut,    ///< the packet's frame is left out on purpose: that none comes is no fault
+    kSkipped,    ///< the decoder may skip it: counted as skipped if no frame comes
     kTruncated,  ///< part of the packet is missing: counted at once, with a frame or without
   };
   /// A packet is about to be sent. Returns its number.
@@ -52,22 +53,26 @@ class PacketAccount {
   void reset();
 
  private:
-  bool& explained(std::int64_t packet) {
-    return explained_[static_cast<std::size_t>(packet) % explained_.size()];
+  enum class Packet : std::uint8_t {
+    kOpen,
+    kExplained,  ///< it has a frame, or none is expected
+    kSkippable,  ///< it has no frame yet, and may have none
+  };
+  Packet& state_of(std::int64_t number) {
+    return packets_[static_cast<std::size_t>(number) % packets_.size()];
   }
   void count(DecodeFault fault);
 
   FeedStats& stats_;
   std::function<void()> on_first_fault_;  // null once called
 
-  // By number: the packet has a frame, or none is expected. Valid for the undecided packets.
-  std::array<bool, 256> explained_{};
-  std::int64_t sent_ = 0;            // the last packet
-  std::int64_t decided_ = 0;         // the last packet that is decided
-  bool previous_has_frame_ = false;  // that one has a frame: the next may be without
-  int excuses_ = 0;                  // packets without a frame that need not be counted…
-  std::int64_t excused_up_to_ = 0;   // …if they are not later than this one
-  int truncated_ = 0;                // packets counted as truncated, with a frame yet to come
+  std::array<Packet, 256> packets_{};  // by number; valid for the undecided packets
+  std::int64_t sent_ = 0;              // the last packet
+  std::int64_t decided_ = 0;           // the last packet that is decided
+  bool previous_has_frame_ = false;    // that one has a frame: the next may be without
+  int excuses_ = 0;                    // packets without a frame that need not be counted…
+  std::int64_t excused_up_to_ = 0;     // …if they are not later than this one
+  int truncated_ = 0;                  // packets counted as truncated, with a frame yet to come
 };
 
 }  // namespace framelane

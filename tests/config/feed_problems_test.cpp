@@ -17,7 +17,12 @@ const std::vector<Wrong> kFeeds{
     {"ProfileInDefaults",
      "defaults: {profile: x}\nfeeds: {a: {input: {url: x}}}\n",
      {"f.yaml:1:12: defaults.profile: is not a known key; known here: input, encodes, outputs, "
-      "device, ring, lanes, slices, on_full, on_gap, analyse"}},
+      "device, ring, lanes, slices, on_full, skip, on_gap, analyse"}},
+    {"SkipOfRawVideo",
+     "feeds: {a: {skip: nonkey, input: {url: x, format: rawvideo, pixel_format: bgra, size: 2x2, "
+     "rate: 1}}}\n",
+     {"f.yaml:1:19: feeds.a.skip: is for compressed video, and raw video is not decoded; remove "
+      "it"}},
     {"BackoffUpsideDown",
      input_with(", reconnect: {first: 5s, max: 1s}"),
      {"f.yaml:1:48: feeds.a.input.reconnect.first: must not be longer than max, which is 1s"}},

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from harness import media
-from harness.configs import encoder, one_feed, raw_input, x264
+from harness.configs import encoder, looped, one_feed, raw_input, x264
 
 
 def rounded(value):
@@ -142,6 +142,17 @@ def test_players_show_every_size_in_the_shape_of_the_source(cli, clip, tmp_path)
         shown = Fraction(made["width"] * across, made["height"] * down)
         assert abs(shown / shape - 1) < Fraction(1, 1000), (size, made)
         media.decodes_cleanly(out)
+
+
+@pytest.mark.parametrize("size, is_said", [("33%", True), ("40%", False)])
+def test_a_live_feed_that_needs_a_third_of_its_pictures_names_the_substream(
+    framelane, clip, size, is_said
+):
+    encodes = {"a": {**x264(), "convert": {"size": size}}, "b": {**x264(), "convert": {"size": "10%"}}}
+    daemon = framelane(one_feed(looped(clip), encodes["a"], None, encodes=encodes)).wait_ready()
+    daemon.wait_frames("cam", 5, encode="b")
+    assert ("its largest encode shows" in daemon.log()) == is_said
+    daemon.stop()
 
 
 @pytest.mark.parametrize("convert, problem", [

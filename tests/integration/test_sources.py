@@ -30,6 +30,33 @@ def test_mp4_file_is_read_to_its_last_frame(framelane, clip):
     finish(framelane(one_feed({"url": str(clip)})).wait_ready(), 42)
 
 
+@pytest.mark.parametrize("skip, decoded", [("nonref", 40), ("nonkey", 10)])
+def test_what_is_skipped_is_not_decoded_but_copied_and_counted(
+    framelane, made, tmp_path, skip, decoded
+):
+    """100 frames in groups of 10: a keyframe, and P-frames with two B-frames in between."""
+    clip = made("groups.mp4", "-f", "lavfi", "-i", "testsrc2=size=160x96:rate=25:duration=4", "-c:v",
+                "libx264", "-preset", "ultrafast", "-x264-params",
+                "keyint=10:min-keyint=10:scenecut=0:bframes=2:b-adapt=0:b-pyramid=0:open-gop=0")
+    assert media.frame_count(clip) == 100
+    types = media.probe(clip, "-show_frames", "-select_streams", "v:0")["frames"]
+    kept = {"nonref": "IP", "nonkey": "I"}[skip]
+    assert sum(frame["pict_type"] in kept for frame in types) == decoded
+    config = one_feed({"url": str(clip)}, None, None, skip=skip)
+    feed = config["feeds"]["cam"]
+    feed["encodes"] = {"few": x264(), "all": COPY}
+    feed["outputs"] = {name: {"from": name, "url": str(tmp_path / f"{name}.mkv")}
+                       for name in feed["encodes"]}
+    daemon = framelane(config).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert metrics.one("framelane_frames_in_total", feed="cam") == decoded
+    assert metrics.one("framelane_decode_skipped_total", feed="cam") == 100 - decoded
+    assert metrics.sum("framelane_decode_errors_total", feed="cam") == 0
+    assert media.frame_count(tmp_path / "few.mkv") == decoded
+    assert media.frame_count(tmp_path / "all.mkv") == 100
+
+
 def test_mjpeg_avi_file_is_read_to_its_last_frame(framelane, mjpeg_avi):
     finish(framelane(one_feed({"url": str(mjpeg_avi)})).wait_ready(), 20)
 

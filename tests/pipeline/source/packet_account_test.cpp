@@ -156,6 +156,24 @@ TEST_F(PacketAccountTest, WhatIsLeftOutDoesNotCount) {
   EXPECT_EQ(corrupt(), 0u);
 }
 
+TEST_F(PacketAccountTest, WhatIsSkippedIsCountedApartFromDamage) {
+  for (int group = 0; group < 4; ++group) {
+    receive(account.packet_sent(Expect::kSkipped));
+    send(9, Expect::kSkipped);
+  }
+  end();
+  EXPECT_EQ(stats.packets_skipped, 36u);
+  EXPECT_EQ(corrupt(), 0u);
+}
+
+TEST_F(PacketAccountTest, DamageAmongSkippedPacketsStillCounts) {
+  receive(account.packet_sent(Expect::kSkipped), true);
+  send(9, Expect::kSkipped);
+  account.decoder_failed(DecodeFault::kCorrupt);
+  end();
+  EXPECT_EQ(corrupt(), 2u);
+}
+
 TEST_F(PacketAccountTest, WhatAnotherDecoderGetsIsNoSecondField) {
   decode(1);
   end();
