@@ -91,6 +91,10 @@ HWY_INLINE void load_line(const std::uint8_t* from, const float* factors, float*
   std::size_t x = 0;
   for (; x + kLanes <= count; x += kLanes) make(from + x * kStep, x);
   if (x == count) return;
+  if (count >= kLanes) {  // some are made again
+    make(from + (count - kLanes) * kStep, count - kLanes);
+    return;
+  }
   std::uint8_t last[kStep * kLanes] = {};
   std::memcpy(last, from + x * kStep, kStep * (count - x));
   make(last, x);
