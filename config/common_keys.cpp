@@ -34,4 +34,11 @@ Key<ColorOverride> siting_key(std::string_view help) {
       [](ColorOverride& c, const Value& v) { c.siting = siting_from_name(v.text); });
 }
 
+std::array<std::uint8_t, 3> color_of(const Value& value) {
+  const auto byte = [&](int shift) {
+    return static_cast<std::uint8_t>(value.number >> shift & 0xFF);
+  };
+  return {byte(16), byte(8), byte(0)};
+}
+
 }  // namespace framelane

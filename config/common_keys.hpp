@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -86,5 +87,8 @@ std::vector<Key<T>> endpoint_keys(const EndpointHelp& help,
 Key<ColorOverride> matrix_key(std::vector<std::string_view> names, std::string_view help);
 Key<ColorOverride> range_key(std::string_view help);
 Key<ColorOverride> siting_key(std::string_view help);
+
+/// R'G'B' of a value of the type kColorCode.
+std::array<std::uint8_t, 3> color_of(const Value& value);
 
 }  // namespace framelane

@@ -28,10 +28,13 @@ void check_conversion(const ReadFeed& read, const EncodeOptions& encode, const N
   if (!picture) return add_problem(problem);
   if (!encode.format && !picture->scaling) return;
   // Without a format the part that is scaled can be checked all the same.
-  const PixelFormat same = info(*layout).rgb ? PixelFormat::kI444
-                           : info(*layout).plane_count == 1 && !info(*layout).gray
-                               ? PixelFormat::kI422
-                               : *layout;
+  const PixelFormatInfo& from = info(*layout);
+  const bool transposed = picture->scaling && picture->scaling->orientation.transposed;
+  const bool is_422 = from.chroma_half_width && !from.chroma_half_height;
+  const PixelFormat same = from.rgb                              ? PixelFormat::kI444
+                           : is_422 && transposed                ? PixelFormat::kI420
+                           : from.plane_count == 1 && !from.gray ? PixelFormat::kI422
+                                                                 : *layout;
   const PixelFormat format = encode.format.value_or(same);
   const auto yuv = [](const std::optional<Matrix>& matrix) {
     return matrix && *matrix != Matrix::kRgb ? *matrix : Matrix::kBt709;
@@ -54,6 +57,12 @@ void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
   if (encode.copy_video && convert != nullptr) {
     read.problems().add(convert->key_position, convert->path,
                         "has no effect with video: copy; remove one of the two");
+  }
+  if (encode.copy_video && !read.feed.input.mask.empty()) {
+    read.problems().add(*node->find("video"),
+                        "is copy, and feed " + in_quotes(read.feed.name) +
+                            " has a mask, which the camera's own stream would go around; give a "
+                            "codec, or remove this encode from the feed with null");
   }
   if (encode.copy_video && raw) {
     read.problems().add(*node->find("video"),

@@ -228,13 +228,9 @@ const Section<EncodeOptions>& convert_keys() {
            "with pixels of another shape; contain: with bars; cover: its borders are cut off "
            "(default: stretch).",
            [](EncodeOptions& e, const Value& v) { e.picture.fit = static_cast<Fit>(v.number); }),
-       scalar<EncodeOptions>("background", of(kColorCode), "The colour of bars (default: #000000).",
-                             [](EncodeOptions& e, const Value& v) {
-                               const auto byte = [&](int shift) {
-                                 return static_cast<std::uint8_t>(v.number >> shift & 0xFF);
-                               };
-                               e.picture.background = {byte(16), byte(8), byte(0)};
-                             }),
+       scalar<EncodeOptions>(
+           "background", of(kColorCode), "The colour of bars (default: #000000).",
+           [](EncodeOptions& e, const Value& v) { e.picture.background = color_of(v); }),
        scalar<EncodeOptions>("filter", words({"bicubic", "spline36", "bilinear", "area"}),
                              "How samples are weighted where the size changes (default: bicubic).",
                              [](EncodeOptions& e, const Value& v) {

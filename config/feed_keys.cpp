@@ -1,6 +1,8 @@
 #include "config/feed_keys.hpp"
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -64,6 +66,80 @@ const Section<FeedOptions>& on_gap_keys() {
   return keys;
 }
 
+/// A list of points, [x, y] each. What is wrong with it is reported.
+void read_polygon(const Node& node, MaskShape& shape, Reader& reader) {
+  const Shape coordinate = of(kFraction);
+  if (node.kind != Node::Kind::kSequence) {
+    reader.problems().add(node, "must be a list of points, such as [[0, 0], [0.5, 0], [0.5, 1]]");
+    return;
+  }
+  bool complete = true;
+  for (const Node& item : node.items) {
+    if (item.kind != Node::Kind::kSequence || item.items.size() != 2) {
+      reader.problems().add(item, "must be a point, such as [0.25, 0.5]");
+      complete = false;
+      continue;
+    }
+    const auto x = reader.scalar(item.items[0], coordinate);
+    const auto y = reader.scalar(item.items[1], coordinate);
+    complete = complete && x && y;
+    if (complete) shape.polygon.push_back({x->part, y->part});
+  }
+  if (!complete) return;
+  if (const char* const why = why_no_polygon(shape.polygon)) reader.problems().add(node, why);
+}
+
+const Section<MaskShape>& mask_keys() {
+  static const Section<MaskShape> keys = [] {
+    Shape point;
+    point.items = std::make_shared<const Shape>(of(kFraction));
+    Shape polygon;
+    polygon.items = std::make_shared<const Shape>(std::move(point));
+    return Section<MaskShape>{
+        {{{"polygon", polygon,
+           "The part: its corners as [x, y], in fractions of the picture's width and height.",
+           true},
+          read_polygon},
+         scalar<MaskShape>("style", words({"fill", "pixelate"}),
+                           "fill: with a colour; pixelate: shows means of blocks (fill).",
+                           [](MaskShape& m, const Value& v) {
+                             m.style = static_cast<MaskShape::Style>(v.number);
+                           }),
+         scalar<MaskShape>("color", of(kColorCode), "The colour of fill (#000000).",
+                           [](MaskShape& m, const Value& v) { m.color = color_of(v); })},
+        {}};
+  }();
+  return keys;
+}
+
+Key<FeedOptions> mask_key() {
+  Shape shape = mask_keys().shape();
+  shape.list = true;
+  return {{"mask", shape, "Parts of the picture that no encode shows. Needs encodes that decode."},
+          [](const Node& node, FeedOptions& feed, Reader& reader) {
+            const bool list = node.kind == Node::Kind::kSequence;
+            const std::span<const Node> nodes =
+                list ? std::span<const Node>(node.items) : std::span(&node, 1);
+            if (nodes.empty()) {
+              reader.problems().add(node, "is empty; remove it if nothing is to be masked");
+            }
+            for (const Node& item : nodes) {
+              MaskShape mask;
+              mask_keys().read(item, mask, reader);
+              if (item.is_map() && item.find("polygon") == nullptr) {
+                reader.problems().add_missing(item, "polygon",
+                                              "say what to cover, such as [[0, 0], [0.5, 0], "
+                                              "[0.5, 1]]");
+              }
+              const Node* color = item.find("color");
+              if (color != nullptr && mask.style == MaskShape::Style::kPixelate) {
+                reader.problems().add(*color, "has no effect with style: pixelate; remove it");
+              }
+              feed.input.mask.push_back(std::move(mask));
+            }
+          }};
+}
+
 Shape slices_shape() {
   Shape shape = range(kInteger, 1, kMostSlices);
   shape.words = {"auto"};
@@ -106,6 +182,7 @@ const Section<FeedOptions>& layer_keys() {
            "What to do if the ring is full: block the source, or drop the frame. auto: drop if the "
            "source is live.",
            [](FeedOptions& f, const Value& v) { f.on_full = static_cast<OnFull>(v.number); }),
+       mask_key(),
        scalar<FeedOptions>(
            "skip", words({"none", "nonref", "nonkey"}),
            "Pictures that are not decoded. nonref: those that no other picture needs; nonkey: all "
@@ -120,7 +197,7 @@ const Section<FeedOptions>& layer_keys() {
            "Whether to measure the brightness of frames, as the first encode that decodes gets "
            "them, for the metric framelane_feed_luma_mean (false).",
            [](FeedOptions& f, const Value& v) { f.analyse = v.number != 0; })},
-      {"recorder", "limits", "mask"}};
+      {"recorder", "limits"}};
   return keys;
 }
 

@@ -59,6 +59,7 @@ std::string expectation(const Shape& shape) {
     alternatives.push_back("a map with keys such as " + join(names));
   }
   if (shape.element) alternatives.emplace_back("a map of names and their values");
+  if (shape.items) alternatives.emplace_back("a list");
   if (shape.list) alternatives.emplace_back("a list of these");
   std::string text;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {

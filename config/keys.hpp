@@ -31,6 +31,7 @@ struct Shape {
   std::vector<Property> properties;      ///< a map of these keys
   std::shared_ptr<const Shape> element;  ///< a map of names the user chooses
   bool any_names = false;                ///< the names need not be identifiers
+  std::shared_ptr<const Shape> items;    ///< a list of at least one of these
   bool list = false;                     ///< or a list of at least one of the above
   std::string_view definition;  ///< the name of this shape in the schema's $defs; empty: none
 };

@@ -180,6 +180,13 @@ bool parse_image_part(std::string_view text, Value& value) {
   return true;
 }
 
+bool parse_fraction(std::string_view text, Value& value) {
+  const auto number = parse_decimal(text);
+  if (!number || number->digits > number->scale) return false;
+  value.part = static_cast<double>(number->digits) / static_cast<double>(number->scale);
+  return true;
+}
+
 bool parse_quarter_turns(std::string_view text, Value& value) {
   for (const int degrees : {0, 90, 180, 270}) {
     if (text != std::to_string(degrees)) continue;
@@ -277,6 +284,9 @@ const ScalarType kImagePart{
     "^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
     "x([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
     R"((\+(0|[1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-3])){2}$)"};
+const ScalarType kFraction{"a number from 0 to 1 with at most six decimals, such as 0.25",
+                           parse_fraction, format_integer, "number",
+                           R"(^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$)"};
 const ScalarType kQuarterTurns{"0, 90, 180 or 270 (degrees, clockwise)", parse_quarter_turns,
                                format_integer, "integer", "^(0|90|180|270)$"};
 const ScalarType kColorCode{"a colour such as \"#102030\" (red, green, blue)", parse_color_code,

@@ -56,6 +56,7 @@ extern const ScalarType kImageSize;
 extern const ScalarType kSizeOrShape;  ///< a side may be -2; or percent, in `number`
 extern const ScalarType kImagePart;
 extern const ScalarType kQuarterTurns;  ///< `number` is in degrees
+extern const ScalarType kFraction;      ///< 0 to 1, in `part`
 extern const ScalarType kColorCode;     ///< `number` is 0xRRGGBB
 extern const ScalarType kIdentifier;    ///< names of feeds, encodes, outputs and profiles
 extern const ScalarType kDeviceName;

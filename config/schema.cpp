@@ -29,6 +29,10 @@ class SchemaWriter {
     const bool inherits = removable && !shape.list;
     if (!shape.properties.empty()) alternatives.push_back(write_properties(shape, inherits));
     if (shape.element) alternatives.push_back(write_named(shape, inherits));
+    if (shape.items) {
+      alternatives.push_back(
+          {{"type", "array"}, {"minItems", 1}, {"items", write(*shape.items, false)}});
+    }
     if (shape.list) {
       const Json item = any_of(alternatives);
       alternatives.push_back({{"type", "array"}, {"minItems", 1}, {"items", item}});
@@ -66,7 +70,11 @@ class SchemaWriter {
         number["minimum"] = shape.min;
         if (shape.max != std::numeric_limits<std::int64_t>::max()) number["maximum"] = shape.max;
       }
-      if (type.json_type == "number") number["exclusiveMinimum"] = 0;
+      if (&type == &kFraction) {
+        number.update({{"minimum", 0}, {"maximum", 1}});
+      } else if (type.json_type == "number") {
+        number["exclusiveMinimum"] = 0;
+      }
       alternatives.push_back(std::move(number));
     }
     if (!type.pattern.empty()) {

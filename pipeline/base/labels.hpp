@@ -46,8 +46,9 @@ inline constexpr std::array<std::string_view, 4> kTimestampRepairNames{"jump", "
 
 /// Why pixels were copied on the host. kFormat: swscale converted them; kDecoder: the decoder
 /// cannot write into our memory; kAlignment: its rows are not aligned as an upload needs them.
-enum class HostCopy { kFormat, kDecoder, kAlignment };
-inline constexpr std::array<std::string_view, 3> kHostCopyNames{"format", "decoder", "alignment"};
+enum class HostCopy { kFormat, kDecoder, kAlignment, kMask };
+inline constexpr std::array<std::string_view, 4> kHostCopyNames{"format", "decoder", "alignment",
+                                                                "mask"};
 
 enum class PacketDrop { kQueueFull, kWaitKeyframe, kWriteFailed, kDiskFull, kStop };
 inline constexpr std::array<std::string_view, 5> kPacketDropNames{

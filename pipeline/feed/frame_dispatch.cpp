@@ -56,6 +56,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       device_(parts_.stats->status().device),
       ring_jobs_(parts_.stats->ring_jobs()),
       copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
+      masker_(parts_.options.input.mask, *parts_.stats),
       catch_up_(waits_for_reader(parts_.options.input)) {
   for (EncodeRoute& route : parts_.routes) {
     if (route.options->copy_video) continue;
@@ -68,6 +69,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   open_tickets(parts_.stats, run_, tickets_);
   try {
+    masker_.apply(frame);
     if (!apply_format(frame, source)) return drop_tickets(parts_.cancel_reason);
     for (std::size_t i = 0; i < routes_.size(); ++i) {
       EncodeRoute& route = *routes_[i];

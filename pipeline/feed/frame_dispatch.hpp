@@ -19,6 +19,7 @@
 #include "pipeline/feed/encode_route.hpp"
 #include "pipeline/feed/feed_deadlines.hpp"
 #include "pipeline/feed/feed_options.hpp"
+#include "pipeline/feed/frame_masker.hpp"
 #include "pipeline/frames/frame_job.hpp"
 #include "pipeline/frames/frame_ring.hpp"
 #include "pipeline/frames/input_frame.hpp"
@@ -54,6 +55,8 @@ class FrameDispatch {
   /// source is catching up (CatchUp). For a new format it waits until each encode with NVENC has
   /// done with the frames before. Throws FeedError if no encode of the feed can work, and if one
   /// cannot and the feed runs once; the frame's tickets are dropped then.
+  /// A frame that cannot be masked goes nowhere: its tickets are dropped, and the FeedError of
+  /// FrameMasker ends the feed.
   void dispatch(InputFrame&& frame, const SourceInfo& source);
 
  private:
@@ -91,6 +94,7 @@ class FrameDispatch {
   std::vector<FrameTicket> tickets_;   // of the frame in hand
   std::optional<FrameFormat> format_;  // that the plans were made for
   bool analyses_ = false;              // frames of this format are analysed
+  FrameMasker masker_;
   CatchUp catch_up_;
   PlanRef plan_;
 };

@@ -4,7 +4,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "kernels/picture_mask.hpp"
 #include "pipeline/base/av_option.hpp"
 #include "pipeline/base/backoff.hpp"
 #include "pipeline/base/color_override.hpp"
@@ -36,7 +38,8 @@ struct InputOptions {
   std::chrono::milliseconds timeout{10000};
   BackoffOptions reconnect;
   enum class DecoderKind { kAuto, kSoftware, kNvdec } decoder = DecoderKind::kAuto;
-  Skip skip = Skip::kNone;  ///< the feed's `skip`
+  Skip skip = Skip::kNone;      ///< the feed's `skip`
+  std::vector<MaskShape> mask;  ///< the feed's `mask`: what is covered in every decoded picture
   bool loop = false;
   enum class Pace { kAsap, kRealtime } pace = Pace::kAsap;
   ColorOverride color;

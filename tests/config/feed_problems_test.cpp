@@ -17,7 +17,40 @@ const std::vector<Wrong> kFeeds{
     {"ProfileInDefaults",
      "defaults: {profile: x}\nfeeds: {a: {input: {url: x}}}\n",
      {"f.yaml:1:12: defaults.profile: is not a known key; known here: input, encodes, outputs, "
-      "device, ring, lanes, slices, on_full, skip, on_gap, analyse"}},
+      "device, ring, lanes, slices, on_full, mask, skip, on_gap, analyse"}},
+    {"MaskBesideACopiedStream",
+     feed_with(", mask: {polygon: [[0, 0], [1, 0], [1, 1]]}, encodes: {m: {video: copy}}"),
+     {"f.yaml:1:94: feeds.a.encodes.m.video: is copy, and feed \"a\" has a mask, which the "
+      "camera's "
+      "own stream would go around; give a codec, or remove this encode from the feed with null"}},
+    {"MaskWithNvdec",
+     "feeds: {a: {mask: {polygon: [[0, 0], [1, 0], [1, 1]]}, input: {url: x, decoder: nvdec}}}\n",
+     {"f.yaml:1:81: feeds.a.input.decoder: is nvdec, and the frames of feed \"a\" are masked in "
+      "host "
+      "memory; use auto"}},
+    {"Polygons",
+     feed_with(", mask: [{polygon: [[0, 0], [1, 1], [1, 0], [0, 1]]}, {polygon: [[0, 0], [1, 1]]}, "
+               "{polygon: [[0, 0], [1], 2]}, {polygon: [[0, 0], [1.5, 0], [-1, 1]]}, {polygon: 5}, "
+               "{style: fill}]"),
+     {"f.yaml:1:47: feeds.a.mask[0].polygon: crosses itself",
+      "f.yaml:1:92: feeds.a.mask[1].polygon: has fewer than three points",
+      "f.yaml:1:130: feeds.a.mask[2].polygon[1]: must be a point, such as [0.25, 0.5]",
+      "f.yaml:1:135: feeds.a.mask[2].polygon[2]: must be a point, such as [0.25, 0.5]",
+      "f.yaml:1:160: feeds.a.mask[3].polygon[1][0]: must be a number from 0 to 1 with at most six "
+      "decimals, such as 0.25, not \"1.5\"",
+      "f.yaml:1:170: feeds.a.mask[3].polygon[2][0]: must be a number from 0 to 1 with at most six "
+      "decimals, such as 0.25, not \"-1\"",
+      "f.yaml:1:190: feeds.a.mask[4].polygon: must be a list of points, such as [[0, 0], [0.5, 0], "
+      "[0.5, 1]]",
+      "f.yaml:1:194: feeds.a.mask[5].polygon: is missing; say what to cover, such as [[0, 0], "
+      "[0.5, "
+      "0], [0.5, 1]]"}},
+    {"NoMasks",
+     feed_with(", mask: []"),
+     {"f.yaml:1:36: feeds.a.mask: is empty; remove it if nothing is to be masked"}},
+    {"PixelsWithAColour",
+     feed_with(", mask: {polygon: [[0, 0], [1, 0], [1, 1]], style: pixelate, color: \"#000000\"}"),
+     {"f.yaml:1:96: feeds.a.mask.color: has no effect with style: pixelate; remove it"}},
     {"SkipOfRawVideo",
      "feeds: {a: {skip: nonkey, input: {url: x, format: rawvideo, pixel_format: bgra, size: 2x2, "
      "rate: 1}}}\n",

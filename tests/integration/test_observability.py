@@ -139,7 +139,7 @@ def test_every_reason_exists_from_the_start_at_zero(framelane):
                                               "decode"},
         "framelane_feed_restarts_total": {"encoder", "device", "memory", "internal"},
         "framelane_timestamp_repairs_total": {"jump", "backward", "wrap", "missing"},
-        "framelane_host_copies_total": {"format", "decoder", "alignment"},
+        "framelane_host_copies_total": {"format", "decoder", "alignment", "mask"},
     }
     for name, wanted in reasons.items():
         assert {labels["reason"] for labels, _ in metrics.series(name, feed="cam")} == wanted, name

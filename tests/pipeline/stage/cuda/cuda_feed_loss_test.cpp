@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <regex>
 #include <string>
 #include <vector>
 
+#include "tests/pipeline/feed/raw_encoder.hpp"
 #include "tests/pipeline/stage/cuda/cuda_feed_fixture.hpp"
 
 namespace framelane::testing {
@@ -66,6 +69,37 @@ TEST_F(CudaFeedLossTest, AFeedWhoseGpuIsLostGoesOnOnTheCpu) {
     EXPECT_EQ(keys.size(), 120u) << output.name;
     EXPECT_EQ(std::ranges::count(keys, 1), 1) << output.name;
     EXPECT_FALSE(std::filesystem::exists(folder / (output.name + ".2.mp4")));
+  }
+}
+
+/// All of every picture is covered with white, so that any byte of the clip's would show.
+TEST_F(CudaFeedLossTest, WhatIsMaskedShowsNowhereWhenTheGpuIsLost) {
+  options_.input.loop = true;
+  options_.input.duration = 12s;  // 120 frames
+  options_.input.mask.push_back(
+      {.polygon = {{0, 0}, {1, 0}, {1, 1}, {0, 1}}, .color = {255, 255, 255}});
+  const TempFolder folder;
+  for (EncodeOptions& encode : options_.encodes) encode.codecs = {raw_encoder()};
+  for (OutputOptions& output : options_.outputs) {
+    output.url = folder / (output.name + ".yuv");
+    output.format = "rawvideo";
+  }
+  start();
+  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 30; }));
+  stand_in::lose_device(cudaErrorIllegalAddress);
+  const Feed::Outcome outcome = wait();
+  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kEnded) << outcome.reason;
+  expect_all_out(120);
+  EXPECT_TRUE(device_->lost());
+  for (const OutputOptions& output : options_.outputs) {
+    std::ifstream file(output.url, std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    const char white = static_cast<char>(output.name == "full" ? 255 : 235);
+    const auto whites = std::ranges::count(bytes, white);
+    EXPECT_EQ(whites + std::ranges::count(bytes, static_cast<char>(128)), std::ssize(bytes))
+        << output.name;
+    EXPECT_EQ(3 * whites, 2 * std::ssize(bytes)) << output.name;
+    EXPECT_GT(whites, 120 * 100) << output.name;
   }
 }
 
