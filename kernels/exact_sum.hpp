@@ -128,18 +128,26 @@ FRAMELANE_BOTH std::uint8_t whole_number_code(const TermView* terms, int count, 
                      : exact_sum::code<WideInt>(terms, count, form, x, y, sample);
 }
 
-/// The same: floating point decides where it can, which is quicker.
+/// The same, if floating point has given `value` for it, which decides where it can.
 template <typename Sample>
-FRAMELANE_BOTH std::uint8_t exact_code(const TermView* terms, int count, const SumForm& form, int x,
-                                       int y, Sample sample) {
+FRAMELANE_BOTH std::uint8_t code_near(double value, const TermView* terms, int count,
+                                      const SumForm& form, int x, int y, Sample sample) {
   constexpr double kDoubt = 1e-6;
-  const double value = exact_sum::real_value(terms, count, form, x, y, sample) + 0.5;
+  value += 0.5;
   if (value < 0) return 0;
   if (value >= 256) return 255;
   const int whole = static_cast<int>(value);
   const double fraction = value - whole;
   if (fraction > kDoubt && fraction < 1 - kDoubt) return static_cast<std::uint8_t>(whole);
   return whole_number_code(terms, count, form, x, y, sample);
+}
+
+/// The same, which is quicker.
+template <typename Sample>
+FRAMELANE_BOTH std::uint8_t exact_code(const TermView* terms, int count, const SumForm& form, int x,
+                                       int y, Sample sample) {
+  return code_near(exact_sum::real_value(terms, count, form, x, y, sample), terms, count, form, x,
+                   y, sample);
 }
 
 }  // namespace framelane

@@ -19,7 +19,7 @@ struct CudaFrame {
   /// kLumaValues counts in device memory (kernels/luma_histogram.hpp), to which the target's luma
   /// samples are added; null: they are not counted.
   std::uint32_t* luma_counts = nullptr;
-  /// What write_constants() of the frame's converter wrote, in device memory, at a multiple of 8.
+  /// What write_constants() of the frame's converter wrote, in device memory, at a multiple of 16.
   const std::uint8_t* constants = nullptr;
 };
 

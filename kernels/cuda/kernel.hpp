@@ -14,8 +14,10 @@
 #define FRAMELANE_HD __host__ __device__ __forceinline__
 #ifdef __CUDA_ARCH__
 #define FRAMELANE_UNROLL _Pragma("unroll")
+#define FRAMELANE_NO_UNROLL _Pragma("unroll 1")
 #else
 #define FRAMELANE_UNROLL  // the host compiler would warn about a pragma that it does not know
+#define FRAMELANE_NO_UNROLL
 #endif
 
 namespace framelane::cuda {

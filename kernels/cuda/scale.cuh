@@ -127,4 +127,33 @@ struct Scale {
   }
 };
 
+/// What ScaleTile leaves: the background, and chroma that is neutral. The rows of the grid are as
+/// those of Scale.
+struct ScaleRest {
+  Samples2d<std::uint8_t> to[3];
+  ScalePlace places[2];
+  std::uint8_t background[3];
+  bool has_chroma;
+  int luma_begin, luma_rows, chroma_begin;
+
+  FRAMELANE_HD void operator()(ThreadIndex thread) const {
+    const int x = static_cast<int>(thread.x);
+    const int row = static_cast<int>(thread.y);
+    const bool is_chroma = row >= luma_rows;
+    const int y = is_chroma ? chroma_begin + row - luma_rows : luma_begin + row;
+    const ScalePlace& place = places[is_chroma ? 1 : 0];
+    if (x >= to[is_chroma ? 1 : 0].width) return;
+    const int column = x - place.x;
+    const int in_place = y - place.y;
+    const bool inside =
+        column >= 0 && column < place.width && in_place >= 0 && in_place < place.height;
+    if (!is_chroma) {
+      if (!inside) to[0].at(x, y) = background[0];
+    } else if (!inside || !has_chroma) {
+      to[1].at(x, y) = inside ? 128 : background[1];
+      to[2].at(x, y) = inside ? 128 : background[2];
+    }
+  }
+};
+
 }  // namespace framelane::cuda

@@ -90,6 +90,67 @@ TEST_F(CudaScaleTest, EqualsTheReferenceInEveryFormatFilterAndPlace) {
   }
 }
 
+/// Pictures of several tiles across and down, with bars, with parts of odd sizes, and in slices.
+TEST_F(CudaScaleTest, TilesMeetWithoutASeam) {
+  struct Work {
+    PixelFormat source, target;
+    PictureSize from, to;
+    Rect crop, place;  // empty: all of it
+    DeviceLayout layout;
+  };
+  constexpr DeviceLayout kOdd{.offset = 1, .padding = 3, .pitch_multiple = 1};
+  constexpr DeviceLayout kWords{.offset = 4, .padding = 4, .pitch_multiple = 4};
+  constexpr DeviceLayout kUpwards{.padding = 7, .bottom_up = true};
+  const Work works[] = {
+      {PixelFormat::kBgra, PixelFormat::kNv12, {1303, 310}, {652, 156}, {}, {}, {}},
+      {PixelFormat::kRgba, PixelFormat::kI420, {1303, 310}, {325, 78}, {}, {}, kWords},
+      {PixelFormat::kArgb, PixelFormat::kNv12, {1100, 130}, {555, 85}, {}, {}, {}},
+      {PixelFormat::kAbgr, PixelFormat::kI422, {1100, 120}, {275, 31}, {}, {}, kUpwards},
+      {PixelFormat::kBgr24, PixelFormat::kNv12, {701, 93}, {401, 37}, {}, {}, kOdd},
+      {PixelFormat::kBgra, PixelFormat::kI444, {900, 80}, {301, 27}, {}, {}, {}},
+      {PixelFormat::kBgra, PixelFormat::kGray8, {1200, 90}, {500, 45}, {}, {}, kWords},
+      {PixelFormat::kBgra,
+       PixelFormat::kNv12,
+       {1400, 90},
+       {700, 200},
+       {6, 2, 1290, 80},
+       {20, 40, 640, 44},
+       {}},
+      {PixelFormat::kNv12, PixelFormat::kNv12, {1920, 300}, {1280, 200}, {}, {}, {}},
+      {PixelFormat::kNv12, PixelFormat::kI420, {1301, 201}, {853, 133}, {}, {}, kOdd},
+      {PixelFormat::kI420,
+       PixelFormat::kNv12,
+       {1300, 200},
+       {700, 100},
+       {4, 2, 1200, 150},
+       {100, 20, 510, 62},
+       kWords},
+      {PixelFormat::kYuyv, PixelFormat::kI420, {1302, 100}, {650, 50}, {}, {}, {}},
+      {PixelFormat::kI444, PixelFormat::kNv12, {1200, 100}, {600, 99}, {}, {}, kUpwards},
+      {PixelFormat::kGray8, PixelFormat::kNv12, {1200, 100}, {600, 80}, {}, {0, 10, 600, 60}, {}},
+      {PixelFormat::kBgra, PixelFormat::kNv12, {2048, 256}, {32, 4}, {}, {}, {}},
+      {PixelFormat::kNv12, PixelFormat::kNv12, {2048, 256}, {34, 6}, {}, {}, {}},
+      {PixelFormat::kNv12, PixelFormat::kNv12, {400, 200}, {1200, 100}, {}, {}, {}},
+  };
+  for (const Work& work : works) {
+    const bool rgb = info(work.source).rgb;
+    for (const ScaleFilter filter : kScaleFilters) {
+      Conversion conversion{work.from.width, work.from.height,
+                            work.source,     rgb ? kRgbFull : ColorSpec{},
+                            work.target,     {}};
+      const auto whole = [](PictureSize size) { return Rect{0, 0, size.width, size.height}; };
+      conversion.scaling = Scaling{work.crop.width > 0 ? work.crop : whole(work.from),
+                                   work.to,
+                                   work.place.width > 0 ? work.place : whole(work.to),
+                                   filter,
+                                   {200, 10, 90}};
+      ASSERT_FALSE(why_unsupported(conversion)) << *why_unsupported(conversion);
+      expect_exact(conversion, work.layout);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 /// Where a mean of few samples is a tie as often as not, and where numbers have more than 128 bits.
 TEST_F(CudaScaleTest, TiesAndLongNumbersAreExact) {
   const ColorSpec from{Matrix::kBt2020, Range::kLimited};
