@@ -14,7 +14,8 @@ TileAcrossTable::TileAcrossTable(const AxisFloats& axis) {
   for (int x = 0; x < samples; ++x) {
     for (int i = 0; i < taps; ++i) {
       const int place = axis.first(x) % 4 + i;
-      weights[static_cast<std::size_t>((place / 4 * samples + x) * 4 + place % 4)] = axis.of(x)[i];
+      const int weight = (place / 4 * samples + x) * 4 + place % 4;
+      weights[static_cast<std::size_t>(weight)] = axis.of(x)[i];
     }
   }
 }
@@ -47,8 +48,8 @@ void TileDownTable::set_weights(const AxisFloats& axis, int slots_used, float un
   for (int y = 0; y < axis.table.samples(); ++y) {
     for (int j = 0; j < axis.table.taps(); ++j) {
       if (axis.of(y)[j] == 0) continue;
-      rows[static_cast<std::size_t>(axis.first(y) + j)].weights[y % slots_used] =
-          axis.of(y)[j] * unit;
+      const int row = axis.first(y) + j;
+      rows[static_cast<std::size_t>(row)].weights[y % slots_used] = axis.of(y)[j] * unit;
     }
   }
 }
