@@ -29,7 +29,7 @@ constexpr microseconds kFirstFrame = milliseconds(100);
 /// first.
 constexpr std::uint64_t kEnoughSegments = 3;
 /// Nobody asks for what is so many segments or sections old.
-constexpr std::size_t kRemembered = 4096;
+constexpr std::size_t kMostRemembered = 4096;
 
 bool says_the_same(const HlsVariant& a, const HlsVariant& b) {
   return a.uri == b.uri && a.codecs == b.codecs && a.width == b.width && a.height == b.height &&
@@ -38,7 +38,7 @@ bool says_the_same(const HlsVariant& a, const HlsVariant& b) {
 
 template <typename Map>
 void forget_oldest(Map& map) {
-  while (map.size() > kRemembered) map.erase(map.begin());
+  while (map.size() > kMostRemembered) map.erase(map.begin());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-HlsVariant hd() {
+HlsVariant hd_variant() {
   return {.uri = "p720/index.m3u8",
           .codecs = "avc1.64001f,mp4a.40.2",
           .width = 1280,
@@ -30,7 +30,7 @@ TEST(MasterPlaylistTest, SaysOfEveryVariantWhatAPlayerChoosesBy) {
                    .frame_rate = {25, 1},
                    .bandwidth = 900'000,
                    .average_bandwidth = 800'000};
-  EXPECT_EQ(master_playlist({hd(), small}),
+  EXPECT_EQ(master_playlist({hd_variant(), small}),
             "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-INDEPENDENT-SEGMENTS\n"
             "#EXT-X-STREAM-INF:BANDWIDTH=2500000,AVERAGE-BANDWIDTH=2000001,"
             "CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=1280x720,FRAME-RATE=29.970\n"
@@ -41,7 +41,7 @@ TEST(MasterPlaylistTest, SaysOfEveryVariantWhatAPlayerChoosesBy) {
 }
 
 TEST(MasterPlaylistTest, LeavesOutWhatIsNotKnown) {
-  HlsVariant variant = hd();
+  HlsVariant variant = hd_variant();
   variant.codecs.clear();
   variant.frame_rate = {0, 1};
   EXPECT_THAT(master_playlist({variant}), Not(HasSubstr("CODECS")));
