@@ -23,7 +23,7 @@ struct ReadFeed {
 void check_input(const ReadFeed& read);
 /// Fills in what the configuration leaves out: the encode "main", the codec. Requires check_input.
 void complete_encodes(const ReadFeed& read);
-/// Fills in `from`. Requires complete_encodes.
+/// Fills in `from`, and makes an output of each encode in a list there. Requires complete_encodes.
 void complete_outputs(const ReadFeed& read, OutputPlaces& places);
 
 /// Of the key `reconnect` of `owner`, an input or an output.

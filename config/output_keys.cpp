@@ -37,6 +37,19 @@ SegmentOptions& segment_of(OutputOptions& output) {
   return *output.segment;
 }
 
+/// What a list says is read with the other outputs' encodes at hand: check_renditions().
+Key<OutputOptions> from_key() {
+  Shape shape = of(kIdentifier);
+  shape.list = true;
+  return {{"from", shape,
+           "Which encode to write (default: the feed's first). Or a list of encodes: renditions of "
+           "one HLS master playlist, which url names."},
+          [](const Node& node, OutputOptions& output, Reader& reader) {
+            if (node.kind == Node::Kind::kSequence) return;
+            if (const auto value = reader.scalar(node, of(kIdentifier))) output.from = value->text;
+          }};
+}
+
 }  // namespace
 
 const Section<OutputOptions>& output_keys() {
@@ -58,9 +71,7 @@ const Section<OutputOptions>& output_keys() {
         {}};
     table.keys.insert(
         table.keys.end(),
-        {scalar<OutputOptions>("from", of(kIdentifier),
-                               "Which encode to write (default: the feed's first).",
-                               [](OutputOptions& o, const Value& v) { o.from = v.text; }),
+        {from_key(),
          scalar<OutputOptions>(
              "queue", range(kInteger, 1, 65536), "Packets that may wait to be written (512).",
              [](OutputOptions& o, const Value& v) { o.queue = static_cast<int>(v.number); }),

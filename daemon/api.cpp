@@ -11,6 +11,7 @@
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/utc_time.hpp"
 #include "pipeline/encode/nvenc.hpp"
+#include "pipeline/measure/output_totals.hpp"
 
 namespace framelane {
 namespace {
@@ -48,16 +49,15 @@ Json encode_json(const EncodeStats& encode, const EncodeCounts& counts) {
   return json;
 }
 
-Json output_json(const OutputStats& output) {
-  const auto [state, reason] = output.state();
+Json output_json(const OutputTotals& output) {
   std::uint64_t dropped = 0;
   for (const auto& count : output.packets_dropped) dropped += count;
-  return {{"state", kFeedStateNames[index_of(state)]},
-          {"reason", reason_json(reason)},
-          {"retention_reason", reason_json(output.retention->reason())},
-          {"bytes", output.bytes.load()},
+  return {{"state", kFeedStateNames[index_of(output.state)]},
+          {"reason", reason_json(output.reason)},
+          {"retention_reason", reason_json(output.retention_reason)},
+          {"bytes", output.bytes},
           {"packets_dropped", dropped},
-          {"queue", output.queue_packets.load()}};
+          {"queue", output.queue_packets}};
 }
 
 Json feed_json(const FeedStats& stats) {
@@ -68,7 +68,9 @@ Json feed_json(const FeedStats& stats) {
     encodes[stats.encode(i).name] = encode_json(stats.encode(i), ledger.encodes[i]);
   }
   Json outputs = Json::object();
-  for (const OutputStats& output : stats.outputs()) outputs[output.name] = output_json(output);
+  for (const OutputTotals& output : output_totals(stats)) {
+    outputs[output.name] = output_json(output);
+  }
   return {{"name", stats.feed()},
           {"state", kFeedStateNames[index_of(status.state)]},
           {"reason", reason_json(status.reason)},

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "daemon/bottleneck.hpp"
+#include "pipeline/measure/output_totals.hpp"
 #include "pipeline/source/input_options.hpp"
 
 namespace framelane {
@@ -205,16 +206,16 @@ void FeedMetrics::add_audio(const std::string& feed, const EncodeStats& encode) 
 }
 
 void FeedMetrics::add_outputs(const FeedStats& stats) {
-  for (const OutputStats& output : stats.outputs()) {
+  for (const OutputTotals& output : output_totals(stats)) {
     const MetricLabels labels{{"feed", stats.feed()}, {"output", output.name}};
     output_up_.add(labels, output.up ? 1 : 0);
     output_paused_.add(labels, output.paused ? 1 : 0);
-    output_queue_.add(labels, output.queue_packets);
+    output_queue_.add(labels, static_cast<double>(output.queue_packets));
     output_bytes_.add(labels, static_cast<double>(output.bytes));
     output_reconnects_.add_each(labels, "reason", kIoFaultNames, output.reconnects);
     output_drops_.add_each(labels, "reason", kPacketDropNames, output.packets_dropped);
     output_retention_errors_.add_each(labels, "reason", kRetentionFaultNames,
-                                      output.retention->counts());
+                                      output.retention_faults);
   }
 }
 

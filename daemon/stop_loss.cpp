@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 namespace framelane {
 namespace {
@@ -32,11 +33,15 @@ std::string StopLoss::since(const StopLoss& before, const FeedOptions& options,
   const std::uint64_t sound = sound_ - before.sound_;
   std::uint64_t packets = 0;
   std::string outputs;
+  std::string last;
   for (std::size_t i = 0; i < packets_.size(); ++i) {
     const std::uint64_t of_output = packets_[i] - before.packets_[i];
     if (of_output == 0) continue;
     packets += of_output;
-    outputs += (outputs.empty() ? "output " : ", ") + options.outputs[i].name;
+    const std::string& name = options.outputs[i].name;
+    // An output with several encodes has a count for each.
+    if (std::exchange(last, name) == name) continue;
+    outputs += (outputs.empty() ? "output " : ", ") + name;
   }
   if (frames == 0 && sound == 0 && packets == 0) return {};
   const std::string culprit = !outputs.empty() ? outputs + ": see whether a peer or disk is slow"

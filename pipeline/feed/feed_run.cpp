@@ -10,6 +10,8 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
+#include "pipeline/output/container.hpp"
+#include "pipeline/output/hls_options.hpp"
 
 namespace framelane {
 namespace {
@@ -36,14 +38,26 @@ FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
   make_parts();
 }
 
-void FeedRun::make_parts() {
+void FeedRun::make_outputs() {
   auto output_stats = stats_->outputs().begin();
   const bool blocks = blocks_when_full(options_.on_full, is_live(options_.input));
   for (const OutputOptions& output : options_.outputs) {
+    RenditionGroup* group = nullptr;
+    std::size_t rendition = 0;
+    if (!output.master.empty()) {
+      const auto hls_time = read_hls_options(output.name, output.options).time;
+      const auto segment = RenditionGroup::slot_length(hls_time, output.gop.value_or(hls_time));
+      group = &renditions_.try_emplace(output.master, output.master, segment).first->second;
+      rendition = group->add(container_of(output).url);
+    }
     outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, line_clock_,
-                                                blocks, retention_.get()));
+                                                blocks, retention_.get(), group, rendition));
   }
   outputs_overdue_since_.resize(outputs_.size());
+}
+
+void FeedRun::make_parts() {
+  make_outputs();
   for (const EncodeOptions& encode : options_.encodes) make_route(encode);
   int frame_encodes = 0;
   for (std::size_t i = 0; i < routes_.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "pipeline/frames/frame_ring.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/output/output.hpp"
+#include "pipeline/output/rendition_group.hpp"
 #include "pipeline/output/retention.hpp"
 #include "pipeline/stage/device.hpp"
 #include "pipeline/stage/stage.hpp"
@@ -61,6 +63,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   using OverdueSince = std::optional<Clock::time_point>;
 
   void make_parts();
+  void make_outputs();
   void make_route(const EncodeOptions& encode);
   void free_parts();
   void spawn(const std::string& name, std::function<void()> body);
@@ -99,6 +102,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   // thread asks the outputs and encodes and closes the ring; all else belongs to the feed's
   // threads.
   LineClock line_clock_;
+  std::map<std::string, RenditionGroup> renditions_;  // by the path of the master playlist
   std::vector<std::unique_ptr<Output>> outputs_;
   std::vector<EncodeRoute> routes_;
   std::unique_ptr<FrameRing> ring_;  // null, with the stage, if every encode copies

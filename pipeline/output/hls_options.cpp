@@ -39,7 +39,7 @@ constexpr std::string_view kNoServer =
     "a playlist is written into a folder and not to a server; remove it";
 constexpr std::string_view kNoSubtitles = "framelane writes no subtitles; remove it";
 constexpr std::string_view kOneVariant =
-    "an output writes one playlist; write the master playlist yourself, over several outputs";
+    "a list of encodes in from makes an output with a master playlist; remove it";
 constexpr std::string_view kNotByTime =
     "segments are numbered; use %d in hls_segment_filename, and hls_flags: +program_date_time";
 constexpr std::string_view kOneFragment = "a segment is one fragment; use hls_time";

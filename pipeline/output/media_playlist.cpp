@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <ctime>
@@ -125,6 +126,8 @@ std::optional<MediaPlaylist> MediaPlaylist::parse(std::string_view text) {
       init = *uri;
     } else if (line == "#EXT-X-DISCONTINUITY") {
       next.discontinuity = true;
+    } else if (line == "#EXT-X-GAP") {
+      next.gap = true;
     } else if (line == "#EXT-X-INDEPENDENT-SEGMENTS") {
       list.head_.independent_segments = true;
     } else if (line == "#EXT-X-ENDLIST") {
@@ -154,6 +157,7 @@ std::string MediaPlaylist::text(bool ended) const {
     if (segment.time) {
       text += fmt::format("#EXT-X-PROGRAM-DATE-TIME:{}\n", utc_time(*segment.time));
     }
+    if (segment.gap) text += "#EXT-X-GAP\n";
     text += fmt::format("#EXTINF:{}.{:06},\n{}\n", segment.duration.count() / 1'000'000,
                         segment.duration.count() % 1'000'000, segment.uri);
   }
@@ -174,6 +178,11 @@ seconds MediaPlaylist::target_for(microseconds duration) {
   return std::chrono::floor<seconds>(duration + milliseconds(500));
 }
 
+std::uint64_t MediaPlaylist::section() const {
+  const auto begun = std::ranges::count(segments_, true, &PlaylistSegment::discontinuity);
+  return first_section_ + static_cast<std::uint64_t>(begun);
+}
+
 std::vector<PlaylistSegment> MediaPlaylist::add(PlaylistSegment segment, std::size_t most) {
   // Nobody has read what would be before the first segment of all.
   if (segments_.empty() && !begun_) segment.discontinuity = false;
@@ -191,6 +200,14 @@ std::vector<PlaylistSegment> MediaPlaylist::drop_first(std::size_t count) {
     segments_.pop_front();
     ++first_number_;
   }
+  return gone;
+}
+
+std::vector<PlaylistSegment> MediaPlaylist::go_on_at(std::uint64_t number, std::uint64_t section) {
+  std::vector<PlaylistSegment> gone = drop_first(segments_.size());
+  first_number_ = number;
+  first_section_ = section;
+  begun_ = false;
   return gone;
 }
 

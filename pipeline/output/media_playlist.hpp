@@ -21,6 +21,7 @@ struct PlaylistSegment {
   bool discontinuity = false;  ///< between it and the segment before
   std::string init{};          ///< URI of its EXT-X-MAP; empty: it needs none
   std::optional<std::chrono::system_clock::time_point> time{};  ///< of its first picture
+  bool gap = false;  ///< there is no such file: players go on behind it, or elsewhere (EXT-X-GAP)
 };
 
 /// What an HLS media playlist says (RFC 8216), and how it goes on: segments come at the end and
@@ -52,6 +53,9 @@ class MediaPlaylist {
   /// The number of the next segment.
   std::uint64_t next_number() const { return first_number_ + segments_.size(); }
 
+  /// The number of the last segment's section, which EXT-X-DISCONTINUITY begins.
+  std::uint64_t section() const;
+
   /// Replaces what may only change while nobody writes the playlist.
   void set_head(Head head) { head_ = head; }
   /// The longest segment that target_duration allows: it counts rounded to the nearest second
@@ -66,6 +70,8 @@ class MediaPlaylist {
   std::vector<PlaylistSegment> add(PlaylistSegment segment, std::size_t most);
   /// Takes out so many segments at the front, which are returned, oldest first.
   std::vector<PlaylistSegment> drop_first(std::size_t count);
+  /// Takes out all segments, which are returned. The next one gets this number, in this section.
+  std::vector<PlaylistSegment> go_on_at(std::uint64_t number, std::uint64_t section);
 
  private:
   Head head_;

@@ -13,6 +13,7 @@
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/measure/busy_meter.hpp"
+#include "pipeline/output/codec_name.hpp"
 #include "pipeline/output/io_error.hpp"
 #include "pipeline/output/picture_time.hpp"
 
@@ -41,15 +42,19 @@ PacketDrop drop_reason(const std::runtime_error& error) {
 }  // namespace
 
 Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed,
-               const LineClock& line_clock, bool blocks, Retention* retention)
+               const LineClock& line_clock, bool blocks, Retention* retention,
+               RenditionGroup* renditions, std::size_t rendition)
     : options_(std::move(options)),
       declared_(container_of(options_)),
-      subject_("feed " + feed.feed() + ": output " + options_.name),
+      subject_("feed " + feed.feed() + ": output " + options_.name +
+               (renditions != nullptr ? " (" + options_.from + ")" : "")),
       stats_(stats),
       run_(stats.begin_run()),
       feed_(feed),
       line_clock_(line_clock),
       retention_(retention),
+      renditions_(renditions),
+      rendition_(rendition),
       inlet_(options_.queue, stats, blocks,
              [this](const MediaFormat& format) { return takes_audio(format); }),
       backoff_(options_.reconnect),
@@ -104,7 +109,7 @@ void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) 
       rotation_.emplace(container_.url, segment ? std::optional(segment->length) : std::nullopt);
     }
     if (container_.kind == OutputKind::kPlaylist) {
-      playlist_.emplace(options_, container_.url, subject_);
+      playlist_.emplace(options_, container_.url, subject_, renditions_, rendition_);
     }
     if (retention_ != nullptr && segment && segment->deletes()) {
       const CallScope call(calls_, options_.timeout);
@@ -243,12 +248,43 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
   if (session_ && splits()) source_gap_.note(video, session_->age_at(video) - session_->length());
   const bool full = session_ && rotation_ && rotation_->cuts_at(session_->age_at(video));
   if (keyframe && (full || source_gap_.seen())) close(false);
+  if (session_ && session_->leaves_slots(video)) close(false);
   if (!session_) {
+    if (renditions_ != nullptr && !begins_rendition(video)) {
+      needs_keyframe_ = true;
+      return false;
+    }
     open(video);
     retry_recovery();  // a file can be made again: perhaps an older one can be renamed as well
   }
   needs_keyframe_ = false;
   return true;
+}
+
+bool Output::begins_rendition(const MediaPacket& video) {
+  const auto shown = shown_at(video);
+  if (!is_keyframe(*video.packet, StreamKind::kVideo) ||
+      !renditions_->begins_slot(shown, video.format->video.frame_rate)) {
+    return false;
+  }
+  const CallScope call(calls_, options_.timeout);
+  playlist_->open();
+  return playlist_->begin_rendition(renditions_->slot_at(shown));
+}
+
+void Output::describe_rendition(const MediaPacket& keyframe) {
+  const StreamFormat& video = keyframe.format->video;
+  HlsVariant variant{.uri = {},
+                     .codecs = codec_name(*video.parameters, keyframe.packet.get()),
+                     .width = video.parameters->width,
+                     .height = video.parameters->height,
+                     .frame_rate = video.frame_rate};
+  if (takes_audio(*keyframe.format) && !variant.codecs.empty()) {
+    const std::string audio = codec_name(*keyframe.format->audio->parameters, nullptr);
+    // A list that leaves one out would be wrong.
+    variant.codecs = audio.empty() ? "" : variant.codecs + "," + audio;
+  }
+  renditions_->describe(rendition_, std::move(variant));
 }
 
 void Output::end_if_source_is_gone() {
@@ -282,6 +318,7 @@ void Output::open(const MediaPacket& keyframe) {
     url = "file:" + file->path();  // so that a ':' in the path is not taken for a protocol's
   } else if (container_.kind == OutputKind::kPlaylist) {
     playlist_->begin_stretch();
+    if (renditions_ != nullptr) describe_rendition(keyframe);
     url = "file:" + (container_.fmp4_segments ? playlist_->init_path() : playlist_->segment_path());
   }
   const log::Level level = file ? log::Level::kDebug : log::Level::kInfo;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "pipeline/output/output_session.hpp"
 #include "pipeline/output/part_file_recovery.hpp"
 #include "pipeline/output/playlist_writer.hpp"
+#include "pipeline/output/rendition_group.hpp"
 #include "pipeline/output/retention.hpp"
 #include "pipeline/output/rotation.hpp"
 #include "pipeline/output/source_gap.hpp"
@@ -38,9 +40,11 @@ namespace framelane {
 class Output {
  public:
   /// `line_clock` says when pictures were taken, and when the source is gone. `blocks`: see
-  /// OutputInlet. `retention` must outlive it; null: nothing is deleted.
+  /// OutputInlet. `retention` must outlive it; null: nothing is deleted. `renditions`: those that
+  /// this output is one of, see OutputOptions::master, with that index; they must outlive it.
   Output(OutputOptions options, OutputStats& stats, FeedStats& feed, const LineClock& line_clock,
-         bool blocks, Retention* retention = nullptr);
+         bool blocks, Retention* retention = nullptr, RenditionGroup* renditions = nullptr,
+         std::size_t rendition = 0);
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
@@ -88,6 +92,10 @@ class Output {
   /// Opens, cuts or goes on. False if this video packet has to be dropped, since decoding cannot
   /// start at it.
   bool begin_session_if_due(const MediaPacket& video);
+  /// True if a rendition can begin with this packet.
+  bool begins_rendition(const MediaPacket& video);
+  /// Tells the master playlist what the rendition is.
+  void describe_rendition(const MediaPacket& keyframe);
   /// True if what is written ends where the source is gone.
   bool splits() const { return container_.kind == OutputKind::kFile || playlist_; }
   /// No packet has come for a while. If the source is gone, what is written ends now, so that a
@@ -133,6 +141,8 @@ class Output {
   FeedStats& feed_;
   const LineClock& line_clock_;
   Retention* const retention_;
+  RenditionGroup* const renditions_;
+  const std::size_t rendition_;
 
   // Shared by the producers and the output's thread.
   std::atomic<bool> audio_warned_{false};

@@ -42,6 +42,9 @@ enum class Existing {
 struct OutputOptions {
   std::string name;
   std::string from;  ///< an encode's name
+  /// The path of the master playlist, if this is one of several renditions: an output with several
+  /// encodes is one of these for each of them, all with the same name. Empty: it stands alone.
+  std::string master;
   std::string
       url;  ///< ${feed} and ${output} are expanded, strftime fields are not; "null:" discards
   std::string format;  ///< FFmpeg's muxer name; empty: from the URL

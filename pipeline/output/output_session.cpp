@@ -16,11 +16,15 @@ namespace framelane {
 namespace {
 
 /// What becomes zero. Timestamps go on from one part of a playlist to the next. A file begins with
-/// its first picture, so that its name and a timestamp in it say when a picture was taken.
-std::int64_t first_timestamp(const Container& container, const MediaPacket& keyframe) {
+/// its first picture, so that its name and a timestamp in it say when a picture was taken. Of
+/// renditions no timestamp is below zero, for a muxer would move these, and each by its own time.
+std::int64_t first_timestamp(const Container& container, const PlaylistWriter* playlist,
+                             const MediaPacket& keyframe) {
+  constexpr std::int64_t kBeforeZero =
+      10'000'000;  // B-frames, and what an audio encoder puts first
   switch (container.kind) {
     case OutputKind::kPlaylist:
-      return 0;
+      return playlist->renditions() != nullptr ? -kBeforeZero : 0;
     case OutputKind::kFile:
       return shown_at(keyframe).count();
     default:
@@ -44,7 +48,7 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
       reorder_us_(shown_at(keyframe).count() - start_us_),
       end_us_(start_us_),
       line_clock_(line_clock),
-      offset_us_(first_timestamp(container, keyframe)),
+      offset_us_(first_timestamp(container, playlist, keyframe)),
       zero_us_(line_clock.zero_us()),
       followed_us_(start_us_),
       flushed_at_(std::chrono::steady_clock::now()),
@@ -54,6 +58,10 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
       last_video_us_(start_us_),
       keyframe_us_(start_us_),
       header_pending_(container.fmp4_segments) {
+  if (playlist_) segment_time_ = playlist_->time_of_segment(segment_time_);
+  if (playlist_ && playlist_->renditions()) {
+    slot_ = playlist_->renditions()->slot_at(shown_at(keyframe));
+  }
   try {
     // What transcode makes of a file does not depend on when that is.
     const bool says_when = file_ && (zero_us_ || options.existing == Existing::kNumber);
@@ -129,6 +137,18 @@ void OutputSession::follow_clock(std::int64_t now_us) {
   followed_us_ = now_us;
 }
 
+bool OutputSession::leaves_slots(const MediaPacket& video) const {
+  const RenditionGroup* const group = playlist_ ? playlist_->renditions() : nullptr;
+  if (group == nullptr) return false;
+  if (!is_keyframe(*video.packet, StreamKind::kVideo)) {
+    const auto longest = playlist_->longest_segment();
+    return longest && packet_time_us(video) - segment_start_us_ > longest->count();
+  }
+  const std::int64_t slot = group->slot_at(shown_at(video));
+  if (slot == slot_) return false;
+  return slot != slot_ + 1 || !group->begins_slot(shown_at(video), video.format->video.frame_rate);
+}
+
 void OutputSession::cut_segment_if_due(const MediaPacket& video) {
   const bool keyframe = is_keyframe(*video.packet, StreamKind::kVideo);
   const std::int64_t decoded_us = packet_time_us(video);
@@ -136,6 +156,12 @@ void OutputSession::cut_segment_if_due(const MediaPacket& video) {
   // of a stream with B-frames still lie before the gap.
   const bool shows_when = keyframe && video.packet->pts != AV_NOPTS_VALUE;
   const std::int64_t now_us = shows_when ? shown_at(video).count() - reorder_us_ : decoded_us;
+  if (const RenditionGroup* const group = playlist_->renditions()) {
+    if (!keyframe || group->slot_at(shown_at(video)) == slot_) return;
+    ++slot_;
+    end_segment(now_us);
+    return begin_segment(video, now_us);
+  }
   const std::int64_t age_us = now_us - segment_start_us_;
   // A picture behind a gap does not say how far the next one is. (A keyframe may well.)
   const std::int64_t past_us = decoded_us - std::exchange(last_video_us_, decoded_us);
@@ -155,12 +181,16 @@ void OutputSession::cut_segment_if_due(const MediaPacket& video) {
   if (!(keyframe && full) && !must) return;
   const bool lost = longest && age_us > longest->count();  // the source was gone
   end_segment(lost ? end_us_ : now_us);
+  begin_segment(video, now_us);
+  gap_ = lost;
+}
+
+void OutputSession::begin_segment(const MediaPacket& video, std::int64_t now_us) {
   muxer_->open_file("file:" + playlist_->segment_path());
   segment_start_us_ = now_us;
   end_us_ = std::max(end_us_, now_us);
-  segment_time_ = taken_at(video, line_clock_);
+  segment_time_ = playlist_->time_of_segment(taken_at(video, line_clock_));
   segment_empty_ = true;
-  gap_ = lost;
 }
 
 void OutputSession::end_segment(std::int64_t end_us) {

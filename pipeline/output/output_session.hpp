@@ -40,6 +40,9 @@ class OutputSession {
   /// True if this audio can be written here: its format is the one the session was opened with, and
   /// it is not from before the session's start.
   bool takes(const MediaPacket& audio) const;
+  /// True if this video does not belong to the renditions' segment that is being written, nor
+  /// begins the next one: the session has to end before it. False if it writes no rendition.
+  bool leaves_slots(const MediaPacket& video) const;
   /// Media time from the session's start to this packet.
   std::chrono::microseconds age_at(const MediaPacket& packet) const;
   /// Media time written.
@@ -66,6 +69,8 @@ class OutputSession {
   void follow_clock(std::int64_t now_us);
   /// Ends the segment before this packet, if a segment may or must end there.
   void cut_segment_if_due(const MediaPacket& video);
+  /// Begins the next segment with this packet.
+  void begin_segment(const MediaPacket& video, std::int64_t now_us);
   /// Completes the segment.
   void end_segment(std::int64_t end_us);
   /// The file's writer is gone.
@@ -91,6 +96,7 @@ class OutputSession {
 
   // Of a playlist.
   PlaylistWriter* const playlist_;
+  std::int64_t slot_ = 0;  // of a rendition's segment
   std::int64_t segment_start_us_;
   std::chrono::system_clock::time_point segment_time_;
   std::int64_t last_video_us_;     // when it is decoded

@@ -1,11 +1,7 @@
 #include "pipeline/output/playlist_writer.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -18,6 +14,7 @@
 #include "pipeline/base/redact.hpp"
 #include "pipeline/output/io_error.hpp"
 #include "pipeline/output/rename_to_free.hpp"
+#include "pipeline/output/replace_file.hpp"
 
 namespace framelane {
 namespace fs = std::filesystem;
@@ -25,17 +22,11 @@ namespace {
 
 using std::chrono::microseconds;
 using std::chrono::seconds;
-
-/// Ends the name of what is not complete.
-constexpr std::string_view kTemporary = ".tmp";
+using std::chrono::system_clock;
 
 void take(std::optional<PlaceLock>& lock, const fs::path& path) {
   if (lock && !lock->holds()) lock.reset();  // the folder was removed meanwhile
   if (!lock) lock.emplace(path.string());
-}
-
-void rename_over(const fs::path& from, const fs::path& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) throw_cannot("write", to.string(), errno);
 }
 
 /// A segment ends at the first keyframe after hls_time. If a playlist promises that all of them
@@ -46,25 +37,39 @@ seconds least_target(const OutputOptions& output, const HlsOptions& hls) {
     throw FeedError(FeedFault::kConfiguration,
                     "output " + output.name + ": option hls_flags " + std::string(kNeedsGop));
   }
-  const microseconds gop = *output.gop;
-  return std::chrono::ceil<seconds>((hls.time + gop - microseconds(1)) / gop * gop);
+  return std::chrono::ceil<seconds>(RenditionGroup::slot_length(hls.time, *output.gop));
+}
+
+/// Players compare the renditions of a picture by its time, and change them at any segment.
+HlsOptions hls_options_of(const OutputOptions& output, bool rendition) {
+  HlsOptions hls = read_hls_options(output.name, output.options);
+  hls.independent_segments |= rendition;
+  hls.program_date_time |= rendition;
+  return hls;
 }
 
 }  // namespace
 
 PlaylistWriter::PlaylistWriter(const OutputOptions& options, const std::string& path,
-                               const std::string& subject)
+                               const std::string& subject, RenditionGroup* renditions,
+                               std::size_t rendition)
     : existing_(options.existing),
-      hls_(read_hls_options(options.name, options.options)),
+      hls_(hls_options_of(options, renditions != nullptr)),
       least_target_(least_target(options, hls_)),
       gop_(options.gop.value_or(microseconds(0))),
       path_(path),
       files_(path_, hls_.segment_filename),
+      renditions_(renditions),
+      rendition_(rendition),
       deletions_(subject) {
   if (const auto problem = files_.why_not_found(hls_.base_url)) {
     throw FeedError(FeedFault::kConfiguration,
                     "output " + options.name + ": " + redact(path_.string()) + ' ' + *problem);
   }
+}
+
+PlaylistWriter::~PlaylistWriter() {
+  if (renditions_ != nullptr) renditions_->leave(rendition_);
 }
 
 std::string PlaylistWriter::temporary(const fs::path& file) {
@@ -93,6 +98,14 @@ void PlaylistWriter::refuse(const fs::path& file) const {
 }
 
 void PlaylistWriter::begin_stretch() {
+  open();
+  if (list_) drop_lost();
+  new_stretch_ = true;
+  init_number_ = next_number();
+}
+
+void PlaylistWriter::open() {
+  if (renditions_ != nullptr) renditions_->open(rendition_);
   std::error_code error;
   if (!fs::create_directories(files_.folder(), error) && error) {
     throw_cannot("create directory", files_.folder().string(), error.value());
@@ -109,15 +122,23 @@ void PlaylistWriter::begin_stretch() {
     remove_leftovers();
     begun_ = true;
   }
-  if (list_) drop_lost();
-  new_stretch_ = true;
-  init_number_ = next_number();
+}
+
+bool PlaylistWriter::begin_rendition(std::int64_t slot) {
+  const auto number = renditions_->begin(rendition_, slot, next_in_list());
+  number_ = number.value_or(0);
+  return number.has_value();
+}
+
+system_clock::time_point PlaylistWriter::time_of_segment(system_clock::time_point taken) const {
+  return renditions_ == nullptr ? taken : renditions_->time_of(number_, taken);
 }
 
 void PlaylistWriter::drop_lost() {
   const auto& segments = list_->segments();
   std::size_t lost = 0;
   for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].gap) continue;  // it never was there
     std::error_code error;
     if (!fs::exists(files_.folder() / name_in(segments[i].uri), error) && !error) lost = i + 1;
   }
@@ -221,15 +242,45 @@ void PlaylistWriter::add_segment(microseconds duration, bool gap,
     head.target_duration = std::max(least_target_, MediaPlaylist::target_for(duration));
     list_->set_head(head);
   }
+  bool discontinuity = std::exchange(new_stretch_, false) || gap;
+  if (renditions_ != nullptr) {
+    catch_up_with_renditions();
+    discontinuity = renditions_->section_of(number_) > list_->section();
+  }
   PlaylistSegment segment{.uri = uri_of(file),
                           .duration = duration,
-                          .discontinuity = std::exchange(new_stretch_, false) || gap,
+                          .discontinuity = discontinuity,
                           .init = hls_.fmp4 ? init_ : std::string()};
   if (hls_.program_date_time) segment.time = time;
   retire(list_->add(std::move(segment), hls_.list_size));
   write(false);
+  if (renditions_ != nullptr) {
+    std::error_code error;  // a file that has been removed meanwhile has no size
+    const std::uintmax_t bytes = fs::file_size(file, error);
+    renditions_->published(rendition_, number_++, error ? 0 : static_cast<std::int64_t>(bytes),
+                           duration, list_->head().target_duration);
+  }
   deletions_.retry();
   remove_unlisted();
+}
+
+void PlaylistWriter::catch_up_with_renditions() {
+  /// More is missing than any player waits for.
+  constexpr std::uint64_t kMostMissing = 1000;
+  const std::uint64_t next = list_->next_number();
+  const std::uint64_t section = renditions_->section_of(number_);
+  const bool follows = number_ >= next && number_ - next <= kMostMissing;
+  for (std::uint64_t missing = next; follows && missing < number_; ++missing) {
+    const auto& segments = list_->segments();
+    PlaylistSegment gap{.uri = uri_of(files_.segment(missing, hls_.fmp4)),
+                        .duration = renditions_->segment(),
+                        .discontinuity = renditions_->section_of(missing) > list_->section(),
+                        .init = segments.empty() ? init_ : segments.back().init,
+                        .gap = true};
+    retire(list_->add(std::move(gap), hls_.list_size));
+  }
+  const bool same_section = section == list_->section() || section == list_->section() + 1;
+  if (!follows || !same_section) retire(list_->go_on_at(number_, section));
 }
 
 void PlaylistWriter::end() {
@@ -237,25 +288,7 @@ void PlaylistWriter::end() {
   if (list_ && list_->longest_segment()) write(true);
 }
 
-void PlaylistWriter::write(bool ended) {
-  const std::string unnamed = temporary(path_);
-  const std::string text = list_->text(ended);
-  const int fd = open(unnamed.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) throw_cannot("write", path_.string(), errno);
-  std::size_t done = 0;
-  int error = 0;
-  while (done < text.size() && error == 0) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) error = errno;
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
-  if (close(fd) != 0 && error == 0) error = errno;
-  if (error != 0) {
-    unlink(unnamed.c_str());
-    throw_cannot("write", path_.string(), error);
-  }
-  rename_over(unnamed, path_);
-}
+void PlaylistWriter::write(bool ended) { replace_file(path_, list_->text(ended)); }
 
 void PlaylistWriter::remove_unlisted() {
   while (hls_.deletes && unlisted_.size() > hls_.keeps_unlisted) {

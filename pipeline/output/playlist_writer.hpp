@@ -15,6 +15,7 @@
 #include "pipeline/output/media_playlist.hpp"
 #include "pipeline/output/output_options.hpp"
 #include "pipeline/output/place_lock.hpp"
+#include "pipeline/output/rendition_group.hpp"
 
 namespace framelane {
 
@@ -25,12 +26,24 @@ namespace framelane {
 class PlaylistWriter {
  public:
   /// Throws FeedError(kConfiguration) for wrong options. `path` is the playlist's. `subject` begins
-  /// its lines in the log.
-  PlaylistWriter(const OutputOptions& options, const std::string& path, const std::string& subject);
+  /// its lines in the log. `renditions`, of which this playlist is one with that index, outlives
+  /// it; null: it stands alone.
+  PlaylistWriter(const OutputOptions& options, const std::string& path, const std::string& subject,
+                 RenditionGroup* renditions = nullptr, std::size_t rendition = 0);
+  ~PlaylistWriter();
+  PlaylistWriter(const PlaylistWriter&) = delete;
+  PlaylistWriter& operator=(const PlaylistWriter&) = delete;
 
   const HlsOptions& options() const { return hls_; }
+  /// Of which this playlist is one; null if it stands alone.
+  const RenditionGroup* renditions() const { return renditions_; }
   /// How far apart keyframes may be; 0: unknown.
   std::chrono::microseconds gop() const { return gop_; }
+
+  /// The first part of begin_stretch(). A rendition does this before it asks begin_rendition().
+  void open();
+  /// True if the next stretch can begin with the rendition's segment of this slot.
+  bool begin_rendition(std::int64_t slot);
 
   /// Before a stretch: segments that follow one another, all in one format. Makes and locks the
   /// folder. The first time the playlist that is there is continued; a new one begins with a number
@@ -46,6 +59,11 @@ class PlaylistWriter {
   /// limit, unless the playlist promises independent segments.
   std::optional<std::chrono::microseconds> longest_segment() const;
 
+  /// When the next segment's first picture was taken, as players are told: `taken`, or what another
+  /// rendition has said before.
+  std::chrono::system_clock::time_point time_of_segment(
+      std::chrono::system_clock::time_point taken) const;
+
   /// The header is complete.
   void add_init();
   /// A segment is complete. `gap`: something is missing before it. `time`: of its first picture.
@@ -57,7 +75,8 @@ class PlaylistWriter {
  private:
   static std::string temporary(const std::filesystem::path& file);
 
-  std::uint64_t next_number() const { return list_ ? list_->next_number() : first_number_; }
+  std::uint64_t next_in_list() const { return list_ ? list_->next_number() : first_number_; }
+  std::uint64_t next_number() const { return renditions_ ? number_ : next_in_list(); }
   /// The next one.
   std::filesystem::path segment_file() const { return files_.segment(next_number(), hls_.fmp4); }
   std::string uri_of(const std::filesystem::path& file) const;
@@ -78,6 +97,9 @@ class PlaylistWriter {
   /// Removes files of this playlist that it does not list, or refuses them. The first number then
   /// comes after all of them.
   void remove_leftovers();
+  /// Makes the next segment the one that the renditions expect. Where segments are missing, the
+  /// playlist says so.
+  void catch_up_with_renditions();
   void write(bool ended);
   void remove_unlisted();
   /// Removes the file, if it is one of the playlist's.
@@ -91,6 +113,9 @@ class PlaylistWriter {
   const HlsFiles files_;
   std::optional<PlaceLock> lock_;           // of the playlist
   std::optional<PlaceLock> segments_lock_;  // of segments with names of the user's
+  RenditionGroup* const renditions_;
+  const std::size_t rendition_;
+  std::uint64_t number_ = 0;  // of a rendition's next segment
   bool begun_ = false;
   std::uint64_t first_number_ = 0;
   std::optional<MediaPlaylist> list_;     // nothing before its first segment

@@ -162,7 +162,7 @@ TEST(ConfigTest, ShippedExampleLoadsWithoutItsEnvironment) {
   const LoadResult result = load_config_file(path.string(), options);
   ASSERT_TRUE(std::holds_alternative<Config>(result))
       << to_string(std::get<std::vector<Problem>>(result).front());
-  EXPECT_EQ(std::get<Config>(result).feeds.size(), 4U);
+  EXPECT_EQ(std::get<Config>(result).feeds.size(), 5U);
 }
 
 TEST(ConfigTest, SoundIsLeftOutCopiedOrTranscoded) {

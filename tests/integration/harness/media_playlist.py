@@ -1,4 +1,4 @@
-"""A strict reader of HLS media playlists: what RFC 8216 does not allow fails the test.
+"""A strict reader of HLS playlists: what RFC 8216 does not allow fails the test.
 
 Usage: media_playlist.py FILE, which ends with status 1 if the file does not follow the standard.
 """
@@ -20,16 +20,17 @@ _ONCE = {"EXT-X-VERSION", "EXT-X-TARGETDURATION", *_SEQUENCES, "EXT-X-ENDLIST",
 
 
 class Segment:
-    def __init__(self, number, uri, duration, section, init, time):
+    def __init__(self, number, uri, duration, section, init, time, gap):
         self.number = number  # its media sequence number
         self.uri = uri
         self.duration = duration
         self.section = section  # its discontinuity sequence number
         self.init = init  # the URI of its initialization section, or None
         self.time = time  # its EXT-X-PROGRAM-DATE-TIME, or None
+        self.gap = gap  # EXT-X-GAP: it is not there (draft-pantos-hls-rfc8216bis, 4.4.4.7)
 
     def identity(self):
-        return self.uri, self.duration, self.section, self.init, self.time
+        return self.uri, self.duration, self.section, self.init, self.time, self.gap
 
 
 class MediaPlaylist:
@@ -77,6 +78,9 @@ class MediaPlaylist:
             self._require(tag not in pending, "two discontinuities without a segment between them")
             pending[tag] = value
             self._sections += 1
+        elif tag == "EXT-X-GAP":
+            self._require(tag not in pending and not value, f"{tag} stands twice, or has a value")
+            pending[tag] = True
         elif tag == "EXT-X-MAP":
             attributes = dict(_ATTRIBUTE.findall(value))
             self._require(re.fullmatch(r'"[^"]+"', attributes.get("URI", "")), "4.3.2.5: URI")
@@ -97,7 +101,8 @@ class MediaPlaylist:
             self._require(_DATE.fullmatch(time), f"4.3.2.6: {time} is a date, with a time zone")
             time = datetime.datetime.fromisoformat(time)
         self.segments.append(Segment(self.first_number + len(self.segments), uri, float(duration),
-                                     self.first_section + self._sections, self._init, time))
+                                     self.first_section + self._sections, self._init, time,
+                                     "EXT-X-GAP" in pending))
 
     def _uri(self, text):
         """A relative one is a path, to which nothing in it gives another meaning."""
@@ -169,6 +174,42 @@ class MediaPlaylist:
                           f"6.2.1: segment {segment.number} has changed; before:\n{older.text}")
 
 
+class Variant:
+    def __init__(self, uri, attributes):
+        self.uri = uri
+        self.bandwidth = int(attributes["BANDWIDTH"])
+        self.average = int(attributes["AVERAGE-BANDWIDTH"])
+        self.codecs = attributes["CODECS"].strip('"').split(",")
+        self.size = tuple(map(int, attributes["RESOLUTION"].split("x")))
+        self.rate = float(attributes["FRAME-RATE"])
+
+
+class MasterPlaylist:
+    """One with variants alone, each with all attributes that framelane writes (RFC 8216, 4.3.4.2)."""
+
+    def __init__(self, text):
+        self.text = text
+        lines = text.splitlines()
+        assert text.endswith("\n") and lines[:3] == [
+            "#EXTM3U", "#EXT-X-VERSION:6", "#EXT-X-INDEPENDENT-SEGMENTS"], text
+        self.variants = []
+        for tag, uri in zip(lines[3::2], lines[4::2], strict=True):
+            name, _, attributes = tag.partition(":")
+            assert name == "#EXT-X-STREAM-INF" and not uri.startswith("#"), text
+            assert re.fullmatch(f"({_ATTRIBUTE.pattern})+", attributes), text
+            self.variants.append(Variant(uri, dict(_ATTRIBUTE.findall(attributes))))
+            assert 0 < self.variants[-1].average <= self.variants[-1].bandwidth, text
+        assert self.variants and len({v.uri for v in self.variants}) == len(self.variants), text
+
+
+def is_master(path):
+    return "#EXT-X-STREAM-INF" in path.read_text(encoding="utf-8")
+
+
+def read_master(path):
+    return MasterPlaylist(path.read_text(encoding="utf-8"))
+
+
 def read(path):
     return MediaPlaylist(path.read_text(encoding="utf-8"))
 
@@ -178,7 +219,13 @@ def output_playlists(config):
     for feed_name, feed in config.get("feeds", {}).items():
         for name, output in feed.get("outputs", {}).items():
             url = str(output.get("url", "")).replace("${feed}", feed_name).replace("${output}", name)
-            if url.endswith(".m3u8"):
+            if not url.endswith(".m3u8"):
+                continue
+            encodes = output.get("from")
+            if isinstance(encodes, list):
+                for encode in encodes:
+                    yield str(pathlib.Path(url).parent / encode / "index.m3u8")
+            else:
                 yield url
 
 

@@ -137,5 +137,35 @@ TEST(DateTimeTest, OnlyADateIsRead) {
   }
 }
 
+TEST(MediaPlaylistTest, ASegmentThatIsMissingSaysSoAndIsRead) {
+  MediaPlaylist list = playlist(7);
+  list.add(segment(7), 6);
+  PlaylistSegment gap = segment(8, true);
+  gap.gap = true;
+  list.add(gap, 6);
+  EXPECT_THAT(list.text(false), HasSubstr("#EXT-X-GAP\n#EXTINF:2.000000,\ncam-8.ts\n"));
+  const auto read = MediaPlaylist::parse(list.text(false));
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(read->segments()[0].gap);
+  EXPECT_TRUE(read->segments()[1].gap);
+  EXPECT_EQ(read->text(false), list.text(false));
+}
+
+TEST(MediaPlaylistTest, ASectionBeginsWithEveryDiscontinuity) {
+  MediaPlaylist list = playlist();
+  EXPECT_EQ(list.section(), 0u);
+  for (int number = 0; number < 4; ++number) list.add(segment(number, number >= 2), 2);
+  EXPECT_EQ(list.section(), 2u);
+}
+
+TEST(MediaPlaylistTest, GoesOnAtAnyNumberInAnySection) {
+  MediaPlaylist list = playlist();
+  list.add(segment(0), 6);
+  EXPECT_EQ(list.go_on_at(9, 3).size(), 1u);
+  list.add(segment(9, true), 6);
+  EXPECT_THAT(list.text(false),
+              HasSubstr("#EXT-X-MEDIA-SEQUENCE:9\n#EXT-X-DISCONTINUITY-SEQUENCE:3\n#EXTINF"));
+}
+
 }  // namespace
 }  // namespace framelane

@@ -1,0 +1,53 @@
+#include "pipeline/measure/output_totals.hpp"
+
+#include <utility>
+
+namespace framelane {
+namespace {
+
+int badness(FeedState state) {
+  switch (state) {
+    case FeedState::kEnded:
+      return 0;
+    case FeedState::kRunning:
+      return 1;
+    case FeedState::kConnecting:
+      return 2;
+    case FeedState::kBackoff:
+      return 3;
+    case FeedState::kFailed:
+      return 4;
+  }
+  return 0;
+}
+
+template <typename Sums, typename Counts>
+void add_counts(Sums& sums, const Counts& counts) {
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += counts[i];
+}
+
+}  // namespace
+
+std::vector<OutputTotals> output_totals(const FeedStats& stats) {
+  std::vector<OutputTotals> all;
+  for (const OutputStats& output : stats.outputs()) {
+    if (all.empty() || all.back().name != output.name) all.push_back({.name = output.name});
+    OutputTotals& totals = all.back();
+    totals.up = totals.up && output.up;
+    totals.paused = totals.paused || output.paused;
+    auto [state, reason] = output.state();
+    if (badness(state) > badness(totals.state)) {
+      totals.state = state;
+      totals.reason = std::move(reason);
+    }
+    if (totals.retention_reason.empty()) totals.retention_reason = output.retention->reason();
+    totals.bytes += output.bytes;
+    totals.queue_packets += output.queue_packets;
+    add_counts(totals.packets_dropped, output.packets_dropped);
+    add_counts(totals.reconnects, output.reconnects);
+    add_counts(totals.retention_faults, output.retention->counts());
+  }
+  return all;
+}
+
+}  // namespace framelane

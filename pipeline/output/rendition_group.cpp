@@ -1,0 +1,211 @@
+#include "pipeline/output/rendition_group.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "pipeline/base/log.hpp"
+#include "pipeline/base/redact.hpp"
+#include "pipeline/output/io_error.hpp"
+#include "pipeline/output/media_playlist.hpp"
+#include "pipeline/output/replace_file.hpp"
+
+namespace framelane {
+namespace fs = std::filesystem;
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::system_clock;
+
+/// Times are rounded to time bases.
+constexpr microseconds kRounding{1000};
+/// The first frame of a slot may come so long after the slot's beginning, or two frames.
+constexpr microseconds kFirstFrame = milliseconds(100);
+/// When one rendition has so many segments, the master playlist no longer waits for another's
+/// first.
+constexpr std::uint64_t kEnoughSegments = 3;
+/// Nobody asks for what is so many segments or sections old.
+constexpr std::size_t kMostRemembered = 4096;
+
+bool says_the_same(const HlsVariant& a, const HlsVariant& b) {
+  return a.uri == b.uri && a.codecs == b.codecs && a.width == b.width && a.height == b.height &&
+         av_cmp_q(a.frame_rate, b.frame_rate) == 0;
+}
+
+template <typename Map>
+void forget_oldest(Map& map) {
+  while (map.size() > kMostRemembered) map.erase(map.begin());
+}
+
+}  // namespace
+
+RenditionGroup::RenditionGroup(fs::path master, microseconds segment)
+    : master_(std::move(master)), segment_(segment) {}
+
+microseconds RenditionGroup::slot_length(microseconds hls_time, microseconds gop) {
+  return (hls_time + gop - microseconds(1)) / gop * gop;
+}
+
+std::size_t RenditionGroup::add(const fs::path& path) {
+  const std::lock_guard lock(mutex_);
+  Rendition rendition{.path = path, .variant = {}, .rates = {}};
+  rendition.variant.uri = path.lexically_proximate(master_.parent_path()).generic_string();
+  renditions_.push_back(std::move(rendition));
+  return renditions_.size() - 1;
+}
+
+std::int64_t RenditionGroup::slot_at(microseconds shown) const {
+  const microseconds time = shown + kRounding;
+  return time.count() / segment_.count() - (time < microseconds(0) ? 1 : 0);
+}
+
+bool RenditionGroup::begins_slot(microseconds shown, AVRational rate) const {
+  microseconds late = kFirstFrame;
+  if (rate.num > 0 && rate.den > 0) {
+    late = std::max(late, microseconds(static_cast<std::int64_t>(2e6 / av_q2d(rate))));
+  }
+  return shown - slot_at(shown) * segment_ <= std::min(late, segment_ / 2);
+}
+
+void RenditionGroup::open(std::size_t rendition) {
+  const std::lock_guard file_lock(file_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    renditions_[rendition].writes = true;
+  }
+  if (lock_ && !lock_->holds()) lock_.reset();  // the folder was removed meanwhile
+  if (!lock_) {
+    std::error_code error;
+    const fs::path folder = master_.has_parent_path() ? master_.parent_path() : fs::path(".");
+    if (!fs::create_directories(folder, error) && error) {
+      throw_cannot("create directory", folder.string(), error.value());
+    }
+    if (fs::is_directory(master_, error)) {
+      throw IoError(IoFault::kIo,
+                    "cannot write " + redact(master_.string()) +
+                        ": it is a folder; remove it, or give the playlist another name");
+    }
+    lock_.emplace(master_.string());
+  }
+  if (!opened_) read_numbers();
+  opened_ = true;
+}
+
+void RenditionGroup::leave(std::size_t rendition) {
+  const std::lock_guard file_lock(file_mutex_);
+  const std::lock_guard lock(mutex_);
+  renditions_[rendition].writes = false;
+  if (std::ranges::none_of(renditions_, &Rendition::writes)) lock_.reset();
+}
+
+/// Numbers go on behind those of all renditions, so that no number is used twice.
+void RenditionGroup::read_numbers() {
+  const std::lock_guard lock(mutex_);
+  for (const Rendition& rendition : renditions_) {
+    std::ifstream file(rendition.path, std::ios::binary);
+    if (!file) continue;  // its own writer says what is wrong
+    std::ostringstream text;
+    text << file.rdbuf();
+    const auto list = MediaPlaylist::parse(text.str());
+    if (!list) continue;
+    next_number_ = std::max(next_number_, list->next_number());
+    next_section_ = std::max(next_section_, list->section() + 1);
+  }
+}
+
+std::optional<std::uint64_t> RenditionGroup::begin(std::size_t rendition, std::int64_t slot,
+                                                   std::uint64_t own_next) {
+  const std::lock_guard lock(mutex_);
+  if (!first_slot_number_) {
+    const std::uint64_t first = std::max(next_number_, own_next);
+    renditions_[rendition].begun = true;
+    first_slot_number_ = static_cast<std::int64_t>(first) - slot;
+    sections_[first] = next_section_;
+    unpublished_ = first;
+    return first;
+  }
+  const std::int64_t signed_number = *first_slot_number_ + slot;
+  const auto number = static_cast<std::uint64_t>(std::max<std::int64_t>(signed_number, 0));
+  // After a failure the fan-out may send pictures of a segment that is written already.
+  if (renditions_[rendition].begun && number < own_next) return {};
+  const auto section = sections_.lower_bound(number);
+  // Where a section begins, any rendition may. One that has not written anything yet has nothing to
+  // be set off from: it joins the others where they are.
+  const bool starts_there = section != sections_.end() && section->first == number;
+  const bool joins = !renditions_[rendition].begun && section != sections_.begin();
+  if (signed_number >= 0 && (starts_there || joins)) {
+    renditions_[rendition].begun = true;
+    return number;
+  }
+  if (section != sections_.end()) return {};  // it begins there
+  const std::uint64_t at = std::max(number, unpublished_);
+  sections_[at] = sections_.rbegin()->second + 1;
+  forget_oldest(sections_);
+  return at == number ? std::optional(number) : std::nullopt;
+}
+
+std::uint64_t RenditionGroup::section_of(std::uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  auto next = sections_.upper_bound(number);
+  if (next != sections_.begin()) --next;
+  return next->second;
+}
+
+system_clock::time_point RenditionGroup::time_of(std::uint64_t number,
+                                                 system_clock::time_point taken) {
+  const std::lock_guard lock(mutex_);
+  const auto time = times_.emplace(number, taken).first->second;
+  forget_oldest(times_);
+  return time;
+}
+
+void RenditionGroup::describe(std::size_t rendition, HlsVariant format) {
+  const std::lock_guard lock(mutex_);
+  HlsVariant& variant = renditions_[rendition].variant;
+  format.uri = variant.uri;
+  variant = std::move(format);
+}
+
+void RenditionGroup::published(std::size_t index, std::uint64_t number, std::int64_t bytes,
+                               microseconds duration, microseconds target) {
+  const std::lock_guard file_lock(file_mutex_);
+  std::optional<std::vector<HlsVariant>> variants;
+  {
+    const std::lock_guard lock(mutex_);
+    Rendition& rendition = renditions_[index];
+    rendition.rates.add(bytes, duration, target);
+    rendition.variant.bandwidth = rendition.rates.peak();
+    rendition.variant.average_bandwidth = rendition.rates.average();
+    ++rendition.segments;
+    unpublished_ = std::max(unpublished_, number + 1);
+    variants = due();
+  }
+  if (!variants) return;
+  replace_file(master_, master_playlist(*variants));
+  const std::lock_guard lock(mutex_);
+  written_ = std::move(*variants);
+}
+
+std::optional<std::vector<HlsVariant>> RenditionGroup::due() const {
+  const auto has_segments = [](const Rendition& rendition) { return rendition.segments > 0; };
+  const auto has_enough = [](const Rendition& one) { return one.segments >= kEnoughSegments; };
+  if (!std::ranges::all_of(renditions_, has_segments) &&
+      std::ranges::none_of(renditions_, has_enough)) {
+    return {};
+  }
+  std::vector<HlsVariant> variants;
+  for (const Rendition& rendition : renditions_) {
+    if (has_segments(rendition)) variants.push_back(rendition.variant);
+  }
+  const bool still_true =
+      std::ranges::equal(variants, written_, [](const HlsVariant& now, const HlsVariant& written) {
+        return says_the_same(now, written) && now.bandwidth <= written.bandwidth;
+      });
+  return still_true ? std::nullopt : std::optional(std::move(variants));
+}
+
+}  // namespace framelane

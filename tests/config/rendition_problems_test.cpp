@@ -1,0 +1,99 @@
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/config/wrong_config.hpp"
+
+namespace framelane {
+namespace {
+
+/// A feed with the encodes x and y, and an output "o" with these keys.
+std::string renditions_with(const std::string& output_keys, const std::string& encodes =
+                                                                "x: {video: {gop: 2s}}, "
+                                                                "y: {video: {gop: 2s}}") {
+  return "feeds: {a: {input: {url: x}, encodes: {" + encodes + "}, outputs: {o: {" + output_keys +
+         "}}}}\n";
+}
+
+const std::string kMaster = ", url: /srv/m.m3u8";
+const std::string kBoth = "from: [x, y]" + kMaster;
+
+const std::vector<Wrong> kRenditions{
+    {"ListOfNone",
+     renditions_with("from: []" + kMaster),
+     {"f.yaml:1:107: feeds.a.outputs.o.from: is a list, for renditions of one master playlist, "
+      "with fewer than two encodes; add another one, or write from: x"}},
+    {"ListOfOne",
+     renditions_with("from: [y]" + kMaster),
+     {"f.yaml:1:107: feeds.a.outputs.o.from: is a list, for renditions of one master playlist, "
+      "with fewer than two encodes; add another one, or write from: y"}},
+    {"RenditionOfNoEncode",
+     renditions_with("from: [x, z]" + kMaster),
+     {"f.yaml:1:111: feeds.a.outputs.o.from[1]: feed \"a\" has no encode \"z\"; it has: x, y"}},
+    {"RenditionTwice",
+     renditions_with("from: [x, y, x]" + kMaster),
+     {"f.yaml:1:114: feeds.a.outputs.o.from[2]: names encode \"x\" again; remove one of the two"}},
+    {"RenditionIsNoName",
+     renditions_with("from: [x, {y: 1}]" + kMaster),
+     {"f.yaml:1:111: feeds.a.outputs.o.from[1]: must be a name of at most 63 of a-z, 0-9, _ and -, "
+      "beginning with a letter or digit, not a map"}},
+    {"RenditionsWithoutUrl",
+     renditions_with("from: [x, y]"),
+     {"f.yaml:1:97: feeds.a.outputs.o.url: is missing; say where to write the master playlist, "
+      "ending .m3u8"}},
+    {"RenditionsInAFile",
+     renditions_with("from: [x, y], url: /srv/m.mp4"),
+     {"f.yaml:1:120: feeds.a.outputs.o.url: takes several encodes, which only an HLS playlist in a "
+      "folder can: let it end with .m3u8, such as /srv/hls/${feed}/master.m3u8, or let from name "
+      "one encode"}},
+    {"RenditionsWithOptionsOfOnePlaylist",
+     renditions_with(kBoth + ", options: {hls_base_url: 'http://h/'}"),
+     {"f.yaml:1:143: feeds.a.outputs.o.options.hls_base_url: is for a single playlist, and from "
+      "has several encodes, each with a folder of its own; remove it"}},
+    {"RenditionsWithAWrongOption",
+     renditions_with(kBoth + ", options: {hls_tim: 1}"),
+     {"f.yaml:1:143: feeds.a.outputs.o.options.hls_tim: is not an option of the container hls "
+      "here; did you mean \"hls_time\"?"}},
+    {"RenditionThatCopies",
+     renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {video: copy}"),
+     {"f.yaml:1:106: feeds.a.outputs.o.from[1]: takes encode \"y\", which copies: its keyframes "
+      "are where the camera has them, and renditions need them at the same times; take one that "
+      "encodes"}},
+    {"RenditionWithoutGop",
+     renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {}"),
+     {"f.yaml:1:95: feeds.a.outputs.o.from[1]: takes encode \"y\", which does not say when "
+      "keyframes come; give it a gop, such as gop: 2s"}},
+    {"RenditionWithAnotherGop",
+     renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {video: {gop: 1s}}"),
+     {"f.yaml:1:111: feeds.a.outputs.o.from[1]: takes encode \"y\" with another gop than encode "
+      "\"x\"; renditions need keyframes at the same times: give both the same gop"}},
+    {"RenditionWithoutTheSoundOfOthers",
+     renditions_with(kBoth, "x: {video: {gop: 2s}, audio: copy}, y: {video: {gop: 2s}}"),
+     {"f.yaml:1:124: feeds.a.outputs.o.from[1]: takes encode \"y\" without sound beside encode "
+      "\"x\" with it; players lose it when they go from one to the other: give all renditions the "
+      "same audio"}},
+    {"TwoMastersInOnePlace",
+     renditions_with(kBoth + "}, p: {" + kBoth),
+     {"f.yaml:1:157: feeds.a.outputs.p.url: output \"p\" of feed \"a\" would write to the same "
+      "place as output \"o\" of feed \"a\"; put ${feed} or ${output} into the url"}},
+};
+INSTANTIATE_TEST_SUITE_P(Renditions, WrongConfigTest, testing::ValuesIn(kRenditions), name_of);
+
+TEST(RenditionsConfigTest, AListOfEncodesIsAnOutputForEachOfThemWithOneName) {
+  const FeedOptions feed = test::load_feed(
+      renditions_with("from: [y, x], url: '/srv/${feed}/${output}.m3u8', queue: 9"));
+  ASSERT_EQ(feed.outputs.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const OutputOptions& output = feed.outputs[i];
+    EXPECT_EQ(output.name, "o");
+    EXPECT_EQ(output.master, "/srv/a/o.m3u8");
+    EXPECT_EQ(output.from, i == 0 ? "y" : "x");
+    EXPECT_EQ(output.url, "/srv/a/" + output.from + "/index.m3u8");
+    EXPECT_EQ(output.queue, 9);
+    EXPECT_EQ(output.gop, std::chrono::seconds(2));
+  }
+}
+
+}  // namespace
+}  // namespace framelane

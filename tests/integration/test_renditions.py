@@ -1,0 +1,247 @@
+"""Renditions that belong together: one output over several encodes, with a master playlist."""
+
+import copy
+
+import pytest
+
+from harness import browser, media, media_playlist
+from harness.configs import IMPATIENT, looped, x264
+from harness.preload import preload
+from harness.waiting import wait_until
+
+SIZES = {"p240": (320, 240), "p180": (240, 180), "p120": (160, 120)}
+
+
+AAC = {"codec": "aac"}
+
+
+@pytest.fixture(scope="session")
+def loud_clip(made, clip):
+    """The clip as 25 frames/s, with a tone: 12 s."""
+    return made("renditions-sound.mp4", "-stream_loop", "-1", "-i", clip, "-f", "lavfi", "-i",
+                "sine=frequency=440:sample_rate=48000", "-t", "12", "-c:v", "libx264", "-preset",
+                "ultrafast", "-vf", "scale=320:240,fps=25", "-g", "25", "-c:a", "aac")
+
+
+def encode(size, **options):
+    return {**x264(**options), "convert": {"size": f"{size[0]}x{size[1]}"}}
+
+
+def renditions(input_, folder, encodes=None, options=None, sound=None):
+    encodes = encodes or {name: encode(size) for name, size in SIZES.items()}
+    if sound:
+        encodes = {name: {**keys, "audio": sound} for name, keys in encodes.items()}
+    return {"feeds": {"cam": {"input": input_, "encodes": encodes, "outputs": {"web": {
+        "from": list(encodes), "url": str(folder / "master.m3u8"),
+        "reconnect": {"first": "100ms", "max": "100ms"},
+        "options": {"hls_time": 1, "hls_list_size": 0, **(options or {})}}}}}}
+
+
+def read(folder, names=SIZES):
+    return {name: media_playlist.read(folder / name / "index.m3u8") for name in names
+            if (folder / name / "index.m3u8").is_file()}
+
+
+def wait_segments(daemon, folder, number, names=SIZES):
+    """Until every rendition has the segment of this number."""
+    def come():
+        daemon.check_playlists()
+        lists = read(folder, names)
+        return len(lists) == len(names) and all(
+            any(s.number >= number and not s.gap for s in one.segments) for one in lists.values())
+    wait_until(come, f"segment {number} in all renditions", 40)
+
+
+def first_pts(path):
+    return min(media.timestamps(path))
+
+
+def require_aligned(folder, names=SIZES):
+    """Segments of the same number show the same time. Returns the numbers that all renditions have."""
+    lists = read(folder, names)
+    by_number = {name: {s.number: s for s in one.segments if not s.gap}
+                 for name, one in lists.items()}
+    common = sorted(set.intersection(*(set(one) for one in by_number.values())))
+    assert common
+    last = {name: max(one) for name, one in by_number.items()}
+    for number in common:
+        segments = {name: one[number] for name, one in by_number.items()}
+        for name, segment in segments.items():  # the same name, whatever the encode
+            assert segment.uri == f"index-{number}.ts"
+        assert len({s.section for s in segments.values()}) == 1, number
+        assert len({s.time for s in segments.values()}) == 1, number
+        starts = {round(first_pts(folder / name / s.uri), 3) for name, s in segments.items()}
+        assert max(starts) - min(starts) < 0.002, (number, starts)
+        if number + 1 in common and all(number < one for one in last.values()):
+            durations = {s.duration for s in segments.values()}
+            whole = all(s.section == by_number[name][number + 1].section
+                        for name, s in segments.items())
+            assert not whole or max(durations) - min(durations) < 0.002, (number, durations)
+    return common
+
+
+def close(folder, names=SIZES):
+    for name in names:
+        media.close_playlist(folder / name / "index.m3u8")
+
+
+@pytest.mark.sanitizers
+def test_renditions_are_cut_at_the_same_times_and_a_master_playlist_names_them(
+    framelane, camera_clip, tmp_path
+):
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(camera_clip), folder)).wait_ready()
+    wait_segments(daemon, folder, 3)
+    feed, metrics = daemon.feed("cam"), daemon.metrics()
+    assert list(feed["outputs"]) == ["web"]
+    assert feed["outputs"]["web"]["state"] == "running"
+    assert metrics.one("framelane_output_up", output="web") == 1
+    in_files = sum(path.stat().st_size for path in folder.glob("*/*.ts"))
+    assert metrics.one("framelane_output_bytes_total", output="web") >= in_files > 0
+    daemon.stop()
+    assert len(require_aligned(folder)) >= 4
+    master = media_playlist.read_master(folder / "master.m3u8")
+    assert [v.uri for v in master.variants] == [f"{name}/index.m3u8" for name in SIZES]
+    assert [v.size for v in master.variants] == list(SIZES.values())
+    assert {v.rate for v in master.variants} == {25.0}
+    for variant in master.variants:
+        playlist = folder / variant.uri
+        stream = media.video(playlist)
+        assert variant.codecs[0].startswith("avc1.")
+        assert int(variant.codecs[0][-2:], 16) == stream["level"]
+        of = [(playlist.parent / s.uri).stat().st_size * 8 / s.duration
+              for s in media_playlist.read(playlist).segments if s.duration > 0.5]
+        assert variant.bandwidth >= max(of[:3])
+    close(folder)
+    for name, size in SIZES.items():
+        assert media.decodes_cleanly(folder / name / "index.m3u8")
+        assert media.video(folder / name / "index.m3u8")["width"] == size[0]
+    assert len(media.probe(folder / "master.m3u8")["streams"]) == 3
+
+
+def test_renditions_of_encoders_with_different_delays_are_cut_at_the_same_times(
+    framelane, camera_clip, tmp_path
+):
+    """One has B-frames and looks ahead for a second, one delivers at once."""
+    encodes = {"slow": encode((320, 240), preset="veryfast", bf=3, **{"rc-lookahead": 25}),
+               "fast": encode((160, 120), tune="zerolatency")}
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(camera_clip), folder, encodes)).wait_ready()
+    wait_segments(daemon, folder, 3, encodes)
+    daemon.stop()
+    assert len(require_aligned(folder, encodes)) >= 4
+    for one in read(folder, encodes).values():
+        assert "#EXT-X-DISCONTINUITY\n" not in one.text
+        assert not any(s.gap for s in one.segments)
+
+
+def test_old_segments_leave_all_renditions(framelane, camera_clip, tmp_path):
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(camera_clip), folder,
+                                  options={"hls_list_size": 2})).wait_ready()
+    wait_segments(daemon, folder, 5)
+    daemon.stop()
+    for name, one in read(folder).items():
+        assert len(one.segments) == 2
+        assert len(list((folder / name).glob("*.ts"))) <= 3
+
+
+def test_a_restart_goes_on_in_the_same_playlists(framelane, camera_clip, tmp_path):
+    folder = tmp_path / "web"
+    config = renditions(looped(camera_clip), folder)
+    daemon = framelane(copy.deepcopy(config)).wait_ready()
+    wait_segments(daemon, folder, 2)
+    daemon.stop()
+    before = read(folder)
+    daemon = framelane(config, folder=tmp_path / "again").wait_ready()
+    next_number = max(one.segments[-1].number for one in before.values()) + 1
+    wait_segments(daemon, folder, next_number + 1)
+    daemon.stop()
+    require_aligned(folder)
+    for name, one in read(folder).items():
+        one.require_follows(before[name])
+        assert one.segments[-1].section == 1
+
+
+def test_a_feed_that_is_started_again_goes_on_in_the_same_playlists(framelane, camera_clip, tmp_path):
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(camera_clip), folder)).wait_ready()
+    wait_segments(daemon, folder, 1)
+    daemon.restart_feed("cam")
+    wait_until(lambda: all(one.segments[-1].section == 1 for one in read(folder).values()),
+               "a second section in all renditions", 20)
+    number = max(one.segments[-1].number for one in read(folder).values())
+    wait_segments(daemon, folder, number + 1)
+    assert daemon.metrics().sum("framelane_output_reconnects_total", output="web") == 0
+    daemon.stop()
+    require_aligned(folder)
+
+
+def test_a_rendition_whose_encode_was_down_comes_back_at_the_same_times(
+    framelane, camera, camera_clip, cif_clip, tmp_path
+):
+    """A new format opens the encoders again, and one of them does not get its threads for a while."""
+    environment, file = preload(tmp_path, "shortage")
+    encodes = {"p240": encode((320, 240), threads=1), "p120": encode((160, 120), threads=2)}
+    source = camera(camera_clip)
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(
+        {"url": source.url, "options": {"rtsp_transport": "tcp", "threads": 1}, **IMPATIENT},
+        folder, encodes), env=environment).wait_ready()
+    wait_segments(daemon, folder, 2, encodes)
+    source.kill()
+    file.write_text("threads")
+    source.start(cif_clip)
+    daemon.wait_metrics(lambda m: m.sum("framelane_frames_dropped_total", encode="p120",
+                                        reason="encoder") >= 10, "frames to be dropped")
+    alone = read(folder, ["p240"])["p240"].segments[-1].number
+    wait_segments(daemon, folder, alone + 2, ["p240"])  # this one goes on
+    file.unlink()
+    back = read(folder, ["p240"])["p240"].segments[-1].number
+    wait_segments(daemon, folder, back + 4, encodes)
+    daemon.stop()
+    common = require_aligned(folder, encodes)
+    lists = read(folder, encodes)
+    gaps = [s.number for s in lists["p120"].segments if s.gap]
+    assert gaps and max(common) > max(gaps) and min(common) < min(gaps)
+    for one in lists.values():  # the tag stands where p120 begins again, in both
+        assert [s.section for s in one.segments if s.number == max(gaps) + 1] == [
+            s.section for s in lists["p120"].segments if s.number == max(gaps) + 1]
+
+
+def test_a_rendition_that_never_works_leaves_the_others_playable(framelane, camera_clip, tmp_path):
+    encodes = {"good": encode((320, 240)), "small": encode((160, 120)),
+               "bad": {"video": {"codec": "h263", "gop": "1s"}}}
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(camera_clip), folder, encodes)).wait_ready()
+    wait_segments(daemon, folder, 3, ["good", "small"])
+    wait_until((folder / "master.m3u8").is_file, "the master playlist", 10)
+    metrics = daemon.metrics()
+    assert metrics.one("framelane_output_up", output="web") == 0
+    assert daemon.feed("cam")["outputs"]["web"]["state"] == "connecting"
+    daemon.stop()
+    master = media_playlist.read_master(folder / "master.m3u8")
+    assert [v.uri for v in master.variants] == ["good/index.m3u8", "small/index.m3u8"]
+
+
+def test_sound_is_in_every_rendition_and_named_in_the_master_playlist(framelane, loud_clip, tmp_path):
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(loud_clip), folder, sound=AAC)).wait_ready()
+    wait_segments(daemon, folder, 3)
+    daemon.stop()
+    require_aligned(folder)
+    for variant in media_playlist.read_master(folder / "master.m3u8").variants:
+        assert variant.codecs[1:] == ["mp4a.40.2"]
+        kinds = [s["codec_type"] for s in media.probe(folder / variant.uri)["streams"]]
+        assert sorted(kinds) == ["audio", "video"]
+
+
+def test_a_player_goes_from_one_rendition_to_another_without_a_stall(framelane, start, loud_clip,
+                                                                     tmp_path):
+    """hls.js in Chromium, while the daemon writes. It counts levels from the lowest bandwidth."""
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(loud_clip), folder, sound=AAC,
+                                  options={"hls_list_size": 6})).wait_ready()
+    wait_segments(daemon, folder, 4)
+    seen = browser.play(start, folder, "master.m3u8", [0, 2, 1], 1, tmp_path)
+    assert seen == {"widths": [160, 320, 240], "waits": [], "jumps": [], "errors": []}

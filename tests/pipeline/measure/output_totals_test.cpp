@@ -1,0 +1,55 @@
+// Not built for ThreadSanitizer: one thread uses it.
+#include "pipeline/measure/output_totals.hpp"
+
+#include <gtest/gtest.h>
+
+namespace framelane {
+namespace {
+
+TEST(OutputTotalsTest, RenditionsAreOneOutputAndOthersStayApart) {
+  FeedStats stats("gate", {}, {"rec", "web", "web"}, 0);
+  OutputStats& first = stats.outputs()[1];
+  OutputStats& second = stats.outputs()[2];
+  first.bytes = 10;
+  second.bytes = 5;
+  second.queue_packets = 3;
+  first.drop(PacketDrop::kQueueFull, 2);
+  second.drop(PacketDrop::kQueueFull);
+  second.reconnects[index_of(IoFault::kIo)] = 4;
+  second.retention->failed(RetentionFault::kDelete, "no right");
+
+  const auto totals = output_totals(stats);
+  ASSERT_EQ(totals.size(), 2u);
+  EXPECT_EQ(totals[0].name, "rec");
+  EXPECT_EQ(totals[0].bytes, 0u);
+  EXPECT_EQ(totals[1].name, "web");
+  EXPECT_EQ(totals[1].bytes, 15u);
+  EXPECT_EQ(totals[1].queue_packets, 3u);
+  EXPECT_EQ(totals[1].packets_dropped[index_of(PacketDrop::kQueueFull)], 3u);
+  EXPECT_EQ(totals[1].reconnects[index_of(IoFault::kIo)], 4u);
+  EXPECT_EQ(totals[1].retention_faults[index_of(RetentionFault::kDelete)], 1u);
+  EXPECT_EQ(totals[1].retention_reason, "no right");
+}
+
+TEST(OutputTotalsTest, AnOutputIsUpIfAllItsRenditionsAreAndAsBadAsTheWorst) {
+  FeedStats stats("gate", {}, {"web", "web"}, 0);
+  OutputStats& first = stats.outputs()[0];
+  OutputStats& second = stats.outputs()[1];
+  first.set_state(first.begin_run(), FeedState::kRunning, {});
+  second.set_state(second.begin_run(), FeedState::kBackoff, "the disk is full");
+  const OutputTotals bad = output_totals(stats).front();
+  EXPECT_FALSE(bad.up);
+  EXPECT_TRUE(bad.paused);
+  EXPECT_EQ(bad.state, FeedState::kBackoff);
+  EXPECT_EQ(bad.reason, "the disk is full");
+
+  second.set_state(second.begin_run(), FeedState::kRunning, {});
+  const OutputTotals good = output_totals(stats).front();
+  EXPECT_TRUE(good.up);
+  EXPECT_FALSE(good.paused);
+  EXPECT_EQ(good.state, FeedState::kRunning);
+  EXPECT_EQ(good.reason, "");
+}
+
+}  // namespace
+}  // namespace framelane

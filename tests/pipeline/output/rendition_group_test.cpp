@@ -1,0 +1,153 @@
+// Not built for ThreadSanitizer: one thread uses it.
+#include "pipeline/output/rendition_group.hpp"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "tests/pipeline/output/output_fixture.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace testing;  // of framelane
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct RenditionGroupTest : ::testing::Test {
+  RenditionGroupTest() {
+    for (const char* name : {"big", "small"}) group.add(playlist_of(name));
+  }
+  std::string playlist_of(const std::string& name) const { return folder / (name + "/index.m3u8"); }
+  void publish(std::size_t rendition, std::uint64_t number, std::int64_t bytes = 1000) {
+    group.published(rendition, number, bytes, 2s, 2s);
+  }
+  void leave_playlist(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories(folder / name);
+    std::ofstream(playlist_of(name)) << "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:2\n"
+                                     << text;
+  }
+  std::string master() const { return text_of(folder / "master.m3u8"); }
+
+  const TempFolder folder;
+  RenditionGroup group{folder / "master.m3u8", 2s};
+};
+
+TEST_F(RenditionGroupTest, ASlotIsTheLeastMultipleOfTheGopFromHlsTimeOn) {
+  EXPECT_EQ(RenditionGroup::slot_length(2s, 2s), 2s);
+  EXPECT_EQ(RenditionGroup::slot_length(3s, 2s), 4s);
+  EXPECT_EQ(RenditionGroup::slot_length(500ms, 2s), 2s);
+}
+
+TEST_F(RenditionGroupTest, OnlyTheFirstFrameOfASlotBeginsIt) {
+  EXPECT_EQ(group.slot_at(1999ms), 1);  // rounded by a time base
+  EXPECT_EQ(group.slot_at(1998ms), 0);
+  EXPECT_EQ(group.slot_at(-1s), -1);
+  EXPECT_TRUE(group.begins_slot(4s, {25, 1}));
+  EXPECT_TRUE(group.begins_slot(4033ms, {30, 1}));
+  EXPECT_FALSE(group.begins_slot(4500ms, {25, 1}));
+  EXPECT_TRUE(group.begins_slot(4500ms, {2, 1}));
+}
+
+TEST_F(RenditionGroupTest, ASlotHasTheSameNumberInAllRenditions) {
+  group.open(0);
+  EXPECT_EQ(group.begin(0, 0, 0), 0u);
+  publish(0, 0);
+  publish(0, 1);
+  EXPECT_EQ(group.begin(1, 0, 0), 0u);  // its encoder is slower
+  EXPECT_EQ(group.section_of(1), 0u);
+}
+
+TEST_F(RenditionGroupTest, ARenditionThatComesLaterJoinsWithoutADiscontinuity) {
+  group.open(0);
+  group.begin(0, 0, 0);
+  publish(0, 0);
+  publish(0, 1);
+  EXPECT_EQ(group.begin(1, 1, 0), 1u);
+  EXPECT_EQ(group.section_of(5), 0u);
+}
+
+TEST_F(RenditionGroupTest, ARenditionThatBeginsAgainGivesAllADiscontinuityThatNobodyHasMissed) {
+  group.open(0);
+  group.begin(0, 0, 0);
+  group.begin(1, 0, 0);
+  publish(0, 0);
+  publish(0, 1);
+  EXPECT_EQ(group.begin(1, 1, 1), std::nullopt);  // the other one's segment 1 has none
+  EXPECT_EQ(group.section_of(1), 0u);
+  EXPECT_EQ(group.begin(1, 2, 1), 2u);
+  EXPECT_EQ(group.section_of(2), 1u);
+  publish(0, 2);
+  EXPECT_EQ(group.begin(0, 2, 2), 2u);  // also the other may begin there
+  EXPECT_EQ(group.section_of(9), 1u);
+}
+
+TEST_F(RenditionGroupTest, ASegmentThatARenditionHasWrittenDoesNotBeginAgain) {
+  group.open(0);
+  group.begin(0, 0, 0);
+  publish(0, 0);
+  EXPECT_EQ(group.begin(0, 0, 1), std::nullopt);
+  EXPECT_EQ(group.section_of(7), 0u);
+  EXPECT_EQ(group.begin(0, 1, 1), 1u);
+}
+
+TEST_F(RenditionGroupTest, NumbersGoOnBehindThoseOfEveryRenditionOfAnEarlierRun) {
+  leave_playlist("big", "#EXT-X-MEDIA-SEQUENCE:7\n#EXTINF:2.0,\nindex-7.ts\n");
+  leave_playlist("small",
+                 "#EXT-X-MEDIA-SEQUENCE:7\n#EXT-X-DISCONTINUITY-SEQUENCE:4\n#EXTINF:2.0,\n"
+                 "index-7.ts\n#EXT-X-DISCONTINUITY\n#EXTINF:2.0,\nindex-8.ts\n");
+  group.open(0);
+  EXPECT_EQ(group.begin(0, 3, 8), 9u);
+  EXPECT_EQ(group.begin(1, 2, 9), std::nullopt);  // from before the first one's beginning
+  EXPECT_EQ(group.begin(1, 3, 9), 9u);
+  EXPECT_EQ(group.section_of(9), 6u);
+}
+
+TEST_F(RenditionGroupTest, TheMasterPlaylistComesWithTheFirstSegmentOfTheLastRendition) {
+  group.open(0);
+  group.describe(0, {.width = 1280, .height = 720});
+  publish(0, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "master.m3u8"));
+  group.describe(1, {.width = 640, .height = 360});
+  publish(1, 0);
+  EXPECT_THAT(master(), HasSubstr("RESOLUTION=1280x720\nbig/index.m3u8\n#EXT-X-STREAM-INF"));
+  EXPECT_THAT(master(), HasSubstr("RESOLUTION=640x360\nsmall/index.m3u8\n"));
+}
+
+TEST_F(RenditionGroupTest, ARenditionThatIsDownDoesNotHoldTheMasterPlaylistUp) {
+  group.open(0);
+  for (std::uint64_t number = 0; number < 3; ++number) publish(0, number);
+  EXPECT_THAT(master(), HasSubstr("big/index.m3u8"));
+  EXPECT_THAT(master(), Not(HasSubstr("small/index.m3u8")));
+  publish(1, 3);
+  EXPECT_THAT(master(), HasSubstr("small/index.m3u8"));
+}
+
+TEST_F(RenditionGroupTest, TheMasterPlaylistFollowsWhatGrowsAndWhatChanges) {
+  group.open(0);
+  publish(0, 0, 1000);
+  publish(1, 0, 1000);
+  EXPECT_THAT(master(), HasSubstr("BANDWIDTH=4000,"));
+  publish(0, 1, 500);
+  EXPECT_THAT(master(), Not(HasSubstr("AVERAGE-BANDWIDTH=3000,")));  // it is still true
+  publish(0, 2, 2000);
+  EXPECT_THAT(master(), HasSubstr("BANDWIDTH=8000,"));
+  group.describe(1, {.codecs = "avc1.42c01e", .width = 640, .height = 480});
+  publish(1, 1, 10);
+  EXPECT_THAT(master(), HasSubstr("CODECS=\"avc1.42c01e\",RESOLUTION=640x480"));
+}
+
+TEST_F(RenditionGroupTest, OneGroupAloneWritesAMasterPlaylist) {
+  group.open(0);
+  RenditionGroup other{folder / "master.m3u8", 2s};
+  other.add(playlist_of("big"));
+  EXPECT_THROW(other.open(0), IoError);
+  group.leave(0);
+  EXPECT_NO_THROW(other.open(0));
+}
+
+}  // namespace
+}  // namespace framelane
