@@ -187,7 +187,8 @@ TEST_F(CudaFeedLossTest, WhoDestroysAFeedDoesNotWaitForAGpuThatHangs) {
 TEST_F(CudaFeedLossTest, AFeedWhoseMemoryAHungGpuKeepsHasEndedAllTheSame) {
   const std::uint64_t abandoned = threads_abandoned();
   hang_beside();
-  deadlines_.after_cancel = deadlines_.after_deadline = 500ms;
+  // On a busy machine a thread that waits for nothing may still be late.
+  deadlines_.after_cancel = deadlines_.after_deadline = 5s;
   start();
   ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[2].out == kClipFrames; }));
   device_->context()->lose("another feed's job does not come to an end",
