@@ -10,14 +10,14 @@
 namespace framelane {
 namespace {
 
-constexpr AVRational kMilliseconds{1, 1000};
+constexpr AVRational kMillisecond{1, 1000};
 
 std::vector<std::int64_t> taken(std::optional<Rational> rate, AVRational source_rate,
                                 const std::vector<std::int64_t>& times_ms) {
   RateLimit limit(rate);
   std::vector<std::int64_t> result;
   for (const std::int64_t time : times_ms) {
-    if (limit.takes(time, kMilliseconds, source_rate)) result.push_back(time);
+    if (limit.takes(time, kMillisecond, source_rate)) result.push_back(time);
   }
   return result;
 }
