@@ -84,7 +84,9 @@ def play(start, folder, playlist, levels, stay, scratch, timeout=60):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    log = pathlib.Path(scratch) / "chromium.log"
+    scratch = pathlib.Path(scratch)
+    scratch.mkdir(exist_ok=True)
+    log = scratch / "chromium.log"
     try:
         with open(log, "wb") as output:
             browser = start(
