@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "kernels/channel.hpp"
@@ -31,7 +32,10 @@ Line covered_columns(std::span<const Point> polygon, int row, const PictureSize&
     const Point& a = polygon[i];
     const Point& b = polygon[(i + 1) % polygon.size()];
     if ((a.y <= y) == (b.y <= y)) continue;
-    edges.push_back(a.x + (y - a.y) / (b.y - a.y) * (b.x - a.x));
+    // From its upper end, so that shapes which share an edge round it alike, and a pixel on it
+    // belongs to one of them.
+    const auto& [upper, lower] = a.y < b.y ? std::tie(a, b) : std::tie(b, a);
+    edges.push_back(upper.x + (y - upper.y) / (lower.y - upper.y) * (lower.x - upper.x));
   }
   std::ranges::sort(edges);
   Line line;

@@ -145,6 +145,34 @@ TEST(PictureMaskShapesTest, LaterShapesCoverEarlierOnes) {
   for (int x = 0; x < 8; ++x) EXPECT_EQ(picture.const_view().row(0, 1)[x], x < 4 ? 16 : 235);
 }
 
+/// The centre of a pixel on an edge of two shapes belongs to one of them, however they are drawn.
+TEST(PictureMaskShapesTest, ShapesThatShareAnEdgeLeaveNothingBetweenThem) {
+  const MaskShape::Point a{0.21, 0.38};
+  const MaskShape::Point b{0.83, 0.94};
+  const Polygon left{a, b, {0, 0.94}, {0, 0.38}};
+  const Polygon right{a, b, {1, 0.94}, {1, 0.38}};
+  const auto reversed = [](Polygon polygon) {
+    std::ranges::reverse(polygon);
+    return polygon;
+  };
+  const PictureSize size{640, 480};
+  for (const Polygon& first : {left, reversed(left)}) {
+    for (const Polygon& second : {right, reversed(right)}) {
+      const std::vector<MaskShape> shapes{{first, Style::kFill, {}}, {second, Style::kFill, {}}};
+      TestImage picture(PixelFormat::kGray8, size.width, size.height);
+      for (int y = 0; y < size.height; ++y) {
+        std::fill_n(picture.view().row(0, y), size.width, std::uint8_t{77});
+      }
+      PictureMask(shapes, PixelFormat::kGray8, size, {}).apply(picture.view());
+      for (int y = 183; y < 451; ++y) {  // whose centres lie between 0.38 and 0.94
+        for (int x = 0; x < size.width; ++x) {
+          ASSERT_EQ(picture.const_view().row(0, y)[x], 16) << x << ", " << y;
+        }
+      }
+    }
+  }
+}
+
 TEST(PictureMaskShapesTest, AShapeBetweenSamplesIsNamed) {
   const std::vector<MaskShape> shapes{{kWhole, Style::kFill, {}},
                                       {{{0.01, 0}, {0.02, 0}, {0.02, 1}}, Style::kFill, {}}};
