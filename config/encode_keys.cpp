@@ -105,9 +105,7 @@ Key<EncodeOptions> codec_key(StreamKind kind, std::vector<CodecCandidate> Encode
                              std::string_view example, std::string_view help) {
   return {{"codec", codec_shape(), help},
           [=](const Node& node, EncodeOptions& encode, Reader& reader) {
-            const bool list = node.kind == Node::Kind::kSequence;
-            const std::span<const Node> nodes =
-                list ? std::span<const Node>(node.items) : std::span(&node, 1);
+            const std::span<const Node> nodes = node.items_or_self();
             if (nodes.empty()) {
               reader.problems().add(
                   node, "is empty; name at least one encoder, such as " + std::string(example));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "config/av_names.hpp"
 #include "config/feed_keys.hpp"
@@ -10,7 +11,7 @@ namespace framelane {
 struct BackoffOptions;
 
 /// A feed that has been read, with what its checks need. The checks are in one file for each part:
-/// input_checks.cpp, encode_checks.cpp and output_checks.cpp.
+/// input_checks.cpp, encode_checks.cpp, output_checks.cpp and rendition_checks.cpp.
 struct ReadFeed {
   const Node& node;  ///< merged from defaults, profile and feed
   FeedOptions& feed;
@@ -25,6 +26,15 @@ void check_input(const ReadFeed& read);
 void complete_encodes(const ReadFeed& read);
 /// Fills in `from`, and makes an output of each encode in a list there. Requires complete_encodes.
 void complete_outputs(const ReadFeed& read, OutputPlaces& places);
+
+/// The checks of one output. `node` is the map it was read from.
+void check_output(const ReadFeed& read, const Node& node, OutputOptions& output,
+                  OutputPlaces& places);
+/// An output for each encode in the list `from` of `node`, all checked; none where one cannot tell.
+std::vector<OutputOptions> make_renditions(const ReadFeed& read, const Node& node,
+                                           const OutputOptions& output, OutputPlaces& places);
+/// The path from the root on, without "." and "..".
+std::string full_path(const std::string& path);
 
 /// Of the key `reconnect` of `owner`, an input or an output.
 void check_backoff(const Node& owner, const BackoffOptions& backoff, Problems& problems);

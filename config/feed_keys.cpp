@@ -117,9 +117,7 @@ Key<FeedOptions> mask_key() {
   shape.list = true;
   return {{"mask", shape, "Parts of the picture that no encode shows. Needs encodes that decode."},
           [](const Node& node, FeedOptions& feed, Reader& reader) {
-            const bool list = node.kind == Node::Kind::kSequence;
-            const std::span<const Node> nodes =
-                list ? std::span<const Node>(node.items) : std::span(&node, 1);
+            const std::span<const Node> nodes = node.items_or_self();
             if (nodes.empty()) {
               reader.problems().add(node, "is empty; remove it if nothing is to be masked");
             }

@@ -37,7 +37,7 @@ SegmentOptions& segment_of(OutputOptions& output) {
   return *output.segment;
 }
 
-/// What a list says is read with the other outputs' encodes at hand: check_renditions().
+/// What a list says is read when the feed's encodes are known: make_renditions().
 Key<OutputOptions> from_key() {
   Shape shape = of(kIdentifier);
   shape.list = true;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,10 @@ struct Node {
   const Node* find(std::string_view key) const;
   /// The value at the end of a path of keys.
   const Node* find(std::initializer_list<std::string_view> keys) const;
+  /// The items of a list; of anything else the value itself.
+  std::span<const Node> items_or_self() const {
+    return kind == Kind::kSequence ? std::span<const Node>(items) : std::span(this, 1);
+  }
 };
 
 struct Node::Entry {

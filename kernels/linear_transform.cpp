@@ -166,6 +166,16 @@ std::array<LinearForm, 3> color_transform(const Conversion& conversion) {
   return color_transform(source, conversion.target_color);
 }
 
+std::array<std::uint8_t, 3> codes_of(const std::array<std::uint8_t, 3>& rgb,
+                                     const ColorSpec& color) {
+  const auto forms = color_transform({Matrix::kRgb, Range::kFull}, color);
+  std::array<std::uint8_t, 3> codes{};
+  for (std::size_t k = 0; k < 3; ++k) {
+    codes[k] = forms[k].rounding_for_scale(1).floor_to_byte({rgb[0], rgb[1], rgb[2]});
+  }
+  return codes;
+}
+
 bool mixes_channels(const Conversion& conversion) {
   return conversion.source_color.matrix != conversion.target_color.matrix &&
          !info(conversion.source).gray;

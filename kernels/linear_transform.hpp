@@ -37,6 +37,10 @@ std::array<LinearForm, 3> color_transform(const ColorSpec& source, const ColorSp
 /// The same for a conversion. A gray source has no matrix and is given the target's.
 std::array<LinearForm, 3> color_transform(const Conversion& conversion);
 
+/// R'G'B' in full range as Y, U and V of `color`, rounded half up. Requires color.matrix != kRgb.
+std::array<std::uint8_t, 3> codes_of(const std::array<std::uint8_t, 3>& rgb,
+                                     const ColorSpec& color);
+
 /// True if a sample of the target depends on more than one channel of the source.
 bool mixes_channels(const Conversion& conversion);
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <tuple>
 #include <utility>
 
-#include "kernels/channel.hpp"
 #include "kernels/linear_transform.hpp"
+#include "kernels/picture_part.hpp"
 
 namespace framelane {
 namespace {
@@ -87,8 +86,6 @@ bool meet(const Point& a, const Point& b, const Point& c, const Point& d) {
 PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
                          const PictureSize& size, const ColorSpec& color) {
   const PixelFormatInfo& layout = info(format);
-  std::array<LinearForm, 3> forms;
-  if (!layout.rgb) forms = color_transform({Matrix::kRgb, Range::kFull}, color);
   const std::size_t count = layout.gray ? 1 : 3;
   for (std::size_t s = 0; s < shapes.size(); ++s) {
     const MaskShape& shape = shapes[s];
@@ -96,6 +93,7 @@ PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
     const auto top = std::ranges::min(shape.polygon, {}, &Point::y);
     const int width = static_cast<int>(std::ceil((right.x - left.x) * size.width));
     const int block = std::max(2, (width + 31) / 32 * 2);
+    const auto codes = layout.rgb ? shape.color : codes_of(shape.color, color);
     std::vector<Line> lines;
     bool covers = false;
     for (int y = 0; y < size.height; ++y) {
@@ -107,11 +105,7 @@ PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
       const bool chroma = !layout.rgb && k > 0;
       const int across = chroma && layout.chroma_half_width ? 1 : 0;
       const int down = chroma && layout.chroma_half_height ? 1 : 0;
-      Cover cover{.channel = k, .runs = {}, .code = shape.color[k]};
-      if (!layout.rgb) {
-        const auto& [red, green, blue] = shape.color;
-        cover.code = forms[k].rounding_for_scale(1).floor_to_byte({red, green, blue});
-      }
+      Cover cover{.channel = k, .runs = {}, .code = codes[k]};
       if (shape.style == MaskShape::Style::kPixelate) {
         cover.block_width = block >> across;
         cover.block_height = block >> down;
@@ -134,28 +128,20 @@ PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
 }
 
 void PictureMask::apply(const ImageView& image) const {
+  const auto to = channels(image);
   for (const Cover& cover : covers_) {
-    if (cover.block_width == 0) {
-      fill(cover, image);
-    } else {
-      pixelate(cover, image);
-    }
-  }
-}
-
-void PictureMask::fill(const Cover& cover, const ImageView& image) {
-  const Channel channel = channels(image)[cover.channel];
-  for (const auto& [row, begin, end] : cover.runs) {
-    if (channel.step == 1) {
-      std::memset(&channel.at(begin, row), cover.code, static_cast<std::size_t>(end - begin));
+    const Channel& channel = to[cover.channel];
+    if (cover.block_width > 0) {
+      pixelate(cover, channel);
       continue;
     }
-    for (int x = begin; x < end; ++x) channel.at(x, row) = cover.code;
+    for (const auto& [row, begin, end] : cover.runs) {
+      fill_run(channel, row, begin, end, cover.code);
+    }
   }
 }
 
-void PictureMask::pixelate(const Cover& cover, const ImageView& image) {
-  const Channel channel = channels(image)[cover.channel];
+void PictureMask::pixelate(const Cover& cover, const Channel& channel) {
   constexpr std::size_t kMostBlocks = 20;  // across: 16, and those that the box begins or ends in
   for (std::size_t i = 0; i < cover.runs.size();) {
     // The rows of one row of blocks.

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/channel.hpp"
 #include "kernels/color_spec.hpp"
 #include "kernels/image_view.hpp"
 #include "kernels/scaling.hpp"
@@ -65,8 +66,7 @@ class PictureMask {
     int top = 0;
   };
 
-  static void fill(const Cover& cover, const ImageView& image);
-  static void pixelate(const Cover& cover, const ImageView& image);
+  static void pixelate(const Cover& cover, const Channel& channel);
 
   std::vector<Cover> covers_;
   int first_without_cover_ = -1;

@@ -54,13 +54,16 @@ std::array<ConstChannel, 3> turned(std::array<ConstChannel, 3> channels,
 }
 
 std::array<std::uint8_t, 3> background_codes(const Conversion& conversion) {
-  const auto forms = color_transform({Matrix::kRgb, Range::kFull}, conversion.target_color);
-  const auto& [red, green, blue] = conversion.scaling->background;
-  std::array<std::uint8_t, 3> codes{};
-  for (std::size_t k = 0; k < 3; ++k) {
-    codes[k] = forms[k].rounding_for_scale(1).floor_to_byte({red, green, blue});
+  return codes_of(conversion.scaling->background, conversion.target_color);
+}
+
+void fill_run(const Channel& channel, int y, int begin, int end, std::uint8_t code) {
+  if (begin >= end) return;
+  if (channel.step == 1) {
+    std::memset(&channel.at(begin, y), code, static_cast<std::size_t>(end - begin));
+  } else {
+    for (int x = begin; x < end; ++x) channel.at(x, y) = code;
   }
-  return codes;
 }
 
 void fill_background(const Rect& place, const std::array<std::uint8_t, 3>& codes,
@@ -75,18 +78,10 @@ void fill_background(const Rect& place, const std::array<std::uint8_t, 3>& codes
     const int right = (place.x + place.width + across) >> across;
     const int top = place.y >> down;
     const int bottom = (place.y + place.height + down) >> down;
-    const auto fill = [&](int y, int begin, int end) {
-      if (begin >= end) return;
-      if (channel.step == 1) {
-        std::memset(&channel.at(begin, y), codes[k], static_cast<std::size_t>(end - begin));
-      } else {
-        for (int x = begin; x < end; ++x) channel.at(x, y) = codes[k];
-      }
-    };
     for (int y = row_begin >> down; y < (row_end + down) >> down; ++y) {
       const bool beside = y >= top && y < bottom;
-      fill(y, 0, beside ? left : channel.width);
-      if (beside) fill(y, right, channel.width);
+      fill_run(channel, y, 0, beside ? left : channel.width, codes[k]);
+      if (beside) fill_run(channel, y, right, channel.width, codes[k]);
     }
   }
 }

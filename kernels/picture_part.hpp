@@ -22,6 +22,9 @@ std::array<ConstChannel, 3> turned(std::array<ConstChannel, 3> channels,
 /// The codes of scaling.background in the target's colour.
 std::array<std::uint8_t, 3> background_codes(const Conversion& conversion);
 
+/// Gives samples [begin, end) of a row this code.
+void fill_run(const Channel& channel, int y, int begin, int end, std::uint8_t code);
+
 /// Fills what lies outside `place` in rows [row_begin, row_end) with these codes.
 void fill_background(const Rect& place, const std::array<std::uint8_t, 3>& codes,
                      const ImageView& target, int row_begin, int row_end);

@@ -59,8 +59,7 @@ class ScaledSamples {
   ScaledSamples& operator=(const ScaledSamples&) = delete;
 
   /// Sample (x, y) of the target's channel 0 (Y), 1 (U) or 2 (V), on the channel's own grid of the
-  /// part scaling.place. `from` are the channels of the part scaling.crop,
-  /// turned.
+  /// part scaling.place. `from` are the channels of the part scaling.crop, turned.
   std::uint8_t at(const std::array<ConstChannel, 3>& from, std::size_t channel, int x, int y) const;
   /// The same, in whole numbers alone.
   std::uint8_t by_whole_numbers(const std::array<ConstChannel, 3>& from, std::size_t channel, int x,

@@ -40,16 +40,6 @@ struct LinePlan {
   std::array<float, kMostStep> factors{1, 0, 0, 0};
 };
 
-/// Where the pixels of a line's plane are, in the picture as it is turned.
-struct PixelRows {
-  const std::uint8_t* data;
-  std::ptrdiff_t pitch, step;
-
-  const std::uint8_t* at(std::ptrdiff_t x, std::ptrdiff_t y) const {
-    return data + y * pitch + x * step;
-  }
-};
-
 struct TermPlan {
   AxisFloats across, down;
 };
@@ -126,7 +116,7 @@ class Scaler final : public Converter {
   static int columns_at_once(const GroupPlan& group, int x, int width);
   void run_group(const GroupPlan& group, const SourceChannels& source, const ImageView& target,
                  int row_begin, int row_end, Scratch& scratch) const;
-  void filter_down(const LinePlan& line, const AxisFloats& down, const PixelRows& pixels, int y,
+  void filter_down(const LinePlan& line, const AxisFloats& down, const ConstChannel& pixels, int y,
                    int rows, int x, std::size_t count, Scratch& scratch) const;
   void store(const GroupPlan& group, const SourceChannels& source, const ImageView& target, int y,
              int rows, int x, int count, Scratch& scratch) const;
@@ -273,8 +263,8 @@ void Scaler::run_group(const GroupPlan& group, const SourceChannels& source,
       for (std::size_t i = 0; i < group.lines.size(); ++i) {
         const LinePlan& line = group.lines[i];
         const auto& [across, down] = group.terms[line.term];
-        const ConstChannel& channel = source[line.channel];
-        const PixelRows pixels{channel.data - line.place, channel.pitch, channel.step};
+        ConstChannel pixels = source[line.channel];
+        pixels.data -= line.place;
         const auto span = static_cast<std::size_t>(across.span(x, count));
         filter_down(line, down, pixels, y, rows, across.first(x), span, scratch);
         kernels_.turn(rows_of_numbers.data(), scratch.columns.data(), span);
@@ -296,10 +286,9 @@ int Scaler::columns_at_once(const GroupPlan& group, int x, int width) {
   return count;
 }
 
-/// Columns [x, x + count) of the source become scratch.rows, one for each of the target's rows [y,
-/// y
-/// + rows).
-void Scaler::filter_down(const LinePlan& line, const AxisFloats& down, const PixelRows& pixels,
+/// Columns [x, x + count) of the source become scratch.rows, one for each row of the target from y
+/// on. `pixels`: the channel whose samples are the line's pixels.
+void Scaler::filter_down(const LinePlan& line, const AxisFloats& down, const ConstChannel& pixels,
                          int y, int rows, int x, std::size_t count, Scratch& scratch) const {
   const std::size_t pitch = (count + 2 * kFloatSlack - 1) / kFloatSlack * kFloatSlack;
   const int room = static_cast<int>(kSourceFloats / pitch);
@@ -308,7 +297,7 @@ void Scaler::filter_down(const LinePlan& line, const AxisFloats& down, const Pix
   for (int from = down.first(y); from < end; from += room) {
     const int to = std::min(from + room, end);
     for (int row = from; row < to; ++row) {
-      const std::uint8_t* data = pixels.at(x, row);
+      const std::uint8_t* data = &pixels.at(x, row);
       if (pixels.step != line.step) {
         for (std::size_t i = 0; i < count; ++i, data += pixels.step) {
           std::memcpy(scratch.pixels.data() + i * static_cast<std::size_t>(line.step), data,

@@ -23,14 +23,7 @@ inline constexpr int kAhead = 4;
 static_assert(kTurnRows % kAhead == 0);
 
 FRAMELANE_HD float4 four_at(const float* at) {
-#ifdef __CUDA_ARCH__
-  return *reinterpret_cast<const float4*>(at);
-#else
-  assert(reinterpret_cast<std::uintptr_t>(at) % sizeof(float4) == 0);
-  float4 four;
-  std::memcpy(&four, at, sizeof four);
-  return four;
-#endif
+  return load<float4>(reinterpret_cast<const std::uint8_t*>(at));
 }
 
 /// Weights across: for each sample of the target those of 4 * `quads` samples of the source, from
@@ -320,11 +313,7 @@ struct ScaleTile {
   }
 
   FRAMELANE_HD static void put_four(float* to, const float (&four)[4]) {
-#ifdef __CUDA_ARCH__
-    *reinterpret_cast<float4*>(to) = float4{four[0], four[1], four[2], four[3]};
-#else
-    std::memcpy(to, four, sizeof four);
-#endif
+    store(reinterpret_cast<std::uint8_t*>(to), float4{four[0], four[1], four[2], four[3]});
   }
 
   /// A warp makes neighbouring samples of one line.

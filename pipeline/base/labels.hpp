@@ -9,6 +9,7 @@ namespace framelane {
 // Every fixed set of metric label values. An enumerator's value is the index of its name. The names
 // are part of the public contract: they do not change.
 
+/// Why a frame is not in an encode. kRate: the encode takes fewer than come.
 enum class DropReason { kRingFull, kEncoder, kDeviceLost, kFeedFailed, kStop, kReload, kRate };
 inline constexpr std::array<std::string_view, 7> kDropReasonNames{
     "ring_full", "encoder", "device_lost", "feed_failed", "stop", "reload", "rate"};
@@ -45,7 +46,8 @@ inline constexpr std::array<std::string_view, 4> kTimestampRepairNames{"jump", "
                                                                        "missing"};
 
 /// Why pixels were copied on the host. kFormat: swscale converted them; kDecoder: the decoder
-/// cannot write into our memory; kAlignment: its rows are not aligned as an upload needs them.
+/// cannot write into our memory; kAlignment: its rows are not aligned as an upload needs them;
+/// kMask: the frame's memory is not ours to cover.
 enum class HostCopy { kFormat, kDecoder, kAlignment, kMask };
 inline constexpr std::array<std::string_view, 4> kHostCopyNames{"format", "decoder", "alignment",
                                                                 "mask"};

@@ -3,7 +3,7 @@
 import math
 
 from harness import media
-from harness.configs import encoder, one_feed
+from harness.configs import encoder, one_feed, with_a_file_each
 
 GOP = 2.0
 FORCE_IDR = 2  # NV_ENC_PIC_FLAG_FORCEIDR; a forced intra picture, at which no decoder may start, is 1
@@ -42,10 +42,8 @@ def test_a_gop_is_a_time_whatever_the_frame_rate_and_the_same_in_every_encode(
         "mpeg2": encoder("mpeg2video", gop="2s"),
         "vp8": encoder("libvpx", gop="2s", deadline="realtime", **{"cpu-used": 8}),
     }
-    feed = one_feed({"url": str(slowing_clip(made))})["feeds"]["cam"]
-    feed["encodes"] = encodes
-    feed["outputs"] = {name: {"from": name, "url": str(tmp_path / f"{name}.mkv")} for name in encodes}
-    daemon = framelane({"feeds": {"cam": feed}}, arguments=["--once"])
+    config = with_a_file_each({"url": str(slowing_clip(made))}, encodes, tmp_path, ".mkv")
+    daemon = framelane(config, arguments=["--once"])
     assert daemon.wait_exit() == 0
     for name in encodes:
         times, keys = keyframes(tmp_path / f"{name}.mkv")

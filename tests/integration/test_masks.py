@@ -7,7 +7,7 @@ import random
 import pytest
 
 from harness import media
-from harness.configs import COPY, encoder, one_feed, raw_input, x264
+from harness.configs import COPY, encoder, one_feed, raw_input, with_a_file_each, x264
 
 WIDTH, HEIGHT = 64, 48
 LEFT_HALF = {"polygon": [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
@@ -22,12 +22,8 @@ ENCODES = {
 def run(framelane, folder, input_, **keys):
     """The bytes of each encode's output."""
     folder.mkdir()
-    config = one_feed(input_, None, None, **keys)
-    feed = config["feeds"]["cam"]
-    feed["encodes"] = ENCODES
-    feed["outputs"] = {name: {"from": name, "url": str(folder / name), "format": "rawvideo"}
-                       for name in ENCODES}
-    daemon = framelane(config).wait_ready()
+    daemon = framelane(
+        with_a_file_each(input_, ENCODES, folder, format_="rawvideo", **keys)).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
     daemon.stop()
     return {name: (folder / name).read_bytes() for name in ENCODES}, metrics

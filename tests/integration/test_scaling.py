@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from harness import media
-from harness.configs import encoder, looped, one_feed, raw_input, x264
+from harness.configs import encoder, looped, one_feed, raw_input, with_a_file_each, x264
 
 
 def rounded(value):
@@ -27,27 +27,31 @@ def halved(rows):
     return bytes(rounded(value) for row in zip(*map(half, columns)) for value in row)
 
 
+def gray_rows(width, height):
+    """The rows of a picture of noise."""
+    noise = random.Random(width)
+    return [noise.randbytes(width) for _ in range(height)]
+
+
+def run(framelane, folder, rows, converts, device):
+    """The gray picture, as each encode converts it, goes to the file of its name."""
+    source = folder / "in.gray"
+    source.write_bytes(b"".join(rows))
+    encodes = {name: encoder("rawvideo", convert=convert) for name, convert in converts.items()}
+    daemon = framelane(with_a_file_each(raw_input(source, "gray", f"{len(rows[0])}x{len(rows)}"),
+                                        encodes, folder, format_="rawvideo", device=device)).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+
+
 @pytest.mark.asan
 @pytest.mark.parametrize("device", ["cpu", "auto"])
 def test_half_a_picture_is_exact_and_so_is_a_part_of_it(framelane, tmp_path, device):
-    width, height = 64, 48
-    frame = random.Random(16).randbytes(width * height)
-    source = tmp_path / "in.gray"
-    source.write_bytes(frame)
-    rows = [frame[y * width:(y + 1) * width] for y in range(height)]
-    config = one_feed(raw_input(source, "gray", f"{width}x{height}"), None, None)
-    feed = config["feeds"]["cam"]
-    feed["device"] = device
-    feed["encodes"] = {
-        "half": {**encoder("rawvideo", convert={"size": "50%", "filter": "bilinear"})},
-        "part": {**encoder("rawvideo", convert={"crop": "20x10+7+31"})},
-        "both": {**encoder("rawvideo", convert={"crop": "40x20+3+5", "size": "20x-2",
-                                                "filter": "bilinear"})}}
-    feed["outputs"] = {name: {"from": name, "url": str(tmp_path / name), "format": "rawvideo"}
-                       for name in feed["encodes"]}
-    daemon = framelane(config).wait_ready()
-    daemon.wait_state("cam", "ended")
-    daemon.stop()
+    rows = gray_rows(64, 48)
+    run(framelane, tmp_path, rows, {"half": {"size": "50%", "filter": "bilinear"},
+                                    "part": {"crop": "20x10+7+31"},
+                                    "both": {"crop": "40x20+3+5", "size": "20x-2",
+                                             "filter": "bilinear"}}, device)
     assert (tmp_path / "half").read_bytes() == halved(rows)
     assert (tmp_path / "part").read_bytes() == b"".join(row[7:27] for row in rows[31:41])
     assert (tmp_path / "both").read_bytes() == halved([row[3:43] for row in rows[5:25]])
@@ -68,23 +72,11 @@ def rotated(rows, degrees):
 @pytest.mark.asan
 @pytest.mark.parametrize("device", ["cpu", "auto"])
 def test_turned_pictures_are_exact(framelane, tmp_path, device):
-    width, height = 40, 24
-    frame = random.Random(90).randbytes(width * height)
-    source = tmp_path / "in.gray"
-    source.write_bytes(frame)
-    rows = [frame[y * width:(y + 1) * width] for y in range(height)]
+    rows = gray_rows(40, 24)
     turns = [(degrees, flip) for degrees in (0, 90, 180, 270)
              for flip in ("none", "horizontal", "vertical")]
-    config = one_feed(raw_input(source, "gray", f"{width}x{height}"), None, None)
-    feed = config["feeds"]["cam"]
-    feed["device"] = device
-    feed["encodes"] = {f"{flip}-{degrees}": encoder("rawvideo", convert={"rotate": degrees, "flip": flip})
-                       for degrees, flip in turns}
-    feed["outputs"] = {name: {"from": name, "url": str(tmp_path / name), "format": "rawvideo"}
-                       for name in feed["encodes"]}
-    daemon = framelane(config).wait_ready()
-    daemon.wait_state("cam", "ended")
-    daemon.stop()
+    run(framelane, tmp_path, rows, {f"{flip}-{degrees}": {"rotate": degrees, "flip": flip}
+                                    for degrees, flip in turns}, device)
     for degrees, flip in turns:
         expected = b"".join(flipped(rotated(rows, degrees), flip))
         assert (tmp_path / f"{flip}-{degrees}").read_bytes() == expected, (degrees, flip)
@@ -94,12 +86,9 @@ def test_fewer_frames_are_evenly_apart_and_counted(framelane, tmp_path):
     """Frame n has the value n. What is left out is no loss, and other encodes get all."""
     source = tmp_path / "in.gray"
     source.write_bytes(b"".join(bytes([n]) * 16 * 16 for n in range(100)))
-    config = one_feed(raw_input(source, "gray", "16x16", rate=25), None, None)
-    feed = config["feeds"]["cam"]
-    feed["encodes"] = {"all": encoder("rawvideo"), "few": encoder("rawvideo", convert={"rate": 5})}
-    feed["outputs"] = {name: {"from": name, "url": str(tmp_path / f"{name}.nut")}
-                       for name in feed["encodes"]}
-    daemon = framelane(config).wait_ready()
+    encodes = {"all": encoder("rawvideo"), "few": encoder("rawvideo", convert={"rate": 5})}
+    daemon = framelane(with_a_file_each(raw_input(source, "gray", "16x16", rate=25), encodes,
+                                        tmp_path, ".nut")).wait_ready()
     daemon.wait_state("cam", "ended")
     metrics = daemon.metrics()
     assert metrics.one("framelane_frames_dropped_total", encode="few", reason="rate") == 80

@@ -11,7 +11,8 @@ import pytest
 
 from harness import media
 from harness.camera import free_port
-from harness.configs import COPY, IMPATIENT, encoder, looped, one_feed, raw_input, x264
+from harness.configs import (COPY, IMPATIENT, encoder, looped, one_feed, raw_input,
+                             with_a_file_each, x264)
 from harness.daemon import WITHOUT_PRIVILEGES
 from harness.waiting import wait_until
 
@@ -42,12 +43,8 @@ def test_what_is_skipped_is_not_decoded_but_copied_and_counted(
     types = media.probe(clip, "-show_frames", "-select_streams", "v:0")["frames"]
     kept = {"nonref": "IP", "nonkey": "I"}[skip]
     assert sum(frame["pict_type"] in kept for frame in types) == decoded
-    config = one_feed({"url": str(clip)}, None, None, skip=skip)
-    feed = config["feeds"]["cam"]
-    feed["encodes"] = {"few": x264(), "all": COPY}
-    feed["outputs"] = {name: {"from": name, "url": str(tmp_path / f"{name}.mkv")}
-                       for name in feed["encodes"]}
-    daemon = framelane(config).wait_ready()
+    daemon = framelane(with_a_file_each({"url": str(clip)}, {"few": x264(), "all": COPY}, tmp_path,
+                                        ".mkv", skip=skip)).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
     daemon.stop()
     assert metrics.one("framelane_frames_in_total", feed="cam") == decoded

@@ -35,6 +35,15 @@ def one_feed(input_, encode=None, outputs=None, **keys):
     return {"feeds": {"cam": feed}}
 
 
+def with_a_file_each(input_, encodes, folder, suffix="", format_=None, **keys):
+    """A configuration of a single feed called cam whose encodes have a file each, of their names."""
+    config = one_feed(input_, **keys)
+    kind = {"format": format_} if format_ else {}
+    config["feeds"]["cam"].update(encodes=encodes, outputs={
+        name: {"from": name, "url": str(folder / f"{name}{suffix}"), **kind} for name in encodes})
+    return config
+
+
 def beside_another(config, clip):
     """The configuration with a second feed, called other, which faults of cam must not affect."""
     config["feeds"]["other"] = {"input": looped(clip), "encodes": {"main": x264()}}

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/feed_checks.hpp"
+#include "config/output_places.hpp"
+#include "pipeline/feed/feed_options.hpp"
+#include "pipeline/output/container.hpp"
+
+namespace framelane {
+namespace {
+
+/// Checks an output with several encodes, and makes an output of each of them. `node` is the map it
+/// was read from.
+class Renditions {
+ public:
+  Renditions(const ReadFeed& read, const Node& node, const OutputOptions& output,
+             OutputPlaces& places)
+      : read_(read),
+        node_(node),
+        from_(*node.find("from")),
+        output_(output),
+        problems_(read.problems()),
+        places_(places) {}
+
+  std::vector<OutputOptions> make() {
+    const bool named = find_encodes();
+    const bool placed = check_url();
+    const bool optioned = check_options();
+    if (!named || !placed || !optioned) return {};
+    check_keyframes();
+    check_sound();
+    std::vector<OutputOptions> outputs;
+    for (const EncodeOptions* encode : encodes_) {
+      OutputOptions& rendition = outputs.emplace_back(output_);
+      rendition.from = encode->name;
+      rendition.master = master_;
+      const std::filesystem::path folder = std::filesystem::path(master_).parent_path();
+      rendition.url = (folder / encode->name / "index.m3u8").string();
+      check_output(read_, node_, rendition, places_);
+    }
+    return outputs;
+  }
+
+ private:
+  /// False if it is not known which encodes are meant.
+  bool find_encodes() {
+    std::vector<std::string_view> names;
+    for (const EncodeOptions& encode : read_.feed.encodes) names.emplace_back(encode.name);
+    bool found = true;
+    for (const Node& item : from_.items) {
+      const auto value = read_.reader.scalar(item, of(kIdentifier));
+      const auto encode =
+          value ? std::ranges::find(read_.feed.encodes, value->text, &EncodeOptions::name)
+                : read_.feed.encodes.end();
+      found = found && encode != read_.feed.encodes.end();
+      if (!value) continue;
+      if (encode == read_.feed.encodes.end()) {
+        problems_.add(item, "feed " + in_quotes(read_.feed.name) + " has no encode " +
+                                in_quotes(item.text) + "; it has: " + join(names));
+      } else if (std::ranges::find(encodes_, &*encode) != encodes_.end()) {
+        problems_.add(item,
+                      "names encode " + in_quotes(item.text) + " again; remove one of the two");
+        found = false;
+      } else {
+        encodes_.push_back(&*encode);
+        items_.push_back(&item);
+      }
+    }
+    if (from_.items.size() < 2) {
+      problems_.add(
+          from_,
+          "is a list, for renditions of one master playlist, with fewer than two encodes; "
+          "add another one, or write from: " +
+              (encodes_.empty() ? std::string(names.front()) : encodes_.front()->name));
+    }
+    return found && from_.items.size() >= 2;
+  }
+
+  /// False if the place of the master playlist is not known.
+  bool check_url() {
+    const Node* url = node_.find("url");
+    if (url == nullptr) {
+      problems_.add_missing(node_, "url", "say where to write the master playlist, ending .m3u8");
+      return false;
+    }
+    if (output_.url.empty() || !read_.reader.is_certain(*url)) return false;
+    const Container container = container_of(output_);
+    if (container.kind != OutputKind::kPlaylist || !container.local) {
+      problems_.add(
+          *url,
+          "takes several encodes, which only an HLS playlist in a folder can: let it end "
+          "with .m3u8, such as /srv/hls/${feed}/master.m3u8, or let from name one encode");
+      return false;
+    }
+    master_ = container.url;
+    const std::string self =
+        "output " + in_quotes(output_.name) + " of feed " + in_quotes(read_.feed.name);
+    const std::string& owner = places_.take(full_path(master_), self);
+    if (owner != self) {
+      problems_.add(*url, self + " would write to the same place as " + owner +
+                              "; put ${feed} or ${output} into the url");
+    }
+    return true;
+  }
+
+  /// False if an option would give several playlists the same names.
+  bool check_options() {
+    constexpr std::array<std::string_view, 3> kOfOnePlaylist{"hls_segment_filename", "hls_base_url",
+                                                             "hls_playlist_type"};
+    const Node* options = node_.find("options");
+    if (options == nullptr) return true;
+    bool right = true;
+    for (const std::string_view key : kOfOnePlaylist) {
+      const Node* option = options->find(key);
+      if (option == nullptr) continue;
+      right = false;
+      problems_.add(option->key_position, option->path,
+                    "is for a single playlist, and from has several encodes, each with a folder "
+                    "of its own; remove it");
+    }
+    return right;
+  }
+
+  /// Segments are cut at the same times in all renditions.
+  void check_keyframes() {
+    const Node* gop = nullptr;
+    for (std::size_t i = 0; i < encodes_.size(); ++i) {
+      const EncodeOptions& encode = *encodes_[i];
+      const std::string name = "encode " + in_quotes(encode.name);
+      gop = read_.node.find({"encodes", encode.name, "video", "gop"});
+      if (gop != nullptr && !read_.reader.is_certain(*gop)) continue;
+      if (encode.copy_video) {
+        problems_.add(*items_[i], "takes " + name +
+                                      ", which copies: its keyframes are where the camera has "
+                                      "them, and renditions need them at the same times; take one "
+                                      "that encodes");
+      } else if (!encode.gop) {
+        problems_.add(*items_[i], "takes " + name +
+                                      ", which does not say when keyframes come; give it a gop, "
+                                      "such as gop: 2s");
+      } else if (encodes_.front()->gop && encode.gop != encodes_.front()->gop) {
+        problems_.add(*items_[i], "takes " + name + " with another gop than encode " +
+                                      in_quotes(encodes_.front()->name) +
+                                      "; renditions need keyframes at the same times: give both "
+                                      "the same gop");
+      }
+    }
+  }
+
+  /// A player that goes from one rendition to another expects the same streams there.
+  void check_sound() {
+    for (std::size_t i = 1; i < encodes_.size(); ++i) {
+      const bool first = encodes_.front()->wants_audio();
+      if (encodes_[i]->wants_audio() == first) continue;
+      problems_.add(*items_[i],
+                    "takes encode " + in_quotes(encodes_[i]->name) +
+                        (first ? " without sound beside encode " : " with sound beside encode ") +
+                        in_quotes(encodes_.front()->name) + (first ? " with it" : " without it") +
+                        "; players lose it when they go from one to the other: give all renditions "
+                        "the same audio");
+    }
+  }
+
+  const ReadFeed& read_;
+  const Node& node_;
+  const Node& from_;
+  const OutputOptions& output_;
+  Problems& problems_;
+  OutputPlaces& places_;
+  std::string master_;
+  std::vector<const EncodeOptions*> encodes_;
+  std::vector<const Node*> items_;  // that name them
+};
+
+}  // namespace
+
+std::vector<OutputOptions> make_renditions(const ReadFeed& read, const Node& node,
+                                           const OutputOptions& output, OutputPlaces& places) {
+  return Renditions(read, node, output, places).make();
+}
+
+}  // namespace framelane
