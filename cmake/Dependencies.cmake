@@ -25,3 +25,7 @@ pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(PANGO REQUIRED IMPORTED_TARGET pangoft2 fontconfig)
+# GLib asks for -pthread, which the precompiled headers would not fit.
+set_property(TARGET PkgConfig::PANGO PROPERTY INTERFACE_COMPILE_OPTIONS "")
+pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)

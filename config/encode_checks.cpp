@@ -58,6 +58,12 @@ void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
     read.problems().add(convert->key_position, convert->path,
                         "has no effect with video: copy; remove one of the two");
   }
+  const Node* overlay = node->find("overlay");
+  if (encode.copy_video && overlay != nullptr) {
+    read.problems().add(overlay->key_position, overlay->path,
+                        "has no effect with video: copy, which does not decode; remove one of the "
+                        "two");
+  }
   if (encode.copy_video && !read.feed.input.mask.empty()) {
     read.problems().add(*node->find("video"),
                         "is copy, and feed " + in_quotes(read.feed.name) +

@@ -263,8 +263,8 @@ const Section<EncodeOptions>& encode_keys() {
        section<EncodeOptions, EncodeOptions>("convert", convert_keys(),
                                              "The pictures that the encoder is given.",
                                              [](EncodeOptions& e) -> EncodeOptions& { return e; }),
-       audio_key()},
-      {"overlay"}};
+       overlay_key(), audio_key()},
+      {}};
   return keys;
 }
 

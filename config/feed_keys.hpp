@@ -17,6 +17,8 @@ const Section<InputOptions>& input_keys();
 const Section<EncodeOptions>& encode_keys();
 const Section<OutputOptions>& output_keys();
 
+/// The key `overlay` of an encode.
+Key<EncodeOptions> overlay_key();
 /// Of an encode. The command line has them too.
 Shape bitrate_shape();
 Shape gop_shape();

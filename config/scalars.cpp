@@ -101,6 +101,10 @@ bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\
 bool parse_text(std::string_view text, Value&) {
   return !text.empty() && std::none_of(text.begin(), text.end(), is_control);
 }
+bool parse_lines(std::string_view text, Value&) {
+  return !text.empty() &&
+         std::none_of(text.begin(), text.end(), [](char c) { return is_control(c) && c != '\n'; });
+}
 /// Options may have several lines (`headers`). A C string ends at its first NUL.
 bool parse_any(std::string_view text, Value&) { return text.find('\0') == text.npos; }
 bool parse_boolean(std::string_view text, Value& value) {
@@ -196,8 +200,12 @@ bool parse_quarter_turns(std::string_view text, Value& value) {
   return false;
 }
 
-bool parse_color_code(std::string_view text, Value& value) {
-  if (text.size() != 7 || text[0] != '#') return false;
+bool parse_percent_value(std::string_view text, Value& value) {
+  return store(parse_percent(text), value.part);
+}
+
+bool parse_color_digits(std::string_view text, std::size_t digits, Value& value) {
+  if (text.size() != digits + 1 || text[0] != '#') return false;
   value.number = 0;
   for (const char c : text.substr(1)) {
     const std::size_t digit =
@@ -206,6 +214,15 @@ bool parse_color_code(std::string_view text, Value& value) {
     if (digit == std::string_view::npos) return false;
     value.number = value.number * 16 + static_cast<std::int64_t>(digit);
   }
+  return true;
+}
+bool parse_color_code(std::string_view text, Value& value) {
+  return parse_color_digits(text, 6, value);
+}
+bool parse_color_with_alpha(std::string_view text, Value& value) {
+  if (parse_color_digits(text, 8, value)) return true;
+  if (!parse_color_digits(text, 6, value)) return false;
+  value.number = value.number * 256 + 255;
   return true;
 }
 
@@ -289,6 +306,15 @@ const ScalarType kFraction{"a number from 0 to 1 with at most six decimals, such
                            R"(^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$)"};
 const ScalarType kQuarterTurns{"0, 90, 180 or 270 (degrees, clockwise)", parse_quarter_turns,
                                format_integer, "integer", "^(0|90|180|270)$"};
+const ScalarType kPercent{"a percentage such as 4%, more than 0% and less than 100%",
+                          parse_percent_value, format_integer, "",
+                          R"(^(0|[1-9][0-9]?)(\.[0-9]{1,6})?%$)"};
+const ScalarType kColorWithAlpha{
+    "a colour such as \"#102030\", or \"#10203080\" (red, green, blue, alpha)",
+    parse_color_with_alpha, format_integer, "", "^#[0-9a-fA-F]{6}([0-9a-fA-F]{2})?$"};
+const ScalarType kLines{"text that is not empty and has no control characters but line feeds",
+                        parse_lines, format_integer, "",
+                        R"(^[^\u0000-\u0009\u000b-\u001f\u007f]+$)"};
 const ScalarType kColorCode{"a colour such as \"#102030\" (red, green, blue)", parse_color_code,
                             format_integer, "", "^#[0-9a-fA-F]{6}$"};
 const ScalarType kIdentifier{

@@ -138,6 +138,10 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments) {
   app.add_option("--size", arguments.size,
                  "Size of the output: 1280x720, 1280x-2 (the height that keeps the shape) or 50%")
       ->type_name("WxH|N%");
+  app.add_option("--overlay-text", arguments.overlay_text,
+                 "Text to write on the pictures, at the top left; strftime's fields tell when each "
+                 "was taken, or read from a file")
+      ->type_name("TEXT");
   app.add_option("--device", arguments.device,
                  "Where frames are converted: auto, cpu, cuda or cuda:N")
       ->type_name("D")

@@ -30,7 +30,7 @@ struct TranscodeArguments {
   std::string gop;
   std::vector<std::string> audio{"copy"};  ///< {"copy"}, {"none"}, or encoders as in `codecs`
   std::string format;
-  std::string pixel_format, matrix, range, siting, crop, size;
+  std::string pixel_format, matrix, range, siting, crop, size, overlay_text;
   std::string device = "auto";
   int lanes = 3;
   int ring = 8;

@@ -21,6 +21,8 @@
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/output/container.hpp"
+#include "pipeline/overlay/clock_text.hpp"
+#include "pipeline/overlay/text_painter.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/source/fd_reader.hpp"
 
@@ -176,6 +178,7 @@ class FeedBuilder {
       encode.gop = gop->microseconds();
     }
     if (!pixel_format(encode.format) || !picture(encode.picture)) return false;
+    if (!overlay(encode.overlays)) return false;
     ColorOverride& color = encode.color;
     if (!name(arguments_.matrix, "--matrix", "bt601, bt709, bt2020", matrix_from_name,
               color.matrix) ||
@@ -199,6 +202,16 @@ class FeedBuilder {
       if (!size) return false;
       picture.size = size_option(*size);
     }
+    return true;
+  }
+
+  bool overlay(std::vector<OverlayOptions>& overlays) {
+    if (arguments_.overlay_text.empty()) return true;
+    const auto text = scalar("--overlay-text", arguments_.overlay_text, of(kLines));
+    if (!text) return false;
+    if (const auto why = ClockText::why_not(text->text)) return fail("--overlay-text " + *why);
+    if (!is_utf8(text->text)) return fail("--overlay-text is not UTF-8");
+    overlays.emplace_back().text = text->text;
     return true;
   }
 
@@ -247,7 +260,8 @@ class FeedBuilder {
           std::pair{"--range", !arguments_.range.empty()},
           std::pair{"--siting", !arguments_.siting.empty()},
           std::pair{"--crop", !arguments_.crop.empty()},
-          std::pair{"--size", !arguments_.size.empty()}}) {
+          std::pair{"--size", !arguments_.size.empty()},
+          std::pair{"--overlay-text", !arguments_.overlay_text.empty()}}) {
       if (given) {
         return fail(std::string(option) +
                     " has no effect with --codec copy, which encodes nothing; leave one of the "

@@ -97,8 +97,13 @@ bool is_identity(const Conversion& conversion) {
          !moves_chroma(format, from.siting, format, to.siting);
 }
 
+bool is_bypass(const Conversion& conversion) {
+  return !conversion.overlaid && is_identity(conversion);
+}
+
 std::optional<std::string> why_unsupported(const Conversion& conversion) {
-  const auto& [width, height, source, source_color, target, target_color, scaling] = conversion;
+  const auto& [width, height, source, source_color, target, target_color, scaling, overlaid] =
+      conversion;
   if (width < 1 || height < 1 || width > kMaxSide || height > kMaxSide) {
     return "size " + std::to_string(width) + "x" + std::to_string(height) +
            " is outside 1x1 to 16384x16384";

@@ -18,6 +18,7 @@ struct Conversion {
   PixelFormat target = PixelFormat::kNv12;
   ColorSpec target_color;
   std::optional<Scaling> scaling{};  ///< nothing: the target has the source's size
+  bool overlaid = false;             ///< overlays are drawn on the target afterwards
 
   PictureSize target_size() const { return scaling ? scaling->target : PictureSize{width, height}; }
 
@@ -28,6 +29,9 @@ struct Conversion {
 /// and transfer are ignored, and so is what the format has no use for (gray: matrix; 4:4:4:
 /// siting).
 bool is_identity(const Conversion& conversion);
+
+/// True if the source itself can be handed on: it holds the same bytes, and nothing is drawn on it.
+bool is_bypass(const Conversion& conversion);
 
 /// Why this conversion cannot be done, as one sentence that names the wrong format, size or colour;
 /// nothing if it can be done. Not supported are:

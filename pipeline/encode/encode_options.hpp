@@ -11,6 +11,7 @@
 #include "pipeline/base/color_override.hpp"
 #include "pipeline/base/rational.hpp"
 #include "pipeline/encode/picture_options.hpp"
+#include "pipeline/overlay/overlay_options.hpp"
 
 namespace framelane {
 
@@ -31,6 +32,7 @@ struct EncodeOptions {
   ColorOverride color;                           ///< convert.matrix, range, siting
   PictureOptions picture;                        ///< convert.crop, size, fit …
   std::optional<Rational> rate;                  ///< convert.rate: frames per second, at most
+  std::vector<OverlayOptions> overlays;          ///< drawn in this order
   std::optional<std::int64_t> bitrate;           ///< bits per second
   std::optional<std::chrono::microseconds> gop;  ///< time between keyframes
   bool copy_audio = false;

@@ -14,6 +14,7 @@
 #include "pipeline/feed/early_audio.hpp"
 #include "pipeline/feed/encode_outage.hpp"
 #include "pipeline/frames/frame_pool.hpp"
+#include "pipeline/overlay/frame_overlays.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/packet_fanout.hpp"
 
@@ -39,6 +40,7 @@ struct EncodeRoute {
   RateLimit rate_limit{std::nullopt};
   std::shared_ptr<EncodePlan> plan = nullptr;  ///< null before the first frame, and while down
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
+  std::unique_ptr<FrameOverlays> overlays = nullptr;    ///< null: nothing is drawn
 
   /// The audio that the encode delivers while the source has these streams; null: none.
   const StreamFormat* audio_format(const MediaFormat* source) const {

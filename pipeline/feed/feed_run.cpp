@@ -85,6 +85,7 @@ void FeedRun::make_parts() {
                                                                    .stage = *stage_,
                                                                    .stage_calls = stage_calls_,
                                                                    .deadlines = deadlines_,
+                                                                   .line_clock = line_clock_,
                                                                    .cancel_reason = cancel_reason_},
                                               cancel_.get_token());
   }

@@ -39,8 +39,23 @@ bool moved(FrameFormat from, const FrameFormat& to) {
   return from == to;
 }
 
-Conversion conversion_to(const EncodePlan& plan, const FrameFormat& source) {
-  return conversion_between(source, plan.target, plan.scaling);
+Conversion conversion_to(const EncodePlan& plan, const EncodeOptions& options,
+                         const FrameFormat& source) {
+  Conversion conversion = conversion_between(source, plan.target, plan.scaling);
+  conversion.overlaid = !options.overlays.empty();
+  return conversion;
+}
+
+/// What is drawn on the frames of this format; null: nothing. Throws FeedError.
+std::unique_ptr<FrameOverlays> make_overlays(const EncodeOptions& options,
+                                             const FrameFormat& frames) {
+  if (options.overlays.empty()) return nullptr;
+  try {
+    return std::make_unique<FrameOverlays>(
+        options.overlays, PictureSize{frames.width, frames.height}, frames.layout, frames.color);
+  } catch (const FeedError& error) {
+    throw FeedError(error.code(), "encode " + options.name + ": overlay: " + error.what());
+  }
 }
 
 bool can_convert(const Conversion& conversion) {
@@ -201,6 +216,7 @@ void FrameDispatch::take_down(EncodeRoute& route, const FeedError& refusal) {
     route.plan.reset();  // its frames may be on a GPU
   }
   route.conversion.reset();
+  route.overlays.reset();
   route.media.reset();
   route.early_audio.drop();
   route.outage->failed(refusal.what(), EncodeOutage::Clock::now());
@@ -211,7 +227,7 @@ void FrameDispatch::prepare_stage(const FrameFormat& format) {
   std::vector<FrameMemory> targets;
   for (const EncodeRoute* route : routes_) {
     // Nothing is converted for an encode that is down.
-    conversions.push_back(route->plan ? conversion_to(*route->plan, format)
+    conversions.push_back(route->plan ? conversion_to(*route->plan, *route->options, format)
                                       : conversion_between(format, format));
     targets.push_back(route->plan ? route->plan->target.memory : FrameMemory::kHost);
   }
@@ -226,8 +242,8 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                                  const SourceInfo& source, bool same_pictures) {
   EncodeRoute& route = *routes_[index];
   std::shared_ptr<EncodePlan> plan = route.plan;
-  const bool plan_stays =
-      same_pictures && plan && !lost_its_gpu(route) && can_convert(conversion_to(*plan, format));
+  const bool plan_stays = same_pictures && plan && !lost_its_gpu(route) &&
+                          can_convert(conversion_to(*plan, *route.options, format));
   if (!plan_stays) {
     if (plan && !plan->gpu.empty() && !is_lost_gpu(plan->gpu)) {
       plan.reset();
@@ -252,11 +268,12 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                              .audio = route.audio_format(source.media.get()),
                              .gpu_context = std::move(gpu_context),
                              .opening = time_opening});
+    route.overlays = make_overlays(*route.options, plan->target);
   }
-  const Conversion conversion = conversion_to(*plan, format);
+  const Conversion conversion = conversion_to(*plan, *route.options, format);
   const bool on_host =
       format.memory == FrameMemory::kHost && plan->target.memory == FrameMemory::kHost;
-  const bool bypass = is_identity(conversion) && on_host;
+  const bool bypass = is_bypass(conversion) && on_host;
   route.conversion = bypass ? std::nullopt : std::optional(conversion);
   std::string size;
   if (plan->scaling) size = fmt::format("{}x{} ", plan->target.width, plan->target.height);
@@ -302,6 +319,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   copy_what_is_held(frame);
   FrameJob& job = **place;
   job.plan = plan_;
+  const auto taken = wall_clock_time(frame, source);
   bool converts = false;
   job.analyse = analyses_ && tickets_.front();
   for (std::size_t i = 0; i < routes_.size(); ++i) {
@@ -310,6 +328,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
     if (job.outputs[i].converts) {
       converts = true;
       allocate_target(job.outputs[i], route, job.analyse && i == 0 ? sizeof(LumaHistogram) : 0);
+      if (route.overlays) job.outputs[i].overlays = route.overlays->at(taken);
     }
     job.outputs[i].encode_plan = route.plan;
   }
@@ -358,6 +377,16 @@ void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
   if (side_data_bytes == 0) return;
   output.side_buffer = route.pool->get(side_data_bytes);
   output.target.side_data = output.side_buffer.get()->data;
+}
+
+/// When the picture was taken. If its source does not tell, as a file does not: when it was read.
+std::chrono::system_clock::time_point FrameDispatch::wall_clock_time(
+    const InputFrame& frame, const SourceInfo& source) const {
+  const std::chrono::microseconds time(av_rescale_q(frame.pts, source.time_base, AV_TIME_BASE_Q));
+  const auto taken = parts_.line_clock.taken_at(time).value_or(frame.decoded_at);
+  const auto age = Clock::now() - taken;
+  return std::chrono::system_clock::now() -
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(age);
 }
 
 /// An encoder that is given the frame itself may hold it until it has seen others. If they are in

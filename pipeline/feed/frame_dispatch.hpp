@@ -14,6 +14,7 @@
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/labels.hpp"
+#include "pipeline/base/line_clock.hpp"
 #include "pipeline/encode/frame_format.hpp"
 #include "pipeline/feed/catch_up.hpp"
 #include "pipeline/feed/encode_route.hpp"
@@ -43,6 +44,7 @@ class FrameDispatch {
     Stage& stage;
     Interrupt& stage_calls;  ///< of the calls that a GPU may hold up
     const FeedDeadlines& deadlines;
+    const LineClock& line_clock;
     const std::atomic<DropReason>& cancel_reason;
   };
   /// `cancel` ends waits for a place in the ring and for full queues.
@@ -80,6 +82,8 @@ class FrameDispatch {
   bool publish(FrameRing::Place& place, bool converts);
   void allocate_target(JobOutput& output, const EncodeRoute& route,
                        std::size_t side_data_bytes) const;
+  std::chrono::system_clock::time_point wall_clock_time(const InputFrame& frame,
+                                                        const SourceInfo& source) const;
   void copy_what_is_held(InputFrame& frame) const;
   std::optional<FrameRing::Place> take_place(const InputFrame& frame, const SourceInfo& source);
   void drop_tickets(DropReason reason);

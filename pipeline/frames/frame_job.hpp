@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/luma_histogram.hpp"
+#include "kernels/overlay.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/frames/input_frame.hpp"
 #include "pipeline/measure/feed_stats.hpp"
@@ -33,6 +34,8 @@ struct JobOutput {
   PooledImage target;
   FrameMemory memory = FrameMemory::kHost;  ///< of the target
   BufferRef side_buffer;                    ///< owns the side data of a target in device memory
+  /// What is drawn on the target; null: nothing. Only if the plan's conversion is `overlaid`.
+  std::shared_ptr<const Overlays> overlays;
   FrameTicket ticket;
   /// A plan other than the last job's: a new encoder. Null: the last one is closed. If there is a
   /// frame, none can be opened for it, and its ticket is closed already.

@@ -66,6 +66,7 @@ FrameRing::Place::~Place() {
   for (JobOutput& output : job_->outputs) {
     output.target = {};
     output.side_buffer = {};
+    output.overlays.reset();
     output.encode_plan.reset();
   }
 }
@@ -118,6 +119,7 @@ void FrameRing::release(FrameJob& job, int consumer) {
     assert(!output.ticket && "a frame left the ring without an end");
     output.target = {};
     output.side_buffer = {};
+    output.overlays.reset();
   }
   --(*ring_jobs_)[index_of(RingState::kReady)];
   {

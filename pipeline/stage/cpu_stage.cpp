@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/converter.hpp"
+#include "kernels/overlay.hpp"
 #include "pipeline/base/processors.hpp"
 
 namespace framelane {
@@ -126,7 +127,7 @@ PlanRef CpuStage::prepare(std::span<const Conversion> conversions,
   plan->analyse = analyse;
   for (const Conversion& conversion : conversions) {
     assert(!why_unsupported(conversion) || is_identity(conversion));
-    plan->converters.push_back(is_identity(conversion) ? nullptr : Converter::make(conversion));
+    plan->converters.push_back(is_bypass(conversion) ? nullptr : Converter::make(conversion));
   }
   return plan;
 }
@@ -166,6 +167,8 @@ void CpuStage::run_next(CpuLane& lane) {
     } else {
       plan.converters[i]->run(job->input.image, target, 0, target.height);
     }
+    if (job->outputs[i].overlays == nullptr) continue;
+    for (const auto& overlay : *job->outputs[i].overlays) blend(*overlay, target, 0, target.height);
   }
   const auto end = BusyMeter::Clock::now();
   device_->busy_.end(Engine::kKernel, end);

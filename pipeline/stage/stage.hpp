@@ -35,11 +35,11 @@ class Stage {
   virtual bool still_takes_device_frames(const std::string& /*what*/) { return false; }
 
   /// Prepares conversions for frames of one format, all in the same kind of memory, and allocates
-  /// whatever the jobs need. Identity conversions are bypassed, unless the source or the target
-  /// is in device memory: then they are a copy. `analyse`: the stage also counts the luma of each
-  /// job's first target, unless that is bypassed. `targets`: the memory of each conversion's
-  /// targets; empty: all are in host memory. Requires !why_unsupported for each conversion, and
-  /// has_luma of the first target if `analyse`. Source thread.
+  /// whatever the jobs need. What is_bypass is bypassed, unless the source or the target is in
+  /// device memory: then it is a copy. `analyse`: the stage also counts the luma of each job's
+  /// first target, before overlays, unless that is bypassed. `targets`: the memory of each
+  /// conversion's targets; empty: all are in host memory. Requires !why_unsupported for each
+  /// conversion, and has_luma of the first target if `analyse`. Source thread.
   virtual PlanRef prepare(std::span<const Conversion> conversions,
                           FrameMemory memory = FrameMemory::kHost, bool analyse = false,
                           std::span<const FrameMemory> targets = {}) = 0;

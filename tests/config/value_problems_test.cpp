@@ -98,9 +98,6 @@ const std::vector<Wrong> kTypes{
      input_with(", options: {headers: \"a\\0b\"}"),
      {"f.yaml:1:48: feeds.a.input.options.headers: must be text or a number, without the character "
       "NUL"}},
-    {"NotYetOfAnEncode",
-     feed_with(", encodes: {m: {overlay: []}}"),
-     {"f.yaml:1:44: feeds.a.encodes.m.overlay: is not supported by this version; remove the key"}},
     {"FreeSpace",
      feed_with(", outputs: {a: {url: a%s.ts, segment: 1m, keep: {min_free: 0}}, "
                "b: {url: b%s.ts, segment: 1m, keep: {min_free: 100%}}, "

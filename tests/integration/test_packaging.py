@@ -44,10 +44,16 @@ def test_a_fifo_of_the_example_lies_where_no_stop_removes_it():
 
 def test_every_page_that_the_readme_links_to_exists_and_every_page_for_users_is_linked():
     links = re.findall(r"\]\(([^):]+)\)", (ROOT / "README.md").read_text())
+    linked = set()
     for link in links:
-        assert (ROOT / link).exists(), link
+        page, _, heading = link.partition("#")
+        linked.add(page)
+        assert (ROOT / page).exists(), link
+        headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(), re.MULTILINE) if heading else []
+        anchors = [re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in headings]
+        assert not heading or heading in anchors, link
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
-    assert pages - set(links) == {"docs/packaging-tests.md"}
+    assert pages - linked == {"docs/packaging-tests.md"}
 
 
 def test_what_compose_mounts_and_builds_from_exists():

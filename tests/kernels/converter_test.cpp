@@ -324,7 +324,7 @@ TEST_P(ConverterTest, EqualsTheReferenceInAnyLayout) {
 
 TEST_P(ConverterTest, RowRangesGiveTheSameAsOneCall) {
   visit_conversions([this](const Conversion& conversion) {
-    const auto [width, height, format, from, target, to, scaling] = conversion;
+    const auto [width, height, format, from, target, to, scaling, overlaid] = conversion;
     TestImage source(format, width, height);
     source.fill_random(random_);
     TestImage whole(target, width, height);
@@ -341,7 +341,7 @@ TEST_P(ConverterTest, RowRangesGiveTheSameAsOneCall) {
 
 TEST_P(ConverterTest, ARowRangeLeavesTheOtherRowsAlone) {
   visit_conversions([this](const Conversion& conversion) {
-    const auto [width, height, format, from, target, to, scaling] = conversion;
+    const auto [width, height, format, from, target, to, scaling, overlaid] = conversion;
     if (height < 4) return;
     TestImage source(format, width, height);
     source.fill_random(random_);
@@ -363,7 +363,7 @@ TEST_P(ConverterTest, ARowRangeLeavesTheOtherRowsAlone) {
 
 TEST_P(ConverterTest, PaddingOfTheSourceDoesNotMatter) {
   visit_conversions([this](const Conversion& conversion) {
-    const auto [width, height, format, from, target, to, scaling] = conversion;
+    const auto [width, height, format, from, target, to, scaling, overlaid] = conversion;
     TestImage source(format, width, height, {.padding = 9, .bottom_up = false, .guard = 32});
     source.fill_random(random_);
     TestImage first(target, width, height);

@@ -177,7 +177,7 @@ void change_matrix(Signals& signals, Matrix from, Matrix to) {
 
 std::vector<std::uint8_t> convert_oracle(const Conversion& conversion,
                                          const ConstImageView& source) {
-  const auto& [width, height, from, from_color, to, to_color, scaling] = conversion;
+  const auto& [width, height, from, from_color, to, to_color, scaling, overlaid] = conversion;
   Signals signals{decode(source, from_color, 0), decode(source, from_color, 1),
                   decode(source, from_color, 2)};
   if (from_color.matrix != to_color.matrix) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/cuda/luma_count.hpp"
+#include "kernels/cuda/overlay.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/stage/cuda/image_copy.hpp"
 
@@ -36,7 +37,8 @@ void replace_targets(FrameJob& job) {
       output.target = allocate_image(pool, old.format, old.width, old.height);
     } catch (const std::exception&) {
       // Without memory for another target the CPU writes into the one that the GPU may still write:
-      // both write the same bytes.
+      // both write the same bytes. But the CPU would draw over what the GPU has drawn on already.
+      if (output.overlays) output.target = {};
     }
   }
 }
@@ -105,6 +107,36 @@ std::span<const int> CudaLane::queue_upload(StreamRef upload, const LaneWork& wo
   return ends;
 }
 
+/// Copies up what is drawn on this job's targets, unless the last frame had it, too.
+void CudaLane::queue_overlays(const FrameJob& job, LaneWork& work, StreamRef kernels) {
+  const StreamRef memory = context_->memory_stream();
+  bool copied = false;
+  for (std::size_t t = 0; t < job.outputs.size(); ++t) {
+    DeviceOverlays& present = (*plan_->overlays)[t];
+    const Overlays* const wanted = job.outputs[t].overlays.get();
+    present.resize(wanted != nullptr ? wanted->size() : 0);
+    for (std::size_t i = 0; i < present.size(); ++i) {
+      const std::shared_ptr<const Overlay>& overlay = (*wanted)[i];
+      if (present[i] != nullptr && present[i]->overlay == overlay) continue;
+      const std::vector<std::uint8_t>& bytes = overlay->bytes();
+      present[i].reset();
+      if (bytes.empty()) continue;
+      auto next = std::make_shared<const DeviceOverlay>(
+          DeviceOverlay{overlay, context_->allocate(bytes.size())});
+      cuda::check(cudaMemcpyAsync(next->memory.data(), bytes.data(), bytes.size(),
+                                  cudaMemcpyHostToDevice, memory.get()),
+                  "cudaMemcpyAsync");
+      present[i] = std::move(next);
+      copied = true;
+    }
+    work.overlays[t] = present;
+  }
+  if (!copied) return;
+  const CudaEvent there(CudaEvent::Kind::kOrder);
+  there.record(memory);
+  kernels.wait(there.get());
+}
+
 void CudaLane::queue(const FrameJob& job) {
   context_->make_current();
   LaneWork& work = *plan_->works[index];
@@ -128,6 +160,7 @@ void CudaLane::queue(const FrameJob& job) {
     kernels.wait(work.begin.get());
   }
   kernels.wait(other.done().get());
+  queue_overlays(job, work, kernels);
   int begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const bool last = i + 1 == ends.size();
@@ -173,19 +206,27 @@ void CudaLane::queue_conversion(const JobOutput& output, std::size_t t,
   std::uint32_t* const counts = work.luma && t == 0 ? work.luma->counts() : nullptr;
   const std::optional<DeviceImage>& lane_target = work.images->targets[t];
   const bool stays = stays_on_gpu(output);
-  if (plan_->converters[t] != nullptr && (stays || lane_target)) {
+  const bool makes_target = stays || lane_target;
+  const ImageView target = stays         ? output.target.image
+                           : lane_target ? lane_target->image
+                                         : ImageView{};
+  if (plan_->converters[t] != nullptr && makes_target) {
     const auto& constants = plan_->constants[t];
-    const CudaFrame frame{source, stays ? output.target.image : lane_target->image, counts,
-                          constants ? constants->memory.data() : nullptr};
+    const CudaFrame frame{source, target, counts, constants ? constants->memory.data() : nullptr};
     cuda::check(plan_->converters[t]->enqueue({&frame, 1}, begin, end, kernels.get()),
                 "cudaLaunchKernel");
-    return;
+  } else {
+    if (makes_target) copy_rows(source, target, begin, end, cudaMemcpyDeviceToDevice, kernels);
+    if (counts != nullptr) {
+      cuda::check(enqueue_luma_count(source, begin, end, counts, kernels.get()),
+                  "cudaLaunchKernel");
+    }
   }
-  if (stays) {
-    copy_rows(source, output.target.image, begin, end, cudaMemcpyDeviceToDevice, kernels);
-  }
-  if (counts != nullptr) {
-    cuda::check(enqueue_luma_count(source, begin, end, counts, kernels.get()), "cudaLaunchKernel");
+  for (const auto& drawn : work.overlays[t]) {
+    if (drawn == nullptr) continue;
+    cuda::check(
+        enqueue_blend(*drawn->overlay, drawn->memory.data(), target, begin, end, kernels.get()),
+        "cudaLaunchKernel");
   }
 }
 

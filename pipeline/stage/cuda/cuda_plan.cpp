@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/cuda/luma_count.hpp"
+#include "kernels/cuda/overlay.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 
 namespace framelane {
@@ -30,7 +31,7 @@ Layout layout_of(PixelFormat format, int width, int height) {
   return layout;
 }
 
-bool converts(const Conversion& conversion) { return !is_identity(conversion); }
+bool converts(const Conversion& conversion) { return !is_bypass(conversion); }
 
 /// Whether the targets of conversion `index` are in device memory.
 bool stays(std::span<const FrameMemory> targets, std::size_t index) {
@@ -144,7 +145,7 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
   if (!works_at_all) return;
   context = std::move(gpu);
   for (const Conversion& conversion : conversions) {
-    converters.push_back(converts(conversion) ? CudaConverter::make(conversion) : nullptr);
+    converters.push_back(is_identity(conversion) ? nullptr : CudaConverter::make(conversion));
     scaled_heights.push_back(conversion.scaling ? std::optional(conversion.scaling->target.height)
                                                 : std::nullopt);
     constants.emplace_back();
@@ -154,13 +155,13 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
     const bool counts = analyse && converters.size() == 1;
     if (converters.back() != nullptr) {
       cuda::check(converters.back()->load(counts), "cudaFuncGetAttributes");
-    } else if (counts && (!uploads || stays(targets, 0))) {
+    } else if (counts && (!uploads || stays(targets, 0) || conversion.overlaid)) {
       cuda::check(load_luma_count(), "cudaFuncGetAttributes");
     }
+    if (conversion.overlaid) cuda::check(load_blend(), "cudaFuncGetAttributes");
   }
   const Conversion& any = conversions.front();
-  const bool counts_luma =
-      analyse && (converters.front() != nullptr || !uploads || stays(targets, 0));
+  const bool counts_luma = analyse && (converts(any) || !uploads || stays(targets, 0));
   downloads = downloads || counts_luma;
   // Frames that are not copied up are not sliced, nor those of which nothing is made before the
   // end.
@@ -174,7 +175,9 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
                        : all[i - lane_count]->images;
     all.push_back(std::make_unique<LaneWork>(images, static_cast<int>(slice_ends.size())));
     if (counts_luma) all.back()->luma.emplace(*context);
+    all.back()->overlays.resize(conversions.size());
   }
+  overlays = std::make_unique<std::vector<DeviceOverlays>>(conversions.size());
   context->publish_allocations(memory);
   works = std::move(all);
 }

@@ -79,6 +79,14 @@ struct LumaCounts {
   bool cleared = false;
 };
 
+/// An overlay whose bytes are in the GPU's memory, for work that waits for memory_stream().
+struct DeviceOverlay {
+  std::shared_ptr<const Overlay> overlay;
+  DeviceMemory memory;
+};
+/// What one target gets drawn on it.
+using DeviceOverlays = std::vector<std::shared_ptr<const DeviceOverlay>>;
+
 /// What one job in a lane needs: the lane's memory, and events for each step of the work.
 struct LaneWork {
   LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_count);
@@ -90,6 +98,8 @@ struct LaneWork {
       CudaEvent::Kind::kTime};  ///< the upload begins or, without one, the frame is there
   std::vector<CudaSlice> slices;
   std::optional<LumaCounts> luma;  ///< the first target's, if jobs are analysed
+  /// By target: what the last job of this place was given, which the GPU may still read.
+  std::vector<DeviceOverlays> overlays;
 };
 
 /// The rows at which an upload is cut; the last is the height. `slices`: see Device::make_stage.
@@ -119,6 +129,9 @@ struct CudaPlan : Plan {
   std::vector<std::optional<Constants>> constants;
   std::vector<int> slice_ends;  ///< of a frame that is sliced
   bool downloads = false;       ///< something is copied down
+  /// By target: the overlays of the last frame. Frames of all lanes share them, so that each is
+  /// copied up once. For the thread that has the copy gate.
+  std::unique_ptr<std::vector<DeviceOverlays>> overlays;
   /// One for each lane, then again one for each lane; empty: jobs run on the CPU.
   std::vector<std::unique_ptr<LaneWork>> works;
 };

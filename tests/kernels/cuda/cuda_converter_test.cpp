@@ -87,7 +87,7 @@ class CudaConverterTest : public CudaStreamTest {
   // Converts random pixels on the GPU and with the reference, and compares all of the target's
   // memory; with `counts_luma`, the luma counts too.
   void expect_equal(const Conversion& conversion, DeviceLayout layout, bool counts_luma = false) {
-    const auto [width, height, format, from, target_format, to, scaling] = conversion;
+    const auto [width, height, format, from, target_format, to, scaling, overlaid] = conversion;
     DeviceImage source(format, width, height, layout);
     DeviceImage actual(target_format, width, height, layout);
     DeviceImage expected(target_format, width, height, layout);
@@ -170,7 +170,7 @@ TEST_P(CudaConverterFormatTest, RowRangesGiveTheSameAsOneCallAndLeaveOtherRowsAl
   std::size_t turn = 0;
   visit_pairs(GetParam(), 22, 9, turn, [&](const Conversion& conversion) {
     if (HasFatalFailure()) return;
-    const auto [width, height, format, from, target_format, to, scaling] = conversion;
+    const auto [width, height, format, from, target_format, to, scaling, overlaid] = conversion;
     DeviceImage source(format, width, height);
     DeviceImage actual(target_format, width, height);
     DeviceImage expected(target_format, width, height);

@@ -55,6 +55,7 @@ class FrameDispatchTest : public ::testing::Test {
                                            .stage = *stage_,
                                            .stage_calls = calls_,
                                            .deadlines = deadlines_,
+                                           .line_clock = line_clock_,
                                            .cancel_reason = cancel_reason_},
                       std::stop_token());
   }
@@ -88,6 +89,7 @@ class FrameDispatchTest : public ::testing::Test {
   std::vector<EncodeRoute> routes_;
   FramePool pool_;
   FeedDeadlines deadlines_;
+  const LineClock line_clock_;
   const std::shared_ptr<Device> device_ = make_cpu_device();
   const std::unique_ptr<Stage> stage_ = device_->make_stage(*stats_, {});
   FrameRing ring_{1, 2, *stats_};

@@ -22,12 +22,17 @@ INSTANTIATE_TEST_SUITE_P(Part, CudaCallSweepTest, ::testing::Range(0, CudaCallSw
 constexpr int kSmallWidth = 66;
 constexpr int kSmallHeight = 35;
 
+std::vector<Conversion> drawn_on_first(std::vector<Conversion> conversions) {
+  conversions.front().overlaid = true;
+  return conversions;
+}
+
 /// Does everything that can be done with a device, from opening it on. Returns what failed, "lost"
 /// or "moved"; empty if the GPU did all jobs.
 std::string whole_life(const std::shared_ptr<Device>& cpu) {
   FeedStats stats("gate", {{"a"}, {"b"}}, {}, 2);
-  Jobs jobs(bgra_to_two(kSmallWidth, kSmallHeight), 3);
-  Jobs decoded(nv12_to_two(kSmallWidth, kSmallHeight), 2);
+  Jobs jobs(drawn_on_first(bgra_to_two(kSmallWidth, kSmallHeight)), 3);
+  Jobs decoded(drawn_on_first(nv12_to_two(kSmallWidth, kSmallHeight)), 2);
   jobs.analyse();
   decoded.analyse();
   try {
@@ -74,8 +79,9 @@ TEST_P(CudaCallSweepTest, EveryCallMayFailOnce) {
   device_.reset();
   stand_in::reset();
   ASSERT_EQ(whole_life(cpu_), "");
-  // Three frames with two conversions each, and two with one conversion and a count each.
-  EXPECT_GT(stand_in::calls("cudaLaunchKernel"), 3 * 2 + 2 * 2) << "none was sliced";
+  // Three frames with two conversions each, and two with one conversion and a count each. Each has
+  // two overlays.
+  EXPECT_GT(stand_in::calls("cudaLaunchKernel"), 3 * 4 + 2 * 4) << "none was sliced";
   std::map<std::string, int> calls;
   for (const std::string& function : stand_in::called_functions()) {
     calls[function] = stand_in::calls(function);

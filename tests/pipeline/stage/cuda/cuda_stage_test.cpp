@@ -53,6 +53,55 @@ TEST_F(CudaStageTest, AnEncodeThatBypassesCostsNothing) {
   EXPECT_EQ(device_->memory_bytes(), plan_bytes(jobs.conversions(), FrameMemory::kHost, 2));
 }
 
+/// Every kind of target: converted, copied, scaled.
+std::vector<Conversion> drawn_on_all() {
+  Conversion copied = conversion_of(PixelFormat::kI420, PixelFormat::kI420);
+  copied.source_color = copied.target_color;
+  Conversion converted = conversion_of(PixelFormat::kI420, PixelFormat::kNv12);
+  converted.source_color = copied.source_color;
+  Conversion scaled = converted;
+  scaled.scaling = Scaling{{0, 0, kPictureWidth, kPictureHeight}, {60, 40}, {0, 0, 60, 40}};
+  std::vector<Conversion> all{copied, converted, scaled};
+  for (Conversion& conversion : all) conversion.overlaid = true;
+  return all;
+}
+
+TEST_F(CudaStageTest, OverlaysAreDrawnOnEveryKindOfTargetAndNotOnTheSource) {
+  for (const std::optional<int> slices : {std::optional<int>(), std::optional(4)}) {
+    make_stage(slices);
+    Jobs jobs(drawn_on_all(), 13);
+    jobs.analyse();
+    run(jobs);
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
+TEST_F(CudaStageTest, AnOverlayIsCopiedUpOnceForAllLanes) {
+  if (!stand_in::present()) GTEST_SKIP() << "counts the stand-in's calls";
+  Conversion conversion = conversion_of(PixelFormat::kBgra, PixelFormat::kNv12);
+  conversion.overlaid = true;
+  Jobs jobs({conversion}, 9);
+  jobs.use(stage_->prepare(jobs.conversions(), jobs.memory()));
+  const int before = copies();
+  submit(jobs);
+  wait(jobs);
+  // Nine uploads and downloads (the planes of NV12 are one block), one overlay that stays, and one
+  // that changes every three frames.
+  EXPECT_EQ(copies() - before, 9 + 9 + 1 + 3);
+}
+
+TEST_F(CudaStageTest, DecodedFramesAreDrawnOnWithoutTouchingTheDecodersSurfaces) {
+  Conversion same = conversion_of(PixelFormat::kNv12, PixelFormat::kNv12);
+  same.target_color = same.source_color;
+  Conversion drawn = same;
+  drawn.overlaid = true;
+  Jobs jobs({drawn, same}, 7);
+  jobs.analyse();
+  jobs.put_on(device_->context());
+  run(jobs);
+  EXPECT_FALSE(device_->lost());
+}
+
 TEST_F(CudaStageTest, APlanWithNothingToConvertTakesNoMemory) {
   Conversion bypass = conversion_of(PixelFormat::kI420, PixelFormat::kI420);
   bypass.source_color = bypass.target_color;

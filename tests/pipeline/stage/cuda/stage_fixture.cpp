@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <random>
 #include <utility>
 
 #include "kernels/reference.hpp"
@@ -54,9 +55,40 @@ Conversion conversion_of(PixelFormat source, PixelFormat target, int width, int 
   return conversion;
 }
 
+/// A picture with a random place and random pixels.
+std::shared_ptr<const Overlay> random_overlay(const Conversion& conversion, std::uint64_t seed) {
+  std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
+  const PictureSize frame = conversion.target_size();
+  const auto up_to = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  RgbaPicture picture{1 + up_to(frame.width), 1 + up_to(frame.height), {}};
+  picture.pixels.resize(std::size_t{4} * static_cast<std::size_t>(picture.width) *
+                        static_cast<std::size_t>(picture.height));
+  for (std::uint8_t& value : picture.pixels) value = static_cast<std::uint8_t>(random());
+  return std::make_shared<const Overlay>(picture, up_to(frame.width), up_to(frame.height), frame,
+                                         conversion.target, conversion.target_color);
+}
+
 Jobs::Jobs(std::vector<Conversion> conversions, std::size_t count)
     : conversions_(std::move(conversions)), jobs_(count) {
-  for (std::size_t i = 0; i < count; ++i) fill(jobs_[i], i);
+  for (std::size_t i = 0; i < count; ++i) {
+    fill(jobs_[i], i);
+    draw_on(jobs_[i], i);
+  }
+}
+
+/// One overlay that stays and one that changes every three frames.
+void Jobs::draw_on(FrameJob& job, std::size_t sequence) {
+  for (std::size_t i = 0; i < conversions_.size(); ++i) {
+    if (!conversions_[i].overlaid) continue;
+    if (sequence % 3 != 0) {
+      job.outputs[i].overlays = jobs_[sequence - 1].outputs[i].overlays;
+      continue;
+    }
+    Overlays overlays{sequence > 0 ? jobs_[sequence - 1].outputs[i].overlays->front()
+                                   : random_overlay(conversions_[i], i),
+                      random_overlay(conversions_[i], 100 * sequence + i)};
+    job.outputs[i].overlays = std::make_shared<const Overlays>(std::move(overlays));
+  }
 }
 
 Jobs::~Jobs() = default;
@@ -77,12 +109,6 @@ void Jobs::turn_over(std::size_t index) {
 
 void Jobs::expect_exact(std::size_t index) const {
   const FrameJob& job = jobs_[index];
-  if (analysed_) {
-    LumaHistogram luma;
-    const ImageView& got = job.outputs[0].target.image;
-    count_luma(as_const(got), 0, got.height, luma);
-    ASSERT_EQ(job.luma, luma) << "job " << index;
-  }
   FramePool pool;
   for (std::size_t i = 0; i < conversions_.size(); ++i) {
     if (!job.outputs[i].target.buffer) continue;
@@ -93,6 +119,16 @@ void Jobs::expect_exact(std::size_t index) const {
       copy_planes(from, expected.image);
     } else {
       convert_reference(conversions_[i], from, expected.image);
+    }
+    if (analysed_ && i == 0) {
+      LumaHistogram luma;
+      count_luma(as_const(expected.image), 0, got.height, luma);
+      ASSERT_EQ(job.luma, luma) << "job " << index;
+    }
+    if (const auto& overlays = job.outputs[i].overlays) {
+      for (const auto& overlay : *overlays) {
+        blend_reference(*overlay, expected.image, 0, got.height);
+      }
     }
     for (int plane = 0; plane < info(got.format).plane_count; ++plane) {
       const std::size_t bytes = plane_row_bytes(got.format, plane, got.width);
@@ -120,7 +156,7 @@ void Jobs::fill(FrameJob& job, std::size_t sequence) {
   job.input.buffer = source.buffer;
   job.outputs.resize(conversions_.size());
   for (std::size_t i = 0; i < conversions_.size(); ++i) {
-    if (is_identity(conversions_[i])) continue;
+    if (is_bypass(conversions_[i])) continue;
     const auto [width, height] = conversions_[i].target_size();
     job.outputs[i].target = allocate_image(pool_, conversions_[i].target, width, height,
                                            i == 0 ? sizeof(LumaHistogram) : 0);

@@ -29,7 +29,7 @@ Conversion conversion_of(PixelFormat source, PixelFormat target, int width = kPi
                          int height = kPictureHeight);
 
 /// Jobs of one conversion plan, each with its own random pixels, and the results that they must
-/// have.
+/// have. Conversions that are `overlaid` get overlays, which change now and then.
 class Jobs {
  public:
   Jobs(std::vector<Conversion> conversions, std::size_t count);
@@ -63,6 +63,7 @@ class Jobs {
 
  private:
   void fill(FrameJob& job, std::size_t sequence);
+  void draw_on(FrameJob& job, std::size_t sequence);
   void put_on(const std::shared_ptr<CudaContext>& gpu, FrameJob& job);
 
   FramePool pool_;

@@ -1,0 +1,178 @@
+#include "pipeline/overlay/text_painter.hpp"
+
+#include <fontconfig/fontconfig.h>  // must precede fcfreetype.h
+
+#include <fontconfig/fcfreetype.h>
+#include <pango/pangofc-fontmap.h>
+#include <pango/pangoft2.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <system_error>
+
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
+
+namespace framelane {
+namespace {
+
+struct Unref {
+  void operator()(void* object) const { g_object_unref(object); }
+};
+template <typename T>
+using GObjectPtr = std::unique_ptr<T, Unref>;
+using FcConfigPtr = std::unique_ptr<FcConfig, decltype(&FcConfigDestroy)>;
+using FcPatternPtr = std::unique_ptr<FcPattern, decltype(&FcPatternDestroy)>;
+using FontPtr = std::unique_ptr<PangoFontDescription, decltype(&pango_font_description_free)>;
+
+const FcChar8* as_fc(const std::string& text) {
+  return reinterpret_cast<const FcChar8*>(text.c_str());
+}
+
+FcPatternPtr first_font_in(const std::string& file) {
+  int count = 0;
+  std::error_code error;  // opening a pipe would block
+  if (!std::filesystem::is_regular_file(file, error)) return {nullptr, &FcPatternDestroy};
+  return {FcFreeTypeQuery(as_fc(file), 0, nullptr, &count), &FcPatternDestroy};
+}
+
+/// The system's fonts, and the file's if there is one.
+FcConfigPtr fonts_with(const std::string& file) {
+  FcConfigPtr fonts(FcInitLoadConfigAndFonts(), &FcConfigDestroy);
+  if (fonts == nullptr) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "fontconfig cannot be used; check /etc/fonts/fonts.conf");
+  }
+  if (!file.empty()) FcConfigAppFontAddFile(fonts.get(), as_fc(file));
+  return fonts;
+}
+
+bool has_fonts(FcConfig* fonts) {
+  for (const FcSetName set : {FcSetSystem, FcSetApplication}) {
+    const FcFontSet* const found = FcConfigGetFonts(fonts, set);
+    if (found != nullptr && found->nfont > 0) return true;
+  }
+  return false;
+}
+
+/// Warnings of Pango and fontconfig's glue go to our log.
+void take_glib_messages() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    g_log_set_default_handler(
+        [](const char* domain, GLogLevelFlags, const char* message, void*) {
+          log::warn("{}: {}", domain != nullptr ? domain : "glib", message);
+        },
+        nullptr);
+  });
+}
+
+/// `over` with this coverage (0 to 255) over `under`.
+void put(const OverlayColor& over, int coverage, const OverlayColor& under, std::uint8_t* pixel) {
+  constexpr int kAll = 255 * 255;
+  const int top = coverage * over.alpha;                // of kAll
+  const int bottom = under.alpha * (kAll - top) / 255;  // of kAll
+  const int alpha = top + bottom;
+  for (std::size_t k = 0; k < 3; ++k) {
+    pixel[k] = alpha == 0 ? under.rgb[k]
+                          : static_cast<std::uint8_t>(
+                                (top * over.rgb[k] + bottom * under.rgb[k] + alpha / 2) / alpha);
+  }
+  pixel[3] = static_cast<std::uint8_t>((alpha + 127) / 255);
+}
+
+PangoAlignment alignment_of(Along across) {
+  switch (across) {
+    case Along::kBegin:
+      return PANGO_ALIGN_LEFT;
+    case Along::kMiddle:
+      return PANGO_ALIGN_CENTER;
+    case Along::kEnd:
+      return PANGO_ALIGN_RIGHT;
+  }
+  return PANGO_ALIGN_LEFT;
+}
+
+}  // namespace
+
+struct TextPainter::Layout {
+  GObjectPtr<PangoFontMap> fonts;
+  GObjectPtr<PangoContext> context;
+  GObjectPtr<PangoLayout> layout;
+};
+
+TextPainter::TextPainter(const OverlayOptions& options, int pixels, int width)
+    : options_(options),
+      padding_(options.box.alpha > 0 ? std::max(pixels / 4, 1) : 0),
+      layout_(std::make_unique<Layout>()) {
+  take_glib_messages();
+  const FcConfigPtr fonts = fonts_with(options.font);
+  if (!has_fonts(fonts.get())) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "there is no font on this system; install one (Debian: fonts-dejavu-core), or "
+                    "give font: FILE");
+  }
+  FontPtr font(pango_font_description_from_string("sans"), &pango_font_description_free);
+  if (!options.font.empty()) {
+    const FcPatternPtr pattern = first_font_in(options.font);
+    if (pattern == nullptr) {
+      throw FeedError(FeedFault::kConfiguration, "the font " + options.font + " cannot be read");
+    }
+    font.reset(pango_fc_font_description_from_pattern(pattern.get(), FALSE));
+  }
+  pango_font_description_set_absolute_size(font.get(), pixels * static_cast<double>(PANGO_SCALE));
+  layout_->fonts.reset(pango_ft2_font_map_new());
+  pango_fc_font_map_set_config(PANGO_FC_FONT_MAP(layout_->fonts.get()), fonts.get());
+  layout_->context.reset(pango_font_map_create_context(layout_->fonts.get()));
+  layout_->layout.reset(pango_layout_new(layout_->context.get()));
+  PangoLayout* const layout = layout_->layout.get();
+  pango_layout_set_font_description(layout, font.get());
+  pango_layout_set_alignment(layout, alignment_of(options.across));
+  pango_layout_set_width(layout, std::max(width - 2 * padding_, 1) * PANGO_SCALE);
+  pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
+}
+
+TextPainter::~TextPainter() = default;
+
+RgbaPicture TextPainter::paint(const std::string& text) {
+  if (text.empty()) return {};
+  PangoLayout* const layout = layout_->layout.get();
+  pango_layout_set_text(layout, text.data(), static_cast<int>(text.size()));
+  PangoRectangle ink;
+  PangoRectangle logical;
+  pango_layout_get_pixel_extents(layout, &ink, &logical);
+  // Glyphs may reach beyond the lines that they stand in.
+  const int left = std::min(ink.x, logical.x) - padding_;
+  const int top = std::min(ink.y, logical.y) - padding_;
+  const int right = std::max(ink.x + ink.width, logical.x + logical.width) + padding_;
+  const int bottom = std::max(ink.y + ink.height, logical.y + logical.height) + padding_;
+  RgbaPicture picture{right - left, bottom - top, {}};
+  const auto width = static_cast<std::size_t>(picture.width);
+  const auto height = static_cast<std::size_t>(picture.height);
+  std::vector<std::uint8_t> coverage(width * height);
+  FT_Bitmap bitmap{};
+  bitmap.width = static_cast<unsigned>(picture.width);
+  bitmap.rows = static_cast<unsigned>(picture.height);
+  bitmap.pitch = picture.width;
+  bitmap.buffer = coverage.data();
+  bitmap.num_grays = 256;
+  bitmap.pixel_mode = FT_PIXEL_MODE_GRAY;
+  pango_ft2_render_layout(&bitmap, layout, -left, -top);
+  picture.pixels.resize(4 * coverage.size());
+  for (std::size_t i = 0; i < coverage.size(); ++i) {
+    put(options_.color, coverage[i], options_.box, &picture.pixels[4 * i]);
+  }
+  return picture;
+}
+
+std::optional<std::string> why_no_font(const std::string& file) {
+  if (first_font_in(file) != nullptr) return std::nullopt;
+  return "is no font that can be read; give a TrueType or OpenType file";
+}
+
+bool is_utf8(const std::string& text) {
+  return g_utf8_validate(text.data(), static_cast<gssize>(text.size()), nullptr) != FALSE;
+}
+
+}  // namespace framelane

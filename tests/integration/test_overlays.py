@@ -1,0 +1,165 @@
+"""What overlays draw: exact bytes of images, the time at which pictures were taken, what lies beside
+them, and files that cannot be read."""
+
+import datetime
+import json
+import os
+import random
+import struct
+import subprocess
+import zlib
+
+import pytest
+
+from harness import media
+from harness.configs import encoder, looped, one_feed, raw_input, with_a_file_each
+
+WIDTH, HEIGHT = 64, 48
+UTC = {"TZ": "UTC"}
+
+
+def png(rows):
+    """A PNG file of rows of (red, green, blue, alpha)."""
+    def chunk(kind, data):
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 6, 0, 0, 0)
+    data = b"".join(b"\0" + bytes(v for pixel in row for v in pixel) for row in rows)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(data))
+            + chunk(b"IEND", b""))
+
+
+def drawn(*overlays, codec="rawvideo", **keys):
+    """An encode with these overlays."""
+    return {**encoder(codec, **keys), "overlay": list(overlays)}
+
+
+@pytest.mark.asan
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_an_image_is_blended_exactly_and_only_where_it_is(framelane, tmp_path, device):
+    noise = random.Random(5)
+    frames = noise.randbytes(4 * WIDTH * HEIGHT * 3)
+    image = [[tuple(noise.randbytes(4)) for _ in range(20)] for _ in range(11)]
+    source, logo = tmp_path / "in.bgra", tmp_path / "logo.png"
+    source.write_bytes(frames)
+    logo.write_bytes(png(image))
+    encodes = {"plain": encoder("rawvideo"), "drawn": drawn({"image": str(logo), "at": "bottom-right"})}
+    daemon = framelane(with_a_file_each(raw_input(source, "bgra", f"{WIDTH}x{HEIGHT}"), encodes,
+                                        tmp_path, format_="rawvideo", device=device)).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert (tmp_path / "plain").read_bytes() == frames
+    expected = bytearray(frames)
+    left, top = (WIDTH - 20 - 1) // 2 * 2, (HEIGHT - 11 - 1) // 2 * 2  # the margin is one pixel
+    for frame in range(3):
+        for y, row in enumerate(image):
+            for x, (red, green, blue, alpha) in enumerate(row):
+                at = 4 * ((frame * HEIGHT + top + y) * WIDTH + left + x)
+                for i, code in enumerate((blue, green, red)):
+                    under = expected[at + i]
+                    expected[at + i] = (alpha * code + (255 - alpha) * under + 127) // 255
+    assert (tmp_path / "drawn").read_bytes() == bytes(expected)
+
+
+def gray_frames(path, size):
+    data = path.read_bytes()
+    assert len(data) % size == 0
+    return [data[i:i + size] for i in range(0, len(data), size)]
+
+
+def test_a_clock_shows_when_each_picture_was_taken(framelane, cli, tmp_path):
+    """Each picture of a live source is the picture that is drawn for a second of its run."""
+    source = tmp_path / "in.gray"
+    source.write_bytes(bytes(WIDTH * 4 * HEIGHT * 4 * 10))
+    size = f"{WIDTH * 4}x{HEIGHT * 4}"
+    out = tmp_path / "main"
+    began = datetime.datetime.now(datetime.timezone.utc)
+    daemon = framelane(one_feed(looped(source, **{k: v for k, v in raw_input(
+        source, "gray", size, rate=10).items() if k != "url"}),
+        drawn({"text": "${feed}  %F %T", "size": "10%"}),
+        {"file": {"url": str(out), "format": "rawvideo"}}), env=UTC).wait_ready()
+    daemon.wait_frames("cam", 25)
+    daemon.stop()
+    seconds = int((datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()) + 2
+    expected = {}
+    for second in range(-1, seconds):
+        moment = began + datetime.timedelta(seconds=second)
+        text = moment.strftime("cam  %F %T")
+        one = tmp_path / f"{second}.raw"
+        config = one_feed(raw_input(source, "gray", size),
+                          drawn({"text": text, "size": "10%"}),
+                          {"file": {"url": str(one), "format": "rawvideo"}})
+        still = framelane(config, folder=tmp_path / str(second)).wait_ready()
+        still.wait_state("cam", "ended")
+        still.stop()
+        expected[gray_frames(one, WIDTH * HEIGHT * 16)[0]] = second
+    assert len(expected) == seconds + 1, "two seconds look alike"
+    shown = [expected[frame] for frame in gray_frames(out, WIDTH * HEIGHT * 16)]
+    assert shown == sorted(shown)
+    assert len(set(shown)) >= 3
+
+
+def test_beside_an_overlay_the_pictures_are_the_decoders(framelane, made, tmp_path):
+    """Pictures that later ones refer to are not drawn on, though this encode takes them as they are."""
+    clip = made("motion.mkv", "-f", "lavfi", "-i", "testsrc2=size=160x96:rate=25:duration=2", "-c:v",
+                "libx264", "-preset", "medium", "-bf", "2")
+    logo = tmp_path / "logo.png"
+    logo.write_bytes(png([[(255, 255, 255, 255)] * 16] * 8))
+    daemon = framelane(with_a_file_each(
+        {"url": str(clip)}, {"drawn": drawn({"image": str(logo)}), "plain": encoder("rawvideo")},
+        tmp_path, ".nut")).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    expected = bytearray(media.decoded(clip))
+    assert media.decoded(tmp_path / "plain.nut") == bytes(expected)
+    size = 160 * 96 * 3 // 2
+    for frame in range(0, len(expected), size):
+        planes = [(frame, 160, 2, 16, 8, 235), (frame + 160 * 96, 80, 1, 8, 4, 128),
+                  (frame + 160 * 96 * 5 // 4, 80, 1, 8, 4, 128)]
+        for begin, pitch, margin, width, rows, code in planes:
+            for row in range(rows):
+                at = begin + (margin + row) * pitch + margin
+                expected[at:at + width] = bytes([code]) * width
+    assert media.decoded(tmp_path / "drawn.nut") == bytes(expected)
+
+
+def test_an_image_that_is_gone_takes_its_encode_down_and_no_other(framelane, tmp_path):
+    fifo, logo = tmp_path / "in.fifo", tmp_path / "logo.png"
+    os.mkfifo(fifo)
+    logo.write_bytes(png([[(9, 9, 9, 255)] * 4] * 4))
+    encodes = {"plain": encoder("rawvideo"), "drawn": drawn({"image": str(logo)})}
+    daemon = framelane(with_a_file_each(raw_input(fifo, "bgra", f"{WIDTH}x{HEIGHT}", rate=10), encodes,
+                                        tmp_path, format_="rawvideo")).wait_ready()
+    logo.rename(tmp_path / "elsewhere.png")
+    frame = bytes(4 * WIDTH * HEIGHT)
+    with open(fifo, "wb", buffering=0) as writer:
+        writer.write(frame * 5)
+        daemon.wait_frames("cam", 5, encode="plain")
+        daemon.wait_log(f"encode drawn: overlay: the image {logo} cannot be read: No such file")
+        assert daemon.feed("cam")["state"] == "running"
+        (tmp_path / "elsewhere.png").rename(logo)
+
+        def works(metrics):
+            writer.write(frame)
+            return metrics.one("framelane_frames_out_total", feed="cam", encode="drawn") > 0
+
+        daemon.wait_metrics(works, "frames of the encode that was down")
+    metrics = daemon.metrics()
+    assert metrics.one("framelane_frames_dropped_total", feed="cam", encode="drawn",
+                       reason="encoder") >= 5
+    daemon.stop()
+
+
+def test_transcode_writes_a_text(cli, tmp_path):
+    source = tmp_path / "in.gray"
+    source.write_bytes(bytes(WIDTH * 4 * HEIGHT * 4 * 2))
+    arguments = ("--input-pixel-format", "gray", "--input-size", f"{WIDTH * 4}x{HEIGHT * 4}")
+    for name, text in (("one", "gate 100%%"), ("two", "")):
+        cli("transcode", *arguments, *(["--overlay-text", text] if text else []), "--codec", "rawvideo",
+            str(source), str(tmp_path / f"{name}.nut"))
+    one, two = (media.decoded(tmp_path / f"{name}.nut") for name in ("one", "two"))
+    assert one != two
+    assert len(one) == len(two)
+    rows = WIDTH * 4 * 20  # below the text nothing is drawn
+    assert one[rows:len(one) // 2] == two[rows:len(two) // 2]

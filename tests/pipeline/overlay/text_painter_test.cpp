@@ -1,0 +1,182 @@
+#include "pipeline/overlay/text_painter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "pipeline/base/failure.hpp"
+#include "tests/pipeline/source/media_files.hpp"
+
+namespace framelane {
+namespace {
+
+const std::string kFonts = "/usr/share/fonts/truetype/dejavu/";
+constexpr int kWide = 4000;
+
+OverlayOptions without_box() {
+  OverlayOptions options;
+  options.font = kFonts + "DejaVuSans.ttf";
+  options.box.alpha = 0;
+  return options;
+}
+
+RgbaPicture painted(const OverlayOptions& options, const std::string& text, int pixels = 40,
+                    int width = kWide) {
+  return TextPainter(options, pixels, width).paint(text);
+}
+
+/// The columns in which something is drawn, begin and end.
+std::pair<int, int> ink(const RgbaPicture& picture) {
+  int begin = picture.width;
+  int end = 0;
+  for (int y = 0; y < picture.height; ++y) {
+    for (int x = 0; x < picture.width; ++x) {
+      if (picture.at(x, y)[3] == 0) continue;
+      begin = std::min(begin, x);
+      end = std::max(end, x + 1);
+    }
+  }
+  return {begin, end};
+}
+
+int ink_width(const RgbaPicture& picture) { return ink(picture).second - ink(picture).first; }
+
+TEST(TextPainterTest, ATextIsAsHighAsItsFont) {
+  const RgbaPicture small = painted(without_box(), "Xg", 20);
+  const RgbaPicture large = painted(without_box(), "Xg", 60);
+  EXPECT_NEAR(small.height, 20 * 1.17, 3);  // DejaVu's line is 1.164 of its size
+  EXPECT_NEAR(large.height, 3 * small.height, 3);
+  EXPECT_NEAR(large.width, 3 * small.width, 3);
+}
+
+TEST(TextPainterTest, GlyphsHaveTheTextsColorAndTheBoxItsOwn) {
+  OverlayOptions options = without_box();
+  options.color = {{255, 240, 10}, 255};
+  options.box = {{1, 2, 3}, 128};
+  const RgbaPicture picture = painted(options, "I", 64);
+  const std::uint8_t* const corner = picture.at(0, 0);
+  EXPECT_THAT(std::vector(corner, corner + 4), ::testing::ElementsAre(1, 2, 3, 128));
+  const std::uint8_t* const centre = picture.at(picture.width / 2, picture.height / 2);
+  EXPECT_THAT(std::vector(centre, centre + 4), ::testing::ElementsAre(255, 240, 10, 255));
+}
+
+TEST(TextPainterTest, ABoxIsLargerThanItsText) {
+  OverlayOptions options = without_box();
+  const RgbaPicture plain = painted(options, "text", 40);
+  options.box.alpha = 255;
+  const RgbaPicture boxed = painted(options, "text", 40);
+  EXPECT_EQ(boxed.width, plain.width + 2 * 10);
+  EXPECT_EQ(boxed.height, plain.height + 2 * 10);
+}
+
+TEST(TextPainterTest, ATransparentTextLeavesItsBox) {
+  OverlayOptions options;
+  options.color.alpha = 0;
+  options.box = {{9, 9, 9}, 77};
+  const RgbaPicture picture = painted(options, "text");
+  for (int y = 0; y < picture.height; ++y) {
+    for (int x = 0; x < picture.width; ++x) {
+      ASSERT_EQ(picture.at(x, y)[0], 9);
+      ASSERT_EQ(picture.at(x, y)[3], 77);
+    }
+  }
+}
+
+TEST(TextPainterTest, TheFontIsTheFiles) {
+  OverlayOptions mono = without_box();
+  mono.font = kFonts + "DejaVuSansMono.ttf";
+  EXPECT_EQ(painted(mono, "iii").width, painted(mono, "mmm").width);
+  EXPECT_LT(painted(without_box(), "iii").width, painted(without_box(), "mmm").width);
+}
+
+TEST(TextPainterTest, ALongLineIsBrokenInsideItsWidth) {
+  const OverlayOptions options = without_box();
+  const RgbaPicture one = painted(options, "words and words");
+  const RgbaPicture broken = painted(options, "words and words", 40, one.width / 2);
+  EXPECT_LE(broken.width, one.width / 2 + 2);
+  EXPECT_GE(broken.height, 2 * one.height - 2);
+  const RgbaPicture long_word = painted(options, "wordsandwords", 40, one.width / 2);
+  EXPECT_LE(long_word.width, one.width / 2 + 2);
+}
+
+TEST(TextPainterTest, LinesOfATextAtTheRightEndTogether) {
+  OverlayOptions options = without_box();
+  options.across = Along::kEnd;
+  const RgbaPicture picture = painted(options, "II\nIIIIII");
+  RgbaPicture upper{picture.width, picture.height / 2, picture.pixels};
+  EXPECT_NEAR(ink(upper).second, ink(picture).second, 1);
+  EXPECT_GT(ink(upper).first, ink(picture).first + 10);
+}
+
+TEST(TextPainterTest, HebrewRunsFromRightToLeft) {
+  const OverlayOptions options = without_box();
+  const RgbaPicture both = painted(options, "\u05d0\u05d9");  // alef, which is wide, and yod
+  const int alef = ink_width(painted(options, "\u05d0"));
+  const int yod = ink_width(painted(options, "\u05d9"));
+  ASSERT_GT(alef, yod + 5);
+  // The last columns are alef's: the picture is empty only left of yod and between the two.
+  const auto [begin, end] = ink(both);
+  int gap = begin;
+  for (; gap < end; ++gap) {
+    bool empty = true;
+    for (int y = 0; y < both.height; ++y) empty = empty && both.at(gap, y)[3] == 0;
+    if (empty) break;
+  }
+  EXPECT_NEAR(gap - begin, yod, 1);
+}
+
+TEST(TextPainterTest, ArabicLettersAreJoined) {
+  const OverlayOptions options = without_box();
+  const std::string letters[] = {"\u0633", "\u0644", "\u0645"};  // seen, lam, meem
+  int apart = 0;
+  std::string word;
+  for (const std::string& letter : letters) {
+    apart += painted(options, letter).width;
+    word += letter;
+  }
+  EXPECT_LT(painted(options, word).width, apart - 10);
+}
+
+TEST(TextPainterTest, NothingIsDrawnOfAnEmptyText) {
+  const RgbaPicture picture = painted(without_box(), "");
+  EXPECT_EQ(picture.width, 0);
+  EXPECT_TRUE(picture.pixels.empty());
+}
+
+TEST(TextPainterTest, WhatIsNoFontIsRefused) {
+  for (const std::string file : {"/nowhere.ttf", "/dev/zero", "/etc/passwd"}) {
+    EXPECT_TRUE(why_no_font(file)) << file;
+    OverlayOptions options;
+    options.font = file;
+    EXPECT_THROW(TextPainter(options, 20, kWide), FeedError) << file;
+  }
+  EXPECT_FALSE(why_no_font(kFonts + "DejaVuSans.ttf"));
+}
+
+TEST(TextPainterTest, ASystemWithoutFontsIsAnErrorThatSaysWhatToInstall) {
+  const testing::TempFolder folder;
+  const std::string file = folder / "fonts.conf";
+  std::ofstream(file) << "<?xml version=\"1.0\"?><fontconfig></fontconfig>\n";
+  setenv("FONTCONFIG_FILE", file.c_str(), 1);
+  std::string why;
+  try {
+    TextPainter(OverlayOptions{}, 20, kWide);
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kConfiguration);
+    why = error.what();
+  }
+  unsetenv("FONTCONFIG_FILE");
+  EXPECT_THAT(why, ::testing::HasSubstr("fonts-dejavu-core"));
+}
+
+TEST(TextPainterTest, OnlyUtf8CanBeDrawn) {
+  EXPECT_TRUE(is_utf8("gate ü \u05d0"));
+  EXPECT_FALSE(is_utf8("gate \xfc"));
+}
+
+}  // namespace
+}  // namespace framelane
