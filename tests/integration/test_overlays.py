@@ -135,7 +135,7 @@ def test_an_image_that_is_gone_takes_its_encode_down_and_no_other(framelane, tmp
     frame = bytes(4 * WIDTH * HEIGHT)
     with open(fifo, "wb", buffering=0) as writer:
         writer.write(frame * 5)
-        daemon.wait_frames("cam", 5, encode="plain")
+        daemon.wait_frames("cam", 1, encode="plain")
         daemon.wait_log(f"encode drawn: overlay: the image {logo} cannot be read: No such file")
         assert daemon.feed("cam")["state"] == "running"
         (tmp_path / "elsewhere.png").rename(logo)
