@@ -33,20 +33,39 @@ class Renditions {
     const bool optioned = check_options();
     if (!named || !placed || !optioned) return {};
     check_keyframes();
-    check_sound();
+    // Sound is written once, for all.
+    const auto sound = std::ranges::find_if(encodes_, &EncodeOptions::wants_audio);
+    const auto only = sound == encodes_.end() ? std::nullopt : std::optional(StreamKind::kVideo);
     std::vector<OutputOptions> outputs;
-    for (const EncodeOptions* encode : encodes_) {
-      OutputOptions& rendition = outputs.emplace_back(output_);
-      rendition.from = encode->name;
-      rendition.master = master_;
-      const std::filesystem::path folder = std::filesystem::path(master_).parent_path();
-      rendition.url = (folder / encode->name / "index.m3u8").string();
-      check_output(read_, node_, rendition, places_);
+    for (std::size_t i = 0; i < encodes_.size(); ++i) {
+      const std::string& name = encodes_[i]->name;
+      if (only && name == kSoundFolder) {
+        problems_.add(*items_[i], "takes encode " + in_quotes(name) +
+                                      ", and the renditions' sound has the folder of that name; "
+                                      "give the encode another name");
+        continue;
+      }
+      outputs.push_back(rendition(name, name, only));
     }
+    if (only) outputs.push_back(rendition((*sound)->name, kSoundFolder, StreamKind::kAudio));
+    for (OutputOptions& output : outputs) check_output(read_, node_, output, places_);
     return outputs;
   }
 
  private:
+  static constexpr std::string_view kSoundFolder = "audio";
+
+  OutputOptions rendition(const std::string& encode, std::string_view folder,
+                          std::optional<StreamKind> only) const {
+    OutputOptions rendition = output_;
+    rendition.from = encode;
+    rendition.only = only;
+    rendition.master = master_;
+    const std::filesystem::path parent = std::filesystem::path(master_).parent_path();
+    rendition.url = (parent / folder / "index.m3u8").string();
+    return rendition;
+  }
+
   /// False if it is not known which encodes are meant.
   bool find_encodes() {
     std::vector<std::string_view> names;
@@ -149,20 +168,6 @@ class Renditions {
                                       "; renditions need keyframes at the same times: give both "
                                       "the same gop");
       }
-    }
-  }
-
-  /// A player that goes from one rendition to another expects the same streams there.
-  void check_sound() {
-    for (std::size_t i = 1; i < encodes_.size(); ++i) {
-      const bool first = encodes_.front()->wants_audio();
-      if (encodes_[i]->wants_audio() == first) continue;
-      problems_.add(*items_[i],
-                    "takes encode " + in_quotes(encodes_[i]->name) +
-                        (first ? " without sound beside encode " : " with sound beside encode ") +
-                        in_quotes(encodes_.front()->name) + (first ? " with it" : " without it") +
-                        "; players lose it when they go from one to the other: give all renditions "
-                        "the same audio");
     }
   }
 

@@ -48,7 +48,7 @@ void FeedRun::make_outputs() {
       const auto hls_time = read_hls_options(output.name, output.options).time;
       const auto segment = RenditionGroup::slot_length(hls_time, output.gop.value_or(hls_time));
       group = &renditions_.try_emplace(output.master, output.master, segment).first->second;
-      rendition = group->add(container_of(output).url);
+      rendition = group->add(container_of(output).url, output.only == StreamKind::kAudio);
     }
     outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, line_clock_,
                                                 blocks, retention_.get(), group, rendition));

@@ -20,6 +20,14 @@ std::int64_t bits_per_second(std::int64_t bytes, microseconds duration) {
 
 std::string master_playlist(const std::vector<HlsVariant>& variants) {
   std::string text = "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-INDEPENDENT-SEGMENTS\n";
+  const auto with_sound = std::ranges::find_if(
+      variants, [](const HlsVariant& variant) { return !variant.sound_uri.empty(); });
+  if (with_sound != variants.end()) {
+    text += fmt::format(
+        "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"sound\",NAME=\"sound\",DEFAULT=YES,AUTOSELECT=YES,"
+        "URI=\"{}\"\n",
+        with_sound->sound_uri);
+  }
   for (const HlsVariant& variant : variants) {
     text += fmt::format("#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={}", variant.bandwidth,
                         variant.average_bandwidth);
@@ -28,6 +36,7 @@ std::string master_playlist(const std::vector<HlsVariant>& variants) {
     if (variant.frame_rate.num > 0 && variant.frame_rate.den > 0) {
       text += fmt::format(",FRAME-RATE={:.3f}", av_q2d(variant.frame_rate));
     }
+    if (!variant.sound_uri.empty()) text += ",AUDIO=\"sound\"";
     text += fmt::format("\n{}\n", variant.uri);
   }
   return text;

@@ -20,9 +20,13 @@ struct HlsVariant {
   AVRational frame_rate{0, 1};  ///< 0/1: not known, left out
   std::int64_t bandwidth = 0;   ///< bits per second: of the segment with the most
   std::int64_t average_bandwidth = 0;
+  /// The media playlist of its sound, which counts in the codecs and bandwidths; empty: it has
+  /// none, or it is in the variant's own segments.
+  std::string sound_uri{};
 };
 
-/// The text of the master playlist of these variants, in their order.
+/// The text of the master playlist of these variants, in their order. Those with a sound_uri have
+/// the same.
 std::string master_playlist(const std::vector<HlsVariant>& variants);
 
 /// Measures a variant's bit rates from its segments. Not thread-safe.

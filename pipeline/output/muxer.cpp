@@ -94,10 +94,13 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const std
     context_->io_close2 = &Muxer::close_part;
     // A peer waits for every packet; a file is written in blocks, and at every flush().
     if (container.kind == OutputKind::kStream) context_->flush_packets = 1;
-    add_stream(format.video);
-    if (lacks_headers(*container.muxer, *format.video.parameters)) put_headers_in_band();
-    if (format.audio && holds_audio(container, format.audio->parameters->codec_id)) {
-      audio_index_ = 1;
+    if (options.only != StreamKind::kAudio) {
+      add_stream(format.video);
+      if (lacks_headers(*container.muxer, *format.video.parameters)) put_headers_in_band();
+    }
+    if (options.only != StreamKind::kVideo && format.audio &&
+        holds_audio(container, format.audio->parameters->codec_id)) {
+      audio_index_ = static_cast<int>(context_->nb_streams);
       add_stream(*format.audio);
     }
     // A stop shortens the deadline and does not end calls at once: a trailer is still to be

@@ -47,7 +47,9 @@ Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed,
     : options_(std::move(options)),
       declared_(container_of(options_)),
       subject_("feed " + feed.feed() + ": output " + options_.name +
-               (renditions != nullptr ? " (" + options_.from + ")" : "")),
+               (renditions == nullptr                 ? ""
+                : options_.only == StreamKind::kAudio ? " (sound)"
+                                                      : " (" + options_.from + ")")),
       stats_(stats),
       run_(stats.begin_run()),
       feed_(feed),
@@ -63,7 +65,7 @@ Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed,
       recovery_(subject_) {}
 
 bool Output::takes_audio(const MediaFormat& format) {
-  if (!format.audio) return false;
+  if (!format.audio || options_.only == StreamKind::kVideo) return false;
   if (declared_.kind == OutputKind::kNull) return true;
   const AVCodecID codec = format.audio->parameters->codec_id;
   if (holds_audio(declared_, codec)) return true;
@@ -220,8 +222,8 @@ void Output::deliver(MediaPacket& packet) try {
   // Audio from before the first picture would make a file begin with nothing to see.
   const bool fits = packet.stream == StreamKind::kVideo ? begin_session_if_due(packet)
                                                         : session_ && session_->takes(packet);
-  if (!fits) return stats_.drop(PacketDrop::kWaitKeyframe);
-  write(packet);
+  if (fits) return write(packet);
+  if (!only_cuts(packet)) stats_.drop(PacketDrop::kWaitKeyframe);
 } catch (const std::bad_alloc&) {
   const std::string what = "cannot write to " + redact(container_.url) + ": ";
   throw IoError(IoFault::kIo, what + shortage_text(av_error_text(AVERROR(ENOMEM))));
@@ -244,7 +246,7 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
     // A new format object means that the source or the encoder has started again.
     needs_keyframe_ = true;
   }
-  if (needs_keyframe_ && !keyframe) return false;
+  if (!has_its_stream(video) || (needs_keyframe_ && !keyframe)) return false;
   if (session_ && splits()) source_gap_.note(video, session_->age_at(video) - session_->length());
   const bool full = session_ && rotation_ && rotation_->cuts_at(session_->age_at(video));
   if (keyframe && (full || source_gap_.seen())) close(false);
@@ -261,6 +263,16 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
   return true;
 }
 
+bool Output::has_its_stream(const MediaPacket& video) {
+  if (options_.only != StreamKind::kAudio || takes_audio(*video.format)) return true;
+  needs_keyframe_ = true;
+  if (stats_.up && !session_) return false;
+  close(false);
+  renditions_->leave_out(rendition_);
+  set_state(FeedState::kRunning);
+  return false;
+}
+
 bool Output::begins_rendition(const MediaPacket& video) {
   const auto shown = shown_at(video);
   if (!is_keyframe(*video.packet, StreamKind::kVideo) ||
@@ -273,16 +285,15 @@ bool Output::begins_rendition(const MediaPacket& video) {
 }
 
 void Output::describe_rendition(const MediaPacket& keyframe) {
-  const StreamFormat& video = keyframe.format->video;
-  HlsVariant variant{.uri = {},
-                     .codecs = codec_name(*video.parameters, keyframe.packet.get()),
-                     .width = video.parameters->width,
-                     .height = video.parameters->height,
-                     .frame_rate = video.frame_rate};
-  if (takes_audio(*keyframe.format) && !variant.codecs.empty()) {
-    const std::string audio = codec_name(*keyframe.format->audio->parameters, nullptr);
-    // A list that leaves one out would be wrong.
-    variant.codecs = audio.empty() ? "" : variant.codecs + "," + audio;
+  HlsVariant variant;
+  if (options_.only == StreamKind::kAudio) {
+    variant.codecs = codec_name(*keyframe.format->audio->parameters, nullptr);
+  } else {
+    const StreamFormat& video = keyframe.format->video;
+    variant.codecs = codec_name(*video.parameters, keyframe.packet.get());
+    variant.width = video.parameters->width;
+    variant.height = video.parameters->height;
+    variant.frame_rate = video.frame_rate;
   }
   renditions_->describe(rendition_, std::move(variant));
 }
@@ -306,7 +317,9 @@ void Output::end_if_source_is_gone() {
 }
 
 void Output::open(const MediaPacket& keyframe) {
-  check_video(options_, container_, keyframe.format->video.parameters->codec_id);
+  if (options_.only != StreamKind::kAudio) {
+    check_video(options_, container_, keyframe.format->video.parameters->codec_id);
+  }
   const CallScope call(calls_, container_.local
                                    ? options_.timeout
                                    : std::max<milliseconds>(options_.timeout, kNameLookup));
@@ -343,6 +356,7 @@ void Output::write(MediaPacket& packet) {
     written = session_->write(packet);
   }
   stats_.bytes += session_->take_bytes();
+  if (only_cuts(packet)) return;
   if (!written) return stats_.drop(PacketDrop::kWriteFailed);
   observe_written(packet);
 }

@@ -79,6 +79,10 @@ class Output {
   using Clock = std::chrono::steady_clock;
 
   bool takes_audio(const MediaFormat& format);
+  /// True for a packet that is not to be written: it says where sound is cut.
+  bool only_cuts(const MediaPacket& packet) const {
+    return options_.only == StreamKind::kAudio && packet.stream == StreamKind::kVideo;
+  }
   void write_until_end();
   /// After a stop: writes what is queued for a while and drops the rest.
   void write_rest();
@@ -92,6 +96,8 @@ class Output {
   /// Opens, cuts or goes on. False if this video packet has to be dropped, since decoding cannot
   /// start at it.
   bool begin_session_if_due(const MediaPacket& video);
+  /// False if only sound is written and there is none now: nothing is open then.
+  bool has_its_stream(const MediaPacket& video);
   /// True if a rendition can begin with this packet.
   bool begins_rendition(const MediaPacket& video);
   /// Tells the master playlist what the rendition is.

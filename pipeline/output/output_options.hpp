@@ -7,6 +7,7 @@
 
 #include "pipeline/base/av_option.hpp"
 #include "pipeline/base/backoff.hpp"
+#include "pipeline/packets/media.hpp"
 
 namespace framelane {
 
@@ -42,8 +43,11 @@ enum class Existing {
 struct OutputOptions {
   std::string name;
   std::string from;  ///< an encode's name
+  /// The one stream that is written; nothing: all. Sound alone is cut where the video is.
+  std::optional<StreamKind> only;
   /// The path of the master playlist, if this is one of several renditions: an output with several
-  /// encodes is one of these for each of them, all with the same name. Empty: it stands alone.
+  /// encodes is one of these for each of them, and one for their sound, all with the same name.
+  /// Empty: it stands alone.
   std::string master;
   std::string
       url;  ///< ${feed} and ${output} are expanded, strftime fields are not; "null:" discards

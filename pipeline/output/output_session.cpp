@@ -44,6 +44,7 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
       recovery_(recovery),
       stop_(stops.stop),
       format_(keyframe.format),
+      only_sound_(options.only == StreamKind::kAudio),
       start_us_(packet_time_us(keyframe)),
       reorder_us_(shown_at(keyframe).count() - start_us_),
       end_us_(start_us_),
@@ -103,6 +104,7 @@ std::chrono::microseconds OutputSession::length() const {
 bool OutputSession::write(MediaPacket& packet) {
   const bool video = packet.stream == StreamKind::kVideo;
   if (playlist_ && video) cut_segment_if_due(packet);
+  if (video && only_sound_) return true;
   if (file_ && video) follow_clock(packet_time_us(packet));
   if (video && muxer_->carries_times()) {
     tell_taken_at(*packet.packet, taken_at(packet, line_clock_));

@@ -48,7 +48,8 @@ class OutputSession {
   /// Media time written.
   std::chrono::microseconds length() const;
 
-  /// Writes the packet and changes its timestamps. False if the container refuses it. Throws
+  /// Writes the packet and changes its timestamps; or only ends a segment before it, if it is video
+  /// and only sound is written. False if the container refuses it. Throws
   /// IoError, also if too many packets in a row were refused.
   bool write(MediaPacket& packet);
   /// Once a second, hands what is buffered for a file to the system: if the process is killed, only
@@ -81,6 +82,7 @@ class OutputSession {
   PartFileRecovery& recovery_;
   const std::stop_token stop_;
   const MediaFormatRef format_;
+  const bool only_sound_;
   const std::int64_t start_us_;
   const std::int64_t reorder_us_;  // from when a keyframe is decoded to when it is shown
   std::int64_t end_us_;

@@ -33,7 +33,18 @@ constexpr std::size_t kMostRemembered = 4096;
 
 bool says_the_same(const HlsVariant& a, const HlsVariant& b) {
   return a.uri == b.uri && a.codecs == b.codecs && a.width == b.width && a.height == b.height &&
-         av_cmp_q(a.frame_rate, b.frame_rate) == 0;
+         av_cmp_q(a.frame_rate, b.frame_rate) == 0 && a.sound_uri == b.sound_uri;
+}
+
+/// The variant with sound from a playlist of its own.
+HlsVariant with_sound(HlsVariant variant, const HlsVariant& sound) {
+  // A list that leaves one out would be wrong.
+  const bool known = !variant.codecs.empty() && !sound.codecs.empty();
+  variant.codecs = known ? variant.codecs + "," + sound.codecs : "";
+  variant.bandwidth += sound.bandwidth;
+  variant.average_bandwidth += sound.average_bandwidth;
+  variant.sound_uri = sound.uri;
+  return variant;
 }
 
 template <typename Map>
@@ -50,9 +61,9 @@ microseconds RenditionGroup::slot_length(microseconds hls_time, microseconds gop
   return (hls_time + gop - microseconds(1)) / gop * gop;
 }
 
-std::size_t RenditionGroup::add(const fs::path& path) {
+std::size_t RenditionGroup::add(const fs::path& path, bool sound) {
   const std::lock_guard lock(mutex_);
-  Rendition rendition{.path = path, .variant = {}, .rates = {}};
+  Rendition rendition{.path = path, .variant = {}, .rates = {}, .sound = sound};
   rendition.variant.uri = path.lexically_proximate(master_.parent_path()).generic_string();
   renditions_.push_back(std::move(rendition));
   return renditions_.size() - 1;
@@ -168,6 +179,12 @@ void RenditionGroup::describe(std::size_t rendition, HlsVariant format) {
   HlsVariant& variant = renditions_[rendition].variant;
   format.uri = variant.uri;
   variant = std::move(format);
+  renditions_[rendition].left_out = false;
+}
+
+void RenditionGroup::leave_out(std::size_t rendition) {
+  const std::lock_guard lock(mutex_);
+  renditions_[rendition].left_out = true;
 }
 
 void RenditionGroup::published(std::size_t index, std::uint64_t number, std::int64_t bytes,
@@ -191,16 +208,21 @@ void RenditionGroup::published(std::size_t index, std::uint64_t number, std::int
 }
 
 std::optional<std::vector<HlsVariant>> RenditionGroup::due() const {
-  const auto has_segments = [](const Rendition& rendition) { return rendition.segments > 0; };
+  const auto has_segments = [](const Rendition& one) { return one.segments > 0; };
+  const auto is_ready = [](const Rendition& one) { return one.left_out || one.segments > 0; };
   const auto has_enough = [](const Rendition& one) { return one.segments >= kEnoughSegments; };
-  if (!std::ranges::all_of(renditions_, has_segments) &&
+  if (!std::ranges::all_of(renditions_, is_ready) &&
       std::ranges::none_of(renditions_, has_enough)) {
     return {};
   }
+  const auto sound = std::ranges::find(renditions_, true, &Rendition::sound);
+  const bool sounds = sound != renditions_.end() && has_segments(*sound) && !sound->left_out;
   std::vector<HlsVariant> variants;
   for (const Rendition& rendition : renditions_) {
-    if (has_segments(rendition)) variants.push_back(rendition.variant);
+    if (rendition.sound || !has_segments(rendition)) continue;
+    variants.push_back(sounds ? with_sound(rendition.variant, sound->variant) : rendition.variant);
   }
+  if (variants.empty()) return {};
   const bool still_true =
       std::ranges::equal(variants, written_, [](const HlsVariant& now, const HlsVariant& written) {
         return says_the_same(now, written) && now.bandwidth <= written.bandwidth;

@@ -34,9 +34,9 @@ class RenditionGroup {
   static std::chrono::microseconds slot_length(std::chrono::microseconds hls_time,
                                                std::chrono::microseconds gop);
 
-  /// Adds a rendition, whose media playlist is at `path`, and returns its index. Before the threads
-  /// start.
-  std::size_t add(const std::filesystem::path& path);
+  /// Adds a rendition, whose media playlist is at `path`, and returns its index. `sound`: it is the
+  /// sound of all others; of them there is one at most. Before the threads start.
+  std::size_t add(const std::filesystem::path& path, bool sound = false);
 
   std::chrono::microseconds segment() const { return segment_; }
   /// The slot of a picture that is shown then, on the feed's line of time.
@@ -63,6 +63,8 @@ class RenditionGroup {
 
   /// What a rendition is from now on. Its `uri` and rates are not looked at.
   void describe(std::size_t rendition, HlsVariant format);
+  /// The rendition has nothing to write, until it is described: its source has no sound.
+  void leave_out(std::size_t rendition);
   /// A segment stands in its rendition's playlist. Writes the master playlist, if it is due: when
   /// every rendition has a segment (or one has several: another may be down), and when what it says
   /// is no longer true. Throws IoError and DiskFull.
@@ -75,6 +77,8 @@ class RenditionGroup {
     HlsVariant variant;
     SegmentRates rates;
     std::uint64_t segments = 0;  // published
+    bool sound = false;
+    bool left_out = false;
     bool begun = false;
     bool writes = false;  // between open() and leave()
   };

@@ -68,11 +68,11 @@ const std::vector<Wrong> kRenditions{
      renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {video: {gop: 1s}}"),
      {"f.yaml:1:111: feeds.a.outputs.o.from[1]: takes encode \"y\" with another gop than encode "
       "\"x\"; renditions need keyframes at the same times: give both the same gop"}},
-    {"RenditionWithoutTheSoundOfOthers",
-     renditions_with(kBoth, "x: {video: {gop: 2s}, audio: copy}, y: {video: {gop: 2s}}"),
-     {"f.yaml:1:124: feeds.a.outputs.o.from[1]: takes encode \"y\" without sound beside encode "
-      "\"x\" with it; players lose it when they go from one to the other: give all renditions the "
-      "same audio"}},
+    {"RenditionInTheFolderOfTheSound",
+     renditions_with("from: [x, audio]" + kMaster,
+                     "x: {video: {gop: 2s}, audio: {}}, audio: {video: {gop: 2s}}"),
+     {"f.yaml:1:126: feeds.a.outputs.o.from[1]: takes encode \"audio\", and the renditions' sound "
+      "has the folder of that name; give the encode another name"}},
     {"TwoMastersInOnePlace",
      renditions_with(kBoth + "}, p: {" + kBoth),
      {"f.yaml:1:157: feeds.a.outputs.p.url: output \"p\" of feed \"a\" would write to the same "
@@ -93,6 +93,26 @@ TEST(RenditionsConfigTest, AListOfEncodesIsAnOutputForEachOfThemWithOneName) {
     EXPECT_EQ(output.queue, 9);
     EXPECT_EQ(output.gop, std::chrono::seconds(2));
   }
+}
+
+TEST(RenditionTest, SoundIsWrittenOnceAsTheFirstEncodeHasIt) {
+  const auto outputs = test::load(renditions_with(kBoth,
+                                                  "x: {video: {gop: 2s}}, y: {video: {gop: 2s}, "
+                                                  "audio: copy}"))
+                           .feeds.front()
+                           .outputs;
+  ASSERT_EQ(outputs.size(), 3u);
+  for (const OutputOptions& output : outputs) {
+    EXPECT_EQ(output.name, "o");
+    EXPECT_EQ(output.master, "/srv/m.m3u8");
+  }
+  EXPECT_EQ(outputs[0].url, "/srv/x/index.m3u8");
+  EXPECT_EQ(outputs[0].only, StreamKind::kVideo);
+  EXPECT_EQ(outputs[1].url, "/srv/y/index.m3u8");
+  EXPECT_EQ(outputs[1].only, StreamKind::kVideo);
+  EXPECT_EQ(outputs[2].url, "/srv/audio/index.m3u8");
+  EXPECT_EQ(outputs[2].from, "y");
+  EXPECT_EQ(outputs[2].only, StreamKind::kAudio);
 }
 
 }  // namespace

@@ -27,10 +27,14 @@ def encode(size, **options):
     return {**x264(**options), "convert": {"size": f"{size[0]}x{size[1]}"}}
 
 
+WITH_SOUND = [*SIZES, "audio"]
+
+
 def renditions(input_, folder, encodes=None, options=None, sound=None):
     encodes = encodes or {name: encode(size) for name, size in SIZES.items()}
-    if sound:
-        encodes = {name: {**keys, "audio": sound} for name, keys in encodes.items()}
+    if sound:  # the second encode's
+        name = list(encodes)[1]
+        encodes = {**encodes, name: {**encodes[name], "audio": sound}}
     return {"feeds": {"cam": {"input": input_, "encodes": encodes, "outputs": {"web": {
         "from": list(encodes), "url": str(folder / "master.m3u8"),
         "reconnect": {"first": "100ms", "max": "100ms"},
@@ -224,16 +228,56 @@ def test_a_rendition_that_never_works_leaves_the_others_playable(framelane, came
     assert [v.uri for v in master.variants] == ["good/index.m3u8", "small/index.m3u8"]
 
 
-def test_sound_is_in_every_rendition_and_named_in_the_master_playlist(framelane, loud_clip, tmp_path):
+def kinds(path):
+    return [s["codec_type"] for s in media.probe(path)["streams"]]
+
+
+@pytest.mark.parametrize("container", ["mpegts", "fmp4"])
+def test_sound_is_written_once_and_cut_where_the_pictures_are(framelane, loud_clip, tmp_path, container):
     folder = tmp_path / "web"
-    daemon = framelane(renditions(looped(loud_clip), folder, sound=AAC)).wait_ready()
-    wait_segments(daemon, folder, 3)
+    daemon = framelane(renditions(looped(loud_clip), folder, sound=AAC,
+                                  options={"hls_segment_type": container})).wait_ready()
+    wait_segments(daemon, folder, 3, WITH_SOUND)
+    feed = daemon.feed("cam")
+    assert list(feed["outputs"]) == ["web"]
+    assert feed["outputs"]["web"]["state"] == "running"
+    metrics = daemon.metrics()  # sound of before the first picture waits for it
+    assert metrics.sum("framelane_output_packets_dropped_total", output="web") == metrics.sum(
+        "framelane_output_packets_dropped_total", output="web", reason="wait_keyframe")
     daemon.stop()
-    require_aligned(folder)
-    for variant in media_playlist.read_master(folder / "master.m3u8").variants:
+    master = media_playlist.read_master(folder / "master.m3u8")
+    assert [v.uri for v in master.variants] == [f"{name}/index.m3u8" for name in SIZES]
+    assert master.sound == "audio/index.m3u8"
+    for variant in master.variants:
         assert variant.codecs[1:] == ["mp4a.40.2"]
-        kinds = [s["codec_type"] for s in media.probe(folder / variant.uri)["streams"]]
-        assert sorted(kinds) == ["audio", "video"]
+        assert kinds(folder / variant.uri) == ["video"]
+    assert kinds(folder / "audio" / "index.m3u8") == ["audio"]
+    lists = read(folder, WITH_SOUND)
+    pictures, sound = ({s.number: s for s in lists[name].segments} for name in ("p240", "audio"))
+    common = sorted(set(pictures) & set(sound))[:3]
+    assert len(common) == 3
+    for number in common:
+        assert sound[number].time == pictures[number].time
+        assert sound[number].section == pictures[number].section
+        assert abs(sound[number].duration - pictures[number].duration) < 0.002
+        if container == "mpegts":  # a packet of sound has 21 ms
+            apart = [first_pts(folder / name / one.uri) for name, one in
+                     (("p240", pictures[number]), ("audio", sound[number]))]
+            assert abs(apart[0] - apart[1]) < 0.06, (number, apart)
+    if container == "mpegts":
+        close(folder, WITH_SOUND)
+        assert media.decodes_cleanly(folder / "audio" / "index.m3u8")
+
+
+def test_a_source_without_sound_has_renditions_without_it(framelane, camera_clip, tmp_path):
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(camera_clip), folder, sound=AAC)).wait_ready()
+    wait_segments(daemon, folder, 1)
+    wait_until((folder / "master.m3u8").is_file, "the master playlist", 10)
+    assert daemon.feed("cam")["outputs"]["web"]["state"] == "running"
+    daemon.stop()
+    assert media_playlist.read_master(folder / "master.m3u8").sound is None
+    assert not (folder / "audio" / "index.m3u8").exists()
 
 
 def test_a_player_goes_from_one_rendition_to_another_without_a_stall(framelane, start, loud_clip,
@@ -242,7 +286,7 @@ def test_a_player_goes_from_one_rendition_to_another_without_a_stall(framelane, 
     folder = tmp_path / "web"
     daemon = framelane(renditions(looped(loud_clip), folder, sound=AAC,
                                   options={"hls_list_size": 6})).wait_ready()
-    wait_segments(daemon, folder, 4)
+    wait_segments(daemon, folder, 4, WITH_SOUND)
     smooth = {"widths": [160, 320, 240], "waits": [], "jumps": [], "errors": []}
     for attempt in range(3):  # a busy machine may hold up a player; playlists that are wrong always do
         seen = browser.play(start, folder, "master.m3u8", [0, 2, 1], 1, tmp_path / str(attempt))

@@ -185,7 +185,8 @@ class Variant:
 
 
 class MasterPlaylist:
-    """One with variants alone, each with all attributes that framelane writes (RFC 8216, 4.3.4.2)."""
+    """Variants, each with all attributes that framelane writes (RFC 8216, 4.3.4.2), and their sound,
+    `sound`, if it has a playlist of its own."""
 
     def __init__(self, text):
         self.text = text
@@ -193,11 +194,18 @@ class MasterPlaylist:
         assert text.endswith("\n") and lines[:3] == [
             "#EXTM3U", "#EXT-X-VERSION:6", "#EXT-X-INDEPENDENT-SEGMENTS"], text
         self.variants = []
-        for tag, uri in zip(lines[3::2], lines[4::2], strict=True):
+        self.sound = None
+        lines = lines[3:]
+        if lines[0].startswith("#EXT-X-MEDIA:"):
+            attributes = dict(_ATTRIBUTE.findall(lines.pop(0).partition(":")[2]))
+            assert attributes["TYPE"] == "AUDIO" and attributes["DEFAULT"] == "YES", text
+            self.sound = attributes["URI"].strip('"')
+        for tag, uri in zip(lines[0::2], lines[1::2], strict=True):
             name, _, attributes = tag.partition(":")
             assert name == "#EXT-X-STREAM-INF" and not uri.startswith("#"), text
             assert re.fullmatch(f"({_ATTRIBUTE.pattern})+", attributes), text
             self.variants.append(Variant(uri, dict(_ATTRIBUTE.findall(attributes))))
+            assert ('AUDIO="sound"' in attributes) == (self.sound is not None), text
             assert 0 < self.variants[-1].average <= self.variants[-1].bandwidth, text
         assert self.variants and len({v.uri for v in self.variants}) == len(self.variants), text
 

@@ -14,6 +14,7 @@ namespace framelane {
 namespace {
 
 using namespace testing;  // of framelane
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -147,6 +148,69 @@ TEST_F(RenditionGroupTest, OneGroupAloneWritesAMasterPlaylist) {
   EXPECT_THROW(other.open(0), IoError);
   group.leave(0);
   EXPECT_NO_THROW(other.open(0));
+}
+
+struct RenditionSoundTest : RenditionGroupTest {
+  RenditionSoundTest() {
+    group.add(playlist_of("audio"), true);
+    group.open(0);
+    group.describe(0, {.codecs = "avc1.64001f", .width = 1280, .height = 720});
+    group.describe(1, {.codecs = "avc1.64001e", .width = 640, .height = 360});
+  }
+  void publish_pictures(std::uint64_t number) {
+    publish(0, number, 4000);
+    publish(1, number, 1000);
+  }
+};
+
+TEST_F(RenditionSoundTest, SoundIsNamedOnceAndCountsInEveryVariant) {
+  publish_pictures(0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "master.m3u8"));
+  group.describe(2, {.codecs = "mp4a.40.2"});
+  publish(2, 0, 100);
+  EXPECT_EQ(master(),
+            "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-INDEPENDENT-SEGMENTS\n"
+            "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"sound\",NAME=\"sound\",DEFAULT=YES,AUTOSELECT=YES,"
+            "URI=\"audio/index.m3u8\"\n"
+            "#EXT-X-STREAM-INF:BANDWIDTH=16400,AVERAGE-BANDWIDTH=16400,"
+            "CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=1280x720,AUDIO=\"sound\"\n"
+            "big/index.m3u8\n"
+            "#EXT-X-STREAM-INF:BANDWIDTH=4400,AVERAGE-BANDWIDTH=4400,"
+            "CODECS=\"avc1.64001e,mp4a.40.2\",RESOLUTION=640x360,AUDIO=\"sound\"\n"
+            "small/index.m3u8\n");
+}
+
+TEST_F(RenditionSoundTest, ASourceWithoutSoundIsNotWaitedFor) {
+  group.leave_out(2);
+  publish_pictures(0);
+  EXPECT_THAT(master(), HasSubstr("CODECS=\"avc1.64001f\","));
+  EXPECT_THAT(master(), Not(HasSubstr("AUDIO")));
+}
+
+TEST_F(RenditionSoundTest, TheMasterPlaylistFollowsSoundThatGoesAndComes) {
+  group.describe(2, {.codecs = "mp4a.40.2"});
+  publish_pictures(0);
+  publish(2, 0);
+  ASSERT_THAT(master(), HasSubstr("AUDIO"));
+  group.leave_out(2);
+  publish_pictures(1);
+  EXPECT_THAT(master(), Not(HasSubstr("AUDIO")));
+  group.describe(2, {.codecs = "mp4a.40.2"});
+  publish_pictures(2);
+  EXPECT_THAT(master(), HasSubstr("AUDIO"));
+}
+
+TEST_F(RenditionSoundTest, SoundAloneIsNoMasterPlaylist) {
+  group.describe(2, {.codecs = "mp4a.40.2"});
+  for (std::uint64_t number = 0; number < 4; ++number) publish(2, number);
+  EXPECT_FALSE(std::filesystem::exists(folder / "master.m3u8"));
+}
+
+TEST_F(RenditionSoundTest, ACodecWithoutANameLeavesNoListOfCodecs) {
+  group.describe(2, {});
+  publish_pictures(0);
+  publish(2, 0);
+  EXPECT_THAT(master(), AllOf(HasSubstr("AUDIO"), Not(HasSubstr("CODECS"))));
 }
 
 }  // namespace
