@@ -261,12 +261,12 @@ def test_sound_is_written_once_and_cut_where_the_pictures_are(framelane, loud_cl
         assert sound[number].section == pictures[number].section
         assert abs(sound[number].duration - pictures[number].duration) < 0.002
         if container == "mpegts":  # a packet of sound has 21 ms
-            apart = [first_pts(folder / name / one.uri) for name, one in
-                     (("p240", pictures[number]), ("audio", sound[number]))]
-            assert abs(apart[0] - apart[1]) < 0.06, (number, apart)
+            begins = [float(media.probe(folder / name / one.uri)["streams"][0]["start_time"])
+                      for name, one in (("p240", pictures[number]), ("audio", sound[number]))]
+            assert abs(begins[0] - begins[1]) < 0.06, (number, begins)
     if container == "mpegts":
         close(folder, WITH_SOUND)
-        assert media.decodes_cleanly(folder / "audio" / "index.m3u8")
+        media.ffmpeg("-xerror", "-i", folder / "audio" / "index.m3u8", "-f", "null", "-")
 
 
 def test_a_source_without_sound_has_renditions_without_it(framelane, camera_clip, tmp_path):
