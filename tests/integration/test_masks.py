@@ -7,7 +7,8 @@ import random
 import pytest
 
 from harness import media
-from harness.configs import COPY, encoder, one_feed, raw_input, with_a_file_each, x264
+from harness.configs import (COPY, IMPATIENT, encoder, one_feed, raw_input, with_a_file_each,
+                             x264)
 
 WIDTH, HEIGHT = 64, 48
 LEFT_HALF = {"polygon": [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
@@ -94,6 +95,63 @@ def test_a_change_of_size_leaves_no_frame_without_its_mask(framelane, made, clip
         sum(media.frame_count(path) for path in outputs) == 20
     for path in outputs:
         assert set(media.decoded(path)) == {235, 128}, path
+
+
+def lit(made, clip, size):
+    """The clip in this size, whose left 40 % flash in white: what nobody is to see."""
+    return made(f"lit-{size.replace(':', 'x')}.mp4", "-stream_loop", "-1", "-i", clip, "-t", "6", "-vf",
+                f"scale={size},fps=25,drawbox=w=iw*0.4:c=white:t=fill", "-c:v", "libx264", "-preset",
+                "ultrafast", "-bf", "0", "-g", "25", "-an")
+
+
+def brightest(path, turned):
+    """Of the luma that the mask has to cover, and a little away from its edge, and of all."""
+    stream = media.video(path)
+    width, height = stream["width"], stream["height"]
+    pixels = media.decoded(path, "gray")
+    assert len(pixels) % (width * height) == 0 and pixels, path
+    covered = 0
+    for begin in range(0, len(pixels), width * height):
+        if turned:  # the left side is at the top
+            covered = max(covered, *pixels[begin:begin + width * (height * 4 // 10)])
+            continue
+        for row in range(begin, begin + width * height, width):
+            covered = max(covered, *pixels[row:row + width * 4 // 10])
+    return covered, max(pixels)
+
+
+def test_a_camera_that_comes_back_in_another_size_never_shows_what_is_covered(
+    framelane, camera, made, clip, tmp_path
+):
+    encodes = {"full": x264(), "turned": {**x264(), "convert": {"rotate": 90}},
+               "half": {**x264(), "convert": {"size": "50%"},
+                        "overlay": {"text": "%T", "at": "bottom-right"}}}
+    source = camera(lit(made, clip, "320:240"))
+    config = with_a_file_each(
+        {"url": source.url, "options": {"rtsp_transport": "tcp"}, **IMPATIENT}, encodes, tmp_path,
+        "-%H%M%S.mkv", mask=LEFT_HALF)
+    for output in config["feeds"]["cam"]["outputs"].values():
+        output["segment"] = "1s"
+    daemon = framelane(config).wait_ready()
+    daemon.wait_frames("cam", 30, encode="turned")
+    source.kill()
+    source.start(lit(made, clip, "480:360"))
+    daemon.wait_log("480x360")
+    daemon.wait_more_frames("cam", 90)
+    daemon.restart_feed("cam")
+    daemon.wait_more_frames("cam", 45)
+    daemon.stop()
+    sizes = set()
+    for name in encodes:
+        files = sorted(tmp_path.glob(f"{name}-*.mkv"))
+        assert len(files) >= 3, name
+        for path in files:
+            covered, all_of_it = brightest(path, name == "turned")
+            assert covered < 60, (path, covered)  # black is 16, and codecs are not exact
+            assert all_of_it > 100, path
+            sizes.add((name, media.video(path)["width"]))
+    assert sizes == {("full", 320), ("full", 480), ("half", 160), ("half", 240), ("turned", 240),
+                     ("turned", 360)}
 
 
 def test_pixelated_parts_show_means(framelane, tmp_path):

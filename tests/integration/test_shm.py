@@ -135,6 +135,28 @@ def test_each_frame_is_given_back_once_and_areas_may_be_replaced(framelane, prod
     assert out.stat().st_size == 10 * NV12_SIZE
 
 
+def test_a_mask_covers_a_copy_and_leaves_the_producers_frames_as_they_are(framelane, producer, tmp_path):
+    made, out = producer(), tmp_path / "out.raw"
+    left = {"polygon": [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
+    daemon = framelane(one_feed(shm_input(made.path), UNCHANGED, to_file(out), on_full="block",
+                                mask=left))
+    made.accept()
+    area = made.make_area()
+    made.announce_area(area)
+    for slot in range(10):
+        made.publish(area, slot, bytes([200 + slot]) * FRAME_SIZE)
+    made.take_all_back()
+    daemon.wait_frames("cam", 10)
+    daemon.stop()
+    for slot in range(10):
+        at = slot * area.slot
+        assert area.memory[at:at + FRAME_SIZE] == bytes([200 + slot]) * FRAME_SIZE
+        half = 4 * WIDTH // 2
+        row = bytes([0, 0, 0, 200 + slot]) * (WIDTH // 2) + bytes([200 + slot]) * half
+        frame = out.read_bytes()[slot * FRAME_SIZE:(slot + 1) * FRAME_SIZE]
+        assert frame == row * HEIGHT
+
+
 def test_a_producer_with_few_slots_never_runs_out_of_them(framelane, producer, tmp_path):
     """The encoder holds eight frames until it gets more: if they were the producer's, nothing would go on."""
     made = producer()
