@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <tuple>
 #include <utility>
 
 #include "kernels/linear_transform.hpp"
 #include "kernels/picture_part.hpp"
+#include "kernels/wide_int.hpp"
 
 namespace framelane {
 namespace {
@@ -16,32 +16,54 @@ using Point = MaskShape::Point;
 /// Where columns [begin, end) of a row are covered, from left to right.
 using Line = std::vector<std::pair<int, int>>;
 
-/// The first sample of `samples` whose centre is not left of `where`, a fraction of the whole.
-int first_from(double where, int samples) {
-  const double place = std::ceil(where * samples - 0.5);
-  return static_cast<int>(std::clamp(place, 0.0, static_cast<double>(samples)));
+/// Corners are whole millionths of the picture's sides, so that whole numbers tell what is covered.
+constexpr std::int64_t kMillion = 1'000'000;
+struct Corner {
+  std::int64_t x = 0;
+  std::int64_t y = 0;
+};
+
+std::vector<Corner> corners_of(std::span<const Point> polygon) {
+  std::vector<Corner> corners;
+  for (const Point& point : polygon) {
+    corners.push_back({std::llround(point.x * kMillion), std::llround(point.y * kMillion)});
+  }
+  return corners;
+}
+
+/// The first column whose centre is not left of the edge from `upper` to `lower`, in a row of
+/// pixels that the edge crosses.
+int first_column(const Corner& upper, const Corner& lower, int row, const PictureSize& size) {
+  // The row's centre is at (2 row + 1) / 2 height, and the edge there at x / d millionths. Column c
+  // is not left of that if (2 c + 1) / 2 width >= x / d.
+  const Int128 d = Int128{2} * size.height * (lower.y - upper.y);
+  const Int128 below = Int128{2 * row + 1} * kMillion - Int128{2} * size.height * upper.y;
+  const Int128 x = upper.x * d + below * (lower.x - upper.x);
+  const Int128 denominator = 2 * d * kMillion;
+  const Int128 numerator = 2 * size.width * x - d * kMillion;
+  if (numerator <= 0) return 0;
+  const Int128 column = (numerator + denominator - 1) / denominator;
+  return static_cast<int>(std::min<Int128>(column, size.width));
 }
 
 /// The columns whose centres lie in the polygon, in a row of pixels: between its first edge and its
-/// second, and so on.
-Line covered_columns(std::span<const Point> polygon, int row, const PictureSize& size) {
-  const double y = (row + 0.5) / size.height;
-  std::vector<double> edges;
+/// second, and so on. Shapes that share an edge have the same columns there, also where their ends
+/// of it differ, so that a pixel on it belongs to one of them.
+Line covered_columns(std::span<const Corner> polygon, int row, const PictureSize& size) {
+  const auto is_above = [&](const Corner& corner) {
+    return 2 * size.height * corner.y <= (2 * row + 1) * kMillion;
+  };
+  std::vector<int> columns;
   for (std::size_t i = 0; i < polygon.size(); ++i) {
-    const Point& a = polygon[i];
-    const Point& b = polygon[(i + 1) % polygon.size()];
-    if ((a.y <= y) == (b.y <= y)) continue;
-    // From its upper end, so that shapes which share an edge round it alike, and a pixel on it
-    // belongs to one of them.
-    const auto& [upper, lower] = a.y < b.y ? std::tie(a, b) : std::tie(b, a);
-    edges.push_back(upper.x + (y - upper.y) / (lower.y - upper.y) * (lower.x - upper.x));
+    const Corner& a = polygon[i];
+    const Corner& b = polygon[(i + 1) % polygon.size()];
+    if (is_above(a) == is_above(b)) continue;
+    columns.push_back(is_above(a) ? first_column(a, b, row, size) : first_column(b, a, row, size));
   }
-  std::ranges::sort(edges);
+  std::ranges::sort(columns);
   Line line;
-  for (std::size_t i = 0; i + 1 < edges.size(); i += 2) {
-    const int begin = first_from(edges[i], size.width);
-    const int end = first_from(edges[i + 1], size.width);
-    if (begin < end) line.emplace_back(begin, end);
+  for (std::size_t i = 0; i + 1 < columns.size(); i += 2) {
+    if (columns[i] < columns[i + 1]) line.emplace_back(columns[i], columns[i + 1]);
   }
   return line;
 }
@@ -89,15 +111,17 @@ PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
   const std::size_t count = layout.gray ? 1 : 3;
   for (std::size_t s = 0; s < shapes.size(); ++s) {
     const MaskShape& shape = shapes[s];
-    const auto [left, right] = std::ranges::minmax(shape.polygon, {}, &Point::x);
-    const auto top = std::ranges::min(shape.polygon, {}, &Point::y);
-    const int width = static_cast<int>(std::ceil((right.x - left.x) * size.width));
+    const std::vector<Corner> polygon = corners_of(shape.polygon);
+    const auto [left, right] = std::ranges::minmax(polygon, {}, &Corner::x);
+    const auto top = std::ranges::min(polygon, {}, &Corner::y);
+    const auto width =
+        static_cast<int>(((right.x - left.x) * size.width + kMillion - 1) / kMillion);
     const int block = std::max(2, (width + 31) / 32 * 2);
     const auto codes = layout.rgb ? shape.color : codes_of(shape.color, color);
     std::vector<Line> lines;
     bool covers = false;
     for (int y = 0; y < size.height; ++y) {
-      lines.push_back(covered_columns(shape.polygon, y, size));
+      lines.push_back(covered_columns(polygon, y, size));
       covers = covers || !lines.back().empty();
     }
     if (!covers && first_without_cover_ < 0) first_without_cover_ = static_cast<int>(s);
@@ -109,8 +133,8 @@ PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
       if (shape.style == MaskShape::Style::kPixelate) {
         cover.block_width = block >> across;
         cover.block_height = block >> down;
-        cover.left = static_cast<int>(left.x * size.width) / 2 * 2 >> across;
-        cover.top = static_cast<int>(top.y * size.height) / 2 * 2 >> down;
+        cover.left = static_cast<int>(left.x * size.width / kMillion) / 2 * 2 >> across;
+        cover.top = static_cast<int>(top.y * size.height / kMillion) / 2 * 2 >> down;
       }
       for (int y = 0; y < (size.height + down) >> down; ++y) {
         const auto row = static_cast<std::size_t>(y) << down;

@@ -24,7 +24,8 @@ struct MaskShape {
     friend bool operator==(const Point&, const Point&) = default;
   };
 
-  /// In fractions of the picture's width and height. At least three points; no two edges cross.
+  /// In fractions of the picture's width and height, which are rounded to millionths. At least
+  /// three points; no two edges cross.
   std::vector<Point> polygon;
   Style style = Style::kFill;
   std::array<std::uint8_t, 3> color{};  ///< of kFill: R'G'B' in full range

@@ -173,6 +173,42 @@ TEST(PictureMaskShapesTest, ShapesThatShareAnEdgeLeaveNothingBetweenThem) {
   }
 }
 
+TEST(PictureMaskShapesTest, NothingLiesBetweenShapesWhoseEdgesLieOnOneLine) {
+  // A line of slope 1/2 goes through pixels' centres: whatever part of it a shape has, the pixels
+  // on it belong to one side.
+  const PictureSize size{500, 500};
+  const Polygon below{{0.1, 0.1}, {0.7, 0.4}, {0.1, 0.4}};
+  const std::vector<Polygon> above{{{0.1, 0.1}, {0.3, 0.2}, {0.9, 0.2}, {0.9, 0.1}},
+                                   {{0.3, 0.2}, {0.562, 0.331}, {0.9, 0.331}, {0.9, 0.2}},
+                                   {{0.562, 0.331}, {0.7, 0.4}, {0.9, 0.4}, {0.9, 0.331}}};
+  std::vector<MaskShape> shapes{{below, Style::kFill, {}}};
+  for (const Polygon& polygon : above) shapes.push_back({polygon, Style::kFill, {}});
+  TestImage picture(PixelFormat::kGray8, size.width, size.height);
+  for (int y = 0; y < size.height; ++y) {
+    std::fill_n(picture.view().row(0, y), size.width, std::uint8_t{77});
+  }
+  PictureMask(shapes, PixelFormat::kGray8, size, {}).apply(picture.view());
+  for (int y = 50; y < 200; ++y) {
+    for (int x = 50; x < 450; ++x) {
+      ASSERT_EQ(picture.const_view().row(0, y)[x], 16) << x << ", " << y;
+    }
+  }
+}
+
+TEST(PictureMaskShapesTest, BlocksBeginAtTheWholePixelThatTheNumbersSay) {
+  // 0.58 of 100 is 58, and less in floating point.
+  TestImage picture(PixelFormat::kGray8, 100, 100);
+  std::mt19937 random{58};
+  picture.fill_random(random);
+  TestImage before = picture;
+  const MaskShape shape{{{0.58, 0}, {0.9, 0}, {0.9, 1}, {0.58, 1}}, Style::kPixelate, {}};
+  PictureMask({&shape, 1}, PixelFormat::kGray8, {100, 100}, {}).apply(picture.view());
+  const auto old = [&](int x, int y) { return int{before.const_view().row(0, y)[x]}; };
+  EXPECT_EQ(picture.const_view().row(0, 0)[58],
+            (old(58, 0) + old(59, 0) + old(58, 1) + old(59, 1) + 2) / 4);
+  EXPECT_EQ(picture.const_view().row(0, 0)[57], old(57, 0));
+}
+
 TEST(PictureMaskShapesTest, AShapeBetweenSamplesIsNamed) {
   const std::vector<MaskShape> shapes{{kWhole, Style::kFill, {}},
                                       {{{0.01, 0}, {0.02, 0}, {0.02, 1}}, Style::kFill, {}}};

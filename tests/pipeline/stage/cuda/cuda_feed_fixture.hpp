@@ -25,6 +25,8 @@ extern "C" {
 namespace framelane::testing {
 
 inline constexpr std::uint64_t kClipFrames = 42;
+inline constexpr std::size_t kClipWidth = 160;
+inline constexpr std::size_t kClipHeight = 120;
 
 /// A clip so small that the stand-in converts it in time, even with a sanitizer on a busy machine.
 const std::string& small_clip();
