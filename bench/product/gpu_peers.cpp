@@ -65,7 +65,16 @@ constexpr PeerPair kGpuPairs[] = {
     {.source = PixelFormat::kI420, .target = PixelFormat::kNv12, .target_color = {}},
     {PixelFormat::kYuyv, PixelFormat::kNv12},
     {.source = PixelFormat::kNv12, .target = PixelFormat::kNv12, .part = {2, 3}},
-    {.source = PixelFormat::kBgra, .target = PixelFormat::kNv12, .part = {1, 4}}};
+    {.source = PixelFormat::kNv12, .target = PixelFormat::kNv12, .part = {4, 9}},
+    {.source = PixelFormat::kBgra, .target = PixelFormat::kNv12, .part = {1, 4}},
+    {.source = PixelFormat::kBgra, .target = PixelFormat::kI420, .part = {1, 4}}};
+
+/// What NPP can do too.
+bool npp_has(const PeerPair& pair, const Npp& npp) {
+  const bool scales = pair.part.parts != pair.part.of;
+  return pair.source == PixelFormat::kBgra && pair.target == PixelFormat::kI420 &&
+         pair.target_color == PeerPair{}.target_color && (!scales || npp.resizes());
+}
 
 using Converters = std::vector<std::unique_ptr<const CudaConverter>>;
 
@@ -100,6 +109,10 @@ class PeersGpu {
                                conversion_.target_size().height)),
         exact_(reference_result(conversion_, as_const(source_.image))),
         frames_(context, conversion_, as_const(source_.image)) {
+    if (npp_ != nullptr && conversion_.scaling) {
+      const auto [width, height] = conversion_.target_size();
+      resized_.emplace(context, conversion_.source, width, height);
+    }
     if (converter_->constant_bytes() == 0) return;
     constants_.emplace(context, *converter_);
     context.memory_stream().synchronize();
@@ -129,9 +142,10 @@ class PeersGpu {
     }
     if (npp_ != nullptr) {
       const Enqueue npps = [this](std::size_t i) { return convert_by_npp(i); };
-      constexpr const char* kNote = "nppiBGRToYCbCr420_8u_AC4P3R";
-      result.push_back(contender(kNppName, kNote, false, one_by_one(npps)));
-      if (frames_.has_batches()) add_graph(result, kNppName, kNote, false, npps);
+      const char* const note = resized_ ? "nppiResize_8u_C4R, cubic, and then as without a size"
+                                        : "nppiBGRToYCbCr420_8u_AC4P3R";
+      result.push_back(contender(kNppName, note, false, one_by_one(npps)));
+      if (frames_.has_batches()) add_graph(result, kNppName, note, false, npps);
     }
     return result;
   }
@@ -151,8 +165,15 @@ class PeersGpu {
     return converter.enqueue({&frame, 1}, 0, frame.target.height, frames_.stream().get());
   }
   cudaError_t convert_by_npp(std::size_t i) const {
-    const int status = npp_->enqueue(as_const(frames_.source(i).image), frames_.target(i).image,
-                                     frames_.stream().get());
+    ConstImageView source = as_const(frames_.source(i).image);
+    int status = 0;
+    if (resized_) {
+      status = npp_->enqueue_resize(source, resized_->image, frames_.stream().get());
+      source = as_const(resized_->image);
+    }
+    if (status >= 0) {
+      status = npp_->enqueue(source, frames_.target(i).image, frames_.stream().get());
+    }
     if (status < 0) throw std::runtime_error(fmt::format("NPP's status is {}", status));
     return cudaSuccess;
   }
@@ -237,7 +258,8 @@ class PeersGpu {
   const PooledImage source_, target_;
   const PlainImage exact_;
   std::optional<Constants> constants_;
-  const GpuFrames frames_;  // last: its destructor waits for the GPU
+  std::optional<DeviceImage> resized_;  // by NPP
+  const GpuFrames frames_;              // last: its destructor waits for the GPU
 };
 
 /// Adds to the rows with the parameters `same` their rate beside the copy's.
@@ -264,7 +286,7 @@ void measure_peers_on_gpu(const Session& session, double turn, const std::vector
   for (const Size& size : sizes) {
     for (const PeerPair& pair : kGpuPairs) {
       if (session.stopped() && !result.rows.empty()) return;
-      const bool has_npp = npp && &pair == &kGpuPairs[0];  // its one conversion
+      const bool has_npp = npp && npp_has(pair, *npp);
       try {
         PeersGpu gpu(context_of(session), pair, size, has_npp ? &*npp : nullptr);
         take_turns(session, turn, gpu.contenders(), result);

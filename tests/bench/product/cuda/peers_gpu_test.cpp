@@ -18,8 +18,8 @@ TEST_F(PeersGpuTest, PeersAreMeasuredAndOursIsRight) {
   const Session session = gpu_session();
   const Result result = run("peers", session);
   EXPECT_THAT(result.problems, IsEmpty());
-  EXPECT_EQ(count(result, "framelane, GPU"), 18);
-  EXPECT_EQ(count(result, "copy within the GPU"), 18);
+  EXPECT_EQ(count(result, "framelane, GPU"), 20);
+  EXPECT_EQ(count(result, "copy within the GPU"), 20);
   EXPECT_EQ(count(result, "framelane, one core"), 16);
   // To 4:2:0 with each of three sitings; graphs need NVIDIA's own runtime.
   EXPECT_EQ(count(result, "framelane, GPU, slowest of 6 colours"), 2 * 3);
@@ -30,7 +30,8 @@ TEST_F(PeersGpuTest, PeersAreMeasuredAndOursIsRight) {
     EXPECT_EQ(result.measured(name)->median_of("off"), 0);
     EXPECT_GT(result.measured(name)->median_of("of the copy").value_or(0), 0);
   }
-  if (session.npp.empty()) return;  // a real GPU's may not be installed
+  if (session.npp.empty()) return;     // a real GPU's may not be installed
+  EXPECT_EQ(count(result, "NPP"), 2);  // in the same size, and in a fourth of it
   const Row* npp = result.measured("NPP");
   ASSERT_NE(npp, nullptr);
   EXPECT_GT(npp->median_of("off").value_or(0), 10);

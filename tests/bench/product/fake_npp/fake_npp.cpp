@@ -19,12 +19,32 @@ struct Context {
 struct ImageSize {
   int width, height;
 };
+struct ImageRect {
+  int x, y, width, height;
+};
 
 std::uint8_t weigh(const int (&bgr)[3], int b, int g, int r, int offset) {
   return static_cast<std::uint8_t>(((b * bgr[0] + g * bgr[1] + r * bgr[2]) >> 8) + offset);
 }
 
 }  // namespace
+
+/// Takes the nearest pixel.
+extern "C" int nppiResize_8u_C4R_Ctx(const std::uint8_t* source, int source_pitch, ImageSize size,
+                                     ImageRect, std::uint8_t* target, int target_pitch,
+                                     ImageSize target_size, ImageRect, int, Context context) {
+  if (const char* status = std::getenv("FRAMELANE_FAKE_NPP_STATUS")) return std::atoi(status);
+  if (context.stream == nullptr || context.multiprocessors <= 0) return -1;
+  for (int y = 0; y < target_size.height; ++y) {
+    const std::uint8_t* const from =
+        source + static_cast<std::ptrdiff_t>(y * size.height / target_size.height) * source_pitch;
+    std::uint8_t* const to = target + static_cast<std::ptrdiff_t>(y) * target_pitch;
+    for (int x = 0; x < 4 * target_size.width; ++x) {
+      to[x] = from[x / 4 * size.width / target_size.width * 4 + x % 4];
+    }
+  }
+  return 0;
+}
 
 extern "C" int nppiBGRToYCbCr420_8u_AC4P3R_Ctx(const std::uint8_t* source, int source_pitch,
                                                std::uint8_t** targets, int* pitches, ImageSize size,
