@@ -97,7 +97,8 @@ void check_overlay(const Node& item, const OverlayOptions& overlay, Reader& read
   } else {
     refuse_keys(item, std::array<std::string_view, 2>{"width", "opacity"}, "a text", reader);
   }
-  if (image != nullptr && reader.is_certain(*image) && !overlay.image.empty()) {
+  const bool looks = reader.scope().options.require_files;
+  if (looks && image != nullptr && reader.is_certain(*image) && !overlay.image.empty()) {
     try {
       read_png(overlay.image);
     } catch (const FeedError& error) {
@@ -109,7 +110,7 @@ void check_overlay(const Node& item, const OverlayOptions& overlay, Reader& read
     if (!is_utf8(overlay.text)) reader.problems().add(*text, "is not UTF-8");
   }
   const Node* const font = item.find("font");
-  if (font == nullptr || !reader.is_certain(*font) || overlay.font.empty()) return;
+  if (!looks || font == nullptr || !reader.is_certain(*font) || overlay.font.empty()) return;
   if (const auto why = why_no_font(overlay.font)) {
     reader.problems().add(*font, in_quotes(overlay.font) + ' ' + *why);
   }

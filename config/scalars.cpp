@@ -101,8 +101,9 @@ bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\
 bool parse_text(std::string_view text, Value&) {
   return !text.empty() && std::none_of(text.begin(), text.end(), is_control);
 }
+constexpr std::size_t kLongestLines = 1000;
 bool parse_lines(std::string_view text, Value&) {
-  return !text.empty() &&
+  return !text.empty() && text.size() <= kLongestLines &&
          std::none_of(text.begin(), text.end(), [](char c) { return is_control(c) && c != '\n'; });
 }
 /// Options may have several lines (`headers`). A C string ends at its first NUL.
@@ -312,9 +313,9 @@ const ScalarType kPercent{"a percentage such as 4%, more than 0% and less than 1
 const ScalarType kColorWithAlpha{
     "a colour such as \"#102030\", or \"#10203080\" (red, green, blue, alpha)",
     parse_color_with_alpha, format_integer, "", "^#[0-9a-fA-F]{6}([0-9a-fA-F]{2})?$"};
-const ScalarType kLines{"text that is not empty and has no control characters but line feeds",
+const ScalarType kLines{"text of 1 to 1000 bytes that has no control characters but line feeds",
                         parse_lines, format_integer, "",
-                        R"(^[^\u0000-\u0009\u000b-\u001f\u007f]+$)"};
+                        R"(^[^\u0000-\u0009\u000b-\u001f\u007f]{1,1000}$)"};
 const ScalarType kColorCode{"a colour such as \"#102030\" (red, green, blue)", parse_color_code,
                             format_integer, "", "^#[0-9a-fA-F]{6}$"};
 const ScalarType kIdentifier{

@@ -58,7 +58,7 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
 RereadOptions reread_secrets(const std::shared_ptr<const Node>& tree, const std::string& file) {
   if (tree == nullptr) return {};
   return [tree, file](const std::string& name) -> std::optional<FeedOptions> {
-    FeedResult feed = reread_feed(*tree, name, file);
+    FeedResult feed = reread_feed(*tree, name, file, {.require_files = false});
     if (const auto* problems = std::get_if<std::vector<Problem>>(&feed)) {
       log::warn("feed {}: goes on with the secrets that it had: {}", name,
                 to_string(problems->front()));

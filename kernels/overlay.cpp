@@ -68,15 +68,15 @@ Mean mean_of(const RgbaPicture& picture, int left, int top, int right, int botto
   return mean;
 }
 
-/// The part of a picture that lies in the frame, from an even pixel of the frame on, with nothing
-/// around it.
+/// What lies in `place` of the frame of a picture at x and y: transparent where it does not reach.
 RgbaPicture inside(const RgbaPicture& picture, int x, int y, const Rect& place) {
   RgbaPicture part{place.width, place.height, {}};
   part.pixels.resize(std::size_t{4} * static_cast<std::size_t>(place.width) *
                      static_cast<std::size_t>(place.height));
-  for (int row = 0; row < place.height; ++row) {
-    const std::uint8_t* const from = picture.at(place.x - x, place.y + row - y);
-    std::copy_n(from, std::size_t{4} * static_cast<std::size_t>(place.width), part.at(0, row));
+  const auto columns = static_cast<std::size_t>(std::min(place.width, x + picture.width - place.x));
+  const int rows = std::min(place.height, y + picture.height - place.y);
+  for (int row = 0; row < rows; ++row) {
+    std::copy_n(picture.at(place.x - x, place.y + row - y), 4 * columns, part.at(0, row));
   }
   return part;
 }
@@ -93,30 +93,30 @@ Overlay::Overlay(const RgbaPicture& picture, int x, int y, const PictureSize& fr
   const int right = std::min(x + picture.width, frame.width);
   const int bottom = std::min(y + picture.height, frame.height);
   if (left >= right || top >= bottom) return;
-  row_begin_ = top;
-  row_end_ = bottom;
-  const RgbaPicture part = inside(picture, x, y, {left, top, right - left, bottom - top});
+  // Up to whole samples of chroma, or to the frame's edge.
+  const Rect place{left, top, std::min((right + 1) / 2 * 2, frame.width) - left,
+                   std::min((bottom + 1) / 2 * 2, frame.height) - top};
+  const RgbaPicture part = inside(picture, x, y, place);
 
   const PixelFormatInfo& layout = info(format);
   for (int plane = 0; plane < layout.plane_count; ++plane) {
-    Plane& place = planes_[static_cast<std::size_t>(plane)];
-    place.left = static_cast<int>(plane_row_bytes(format, plane, left));
-    place.top = plane_rows(format, plane, top);
-    place.row_bytes = static_cast<int>(plane_row_bytes(format, plane, part.width));
-    place.rows = plane_rows(format, plane, part.height);
-    const auto bytes =
-        static_cast<std::size_t>(place.row_bytes) * static_cast<std::size_t>(place.rows);
-    place.codes = bytes_.size();
-    place.weights = place.codes + bytes;
-    bytes_.resize(place.weights + bytes);
+    Plane& to = planes_[static_cast<std::size_t>(plane)];
+    to.left = static_cast<int>(plane_row_bytes(format, plane, left));
+    to.top = plane_rows(format, plane, top);
+    to.row_bytes = static_cast<int>(plane_row_bytes(format, plane, part.width));
+    to.rows = plane_rows(format, plane, part.height);
+    const auto bytes = static_cast<std::size_t>(to.row_bytes) * static_cast<std::size_t>(to.rows);
+    to.codes = bytes_.size();
+    to.weights = to.codes + bytes;
+    bytes_.resize(to.weights + bytes);
   }
   // Codes and weights are laid out as pictures of the format, so that their channels can be found.
   ImageView codes{format, part.width, part.height, {}};
   ImageView weights = codes;
   for (std::size_t plane = 0; plane < static_cast<std::size_t>(layout.plane_count); ++plane) {
-    const Plane& place = planes_[plane];
-    codes.planes[plane] = {&bytes_[place.codes], place.row_bytes};
-    weights.planes[plane] = {&bytes_[place.weights], place.row_bytes};
+    const Plane& from = planes_[plane];
+    codes.planes[plane] = {&bytes_[from.codes], from.row_bytes};
+    weights.planes[plane] = {&bytes_[from.weights], from.row_bytes};
   }
   Codes code_of(format, color);
   const auto code_channels = channels(codes);

@@ -50,9 +50,6 @@ class Overlay {
           const ColorSpec& color);
 
   PixelFormat format() const { return format_; }
-  /// The rows of the frame that are drawn over, in pixels; none if nothing lies in the frame.
-  int row_begin() const { return row_begin_; }
-  int row_end() const { return row_end_; }
   /// Those of the format; all empty if nothing lies in the frame.
   const std::array<Plane, kMaxPlanes>& planes() const { return planes_; }
   /// What planes() describe.
@@ -60,8 +57,6 @@ class Overlay {
 
  private:
   PixelFormat format_;
-  int row_begin_ = 0;
-  int row_end_ = 0;
   std::array<Plane, kMaxPlanes> planes_{};
   std::vector<std::uint8_t> bytes_;
 };

@@ -47,8 +47,8 @@ int first_column(const Corner& upper, const Corner& lower, int row, const Pictur
 }
 
 /// The columns whose centres lie in the polygon, in a row of pixels: between its first edge and its
-/// second, and so on. Shapes that share an edge have the same columns there, also where their ends
-/// of it differ, so that a pixel on it belongs to one of them.
+/// second, and so on. Shapes that share an edge have the same columns there, also if one has only a
+/// part of that edge, so that a pixel on it belongs to one of them.
 Line covered_columns(std::span<const Corner> polygon, int row, const PictureSize& size) {
   const auto is_above = [&](const Corner& corner) {
     return 2 * size.height * corner.y <= (2 * row + 1) * kMillion;

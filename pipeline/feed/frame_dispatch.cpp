@@ -54,7 +54,10 @@ std::unique_ptr<FrameOverlays> make_overlays(const EncodeOptions& options,
     return std::make_unique<FrameOverlays>(
         options.overlays, PictureSize{frames.width, frames.height}, frames.layout, frames.color);
   } catch (const FeedError& error) {
-    throw FeedError(error.code(), "encode " + options.name + ": overlay: " + error.what());
+    // Files come and go: the encode is down until they are there.
+    const bool for_now = error.code() == FeedFault::kConfiguration;
+    throw FeedError(for_now ? FeedFault::kEncoder : error.code(),
+                    "encode " + options.name + ": overlay: " + error.what());
   }
 }
 
@@ -79,6 +82,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
     routes_.push_back(&route);
   }
   tickets_.resize(routes_.size());
+  drawn_.resize(routes_.size());
 }
 
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
@@ -268,8 +272,8 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                              .audio = route.audio_format(source.media.get()),
                              .gpu_context = std::move(gpu_context),
                              .opening = time_opening});
-    route.overlays = make_overlays(*route.options, plan->target);
   }
+  if (!plan_stays) prepare_overlays(route, plan);
   const Conversion conversion = conversion_to(*plan, *route.options, format);
   const bool on_host =
       format.memory == FrameMemory::kHost && plan->target.memory == FrameMemory::kHost;
@@ -290,6 +294,18 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
   return true;
 }
 
+/// An encoder that is opened already is closed again if this fails.
+void FrameDispatch::prepare_overlays(EncodeRoute& route, std::shared_ptr<EncodePlan>& plan) const {
+  try {
+    const CallScope reading(*route.opening, parts_.deadlines.prepare);  // perhaps a slow disk
+    route.overlays = make_overlays(*route.options, plan->target);
+  } catch (...) {
+    const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
+    plan.reset();
+    throw;
+  }
+}
+
 // A warning, since the configuration cannot be refused for this: what an encoder takes is known
 // only now.
 void FrameDispatch::apply_analysis() {
@@ -307,6 +323,7 @@ void FrameDispatch::apply_analysis() {
 
 void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   const bool is_wanted = std::ranges::any_of(tickets_, &FrameTicket::operator bool);
+  draw(frame, source);
   auto place = is_wanted ? take_place(frame, source) : std::nullopt;
   const CallScope submitting(parts_.stage_calls, parts_.deadlines.stage_call);
   if (!place) {
@@ -319,7 +336,6 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   copy_what_is_held(frame);
   FrameJob& job = **place;
   job.plan = plan_;
-  const auto taken = wall_clock_time(frame, source);
   bool converts = false;
   job.analyse = analyses_ && tickets_.front();
   for (std::size_t i = 0; i < routes_.size(); ++i) {
@@ -328,7 +344,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
     if (job.outputs[i].converts) {
       converts = true;
       allocate_target(job.outputs[i], route, job.analyse && i == 0 ? sizeof(LumaHistogram) : 0);
-      if (route.overlays) job.outputs[i].overlays = route.overlays->at(taken);
+      job.outputs[i].overlays = std::move(drawn_[i]);
     }
     job.outputs[i].encode_plan = route.plan;
   }
@@ -377,6 +393,19 @@ void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
   if (side_data_bytes == 0) return;
   output.side_buffer = route.pool->get(side_data_bytes);
   output.target.side_data = output.side_buffer.get()->data;
+}
+
+/// Draws what each encode's frame gets, where it has changed.
+void FrameDispatch::draw(const InputFrame& frame, const SourceInfo& source) {
+  std::optional<std::chrono::system_clock::time_point> taken;
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    const EncodeRoute& route = *routes_[i];
+    drawn_[i].reset();
+    if (!route.overlays || !tickets_[i]) continue;
+    if (!taken) taken = wall_clock_time(frame, source);
+    const CallScope drawing(*route.opening, parts_.deadlines.prepare);  // may read fonts
+    drawn_[i] = route.overlays->at(*taken);
+  }
 }
 
 /// When the picture was taken. If its source does not tell, as a file does not: when it was read.

@@ -75,6 +75,7 @@ class FrameDispatch {
   bool close_encoder(std::size_t index);
   void take_down(EncodeRoute& route, const FeedError& refusal);
   void prepare_stage(const FrameFormat& format);
+  void prepare_overlays(EncodeRoute& route, std::shared_ptr<EncodePlan>& plan) const;
   void apply_analysis();
   void submit(InputFrame&& frame, const SourceInfo& source);
   /// Hands a filled place to the encodes; a job without conversion counts as ready. False if the
@@ -82,6 +83,7 @@ class FrameDispatch {
   bool publish(FrameRing::Place& place, bool converts);
   void allocate_target(JobOutput& output, const EncodeRoute& route,
                        std::size_t side_data_bytes) const;
+  void draw(const InputFrame& frame, const SourceInfo& source);
   std::chrono::system_clock::time_point wall_clock_time(const InputFrame& frame,
                                                         const SourceInfo& source) const;
   void copy_what_is_held(InputFrame& frame) const;
@@ -93,11 +95,12 @@ class FrameDispatch {
   const std::uint32_t run_;   // see FeedStats::run
   const std::string device_;  // that the feed began on
   const std::shared_ptr<RingJobs> ring_jobs_;
-  const bool copies_;                  // some encode copies the video
-  std::vector<EncodeRoute*> routes_;   // those that encode, in the order of a job's outputs
-  std::vector<FrameTicket> tickets_;   // of the frame in hand
-  std::optional<FrameFormat> format_;  // that the plans were made for
-  bool analyses_ = false;              // frames of this format are analysed
+  const bool copies_;                 // some encode copies the video
+  std::vector<EncodeRoute*> routes_;  // those that encode, in the order of a job's outputs
+  std::vector<FrameTicket> tickets_;  // of the frame in hand
+  std::vector<std::shared_ptr<const Overlays>> drawn_;  // on the frame in hand
+  std::optional<FrameFormat> format_;                   // that the plans were made for
+  bool analyses_ = false;                               // frames of this format are analysed
   FrameMasker masker_;
   CatchUp catch_up_;
   PlanRef plan_;

@@ -57,8 +57,9 @@ Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed,
       retention_(retention),
       renditions_(renditions),
       rendition_(rendition),
-      inlet_(options_.queue, stats, blocks,
-             [this](const MediaFormat& format) { return takes_audio(format); }),
+      inlet_(
+          options_.queue, stats, blocks,
+          [this](const MediaFormat& format) { return takes_audio(format); }, options_.only),
       backoff_(options_.reconnect),
       faults_(subject_),
       source_gap_(line_clock),
@@ -188,7 +189,7 @@ void Output::write_rest() {
       }
     }
   } catch (const std::runtime_error& error) {
-    stats_.drop(PacketDrop::kStop);
+    count_lost(current_, PacketDrop::kStop);
     faults_.failed(redact(error.what()), "it was being stopped");
     drop_session();
   }
@@ -202,7 +203,7 @@ void Output::drain(bool flush) {
         deliver(current_);
       } catch (const std::runtime_error& error) {
         give_up_if_draining(error);
-        stats_.drop(stop_.stop_requested() ? PacketDrop::kStop : drop_reason(error));
+        count_lost(current_, stop_.stop_requested() ? PacketDrop::kStop : drop_reason(error));
         recover_from(error);
       }
     }
@@ -223,7 +224,7 @@ void Output::deliver(MediaPacket& packet) try {
   const bool fits = packet.stream == StreamKind::kVideo ? begin_session_if_due(packet)
                                                         : session_ && session_->takes(packet);
   if (fits) return write(packet);
-  if (!only_cuts(packet)) stats_.drop(PacketDrop::kWaitKeyframe);
+  count_lost(packet, PacketDrop::kWaitKeyframe);
 } catch (const std::bad_alloc&) {
   const std::string what = "cannot write to " + redact(container_.url) + ": ";
   throw IoError(IoFault::kIo, what + shortage_text(av_error_text(AVERROR(ENOMEM))));
@@ -266,10 +267,10 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
 bool Output::has_its_stream(const MediaPacket& video) {
   if (options_.only != StreamKind::kAudio || takes_audio(*video.format)) return true;
   needs_keyframe_ = true;
-  if (stats_.up && !session_) return false;
-  close(false);
+  if (std::exchange(left_out_, true)) return false;
   renditions_->leave_out(rendition_);
   set_state(FeedState::kRunning);
+  close(false);
   return false;
 }
 
@@ -296,6 +297,7 @@ void Output::describe_rendition(const MediaPacket& keyframe) {
     variant.frame_rate = video.frame_rate;
   }
   renditions_->describe(rendition_, std::move(variant));
+  left_out_ = false;
 }
 
 void Output::end_if_source_is_gone() {
@@ -441,7 +443,7 @@ void Output::recover_from(const std::runtime_error& error) {
 
 bool Output::wait_before_retry(milliseconds time, PacketDrop reason,
                                const MediaFormatRef& refused) {
-  stats_.drop(reason, interleaver_.clear());
+  stats_.drop(reason, interleaver_.clear(options_.only));
   const auto until = Clock::now() + time;
   for (auto left = time; left > milliseconds::zero();
        left = std::chrono::ceil<milliseconds>(until - Clock::now())) {
@@ -451,7 +453,7 @@ bool Output::wait_before_retry(milliseconds time, PacketDrop reason,
           !same_format(*current_.format, *refused)) {
         return true;
       }
-      stats_.drop(reason);
+      count_lost(current_, reason);
     } else if (popped != PacketQueue::Pop::kTimeout) {
       return false;
     }
@@ -461,7 +463,7 @@ bool Output::wait_before_retry(milliseconds time, PacketDrop reason,
 
 void Output::end(PacketDrop reason) {
   inlet_.end(reason);
-  stats_.drop(reason, interleaver_.clear());
+  stats_.drop(reason, interleaver_.clear(options_.only));
 }
 
 }  // namespace framelane

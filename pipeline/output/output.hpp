@@ -83,6 +83,10 @@ class Output {
   bool only_cuts(const MediaPacket& packet) const {
     return options_.only == StreamKind::kAudio && packet.stream == StreamKind::kVideo;
   }
+  /// Counts the packet as lost, if it was to be written.
+  void count_lost(const MediaPacket& packet, PacketDrop reason) {
+    if (!only_cuts(packet)) stats_.drop(reason);
+  }
   void write_until_end();
   /// After a stop: writes what is queued for a while and drops the rest.
   void write_rest();
@@ -179,6 +183,7 @@ class Output {
   Clock::time_point opened_at_;
   MediaFormatRef format_;
   bool needs_keyframe_ = true;
+  bool left_out_ = false;  // RenditionGroup::leave_out
 };
 
 }  // namespace framelane

@@ -204,6 +204,8 @@ void OutputSession::end_segment(std::int64_t end_us) {
   }
   muxer_->end_fragment();
   muxer_->close_file();
+  // Sound may pause: a file without a packet cannot be played.
+  if (only_sound_ && segment_empty_) return playlist_->skip_segment();
   const std::chrono::microseconds length(std::max(end_us - segment_start_us_, std::int64_t{0}));
   const auto longest = playlist_->longest_segment();
   playlist_->add_segment(longest ? std::min(length, *longest) : length, gap_, segment_time_);

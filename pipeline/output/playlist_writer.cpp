@@ -264,6 +264,12 @@ void PlaylistWriter::add_segment(microseconds duration, bool gap,
   remove_unlisted();
 }
 
+void PlaylistWriter::skip_segment() {
+  std::error_code ignored;  // the next one that begins is written over it
+  fs::remove(segment_path(), ignored);
+  ++number_;
+}
+
 void PlaylistWriter::catch_up_with_renditions() {
   /// More is missing than any player waits for.
   constexpr std::uint64_t kMostMissing = 1000;

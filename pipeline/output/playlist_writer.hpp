@@ -69,6 +69,9 @@ class PlaylistWriter {
   /// A segment is complete. `gap`: something is missing before it. `time`: of its first picture.
   void add_segment(std::chrono::microseconds duration, bool gap,
                    std::chrono::system_clock::time_point time);
+  /// The same for a rendition that has nothing in this segment: its file is removed, and the
+  /// playlist says that it is missing.
+  void skip_segment();
   /// Nothing follows.
   void end();
 

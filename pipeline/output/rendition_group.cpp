@@ -28,6 +28,8 @@ constexpr microseconds kFirstFrame = milliseconds(100);
 /// When one rendition has so many segments, the master playlist no longer waits for another's
 /// first.
 constexpr std::uint64_t kEnoughSegments = 3;
+/// Sound that is so many segments behind has stopped: players would wait for it.
+constexpr std::uint64_t kMostBehind = 3;
 /// Nobody asks for what is so many segments or sections old.
 constexpr std::size_t kMostRemembered = 4096;
 
@@ -198,6 +200,7 @@ void RenditionGroup::published(std::size_t index, std::uint64_t number, std::int
     rendition.variant.bandwidth = rendition.rates.peak();
     rendition.variant.average_bandwidth = rendition.rates.average();
     ++rendition.segments;
+    rendition.last = number;
     unpublished_ = std::max(unpublished_, number + 1);
     variants = due();
   }
@@ -216,7 +219,8 @@ std::optional<std::vector<HlsVariant>> RenditionGroup::due() const {
     return {};
   }
   const auto sound = std::ranges::find(renditions_, true, &Rendition::sound);
-  const bool sounds = sound != renditions_.end() && has_segments(*sound) && !sound->left_out;
+  const bool sounds = sound != renditions_.end() && has_segments(*sound) && !sound->left_out &&
+                      sound->last + kMostBehind >= unpublished_;
   std::vector<HlsVariant> variants;
   for (const Rendition& rendition : renditions_) {
     if (rendition.sound || !has_segments(rendition)) continue;

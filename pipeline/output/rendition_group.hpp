@@ -77,6 +77,7 @@ class RenditionGroup {
     HlsVariant variant;
     SegmentRates rates;
     std::uint64_t segments = 0;  // published
+    std::uint64_t last = 0;      // number of the last of them
     bool sound = false;
     bool left_out = false;
     bool begun = false;

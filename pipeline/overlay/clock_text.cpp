@@ -24,8 +24,7 @@ const std::string& ClockText::at(std::chrono::system_clock::time_point time) {
   second_ = second;
   std::tm local{};
   localtime_r(&second, &local);
-  // A text that is empty cannot be told from a buffer that is too small: the added character is
-  // always written.
+  // A dot is appended, so that an empty result means that the buffer was too small.
   std::string text(pattern_.size() * kLongestField + 1, '\0');
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"

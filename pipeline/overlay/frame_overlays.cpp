@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipeline/base/failure.hpp"
 #include "pipeline/overlay/overlay_image.hpp"
 
 namespace framelane {
@@ -32,7 +33,11 @@ RgbaPicture read_image(const OverlayOptions& options, const PictureSize& frame) 
   if (options.width > 0) {
     const int width = std::max(pixels(options.width, frame.width), 1);
     const double ratio = static_cast<double>(width) / image.width;
-    image = scaled(image, {width, std::max(pixels(ratio, image.height), 1)});
+    try {
+      image = scaled(image, {width, std::max(pixels(ratio, image.height), 1)});
+    } catch (const FeedError& error) {
+      throw FeedError(error.code(), "the image " + options.image + ": " + error.what());
+    }
   }
   fade(image, options.opacity);
   return image;
@@ -50,10 +55,11 @@ FrameOverlays::FrameOverlays(std::span<const OverlayOptions> options, const Pict
       overlays.back() = place(read_image(option, frame), option);
       continue;
     }
-    const int width = frame.width - 2 * pixels(kMargin, frame.height);
+    const int margins = 2 * pixels(kMargin, frame.height);
+    const PictureSize room{std::max(frame.width - margins, 1), std::max(frame.height - margins, 1)};
     texts_.push_back({&option, overlays.size() - 1, ClockText(option.text),
                       std::make_unique<TextPainter>(
-                          option, std::max(pixels(option.size, frame.height), 1), width),
+                          option, std::max(pixels(option.size, frame.height), 1), room),
                       std::nullopt});
   }
   overlays_ = std::make_shared<const Overlays>(std::move(overlays));

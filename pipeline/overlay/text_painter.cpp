@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <latch>
 #include <mutex>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
@@ -37,15 +40,51 @@ FcPatternPtr first_font_in(const std::string& file) {
   return {FcFreeTypeQuery(as_fc(file), 0, nullptr, &count), &FcPatternDestroy};
 }
 
-/// The system's fonts, and the file's if there is one.
-FcConfigPtr fonts_with(const std::string& file) {
-  FcConfigPtr fonts(FcInitLoadConfigAndFonts(), &FcConfigDestroy);
+/// A configuration that leaves out the system's fonts of the families that `font` names.
+std::string without_families(const FcPattern& font) {
+  std::string xml = "<fontconfig><selectfont><rejectfont>";
+  FcChar8* family = nullptr;
+  for (int i = 0; FcPatternGetString(&font, FC_FAMILY, i, &family) == FcResultMatch; ++i) {
+    char* const name = g_markup_escape_text(reinterpret_cast<const char*>(family), -1);
+    xml += std::string("<pattern><patelt name=\"family\"><string>") + name +
+           "</string></patelt></pattern>";
+    g_free(name);
+  }
+  return xml + "</rejectfont></selectfont></fontconfig>";
+}
+
+/// The system's fonts, and that of a file, which comes before those of the same name.
+FcConfigPtr load_fonts(const std::string& file, const FcPattern* font) {
+  FcConfigPtr fonts(font == nullptr ? FcInitLoadConfigAndFonts() : FcInitLoadConfig(),
+                    &FcConfigDestroy);
   if (fonts == nullptr) {
     throw FeedError(FeedFault::kConfiguration,
                     "fontconfig cannot be used; check /etc/fonts/fonts.conf");
   }
-  if (!file.empty()) FcConfigAppFontAddFile(fonts.get(), as_fc(file));
+  if (font == nullptr) return fonts;
+  const std::string rules = without_families(*font);
+  if (FcConfigParseAndLoadFromMemory(fonts.get(), as_fc(rules), FcTrue) == FcFalse ||
+      FcConfigBuildFonts(fonts.get()) == FcFalse ||
+      FcConfigAppFontAddFile(fonts.get(), as_fc(file)) == FcFalse) {
+    throw FeedError(FeedFault::kConfiguration, "the font " + file + " cannot be used");
+  }
   return fonts;
+}
+
+/// Pango starts threads to look for fonts, and GLib ends the process if it gets none.
+void require_threads() {
+  constexpr std::size_t kThreads = 3;
+  std::latch asked(1);
+  std::vector<std::jthread> threads;
+  try {
+    while (threads.size() < kThreads) threads.emplace_back([&asked] { asked.wait(); });
+    asked.count_down();
+  } catch (const std::system_error& error) {
+    asked.count_down();
+    throw FeedError(FeedFault::kMemory,
+                    std::string("no thread can be started to look for fonts (") + error.what() +
+                        "); raise the limit of threads (TasksMax), or use fewer feeds");
+  }
 }
 
 bool has_fonts(FcConfig* fonts) {
@@ -102,25 +141,26 @@ struct TextPainter::Layout {
   GObjectPtr<PangoLayout> layout;
 };
 
-TextPainter::TextPainter(const OverlayOptions& options, int pixels, int width)
+TextPainter::TextPainter(const OverlayOptions& options, int pixels, const PictureSize& room)
     : options_(options),
+      room_(room),
       padding_(options.box.alpha > 0 ? std::max(pixels / 4, 1) : 0),
       layout_(std::make_unique<Layout>()) {
   take_glib_messages();
-  const FcConfigPtr fonts = fonts_with(options.font);
+  require_threads();
+  const FcPatternPtr own =
+      options.font.empty() ? FcPatternPtr{nullptr, &FcPatternDestroy} : first_font_in(options.font);
+  if (!options.font.empty() && own == nullptr) {
+    throw FeedError(FeedFault::kConfiguration, "the font " + options.font + " cannot be read");
+  }
+  const FcConfigPtr fonts = load_fonts(options.font, own.get());
   if (!has_fonts(fonts.get())) {
     throw FeedError(FeedFault::kConfiguration,
                     "there is no font on this system; install one (Debian: fonts-dejavu-core), or "
                     "give font: FILE");
   }
   FontPtr font(pango_font_description_from_string("sans"), &pango_font_description_free);
-  if (!options.font.empty()) {
-    const FcPatternPtr pattern = first_font_in(options.font);
-    if (pattern == nullptr) {
-      throw FeedError(FeedFault::kConfiguration, "the font " + options.font + " cannot be read");
-    }
-    font.reset(pango_fc_font_description_from_pattern(pattern.get(), FALSE));
-  }
+  if (own != nullptr) font.reset(pango_fc_font_description_from_pattern(own.get(), FALSE));
   pango_font_description_set_absolute_size(font.get(), pixels * static_cast<double>(PANGO_SCALE));
   layout_->fonts.reset(pango_ft2_font_map_new());
   pango_fc_font_map_set_config(PANGO_FC_FONT_MAP(layout_->fonts.get()), fonts.get());
@@ -129,25 +169,34 @@ TextPainter::TextPainter(const OverlayOptions& options, int pixels, int width)
   PangoLayout* const layout = layout_->layout.get();
   pango_layout_set_font_description(layout, font.get());
   pango_layout_set_alignment(layout, alignment_of(options.across));
-  pango_layout_set_width(layout, std::max(width - 2 * padding_, 1) * PANGO_SCALE);
+  pango_layout_set_width(layout, std::max(room.width - 2 * padding_, 1) * PANGO_SCALE);
+  pango_layout_set_height(layout, std::max(room.height - 2 * padding_, 1) * PANGO_SCALE);
   pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
+  pango_layout_set_ellipsize(layout, PANGO_ELLIPSIZE_END);
 }
 
 TextPainter::~TextPainter() = default;
 
 RgbaPicture TextPainter::paint(const std::string& text) {
   if (text.empty()) return {};
+  bool is_new = false;
+  for (const char* at = text.c_str(); *at != '\0'; at = g_utf8_next_char(at)) {
+    is_new = letters_.insert(g_utf8_get_char(at)).second || is_new;
+  }
+  if (is_new) require_threads();
   PangoLayout* const layout = layout_->layout.get();
   pango_layout_set_text(layout, text.data(), static_cast<int>(text.size()));
   PangoRectangle ink;
   PangoRectangle logical;
   pango_layout_get_pixel_extents(layout, &ink, &logical);
+  if (ink.width == 0) ink = logical;  // blanks alone
   // Glyphs may reach beyond the lines that they stand in.
   const int left = std::min(ink.x, logical.x) - padding_;
   const int top = std::min(ink.y, logical.y) - padding_;
   const int right = std::max(ink.x + ink.width, logical.x + logical.width) + padding_;
   const int bottom = std::max(ink.y + ink.height, logical.y + logical.height) + padding_;
-  RgbaPicture picture{right - left, bottom - top, {}};
+  RgbaPicture picture{
+      std::min(right - left, room_.width), std::min(bottom - top, room_.height), {}};
   const auto width = static_cast<std::size_t>(picture.width);
   const auto height = static_cast<std::size_t>(picture.height);
   std::vector<std::uint8_t> coverage(width * height);

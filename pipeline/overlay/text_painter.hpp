@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "kernels/overlay.hpp"
@@ -14,20 +16,24 @@ namespace framelane {
 /// at a time.
 class TextPainter {
  public:
-  /// `pixels`: the size of the font. A line that is longer than `width` pixels is broken. Throws
-  /// FeedError(kConfiguration) if there is no font.
-  TextPainter(const OverlayOptions& options, int pixels, int width);
+  /// `pixels`: the size of the font. A line that is longer than `room` is wide is broken; of what
+  /// does not fit into its height an ellipsis is left. `options` outlive it. Throws
+  /// FeedError(kConfiguration) if there is no font, and FeedError(kMemory) if threads are short.
+  TextPainter(const OverlayOptions& options, int pixels, const PictureSize& room);
   ~TextPainter();
   TextPainter(const TextPainter&) = delete;
   TextPainter& operator=(const TextPainter&) = delete;
 
-  /// The text on its box. Empty if the text is.
+  /// The text on its box, no larger than `room`. Empty if the text is. Letters that have not been
+  /// drawn before may cost some milliseconds, for their fonts. Throws FeedError(kMemory).
   RgbaPicture paint(const std::string& text);
 
  private:
   struct Layout;
   const OverlayOptions& options_;
-  const int padding_;  // of the box, in pixels
+  const PictureSize room_;
+  const int padding_;                // of the box, in pixels
+  std::set<std::uint32_t> letters_;  // that have been drawn
   std::unique_ptr<Layout> layout_;
 };
 

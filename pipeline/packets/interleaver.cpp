@@ -52,11 +52,12 @@ bool Interleaver::next(MediaPacket& out, bool flush) {
   return true;
 }
 
-std::size_t Interleaver::clear() {
-  const std::size_t forgotten = size();
+std::size_t Interleaver::clear(std::optional<StreamKind> of) {
+  std::size_t forgotten = 0;
   for (Lane& lane : streams_) {
     while (lane.count > 0) {
       MediaPacket& packet = lane.take();
+      if (packet.stream == of.value_or(packet.stream)) ++forgotten;
       av_packet_unref(packet.packet.get());
       packet.format.reset();
     }

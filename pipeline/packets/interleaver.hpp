@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "pipeline/packets/packet_queue.hpp"
@@ -24,8 +25,8 @@ class Interleaver {
   bool next(MediaPacket& out, bool flush);
 
   std::size_t size() const { return streams_[0].count + streams_[1].count; }
-  /// Removes all packets; returns how many there were.
-  std::size_t clear();
+  /// Removes all packets; returns how many there were (of this stream).
+  std::size_t clear(std::optional<StreamKind> of = std::nullopt);
 
  private:
   // How far one stream runs ahead until it no longer waits for the other. Audio waits long, because

@@ -7,9 +7,11 @@
 
 namespace framelane {
 
-OutputInlet::OutputInlet(int capacity, OutputStats& stats, bool blocks, TakesAudio takes_audio)
+OutputInlet::OutputInlet(int capacity, OutputStats& stats, bool blocks, TakesAudio takes_audio,
+                         std::optional<StreamKind> only)
     : stats_(stats),
       takes_audio_(std::move(takes_audio)),
+      only_(only),
       queue_(static_cast<std::size_t>(std::max(capacity, 1))),
       blocks_(blocks) {}
 
@@ -17,7 +19,11 @@ void OutputInlet::push(const AVPacket& packet, StreamKind stream, const MediaFor
                        const std::stop_token& stop) {
   if (!takes(stream, *format)) return;
   const bool keyframe = is_keyframe(packet, stream);
-  if (overflowed_ && !keyframe) return stats_.drop(PacketDrop::kWaitKeyframe);
+  const bool counts = stream == only_.value_or(stream);
+  const auto drop = [&](PacketDrop reason) {
+    if (counts) stats_.drop(reason);
+  };
+  if (overflowed_ && !keyframe) return drop(PacketDrop::kWaitKeyframe);
   switch (blocks_ ? queue_.push(packet, stream, format, stop)
                   : queue_.try_push(packet, stream, format)) {
     case PacketQueue::Push::kQueued:
@@ -25,10 +31,10 @@ void OutputInlet::push(const AVPacket& packet, StreamKind stream, const MediaFor
       break;
     case PacketQueue::Push::kFull:
       overflowed_ = true;
-      stats_.drop(PacketDrop::kQueueFull);
+      drop(PacketDrop::kQueueFull);
       break;
     case PacketQueue::Push::kClosed:
-      stats_.drop(closed_as_);
+      drop(closed_as_);
       break;
   }
   show_length();
@@ -49,7 +55,7 @@ void OutputInlet::opened() {
 void OutputInlet::end(PacketDrop reason) {
   closed_as_ = reason;
   queue_.close();
-  stats_.drop(reason, queue_.clear());
+  stats_.drop(reason, queue_.clear(only_));
   const std::lock_guard lock(mutex_);
   if (!std::exchange(ended_, true)) stats_.queue_packets = 0;
 }

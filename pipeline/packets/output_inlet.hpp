@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 
 #include "pipeline/base/labels.hpp"
@@ -26,7 +27,9 @@ class OutputInlet {
   /// `capacity` is in packets. With `blocks` a producer waits while the queue is full, unless the
   /// output is in trouble. Without, or in trouble, a packet that finds the queue full is lost, and
   /// so are all that follow up to the next keyframe.
-  OutputInlet(int capacity, OutputStats& stats, bool blocks, TakesAudio takes_audio);
+  /// `only`: losses of another stream are not counted, because it is not written.
+  OutputInlet(int capacity, OutputStats& stats, bool blocks, TakesAudio takes_audio,
+              std::optional<StreamKind> only = std::nullopt);
 
   // For producers, on any number of threads.
 
@@ -73,6 +76,7 @@ class OutputInlet {
 
   OutputStats& stats_;
   const TakesAudio takes_audio_;
+  const std::optional<StreamKind> only_;
   PacketQueue queue_;
   std::atomic<bool> blocks_;
   std::atomic<bool> resume_wanted_{false};

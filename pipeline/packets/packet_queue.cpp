@@ -85,11 +85,12 @@ void PacketQueue::close() {
   changed_.notify_all();
 }
 
-std::size_t PacketQueue::clear() {
+std::size_t PacketQueue::clear(std::optional<StreamKind> of) {
   std::lock_guard lock(mutex_);
-  const std::size_t forgotten = count_;
+  std::size_t forgotten = 0;
   for (; count_ > 0; --count_) {
     MediaPacket& slot = slots_[first_];
+    if (slot.stream == of.value_or(slot.stream)) ++forgotten;
     av_packet_unref(slot.packet.get());
     slot.format.reset();
     first_ = (first_ + 1) % slots_.size();

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -47,8 +48,8 @@ class PacketQueue {
   void set_patient(bool patient);
   /// Nothing more can be pushed. Queued packets can still be popped.
   void close();
-  /// Removes all packets; returns how many there were.
-  std::size_t clear();
+  /// Removes all packets; returns how many there were (of this stream).
+  std::size_t clear(std::optional<StreamKind> of = std::nullopt);
   std::size_t size() const;
   /// How many packets more can be queued, if they are not too large.
   std::size_t room() const { return slots_.size() - size(); }

@@ -53,7 +53,7 @@ const std::vector<Wrong> kOverlays{
       "sign"}},
     {"Control",
      with_overlay("{text: \"a\\tb\"}"),
-     {"f.yaml:1:60: feeds.a.encodes.m.overlay.text: must be text that is not empty and has no "
+     {"f.yaml:1:60: feeds.a.encodes.m.overlay.text: must be text of 1 to 1000 bytes that has no "
       "control characters but line feeds, not \"a?b\""}},
     {"Images",
      with_overlay("[{image: /nowhere.png}, {image: /dev/zero}, {image: /etc/passwd}]"),

@@ -13,6 +13,7 @@ import pytest
 
 from harness import media
 from harness.configs import encoder, looped, one_feed, raw_input, with_a_file_each
+from harness.preload import preload
 
 WIDTH, HEIGHT = 64, 48
 UTC = {"TZ": "UTC"}
@@ -124,20 +125,24 @@ def test_beside_an_overlay_the_pictures_are_the_decoders(framelane, made, tmp_pa
     assert media.decoded(tmp_path / "drawn.nut") == bytes(expected)
 
 
-def test_an_image_that_is_gone_takes_its_encode_down_and_no_other(framelane, tmp_path):
+@pytest.mark.parametrize("others", [True, False])
+def test_an_image_that_is_gone_takes_its_encode_down_until_it_is_back(framelane, tmp_path, others):
     fifo, logo = tmp_path / "in.fifo", tmp_path / "logo.png"
     os.mkfifo(fifo)
     logo.write_bytes(png([[(9, 9, 9, 255)] * 4] * 4))
-    encodes = {"plain": encoder("rawvideo"), "drawn": drawn({"image": str(logo)})}
-    daemon = framelane(with_a_file_each(raw_input(fifo, "bgra", f"{WIDTH}x{HEIGHT}", rate=10), encodes,
-                                        tmp_path, format_="rawvideo")).wait_ready()
+    encodes = {"drawn": drawn({"image": str(logo)}), **({"plain": encoder("rawvideo")} if others else {})}
+    config = with_a_file_each(raw_input(fifo, "bgra", f"{WIDTH}x{HEIGHT}", rate=10, timeout="60s"),
+                              encodes, tmp_path, format_="rawvideo")
+    config["feeds"]["cam"]["input"]["reconnect"] = {"first": "100ms", "max": "300ms"}
+    daemon = framelane(config).wait_ready()
     logo.rename(tmp_path / "elsewhere.png")
     frame = bytes(4 * WIDTH * HEIGHT)
     with open(fifo, "wb", buffering=0) as writer:
         writer.write(frame * 5)
-        daemon.wait_frames("cam", 1, encode="plain")
         daemon.wait_log(f"encode drawn: overlay: the image {logo} cannot be read: No such file")
-        assert daemon.feed("cam")["state"] == "running"
+        if others:
+            daemon.wait_frames("cam", 1, encode="plain")
+            assert daemon.feed("cam")["state"] == "running"
         (tmp_path / "elsewhere.png").rename(logo)
 
         def works(metrics):
@@ -145,9 +150,20 @@ def test_an_image_that_is_gone_takes_its_encode_down_and_no_other(framelane, tmp
             return metrics.one("framelane_frames_out_total", feed="cam", encode="drawn") > 0
 
         daemon.wait_metrics(works, "frames of the encode that was down")
-    metrics = daemon.metrics()
-    assert metrics.one("framelane_frames_dropped_total", feed="cam", encode="drawn",
-                       reason="encoder") >= 5
+    daemon.stop()
+
+
+def test_without_threads_for_fonts_the_feed_waits_for_them(framelane, clip, tmp_path):
+    """Pango would end the process."""
+    environment, file = preload(tmp_path, "shortage")
+    file.write_text("threads")
+    daemon = framelane({"feeds": {
+        "cam": {"input": looped(clip, options={"threads": 1}),
+                "encodes": {"main": drawn({"text": "%T"}, threads=1)},
+                "outputs": {"nothing": {"url": "null:"}}}}}, env=environment)
+    daemon.wait_log("no thread can be started to look for fonts")
+    file.unlink()
+    daemon.wait_frames("cam", 5)
     daemon.stop()
 
 

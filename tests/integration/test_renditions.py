@@ -280,6 +280,35 @@ def test_a_source_without_sound_has_renditions_without_it(framelane, camera_clip
     assert not (folder / "audio" / "index.m3u8").exists()
 
 
+def test_sound_that_goes_and_comes_is_named_while_it_is_there(framelane, camera, loud_clip, camera_clip,
+                                                              tmp_path):
+    """The pictures go on. A player would wait for sound that does not come."""
+    folder = tmp_path / "web"
+    master = folder / "master.m3u8"
+    source = camera(loud_clip)
+    encodes = {"p240": encode((320, 240)), "p120": encode((160, 120))}
+    daemon = framelane(renditions(
+        {"url": source.url, "options": {"rtsp_transport": "tcp"}, **IMPATIENT}, folder, encodes,
+        sound=AAC)).wait_ready()
+
+    def says(sound):
+        return master.is_file() and (media_playlist.read_master(master).sound is not None) == sound
+
+    wait_until(lambda: says(True), "sound in the master playlist", 30)
+    for clip, sound in ((camera_clip, False), (loud_clip, True)):
+        source.kill()
+        source.start(clip)
+        wait_until(lambda sound=sound: says(sound), f"a master playlist, sound: {sound}", 40)
+    number = max(one.segments[-1].number for one in read(folder, encodes).values())
+    wait_segments(daemon, folder, number + 1, [*encodes, "audio"])
+    assert daemon.feed("cam")["outputs"]["web"]["state"] == "running"
+    daemon.stop()
+    for segment in read(folder, ["audio"])["audio"].segments:
+        path = folder / "audio" / segment.uri
+        assert path.is_file() != segment.gap
+        assert segment.gap or path.stat().st_size > 0
+
+
 def test_a_player_goes_from_one_rendition_to_another_without_a_stall(framelane, start, loud_clip,
                                                                      tmp_path):
     """hls.js in Chromium, while the daemon writes. It counts levels from the lowest bandwidth."""

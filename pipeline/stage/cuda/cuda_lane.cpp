@@ -107,34 +107,28 @@ std::span<const int> CudaLane::queue_upload(StreamRef upload, const LaneWork& wo
   return ends;
 }
 
-/// Copies up what is drawn on this job's targets, unless the last frame had it, too.
-void CudaLane::queue_overlays(const FrameJob& job, LaneWork& work, StreamRef kernels) {
-  const StreamRef memory = context_->memory_stream();
-  bool copied = false;
+/// Copies up what is drawn on this job's targets, unless it is on the GPU already. Not behind the
+/// copy gate: a copy from memory that is not registered may take long.
+void CudaLane::copy_overlays(const FrameJob& job, LaneWork& work) {
+  CudaPlan::PresentOverlays& present = *plan_->overlays;
+  const std::lock_guard lock(present.mutex);
   for (std::size_t t = 0; t < job.outputs.size(); ++t) {
-    DeviceOverlays& present = (*plan_->overlays)[t];
+    work.overlays[t].clear();
     const Overlays* const wanted = job.outputs[t].overlays.get();
-    present.resize(wanted != nullptr ? wanted->size() : 0);
-    for (std::size_t i = 0; i < present.size(); ++i) {
+    if (wanted == nullptr) continue;  // also for a frame that the encode does not take
+    DeviceOverlays& known = present.by_target[t];
+    known.resize(wanted->size());
+    for (std::size_t i = 0; i < known.size(); ++i) {
       const std::shared_ptr<const Overlay>& overlay = (*wanted)[i];
-      if (present[i] != nullptr && present[i]->overlay == overlay) continue;
-      const std::vector<std::uint8_t>& bytes = overlay->bytes();
-      present[i].reset();
-      if (bytes.empty()) continue;
-      auto next = std::make_shared<const DeviceOverlay>(
-          DeviceOverlay{overlay, context_->allocate(bytes.size())});
-      cuda::check(cudaMemcpyAsync(next->memory.data(), bytes.data(), bytes.size(),
-                                  cudaMemcpyHostToDevice, memory.get()),
-                  "cudaMemcpyAsync");
-      present[i] = std::move(next);
-      copied = true;
+      if (known[i] != nullptr && known[i]->overlay() == overlay) continue;
+      known[i].reset();
+      if (overlay->bytes().empty()) continue;
+      auto next = std::make_shared<DeviceOverlay>(*context_, overlay);
+      next->copy_up();
+      known[i] = std::move(next);
     }
-    work.overlays[t] = present;
+    work.overlays[t] = known;
   }
-  if (!copied) return;
-  const CudaEvent there(CudaEvent::Kind::kOrder);
-  there.record(memory);
-  kernels.wait(there.get());
 }
 
 void CudaLane::queue(const FrameJob& job) {
@@ -146,6 +140,7 @@ void CudaLane::queue(const FrameJob& job) {
   const LaneImages& images = *work.images;
   ConstImageView source = job.input.image;
   std::span<const int> ends = plan_->slice_ends;
+  copy_overlays(job, work);
   const CopyGate gate = context_->enter_copy_gate();
   const StreamRef kernels = gate.kernels();
   const StreamRef download = gate.downloads();
@@ -160,7 +155,6 @@ void CudaLane::queue(const FrameJob& job) {
     kernels.wait(work.begin.get());
   }
   kernels.wait(other.done().get());
-  queue_overlays(job, work, kernels);
   int begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const bool last = i + 1 == ends.size();
@@ -224,9 +218,9 @@ void CudaLane::queue_conversion(const JobOutput& output, std::size_t t,
   }
   for (const auto& drawn : work.overlays[t]) {
     if (drawn == nullptr) continue;
-    cuda::check(
-        enqueue_blend(*drawn->overlay, drawn->memory.data(), target, begin, end, kernels.get()),
-        "cudaLaunchKernel");
+    kernels.wait(drawn->copied().get());
+    cuda::check(enqueue_blend(*drawn->overlay(), drawn->bytes(), target, begin, end, kernels.get()),
+                "cudaLaunchKernel");
   }
 }
 

@@ -67,7 +67,7 @@ class CudaLane {
   void queue(const FrameJob& job);
   std::span<const int> queue_upload(StreamRef upload, const LaneWork& work, const LaneWork& other,
                                     const ConstImageView& from, const ImageView& to);
-  void queue_overlays(const FrameJob& job, LaneWork& work, StreamRef kernels);
+  void copy_overlays(const FrameJob& job, LaneWork& work);
   void end_queue();
   void queue_conversion(const JobOutput& output, std::size_t t, const ConstImageView& source,
                         int begin, int end, StreamRef kernels);

@@ -99,6 +99,15 @@ LumaHistogram LumaCounts::take(const std::uint8_t* side_data) {
   return frame;
 }
 
+void DeviceOverlay::copy_up() {
+  const std::vector<std::uint8_t>& from = overlay_->bytes();
+  copies_ = true;
+  cuda::check(cudaMemcpyAsync(memory_.data(), from.data(), from.size(), cudaMemcpyHostToDevice,
+                              stream_.get()),
+              "cudaMemcpyAsync");
+  copied_.record(stream_);
+}
+
 LaneWork::LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_count)
     : images(std::move(lane_images)) {
   for (int i = 0; i < slice_count; ++i) slices.emplace_back(i == slice_count - 1);
@@ -177,7 +186,8 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
     if (counts_luma) all.back()->luma.emplace(*context);
     all.back()->overlays.resize(conversions.size());
   }
-  overlays = std::make_unique<std::vector<DeviceOverlays>>(conversions.size());
+  overlays = std::make_unique<PresentOverlays>();
+  overlays->by_target.resize(conversions.size());
   context->publish_allocations(memory);
   works = std::move(all);
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -79,10 +80,35 @@ struct LumaCounts {
   bool cleared = false;
 };
 
-/// An overlay whose bytes are in the GPU's memory, for work that waits for memory_stream().
-struct DeviceOverlay {
-  std::shared_ptr<const Overlay> overlay;
-  DeviceMemory memory;
+/// An overlay whose bytes are in the GPU's memory, for work that waits for copied().
+class DeviceOverlay {
+ public:
+  /// Allocates. Throws CudaError.
+  DeviceOverlay(CudaContext& context, std::shared_ptr<const Overlay> overlay)
+      : overlay_(std::move(overlay)),
+        stream_(context.memory_stream()),
+        memory_(context.allocate(overlay_->bytes().size())) {}
+  /// Waits until the copy is done.
+  ~DeviceOverlay() {
+    if (copies_) cudaStreamSynchronize(stream_.get());
+  }
+  DeviceOverlay(const DeviceOverlay&) = delete;
+  DeviceOverlay& operator=(const DeviceOverlay&) = delete;
+
+  /// Queues the copy of the bytes, which may block until the driver has read them. Throws
+  /// CudaError.
+  void copy_up();
+
+  const std::shared_ptr<const Overlay>& overlay() const { return overlay_; }
+  const std::uint8_t* bytes() const { return memory_.data(); }
+  const CudaEvent& copied() const { return copied_; }
+
+ private:
+  const std::shared_ptr<const Overlay> overlay_;
+  const StreamRef stream_;
+  const DeviceMemory memory_;
+  const CudaEvent copied_{CudaEvent::Kind::kOrder};
+  bool copies_ = false;
 };
 /// What one target gets drawn on it.
 using DeviceOverlays = std::vector<std::shared_ptr<const DeviceOverlay>>;
@@ -129,9 +155,13 @@ struct CudaPlan : Plan {
   std::vector<std::optional<Constants>> constants;
   std::vector<int> slice_ends;  ///< of a frame that is sliced
   bool downloads = false;       ///< something is copied down
-  /// By target: the overlays of the last frame. Frames of all lanes share them, so that each is
-  /// copied up once. For the thread that has the copy gate.
-  std::unique_ptr<std::vector<DeviceOverlays>> overlays;
+  /// By target: the overlays of the last frame that was drawn on. Frames of all lanes share them,
+  /// so that each is copied up once.
+  struct PresentOverlays {
+    std::mutex mutex;  ///< held while they are copied up
+    std::vector<DeviceOverlays> by_target;
+  };
+  std::unique_ptr<PresentOverlays> overlays;
   /// One for each lane, then again one for each lane; empty: jobs run on the CPU.
   std::vector<std::unique_ptr<LaneWork>> works;
 };

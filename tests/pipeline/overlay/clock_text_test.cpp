@@ -46,7 +46,7 @@ TEST_F(ClockTextTest, TextWithoutFieldsStays) {
   EXPECT_EQ(ClockText("plain").at(kMoment), "plain");
 }
 
-TEST_F(ClockTextTest, FieldsMayBeEmpty) {
+TEST_F(ClockTextTest, ShortFieldsAreWhole) {
   EXPECT_EQ(ClockText("%P").at(kMoment), "am");
   EXPECT_EQ(ClockText("%%").at(kMoment), "%");
 }

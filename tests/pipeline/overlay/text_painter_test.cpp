@@ -15,7 +15,7 @@ namespace framelane {
 namespace {
 
 const std::string kFonts = "/usr/share/fonts/truetype/dejavu/";
-constexpr int kWide = 4000;
+constexpr PictureSize kRoom{4000, 3000};
 
 OverlayOptions without_box() {
   OverlayOptions options;
@@ -25,8 +25,8 @@ OverlayOptions without_box() {
 }
 
 RgbaPicture painted(const OverlayOptions& options, const std::string& text, int pixels = 40,
-                    int width = kWide) {
-  return TextPainter(options, pixels, width).paint(text);
+                    const PictureSize& room = kRoom) {
+  return TextPainter(options, pixels, room).paint(text);
 }
 
 /// The columns in which something is drawn, begin and end.
@@ -96,11 +96,42 @@ TEST(TextPainterTest, TheFontIsTheFiles) {
 TEST(TextPainterTest, ALongLineIsBrokenInsideItsWidth) {
   const OverlayOptions options = without_box();
   const RgbaPicture one = painted(options, "words and words");
-  const RgbaPicture broken = painted(options, "words and words", 40, one.width / 2);
+  const RgbaPicture broken = painted(options, "words and words", 40, {one.width / 2, 3000});
   EXPECT_LE(broken.width, one.width / 2 + 2);
   EXPECT_GE(broken.height, 2 * one.height - 2);
-  const RgbaPicture long_word = painted(options, "wordsandwords", 40, one.width / 2);
+  const RgbaPicture long_word = painted(options, "wordsandwords", 40, {one.width / 2, 3000});
   EXPECT_LE(long_word.width, one.width / 2 + 2);
+}
+
+TEST(TextPainterTest, APictureIsNoLargerThanItsRoom) {
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += "W ";
+  for (const PictureSize& room : {PictureSize{100, 60}, {30, 500}, {1, 1}}) {
+    for (const int pixels : {10, 200}) {
+      const RgbaPicture picture = painted(OverlayOptions{}, text, pixels, room);
+      EXPECT_LE(picture.width, room.width);
+      EXPECT_LE(picture.height, room.height);
+    }
+  }
+}
+
+TEST(TextPainterTest, ATextOfBlanksIsABoxOfItsOwnWidth) {
+  OverlayOptions options;
+  options.across = Along::kEnd;
+  EXPECT_LT(painted(options, "   ").width, 100);
+}
+
+TEST(TextPainterTest, TheFilesFontNeedsNoOther) {
+  const testing::TempFolder folder;
+  const std::string file = folder / "fonts.conf";
+  std::ofstream(file) << "<?xml version=\"1.0\"?><fontconfig></fontconfig>\n";
+  OverlayOptions mono = without_box();
+  mono.font = kFonts + "DejaVuSansMono.ttf";
+  const RgbaPicture with_others = painted(mono, "mii");
+  setenv("FONTCONFIG_FILE", file.c_str(), 1);
+  const RgbaPicture alone = painted(mono, "mii");
+  unsetenv("FONTCONFIG_FILE");
+  EXPECT_EQ(alone.pixels, with_others.pixels);
 }
 
 TEST(TextPainterTest, LinesOfATextAtTheRightEndTogether) {
@@ -152,7 +183,7 @@ TEST(TextPainterTest, WhatIsNoFontIsRefused) {
     EXPECT_TRUE(why_no_font(file)) << file;
     OverlayOptions options;
     options.font = file;
-    EXPECT_THROW(TextPainter(options, 20, kWide), FeedError) << file;
+    EXPECT_THROW(TextPainter(options, 20, kRoom), FeedError) << file;
   }
   EXPECT_FALSE(why_no_font(kFonts + "DejaVuSans.ttf"));
 }
@@ -164,7 +195,7 @@ TEST(TextPainterTest, ASystemWithoutFontsIsAnErrorThatSaysWhatToInstall) {
   setenv("FONTCONFIG_FILE", file.c_str(), 1);
   std::string why;
   try {
-    TextPainter(OverlayOptions{}, 20, kWide);
+    TextPainter(OverlayOptions{}, 20, kRoom);
   } catch (const FeedError& error) {
     EXPECT_EQ(error.code(), FeedFault::kConfiguration);
     why = error.what();
