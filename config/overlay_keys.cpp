@@ -28,6 +28,8 @@ const std::vector<std::string_view> kPlaces{"top-left",    "top",    "top-right"
                                             "left",        "center", "right",
                                             "bottom-left", "bottom", "bottom-right"};
 
+constexpr std::size_t kMostOverlays = 32;
+
 Shape box_shape() {
   Shape shape = of(kColorWithAlpha);
   shape.words = {"none"};
@@ -126,6 +128,11 @@ Key<EncodeOptions> overlay_key() {
             const auto nodes = node.items_or_self();
             if (nodes.empty()) {
               reader.problems().add(node, "is empty; remove it if nothing is to be drawn");
+            }
+            if (nodes.size() > kMostOverlays) {
+              reader.problems().add(node, "has more than " + std::to_string(kMostOverlays) +
+                                              " entries; put what belongs together into one");
+              return;
             }
             for (const Node& item : nodes) {
               OverlayOptions overlay;

@@ -73,7 +73,7 @@ RereadOptions reread_secrets(const std::shared_ptr<const Node>& tree, const std:
 int run_command(const RunArguments& arguments) {
   std::optional<StopsAtOnce> starting;
   starting.emplace(kExitDone);
-  LoadResult loaded = load_config_file(arguments.config);
+  LoadResult loaded = load_config_file(arguments.config, {.require_files = false});
   if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
     return print_problems(*problems);
   }

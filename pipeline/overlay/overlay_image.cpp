@@ -35,7 +35,7 @@ RgbaPicture read_png(const std::string& file) {
   // Opening a pipe would block.
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) {
-    refuse(file, error ? "cannot be read: " + error.message() : "is no file");
+    refuse(file, error ? "cannot be read: " + error.message() : "is not a regular file");
   }
   PngFile png;
   if (png_image_begin_read_from_file(&png.image, file.c_str()) == 0) {
@@ -67,7 +67,8 @@ RgbaPicture scaled(const RgbaPicture& picture, const PictureSize& size) {
       Scaling{{0, 0, picture.width, picture.height}, size, {0, 0, size.width, size.height}}};
   conversion.source_color.range = conversion.target_color.range = Range::kFull;
   if (const auto why = why_unsupported(conversion)) {
-    throw FeedError(FeedFault::kConfiguration, *why);
+    throw FeedError(FeedFault::kConfiguration,
+                    *why + "; choose another width, or an image of another size");
   }
   const auto converter = Converter::make(conversion);
   const auto pixels =

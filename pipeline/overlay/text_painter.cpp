@@ -7,6 +7,7 @@
 #include <pango/pangoft2.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <latch>
 #include <mutex>
@@ -208,9 +209,13 @@ RgbaPicture TextPainter::paint(const std::string& text) {
   bitmap.num_grays = 256;
   bitmap.pixel_mode = FT_PIXEL_MODE_GRAY;
   pango_ft2_render_layout(&bitmap, layout, -left, -top);
+  std::array<std::array<std::uint8_t, 4>, 256> pixels{};  // by coverage
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    put(options_.color, static_cast<int>(i), options_.box, pixels[i].data());
+  }
   picture.pixels.resize(4 * coverage.size());
   for (std::size_t i = 0; i < coverage.size(); ++i) {
-    put(options_.color, coverage[i], options_.box, &picture.pixels[4 * i]);
+    std::ranges::copy(pixels[coverage[i]], &picture.pixels[4 * i]);
   }
   return picture;
 }

@@ -47,8 +47,9 @@ const std::vector<Wrong> kOverlays{
       "six decimals, such as 0.25, not \"2\""}},
     {"Fields",
      with_overlay("[{text: \"%F %Q\"}, {text: \"100%\"}]"),
-     {"f.yaml:1:61: feeds.a.encodes.m.overlay[0].text: has %Q, which is no field of strftime that "
-      "is known here; write %% for a percent sign",
+     {"f.yaml:1:61: feeds.a.encodes.m.overlay[0].text: has %Q, which is none of the fields "
+      "that a text may have; write %% for a percent sign, and see docs/configuration.md, Overlays, "
+      "for the fields",
       "f.yaml:1:78: feeds.a.encodes.m.overlay[1].text: ends in a single %; write %% for a percent "
       "sign"}},
     {"Control",
@@ -59,7 +60,7 @@ const std::vector<Wrong> kOverlays{
      with_overlay("[{image: /nowhere.png}, {image: /dev/zero}, {image: /etc/passwd}]"),
      {"f.yaml:1:62: feeds.a.encodes.m.overlay[0].image: the image /nowhere.png cannot be read: No "
       "such file or directory",
-      "f.yaml:1:85: feeds.a.encodes.m.overlay[1].image: the image /dev/zero is no file",
+      "f.yaml:1:85: feeds.a.encodes.m.overlay[1].image: the image /dev/zero is not a regular file",
       "f.yaml:1:105: feeds.a.encodes.m.overlay[2].image: the image /etc/passwd cannot be read: Not "
       "a PNG file; give a PNG file"}},
     {"Fonts",

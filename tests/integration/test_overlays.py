@@ -126,16 +126,14 @@ def test_beside_an_overlay_the_pictures_are_the_decoders(framelane, made, tmp_pa
 
 
 @pytest.mark.parametrize("others", [True, False])
-def test_an_image_that_is_gone_takes_its_encode_down_until_it_is_back(framelane, tmp_path, others):
+def test_an_image_that_is_missing_takes_its_encode_down_until_it_is_there(framelane, tmp_path, others):
     fifo, logo = tmp_path / "in.fifo", tmp_path / "logo.png"
     os.mkfifo(fifo)
-    logo.write_bytes(png([[(9, 9, 9, 255)] * 4] * 4))
     encodes = {"drawn": drawn({"image": str(logo)}), **({"plain": encoder("rawvideo")} if others else {})}
     config = with_a_file_each(raw_input(fifo, "bgra", f"{WIDTH}x{HEIGHT}", rate=10, timeout="60s"),
                               encodes, tmp_path, format_="rawvideo")
     config["feeds"]["cam"]["input"]["reconnect"] = {"first": "100ms", "max": "300ms"}
     daemon = framelane(config).wait_ready()
-    logo.rename(tmp_path / "elsewhere.png")
     frame = bytes(4 * WIDTH * HEIGHT)
     with open(fifo, "wb", buffering=0) as writer:
         writer.write(frame * 5)
@@ -143,7 +141,7 @@ def test_an_image_that_is_gone_takes_its_encode_down_until_it_is_back(framelane,
         if others:
             daemon.wait_frames("cam", 1, encode="plain")
             assert daemon.feed("cam")["state"] == "running"
-        (tmp_path / "elsewhere.png").rename(logo)
+        logo.write_bytes(png([[(9, 9, 9, 255)] * 4] * 4))
 
         def works(metrics):
             writer.write(frame)

@@ -68,7 +68,7 @@ TEST_F(OverlayImageTest, AFileThatCannotBeReadIsNamedWithTheReason) {
   EXPECT_THAT(why_not(), HasSubstr("cannot be read: "));
   std::filesystem::remove(file_);
   std::filesystem::create_directory(file_);
-  EXPECT_THAT(why_not(), HasSubstr("is no file"));
+  EXPECT_THAT(why_not(), HasSubstr("is not a regular file"));
 }
 
 TEST_F(OverlayImageTest, AnImageThatIsTooLargeIsRefusedBeforeItIsRead) {
