@@ -37,10 +37,21 @@ FRAMELANE_BOTH void multiply_denominators(const TermView& term, int x, int y, In
   number *= term.down.denominators[y];
 }
 
-/// `sample(k, x, y)` is the source's sample of channel k.
-template <typename Int, typename Sample>
+/// Where one thread makes a sum alone.
+struct Alone {
+  static constexpr int kThreads = 1;
+  FRAMELANE_BOTH int first() const { return 0; }
+  template <typename Int>
+  FRAMELANE_BOTH Int sum(const Int& own) const {
+    return own;
+  }
+};
+
+/// `sample(k, x, y)` is the source's sample of channel k. Threads may share the work: thread
+/// `team.first()` has every kThreads-th row from there on, and `team.sum` adds up what they have.
+template <typename Int, typename Sample, typename Team>
 FRAMELANE_BOTH std::uint8_t code(const TermView* terms, int count, const SumForm& form, int x,
-                                 int y, Sample sample) {
+                                 int y, Sample sample, Team team) {
   Int numerator(form.offset);
   Int denominator(form.denominator);
   for (int t = 0; t < count; ++t) {
@@ -56,7 +67,7 @@ FRAMELANE_BOTH std::uint8_t code(const TermView* terms, int count, const SumForm
     for (int c = 0; c < terms[t].channels; ++c) {
       const int k = terms[t].first_channel + c;
       Int of_channel(0);
-      for (int j = 0; j < down.taps; ++j) {
+      for (int j = team.first(); j < down.taps; j += Team::kThreads) {
         if (rows[j] == 0) continue;
         Int128 of_row = 0;
         for (int i = 0; i < across.taps; ++i) {
@@ -72,7 +83,7 @@ FRAMELANE_BOTH std::uint8_t code(const TermView* terms, int count, const SumForm
     for (int other = 0; other < count; ++other) {
       if (other != t) multiply_denominators(terms[other], x, y, of_term);
     }
-    numerator += of_term;
+    numerator += team.sum(of_term);
   }
   // Rounded half up: floor((2 n + d) / 2 d); the greatest code that is not above it.
   numerator *= 2;
@@ -121,25 +132,27 @@ FRAMELANE_BOTH double real_value(const TermView* terms, int count, const SumForm
 }  // namespace exact_sum
 
 /// Sample (x, y): the form of the sums of the terms' channels, rounded half up and clamped.
-template <typename Sample>
+template <typename Sample, typename Team = exact_sum::Alone>
 FRAMELANE_BOTH std::uint8_t whole_number_code(const TermView* terms, int count, const SumForm& form,
-                                              int x, int y, Sample sample) {
-  return form.narrow ? exact_sum::code<Int128>(terms, count, form, x, y, sample)
-                     : exact_sum::code<WideInt>(terms, count, form, x, y, sample);
+                                              int x, int y, Sample sample, Team team = {}) {
+  return form.narrow ? exact_sum::code<Int128>(terms, count, form, x, y, sample, team)
+                     : exact_sum::code<WideInt>(terms, count, form, x, y, sample, team);
 }
 
 /// The same, if floating point has given `value` for it, which decides where it can.
-template <typename Sample>
+template <typename Sample, typename Team = exact_sum::Alone>
 FRAMELANE_BOTH std::uint8_t code_near(double value, const TermView* terms, int count,
-                                      const SumForm& form, int x, int y, Sample sample) {
-  constexpr double kDoubt = 1e-6;
+                                      const SumForm& form, int x, int y, Sample sample,
+                                      Team team = {}) {
+  // What real_value may be wrong by. Whole numbers take a hundred times as long.
+  constexpr double kDoubt = 1e-8;
   value += 0.5;
   if (value < 0) return 0;
   if (value >= 256) return 255;
   const int whole = static_cast<int>(value);
   const double fraction = value - whole;
   if (fraction > kDoubt && fraction < 1 - kDoubt) return static_cast<std::uint8_t>(whole);
-  return whole_number_code(terms, count, form, x, y, sample);
+  return whole_number_code(terms, count, form, x, y, sample, team);
 }
 
 /// The same, which is quicker.

@@ -53,6 +53,10 @@ class WideInt {
     return *this;
   }
 
+  static constexpr int kWords = 6;
+  /// Word i, the lowest first.
+  FRAMELANE_BOTH std::uint64_t& word(int i) { return words_[i]; }
+
   FRAMELANE_BOTH friend WideInt operator*(WideInt number, std::int64_t factor) {
     return number *= factor;
   }
@@ -62,7 +66,6 @@ class WideInt {
   }
 
  private:
-  static constexpr int kWords = 6;
   std::uint64_t words_[kWords];  // the lowest first
 };
 

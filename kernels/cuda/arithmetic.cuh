@@ -39,6 +39,19 @@ FRAMELANE_HD void store(std::uint8_t* at, T value) {
 FRAMELANE_HD int at_most(int value, int limit) { return value < limit ? value : limit; }
 FRAMELANE_HD int at_least(int value, int limit) { return value > limit ? value : limit; }
 
+/// The start of row y, if rows are `pitch` bytes apart.
+template <typename Byte>
+FRAMELANE_HD Byte* row_at(Byte* first, int y, int pitch) {
+#ifdef __CUDA_ARCH__
+  // Where nvcc knows that y is not negative, it multiplies with 64 bits, in several instructions.
+  std::int64_t offset;
+  asm("mul.wide.s32 %0, %1, %2;" : "=l"(offset) : "r"(y), "r"(pitch));
+  return first + offset;
+#else
+  return first + static_cast<std::ptrdiff_t>(y) * pitch;
+#endif
+}
+
 /// The 32 bits from bit `shift` (0..31) of the 64-bit number whose halves are `low` and `high`.
 FRAMELANE_HD std::uint32_t funnel(std::uint32_t low, std::uint32_t high, unsigned shift) {
 #ifdef __CUDA_ARCH__
@@ -67,6 +80,17 @@ FRAMELANE_HD std::uint32_t bytes_at(std::uint32_t a, std::uint32_t b) {
     result |= static_cast<std::uint32_t>(both >> (8 * place) & 0xFF) << (8 * i);
   }
   return result;
+#endif
+}
+
+/// The byte of a word that `selector` names: 0x4440 for the lowest one, up to 0x4443.
+FRAMELANE_HD std::uint32_t byte_at(std::uint32_t word, unsigned selector) {
+#ifdef __CUDA_ARCH__
+  std::uint32_t byte;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(byte) : "r"(word), "r"(selector));
+  return byte;
+#else
+  return word >> (8 * (selector & 3)) & 0xFF;
 #endif
 }
 

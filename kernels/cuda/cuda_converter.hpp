@@ -44,10 +44,10 @@ class CudaConverter {
   /// Queues the conversion of rows [row_begin, row_end) of every frame, and returns at once. The
   /// rules for rows are those of Converter::run, but a picture that is scaled needs its whole
   /// source. Luma is counted for all frames or for none. The views have the conversion's formats
-  /// and size, and the memory must stay until the work is done. Any pitch and address works; planes
-  /// and pitches that are aligned to 16 bytes are fastest. Several frames share a launch if that is
-  /// faster. The stream's device must be current. After an error some of the work may not be
-  /// queued.
+  /// and size, and the memory must stay until the work is done. Any address and any pitch
+  /// below 2 GiB works; planes and pitches that are aligned to 16 bytes are fastest. Several frames
+  /// share a launch if that is faster. The stream's device must be current. After an error some of
+  /// the work may not be queued.
   [[nodiscard]] virtual cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin,
                                             int row_end, cudaStream_t stream) const = 0;
   [[nodiscard]] cudaError_t enqueue(const ConstImageView& source, const ImageView& target,

@@ -1,19 +1,15 @@
-#include "kernels/cuda/scale_tile.cuh"
-
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cmath>
-#include <cstring>
-#include <optional>
+#include <cstdint>
 #include <span>
-#include <type_traits>
 #include <vector>
 
-#include "kernels/cuda/frame_by_frame.hpp"
-#include "kernels/cuda/scale_constants.cuh"
+#include "kernels/cuda/group_tables.cuh"
+#include "kernels/cuda/luma_count.hpp"
+#include "kernels/cuda/scale_lines.cuh"
+#include "kernels/cuda/scale_tile.cuh"
 #include "kernels/cuda/scale_tile.hpp"
-#include "kernels/cuda/tile_tables.hpp"
 #include "kernels/picture_part.hpp"
 #include "kernels/scaled_reference.hpp"
 
@@ -22,73 +18,19 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kFewSlots = 4;  // of a reduction with two samples on either side
-constexpr int kMostSlots = TileDownTable::kMostSlots;  // and with three
 /// More rows of a tile do not pay: those that two tiles read are a small part of it.
 constexpr int kMostTileRows = 64;
 
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
-
-/// One grid of the target, and its tables.
-struct GroupTables {
-  TermConstants constants;
-  std::int64_t divisor;  // of sums of whole numbers; 0: there are none
-  TileAcrossTable across;
-  TileDownTable down;
-  int half_width, half_height;  // of the target: 0 or 1
-
-  GroupTables(const ScaleTerm& term, const WholeNumbers& whole, int source_rows)
-      : constants(term, whole),
-        divisor(whole.divisor()),
-        across(constants.across),
-        down(constants.down, source_rows) {}
-
-  std::size_t bytes() const {
-    return constants.bytes() + aligned(std::span(across.weights).size_bytes()) +
-           aligned(std::span(down.rows).size_bytes()) + aligned(std::span(down.last).size_bytes());
-  }
-  void write(std::uint8_t* to) const {
-    constants.across.write(to);
-    constants.down.write(to + constants.across.bytes());
-    to += constants.bytes();
-    const auto put = [&to](auto numbers) {
-      std::memcpy(to, numbers.data(), numbers.size_bytes());
-      to += aligned(numbers.size_bytes());
-    };
-    put(std::span(across.weights));
-    put(std::span(down.rows));
-    put(std::span(down.last));
-  }
-  TileGroup view(const std::uint8_t*& at) const {
-    const ScaleTermView term = constants.view(at);
-    TileGroup group{};
-    group.exact = term.exact;
-    group.across.first = term.exact.across.first;
-    group.across.quads = across.quads;
-    group.across.samples = constants.across.table.samples();
-    group.down.first = term.exact.down.first;
-    const auto take = [&at](auto& pointer, std::size_t bytes) {
-      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(at);
-      at += aligned(bytes);
-    };
-    take(group.across.weights, std::span(across.weights).size_bytes());
-    take(group.down.rows, std::span(down.rows).size_bytes());
-    take(group.down.last, std::span(down.last).size_bytes());
-    return group;
-  }
-
-  int columns() const { return constants.across.table.samples(); }
-};
-
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-/// What a line's numbers are before they are filtered: the largest one, what it may be wrong by,
-/// and what has been taken off all of them.
-struct LineSize {
-  double largest, error, middle;
-};
+/// Whether each row of a channel begins at a multiple of `alignment`.
+bool is_aligned(const Samples2d<const std::uint8_t>& channel, std::uintptr_t alignment) {
+  const auto place =
+      reinterpret_cast<std::uintptr_t>(channel.data) | static_cast<std::uintptr_t>(channel.pitch);
+  return place % alignment == 0;
+}
 
-class ScaleTileConverter final : public FrameByFrame {
+class ScaleTileConverter final : public CudaConverter {
  public:
   explicit ScaleTileConverter(const Conversion& conversion)
       : conversion_(conversion),
@@ -109,18 +51,23 @@ class ScaleTileConverter final : public FrameByFrame {
       groups_.back().half_width = channel == 1 && to.chroma_half_width ? 1 : 0;
       groups_.back().half_height = channel == 1 && to.chroma_half_height ? 1 : 0;
     }
-    fits_ = fits_ && !mixes_channels(conversion) == !rgb_ && find_size();
-    if (fits_ && rgb_) fits_ = find_lines();
+    fits_ = fits_ && !mixes_channels(conversion) == !rgb_ && size_.find(groups_, rgb_);
+    if (fits_ && rgb_) fits_ = lines_.find(samples_, order_in_memory(), has_chroma());
     if (!fits_) return;
     for (GroupTables& group : groups_) {
-      group.down.set_weights(group.constants.down, slots_, rgb_ ? 1.0F : kByteWeight);
+      group.down.set_weights(group.constants.down, size_.slots, rgb_ ? 1.0F : kByteWeight);
     }
-    if (!rgb_) {
-      for (std::size_t k = 0; k < (groups_.size() == 1 ? 1 : 3); ++k) {
-        const LinearForm& form = samples_.form(k);
-        outputs_[k] = make_output(
-            k == 0 ? 0 : 1, k, {255, 0, 0},
-            static_cast<double>(form.coefficients[k]) / static_cast<double>(form.denominator));
+    for (std::size_t line = 0; line < (has_chroma() ? 3 : 1); ++line) {
+      const GroupTables& group = groups_[line == 0 ? 0 : 1];
+      if (rgb_) {
+        const std::size_t channel = lines_.channels[line];
+        outputs_[line] = make_output(group, samples_.form(channel), channel, lines_.sizes[line],
+                                     lines_.factors[line]);
+      } else {
+        const LinearForm& form = samples_.form(line);
+        outputs_[line] = make_output(
+            group, form, line, {255, 0, 0},
+            static_cast<double>(form.coefficients[line]) / static_cast<double>(form.denominator));
       }
     }
   }
@@ -141,201 +88,81 @@ class ScaleTileConverter final : public FrameByFrame {
 
   const char* name() const override { return "scale"; }
 
- private:
-  /// Tiles as wide as a block's columns of the source are enough for. False if there is none.
-  bool find_size() {
-    for (const GroupTables& group : groups_) slots_ = std::max(slots_, group.down.slots);
-    if (slots_ > kMostSlots) return false;
-    slots_ = slots_ > kFewSlots ? kMostSlots : kFewSlots;
-    if (rgb_) {
-      columns_[0] = columns_that_fit(groups_);
-      columns_[1] = columns_[0] >> (groups_.size() > 1 ? groups_[1].half_width : 0);
-    } else {
-      for (std::size_t g = 0; g < groups_.size(); ++g) {
-        columns_[g] = columns_that_fit(std::span(groups_).subspan(g, 1));
-      }
-    }
-    std::size_t doubts = 0;
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      if (columns_[g] == 0) return false;
-      const int channels = g == 0 ? 1 : 2;
-      const int lines = groups_[g].down.most_rows(kTurnRows) * channels;
-      lines_ = rgb_ ? lines_ + lines : std::max(lines_, lines);
-      const int rows = rgb_ ? kMostTileRows >> groups_[g].half_height : kMostTileRows;
-      doubts += doubt_bytes(rows * channels, log2_of(columns_[g]));
-    }
-    return line_bytes() + doubts <= kMostSharedBytes;
-  }
-
-  std::size_t line_bytes() const {
-    return static_cast<std::size_t>(lines_) * kTileColumns * sizeof(float);
-  }
-  /// A bit for each sample of so many rows of all channels.
-  static std::size_t doubt_bytes(int rows, int log2_columns) {
-    return static_cast<std::size_t>(rows) << (log2_columns - 3);
-  }
-  static std::size_t doubt_bytes(const TileGroup& group, int channels) {
-    return doubt_bytes(group.rows * channels, group.log2_columns);
-  }
-  /// Of the next power of two, at least a warp.
-  static int log2_of(int columns) {
-    int log2 = 5;
-    while (1 << log2 < columns) ++log2;
-    return log2;
-  }
-
-  /// Of the first of `groups`; the other one has its share. 0: none.
-  static int columns_that_fit(std::span<const GroupTables> groups) {
-    const int width = groups.front().columns();
-    for (int tiles = 1; tiles <= width; ++tiles) {
-      const int columns = (ceil_div(width, tiles) + 1) / 2 * 2;
-      bool fit = columns <= kTileColumns;
-      for (int x = 0; x < width && fit; x += columns) {
-        int begin = 1 << 30, end = 0;
-        for (const GroupTables& group : groups) {
-          const int half = &group != &groups.front() ? group.half_width : 0;
-          const int first = x >> half;
-          const int last = std::min((x + columns) >> half, group.columns()) - 1;
-          const auto place = [&](int i) { return group.constants.across.first(i) / 4 * 4; };
-          if (first > last) continue;
-          begin = std::min(begin, place(first));
-          end = std::max(end, place(last) + 4 * group.across.quads);
+  using CudaConverter::enqueue;
+  cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin, int row_end,
+                      cudaStream_t stream) const override {
+    constexpr std::size_t kBatch = kMostFramesOfTiles;
+    for (; !frames.empty(); frames = frames.subspan(std::min(frames.size(), kBatch))) {
+      const auto batch = frames.first(std::min(frames.size(), kBatch));
+      cudaError_t error = enqueue_tiles(batch, row_begin, row_end, stream);
+      for (const CudaFrame& frame : batch) {
+        if (error == cudaSuccess && !is_filled(frame.target)) {
+          error = enqueue_rest(frame, row_begin, row_end, stream);
         }
-        fit = end - begin <= kTileColumns;
+        if (error == cudaSuccess && frame.luma_counts != nullptr) {
+          error = enqueue_luma_count(as_const(frame.target), row_begin, row_end, frame.luma_counts,
+                                     stream);
+        }
       }
-      if (fit) return columns;
-      if (columns == 2) break;
-    }
-    return 0;
-  }
-
-  /// The lines of RGB: luma, and the differences of two colours to it, of which chroma are
-  /// multiples. False if they are not.
-  bool find_lines() {
-    const auto found =
-        channels(ConstImageView{conversion_.source, 1, 1, {{{kAnywhere.data(), 0}}}});
-    const auto place = [&](std::size_t k) { return found[k].data - kAnywhere.data(); };
-    order_ = place(0) < place(2) ? std::array{0, 1, 2} : std::array{2, 1, 0};
-    alpha_first_ = std::min(place(0), place(2)) > 0;
-    const LinearForm& luma = samples_.form(0);
-    const auto real = [](const LinearForm& form, int k) {
-      return static_cast<double>(form.coefficients[static_cast<std::size_t>(k)]) /
-             static_cast<double>(form.denominator);
-    };
-    double whole = 0;
-    for (std::size_t i = 0; i < 3; ++i) {
-      const double factor = real(luma, order_[i]);
-      if (factor < 0) return false;
-      whole += 255 * factor;
-      // The byte is 256^i times larger in its place.
-      luma_[i] = std::ldexp(static_cast<float>(factor) * kByteWeight, -8 * static_cast<int>(i));
-    }
-    // Around 0 numbers are half as large, and so are their errors.
-    const auto middle = static_cast<float>(whole / 2);
-    middle_ = middle * static_cast<float>(kSumUnit);
-    const double luma_error = 5 * kFloatUnit * whole;
-    const LineSize size{whole / 2 + 1, luma_error + kFloatUnit * whole, double{middle}};
-    outputs_[0] = make_output(0, 0, size, 1);
-    if (groups_.size() == 1) return true;
-    for (const std::size_t line : {std::size_t{1}, std::size_t{2}}) {
-      const int colour = order_[line == 1 ? 0 : 2];
-      // U has the difference of blue, V that of red.
-      const std::size_t channel = colour == 2 ? 1 : 2;
-      const LinearForm& form = samples_.form(channel);
-      const int other = 2 - colour;
-      const auto at = [](const LinearForm& of, int k) {
-        return Int128{of.coefficients[static_cast<std::size_t>(k)]};
-      };
-      if (at(form, other) * at(luma, 1) != at(form, 1) * at(luma, other)) return false;
-      const double factor = -real(form, 1) / real(luma, 1);
-      const double difference = real(form, colour) / factor + real(luma, colour);
-      difference_[line - 1] =
-          std::ldexp(static_cast<float>(difference) * kByteWeight, line == 1 ? 0 : -16);
-      // Of the colour itself the line has less.
-      const double own = difference - real(luma, colour);
-      const double others = real(luma, 1) + real(luma, other);
-      const double largest = 255 * std::max(std::abs(own), others);
-      const double error = luma_error + kFloatUnit * (510 * std::abs(difference) + largest);
-      outputs_[line] = make_output(1, channel, {largest, error, 0}, factor);
-    }
-    return true;
-  }
-
-  /// A line as a channel of the target, with what its value may be wrong by. A weight is wrong by
-  /// half the distance of floats, and each step of a sum by as much of what it has come to.
-  TileOutput make_output(std::size_t group, std::size_t channel, const LineSize& line,
-                         double factor) const {
-    const LinearForm& form = samples_.form(channel);
-    const double offset = static_cast<double>(form.offset) / static_cast<double>(form.denominator) +
-                          0.5 + factor * line.middle;
-    TileOutput result{};
-    result.channel = static_cast<int>(channel);
-    const std::int64_t divisor = groups_[group].divisor;
-    if (divisor > 0) {
-      result.factor = 1.0F / static_cast<float>(divisor) / static_cast<float>(kSumUnit);
-      result.offset = static_cast<float>(offset + 0.25 / static_cast<double>(divisor));
-      return result;
-    }
-    const AxisFloats& across = groups_[group].constants.across;
-    const AxisFloats& down = groups_[group].constants.down;
-    // Where products are rounded too, that is as much as another weight's rounding.
-    const double down_error = down.amplitude * line.error +
-                              kFloatUnit * line.largest * (growth(down) + 2 * down.amplitude);
-    // Four sums, which are added up in two steps.
-    const double of_sum = line.largest * down.amplitude * across.amplitude;
-    const double across_error =
-        across.amplitude * down_error + kFloatUnit * of_sum * (groups_[group].across.quads + 4);
-    const double size = std::abs(offset) + 256 + std::abs(factor) * of_sum;
-    const double error = 1.01 * (std::abs(factor) * across_error + 3 * kFloatUnit * size);
-    result.factor = static_cast<float>(factor / kSumUnit);
-    result.offset = static_cast<float>(offset + error);
-    result.window = static_cast<float>(2 * error);
-    return result;
-  }
-
-  /// The largest sum of what the steps of a sum come to, where samples are 1 or -1.
-  static double growth(const AxisFloats& axis) {
-    double largest = 0;
-    for (int i = 0; i < axis.table.samples(); ++i) {
-      double sum = 0, step = 0;
-      for (int j = 0; j < axis.table.taps(); ++j) {
-        if (axis.of(i)[j] == 0) continue;
-        step += std::abs(static_cast<double>(axis.of(i)[j]));
-        sum += step;
-      }
-      largest = std::max(largest, sum);
-    }
-    return largest;
-  }
-
-  cudaError_t enqueue_kernel(const CudaFrame& frame, int row_begin, int row_end,
-                             cudaStream_t stream) const override {
-    if (!is_filled(frame.target)) {
-      const cudaError_t error = enqueue_rest(frame, row_begin, row_end, stream);
       if (error != cudaSuccess) return error;
     }
-    if (!rgb_) return enqueue_planes(frame, row_begin, row_end, stream);
-    return groups_.size() > 1 ? enqueue_rgb<true>(frame, row_begin, row_end, stream)
-                              : enqueue_rgb<false>(frame, row_begin, row_end, stream);
+    return cudaSuccess;
   }
 
-  cudaError_t load_kernel() const override {
-    const cudaError_t error = cuda::load<Residency::kAny, ScaleRest>();
-    if (error != cudaSuccess) return error;
-    if (!rgb_) return load_tile<PlaneTileSource>();
-    return groups_.size() > 1 ? load_tile<RgbTileSource<true>>()
-                              : load_tile<RgbTileSource<false>>();
+  cudaError_t load(bool counts_luma) const override {
+    cudaError_t error = cuda::load<Residency::kAny, ScaleRest>();
+    const auto load_one = [&](auto body) {
+      if (error == cudaSuccess) error = load_tiles<decltype(body)>();
+      return error;
+    };
+    // Which one it is depends on a frame's alignment.
+    for (const bool fast : {false, true}) {
+      for (const PlaneWay way : {PlaneWay::kFour, PlaneWay::kPairs}) {
+        if (way == PlaneWay::kFour || (fast && !rgb_)) with_body(fast, way, load_one);
+      }
+    }
+    return error == cudaSuccess && counts_luma ? load_luma_count() : error;
   }
-  template <typename Source>
-  cudaError_t load_tile() const {
-    return slots_ == kFewSlots ? load_tiles<ScaleTile<Source, kFewSlots>>()
-                               : load_tiles<ScaleTile<Source, kMostSlots>>();
+
+ private:
+  bool has_chroma() const { return groups_.size() > 1; }
+
+  /// The channels in the order of a pixel's bytes: red first or blue first.
+  std::array<int, 3> order_in_memory() {
+    const auto found =
+        channels(ConstImageView{conversion_.source, 1, 1, {{{kAnywhere.data(), 0}}}});
+    const auto place = [&](std::size_t k) {
+      return static_cast<int>(found[k].data - kAnywhere.data());
+    };
+    alpha_ = std::min(place(0), place(2));
+    return place(0) < place(2) ? std::array{0, 1, 2} : std::array{2, 1, 0};
+  }
+
+  /// Calls what(body) with the body for this conversion: for sources whose words can be read as
+  /// they are (`fast`), with planes of chroma that lie so; or for any.
+  template <typename What>
+  cudaError_t with_body(bool fast, PlaneWay way, What what) const {
+    const auto with_slots = [&]<typename Source>(Source) {
+      return size_.slots == TileSize::kFewSlots ? what(ScaleTile<Source, TileSize::kFewSlots>{})
+                                                : what(ScaleTile<Source, TileSize::kMostSlots>{});
+    };
+    if (rgb_) {
+      if (has_chroma()) {
+        return fast ? with_slots(RgbTileSource<true, true>{})
+                    : with_slots(RgbTileSource<true, false>{});
+      }
+      return fast ? with_slots(RgbTileSource<false, true>{})
+                  : with_slots(RgbTileSource<false, false>{});
+    }
+    if (!fast) return with_slots(PlaneTileSource<PlaneWay::kAny>{});
+    return way == PlaneWay::kPairs ? with_slots(PlaneTileSource<PlaneWay::kPairs>{})
+                                   : with_slots(PlaneTileSource<PlaneWay::kFour>{});
   }
 
   /// Whether tiles make all of it.
   bool is_filled(const ImageView& target) const {
     return conversion_.scaling->place == Rect{0, 0, target.width, target.height} &&
-           (info(target.format).gray || groups_.size() > 1);
+           (info(target.format).gray || has_chroma());
   }
 
   void set_places(ScalePlace (&places)[2]) const {
@@ -355,7 +182,7 @@ class ScaleTileConverter final : public FrameByFrame {
     locate(frame.target, body.to);
     set_places(body.places);
     std::ranges::copy(background_, body.background);
-    body.has_chroma = groups_.size() > 1;
+    body.has_chroma = has_chroma();
     const int down = target.chroma_half_height ? 1 : 0;
     body.luma_begin = row_begin;
     body.luma_rows = row_end - row_begin;
@@ -365,19 +192,82 @@ class ScaleTileConverter final : public FrameByFrame {
                                    body);
   }
 
-  /// Sets what does not depend on the kind of source. False if no row of the place is made.
+  /// How the sources of some frames can be read.
+  struct Way {
+    bool fast = true;   // as with_body() says
+    bool words = true;  // of RGB: pixels are words
+    PlaneWay ways[2] = {PlaneWay::kFour, PlaneWay::kFour};
+  };
+  Way way_of(std::span<const TileFrame> frames) const {
+    Way way;
+    for (const TileFrame& frame : frames) {
+      const auto& [y, u, v] = frame.from;
+      if (rgb_) {
+        const Samples2d<const std::uint8_t>& first = frame.from[lines_.order[0]];
+        Samples2d<const std::uint8_t> pixels = first;
+        pixels.data -= alpha_;
+        way.words = way.words && first.step == 4 && is_aligned(pixels, 4);
+        way.fast = way.fast && way.words && is_aligned(pixels, 16) && first.width % 4 == 0;
+        continue;
+      }
+      if (y.step != 1 || !is_aligned(y, 4)) way.ways[0] = PlaneWay::kAny;
+      const bool planes = u.step == 1 && v.step == 1 && is_aligned(u, 4) && is_aligned(v, 4);
+      const bool pairs = u.step == 2 && v.data == u.data + 1 && is_aligned(u, 8);
+      if (!planes && way.ways[1] != PlaneWay::kAny) {
+        way.ways[1] = pairs ? PlaneWay::kPairs : PlaneWay::kAny;
+      }
+      way.fast = way.fast && way.ways[0] == PlaneWay::kFour && y.width % 4 == 0;
+      if (has_chroma()) {
+        way.fast = way.fast && way.ways[1] != PlaneWay::kAny && u.width % 4 == 0;
+      }
+    }
+    return way;
+  }
+
+  cudaError_t enqueue_tiles(std::span<const CudaFrame> frames, int row_begin, int row_end,
+                            cudaStream_t stream) const {
+    TileFrame located[kMostFramesOfTiles] = {};
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      locate(cropped(frames[i].source, conversion_.scaling->crop), located[i].from);
+      locate(frames[i].target, located[i].to);
+    }
+    const Way way = way_of(std::span(located).first(frames.size()));
+    return with_body(way.fast, way.ways[1], [&](auto body) {
+      std::ranges::copy(located, body.frames);
+      if constexpr (!decltype(body)::Source::kSeparate) {
+        set_source(body.source, way);
+      } else {
+        std::ranges::copy(way.ways, body.source.ways);
+      }
+      return launch_body(body, frames, row_begin, row_end, stream);
+    });
+  }
+
+  template <typename Source>
+  void set_source(Source& source, const Way& way) const {
+    std::ranges::copy(lines_.order, source.order);
+    source.alpha = alpha_;
+    source.words = way.words;
+    std::ranges::copy(lines_.luma, source.luma);
+    source.middle = lines_.middle;
+    std::ranges::copy(lines_.difference, source.difference);
+    for (unsigned i = 0; i < 3; ++i) {
+      source.selectors[i] = 0x4440 + static_cast<unsigned>(alpha_) + i;
+    }
+  }
+
   template <typename Body>
-  bool set_up(Body& body, const CudaFrame& frame, int row_begin, int row_end) const {
-    locate(cropped(frame.source, conversion_.scaling->crop), body.from);
-    locate(frame.target, body.to);
+  cudaError_t launch_body(Body& body, std::span<const CudaFrame> frames, int row_begin, int row_end,
+                          cudaStream_t stream) const {
     const Rect& place = conversion_.scaling->place;
     const int begin = std::max(row_begin - place.y, 0);
     const int end = std::min(row_end - place.y, place.height);
-    if (begin >= end) return false;
+    if (begin >= end) return cudaSuccess;
     ScalePlace places[2];
     set_places(places);
-    assert(frame.constants != nullptr);
-    const std::uint8_t* at = frame.constants;
+    assert(frames.front().constants != nullptr);
+    const std::uint8_t* at = frames.front().constants;
+    int across[2] = {0, 0}, rows[2] = {0, 0};
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       TileGroup& group = body.groups[g];
       group = groups_[g].view(at);
@@ -385,19 +275,43 @@ class ScaleTileConverter final : public FrameByFrame {
       const int half = groups_[g].half_height;
       group.row_begin = begin >> half;
       group.row_end = (end + half) >> half;
-      group.columns = columns_[g];
+      group.columns = size_.columns[g];
       group.log2_columns = log2_of(group.columns);
-      group.most_rows = groups_[g].down.most_rows(kTurnRows);
+      group.most_rows = size_.most_rows[g];
+      across[g] = ceil_div(group.across.samples, group.columns);
+      rows[g] = group.row_end - group.row_begin;
     }
-    body.line_count = lines_;
     for (std::size_t k = 0; k < 3; ++k) {
       body.outputs[k] = outputs_[k];
       body.exact[k] = samples_.sum_form(k);
     }
-    return true;
+    body.turn_rows = size_.turn_rows;
+    constexpr bool kSeparate = Body::Source::kSeparate;
+    const int count = static_cast<int>(frames.size());
+    const int in_all_rows = across[0] * rows[0] + (kSeparate ? across[1] * rows[1] : 0);
+    int tile_rows = 0;
+    const cudaError_t error = find_rows(in_all_rows * count, body.kBlocks, tile_rows);
+    if (error != cudaSuccess) return error;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      body.groups[g].rows = tile_rows >> (kSeparate ? 0 : groups_[g].half_height);
+    }
+    body.luma_blocks = static_cast<unsigned>(ceil_div(rows[0], tile_rows));
+    const int chroma_blocks = kSeparate ? ceil_div(rows[1], tile_rows) : 0;
+    return launch_tiles(
+        dim3(static_cast<unsigned>(std::max(across[0], kSeparate ? across[1] : 0)),
+             body.luma_blocks + static_cast<unsigned>(chroma_blocks), static_cast<unsigned>(count)),
+        Body::kFixedBytes + size_.line_bytes(), stream, body);
   }
 
-  /// How many rows tiles have, so that there are about `blocks` of them on the device at once.
+  /// Of the next power of two, at least a warp, at most a block.
+  static int log2_of(int columns) {
+    int log2 = 5;
+    while (1 << log2 < columns && 1U << log2 < kBlockThreads) ++log2;
+    return log2;
+  }
+
+  /// How many rows tiles have, so that there are about `blocks` of them on a multiprocessor at
+  /// once.
   static cudaError_t find_rows(int tiles_in_all_rows, int blocks, int& rows) {
     int device = 0, multiprocessors = 0;
     cudaError_t error = cudaGetDevice(&device);
@@ -409,87 +323,6 @@ class ScaleTileConverter final : public FrameByFrame {
     return cudaSuccess;
   }
 
-  template <bool kHasChroma>
-  cudaError_t enqueue_rgb(const CudaFrame& frame, int row_begin, int row_end,
-                          cudaStream_t stream) const {
-    using Source = RgbTileSource<kHasChroma>;
-    const auto enqueue = [&]<int kSlots>(ScaleTile<Source, kSlots> body) {
-      if (!set_up(body, frame, row_begin, row_end)) return cudaSuccess;
-      for (std::size_t i = 0; i < 3; ++i) {
-        body.source.bytes[i] = body.from[order_[i]];
-        body.source.luma[i] = luma_[i];
-      }
-      body.source.middle = middle_;
-      body.source.pixels = body.source.bytes[0].data - (alpha_first_ ? 1 : 0);
-      body.source.alpha_first = alpha_first_;
-      std::ranges::copy(difference_, body.source.difference);
-      const std::ptrdiff_t pitch = body.source.bytes[0].pitch;
-      body.source.pitch = static_cast<int>(pitch);
-      const auto place =
-          reinterpret_cast<std::uintptr_t>(body.source.pixels) | static_cast<std::uintptr_t>(pitch);
-      const bool words = body.source.bytes[0].step == 4 && body.source.pitch == pitch;
-      body.source.way = words && place % 16 == 0  ? Source::Way::kFour
-                        : words && place % 4 == 0 ? Source::Way::kWords
-                                                  : Source::Way::kBytes;
-      TileGroup& luma = body.groups[0];
-      const int across = ceil_div(luma.across.samples, luma.columns);
-      const int rows = luma.row_end - luma.row_begin;
-      const cudaError_t error = find_rows(across * rows, body.kBlocks, luma.rows);
-      if (error != cudaSuccess) return error;
-      if (kHasChroma) body.groups[1].rows = luma.rows >> groups_[1].half_height;
-      body.luma_blocks = static_cast<unsigned>(ceil_div(rows, luma.rows));
-      const std::size_t doubts =
-          doubt_bytes(luma, 1) + (kHasChroma ? doubt_bytes(body.groups[1], 2) : 0);
-      return launch_tiles(dim3(static_cast<unsigned>(across), body.luma_blocks),
-                          line_bytes() + doubts, stream, body);
-    };
-    return slots_ == kFewSlots ? enqueue(ScaleTile<Source, kFewSlots>{})
-                               : enqueue(ScaleTile<Source, kMostSlots>{});
-  }
-
-  cudaError_t enqueue_planes(const CudaFrame& frame, int row_begin, int row_end,
-                             cudaStream_t stream) const {
-    using Way = PlaneTileSource::Way;
-    const auto enqueue = [&]<int kSlots>(ScaleTile<PlaneTileSource, kSlots> body) {
-      if (!set_up(body, frame, row_begin, row_end)) return cudaSuccess;
-      std::ranges::copy(body.from, body.source.planes);
-      const auto& [y, u, v] = body.from;
-      const auto place = [](const Samples2d<const std::uint8_t>& plane) {
-        const bool short_pitch = plane.pitch == static_cast<int>(plane.pitch);
-        return reinterpret_cast<std::uintptr_t>(plane.data) |
-               static_cast<std::uintptr_t>(plane.pitch) | (short_pitch ? 0U : 1U);
-      };
-      for (std::size_t k = 0; k < 3; ++k) {
-        body.source.pitches[k] = static_cast<int>(body.from[k].pitch);
-      }
-      body.source.ways[0] = y.step == 1 && place(y) % 4 == 0 ? Way::kFour : Way::kBytes;
-      body.source.ways[1] =
-          u.step == 1 && v.step == 1 && (place(u) | place(v)) % 4 == 0 ? Way::kFour
-          : u.step == 2 && v.data == u.data + 1 && place(u) % 8 == 0   ? Way::kPairs
-                                                                       : Way::kBytes;
-      int across[2] = {0, 0}, rows[2] = {0, 0};
-      for (std::size_t g = 0; g < groups_.size(); ++g) {
-        const TileGroup& group = body.groups[g];
-        across[g] = ceil_div(group.across.samples, group.columns);
-        rows[g] = group.row_end - group.row_begin;
-      }
-      int tile_rows = 0;
-      const cudaError_t error =
-          find_rows(across[0] * rows[0] + across[1] * rows[1], body.kBlocks, tile_rows);
-      if (error != cudaSuccess) return error;
-      for (TileGroup& group : body.groups) group.rows = tile_rows;
-      body.luma_blocks = static_cast<unsigned>(ceil_div(rows[0], tile_rows));
-      const auto chroma_blocks = static_cast<unsigned>(ceil_div(rows[1], tile_rows));
-      std::size_t doubts = doubt_bytes(body.groups[0], 1);
-      if (chroma_blocks > 0) doubts = std::max(doubts, doubt_bytes(body.groups[1], 2));
-      return launch_tiles(dim3(static_cast<unsigned>(std::max(across[0], across[1])),
-                               body.luma_blocks + chroma_blocks),
-                          line_bytes() + doubts, stream, body);
-    };
-    return slots_ == kFewSlots ? enqueue(ScaleTile<PlaneTileSource, kFewSlots>{})
-                               : enqueue(ScaleTile<PlaneTileSource, kMostSlots>{});
-  }
-
   static constexpr std::array<std::uint8_t, 16> kAnywhere{};
 
   const Conversion conversion_;
@@ -498,16 +331,10 @@ class ScaleTileConverter final : public FrameByFrame {
   const ScaledSamples samples_;
   std::vector<GroupTables> groups_;  // luma, chroma
   bool fits_ = true;
-  int slots_ = 1;
-  std::array<int, 2> columns_{};  // of a tile
-  int lines_ = 0;                 // in shared memory
+  TileSize size_;
+  RgbLines lines_;
+  int alpha_ = 0;  // bytes of a pixel before its colours
   std::array<TileOutput, 3> outputs_{};
-  // Of RGB: the channels in the order of memory, and the factors of RgbTileSource.
-  std::array<int, 3> order_{};
-  bool alpha_first_ = false;
-  std::array<float, 3> luma_{};
-  float middle_ = 0;
-  std::array<float, 2> difference_{};
 };
 
 }  // namespace

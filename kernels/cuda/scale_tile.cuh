@@ -3,10 +3,11 @@
 #include <cstring>
 
 #include "kernels/cuda/arithmetic.cuh"
-#include "kernels/cuda/scale.cuh"
+#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/scale_doubt.cuh"
 #include "kernels/cuda/scale_source.cuh"
 #include "kernels/cuda/tile.hpp"
-#include "kernels/cuda/tile_tables.hpp"
+#include "kernels/cuda/tile_group.cuh"
 
 // Pictures that become smaller. A block makes a tile of the target. It goes down the source's rows
 // once; a thread has four columns. Each row is added, with a weight, to as many of the target's
@@ -15,116 +16,37 @@
 
 namespace framelane::cuda {
 
-inline constexpr int kTileColumns = 4 * static_cast<int>(kBlockThreads);
-/// Rows of the source in a turn.
-inline constexpr int kTurnRows = 8;
-/// How many rows ahead a thread starts to read.
-inline constexpr int kAhead = 4;
-static_assert(kTurnRows % kAhead == 0);
-
 FRAMELANE_HD float4 four_at(const float* at) {
   return load<float4>(reinterpret_cast<const std::uint8_t*>(at));
-}
-
-/// Weights across: for each sample of the target those of 4 * `quads` samples of the source, from
-/// first[x] rounded down to a multiple of 4. Four for each sample lie together.
-struct TileAcross {
-  const std::int32_t* first;
-  const float* weights;
-  int quads, samples;
-};
-
-/// Weights down: TileDownTable's rows.
-struct TileDown {
-  const std::int32_t* first;  // for each row of the target: it has no part of earlier rows
-  const std::int32_t* last;   // in rising order
-  const TileDownTable::Row* rows;
-};
-
-/// One grid of the target: luma, or both of chroma.
-struct TileGroup {
-  TileAcross across;
-  TileDown down;
-  TermView exact;
-  ScalePlace place;
-  int row_begin, row_end;  // of the place, that are made
-  int columns, rows;       // of a tile
-  int log2_columns;        // of the next power of two, at least a warp
-  int most_rows;           // that end in a turn
-};
-
-/// How a filtered line becomes a channel of the target. Values whose fraction is below `window` are
-/// in doubt; 0: none is.
-struct TileOutput {
-  float factor, offset, window;
-  int channel;
-};
-
-/// What a lane adds to the real value of a sample, which is made of kChannels from `first_channel`
-/// on; see exact_sum::real_value. It waits for memory once for several rows.
-template <int kChannels>
-FRAMELANE_HD double real_part(const TermView& term, const SumForm& form,
-                              const Samples2d<const std::uint8_t> (&from)[3], int first_channel,
-                              int x, int y, int lane) {
-  constexpr int kRows = 4;
-  const std::int64_t* const columns = term.across.numerators + std::int64_t{x} * term.across.taps;
-  const std::int64_t* const rows = term.down.numerators + std::int64_t{y} * term.down.taps;
-  const int first_column = term.across.first[x];
-  const int first_row = term.down.first[y];
-  double factors[kChannels];
-  FRAMELANE_UNROLL
-  for (int c = 0; c < kChannels; ++c) {
-    factors[c] = static_cast<double>(form.coefficients[first_channel + c]);
-  }
-  int wide = kWarp;  // lanes that are beside each other
-  while (wide / 2 >= term.across.taps) wide /= 2;
-  const int lanes_down = kWarp / wide;
-  double sum = 0;
-  for (int i = lane % wide; i < term.across.taps; i += wide) {
-    const std::int64_t column = columns[i];
-    double of_column = 0;
-    for (int j = lane / wide; j < term.down.taps; j += kRows * lanes_down) {
-      std::int64_t weights[kRows];
-      int samples[kRows][kChannels];
-      FRAMELANE_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        const int row = at_most(j + r * lanes_down, term.down.taps - 1);
-        weights[r] = j + r * lanes_down == row ? rows[row] : 0;
-        FRAMELANE_UNROLL
-        for (int c = 0; c < kChannels; ++c) {
-          samples[r][c] = from[first_channel + c].at(first_column + i, first_row + row);
-        }
-      }
-      FRAMELANE_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        double colour = 0;
-        FRAMELANE_UNROLL
-        for (int c = 0; c < kChannels; ++c) colour += factors[c] * samples[r][c];
-        of_column += static_cast<double>(weights[r]) * colour;
-      }
-    }
-    sum += static_cast<double>(column) * of_column;
-  }
-  return sum;
 }
 
 /// Source knows where a thread's four columns are (place), reads a row of them (load), and makes
 /// them numbers of each line (values). Lines are what is filtered: line 0 becomes luma, and lines 1
 /// and 2 become chroma. With kSeparate, luma and chroma have blocks of their own.
-template <typename Source, int kSlotCount>
+template <typename SourceOfTile, int kSlotCount>
 struct ScaleTile {
+  using Source = SourceOfTile;
+  using Raw = typename Source::Raw;
   static constexpr int kSlots = kSlotCount;
   static constexpr int kLines = Source::kLines;
+  static constexpr int kWarps = DoubtLists::kWarps;
+  /// Lines that a thread filters across at once: more take more registers than there are.
+  static constexpr int kAtOnce = Source::kSeparate ? 4 : 2;
   static constexpr int kBlocks = kSlots > 4 ? 2 : 4;
 
   Source source;
-  Samples2d<const std::uint8_t> from[3];  // of the part that is scaled
-  Samples2d<std::uint8_t> to[3];          // of the whole target
-  TileGroup groups[2];                    // luma, chroma
-  TileOutput outputs[3];                  // of the lines: luma's, and the two of chroma
-  SumForm exact[3];                       // of the channels
-  unsigned luma_blocks;                   // in the grid's y, if chroma has blocks of its own
-  int line_count;                         // that shared memory has room for
+  TileGroup groups[2];                   // luma, chroma
+  TileOutput outputs[3];                 // of the lines: luma's, and the two of chroma
+  SumForm exact[3];                      // of the channels
+  unsigned luma_blocks;                  // in the grid's y, if chroma has blocks of its own
+  int turn_rows;                         // of the source
+  TileFrame frames[kMostFramesOfTiles];  // in the grid's z
+
+  /// A warp's copy of the tables for kAhead rows.
+  using Tables = TileDownTable::Row[kAhead][2];
+  /// What is in shared memory before the lines.
+  static constexpr std::size_t kFixedBytes =
+      sizeof(DoubtLists) + kWarps * sizeof(Tables) + kAhead * kBlockThreads * sizeof(Raw);
 
   struct Rows {
     int begin, end;  // of the tile, that are made
@@ -133,50 +55,73 @@ struct ScaleTile {
   };
   struct State {
     float sums[kLines][kSlots][4];
-    typename Source::Raw raw[kAhead];
     typename Source::Place place;
     Rows rows[2];
     int row, row_end, column;  // of the source
+    unsigned step;             // how many steps are made
   };
 
-  FRAMELANE_HD void begin(TileThread thread, State& state) const {
-    each_kind(thread, [&](auto lines) { begin_tile<lines.kFirst, lines.kEnd>(thread, state); });
+  FRAMELANE_HD void begin(TileThread thread, State& state, float* shared) const {
+    if (thread.thread % kWarp == 0) doubts_in(shared).lists[thread.thread / kWarp].count = 0;
+    each_kind(thread,
+              [&](auto lines) { begin_tile<lines.kFirst, lines.kEnd>(thread, state, shared); });
   }
   FRAMELANE_HD int turns(const State& state) const {
-    return (state.row_end - state.row + kTurnRows - 1) / kTurnRows;
+    return (state.row_end - state.row + turn_rows - 1) / turn_rows;
   }
   FRAMELANE_HD void fill(TileThread thread, State& state, float* shared) const {
-    each_kind(thread,
-              [&](auto lines) { go_down<lines.kFirst, lines.kEnd>(thread, state, shared); });
+    each_kind(thread, [&](auto lines) {
+      go_down<lines.kFirst, lines.kEnd>(thread, state, shared, lines_in(shared));
+    });
   }
   FRAMELANE_HD void use(TileThread thread, State& state, float* shared) const {
+    const float* const from = lines_in(shared);
     each_kind(thread, [&](auto lines) {
-      std::uint32_t* const doubts = doubts_in(shared);
-      if constexpr (lines.kFirst == 0) go_across<0, 1>(thread, state, shared, doubts);
+      if constexpr (lines.kFirst == 0) go_across<0, 1>(thread, state, from, shared);
       if constexpr (lines.kEnd > 1) {
         const int skipped = lines.kFirst == 0 ? groups[0].most_rows : 0;
-        go_across<1, 2>(thread, state, shared + skipped * kTileColumns,
-                        doubts + (lines.kFirst == 0 ? luma_words() : 0));
+        go_across<1, 2>(thread, state, from + skipped * kTileColumns, shared);
       }
     });
   }
   FRAMELANE_HD void finish(TileThread thread, State& state, float* shared) const {
-    each_kind(thread, [&](auto lines) {
-      std::uint32_t* const doubts = doubts_in(shared);
-      if constexpr (lines.kFirst == 0) decide<0, 1>(thread, state, doubts);
-      if constexpr (lines.kEnd > 1) {
-        decide<1, 2>(thread, state, doubts + (lines.kFirst == 0 ? luma_words() : 0));
+#ifndef __CUDA_ARCH__
+    if (thread.thread % kWarp != 0) return;  // which makes the work of its warp
+#endif
+    const DoubtLists& doubts = doubts_in(shared);
+    if (doubts.are_full()) {
+      each_kind(thread, [&](auto lines) {
+        if constexpr (lines.kFirst == 0) decide_all<0, 1>(thread, state);
+        if constexpr (lines.kEnd > 1) decide_all<1, 2>(thread, state);
+      });
+      return;
+    }
+    // Warps take turns with the doubts of each list.
+    const int warp = static_cast<int>(thread.thread) / kWarp;
+    for (int l = 0; l < kWarps; ++l) {
+      const DoubtLists::List& list = doubts.lists[l];
+      for (int i = (warp + l) % kWarps; i < list.count; i += kWarps) {
+        decide(thread, Doubt::of(list.doubts[i]));
       }
-    });
+    }
   }
 
  private:
-  /// Behind the lines in shared memory: for each sample of the tile a bit that says whether it is
-  /// in doubt. A word is for as many of a row as a warp makes.
-  FRAMELANE_HD std::uint32_t* doubts_in(float* shared) const {
-    return reinterpret_cast<std::uint32_t*>(shared + line_count * kTileColumns);
+  FRAMELANE_HD static DoubtLists& doubts_in(float* shared) {
+    return *reinterpret_cast<DoubtLists*>(shared);
   }
-  FRAMELANE_HD int luma_words() const { return groups[0].rows << (groups[0].log2_columns - 5); }
+  FRAMELANE_HD static float* lines_in(float* shared) {
+    return shared + kFixedBytes / sizeof(float);
+  }
+  FRAMELANE_HD static Tables& tables_in(TileThread thread, float* shared) {
+    auto* const tables = reinterpret_cast<Tables*>(shared + sizeof(DoubtLists) / sizeof(float));
+    return tables[thread.thread / kWarp];
+  }
+  /// Where the thread's samples of kAhead rows are, a block's threads apart.
+  FRAMELANE_HD static Raw* raw_in(TileThread thread, float* shared) {
+    constexpr std::size_t kBefore = sizeof(DoubtLists) + kWarps * sizeof(Tables);
+    return reinterpret_cast<Raw*>(shared + kBefore / sizeof(float)) + thread.thread;
+  }
 
   template <int kFirstLine, int kEndLine>
   struct Lines {
@@ -197,7 +142,7 @@ struct ScaleTile {
   }
 
   template <int kFirst, int kEnd>
-  FRAMELANE_HD void begin_tile(TileThread thread, State& state) const {
+  FRAMELANE_HD void begin_tile(TileThread thread, State& state, float* shared) const {
     const unsigned block = kFirst == 0 ? thread.y : thread.y - luma_blocks;
     int row = 1 << 30, row_end = 0, column = 1 << 30;
     FRAMELANE_UNROLL
@@ -216,6 +161,7 @@ struct ScaleTile {
     state.row = row;
     state.row_end = row_end;
     state.column = column;
+    state.step = 0;
     if (row >= row_end) {
       state.row = state.row_end = 0;
       return;
@@ -233,49 +179,98 @@ struct ScaleTile {
         for (int c = 0; c < 4; ++c) state.sums[line][s][c] = 0;
       }
     }
-    const int x = column + 4 * static_cast<int>(thread.thread);
-    state.place = source.template place<kFirst>(x);
+    state.place = source.template place<kFirst>(frames[thread.z],
+                                                column + 4 * static_cast<int>(thread.thread));
     FRAMELANE_UNROLL
-    for (int i = 0; i < kAhead; ++i) {
-      source.template load<kFirst, kEnd>(state.place, at_most(row + i, row_end - 1), state.raw[i]);
+    for (int i = 0; i < kAhead; i += kStep) {
+      FRAMELANE_UNROLL
+      for (int j = i; j < i + kStep; ++j) {
+        load_row<kFirst, kEnd>(thread, state, row + j, raw_in(thread, shared)[j * kBlockThreads]);
+      }
+      load_tables<kFirst, kEnd>(thread, row + i, &tables_in(thread, shared)[i]);
+      end_copies();
     }
   }
 
+  /// (Rows beyond the source have no weight.)
   template <int kFirst, int kEnd>
-  FRAMELANE_HD void go_down(TileThread thread, State& state, float* shared) const {
-    float* const to_line = shared + 4 * thread.thread;
+  FRAMELANE_HD void load_row(TileThread thread, const State& state, int row, Raw& to) const {
+    const TileFrame& frame = frames[thread.z];
+    source.template load<kFirst, kEnd>(frame, state.place,
+                                       at_most(row, frame.from[kFirst].height - 1), to);
+  }
+
+  /// Begins to copy the tables for kStep rows. Each lane copies 16 bytes.
+  template <int kFirst, int kEnd>
+  FRAMELANE_HD void load_tables([[maybe_unused]] TileThread thread, [[maybe_unused]] int row,
+                                [[maybe_unused]] TileDownTable::Row (*to)[2]) const {
+#ifdef __CUDA_ARCH__
+    constexpr int kPieces = sizeof(TileDownTable::Row) / 16;
+    const int lane = static_cast<int>(thread.thread % kWarp);
+    const int piece = lane % kPieces;
+    const int j = lane / kPieces % kStep;
+    const int g = lane / kPieces / kStep;
+    if (g < (kFirst == 0 ? 0 : 1) || g >= (kEnd == 1 ? 1 : 2)) return;
+    const TileDown& down = groups[g].down;
+    const TileDownTable::Row* const from = down.rows + at_most(row + j, down.row_count - 1);
+    copy_async<16>(reinterpret_cast<std::uint8_t*>(&to[j][g]) + 16 * piece,
+                   reinterpret_cast<const std::uint8_t*>(from) + 16 * piece);
+#endif
+  }
+
+  /// The last rows may lie beyond the tile's, where nothing of the tile ends any more.
+  template <int kFirst, int kEnd>
+  FRAMELANE_HD void go_down(TileThread thread, State& state, float* shared, float* lines) const {
+    float* const to_line = lines + 4 * thread.thread;
     FRAMELANE_UNROLL
     for (int g = 0; g < 2; ++g) {
-      if (g == 0 ? kFirst > 0 : kEnd == 1) continue;
-      state.rows[g].done = state.rows[g].now;
+      if (g == 0 ? kFirst == 0 : kEnd > 1) state.rows[g].done = state.rows[g].now;
     }
+    const int end = at_most(state.row + turn_rows, state.row_end);
     FRAMELANE_NO_UNROLL
-    for (int i = 0; i < kTurnRows; i += kAhead) {
+    for (; state.row < end; state.row += kStep) {
+      const int place = static_cast<int>(state.step++ % (kAhead / kStep)) * kStep;
+      Raw* const raw = raw_in(thread, shared) + place * kBlockThreads;
+      TileDownTable::Row(*const tables)[2] = &tables_in(thread, shared)[place];
+      wait_for_copies<kAhead / kStep - 1>();
+#ifdef __CUDA_ARCH__
+      __syncwarp();  // other lanes have copied the tables
+#endif
       FRAMELANE_UNROLL
-      for (int j = 0; j < kAhead; ++j) {
-        const int row = state.row + i + j;
-        if (row >= state.row_end) break;
+      for (int j = 0; j < kStep; ++j) {
+#ifdef __CUDA_ARCH__
+        const TileDownTable::Row(&table)[2] = tables[j];
+#else
+        TileDownTable::Row table[2];
+        for (int g = kFirst == 0 ? 0 : 1; g < (kEnd == 1 ? 1 : 2); ++g) {
+          const TileDown& down = groups[g].down;
+          table[g] = down.rows[at_most(state.row + j, down.row_count - 1)];
+        }
+#endif
         float values[kLines][4];
-        source.template values<kFirst, kEnd>(state.raw[j], values);
-        source.template load<kFirst, kEnd>(state.place, at_most(row + kAhead, state.row_end - 1),
-                                           state.raw[j]);
-        if constexpr (kFirst == 0) add<0, 1>(groups[0], row, values, state);
-        if constexpr (kEnd > 1) add<1 - kFirst, 2>(groups[1], row, values, state);
-        if constexpr (kFirst == 0) give<0, 1>(groups[0], row, state.rows[0], state, to_line);
+        source.template values<kFirst, kEnd>(state.place, raw[j * kBlockThreads], values);
+        load_row<kFirst, kEnd>(thread, state, state.row + j + kAhead, raw[j * kBlockThreads]);
+        if constexpr (kFirst == 0) add<0, 1>(table[0], values, state);
+        if constexpr (kEnd > 1) add<1 - kFirst, 2>(table[1], values, state);
+        if constexpr (kFirst == 0) give<0, 1>(table[0].done, state.rows[0], state, to_line);
         if constexpr (kEnd > 1) {
           const int skipped = kFirst == 0 ? groups[0].most_rows : 0;
-          give<1 - kFirst, 2>(groups[1], row, state.rows[1], state,
+          give<1 - kFirst, 2>(table[1].done, state.rows[1], state,
                               to_line + skipped * kTileColumns);
         }
       }
+#ifdef __CUDA_ARCH__
+      __syncwarp();  // no lane needs the tables any more
+#endif
+      load_tables<kFirst, kEnd>(thread, state.row + kAhead, tables);
+      end_copies();
     }
-    state.row += kTurnRows;
   }
 
   template <int kFirst, int kCount>
-  FRAMELANE_HD static void add(const TileGroup& group, int row, const float (&values)[kLines][4],
+  FRAMELANE_HD static void add(const TileDownTable::Row& row, const float (&values)[kLines][4],
                                State& state) {
-    const float* const at = group.down.rows[row].weights;
+    const float* const at = row.weights;
     const float4 four = four_at(at);
     float weights[kSlots] = {four.x, four.y, four.z, four.w};
     FRAMELANE_UNROLL
@@ -290,13 +285,11 @@ struct ScaleTile {
     }
   }
 
-  /// Gives the target's rows that end with `row` to shared memory.
+  /// Gives the target's rows before row `end`, which are complete, to shared memory.
   template <int kFirst, int kCount>
-  FRAMELANE_HD static void give(const TileGroup& group, int row, Rows& rows, State& state,
-                                float* to) {
-    const int end = group.down.rows[row].done;
+  FRAMELANE_HD static void give(int end, Rows& rows, State& state, float* to) {
     for (; rows.now < end; ++rows.now) {
-      const int slot = rows.now % kSlots;
+      const int slot = static_cast<int>(static_cast<unsigned>(rows.now) % kSlots);
       float* const to_row = to + (rows.now - rows.done) * kCount * kTileColumns;
       FRAMELANE_UNROLL
       for (int s = 0; s < kSlots; ++s) {
@@ -316,10 +309,12 @@ struct ScaleTile {
     store(reinterpret_cast<std::uint8_t*>(to), float4{four[0], four[1], four[2], four[3]});
   }
 
-  /// A warp makes neighbouring samples of one line.
+  /// A thread makes sample x of kAtOnce lines, which have the same weights: of rows of luma, or of
+  /// both lines of chroma in half as many rows.
   template <int kGroup, int kCount>
-  FRAMELANE_HD void go_across(TileThread thread, const State& state, const float* shared,
-                              std::uint32_t* doubts) const {
+  FRAMELANE_HD void go_across(TileThread thread, const State& state, const float* lines,
+                              float* shared) const {
+    constexpr int kRows = kAtOnce / kCount;
     const TileGroup& group = groups[kGroup];
     const Rows& rows = state.rows[kGroup];
     const int tile_x = static_cast<int>(thread.x) * group.columns;
@@ -327,112 +322,119 @@ struct ScaleTile {
     const int begin = at_least(rows.done, rows.begin);
     const int end = at_most(rows.now, rows.end);
     if (width <= 0 || begin >= end) return;
-    const int count = (end - begin) * kCount << group.log2_columns;
-    for (int i = static_cast<int>(thread.thread); i < count; i += kBlockThreads) {
-      const int in_tile = i & ((1 << group.log2_columns) - 1);
-      const int line = (i >> group.log2_columns) % kCount;
-      const int y = begin + (i >> group.log2_columns) / kCount;
+    // Where a tile is narrow, a part of the warps has other rows.
+    const int log2_warps = group.log2_columns - 5;
+    const int warp = static_cast<int>(thread.thread) / kWarp;
+    const int first_y = begin + (warp >> log2_warps) * kRows;
+    const int first_x = static_cast<int>(thread.thread) & ((kWarp << log2_warps) - 1);
+    for (int in_tile = first_x; in_tile / kWarp * kWarp < width; in_tile += kBlockThreads) {
       const bool is_inside = in_tile < width;
-      std::uint32_t* const word =
-          doubts + (((y - rows.begin) * kCount + line) << (group.log2_columns - 5)) + in_tile / 32;
-      // (On the host, which runs one thread after the other, the first lane is the first.)
-      if (in_tile % kWarp == 0) *word = 0;
-      if (in_tile / kWarp * kWarp >= width) continue;
       const int x = tile_x + at_most(in_tile, width - 1);
-      const float* samples = shared + ((y - rows.done) * kCount + line) * kTileColumns +
-                             (group.across.first[x] & ~3) - state.column;
-      const float* weights = group.across.weights + 4 * static_cast<std::ptrdiff_t>(x);
-      float sums[4] = {0, 0, 0, 0};
-      for (int q = 0; q < group.across.quads; ++q) {
-        const float4 sample = four_at(samples);
-        const float4 weight = four_at(weights);
-        sums[0] += weight.x * sample.x;
-        sums[1] += weight.y * sample.y;
-        sums[2] += weight.z * sample.z;
-        sums[3] += weight.w * sample.w;
-        samples += 4;
-        weights += 4 * static_cast<std::ptrdiff_t>(group.across.samples);
-      }
-      const TileOutput& output = outputs[kGroup + line];
-      float value = output.offset + output.factor * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
-      // It is not below the true value: less than half is code 0.
-      value = value < 0.5F ? 0.5F : value > 255.5F ? 255.5F : value;
-      const int code = static_cast<int>(value);
-      if (is_inside) put(group, output.channel, x, y, code);
-      const bool in_doubt = is_inside && value - static_cast<float>(code) < output.window;
+      const float* const column = lines + (group.across.first[x] & ~3) - state.column;
+      for (int y = first_y; y < end; y += (kWarps >> log2_warps) * kRows) {
+        const int count = (end - y) * kCount;
+        float values[kAtOnce];
+        filter(group, column + (y - rows.done) * kCount * kTileColumns, x, count, values);
+        bool doubts[kAtOnce], any = false;
+        FRAMELANE_UNROLL
+        for (int i = 0; i < kAtOnce; ++i) {
+          doubts[i] = give_code(thread, group, kGroup + i % kCount, x, y + i / kCount, values[i],
+                                is_inside && i < count);
+          any = any || doubts[i];
+        }
 #ifdef __CUDA_ARCH__
-      const unsigned in_warp = __ballot_sync(0xFFFFFFFF, in_doubt);
-      if (in_tile % kWarp == 0) *word = in_warp;
-#else
-      if (in_doubt) *word |= 1U << in_tile % kWarp;
+        if (!__any_sync(0xFFFFFFFF, any)) continue;
 #endif
+        FRAMELANE_UNROLL
+        for (int i = 0; i < kAtOnce; ++i) {
+          note(thread, shared, {kGroup + i % kCount, x, y + i / kCount}, doubts[i]);
+        }
+      }
     }
   }
 
-  FRAMELANE_HD void put(const TileGroup& group, int channel, int x, int y, int code) const {
-    to[channel].at(group.place.x + x, group.place.y + y) = static_cast<std::uint8_t>(code);
+  /// Sample x of `count` lines, but for those beyond kAtOnce. `samples` are its first ones.
+  FRAMELANE_HD static void filter(const TileGroup& group, const float* samples, int x, int count,
+                                  float (&values)[kAtOnce]) {
+    const float* weights = group.across.weights + 4 * static_cast<std::ptrdiff_t>(x);
+    float sums[kAtOnce][4] = {};
+    for (int q = 0; q < group.across.quads; ++q) {
+      const float4 weight = four_at(weights);
+      FRAMELANE_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) {
+        const float4 sample = four_at(samples + (i < count ? i : 0) * kTileColumns);
+        sums[i][0] += weight.x * sample.x;
+        sums[i][1] += weight.y * sample.y;
+        sums[i][2] += weight.z * sample.z;
+        sums[i][3] += weight.w * sample.w;
+      }
+      samples += 4;
+      weights += 4 * group.across.samples;
+    }
+    FRAMELANE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      values[i] = (sums[i][0] + sums[i][1]) + (sums[i][2] + sums[i][3]);
+    }
   }
 
-  /// Decides what is in doubt, in one place after the other. A warp has every fourth word of them,
-  /// and all of its lanes work on one sample.
+  /// Writes a line's value as a sample of the target. Returns whether it is in doubt.
+  FRAMELANE_HD bool give_code(TileThread thread, const TileGroup& group, int line, int x, int y,
+                              float value, bool is_inside) const {
+    const TileOutput& output = outputs[line];
+    value = output.offset + output.factor * value;
+    // It is not below the true value: less than half is code 0.
+    value = fminf(fmaxf(value, 0.5F), 255.5F);
+    const int code = static_cast<int>(value);
+    if (is_inside) put(thread, group, output.channel, x, y, code);
+    return is_inside && value - static_cast<float>(code) < output.window;
+  }
+
+  FRAMELANE_HD void put(TileThread thread, const TileGroup& group, int channel, int x, int y,
+                        int code) const {
+    const Samples2d<std::uint8_t>& to = frames[thread.z].to[channel];
+    std::uint8_t* const row = row_at(to.data, group.place.y + y, static_cast<int>(to.pitch));
+    row[(group.place.x + x) * to.step] = static_cast<std::uint8_t>(code);
+  }
+
+  /// Puts the doubts of a warp's lanes in the warp's list.
+  FRAMELANE_HD static void note(TileThread thread, float* shared, Doubt doubt, bool is_doubt) {
+    DoubtLists::List& list = doubts_in(shared).lists[thread.thread / kWarp];
+#ifdef __CUDA_ARCH__
+    const unsigned in_warp = __ballot_sync(0xFFFFFFFF, is_doubt);
+    const unsigned lane = thread.thread % kWarp;
+    const int count = list.count;
+    const int place = count + __popc(in_warp & ((1U << lane) - 1));
+    if (is_doubt && place < DoubtLists::kRoom) list.doubts[place] = doubt.packed();
+    __syncwarp();
+    if (lane == 0) list.count = count + __popc(in_warp);
+    __syncwarp();
+#else
+    if (!is_doubt) return;
+    if (list.count < DoubtLists::kRoom) list.doubts[list.count] = doubt.packed();
+    ++list.count;
+#endif
+  }
+
+  /// Decides all samples of the tile.
   template <int kGroup, int kCount>
-  FRAMELANE_HD void decide(TileThread thread, const State& state,
-                           const std::uint32_t* doubts) const {
+  FRAMELANE_HD void decide_all(TileThread thread, const State& state) const {
     const TileGroup& group = groups[kGroup];
     const Rows& rows = state.rows[kGroup];
     const int tile_x = static_cast<int>(thread.x) * group.columns;
-    if (tile_x >= group.across.samples) return;
-    constexpr int kWarps = static_cast<int>(kBlockThreads) / kWarp;
-    const int words = (rows.end - rows.begin) * kCount << (group.log2_columns - 5);
-    const auto decide_word = [&](int word, std::uint32_t in_doubt) {
-      const int chunk = word & ((1 << (group.log2_columns - 5)) - 1);
-      const int row = word >> (group.log2_columns - 5);
-      for (int bit = 0; in_doubt != 0; ++bit, in_doubt >>= 1) {
-        if ((in_doubt & 1) == 0) continue;
-        const int x = tile_x + chunk * kWarp + bit;
-        const int y = rows.begin + row / kCount;
-        const int channel = outputs[kGroup + row % kCount].channel;
-        put(group, channel, x, y, exactly(group.exact, channel, x, y));
+    const int width = at_most(group.columns, group.across.samples - tile_x);
+    for (int y = rows.begin; y < rows.end; ++y) {
+      for (int i = static_cast<int>(thread.thread) / kWarp; i < width * kCount; i += kWarps) {
+        decide(thread, {kGroup + i / width, tile_x + i % width, y});
       }
-    };
-    const int lane = static_cast<int>(thread.thread) % kWarp;
-    const int warp = static_cast<int>(thread.thread) / kWarp;
-    for (int first = warp; first < words; first += kWarps * kWarp) {
-#ifdef __CUDA_ARCH__
-      const int mine = first + lane * kWarps;
-      const std::uint32_t in_doubt = mine < words ? doubts[mine] : 0;
-      for (unsigned left = __ballot_sync(0xFFFFFFFF, in_doubt != 0); left != 0; left &= left - 1) {
-        const int of = __ffs(static_cast<int>(left)) - 1;
-        decide_word(first + of * kWarps, __shfl_sync(0xFFFFFFFF, in_doubt, of));
-      }
-#else
-      const int mine = first + lane * kWarps;
-      if (mine < words) decide_word(mine, doubts[mine]);
-#endif
     }
   }
 
-  __host__ __device__ __noinline__ int exactly(const TermView& term, int channel, int x,
-                                               int y) const {
-    const SumForm& form = exact[channel];
-    constexpr int kChannels = Source::kSeparate ? 1 : 3;  // the others have no part in it
-    const int first = Source::kSeparate ? channel : 0;
-    double sum = 0;
-#ifdef __CUDA_ARCH__
-    const int lane = static_cast<int>(threadIdx.x % kWarp);
-    sum = real_part<kChannels>(term, form, from, first, x, y, lane);
-    for (int step = kWarp / 2; step > 0; step /= 2) {
-      sum += __shfl_xor_sync(0xFFFFFFFF, sum, step);
-    }
-#else
-    for (int lane = 0; lane < kWarp; ++lane) {
-      sum += real_part<kChannels>(term, form, from, first, x, y, lane);
-    }
-#endif
-    sum = sum / static_cast<double>(term.across.denominators[x]) /
-          static_cast<double>(term.down.denominators[y]);
-    sum = (sum + static_cast<double>(form.offset)) / static_cast<double>(form.denominator);
-    return code_near(sum, &term, 1, form, x, y, ScaleReader{from});
+  FRAMELANE_HD void decide(TileThread thread, Doubt doubt) const {
+    const TileGroup& group = groups[doubt.line == 0 ? 0 : 1];
+    const int channel = outputs[doubt.line].channel;
+    const int code = decided_code(source, frames[thread.z], group.exact, exact[channel], channel,
+                                  doubt.x, doubt.y);
+    if (thread.thread % kWarp == 0) put(thread, group, channel, doubt.x, doubt.y, code);
   }
 };
 

@@ -16,7 +16,7 @@
 //
 //   struct State;                                          what a thread keeps from turn to turn
 //   static constexpr int kBlocks;                          blocks that a multiprocessor has at once
-//   void begin(TileThread, State&) const;
+//   void begin(TileThread, State&, float* shared) const;
 //   int turns(const State&) const;                         the same for all threads of a block
 //   void fill(TileThread, State&, float* shared) const;    the first phase
 //   void use(TileThread, State&, float* shared) const;     the second phase
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kBlockThreads, Body::kBlocks)
   float* const shared = reinterpret_cast<float*>(tile_memory);
   const TileThread thread{threadIdx.x, blockIdx.x, blockIdx.y, blockIdx.z};
   typename Body::State state;
-  tiles.body.begin(thread, state);
+  tiles.body.begin(thread, state, shared);
   const int turns = tiles.body.turns(state);
   for (int turn = 0; turn < turns; ++turn) {
     tiles.body.fill(thread, state, shared);
@@ -71,7 +71,7 @@ void run_tiles_on_host(const void* tiles, dim3 blocks) {
     const auto each = [&](auto phase) {
       for (at.thread = 0; at.thread < kBlockThreads; ++at.thread) phase(states[at.thread]);
     };
-    each([&](auto& state) { body.begin(at, state); });
+    each([&](auto& state) { body.begin(at, state, shared); });
     const int turns = body.turns(states.front());
     for (int turn = 0; turn < turns; ++turn) {
       each([&](auto& state) { body.fill(at, state, shared); });

@@ -22,6 +22,8 @@ TileAcrossTable::TileAcrossTable(const AxisFloats& axis) {
 
 TileDownTable::TileDownTable(const AxisFloats& axis, int source_rows) {
   const int target_rows = axis.table.samples();
+  const auto at_once = static_cast<std::size_t>((target_rows + source_rows - 1) / source_rows);
+  const int apart = std::max(source_rows / target_rows, 1);
   std::vector<std::int32_t> begin;
   for (int y = 0; y < target_rows; ++y) {
     const float* const weights = axis.of(y);
@@ -29,7 +31,10 @@ TileDownTable::TileDownTable(const AxisFloats& axis, int source_rows) {
     while (first + 1 < end && weights[first] == 0) ++first;
     while (first + 1 < end && weights[end - 1] == 0) --end;
     begin.push_back(axis.first(y) + first);
-    last.push_back(std::max(axis.first(y) + end - 1, last.empty() ? 0 : last.back()));
+    const std::int32_t least = last.empty()            ? 0
+                               : last.size() < at_once ? last.back()
+                                                       : *(last.end() - at_once) + apart;
+    last.push_back(std::max(axis.first(y) + end - 1, least));
   }
   // Row y may take the slot of row y - slots, which has to end before.
   for (int y = 0; y < target_rows; ++y) {
@@ -37,10 +42,10 @@ TileDownTable::TileDownTable(const AxisFloats& axis, int source_rows) {
     slots = std::max(slots, 1);
     while (slots <= y && last[at - static_cast<std::size_t>(slots)] >= begin[at]) ++slots;
   }
-  rows.resize(static_cast<std::size_t>(source_rows));
-  for (int row = 0; row < source_rows; ++row) {
-    rows[static_cast<std::size_t>(row)].done =
-        static_cast<std::int32_t>(std::ranges::upper_bound(last, row) - last.begin());
+  const int end = std::max(source_rows, last.back() + 1) + kRowsBeyond;
+  for (int row = 0; row < end; ++row) {
+    const auto done = std::ranges::upper_bound(last, row) - last.begin();
+    rows.push_back({{}, static_cast<std::int32_t>(done)});
   }
 }
 

@@ -20,6 +20,8 @@ struct TileAcrossTable {
 /// Weights down, for each row of the source.
 struct TileDownTable {
   static constexpr int kMostSlots = 6;
+  /// So many rows behind the last one have no part in anything.
+  static constexpr int kRowsBeyond = 4;
 
   /// A row of the source: its part in the target's row y is weights[y % slots].
   struct alignas(16) Row {
@@ -27,10 +29,12 @@ struct TileDownTable {
     std::int32_t done;  ///< rows of the target that end with this one or before
   };
 
-  int slots = 0;                   ///< rows of the target that a row of the source may be part of
-  std::vector<std::int32_t> last;  ///< for each row of the target: its last one of the source,
-                                   ///< rising
-  std::vector<Row> rows;
+  int slots = 0;  ///< rows of the target that a row of the source may be part of
+  /// For each row of the target: its last one of the source, or a later one, so that they end
+  /// at regular distances. Those at the lower edge, which share the source's last row, end beyond
+  /// it.
+  std::vector<std::int32_t> last;
+  std::vector<Row> rows;  ///< of the source, and beyond it
 
   /// The weights are not set yet.
   TileDownTable(const AxisFloats& axis, int source_rows);

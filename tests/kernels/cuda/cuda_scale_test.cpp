@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "kernels/cuda/cuda_converter.hpp"
+#include "kernels/linear_transform.hpp"
 #include "kernels/luma_histogram.hpp"
 #include "kernels/reference.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
@@ -24,11 +27,14 @@ class CudaScaleTest : public CudaStreamTest {
   /// Scales random pixels on the GPU and with the reference, and compares all of the target's
   /// memory.
   void expect_exact(const Conversion& conversion, DeviceLayout layout) {
-    const auto [width, height] = conversion.target_size();
     DeviceImage source(conversion.source, conversion.width, conversion.height, layout);
+    source.fill_random(random_);
+    expect_exact(conversion, layout, source);
+  }
+  void expect_exact(const Conversion& conversion, DeviceLayout layout, DeviceImage& source) {
+    const auto [width, height] = conversion.target_size();
     DeviceImage actual(conversion.target, width, height, layout);
     DeviceImage expected(conversion.target, width, height, layout);
-    source.fill_random(random_);
     actual.fill(0xA5);
     expected.fill(0xA5);
     convert_reference(conversion, as_const(source.on_host()), expected.on_host());
@@ -166,6 +172,74 @@ TEST_F(CudaScaleTest, TiesAndLongNumbersAreExact) {
       expect_exact(conversion, {});
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+/// A picture of one colour whose luma is nearly a tie, so that floats leave all of it in doubt.
+TEST_F(CudaScaleTest, AWholePictureMayBeInDoubt) {
+  Conversion conversion{1280, 240, PixelFormat::kBgra, kRgbFull, PixelFormat::kNv12, {}};
+  conversion.scaling = Scaling{{0, 0, 1280, 240}, {319, 61}, {0, 0, 319, 61}};
+  const LinearForm luma = color_transform(conversion)[0];
+  const auto [red, green, blue] = luma.coefficients;
+  int colors = 0;
+  for (int i = 0; i < 1 << 24 && colors < 2; i += 211) {
+    const std::array bytes{i & 255, i >> 8 & 255, i >> 16};
+    const std::int64_t numerator =
+        2 * (red * bytes[2] + green * bytes[1] + blue * bytes[0] + luma.offset) + luma.denominator;
+    const std::int64_t rest = numerator % (2 * luma.denominator);
+    const std::int64_t to_tie = std::min(rest, 2 * luma.denominator - rest);
+    if (static_cast<double>(to_tie) > 1e-4 * static_cast<double>(luma.denominator)) continue;
+    ++colors;
+    DeviceImage source(conversion.source, conversion.width, conversion.height);
+    const ImageView pixels = source.on_host();
+    for (int y = 0; y < conversion.height; ++y) {
+      std::uint8_t* const row = pixels.planes[0].data + y * pixels.planes[0].pitch;
+      for (int x = 0; x < 4 * conversion.width; ++x) {
+        row[x] = static_cast<std::uint8_t>(x % 4 < 3 ? bytes[static_cast<std::size_t>(x % 4)] : 0);
+      }
+    }
+    expect_exact(conversion, {}, source);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_EQ(colors, 2);
+}
+
+/// More frames than a launch takes, one of which is not aligned.
+TEST_F(CudaScaleTest, FramesShareLaunches) {
+  for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kNv12}) {
+    Conversion conversion{
+        128, 24, format, info(format).rgb ? kRgbFull : ColorSpec{}, PixelFormat::kNv12, {}};
+    conversion.scaling = Scaling{{0, 0, 128, 24}, {50, 10}, {0, 0, 50, 10}};
+    const auto converter = CudaConverter::make(conversion);
+    std::vector<std::uint8_t> numbers(converter->constant_bytes());
+    converter->write_constants(numbers.data());
+    void* constants = nullptr;
+    ASSERT_EQ(cudaMalloc(&constants, numbers.size()), cudaSuccess);
+    ASSERT_EQ(
+        cudaMemcpyAsync(constants, numbers.data(), numbers.size(), cudaMemcpyHostToDevice, stream_),
+        cudaSuccess);
+    std::vector<std::unique_ptr<DeviceImage>> sources, targets;
+    std::vector<CudaFrame> frames;
+    for (int i = 0; i < 11; ++i) {
+      const DeviceLayout layout{.offset = i == 9 ? 1 : 0};
+      sources.push_back(std::make_unique<DeviceImage>(format, 128, 24, layout));
+      targets.push_back(std::make_unique<DeviceImage>(conversion.target, 50, 10, layout));
+      sources.back()->fill_random(random_);
+      sources.back()->upload(stream_);
+      targets.back()->fill(0xA5);
+      targets.back()->upload(stream_);
+      frames.push_back({as_const(sources.back()->on_device()), targets.back()->on_device(), nullptr,
+                        static_cast<const std::uint8_t*>(constants)});
+    }
+    ASSERT_EQ(converter->enqueue(frames, 0, 10, stream_), cudaSuccess);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      DeviceImage expected(conversion.target, 50, 10, {.offset = i == 9 ? 1 : 0});
+      expected.fill(0xA5);
+      convert_reference(conversion, as_const(sources[i]->on_host()), expected.on_host());
+      targets[i]->download(stream_);
+      EXPECT_TRUE(targets[i]->equals(expected)) << info(format).name << ", frame " << i;
+    }
+    ASSERT_EQ(cudaFree(constants), cudaSuccess);
   }
 }
 
