@@ -75,8 +75,8 @@ std::optional<ConfiguredFeeds> read_feeds(const TuneArguments& arguments, int& e
 ConfiguredFeeds stated_feeds(const TuneArguments& arguments) {
   FeedKind kind;
   kind.feeds = arguments.feeds;
-  kind.convert = conversion(*raw_format_layout(arguments.format), PixelFormat::kNv12,
-                            {"", arguments.size.width, arguments.size.height});
+  kind.conversions = {conversion(*raw_format_layout(arguments.format), PixelFormat::kNv12,
+                                 {"", arguments.size.width, arguments.size.height})};
   kind.rate = static_cast<double>(arguments.rate.ratio.num) / arguments.rate.ratio.den;
   return {"auto", {std::move(kind)}, {}};
 }

@@ -40,14 +40,15 @@ FeedKind kind_of(const Json& json) {
     return json.at(key).get<int>();
   };
   kind.own.push_back({own("lanes"), own("ring"), own("slices")});
-  kind.convert = {.width = json.at("width"),
-                  .height = json.at("height"),
-                  .source = pixel_format_from_name(json.at("source").get<std::string>()).value(),
-                  .source_color = color_of(json.at("source_color")),
-                  .target = pixel_format_from_name(json.at("target").get<std::string>()).value(),
-                  .target_color = color_of(json.at("target_color"))};
+  const Conversion convert{
+      .width = json.at("width"),
+      .height = json.at("height"),
+      .source = pixel_format_from_name(json.at("source").get<std::string>()).value(),
+      .source_color = color_of(json.at("source_color")),
+      .target = pixel_format_from_name(json.at("target").get<std::string>()).value(),
+      .target_color = color_of(json.at("target_color"))};
+  kind.conversions.assign(json.at("encodes"), convert);
   kind.rate = json.at("rate");
-  kind.encodes = json.at("encodes");
   kind.present = Settings{json.at("lanes"), json.at("ring"), json.at("slices")};
   kind.assumed = json.at("assumed");
   return kind;
@@ -55,9 +56,8 @@ FeedKind kind_of(const Json& json) {
 
 bool are_alike(const FeedKind& a, const FeedKind& b) {
   // What is set for ring and slices may stay, so feeds are alike only if it is the same.
-  return a.convert == b.convert && a.rate == b.rate && a.encodes == b.encodes &&
-         a.assumed == b.assumed && a.present->ring == b.present->ring &&
-         a.present->slices == b.present->slices;
+  return a.conversions == b.conversions && a.rate == b.rate && a.assumed == b.assumed &&
+         a.present->ring == b.present->ring && a.present->slices == b.present->slices;
 }
 
 }  // namespace
@@ -89,10 +89,7 @@ std::string as_text(const Tuning& tuning) {
   }
   text += setting("device", tuning.device, tuning.device_reason);
   for (const TunedKind& tuned : tuning.kinds) {
-    text += fmt::format("\n{}: {}{}\n", names_of(tuned.kind), describe(tuned.kind),
-                        tuned.kind.encodes == 1
-                            ? std::string()
-                            : fmt::format(", converted for {} encodes", tuned.kind.encodes));
+    text += fmt::format("\n{}: {}\n", names_of(tuned.kind), describe(tuned.kind));
     if (!tuned.kind.assumed.empty()) text += "  (" + tuned.kind.assumed + ")\n";
     text += setting("lanes", std::to_string(tuned.settings.lanes), tuned.lanes_reason);
     text += setting("ring", std::to_string(tuned.settings.ring), tuned.ring_reason);
@@ -123,25 +120,25 @@ std::string as_json(const Tuning& tuning) {
             {"kinds", Json::array()}};
   for (const TunedKind& tuned : tuning.kinds) {
     const FeedKind& kind = tuned.kind;
+    const Conversion& any = kind.conversions.front();
     Json slices = tuned.settings.slices;
     if (tuned.settings.slices == kAutoSlices) slices = slices_text(tuned.settings.slices);
-    json["kinds"].push_back(
-        {{"feeds", kind.names},
-         {"count", kind.feeds},
-         {"size", fmt::format("{}x{}", kind.convert.width, kind.convert.height)},
-         {"formats", formats_of(kind.convert)},
-         {"rate", kind.rate},
-         {"encodes", kind.encodes},
-         {"assumed", kind.assumed},
-         {"lanes", tuned.settings.lanes},
-         {"ring", tuned.settings.ring},
-         {"slices", std::move(slices)},
-         {"lanes_reason", tuned.lanes_reason},
-         {"ring_reason", tuned.ring_reason},
-         {"slices_reason", tuned.slices_reason},
-         {"ceiling_feeds", tuned.ceiling.feeds},
-         {"ceiling_reason", tuned.ceiling_reason},
-         {"frames_per_second", tuned.frames_per_second}});
+    json["kinds"].push_back({{"feeds", kind.names},
+                             {"count", kind.feeds},
+                             {"size", fmt::format("{}x{}", any.width, any.height)},
+                             {"formats", formats_of(kind.conversions)},
+                             {"rate", kind.rate},
+                             {"encodes", kind.conversions.size()},
+                             {"assumed", kind.assumed},
+                             {"lanes", tuned.settings.lanes},
+                             {"ring", tuned.settings.ring},
+                             {"slices", std::move(slices)},
+                             {"lanes_reason", tuned.lanes_reason},
+                             {"ring_reason", tuned.ring_reason},
+                             {"slices_reason", tuned.slices_reason},
+                             {"ceiling_feeds", tuned.ceiling.feeds},
+                             {"ceiling_reason", tuned.ceiling_reason},
+                             {"frames_per_second", tuned.frames_per_second}});
   }
   json["measured"] = Json::parse(as_json(std::span(&tuning.measured, 1))).at("suites").at(0);
   return json.dump(2) + '\n';

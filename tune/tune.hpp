@@ -13,14 +13,13 @@
 
 namespace framelane::bench {
 
-/// Feeds with the same kind of frames and the same conversion.
+/// Feeds with the same kind of frames, of which the same is made.
 struct FeedKind {
   std::vector<std::string> names;  ///< none: a size that was stated, without a configuration
   std::vector<OwnSettings> own;    ///< of each name, or empty
   int feeds = 1;
-  Conversion convert;
-  double rate = 0;                  ///< frames a second of one feed
-  int encodes = 1;                  ///< of one feed, that need this conversion or the like
+  std::vector<Conversion> conversions;  ///< of each frame, for one encode each; none is_bypass
+  double rate = 0;                      ///< frames a second of one feed
   std::optional<Settings> present;  ///< what the first of them has now, and all in ring and slices
   std::string assumed;              ///< what of this the configuration does not tell; or empty
 };

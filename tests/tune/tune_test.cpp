@@ -31,7 +31,7 @@ FeedKind small_kind(std::vector<std::string> names) {
   FeedKind kind;
   kind.feeds = std::max(1, static_cast<int>(names.size()));
   kind.names = std::move(names);
-  kind.convert = conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 37, 23});
+  kind.conversions = {conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 37, 23})};
   kind.rate = 25;
   return kind;
 }
@@ -215,8 +215,8 @@ TEST(ConfiguredFeedsTest, FeedsThatAreAlikeAreOneKind) {
   ASSERT_EQ(feeds.kinds[0].own.size(), 2u);
   EXPECT_EQ(feeds.kinds[0].own[1].ring, 8);
   EXPECT_EQ(feeds.kinds[0].own[1].lanes, std::nullopt);
-  EXPECT_EQ(feeds.kinds[0].convert.source_color.matrix, Matrix::kRgb);
-  EXPECT_EQ(feeds.kinds[1].convert.width, 64);
+  EXPECT_EQ(feeds.kinds[0].conversions.at(0).source_color.matrix, Matrix::kRgb);
+  EXPECT_EQ(feeds.kinds[1].conversions.at(0).width, 64);
   EXPECT_EQ(feeds.kinds[1].present, (Settings{3, 8, kAutoSlices}));
   EXPECT_ANY_THROW(configured_feeds("{}"));
 }
