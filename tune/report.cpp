@@ -23,62 +23,7 @@ std::string setting(const char* name, const std::string& value, const std::strin
   return fmt::format("  {:<8} {:<9} {}\n", name, value, reason);
 }
 
-ColorSpec color_of(const Json& json) {
-  ColorSpec color;
-  color.matrix = matrix_from_name(json.at(0).get<std::string>()).value();
-  color.range = range_from_name(json.at(1).get<std::string>()).value();
-  color.siting = siting_from_name(json.at(2).get<std::string>()).value();
-  return color;
-}
-
-FeedKind kind_of(const Json& json) {
-  FeedKind kind;
-  kind.names.push_back(json.at("name"));
-  const auto own = [&json](const char* key) -> std::optional<int> {
-    const Json& keys = json.at("own");
-    if (std::ranges::find(keys, key) == keys.end()) return std::nullopt;
-    return json.at(key).get<int>();
-  };
-  kind.own.push_back({own("lanes"), own("ring"), own("slices")});
-  const Conversion convert{
-      .width = json.at("width"),
-      .height = json.at("height"),
-      .source = pixel_format_from_name(json.at("source").get<std::string>()).value(),
-      .source_color = color_of(json.at("source_color")),
-      .target = pixel_format_from_name(json.at("target").get<std::string>()).value(),
-      .target_color = color_of(json.at("target_color"))};
-  kind.conversions.assign(json.at("encodes"), convert);
-  kind.rate = json.at("rate");
-  kind.present = Settings{json.at("lanes"), json.at("ring"), json.at("slices")};
-  kind.assumed = json.at("assumed");
-  return kind;
-}
-
-bool are_alike(const FeedKind& a, const FeedKind& b) {
-  // What is set for ring and slices may stay, so feeds are alike only if it is the same.
-  return a.conversions == b.conversions && a.rate == b.rate && a.assumed == b.assumed &&
-         a.present->ring == b.present->ring && a.present->slices == b.present->slices;
-}
-
 }  // namespace
-
-ConfiguredFeeds configured_feeds(const std::string& text) {
-  const Json json = Json::parse(text);
-  ConfiguredFeeds result{json.at("device"), {}, json.at("left_out")};
-  for (const Json& feed : json.at("feeds")) {
-    FeedKind kind = kind_of(feed);
-    const auto alike = std::ranges::find_if(
-        result.kinds, [&](const FeedKind& other) { return are_alike(kind, other); });
-    if (alike == result.kinds.end()) {
-      result.kinds.push_back(std::move(kind));
-    } else {
-      alike->names.push_back(kind.names.front());
-      alike->own.push_back(kind.own.front());
-      ++alike->feeds;
-    }
-  }
-  return result;
-}
 
 std::string as_text(const Tuning& tuning) {
   // The measurements are shown only if they led to no recommendation.

@@ -73,7 +73,7 @@ struct ConfiguredFeeds {
   std::vector<FeedKind> kinds;
   std::vector<std::string> left_out;
 };
-/// Throws if it is not such a text.
+/// Throws std::runtime_error, which says what is wrong, if it is not such a text.
 ConfiguredFeeds configured_feeds(const std::string& json);
 
 }  // namespace framelane::bench
