@@ -16,6 +16,7 @@ extern "C" {
 #include "pipeline/av/av_rational.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/encode/encode_plan.hpp"
+#include "pipeline/feed/smaller_source.hpp"
 
 namespace framelane {
 namespace {
@@ -89,6 +90,14 @@ std::vector<Conversion> stream_conversions(const FeedOptions& options, const Str
   return converting(full) > converting(limited) ? full : limited;
 }
 
+/// Whether the shares of the picture that encodes show are those that they will show.
+bool are_shares_known(const FeedOptions& options, const StreamShape& streams) {
+  if (streams.size_is_stated || (options.input.raw && options.input.raw->width > 0)) return true;
+  return std::ranges::all_of(options.encodes, [](const EncodeOptions& encode) {
+    return encode.copy_video || (encode.picture.size && encode.picture.size->percent > 0);
+  });
+}
+
 Json color_of(const ColorSpec& color) {
   return {to_string(color.matrix), to_string(color.range), to_string(color.siting)};
 }
@@ -148,6 +157,9 @@ TunedFeed tuned_feed(const FeedOptions& options, const StreamShape& streams) {
       feed.conversions = stream_conversions(options, streams);
       feed.rate = streams.rate;
     }
+    if (is_live(options.input) && are_shares_known(options, streams)) {
+      feed.advice = smaller_source_advice(options, feed.conversions);
+    }
     std::erase_if(feed.conversions, is_bypass);
     if (feed.conversions.empty()) {
       feed.left_out = "converts nothing, as far as the configuration tells";
@@ -197,6 +209,7 @@ std::string tuned_feeds_json(const Config& config, const Node& root, const Strea
                              {"conversions", made_of(feed.conversions)},
                              {"rate", static_cast<double>(feed.rate.num) / feed.rate.den},
                              {"assumed", feed.assumed},
+                             {"advice", feed.advice},
                              {"lanes", options.lanes},
                              {"ring", options.ring},
                              {"slices", options.slices.value_or(0)},

@@ -86,13 +86,15 @@ FeedKind kind_of(const Json& json) {
   kind.rate = json.at("rate");
   kind.present = Settings{json.at("lanes"), json.at("ring"), json.at("slices")};
   kind.assumed = json.at("assumed");
+  kind.advice = json.at("advice");
   return kind;
 }
 
 bool are_alike(const FeedKind& a, const FeedKind& b) {
   // What is set for ring and slices may stay, so feeds are alike only if it is the same.
   return a.conversions == b.conversions && a.rate == b.rate && a.assumed == b.assumed &&
-         a.present->ring == b.present->ring && a.present->slices == b.present->slices;
+         a.advice == b.advice && a.present->ring == b.present->ring &&
+         a.present->slices == b.present->slices;
 }
 
 ConfiguredFeeds parsed(const std::string& text) {

@@ -36,6 +36,7 @@ std::string as_text(const Tuning& tuning) {
   for (const TunedKind& tuned : tuning.kinds) {
     text += fmt::format("\n{}: {}\n", names_of(tuned.kind), describe(tuned.kind));
     if (!tuned.kind.assumed.empty()) text += "  (" + tuned.kind.assumed + ")\n";
+    if (!tuned.kind.advice.empty()) text += setting("input", "too large", tuned.kind.advice);
     text += setting("lanes", std::to_string(tuned.settings.lanes), tuned.lanes_reason);
     text += setting("ring", std::to_string(tuned.settings.ring), tuned.ring_reason);
     text += setting("slices", slices_text(tuned.settings.slices), tuned.slices_reason);
@@ -75,6 +76,7 @@ std::string as_json(const Tuning& tuning) {
                              {"rate", kind.rate},
                              {"encodes", kind.conversions.size()},
                              {"assumed", kind.assumed},
+                             {"advice", kind.advice},
                              {"lanes", tuned.settings.lanes},
                              {"ring", tuned.settings.ring},
                              {"slices", std::move(slices)},

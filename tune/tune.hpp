@@ -22,6 +22,7 @@ struct FeedKind {
   double rate = 0;                      ///< frames a second of one feed
   std::optional<Settings> present;  ///< what the first of them has now, and all in ring and slices
   std::string assumed;              ///< what of this the configuration does not tell; or empty
+  std::string advice = {};          ///< why its source is larger than needed; or empty
 };
 /// "1920x1080 bgra to nv12, 59.94 frames/s"
 std::string describe(const FeedKind& kind);
@@ -63,7 +64,7 @@ std::vector<NamedSettings> settings_of(const Tuning& tuning);
 /// A table with the reasons and the keys, for a terminal.
 std::string as_text(const Tuning& tuning);
 /// {"device","device_reason","load","kinds":[{"feeds":[],"count","size","formats","rate","encodes",
-/// "assumed","lanes","ring","slices","lanes_reason","ring_reason","slices_reason","ceiling_feeds",
+/// "assumed","advice","lanes","ring","slices","lanes_reason","ring_reason","slices_reason","ceiling_feeds",
 /// "ceiling_reason","frames_per_second"}],"measured":{a suite of as_json}}
 std::string as_json(const Tuning& tuning);
 

@@ -133,6 +133,29 @@ TEST(TuneFeedsTest, AnOverlayMakesAPictureOfItsOwn) {
   EXPECT_TRUE(is_identity(feed.conversions[0]));
 }
 
+/// The advice for a feed of this source with one encode of this size. `stated`: the size of streams
+/// is.
+std::string advice_of(const std::string& input, const std::string& size, bool stated) {
+  const StreamShape streams{960, 540, {25, 1}, stated};
+  const FeedOptions options = test::load_feed(
+      "feeds: {a: {input: {" + input +
+      "}, encodes: {m: {video: {codec: libx264}, convert: {size: " + size + "}}}}}\n");
+  return tuned_feed(options, streams).advice;
+}
+
+TEST(TuneFeedsTest, ALiveSourceOfThreeTimesTheSizeIsNamedWhereThatIsKnown) {
+  const std::string camera = "url: \"rtsp://h/s\"";
+  EXPECT_THAT(advice_of(camera, "320x180", true), HasSubstr("decodes 960x540, and its largest"));
+  EXPECT_THAT(advice_of(camera, "480x270", true), IsEmpty());
+  EXPECT_THAT(advice_of(camera, "320x180", false), IsEmpty());
+  EXPECT_THAT(advice_of(camera, "25%", false), HasSubstr("input.url"));
+  EXPECT_THAT(advice_of("url: x.mp4", "25%", true), IsEmpty());
+  const std::string raw =
+      "url: \"shm:/run/x\", format: rawvideo, pixel_format: bgra, size: 640x360, rate: 25";
+  EXPECT_THAT(advice_of(raw, "160x90", false), HasSubstr("reads 640x360, and its largest"));
+  EXPECT_THAT(advice_of(raw, "320x180", false), IsEmpty());
+}
+
 TEST(TuneFeedsTest, WhatCannotRunSaysWhy) {
   EXPECT_THAT(
       feed_of("{input: {url: x, format: rawvideo, pixel_format: bgra, size: 320x180, rate: 30}, "

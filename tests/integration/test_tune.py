@@ -110,6 +110,19 @@ def test_a_configuration_that_converts_nothing_is_left_alone(cli, tmp_path):
                            "no feed converts anything: there is nothing to tune\n")
 
 
+def test_a_camera_of_which_little_is_shown_has_a_smaller_stream(cli, tmp_path):
+    path = tmp_path / "f.yaml"
+    path.write_text("feeds: {a: {input: {url: 'rtsp://h/s'}, encodes: {m: {convert: {size: 32x18}}}}}\n")
+    stated = cli("tune", "-c", path, "--size", "192x108", *SHORT)
+    assert stated.returncode == 0, stated.stderr
+    assert ("\n  input    too large decodes 192x108, and its largest encode shows 32x18: "
+            "a camera's second, smaller stream as input.url would cost far less; or set skip") in stated.stdout
+    # Of another size it may be what the encode needs.
+    unknown = cli("tune", "-c", path, *SHORT)
+    assert unknown.returncode == 0, unknown.stderr
+    assert "taken for 1920x1080" in unknown.stdout and "too large" not in unknown.stdout
+
+
 def test_a_wrong_configuration_is_shown_as_check_shows_it(cli, tmp_path):
     path = tmp_path / "f.yaml"
     path.write_text("feeds: {a: {inputs: {}}}\n")

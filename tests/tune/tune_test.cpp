@@ -69,6 +69,20 @@ TEST(TuneTest, OnTheCpuItRecommendsWhatItHasMeasured) {
   EXPECT_EQ(json["measured"]["rows"].size(), tuning.measured.rows.size());
 }
 
+TEST(TuneTest, ASourceThatIsLargerThanNeededIsNamed) {
+  std::vector<FeedKind> kinds{small_kind({"a"}), small_kind({"b"})};
+  kinds[0].conversions[0].scaling = Scaling{{0, 0, 37, 23}, {12, 6}, {0, 0, 12, 6}};
+  kinds[0].advice = "decodes more than it shows";
+  const Tuning tuning = tune(cpu_session(), false, kinds);
+  EXPECT_THAT(tuning.measured.problems, IsEmpty());
+  const std::string text = as_text(tuning);
+  EXPECT_THAT(text, HasSubstr("a: 37x23 bgra to nv12 at 12x6, 25 frames/s\n"
+                              "  input    too large decodes more than it shows\n  lanes "));
+  EXPECT_EQ(text.find("too large"), text.rfind("too large"));
+  const auto json = nlohmann::json::parse(as_json(tuning));
+  EXPECT_EQ(json["kinds"][0].at("advice"), "decodes more than it shows");
+}
+
 TEST(TuneTest, FeedsThatNeedMoreThanThereIsAreToldSo) {
   std::vector<FeedKind> kinds{small_kind({"a"})};
   kinds[0].rate = 1e9;
@@ -203,7 +217,7 @@ TEST(ConfiguredFeedsTest, FeedsThatAreAlikeAreOneKind) {
     return R"({"name":")" + name + R"(","width":)" + std::to_string(width) +
            R"(,"height":18,"source":"bgra","source_color":["rgb","full","left"],"conversions":[)" +
            kPlain +
-           R"(],"rate":59.94,"assumed":"",)"
+           R"(],"rate":59.94,"assumed":"","advice":"why",)"
            R"("lanes":3,"ring":)" +
            std::to_string(ring) + R"(,"slices":0,"own":["ring"]})";
   };
@@ -227,7 +241,7 @@ TEST(ConfiguredFeedsTest, FeedsThatAreAlikeAreOneKind) {
 /// A feed of these conversions.
 std::string feeds_with(const std::string& conversions) {
   return R"({"device":"auto","left_out":[],"feeds":[{"name":"a","width":32,"height":18,)"
-         R"("source":"bgra","source_color":["rgb","full","left"],"rate":25,"assumed":"","lanes":3,)"
+         R"("source":"bgra","source_color":["rgb","full","left"],"rate":25,"assumed":"","advice":"why","lanes":3,)"
          R"("ring":8,"slices":0,"own":[],"conversions":[)" +
          conversions + "]}]}";
 }
@@ -241,6 +255,7 @@ TEST(ConfiguredFeedsTest, EachEncodeHasItsConversion) {
   const ConfiguredFeeds feeds = configured_feeds(feeds_with(kPlain + "," + kScaled));
   ASSERT_EQ(feeds.kinds.size(), 1u);
   ASSERT_EQ(feeds.kinds[0].conversions.size(), 2u);
+  EXPECT_EQ(feeds.kinds[0].advice, "why");
   const Conversion& scaled = feeds.kinds[0].conversions[1];
   EXPECT_EQ(scaled.width, 32);
   EXPECT_EQ(scaled.source, PixelFormat::kBgra);
