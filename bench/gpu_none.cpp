@@ -7,11 +7,11 @@ namespace framelane::bench {
 bool gpu_lacks_memory(const std::exception&) { return false; }
 
 std::unique_ptr<GpuContenders> make_gpu_contenders(const Session&, const Work&,
-                                                   std::span<const PooledImage>,
-                                                   std::span<const PlainImage>, double) {
+                                                   std::span<const PooledImage>, const StageFrames&,
+                                                   double) {
   return nullptr;
 }
-std::size_t device_bytes(const Conversion&, int, int) { return 0; }
+std::size_t device_bytes(std::span<const Conversion>, int) { return 0; }
 std::size_t free_device_bytes(const Session&) { return 0; }
 
 }  // namespace framelane::bench

@@ -94,6 +94,22 @@ int run(const Arguments& arguments, Session& session) {
   return good ? 0 : kExitFailed;
 }
 
+/// "1280x720,854x480"
+std::vector<PictureSize> sizes_of(const std::string& text) {
+  std::vector<PictureSize> sizes;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    Value size;
+    if (!kImageSize.parse(std::string_view(text).substr(begin, end - begin), size)) {
+      throw CLI::ValidationError("--renditions", text.substr(begin, end - begin) + " is not " +
+                                                     std::string(kImageSize.expected));
+    }
+    sizes.push_back({size.width, size.height});
+    begin = end + 1;
+  }
+  return sizes;
+}
+
 /// They would overwrite each other.
 void refuse_one_file_twice(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -135,6 +151,9 @@ int run_cli(int argc, char** argv) {
                session.width = value.width;
                session.height = value.height;
              });
+  add_scalar(app, "--renditions", kText,
+             "What stage makes of each frame: pictures of these sizes, instead of one of its own",
+             "WxH,...", [&](const Value& value) { session.renditions = sizes_of(value.text); });
   add_scalar(app, "--bytes", kSize, "Of data that is no picture, e.g. 64M; 4k to 4G", "N",
              [&](const Value& value) {
                if (value.number < 4000 || value.number > 4'000'000'000) {

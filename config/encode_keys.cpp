@@ -5,6 +5,7 @@
 #include "config/feed_keys.hpp"
 #include "config/name_checks.hpp"
 #include "config/raw_formats.hpp"
+#include "kernels/scale_filter_names.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/packets/media.hpp"
 
@@ -229,7 +230,7 @@ const Section<EncodeOptions>& convert_keys() {
        scalar<EncodeOptions>(
            "background", of(kColorCode), "The colour of bars (default: #000000).",
            [](EncodeOptions& e, const Value& v) { e.picture.background = color_of(v); }),
-       scalar<EncodeOptions>("filter", words({"bicubic", "spline36", "bilinear", "area"}),
+       scalar<EncodeOptions>("filter", words({kScaleFilterNames.begin(), kScaleFilterNames.end()}),
                              "How samples are weighted where the size changes (default: bicubic).",
                              [](EncodeOptions& e, const Value& v) {
                                e.picture.filter = static_cast<ScaleFilter>(v.number);

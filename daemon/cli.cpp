@@ -294,7 +294,7 @@ int run_arguments(int argc, char** argv) {
       "tune", "Measure which device, lanes, ring and slices suit the feeds; see tune --help");
 
   // Called by framelane-bench, which is built without FFmpeg and cannot read configurations.
-  std::string tuned_size = "1920x1080", tuned_rate = "30", tuned_output;
+  std::string tuned_size, tuned_rate = "30", tuned_output;
   CLI::App* tune_feeds_app = app.add_subcommand("tune-feeds")->group("");
   tune_feeds_app->add_option("-c", config)->required();
   tune_feeds_app->add_option("--size", tuned_size);

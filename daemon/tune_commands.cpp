@@ -15,10 +15,18 @@ namespace framelane {
 
 int tune_feeds_command(const std::string& config, const std::string& size, const std::string& rate,
                        const std::string& output) {
+  StreamShape streams;
   Value stream_size, stream_rate;
-  if (!kImageSize.parse(size, stream_size) || !kFrameRate.parse(rate, stream_rate)) {
+  streams.size_is_stated = !size.empty();
+  if ((streams.size_is_stated && !kImageSize.parse(size, stream_size)) ||
+      !kFrameRate.parse(rate, stream_rate)) {
     std::fprintf(stderr, "framelane: %s at %s is no size and rate\n", size.c_str(), rate.c_str());
     return kExitUsage;
+  }
+  streams.rate = stream_rate.ratio;
+  if (streams.size_is_stated) {
+    streams.width = stream_size.width;
+    streams.height = stream_size.height;
   }
   // Logs errors only. Encoders are opened to learn what they take, and each choice among them would
   // be logged.
@@ -34,9 +42,7 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
   Problems problems(config);
   const Node root = parse_yaml(std::string{std::istreambuf_iterator<char>(source), {}}, problems);
   std::ofstream file(output);
-  file << tuned_feeds_json(std::get<Config>(loaded), root,
-                           {stream_size.width, stream_size.height, stream_rate.ratio})
-       << std::flush;
+  file << tuned_feeds_json(std::get<Config>(loaded), root, streams) << std::flush;
   if (file) return kExitDone;
   std::fprintf(stderr, "framelane: %s cannot be written\n", output.c_str());
   return kExitFailed;

@@ -6,13 +6,17 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "kernels/scale_filter_names.hpp"
 #include "pipeline/av/av_color.hpp"
 #include "pipeline/av/av_rational.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/encode/encode_plan.hpp"
+#include "pipeline/feed/smaller_source.hpp"
 
 namespace framelane {
 namespace {
@@ -45,45 +49,83 @@ FrameFormat raw_format(const InputOptions& input, const StreamShape& streams, Tu
   return result;
 }
 
-FrameFormat stream_format(const InputOptions& input, const StreamShape& streams, AVColorRange range,
-                          TunedFeed& feed) {
+FrameFormat stream_format(const InputOptions& input, const StreamShape& streams,
+                          AVColorRange range) {
   FrameFormat result;
   result.layout = PixelFormat::kI420;
   result.width = streams.width;
   result.height = streams.height;
   result.color = resolve_color(AV_PIX_FMT_YUV420P, streams.height, {.range = range}, input.color);
-  feed.rate = streams.rate;
-  feed.assumed =
-      fmt::format("its size, rate and colour show when it runs; taken for {}x{}, {} range",
-                  streams.width, streams.height, to_string(result.color.range));
   return result;
 }
 
-/// Fills in what the encodes convert frames of that format to.
-void convert(const FeedOptions& options, FrameFormat format, TunedFeed& feed) {
-  format.time_base = {feed.rate.den, feed.rate.num};
-  format.frame_rate = to_av(feed.rate);
-  feed.encodes = 0;
+/// What is made of frames of that format for the encodes that decode, bypasses included.
+std::vector<Conversion> conversions_of(const FeedOptions& options, FrameFormat format,
+                                       const Rational& rate) {
+  format.time_base = {rate.den, rate.num};
+  format.frame_rate = to_av(rate);
+  std::vector<Conversion> conversions;
   for (const EncodeOptions& encode : options.encodes) {
     if (encode.copy_video) continue;
     // The encoder is opened to learn what it takes, which its threads do not change. As for a live
     // source, it gets few of them; whether the source is live may show only when it is opened.
     const auto plan =
         make_encode_plan({.options = encode, .source = format, .feed = options.name, .live = true});
-    if (plan->scaling) {
-      throw FeedError(
-          FeedFault::kConfiguration,
-          "encode " + encode.name + " changes the size of pictures, which tune does not measure");
-    }
-    const Conversion conversion = conversion_between(format, plan->target);
-    if (is_identity(conversion)) continue;
-    if (feed.encodes == 0) feed.convert = conversion;
-    ++feed.encodes;
+    conversions.push_back(conversion_between(format, plan->target, plan->scaling));
+    conversions.back().overlaid = !encode.overlays.empty();
   }
+  return conversions;
+}
+
+/// The same for a stream, in the range in which more of them convert.
+std::vector<Conversion> stream_conversions(const FeedOptions& options, const StreamShape& streams) {
+  const auto in_range = [&](AVColorRange range) {
+    return conversions_of(options, stream_format(options.input, streams, range), streams.rate);
+  };
+  const auto converting = [](const std::vector<Conversion>& conversions) {
+    return std::ranges::count_if(conversions, std::not_fn(is_identity));
+  };
+  std::vector<Conversion> limited = in_range(AVCOL_RANGE_MPEG);
+  std::vector<Conversion> full = in_range(AVCOL_RANGE_JPEG);
+  return converting(full) > converting(limited) ? full : limited;
+}
+
+/// Whether the shares of the picture that encodes show are those that they will show.
+bool are_shares_known(const FeedOptions& options, const StreamShape& streams) {
+  if (streams.size_is_stated || (options.input.raw && options.input.raw->width > 0)) return true;
+  return std::ranges::all_of(options.encodes, [](const EncodeOptions& encode) {
+    return encode.copy_video || (encode.picture.size && encode.picture.size->percent > 0);
+  });
 }
 
 Json color_of(const ColorSpec& color) {
   return {to_string(color.matrix), to_string(color.range), to_string(color.siting)};
+}
+
+Json rect_of(const Rect& rect) { return {rect.x, rect.y, rect.width, rect.height}; }
+
+Json scaling_of(const std::optional<Scaling>& scaling) {
+  if (!scaling) return nullptr;
+  const auto& [crop, target, place, filter, background, orientation] = *scaling;
+  return {{"crop", rect_of(crop)},
+          {"target", {target.width, target.height}},
+          {"place", rect_of(place)},
+          {"filter", kScaleFilterNames[static_cast<std::size_t>(filter)]},
+          {"background", background},
+          {"transposed", orientation.transposed},
+          {"mirrored", orientation.mirrored},
+          {"upside_down", orientation.upside_down}};
+}
+
+Json made_of(const std::vector<Conversion>& conversions) {
+  Json list = Json::array();
+  for (const Conversion& conversion : conversions) {
+    list.push_back({{"target", info(conversion.target).name},
+                    {"target_color", color_of(conversion.target_color)},
+                    {"scaling", scaling_of(conversion.scaling)},
+                    {"overlaid", conversion.overlaid}});
+  }
+  return list;
 }
 
 std::string name_of(const DeviceChoice& device) {
@@ -109,15 +151,23 @@ TunedFeed tuned_feed(const FeedOptions& options, const StreamShape& streams) {
       return feed;
     }
     if (options.input.raw) {
-      convert(options, raw_format(options.input, streams, feed), feed);
+      const FrameFormat format = raw_format(options.input, streams, feed);
+      feed.conversions = conversions_of(options, format, feed.rate);
     } else {
-      for (const AVColorRange range : {AVCOL_RANGE_MPEG, AVCOL_RANGE_JPEG}) {
-        if (feed.encodes == 0) {
-          convert(options, stream_format(options.input, streams, range, feed), feed);
-        }
-      }
+      feed.conversions = stream_conversions(options, streams);
+      feed.rate = streams.rate;
     }
-    if (feed.encodes == 0) feed.left_out = "converts nothing, as far as the configuration tells";
+    if (is_live(options.input) && are_shares_known(options, streams)) {
+      feed.advice = smaller_source_advice(options, feed.conversions);
+    }
+    std::erase_if(feed.conversions, is_bypass);
+    if (feed.conversions.empty()) {
+      feed.left_out = "converts nothing, as far as the configuration tells";
+    } else if (!options.input.raw) {
+      feed.assumed = fmt::format(
+          "its size, rate and colour show when it runs; taken for {}x{}, {} range", streams.width,
+          streams.height, to_string(feed.conversions.front().source_color.range));
+    }
   } catch (const FeedError& error) {
     feed.left_out = error.what();
   }
@@ -150,16 +200,16 @@ std::string tuned_feeds_json(const Config& config, const Node& root, const Strea
       json["left_out"].push_back(feed.name + ": " + feed.left_out);
       continue;
     }
+    const Conversion& any = feed.conversions.front();
     json["feeds"].push_back({{"name", feed.name},
-                             {"width", feed.convert.width},
-                             {"height", feed.convert.height},
-                             {"source", info(feed.convert.source).name},
-                             {"target", info(feed.convert.target).name},
-                             {"source_color", color_of(feed.convert.source_color)},
-                             {"target_color", color_of(feed.convert.target_color)},
+                             {"width", any.width},
+                             {"height", any.height},
+                             {"source", info(any.source).name},
+                             {"source_color", color_of(any.source_color)},
+                             {"conversions", made_of(feed.conversions)},
                              {"rate", static_cast<double>(feed.rate.num) / feed.rate.den},
-                             {"encodes", feed.encodes},
                              {"assumed", feed.assumed},
+                             {"advice", feed.advice},
                              {"lanes", options.lanes},
                              {"ring", options.ring},
                              {"slices", options.slices.value_or(0)},

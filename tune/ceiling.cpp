@@ -13,10 +13,8 @@ double in_mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 
 /// Bytes of the machine's memory that one feed's frames need at most, while they wait for the
 /// conversion and for the encodes.
 std::size_t host_bytes(const FeedKind& kind, const Settings& settings) {
-  const Size size{"", kind.convert.width, kind.convert.height};
   return static_cast<std::size_t>(settings.ring + settings.lanes) *
-         (image_bytes(kind.convert.source, size) +
-          static_cast<std::size_t>(kind.encodes) * image_bytes(kind.convert.target, size));
+         (static_cast<std::size_t>(source_bytes(kind.conversions)) + made_bytes(kind.conversions));
 }
 
 class CeilingSearch : private Measuring {
@@ -31,9 +29,9 @@ class CeilingSearch : private Measuring {
         measure(tuned.kind, {{feeds, shape_of(tuned.settings)}}, "ceiling", true);
     if (!take_rate(tuned, rows)) return false;
     const double of_few = tuned.frames_per_second;
-    const double rate = tuned.kind.rate * tuned.kind.encodes;
-    const int more = fitting(tuned.kind, tuned.settings,
-                             static_cast<int>(std::min(of_few / rate, double{kMostFeeds})));
+    const int more =
+        fitting(tuned.kind, tuned.settings,
+                static_cast<int>(std::min(of_few / tuned.kind.rate, double{kMostFeeds})));
     if (more > feeds) {
       const std::vector<Row> again =
           measure(tuned.kind, {{more, shape_of(tuned.settings)}}, "ceiling, the most feeds");
@@ -44,10 +42,8 @@ class CeilingSearch : private Measuring {
     const std::size_t memory = memory_of(session_);
     const Needs needs{
         .frames_per_second = tuned.frames_per_second,
-        .rate = rate,
-        .device_bytes =
-            on_gpu() ? device_bytes(tuned.kind.convert, tuned.kind.encodes, tuned.settings.lanes)
-                     : 0,
+        .rate = tuned.kind.rate,
+        .device_bytes = on_gpu() ? device_bytes(tuned.kind.conversions, tuned.settings.lanes) : 0,
         .device_free = on_gpu() ? free_device_bytes(device_) : 0,
         .host_bytes = host_bytes(tuned.kind, tuned.settings),
         .host_free = memory / 2};
@@ -98,7 +94,7 @@ class CeilingSearch : private Measuring {
     if (is_over()) return false;
     const auto stage = std::ranges::find(rows, kStage, &Row::name);
     if (stage == rows.end() || stage->samples.empty()) {
-      result_.problems.push_back(work_of(tuned.kind.convert) +
+      result_.problems.push_back(work_of(tuned.kind) +
                                  ": the recommended settings could not be measured");
       return false;
     }

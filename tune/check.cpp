@@ -14,7 +14,7 @@ class Check : private Measuring {
       : Measuring(session, tuning.measured), tuning_(tuning) {
     device_ = session_on(tuning_.device != "cpu");
     for (const TunedKind& tuned : tuning_.kinds) {
-      seen_.push_back({tuned.kind.convert, tuned.frames_per_second});
+      seen_.push_back({tuned.kind.conversions, tuned.frames_per_second});
     }
   }
 
@@ -58,7 +58,7 @@ class Check : private Measuring {
     std::vector<Row> rows = measure(tuned.kind, setups, "every setting");
     if (is_over()) return false;
     const Setup recommended{its_feeds(tuned.kind), shape_of(tuned.settings)};
-    const std::vector<Parameter> ours = parameters_of(tuned.kind.convert, recommended);
+    const std::vector<Parameter> ours = parameters_of(tuned.kind.conversions, recommended);
     std::erase_if(rows, [](const Row& row) { return row.samples.empty(); });
     std::ranges::sort(rows, {}, &Row::median);
     // The best of many may only have been lucky. So the best few are measured again, beside the
@@ -69,7 +69,7 @@ class Check : private Measuring {
       if (finalists.size() > kFinalists) break;
       if (row.is(kStage, ours)) continue;
       const auto setup = std::ranges::find_if(setups, [&](const Setup& one) {
-        return row.is(kStage, parameters_of(tuned.kind.convert, one));
+        return row.is(kStage, parameters_of(tuned.kind.conversions, one));
       });
       finalists.push_back(*setup);
     }
@@ -90,7 +90,7 @@ class Check : private Measuring {
     const Standing found = standing(samples, static_cast<std::size_t>(own - last.begin()));
     const std::string sentence = fmt::format(
         "{}: of {} settings the best is {}; the recommended one ({}) takes {:.3f} times as long",
-        work_of(tuned.kind.convert), rows.size(), shape_text(last[found.best]), shape_text(*own),
+        work_of(tuned.kind), rows.size(), shape_text(last[found.best]), shape_text(*own),
         found.longer);
     result_.verdict.push_back(sentence);
     if (!found.is_as_good) {

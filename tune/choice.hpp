@@ -57,7 +57,7 @@ Standing standing(std::span<const std::vector<double>> samples, std::size_t own)
 /// What the feeds of one kind need, and what there is.
 struct Needs {
   double frames_per_second;      ///< that the device has been seen to do
-  double rate;                   ///< frames a second of one feed, of all its encodes that convert
+  double rate;                   ///< frames a second of one feed
   std::size_t device_bytes = 0;  ///< of a GPU's memory, for one feed; 0: none
   std::size_t device_free = 0;
   std::size_t host_bytes = 0;  ///< of the machine's memory, for one feed

@@ -23,7 +23,8 @@ namespace {
 
 struct TuneArguments {
   std::string config;
-  Value size, rate;
+  std::optional<Value> size;  ///< if it is stated
+  Value rate;
   int feeds = 1;
   std::string format = "bgra";
   std::optional<Value> device;
@@ -43,13 +44,13 @@ void complain(const std::string& what) {
 /// The feeds of the file. Nothing, with an exit code, if they cannot be had; the reason was
 /// printed.
 std::optional<ConfiguredFeeds> read_feeds(const TuneArguments& arguments, int& exit_code) {
+  std::vector<std::string> asked{"tune-feeds", "-c", arguments.config, "--rate",
+                                 arguments.rate.text};
+  if (arguments.size) asked.insert(asked.end(), {"--size", arguments.size->text});
+  asked.emplace_back("/dev/fd/3");
   std::optional<ChildProcess> framelane;
   try {
-    framelane.emplace(
-        framelane_path(),
-        std::vector<std::string>{"tune-feeds", "-c", arguments.config, "--size",
-                                 arguments.size.text, "--rate", arguments.rate.text, "/dev/fd/3"},
-        std::vector<std::string>{});
+    framelane.emplace(framelane_path(), asked, std::vector<std::string>{});
   } catch (const std::exception& error) {
     complain(error.what());
     exit_code = kExitFailed;
@@ -72,11 +73,12 @@ std::optional<ConfiguredFeeds> read_feeds(const TuneArguments& arguments, int& e
   return std::nullopt;
 }
 
+/// The feeds of --size, which must be there.
 ConfiguredFeeds stated_feeds(const TuneArguments& arguments) {
   FeedKind kind;
   kind.feeds = arguments.feeds;
-  kind.convert = conversion(*raw_format_layout(arguments.format), PixelFormat::kNv12,
-                            {"", arguments.size.width, arguments.size.height});
+  kind.conversions = {conversion(*raw_format_layout(arguments.format), PixelFormat::kNv12,
+                                 {"", arguments.size->width, arguments.size->height})};
   kind.rate = static_cast<double>(arguments.rate.ratio.num) / arguments.rate.ratio.den;
   return {"auto", {std::move(kind)}, {}};
 }
@@ -148,9 +150,7 @@ int run(const TuneArguments& arguments, Session& session) {
 int tune_cli(int argc, char** argv) {
   TuneArguments arguments;
   Session session;
-  kImageSize.parse("1920x1080", arguments.size);
   kFrameRate.parse("30", arguments.rate);
-  arguments.size.text = "1920x1080";
   arguments.rate.text = "30";
   CLI::App app(
       "Measures what device, lanes, ring and slices suit the feeds of a configuration on this "

@@ -15,8 +15,9 @@ constexpr int kMostLanesOfGpu = 8;
 
 }  // namespace
 
-std::string work_of(const Conversion& convert) {
-  return fmt::format("{}x{} {}", convert.width, convert.height, formats_of(convert));
+std::string work_of(const FeedKind& kind) {
+  const Conversion& any = kind.conversions.front();
+  return fmt::format("{}x{} {}", any.width, any.height, formats_of(kind.conversions));
 }
 
 double frames_per_second(const std::vector<double>& milliseconds) {
@@ -51,10 +52,10 @@ void Measuring::label(std::size_t first, const std::string& part) {
 
 std::vector<Row> Measuring::measure(const FeedKind& kind, const std::vector<Setup>& setups,
                                     const std::string& part, bool with_ceilings) {
-  Work work{kind.convert, setups, 0};
+  Work work{kind.conversions, setups};
   drop_the_largest(device_, work, result_);
   require_memory(session_, frame_bytes(work, memory_of(session_)), "--size");
-  StageWork stage(device_, work, turn_of(kind));
+  StageWork stage(device_, work, turn_of(kind), frames_for(kind));
   std::vector<Contender> contenders = with_ceilings ? stage.contenders() : stage.setups();
   if (with_ceilings && on_gpu()) contenders.insert(contenders.begin(), stage.kernels());
   const std::size_t first = result_.rows.size();
@@ -72,10 +73,18 @@ std::vector<Row> Measuring::measure(const FeedKind& kind, const std::vector<Setu
   return rows;
 }
 
+std::shared_ptr<StageFrames> Measuring::frames_for(const FeedKind& kind) {
+  if (frames_ == nullptr || frames_->conversions() != kind.conversions) {
+    frames_.reset();  // first: there may be no room for both
+    frames_ = std::make_shared<StageFrames>(kind.conversions);
+  }
+  return frames_;
+}
+
 /// Long enough for many frames: frames come back in groups, and a few groups would be too inexact.
 double Measuring::turn_of(const FeedKind& kind) const {
   constexpr double kFrames = 30;
-  const auto seen = std::ranges::find(seen_, kind.convert, &Seen::convert);
+  const auto seen = std::ranges::find(seen_, kind.conversions, &Seen::conversions);
   if (turn_ == 0 || seen == seen_.end()) return turn_;
   return std::max(turn_, kFrames / seen->frames_per_second);
 }
@@ -84,11 +93,11 @@ int Measuring::fitting(const FeedKind& kind, const Settings& settings, int feeds
   feeds = std::min(feeds, kMostFeeds);
   const std::size_t host = memory_of(session_) / 4;
   const std::size_t device = session_.gpu != nullptr ? free_device_bytes(session_) / 2 : 0;
-  while (feeds > 1 && (target_bytes(kind.convert, {feeds, shape_of(settings)}) > host ||
-                       (session_.gpu != nullptr &&
-                        static_cast<std::size_t>(feeds) *
-                                device_bytes(kind.convert, kind.encodes, settings.lanes) >
-                            device))) {
+  while (feeds > 1 &&
+         (target_bytes(kind.conversions, {feeds, shape_of(settings)}) > host ||
+          (session_.gpu != nullptr &&
+           static_cast<std::size_t>(feeds) * device_bytes(kind.conversions, settings.lanes) >
+               device))) {
     feeds /= 2;
   }
   return feeds;

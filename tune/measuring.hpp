@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ inline constexpr int kMostFeeds = 64;
 /// How many times more rounds the last contenders get.
 inline constexpr int kLastRounds = 3;
 
-/// "1920x1080 bgra to nv12"
-std::string work_of(const Conversion& convert);
+/// "1920x1080 bgra to nv12": the frames' size, and what is made of them.
+std::string work_of(const FeedKind& kind);
 /// Frames a second, where a frame takes the median of these.
 double frames_per_second(const std::vector<double>& milliseconds);
 
@@ -55,7 +56,7 @@ class Measuring {
   int fitting(const FeedKind& kind, const Settings& settings, int feeds) const;
 
   struct Seen {
-    Conversion convert;
+    std::vector<Conversion> conversions;
     double frames_per_second;
   };
 
@@ -65,7 +66,11 @@ class Measuring {
   double turn_ = 0;
   std::vector<Seen> seen_;
 
+  /// The kind's frames, which stay until another kind is measured: their exact results take long.
+  std::shared_ptr<StageFrames> frames_for(const FeedKind& kind);
+
  private:
+  std::shared_ptr<StageFrames> frames_;
   double turn_of(const FeedKind& kind) const;
 };
 

@@ -23,62 +23,7 @@ std::string setting(const char* name, const std::string& value, const std::strin
   return fmt::format("  {:<8} {:<9} {}\n", name, value, reason);
 }
 
-ColorSpec color_of(const Json& json) {
-  ColorSpec color;
-  color.matrix = matrix_from_name(json.at(0).get<std::string>()).value();
-  color.range = range_from_name(json.at(1).get<std::string>()).value();
-  color.siting = siting_from_name(json.at(2).get<std::string>()).value();
-  return color;
-}
-
-FeedKind kind_of(const Json& json) {
-  FeedKind kind;
-  kind.names.push_back(json.at("name"));
-  const auto own = [&json](const char* key) -> std::optional<int> {
-    const Json& keys = json.at("own");
-    if (std::ranges::find(keys, key) == keys.end()) return std::nullopt;
-    return json.at(key).get<int>();
-  };
-  kind.own.push_back({own("lanes"), own("ring"), own("slices")});
-  kind.convert = {.width = json.at("width"),
-                  .height = json.at("height"),
-                  .source = pixel_format_from_name(json.at("source").get<std::string>()).value(),
-                  .source_color = color_of(json.at("source_color")),
-                  .target = pixel_format_from_name(json.at("target").get<std::string>()).value(),
-                  .target_color = color_of(json.at("target_color"))};
-  kind.rate = json.at("rate");
-  kind.encodes = json.at("encodes");
-  kind.present = Settings{json.at("lanes"), json.at("ring"), json.at("slices")};
-  kind.assumed = json.at("assumed");
-  return kind;
-}
-
-bool are_alike(const FeedKind& a, const FeedKind& b) {
-  // What is set for ring and slices may stay, so feeds are alike only if it is the same.
-  return a.convert == b.convert && a.rate == b.rate && a.encodes == b.encodes &&
-         a.assumed == b.assumed && a.present->ring == b.present->ring &&
-         a.present->slices == b.present->slices;
-}
-
 }  // namespace
-
-ConfiguredFeeds configured_feeds(const std::string& text) {
-  const Json json = Json::parse(text);
-  ConfiguredFeeds result{json.at("device"), {}, json.at("left_out")};
-  for (const Json& feed : json.at("feeds")) {
-    FeedKind kind = kind_of(feed);
-    const auto alike = std::ranges::find_if(
-        result.kinds, [&](const FeedKind& other) { return are_alike(kind, other); });
-    if (alike == result.kinds.end()) {
-      result.kinds.push_back(std::move(kind));
-    } else {
-      alike->names.push_back(kind.names.front());
-      alike->own.push_back(kind.own.front());
-      ++alike->feeds;
-    }
-  }
-  return result;
-}
 
 std::string as_text(const Tuning& tuning) {
   // The measurements are shown only if they led to no recommendation.
@@ -89,11 +34,9 @@ std::string as_text(const Tuning& tuning) {
   }
   text += setting("device", tuning.device, tuning.device_reason);
   for (const TunedKind& tuned : tuning.kinds) {
-    text += fmt::format("\n{}: {}{}\n", names_of(tuned.kind), describe(tuned.kind),
-                        tuned.kind.encodes == 1
-                            ? std::string()
-                            : fmt::format(", converted for {} encodes", tuned.kind.encodes));
+    text += fmt::format("\n{}: {}\n", names_of(tuned.kind), describe(tuned.kind));
     if (!tuned.kind.assumed.empty()) text += "  (" + tuned.kind.assumed + ")\n";
+    if (!tuned.kind.advice.empty()) text += setting("input", "too large", tuned.kind.advice);
     text += setting("lanes", std::to_string(tuned.settings.lanes), tuned.lanes_reason);
     text += setting("ring", std::to_string(tuned.settings.ring), tuned.ring_reason);
     text += setting("slices", slices_text(tuned.settings.slices), tuned.slices_reason);
@@ -123,25 +66,26 @@ std::string as_json(const Tuning& tuning) {
             {"kinds", Json::array()}};
   for (const TunedKind& tuned : tuning.kinds) {
     const FeedKind& kind = tuned.kind;
+    const Conversion& any = kind.conversions.front();
     Json slices = tuned.settings.slices;
     if (tuned.settings.slices == kAutoSlices) slices = slices_text(tuned.settings.slices);
-    json["kinds"].push_back(
-        {{"feeds", kind.names},
-         {"count", kind.feeds},
-         {"size", fmt::format("{}x{}", kind.convert.width, kind.convert.height)},
-         {"formats", formats_of(kind.convert)},
-         {"rate", kind.rate},
-         {"encodes", kind.encodes},
-         {"assumed", kind.assumed},
-         {"lanes", tuned.settings.lanes},
-         {"ring", tuned.settings.ring},
-         {"slices", std::move(slices)},
-         {"lanes_reason", tuned.lanes_reason},
-         {"ring_reason", tuned.ring_reason},
-         {"slices_reason", tuned.slices_reason},
-         {"ceiling_feeds", tuned.ceiling.feeds},
-         {"ceiling_reason", tuned.ceiling_reason},
-         {"frames_per_second", tuned.frames_per_second}});
+    json["kinds"].push_back({{"feeds", kind.names},
+                             {"count", kind.feeds},
+                             {"size", fmt::format("{}x{}", any.width, any.height)},
+                             {"formats", formats_of(kind.conversions)},
+                             {"rate", kind.rate},
+                             {"encodes", kind.conversions.size()},
+                             {"assumed", kind.assumed},
+                             {"advice", kind.advice},
+                             {"lanes", tuned.settings.lanes},
+                             {"ring", tuned.settings.ring},
+                             {"slices", std::move(slices)},
+                             {"lanes_reason", tuned.lanes_reason},
+                             {"ring_reason", tuned.ring_reason},
+                             {"slices_reason", tuned.slices_reason},
+                             {"ceiling_feeds", tuned.ceiling.feeds},
+                             {"ceiling_reason", tuned.ceiling_reason},
+                             {"frames_per_second", tuned.frames_per_second}});
   }
   json["measured"] = Json::parse(as_json(std::span(&tuning.measured, 1))).at("suites").at(0);
   return json.dump(2) + '\n';

@@ -78,7 +78,7 @@ class Tuner : private Measuring {
  private:
   static constexpr std::size_t kSlots = 24;  // about how many turns a kind has in a round
 
-  static double needed(const FeedKind& kind) { return kind.feeds * kind.rate * kind.encodes; }
+  static double needed(const FeedKind& kind) { return kind.feeds * kind.rate; }
 
   // The device.
 
@@ -93,12 +93,12 @@ class Tuner : private Measuring {
       if (!gpu_alone_) cpu.push_back({needed(kind), by_cpu});
       if (by_gpu > 0 && by_cpu > 0) {
         told += fmt::format("{}{:.0f} frames/s of {} on {}, {:.0f} on the CPU's {} processors",
-                            told.empty() ? "" : "; ", by_gpu, work_of(kind.convert),
-                            session_.gpu->name(), by_cpu, processors());
+                            told.empty() ? "" : "; ", by_gpu, work_of(kind), session_.gpu->name(),
+                            by_cpu, processors());
       }
       if (session_.gpu != nullptr && by_gpu == 0) {
-        cannot = fmt::format("{} cannot do {}: {}", session_.gpu->name(), work_of(kind.convert),
-                             gpu_problem_);
+        cannot =
+            fmt::format("{} cannot do {}: {}", session_.gpu->name(), work_of(kind), gpu_problem_);
       }
     }
     const Chosen chosen = choose_device(gpu, cpu, present_);
@@ -127,7 +127,7 @@ class Tuner : private Measuring {
       tuning_.device_reason = session_.no_gpu;
     }
     for (std::size_t i = 0; i < kinds_.size(); ++i) {
-      seen_.push_back({kinds_[i].convert, (on_gpu() ? gpu : cpu)[i].frames_per_second});
+      seen_.push_back({kinds_[i].conversions, (on_gpu() ? gpu : cpu)[i].frames_per_second});
     }
     return true;
   }
@@ -135,9 +135,8 @@ class Tuner : private Measuring {
   /// Frames a second of the GPU and of the CPU, measured in the same rounds. 0: it cannot do this.
   std::pair<double, double> compare(const FeedKind& kind) {
     const Settings usual{kLanes, kRing, kAutoSlices};
-    const Work work{kind.convert, {{many_feeds(kind, usual), shape_of(usual)}}, 0};
-    const std::size_t devices = (session_.gpu != nullptr ? 1U : 0U) + (gpu_alone_ ? 0U : 1U);
-    require_memory(session_, devices * frame_bytes(work, memory_of(session_)), "--size");
+    const Work work{kind.conversions, {{many_feeds(kind, usual), shape_of(usual)}}};
+    require_memory(session_, frame_bytes(work, memory_of(session_)), "--size");
     const std::size_t first = result_.rows.size();
     std::vector<std::unique_ptr<StageWork>> stages;
     std::vector<Contender> contenders;
@@ -145,7 +144,8 @@ class Tuner : private Measuring {
     for (const bool gpu : {true, false}) {
       if (gpu ? session_.gpu == nullptr : gpu_alone_) continue;
       try {
-        stages.push_back(std::make_unique<StageWork>(session_on(gpu), work, turn_));
+        stages.push_back(
+            std::make_unique<StageWork>(session_on(gpu), work, turn_, frames_for(kind)));
       } catch (const std::exception& error) {
         if (!gpu) throw;
         gpu_problem_ = error.what();  // too little memory
@@ -237,7 +237,7 @@ class Tuner : private Measuring {
       for (std::size_t i = 0; i < from.size(); ++i) {
         tried.push_back({from[i], {}});
         const auto row = std::ranges::find_if(rows, [&](const Row& one) {
-          return one.is(kStage, parameters_of(kind.convert, setups[i]));
+          return one.is(kStage, parameters_of(kind.conversions, setups[i]));
         });
         if (row != rows.end()) tried.back().samples = samples_of(*row);
       }
@@ -304,7 +304,7 @@ class Tuner : private Measuring {
 }  // namespace
 
 std::string describe(const FeedKind& kind) {
-  return fmt::format("{}, {:.4g} frames/s", work_of(kind.convert), kind.rate);
+  return fmt::format("{}, {:.4g} frames/s", work_of(kind), kind.rate);
 }
 
 Tuning tune(const Session& session, bool gpu_alone, std::span<const FeedKind> kinds,

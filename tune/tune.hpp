@@ -13,16 +13,16 @@
 
 namespace framelane::bench {
 
-/// Feeds with the same kind of frames and the same conversion.
+/// Feeds with the same kind of frames, of which the same is made.
 struct FeedKind {
   std::vector<std::string> names;  ///< none: a size that was stated, without a configuration
   std::vector<OwnSettings> own;    ///< of each name, or empty
   int feeds = 1;
-  Conversion convert;
-  double rate = 0;                  ///< frames a second of one feed
-  int encodes = 1;                  ///< of one feed, that need this conversion or the like
+  std::vector<Conversion> conversions;  ///< of each frame, for one encode each; none is_bypass
+  double rate = 0;                      ///< frames a second of one feed
   std::optional<Settings> present;  ///< what the first of them has now, and all in ring and slices
   std::string assumed;              ///< what of this the configuration does not tell; or empty
+  std::string advice = {};          ///< why its source is larger than needed; or empty
 };
 /// "1920x1080 bgra to nv12, 59.94 frames/s"
 std::string describe(const FeedKind& kind);
@@ -64,7 +64,7 @@ std::vector<NamedSettings> settings_of(const Tuning& tuning);
 /// A table with the reasons and the keys, for a terminal.
 std::string as_text(const Tuning& tuning);
 /// {"device","device_reason","load","kinds":[{"feeds":[],"count","size","formats","rate","encodes",
-/// "assumed","lanes","ring","slices","lanes_reason","ring_reason","slices_reason","ceiling_feeds",
+/// "assumed","advice","lanes","ring","slices","lanes_reason","ring_reason","slices_reason","ceiling_feeds",
 /// "ceiling_reason","frames_per_second"}],"measured":{a suite of as_json}}
 std::string as_json(const Tuning& tuning);
 
@@ -74,7 +74,7 @@ struct ConfiguredFeeds {
   std::vector<FeedKind> kinds;
   std::vector<std::string> left_out;
 };
-/// Throws if it is not such a text.
+/// Throws std::runtime_error, which says what is wrong, if it is not such a text.
 ConfiguredFeeds configured_feeds(const std::string& json);
 
 }  // namespace framelane::bench

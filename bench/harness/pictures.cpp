@@ -46,10 +46,18 @@ std::size_t image_bytes(PixelFormat format, const Size& size) {
   return bytes;
 }
 
+std::size_t made_bytes(std::span<const Conversion> conversions) {
+  std::size_t bytes = 0;
+  for (const Conversion& conversion : conversions) {
+    const auto [width, height] = conversion.target_size();
+    bytes += image_bytes(conversion.target, {"", width, height});
+  }
+  return bytes;
+}
+
 std::size_t moved_bytes(const Conversion& conversion) {
-  const auto [width, height] = conversion.target_size();
   return image_bytes(conversion.source, {"", conversion.width, conversion.height}) +
-         image_bytes(conversion.target, {"", width, height});
+         made_bytes({&conversion, 1});
 }
 
 std::vector<PooledImage> make_frames(FramePool& pool, PixelFormat format, const Size& size,
@@ -78,6 +86,25 @@ std::string formats_of(const Conversion& conversion) {
   }
   if (from.range != to.range) {
     text += fmt::format(", {} to {}", to_string(from.range), to_string(to.range));
+  }
+  return text;
+}
+
+std::string formats_of(std::span<const Conversion> conversions) {
+  if (conversions.size() == 1 && !conversions.front().scaling) {
+    return formats_of(conversions.front());
+  }
+  std::string text;
+  std::string last;
+  for (const Conversion& conversion : conversions) {
+    const std::string formats = formats_of(conversion);
+    const auto [width, height] = conversion.target_size();
+    if (formats != last) {
+      text += fmt::format("{}{} at {}x{}", text.empty() ? "" : " + ", formats, width, height);
+    } else {
+      text += fmt::format(" + {}x{}", width, height);
+    }
+    last = formats;
   }
   return text;
 }

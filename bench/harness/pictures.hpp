@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ Conversion conversion(PixelFormat source, PixelFormat target, const Size& size);
 
 /// Bytes of all pixels, without the padding of rows.
 std::size_t image_bytes(PixelFormat format, const Size& size);
+/// Bytes of all pictures that are made of one frame.
+std::size_t made_bytes(std::span<const Conversion> conversions);
 /// Bytes that a conversion reads and writes, together.
 std::size_t moved_bytes(const Conversion& conversion);
 
@@ -38,6 +41,9 @@ std::vector<PooledImage> make_frames(FramePool& pool, PixelFormat format, const 
 
 /// "yuv420p to nv12, full to limited": both formats, and what changes between colours of YUV.
 std::string formats_of(const Conversion& conversion);
+/// The same for all that is made of one frame: "bgra to nv12 at 1280x720 + 854x480". Sizes are left
+/// out if there is one picture, of the frame's size.
+std::string formats_of(std::span<const Conversion> conversions);
 
 /// A picture in ordinary memory, laid out like those of a FramePool. It is not registered with a
 /// GPU and does not count as locked memory.

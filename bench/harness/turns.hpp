@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/harness/result.hpp"
+#include "kernels/scaling.hpp"
 #include "pipeline/stage/device.hpp"
 
 namespace framelane::bench {
@@ -37,6 +38,7 @@ struct Session {
   double seconds = 30;  ///< of measuring, for all rounds and contenders of a suite together
   int width = 0;        ///< of pictures; 0: each suite's own
   int height = 0;
+  std::vector<PictureSize> renditions;     ///< that `stage` makes of each picture; none: itself
   std::size_t bytes = 64 << 20;            ///< of data that is not frames
   std::size_t memory = 0;                  ///< of the machine, in bytes; 0: what it has
   std::shared_ptr<Device> cpu;             ///< never null

@@ -52,7 +52,7 @@ class DecodedFeed {
                 first.color, PixelFormat::kNv12, first.color};
     convert_.target_color.range =
         first.color.range == Range::kFull ? Range::kLimited : Range::kFull;
-    feed_.prepare(convert_, FrameMemory::kDevice, pool_);
+    feed_.prepare({&convert_, 1}, FrameMemory::kDevice, {&pool_, 1});
   }
 
   /// Decodes frames until `until` and drops them.

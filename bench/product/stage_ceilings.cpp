@@ -5,14 +5,18 @@
 
 namespace framelane::bench {
 
-StageCeilings::StageCeilings(CudaContext& context, const Conversion& convert,
+StageCeilings::StageCeilings(CudaContext& context, std::span<const Conversion> conversions,
                              std::span<const PooledImage> frames, const std::atomic<int>* stop)
-    : convert_(convert),
-      converter_(CudaConverter::make(convert)),
-      frames_(frames),
-      stop_(stop),
-      target_(allocate_image(targets_, convert.target, convert.width, convert.height)),
-      images_(context, {&convert_, 1}, FrameMemory::kHost) {
+    : frames_(frames), stop_(stop), images_(context, conversions, FrameMemory::kHost) {
+  for (const Conversion& conversion : conversions) {
+    Made& made = made_.emplace_back();
+    if (!is_identity(conversion)) made.converter = CudaConverter::make(conversion);
+    if (made.converter != nullptr && made.converter->constant_bytes() > 0) {
+      made.constants.emplace(context, *made.converter);
+    }
+    const auto [width, height] = conversion.target_size();
+    made.target = allocate_image(pool_, conversion.target, width, height);
+  }
   context.memory_stream().synchronize();
 }
 
@@ -26,28 +30,39 @@ double StageCeilings::upload(double seconds) const {
   return rate(seconds, {[this](int i) { queue_upload(i, streams_[0]); }});
 }
 double StageCeilings::download(double seconds) const {
-  return rate(seconds, {[this](int) { queue_download(streams_[0]); }});
+  return rate(seconds, {[this](int) { queue_downloads(streams_[0]); }});
 }
 double StageCeilings::duplex(double seconds) const {
   return rate(seconds, {[this](int i) { queue_upload(i, streams_[0]); },
-                        [this](int) { queue_download(streams_[1]); }});
+                        [this](int) { queue_downloads(streams_[1]); }});
 }
 double StageCeilings::kernel(double seconds) const {
-  return rate(seconds, {[this](int) {
-                cuda::check(
-                    converter_->enqueue(as_const(images_.source->image), images_.targets[0]->image,
-                                        0, convert_.height, streams_[0].get()),
-                    "cudaLaunchKernel");
-              }});
+  return rate(seconds, {[this](int) { queue_kernels(streams_[0]); }});
 }
 
 void StageCeilings::queue_upload(int i, const CudaStream& stream) const {
   copy_rows(as_const(frames_[static_cast<std::size_t>(i) % frames_.size()].image),
-            images_.source->image, 0, convert_.height, cudaMemcpyHostToDevice, stream);
+            images_.source->image, 0, images_.source->image.height, cudaMemcpyHostToDevice, stream);
 }
-void StageCeilings::queue_download(const CudaStream& stream) const {
-  copy_rows(as_const(images_.targets[0]->image), target_.image, 0, convert_.height,
-            cudaMemcpyDeviceToHost, stream);
+void StageCeilings::queue_kernels(const CudaStream& stream) const {
+  const ConstImageView source = as_const(images_.source->image);
+  for (std::size_t i = 0; i < made_.size(); ++i) {
+    const auto& [converter, constants, result] = made_[i];
+    const ImageView& target = images_.targets[i]->image;
+    if (converter == nullptr) {
+      copy_rows(source, target, 0, target.height, cudaMemcpyDeviceToDevice, stream);
+      continue;
+    }
+    const CudaFrame frame{source, target, nullptr, constants ? constants->memory.data() : nullptr};
+    cuda::check(converter->enqueue({&frame, 1}, 0, target.height, stream.get()),
+                "cudaLaunchKernel");
+  }
+}
+void StageCeilings::queue_downloads(const CudaStream& stream) const {
+  for (std::size_t i = 0; i < made_.size(); ++i) {
+    const ConstImageView made = as_const(images_.targets[i]->image);
+    copy_rows(made, made_[i].target.image, 0, made.height, cudaMemcpyDeviceToHost, stream);
+  }
 }
 
 double StageCeilings::rate(double seconds,

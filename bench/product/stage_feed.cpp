@@ -4,9 +4,10 @@
 #include <time.h>
 
 #include <algorithm>
-#include <array>
+#include <cassert>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -40,6 +41,12 @@ double completion_cpu_seconds() {
   return 0;
 }
 
+std::vector<FeedStats::EncodeSpec> encode_specs(std::size_t count) {
+  std::vector<FeedStats::EncodeSpec> specs;
+  for (std::size_t i = 0; i < count; ++i) specs.push_back({std::to_string(i), false});
+  return specs;
+}
+
 /// Throws std::runtime_error where the system cannot start another thread.
 template <typename Work>
 std::jthread start_thread(Work work) {
@@ -58,35 +65,38 @@ double thread_cpu_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-StageFeed::StageFeed(Device& device, const StageShape& shape)
+StageFeed::StageFeed(Device& device, const StageShape& shape, std::size_t encodes)
     : shape_(shape),
-      stats_(std::make_shared<FeedStats>("bench",
-                                         std::vector<FeedStats::EncodeSpec>{{"live", false}},
-                                         std::vector<std::string>{}, shape.lanes)),
-      ring_(shape.ring, 1, *stats_),
-      stage_(device.make_stage(*stats_, shape.slices)) {}
+      stats_(std::make_shared<FeedStats>("bench", encode_specs(encodes), std::vector<std::string>{},
+                                         shape.lanes)),
+      ring_(shape.ring, static_cast<int>(encodes), *stats_),
+      stage_(device.make_stage(*stats_, shape.slices)),
+      tickets_(encodes) {}
 
-void StageFeed::prepare(const Conversion& convert, FrameMemory memory, FramePool& targets,
-                        bool analyse) {
-  convert_ = convert;
-  targets_ = &targets;
+void StageFeed::prepare(std::span<const Conversion> conversions, FrameMemory memory,
+                        std::span<FramePool> targets, bool analyse) {
+  assert(conversions.size() == tickets_.size() && targets.size() == tickets_.size());
+  conversions_.assign(conversions.begin(), conversions.end());
+  targets_ = targets;
   analyse_ = analyse;
-  plan_ = stage_->prepare({&convert_, 1}, memory, analyse);
+  plan_ = stage_->prepare(conversions_, memory, analyse);
 }
 
 FeedRun StageFeed::run(Clock::time_point until, const std::function<InputFrame(int)>& next) {
   const double cpu_before = thread_cpu_seconds();
   FeedRun result;
-  double encode_cpu = 0;
-  std::jthread encode = start_thread([this, &result, &encode_cpu] {
-    for (bool last = false; !last;) {
-      auto job = ring_.next(0);
-      if (!job) break;
-      finish(**job, result);
-      last = (*job)->input.duration == kLast;
+  std::vector<double> encode_cpu(tickets_.size());
+  std::vector<std::jthread> encodes;
+  try {
+    for (std::size_t i = 0; i < tickets_.size(); ++i) {
+      encodes.push_back(start_thread([this, &result, &encode_cpu, i] {
+        encode_cpu[i] = encode(i, i == 0 ? &result : nullptr);
+      }));
     }
-    encode_cpu = thread_cpu_seconds();
-  });
+  } catch (...) {
+    ring_.close();  // those that were started wait for frames
+    throw;
+  }
   std::string failure;
   int submitted = 0;
   try {
@@ -100,11 +110,28 @@ FeedRun StageFeed::run(Clock::time_point until, const std::function<InputFrame(i
     failure = error.what();
     ring_.close();  // what was published is still waited for
   }
-  encode.join();
+  encodes.clear();
   result.frames = submitted;
-  result.cpu = thread_cpu_seconds() - cpu_before + encode_cpu;
+  result.cpu =
+      std::accumulate(encode_cpu.begin(), encode_cpu.end(), thread_cpu_seconds() - cpu_before);
   if (!failure.empty()) result.problem = failure;
   return result;
+}
+
+double StageFeed::encode(std::size_t index, FeedRun* run) {
+  for (bool last = false; !last;) {
+    auto job = ring_.next(static_cast<int>(index));
+    if (!job) break;
+    std::string problem = finish(**job, index);
+    last = (*job)->input.duration == kLast;
+    if (run == nullptr) continue;
+    if (!problem.empty()) run->problem = std::move(problem);
+    if ((*job)->device_lost) continue;
+    run->back.push_back(Clock::now());
+    run->latencies.push_back(run->back.back() - (*job)->input.decoded_at);
+    keep(**job);
+  }
+  return thread_cpu_seconds();
 }
 
 void StageFeed::submit(InputFrame&& frame, int number, bool last) {
@@ -116,33 +143,41 @@ void StageFeed::submit(InputFrame&& frame, int number, bool last) {
   job.input.pts = number;
   job.input.duration = last ? kLast : 0;
   job.analyse = analyse_;
-  job.outputs[0].target = allocate_image(*targets_, convert_.target, convert_.width,
-                                         convert_.height, analyse_ ? sizeof(LumaHistogram) : 0);
-  std::array<FrameTicket, 1> tickets;
-  open_tickets(stats_, stats_->run(), tickets);
-  job.outputs[0].ticket = std::move(tickets[0]);
+  for (std::size_t i = 0; i < conversions_.size(); ++i) {
+    const auto [width, height] = conversions_[i].target_size();
+    const bool counts = analyse_ && i == 0;
+    job.outputs[i].target = allocate_image(targets_[i], conversions_[i].target, width, height,
+                                           counts ? sizeof(LumaHistogram) : 0);
+  }
+  open_tickets(stats_, stats_->run(), tickets_);
+  for (std::size_t i = 0; i < tickets_.size(); ++i) job.outputs[i].ticket = std::move(tickets_[i]);
   job.input.decoded_at = Clock::now();
   place->publish();
   stage_->submit(job);
 }
 
-void StageFeed::finish(FrameJob& job, FeedRun& run) {
+std::string StageFeed::finish(FrameJob& job, std::size_t encode) {
+  std::string problem;
   // A job must not be released before it is done. A late one is a problem, and still waited for.
   for (;;) {
     const auto wait = stage_->wait(job, {}, Clock::now() + std::chrono::seconds(10));
     if (wait == Stage::Wait::kReady) break;
     if (wait == Stage::Wait::kDeviceLost) {
-      run.problem = "a frame was lost with the GPU";
-      return job.outputs[0].ticket.drop(DropReason::kDeviceLost);
+      job.outputs[encode].ticket.drop(DropReason::kDeviceLost);
+      return "a frame was lost with the GPU";
     }
-    run.problem = "a frame takes more than 10 s";
+    problem = "a frame takes more than 10 s";
   }
-  job.outputs[0].ticket.out();
-  run.back.push_back(Clock::now());
-  run.latencies.push_back(run.back.back() - job.input.decoded_at);
+  job.outputs[encode].ticket.out();
+  return problem;
+}
+
+void StageFeed::keep(const FrameJob& job) {
   if (held_results_ == 0) return;
   if (last_results_.size() == held_results_) last_results_.pop_front();
-  last_results_.push_back({static_cast<int>(job.input.pts), job.outputs[0].target, job.luma});
+  FrameResult result{static_cast<int>(job.input.pts), {}, job.luma};
+  for (const JobOutput& output : job.outputs) result.images.push_back(output.target);
+  last_results_.push_back(std::move(result));
 }
 
 BenchFeed::BenchFeed(Device& device, const Conversion& convert, const StageShape& shape)
@@ -150,13 +185,14 @@ BenchFeed::BenchFeed(Device& device, const Conversion& convert, const StageShape
                               shape.ring + 4)),
       frames_(own_frames_),
       feed_(device, shape) {
-  feed_.prepare(convert, FrameMemory::kHost, own_targets_);
+  feed_.prepare({&convert, 1}, FrameMemory::kHost, {&own_targets_, 1});
 }
 
-BenchFeed::BenchFeed(Device& device, const Conversion& convert, const StageShape& shape,
-                     std::span<const PooledImage> frames, FramePool& targets, bool analyse)
-    : frames_(frames), feed_(device, shape) {
-  feed_.prepare(convert, FrameMemory::kHost, targets, analyse);
+BenchFeed::BenchFeed(Device& device, std::span<const Conversion> conversions,
+                     const StageShape& shape, std::span<const PooledImage> frames,
+                     std::span<FramePool> targets, bool analyse)
+    : frames_(frames), feed_(device, shape, conversions.size()) {
+  feed_.prepare(conversions, FrameMemory::kHost, targets, analyse);
 }
 
 FeedRun BenchFeed::run(Clock::time_point until) {

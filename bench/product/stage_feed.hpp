@@ -42,25 +42,28 @@ struct FeedRun {
   std::string problem = {};                     ///< empty: none
 };
 
-/// One feed's ring, stage and ledger, and the two threads that use them: one submits frames, as the
-/// source does, and one waits for them, as an encode does. One thread at a time calls it.
+/// One feed's ring, stage and ledger, and the threads that use them: one submits frames, as the
+/// source does, and one for each encode waits for them. One thread at a time calls it.
 class StageFeed {
  public:
-  StageFeed(Device& device, const StageShape& shape);
+  StageFeed(Device& device, const StageShape& shape, std::size_t encodes = 1);
 
   FeedStats& stats() { return *stats_; }
   const FeedStats& stats() const { return *stats_; }
   Stage& stage() { return *stage_; }
 
-  /// For all frames from now on. Results go to `targets`, which must outlive this. `analyse`: their
-  /// luma is counted.
-  void prepare(const Conversion& convert, FrameMemory memory, FramePool& targets,
-               bool analyse = false);
+  /// For all frames from now on: what is made of each, for one encode after the other. Requires as
+  /// many conversions and targets as there are encodes; all conversions have one source, and none
+  /// is_bypass. Results go to `targets`, which must outlive this; pictures of another size are from
+  /// another pool, because a pool's buffers are of one size. `analyse`: the luma of the first
+  /// result is counted.
+  void prepare(std::span<const Conversion> conversions, FrameMemory memory,
+               std::span<FramePool> targets, bool analyse = false);
   /// What became of one frame.
   struct FrameResult {
-    int number;  ///< the frame's place in its run, from 0
-    PooledImage image;
-    LumaHistogram luma;  ///< if it is counted
+    int number;                       ///< the frame's place in its run, from 0
+    std::vector<PooledImage> images;  ///< by encode
+    LumaHistogram luma;               ///< of the first, if it is counted
   };
   /// From now on last_results() holds up to `count` results, for the caller to check.
   void hold_last_results(int count) { held_results_ = static_cast<std::size_t>(count); }
@@ -77,16 +80,22 @@ class StageFeed {
   FeedRun run(Clock::time_point until, const std::function<InputFrame(int)>& next);
 
  private:
+  /// What one encode's thread does, until the run's last frame or until the ring is closed. Returns
+  /// the thread's CPU seconds. `run` is null but for one encode.
+  double encode(std::size_t index, FeedRun* run);
   void submit(InputFrame&& frame, int number, bool last);
-  void finish(FrameJob& job, FeedRun& run);
+  /// Waits for a job, and closes its ticket of one encode. Returns what went wrong, or nothing.
+  std::string finish(FrameJob& job, std::size_t encode);
+  void keep(const FrameJob& job);
 
   const StageShape shape_;
   const std::shared_ptr<FeedStats> stats_;
   FrameRing ring_;
   const std::unique_ptr<Stage> stage_;
-  Conversion convert_;
+  std::vector<Conversion> conversions_;
+  std::vector<FrameTicket> tickets_;  // of the frame in hand, by encode
   PlanRef plan_;
-  FramePool* targets_ = nullptr;
+  std::span<FramePool> targets_;
   bool analyse_ = false;
   std::size_t held_results_ = 0;
   const std::atomic<int>* stop_ = nullptr;
@@ -96,11 +105,12 @@ class StageFeed {
 /// A feed whose frames are there already: pictures in host memory, used round and round.
 class BenchFeed {
  public:
-  /// With frames and targets of its own.
+  /// With frames and targets of its own, for one conversion.
   BenchFeed(Device& device, const Conversion& convert, const StageShape& shape);
-  /// `frames` and `targets` must outlive this.
-  BenchFeed(Device& device, const Conversion& convert, const StageShape& shape,
-            std::span<const PooledImage> frames, FramePool& targets, bool analyse = false);
+  /// `frames` and `targets` must outlive this; see StageFeed::prepare.
+  BenchFeed(Device& device, std::span<const Conversion> conversions, const StageShape& shape,
+            std::span<const PooledImage> frames, std::span<FramePool> targets,
+            bool analyse = false);
 
   /// Submits frames until `until`; returns when all are back.
   FeedRun run(Clock::time_point until);

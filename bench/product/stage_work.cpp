@@ -12,12 +12,13 @@
 
 namespace framelane::bench {
 
-std::vector<Parameter> parameters_of(const Conversion& convert) {
-  return {{"size", fmt::format("{}x{}", convert.width, convert.height)},
-          {"formats", formats_of(convert)}};
+std::vector<Parameter> parameters_of(std::span<const Conversion> conversions) {
+  const Conversion& any = conversions.front();
+  return {{"size", fmt::format("{}x{}", any.width, any.height)},
+          {"formats", formats_of(conversions)}};
 }
-std::vector<Parameter> parameters_of(const Conversion& convert, const Setup& setup) {
-  std::vector<Parameter> result = parameters_of(convert);
+std::vector<Parameter> parameters_of(std::span<const Conversion> conversions, const Setup& setup) {
+  std::vector<Parameter> result = parameters_of(conversions);
   result.push_back({"feeds", std::int64_t{setup.feeds}});
   result.push_back({"lanes", std::int64_t{setup.shape.lanes}});
   result.push_back({"ring", std::int64_t{setup.shape.ring}});
@@ -29,13 +30,21 @@ std::vector<Parameter> parameters_of(const Conversion& convert, const Setup& set
   return result;
 }
 
-double source_bytes(const Conversion& convert) {
-  return static_cast<double>(image_bytes(convert.source, {"", convert.width, convert.height}));
+bool has_usual_ways(const Work& work) {
+  return work.conversions.size() == 1 && !work.conversions.front().scaling;
+}
+
+double source_bytes(std::span<const Conversion> conversions) {
+  const Conversion& any = conversions.front();
+  return static_cast<double>(image_bytes(any.source, {"", any.width, any.height}));
 }
 
 int frames_of(const Work& work, std::size_t memory) {
-  const double most = std::min<double>(96 << 20, static_cast<double>(memory) / 8);
-  int count = static_cast<int>(std::clamp(most / source_bytes(work.convert), 3.0, 32.0));
+  const bool scaled = std::ranges::any_of(work.conversions, [](const Conversion& conversion) {
+    return conversion.scaling.has_value();
+  });
+  const double most = std::min<double>((scaled ? 32 : 96) << 20, static_cast<double>(memory) / 8);
+  int count = static_cast<int>(std::clamp(most / source_bytes(work.conversions), 3.0, 32.0));
   const auto goes_round = [&count](const Setup& setup) {
     return std::gcd(count, setup.shape.lanes) == 1;
   };
@@ -43,44 +52,46 @@ int frames_of(const Work& work, std::size_t memory) {
   return count;
 }
 
-std::size_t target_bytes(const Conversion& convert, const Setup& setup) {
+std::size_t target_bytes(std::span<const Conversion> conversions, const Setup& setup) {
   return static_cast<std::size_t>(setup.feeds) *
-         static_cast<std::size_t>(setup.shape.ring + setup.shape.lanes) *
-         image_bytes(convert.target, {"", convert.width, convert.height});
+         static_cast<std::size_t>(setup.shape.ring + setup.shape.lanes) * made_bytes(conversions);
 }
 
 void drop_the_largest(const Session& session, Work& work, Result& result) {
   const std::size_t most = memory_of(session) / 4;
   std::erase_if(work.setups, [&](const Setup& setup) {
-    const std::size_t bytes = target_bytes(work.convert, setup);
+    const std::size_t bytes = target_bytes(work.conversions, setup);
     if (bytes <= most) return false;
     result.left_out.push_back(fmt::format(
         "{} feed{} of {}x{}: their frames are {} MiB, and a quarter of the memory is {}",
-        setup.feeds, setup.feeds == 1 ? "" : "s", work.convert.width, work.convert.height,
-        bytes >> 20, most >> 20));
+        setup.feeds, setup.feeds == 1 ? "" : "s", work.conversions.front().width,
+        work.conversions.front().height, bytes >> 20, most >> 20));
     return true;
   });
 }
 
 std::size_t frame_bytes(const Work& work, std::size_t memory) {
-  const Size size{"", work.convert.width, work.convert.height};
   return static_cast<std::size_t>(frames_of(work, memory)) *
-         (image_bytes(work.convert.source, size) + image_bytes(work.convert.target, size));
+         (static_cast<std::size_t>(source_bytes(work.conversions)) + made_bytes(work.conversions));
 }
 
-StageWork::StageWork(const Session& session, const Work& work, double turn)
+StageWork::StageWork(const Session& session, const Work& work, double turn,
+                     std::shared_ptr<StageFrames> frames)
     : device_(session.gpu != nullptr ? *session.gpu : *session.cpu),
       work_(work),
       turn_(turn),
       stop_(session.stop),
-      frames_(
-          make_frames(sources_, work.convert.source, size(), frames_of(work, memory_of(session)))) {
-  for (const PooledImage& frame : frames_) {
-    expected_.push_back(reference_result(work.convert, as_const(frame.image)));
-  }
-  for (const Setup& setup : work.setups) most_feeds_ = std::max(most_feeds_, setup.feeds);
-  targets_ = std::make_unique<FramePool[]>(static_cast<std::size_t>(most_feeds_));
-  gpu_ = make_gpu_contenders(session, work, frames_, expected_, turn);
+      made_(frames != nullptr ? std::move(frames)
+                              : std::make_shared<StageFrames>(work.conversions)) {
+  assert(made_->conversions() == work.conversions);
+  const int count = frames_of(work, memory_of(session));
+  made_->make(count);
+  frames_ = made_->frames().first(static_cast<std::size_t>(count));
+  int most_feeds = 1;
+  for (const Setup& setup : work.setups) most_feeds = std::max(most_feeds, setup.feeds);
+  targets_ =
+      std::make_unique<FramePool[]>(static_cast<std::size_t>(most_feeds) * work.conversions.size());
+  gpu_ = make_gpu_contenders(session, work, frames_, *made_, turn);
 }
 StageWork::~StageWork() = default;
 
@@ -104,8 +115,8 @@ std::vector<Contender> StageWork::setups() {
 
 Contender StageWork::stage(const Setup& setup) {
   Row row{.name = setup.analyse ? kStageCounting : kStage,
-          .parameters = parameters_of(work_.convert, setup),
-          .bytes = source_bytes(work_.convert),
+          .parameters = parameters_of(work_.conversions, setup),
+          .bytes = source_bytes(work_.conversions),
           .more = {{kMedianLatency, "ms"}, {kHighLatency, "ms"}, {kCpu, "s"}}};
   if (device_.has_copy_engines()) row.more.push_back({kOwnCpu, "s"});
   return {std::move(row), [=, this] { open(setup); },
@@ -127,10 +138,11 @@ Contender StageWork::stage(const Setup& setup) {
 void StageWork::open(const Setup& setup) {
   feeds_.clear();
   try {
+    const std::size_t count = work_.conversions.size();
     for (int i = 0; i < setup.feeds; ++i) {
-      feeds_.push_back(std::make_unique<BenchFeed>(device_, work_.convert, setup.shape, frames_,
-                                                   targets_[static_cast<std::size_t>(i)],
-                                                   setup.analyse));
+      const std::span targets(&targets_[static_cast<std::size_t>(i) * count], count);
+      feeds_.push_back(std::make_unique<BenchFeed>(device_, work_.conversions, setup.shape, frames_,
+                                                   targets, setup.analyse));
       feeds_.back()->feed().hold_last_results(setup.shape.lanes);
       feeds_.back()->feed().end_on(stop_);
     }
@@ -156,15 +168,24 @@ std::string StageWork::check(const StageFeed& feed, bool analysed) const {
   if (!device.empty() && device != device_.name()) return "it went on on " + device;
   if (feed.last_results().empty()) return "no frame came back";
   for (const StageFeed::FrameResult& result : feed.last_results()) {
-    const auto number = static_cast<std::size_t>(result.number);
-    const ConstImageView expected = as_const(expected_[number % expected_.size()].image);
-    const std::string difference = first_difference(expected, as_const(result.image.image));
-    if (!difference.empty()) return fmt::format("frame {}, {}", number, difference);
-    if (analysed && result.luma != luma_of(expected)) {
-      return fmt::format("frame {}: its luma is counted wrongly", number);
-    }
-    spoil(result.image.image);
+    const std::string wrong = check(result, analysed);
+    if (!wrong.empty()) return fmt::format("frame {}{}", result.number, wrong);
   }
+  return {};
+}
+std::string StageWork::check(const StageFeed::FrameResult& result, bool analysed) const {
+  const auto expected = made_->results(static_cast<std::size_t>(result.number) % frames_.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const ImageView& image = result.images[i].image;
+    const std::string difference = first_difference(as_const(expected[i].image), as_const(image));
+    if (difference.empty()) continue;
+    const bool alone = expected.size() == 1;
+    return (alone ? "" : fmt::format(", {}x{}", image.width, image.height)) + ", " + difference;
+  }
+  if (analysed && result.luma != luma_of(as_const(expected.front().image))) {
+    return ": its luma is counted wrongly";
+  }
+  for (const PooledImage& image : result.images) spoil(image.image);
   return {};
 }
 

@@ -11,13 +11,14 @@ namespace {
 class CudaContenders final : public GpuContenders {
  public:
   CudaContenders(const Session& session, const Work& work, std::span<const PooledImage> frames,
-                 std::span<const PlainImage> expected, double turn)
+                 const StageFrames& made, double turn)
       : work_(work),
-        expected_(expected),
+        made_(made),
         turn_(turn),
-        ceilings_(context_of(session), work.convert, frames, session.stop) {
-    if (work.with_others) {
-      baselines_ = std::make_unique<StageBaselines>(context_of(session), work.convert, frames);
+        ceilings_(context_of(session), work.conversions, frames, session.stop) {
+    if (work.with_others && has_usual_ways(work)) {
+      baselines_ =
+          std::make_unique<StageBaselines>(context_of(session), work.conversions.front(), frames);
     }
   }
 
@@ -41,8 +42,8 @@ class CudaContenders final : public GpuContenders {
  private:
   Row row(const char* name) const {
     return {.name = name,
-            .parameters = parameters_of(work_.convert),
-            .bytes = source_bytes(work_.convert)};
+            .parameters = parameters_of(work_.conversions),
+            .bytes = source_bytes(work_.conversions)};
   }
   Contender ceiling(const char* name, double (StageCeilings::*rate)(double) const) {
     return {row(name), {}, [=, this] { return 1e3 / (ceilings_.*rate)(turn_); }, {}};
@@ -51,13 +52,13 @@ class CudaContenders final : public GpuContenders {
     return {row(name), [this] { baselines_->spoil_results(); },
             [=, this] { return milliseconds([&] { (*baselines_.*convert)(); }); },
             [this] {
-              const PlainImage& expected = expected_[baselines_->frame()];
+              const PlainImage& expected = made_.results(baselines_->frame()).front();
               return first_difference(as_const(expected.image), baselines_->result());
             }};
   }
 
   const Work& work_;
-  const std::span<const PlainImage> expected_;
+  const StageFrames& made_;
   const double turn_;
   StageCeilings ceilings_;
   std::unique_ptr<StageBaselines> baselines_;  // of a work with_others
@@ -67,14 +68,12 @@ class CudaContenders final : public GpuContenders {
 
 std::unique_ptr<GpuContenders> make_gpu_contenders(const Session& session, const Work& work,
                                                    std::span<const PooledImage> frames,
-                                                   std::span<const PlainImage> expected,
-                                                   double turn) {
+                                                   const StageFrames& made, double turn) {
   if (session.gpu == nullptr) return nullptr;
-  return std::make_unique<CudaContenders>(session, work, frames, expected, turn);
+  return std::make_unique<CudaContenders>(session, work, frames, made, turn);
 }
 
-std::size_t device_bytes(const Conversion& convert, int encodes, int lanes) {
-  const std::vector<Conversion> conversions(static_cast<std::size_t>(encodes), convert);
+std::size_t device_bytes(std::span<const Conversion> conversions, int lanes) {
   return plan_bytes(conversions, FrameMemory::kHost, static_cast<std::size_t>(lanes));
 }
 std::size_t free_device_bytes(const Session& session) {

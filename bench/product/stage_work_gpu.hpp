@@ -24,11 +24,10 @@ class GpuContenders {
   virtual std::vector<Contender> usual_ways() = 0;
 };
 
-/// Null if the session has no GPU. `expected` are the exact results of `frames`. The session, the
-/// work, the frames and their results must outlive the object. `turn`: seconds.
+/// Null if the session has no GPU. `frames` are the first ones of `made`, which has their results.
+/// The session, the work and the frames must outlive the object. `turn`: seconds.
 std::unique_ptr<GpuContenders> make_gpu_contenders(const Session& session, const Work& work,
                                                    std::span<const PooledImage> frames,
-                                                   std::span<const PlainImage> expected,
-                                                   double turn);
+                                                   const StageFrames& made, double turn);
 
 }  // namespace framelane::bench

@@ -15,6 +15,7 @@ extern "C" {
 #include "pipeline/base/log.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/encode/encode_plan.hpp"
+#include "pipeline/feed/smaller_source.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/source/input_options.hpp"
@@ -161,25 +162,14 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   return true;
 }
 
-/// Decoding costs as much as the source's pictures are large. If no encode needs a third of that, a
-/// smaller stream would do.
 void FrameDispatch::name_smaller_source() const {
-  PictureSize largest;
+  std::vector<Conversion> conversions;
   for (const EncodeRoute* route : routes_) {
     if (route->down()) continue;
-    const auto& scaling = route->plan->scaling;
-    if (!scaling) return;
-    const auto [width, height] = scaling->orientation.turned(scaling->crop.size());
-    const PictureSize made = scaling->place.size();
-    if (3 * made.width > width || 3 * made.height > height) return;
-    if (made.width > largest.width) largest = made;
+    conversions.push_back(conversion_to(*route->plan, *route->options, *format_));
   }
-  if (largest.width == 0) return;
-  log::info(
-      "feed {}: decodes {}x{}, and its largest encode shows {}x{}: a camera's second, smaller "
-      "stream "
-      "as input.url would cost far less; or set skip, if few pictures are enough",
-      parts_.options.name, format_->width, format_->height, largest.width, largest.height);
+  const std::string advice = smaller_source_advice(parts_.options, conversions);
+  if (!advice.empty()) log::info("feed {}: {}", parts_.options.name, advice);
 }
 
 bool FrameDispatch::lost_its_gpu(const EncodeRoute& route) const {

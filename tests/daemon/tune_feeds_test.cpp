@@ -25,13 +25,15 @@ TEST(TuneFeedsTest, RawVideoSaysWhatItIs) {
       "rate: 60000/1001}, encodes: {m: {video: {codec: libx264}}}}");
   EXPECT_THAT(feed.left_out, IsEmpty());
   EXPECT_THAT(feed.assumed, IsEmpty());
-  EXPECT_EQ(feed.convert.width, 320);
-  EXPECT_EQ(feed.convert.height, 180);
-  EXPECT_EQ(feed.convert.source, PixelFormat::kBgra);
-  EXPECT_EQ(feed.convert.target, PixelFormat::kNv12);  // what libx264 gets of RGB
-  EXPECT_EQ(feed.convert.target_color.range, Range::kLimited);
+  ASSERT_EQ(feed.conversions.size(), 1u);
+  const Conversion& convert = feed.conversions[0];
+  EXPECT_EQ(convert.width, 320);
+  EXPECT_EQ(convert.height, 180);
+  EXPECT_EQ(convert.source, PixelFormat::kBgra);
+  EXPECT_EQ(convert.target, PixelFormat::kNv12);  // what libx264 gets of RGB
+  EXPECT_EQ(convert.target_color.range, Range::kLimited);
+  EXPECT_EQ(convert.scaling, std::nullopt);
   EXPECT_EQ(feed.rate, (Rational{60000, 1001}));
-  EXPECT_EQ(feed.encodes, 1);
 }
 
 TunedFeed feed_without_variables(const std::string& size, const std::string& rate,
@@ -48,11 +50,11 @@ TunedFeed feed_without_variables(const std::string& size, const std::string& rat
 TEST(TuneFeedsTest, UnsetVariablesAreTakenForTheOptionsAndThatIsSaid) {
   const TunedFeed size = feed_without_variables("\"${S}\"", "30", "bgra");
   EXPECT_EQ(size.assumed, "its size is not known here and taken for --size");
-  EXPECT_EQ(size.convert.width, 640);
+  EXPECT_EQ(size.conversions.at(0).width, 640);
   EXPECT_EQ(size.rate, (Rational{30, 1}));
   const TunedFeed rate = feed_without_variables("32x18", "\"${R}\"", "bgra");
   EXPECT_EQ(rate.assumed, "its rate is not known here and taken for --rate");
-  EXPECT_EQ(rate.convert.width, 32);
+  EXPECT_EQ(rate.conversions.at(0).width, 32);
   EXPECT_EQ(rate.rate, (Rational{50, 1}));
   const TunedFeed both = feed_without_variables("\"${S}\"", "\"${R}\"", "bgra");
   EXPECT_EQ(both.assumed, "its size and rate are not known here and taken for --size and --rate");
@@ -67,16 +69,18 @@ TEST(TuneFeedsTest, AStreamIsTakenForWhatIsConverted) {
   const TunedFeed limited = feed_of(
       "{input: {url: \"rtsp://h/s\"}, encodes: {m: {convert: {range: limited}, "
       "video: {codec: libx264}}}}");
-  EXPECT_EQ(limited.convert.source, PixelFormat::kI420);
-  EXPECT_EQ(limited.convert.source_color.range, Range::kFull);
-  EXPECT_EQ(limited.convert.width, 640);
+  ASSERT_EQ(limited.conversions.size(), 1u);
+  EXPECT_EQ(limited.conversions[0].source, PixelFormat::kI420);
+  EXPECT_EQ(limited.conversions[0].source_color.range, Range::kFull);
+  EXPECT_EQ(limited.conversions[0].width, 640);
   EXPECT_EQ(limited.rate, (Rational{25, 1}));
   EXPECT_THAT(limited.assumed, HasSubstr("taken for 640x360, full range"));
   const TunedFeed nv12 = feed_of(
       "{input: {url: \"rtsp://h/s\"}, encodes: {m: {convert: {format: nv12}, "
       "video: {codec: libx264}}}}");
-  EXPECT_EQ(nv12.convert.source_color.range, Range::kLimited);
-  EXPECT_EQ(nv12.convert.target, PixelFormat::kNv12);
+  ASSERT_EQ(nv12.conversions.size(), 1u);
+  EXPECT_EQ(nv12.conversions[0].source_color.range, Range::kLimited);
+  EXPECT_EQ(nv12.conversions[0].target, PixelFormat::kNv12);
 }
 
 TEST(TuneFeedsTest, EveryEncodeThatConvertsCounts) {
@@ -85,8 +89,8 @@ TEST(TuneFeedsTest, EveryEncodeThatConvertsCounts) {
                     "b: {convert: {format: nv12}, video: {codec: libx264}}, "
                     "c: {convert: {format: nv12}, video: {codec: libx264}}, "
                     "d: {video: {codec: libx264}}}}")
-                .encodes,
-            2);
+                .conversions.size(),
+            2u);
 }
 
 TEST(TuneFeedsTest, WhatConvertsNothingIsLeftOut) {
@@ -97,11 +101,59 @@ TEST(TuneFeedsTest, WhatConvertsNothingIsLeftOut) {
       HasSubstr("converts nothing"));
 }
 
-TEST(TuneFeedsTest, AnEncodeThatChangesTheSizeIsNotMeasuredAndThatIsSaid) {
-  EXPECT_THAT(feed_of("{input: {url: \"rtsp://h/s\"}, encodes: {m: {video: {codec: libx264}, "
-                      "convert: {size: 50%}}}}")
-                  .left_out,
-              HasSubstr("encode m changes the size of pictures, which tune does not measure"));
+TEST(TuneFeedsTest, EachRenditionIsAConversionOfTheOneSource) {
+  const TunedFeed feed = feed_of(
+      "{input: {url: \"rtsp://h/s\"}, encodes: {"
+      "a: {video: {codec: libx264}}, "
+      "b: {video: {codec: libx264}, convert: {size: 50%, filter: area}}, "
+      "c: {video: {codec: libx264}, convert: {crop: 320x180+16+8, rotate: 90, size: 160x200, "
+      "fit: contain, background: \"#102030\"}}}}");
+  EXPECT_THAT(feed.left_out, IsEmpty());
+  ASSERT_EQ(feed.conversions.size(), 2u);  // the first is a bypass
+  for (const Conversion& convert : feed.conversions) {
+    EXPECT_EQ(convert.width, 640);
+    EXPECT_EQ(convert.source_color.range, Range::kLimited);
+  }
+  EXPECT_EQ(feed.conversions[0].scaling,
+            (Scaling{{0, 0, 640, 360}, {320, 180}, {0, 0, 320, 180}, ScaleFilter::kArea}));
+  const Scaling& turned = feed.conversions[1].scaling.value();
+  EXPECT_EQ(turned.crop, (Rect{16, 8, 320, 180}));
+  EXPECT_EQ(turned.target, (PictureSize{160, 200}));
+  EXPECT_LT(turned.place.width, 160);
+  EXPECT_TRUE(turned.orientation.transposed);
+}
+
+TEST(TuneFeedsTest, AnOverlayMakesAPictureOfItsOwn) {
+  const TunedFeed feed = feed_of(
+      "{input: {url: \"rtsp://h/s\"}, encodes: {"
+      "m: {video: {codec: libx264}, overlay: {text: \"%T\"}}}}");
+  EXPECT_THAT(feed.left_out, IsEmpty());
+  ASSERT_EQ(feed.conversions.size(), 1u);
+  EXPECT_TRUE(feed.conversions[0].overlaid);
+  EXPECT_TRUE(is_identity(feed.conversions[0]));
+}
+
+/// The advice for a feed of this source with one encode of this size. `stated`: the size of streams
+/// is.
+std::string advice_of(const std::string& input, const std::string& size, bool stated) {
+  const StreamShape streams{960, 540, {25, 1}, stated};
+  const FeedOptions options = test::load_feed(
+      "feeds: {a: {input: {" + input +
+      "}, encodes: {m: {video: {codec: libx264}, convert: {size: " + size + "}}}}}\n");
+  return tuned_feed(options, streams).advice;
+}
+
+TEST(TuneFeedsTest, ALiveSourceOfThreeTimesTheSizeIsNamedWhereThatIsKnown) {
+  const std::string camera = "url: \"rtsp://h/s\"";
+  EXPECT_THAT(advice_of(camera, "320x180", true), HasSubstr("decodes 960x540, and its largest"));
+  EXPECT_THAT(advice_of(camera, "480x270", true), IsEmpty());
+  EXPECT_THAT(advice_of(camera, "320x180", false), IsEmpty());
+  EXPECT_THAT(advice_of(camera, "25%", false), HasSubstr("input.url"));
+  EXPECT_THAT(advice_of("url: x.mp4", "25%", true), IsEmpty());
+  const std::string raw =
+      "url: \"shm:/run/x\", format: rawvideo, pixel_format: bgra, size: 640x360, rate: 25";
+  EXPECT_THAT(advice_of(raw, "160x90", false), HasSubstr("reads 640x360, and its largest"));
+  EXPECT_THAT(advice_of(raw, "320x180", false), IsEmpty());
 }
 
 TEST(TuneFeedsTest, WhatCannotRunSaysWhy) {
@@ -139,7 +191,8 @@ TEST(TuneFeedsTest, TheTextHasBothKinds) {
       "defaults: {lanes: 5, slices: 2}\n"
       "feeds:\n"
       "  a: {ring: 9, input: {url: x, format: rawvideo, pixel_format: bgra, size: 32x18, rate: "
-      "30}}\n"
+      "30}, encodes: {l: {video: {codec: libx264}}, "
+      "s: {video: {codec: libx264}, convert: {size: 16x10, flip: horizontal}}}}\n"
       "  b: {input: {url: y}, encodes: {m: {video: copy}}}\n";
   const auto json = nlohmann::json::parse(tuned_feeds_json(test::load(yaml), tree_of(yaml), {}));
   EXPECT_EQ(json.at("device"), "cuda:1");
@@ -149,6 +202,16 @@ TEST(TuneFeedsTest, TheTextHasBothKinds) {
   EXPECT_EQ(json["feeds"][0].at("ring"), 9);
   EXPECT_EQ(json["feeds"][0].at("slices"), 2);
   EXPECT_EQ(json["feeds"][0].at("own"), (std::vector<std::string>{"ring"}));
+  const auto& conversions = json["feeds"][0].at("conversions");
+  ASSERT_EQ(conversions.size(), 2u);
+  EXPECT_EQ(conversions[0].at("target"), "nv12");
+  EXPECT_TRUE(conversions[0].at("scaling").is_null());
+  const auto& scaling = conversions[1].at("scaling");
+  EXPECT_EQ(scaling.at("crop"), (std::vector<int>{0, 0, 32, 18}));
+  EXPECT_EQ(scaling.at("target"), (std::vector<int>{16, 10}));
+  EXPECT_EQ(scaling.at("place"), (std::vector<int>{0, 0, 16, 10}));
+  EXPECT_EQ(scaling.at("filter"), "bicubic");
+  EXPECT_EQ(scaling.at("mirrored"), true);
   ASSERT_EQ(json.at("left_out").size(), 1u);
   EXPECT_THAT(json["left_out"][0].get<std::string>(), HasSubstr("b: converts nothing"));
 }

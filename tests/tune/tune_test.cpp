@@ -31,7 +31,7 @@ FeedKind small_kind(std::vector<std::string> names) {
   FeedKind kind;
   kind.feeds = std::max(1, static_cast<int>(names.size()));
   kind.names = std::move(names);
-  kind.convert = conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 37, 23});
+  kind.conversions = {conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 37, 23})};
   kind.rate = 25;
   return kind;
 }
@@ -67,6 +67,20 @@ TEST(TuneTest, OnTheCpuItRecommendsWhatItHasMeasured) {
   EXPECT_EQ(json.at("kinds").size(), 2u);
   EXPECT_EQ(json["kinds"][0].at("feeds"), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(json["measured"]["rows"].size(), tuning.measured.rows.size());
+}
+
+TEST(TuneTest, ASourceThatIsLargerThanNeededIsNamed) {
+  std::vector<FeedKind> kinds{small_kind({"a"}), small_kind({"b"})};
+  kinds[0].conversions[0].scaling = Scaling{{0, 0, 37, 23}, {12, 6}, {0, 0, 12, 6}};
+  kinds[0].advice = "decodes more than it shows";
+  const Tuning tuning = tune(cpu_session(), false, kinds);
+  EXPECT_THAT(tuning.measured.problems, IsEmpty());
+  const std::string text = as_text(tuning);
+  EXPECT_THAT(text, HasSubstr("a: 37x23 bgra to nv12 at 12x6, 25 frames/s\n"
+                              "  input    too large decodes more than it shows\n  lanes "));
+  EXPECT_EQ(text.find("too large"), text.rfind("too large"));
+  const auto json = nlohmann::json::parse(as_json(tuning));
+  EXPECT_EQ(json["kinds"][0].at("advice"), "decodes more than it shows");
 }
 
 TEST(TuneTest, FeedsThatNeedMoreThanThereIsAreToldSo) {
@@ -195,11 +209,15 @@ TEST(TuneTest, TheCheckGoesThroughEverySettingAndThenTheBest) {
   EXPECT_EQ(last, 4);
 }
 
+const std::string kPlain =
+    R"({"target":"nv12","target_color":["bt709","limited","left"],"scaling":null,"overlaid":false})";
+
 TEST(ConfiguredFeedsTest, FeedsThatAreAlikeAreOneKind) {
   const auto feed = [](const std::string& name, int width, int ring = 8) {
     return R"({"name":")" + name + R"(","width":)" + std::to_string(width) +
-           R"(,"height":18,"source":"bgra","target":"nv12","source_color":["rgb","full","left"],)"
-           R"("target_color":["bt709","limited","left"],"rate":59.94,"encodes":1,"assumed":"",)"
+           R"(,"height":18,"source":"bgra","source_color":["rgb","full","left"],"conversions":[)" +
+           kPlain +
+           R"(],"rate":59.94,"assumed":"","advice":"why",)"
            R"("lanes":3,"ring":)" +
            std::to_string(ring) + R"(,"slices":0,"own":["ring"]})";
   };
@@ -215,10 +233,70 @@ TEST(ConfiguredFeedsTest, FeedsThatAreAlikeAreOneKind) {
   ASSERT_EQ(feeds.kinds[0].own.size(), 2u);
   EXPECT_EQ(feeds.kinds[0].own[1].ring, 8);
   EXPECT_EQ(feeds.kinds[0].own[1].lanes, std::nullopt);
-  EXPECT_EQ(feeds.kinds[0].convert.source_color.matrix, Matrix::kRgb);
-  EXPECT_EQ(feeds.kinds[1].convert.width, 64);
+  EXPECT_EQ(feeds.kinds[0].conversions.at(0).source_color.matrix, Matrix::kRgb);
+  EXPECT_EQ(feeds.kinds[1].conversions.at(0).width, 64);
   EXPECT_EQ(feeds.kinds[1].present, (Settings{3, 8, kAutoSlices}));
-  EXPECT_ANY_THROW(configured_feeds("{}"));
+}
+
+/// A feed of these conversions.
+std::string feeds_with(const std::string& conversions) {
+  return R"({"device":"auto","left_out":[],"feeds":[{"name":"a","width":32,"height":18,)"
+         R"("source":"bgra","source_color":["rgb","full","left"],"rate":25,"assumed":"","advice":"why","lanes":3,)"
+         R"("ring":8,"slices":0,"own":[],"conversions":[)" +
+         conversions + "]}]}";
+}
+
+const std::string kScaled =
+    R"({"target":"yuv420p","target_color":["bt601","full","center"],"overlaid":true,"scaling":)"
+    R"({"crop":[2,4,20,10],"target":[16,40],"place":[0,4,16,32],"filter":"area",)"
+    R"("background":[16,32,255],"transposed":true,"mirrored":false,"upside_down":true}})";
+
+TEST(ConfiguredFeedsTest, EachEncodeHasItsConversion) {
+  const ConfiguredFeeds feeds = configured_feeds(feeds_with(kPlain + "," + kScaled));
+  ASSERT_EQ(feeds.kinds.size(), 1u);
+  ASSERT_EQ(feeds.kinds[0].conversions.size(), 2u);
+  EXPECT_EQ(feeds.kinds[0].advice, "why");
+  const Conversion& scaled = feeds.kinds[0].conversions[1];
+  EXPECT_EQ(scaled.width, 32);
+  EXPECT_EQ(scaled.source, PixelFormat::kBgra);
+  EXPECT_EQ(scaled.target, PixelFormat::kI420);
+  EXPECT_EQ(scaled.target_color.siting, Siting::kCenter);
+  EXPECT_TRUE(scaled.overlaid);
+  EXPECT_EQ(scaled.scaling,
+            (Scaling{{2, 4, 20, 10},
+                     {16, 40},
+                     {0, 4, 16, 32},
+                     ScaleFilter::kArea,
+                     {16, 32, 255},
+                     {.transposed = true, .mirrored = false, .upside_down = true}}));
+  EXPECT_EQ(describe(feeds.kinds[0]),
+            "32x18 bgra to nv12 at 32x18 + bgra to yuv420p at 16x40, 25 frames/s");
+}
+
+TEST(ConfiguredFeedsTest, AnotherTextIsRefusedWithTheReason) {
+  const auto refused = [](const std::string& text, const std::string& why) {
+    EXPECT_THAT([&] { configured_feeds(text); },
+                ::testing::ThrowsMessage<std::runtime_error>(::testing::AllOf(
+                    HasSubstr("what framelane tune-feeds says is not what"), HasSubstr(why))))
+        << text;
+  };
+  const auto with = [](std::string text, const std::string& what, const std::string& instead) {
+    const std::size_t at = text.find(what);
+    EXPECT_NE(at, std::string::npos);
+    return text.replace(at, what.size(), instead);
+  };
+  refused("", "parse error");
+  refused("{}", "device");
+  refused(feeds_with(""), "a has no conversion");
+  refused(feeds_with("{}"), "target");
+  refused(feeds_with(with(kPlain, "nv12", "nv13")), "nv13 is not known");
+  refused(feeds_with(with(kPlain, "bt709", "bt79")), "bt79 is not known");
+  refused(feeds_with(with(kPlain, "null", "7")), "number");
+  refused(feeds_with(with(kPlain, "nv12", "bgra")), "bgra");
+  refused(feeds_with(with(kScaled, "area", "lanczos")), "lanczos is not known");
+  refused(feeds_with(with(kScaled, "[2,4,20,10]", "[2,4,20,15]")), "crop");
+  refused(feeds_with(with(kScaled, "[2,4,20,10]", "[2,4,20]")), "3");
+  refused(feeds_with(with(kScaled, "true", "\"yes\"")), "boolean");
 }
 
 }  // namespace

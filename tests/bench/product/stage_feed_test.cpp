@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <atomic>
 #include <numeric>
 
@@ -21,7 +22,14 @@ const Size kSmall{"", 32, 18};
 class StageFeedTest : public ::testing::Test {
  protected:
   std::unique_ptr<BenchFeed> make_feed(const StageShape& shape) {
-    return std::make_unique<BenchFeed>(*device_, convert_, shape, frames_, targets_);
+    return std::make_unique<BenchFeed>(*device_, std::span(&convert_, 1), shape, frames_,
+                                       std::span(&targets_, 1));
+  }
+
+  void expect_made(const Conversion& convert, int number, const PooledImage& image) {
+    const ConstImageView source = as_const(frames_[static_cast<std::size_t>(number % 3)].image);
+    const PlainImage expected = reference_result(convert, source);
+    EXPECT_EQ(first_difference(as_const(expected.image), as_const(image.image)), "");
   }
 
   const Conversion convert_ = conversion(PixelFormat::kBgra, PixelFormat::kNv12, kSmall);
@@ -47,30 +55,47 @@ TEST_F(StageFeedTest, TheLastResultsAreHeldAndRight) {
   feed->feed().hold_last_results(2);
   EXPECT_EQ(feed->run(Clock::now()).problem, "");
   std::vector<int> numbers;
-  for (const auto& [number, image, luma] : feed->feed().last_results()) {
+  for (const auto& [number, images, luma] : feed->feed().last_results()) {
     numbers.push_back(number);
-    const ConstImageView source = as_const(frames_[static_cast<std::size_t>(number % 3)].image);
-    EXPECT_EQ(
-        first_difference(as_const(reference_result(convert_, source).image), as_const(image.image)),
-        "");
+    EXPECT_EQ(images.size(), 1u);
+    expect_made(convert_, number, images.at(0));
   }
   EXPECT_THAT(numbers, ElementsAre(3, 4));
 }
 
-TEST_F(StageFeedTest, TheLumaOfTheLastResultsIsHeld) {
-  BenchFeed feed(*device_, convert_, {}, frames_, targets_, true);
+TEST_F(StageFeedTest, EachEncodeGetsItsOwnPictureOfOneFrame) {
+  std::vector<Conversion> conversions(3, convert_);
+  conversions[1].scaling = Scaling{{0, 0, 32, 18}, {16, 9}, {0, 0, 16, 9}};
+  conversions[2].scaling = Scaling{{2, 2, 20, 10}, {40, 30}, {0, 4, 40, 20}};
+  std::array<FramePool, 3> targets;
+  BenchFeed feed(*device_, conversions, {.ring = 2}, frames_, targets, true);
   feed.feed().hold_last_results(3);
   EXPECT_EQ(feed.run(Clock::now()).problem, "");
   ASSERT_EQ(feed.feed().last_results().size(), 3u);
-  for (const auto& [number, image, luma] : feed.feed().last_results()) {
-    EXPECT_EQ(luma, luma_of(as_const(image.image))) << number;
+  for (const auto& [number, images, luma] : feed.feed().last_results()) {
+    ASSERT_EQ(images.size(), 3u);
+    for (std::size_t i = 0; i < 3; ++i) expect_made(conversions[i], number, images[i]);
+    EXPECT_EQ(luma, luma_of(as_const(images[0].image)));
+  }
+  const FeedStats::Ledger ledger = feed.stats().ledger();
+  ASSERT_EQ(ledger.encodes.size(), 3u);
+  for (const auto& encode : ledger.encodes) EXPECT_EQ(encode.out, 4u);
+}
+
+TEST_F(StageFeedTest, TheLumaOfTheLastResultsIsHeld) {
+  BenchFeed feed(*device_, {&convert_, 1}, {}, frames_, {&targets_, 1}, true);
+  feed.feed().hold_last_results(3);
+  EXPECT_EQ(feed.run(Clock::now()).problem, "");
+  ASSERT_EQ(feed.feed().last_results().size(), 3u);
+  for (const auto& [number, images, luma] : feed.feed().last_results()) {
+    EXPECT_EQ(luma, luma_of(as_const(images.at(0).image))) << number;
     EXPECT_EQ(luma.samples(), static_cast<std::uint64_t>(convert_.width * convert_.height));
   }
 }
 
 TEST_F(StageFeedTest, AFeedWhoseSourceFailsGivesBackWhatItHas) {
   StageFeed feed(*device_, {});
-  feed.prepare(convert_, FrameMemory::kHost, targets_);
+  feed.prepare({&convert_, 1}, FrameMemory::kHost, {&targets_, 1});
   const FeedRun run = feed.run(Clock::now() + std::chrono::hours(1), [this](int number) {
     if (number == 7) throw std::runtime_error("the file has ended");
     InputFrame frame;
@@ -133,7 +158,7 @@ constexpr std::size_t kInstalled = std::size_t{16} << 30;
 TEST(FramesOfTest, EachLaneGetsEveryFrame) {
   for (const Size& size : {kSmall, k1080p, k4K, k8K}) {
     for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kI420}) {
-      Work work{conversion(format, PixelFormat::kNv12, size), {}};
+      Work work{{conversion(format, PixelFormat::kNv12, size)}, {}};
       for (const int lanes : {1, 2, 3, 4, 5, 6, 8}) {
         work.setups.push_back({.shape = {.lanes = lanes}});
         for (const auto& setup : work.setups) {
@@ -148,12 +173,12 @@ TEST(FramesOfTest, EachLaneGetsEveryFrame) {
 }
 
 TEST(FramesOfTest, LargeFramesAreFew) {
-  EXPECT_EQ(frames_of({conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K), {{}}}, kInstalled),
-            4);
+  EXPECT_EQ(
+      frames_of({{conversion(PixelFormat::kBgra, PixelFormat::kNv12, k8K)}, {{}}}, kInstalled), 4);
 }
 
 TEST(FramesOfTest, LittleMemoryHasFewFrames) {
-  const Work work{conversion(PixelFormat::kBgra, PixelFormat::kNv12, k1080p), {{}}};
+  const Work work{{conversion(PixelFormat::kBgra, PixelFormat::kNv12, k1080p)}, {{}}};
   EXPECT_EQ(frames_of(work, kInstalled), 13);
   EXPECT_EQ(frames_of(work, std::size_t{256} << 20), 4);
 }

@@ -46,6 +46,37 @@ TEST(StageSuiteTest, OnTheCpuEverySetupIsRight) {
   EXPECT_EQ(result.charts.size(), 3u);
 }
 
+TEST(StageSuiteTest, RenditionsOfAFrameAreOneRow) {
+  Session session = cpu_session();
+  session.renditions = {{37, 23}, {18, 12}, {50, 30}};
+  const Result result = run_suite(*find_suite("stage"), session);
+  EXPECT_THAT(result.problems, IsEmpty());
+  ASSERT_EQ(result.rows.size(), 4u + 5 + 4 + 6 + 1);
+  for (const Row& row : result.rows) {
+    EXPECT_EQ(row.checked, Checked::kRight);
+    EXPECT_THAT(to_string(parameter(row.parameters, "formats")),
+                EndsWith(" at 37x23 + 18x12 + 50x30"));
+  }
+}
+
+TEST(StageSuiteTest, AWrongByteOfARenditionFailsIt) {
+  Session session = cpu_session();
+  session.renditions = {{36, 24}, {18, 12}};
+  session.cpu = std::make_shared<SpoilingDevice>();
+  EXPECT_THAT(run_suite(*find_suite("stage"), session).problems,
+              Contains(AllOf(HasSubstr("formats bgra to nv12 at 36x24 + 18x12, feeds 1, "),
+                             HasSubstr(", 36x24, plane 1, row 11, byte 35 is "))));
+}
+
+TEST(StageSuiteTest, RenditionsThatNoFrameCanBecomeAreAProblem) {
+  Session session = cpu_session();
+  session.width = 640;
+  session.renditions = {{320, 23}, {8, 23}};
+  const Result result = run_suite(*find_suite("stage"), session);
+  EXPECT_THAT(result.rows, IsEmpty());
+  EXPECT_THAT(result.problems, AllOf(Not(IsEmpty()), Each(HasSubstr(" at 320x23 + 8x23: "))));
+}
+
 TEST(StageSuiteTest, AWrongByteFailsIt) {
   Session session = cpu_session();
   session.cpu = std::make_shared<SpoilingDevice>();

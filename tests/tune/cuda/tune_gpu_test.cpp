@@ -31,7 +31,7 @@ Session gpu_session() {
 std::vector<FeedKind> slow_feed() {
   FeedKind kind;
   kind.names = {"a"};
-  kind.convert = conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 37, 67});
+  kind.conversions = {conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 37, 67})};
   kind.rate = 0.01;  // a GPU is busy with it for no time, the stand-in not either
   return {kind};
 }
@@ -96,7 +96,7 @@ TEST_F(BrokenGpuTuneTest, AGpuWithoutRoomForOneKindSaysWhichAndWhy) {
   stand_in::set_memory(750'000);
   std::vector<FeedKind> kinds = slow_feed();
   kinds.push_back(kinds[0]);
-  kinds[1].convert = conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 320, 240});
+  kinds[1].conversions = {conversion(PixelFormat::kBgra, PixelFormat::kNv12, {"", 320, 240})};
   const Tuning tuning = tune(session, false, kinds);
   EXPECT_THAT(tuning.measured.problems, IsEmpty());
   EXPECT_NE(tuning.measured.measured("stage", {{"device", "cuda:0"}, {"size", "37x67"}}), nullptr);

@@ -74,6 +74,21 @@ TEST_F(StageGpuTest, StageIsRightInEveryWay) {
   EXPECT_EQ(result.charts[0].levels.size(), 2u);
 }
 
+TEST_F(StageGpuTest, RenditionsAreMeasuredBesideAllTheirDownloads) {
+  Session session = gpu_session();
+  session.width = 16;
+  session.height = 12;
+  session.renditions = {{16, 12}, {8, 6}};
+  const Result result = run("stage", session);
+  EXPECT_THAT(result.problems, IsEmpty());
+  expect_measured_and_right(result, "stage");
+  for (const char* name :
+       {"uploads alone", "uploads beside downloads", "downloads alone", "kernels alone"}) {
+    EXPECT_GT(count(result, name), 0) << name;
+  }
+  EXPECT_EQ(count(result, "default stream, pageable memory"), 0);  // it makes one picture
+}
+
 TEST_F(BrokenStageGpuTest, AWrongByteFailsStage) {
   const Session session = gpu_session();
   stand_in::spoil_downloads();
@@ -95,7 +110,7 @@ TEST_F(StageGpuTest, AStopEndsTheTurnOfACeiling) {
   const std::vector<PooledImage> frames =
       make_frames(pool, convert.source, {"", session.width, session.height}, 2);
   const std::atomic<int> stop{2};
-  const StageCeilings ceilings(context_of(session), convert, frames, &stop);
+  const StageCeilings ceilings(context_of(session), {&convert, 1}, frames, &stop);
   EXPECT_GT(ceilings.duplex(3600), 0);
 }
 
