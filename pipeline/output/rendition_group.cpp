@@ -180,6 +180,8 @@ void RenditionGroup::describe(std::size_t rendition, HlsVariant format) {
   const std::lock_guard lock(mutex_);
   HlsVariant& variant = renditions_[rendition].variant;
   format.uri = variant.uri;
+  format.bandwidth = variant.bandwidth;  // as measured so far
+  format.average_bandwidth = variant.average_bandwidth;
   variant = std::move(format);
   renditions_[rendition].left_out = false;
 }

@@ -54,14 +54,15 @@ class Camera:
 
     def start(self, clip=None, video=None, audio=None, password=None):
         """Starts it and waits until it listens. After a restart the port is the same. It plays
-        `clip`, whose codecs are `video` and `audio`, if they are given. `password`: what it asks for
+        `clip`, whose codecs are `video` and `audio` ("": it has none), if they are given. `password`: what it asks for
         from now on."""
         if password:
             self._options += ["--password", password]
         command = [sys.executable, str(_SERVER), str(self.port), str(clip or self._clip),
                    "--video", video or self._video, *self._options]
-        if audio or self._audio:
-            command += ["--audio", audio or self._audio]
+        sound = self._audio if audio is None else audio
+        if sound:
+            command += ["--audio", sound]
         with open(self._log, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)
