@@ -40,7 +40,8 @@ std::optional<std::string> ClockText::why_not(const std::string& pattern) {
     if (i + 1 == pattern.size()) return "ends in a single %; write %% for a percent sign";
     if (kFields.find(pattern[i + 1]) != std::string_view::npos) continue;
     return "has %" + pattern.substr(i + 1, 1) +
-           ", which is none of the fields that a text may have; write %% for a percent sign, and see "
+           ", which is none of the fields that a text may have; write %% for a percent sign, and "
+           "see "
            "docs/configuration.md, Overlays, for the fields";
   }
   return std::nullopt;

@@ -15,7 +15,8 @@ class ClockText {
   /// The text at that time. Stays until the next call.
   const std::string& at(std::chrono::system_clock::time_point time);
 
-  /// Why this is no such text, as the end of a sentence: "has %Q, which is none of the fields that a text may have".
+  /// Why this is no such text, as the end of a sentence: "ends in a single %; write %% for a
+  /// percent sign".
   static std::optional<std::string> why_not(const std::string& pattern);
 
  private:

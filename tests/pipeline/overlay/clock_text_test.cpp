@@ -64,7 +64,7 @@ TEST_F(ClockTextTest, UnknownFieldsAreNamed) {
   EXPECT_EQ(
       ClockText::why_not("%F %Q"),
       "has %Q, which is none of the fields that a text may have; write %% for a percent sign, "
-            "and see docs/configuration.md, Overlays, for the fields");
+      "and see docs/configuration.md, Overlays, for the fields");
   EXPECT_EQ(ClockText::why_not("%Ey").value_or("").substr(0, 6), "has %E");
   EXPECT_EQ(ClockText::why_not("100%"), "ends in a single %; write %% for a percent sign");
   EXPECT_EQ(ClockText::why_not("%%%").value_or("").substr(0, 6), "ends i");
