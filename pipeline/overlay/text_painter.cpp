@@ -21,11 +21,6 @@
 namespace framelane {
 namespace {
 
-struct Unref {
-  void operator()(void* object) const { g_object_unref(object); }
-};
-template <typename T>
-using GObjectPtr = std::unique_ptr<T, Unref>;
 using FcConfigPtr = std::unique_ptr<FcConfig, decltype(&FcConfigDestroy)>;
 using FcPatternPtr = std::unique_ptr<FcPattern, decltype(&FcPatternDestroy)>;
 using FontPtr = std::unique_ptr<PangoFontDescription, decltype(&pango_font_description_free)>;
@@ -137,9 +132,12 @@ PangoAlignment alignment_of(Along across) {
 }  // namespace
 
 struct TextPainter::Layout {
-  GObjectPtr<PangoFontMap> fonts;
-  GObjectPtr<PangoContext> context;
-  GObjectPtr<PangoLayout> layout;
+  struct Unref {
+    void operator()(void* object) const { g_object_unref(object); }
+  };
+  std::unique_ptr<PangoFontMap, Unref> fonts;
+  std::unique_ptr<PangoContext, Unref> context;
+  std::unique_ptr<PangoLayout, Unref> layout;
 };
 
 TextPainter::TextPainter(const OverlayOptions& options, int pixels, const PictureSize& room)
