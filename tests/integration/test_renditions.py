@@ -6,6 +6,7 @@ import pytest
 
 from harness import browser, media, media_playlist
 from harness.configs import IMPATIENT, looped, x264
+from harness.daemon import ROOT
 from harness.preload import preload
 from harness.waiting import wait_until
 
@@ -322,3 +323,30 @@ def test_a_player_goes_from_one_rendition_to_another_without_a_stall(framelane, 
         if seen == smooth:
             return
     assert seen == smooth
+
+
+# Chooses the last rendition when the page plays the first one, and tells what the page says.
+USE_PAGE = """<script>
+const said = [];
+setInterval(() => {
+  const text = shown.textContent, buttons = [...renditions.children].map(button => button.textContent);
+  if (!text.startsWith("now playing") || said.at(-1) === text) return;
+  if (said.push(text) === 1) renditions.lastChild.click();
+  else fetch("/report", {method: "POST", body: JSON.stringify({said, buttons})});
+}, 20);
+</script></html>"""
+
+
+def test_the_player_page_plays_what_its_user_chooses(framelane, start, camera_clip, tmp_path):
+    folder = tmp_path / "web"
+    encodes = {name: encode(SIZES[name]) for name in ("p240", "p120")}
+    daemon = framelane(renditions(looped(camera_clip), folder, encodes,
+                                  options={"hls_list_size": 6})).wait_ready()
+    wait_segments(daemon, folder, 1, encodes)
+    page = (ROOT / "examples" / "player.html").read_text()
+    # Begins with the smaller one: the bandwidth that hls.js assumes is too little for the larger one.
+    page = page.replace("new Hls()", "new Hls({startLevel: 0, abrEwmaDefaultEstimate: 1000})")
+    seen = browser.show(start, folder, page.replace("</html>", USE_PAGE), tmp_path / "browser")
+    daemon.stop()
+    assert seen["said"] == ["now playing 160x120", "now playing 320x240"]
+    assert [text.split(",")[0] for text in seen["buttons"]] == ["automatic", "160x120", "320x240"]

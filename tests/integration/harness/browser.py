@@ -61,10 +61,8 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             return self._answer(self._page.encode(), "text/html")
         if self.path == "/hls.js":
             return self._answer(HLS_JS.read_bytes(), "text/javascript")
-        if self.path.startswith("/media/"):
-            self.path = self.path.removeprefix("/media")
-            return super().do_GET()
-        return self.send_error(404)
+        self.path = self.path.removeprefix("/media")
+        return super().do_GET()
 
     def do_POST(self):
         self._reports.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
@@ -74,12 +72,17 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def play(start, folder, playlist, levels, stay, scratch, timeout=60):
-    """Plays the playlist in the folder, `stay` seconds of each level, and returns what was seen.
-    `start` is the fixture, `scratch` a folder for the browser's profile."""
-    reports = queue.Queue()
+def play(start, folder, playlist, levels, stay, scratch):
+    """Plays the playlist in the folder, `stay` seconds of each level, and returns what was seen."""
     page = PAGE.replace("LEVELS", json.dumps(levels)).replace("STAY", str(stay)).replace(
         "PLAYLIST", playlist)
+    return show(start, folder, page, scratch)
+
+
+def show(start, folder, page, scratch, timeout=60):
+    """Shows a page, beside which are the folder's files and hls.js, and returns what it POSTs to /report.
+    `start` is the fixture, `scratch` a folder for the browser's profile."""
+    reports = queue.Queue()
     handler = functools.partial(_Handler, folder=folder, page=page, reports=reports)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
