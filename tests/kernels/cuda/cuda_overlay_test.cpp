@@ -17,7 +17,7 @@ class CudaOverlayTest : public CudaStreamTest, public ::testing::WithParamInterf
 };
 
 TEST_P(CudaOverlayTest, EveryByteIsTheReferences) {
-  constexpr DeviceLayout kLayouts[] = {
+  constexpr DeviceLayout kEachLayout[] = {
       {}, {.offset = 1, .padding = 5, .pitch_multiple = 1}, {.padding = 7, .bottom_up = true}};
   ASSERT_EQ(load_blend(), cudaSuccess);
   for (int turn = 0; turn < 12; ++turn) {
@@ -32,9 +32,9 @@ TEST_P(CudaOverlayTest, EveryByteIsTheReferences) {
     const ColorSpec color = info(GetParam()).rgb ? kRgbFull : ColorSpec{};
     const Overlay overlay(picture, up_to(frame.width + 20) - 20, up_to(frame.height + 10) - 10,
                           frame, GetParam(), color);
-    DeviceImage actual(GetParam(), frame.width, frame.height, kLayouts[turn % 3]);
+    DeviceImage actual(GetParam(), frame.width, frame.height, kEachLayout[turn % 3]);
     actual.fill_random(random_);
-    DeviceImage expected(GetParam(), frame.width, frame.height, kLayouts[turn % 3]);
+    DeviceImage expected(GetParam(), frame.width, frame.height, kEachLayout[turn % 3]);
     for (int plane = 0; plane < info(GetParam()).plane_count; ++plane) {
       for (int y = 0; y < plane_rows(GetParam(), plane, frame.height); ++y) {
         std::copy_n(actual.on_host().row(plane, y), plane_row_bytes(GetParam(), plane, frame.width),

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using Time = std::chrono::system_clock::time_point;
 
 constexpr PictureSize kFrame{200, 100};
-const Time kMoment{1'767'323'045s};
+const Time kTaken{1'767'323'045s};
 
 ColorSpec full_range() {
   ColorSpec color;
@@ -67,7 +67,7 @@ TEST_F(FrameOverlaysTest, AnImageIsAtItsPlaceWithAMarginOfTwoPercentOfTheHeight)
       std::vector options{logo()};
       options[0].across = static_cast<Along>(across);
       options[0].down = static_cast<Along>(down);
-      const auto pixels = drawn(*make(options).at(kMoment));
+      const auto pixels = drawn(*make(options).at(kTaken));
       for (int y = 0; y < kFrame.height; ++y) {
         for (int x = 0; x < kFrame.width; ++x) {
           const bool inside = x >= kLeft[across] && x < kLeft[across] + 20 && y >= kTop[down] &&
@@ -84,7 +84,7 @@ TEST_F(FrameOverlaysTest, AnImagesWidthIsAPartOfThePictures) {
   std::vector options{logo()};
   options[0].width = 0.5;
   options[0].opacity = 0.5;
-  const auto pixels = drawn(*make(options).at(kMoment));
+  const auto pixels = drawn(*make(options).at(kTaken));
   EXPECT_EQ(std::ranges::count(pixels, 128), 100 * 50);
 }
 
@@ -93,9 +93,9 @@ TEST_F(FrameOverlaysTest, ATextIsDrawnAgainOnlyWhenItChanges) {
   options[1].text = "%T";
   options[2].text = "gate";
   FrameOverlays overlays = make(options);
-  const auto first = overlays.at(kMoment);
-  EXPECT_EQ(overlays.at(kMoment + 900ms), first);
-  const auto second = overlays.at(kMoment + 1s);
+  const auto first = overlays.at(kTaken);
+  EXPECT_EQ(overlays.at(kTaken + 900ms), first);
+  const auto second = overlays.at(kTaken + 1s);
   ASSERT_NE(second, first);
   EXPECT_EQ((*second)[0], (*first)[0]);
   EXPECT_NE((*second)[1], (*first)[1]);
@@ -106,7 +106,7 @@ TEST_F(FrameOverlaysTest, ATextIsDrawnAgainOnlyWhenItChanges) {
 TEST_F(FrameOverlaysTest, LaterOnesAreDrawnOverEarlierOnes) {
   std::vector options{OverlayOptions{}, logo()};
   options[0].text = "gate";
-  const auto pixels = drawn(*make(options).at(kMoment));
+  const auto pixels = drawn(*make(options).at(kTaken));
   for (int y = 2; y < 12; ++y) {
     for (int x = 2; x < 22; ++x) {
       ASSERT_EQ(pixels[static_cast<std::size_t>(y * kFrame.width + x)], 255);
