@@ -68,8 +68,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What runs once a second or so (meters, segments) may allocate; what runs per frame may not.
-constexpr std::uint64_t kAllowed = 20;
+/// What runs once a second or so (meters, segments) may allocate, and on a busy machine the frames
+/// of a stretch take many seconds. What runs per frame would allocate 400 times at least.
+constexpr std::uint64_t kAllowed = 100;
 
 class FeedAllocationTest : public ::testing::Test {
  protected:
