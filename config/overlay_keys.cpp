@@ -16,11 +16,11 @@
 namespace framelane {
 namespace {
 
+/// Of a value of the type kColorWithAlpha.
 OverlayColor overlay_color(const Value& value) {
-  const auto byte = [&](int shift) {
-    return static_cast<std::uint8_t>(value.number >> shift & 0xFF);
-  };
-  return {{byte(24), byte(16), byte(8)}, byte(0)};
+  Value rgb = value;
+  rgb.number >>= 8;
+  return {color_of(rgb), static_cast<std::uint8_t>(value.number & 0xFF)};
 }
 
 // From left to right, line by line.
