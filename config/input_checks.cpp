@@ -42,12 +42,6 @@ class InputChecks {
     check_backoff(input_, feed_.input.reconnect, problems_);
     check_loop();
     check_names();
-    const Node* decoder = input_.find("decoder");
-    if (decoder != nullptr && feed_.input.decoder == InputOptions::DecoderKind::kNvdec &&
-        !feed_.input.mask.empty()) {
-      problems_.add(*decoder, "is nvdec, and the frames of feed " + in_quotes(feed_.name) +
-                                  " are masked in host memory; use auto");
-    }
     const Node* format = input_.find("format");
     if (is_raw(feed_)) {
       check_raw();

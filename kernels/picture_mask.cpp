@@ -108,7 +108,8 @@ constexpr std::size_t kMostPoints = 1000;
 }  // namespace
 
 PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
-                         const PictureSize& size, const ColorSpec& color) {
+                         const PictureSize& size, const ColorSpec& color)
+    : format_(format) {
   const PixelFormatInfo& layout = info(format);
   const std::size_t count = layout.gray ? 1 : 3;
   for (std::size_t s = 0; s < shapes.size(); ++s) {
@@ -168,7 +169,6 @@ void PictureMask::apply(const ImageView& image) const {
 }
 
 void PictureMask::pixelate(const Cover& cover, const Channel& channel) {
-  constexpr std::size_t kMostBlocks = 20;  // across: 16, and those that the box begins or ends in
   for (std::size_t i = 0; i < cover.runs.size();) {
     // The rows of one row of blocks.
     const int block = (cover.runs[i].row - cover.top) / cover.block_height;

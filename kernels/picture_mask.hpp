@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -43,15 +44,6 @@ struct MaskShape {
 /// are applied one after the other. Alpha stays as it is.
 class PictureMask {
  public:
-  PictureMask(std::span<const MaskShape> shapes, PixelFormat format, const PictureSize& size,
-              const ColorSpec& color);
-
-  /// Covers a picture of this size and format. Any number of threads, each with its own picture.
-  void apply(const ImageView& image) const;
-  /// The first shape that covers nothing because it lies between samples; -1: there is none.
-  int first_without_cover() const { return first_without_cover_; }
-
- private:
   /// Samples [begin, end) of a row.
   struct Run {
     int row, begin, end;
@@ -59,16 +51,31 @@ class PictureMask {
   /// What one shape covers in one channel.
   struct Cover {
     std::size_t channel;
-    std::vector<Run> runs;  // by rows
+    std::vector<Run> runs;  ///< by rows, from left to right
     std::uint8_t code;
-    int block_width = 0;  // 0: filled with `code`
+    int block_width = 0;  ///< 0: filled with `code`
     int block_height = 0;
-    int left = 0;  // where the blocks begin
+    int left = 0;  ///< where the blocks begin
     int top = 0;
   };
+  /// More blocks than one shape has side by side: 16, and those that its box begins or ends in.
+  static constexpr int kMostBlocks = 20;
 
+  PictureMask(std::span<const MaskShape> shapes, PixelFormat format, const PictureSize& size,
+              const ColorSpec& color);
+
+  /// Covers a picture of this size and format. Any number of threads, each with its own picture.
+  void apply(const ImageView& image) const;
+  /// The first shape that covers nothing because it lies between samples; -1: there is none.
+  int first_without_cover() const { return first_without_cover_; }
+  PixelFormat format() const { return format_; }
+  /// One after the other: each shape's, by channels.
+  std::span<const Cover> covers() const { return covers_; }
+
+ private:
   static void pixelate(const Cover& cover, const Channel& channel);
 
+  const PixelFormat format_;
   std::vector<Cover> covers_;
   int first_without_cover_ = -1;
 };

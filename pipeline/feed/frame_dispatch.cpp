@@ -75,7 +75,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       device_(parts_.stats->status().device),
       ring_jobs_(parts_.stats->ring_jobs()),
       copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
-      masker_(parts_.options.input.mask, *parts_.stats),
+      masker_(parts_.options.input.mask, parts_.stage, *parts_.stats),
       catch_up_(waits_for_reader(parts_.options.input)) {
   for (EncodeRoute& route : parts_.routes) {
     if (route.options->copy_video) continue;
@@ -89,7 +89,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   open_tickets(parts_.stats, run_, tickets_);
   try {
-    masker_.apply(frame);
+    if (!mask(frame)) return drop_tickets(DropReason::kDeviceLost);
     if (!apply_format(frame, source)) return drop_tickets(parts_.cancel_reason);
     for (std::size_t i = 0; i < routes_.size(); ++i) {
       EncodeRoute& route = *routes_[i];
@@ -107,6 +107,15 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
     drop_tickets(DropReason::kFeedFailed);
     throw;
   }
+}
+
+/// False: the GPU that has the frame is lost.
+bool FrameDispatch::mask(InputFrame& frame) {
+  if (frame.memory == FrameMemory::kHost) return masker_.apply(frame);
+  const CallScope masking(parts_.stage_calls, parts_.deadlines.prepare);
+  if (masker_.apply(frame)) return true;
+  frame.buffer = {};  // inside the CallScope: giving a surface back to NVDEC is a call on the GPU
+  return false;
 }
 
 bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& source) {

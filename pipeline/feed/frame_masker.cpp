@@ -23,26 +23,13 @@ ImageView writable(const ConstImageView& image) {
 
 }  // namespace
 
-void FrameMasker::apply(InputFrame& frame) {
-  if (shapes_.empty()) return;
-  if (frame.memory != FrameMemory::kHost) {
-    throw FeedError(FeedFault::kDevice, "a frame on a GPU has come, which mask cannot cover");
-  }
-  const Format format{frame.image.format, {frame.image.width, frame.image.height}, frame.color};
-  if (format != format_) {
-    format_.reset();
-    mask_ = std::make_unique<PictureMask>(shapes_, format.layout, format.size, format.color);
-    if (const int shape = mask_->first_without_cover(); shape >= 0) {
-      throw FeedError(FeedFault::kConfiguration,
-                      "mask[" + std::to_string(shape) + "] lies between the pixels of " +
-                          std::to_string(format.size.width) + 'x' +
-                          std::to_string(format.size.height) +
-                          " and covers none; make its polygon larger, or remove it");
-    }
-    format_ = format;
-  }
+bool FrameMasker::apply(InputFrame& frame) {
+  if (shapes_.empty()) return true;
+  prepare(frame);
+  if (frame.memory == FrameMemory::kDevice) return stage_.cover(mask_, writable(frame.image));
   if (frame.loan == nullptr && av_buffer_is_writable(frame.buffer.get()) != 0) {
-    return mask_->apply(writable(frame.image));
+    mask_->apply(writable(frame.image));
+    return true;
   }
   PooledImage copy = copy_into(copies_, frame.image);
   require_unspoiled(frame);
@@ -51,6 +38,23 @@ void FrameMasker::apply(InputFrame& frame) {
   frame.image = as_const(copy.image);
   frame.buffer = std::move(copy.buffer);
   frame.loan = nullptr;
+  return true;
+}
+
+/// Makes the mask for frames like this one, unless it is the last frame's.
+void FrameMasker::prepare(const InputFrame& frame) {
+  const Format format{frame.image.format, {frame.image.width, frame.image.height}, frame.color};
+  if (format == format_) return;
+  format_.reset();
+  mask_ = std::make_shared<const PictureMask>(shapes_, format.layout, format.size, format.color);
+  if (const int shape = mask_->first_without_cover(); shape >= 0) {
+    throw FeedError(FeedFault::kConfiguration,
+                    "mask[" + std::to_string(shape) + "] lies between the pixels of " +
+                        std::to_string(format.size.width) + 'x' +
+                        std::to_string(format.size.height) +
+                        " and covers none; make its polygon larger, or remove it");
+  }
+  format_ = format;
 }
 
 }  // namespace framelane

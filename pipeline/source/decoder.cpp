@@ -92,7 +92,7 @@ Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRa
       timeline_(context.timeline),
       importer_(importer),
       options_(options.copy()),
-      nvdec_(input.decoder, !input.mask.empty(), context.stage, context.ring, context.stats),
+      nvdec_(input.decoder, context.stage, context.ring, context.stats),
       account_(context.stats,
                [this] {
                  log::info(

@@ -55,9 +55,8 @@ const AVCodec* nvdec_of(AVCodecID id) {
 
 std::string nvdec_name(const AVCodec& codec) { return std::string(codec.name) + "_nvdec"; }
 
-NvdecTrial::NvdecTrial(InputOptions::DecoderKind decoder, bool masks, Stage* stage, int ring,
-                       FeedStats& stats)
-    : decoder_(decoder), masks_(masks), stage_(stage), ring_(ring), stats_(stats) {}
+NvdecTrial::NvdecTrial(InputOptions::DecoderKind decoder, Stage* stage, int ring, FeedStats& stats)
+    : decoder_(decoder), stage_(stage), ring_(ring), stats_(stats) {}
 
 const AVCodec* NvdecTrial::begin(AVCodecID id) {
   if (decoder_ == InputOptions::DecoderKind::kSoftware) {
@@ -65,10 +64,7 @@ const AVCodec* NvdecTrial::begin(AVCodecID id) {
     return nullptr;
   }
   std::string why;
-  if (stage_ != nullptr && !masks_) device_ = stage_->decode_context(why);
-  if (stage_ != nullptr && masks_ && stage_->takes_device_frames()) {
-    why = "the feed has a mask, which covers frames in host memory";
-  }
+  if (stage_ != nullptr) device_ = stage_->decode_context(why);
   if (device_) {
     if (const AVCodec* codec = nvdec_of(id)) return codec;
     why = std::string("FFmpeg has no NVDEC decoder for ") + avcodec_get_name(id);

@@ -38,9 +38,7 @@ std::string nvdec_name(const AVCodec& codec);
 class NvdecTrial {
  public:
   /// `stage` null: the feed does not run on a GPU. `ring`: how many frames the feed holds at once.
-  /// `masks`: frames must be in host memory, where they are masked.
-  NvdecTrial(InputOptions::DecoderKind decoder, bool masks, Stage* stage, int ring,
-             FeedStats& stats);
+  NvdecTrial(InputOptions::DecoderKind decoder, Stage* stage, int ring, FeedStats& stats);
 
   /// The decoder that is to be opened, on device(). Null when the configuration does not ask for
   /// NVDEC, or when it cannot be had: the trial has been left then. Throws as leave() does.
@@ -99,7 +97,6 @@ class NvdecTrial {
   std::string prepare_surfaces(AVCodecContext& context) const;
 
   const InputOptions::DecoderKind decoder_;
-  const bool masks_;
   Stage* const stage_;
   const int ring_;
   FeedStats& stats_;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kernels/conversion.hpp"
+#include "kernels/picture_mask.hpp"
 #include "pipeline/frames/frame_job.hpp"
 
 namespace framelane {
@@ -33,6 +34,15 @@ class Stage {
   /// As takes_device_frames, but asks the GPU, because something that works on it has failed:
   /// `what`, "encode main: …". Any thread.
   virtual bool still_takes_device_frames(const std::string& /*what*/) { return false; }
+
+  /// Covers a frame in the memory of the stage's GPU that its decoder has just returned, of the
+  /// mask's size and format; whatever the stage makes of the frame afterwards is made of the
+  /// covered one. Does not wait for that, but may wait for the GPU when the mask is another than
+  /// before. False: the feed has left the GPU, and the frame must not be used. Source thread.
+  virtual bool cover(const std::shared_ptr<const PictureMask>& /*mask*/,
+                     const ImageView& /*frame*/) {
+    return false;
+  }
 
   /// Prepares conversions for frames of one format, all in the same kind of memory, and allocates
   /// whatever the jobs need. What is_bypass is bypassed, unless the source or the target is in

@@ -23,11 +23,6 @@ const std::vector<Wrong> kFeeds{
      {"f.yaml:1:94: feeds.a.encodes.m.video: is copy, and feed \"a\" has a mask, which the "
       "camera's "
       "own stream would go around; give a codec, or remove this encode from the feed with null"}},
-    {"MaskWithNvdec",
-     "feeds: {a: {mask: {polygon: [[0, 0], [1, 0], [1, 1]]}, input: {url: x, decoder: nvdec}}}\n",
-     {"f.yaml:1:81: feeds.a.input.decoder: is nvdec, and the frames of feed \"a\" are masked in "
-      "host "
-      "memory; use auto"}},
     {"Polygons",
      feed_with(", mask: [{polygon: [[0, 0], [1, 1], [1, 0], [0, 1]]}, {polygon: [[0, 0], [1, 1]]}, "
                "{polygon: [[0, 0], [1], 2]}, {polygon: [[0, 0], [1.5, 0], [-1, 1]]}, {polygon: 5}, "

@@ -145,7 +145,8 @@ def flap(daemon, camera, folder, is_long):
     camera.kill()
     if is_long:
         recordings = [folder / "copied", folder / "encoded"]
-        ended = max(len(files_in(each)) for each in recordings)
+        # A file that is renamed while the folder is read may be seen under both names.
+        ended = max(len({name.name.removesuffix(".part") for name in files_in(each)}) for each in recordings)
         wait_until(lambda: all(complete(each, ended) for each in recordings), "complete recordings")
     else:
         daemon.wait_metrics(

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,6 +19,26 @@ namespace {
 
 constexpr int kWidth = 16;
 constexpr int kHeight = 8;
+
+/// Keeps what it is to cover.
+class CoveringStage final : public Stage {
+ public:
+  bool cover(const std::shared_ptr<const PictureMask>& mask, const ImageView& frame) override {
+    masks.push_back(mask);
+    last = frame.planes[0].data;
+    return works;
+  }
+  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool,
+                  std::span<const FrameMemory>) override {
+    return {};
+  }
+  void submit(FrameJob&) override {}
+  Wait wait(FrameJob&, std::stop_token, Deadline) override { return Wait::kReady; }
+
+  std::vector<std::shared_ptr<const PictureMask>> masks;
+  const std::uint8_t* last = nullptr;
+  bool works = true;
+};
 
 class FrameMaskerTest : public ::testing::Test {
  protected:
@@ -41,13 +65,14 @@ class FrameMaskerTest : public ::testing::Test {
   FramePool pool_;
   FeedStats stats_{"gate", {}, {}, 1};
   std::vector<MaskShape> shapes_{{.polygon = {{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}}};
-  FrameMasker masker_{shapes_, stats_};
+  CoveringStage stage_;
+  FrameMasker masker_{shapes_, stage_, stats_};
 };
 
 TEST_F(FrameMaskerTest, AFrameOfItsOwnIsCoveredInPlace) {
   InputFrame frame = this->frame();
   const std::uint8_t* const data = frame.image.planes[0].data;
-  masker_.apply(frame);
+  ASSERT_TRUE(masker_.apply(frame));
   EXPECT_EQ(frame.image.planes[0].data, data);
   EXPECT_TRUE(left_half_is_black(frame));
   EXPECT_EQ(copies(), 0u);
@@ -57,7 +82,7 @@ TEST_F(FrameMaskerTest, AFrameThatTheDecoderStillNeedsStaysAsItIs) {
   InputFrame frame = this->frame();
   const BufferRef reference = frame.buffer;
   const ConstImageView original = frame.image;
-  masker_.apply(frame);
+  ASSERT_TRUE(masker_.apply(frame));
   EXPECT_TRUE(left_half_is_black(frame));
   for (int y = 0; y < kHeight; ++y) {
     EXPECT_EQ(std::count(original.row(0, y), original.row(0, y) + kWidth, 77), kWidth);
@@ -76,7 +101,7 @@ TEST_F(FrameMaskerTest, AFrameOfAnotherProcessIsCopiedAndGivenBack) {
   InputFrame frame = this->frame();
   const std::uint8_t* const data = frame.image.planes[0].data;
   frame.loan = &loan;
-  masker_.apply(frame);
+  ASSERT_TRUE(masker_.apply(frame));
   EXPECT_NE(frame.image.planes[0].data, data);
   EXPECT_EQ(frame.loan, nullptr);
   EXPECT_TRUE(left_half_is_black(frame));
@@ -84,30 +109,44 @@ TEST_F(FrameMaskerTest, AFrameOfAnotherProcessIsCopiedAndGivenBack) {
   InputFrame spoiled = this->frame();
   loan.spoiled = true;
   spoiled.loan = &loan;
-  EXPECT_THROW(masker_.apply(spoiled), FeedError);
+  EXPECT_THROW(std::ignore = masker_.apply(spoiled), FeedError);
 }
 
 TEST_F(FrameMaskerTest, EachSizeHasItsOwnMask) {
   for (const int width : {kWidth, 2 * kWidth, kWidth}) {
     InputFrame frame = this->frame(width);
-    masker_.apply(frame);
+    ASSERT_TRUE(masker_.apply(frame));
     EXPECT_TRUE(left_half_is_black(frame)) << width;
   }
 }
 
+TEST_F(FrameMaskerTest, FramesOnAGpuAreCoveredThereWithOneMask) {
+  for (int i = 0; i < 2; ++i) {
+    InputFrame on_gpu = frame();
+    on_gpu.memory = FrameMemory::kDevice;
+    EXPECT_TRUE(masker_.apply(on_gpu));
+    EXPECT_EQ(stage_.last, on_gpu.image.planes[0].data);
+    EXPECT_EQ(on_gpu.image.row(0, 0)[0], 77);  // not by the processor
+  }
+  ASSERT_EQ(stage_.masks.size(), 2u);
+  EXPECT_EQ(stage_.masks[0], stage_.masks[1]);
+  stage_.works = false;
+  InputFrame lost = frame();
+  lost.memory = FrameMemory::kDevice;
+  EXPECT_FALSE(masker_.apply(lost));
+  EXPECT_EQ(copies(), 0u);
+}
+
 TEST_F(FrameMaskerTest, WhatCannotBeCoveredIsRefused) {
-  InputFrame on_gpu = frame();
-  on_gpu.memory = FrameMemory::kDevice;
-  EXPECT_THROW(masker_.apply(on_gpu), FeedError);
   // A strip that lies between two columns.
   const std::vector<MaskShape> strip{{.polygon = {{0.51, 0}, {0.52, 0}, {0.52, 1}, {0.51, 1}}}};
-  FrameMasker masker(strip, stats_);
+  FrameMasker masker(strip, stage_, stats_);
   for (int turn = 0; turn < 2; ++turn) {  // not only the first frame
     InputFrame frame = this->frame();
-    EXPECT_THROW(masker.apply(frame), FeedError);
+    EXPECT_THROW(std::ignore = masker.apply(frame), FeedError);
   }
   InputFrame wide = frame(64 * kWidth);
-  masker.apply(wide);
+  ASSERT_TRUE(masker.apply(wide));
   EXPECT_EQ(wide.image.row(0, 0)[32 * kWidth + 12], 16);
 }
 

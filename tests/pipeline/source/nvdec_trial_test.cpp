@@ -44,7 +44,7 @@ class NvdecTrialTest : public ::testing::Test {
 
   FeedStats stats{"feed", {}, {}, 1};
   testing::PaperStage stage;
-  NvdecTrial trial{Kind::kAuto, false, &stage, 8, stats};
+  NvdecTrial trial{Kind::kAuto, &stage, 8, stats};
   const AVCodec* codec = nullptr;
   const PacketPtr packet = make_packet();
   const FramePtr frame = make_frame();
@@ -158,20 +158,13 @@ TEST_F(NvdecTrialTest, ACodecThatNvdecDoesNotKnowIsNotTried) {
 
 TEST_F(NvdecTrialTest, SoftwareByConfigurationIsNotTriedAndHasNoReason) {
   stats.set_decoder_reason("of before");
-  NvdecTrial none(Kind::kSoftware, false, &stage, 8, stats);
+  NvdecTrial none(Kind::kSoftware, &stage, 8, stats);
   EXPECT_EQ(none.begin(AV_CODEC_ID_H264), nullptr);
   EXPECT_EQ(stats.status().decoder_reason, "");
 }
 
-TEST_F(NvdecTrialTest, FramesThatAreMaskedAreDecodedInSoftware) {
-  NvdecTrial masked(Kind::kAuto, true, &stage, 8, stats);
-  EXPECT_EQ(masked.begin(AV_CODEC_ID_H264), nullptr);
-  EXPECT_EQ(stats.status().decoder_reason,
-            "the feed has a mask, which covers frames in host memory");
-}
-
 TEST_F(NvdecTrialTest, WhereNvdecIsAskedForLeavingFailsTheFeed) {
-  NvdecTrial required(Kind::kNvdec, false, &stage, 8, stats);
+  NvdecTrial required(Kind::kNvdec, &stage, 8, stats);
   required.begin(AV_CODEC_ID_H264);
   try {
     required.leave(FeedFault::kDevice, "it fails");

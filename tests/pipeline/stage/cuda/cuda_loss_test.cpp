@@ -13,6 +13,22 @@ namespace {
 
 using CudaLossTest = CudaStageFixture<StandInTest>;
 
+TEST_F(CudaLossTest, AFrameThatCannotBeMaskedIsRefused) {
+  const auto mask = mask_of(nv12_to_two().front(), 0.9);
+  Jobs jobs(nv12_to_two(), 1);
+  jobs.put_on(device_->context());
+  const ImageView frame = writable(jobs[0].input.image);
+  stand_in::fail_nth_call("cudaMallocAsync", 1, cudaErrorMemoryAllocation);
+  EXPECT_THROW(stage_->cover(mask, frame), FeedError);
+  ASSERT_TRUE(stage_->cover(mask, frame));
+  stand_in::fail_nth_call("cudaLaunchKernel", 1, cudaErrorLaunchOutOfResources);
+  EXPECT_FALSE(stage_->cover(mask, frame));
+  // From here on the decoder brings no frames on the GPU.
+  EXPECT_FALSE(stage_->takes_device_frames());
+  EXPECT_FALSE(stage_->cover(mask, frame));
+  EXPECT_FALSE(device_->lost());
+}
+
 TEST_F(CudaLossTest, AGpuTakesTheFramesWithItThatOnlyItHas) {
   Jobs decoded(nv12_to_two(), 6);
   Jobs uploaded(bgra_to_two(), 6);

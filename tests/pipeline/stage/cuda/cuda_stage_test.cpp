@@ -160,6 +160,20 @@ TEST_F(CudaStageTest, AFrameOnTheGpuThatNothingChangesIsCopiedBackWithoutMemoryO
   EXPECT_EQ(device_->memory_bytes(), 0u);
 }
 
+TEST_F(CudaStageTest, WhatIsMadeOfAFrameOnTheGpuIsMadeOfTheMaskedOne) {
+  const auto mask = mask_of(from_nv12().front(), 0.9);
+  for (const auto& now : {mask, mask, mask_of(from_nv12().front(), 0.5)}) {
+    Jobs jobs(from_nv12(), 5);
+    jobs.put_on(device_->context());
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      ASSERT_TRUE(stage_->cover(now, writable(jobs[i].input.image)));
+    }
+    jobs.expect_covered(*device_->context(), *now);
+    run(jobs);
+  }
+  EXPECT_FALSE(device_->lost());
+}
+
 TEST_F(CudaStageTest, AnEncodeThatIsDownGetsNothing) {
   Jobs jobs(from_nv12(), 3);
   jobs.put_on(device_->context());

@@ -16,11 +16,13 @@ struct Picture {
   Bytes bytes;
 };
 
-Bytes nv12_of(const ConstImageView& image) {
+/// `mask`: of the result; null: none.
+Bytes nv12_of(const ConstImageView& image, const PictureMask* mask) {
   Conversion conversion{image.width, image.height, image.format, {}, PixelFormat::kNv12, {}};
   FramePool pool;
   const PooledImage nv12 = allocate_image(pool, PixelFormat::kNv12, image.width, image.height);
   convert_reference(conversion, image, nv12.image);
+  if (mask != nullptr) mask->apply(nv12.image);
   Bytes bytes;
   append_pixels(as_const(nv12.image), bytes);
   return bytes;
@@ -66,8 +68,12 @@ class NvdecTest : public RealGpuTest {
     while (source->read(item) == ReadResult::kItem) {
       if (item.kind != SourceItem::Kind::kFrame) continue;
       Picture picture{item.frame.pts, item.frame.memory, {}};
-      picture.bytes = item.frame.memory == FrameMemory::kHost ? nv12_of(item.frame.image)
-                                                              : download(std::move(item.frame));
+      if (mask_ != nullptr && item.frame.memory == FrameMemory::kDevice) {
+        EXPECT_TRUE(stage_->cover(mask_, writable(item.frame.image)));
+      }
+      picture.bytes = item.frame.memory == FrameMemory::kHost
+                          ? nv12_of(item.frame.image, mask_.get())
+                          : download(std::move(item.frame));
       pictures.push_back(std::move(picture));
     }
     return pictures;
@@ -108,6 +114,7 @@ class NvdecTest : public RealGpuTest {
   std::shared_ptr<CudaDevice> device_;
   std::unique_ptr<Stage> stage_;
   std::uint64_t sequence_ = 0;
+  std::shared_ptr<const PictureMask> mask_;  ///< what read() covers
 };
 
 struct Coding {
@@ -167,6 +174,32 @@ TEST_F(NvdecTest, TheShippedClipIsThatOfSoftwareByteForByte) {
     EXPECT_TRUE(pictures[i].bytes == expected[i].bytes) << "picture " << i;
   }
   expect_undamaged();
+}
+
+// What is covered in one picture must not get into the next ones, which are predicted from it.
+TEST_F(NvdecTest, AMaskedPictureIsNotTheOneThatOthersArePredictedFrom) {
+  const std::vector<MaskShape> shapes{
+      {.polygon = {{0, 0}, {0.6, 0}, {0.5, 1}}, .color = {255, 255, 255}},
+      {.polygon = {{0.4, 0.3}, {1, 0.3}, {1, 0.9}, {0.4, 0.9}},
+       .style = MaskShape::Style::kPixelate}};
+  const std::string predicted =
+      generate("predicted.mp4", "-c:v libx264 -pix_fmt yuv420p -bf 3 -refs 6 -g 30");
+  for (const std::string& path : {predicted, std::string(clip("street_h264.mp4"))}) {
+    SourceItem item;
+    const auto source = open(path, kSoftware);
+    while (source->read(item) == ReadResult::kItem && item.kind != SourceItem::Kind::kFrame) {
+    }
+    mask_ = std::make_shared<const PictureMask>(
+        shapes, PixelFormat::kNv12, PictureSize{item.frame.image.width, item.frame.image.height},
+        item.frame.color);
+    const std::vector<Picture> expected = read(path, kSoftware);
+    const std::vector<Picture> pictures = read(path, kNvdec);
+    ASSERT_EQ(pictures.size(), expected.size());
+    for (std::size_t i = 0; i < pictures.size(); ++i) {
+      EXPECT_EQ(pictures[i].memory, FrameMemory::kDevice);
+      EXPECT_TRUE(pictures[i].bytes == expected[i].bytes) << "picture " << i;
+    }
+  }
 }
 
 TEST_F(NvdecTest, ThereAreSurfacesForAllThatAFeedHolds) {

@@ -201,6 +201,28 @@ void Jobs::put_on(const std::shared_ptr<CudaContext>& gpu, FrameJob& job) {
   }
 }
 
+void Jobs::expect_covered(const CudaContext& gpu, const PictureMask& mask) {
+  gpu.decode_stream().synchronize();  // the surfaces are filled from these
+  for (const InputFrame& picture : pictures_) mask.apply(writable(picture.image));
+}
+
+ImageView writable(const ConstImageView& image) {
+  ImageView view{image.format, image.width, image.height, {}};
+  for (std::size_t i = 0; i < kMaxPlanes; ++i) {
+    view.planes[i] = {const_cast<std::uint8_t*>(image.planes[i].data), image.planes[i].pitch};
+  }
+  return view;
+}
+
+std::shared_ptr<const PictureMask> mask_of(const Conversion& conversion, double right) {
+  const std::vector<MaskShape> shapes{
+      {.polygon = {{0.1, 0.1}, {right, 0.2}, {0.4, 0.9}}, .style = MaskShape::Style::kPixelate},
+      {.polygon = {{0, 0.5}, {right, 0.5}, {right, 1}}, .color = {10, 200, 30}}};
+  return std::make_shared<const PictureMask>(shapes, conversion.source,
+                                             PictureSize{conversion.width, conversion.height},
+                                             conversion.source_color);
+}
+
 std::vector<Conversion> bgra_to_two(int width, int height) {
   return {conversion_of(PixelFormat::kBgra, PixelFormat::kNv12, width, height),
           conversion_of(PixelFormat::kBgra, PixelFormat::kI444, width, height)};
