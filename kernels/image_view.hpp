@@ -39,4 +39,13 @@ inline ConstImageView as_const(const ImageView& view) {
   return result;
 }
 
+/// A view to write through. The caller knows that the memory may be written.
+inline ImageView as_writable(const ConstImageView& view) {
+  ImageView result{view.format, view.width, view.height, {}};
+  for (int i = 0; i < kMaxPlanes; ++i) {
+    result.planes[i] = {const_cast<std::uint8_t*>(view.planes[i].data), view.planes[i].pitch};
+  }
+  return result;
+}
+
 }  // namespace framelane

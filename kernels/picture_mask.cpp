@@ -83,8 +83,8 @@ Line united(Line a, const Line& b) {
   return result;
 }
 
-/// Positive: a, b and c turn to one side; negative: to the other; 0: they lie in a line.
-double turn(const Point& a, const Point& b, const Point& c) {
+/// Positive: a, b and c go round to one side; negative: to the other; 0: they lie in a line.
+double orientation(const Point& a, const Point& b, const Point& c) {
   return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
 }
 
@@ -96,8 +96,8 @@ bool lies_between(const Point& a, const Point& b, const Point& point) {
 
 bool meet(const Point& a, const Point& b, const Point& c, const Point& d) {
   const auto side = [](double t) { return t > 0 ? 1 : t < 0 ? -1 : 0; };
-  const int sides[] = {side(turn(a, b, c)), side(turn(a, b, d)), side(turn(c, d, a)),
-                       side(turn(c, d, b))};
+  const int sides[] = {side(orientation(a, b, c)), side(orientation(a, b, d)),
+                       side(orientation(c, d, a)), side(orientation(c, d, b))};
   if (sides[0] * sides[1] < 0 && sides[2] * sides[3] < 0) return true;
   return (sides[0] == 0 && lies_between(a, b, c)) || (sides[1] == 0 && lies_between(a, b, d)) ||
          (sides[2] == 0 && lies_between(c, d, a)) || (sides[3] == 0 && lies_between(c, d, b));
@@ -224,7 +224,7 @@ const char* why_no_polygon(std::span<const Point> polygon) {
         const Point& middle = j == i_end ? polygon[j] : polygon[i];
         const Point& from = j == i_end ? polygon[i] : polygon[i_end];
         const Point& to = j == i_end ? polygon[j_end] : polygon[j];
-        if (turn(from, middle, to) == 0 && !lies_between(from, to, middle)) {
+        if (orientation(from, middle, to) == 0 && !lies_between(from, to, middle)) {
           return "goes back on itself";
         }
         continue;

@@ -141,7 +141,7 @@ void filter_down(const float* from, std::size_t pitch, const float* weights, int
   for (; x < count; x += kLanes) sum_down<1>(from + x, pitch, weights, taps, adds, to + x);
 }
 
-void turn(const float* const* from, float* to, std::size_t count) {
+void transpose(const float* const* from, float* to, std::size_t count) {
   const Four d;
   for (std::size_t x = 0; x < count; x += 4) {
     for (std::size_t r = 0; r < kLanes; r += 4) {
@@ -190,7 +190,7 @@ void filter_across(const float* from, std::int32_t begin, const std::int32_t* fi
 
 // Sixteen columns of codes become rows. Interleaving a matrix's halves moves the highest bit of
 // each byte's number to the lowest; after four times the columns' numbers are the bytes' places.
-HWY_INLINE void turn_codes(const std::uint8_t* from, std::uint8_t* to, std::ptrdiff_t pitch) {
+HWY_INLINE void transpose_codes(const std::uint8_t* from, std::uint8_t* to, std::ptrdiff_t pitch) {
   const hn::Full128<std::uint8_t> d;
   hn::Vec<decltype(d)> a[kLanes];
   hn::Vec<decltype(d)> b[kLanes];
@@ -258,7 +258,7 @@ HWY_INLINE std::size_t codes_of(const ScaleForm& form, const std::array<const fl
         }
       }
     }
-    turn_codes(turned, to + x, pitch);
+    transpose_codes(turned, to + x, pitch);
   }
   return found;
 }
@@ -278,7 +278,7 @@ std::size_t codes(const ScaleForm& form, const std::array<const float*, 3>& colu
 
 const ScaleKernels* get_scale_kernels() {
   static constexpr ScaleKernels kKernels{
-      static_cast<int>(kLanes), load, filter_down, turn, filter_across, codes};
+      static_cast<int>(kLanes), load, filter_down, transpose, filter_across, codes};
   return &kKernels;
 }
 

@@ -6,9 +6,9 @@
 
 // The SIMD steps of Scaler. It works on groups of kMostRows rows of the target or fewer, as many as
 // a vector has lanes: the rows of the source that they need become numbers, and are filtered down
-// into a line of numbers for each row; lines are turned, so that the numbers of one column follow
-// each other, one for each row; and columns are filtered across, which needs no shuffling then.
-// Nothing is read or written beyond a count, except where that is said.
+// into a line of numbers for each row; lines are transposed, so that the numbers of one column
+// follow each other, one for each row; and columns are filtered across, which needs no shuffling
+// then. Nothing is read or written beyond a count, except where that is said.
 
 namespace framelane {
 
@@ -38,7 +38,7 @@ struct ScaleKernels {
   void (*filter_down)(const float* from, std::size_t pitch, const float* weights, int taps,
                       bool adds, float* to, std::size_t count);
   /// to[i * rows + r] = from[r][i]. Reads up to kFloatSlack columns beyond, and writes as many.
-  void (*turn)(const float* const* from, float* to, std::size_t count);
+  void (*transpose)(const float* const* from, float* to, std::size_t count);
   /// Column i of `to` is the sum of weights[i * taps + j] times column first[i] - begin + j of
   /// `from`.
   void (*filter_across)(const float* from, std::int32_t begin, const std::int32_t* first,

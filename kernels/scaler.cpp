@@ -267,7 +267,7 @@ void Scaler::run_group(const GroupPlan& group, const SourceChannels& source,
         pixels.data -= line.place;
         const auto span = static_cast<std::size_t>(across.span(x, count));
         filter_down(line, down, pixels, y, rows, across.first(x), span, scratch);
-        kernels_.turn(rows_of_numbers.data(), scratch.columns.data(), span);
+        kernels_.transpose(rows_of_numbers.data(), scratch.columns.data(), span);
         kernels_.filter_across(scratch.columns.data(), across.first(x),
                                across.table.first().data() + x, across.of(x), across.table.taps(),
                                scratch.filtered[i].data(), static_cast<std::size_t>(count));

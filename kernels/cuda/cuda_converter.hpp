@@ -56,8 +56,9 @@ class CudaConverter {
     return enqueue({&frame, 1}, row_begin, row_end, stream);
   }
 
-  /// For logs and benchmarks: "scale", "rgb-to-yuv", "remap", "rematrix", "unpack" or "general".
-  /// Those between the first and the last convert frames that are not aligned in the general way.
+  /// For logs and benchmarks: "scale-tile", "scale", "rgb-to-yuv", "remap", "rematrix", "unpack" or
+  /// "general". Those between the first and the last convert frames that are not aligned in the
+  /// general way.
   virtual const char* name() const = 0;
 
   CudaConverter(const CudaConverter&) = delete;

@@ -86,7 +86,7 @@ class ScaleTileConverter final : public CudaConverter {
     }
   }
 
-  const char* name() const override { return "scale"; }
+  const char* name() const override { return "scale-tile"; }
 
   using CudaConverter::enqueue;
   cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin, int row_end,

@@ -9,10 +9,11 @@
 #include "kernels/cuda/tile.hpp"
 #include "kernels/cuda/tile_group.cuh"
 
-// Pictures that become smaller. A block makes a tile of the target. It goes down the source's rows
-// once; a thread has four columns. Each row is added, with a weight, to as many of the target's
-// rows as it is part of (`slots`, at most 4 or 6). What is complete goes to shared memory, where
-// threads filter it across.
+// Pictures of which a row of the source is part of few rows of the target: those that become
+// smaller, and some that become a little higher. A block makes a tile of the target. It goes down
+// the source's rows once; a thread has four columns. Each row is added, with a weight, to as many
+// of the target's rows as it is part of (`slots`, at most 4 or 6). What is complete goes to shared
+// memory, where threads filter it across.
 
 namespace framelane::cuda {
 
@@ -85,6 +86,7 @@ struct ScaleTile {
     });
   }
   FRAMELANE_HD void finish(TileThread thread, State& state, float* shared) const {
+    if (state.row_end == 0) return;  // an empty tile: there was no barrier since begin()
 #ifndef __CUDA_ARCH__
     if (thread.thread % kWarp != 0) return;  // which makes the work of its warp
 #endif

@@ -10,9 +10,10 @@
 
 #include "kernels/cuda/kernel.hpp"
 
-// Kernels whose threads work together. A block takes turns, and a turn has two phases: what threads
-// leave in shared memory in the first, all of them may read in the second. Such a body has, besides
-// its parameters,
+// Kernels whose threads work together. A block works in turns of two phases: what threads leave in
+// shared memory in the first, all of them may read in the second. What begin() leaves there, other
+// threads may read after the first turn's first phase; without a turn they may not. Such a body
+// has, besides its parameters,
 //
 //   struct State;                                          what a thread keeps from turn to turn
 //   static constexpr int kBlocks;                          blocks that a multiprocessor has at once

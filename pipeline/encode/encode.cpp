@@ -150,6 +150,10 @@ void Encode::take(FrameJob& job, Stage& stage) {
                         "encode " + options_.name + ": a conversion does not come to an end");
     }
   }
+  if (!output.converts && job.masks) {
+    throw FeedError(FeedFault::kInternal,
+                    "encode " + options_.name + ": a frame has come that is not masked");
+  }
   require_unspoiled(job.input);
   if (index_ == 0) analyse(job);
   encode(job);

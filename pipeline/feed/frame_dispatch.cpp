@@ -62,6 +62,9 @@ std::unique_ptr<FrameOverlays> make_overlays(const EncodeOptions& options,
   }
 }
 
+/// True if the encode gets the source's own frames.
+bool passes_frames_on(const EncodeRoute* route) { return route->plan && !route->conversion; }
+
 bool can_convert(const Conversion& conversion) {
   return is_identity(conversion) || !why_unsupported(conversion);
 }
@@ -75,7 +78,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       device_(parts_.stats->status().device),
       ring_jobs_(parts_.stats->ring_jobs()),
       copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
-      masker_(parts_.options.input.mask, parts_.stage, *parts_.stats),
+      masker_(parts_.options.input.mask, *parts_.stats),
       catch_up_(waits_for_reader(parts_.options.input)) {
   for (EncodeRoute& route : parts_.routes) {
     if (route.options->copy_video) continue;
@@ -89,8 +92,10 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   open_tickets(parts_.stats, run_, tickets_);
   try {
-    if (!mask(frame)) return drop_tickets(DropReason::kDeviceLost);
+    masker_.prepare(frame);
     if (!apply_format(frame, source)) return drop_tickets(parts_.cancel_reason);
+    // A stage that converts for every encode copies the frame anyway.
+    const bool masked = masker_.apply(frame, std::ranges::none_of(routes_, passes_frames_on));
     for (std::size_t i = 0; i < routes_.size(); ++i) {
       EncodeRoute& route = *routes_[i];
       if (route.down()) {
@@ -102,20 +107,11 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
         tickets_[i].drop(DropReason::kRate);
       }
     }
-    submit(std::move(frame), source);
+    submit(std::move(frame), source, !masked);
   } catch (...) {
     drop_tickets(DropReason::kFeedFailed);
     throw;
   }
-}
-
-/// False: the GPU that has the frame is lost.
-bool FrameDispatch::mask(InputFrame& frame) {
-  if (frame.memory == FrameMemory::kHost) return masker_.apply(frame);
-  const CallScope masking(parts_.stage_calls, parts_.deadlines.prepare);
-  if (masker_.apply(frame)) return true;
-  frame.buffer = {};  // inside the CallScope: giving a surface back to NVDEC is a call on the GPU
-  return false;
 }
 
 bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& source) {
@@ -174,7 +170,7 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
 void FrameDispatch::name_smaller_source() const {
   std::vector<Conversion> conversions;
   for (const EncodeRoute* route : routes_) {
-    if (route->down()) continue;
+    if (route->down()) return;  // it may need the large picture when it comes back
     conversions.push_back(conversion_to(*route->plan, *route->options, *format_));
   }
   const std::string advice = smaller_source_advice(parts_.options, conversions);
@@ -238,7 +234,7 @@ void FrameDispatch::prepare_stage(const FrameFormat& format) {
   const CallScope preparing(parts_.stage_calls, parts_.deadlines.prepare);
   plan_.reset();  // first: the old plan's memory goes with its last job in flight
   if (std::ranges::all_of(routes_, &EncodeRoute::down)) return;
-  plan_ = parts_.stage.prepare(conversions, format.memory, analyses_, targets);
+  plan_ = parts_.stage.prepare(conversions, format.memory, analyses_, targets, masker_.mask());
 }
 
 bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
@@ -320,7 +316,7 @@ void FrameDispatch::apply_analysis() {
       parts_.options.name, encode.name, info(encoded).name);
 }
 
-void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
+void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source, bool stage_masks) {
   const bool is_wanted = std::ranges::any_of(tickets_, &FrameTicket::operator bool);
   draw(frame, source);
   auto place = is_wanted ? take_place(frame, source) : std::nullopt;
@@ -335,6 +331,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source) {
   copy_what_is_held(frame);
   FrameJob& job = **place;
   job.plan = plan_;
+  job.masks = stage_masks;
   bool converts = false;
   job.analyse = analyses_ && tickets_.front();
   for (std::size_t i = 0; i < routes_.size(); ++i) {
@@ -422,7 +419,7 @@ std::chrono::system_clock::time_point FrameDispatch::wall_clock_time(
 void FrameDispatch::copy_what_is_held(InputFrame& frame) const {
   if (frame.loan == nullptr) return;
   const auto holder = std::ranges::find_if(routes_, [](const EncodeRoute* route) {
-    return route->plan && !route->conversion && may_hold_frames(route->plan->codec);
+    return passes_frames_on(route) && may_hold_frames(route->plan->codec);
   });
   if (holder == routes_.end()) return;
   PooledImage copy = copy_into(*(*holder)->pool, frame.image);

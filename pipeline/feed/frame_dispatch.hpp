@@ -62,7 +62,6 @@ class FrameDispatch {
   void dispatch(InputFrame&& frame, const SourceInfo& source);
 
  private:
-  bool mask(InputFrame& frame);
   /// Makes new plans if the format is not the one they were made for, and, when it is time, for
   /// encodes that are down. False if reading was stopped before all encoders were open.
   bool apply_format(const InputFrame& frame, const SourceInfo& source);
@@ -78,7 +77,8 @@ class FrameDispatch {
   void prepare_stage(const FrameFormat& format);
   void prepare_overlays(EncodeRoute& route, std::shared_ptr<EncodePlan>& plan) const;
   void apply_analysis();
-  void submit(InputFrame&& frame, const SourceInfo& source);
+  /// `stage_masks`: see FrameJob::masks.
+  void submit(InputFrame&& frame, const SourceInfo& source, bool stage_masks);
   /// Hands a filled place to the encodes; a job without conversion counts as ready. False if the
   /// ring is closed: the job still has its tickets.
   bool publish(FrameRing::Place& place, bool converts);

@@ -8,25 +8,28 @@
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/frames/input_frame.hpp"
 #include "pipeline/measure/feed_stats.hpp"
-#include "pipeline/stage/stage.hpp"
 
 namespace framelane {
 
-/// Covers the parts of decoded frames that a feed's `mask` names, before anything else sees them.
-/// The source thread alone calls.
+/// Covers the parts of decoded frames that a feed's `mask` names, before anything else sees them,
+/// or has the feed's stage do it. The source thread alone calls.
 class FrameMasker {
  public:
-  /// All outlive this. Without shapes nothing is covered. `stage` covers frames that are on its
-  /// GPU.
-  FrameMasker(std::span<const MaskShape> shapes, Stage& stage, FeedStats& stats)
-      : shapes_(shapes), stage_(stage), stats_(stats) {}
+  /// Both outlive this. Without shapes nothing is covered.
+  FrameMasker(std::span<const MaskShape> shapes, FeedStats& stats)
+      : shapes_(shapes), stats_(stats) {}
 
-  /// Covers the frame in place if nobody else has its memory; otherwise it becomes a copy, which is
-  /// counted. A decoder's reference pictures and the memory of other processes stay as they are.
-  /// A frame on a GPU is covered in place: it is NVDEC's picture as it was made for the output, and
-  /// not the one that NVDEC refers to. False: the GPU that has the frame is lost. Throws FeedError
-  /// if the frame cannot be covered. In both cases it must not be used.
-  [[nodiscard]] bool apply(InputFrame& frame);
+  /// Makes the mask for frames like this one, unless it is that of the last frame. Throws FeedError
+  /// if such frames cannot be covered: they must not be used then.
+  void prepare(const InputFrame& frame);
+  /// The mask for frames like the last one that was given to prepare; null: nothing is covered.
+  const std::shared_ptr<const PictureMask>& mask() const { return mask_; }
+  /// Covers a frame that was given to prepare in place if nobody else has its memory. Otherwise, if
+  /// `stage_masks`, returns false: the stage has to cover it (FrameJob::masks), since it copies it
+  /// anyway, or has it on its GPU. Otherwise the frame becomes a copy, which is counted. A
+  /// decoder's reference pictures and the memory of other processes stay as they are. Throws
+  /// FeedError if the frame cannot be covered.
+  [[nodiscard]] bool apply(InputFrame& frame, bool stage_masks);
 
  private:
   struct Format {
@@ -36,10 +39,7 @@ class FrameMasker {
     friend bool operator==(const Format&, const Format&) = default;
   };
 
-  void prepare(const InputFrame& frame);
-
   const std::span<const MaskShape> shapes_;
-  Stage& stage_;
   FeedStats& stats_;
   FramePool copies_;
   std::optional<Format> format_;  // that `mask_` is for

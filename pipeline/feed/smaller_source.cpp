@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace framelane {
 
@@ -17,7 +18,10 @@ std::string smaller_source_advice(const FeedOptions& options,
     const auto [width, height] = scaling->orientation.turned(scaling->crop.size());
     const PictureSize made = scaling->place.size();
     if (3 * made.width > width || 3 * made.height > height) return {};
-    if (made.width > largest.width) largest = made;
+    const auto area = [](const PictureSize& size) {
+      return std::int64_t{size.width} * size.height;
+    };
+    if (area(made) > area(largest)) largest = made;
   }
   const Conversion& any = conversions.front();
   const std::string what = fmt::format(

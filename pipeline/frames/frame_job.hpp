@@ -50,6 +50,9 @@ struct FrameJob {
   InputFrame input;
   PlanRef plan;
   std::vector<JobOutput> outputs;
+  /// The plan's mask is to cover the input before anything is made of it. The input itself must not
+  /// be shown.
+  bool masks = false;
   bool analyse = false;  ///< the luma of the first output's frame is to be counted
   /// Its counts. The stage writes them if the first output converts, until Stage::wait has returned
   /// kReady. The encode counts a frame that bypasses the stage.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cassert>
+#include <exception>
 #include <fstream>
 #include <string>
 #include <utility>
 
 #include "kernels/converter.hpp"
 #include "kernels/overlay.hpp"
+#include "pipeline/base/log.hpp"
 #include "pipeline/base/processors.hpp"
 
 namespace framelane {
@@ -16,6 +18,7 @@ namespace {
 struct CpuPlan : Plan {
   std::vector<std::unique_ptr<const Converter>> converters;  // null: bypass
   bool analyse = false;
+  std::shared_ptr<const PictureMask> mask;
 };
 
 std::string processor_model() {
@@ -27,6 +30,21 @@ std::string processor_model() {
     }
   }
   return "unknown processor";
+}
+
+/// Makes all that a job is to have out of `source`.
+void convert(const CpuPlan& plan, const ConstImageView& source, FrameJob& job) {
+  for (std::size_t i = 0; i < plan.converters.size(); ++i) {
+    if (plan.converters[i] == nullptr || !job.outputs[i].target.buffer) continue;
+    const ImageView& target = job.outputs[i].target.image;
+    if (plan.analyse && i == 0) {
+      convert_and_count(*plan.converters[i], source, target, job.luma);
+    } else {
+      plan.converters[i]->run(source, target, 0, target.height);
+    }
+    if (job.outputs[i].overlays == nullptr) continue;
+    for (const auto& overlay : *job.outputs[i].overlays) blend(*overlay, target, 0, target.height);
+  }
 }
 
 }  // namespace
@@ -120,11 +138,13 @@ CpuStage::~CpuStage() {
 
 PlanRef CpuStage::prepare(std::span<const Conversion> conversions,
                           [[maybe_unused]] FrameMemory memory, bool analyse,
-                          std::span<const FrameMemory> /*targets*/) {
+                          std::span<const FrameMemory> /*targets*/,
+                          std::shared_ptr<const PictureMask> mask) {
   assert(memory == FrameMemory::kHost);
   assert(!analyse || has_luma(conversions.front().target));
   auto plan = std::make_shared<CpuPlan>();
   plan->analyse = analyse;
+  plan->mask = std::move(mask);
   for (const Conversion& conversion : conversions) {
     assert(!why_unsupported(conversion) || is_identity(conversion));
     plan->converters.push_back(is_bypass(conversion) ? nullptr : Converter::make(conversion));
@@ -147,6 +167,21 @@ void CpuStage::submit(FrameJob& job) {
   device_->enqueue(lane);
 }
 
+/// A copy that the plan's mask covers; without a buffer if there is no memory for it.
+PooledImage CpuStage::masked_copy(const Plan& plan, const ConstImageView& source) noexcept {
+  try {
+    PooledImage copy = copy_into(masked_, source);
+    static_cast<const CpuPlan&>(plan).mask->apply(copy.image);
+    return copy;
+  } catch (const std::exception& error) {
+    if (!mask_failed_.exchange(true)) {
+      log::error("feed {}: frames are dropped, because there is no memory to mask them: {}",
+                 stats_.feed(), error.what());
+    }
+    return {};
+  }
+}
+
 void CpuStage::run_next(CpuLane& lane) {
   FrameJob* job = nullptr;
   {
@@ -159,16 +194,13 @@ void CpuStage::run_next(CpuLane& lane) {
   lane.stats.busy.begin(Engine::kKernel, start);
   device_->busy_.begin(Engine::kKernel, start);
   const auto& plan = static_cast<const CpuPlan&>(*job->plan);
-  for (std::size_t i = 0; i < plan.converters.size(); ++i) {
-    if (plan.converters[i] == nullptr || !job->outputs[i].target.buffer) continue;
-    const ImageView& target = job->outputs[i].target.image;
-    if (plan.analyse && i == 0) {
-      convert_and_count(*plan.converters[i], job->input.image, target, job->luma);
-    } else {
-      plan.converters[i]->run(job->input.image, target, 0, target.height);
-    }
-    if (job->outputs[i].overlays == nullptr) continue;
-    for (const auto& overlay : *job->outputs[i].overlays) blend(*overlay, target, 0, target.height);
+  if (!job->masks) {
+    convert(plan, job->input.image, *job);
+  } else if (const PooledImage masked = masked_copy(plan, job->input.image); masked.buffer) {
+    stats_.count(HostCopy::kMask);
+    convert(plan, as_const(masked.image), *job);
+  } else {
+    for (JobOutput& output : job->outputs) output.target = {};  // which drops the frame
   }
   const auto end = BusyMeter::Clock::now();
   device_->busy_.end(Engine::kKernel, end);

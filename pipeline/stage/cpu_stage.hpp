@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -71,13 +72,15 @@ class CpuStage : public Stage {
   ~CpuStage() override;
 
   PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,
-                  std::span<const FrameMemory> targets) override;
+                  std::span<const FrameMemory> targets,
+                  std::shared_ptr<const PictureMask> mask) override;
   void submit(FrameJob& job) override;
   Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override;
 
  private:
   friend class CpuDevice;
   void run_next(CpuLane& lane);
+  PooledImage masked_copy(const Plan& plan, const ConstImageView& source) noexcept;
 
   const std::shared_ptr<CpuDevice> device_;
   FeedStats& stats_;
@@ -85,7 +88,9 @@ class CpuStage : public Stage {
   std::mutex mutex_;
   std::condition_variable_any converted_;
   int in_flight_ = 0;
-  std::deque<CpuLane> lanes_;  // never resized, because workers have pointers into it
+  FramePool masked_;                      // copies of frames that are masked here
+  std::atomic<bool> mask_failed_{false};  // and has been logged
+  std::deque<CpuLane> lanes_;             // never resized, because workers have pointers into it
 };
 
 }  // namespace framelane

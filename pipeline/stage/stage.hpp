@@ -35,24 +35,18 @@ class Stage {
   /// `what`, "encode main: …". Any thread.
   virtual bool still_takes_device_frames(const std::string& /*what*/) { return false; }
 
-  /// Covers a frame in the memory of the stage's GPU that its decoder has just returned, of the
-  /// mask's size and format; whatever the stage makes of the frame afterwards is made of the
-  /// covered one. Does not wait for that, but may wait for the GPU when the mask is another than
-  /// before. False: the feed has left the GPU, and the frame must not be used. Source thread.
-  virtual bool cover(const std::shared_ptr<const PictureMask>& /*mask*/,
-                     const ImageView& /*frame*/) {
-    return false;
-  }
-
   /// Prepares conversions for frames of one format, all in the same kind of memory, and allocates
   /// whatever the jobs need. What is_bypass is bypassed, unless the source or the target is in
   /// device memory: then it is a copy. `analyse`: the stage also counts the luma of each job's
   /// first target, before overlays, unless that is bypassed. `targets`: the memory of each
-  /// conversion's targets; empty: all are in host memory. Requires !why_unsupported for each
-  /// conversion, and has_luma of the first target if `analyse`. Source thread.
+  /// conversion's targets; empty: all are in host memory. `mask`: what jobs that `masks` are
+  /// covered with, of the frames' size and format; they must not have a bypass. Requires
+  /// !why_unsupported for each conversion, and has_luma of the first target if `analyse`. Source
+  /// thread.
   virtual PlanRef prepare(std::span<const Conversion> conversions,
                           FrameMemory memory = FrameMemory::kHost, bool analyse = false,
-                          std::span<const FrameMemory> targets = {}) = 0;
+                          std::span<const FrameMemory> targets = {},
+                          std::shared_ptr<const PictureMask> mask = nullptr) = 0;
 
   /// Starts a job, whose targets are allocated. Does not wait for conversions, but may block if a
   /// GPU hangs. The job must not be moved or destroyed before wait has returned kReady or

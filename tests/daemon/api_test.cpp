@@ -176,8 +176,9 @@ class LostGpu : public Device {
       return {};
     }
     PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,
-                    std::span<const FrameMemory> targets) override {
-      return stage_->prepare(conversions, memory, analyse, targets);
+                    std::span<const FrameMemory> targets,
+                    std::shared_ptr<const PictureMask> mask) override {
+      return stage_->prepare(conversions, memory, analyse, targets, std::move(mask));
     }
     void submit(FrameJob& job) override { stage_->submit(job); }
     Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {

@@ -91,10 +91,11 @@ void CudaLane::end_queue() {
 /// same device memory. Sets slices_ and returns the rows where they end.
 std::span<const int> CudaLane::queue_upload(StreamRef upload, const LaneWork& work,
                                             const LaneWork& other, const ConstImageView& from,
-                                            const ImageView& to) {
+                                            const ImageView& to, bool masks) {
   std::span<const int> ends = plan_->slice_ends;
-  // Behind another upload slices would cost calls and gain nothing: the bus is busy anyway.
-  if (ends.size() > 1 && !upload.is_idle()) ends = ends.last(1);
+  // Behind another upload slices would cost calls and gain nothing: the bus is busy anyway. A mask
+  // needs whole blocks.
+  if (ends.size() > 1 && (masks || !upload.is_idle())) ends = ends.last(1);
   slices_ = std::span(work.slices).last(ends.size());
   upload.wait(other.converted().get());
   work.begin.record(upload);
@@ -146,7 +147,7 @@ void CudaLane::queue(const FrameJob& job) {
   const StreamRef download = gate.downloads();
   if (images.source) {
     const ImageView uploaded = images.source->laid_out_as(job.input.image);
-    ends = queue_upload(gate.uploads(), work, other, job.input.image, uploaded);
+    ends = queue_upload(gate.uploads(), work, other, job.input.image, uploaded, job.masks);
     source = as_const(uploaded);
   } else {
     assert(job.input.memory == FrameMemory::kDevice && ends.size() == 1);
@@ -163,6 +164,8 @@ void CudaLane::queue(const FrameJob& job) {
     if (images.source) kernels.wait(slice.uploaded.get());
     if (work.luma) work.luma->prepare(kernels);
     slice.kernel_begin.record(kernels);
+    // The lane's own memory, or a surface that its decoder has given away.
+    if (job.masks) plan_->mask.value().enqueue(as_writable(source), kernels);
     // What is scaled needs the whole source.
     const auto rows_of = [&](std::size_t t) {
       const std::optional<int> scaled = plan_->scaled_heights[t];

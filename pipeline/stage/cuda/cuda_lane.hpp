@@ -66,7 +66,7 @@ class CudaLane {
   friend class CompletionThread;
   void queue(const FrameJob& job);
   std::span<const int> queue_upload(StreamRef upload, const LaneWork& work, const LaneWork& other,
-                                    const ConstImageView& from, const ImageView& to);
+                                    const ConstImageView& from, const ImageView& to, bool masks);
   void copy_overlays(const FrameJob& job, LaneWork& work);
   void end_queue();
   void queue_conversion(const JobOutput& output, std::size_t t, const ConstImageView& source,

@@ -133,17 +133,33 @@ std::vector<int> slice_ends(PixelFormat format, int width, int height, std::opti
   return ends;
 }
 
-Constants::Constants(CudaContext& context, const CudaConverter& converter)
-    : numbers(converter.constant_bytes()), memory(context.allocate(numbers.size())) {
-  converter.write_constants(numbers.data());
+// CUDA allocates no memory of no size.
+Constants::Constants(CudaContext& context, std::size_t bytes)
+    : numbers(bytes), memory(context.allocate(std::max<std::size_t>(bytes, 1))) {}
+
+void Constants::copy_up(StreamRef stream) const {
   cuda::check(cudaMemcpyAsync(memory.data(), numbers.data(), numbers.size(), cudaMemcpyHostToDevice,
-                              context.memory_stream().get()),
+                              stream.get()),
               "cudaMemcpyAsync");
+}
+
+DeviceMask::DeviceMask(CudaContext& context, const PictureMask& mask)
+    : kernels(mask),
+      constants(context, kernels),
+      scratch(context.allocate(std::max<std::size_t>(kernels.scratch_bytes(), 1))) {
+  cuda::check(CudaMask::load(), "cudaFuncGetAttributes");
+}
+
+void DeviceMask::enqueue(const ImageView& picture, StreamRef kernels_stream) const {
+  cuda::check(
+      kernels.enqueue(picture, constants.memory.data(), scratch.data(), kernels_stream.get()),
+      "cudaLaunchKernel");
 }
 
 void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
                         FrameMemory memory, bool analyse, std::span<const FrameMemory> targets,
-                        std::size_t lane_count, std::optional<int> slices) {
+                        const PictureMask* source_mask, std::size_t lane_count,
+                        std::optional<int> slices) {
   const bool uploads = memory == FrameMemory::kHost;
   bool works_at_all = !uploads;
   for (std::size_t i = 0; i < conversions.size(); ++i) {
@@ -153,6 +169,7 @@ void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conver
   }
   if (!works_at_all) return;
   context = std::move(gpu);
+  if (source_mask != nullptr) mask.emplace(*context, *source_mask);
   for (const Conversion& conversion : conversions) {
     converters.push_back(is_identity(conversion) ? nullptr : CudaConverter::make(conversion));
     scaled_heights.push_back(conversion.scaling ? std::optional(conversion.scaling->target.height)

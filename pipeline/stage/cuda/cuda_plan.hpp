@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cuda/cuda_converter.hpp"
+#include "kernels/cuda/picture_mask.hpp"
 #include "pipeline/frames/frame_job.hpp"
 #include "pipeline/stage/cuda/cuda_context.hpp"
 
@@ -47,13 +48,34 @@ struct LaneImages {
   std::vector<std::optional<DeviceImage>> targets;
 };
 
-/// A converter's constants in the GPU's memory, for work that waits for memory_stream().
+/// The constants of kernels in the GPU's memory, for work that waits for memory_stream().
 struct Constants {
   /// Throws CudaError. The driver may wait until it has read what does not fit into its own buffer.
-  Constants(CudaContext& context, const CudaConverter& converter);
+  template <typename Kernels>  // CudaConverter or CudaMask
+  Constants(CudaContext& context, const Kernels& kernels)
+      : Constants(context, kernels.constant_bytes()) {
+    kernels.write_constants(numbers.data());
+    copy_up(context.memory_stream());
+  }
 
   std::vector<std::uint8_t> numbers;  ///< stays, since it may be read later
   DeviceMemory memory;
+
+ private:
+  Constants(CudaContext& context, std::size_t bytes);
+  void copy_up(StreamRef stream) const;
+};
+
+/// Covers sources in the GPU's memory. Work of the kernels' stream shares its memory.
+struct DeviceMask {
+  /// Allocates and loads the kernels. Throws CudaError.
+  DeviceMask(CudaContext& context, const PictureMask& mask);
+  /// Throws CudaError: the picture may be as it was.
+  void enqueue(const ImageView& picture, StreamRef kernels_stream) const;
+
+  CudaMask kernels;
+  Constants constants;
+  DeviceMemory scratch;
 };
 
 /// Jobs that a lane has on the GPU at once: while one is copied down, the next is copied up into
@@ -143,9 +165,10 @@ struct CudaPlan : Plan {
   /// Allocates for `lane_count` lanes and loads the kernels; does nothing if nothing is to be
   /// converted. Does not wait for jobs: those that are queued from now on wait for it. After a
   /// CudaError the plan can still be used on the CPU.
+  /// `source_mask`: null: no job masks.
   void allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,
                 FrameMemory memory, bool analyse, std::span<const FrameMemory> targets,
-                std::size_t lane_count, std::optional<int> slices);
+                const PictureMask* source_mask, std::size_t lane_count, std::optional<int> slices);
 
   const PlanRef on_cpu;
   std::shared_ptr<CudaContext> context;  ///< outlives what lies in its memory, below
@@ -153,8 +176,9 @@ struct CudaPlan : Plan {
   std::vector<std::optional<int>> scaled_heights;  ///< of targets of another size than the source
   /// The converters' constants; empty: it has none.
   std::vector<std::optional<Constants>> constants;
-  std::vector<int> slice_ends;  ///< of a frame that is sliced
-  bool downloads = false;       ///< something is copied down
+  std::optional<DeviceMask> mask;  ///< of the source
+  std::vector<int> slice_ends;     ///< of a frame that is sliced
+  bool downloads = false;          ///< something is copied down
   /// By target: the overlays of the last frame that was drawn on. Frames of all lanes share them,
   /// so that each is copied up once.
   struct PresentOverlays {

@@ -77,40 +77,20 @@ bool CudaStage::still_takes_device_frames(const std::string& what) {
   return takes_device_frames();
 }
 
-bool CudaStage::cover(const std::shared_ptr<const PictureMask>& mask, const ImageView& frame) {
-  if (!takes_device_frames()) return false;
-  try {
-    context_->make_current();
-    if (mask_ == nullptr || mask_->mask() != mask) {
-      mask_.reset();
-      mask_ = std::make_unique<CudaSurfaceMask>(context_, mask);
-    }
-    mask_->apply(frame);
-    return true;
-  } catch (const CudaError& error) {
-    if (error.code() == cudaErrorMemoryAllocation) {
-      throw FeedError(FeedFault::kMemory, context_->name() +
-                                              " has no room for the feed's mask, with " +
-                                              context_->free_memory() + "; use fewer feeds");
-    }
-    context_->failed("feed " + stats_.feed(), error);
-    const std::lock_guard lock(mutex_);
-    failed_ = true;
-    return false;
-  }
-}
-
 PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory memory,
-                           bool analyse, std::span<const FrameMemory> targets) {
-  auto plan = std::make_shared<CudaPlan>(
-      memory == FrameMemory::kHost ? cpu_->prepare(conversions, memory, analyse) : nullptr);
+                           bool analyse, std::span<const FrameMemory> targets,
+                           std::shared_ptr<const PictureMask> mask) {
+  auto plan = std::make_shared<CudaPlan>(memory == FrameMemory::kHost
+                                             ? cpu_->prepare(conversions, memory, analyse, {}, mask)
+                                             : nullptr);
   {
     const std::lock_guard lock(mutex_);
     if (off_gpu()) return plan;
   }
   try {
     context_->make_current();
-    plan->allocate(context_, conversions, memory, analyse, targets, stats_.lanes().size(), slices_);
+    plan->allocate(context_, conversions, memory, analyse, targets, mask.get(),
+                   stats_.lanes().size(), slices_);
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
       throw FeedError(

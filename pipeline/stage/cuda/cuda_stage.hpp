@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "pipeline/stage/cuda/cuda_device.hpp"
-#include "pipeline/stage/cuda/cuda_surface_mask.hpp"
 #include "pipeline/stage/stage.hpp"
 
 namespace framelane {
@@ -35,11 +34,10 @@ class CudaStage final : public Stage, private LaneOwner {
   BufferRef encode_context(std::string& why) override;
   bool takes_device_frames() override;
   bool still_takes_device_frames(const std::string& what) override;
-  /// Throws FeedError(kMemory) if the GPU has no memory for the mask.
-  bool cover(const std::shared_ptr<const PictureMask>& mask, const ImageView& frame) override;
   /// Throws FeedError(kMemory), with the amounts, if the GPU has not enough memory.
   PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,
-                  std::span<const FrameMemory> targets) override;
+                  std::span<const FrameMemory> targets,
+                  std::shared_ptr<const PictureMask> mask) override;
   void submit(FrameJob& job) override;
   /// Checks meanwhile whether the GPU hangs. If so, the GPU is lost and the job runs on the CPU,
   /// which is given the same time again as `deadline` gave.
@@ -76,7 +74,6 @@ class CudaStage final : public Stage, private LaneOwner {
   bool failed_ = false;             // a job or a plan of this feed failed on the GPU
   std::atomic<bool> moved_{false};  // a job of this feed has run on the CPU
   std::vector<LaneState> lanes_;
-  std::unique_ptr<CudaSurfaceMask> mask_;  // source thread's
   const std::unique_ptr<Stage> cpu_;
 };
 

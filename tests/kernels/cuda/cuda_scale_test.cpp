@@ -103,6 +103,7 @@ TEST_F(CudaScaleTest, TilesMeetWithoutASeam) {
     PictureSize from, to;
     Rect crop, place;  // empty: all of it
     DeviceLayout layout;
+    const char* kernel = "scale-tile";  // for bicubic
   };
   constexpr DeviceLayout kOdd{.offset = 1, .padding = 3, .pitch_multiple = 1};
   constexpr DeviceLayout kWords{.offset = 4, .padding = 4, .pitch_multiple = 4};
@@ -137,6 +138,8 @@ TEST_F(CudaScaleTest, TilesMeetWithoutASeam) {
       {PixelFormat::kBgra, PixelFormat::kNv12, {2048, 256}, {32, 4}, {}, {}, {}},
       {PixelFormat::kNv12, PixelFormat::kNv12, {2048, 256}, {34, 6}, {}, {}, {}},
       {PixelFormat::kNv12, PixelFormat::kNv12, {400, 200}, {1200, 100}, {}, {}, {}},
+      {PixelFormat::kNv12, PixelFormat::kNv12, {640, 80}, {700, 100}, {}, {}, {}},
+      {PixelFormat::kNv12, PixelFormat::kNv12, {300, 50}, {400, 130}, {}, {}, {}, "scale"},
   };
   for (const Work& work : works) {
     const bool rgb = info(work.source).rgb;
@@ -151,6 +154,9 @@ TEST_F(CudaScaleTest, TilesMeetWithoutASeam) {
                                    filter,
                                    {200, 10, 90}};
       ASSERT_FALSE(why_unsupported(conversion)) << *why_unsupported(conversion);
+      if (filter == ScaleFilter::kBicubic) {
+        EXPECT_STREQ(CudaConverter::make(conversion)->name(), work.kernel) << describe(conversion);
+      }
       expect_exact(conversion, work.layout);
       if (HasFatalFailure()) return;
     }
@@ -211,6 +217,7 @@ TEST_F(CudaScaleTest, FramesShareLaunches) {
         128, 24, format, info(format).rgb ? kRgbFull : ColorSpec{}, PixelFormat::kNv12, {}};
     conversion.scaling = Scaling{{0, 0, 128, 24}, {50, 10}, {0, 0, 50, 10}};
     const auto converter = CudaConverter::make(conversion);
+    ASSERT_STREQ(converter->name(), "scale-tile");
     std::vector<std::uint8_t> numbers(converter->constant_bytes());
     converter->write_constants(numbers.data());
     void* constants = nullptr;

@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 /// A stage that converts nothing.
 class FakeStage : public Stage {
  public:
-  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool,
-                  std::span<const FrameMemory>) override {
+  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool, std::span<const FrameMemory>,
+                  std::shared_ptr<const PictureMask>) override {
     return nullptr;
   }
   void submit(FrameJob&) override {}

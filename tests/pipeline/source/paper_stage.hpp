@@ -22,8 +22,8 @@ class PaperStage : public Stage {
     return BufferRef::adopt(av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA));
   }
   bool takes_device_frames() override { return frames_to_take-- > 0; }
-  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool,
-                  std::span<const FrameMemory>) override {
+  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool, std::span<const FrameMemory>,
+                  std::shared_ptr<const PictureMask>) override {
     return nullptr;
   }
   void submit(FrameJob&) override {}

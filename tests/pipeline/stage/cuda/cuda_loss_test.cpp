@@ -13,20 +13,31 @@ namespace {
 
 using CudaLossTest = CudaStageFixture<StandInTest>;
 
-TEST_F(CudaLossTest, AFrameThatCannotBeMaskedIsRefused) {
-  const auto mask = mask_of(nv12_to_two().front(), 0.9);
-  Jobs jobs(nv12_to_two(), 1);
-  jobs.put_on(device_->context());
-  const ImageView frame = writable(jobs[0].input.image);
-  stand_in::fail_nth_call("cudaMallocAsync", 1, cudaErrorMemoryAllocation);
-  EXPECT_THROW(stage_->cover(mask, frame), FeedError);
-  ASSERT_TRUE(stage_->cover(mask, frame));
+TEST_F(CudaLossTest, WhatTheGpuDoesNotMaskIsMaskedOnTheCpuOrLost) {
+  const auto mask = mask_of(bgra_to_two().front(), 0.9);
+  Jobs uploaded(bgra_to_two(), 3);
+  uploaded.mask(mask);
+  uploaded.use(stage_->prepare(uploaded.conversions(), uploaded.memory(), false, {}, mask));
+  stand_in::fail_nth_call("cudaLaunchKernel", 2, cudaErrorLaunchOutOfResources);
+  submit(uploaded);
+  wait(uploaded);
+  EXPECT_GE(stats_.host_copies[index_of(HostCopy::kMask)], 1u);
+  EXPECT_EQ(stats_.status().device, "cpu");
+  make_stage({});
+  const auto of_nv12 = mask_of(nv12_to_two().front(), 0.9);
+  Jobs decoded(nv12_to_two(), 1);
+  decoded.put_on(device_->context());
+  decoded.mask(of_nv12);
+  decoded.use(stage_->prepare(decoded.conversions(), decoded.memory(), false, {}, of_nv12));
   stand_in::fail_nth_call("cudaLaunchKernel", 1, cudaErrorLaunchOutOfResources);
-  EXPECT_FALSE(stage_->cover(mask, frame));
-  // From here on the decoder brings no frames on the GPU.
-  EXPECT_FALSE(stage_->takes_device_frames());
-  EXPECT_FALSE(stage_->cover(mask, frame));
-  EXPECT_FALSE(device_->lost());
+  submit(decoded);
+  EXPECT_EQ(stage_->wait(decoded[0], {}, soon()), Stage::Wait::kDeviceLost);
+}
+
+TEST_F(CudaLossTest, AMaskThatTheGpuHasNoMemoryForEndsTheFeedWithTheReason) {
+  const auto mask = mask_of(bgra_to_two().front(), 0.9);
+  stand_in::fail_nth_call("cudaMallocAsync", 1, cudaErrorMemoryAllocation);
+  EXPECT_THROW(stage_->prepare(bgra_to_two(), FrameMemory::kHost, false, {}, mask), FeedError);
 }
 
 TEST_F(CudaLossTest, AGpuTakesTheFramesWithItThatOnlyItHas) {

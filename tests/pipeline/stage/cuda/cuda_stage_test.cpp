@@ -160,18 +160,30 @@ TEST_F(CudaStageTest, AFrameOnTheGpuThatNothingChangesIsCopiedBackWithoutMemoryO
   EXPECT_EQ(device_->memory_bytes(), 0u);
 }
 
-TEST_F(CudaStageTest, WhatIsMadeOfAFrameOnTheGpuIsMadeOfTheMaskedOne) {
-  const auto mask = mask_of(from_nv12().front(), 0.9);
-  for (const auto& now : {mask, mask, mask_of(from_nv12().front(), 0.5)}) {
-    Jobs jobs(from_nv12(), 5);
-    jobs.put_on(device_->context());
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      ASSERT_TRUE(stage_->cover(now, writable(jobs[i].input.image)));
+Conversion scaled(Conversion conversion, int width, int height) {
+  conversion.scaling = Scaling{.crop = {4, 2, conversion.width - 4, conversion.height - 2},
+                               .target = {width, height},
+                               .place = {2, 0, width - 2, height}};
+  return conversion;
+}
+
+TEST_F(CudaStageTest, WhatIsMadeOfAFrameIsMadeOfTheMaskedOne) {
+  for (const bool on_gpu : {false, true}) {
+    // The shapes cross slices; the second mask replaces the first.
+    for (const double right : {0.9, 0.5}) {
+      make_stage(4);
+      std::vector<Conversion> conversions = from_nv12();
+      if (!on_gpu) conversions.erase(conversions.begin());  // it would be passed on
+      conversions.push_back(scaled(from_nv12().front(), 64, 40));
+      Jobs jobs(conversions, 5);
+      if (on_gpu) jobs.put_on(device_->context());
+      jobs.mask(mask_of(conversions.front(), right));
+      jobs.analyse();
+      run(jobs);
     }
-    jobs.expect_covered(*device_->context(), *now);
-    run(jobs);
   }
-  EXPECT_FALSE(device_->lost());
+  EXPECT_EQ(stats_.host_copies[index_of(HostCopy::kMask)], 0u);
+  EXPECT_EQ(stats_.status().device, "cuda:0");
 }
 
 TEST_F(CudaStageTest, AnEncodeThatIsDownGetsNothing) {
@@ -247,12 +259,6 @@ TEST_F(CudaStageTest, SlicesGiveTheSameBytes) {
 
 /// Beside one that is not: what is scaled waits for the whole frame.
 TEST_F(CudaStageTest, PicturesOfAnotherSizeAreConvertedFromHostsAndFromTheGpu) {
-  const auto scaled = [](Conversion conversion, int width, int height) {
-    conversion.scaling = Scaling{.crop = {4, 2, conversion.width - 4, conversion.height - 2},
-                                 .target = {width, height},
-                                 .place = {2, 0, width - 2, height}};
-    return conversion;
-  };
   for (const int slices : {1, 4}) {
     make_stage(slices);
     const Conversion smaller =

@@ -68,9 +68,6 @@ class NvdecTest : public RealGpuTest {
     while (source->read(item) == ReadResult::kItem) {
       if (item.kind != SourceItem::Kind::kFrame) continue;
       Picture picture{item.frame.pts, item.frame.memory, {}};
-      if (mask_ != nullptr && item.frame.memory == FrameMemory::kDevice) {
-        EXPECT_TRUE(stage_->cover(mask_, writable(item.frame.image)));
-      }
       picture.bytes = item.frame.memory == FrameMemory::kHost
                           ? nv12_of(item.frame.image, mask_.get())
                           : download(std::move(item.frame));
@@ -85,7 +82,8 @@ class NvdecTest : public RealGpuTest {
     FrameJob job;
     job.sequence = sequence_++;
     job.input = std::move(frame);
-    job.plan = stage_->prepare({&same, 1}, FrameMemory::kDevice);
+    job.plan = stage_->prepare({&same, 1}, FrameMemory::kDevice, false, {}, mask_);
+    job.masks = mask_ != nullptr;
     job.outputs.resize(1);
     job.outputs[0].target = allocate_image(pool_, image.format, image.width, image.height);
     stage_->submit(job);

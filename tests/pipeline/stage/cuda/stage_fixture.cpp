@@ -114,7 +114,10 @@ void Jobs::expect_exact(std::size_t index) const {
     if (!job.outputs[i].target.buffer) continue;
     const ImageView& got = job.outputs[i].target.image;
     const PooledImage expected = allocate_image(pool, got.format, got.width, got.height);
-    const ConstImageView& from = pictures_.empty() ? job.input.image : pictures_[index].image;
+    const PooledImage source =
+        copy_into(pool, pictures_.empty() ? job.input.image : pictures_[index].image);
+    if (mask_) mask_->apply(source.image);
+    const ConstImageView from = as_const(source.image);
     if (is_identity(conversions_[i])) {
       copy_planes(from, expected.image);
     } else {
@@ -201,17 +204,9 @@ void Jobs::put_on(const std::shared_ptr<CudaContext>& gpu, FrameJob& job) {
   }
 }
 
-void Jobs::expect_covered(const CudaContext& gpu, const PictureMask& mask) {
-  gpu.decode_stream().synchronize();  // the surfaces are filled from these
-  for (const InputFrame& picture : pictures_) mask.apply(writable(picture.image));
-}
-
-ImageView writable(const ConstImageView& image) {
-  ImageView view{image.format, image.width, image.height, {}};
-  for (std::size_t i = 0; i < kMaxPlanes; ++i) {
-    view.planes[i] = {const_cast<std::uint8_t*>(image.planes[i].data), image.planes[i].pitch};
-  }
-  return view;
+void Jobs::mask(std::shared_ptr<const PictureMask> mask) {
+  mask_ = std::move(mask);
+  for (FrameJob& job : jobs_) job.masks = true;
 }
 
 std::shared_ptr<const PictureMask> mask_of(const Conversion& conversion, double right) {

@@ -50,8 +50,9 @@ class Jobs {
   /// Puts the pictures into the GPU's memory as a decoder does: each into a larger surface, which
   /// is filled by a copy that is queued on the decoder's stream. Identities get targets too.
   void put_on(const std::shared_ptr<CudaContext>& gpu);
-  /// What a mask covers is to be covered in every picture; after put_on.
-  void expect_covered(const CudaContext& gpu, const PictureMask& mask);
+  /// The stage is to cover every picture with the mask that it was prepared with.
+  void mask(std::shared_ptr<const PictureMask> mask);
+  const std::shared_ptr<const PictureMask>& mask() const { return mask_; }
   /// The number of surfaces that have been given back.
   int surfaces_back() const { return *surfaces_back_; }
   /// From now on the job's picture is read as if it were stored bottom up.
@@ -74,6 +75,7 @@ class Jobs {
   std::deque<InputFrame> pictures_;  // the pictures in host memory, if put_on was called
   std::deque<FrameJob> jobs_;
   bool analysed_ = false;
+  std::shared_ptr<const PictureMask> mask_;
 };
 
 std::vector<Conversion> bgra_to_two(int width = kPictureWidth, int height = kPictureHeight);
@@ -88,9 +90,6 @@ inline cudaStream_t kernel_stream() { return stand_in::streams().at(5); }
 
 /// Two shapes over sources of this conversion, up to `right` of their width.
 std::shared_ptr<const PictureMask> mask_of(const Conversion& conversion, double right);
-/// A view to write through.
-ImageView writable(const ConstImageView& image);
-
 inline Deadline soon() { return std::chrono::steady_clock::now() + 60s; }
 
 /// Copies queued on the stand-in since its last reset.
@@ -108,13 +107,11 @@ class LeavingStage : public Stage {
   LeavingStage(std::unique_ptr<Stage> stage, int packets)
       : stage_(std::move(stage)), packets_(packets) {}
   BufferRef decode_context(std::string& why) override { return stage_->decode_context(why); }
-  bool cover(const std::shared_ptr<const PictureMask>& mask, const ImageView& frame) override {
-    return stage_->cover(mask, frame);
-  }
   bool takes_device_frames() override { return packets_-- > 0 && stage_->takes_device_frames(); }
   PlanRef prepare(std::span<const Conversion> conversions, FrameMemory memory, bool analyse,
-                  std::span<const FrameMemory> targets) override {
-    return stage_->prepare(conversions, memory, analyse, targets);
+                  std::span<const FrameMemory> targets,
+                  std::shared_ptr<const PictureMask> mask) override {
+    return stage_->prepare(conversions, memory, analyse, targets, std::move(mask));
   }
   void submit(FrameJob& job) override { stage_->submit(job); }
   Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) override {
@@ -155,7 +152,7 @@ class CudaStageFixture : public Fixture {
   }
   /// Prepares, runs all jobs and compares.
   void run(Jobs& jobs) {
-    jobs.use(stage_->prepare(jobs.conversions(), jobs.memory(), jobs.analysed()));
+    jobs.use(stage_->prepare(jobs.conversions(), jobs.memory(), jobs.analysed(), {}, jobs.mask()));
     submit(jobs);
     wait(jobs);
   }
