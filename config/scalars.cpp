@@ -47,6 +47,14 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
   return result;
 }
 
+/// More than 0 % and at most 100 %.
+std::optional<double> parse_percent_up_to_all(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  const auto number = parse_decimal(text.substr(0, text.size() - 1));
+  if (!number || number->digits <= 0 || number->digits > 100 * number->scale) return std::nullopt;
+  return static_cast<double>(number->digits) / static_cast<double>(number->scale) / 100;
+}
+
 struct Unit {
   std::string_view suffix;
   std::int64_t factor;
@@ -202,7 +210,7 @@ bool parse_quarter_turns(std::string_view text, Value& value) {
 }
 
 bool parse_percent_value(std::string_view text, Value& value) {
-  return store(parse_percent(text), value.part);
+  return store(parse_percent_up_to_all(text), value.part);
 }
 
 bool parse_color_digits(std::string_view text, std::size_t digits, Value& value) {
@@ -307,9 +315,9 @@ const ScalarType kFraction{"a number from 0 to 1 with at most six decimals, such
                            R"(^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$)"};
 const ScalarType kQuarterTurns{"0, 90, 180 or 270 (degrees, clockwise)", parse_quarter_turns,
                                format_integer, "integer", "^(0|90|180|270)$"};
-const ScalarType kPercent{"a percentage such as 4%, more than 0% and less than 100%",
+const ScalarType kPercent{"a percentage such as 4%, more than 0% and at most 100%",
                           parse_percent_value, format_integer, "",
-                          R"(^(0|[1-9][0-9]?)(\.[0-9]{1,6})?%$)"};
+                          R"(^(?!0(\.0*)?%)((0|[1-9][0-9]?)(\.[0-9]{1,6})?|100(\.0{1,6})?)%$)"};
 const ScalarType kColorWithAlpha{
     "a colour such as \"#102030\", or \"#10203080\" (red, green, blue, alpha)",
     parse_color_with_alpha, format_integer, "", "^#[0-9a-fA-F]{6}([0-9a-fA-F]{2})?$"};
@@ -352,10 +360,8 @@ std::optional<std::chrono::microseconds> parse_duration(std::string_view text) {
 }
 
 std::optional<double> parse_percent(std::string_view text) {
-  if (!text.ends_with('%')) return std::nullopt;
-  const auto number = parse_decimal(text.substr(0, text.size() - 1));
-  if (!number || number->digits <= 0 || number->digits / number->scale >= 100) return std::nullopt;
-  return static_cast<double>(number->digits) / static_cast<double>(number->scale) / 100;
+  const auto part = parse_percent_up_to_all(text);
+  return part && *part < 1 ? part : std::nullopt;
 }
 
 std::optional<Rational> parse_frame_rate(std::string_view text) {
