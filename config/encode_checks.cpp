@@ -49,6 +49,34 @@ void check_conversion(const ReadFeed& read, const EncodeOptions& encode, const N
   if (const auto reason = why_unsupported(conversion)) add_problem(*reason);
 }
 
+/// Reports keys that change nothing for want of another one. What comes from a layer below the last
+/// one that speaks of `convert` is left alone: it may have its effect elsewhere.
+void check_effects(const ReadFeed& read, const PictureOptions& picture, const Node& convert) {
+  const auto report = [&](std::string_view key, const std::string& problem) {
+    const Node* const node = convert.find(key);
+    if (node == nullptr || node->path != convert.path + '.' + std::string(key)) return;
+    read.problems().add(node->key_position, node->path, problem);
+  };
+  const auto gives = [&](std::string_view key) { return convert.find(key) != nullptr; };
+  if (!gives("size")) {
+    report("fit",
+           "is how a picture gets into a size, and there is none; give size (100%: the picture's "
+           "own), or remove it");
+  }
+  const Node* const fit = convert.find("fit");
+  // A value that could not be read has a problem of its own.
+  if (picture.fit == Fit::kCover || fit == nullptr || fit->text == "stretch") {
+    report("background",
+           "is the colour of bars, which only fit: contain makes; set that too, or remove it");
+  }
+  // A part and a turned picture may have their chroma brought to another place.
+  const bool scales = gives("size") || gives("crop") || gives("rotate") || gives("flip") ||
+                      picture.fit != Fit::kStretch;
+  if (!scales) {
+    report("filter", "has no effect, because the size stays; give size, or remove it");
+  }
+}
+
 void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
   const Node* node = read.node.find({"encodes", encode.name});
   if (node == nullptr) return;
@@ -76,9 +104,9 @@ void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
                             " has raw video, which must be encoded; give a codec, "
                             "or remove this encode from the feed with null");
   }
-  if (!encode.copy_video && convert != nullptr && raw) {
-    check_conversion(read, encode, *convert);
-  }
+  if (encode.copy_video || convert == nullptr || !convert->is_map()) return;
+  check_effects(read, encode.picture, *convert);
+  if (raw) check_conversion(read, encode, *convert);
 }
 
 void check_analyse(const ReadFeed& read) {
