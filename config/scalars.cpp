@@ -289,10 +289,12 @@ const ScalarType kSize{"a size in bytes such as 500M or 80G", parse_units_value,
 const ScalarType kSizeOrPercent{
     "a size in bytes such as 5G, or a part of the file system such as 5%", parse_size_or_percent,
     format_decimal_units, "integer",
-    R"(^(0|[1-9][0-9]*)(\.[0-9]{1,6})?[kKMGT]?$|^(0|[1-9][0-9]?)(\.[0-9]{1,6})?%$)"};
+    R"(^(?!0(\.0*)?[kKMGT%]?$)((0|[1-9][0-9]*)(\.[0-9]{1,6})?[kKMGT]?|)"
+    R"((0|[1-9][0-9]?)(\.[0-9]{1,6})?%)$)"};
 const ScalarType kFrameRate{"a frame rate such as 30, 29.97 or 30000/1001", parse_frame_rate_value,
                             format_integer, "number",
-                            R"(^[1-9][0-9]*/[1-9][0-9]*$|^(0|[1-9][0-9]*)(\.[0-9]{1,6})?$)"};
+                            R"(^[1-9][0-9]*/[1-9][0-9]*$|)"
+                            R"(^(?!0(\.0*)?$)(0|[1-9][0-9]*)(\.[0-9]{1,6})?$)"};
 const ScalarType kImageSize{
     "a size such as 1920x1080, at most 16384x16384", parse_image_size, format_integer, "",
     "^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
