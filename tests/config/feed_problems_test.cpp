@@ -96,6 +96,21 @@ const std::vector<Wrong> kFeeds{
                 "{convert: {format: yuv444p}}"),
      {"f.yaml:1:111: feeds.a.encodes.m.convert: cannot be done for feed \"a\": converting nv12 to "
       "yuv444p would raise the chroma resolution"}},
+    {"OddSize",
+     feed_with(", encodes: {m: {convert: {size: 853x479, format: yuv420p}}, "
+               "n: {convert: {size: 853x-2, format: yuv422p}, video: {codec: libx264}}, "
+               "o: {convert: {crop: 1x31+0+0, rotate: 270, format: nv12}}}"),
+     {"f.yaml:1:60: feeds.a.encodes.m.convert.size: gives pictures of 853x479, and libx264 takes "
+      "yuv420p only with an even width and height, such as 852x478 or 854x480",
+      "f.yaml:1:108: feeds.a.encodes.n.convert.size: gives pictures of 853x-2, and libx264 takes "
+      "yuv422p only with an even width, such as 852x-2 or 854x-2",
+      "f.yaml:1:180: feeds.a.encodes.o.convert.crop: gives pictures of 31x1, and libx264 takes "
+      "nv12 only with an even width and height, such as 32x2"}},
+    {"OddSizeOfRawVideo",
+     input_with(", format: rawvideo, size: 64x48, rate: 1, pixel_format: bgra}, encodes: {m: "
+                "{convert: {size: 33x24}}"),
+     {"f.yaml:1:120: feeds.a.encodes.m.convert.size: gives pictures of 33x24, and libx264 takes "
+      "yuv420p only with an even width and height, such as 32x24 or 34x24"}},
     {"FitWithoutSize",
      feed_with(", encodes: {m: {convert: {fit: contain, background: \"#101010\"}}}"),
      {"f.yaml:1:54: feeds.a.encodes.m.convert.fit: is how a picture gets into a size, and there is "
