@@ -7,6 +7,7 @@
 #include "kernels/conversion.hpp"
 #include "kernels/luma_histogram.hpp"
 #include "pipeline/encode/picture_choice.hpp"
+#include "pipeline/encode/target_choice.hpp"
 #include "pipeline/feed/feed_options.hpp"
 
 namespace framelane {
@@ -49,6 +50,77 @@ void check_conversion(const ReadFeed& read, const EncodeOptions& encode, const N
   if (const auto reason = why_unsupported(conversion)) add_problem(*reason);
 }
 
+/// Reports keys that change nothing for want of another one. What comes from a layer below the last
+/// one that speaks of `convert` is left alone: it may have its effect elsewhere.
+void check_effects(const ReadFeed& read, const PictureOptions& picture, const Node& convert) {
+  const auto report = [&](std::string_view key, const std::string& problem) {
+    const Node* const node = convert.find(key);
+    if (node == nullptr || node->path != convert.path + '.' + std::string(key)) return;
+    read.problems().add(node->key_position, node->path, problem);
+  };
+  const auto gives = [&](std::string_view key) { return convert.find(key) != nullptr; };
+  if (!gives("size")) {
+    report("fit",
+           "is how a picture gets into a size, and there is none; give size (100%: the picture's "
+           "own), or remove it");
+  }
+  const Node* const fit = convert.find("fit");
+  // A value that could not be read has a problem of its own.
+  if (picture.fit == Fit::kCover || fit == nullptr || fit->text == "stretch") {
+    report("background",
+           "is the colour of bars, which only fit: contain makes; set that too, or remove it");
+  }
+  // A part and a turned picture may have their chroma brought to another place.
+  const bool scales = gives("size") || gives("crop") || gives("rotate") || gives("flip") ||
+                      picture.fit != Fit::kStretch;
+  if (!scales) {
+    report("filter", "has no effect, because the size stays; give size, or remove it");
+  }
+}
+
+/// The layout that libx264 and libx265 get, or one with as few halved sides of chroma; nothing if
+/// that depends on the source.
+std::optional<PixelFormat> sure_format(const ReadFeed& read, const EncodeOptions& encode) {
+  if (encode.format || !is_raw(read.feed)) return encode.format;
+  const auto layout = raw_format_layout(read.feed.input.raw->pixel_format);
+  if (!layout) return std::nullopt;
+  const PixelFormatInfo& from = info(*layout);
+  if (from.rgb) return PixelFormat::kI420;
+  return from.chroma_half_width && !from.chroma_half_height ? PixelFormat::kI422 : *layout;
+}
+
+/// The size of the encode's pictures; a side is 0 if it is even, or depends on the source.
+PictureSize sure_size(const PictureOptions& picture) {
+  if (picture.size) return {std::max(picture.size->width, 0), std::max(picture.size->height, 0)};
+  if (!picture.crop) return {};
+  const PictureSize crop = picture.crop->size();
+  return picture.rotation % 180 == 0 ? crop : PictureSize{crop.height, crop.width};
+}
+
+/// Reports a size that none of the encoders takes, where that is sure without the source.
+void check_size(const ReadFeed& read, const EncodeOptions& encode, const Node& convert) {
+  const auto refuses = [](const CodecCandidate& codec) { return needs_whole_chroma(codec.name); };
+  const Node* const node = convert.find(encode.picture.size ? "size" : "crop");
+  const auto format = sure_format(read, encode);
+  if (node == nullptr || !format || !std::ranges::all_of(encode.codecs, refuses)) return;
+  const PictureSize size = sure_size(encode.picture);
+  const PictureSize larger = with_whole_chroma(size, *format);
+  if (size == larger) return;
+  const PictureSize smaller{size.width - (larger.width - size.width),
+                            size.height - (larger.height - size.height)};
+  const auto text = [](const PictureSize& of) {
+    const auto side = [](int pixels) { return pixels == 0 ? "-2" : std::to_string(pixels); };
+    return side(of.width) + 'x' + side(of.height);
+  };
+  const bool can_shrink =
+      (size.width == 0 || smaller.width > 0) && (size.height == 0 || smaller.height > 0);
+  read.problems().add(
+      *node, "gives pictures of " + text(size) + ", and " + encode.codecs.front().name + " takes " +
+                 std::string(info(*format).name) + " only with an even width" +
+                 (info(*format).chroma_half_height ? " and height" : "") + ", such as " +
+                 (can_shrink ? text(smaller) + " or " : "") + text(larger));
+}
+
 void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
   const Node* node = read.node.find({"encodes", encode.name});
   if (node == nullptr) return;
@@ -76,9 +148,10 @@ void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
                             " has raw video, which must be encoded; give a codec, "
                             "or remove this encode from the feed with null");
   }
-  if (!encode.copy_video && convert != nullptr && raw) {
-    check_conversion(read, encode, *convert);
-  }
+  if (encode.copy_video || convert == nullptr || !convert->is_map()) return;
+  check_effects(read, encode.picture, *convert);
+  check_size(read, encode, *convert);
+  if (raw) check_conversion(read, encode, *convert);
 }
 
 void check_analyse(const ReadFeed& read) {

@@ -93,8 +93,11 @@ const Section<MaskShape>& mask_keys() {
   static const Section<MaskShape> keys = [] {
     Shape point;
     point.items = std::make_shared<const Shape>(of(kFraction));
+    point.least_items = point.most_items = 2;
     Shape polygon;
     polygon.items = std::make_shared<const Shape>(std::move(point));
+    polygon.least_items = 3;
+    polygon.most_items = kMostPolygonPoints;
     return Section<MaskShape>{
         {{{"polygon", polygon,
            "The part: its corners as [x, y], in fractions of the picture's width and height.",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -31,8 +32,10 @@ struct Shape {
   std::vector<Property> properties;      ///< a map of these keys
   std::shared_ptr<const Shape> element;  ///< a map of names the user chooses
   bool any_names = false;                ///< the names need not be identifiers
-  std::shared_ptr<const Shape> items;    ///< a list of at least one of these
-  bool list = false;                     ///< or a list of at least one of the above
+  std::shared_ptr<const Shape> items;    ///< a list of these
+  bool list = false;                     ///< or a list of the above
+  std::size_t least_items = 1;           ///< of such a list, in the schema
+  std::size_t most_items = std::numeric_limits<std::size_t>::max();
   std::string_view definition;  ///< the name of this shape in the schema's $defs; empty: none
 };
 

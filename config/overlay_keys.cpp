@@ -123,6 +123,7 @@ void check_overlay(const Node& item, const OverlayOptions& overlay, Reader& read
 Key<EncodeOptions> overlay_key() {
   Shape shape = overlay_keys().shape();
   shape.list = true;
+  shape.most_items = kMostOverlays;
   return {{"overlay", shape, "Texts and images that are drawn on the encoded pictures, in order."},
           [](const Node& node, EncodeOptions& encode, Reader& reader) {
             const auto nodes = node.items_or_self();

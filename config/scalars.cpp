@@ -47,6 +47,14 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
   return result;
 }
 
+/// More than 0 % and at most 100 %.
+std::optional<double> parse_percent_up_to_all(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  const auto number = parse_decimal(text.substr(0, text.size() - 1));
+  if (!number || number->digits <= 0 || number->digits > 100 * number->scale) return std::nullopt;
+  return static_cast<double>(number->digits) / static_cast<double>(number->scale) / 100;
+}
+
 struct Unit {
   std::string_view suffix;
   std::int64_t factor;
@@ -202,7 +210,7 @@ bool parse_quarter_turns(std::string_view text, Value& value) {
 }
 
 bool parse_percent_value(std::string_view text, Value& value) {
-  return store(parse_percent(text), value.part);
+  return store(parse_percent_up_to_all(text), value.part);
 }
 
 bool parse_color_digits(std::string_view text, std::size_t digits, Value& value) {
@@ -281,10 +289,12 @@ const ScalarType kSize{"a size in bytes such as 500M or 80G", parse_units_value,
 const ScalarType kSizeOrPercent{
     "a size in bytes such as 5G, or a part of the file system such as 5%", parse_size_or_percent,
     format_decimal_units, "integer",
-    R"(^(0|[1-9][0-9]*)(\.[0-9]{1,6})?[kKMGT]?$|^(0|[1-9][0-9]?)(\.[0-9]{1,6})?%$)"};
+    R"(^(?!0(\.0*)?[kKMGT%]?$)((0|[1-9][0-9]*)(\.[0-9]{1,6})?[kKMGT]?|)"
+    R"((0|[1-9][0-9]?)(\.[0-9]{1,6})?%)$)"};
 const ScalarType kFrameRate{"a frame rate such as 30, 29.97 or 30000/1001", parse_frame_rate_value,
                             format_integer, "number",
-                            R"(^[1-9][0-9]*/[1-9][0-9]*$|^(0|[1-9][0-9]*)(\.[0-9]{1,6})?$)"};
+                            R"(^[1-9][0-9]*/[1-9][0-9]*$|)"
+                            R"(^(?!0(\.0*)?$)(0|[1-9][0-9]*)(\.[0-9]{1,6})?$)"};
 const ScalarType kImageSize{
     "a size such as 1920x1080, at most 16384x16384", parse_image_size, format_integer, "",
     "^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
@@ -307,9 +317,9 @@ const ScalarType kFraction{"a number from 0 to 1 with at most six decimals, such
                            R"(^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$)"};
 const ScalarType kQuarterTurns{"0, 90, 180 or 270 (degrees, clockwise)", parse_quarter_turns,
                                format_integer, "integer", "^(0|90|180|270)$"};
-const ScalarType kPercent{"a percentage such as 4%, more than 0% and less than 100%",
+const ScalarType kPercent{"a percentage such as 4%, more than 0% and at most 100%",
                           parse_percent_value, format_integer, "",
-                          R"(^(0|[1-9][0-9]?)(\.[0-9]{1,6})?%$)"};
+                          R"(^(?!0(\.0*)?%)((0|[1-9][0-9]?)(\.[0-9]{1,6})?|100(\.0{1,6})?)%$)"};
 const ScalarType kColorWithAlpha{
     "a colour such as \"#102030\", or \"#10203080\" (red, green, blue, alpha)",
     parse_color_with_alpha, format_integer, "", "^#[0-9a-fA-F]{6}([0-9a-fA-F]{2})?$"};
@@ -352,10 +362,8 @@ std::optional<std::chrono::microseconds> parse_duration(std::string_view text) {
 }
 
 std::optional<double> parse_percent(std::string_view text) {
-  if (!text.ends_with('%')) return std::nullopt;
-  const auto number = parse_decimal(text.substr(0, text.size() - 1));
-  if (!number || number->digits <= 0 || number->digits / number->scale >= 100) return std::nullopt;
-  return static_cast<double>(number->digits) / static_cast<double>(number->scale) / 100;
+  const auto part = parse_percent_up_to_all(text);
+  return part && *part < 1 ? part : std::nullopt;
 }
 
 std::optional<Rational> parse_frame_rate(std::string_view text) {

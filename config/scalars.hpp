@@ -57,7 +57,7 @@ extern const ScalarType kSizeOrShape;  ///< a side may be -2; or percent, in `nu
 extern const ScalarType kImagePart;
 extern const ScalarType kQuarterTurns;    ///< `number` is in degrees
 extern const ScalarType kFraction;        ///< 0 to 1, in `part`
-extern const ScalarType kPercent;         ///< more than 0 % and less than 100 %, in `part`
+extern const ScalarType kPercent;         ///< more than 0 % and at most 100 %, in `part`
 extern const ScalarType kColorCode;       ///< `number` is 0xRRGGBB
 extern const ScalarType kColorWithAlpha;  ///< `number` is 0xRRGGBBAA
 extern const ScalarType kLines;           ///< as kText, but may have line feeds

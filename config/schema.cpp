@@ -30,12 +30,10 @@ class SchemaWriter {
     if (!shape.properties.empty()) alternatives.push_back(write_properties(shape, inherits));
     if (shape.element) alternatives.push_back(write_named(shape, inherits));
     if (shape.items) {
-      alternatives.push_back(
-          {{"type", "array"}, {"minItems", 1}, {"items", write(*shape.items, false)}});
+      alternatives.push_back(write_list(shape, write(*shape.items, false)));
     }
     if (shape.list) {
-      const Json item = any_of(alternatives);
-      alternatives.push_back({{"type", "array"}, {"minItems", 1}, {"items", item}});
+      alternatives.push_back(write_list(shape, any_of(alternatives)));
     }
     if (removable) alternatives.push_back({{"type", "null"}});
     return any_of(alternatives);
@@ -47,6 +45,13 @@ class SchemaWriter {
   static Json any_of(const std::vector<Json>& alternatives) {
     if (alternatives.size() == 1) return alternatives.front();
     return {{"anyOf", alternatives}};
+  }
+
+  static Json write_list(const Shape& shape, Json item) {
+    Json list{{"type", "array"}, {"minItems", shape.least_items}};
+    if (shape.most_items != Shape().most_items) list["maxItems"] = shape.most_items;
+    list["items"] = std::move(item);
+    return list;
   }
 
   Json reference(const Shape& shape) {
@@ -64,12 +69,16 @@ class SchemaWriter {
       alternatives.push_back({{"type", {"string", "number", "boolean"}}});
       return;
     }
-    if (!type.json_type.empty()) {
+    if (&type == &kQuarterTurns) {
+      alternatives.push_back({{"enum", {0, 90, 180, 270}}});
+    } else if (!type.json_type.empty()) {
       Json number{{"type", type.json_type}};
       if (type.json_type == "integer") {
-        number["minimum"] = shape.min;
+        number["minimum"] = &type == &kSizeOrPercent ? 1 : shape.min;
         if (shape.max != std::numeric_limits<std::int64_t>::max()) number["maximum"] = shape.max;
       }
+      // How many decimals a number has cannot be said: multipleOf divides in floating point, and
+      // 0.1 is no multiple of 0.000001 there.
       if (&type == &kFraction) {
         number.update({{"minimum", 0}, {"maximum", 1}});
       } else if (type.json_type == "number") {

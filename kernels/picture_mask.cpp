@@ -103,8 +103,6 @@ bool meet(const Point& a, const Point& b, const Point& c, const Point& d) {
          (sides[2] == 0 && lies_between(c, d, a)) || (sides[3] == 0 && lies_between(c, d, b));
 }
 
-constexpr std::size_t kMostPoints = 1000;
-
 }  // namespace
 
 PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
@@ -208,7 +206,7 @@ void PictureMask::pixelate(const Cover& cover, const Channel& channel) {
 
 const char* why_no_polygon(std::span<const Point> polygon) {
   if (polygon.size() < 3) return "has fewer than three points";
-  if (polygon.size() > kMostPoints) return "has more than 1000 points";
+  if (polygon.size() > kMostPolygonPoints) return "has more than 1000 points";
   double area = 0;
   for (std::size_t i = 0; i < polygon.size(); ++i) {
     const Point& a = polygon[i];

@@ -80,6 +80,8 @@ class PictureMask {
   int first_without_cover_ = -1;
 };
 
+inline constexpr std::size_t kMostPolygonPoints = 1000;
+
 /// Why no picture can be masked with this polygon, as the end of a sentence: "has fewer than three
 /// points"; null if it can.
 const char* why_no_polygon(std::span<const MaskShape::Point> polygon);

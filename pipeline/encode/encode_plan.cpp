@@ -206,11 +206,18 @@ std::optional<Refusal> why_no_hardware(const AVCodec& codec, const CodecCandidat
   const FeedFault fault = shortage   ? FeedFault::kMemory
                           : rejected ? FeedFault::kConfiguration
                                      : FeedFault::kEncoder;
+  const PictureSize size{target.width, target.height};
+  const PictureSize whole = with_whole_chroma(size, target.layout);
+  std::string advice = rejected ? "; check its options and the size" : "";
+  if (!shortage && size != whole) {
+    advice += fmt::format(
+        "; if it wants even numbers, set convert.size to {}x{}, or to {}x-2, which keeps the shape",
+        whole.width, whole.height, size.width + size.width % 2);
+  }
   throw FeedError(fault, "encode " + options.name + ": " + candidate.name + " does not open " +
                              (opened_before ? "again " : "") + "for " +
-                             std::to_string(target.width) + "x" + std::to_string(target.height) +
-                             " " + std::string(info(target.layout).name) + ": " + refusal.why +
-                             (rejected ? "; check its options and the size" : ""));
+                             fmt::format("{}x{} ", size.width, size.height) +
+                             std::string(info(target.layout).name) + ": " + refusal.why + advice);
 }
 
 }  // namespace

@@ -140,6 +140,17 @@ AVPixelFormat encoder_format(const AVCodec& codec, PixelFormat layout, Range ran
   return AV_PIX_FMT_NONE;
 }
 
+PictureSize with_whole_chroma(const PictureSize& size, PixelFormat layout) {
+  const PixelFormatInfo& shape = info(layout);
+  return {size.width + (shape.chroma_half_width ? size.width % 2 : 0),
+          size.height + (shape.chroma_half_height ? size.height % 2 : 0)};
+}
+
+bool needs_whole_chroma(std::string_view encoder) {
+  // x264's validate_parameters and x265's x265_check_params.
+  return encoder == "libx264" || encoder == "libx265";
+}
+
 bool takes_only_surfaces(const AVCodec& codec) {
   const std::span<const AVPixelFormat> formats = formats_of(codec);
   return !formats.empty() && std::ranges::all_of(formats, [](AVPixelFormat format) {

@@ -5,6 +5,7 @@ extern "C" {
 }
 
 #include <optional>
+#include <string_view>
 
 #include "kernels/color_spec.hpp"
 #include "kernels/pixel_format.hpp"
@@ -30,6 +31,13 @@ EncodeTarget choose_target(const AVCodec& codec, const EncodeOptions& options,
 /// FFmpeg's name under which the encoder takes this layout and range. Some encoders know full range
 /// only by a name of its own (yuvj420p). AV_PIX_FMT_NONE if it takes neither name.
 AVPixelFormat encoder_format(const AVCodec& codec, PixelFormat layout, Range range);
+
+/// The size, or the next larger one in which every sample of chroma has all of its pixels.
+PictureSize with_whole_chroma(const PictureSize& size, PixelFormat layout);
+
+/// True if the encoder is known to take no other size than with_whole_chroma. False: it takes
+/// others too, or nothing is known of it.
+bool needs_whole_chroma(std::string_view encoder);
 
 /// True if every format the encoder takes is a surface in a device's memory (VAAPI's encoders).
 /// framelane makes no such surfaces.

@@ -52,8 +52,11 @@ std::unique_ptr<FrameOverlays> make_overlays(const EncodeOptions& options,
                                              const FrameFormat& frames) {
   if (options.overlays.empty()) return nullptr;
   try {
+    const AVRational shape = frames.sample_aspect_ratio;
+    const bool known = shape.num > 0 && shape.den > 0;
     return std::make_unique<FrameOverlays>(
-        options.overlays, PictureSize{frames.width, frames.height}, frames.layout, frames.color);
+        options.overlays, PictureSize{frames.width, frames.height},
+        known ? Rational{shape.num, shape.den} : Rational{1, 1}, frames.layout, frames.color);
   } catch (const FeedError& error) {
     // Files come and go: the encode is down until they are there.
     const bool for_now = error.code() == FeedFault::kConfiguration;

@@ -28,16 +28,27 @@ int begin_of(Along along, int side, int size, int margin) {
   return margin;
 }
 
-RgbaPicture read_image(const OverlayOptions& options, const PictureSize& frame) {
+/// Ratios beyond it are mistakes, for which no glyph is made a hundred thousand pixels wide.
+constexpr double kMostShape = 16;
+
+double shape_of(Rational sample_aspect_ratio) {
+  return std::clamp(static_cast<double>(sample_aspect_ratio.num) / sample_aspect_ratio.den,
+                    1 / kMostShape, kMostShape);
+}
+
+PictureSize size_of(const RgbaPicture& image, const OverlayOptions& options,
+                    const PictureSize& frame, double shape) {
+  if (options.width == 0) return {std::max(pixels(1 / shape, image.width), 1), image.height};
+  const int width = std::max(pixels(options.width, frame.width), 1);
+  return {width, std::max(pixels(width * shape / image.width, image.height), 1)};
+}
+
+RgbaPicture read_image(const OverlayOptions& options, const PictureSize& frame, double shape) {
   RgbaPicture image = read_png(options.image);
-  if (options.width > 0) {
-    const int width = std::max(pixels(options.width, frame.width), 1);
-    const double ratio = static_cast<double>(width) / image.width;
-    try {
-      image = scaled(image, {width, std::max(pixels(ratio, image.height), 1)});
-    } catch (const FeedError& error) {
-      throw FeedError(error.code(), "the image " + options.image + ": " + error.what());
-    }
+  try {
+    image = scaled(image, size_of(image, options, frame, shape));
+  } catch (const FeedError& error) {
+    throw FeedError(error.code(), "the image " + options.image + ": " + error.what());
   }
   fade(image, options.opacity);
   return image;
@@ -46,31 +57,37 @@ RgbaPicture read_image(const OverlayOptions& options, const PictureSize& frame) 
 }  // namespace
 
 FrameOverlays::FrameOverlays(std::span<const OverlayOptions> options, const PictureSize& frame,
-                             PixelFormat format, const ColorSpec& color)
-    : frame_(frame), format_(format), color_(color) {
+                             Rational sample_aspect_ratio, PixelFormat format,
+                             const ColorSpec& color)
+    : frame_(frame), shape_(shape_of(sample_aspect_ratio)), format_(format), color_(color) {
   Overlays overlays;
   for (const OverlayOptions& option : options) {
     overlays.push_back(nullptr);
     if (!option.image.empty()) {
-      overlays.back() = place(read_image(option, frame), option);
+      overlays.back() = place(read_image(option, frame, shape_), option);
       continue;
     }
-    const int margins = 2 * pixels(kMargin, frame.height);
-    const PictureSize room{std::max(frame.width - margins, 1), std::max(frame.height - margins, 1)};
+    const auto [across, down] = margins();
+    const PictureSize room{std::max(frame.width - 2 * across, 1),
+                           std::max(frame.height - 2 * down, 1)};
     texts_.push_back({&option, overlays.size() - 1, ClockText(option.text),
                       std::make_unique<TextPainter>(
-                          option, std::max(pixels(option.size, frame.height), 1), room),
+                          option, std::max(pixels(option.size, frame.height), 1), room, shape_),
                       std::nullopt});
   }
   overlays_ = std::make_shared<const Overlays>(std::move(overlays));
 }
 
+PictureSize FrameOverlays::margins() const {
+  return {pixels(kMargin / shape_, frame_.height), pixels(kMargin, frame_.height)};
+}
+
 std::shared_ptr<const Overlay> FrameOverlays::place(const RgbaPicture& picture,
                                                     const OverlayOptions& options) const {
-  const int margin = pixels(kMargin, frame_.height);
+  const auto [across, down] = margins();
   return std::make_shared<const Overlay>(
-      picture, begin_of(options.across, frame_.width, picture.width, margin),
-      begin_of(options.down, frame_.height, picture.height, margin), frame_, format_, color_);
+      picture, begin_of(options.across, frame_.width, picture.width, across),
+      begin_of(options.down, frame_.height, picture.height, down), frame_, format_, color_);
 }
 
 std::shared_ptr<const Overlays> FrameOverlays::at(std::chrono::system_clock::time_point time) {

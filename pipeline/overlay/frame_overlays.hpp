@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/overlay.hpp"
+#include "pipeline/base/rational.hpp"
 #include "pipeline/overlay/clock_text.hpp"
 #include "pipeline/overlay/overlay_options.hpp"
 #include "pipeline/overlay/text_painter.hpp"
@@ -18,10 +19,11 @@ namespace framelane {
 /// changes. One thread at a time.
 class FrameOverlays {
  public:
-  /// `options` outlive it. Throws FeedError(kConfiguration) for a font or an image that cannot be
-  /// used.
+  /// `sample_aspect_ratio`: of the frames, positive (ITU-T H.264, E.2.1). What is drawn keeps its
+  /// shape as it is shown; beyond 1:16 and 16:1 that is not true to the ratio. `options` outlive
+  /// it. Throws FeedError(kConfiguration) for a font or an image that cannot be used.
   FrameOverlays(std::span<const OverlayOptions> options, const PictureSize& frame,
-                PixelFormat format, const ColorSpec& color);
+                Rational sample_aspect_ratio, PixelFormat format, const ColorSpec& color);
 
   /// For a frame that was taken then. The same pointer as long as nothing changes; neither it nor
   /// its overlays change afterwards.
@@ -36,10 +38,13 @@ class FrameOverlays {
     std::optional<std::string> drawn;
   };
 
+  /// Across and down.
+  PictureSize margins() const;
   std::shared_ptr<const Overlay> place(const RgbaPicture& picture,
                                        const OverlayOptions& options) const;
 
   const PictureSize frame_;
+  const double shape_;  // the width of a pixel as it is shown, divided by its height
   const PixelFormat format_;
   const ColorSpec color_;
   std::vector<Text> texts_;

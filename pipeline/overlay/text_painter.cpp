@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <latch>
 #include <mutex>
@@ -117,6 +118,43 @@ void put(const OverlayColor& over, int coverage, const OverlayColor& under, std:
   pixel[3] = static_cast<std::uint8_t>((alpha + 127) / 255);
 }
 
+/// The means of `to` equal parts of a line of `from` bytes, which are `step` apart.
+void reduce_line(const std::uint8_t* line, std::size_t step, int from, int to, std::uint8_t* result,
+                 std::size_t result_step) {
+  // Byte j reaches from j * to to (j + 1) * to, and part i from i * from to (i + 1) * from.
+  for (std::int64_t i = 0; i < to; ++i) {
+    const std::int64_t begin = i * from;
+    const std::int64_t end = begin + from;
+    std::int64_t sum = 0;
+    for (std::int64_t j = begin / to; j * to < end; ++j) {
+      const std::int64_t shared = std::min(end, (j + 1) * to) - std::max(begin, j * to);
+      sum += shared * line[static_cast<std::size_t>(j) * step];
+    }
+    result[static_cast<std::size_t>(i) * result_step] =
+        static_cast<std::uint8_t>((sum + from / 2) / from);
+  }
+}
+
+/// A plane in a smaller size, along one of its sides.
+std::vector<std::uint8_t> reduced(std::vector<std::uint8_t> plane, const PictureSize& from,
+                                  const PictureSize& to) {
+  if (from == to) return plane;
+  const auto width = static_cast<std::size_t>(to.width);
+  const auto height = static_cast<std::size_t>(to.height);
+  std::vector<std::uint8_t> result(width * height);
+  if (from.height == to.height) {
+    for (std::size_t y = 0; y < height; ++y) {
+      reduce_line(&plane[y * static_cast<std::size_t>(from.width)], 1, from.width, to.width,
+                  &result[y * width], 1);
+    }
+  } else {
+    for (std::size_t x = 0; x < width; ++x) {
+      reduce_line(&plane[x], width, from.height, to.height, &result[x], width);
+    }
+  }
+  return result;
+}
+
 PangoAlignment alignment_of(Along across) {
   switch (across) {
     case Along::kBegin:
@@ -140,10 +178,13 @@ struct TextPainter::Layout {
   std::unique_ptr<PangoLayout, Unref> layout;
 };
 
-TextPainter::TextPainter(const OverlayOptions& options, int pixels, const PictureSize& room)
+TextPainter::TextPainter(const OverlayOptions& options, int pixels, const PictureSize& room,
+                         double shape)
     : options_(options),
-      room_(room),
-      padding_(options.box.alpha > 0 ? std::max(pixels / 4, 1) : 0),
+      across_(std::max(shape, 1.0)),
+      down_(std::max(1 / shape, 1.0)),
+      room_{static_cast<int>(room.width * across_), static_cast<int>(room.height * down_)},
+      padding_(options.box.alpha > 0 ? std::max(static_cast<int>(pixels * down_ / 4), 1) : 0),
       layout_(std::make_unique<Layout>()) {
   take_glib_messages();
   require_threads();
@@ -160,7 +201,7 @@ TextPainter::TextPainter(const OverlayOptions& options, int pixels, const Pictur
   }
   FontPtr font(pango_font_description_from_string("sans"), &pango_font_description_free);
   if (own != nullptr) font.reset(pango_fc_font_description_from_pattern(own.get(), FALSE));
-  pango_font_description_set_absolute_size(font.get(), pixels * static_cast<double>(PANGO_SCALE));
+  pango_font_description_set_absolute_size(font.get(), pixels * down_ * PANGO_SCALE);
   layout_->fonts.reset(pango_ft2_font_map_new());
   pango_fc_font_map_set_config(PANGO_FC_FONT_MAP(layout_->fonts.get()), fonts.get());
   layout_->context.reset(pango_font_map_create_context(layout_->fonts.get()));
@@ -168,8 +209,8 @@ TextPainter::TextPainter(const OverlayOptions& options, int pixels, const Pictur
   PangoLayout* const layout = layout_->layout.get();
   pango_layout_set_font_description(layout, font.get());
   pango_layout_set_alignment(layout, alignment_of(options.across));
-  pango_layout_set_width(layout, std::max(room.width - 2 * padding_, 1) * PANGO_SCALE);
-  pango_layout_set_height(layout, std::max(room.height - 2 * padding_, 1) * PANGO_SCALE);
+  pango_layout_set_width(layout, std::max(room_.width - 2 * padding_, 1) * PANGO_SCALE);
+  pango_layout_set_height(layout, std::max(room_.height - 2 * padding_, 1) * PANGO_SCALE);
   pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
   pango_layout_set_ellipsize(layout, PANGO_ELLIPSIZE_END);
 }
@@ -194,19 +235,23 @@ RgbaPicture TextPainter::paint(const std::string& text) {
   const int top = std::min(ink.y, logical.y) - padding_;
   const int right = std::max(ink.x + ink.width, logical.x + logical.width) + padding_;
   const int bottom = std::max(ink.y + ink.height, logical.y + logical.height) + padding_;
-  RgbaPicture picture{
-      std::min(right - left, room_.width), std::min(bottom - top, room_.height), {}};
-  const auto width = static_cast<std::size_t>(picture.width);
-  const auto height = static_cast<std::size_t>(picture.height);
-  std::vector<std::uint8_t> coverage(width * height);
+  const PictureSize size{std::min(right - left, room_.width), std::min(bottom - top, room_.height)};
+  std::vector<std::uint8_t> drawn(static_cast<std::size_t>(size.width) *
+                                  static_cast<std::size_t>(size.height));
   FT_Bitmap bitmap{};
-  bitmap.width = static_cast<unsigned>(picture.width);
-  bitmap.rows = static_cast<unsigned>(picture.height);
-  bitmap.pitch = picture.width;
-  bitmap.buffer = coverage.data();
+  bitmap.width = static_cast<unsigned>(size.width);
+  bitmap.rows = static_cast<unsigned>(size.height);
+  bitmap.pitch = size.width;
+  bitmap.buffer = drawn.data();
   bitmap.num_grays = 256;
   bitmap.pixel_mode = FT_PIXEL_MODE_GRAY;
   pango_ft2_render_layout(&bitmap, layout, -left, -top);
+  const auto part = [](int side, double by) {
+    return std::max(static_cast<int>(std::lround(side / by)), 1);
+  };
+  RgbaPicture picture{part(size.width, across_), part(size.height, down_), {}};
+  const std::vector<std::uint8_t> coverage =
+      reduced(std::move(drawn), size, {picture.width, picture.height});
   std::array<std::array<std::uint8_t, 4>, 256> pixels{};  // by coverage
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     put(options_.color, static_cast<int>(i), options_.box, pixels[i].data());

@@ -16,10 +16,12 @@ namespace framelane {
 /// at a time.
 class TextPainter {
  public:
-  /// `pixels`: the size of the font. A line that is longer than `room` is wide is broken; of what
-  /// does not fit into its height an ellipsis is left. `options` outlive it. Throws
-  /// FeedError(kConfiguration) if there is no font, and FeedError(kMemory) if threads are short.
-  TextPainter(const OverlayOptions& options, int pixels, const PictureSize& room);
+  /// `pixels`: the height of the font. `shape`: the width of a pixel as it is shown, divided by its
+  /// height: where pixels are wide, letters have fewer of them across. A line that is longer than
+  /// `room` is wide is broken; of what does not fit into its height an ellipsis is left. `options`
+  /// outlive it. Throws FeedError(kConfiguration) if there is no font, and FeedError(kMemory) if
+  /// threads are short.
+  TextPainter(const OverlayOptions& options, int pixels, const PictureSize& room, double shape = 1);
   ~TextPainter();
   TextPainter(const TextPainter&) = delete;
   TextPainter& operator=(const TextPainter&) = delete;
@@ -31,8 +33,11 @@ class TextPainter {
  private:
   struct Layout;
   const OverlayOptions& options_;
-  const PictureSize room_;
-  const int padding_;                // of the box, in pixels
+  // A text is drawn with square pixels, as small as the smaller side of those of the picture.
+  const double across_;              // such pixels in the width of one of the picture
+  const double down_;                // and in its height
+  const PictureSize room_;           // in such pixels
+  const int padding_;                // of the box, in such pixels
   std::set<std::uint32_t> letters_;  // that have been drawn
   std::unique_ptr<Layout> layout_;
 };

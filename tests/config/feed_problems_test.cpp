@@ -96,6 +96,46 @@ const std::vector<Wrong> kFeeds{
                 "{convert: {format: yuv444p}}"),
      {"f.yaml:1:111: feeds.a.encodes.m.convert: cannot be done for feed \"a\": converting nv12 to "
       "yuv444p would raise the chroma resolution"}},
+    {"OddSize",
+     feed_with(", encodes: {m: {convert: {size: 853x479, format: yuv420p}}, "
+               "n: {convert: {size: 853x-2, format: yuv422p}, video: {codec: libx264}}, "
+               "o: {convert: {crop: 1x31+0+0, rotate: 270, format: nv12}}}"),
+     {"f.yaml:1:60: feeds.a.encodes.m.convert.size: gives pictures of 853x479, and libx264 takes "
+      "yuv420p only with an even width and height, such as 852x478 or 854x480",
+      "f.yaml:1:108: feeds.a.encodes.n.convert.size: gives pictures of 853x-2, and libx264 takes "
+      "yuv422p only with an even width, such as 852x-2 or 854x-2",
+      "f.yaml:1:180: feeds.a.encodes.o.convert.crop: gives pictures of 31x1, and libx264 takes "
+      "nv12 only with an even width and height, such as 32x2"}},
+    {"OddSizeOfRawVideo",
+     input_with(", format: rawvideo, size: 64x48, rate: 1, pixel_format: bgra}, encodes: {m: "
+                "{convert: {size: 33x24}}"),
+     {"f.yaml:1:120: feeds.a.encodes.m.convert.size: gives pictures of 33x24, and libx264 takes "
+      "yuv420p only with an even width and height, such as 32x24 or 34x24"}},
+    {"FitWithoutSize",
+     feed_with(", encodes: {m: {convert: {fit: contain, background: \"#101010\"}}}"),
+     {"f.yaml:1:54: feeds.a.encodes.m.convert.fit: is how a picture gets into a size, and there is "
+      "none; give size (100%: the picture's own), or remove it"}},
+    {"BackgroundWithoutBars",
+     feed_with(", encodes: {m: {convert: {size: 50%, background: \"#101010\"}}, "
+               "n: {convert: {size: 64x64, fit: cover, background: \"#101010\"}}, "
+               "o: {convert: {size: 64x64, fit: \"${F}\", background: \"#101010\"}}}"),
+     {"f.yaml:1:65: feeds.a.encodes.m.convert.background: is the colour of bars, which only fit: "
+      "contain makes; set that too, or remove it",
+      "f.yaml:1:129: feeds.a.encodes.n.convert.background: is the colour of bars, which only fit: "
+      "contain makes; set that too, or remove it",
+      "f.yaml:1:186: feeds.a.encodes.o.convert.fit: the environment variable F is not set; set it, "
+      "or write ${F:-default}"}},
+    {"FilterWithoutSize",
+     feed_with(", encodes: {m: {convert: {filter: area, rate: 5}}, n: {convert: {filter: area, "
+               "rotate: 90}}}"),
+     {"f.yaml:1:54: feeds.a.encodes.m.convert.filter: has no effect, because the size stays; give "
+      "size, or remove it"}},
+    {"FitInTheDefaults",
+     "defaults: {encodes: {m: {convert: {fit: cover, filter: area}}}}\n"
+     "feeds: {a: {input: {url: x}}, b: {input: {url: x}, encodes: {m: {convert: {size: 50%}}}}}\n",
+     {"f.yaml:1:36: defaults.encodes.m.convert.fit: is how a picture gets into a size, and there "
+      "is "
+      "none; give size (100%: the picture's own), or remove it"}},
     {"ConvertWithCopy",
      feed_with(", encodes: {m: {video: copy, convert: {range: full}}}"),
      {"f.yaml:1:57: feeds.a.encodes.m.convert: has no effect with video: copy; remove one of the "

@@ -142,6 +142,39 @@ feeds: {f: {profile: p, input: {url: x, options: {probesize: 3000, fflags: nobuf
                                    "fflags=nobuffer"));
 }
 
+TEST(MergeTest, WhatAnEncodeInheritsMayHaveNoEffectBesideItsOwnKeys) {
+  const FeedOptions feed = load_feed(R"(
+defaults:
+  encodes:
+    cut: {convert: {size: 640x480, fit: contain, background: "#102030", filter: area}}
+    whole: {convert: {size: 640x480, fit: contain, filter: area}}
+feeds:
+  a:
+    input: {url: x}
+    encodes:
+      cut: {convert: {fit: cover}}
+      whole: {convert: {size: null, rate: 5}}
+)");
+  EXPECT_EQ(feed.encodes.at(0).picture.fit, Fit::kCover);
+  EXPECT_FALSE(feed.encodes.at(1).picture.size);
+}
+
+TEST(MergeTest, AnOddSizeIsTakenWhereAnEncoderOrTheSourceMayTakeIt) {
+  const FeedOptions feed = load_feed(R"(
+feeds:
+  a:
+    input: {url: x}
+    encodes:
+      source: {convert: {size: 853x479}}
+      full: {convert: {size: 853x479, format: yuv444p}}
+      rows: {convert: {size: 854x479, format: yuv422p}}
+      shape: {convert: {size: 854x-2, format: yuv420p}}
+      other: {convert: {size: 853x479, format: yuv420p}, video: {codec: mpeg4}}
+      list: {convert: {size: 853x479, format: yuv420p}, video: {codec: [libx264, mpeg4]}}
+)");
+  EXPECT_EQ(feed.encodes.size(), 6U);
+}
+
 TEST(MergeTest, ProblemInTheDefaultsIsReportedOnce) {
   EXPECT_THAT(problems_of(R"(defaults: {ring: none}
 feeds:

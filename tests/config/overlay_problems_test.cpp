@@ -32,17 +32,17 @@ const std::vector<Wrong> kOverlays{
      {"f.yaml:1:67: feeds.a.encodes.m.overlay.at: must be one of top-left, top, top-right, left, "
       "center, right, bottom-left, bottom, bottom-right, not \"north\"",
       "f.yaml:1:80: feeds.a.encodes.m.overlay.size: must be a percentage such as 4%, more than 0% "
-      "and less than 100%, not \"0%\"",
+      "and at most 100%, not \"0%\"",
       "f.yaml:1:91: feeds.a.encodes.m.overlay.color: must be a colour such as \"#102030\", or "
       "\"#10203080\" (red, green, blue, alpha), not \"red\"",
       "f.yaml:1:101: feeds.a.encodes.m.overlay.box: must be none or a colour such as \"#102030\", "
       "or \"#10203080\" (red, green, blue, alpha), not \"#12345\""}},
     {"ValuesOfAnImage",
-     with_overlay("{image: /etc/passwd, width: 100%, opacity: 2}"),
+     with_overlay("{image: /etc/passwd, width: 101%, opacity: 2}"),
      {"f.yaml:1:61: feeds.a.encodes.m.overlay.image: the image /etc/passwd cannot be read: Not a "
       "PNG file; give a PNG file",
       "f.yaml:1:81: feeds.a.encodes.m.overlay.width: must be a percentage such as 4%, more than 0% "
-      "and less than 100%, not \"100%\"",
+      "and at most 100%, not \"101%\"",
       "f.yaml:1:96: feeds.a.encodes.m.overlay.opacity: must be a number from 0 to 1 with at most "
       "six decimals, such as 0.25, not \"2\""}},
     {"Fields",

@@ -136,6 +136,32 @@ TEST(ScalarsTest, TheSchemaTakesTheNumbersThatTheReaderTakes) {
   }
 }
 
+TEST(ScalarsTest, NothingIsNoFrameRateAndNoSpaceInTheSchemaEither) {
+  for (const std::string text :
+       {"0", "0.0", "0.000000", "0.000001", "0.5", "10", "0/1", "1/2", "30.", "00.5"}) {
+    const auto [schema, reader] = verdicts(kFrameRate, text);
+    EXPECT_EQ(schema, reader) << text;
+  }
+  for (const std::string text : {"0", "0k", "0.0G", "0%", "0.0%", "0.000001%", "0.001k", "1", "99%",
+                                 "99.999999%", "100%", "5G", "5 G", "0.5T"}) {
+    const auto [schema, reader] = verdicts(kSizeOrPercent, text);
+    EXPECT_EQ(schema, reader) << text;
+  }
+}
+
+TEST(ScalarsTest, APartMayBeAllOfThePicture) {
+  Value value;
+  ASSERT_TRUE(kPercent.parse("100%", value));
+  EXPECT_EQ(value.part, 1);
+  ASSERT_TRUE(kPercent.parse("0.000001%", value));
+  for (const std::string text :
+       {"100%", "100.0%", "100.0000000%", "100.000001%", "101%", "1000%", "99.999999%", "0%",
+        "0.0%", "0.000001%", "0.0000001%", "10%", "010%", "-1%", "5", "%", "5%%"}) {
+    const auto [schema, reader] = verdicts(kPercent, text);
+    EXPECT_EQ(schema, reader) << text;
+  }
+}
+
 TEST(ScalarsTest, SizesPartsAndColoursAreReadAsTheSchemaSays) {
   for (const auto& [type, text] :
        {std::pair{&kSizeOrShape, "1280x720"}, std::pair{&kSizeOrShape, "-2x-2"},

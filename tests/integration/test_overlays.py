@@ -62,6 +62,26 @@ def test_an_image_is_blended_exactly_and_only_where_it_is(framelane, tmp_path, d
     assert (tmp_path / "drawn").read_bytes() == bytes(expected)
 
 
+@pytest.mark.parametrize("size, width, margin", [(f"{WIDTH // 2}x{HEIGHT}", 10, 0),
+                                                 (f"{WIDTH * 2}x{HEIGHT}", 40, 2)])
+def test_an_image_keeps_its_shape_on_the_screen_where_pixels_are_not_square(framelane, tmp_path, size, width,
+                                                                            margin):
+    source, logo, out = tmp_path / "in.gray", tmp_path / "logo.png", tmp_path / "out.nut"
+    source.write_bytes(bytes(WIDTH * HEIGHT))
+    logo.write_bytes(png([[(255, 255, 255, 255)] * 20] * 10))
+    daemon = framelane(one_feed(
+        raw_input(source, "gray", f"{WIDTH}x{HEIGHT}"),
+        drawn({"image": str(logo)}, convert={"size": size}),
+        {"file": {"url": str(out)}})).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    pitch = int(size.split("x")[0])
+    expected = bytearray(pitch * HEIGHT)
+    for row in range(10):  # the margin of one row is rounded down to none
+        expected[row * pitch + margin:row * pitch + margin + width] = b"\xeb" * width
+    assert media.decoded(out) == bytes(expected)
+
+
 def gray_frames(path, size):
     data = path.read_bytes()
     assert len(data) % size == 0

@@ -165,14 +165,18 @@ def test_what_is_wrong_is_found_before_the_start(cli, tmp_path, convert, problem
     assert problem in result.stderr
 
 
-def test_a_part_that_is_not_there_takes_its_encode_down_and_no_other(framelane, clip, tmp_path):
+def test_a_part_that_is_not_there_or_an_odd_size_takes_its_encode_down_and_no_other(framelane, clip, tmp_path):
     config = one_feed({"url": str(clip), "loop": True, "pace": "realtime"}, None, None)
     feed = config["feeds"]["cam"]
-    feed["encodes"] = {"whole": x264(), "part": {**x264(), "convert": {"crop": "64x64+9000+0"}}}
+    feed["encodes"] = {"whole": x264(), "part": {**x264(), "convert": {"crop": "64x64+9000+0"}},
+                       "odd": {**x264(), "convert": {"size": "853x479"}}}
     feed["outputs"] = {name: {"from": name, "url": "null:"} for name in feed["encodes"]}
     daemon = framelane(config).wait_ready()
     daemon.wait_frames("cam", 10, encode="whole")
     encodes = daemon.feed("cam")["encodes"]
     assert encodes["whole"]["reason"] is None
     assert "crop 64x64+9000+0 lies outside the picture of 768x576" in encodes["part"]["reason"]
+    refusal = "libx264 does not open for 853x479 yuv420p: width not divisible by 2 (853x479); "
+    assert refusal in encodes["odd"]["reason"]
+    assert "set convert.size to 854x480, or to 854x-2, which keeps the shape" in encodes["odd"]["reason"]
     daemon.stop()

@@ -196,6 +196,34 @@ def test_the_time_of_a_frame_is_that_at_which_it_was_taken(framelane, producer, 
     assert media.timestamps(record) == pytest.approx(taken, abs=0.002)
 
 
+def test_a_clock_shows_when_a_frame_was_taken_and_not_when_it_came(framelane, producer, tmp_path):
+    """The frame is half a minute old."""
+    width, height = 256, 64
+    made, shown, still = producer(width * height), tmp_path / "shown.raw", tmp_path / "still.raw"
+    wall = int(time.time()) - 30 + 0.5
+    text = time.strftime("%T", time.gmtime(wall))
+
+    def drawn(text, input_, out):
+        encode = {**encoder("rawvideo", threads=1), "overlay": {"text": text, "size": "40%"}}
+        return one_feed(input_, encode, to_file(out))
+
+    daemon = framelane(drawn("%T", shm_input(made.path, "gray", f"{width}x{height}", timestamps="producer"),
+                             shown), env={"TZ": "UTC"})
+    made.accept()
+    area = made.make_area(stamped=True)
+    made.announce_area(area)
+    made.publish(area, 0, bytes(width * height), time.monotonic() - (time.time() - wall))
+    daemon.wait_frames("cam", 1)
+    daemon.stop()
+    source = tmp_path / "in.gray"
+    source.write_bytes(bytes(width * height))
+    daemon = framelane(drawn(text, raw_input(source, "gray", f"{width}x{height}"), still)).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert any(shown.read_bytes())
+    assert shown.read_bytes() == still.read_bytes()
+
+
 def test_without_a_capture_time_a_frame_has_the_time_of_its_arrival(framelane, producer, tmp_path):
     made, record = producer(), tmp_path / "record.mkv"
     daemon = framelane(one_feed(shm_input(made.path, timestamps="producer"), NO_DELAY,

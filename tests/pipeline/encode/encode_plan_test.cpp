@@ -16,6 +16,7 @@ extern "C" {
 #include "pipeline/av/av_color.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/processors.hpp"
+#include "pipeline/encode/target_choice.hpp"
 #include "tests/pipeline/encode/encode_plans.hpp"
 
 namespace framelane {
@@ -193,6 +194,48 @@ TEST(EncodePlanTest, ReopenedEncoderDeliversIntoTheSameFile) {
                         static_cast<std::size_t>(before.extradata_size)),
             0);
 }
+
+TEST(EncodePlanTest, AnOddSizeThatAnEncoderRefusesComesWithOneThatItTakes) {
+  EncodeOptions options = encode_with({{"libx264"}});
+  options.picture.size = SizeOption{853, 479};
+  std::string why;
+  try {
+    plan_for(options, yuv_source());
+  } catch (const FeedError& error) {
+    why = error.what();
+  }
+  EXPECT_NE(why.find("libx264 does not open for 853x479 yuv420p"), std::string::npos) << why;
+  EXPECT_NE(why.find("set convert.size to 854x480, or to 854x-2"), std::string::npos) << why;
+  options.picture.size = SizeOption{854, 480};
+  EXPECT_TRUE(plan_for(options, yuv_source())->opened);
+  options.codecs = {{"mpeg4"}};
+  options.picture.size = SizeOption{853, 479};
+  EXPECT_TRUE(plan_for(options, yuv_source())->opened);
+}
+
+class WholeChromaTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(WholeChromaTest, IsWhatTheEncoderNeedsAndAllThatItNeeds) {
+  const std::string codec = GetParam();
+  for (const PixelFormat format : {PixelFormat::kI420, PixelFormat::kI422, PixelFormat::kI444}) {
+    FrameFormat source = yuv_source();
+    source.layout = format;
+    for (const PictureSize& size : {PictureSize{96, 64}, {95, 64}, {96, 63}, {95, 63}}) {
+      EncodeOptions options = encode_with({{codec}});
+      options.format = format;
+      options.picture.size = SizeOption{size.width, size.height};
+      const bool opens = with_whole_chroma(size, format) == size || !needs_whole_chroma(codec);
+      try {
+        EXPECT_TRUE(plan_for(options, source)->opened);
+        EXPECT_TRUE(opens) << codec << ' ' << size.width << 'x' << size.height;
+      } catch (const FeedError& error) {
+        EXPECT_FALSE(opens) << error.what();
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, WholeChromaTest, ::testing::Values("libx264", "libx265", "ffv1"));
 
 // Busy hardware, or a replaced driver, refuses with EINVAL what it took before.
 TEST(EncodePlanTest, AnEncoderThatDoesNotOpenAgainIsNoMistakeInTheConfiguration) {

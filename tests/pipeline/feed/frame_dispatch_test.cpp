@@ -89,7 +89,7 @@ class FrameDispatchTest : public ::testing::Test {
   std::vector<EncodeRoute> routes_;
   FramePool pool_;
   FeedDeadlines deadlines_;
-  const LineClock line_clock_;
+  LineClock line_clock_;
   const std::shared_ptr<Device> device_ = make_cpu_device();
   const std::unique_ptr<Stage> stage_ = device_->make_stage(*stats_, {});
   FrameRing ring_{1, 2, *stats_};
@@ -105,6 +105,36 @@ TEST_F(FrameDispatchTest, AFrameThatFindsTheRingClosedIsDroppedForTheReasonOfThe
   EXPECT_EQ(dropped(kLow, DropReason::kEncoder), 1U);
   EXPECT_EQ(dropped(kFull, DropReason::kFeedFailed), 1U);
   EXPECT_EQ(stats_->ledger().encodes[kFull].in_flight, 0);
+}
+
+TEST_F(FrameDispatchTest, AClockIsDrawnWithTheTimeWhenThePictureWasTaken) {
+  using std::chrono::duration_cast;
+  using std::chrono::system_clock;
+  OverlayOptions clock;
+  clock.text = "%M";
+  clock.size = 0.5;
+  options_.encodes[kFull].overlays = {clock};
+  const auto now = system_clock::now();
+  const auto taken = std::chrono::floor<std::chrono::minutes>(now) - std::chrono::minutes(29) -
+                     std::chrono::seconds(30);
+  const auto zero = std::chrono::steady_clock::now() - (now - taken);
+  line_clock_.set_zero(duration_cast<std::chrono::microseconds>(zero.time_since_epoch()).count());
+  dispatch_->dispatch(frame(), source_);
+  const auto job = ring_.next(kFull);
+  ASSERT_TRUE(job);
+  JobOutput& output = (*job)->outputs[kFull];
+  ASSERT_EQ(stage_->wait(**job, {}, std::chrono::steady_clock::now() + std::chrono::minutes(1)),
+            Stage::Wait::kReady);
+  output.ticket.drop(DropReason::kStop);
+  const FrameFormat& target = routes_[kFull].plan->target;
+  const auto drawn = [&](system_clock::time_point time) {
+    FrameOverlays overlays(options_.encodes[kFull].overlays, {target.width, target.height}, {1, 1},
+                           target.layout, target.color);
+    return overlays.at(time)->front()->bytes();
+  };
+  ASSERT_TRUE(output.overlays);
+  EXPECT_EQ(output.overlays->front()->bytes(), drawn(taken));
+  EXPECT_NE(output.overlays->front()->bytes(), drawn(now));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <png.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -35,6 +36,22 @@ std::vector<std::uint8_t> drawn(const Overlays& overlays) {
   return pixels;
 }
 
+/// The part of the frame in which something is drawn.
+Rect drawn_part(const Overlays& overlays) {
+  const std::vector<std::uint8_t> pixels = drawn(overlays);
+  int left = kFrame.width, top = kFrame.height, right = 0, bottom = 0;
+  for (int y = 0; y < kFrame.height; ++y) {
+    for (int x = 0; x < kFrame.width; ++x) {
+      if (pixels[static_cast<std::size_t>(y * kFrame.width + x)] == 0) continue;
+      left = std::min(left, x);
+      top = std::min(top, y);
+      right = std::max(right, x + 1);
+      bottom = std::max(bottom, y + 1);
+    }
+  }
+  return {left, top, right - left, bottom - top};
+}
+
 class FrameOverlaysTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -51,8 +68,9 @@ class FrameOverlaysTest : public ::testing::Test {
     options.image = file_;
     return options;
   }
-  static FrameOverlays make(const std::vector<OverlayOptions>& options) {
-    return {options, kFrame, PixelFormat::kGray8, full_range()};
+  static FrameOverlays make(const std::vector<OverlayOptions>& options,
+                            Rational sample_aspect_ratio = {1, 1}) {
+    return {options, kFrame, sample_aspect_ratio, PixelFormat::kGray8, full_range()};
   }
 
   const testing::TempFolder folder_;
@@ -86,6 +104,42 @@ TEST_F(FrameOverlaysTest, AnImagesWidthIsAPartOfThePictures) {
   options[0].opacity = 0.5;
   const auto pixels = drawn(*make(options).at(kTaken));
   EXPECT_EQ(std::ranges::count(pixels, 128), 100 * 50);
+}
+
+TEST_F(FrameOverlaysTest, AnImageKeepsItsShapeWherePixelsAreNotSquare) {
+  std::vector options{logo()};
+  EXPECT_EQ(drawn_part(*make(options, {2, 1}).at(kTaken)), (Rect{0, 2, 10, 10}));
+  EXPECT_EQ(drawn_part(*make(options, {1, 2}).at(kTaken)), (Rect{4, 2, 40, 10}));
+  options[0].width = 0.25;
+  EXPECT_EQ(drawn_part(*make(options, {2, 1}).at(kTaken)), (Rect{0, 2, 50, 50}));
+  EXPECT_EQ(drawn_part(*make(options, {1, 2}).at(kTaken)).height, 13);
+}
+
+TEST_F(FrameOverlaysTest, AMarginIsAsWideAsItIsHighWherePixelsAreNotSquare) {
+  std::vector options{logo()};
+  options[0].across = options[0].down = Along::kEnd;
+  EXPECT_EQ(drawn_part(*make(options, {1, 2}).at(kTaken)), (Rect{156, 88, 40, 10}));
+}
+
+TEST_F(FrameOverlaysTest, ATextKeepsItsShapeWherePixelsAreNotSquare) {
+  std::vector options{OverlayOptions{}};
+  options[0].text = "WIM";
+  options[0].size = 0.4;
+  options[0].box.alpha = 0;
+  const Rect square = drawn_part(*make(options).at(kTaken));
+  for (const Rational ratio : {Rational{2, 1}, Rational{4, 3}, Rational{10, 11}, Rational{1, 2}}) {
+    const Rect part = drawn_part(*make(options, ratio).at(kTaken));
+    EXPECT_NEAR(part.width * ratio.num, square.width * ratio.den, 3 * ratio.num) << ratio.num;
+    EXPECT_NEAR(part.height, square.height, 1) << ratio.num;
+  }
+}
+
+TEST_F(FrameOverlaysTest, ARatioThatNoScreenHasCostsNoMore) {
+  std::vector options{OverlayOptions{}};
+  options[0].text = "W";
+  options[0].size = 1;
+  EXPECT_FALSE(make(options, {1, 65535}).at(kTaken)->empty());
+  EXPECT_FALSE(make(options, {65535, 1}).at(kTaken)->empty());
 }
 
 TEST_F(FrameOverlaysTest, ATextIsDrawnAgainOnlyWhenItChanges) {

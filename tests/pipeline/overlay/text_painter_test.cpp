@@ -43,6 +43,26 @@ std::pair<int, int> ink(const RgbaPicture& picture) {
   return {begin, end};
 }
 
+/// What is drawn, without what lies around it.
+RgbaPicture ink_of(const RgbaPicture& picture) {
+  const auto [left, right] = ink(picture);
+  RgbaPicture part{right - left, 0, {}};
+  int empty = 0;  // rows since the last that has something
+  for (int y = 0; y < picture.height; ++y) {
+    const auto row =
+        std::vector<std::uint8_t>(picture.at(left, y), picture.at(left, y) + 4 * part.width);
+    bool has_ink = false;
+    for (std::size_t i = 3; i < row.size(); i += 4) has_ink = has_ink || row[i] > 0;
+    if (!has_ink && part.height == 0) continue;
+    empty = has_ink ? 0 : empty + 1;
+    part.pixels.insert(part.pixels.end(), row.begin(), row.end());
+    ++part.height;
+  }
+  part.height -= empty;
+  part.pixels.resize(4 * static_cast<std::size_t>(part.width * part.height));
+  return part;
+}
+
 int ink_width(const RgbaPicture& picture) { return ink(picture).second - ink(picture).first; }
 
 TEST(TextPainterTest, ATextIsAsHighAsItsFont) {
@@ -108,9 +128,11 @@ TEST(TextPainterTest, APictureIsNoLargerThanItsRoom) {
   for (int i = 0; i < 500; ++i) text += "W ";
   for (const PictureSize& room : {PictureSize{100, 60}, {30, 500}, {1, 1}}) {
     for (const int pixels : {10, 200}) {
-      const RgbaPicture picture = painted(OverlayOptions{}, text, pixels, room);
-      EXPECT_LE(picture.width, room.width);
-      EXPECT_LE(picture.height, room.height);
+      for (const double shape : {1.0, 0.3, 7.0}) {
+        const RgbaPicture picture = TextPainter(OverlayOptions{}, pixels, room, shape).paint(text);
+        EXPECT_LE(picture.width, room.width);
+        EXPECT_LE(picture.height, room.height);
+      }
     }
   }
 }
@@ -132,6 +154,56 @@ TEST(TextPainterTest, TheFilesFontNeedsNoOther) {
   const RgbaPicture alone = painted(mono, "mii");
   unsetenv("FONTCONFIG_FILE");
   EXPECT_EQ(alone.pixels, with_others.pixels);
+}
+
+TEST(TextPainterTest, WherePixelsAreWideATextHasFewerOfThemAcross) {
+  OverlayOptions options;
+  options.font = kFonts + "DejaVuSans.ttf";
+  for (const double shape : {0.5, 1.4545, 3.0}) {
+    for (const std::uint8_t alpha : {0, 255}) {
+      options.box.alpha = alpha;
+      const RgbaPicture square = painted(options, "words", 60);
+      const RgbaPicture picture = TextPainter(options, 60, kRoom, shape).paint("words");
+      EXPECT_NEAR(picture.width * shape, square.width, 3 * shape) << shape;
+      EXPECT_EQ(picture.height, square.height) << shape;
+    }
+  }
+}
+
+TEST(TextPainterTest, WherePixelsAreWideLinesAreBrokenInsideTheirWidth) {
+  const OverlayOptions options = without_box();
+  const RgbaPicture one = painted(options, "words and words");
+  const auto paint = [&](int width) {
+    return TextPainter(options, 40, {width, 3000}, 2).paint("words and words");
+  };
+  EXPECT_EQ(paint(one.width / 2 + 4).height, one.height);
+  const RgbaPicture broken = paint(one.width / 2 - 4);
+  EXPECT_GE(broken.height, 2 * one.height - 2);
+  EXPECT_LE(broken.width, one.width / 2 - 4);
+}
+
+TEST(TextPainterTest, LettersThatAFontLacksAreThoseOfAnother) {
+  const testing::TempFolder folder;
+  const std::string file = folder / "fonts.conf";
+  OverlayOptions mono = without_box();
+  mono.font = kFonts + "DejaVuSansMono.ttf";
+  const std::string alef = "\u05d0";  // Mono has none
+  const auto with_fonts = [&](const std::string& xml) {
+    std::ofstream(file) << "<?xml version=\"1.0\"?><fontconfig>" + xml + "</fontconfig>\n";
+    setenv("FONTCONFIG_FILE", file.c_str(), 1);
+    RgbaPicture picture = ink_of(painted(mono, alef, 60));
+    unsetenv("FONTCONFIG_FILE");
+    return picture;
+  };
+  const RgbaPicture letter = ink_of(painted(without_box(), alef, 60));
+  ASSERT_GT(letter.width, 10);
+  const RgbaPicture drawn =
+      with_fonts("<dir>" + kFonts +
+                 "</dir><selectfont><rejectfont><glob>*</glob></rejectfont><acceptfont><glob>" +
+                 kFonts + "DejaVuSans.ttf</glob></acceptfont></selectfont>");
+  EXPECT_EQ(drawn.width, letter.width);
+  EXPECT_EQ(drawn.pixels, letter.pixels);
+  EXPECT_NE(with_fonts("").pixels, letter.pixels);  // a box, which says that there is no letter
 }
 
 TEST(TextPainterTest, LinesOfATextAtTheRightEndTogether) {
