@@ -1,12 +1,14 @@
 #include "pipeline/feed/frame_dispatch.hpp"
 
 extern "C" {
+#include <libavutil/buffer.h>
 #include <libavutil/log.h>
 }
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -22,6 +24,7 @@ extern "C" {
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/stage/device.hpp"
 #include "tests/pipeline/encode/encode_plans.hpp"
+#include "tests/pipeline/source/paper_stage.hpp"
 
 namespace framelane {
 namespace {
@@ -48,11 +51,15 @@ class FrameDispatchTest : public ::testing::Test {
                          .pool = std::make_unique<FramePool>(),
                          .outage = std::make_unique<EncodeOutage>("gate", stats_->encode(i))});
     }
+    start(*stage_);
+  }
+
+  void start(Stage& stage) {
     dispatch_.emplace(FrameDispatch::Parts{.options = options_,
                                            .stats = stats_,
                                            .routes = routes_,
                                            .ring = ring_,
-                                           .stage = *stage_,
+                                           .stage = stage,
                                            .stage_calls = calls_,
                                            .deadlines = deadlines_,
                                            .line_clock = line_clock_,
@@ -105,6 +112,40 @@ TEST_F(FrameDispatchTest, AFrameThatFindsTheRingClosedIsDroppedForTheReasonOfThe
   EXPECT_EQ(dropped(kLow, DropReason::kEncoder), 1U);
   EXPECT_EQ(dropped(kFull, DropReason::kFeedFailed), 1U);
   EXPECT_EQ(stats_->ledger().encodes[kFull].in_flight, 0);
+}
+
+/// On a GPU that covers nothing: it is lost, or its kernel does not start.
+class UncoveringStage final : public testing::PaperStage {
+ public:
+  bool cover(const std::shared_ptr<const PictureMask>&, const ImageView&) override { return false; }
+};
+
+TEST_F(FrameDispatchTest, AFrameThatItsGpuDoesNotMaskGoesToNoEncode) {
+  options_.input.mask.push_back({.polygon = {{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}});
+  UncoveringStage stage;
+  start(stage);
+  for (std::uint64_t frames = 1; frames <= 2; ++frames) {
+    InputFrame decoded = frame();
+    decoded.memory = FrameMemory::kDevice;
+    const BufferRef surface = decoded.buffer;
+    dispatch_->dispatch(std::move(decoded), source_);
+    // The decoder has it back.
+    EXPECT_EQ(av_buffer_get_ref_count(surface.get()), 1);
+    for (const std::size_t encode : {kLow, kFull}) {
+      EXPECT_EQ(dropped(encode, DropReason::kDeviceLost), frames);
+      EXPECT_EQ(stats_->ledger().encodes[encode].in_flight, 0);
+    }
+  }
+  // The first that is in host memory has the first place, and is masked.
+  dispatch_->dispatch(frame(), source_);
+  const auto job = ring_.next(kFull);
+  ASSERT_TRUE(job);
+  EXPECT_EQ((*job)->sequence, 0u);
+  const std::uint8_t* const row = (*job)->input.image.row(0, 0);
+  EXPECT_EQ(std::count(row, row + 32, 16), 32);
+  EXPECT_EQ(std::count(row + 32, row + 64, 64), 32);
+  (*job)->outputs[kFull].ticket.drop(DropReason::kStop);
+  dispatch_.reset();
 }
 
 }  // namespace

@@ -29,6 +29,18 @@ TEST_F(CudaLossTest, AFrameThatCannotBeMaskedIsRefused) {
   EXPECT_FALSE(device_->lost());
 }
 
+TEST_F(CudaLossTest, AFrameOnALostGpuIsNotMasked) {
+  const auto mask = mask_of(nv12_to_two().front(), 0.9);
+  Jobs jobs(nv12_to_two(), 1);
+  jobs.put_on(device_->context());
+  const ImageView frame = writable(jobs[0].input.image);
+  ASSERT_TRUE(stage_->cover(mask, frame));
+  stand_in::lose_device(cudaErrorIllegalAddress);
+  EXPECT_FALSE(stage_->cover(mask, frame));
+  EXPECT_FALSE(stage_->takes_device_frames());
+  EXPECT_TRUE(device_->lost());
+}
+
 TEST_F(CudaLossTest, AGpuTakesTheFramesWithItThatOnlyItHas) {
   Jobs decoded(nv12_to_two(), 6);
   Jobs uploaded(bgra_to_two(), 6);
