@@ -8,7 +8,7 @@
 namespace framelane::bench {
 
 GpuFrames::GpuFrames(CudaContext& context, const Conversion& conversion,
-                     const ConstImageView& picture) {
+                     const ConstImageView& picture, const std::uint8_t* constants) {
   const Size size{"", conversion.width, conversion.height};
   const auto bytes = static_cast<double>(moved_bytes(conversion));
   int count =
@@ -22,7 +22,7 @@ GpuFrames::GpuFrames(CudaContext& context, const Conversion& conversion,
     sources_.emplace_back(context, conversion.source, size.width, size.height);
     const auto [width, height] = conversion.target_size();
     targets_.emplace_back(context, conversion.target, width, height);
-    frames_.push_back({as_const(sources_.back().image), targets_.back().image});
+    frames_.push_back({as_const(sources_.back().image), targets_.back().image, nullptr, constants});
   }
   context.memory_stream().synchronize();
   for (const DeviceImage& source : sources_) {

@@ -2,6 +2,7 @@
 // time kernels with. Only with the CUDA backend.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -20,7 +21,9 @@ class GpuFrames {
  public:
   static constexpr int kBatch = 16;  ///< frames in a batch
 
-  GpuFrames(CudaContext& context, const Conversion& conversion, const ConstImageView& picture);
+  /// `constants`: the frames' (CudaFrame::constants); they stay. Returns when they are there.
+  GpuFrames(CudaContext& context, const Conversion& conversion, const ConstImageView& picture,
+            const std::uint8_t* constants = nullptr);
 
   std::size_t count() const { return sources_.size(); }
   const DeviceImage& source(std::size_t i) const { return sources_[i]; }

@@ -8,10 +8,15 @@ extern "C" {
 #ifdef FRAMELANE_LIBYUV
 #include <libyuv.h>
 #endif
+#ifdef FRAMELANE_ZIMG
+#include <zimg.h>
+#endif
 
 #include <dlfcn.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -151,6 +156,9 @@ Convert make_libyuv(const Conversion& conversion) {
                               {kI422, kI420, run_libyuv<libyuv::I422ToI420, 3, 3>},
                               {kYuyv, kI420, run_libyuv<libyuv::YUY2ToI420, 1, 3>},
                               {kYuyv, kI422, run_libyuv<libyuv::YUY2ToI422, 1, 3>},
+                              {kYuyv, kNv12, run_libyuv<libyuv::YUY2ToNV12, 1, 2>},
+                              {kUyvy, kI420, run_libyuv<libyuv::UYVYToI420, 1, 3>},
+                              {kUyvy, kNv12, run_libyuv<libyuv::UYVYToNV12, 1, 2>},
                               {kI420, kNv12, run_libyuv<libyuv::I420ToNV12, 3, 2>},
                               {kNv12, kI420, run_libyuv<libyuv::NV12ToI420, 2, 3>}};
   const bool changes_color = !info(conversion.source).rgb &&
@@ -167,6 +175,80 @@ Convert make_libyuv(const Conversion& conversion) {
 
 bool has_libyuv() { return false; }
 Convert make_libyuv(const Conversion&) { return nullptr; }
+
+#endif
+
+#ifdef FRAMELANE_ZIMG
+
+namespace {
+
+zimg_image_format zimg_format(PixelFormat format, const PictureSize& size, const ColorSpec& color) {
+  zimg_image_format result;
+  zimg_image_format_default(&result, ZIMG_API_VERSION);
+  result.width = static_cast<unsigned>(size.width);
+  result.height = static_cast<unsigned>(size.height);
+  result.pixel_type = ZIMG_PIXEL_BYTE;
+  result.subsample_w = info(format).chroma_half_width ? 1 : 0;
+  result.subsample_h = info(format).chroma_half_height ? 1 : 0;
+  result.color_family = ZIMG_COLOR_YUV;
+  result.matrix_coefficients = color.matrix == Matrix::kBt601   ? ZIMG_MATRIX_BT470_BG
+                               : color.matrix == Matrix::kBt709 ? ZIMG_MATRIX_BT709
+                                                                : ZIMG_MATRIX_BT2020_NCL;
+  result.pixel_range = color.range == Range::kFull ? ZIMG_RANGE_FULL : ZIMG_RANGE_LIMITED;
+  result.chroma_location = color.siting == Siting::kLeft     ? ZIMG_CHROMA_LEFT
+                           : color.siting == Siting::kCenter ? ZIMG_CHROMA_CENTER
+                                                             : ZIMG_CHROMA_TOP_LEFT;
+  return result;
+}
+
+bool is_planar_yuv(PixelFormat format) {
+  return format == PixelFormat::kI420 || format == PixelFormat::kI422 ||
+         format == PixelFormat::kI444;
+}
+
+}  // namespace
+
+bool has_zimg() { return true; }
+
+Convert make_zimg(const Conversion& c) {
+  if (!is_planar_yuv(c.source) || !is_planar_yuv(c.target)) return nullptr;
+  if (c.scaling &&
+      (c.scaling->crop != Rect{0, 0, c.width, c.height} ||
+       c.scaling->place.size() != c.scaling->target || c.scaling->orientation != Orientation{} ||
+       c.scaling->filter != ScaleFilter::kBicubic)) {
+    return nullptr;
+  }
+  const zimg_image_format given = zimg_format(c.source, {c.width, c.height}, c.source_color);
+  const zimg_image_format wanted = zimg_format(c.target, c.target_size(), c.target_color);
+  zimg_graph_builder_params params;
+  zimg_graph_builder_params_default(&params, ZIMG_API_VERSION);
+  params.resample_filter = params.resample_filter_uv = ZIMG_RESIZE_BICUBIC;
+  params.filter_param_a = params.filter_param_a_uv = 0;
+  params.filter_param_b = params.filter_param_b_uv = 0.5;
+  params.cpu_type = ZIMG_CPU_AUTO_64B;  // AVX-512 too, as FFmpeg's zscale asks for
+  const std::shared_ptr<zimg_filter_graph> graph(zimg_filter_graph_build(&given, &wanted, &params),
+                                                 zimg_filter_graph_free);
+  std::size_t bytes = 0;
+  if (graph == nullptr || zimg_filter_graph_get_tmp_size(graph.get(), &bytes) != 0) return nullptr;
+  constexpr std::size_t kAlignment = 64;  // a frame's rows have it too
+  const std::shared_ptr<void> scratch(
+      std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment), std::free);
+  return [graph, scratch](const ConstImageView& source, const ImageView& target) {
+    zimg_image_buffer_const from{ZIMG_API_VERSION, {}};
+    zimg_image_buffer to{ZIMG_API_VERSION, {}};
+    for (std::size_t i = 0; i < kMaxPlanes; ++i) {
+      from.plane[i] = {source.planes[i].data, source.planes[i].pitch, ZIMG_BUFFER_MAX};
+      to.plane[i] = {target.planes[i].data, target.planes[i].pitch, ZIMG_BUFFER_MAX};
+    }
+    zimg_filter_graph_process(graph.get(), &from, &to, scratch.get(), nullptr, nullptr, nullptr,
+                              nullptr);
+  };
+}
+
+#else
+
+bool has_zimg() { return false; }
+Convert make_zimg(const Conversion&) { return nullptr; }
 
 #endif
 

@@ -22,4 +22,9 @@ bool has_libyuv();
 /// The colour that libyuv converts RGB to, always; it does not change the colour of YUV.
 inline constexpr ColorSpec kLibyuvColor{.matrix = Matrix::kBt601};
 
+/// Null if zimg cannot do this, or if the program was built without it (has_zimg). It takes planes
+/// of YUV alone, of sizes that are whole samples of chroma, whole pictures, and bicubic.
+Convert make_zimg(const Conversion& conversion);
+bool has_zimg();
+
 }  // namespace framelane::bench

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include "bench/harness/bench_kernels.hpp"
@@ -20,7 +19,6 @@ namespace framelane::bench {
 namespace {
 
 constexpr const char* kOursOnGpu = "framelane, GPU";
-constexpr const char* kBatches = "framelane, GPU, 16 frames a launch";
 constexpr const char* kSlowest = "framelane, GPU, slowest of 6 colours";
 constexpr const char* kPixelAThread = "a pixel a thread, GPU";
 constexpr const char* kNppName = "NPP";
@@ -64,6 +62,8 @@ constexpr PeerPair kGpuPairs[] = {
      .yuv_source = {.matrix = Matrix::kBt601, .range = Range::kFull}},
     {.source = PixelFormat::kI420, .target = PixelFormat::kNv12, .target_color = {}},
     {PixelFormat::kYuyv, PixelFormat::kNv12},
+    {PixelFormat::kUyvy, PixelFormat::kI420},
+    {PixelFormat::kUyvy, PixelFormat::kNv12},
     {.source = PixelFormat::kNv12, .target = PixelFormat::kNv12, .part = {2, 3}},
     {.source = PixelFormat::kNv12, .target = PixelFormat::kNv12, .part = {4, 9}},
     {.source = PixelFormat::kBgra, .target = PixelFormat::kNv12, .part = {1, 4}},
@@ -108,14 +108,13 @@ class PeersGpu {
         target_(allocate_image(targets_, conversion_.target, conversion_.target_size().width,
                                conversion_.target_size().height)),
         exact_(reference_result(conversion_, as_const(source_.image))),
-        frames_(context, conversion_, as_const(source_.image)) {
+        constants_(make_constants(context, *converter_)),
+        frames_(context, conversion_, as_const(source_.image), numbers()) {
     if (npp_ != nullptr && conversion_.scaling) {
       const auto [width, height] = conversion_.target_size();
       resized_.emplace(context, conversion_.source, width, height);
+      context.memory_stream().synchronize();
     }
-    if (converter_->constant_bytes() == 0) return;
-    constants_.emplace(context, *converter_);
-    context.memory_stream().synchronize();
   }
 
   /// They refer to this object.
@@ -123,7 +122,12 @@ class PeersGpu {
     const Enqueue ours = [this](std::size_t i) { return convert(*converter_, i); };
     std::vector<Contender> result{copy_within(), contender(kOursOnGpu, "", true, one_by_one(ours))};
     if (frames_.has_batches()) {
-      if (is_fast()) result.push_back(contender(kBatches, "", true, [this] { return batches(); }));
+      const std::size_t at_once =
+          std::min<std::size_t>(converter_->frames_a_launch(), GpuFrames::kBatch);
+      if (at_once > 1) {
+        result.push_back(contender(fmt::format("{}, {} frames a launch", kOursOnGpu, at_once), "",
+                                   true, [this] { return batches(); }));
+      }
       add_graph(result, kOursOnGpu, "", true, ours);
     }
     const PixelFormatInfo& target = info(conversion_.target);
@@ -156,12 +160,17 @@ class PeersGpu {
 
   static void check(cudaError_t error) { cuda::check(error, "cudaLaunchKernel"); }
 
-  /// Whether it goes the way that takes several frames a launch.
-  bool is_fast() const { return std::string_view(converter_->name()) == "rgb-to-yuv"; }
+  static std::optional<Constants> make_constants(CudaContext& context,
+                                                 const CudaConverter& converter) {
+    std::optional<Constants> result;
+    if (converter.constant_bytes() > 0) result.emplace(context, converter);
+    return result;
+  }
+  const std::uint8_t* numbers() const { return constants_ ? constants_->memory.data() : nullptr; }
 
   cudaError_t convert(const CudaConverter& converter, std::size_t i) const {
     const CudaFrame frame{as_const(frames_.source(i).image), frames_.target(i).image, nullptr,
-                          constants_ ? constants_->memory.data() : nullptr};
+                          numbers()};
     return converter.enqueue({&frame, 1}, 0, frame.target.height, frames_.stream().get());
   }
   cudaError_t convert_by_npp(std::size_t i) const {
@@ -189,7 +198,7 @@ class PeersGpu {
     return frames_.time_all([this] {
       for (int i = 0; i < frames_.timed(); i += GpuFrames::kBatch) {
         check(converter_->enqueue(frames_.batch(static_cast<std::size_t>(i) % frames_.count()), 0,
-                                  conversion_.height, frames_.stream().get()));
+                                  conversion_.target_size().height, frames_.stream().get()));
       }
     });
   }
@@ -257,7 +266,7 @@ class PeersGpu {
   FramePool pool_, targets_;
   const PooledImage source_, target_;
   const PlainImage exact_;
-  std::optional<Constants> constants_;
+  const std::optional<Constants> constants_;
   std::optional<DeviceImage> resized_;  // by NPP
   const GpuFrames frames_;              // last: its destructor waits for the GPU
 };

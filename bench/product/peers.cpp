@@ -1,5 +1,5 @@
-// Our conversions beside those of others on the same frames, each with its accuracy. Here: libyuv
-// and swscale on one core, and our own code for lower instruction sets.
+// Our conversions beside those of others on the same frames, each with its accuracy. Here: libyuv,
+// swscale and zimg on one core, and our own code for lower instruction sets.
 #include "bench/product/peers.hpp"
 
 #include <fmt/core.h>
@@ -34,6 +34,9 @@ constexpr PeerPair kCpuPairs[] = {
     {PixelFormat::kI422, PixelFormat::kI420},
     {PixelFormat::kYuyv, PixelFormat::kI420},
     {PixelFormat::kYuyv, PixelFormat::kI422},
+    {PixelFormat::kYuyv, PixelFormat::kNv12},
+    {PixelFormat::kUyvy, PixelFormat::kI420},
+    {PixelFormat::kUyvy, PixelFormat::kNv12},
     {PixelFormat::kI420, PixelFormat::kNv12},
     {PixelFormat::kNv12, PixelFormat::kI420},
     {.source = PixelFormat::kI420,
@@ -99,6 +102,9 @@ std::vector<Contender> cpu_contenders(PeerFrames& frames) {
   if (Convert convert = make_swscale(conversion)) {
     result.push_back(frames.contender("swscale", "", std::move(convert), false));
   }
+  if (Convert convert = make_zimg(conversion)) {
+    result.push_back(frames.contender("zimg", "", std::move(convert), false));
+  }
   return result;
 }
 
@@ -108,8 +114,9 @@ void measure_on_cpu(const Session& session, double turn, const Conversion& conve
   take_turns(session, turn, cpu_contenders(frames), result);
   const std::vector<Parameter> same = make_peer_row("", conversion, "").parameters;
   const Row* copying = result.measured(kCopyingAlone, same);
-  judge_peers(result, same, kOurs, {"libyuv", "swscale"}, copying);
-  judge_peers(result, same, kOursStreaming, {"libyuv", "swscale"}, copying);
+  for (const char* const ours : {kOurs, kOursStreaming}) {
+    judge_peers(result, same, ours, {"libyuv", "swscale", "zimg"}, copying);
+  }
 }
 
 }  // namespace
@@ -227,6 +234,7 @@ void run_peers(const Session& session, Result& result) {
   result.setup.push_back({"matrix", "bt601, limited where not said otherwise"});
   if (!has_swscale()) result.left_out.emplace_back("swscale: libswscale is not installed here");
   if (!has_libyuv()) result.left_out.emplace_back("libyuv: the program was built without it");
+  if (!has_zimg()) result.left_out.emplace_back("zimg: the program was built without it");
   std::vector<Size> sizes{k1080p, k4K, k8K};
   if (session.width > 0) sizes = {{"", session.width, session.height}};
   for (const PeerPair& pair : kCpuPairs) {

@@ -45,8 +45,8 @@ class CudaConverter {
   /// rules for rows are those of Converter::run, but a picture that is scaled needs its whole
   /// source. Luma is counted for all frames or for none. The views have the conversion's formats
   /// and size, and the memory must stay until the work is done. Any address and any pitch
-  /// below 2 GiB works; planes and pitches that are aligned to 16 bytes are fastest. Several frames
-  /// share a launch if that is faster. The stream's device must be current. After an error some of
+  /// below 2 GiB works; planes and pitches that are aligned to 16 bytes are fastest. The stream's
+  /// device must be current. After an error some of
   /// the work may not be queued.
   [[nodiscard]] virtual cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin,
                                             int row_end, cudaStream_t stream) const = 0;
@@ -55,6 +55,9 @@ class CudaConverter {
     const CudaFrame frame{source, target, nullptr};
     return enqueue({&frame, 1}, row_begin, row_end, stream);
   }
+
+  /// How many frames of one enqueue share a launch at most. All have the same constants.
+  virtual std::size_t frames_a_launch() const { return 1; }
 
   /// For logs and benchmarks: "scale-tile", "scale", "rgb-to-yuv", "remap", "rematrix", "unpack" or
   /// "general". Those between the first and the last convert frames that are not aligned in the

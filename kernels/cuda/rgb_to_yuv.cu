@@ -237,6 +237,7 @@ class RgbToYuvConverter final : public CudaConverter {
     return error != cudaSuccess ? error : general_->load(counts_luma);
   }
 
+  std::size_t frames_a_launch() const override { return kBatch; }
   const char* name() const override { return "rgb-to-yuv"; }
 
  private:

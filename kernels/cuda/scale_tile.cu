@@ -86,6 +86,7 @@ class ScaleTileConverter final : public CudaConverter {
     }
   }
 
+  std::size_t frames_a_launch() const override { return kMostFramesOfTiles; }
   const char* name() const override { return "scale-tile"; }
 
   using CudaConverter::enqueue;

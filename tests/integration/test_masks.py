@@ -3,12 +3,16 @@ compared with those of a source that has been covered before, or with FFmpeg's o
 
 import json
 import random
+import shutil
+import socket
+import threading
 
 import pytest
 
 from harness import media
-from harness.configs import (COPY, IMPATIENT, encoder, one_feed, raw_input, with_a_file_each,
+from harness.configs import (COPY, IMPATIENT, encoder, looped, one_feed, raw_input, with_a_file_each,
                              x264)
+from harness.preload import preload
 
 WIDTH, HEIGHT = 64, 48
 LEFT_HALF = {"polygon": [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
@@ -152,6 +156,170 @@ def test_a_camera_that_comes_back_in_another_size_never_shows_what_is_covered(
             sizes.add((name, media.video(path)["width"]))
     assert sizes == {("full", 320), ("full", 480), ("half", 160), ("half", 240), ("turned", 240),
                      ("turned", 360)}
+
+
+# Everything but the part that the mask covers is gray.
+GREEN = "scale=160:120,hue=s=0,drawbox=w=iw*0.4:c=lime:t=fill"
+
+
+@pytest.fixture(scope="session")
+def green(made, clip):
+    """25 frames/s, a keyframe every second, B-frames, 2 s."""
+    return made("green.mp4", "-i", clip, "-t", "2", "-vf", f"{GREEN},fps=25", "-c:v", "libx264",
+                "-preset", "ultrafast", "-bf", "2", "-g", "25", "-an")
+
+
+def shows_green(path):
+    """True if any pixel of any frame does."""
+    u = media.ffmpeg("-i", path, "-map", "0:v:0", "-vf", "format=yuv444p,extractplanes=u", "-f",
+                     "rawvideo", "-")
+    assert u, path
+    return min(u) < 100  # gray is 128, the green 54
+
+
+def check_no_green(folder, names):
+    """In no file that any of the encodes has left."""
+    for name in names:
+        paths = sorted(folder.glob(f"{name}*"))
+        assert paths, name
+        for path in paths:
+            assert not shows_green(path), path
+
+
+# The decoder's own pictures, smaller ones with something drawn on them, and some that are turned.
+SEVERAL = {
+    "full": x264(threads=2),
+    "half": {**encoder("ffv1", convert={"size": "50%"}, threads=1), "overlay": {"text": "%T"}},
+    "turned": encoder("mjpeg", convert={"rotate": 90}, threads=1),
+}
+
+
+def several(input_, folder, **keys):
+    """A configuration with a mask and a Matroska file for each encode."""
+    return with_a_file_each(input_, SEVERAL, folder, ".mkv", mask=LEFT_HALF, **keys)
+
+
+def test_what_is_looked_for_shows_without_the_mask(framelane, green, tmp_path):
+    config = several({"url": str(green)}, tmp_path)
+    del config["feeds"]["cam"]["mask"]
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert all(shows_green(tmp_path / f"{name}.mkv") for name in SEVERAL)
+
+
+@pytest.mark.parametrize("skip", ["nonref", "nonkey"])
+def test_frames_that_are_left_when_others_are_skipped_are_masked(framelane, green, tmp_path, skip):
+    daemon = framelane(several({"url": str(green)}, tmp_path, skip=skip)).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert metrics.one("framelane_decode_skipped_total", feed="cam") > 0
+    check_no_green(tmp_path, SEVERAL)
+
+
+def test_an_encoder_that_comes_back_gets_masked_frames(framelane, green, tmp_path):
+    environment, shortage = preload(tmp_path, "shortage")
+    source = tmp_path / "later.mp4"
+    daemon = framelane(several(looped(source, options={"threads": 1}, **IMPATIENT), tmp_path),
+                       env=environment).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    shortage.write_text("threads")
+    shutil.copy(green, tmp_path / "copy.mp4")
+    (tmp_path / "copy.mp4").rename(source)
+    daemon.wait_metrics(
+        lambda m: m.sum("framelane_frames_dropped_total", encode="full", reason="encoder") >= 5,
+        "frames to be dropped in full")
+    shortage.unlink()
+    daemon.wait_frames("cam", 10, encode="full")
+    daemon.stop()
+    check_no_green(tmp_path, SEVERAL)
+
+
+def test_packets_that_are_corrupt_show_nothing(framelane, green, tmp_path):
+    """What the decoder makes of them may have any colour elsewhere: the masked part is compared."""
+    data = bytearray(green.read_bytes())
+    noise = random.Random(7)
+    start = data.find(b"mdat") + 8_000
+    for at in range(start, len(data) - 4000, 3000):
+        data[at:at + 700] = noise.randbytes(700)
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(data)
+    encodes = {"full": encoder("rawvideo"), "half": encoder("rawvideo", convert={"size": "50%"})}
+    daemon = framelane(with_a_file_each({"url": str(broken)}, encodes, tmp_path, ".nut",
+                                        mask=LEFT_HALF)).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert metrics.sum("framelane_decode_errors_total", feed="cam") > 0
+    for name, width, height in (("full", 160, 120), ("half", 80, 60)):
+        pixels = media.decoded(tmp_path / f"{name}.nut", "yuv444p")
+        rows = [pixels[at:at + width] for at in range(0, len(pixels), width)]
+        assert len(rows) % (3 * height) == 0 and len(rows) > 3 * height
+        # The kernel that makes the smaller picture reaches over the edge.
+        covered = width // 2 - (0 if name == "full" else 4)
+        for at, row in enumerate(rows):
+            assert set(row[:covered]) == {16 if at // height % 3 == 0 else 128}, (name, at)
+
+
+def test_a_peer_that_comes_back_is_sent_masked_frames(framelane, green, tmp_path):
+    received = []
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+
+        def receive():
+            for number in range(2):
+                client = peer.accept()[0]
+                path = tmp_path / f"peer-{number}.ts"
+                with client, open(path, "wb") as file:
+                    while file.tell() < 15_000 and (data := client.recv(65536)):
+                        file.write(data)
+                received.append(path)
+
+        receiver = threading.Thread(target=receive, daemon=True)
+        receiver.start()
+        config = one_feed(looped(green), x264("400ms", threads=1), mask=LEFT_HALF, outputs={"peer": {
+            "url": f"tcp://127.0.0.1:{peer.getsockname()[1]}", "format": "mpegts",
+            "reconnect": {"first": "50ms", "max": "50ms"}}})
+        daemon = framelane(config).wait_ready()
+        receiver.join(20)
+    daemon.stop()
+    assert len(received) == 2
+    check_no_green(tmp_path, ["peer-0", "peer-1"])
+
+
+def test_a_killed_process_leaves_and_completes_masked_files(framelane, green, tmp_path):
+    config = several(looped(green), tmp_path)
+    config["feeds"]["cam"]["outputs"]["hls"] = {"from": "full", "url": str(tmp_path / "hls.m3u8"),
+                                                "options": {"hls_time": 1}}
+    first = framelane(config).wait_ready()
+    first.wait_frames("cam", 30, encode="full")
+    first.kill()
+    again = framelane(config).wait_ready()
+    again.wait_frames("cam", 10, encode="full")
+    again.stop()
+    assert not list(tmp_path.glob("*.part"))
+    for name in SEVERAL:
+        assert len(list(tmp_path.glob(f"{name}*.mkv"))) == 2, name
+    check_no_green(tmp_path, SEVERAL)
+    for path in tmp_path.glob("hls*.ts"):
+        assert not shows_green(path), path
+
+
+@pytest.mark.parametrize("of", ["reading", "scaler"])
+def test_a_feed_that_was_short_of_memory_goes_on_masked(framelane, made, green, tmp_path, of):
+    """While it reads, or when swscale is to make a picture of 10 bits ready for the mask."""
+    source = green if of == "reading" else made(
+        "green-10-bit.mkv", "-i", green, "-t", "1", "-pix_fmt", "yuv420p10le", "-c:v", "ffv1")
+    environment, shortage = preload(tmp_path, "shortage")
+    if of == "scaler":
+        shortage.write_text(of)
+    daemon = framelane(several(looped(source, **IMPATIENT), tmp_path), env=environment).wait_ready()
+    if of == "reading":
+        daemon.wait_frames("cam", 10, encode="full")
+        shortage.write_text(of)
+    daemon.wait_log("threads or memory are short")
+    shortage.unlink()
+    daemon.wait_more_frames("cam", 15)
+    daemon.stop()
+    check_no_green(tmp_path, SEVERAL)
 
 
 def test_pixelated_parts_show_means(framelane, tmp_path):

@@ -34,8 +34,8 @@ TEST(PeersSuiteTest, OnTheCpuOursIsExactAndTheOthersAreMeasured) {
     EXPECT_EQ(row.checked, Checked::kRight);
     EXPECT_EQ(row.median_of("off"), 0);
   }
-  EXPECT_EQ(ours, 16);
-  EXPECT_EQ(copies, 16);
+  EXPECT_EQ(ours, 19);
+  EXPECT_EQ(copies, 19);
   EXPECT_EQ(result.rows[0].name, kCopyingAlone);
   for (const char* name : {"reference", "framelane, past the caches",
                            "framelane, one core, one frame again and again"}) {
@@ -52,6 +52,7 @@ TEST(PeersSuiteTest, OnTheCpuOursIsExactAndTheOthersAreMeasured) {
   EXPECT_EQ(result.measured("libyuv", {{"formats", "bgra to nv12"}}) != nullptr, has_libyuv());
   EXPECT_EQ(result.measured("libyuv", {{"formats", "yuv420p to yuv420p, bt601 to bt709"}}),
             nullptr);
+  EXPECT_EQ(result.measured("libyuv", {{"formats", "uyvy422 to nv12"}}) != nullptr, has_libyuv());
   EXPECT_THAT(result.left_out, Contains("NPP and the GPU: no GPU in this test"));
   EXPECT_THAT(result.verdict,
               Contains(AllOf(HasSubstr("37x23 bgra to nv12: framelane, one core is "),
@@ -82,6 +83,24 @@ TEST(PeerFramesTest, AWrongByteFailsWhatMustBeExactAndIsMeasuredOfOthers) {
   EXPECT_EQ(result.rows[0].checked, Checked::kWrong);
   EXPECT_NEAR(result.rows[1].median_of("off").value_or(0), 100.0 / (16 * 8 * 3 / 2), 1e-9);
   EXPECT_EQ(result.rows[1].median_of("off by"), 4);
+}
+
+TEST(CpuPeersTest, ZimgScalesPlanesOfWholeSamplesOfChroma) {
+  PeerPair pair{.source = PixelFormat::kI420, .target = PixelFormat::kI420, .part = {2, 3}};
+  const Conversion conversion = pair.at({"", 384, 192});
+  ASSERT_EQ(make_zimg(conversion) != nullptr, has_zimg());
+  if (!has_zimg()) GTEST_SKIP() << "built without zimg";
+  EXPECT_EQ(make_zimg(pair.at({"", 37, 23})), nullptr);
+  pair.target = PixelFormat::kNv12;
+  EXPECT_EQ(make_zimg(pair.at({"", 384, 192})), nullptr);
+  PeerFrames frames(conversion);
+  Result result;
+  take_turns(cpu_session(), {frames.contender("zimg", "", make_zimg(conversion), false)}, result);
+  const Row* row = result.measured("zimg", {});
+  ASSERT_NE(row, nullptr);
+  EXPECT_GT(*row->median_of("off"), 0);
+  EXPECT_LT(*row->median_of("off"), 10);
+  EXPECT_LT(*row->median_of("off by"), 32);
 }
 
 TEST(PeerFramesTest, OneFrameAgainAndAgainIsTheOnlyOneChecked) {

@@ -1,12 +1,14 @@
 #include "pipeline/feed/frame_dispatch.hpp"
 
 extern "C" {
+#include <libavutil/buffer.h>
 #include <libavutil/log.h>
 }
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -22,6 +24,7 @@ extern "C" {
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/stage/device.hpp"
 #include "tests/pipeline/encode/encode_plans.hpp"
+#include "tests/pipeline/source/paper_stage.hpp"
 
 namespace framelane {
 namespace {
@@ -48,11 +51,15 @@ class FrameDispatchTest : public ::testing::Test {
                          .pool = std::make_unique<FramePool>(),
                          .outage = std::make_unique<EncodeOutage>("gate", stats_->encode(i))});
     }
+    start(*stage_);
+  }
+
+  void start(Stage& stage) {
     dispatch_.emplace(FrameDispatch::Parts{.options = options_,
                                            .stats = stats_,
                                            .routes = routes_,
                                            .ring = ring_,
-                                           .stage = *stage_,
+                                           .stage = stage,
                                            .stage_calls = calls_,
                                            .deadlines = deadlines_,
                                            .line_clock = line_clock_,
@@ -135,7 +142,41 @@ TEST_F(FrameDispatchTest, AClockIsDrawnWithTheTimeWhenThePictureWasTaken) {
   ASSERT_TRUE(output.overlays);
   EXPECT_EQ(output.overlays->front()->bytes(), drawn(taken));
   EXPECT_NE(output.overlays->front()->bytes(), drawn(now));
-}
+  /// Notes the mask that it is to cover frames with.
+  class MaskingStage final : public testing::PaperStage {
+   public:
+    PlanRef prepare(std::span<const Conversion>, FrameMemory, bool, std::span<const FrameMemory>,
+                    std::shared_ptr<const PictureMask> mask) override {
+      prepared = std::move(mask);
+      return nullptr;
+    }
+    std::shared_ptr<const PictureMask> prepared;
+  };
+
+  TEST_F(FrameDispatchTest, WhatAnEncodeGetsAsItIsIsMaskedHereAndTheRestByTheStage) {
+    options_.input.mask.push_back({.polygon = {{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}});
+    MaskingStage stage;
+    start(stage);
+    for (const FrameMemory memory : {FrameMemory::kDevice, FrameMemory::kHost}) {
+      const bool on_gpu = memory == FrameMemory::kDevice;
+      InputFrame decoded = frame();
+      decoded.memory = memory;
+      const BufferRef reference = decoded.buffer;  // the decoder's
+      const std::uint8_t* const data = decoded.image.row(0, 0);
+      dispatch_->dispatch(std::move(decoded), source_);
+      EXPECT_EQ(data[0], 64);
+      const auto job = ring_.next(kFull);
+      ASSERT_TRUE(job);
+      EXPECT_EQ((*job)->masks, on_gpu);
+      EXPECT_EQ((*job)->outputs[kFull].converts, on_gpu);
+      EXPECT_TRUE(stage.prepared);
+      const std::uint8_t* const row = (*job)->input.image.row(0, 0);
+      EXPECT_EQ(std::count(row, row + 32, 16), on_gpu ? 0 : 32);
+      EXPECT_EQ(std::count(row + 32, row + 64, 64), 32);
+      (*job)->outputs[kFull].ticket.drop(DropReason::kStop);
+    }
+    dispatch_.reset();
+  }
 
 }  // namespace
 }  // namespace framelane

@@ -72,30 +72,41 @@ TEST_F(CudaFeedLossTest, AFeedWhoseGpuIsLostGoesOnOnTheCpu) {
   }
 }
 
-/// All of every picture is covered with white, so that any byte of the clip's would show.
-TEST_F(CudaFeedLossTest, WhatIsMaskedShowsNowhereWhenTheGpuIsLost) {
-  options_.input.loop = true;
-  options_.input.duration = 6s;  // 60 frames
-  options_.input.mask.push_back(
-      {.polygon = {{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}, .color = {255, 255, 255}});
-  const TempFolder folder;
-  for (EncodeOptions& encode : options_.encodes) encode.codecs = {raw_encoder()};
-  for (OutputOptions& output : options_.outputs) {
-    output.url = folder / (output.name + ".yuv");
-    output.format = "rawvideo";
+/// The left half of every picture is covered with white, of which the clip's right half has some at
+/// most: a byte of the clip's left half would show.
+class MaskedFeedLossTest : public CudaFeedLossTest {
+ protected:
+  static constexpr std::uint64_t kFrames = 60;
+
+  /// Starts the feed, whose encodes write raw video, and waits until the GPU has converted some.
+  void start_masked() {
+    options_.input.loop = true;
+    options_.input.duration = 6s;
+    options_.input.mask.push_back(
+        {.polygon = {{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}, .color = {255, 255, 255}});
+    for (EncodeOptions& encode : options_.encodes) encode.codecs = {raw_encoder()};
+    for (OutputOptions& output : options_.outputs) {
+      output.url = folder_ / (output.name + ".yuv");
+      output.format = "rawvideo";
+    }
+    start();
+    ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 15; }));
   }
-  start();
-  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 15; }));
-  stand_in::lose_device(cudaErrorIllegalAddress);
-  const Feed::Outcome outcome = wait();
-  EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kEnded) << outcome.reason;
-  expect_all_out(60);
-  EXPECT_TRUE(device_->lost());
-  for (const OutputOptions& output : options_.outputs) {
+  void expect_all_out_and_masked() {
+    const Feed::Outcome outcome = wait();
+    EXPECT_EQ(outcome.kind, Feed::Outcome::Kind::kEnded) << outcome.reason;
+    expect_all_out(kFrames);
+    EXPECT_TRUE(device_->lost());
+    EXPECT_EQ(stats_->status().device, "cpu");
+    for (const OutputOptions& output : options_.outputs) expect_masked(output);
+  }
+
+ private:
+  static void expect_masked(const OutputOptions& output) {
     std::ifstream file(output.url, std::ios::binary);
     const std::string bytes(std::istreambuf_iterator<char>(file), {});
     constexpr std::size_t kPixels = kClipWidth * kClipHeight;
-    const std::size_t frame_bytes = bytes.size() / 60;
+    const std::size_t frame_bytes = bytes.size() / kFrames;
     ASSERT_GE(frame_bytes, kPixels * 3 / 2) << output.name;
     const char white = static_cast<char>(output.name == "full" ? 255 : 235);
     for (std::size_t frame = 0; frame + frame_bytes <= bytes.size(); frame += frame_bytes) {
@@ -109,6 +120,22 @@ TEST_F(CudaFeedLossTest, WhatIsMaskedShowsNowhereWhenTheGpuIsLost) {
       ASSERT_FALSE(right_is_white) << output.name << ", frame " << frame;
     }
   }
+
+  const TempFolder folder_;
+};
+
+TEST_F(MaskedFeedLossTest, WhatIsMaskedShowsNowhereWhenTheGpuIsLost) {
+  start_masked();
+  stand_in::lose_device(cudaErrorIllegalAddress);
+  expect_all_out_and_masked();
+}
+
+/// What the GPU was working on runs again on the CPU.
+TEST_F(MaskedFeedLossTest, WhatIsMaskedShowsNowhereWhenTheGpuHangs) {
+  start_masked();
+  stand_in::hold();
+  expect_all_out_and_masked();
+  let_go();
 }
 
 TEST_F(CudaFeedLossTest, AFeedWithoutRoomIsRefusedWithTheAmounts) {
