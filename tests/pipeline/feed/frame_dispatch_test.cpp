@@ -16,6 +16,7 @@ extern "C" {
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
