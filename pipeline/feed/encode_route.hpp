@@ -37,7 +37,7 @@ struct EncodeRoute {
   Interrupt* opening = nullptr;               ///< Encode::opening
   std::unique_ptr<FramePool> pool = nullptr;  ///< of converted frames
   std::unique_ptr<EncodeOutage> outage = nullptr;
-  RateLimit rate_limit{std::nullopt};
+  RateLimit rate_limit{std::nullopt, std::nullopt};
   std::shared_ptr<EncodePlan> plan = nullptr;  ///< null before the first frame, and while down
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
   std::unique_ptr<FrameOverlays> overlays = nullptr;    ///< null: nothing is drawn

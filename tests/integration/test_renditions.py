@@ -140,6 +140,33 @@ def test_renditions_of_encoders_with_different_delays_are_cut_at_the_same_times(
         assert not any(s.gap for s in one.segments)
 
 
+def packets(path):
+    """The times of all pictures of a segment and of the keyframes."""
+    shown = media.probe(path, "-f", "mpegts", "-show_packets", "-select_streams", "v:0")["packets"]
+    times = [(round(float(packet["pts_time"]), 3), packet["flags"]) for packet in shown]
+    return [time for time, _ in times], [time for time, flags in times if flags.startswith("K")]
+
+
+def test_a_rendition_of_a_lower_rate_has_the_keyframes_of_the_others(framelane, camera_clip, tmp_path):
+    """Of 10 or 5 frames a second, the nearest one to a multiple of 900 ms often comes before it."""
+    rates = {"all": 25, "ten": 10, "five": 5}
+    encodes = {name: encode((160, 120), gop="900ms") for name in rates}
+    for name in ("ten", "five"):
+        encodes[name]["convert"]["rate"] = rates[name]
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(camera_clip), folder, encodes,
+                                  options={"hls_time": 0.5})).wait_ready()
+    wait_segments(daemon, folder, 3, encodes)
+    daemon.stop()
+    for number in require_aligned(folder, encodes)[:4]:
+        shown = {name: packets(folder / name / f"index-{number}.ts") for name in rates}
+        keyframes = shown["all"][1]
+        assert len(keyframes) == 1
+        for name, (times, keys) in shown.items():
+            assert keys == keyframes, (number, name)
+            assert len(times) <= 0.9 * rates[name] + 1, (number, name)
+
+
 def test_old_segments_leave_all_renditions(framelane, camera_clip, tmp_path):
     folder = tmp_path / "web"
     daemon = framelane(renditions(looped(camera_clip), folder,

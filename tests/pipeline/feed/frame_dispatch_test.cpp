@@ -48,6 +48,11 @@ class FrameDispatchTest : public ::testing::Test {
                          .pool = std::make_unique<FramePool>(),
                          .outage = std::make_unique<EncodeOutage>("gate", stats_->encode(i))});
     }
+    start();
+  }
+
+  /// Anew, with what `options_` say.
+  void start() {
     dispatch_.emplace(FrameDispatch::Parts{.options = options_,
                                            .stats = stats_,
                                            .routes = routes_,
@@ -70,6 +75,24 @@ class FrameDispatchTest : public ::testing::Test {
     frame.duration = 1;
     frame.decoded_at = std::chrono::steady_clock::now();
     return frame;
+  }
+  /// Dispatches the frame of this number. It came in time.
+  void dispatch(std::int64_t number) {
+    InputFrame next = frame();
+    next.pts = number;
+    next.decoded_at = begin_ + number * std::chrono::milliseconds(40);
+    dispatch_->dispatch(std::move(next), source_);
+  }
+  /// Does the encodes' work. True if there is a frame for "full".
+  bool encode() {
+    bool had = false;
+    for (const int consumer : {0, 1}) {
+      const auto job = ring_.next(consumer);
+      FrameTicket& ticket = (*job)->outputs[static_cast<std::size_t>(consumer)].ticket;
+      had = static_cast<bool>(ticket);
+      if (had) ticket.out();
+    }
+    return had;
   }
   std::uint64_t dropped(std::size_t encode, DropReason reason) const {
     return stats_->ledger().encodes[encode].dropped[index_of(reason)];
@@ -95,6 +118,8 @@ class FrameDispatchTest : public ::testing::Test {
   FrameRing ring_{1, 2, *stats_};
   std::atomic<DropReason> cancel_reason_{DropReason::kStop};
   std::optional<FrameDispatch> dispatch_;
+  const std::chrono::steady_clock::time_point begin_ =
+      std::chrono::steady_clock::now() - std::chrono::hours(1);
 };
 
 // An encode that fails closes the ring. The feed is cancelled a moment later.
@@ -105,6 +130,23 @@ TEST_F(FrameDispatchTest, AFrameThatFindsTheRingClosedIsDroppedForTheReasonOfThe
   EXPECT_EQ(dropped(kLow, DropReason::kEncoder), 1U);
   EXPECT_EQ(dropped(kFull, DropReason::kFeedFailed), 1U);
   EXPECT_EQ(stats_->ledger().encodes[kFull].in_flight, 0);
+}
+
+// The next one is a keyframe in encodes of any rate.
+TEST_F(FrameDispatchTest, WhereTheRingHadNoPlaceAnEncodeOfALowerRateTakesTheNextFrame) {
+  options_.encodes[kFull].rate = Rational{5};
+  options_.encodes[kFull].gop = std::chrono::seconds(1);
+  start();
+  dispatch(20);
+  dispatch(24);
+  EXPECT_EQ(dropped(kFull, DropReason::kRate), 1U);
+  dispatch(25);
+  EXPECT_EQ(dropped(kFull, DropReason::kRingFull), 1U);
+  EXPECT_TRUE(encode());
+  dispatch(26);
+  EXPECT_TRUE(encode());
+  dispatch(27);
+  EXPECT_EQ(dropped(kFull, DropReason::kRate), 2U);
 }
 
 }  // namespace
