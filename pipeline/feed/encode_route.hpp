@@ -26,7 +26,8 @@ namespace framelane {
 struct EncodeRoute {
   const EncodeOptions* options;
   std::unique_ptr<PacketFanout> fanout;
-  bool global_header;  ///< some output's container wants the codec's headers up front
+  bool global_header;      ///< some output's container wants the codec's headers up front
+  bool rendition = false;  ///< some output has several encodes, and this is one of them
 
   EarlyAudio early_audio;
   MediaFormatRef media = nullptr;         ///< of its packets; null until known

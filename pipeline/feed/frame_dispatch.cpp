@@ -268,6 +268,7 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                              .device = device_,
                              .live = source.live,
                              .global_header = route.global_header,
+                             .rendition = route.rendition,
                              .audio = route.audio_format(source.media.get()),
                              .gpu_context = std::move(gpu_context),
                              .opening = time_opening});
