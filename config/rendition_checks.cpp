@@ -1,13 +1,19 @@
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/feed_checks.hpp"
 #include "config/output_places.hpp"
+#include "pipeline/encode/codec_options.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/output/container.hpp"
 
@@ -167,8 +173,20 @@ class Renditions {
                                       in_quotes(encodes_.front()->name) +
                                       "; renditions need keyframes at the same times: give both "
                                       "the same gop");
+      } else if (const auto codec = codec_that_counts_frames(encode)) {
+        problems_.add(*items_[i], "takes " + name + ", whose codec " + *codec + ' ' +
+                                      std::string(kNoRendition));
       }
     }
+  }
+
+  /// The encode's first codec, if none of its codecs can be asked for keyframes.
+  static std::optional<std::string> codec_that_counts_frames(const EncodeOptions& encode) {
+    for (const CodecCandidate& candidate : encode.codecs) {
+      const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name.c_str());
+      if (codec == nullptr || takes_keyframe_requests(*codec)) return {};
+    }
+    return encode.codecs.front().name;
   }
 
   const ReadFeed& read_;

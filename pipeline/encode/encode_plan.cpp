@@ -31,37 +31,6 @@ extern "C" {
 namespace framelane {
 namespace {
 
-/// MPEG-4 part 2 and older codecs count time in frames: their clock has too few bits for more.
-bool counts_in_frames(AVCodecID id) {
-  switch (id) {
-    case AV_CODEC_ID_MPEG4:
-    case AV_CODEC_ID_MPEG2VIDEO:
-    case AV_CODEC_ID_MPEG1VIDEO:
-    case AV_CODEC_ID_H263:
-    case AV_CODEC_ID_H263P:
-    case AV_CODEC_ID_MSMPEG4V2:
-    case AV_CODEC_ID_MSMPEG4V3:
-    case AV_CODEC_ID_WMV1:
-    case AV_CODEC_ID_WMV2:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// True if the encoder makes a frame a keyframe when it is asked to. libsvtav1, librav1e, libtheora
-/// and FFV1, for example, do not.
-bool takes_keyframe_requests(const AVCodec& codec) {
-  const std::string_view name = codec.name;
-  if (counts_in_frames(codec.id)) return true;
-  for (const std::string_view known :
-       {"libx264", "libx264rgb", "libx265", "libvpx", "libvpx-vp9", "libaom-av1", "libopenh264"}) {
-    if (name == known) return true;
-  }
-  return name.ends_with("_nvenc") || name.ends_with("_qsv") || name.ends_with("_vaapi") ||
-         name.ends_with("_v4l2m2m");
-}
-
 /// Leaves the keyframes to Encode, which asks for them (KeyframeTimes). An encoder that cannot be
 /// asked counts frames.
 void set_gop(AVCodecContext& context, const AVCodec& codec, std::chrono::microseconds gop) {
@@ -264,6 +233,10 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     }
     if (takes_only_surfaces(*codec)) {
       pass_over(candidate, "takes frames in a device's memory alone, which framelane has not");
+      continue;
+    }
+    if (request.rendition && !takes_keyframe_requests(*codec)) {
+      pass_over(candidate, std::string(kNoRendition));
       continue;
     }
     if (is_nvenc(candidate) && is_lost_gpu(gpu_of(candidate))) {

@@ -46,10 +46,11 @@ bool has_left_gpu(const EncodePlan& plan, Stage& stage);
 struct EncodeRequest {
   const EncodeOptions& options;
   FrameFormat source;
-  std::string_view feed{};              ///< for the log
-  std::string device{};                 ///< the feed's, for choose_gpu
-  bool live = false;                    ///< few threads (codec_threads)
-  bool global_header = false;           ///< some output's container wants extradata
+  std::string_view feed{};     ///< for the log
+  std::string device{};        ///< the feed's, for choose_gpu
+  bool live = false;           ///< few threads (codec_threads)
+  bool global_header = false;  ///< some output's container wants extradata
+  bool rendition = false;  ///< its keyframes have to be those of others: takes_keyframe_requests
   const StreamFormat* audio = nullptr;  ///< of the packets beside the video; null: none
   /// Of `device`, for encoders that take frames on it. Empty: they take frames in host memory.
   GpuContext gpu_context{};
@@ -58,12 +59,12 @@ struct EncodeRequest {
 };
 
 /// Chooses the first available codec, the target format and colour (choose_target), and opens the
-/// encoder. A candidate is passed over if this FFmpeg has no such encoder or if its hardware does
-/// not open; the log then says why. Throws FeedError if no candidate is left: kMemory if one lacked
-/// memory or a session, kDevice if its GPU is lost, else kConfiguration. Throws
-/// FeedError(kConfiguration) if an option is rejected, or if the encoder takes no format to which
-/// the source can be converted, and FeedError(kEncoder) if the encoder does not open for another
-/// reason.
+/// encoder. A candidate is passed over if this FFmpeg has no such encoder, if its hardware does
+/// not open, or if it cannot be a rendition and has to be one; the log then says why. Throws
+/// FeedError if no candidate is left: kMemory if one lacked memory or a session, kDevice if its GPU
+/// is lost, else kConfiguration. Throws FeedError(kConfiguration) if an option is rejected, or if
+/// the encoder takes no format to which the source can be converted, and FeedError(kEncoder) if the
+/// encoder does not open for another reason.
 std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request);
 
 /// Opens a plan's encoder again. Null if NVENC's driver allows no further session. Throws

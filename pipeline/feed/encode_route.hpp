@@ -26,7 +26,8 @@ namespace framelane {
 struct EncodeRoute {
   const EncodeOptions* options;
   std::unique_ptr<PacketFanout> fanout;
-  bool global_header;  ///< some output's container wants the codec's headers up front
+  bool global_header;      ///< some output's container wants the codec's headers up front
+  bool rendition = false;  ///< some output has several encodes, and this is one of them
 
   EarlyAudio early_audio;
   MediaFormatRef media = nullptr;         ///< of its packets; null until known
@@ -37,7 +38,7 @@ struct EncodeRoute {
   Interrupt* opening = nullptr;               ///< Encode::opening
   std::unique_ptr<FramePool> pool = nullptr;  ///< of converted frames
   std::unique_ptr<EncodeOutage> outage = nullptr;
-  RateLimit rate_limit{std::nullopt};
+  RateLimit rate_limit{std::nullopt, std::nullopt};
   std::shared_ptr<EncodePlan> plan = nullptr;  ///< null before the first frame, and while down
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
   std::unique_ptr<FrameOverlays> overlays = nullptr;    ///< null: nothing is drawn

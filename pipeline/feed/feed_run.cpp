@@ -102,12 +102,14 @@ void FeedRun::make_route(const EncodeOptions& encode) {
   std::vector<OutputInlet*> inlets;
   std::vector<OutputStats*> inlet_stats;
   bool global_header = false;
+  bool rendition = false;
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const OutputOptions& output = outputs_[i]->options();
     if (output.from != encode.name) continue;
     inlets.push_back(&outputs_[i]->inlet());
     inlet_stats.push_back(&stats_->outputs()[i]);
     global_header |= needs_global_header(output);
+    rendition |= !output.master.empty();
   }
   Interrupt& audio_calls = audio_calls_.emplace_back(std::stop_token());
   EncodeStats& encode_stats = stats_->encode(routes_.size());
@@ -119,6 +121,7 @@ void FeedRun::make_route(const EncodeOptions& encode) {
   routes_.push_back({.options = &encode,
                      .fanout = std::make_unique<PacketFanout>(std::move(inlets)),
                      .global_header = global_header,
+                     .rendition = rendition,
                      .early_audio = EarlyAudio(std::move(inlet_stats)),
                      .audio = std::move(audio),
                      .pool = encode.copy_video ? nullptr : std::make_unique<FramePool>(),

@@ -85,7 +85,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       catch_up_(waits_for_reader(parts_.options.input)) {
   for (EncodeRoute& route : parts_.routes) {
     if (route.options->copy_video) continue;
-    route.rate_limit = RateLimit(route.options->rate);
+    route.rate_limit = RateLimit(route.options->rate, route.options->gop);
     routes_.push_back(&route);
   }
   tickets_.resize(routes_.size());
@@ -267,6 +267,7 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                              .device = device_,
                              .live = source.live,
                              .global_header = route.global_header,
+                             .rendition = route.rendition,
                              .audio = route.audio_format(source.media.get()),
                              .gpu_context = std::move(gpu_context),
                              .opening = time_opening});
@@ -349,7 +350,10 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source, bool st
   }
   // Nothing throws from here on: the job takes over the tickets.
   job.input = std::move(frame);
-  for (std::size_t i = 0; i < tickets_.size(); ++i) job.outputs[i].ticket = std::move(tickets_[i]);
+  for (std::size_t i = 0; i < tickets_.size(); ++i) {
+    if (tickets_[i]) routes_[i]->rate_limit.taken();
+    job.outputs[i].ticket = std::move(tickets_[i]);
+  }
   if (!publish(*place, converts)) {
     for (JobOutput& output : job.outputs) {
       if (output.ticket) output.ticket.drop(parts_.cancel_reason);

@@ -140,6 +140,33 @@ def test_renditions_of_encoders_with_different_delays_are_cut_at_the_same_times(
         assert not any(s.gap for s in one.segments)
 
 
+def packets(path):
+    """The times of all pictures of a segment and of the keyframes."""
+    shown = media.probe(path, "-f", "mpegts", "-show_packets", "-select_streams", "v:0")["packets"]
+    times = [(round(float(packet["pts_time"]), 3), packet["flags"]) for packet in shown]
+    return [time for time, _ in times], [time for time, flags in times if flags.startswith("K")]
+
+
+def test_a_rendition_of_a_lower_rate_has_the_keyframes_of_the_others(framelane, camera_clip, tmp_path):
+    """Of 10 or 5 frames a second, the nearest one to a multiple of 900 ms often comes before it."""
+    rates = {"all": 25, "ten": 10, "five": 5}
+    encodes = {name: encode((160, 120), gop="900ms") for name in rates}
+    for name in ("ten", "five"):
+        encodes[name]["convert"]["rate"] = rates[name]
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(camera_clip), folder, encodes,
+                                  options={"hls_time": 0.5})).wait_ready()
+    wait_segments(daemon, folder, 3, encodes)
+    daemon.stop()
+    for number in require_aligned(folder, encodes)[:4]:
+        shown = {name: packets(folder / name / f"index-{number}.ts") for name in rates}
+        keyframes = shown["all"][1]
+        assert len(keyframes) == 1
+        for name, (times, keys) in shown.items():
+            assert keys == keyframes, (number, name)
+            assert len(times) <= 0.9 * rates[name] + 1, (number, name)
+
+
 def test_old_segments_leave_all_renditions(framelane, camera_clip, tmp_path):
     folder = tmp_path / "web"
     daemon = framelane(renditions(looped(camera_clip), folder,
@@ -227,6 +254,17 @@ def test_a_rendition_that_never_works_leaves_the_others_playable(framelane, came
     daemon.stop()
     master = media_playlist.read_master(folder / "master.m3u8")
     assert [v.uri for v in master.variants] == ["good/index.m3u8", "small/index.m3u8"]
+
+
+def test_a_rendition_has_no_codec_that_counts_frames(framelane, camera_clip, tmp_path):
+    """It would be the next one of the list: there is no device for the first."""
+    encodes = {"good": encode((320, 240)), "small": encode((160, 120)),
+               "bad": {"video": {"codec": ["h264_v4l2m2m", "ffv1"], "gop": "1s"}}}
+    daemon = framelane(renditions(looped(camera_clip), tmp_path / "web", encodes)).wait_ready()
+    daemon.wait_log("ffv1 cannot be asked for a keyframe and counts frames instead")
+    daemon.wait_metrics(lambda m: m.sum("framelane_frames_dropped_total", encode="bad",
+                                        reason="encoder") >= 3, "frames to be dropped")
+    daemon.wait_frames("cam", 3, encode="good")
 
 
 def kinds(path):

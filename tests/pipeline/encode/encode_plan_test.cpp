@@ -163,6 +163,25 @@ TEST(EncodePlanTest, AnEncoderThatCannotBeAskedForKeyframesCountsFrames) {
   EXPECT_EQ(plan_for(options, yuv_source())->opened->gop_size, 50);
 }
 
+TEST(EncodePlanTest, InRenditionsAnEncoderThatCountsFramesIsPassedOver) {
+  EncodeOptions options = encode_with({{"ffv1"}, {"libx264"}});
+  options.gop = std::chrono::seconds(2);
+  EXPECT_EQ(plan_for(options, yuv_source())->codec.name, "ffv1");
+  EXPECT_EQ(
+      make_encode_plan({.options = options, .source = yuv_source(), .rendition = true})->codec.name,
+      "libx264");
+  options.codecs.pop_back();
+  try {
+    make_encode_plan({.options = options, .source = yuv_source(), .rendition = true});
+    FAIL() << "it opened";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kConfiguration);
+    EXPECT_NE(std::string(error.what()).find("ffv1 cannot be asked for a keyframe and counts"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(EncodePlanTest, ALiveFeedsEncoderGetsFewThreadsUnlessTheOptionsSay) {
   EncodeOptions options = encode_with({{"libx264"}});
   const auto plan = make_encode_plan({.options = options, .source = yuv_source(), .live = true});

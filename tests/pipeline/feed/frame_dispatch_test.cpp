@@ -55,6 +55,7 @@ class FrameDispatchTest : public ::testing::Test {
     start(*stage_);
   }
 
+  /// Anew, with what `options_` say.
   void start(Stage& stage) {
     dispatch_.emplace(FrameDispatch::Parts{.options = options_,
                                            .stats = stats_,
@@ -78,6 +79,24 @@ class FrameDispatchTest : public ::testing::Test {
     frame.duration = 1;
     frame.decoded_at = std::chrono::steady_clock::now();
     return frame;
+  }
+  /// Dispatches the frame of this number. It came in time.
+  void dispatch(std::int64_t number) {
+    InputFrame next = frame();
+    next.pts = number;
+    next.decoded_at = begin_ + number * std::chrono::milliseconds(40);
+    dispatch_->dispatch(std::move(next), source_);
+  }
+  /// Does the encodes' work. True if there is a frame for "full".
+  bool encode() {
+    bool had = false;
+    for (const int consumer : {0, 1}) {
+      const auto job = ring_.next(consumer);
+      FrameTicket& ticket = (*job)->outputs[static_cast<std::size_t>(consumer)].ticket;
+      had = static_cast<bool>(ticket);
+      if (had) ticket.out();
+    }
+    return had;
   }
   std::uint64_t dropped(std::size_t encode, DropReason reason) const {
     return stats_->ledger().encodes[encode].dropped[index_of(reason)];
@@ -103,6 +122,8 @@ class FrameDispatchTest : public ::testing::Test {
   FrameRing ring_{1, 2, *stats_};
   std::atomic<DropReason> cancel_reason_{DropReason::kStop};
   std::optional<FrameDispatch> dispatch_;
+  const std::chrono::steady_clock::time_point begin_ =
+      std::chrono::steady_clock::now() - std::chrono::hours(1);
 };
 
 // An encode that fails closes the ring. The feed is cancelled a moment later.
@@ -143,41 +164,60 @@ TEST_F(FrameDispatchTest, AClockIsDrawnWithTheTimeWhenThePictureWasTaken) {
   ASSERT_TRUE(output.overlays);
   EXPECT_EQ(output.overlays->front()->bytes(), drawn(taken));
   EXPECT_NE(output.overlays->front()->bytes(), drawn(now));
-  /// Notes the mask that it is to cover frames with.
-  class MaskingStage final : public testing::PaperStage {
-   public:
-    PlanRef prepare(std::span<const Conversion>, FrameMemory, bool, std::span<const FrameMemory>,
-                    std::shared_ptr<const PictureMask> mask) override {
-      prepared = std::move(mask);
-      return nullptr;
-    }
-    std::shared_ptr<const PictureMask> prepared;
-  };
+}
 
-  TEST_F(FrameDispatchTest, WhatAnEncodeGetsAsItIsIsMaskedHereAndTheRestByTheStage) {
-    options_.input.mask.push_back({.polygon = {{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}});
-    MaskingStage stage;
-    start(stage);
-    for (const FrameMemory memory : {FrameMemory::kDevice, FrameMemory::kHost}) {
-      const bool on_gpu = memory == FrameMemory::kDevice;
-      InputFrame decoded = frame();
-      decoded.memory = memory;
-      const BufferRef reference = decoded.buffer;  // the decoder's
-      const std::uint8_t* const data = decoded.image.row(0, 0);
-      dispatch_->dispatch(std::move(decoded), source_);
-      EXPECT_EQ(data[0], 64);
-      const auto job = ring_.next(kFull);
-      ASSERT_TRUE(job);
-      EXPECT_EQ((*job)->masks, on_gpu);
-      EXPECT_EQ((*job)->outputs[kFull].converts, on_gpu);
-      EXPECT_TRUE(stage.prepared);
-      const std::uint8_t* const row = (*job)->input.image.row(0, 0);
-      EXPECT_EQ(std::count(row, row + 32, 16), on_gpu ? 0 : 32);
-      EXPECT_EQ(std::count(row + 32, row + 64, 64), 32);
-      (*job)->outputs[kFull].ticket.drop(DropReason::kStop);
-    }
-    dispatch_.reset();
+/// Notes the mask that it is to cover frames with.
+class MaskingStage final : public testing::PaperStage {
+ public:
+  PlanRef prepare(std::span<const Conversion>, FrameMemory, bool, std::span<const FrameMemory>,
+                  std::shared_ptr<const PictureMask> mask) override {
+    prepared = std::move(mask);
+    return nullptr;
   }
+  std::shared_ptr<const PictureMask> prepared;
+};
+
+TEST_F(FrameDispatchTest, WhatAnEncodeGetsAsItIsIsMaskedHereAndTheRestByTheStage) {
+  options_.input.mask.push_back({.polygon = {{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}});
+  MaskingStage stage;
+  start(stage);
+  for (const FrameMemory memory : {FrameMemory::kDevice, FrameMemory::kHost}) {
+    const bool on_gpu = memory == FrameMemory::kDevice;
+    InputFrame decoded = frame();
+    decoded.memory = memory;
+    const BufferRef reference = decoded.buffer;  // the decoder's
+    const std::uint8_t* const data = decoded.image.row(0, 0);
+    dispatch_->dispatch(std::move(decoded), source_);
+    EXPECT_EQ(data[0], 64);
+    const auto job = ring_.next(kFull);
+    ASSERT_TRUE(job);
+    EXPECT_EQ((*job)->masks, on_gpu);
+    EXPECT_EQ((*job)->outputs[kFull].converts, on_gpu);
+    EXPECT_TRUE(stage.prepared);
+    const std::uint8_t* const row = (*job)->input.image.row(0, 0);
+    EXPECT_EQ(std::count(row, row + 32, 16), on_gpu ? 0 : 32);
+    EXPECT_EQ(std::count(row + 32, row + 64, 64), 32);
+    (*job)->outputs[kFull].ticket.drop(DropReason::kStop);
+  }
+  dispatch_.reset();
+}
+
+// The next one is a keyframe in encodes of any rate.
+TEST_F(FrameDispatchTest, WhereTheRingHadNoPlaceAnEncodeOfALowerRateTakesTheNextFrame) {
+  options_.encodes[kFull].rate = Rational{5};
+  options_.encodes[kFull].gop = std::chrono::seconds(1);
+  start(*stage_);
+  dispatch(20);
+  dispatch(24);
+  EXPECT_EQ(dropped(kFull, DropReason::kRate), 1U);
+  dispatch(25);
+  EXPECT_EQ(dropped(kFull, DropReason::kRingFull), 1U);
+  EXPECT_TRUE(encode());
+  dispatch(26);
+  EXPECT_TRUE(encode());
+  dispatch(27);
+  EXPECT_EQ(dropped(kFull, DropReason::kRate), 2U);
+}
 
 }  // namespace
 }  // namespace framelane
