@@ -1,7 +1,3 @@
-extern "C" {
-#include <libavcodec/avcodec.h>
-}
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -182,10 +178,10 @@ class Renditions {
 
   /// The encode's first codec, if none of its codecs can be asked for keyframes.
   static std::optional<std::string> codec_that_counts_frames(const EncodeOptions& encode) {
-    for (const CodecCandidate& candidate : encode.codecs) {
-      const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name.c_str());
-      if (codec == nullptr || takes_keyframe_requests(*codec)) return {};
-    }
+    const auto takes_requests = [](const CodecCandidate& candidate) {
+      return takes_keyframe_requests(candidate.name);
+    };
+    if (std::ranges::any_of(encode.codecs, takes_requests)) return {};
     return encode.codecs.front().name;
   }
 

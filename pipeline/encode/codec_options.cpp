@@ -62,4 +62,9 @@ bool takes_keyframe_requests(const AVCodec& codec) {
          name.ends_with("_v4l2m2m");
 }
 
+bool takes_keyframe_requests(const std::string& encoder) {
+  const AVCodec* const codec = avcodec_find_encoder_by_name(encoder.c_str());
+  return codec == nullptr || takes_keyframe_requests(*codec);
+}
+
 }  // namespace framelane

@@ -26,6 +26,8 @@ bool counts_in_frames(AVCodecID id);
 /// True if the encoder makes a frame a keyframe when it is asked to. libsvtav1, librav1e, libtheora
 /// and FFV1, for example, do not, in any FFmpeg from 5.1 to 7.1.
 bool takes_keyframe_requests(const AVCodec& codec);
+/// The same of an encoder's name. True if FFmpeg has none of this name.
+bool takes_keyframe_requests(const std::string& encoder);
 
 /// Of an encoder that does not: why it cannot be one of several renditions, and what to do.
 inline constexpr std::string_view kNoRendition =

@@ -106,7 +106,7 @@ def test_the_stage_and_its_peers_are_right_and_their_further_figures_are_in_ever
     lines = list(csv.DictReader(paths["csv"].read_text().splitlines()))
     plain = len(stage["rows"]) - 1
     for name, count in (("stage", plain), ("stage: p99", plain), ("stage, luma counted", 1),
-                        ("swscale: off", 15)):
+                        ("swscale: off", 18)):
         assert sum(line["name"] == name for line in lines) == count, name
     texts = [text.text for text in ElementTree.parse(paths["svg"]).getroot().iter(f"{SVG}text")]
     assert "64x36 bgra to nv12: feeds at once" in texts

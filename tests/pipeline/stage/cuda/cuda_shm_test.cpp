@@ -24,6 +24,7 @@ class CudaShmTest : public CudaFeedFixture<StandInTest> {
  protected:
   void SetUp() override {
     CudaFeedFixture<StandInTest>::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     framelane_capture_options options{};
     const std::string path = folder_ / "cap.sock";
     options.socket_path = path.c_str();
