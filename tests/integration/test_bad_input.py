@@ -97,13 +97,8 @@ def test_once_fails_when_a_source_cannot_be_opened(framelane, bad):
 
 @pytest.mark.sanitizers
 def test_a_corrupted_file_is_read_on_to_its_end(framelane, clip, tmp_path):
-    data = bytearray(clip.read_bytes())
-    noise = random.Random(3)
-    start = data.find(b"mdat") + 20_000
-    for at in range(start, len(data) - 4000, 6000):
-        data[at : at + 1500] = noise.randbytes(1500)
     broken = tmp_path / "broken.mp4"
-    broken.write_bytes(data)
+    media.with_noise(clip, broken, begin=20_000, every=6000, length=1500, seed=3)
     config = beside_another(one_feed({"url": str(broken)}), clip)
     daemon = framelane(config).wait_ready()
     metrics = daemon.wait_state("cam", "ended")

@@ -237,13 +237,8 @@ def test_an_encoder_that_comes_back_gets_masked_frames(framelane, green, tmp_pat
 
 def test_packets_that_are_corrupt_show_nothing(framelane, green, tmp_path):
     """What the decoder makes of them may have any colour elsewhere: the masked part is compared."""
-    data = bytearray(green.read_bytes())
-    noise = random.Random(7)
-    start = data.find(b"mdat") + 8_000
-    for at in range(start, len(data) - 4000, 3000):
-        data[at:at + 700] = noise.randbytes(700)
     broken = tmp_path / "broken.mp4"
-    broken.write_bytes(data)
+    media.with_noise(green, broken, begin=8_000, every=3000, length=700, seed=7)
     encodes = {"full": encoder("rawvideo"), "half": encoder("rawvideo", convert={"size": "50%"})}
     daemon = framelane(with_a_file_each({"url": str(broken)}, encodes, tmp_path, ".nut",
                                         mask=LEFT_HALF)).wait_ready()

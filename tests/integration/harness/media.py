@@ -1,6 +1,7 @@
 """FFmpeg's command-line programs as independent writers and readers."""
 
 import json
+import random
 import subprocess
 
 from harness.complaints import complaints
@@ -45,6 +46,16 @@ def timestamps(path, entry="pts_time"):
     text = _output("ffprobe", "-v", "error", *_format(path), "-select_streams", "v:0", "-show_entries",
                    f"packet={entry}", "-of", "csv=p=0", str(path)).decode()
     return [float(line.strip(",")) for line in text.split() if line.strip(",") not in ("", "N/A")]
+
+
+def with_noise(path, to, begin, every, length, seed):
+    """Writes a copy of an MP4 file in which `length` bytes are noise from every so many bytes on, `begin` bytes
+    behind the start of its media data."""
+    data = bytearray(path.read_bytes())
+    noise = random.Random(seed)
+    for at in range(data.find(b"mdat") + begin, len(data) - 4000, every):
+        data[at:at + length] = noise.randbytes(length)
+    to.write_bytes(data)
 
 
 def decoded(path, pixel_format=None):
