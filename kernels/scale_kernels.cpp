@@ -23,9 +23,8 @@ const ScaleKernels* get_scale_kernels() { return nullptr; }
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::CappedTag<float, kMostRows>;
+using Floats = hn::CappedTag<float, 16>;
 using FloatVector = hn::Vec<Floats>;
-using Four = hn::Full128<float>;
 
 constexpr std::size_t kLanes = hn::MaxLanes(Floats());
 
@@ -115,170 +114,202 @@ void load(const std::uint8_t* from, int step, const float* factors, float* to, s
 
 // kVectors at once, so that sums need not wait for each other.
 template <std::size_t kVectors>
-HWY_INLINE void sum_down(const float* from, std::size_t pitch, const float* weights, int taps,
-                         bool adds, float* to) {
+HWY_INLINE void sum_down(const float* const* rows, const float* weights, int taps, bool adds,
+                         std::size_t x, float* to) {
   const Floats d;
   FloatVector sums[kVectors];
-  for (std::size_t v = 0; v < kVectors; ++v) {
-    sums[v] = adds ? hn::LoadU(d, to + v * kLanes) : hn::Zero(d);
+  HWY_UNROLL(4) for (std::size_t v = 0; v < kVectors; ++v) {
+    sums[v] = adds ? hn::LoadU(d, to + x + v * kLanes) : hn::Zero(d);
   }
-  for (int j = 0; j < taps; ++j, from += pitch) {
+  for (int j = 0; j < taps; ++j) {
     const auto weight = hn::Set(d, weights[j]);
+    const float* const from = rows[j] + x;
+    HWY_UNROLL(4)
     for (std::size_t v = 0; v < kVectors; ++v) {
       sums[v] = hn::MulAdd(weight, hn::LoadU(d, from + v * kLanes), sums[v]);
     }
   }
-  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, to + v * kLanes);
+  HWY_UNROLL(4)
+  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, to + x + v * kLanes);
 }
 
-void filter_down(const float* from, std::size_t pitch, const float* weights, int taps, bool adds,
-                 float* to, std::size_t count) {
+void filter_down(const float* const* rows, const float* weights, int taps, bool adds, float* to,
+                 std::size_t count) {
   constexpr std::size_t kVectors = 4;
-  std::size_t x = 0;
-  for (; x + kVectors * kLanes <= count; x += kVectors * kLanes) {
-    sum_down<kVectors>(from + x, pitch, weights, taps, adds, to + x);
-  }
-  for (; x < count; x += kLanes) sum_down<1>(from + x, pitch, weights, taps, adds, to + x);
-}
-
-void transpose(const float* const* from, float* to, std::size_t count) {
-  const Four d;
-  for (std::size_t x = 0; x < count; x += 4) {
-    for (std::size_t r = 0; r < kLanes; r += 4) {
-      const auto a = hn::LoadU(d, from[r] + x);
-      const auto b = hn::LoadU(d, from[r + 1] + x);
-      const auto c = hn::LoadU(d, from[r + 2] + x);
-      const auto e = hn::LoadU(d, from[r + 3] + x);
-      const hn::Repartition<double, Four> pairs;
-      const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
-      const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
-      const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
-      const auto ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-      float* const column = to + x * kLanes + r;
-      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ce_low)), d, column);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low)), d, column + kLanes);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high)), d,
-                 column + 2 * kLanes);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high)), d,
-                 column + 3 * kLanes);
-    }
+  for (std::size_t x = 0; x < count; x += kVectors * kLanes) {
+    sum_down<kVectors>(rows, weights, taps, adds, x, to);
   }
 }
 
-void filter_across(const float* from, std::int32_t begin, const std::int32_t* first,
-                   const float* weights, int taps, float* to, std::size_t count) {
+using IntVector = hn::Vec<hn::Rebind<std::int32_t, Floats> >;
+
+// Lane i is table[at[i]], of a table of 2 * kLanes floats.
+HWY_INLINE FloatVector look_up(FloatVector low, FloatVector high, IntVector at) {
+#if HWY_TARGET <= HWY_AVX3
+  return FloatVector{_mm512_permutex2var_ps(low.raw, at.raw, high.raw)};
+#else
   const Floats d;
-  for (std::size_t i = 0; i < count; ++i) {
-    const float* column = from + (first[i] - begin) * std::ptrdiff_t{kLanes};
-    const float* const weight = weights + i * static_cast<std::size_t>(taps);
-    auto even = hn::Mul(hn::Set(d, weight[0]), hn::LoadU(d, column));
-    auto odd = hn::Zero(d);
-    int j = 1;
-    for (; j + 1 < taps; j += 2) {
-      odd =
-          hn::MulAdd(hn::Set(d, weight[j]), hn::LoadU(d, column + j * std::ptrdiff_t{kLanes}), odd);
-      even = hn::MulAdd(hn::Set(d, weight[j + 1]),
-                        hn::LoadU(d, column + (j + 1) * std::ptrdiff_t{kLanes}), even);
-    }
-    if (j < taps) {
-      odd =
-          hn::MulAdd(hn::Set(d, weight[j]), hn::LoadU(d, column + j * std::ptrdiff_t{kLanes}), odd);
-    }
-    hn::StoreU(hn::Add(even, odd), d, to + i * kLanes);
+  const hn::Rebind<std::int32_t, Floats> ints;
+  const auto last = hn::Set(ints, static_cast<std::int32_t>(kLanes - 1));
+  const auto place = hn::IndicesFromVec(d, hn::And(at, last));
+  return hn::IfThenElse(hn::RebindMask(d, hn::Gt(at, last)), hn::TableLookupLanes(high, place),
+                        hn::TableLookupLanes(low, place));
+#endif
+}
+
+// numbers(0) * weights 0 + numbers(1) * weights 1 + …, in two sums that need not wait for each
+// other.
+template <class Numbers>
+HWY_INLINE FloatVector weighted_sum(const Numbers& numbers, const float* weights, int taps) {
+  const Floats d;
+  auto even = hn::Mul(hn::LoadU(d, weights), numbers(0));
+  auto odd = hn::Zero(d);
+  int j = 1;
+  for (; j + 1 < taps; j += 2) {
+    weights += kLanes;
+    odd = hn::MulAdd(hn::LoadU(d, weights), numbers(j), odd);
+    weights += kLanes;
+    even = hn::MulAdd(hn::LoadU(d, weights), numbers(j + 1), even);
+  }
+  if (j < taps) odd = hn::MulAdd(hn::LoadU(d, weights + kLanes), numbers(j), odd);
+  return hn::Add(even, odd);
+}
+
+// Sums of kLanes samples, of which sample i needs `taps` floats from `from` + at[i] on. The
+// greatest `at` is `reach`.
+HWY_INLINE FloatVector sum_across(const float* from, IntVector at, int reach, const float* weights,
+                                  int taps) {
+  constexpr int kWidth = static_cast<int>(kLanes);
+  const Floats d;
+  const hn::Rebind<std::int32_t, Floats> ints;
+  const auto load = [&](int i) HWY_ATTR { return hn::LoadU(d, from + i); };
+  if (reach + taps <= 2 * kWidth) {
+    const auto low = load(0);
+    const auto high = load(kWidth);
+    const auto one = hn::Set(ints, 1);
+    at = hn::Sub(at, one);
+    return weighted_sum(
+        [&](int) HWY_ATTR {
+          at = hn::Add(at, one);
+          return look_up(low, high, at);
+        },
+        weights, taps);
+  }
+  if (reach < 2 * kWidth) {
+    return weighted_sum([&](int j) HWY_ATTR { return look_up(load(j), load(j + kWidth), at); },
+                        weights, taps);
+  }
+  const auto last = hn::Set(ints, 2 * kWidth - 1);
+  const auto is_high = hn::RebindMask(d, hn::Gt(at, last));
+  const auto place = hn::And(at, last);
+  return weighted_sum(
+      [&](int j) HWY_ATTR {
+        const auto low = look_up(load(j), load(j + kWidth), place);
+        const auto high = look_up(load(j + 2 * kWidth), load(j + 3 * kWidth), place);
+        return hn::IfThenElse(is_high, high, low);
+      },
+      weights, taps);
+}
+
+void filter_across(const float* from, const std::int32_t* first, const float* weights,
+                   const std::uint32_t* places, int taps, float* to, std::size_t count) {
+  const Floats d;
+  const hn::Rebind<std::int32_t, Floats> ints;
+  const std::int32_t begin = first[0];
+  for (std::size_t x = 0; x < count; x += kLanes) {
+    const auto at = hn::Sub(hn::LoadU(ints, first + x), hn::Set(ints, first[x]));
+    const int reach = first[x + kLanes - 1] - first[x];
+    hn::StoreU(sum_across(from + (first[x] - begin), at, reach, weights + places[x / kLanes], taps),
+               d, to + x);
   }
 }
 
-// Sixteen columns of codes become rows. Interleaving a matrix's halves moves the highest bit of
-// each byte's number to the lowest; after four times the columns' numbers are the bytes' places.
-HWY_INLINE void transpose_codes(const std::uint8_t* from, std::uint8_t* to, std::ptrdiff_t pitch) {
-  const hn::Full128<std::uint8_t> d;
-  hn::Vec<decltype(d)> a[kLanes];
-  hn::Vec<decltype(d)> b[kLanes];
-  const auto interleave = [d](const auto* in, auto* out) HWY_ATTR {
-    for (std::size_t i = 0; i < kLanes / 2; ++i) {
-      out[2 * i] = hn::InterleaveLower(d, in[i], in[i + kLanes / 2]);
-      out[2 * i + 1] = hn::InterleaveUpper(d, in[i], in[i + kLanes / 2]);
+void filter_across_far(const float* from, const std::int32_t* first, const float* weights, int taps,
+                       float* to, std::size_t count) {
+  const Floats d;
+  const auto all = static_cast<std::size_t>(taps);
+  const std::size_t whole = all / kLanes * kLanes;
+  const auto rest = hn::FirstN(d, all - whole);
+  for (std::size_t i = 0; i < count; ++i, weights += all) {
+    const float* const numbers = from + (first[i] - first[0]);
+    // What lies beyond may be no number.
+    const auto last = hn::IfThenElseZero(rest, hn::LoadU(d, numbers + whole));
+    auto sum = hn::Mul(hn::LoadU(d, weights + whole), last);
+    for (std::size_t j = 0; j < whole; j += kLanes) {
+      sum = hn::MulAdd(hn::LoadU(d, weights + j), hn::LoadU(d, numbers + j), sum);
     }
-  };
-  for (std::size_t i = 0; i < kLanes; ++i) a[i] = hn::LoadU(d, from + 16 * i);
-  interleave(a, b);
-  interleave(b, a);
-  interleave(a, b);
-  interleave(b, a);
-  for (std::size_t i = 0; i < kLanes; ++i) {
-    hn::StoreU(a[i], d, to + static_cast<std::ptrdiff_t>(i) * pitch);
+    to[i] = hn::GetLane(hn::SumOfLanes(d, sum));
   }
 }
+
+// The lowest byte of each word.
+HWY_INLINE auto low_byte_of_each(FloatVector words) {
+#if HWY_TARGET <= HWY_AVX3
+  return hn::Vec<hn::Rebind<std::uint8_t, Floats> >{
+      _mm512_cvtepi32_epi8(_mm512_castps_si512(words.raw))};
+#else
+  const hn::Rebind<std::uint32_t, Floats> d;
+  return hn::U8FromU32(hn::And(hn::BitCast(d, words), hn::Set(d, 0xFF)));
+#endif
+}
+
+// What is added to it is rounded to whole numbers, which are the lowest bits of the sum.
+HWY_INLINE FloatVector whole_bits() { return hn::Set(Floats(), 0x1p23F); }
 
 template <std::size_t kInputs>
-HWY_INLINE std::size_t codes_of(const ScaleForm& form, const std::array<const float*, 3>& columns,
-                                std::uint8_t* to, std::ptrdiff_t pitch, std::size_t count,
-                                std::uint16_t* doubtful) {
-  constexpr std::size_t kColumns = 16;
+HWY_INLINE std::size_t codes_of(const ScaleForm& form, const std::array<const float*, 3>& lines,
+                                std::uint8_t* to, std::size_t count, std::uint16_t* doubtful) {
   const Floats d;
-  const hn::Rebind<std::uint32_t, Floats> words;
   const hn::Rebind<std::uint8_t, Floats> bytes;
   const auto offset = hn::Set(d, form.offset);
   const auto doubt = hn::Set(d, form.doubt);
-  const auto greatest = hn::Set(d, 255.0F);
-  // What is added to it is rounded to whole numbers, which are the lowest bits of the sum.
-  const auto whole_bits = hn::Set(d, 0x1p23F);
+  const auto [a, b, c] = form.factors;
+  const auto [line_a, line_b, line_c] = lines;
+  const auto value_at = [&](std::size_t x) HWY_ATTR {
+    auto value = hn::MulAdd(hn::Set(d, a), hn::LoadU(d, line_a + x), offset);
+    if constexpr (kInputs > 1) value = hn::MulAdd(hn::Set(d, b), hn::LoadU(d, line_b + x), value);
+    if constexpr (kInputs > 2) value = hn::MulAdd(hn::Set(d, c), hn::LoadU(d, line_c + x), value);
+    return hn::Min(hn::Max(value, hn::Zero(d)), hn::Set(d, 255.0F));
+  };
   std::size_t found = 0;
-  for (std::size_t x = 0; x < count; x += kColumns) {
-    alignas(64) std::uint8_t turned[kColumns * kLanes] = {};
-    const std::size_t end = x + kColumns < count ? x + kColumns : count;
-    auto farthest = hn::Zero(d);
-    const auto away_from_code = [&](FloatVector value, FloatVector sum) HWY_ATTR {
-      return hn::Abs(hn::Sub(value, hn::Sub(sum, whole_bits)));
-    };
-    const auto value_of = [&](std::size_t i) HWY_ATTR {
-      auto value = offset;
-      for (std::size_t k = 0; k < kInputs; ++k) {
-        value =
-            hn::MulAdd(hn::Set(d, form.factors[k]), hn::LoadU(d, columns[k] + i * kLanes), value);
-      }
-      return hn::Min(hn::Max(value, hn::Zero(d)), greatest);
-    };
-    for (std::size_t i = x; i < end; ++i) {
-      const auto value = value_of(i);
-      const auto sum = hn::Add(value, whole_bits);
-      farthest = hn::Max(farthest, away_from_code(value, sum));
-      const auto code = hn::And(hn::BitCast(words, sum), hn::Set(words, 0xFF));
-      hn::StoreU(hn::U8FromU32(code), bytes, turned + (i - x) * kLanes);
+  for (std::size_t x = 0; x < count; x += kLanes) {
+    const auto value = value_at(x);
+    const auto sum = hn::Add(value, whole_bits());
+    const auto code = low_byte_of_each(sum);
+    const std::size_t left = count - x;
+    if (HWY_LIKELY(left >= kLanes)) {
+      hn::StoreU(code, bytes, to + x);
+    } else {
+      std::uint8_t last[kLanes];
+      hn::StoreU(code, bytes, last);
+      std::memcpy(to + x, last, left);
     }
-    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Ge(farthest, doubt)))) {
-      for (std::size_t i = x; i < end; ++i) {
-        const auto value = value_of(i);
-        alignas(64) float away[kLanes];
-        hn::Store(away_from_code(value, hn::Add(value, whole_bits)), d, away);
-        for (std::size_t r = 0; r < kLanes; ++r) {
-          if (away[r] >= form.doubt) {
-            doubtful[found++] = static_cast<std::uint16_t>(i * kLanes + r);
-          }
-        }
-      }
+    const auto away = hn::Abs(hn::Sub(value, hn::Sub(sum, whole_bits())));
+    if (HWY_LIKELY(hn::AllFalse(d, hn::Ge(away, doubt)))) continue;
+    alignas(64) float distances[kLanes];
+    hn::Store(away, d, distances);
+    for (std::size_t i = 0; i < kLanes && i < left; ++i) {
+      if (distances[i] >= form.doubt) doubtful[found++] = static_cast<std::uint16_t>(x + i);
     }
-    transpose_codes(turned, to + x, pitch);
   }
   return found;
 }
 
-std::size_t codes(const ScaleForm& form, const std::array<const float*, 3>& columns,
-                  std::uint8_t* to, std::ptrdiff_t pitch, std::size_t count,
-                  std::uint16_t* doubtful) {
+std::size_t codes(const ScaleForm& form, const std::array<const float*, 3>& lines, std::uint8_t* to,
+                  std::size_t count, std::uint16_t* doubtful) {
   switch (form.inputs) {
     case 1:
-      return codes_of<1>(form, columns, to, pitch, count, doubtful);
+      return codes_of<1>(form, lines, to, count, doubtful);
     case 2:
-      return codes_of<2>(form, columns, to, pitch, count, doubtful);
+      return codes_of<2>(form, lines, to, count, doubtful);
     default:
-      return codes_of<3>(form, columns, to, pitch, count, doubtful);
+      return codes_of<3>(form, lines, to, count, doubtful);
   }
 }
 
 const ScaleKernels* get_scale_kernels() {
-  static constexpr ScaleKernels kKernels{
-      static_cast<int>(kLanes), load, filter_down, transpose, filter_across, codes};
+  static constexpr ScaleKernels kKernels{static_cast<int>(kLanes), load, filter_down, filter_across,
+                                         filter_across_far,        codes};
   return &kKernels;
 }
 

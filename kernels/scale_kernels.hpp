@@ -4,19 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 
-// The SIMD steps of Scaler. It works on groups of kMostRows rows of the target or fewer, as many as
-// a vector has lanes: the rows of the source that they need become numbers, and are filtered down
-// into a line of numbers for each row; lines are transposed, so that the numbers of one column
-// follow each other, one for each row; and columns are filtered across, which needs no shuffling
-// then. Nothing is read or written beyond a count, except where that is said.
+// The SIMD steps of Scaler. It makes one row of the target after the other: rows of the source
+// become numbers, are filtered down into one line of numbers, and this line is filtered across.
+// Nothing is read or written beyond a count, except where that is said.
 
 namespace framelane {
 
-inline constexpr int kMostRows = 16;
 /// Floats behind a line that may be read or written.
-inline constexpr int kFloatSlack = 16;
+inline constexpr int kFloatSlack = 64;
 
-/// What turns a column's numbers into codes: values[0] * factors[0] + … + offset, clamped and
+/// What turns filtered numbers into codes: values[0] * factors[0] + … + offset, clamped and
 /// rounded. A code may be wrong only if the value is `doubt` or more away from it.
 struct ScaleForm {
   std::size_t inputs = 1;
@@ -26,28 +23,33 @@ struct ScaleForm {
 };
 
 struct ScaleKernels {
-  /// Rows of a group: 4, 8 or 16.
-  int rows;
+  /// How many floats a vector has: 4, 8 or 16.
+  int lanes;
+  int most_reach() const { return 4 * lanes; }
 
   /// From pixels of `step` (1 to 4) samples: to[i] = factors · pixel i; with a step of 1, the
   /// sample itself. Writes up to kFloatSlack floats beyond.
   void (*load)(const std::uint8_t* from, int step, const float* factors, float* to,
                std::size_t count);
-  /// to[i] = weights[0] * from[i] + weights[1] * from[pitch + i] + … for `taps` rows, and what is
+  /// to[i] = weights[0] * rows[0][i] + weights[1] * rows[1][i] + … for `taps` rows, and what is
   /// in to[i], if it is asked to add. Reads and writes up to kFloatSlack floats beyond.
-  void (*filter_down)(const float* from, std::size_t pitch, const float* weights, int taps,
-                      bool adds, float* to, std::size_t count);
-  /// to[i * rows + r] = from[r][i]. Reads up to kFloatSlack columns beyond, and writes as many.
-  void (*transpose)(const float* const* from, float* to, std::size_t count);
-  /// Column i of `to` is the sum of weights[i * taps + j] times column first[i] - begin + j of
-  /// `from`.
-  void (*filter_across)(const float* from, std::int32_t begin, const std::int32_t* first,
-                        const float* weights, int taps, float* to, std::size_t count);
-  /// Codes of columns: to[r * pitch + i]. Writes up to 15 bytes beyond each row's count. Returns
-  /// how many are doubtful; their numbers i * rows + r are in `doubtful`, which has room for all.
-  std::size_t (*codes)(const ScaleForm& form, const std::array<const float*, 3>& columns,
-                       std::uint8_t* to, std::ptrdiff_t pitch, std::size_t count,
-                       std::uint16_t* doubtful);
+  void (*filter_down)(const float* const* rows, const float* weights, int taps, bool adds,
+                      float* to, std::size_t count);
+  /// to[i] is the sum over j of sample i's weight j times from[first[i] - first[0] + j]. `first` is
+  /// in rising order, and first[i + lanes - 1] - first[i] is less than most_reach(). Weights lie as
+  /// vectors do: weight j of sample i is weights[places[i / lanes] + j * lanes + i % lanes]. All
+  /// are there for whole vectors, also where the last one has fewer samples. Reads and writes up to
+  /// kFloatSlack floats beyond what it needs.
+  void (*filter_across)(const float* from, const std::int32_t* first, const float* weights,
+                        const std::uint32_t* places, int taps, float* to, std::size_t count);
+  /// The same of samples that may lie as far apart as they like: weight j of sample i is
+  /// weights[i * taps + j]. Reads up to kFloatSlack floats beyond what it needs.
+  void (*filter_across_far)(const float* from, const std::int32_t* first, const float* weights,
+                            int taps, float* to, std::size_t count);
+  /// The codes of lines of numbers. Reads up to kFloatSlack numbers beyond. Returns how many codes
+  /// are doubtful; their places are in `doubtful`, which has room for all.
+  std::size_t (*codes)(const ScaleForm& form, const std::array<const float*, 3>& lines,
+                       std::uint8_t* to, std::size_t count, std::uint16_t* doubtful);
 };
 
 /// The kernels for the best instruction set of this CPU. Null if Highway has only its one-lane

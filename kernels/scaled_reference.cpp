@@ -144,6 +144,10 @@ AxisTable::AxisTable(const AxisFilter& filter) {
                                           (row.first - first_[i]));
     denominators_.push_back(row.denominator);
   }
+  for (std::size_t i = 0; i < numerators_.size(); ++i) {
+    weights_.push_back(static_cast<double>(numerators_[i]) /
+                       static_cast<double>(denominators_[i / taps]));
+  }
 }
 
 ScaledSamples::ScaledSamples(const Conversion& conversion)
@@ -172,8 +176,36 @@ std::uint8_t ScaledSamples::at(const std::array<ConstChannel, 3>& from, std::siz
                                int y) const {
   const std::vector<TermView>& views = channel == 0 ? luma_views_ : chroma_views_;
   if (views.empty()) return kNeutralChroma;
-  return exact_code(views.data(), static_cast<int>(views.size()), sum_forms_[channel], x, y,
-                    Reader{from});
+  return code_near(real_value(from, channel, x, y), views.data(), static_cast<int>(views.size()),
+                   sum_forms_[channel], x, y, Reader{from});
+}
+
+/// As exact_sum::real_value, and as exact: the quotients are only rounded before the sum.
+double ScaledSamples::real_value(const std::array<ConstChannel, 3>& from, std::size_t channel,
+                                 int x, int y) const {
+  const LinearForm& form = forms_[channel];
+  auto sum = static_cast<double>(form.offset);
+  for (const ScaleTerm& term : terms(channel)) {
+    const double* const columns = term.across.weights(x);
+    const double* const rows = term.down.weights(y);
+    const int column = term.across.first()[static_cast<std::size_t>(x)];
+    const int row = term.down.first()[static_cast<std::size_t>(y)];
+    for (int c = 0; c < term.channels; ++c) {
+      const auto k = static_cast<std::size_t>(term.first_channel + c);
+      const ConstChannel& samples = from[k];
+      double of_channel = 0;
+      for (int j = 0; j < term.down.taps(); ++j) {
+        const std::uint8_t* sample = &samples.at(column, row + j);
+        double of_row = 0;
+        for (int i = 0; i < term.across.taps(); ++i, sample += samples.step) {
+          of_row += columns[i] * *sample;
+        }
+        of_channel += rows[j] * of_row;
+      }
+      sum += static_cast<double>(form.coefficients[k]) * of_channel;
+    }
+  }
+  return sum / static_cast<double>(form.denominator);
 }
 
 std::uint8_t ScaledSamples::by_whole_numbers(const std::array<ConstChannel, 3>& from,

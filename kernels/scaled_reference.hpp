@@ -27,6 +27,8 @@ class AxisTable {
   /// taps() for each sample.
   std::span<const std::int64_t> numerators() const { return numerators_; }
   std::span<const std::int64_t> denominators() const { return denominators_; }
+  /// The quotients of sample i, rounded.
+  const double* weights(int i) const { return weights_.data() + std::ptrdiff_t{i} * taps_; }
   AxisView view() const { return {first_.data(), numerators_.data(), denominators_.data(), taps_}; }
 
  private:
@@ -34,6 +36,7 @@ class AxisTable {
   std::vector<std::int32_t> first_;
   std::vector<std::int64_t> numerators_;
   std::vector<std::int64_t> denominators_;
+  std::vector<double> weights_;
 };
 
 /// The channels that lie on one grid of the source, and the filters that bring them to a grid of
@@ -70,6 +73,9 @@ class ScaledSamples {
   const SumForm& sum_form(std::size_t channel) const { return sum_forms_[channel]; }
 
  private:
+  double real_value(const std::array<ConstChannel, 3>& from, std::size_t channel, int x,
+                    int y) const;
+
   std::array<LinearForm, 3> forms_;
   ScaleTerms luma_, chroma_;
   std::array<SumForm, 3> sum_forms_{};

@@ -1,5 +1,7 @@
 #include "kernels/scaler.hpp"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -8,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "kernels/axis_floats.hpp"
@@ -21,14 +24,23 @@ namespace framelane {
 namespace {
 
 constexpr std::size_t kMostLines = 3;
-/// Columns of the target that are made at once, and of the source that these need.
-constexpr int kTile = 128;
-constexpr int kSpan = 1536;
 constexpr int kMostStep = 4;
-constexpr std::size_t kLine = kSpan + kFloatSlack;
-/// What rows of the source become before they are filtered: as many rows at once as there is room
-/// for.
-constexpr std::size_t kSourceFloats = 32 * kLine;
+/// Columns of the target, and of the source, that are made at once at most; and of the source at
+/// least, so that rows are read in pieces that are worth it. kMostSpan is enough for the 16 samples
+/// of a vector at the farthest reduction: chroma of RGB, 128 columns apart, with 6 * 128 weights.
+constexpr int kMostColumns = 1024;
+constexpr int kMostSpan = 2816;
+constexpr int kLeastSpan = 512;
+/// How many of the source's numbers are kept for the next rows of the target: as many as the
+/// nearest cache has room for beside all else, if these are enough; and what there is room for in
+/// Scratch.
+constexpr std::size_t kCachedNumbers = 4 * 1024;
+constexpr std::size_t kSourceNumbers = 48 * 1024;
+constexpr std::size_t kMostKeptRows = kSourceNumbers / (kLeastSpan + kFloatSlack);
+/// Rows of the target whose luma and chroma are made one after the other. Even.
+constexpr int kRowsOfBoth = 32;
+/// So many rows ahead the source is fetched.
+constexpr int kRowsAhead = 2;
 constexpr std::uint8_t kNeutralChroma = 128;
 
 /// Where a line's numbers come from: a plane, and what is taken of each of its pixels.
@@ -42,6 +54,15 @@ struct LinePlan {
 
 struct TermPlan {
   AxisFloats across, down;
+  // For ScaleKernels::filter_across, unless samples are too far apart for it. Where sizes have a
+  // simple ratio, most vectors have the same weights, which are there once: a cache has room for
+  // them.
+  bool far = false;
+  std::vector<std::int32_t> first;
+  std::vector<float> weights_across;
+  std::vector<std::uint32_t> places;
+
+  TermPlan(const ScaleTerm& term, const WholeNumbers& whole, const ScaleKernels& kernels);
 };
 
 /// One grid of the target: luma, or both of chroma.
@@ -56,26 +77,33 @@ struct GroupPlan {
     ScaleForm form;
   };
   std::vector<Output> outputs;
+  int span = kLeastSpan;  // columns of the source that are made at once
+  int kept_rows = 1;      // of the source, for each line
+  std::size_t pitch() const { return static_cast<std::size_t>(span + kFloatSlack); }
 };
 
 using SourceChannels = std::array<ConstChannel, 3>;
-using Lines = std::array<float, kMostRows * kLine>;
-using TileRows = std::array<std::uint8_t, kMostRows * std::size_t{kTile}>;
+using TargetChannels = std::array<Channel, 3>;
 
-// The buffers for one tile. They are on the stack, so that any number of threads may run: a thread
-// that scales needs half a megabyte there, a sixteenth of what threads have unless they are given
-// less.
-struct Scratch {
-  std::array<std::uint8_t, kSpan * std::size_t{kMostStep}> pixels;
-  alignas(64) std::array<float, kSourceFloats> source;
-  alignas(64) Lines rows;
-  alignas(64) Lines columns;
-  alignas(64) std::array<std::array<float, kMostRows * std::size_t{kTile}>, kMostLines> filtered;
-  alignas(64) std::array<TileRows, 2> codes;
-  std::array<std::uint16_t, kMostRows * std::size_t{kTile}> doubtful;
+/// The rows of the source whose numbers are kept: `begin` to `end` - 1, row y in place
+/// y % kept_rows.
+struct KeptRows {
+  int begin = 0;
+  int end = 0;
 };
 
-static_assert(sizeof(Scratch) / 1024 < 512);
+// The buffers for one row of a tile. They are on the stack, so that any number of threads may run:
+// a thread that scales needs a quarter of a megabyte there.
+struct Scratch {
+  std::array<std::uint8_t, kMostSpan * std::size_t{kMostStep}> pixels;
+  alignas(64) std::array<float, kSourceNumbers> source;
+  alignas(64) std::array<float, kMostSpan + kFloatSlack> row;
+  alignas(64) std::array<std::array<float, kMostColumns + kFloatSlack>, kMostLines> filtered;
+  alignas(64) std::array<std::array<std::uint8_t, kMostColumns>, 2> codes;
+  std::array<std::uint16_t, kMostColumns> doubtful;
+};
+
+static_assert(sizeof(Scratch) / 1024 < 256);
 
 class Scaler final : public Converter {
  public:
@@ -86,6 +114,7 @@ class Scaler final : public Converter {
         kernels_(kernels),
         row_kernels_(row_kernels),
         samples_(conversion),
+        shares_planes_(info(conversion.source).plane_count == 1 || samples_.terms(0).size() > 1),
         luma_(make_group({0})),
         chroma_(make_group({1, 2})) {}
 
@@ -93,16 +122,20 @@ class Scaler final : public Converter {
            int row_end) const override {
     fill_background(scaling_.place, background_, target, row_begin, row_end);
     const auto from = turned(channels(cropped(source, scaling_.crop)), scaling_.orientation);
-    const ImageView to = cropped(target, scaling_.place);
+    const auto to = channels(cropped(target, scaling_.place));
     const int begin = std::max(row_begin - scaling_.place.y, 0);
     const int end = std::min(row_end - scaling_.place.y, scaling_.place.height);
     if (begin >= end) return;
     Scratch scratch;
     const PixelFormatInfo& format = info(target.format);
-    run_group(luma_, from, to, begin, end, scratch);
-    if (format.gray) return;
     const int half = format.chroma_half_height ? 1 : 0;
-    run_group(chroma_, from, to, begin >> half, (end + half) >> half, scratch);
+    // Where luma and chroma are made of the same bytes, the second finds them in a cache.
+    const int rows_at_once = shares_planes_ ? kRowsOfBoth : end - begin;
+    for (int y = begin, next = 0; y < end; y = next) {
+      next = std::min(y + rows_at_once, end);
+      run_group(luma_, from, to, y, next, scratch);
+      if (!format.gray) run_group(chroma_, from, to, y >> half, (next + half) >> half, scratch);
+    }
   }
 
   const char* name() const override { return "scaler"; }
@@ -113,13 +146,18 @@ class Scaler final : public Converter {
   static ScaleForm make_form(const GroupPlan& group, const LinearForm& form,
                              const std::array<std::size_t, kMostLines>& lines,
                              const std::vector<double>& factors);
-  static int columns_at_once(const GroupPlan& group, int x, int width);
-  void run_group(const GroupPlan& group, const SourceChannels& source, const ImageView& target,
+  void choose_tiles(GroupPlan& group) const;
+  int columns_at_once(const GroupPlan& group, int x, int width) const;
+  void run_group(const GroupPlan& group, const SourceChannels& source, const TargetChannels& target,
                  int row_begin, int row_end, Scratch& scratch) const;
-  void filter_down(const LinePlan& line, const AxisFloats& down, const ConstChannel& pixels, int y,
-                   int rows, int x, std::size_t count, Scratch& scratch) const;
-  void store(const GroupPlan& group, const SourceChannels& source, const ImageView& target, int y,
-             int rows, int x, int count, Scratch& scratch) const;
+  void filter_down(const GroupPlan& group, std::size_t line, const ConstChannel& channel, int y,
+                   int x, std::size_t count, KeptRows& kept, Scratch& scratch) const;
+  void filter_across(const TermPlan& term, int x, std::size_t count, const float* row,
+                     float* to) const;
+  void load(const LinePlan& line, const ConstChannel& channel, int x, int row, float* to,
+            std::size_t count, Scratch& scratch) const;
+  void store(const GroupPlan& group, const SourceChannels& source, const TargetChannels& target,
+             int y, int x, int count, Scratch& scratch) const;
 
   const Conversion conversion_;
   const Scaling scaling_;
@@ -127,6 +165,7 @@ class Scaler final : public Converter {
   const ScaleKernels& kernels_;
   const RowKernels& row_kernels_;
   const ScaledSamples samples_;
+  const bool shares_planes_;
   const GroupPlan luma_, chroma_;
 };
 
@@ -144,16 +183,46 @@ ChannelPlace place_of(PixelFormat format, std::size_t channel) {
   return {found.step, static_cast<std::size_t>(found.data - kAnywhere.data()) % 4};
 }
 
+TermPlan::TermPlan(const ScaleTerm& term, const WholeNumbers& whole, const ScaleKernels& kernels)
+    : across(term.across, whole.across),
+      down(term.down, whole.down),
+      first(term.across.first().begin(), term.across.first().end()) {
+  const auto width = static_cast<std::size_t>(kernels.lanes);
+  const auto taps = static_cast<std::size_t>(term.across.taps());
+  const std::size_t samples = first.size();
+  first.resize((samples + width - 1) / width * width, first.back());
+  for (std::size_t x = 0; x < samples; x += width) {
+    far = far || first[x + width - 1] - first[x] >= kernels.most_reach();
+  }
+  if (far) {
+    weights_across = across.weights;
+    weights_across.resize(weights_across.size() + kFloatSlack);
+    return;
+  }
+  std::map<std::vector<float>, std::uint32_t> known;
+  for (std::size_t x = 0; x < samples; x += width) {
+    std::vector<float> weights(width * taps);
+    for (std::size_t i = 0; i < std::min(width, samples - x); ++i) {
+      for (std::size_t j = 0; j < taps; ++j) {
+        weights[j * width + i] = across.weights[(x + i) * taps + j];
+      }
+    }
+    const auto [found, is_new] = known.emplace(weights, weights_across.size());
+    if (is_new) weights_across.insert(weights_across.end(), weights.begin(), weights.end());
+    places.push_back(found->second);
+  }
+}
+
 GroupPlan Scaler::make_group(const std::vector<std::size_t>& target_channels) const {
   GroupPlan group;
   group.target_channel = target_channels.front();
   group.whole = whole_numbers(samples_, group.target_channel);
   for (const ScaleTerm& term : samples_.terms(group.target_channel)) {
-    group.terms.push_back(
-        {AxisFloats(term.across, group.whole.across), AxisFloats(term.down, group.whole.down)});
+    group.terms.emplace_back(term, group.whole, kernels_);
   }
   if (!group.terms.empty()) {
     add_lines(group, target_channels);
+    choose_tiles(group);
   } else {
     for (const std::size_t k : target_channels) group.outputs.push_back({k, {}, {}});
   }
@@ -228,7 +297,9 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
   double error = 0;
   for (std::size_t i = 0; i < factors.size(); ++i) {
     const LinePlan& line = group.lines[lines[i]];
-    const auto& [across, down] = group.terms[line.term];
+    const TermPlan& term = group.terms[line.term];
+    const AxisFloats& across = term.across;
+    const AxisFloats& down = term.down;
     double amplitude = 0;
     for (const float f : line.factors) amplitude += std::abs(double{f});
     double line_size = 255 * amplitude;
@@ -247,117 +318,145 @@ ScaleForm Scaler::make_form(const GroupPlan& group, const LinearForm& form,
   return result;
 }
 
-void Scaler::run_group(const GroupPlan& group, const SourceChannels& source,
-                       const ImageView& target, int row_begin, int row_end,
-                       Scratch& scratch) const {
-  const int width = channels(target)[group.target_channel].width;
-  std::array<const float*, kMostRows> rows_of_numbers{};
-  for (int y = row_begin; y < row_end; y += kernels_.rows) {
-    const int rows = std::min(kernels_.rows, row_end - y);
-    for (int r = 0; r < kernels_.rows; ++r) {
-      rows_of_numbers[static_cast<std::size_t>(r)] =
-          scratch.rows.data() + static_cast<std::size_t>(std::min(r, rows - 1)) * kLine;
-    }
-    for (int x = 0, count = 0; x < width; x += count) {
-      count = columns_at_once(group, x, width);
-      for (std::size_t i = 0; i < group.lines.size(); ++i) {
-        const LinePlan& line = group.lines[i];
-        const auto& [across, down] = group.terms[line.term];
-        ConstChannel pixels = source[line.channel];
-        pixels.data -= line.place;
-        const auto span = static_cast<std::size_t>(across.span(x, count));
-        filter_down(line, down, pixels, y, rows, across.first(x), span, scratch);
-        kernels_.transpose(rows_of_numbers.data(), scratch.columns.data(), span);
-        kernels_.filter_across(scratch.columns.data(), across.first(x),
-                               across.table.first().data() + x, across.of(x), across.table.taps(),
-                               scratch.filtered[i].data(), static_cast<std::size_t>(count));
-      }
-      store(group, source, target, y, rows, x, count, scratch);
+/// The wider the pieces of the source, the better memory is read; but the numbers that are kept of
+/// them should stay in the nearest cache.
+void Scaler::choose_tiles(GroupPlan& group) const {
+  int taps = 0;
+  int least = kLeastSpan;
+  for (const TermPlan& term : group.terms) {
+    taps = std::max(taps, term.down.table.taps());
+    const int samples = term.across.table.samples();
+    for (int x = 0; x < samples; x += kernels_.lanes) {
+      least = std::max(least, term.across.span(x, std::min(kernels_.lanes, samples - x)));
     }
   }
+  assert(least <= kMostSpan);
+  const auto fitting = [&](std::size_t numbers, int size) {
+    return static_cast<int>(numbers / group.lines.size() / static_cast<std::size_t>(size));
+  };
+  group.span = (std::clamp(fitting(kCachedNumbers, taps), least, kMostSpan - 15) + 15) / 16 * 16;
+  group.kept_rows = std::min(taps, fitting(kSourceNumbers, group.span + kFloatSlack));
 }
 
-/// As many as kSpan columns of the source are enough for.
-int Scaler::columns_at_once(const GroupPlan& group, int x, int width) {
-  int count = std::min(kTile, width - x);
+/// How many of the target's columns group.span columns of the source are enough for: whole vectors,
+/// unless the row ends.
+int Scaler::columns_at_once(const GroupPlan& group, int x, int width) const {
+  int count = std::min(kMostColumns, width - x);
   for (const TermPlan& term : group.terms) {
-    while (count > 1 && term.across.span(x, count) > kSpan) count = (count + 1) / 2;
+    while (count > kernels_.lanes && term.across.span(x, count) > group.span) {
+      count = (count - 1) / kernels_.lanes * kernels_.lanes;
+    }
   }
   return count;
 }
 
-/// Columns [x, x + count) of the source become scratch.rows, one for each row of the target from y
-/// on. `pixels`: the channel whose samples are the line's pixels.
-void Scaler::filter_down(const LinePlan& line, const AxisFloats& down, const ConstChannel& pixels,
-                         int y, int rows, int x, std::size_t count, Scratch& scratch) const {
-  const std::size_t pitch = (count + 2 * kFloatSlack - 1) / kFloatSlack * kFloatSlack;
-  const int room = static_cast<int>(kSourceFloats / pitch);
-  const int taps = down.table.taps();
-  const int end = down.first(y + rows - 1) + taps;
-  for (int from = down.first(y); from < end; from += room) {
-    const int to = std::min(from + room, end);
-    for (int row = from; row < to; ++row) {
-      const std::uint8_t* data = &pixels.at(x, row);
-      if (pixels.step != line.step) {
-        for (std::size_t i = 0; i < count; ++i, data += pixels.step) {
-          std::memcpy(scratch.pixels.data() + i * static_cast<std::size_t>(line.step), data,
-                      static_cast<std::size_t>(line.step));
-        }
-        data = scratch.pixels.data();
+void Scaler::run_group(const GroupPlan& group, const SourceChannels& source,
+                       const TargetChannels& target, int row_begin, int row_end,
+                       Scratch& scratch) const {
+  const int width = target[group.target_channel].width;
+  for (int x = 0, count = 0; x < width; x += count) {
+    count = columns_at_once(group, x, width);
+    std::array<KeptRows, kMostLines> kept{};
+    for (int y = row_begin; y < row_end; ++y) {
+      for (std::size_t i = 0; i < group.lines.size(); ++i) {
+        const LinePlan& line = group.lines[i];
+        const TermPlan& term = group.terms[line.term];
+        filter_down(group, i, source[line.channel], y, term.across.first(x),
+                    static_cast<std::size_t>(term.across.span(x, count)), kept[i], scratch);
+        filter_across(term, x, static_cast<std::size_t>(count), scratch.row.data(),
+                      scratch.filtered[i].data());
       }
-      kernels_.load(data, line.step, line.factors.data(),
-                    scratch.source.data() + static_cast<std::size_t>(row - from) * pitch, count);
-    }
-    for (int r = 0; r < rows; ++r) {
-      const int first = down.first(y + r);
-      const int begin = std::max(first, from);
-      const int taps_here = std::min(first + taps, to) - begin;
-      if (taps_here <= 0) continue;
-      kernels_.filter_down(scratch.source.data() + static_cast<std::size_t>(begin - from) * pitch,
-                           pitch, down.of(y + r) + (begin - first), taps_here, begin > first,
-                           scratch.rows.data() + static_cast<std::size_t>(r) * kLine, count);
+      store(group, source, target, y, x, count, scratch);
     }
   }
 }
 
-void Scaler::store(const GroupPlan& group, const SourceChannels& source, const ImageView& target,
-                   int y, int rows, int x, int count, Scratch& scratch) const {
+/// Columns [x, x + count) of the source become scratch.row, for the target's row y.
+void Scaler::filter_down(const GroupPlan& group, std::size_t line, const ConstChannel& channel,
+                         int y, int x, std::size_t count, KeptRows& kept, Scratch& scratch) const {
+  const LinePlan& plan = group.lines[line];
+  const AxisFloats& down = group.terms[plan.term].down;
+  const int rows = group.kept_rows;
+  float* const numbers =
+      scratch.source.data() + line * static_cast<std::size_t>(rows) * group.pitch();
+  const auto place = [&](int row) {
+    return numbers + static_cast<std::size_t>(row % rows) * group.pitch();
+  };
+  const int first = down.first(y);
+  const int end = first + down.table.taps();
+  std::array<const float*, kMostKeptRows> parts;
+  for (int from = first; from < end; from += rows) {
+    const int to = std::min(from + rows, end);
+    for (int row = from; row < to; ++row) {
+      if (row < kept.begin || row >= kept.end) {
+        load(plan, channel, x, row, place(row), count, scratch);
+      }
+      parts[static_cast<std::size_t>(row - from)] = place(row);
+    }
+    kept = {from, to};
+    kernels_.filter_down(parts.data(), down.of(y) + (from - first), to - from, from > first,
+                         scratch.row.data(), count);
+  }
+}
+
+void Scaler::filter_across(const TermPlan& term, int x, std::size_t count, const float* row,
+                           float* to) const {
+  const int taps = term.across.table.taps();
+  const std::int32_t* const first = term.first.data() + x;
+  if (term.far) {
+    const float* const weights = term.weights_across.data() + std::ptrdiff_t{x} * taps;
+    kernels_.filter_across_far(row, first, weights, taps, to, count);
+  } else {
+    kernels_.filter_across(row, first, term.weights_across.data(),
+                           term.places.data() + x / kernels_.lanes, taps, to, count);
+  }
+}
+
+/// Pixels [x, x + count) of a row become numbers.
+void Scaler::load(const LinePlan& line, const ConstChannel& channel, int x, int row, float* to,
+                  std::size_t count, Scratch& scratch) const {
+  const std::uint8_t* data = &channel.at(x, row) - line.place;
+  if (channel.step != line.step) {
+    for (std::size_t i = 0; i < count; ++i, data += channel.step) {
+      std::memcpy(scratch.pixels.data() + i * static_cast<std::size_t>(line.step), data,
+                  static_cast<std::size_t>(line.step));
+    }
+    data = scratch.pixels.data();
+  } else if (row + kRowsAhead < channel.height) {
+    const std::uint8_t* const ahead = data + kRowsAhead * channel.pitch;
+    const std::size_t bytes = count * static_cast<std::size_t>(line.step);
+    for (std::size_t i = 0; i < bytes; i += 64) hwy::Prefetch(ahead + i);
+  }
+  kernels_.load(data, line.step, line.factors.data(), to, count);
+}
+
+void Scaler::store(const GroupPlan& group, const SourceChannels& source,
+                   const TargetChannels& target, int y, int x, int count, Scratch& scratch) const {
   const auto size = static_cast<std::size_t>(count);
-  const auto to = channels(target);
   for (std::size_t i = 0; i < group.outputs.size(); ++i) {
     const GroupPlan::Output& output = group.outputs[i];
-    std::uint8_t* const codes = scratch.codes[i].data();
+    const Channel& channel = target[output.channel];
+    std::uint8_t* const codes = channel.step == 1 ? &channel.at(x, y) : scratch.codes[i].data();
     if (group.lines.empty()) {
-      scratch.codes[i].fill(kNeutralChroma);
+      std::fill_n(codes, size, kNeutralChroma);
     } else {
-      std::array<const float*, kMostLines> columns{};
+      std::array<const float*, kMostLines> lines{};
       for (std::size_t j = 0; j < output.form.inputs; ++j) {
-        columns[j] = scratch.filtered[output.lines[j]].data();
+        lines[j] = scratch.filtered[output.lines[j]].data();
       }
       const std::size_t found =
-          kernels_.codes(output.form, columns, codes, kTile, size, scratch.doubtful.data());
+          kernels_.codes(output.form, lines, codes, size, scratch.doubtful.data());
       for (std::size_t j = 0; j < found; ++j) {
-        const int column = scratch.doubtful[j] / kernels_.rows;
-        const int row = scratch.doubtful[j] % kernels_.rows;
-        if (row >= rows) continue;
-        codes[row * kTile + column] = samples_.at(source, output.channel, x + column, y + row);
+        const int column = scratch.doubtful[j];
+        codes[column] = samples_.at(source, output.channel, x + column, y);
       }
     }
-    const Channel& channel = to[output.channel];
-    for (int r = 0; r < rows && channel.step != 2; ++r) {
-      const std::uint8_t* const row = codes + r * kTile;
-      if (channel.step == 1) {
-        std::memcpy(&channel.at(x, y + r), row, size);
-      } else {
-        for (int j = 0; j < count; ++j) channel.at(x + j, y + r) = row[j];
-      }
+    if (channel.step > 2) {
+      for (int j = 0; j < count; ++j) channel.at(x + j, y) = codes[j];
     }
   }
-  if (const Channel& channel = to[group.target_channel]; channel.step == 2) {
-    for (int r = 0; r < rows; ++r) {
-      row_kernels_.merge2(scratch.codes[0].data() + r * kTile, scratch.codes[1].data() + r * kTile,
-                          &channel.at(x, y + r), size);
-    }
+  if (const Channel& channel = target[group.target_channel]; channel.step == 2) {
+    row_kernels_.merge2(scratch.codes[0].data(), scratch.codes[1].data(), &channel.at(x, y), size);
   }
 }
 
