@@ -423,25 +423,34 @@ TileFunction get_tile_function(const RgbToYuvPlan& plan) {
   }
 }
 
-// Four pixels at once. The last four are not read as sixteen bytes, which would go beyond them.
+// A vector of pixels at once: first each sixteen bytes get the four words that their pixels are in,
+// and then a byte is put behind each pixel. A vector that is read whole goes beyond its pixels, so
+// the last ones are copied first.
 void widen(const std::uint8_t* from, std::ptrdiff_t ahead, std::uint8_t* to, int count) {
-  constexpr int kPixels = 4;
-  constexpr int kBytes = 3 * kPixels;
-  const hn::Full128<std::uint8_t> d;
+  constexpr int kBytes = 3 * kLanes;
+  const U32 d;
+  const hn::Repartition<std::uint8_t, U32> d8;
+  alignas(64) static constexpr std::int32_t kWords[16] = {0, 1, 2, 3, 3, 4,  5,  6,
+                                                          6, 7, 8, 9, 9, 10, 11, 12};
   alignas(16) static constexpr std::uint8_t kPlaces[16] = {0, 1, 2, 0x80, 3, 4,  5,  0x80,
                                                            6, 7, 8, 0x80, 9, 10, 11, 0x80};
-  const auto places = hn::Load(d, kPlaces);
-  const auto put_four = [&](const std::uint8_t* four, std::uint8_t* wide) HWY_ATTR {
-    hn::StoreU(hn::TableLookupBytesOr0(hn::LoadU(d, four), places), d, wide);
+  const auto words = hn::IndicesFromVec(d, hn::Load(I32(), kWords));
+  const auto places = hn::LoadDup128(d8, kPlaces);
+  const auto put_vector = [&](const std::uint8_t* pixels, std::uint8_t* wide) HWY_ATTR {
+    auto spread = hn::BitCast(d, hn::LoadU(d8, pixels));
+    if constexpr (kLanes > 4) spread = hn::TableLookupLanes(spread, words);
+    hn::StoreU(hn::TableLookupBytesOr0(hn::BitCast(d8, spread), places), d8, wide);
   };
   int x = 0;
-  for (; x + kPixels < count; x += kPixels) {
+  for (; 3 * x + kBytesPerPixel * kLanes <= 3 * count; x += kLanes) {
     if (x % 16 == 0) hwy::Prefetch(from + 3 * x + ahead);
-    put_four(from + 3 * x, to + kBytesPerPixel * x);
+    put_vector(from + 3 * x, to + kBytesPerPixel * x);
   }
-  alignas(16) std::uint8_t last[16] = {};
-  std::memcpy(last, from + 3 * x, kBytes);
-  put_four(last, to + kBytesPerPixel * x);
+  for (; x < count; x += kLanes) {
+    alignas(64) std::uint8_t last[kBytesPerPixel * kLanes] = {};
+    std::memcpy(last, from + 3 * x, kBytes);
+    put_vector(last, to + kBytesPerPixel * x);
+  }
 }
 
 WidenFunction get_widen_function() { return widen; }
