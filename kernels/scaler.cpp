@@ -29,7 +29,6 @@ constexpr std::size_t kLine = kSpan + kFloatSlack;
 /// What rows of the source become before they are filtered: as many rows at once as there is room
 /// for.
 constexpr std::size_t kSourceFloats = 32 * kLine;
-constexpr std::uint8_t kNeutralChroma = 128;
 
 /// Where a line's numbers come from: a plane, and what is taken of each of its pixels.
 struct LinePlan {
