@@ -126,13 +126,9 @@ void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
   if (node == nullptr) return;
   const bool raw = is_raw(read.feed);
   const Node* convert = node->find("convert");
-  if (encode.copy_video && convert != nullptr) {
-    read.problems().add(convert->key_position, convert->path,
-                        "has no effect with video: copy; remove one of the two");
-  }
-  const Node* overlay = node->find("overlay");
-  if (encode.copy_video && overlay != nullptr) {
-    read.problems().add(overlay->key_position, overlay->path,
+  for (const Node* changes : {convert, node->find("overlay")}) {
+    if (!encode.copy_video || changes == nullptr) continue;
+    read.problems().add(changes->key_position, changes->path,
                         "has no effect with video: copy, which does not decode; remove one of the "
                         "two");
   }

@@ -176,13 +176,14 @@ class Renditions {
     }
   }
 
-  /// The encode's first codec, if none of its codecs can be asked for keyframes.
+  /// The first of the encode's codecs that cannot be asked for keyframes. One that can would not
+  /// help: without it, as on a machine without its GPU, the encode would be down.
   static std::optional<std::string> codec_that_counts_frames(const EncodeOptions& encode) {
-    const auto takes_requests = [](const CodecCandidate& candidate) {
-      return takes_keyframe_requests(candidate.name);
+    const auto counts_frames = [](const CodecCandidate& candidate) {
+      return !takes_keyframe_requests(candidate.name);
     };
-    if (std::ranges::any_of(encode.codecs, takes_requests)) return {};
-    return encode.codecs.front().name;
+    const auto found = std::ranges::find_if(encode.codecs, counts_frames);
+    return found == encode.codecs.end() ? std::nullopt : std::optional(found->name);
   }
 
   const ReadFeed& read_;

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <span>
 
+#include "kernels/picture_limits.hpp"
+
 namespace framelane {
 namespace {
 
@@ -141,7 +143,7 @@ bool parse_frame_rate_value(std::string_view text, Value& value) {
 bool parse_identifier(std::string_view text, Value&) { return is_identifier(text); }
 
 bool is_side(const std::optional<std::int64_t>& side) {
-  return side && *side >= 1 && *side <= kMaxImageSide;
+  return side && *side >= 1 && *side <= kMaxPictureSide;
 }
 
 bool parse_image_size(std::string_view text, Value& value) {
@@ -185,7 +187,7 @@ bool parse_image_part(std::string_view text, Value& value) {
   const auto x = parse_digits(place.substr(0, second));
   const auto y = parse_digits(place.substr(second + 1));
   const auto fits = [](const std::optional<std::int64_t>& offset) {
-    return offset && *offset < kMaxImageSide;
+    return offset && *offset < kMaxPictureSide;
   };
   if (!fits(x) || !fits(y)) return false;
   value.x = static_cast<int>(*x);
@@ -273,6 +275,10 @@ bool parse_listen_address(std::string_view text, Value&) {
 
 }  // namespace
 
+/// The schema's pattern of a side of a picture: 1 to kMaxPictureSide. A macro, so that the compiler
+/// joins it with what is around it.
+#define FRAMELANE_SIDE "([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
+
 const ScalarType kText{"text that is not empty and has no control characters", parse_text,
                        format_integer, "", R"(^[^\u0000-\u001f\u007f]+$)"};
 const ScalarType kAnyScalar{"text or a number, without the character NUL", parse_any,
@@ -295,23 +301,18 @@ const ScalarType kFrameRate{"a frame rate such as 30, 29.97 or 30000/1001", pars
                             format_integer, "number",
                             R"(^[1-9][0-9]*/[1-9][0-9]*$|)"
                             R"(^(?!0(\.0*)?$)(0|[1-9][0-9]*)(\.[0-9]{1,6})?$)"};
-const ScalarType kImageSize{
-    "a size such as 1920x1080, at most 16384x16384", parse_image_size, format_integer, "",
-    "^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
-    "x([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])$"};
+const ScalarType kImageSize{"a size such as 1920x1080, at most 16384x16384", parse_image_size,
+                            format_integer, "", "^" FRAMELANE_SIDE "x" FRAMELANE_SIDE "$"};
 const ScalarType kSizeOrShape{
     "a size such as 1280x720, 1280x-2 (the height that keeps the shape) or 50%",
     parse_size_or_shape, format_integer, "",
-    "^(-2|[1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
-    "x([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])$"
-    "|^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])x-2$"
+    "^(-2|" FRAMELANE_SIDE ")x" FRAMELANE_SIDE "$|^" FRAMELANE_SIDE
+    "x-2$"
     "|^([1-9][0-9]{0,2}|1[0-5][0-9]{2}|1600)%$"};
 const ScalarType kImagePart{
     "a part of the picture such as 640x480+0+120 (width x height + left + top)", parse_image_part,
     format_integer, "",
-    "^([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
-    "x([1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-4])"
-    R"((\+(0|[1-9][0-9]{0,3}|1[0-5][0-9]{3}|16[0-2][0-9]{2}|163[0-7][0-9]|1638[0-3])){2}$)"};
+    "^" FRAMELANE_SIDE "x" FRAMELANE_SIDE "(\\+(0|(?!16384)" FRAMELANE_SIDE ")){2}$"};
 const ScalarType kFraction{"a number from 0 to 1 with at most six decimals, such as 0.25",
                            parse_fraction, format_integer, "number",
                            R"(^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$)"};

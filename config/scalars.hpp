@@ -65,8 +65,6 @@ extern const ScalarType kIdentifier;      ///< names of feeds, encodes, outputs 
 extern const ScalarType kDeviceName;
 extern const ScalarType kListenAddress;
 
-inline constexpr int kMaxImageSide = 16384;
-
 /// Whether `text` may be the name of a feed, an encode, an output or a profile.
 bool is_identifier(std::string_view text);
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "kernels/chroma_taps.hpp"
+#include "kernels/picture_limits.hpp"
 
 namespace framelane {
 namespace {
@@ -120,7 +121,7 @@ AxisWeights AxisFilter::scaled(int i) const {
   const Int target = shape_.target_pixels;
   const AxisGrid& from = shape_.source;
   const AxisGrid& to = shape_.target;
-  assert(source <= 64 * target);
+  assert(source <= kMostReduction * target);
   // 2 t + 1, and p = place / unit.
   const Int twice = to.half ? Int{4} * i + 1 + to.offset : Int{2} * i + 1;
   Int unit = (from.half ? 4 : 2) * target;

@@ -56,7 +56,7 @@ class AxisFilter {
     bool over_sites = false;
   };
 
-  /// Sizes are at most 16384, and source_pixels at most 64 * target_pixels, so that weights fit.
+  /// Sizes are at most kMaxPictureSide, source_pixels at most kMostReduction * target_pixels.
   explicit AxisFilter(const Shape& shape) : shape_(shape) {}
 
   int source_samples() const { return shape_.source.samples(shape_.source_pixels); }

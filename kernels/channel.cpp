@@ -5,7 +5,6 @@
 namespace framelane {
 namespace {
 
-constexpr std::uint8_t kNeutralChroma = 128;
 constexpr int kAbsent = -1;
 
 struct Place {

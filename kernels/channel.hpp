@@ -26,6 +26,9 @@ struct BasicChannel {
 using Channel = BasicChannel<std::uint8_t>;
 using ConstChannel = BasicChannel<const std::uint8_t>;
 
+/// The code of U and V where there is no colour, in either range.
+inline constexpr std::uint8_t kNeutralChroma = 128;
+
 /// The channels R, G, B or Y, U, V of a view. Gray has no chroma: as a source its U and V read as
 /// 128 at full resolution, as a target they have no data.
 std::array<ConstChannel, 3> channels(const ConstImageView& view);

@@ -1,9 +1,9 @@
 #include "kernels/conversion.hpp"
 
+#include "kernels/picture_limits.hpp"
+
 namespace framelane {
 namespace {
-
-constexpr int kMaxSide = 16384;
 
 bool halves_chroma(const PixelFormatInfo& format) {
   return format.chroma_half_width || format.chroma_half_height;
@@ -38,6 +38,13 @@ std::string text_of(const PictureSize& size) {
   return std::to_string(size.width) + "x" + std::to_string(size.height);
 }
 
+std::optional<std::string> why_outside_limits(const PictureSize& size) {
+  const auto fits = [](int side) { return side >= 1 && side <= kMaxPictureSide; };
+  if (fits(size.width) && fits(size.height)) return std::nullopt;
+  return "size " + text_of(size) + " is outside 1x1 to " +
+         text_of(PictureSize{kMaxPictureSide, kMaxPictureSide});
+}
+
 /// True if the part begins and ends at whole samples of chroma, or at the picture's edge.
 bool takes_whole_samples(const PixelFormatInfo& format, const Rect& part,
                          const PictureSize& picture) {
@@ -54,13 +61,9 @@ bool lies_within(const Rect& part, const PictureSize& picture) {
 }
 
 std::optional<std::string> why_not_scaled(const Conversion& conversion) {
-  constexpr int kMostReduction = 64;
   const auto& [crop, target, place, filter, background, orientation] = *conversion.scaling;
   const PictureSize source{conversion.width, conversion.height};
-  if (target.width < 1 || target.height < 1 || target.width > kMaxSide ||
-      target.height > kMaxSide) {
-    return "size " + text_of(target) + " is outside 1x1 to 16384x16384";
-  }
+  if (auto reason = why_outside_limits(target)) return reason;
   const struct {
     const char* what;
     const Rect& part;
@@ -81,7 +84,8 @@ std::optional<std::string> why_not_scaled(const Conversion& conversion) {
   const PictureSize turned = orientation.turned(crop.size());
   if (turned.width > kMostReduction * place.width ||
       turned.height > kMostReduction * place.height) {
-    return text_of(place.size()) + " is less than a 64th of " + text_of(turned);
+    return text_of(place.size()) + " is less than a " + std::to_string(kMostReduction) + "th of " +
+           text_of(turned);
   }
   return std::nullopt;
 }
@@ -104,10 +108,7 @@ bool is_bypass(const Conversion& conversion) {
 std::optional<std::string> why_unsupported(const Conversion& conversion) {
   const auto& [width, height, source, source_color, target, target_color, scaling, overlaid] =
       conversion;
-  if (width < 1 || height < 1 || width > kMaxSide || height > kMaxSide) {
-    return "size " + std::to_string(width) + "x" + std::to_string(height) +
-           " is outside 1x1 to 16384x16384";
-  }
+  if (auto reason = why_outside_limits({width, height})) return reason;
   if (auto reason = why_color_misfits("source", source, source_color)) return reason;
   if (auto reason = why_color_misfits("target", target, target_color)) return reason;
   if (is_identity(conversion)) return std::nullopt;

@@ -18,7 +18,6 @@
 namespace framelane {
 namespace {
 
-constexpr std::uint8_t kNeutralChroma = 128;
 constexpr std::size_t kTile = 1024;  // chroma samples that are averaged before they are interleaved
 
 bool is_packed(PixelFormat format) {

@@ -18,7 +18,6 @@ namespace {
 
 // Pixels of a row that are converted at once: even, and few enough for the first-level cache.
 constexpr int kTile = 512;
-constexpr std::uint8_t kNeutralChroma = 128;
 constexpr int kPad = 32;  // room before a line of sums, for its left neighbour; keeps it aligned
 
 // How chroma is filtered along one axis: `weight` applies to the samples at stride * i - 1, stride

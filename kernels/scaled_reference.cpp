@@ -13,8 +13,6 @@
 namespace framelane {
 namespace {
 
-constexpr std::uint8_t kNeutralChroma = 128;
-
 int bits_of(std::int64_t number) {
   return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::abs(number))));
 }

@@ -41,7 +41,6 @@ constexpr std::size_t kMostKeptRows = kSourceNumbers / (kLeastSpan + kFloatSlack
 constexpr int kRowsOfBoth = 32;
 /// So many rows ahead the source is fetched.
 constexpr int kRowsAhead = 2;
-constexpr std::uint8_t kNeutralChroma = 128;
 
 /// Where a line's numbers come from: a plane, and what is taken of each of its pixels.
 struct LinePlan {

@@ -13,9 +13,12 @@ LineClock::Busy::~Busy() {
 
 std::optional<LineClock::Clock::time_point> LineClock::taken_at(
     std::chrono::microseconds time) const {
-  const std::optional<std::int64_t> zero = zero_us();
-  if (!zero || time.count() > kFarthestUs || time.count() < -kFarthestUs) return std::nullopt;
-  return Clock::time_point(std::chrono::microseconds(*zero + time.count()));
+  if (time.count() > kFarthestUs || time.count() < -kFarthestUs) return std::nullopt;
+  if (const auto zero = zero_us()) {
+    return Clock::time_point(std::chrono::microseconds(*zero + time.count()));
+  }
+  const Clock::time_point due = due_zero_;
+  return due == Clock::time_point() ? std::nullopt : std::optional(due + time);
 }
 
 std::optional<LineClock::Clock::time_point> LineClock::gone_at() const {

@@ -8,8 +8,9 @@
 namespace framelane {
 
 /// A feed's line of time beside the steady clock: when its pictures were taken, and when its source
-/// counts as gone. Knows neither as long as the source does not tell time, as a file does not. The
-/// source thread writes, any thread asks; nothing blocks.
+/// counts as gone. Knows neither as long as the source does not tell time, as a file does not; a
+/// picture of one that is paced counts as taken when it was due. The source thread writes, any
+/// thread asks; nothing blocks.
 class LineClock {
  public:
   using Clock = std::chrono::steady_clock;
@@ -28,6 +29,8 @@ class LineClock {
   void set_zero(std::int64_t us) { zero_us_ = us; }
   /// The source does not tell time.
   void forget() { zero_us_ = kUnknown; }
+  /// It is paced: what lies at 0 on the line was due at `moment`.
+  void set_due(Clock::time_point moment) { due_zero_ = moment; }
   /// A picture has come. `wait`: the next one may take so long. `pause`: pictures are usually so
   /// far apart, at most.
   void arrived(Clock::time_point moment, std::chrono::microseconds wait,
@@ -56,7 +59,8 @@ class LineClock {
     const std::int64_t us = zero_us_;
     return us == kUnknown ? std::nullopt : std::optional(us);
   }
-  /// When a picture with this time on the line was taken.
+  /// When a picture with this time on the line was taken; of a paced source that does not tell
+  /// time, when it was due.
   std::optional<Clock::time_point> taken_at(std::chrono::microseconds time) const;
   /// From then on the source counts as gone, unless a picture comes before; this moves while the
   /// source thread is busy. Nothing: it never does.
@@ -71,6 +75,7 @@ class LineClock {
 
   const std::optional<std::chrono::milliseconds> split_after_;
   std::atomic<std::int64_t> zero_us_{kUnknown};
+  std::atomic<Clock::time_point> due_zero_{};  // none: nothing is paced
   std::atomic<bool> busy_{false};
   std::atomic<Clock::time_point> expected_by_{};
   std::atomic<std::chrono::microseconds> pause_{};

@@ -139,6 +139,12 @@ void Encode::take(FrameJob& job, Stage& stage) {
     switch (wait_converted(job, stage)) {
       case Stage::Wait::kReady:
         if (output.target.buffer) break;
+        if (output.memory == FrameMemory::kHost) {
+          output.ticket.drop(DropReason::kFeedFailed);
+          throw FeedError(FeedFault::kMemory, "encode " + options_.name +
+                                                  ": a frame cannot be masked: " +
+                                                  shortage_text("no memory for a copy of it"));
+        }
         [[fallthrough]];  // the target was in the memory of a GPU that is lost
       case Stage::Wait::kDeviceLost:
         output.ticket.drop(DropReason::kDeviceLost);

@@ -8,10 +8,10 @@ extern "C" {
 #include <climits>
 #include <cstdint>
 
+#include "kernels/picture_limits.hpp"
+
 namespace framelane {
 namespace {
-
-constexpr int kLargest = 16384;
 
 std::string text_of(const PictureSize& size) {
   return std::to_string(size.width) + "x" + std::to_string(size.height);
@@ -75,9 +75,9 @@ std::optional<PictureChoice> choose_picture(const PictureOptions& options,
   const PictureSize size = options.fit == Fit::kStretch
                                ? size_of(options.size, turned, turned.width, turned.height)
                                : size_of(options.size, turned, across, down);
-  if (options.size && (size.width > kLargest || size.height > kLargest)) {
+  if (options.size && (size.width > kMaxPictureSide || size.height > kMaxPictureSide)) {
     problem = "the size " + text_of(size) + " of " + text_of(turned) + " is above " +
-              text_of({kLargest, kLargest});
+              text_of({kMaxPictureSide, kMaxPictureSide});
     return std::nullopt;
   }
   Rect place{0, 0, size.width, size.height};

@@ -47,24 +47,6 @@ Conversion conversion_to(const EncodePlan& plan, const EncodeOptions& options,
   return conversion;
 }
 
-/// What is drawn on the frames of this format; null: nothing. Throws FeedError.
-std::unique_ptr<FrameOverlays> make_overlays(const EncodeOptions& options,
-                                             const FrameFormat& frames) {
-  if (options.overlays.empty()) return nullptr;
-  try {
-    const AVRational shape = frames.sample_aspect_ratio;
-    const bool known = shape.num > 0 && shape.den > 0;
-    return std::make_unique<FrameOverlays>(
-        options.overlays, PictureSize{frames.width, frames.height},
-        known ? Rational{shape.num, shape.den} : Rational{1, 1}, frames.layout, frames.color);
-  } catch (const FeedError& error) {
-    // Files come and go: the encode is down until they are there.
-    const bool for_now = error.code() == FeedFault::kConfiguration;
-    throw FeedError(for_now ? FeedFault::kEncoder : error.code(),
-                    "encode " + options.name + ": overlay: " + error.what());
-  }
-}
-
 /// True if the encode gets the source's own frames.
 bool passes_frames_on(const EncodeRoute* route) { return route->plan && !route->conversion; }
 
@@ -82,6 +64,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       ring_jobs_(parts_.stats->ring_jobs()),
       copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
       masker_(parts_.options.input.mask, *parts_.stats),
+      drawer_(parts_.deadlines, parts_.line_clock),
       catch_up_(waits_for_reader(parts_.options.input)) {
   for (EncodeRoute& route : parts_.routes) {
     if (route.options->copy_video) continue;
@@ -89,7 +72,6 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
     routes_.push_back(&route);
   }
   tickets_.resize(routes_.size());
-  drawn_.resize(routes_.size());
 }
 
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
@@ -251,6 +233,33 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
       plan.reset();
       if (!close_encoder(index)) return false;
     }
+    plan = open_encoder(route, format, source);
+  }
+  const Conversion conversion = conversion_to(*plan, *route.options, format);
+  const bool on_host =
+      format.memory == FrameMemory::kHost && plan->target.memory == FrameMemory::kHost;
+  const bool bypass = is_bypass(conversion) && on_host;
+  route.conversion = bypass ? std::nullopt : std::optional(conversion);
+  std::string size;
+  if (plan->scaling) size = fmt::format("{}x{} ", plan->target.width, plan->target.height);
+  log::info("feed {}: encode {}: {}x{} {} ({}) {} {}{} ({}), {}", parts_.options.name,
+            route.options->name, format.width, format.height, info(format.layout).name,
+            describe(format.color), bypass ? "passed on as" : "to", size,
+            info(plan->target.layout).name, describe(plan->target.color), plan->codec.name);
+  {
+    const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
+    route.plan = std::move(plan);  // the old one's frames may be on a GPU
+  }
+  route.outage->opened(route.plan->codec.name);
+  route.set_media(route.plan->media, cancel_);
+  return true;
+}
+
+std::shared_ptr<EncodePlan> FrameDispatch::open_encoder(EncodeRoute& route,
+                                                        const FrameFormat& format,
+                                                        const SourceInfo& source) {
+  std::shared_ptr<EncodePlan> plan;
+  {
     // NVENC's encoders are on the feed's GPU. No other encoder that hangs is the GPU's fault.
     std::optional<CallScope> opening;
     const auto time_opening = [&](const CodecCandidate& candidate) {
@@ -272,37 +281,14 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                              .gpu_context = std::move(gpu_context),
                              .opening = time_opening});
   }
-  if (!plan_stays) prepare_overlays(route, plan);
-  const Conversion conversion = conversion_to(*plan, *route.options, format);
-  const bool on_host =
-      format.memory == FrameMemory::kHost && plan->target.memory == FrameMemory::kHost;
-  const bool bypass = is_bypass(conversion) && on_host;
-  route.conversion = bypass ? std::nullopt : std::optional(conversion);
-  std::string size;
-  if (plan->scaling) size = fmt::format("{}x{} ", plan->target.width, plan->target.height);
-  log::info("feed {}: encode {}: {}x{} {} ({}) {} {}{} ({}), {}", parts_.options.name,
-            route.options->name, format.width, format.height, info(format.layout).name,
-            describe(format.color), bypass ? "passed on as" : "to", size,
-            info(plan->target.layout).name, describe(plan->target.color), plan->codec.name);
-  {
-    const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
-    route.plan = std::move(plan);  // the old one's frames may be on a GPU
-  }
-  route.outage->opened(route.plan->codec.name);
-  route.set_media(route.plan->media, cancel_);
-  return true;
-}
-
-/// An encoder that is opened already is closed again if this fails.
-void FrameDispatch::prepare_overlays(EncodeRoute& route, std::shared_ptr<EncodePlan>& plan) const {
   try {
-    const CallScope reading(*route.opening, parts_.deadlines.prepare);  // perhaps a slow disk
-    route.overlays = make_overlays(*route.options, plan->target);
+    drawer_.prepare_overlays(route, plan->target);
   } catch (...) {
     const CallScope freeing(parts_.stage_calls, parts_.deadlines.stage_call);
     plan.reset();
     throw;
   }
+  return plan;
 }
 
 // A warning, since the configuration cannot be refused for this: what an encoder takes is known
@@ -322,7 +308,7 @@ void FrameDispatch::apply_analysis() {
 
 void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source, bool stage_masks) {
   const bool is_wanted = std::ranges::any_of(tickets_, &FrameTicket::operator bool);
-  draw(frame, source);
+  const auto drawn = drawer_.draw(frame, source, routes_, tickets_);
   auto place = is_wanted ? take_place(frame, source) : std::nullopt;
   const CallScope submitting(parts_.stage_calls, parts_.deadlines.stage_call);
   if (!place) {
@@ -344,7 +330,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source, bool st
     if (job.outputs[i].converts) {
       converts = true;
       allocate_target(job.outputs[i], route, job.analyse && i == 0 ? sizeof(LumaHistogram) : 0);
-      job.outputs[i].overlays = std::move(drawn_[i]);
+      job.outputs[i].overlays = std::move(drawn[i]);
     }
     job.outputs[i].encode_plan = route.plan;
   }
@@ -396,29 +382,6 @@ void FrameDispatch::allocate_target(JobOutput& output, const EncodeRoute& route,
   if (side_data_bytes == 0) return;
   output.side_buffer = route.pool->get(side_data_bytes);
   output.target.side_data = output.side_buffer.get()->data;
-}
-
-/// Draws what each encode's frame gets, where it has changed.
-void FrameDispatch::draw(const InputFrame& frame, const SourceInfo& source) {
-  std::optional<std::chrono::system_clock::time_point> taken;
-  for (std::size_t i = 0; i < routes_.size(); ++i) {
-    const EncodeRoute& route = *routes_[i];
-    drawn_[i].reset();
-    if (!route.overlays || !tickets_[i]) continue;
-    if (!taken) taken = wall_clock_time(frame, source);
-    const CallScope drawing(*route.opening, parts_.deadlines.prepare);  // may read fonts
-    drawn_[i] = route.overlays->at(*taken);
-  }
-}
-
-/// When the picture was taken. If its source does not tell, as a file does not: when it was read.
-std::chrono::system_clock::time_point FrameDispatch::wall_clock_time(
-    const InputFrame& frame, const SourceInfo& source) const {
-  const std::chrono::microseconds time(av_rescale_q(frame.pts, source.time_base, AV_TIME_BASE_Q));
-  const auto taken = parts_.line_clock.taken_at(time).value_or(frame.decoded_at);
-  const auto age = Clock::now() - taken;
-  return std::chrono::system_clock::now() -
-         std::chrono::duration_cast<std::chrono::system_clock::duration>(age);
 }
 
 /// An encoder that is given the frame itself may hold it until it has seen others. If they are in

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "pipeline/feed/encode_route.hpp"
 #include "pipeline/feed/feed_deadlines.hpp"
 #include "pipeline/feed/feed_options.hpp"
+#include "pipeline/feed/frame_drawer.hpp"
 #include "pipeline/feed/frame_masker.hpp"
 #include "pipeline/frames/frame_job.hpp"
 #include "pipeline/frames/frame_ring.hpp"
@@ -68,6 +68,10 @@ class FrameDispatch {
   /// The same for one encode. `same_pictures`: its encoder may stay. Throws FeedError.
   bool apply_format(std::size_t index, const FrameFormat& format, const SourceInfo& source,
                     bool same_pictures);
+  /// Opens the encode's encoder for such frames, and prepares what is drawn on them. Throws
+  /// FeedError; no encoder is open then.
+  std::shared_ptr<EncodePlan> open_encoder(EncodeRoute& route, const FrameFormat& format,
+                                           const SourceInfo& source);
   /// True if what keeps this encode from working ends the feed, even if others work.
   bool ends_feed(const FeedError& refusal, const SourceInfo& source, bool was_down) const;
   void name_smaller_source() const;
@@ -75,7 +79,6 @@ class FrameDispatch {
   bool close_encoder(std::size_t index);
   void take_down(EncodeRoute& route, const FeedError& refusal);
   void prepare_stage(const FrameFormat& format);
-  void prepare_overlays(EncodeRoute& route, std::shared_ptr<EncodePlan>& plan) const;
   void apply_analysis();
   /// `stage_masks`: see FrameJob::masks.
   void submit(InputFrame&& frame, const SourceInfo& source, bool stage_masks);
@@ -84,9 +87,6 @@ class FrameDispatch {
   bool publish(FrameRing::Place& place, bool converts);
   void allocate_target(JobOutput& output, const EncodeRoute& route,
                        std::size_t side_data_bytes) const;
-  void draw(const InputFrame& frame, const SourceInfo& source);
-  std::chrono::system_clock::time_point wall_clock_time(const InputFrame& frame,
-                                                        const SourceInfo& source) const;
   void copy_what_is_held(InputFrame& frame) const;
   std::optional<FrameRing::Place> take_place(const InputFrame& frame, const SourceInfo& source);
   void drop_tickets(DropReason reason);
@@ -96,13 +96,13 @@ class FrameDispatch {
   const std::uint32_t run_;   // see FeedStats::run
   const std::string device_;  // that the feed began on
   const std::shared_ptr<RingJobs> ring_jobs_;
-  const bool copies_;                 // some encode copies the video
-  std::vector<EncodeRoute*> routes_;  // those that encode, in the order of a job's outputs
-  std::vector<FrameTicket> tickets_;  // of the frame in hand
-  std::vector<std::shared_ptr<const Overlays>> drawn_;  // on the frame in hand
-  std::optional<FrameFormat> format_;                   // that the plans were made for
-  bool analyses_ = false;                               // frames of this format are analysed
+  const bool copies_;                  // some encode copies the video
+  std::vector<EncodeRoute*> routes_;   // those that encode, in the order of a job's outputs
+  std::vector<FrameTicket> tickets_;   // of the frame in hand
+  std::optional<FrameFormat> format_;  // that the plans were made for
+  bool analyses_ = false;              // frames of this format are analysed
   FrameMasker masker_;
+  FrameDrawer drawer_;
   CatchUp catch_up_;
   PlanRef plan_;
 };

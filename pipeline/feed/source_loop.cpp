@@ -162,7 +162,9 @@ bool SourceLoop::pace(const SourceItem& item, const SourceInfo& source) {
     time = item.frame.pts;
   }
   const std::chrono::microseconds media_time(av_rescale_q(time, source.time_base, {1, 1000000}));
-  return pacer_.wait_until(media_time, Clock::now(), read_stop_);
+  const bool goes_on = pacer_.wait_until(media_time, Clock::now(), read_stop_);
+  parts_.line_clock.set_due(*pacer_.origin());
+  return goes_on;
 }
 
 void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {

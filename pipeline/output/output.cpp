@@ -13,7 +13,6 @@
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/measure/busy_meter.hpp"
-#include "pipeline/output/codec_name.hpp"
 #include "pipeline/output/io_error.hpp"
 #include "pipeline/output/picture_time.hpp"
 
@@ -55,15 +54,16 @@ Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed,
       feed_(feed),
       line_clock_(line_clock),
       retention_(retention),
-      renditions_(renditions),
-      rendition_(rendition),
       inlet_(
           options_.queue, stats, blocks,
           [this](const MediaFormat& format) { return takes_audio(format); }, options_.only),
       backoff_(options_.reconnect),
       faults_(subject_),
       source_gap_(line_clock),
-      recovery_(subject_) {}
+      recovery_(subject_) {
+  if (renditions == nullptr) return;
+  rendition_.emplace(*renditions, rendition, options_.only == StreamKind::kAudio);
+}
 
 bool Output::takes_audio(const MediaFormat& format) {
   if (!format.audio || options_.only == StreamKind::kVideo) return false;
@@ -112,7 +112,9 @@ void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) 
       rotation_.emplace(container_.url, segment ? std::optional(segment->length) : std::nullopt);
     }
     if (container_.kind == OutputKind::kPlaylist) {
-      playlist_.emplace(options_, container_.url, subject_, renditions_, rendition_);
+      playlist_.emplace(options_, container_.url, subject_,
+                        rendition_ ? &rendition_->group() : nullptr,
+                        rendition_ ? rendition_->index() : 0);
     }
     if (retention_ != nullptr && segment && segment->deletes()) {
       const CallScope call(calls_, options_.timeout);
@@ -253,7 +255,7 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
   if (keyframe && (full || source_gap_.seen())) close(false);
   if (session_ && session_->leaves_slots(video)) close(false);
   if (!session_) {
-    if (renditions_ != nullptr && !begins_rendition(video)) {
+    if (!can_begin(video)) {
       needs_keyframe_ = true;
       return false;
     }
@@ -267,37 +269,16 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
 bool Output::has_its_stream(const MediaPacket& video) {
   if (options_.only != StreamKind::kAudio || takes_audio(*video.format)) return true;
   needs_keyframe_ = true;
-  if (std::exchange(left_out_, true)) return false;
-  renditions_->leave_out(rendition_);
+  if (!rendition_->leave_out()) return false;
   set_state(FeedState::kRunning);
   close(false);
   return false;
 }
 
-bool Output::begins_rendition(const MediaPacket& video) {
-  const auto shown = shown_at(video);
-  if (!is_keyframe(*video.packet, StreamKind::kVideo) ||
-      !renditions_->begins_slot(shown, video.format->video.frame_rate)) {
-    return false;
-  }
+bool Output::can_begin(const MediaPacket& video) {
+  if (!rendition_) return true;
   const CallScope call(calls_, options_.timeout);
-  playlist_->open();
-  return playlist_->begin_rendition(renditions_->slot_at(shown));
-}
-
-void Output::describe_rendition(const MediaPacket& keyframe) {
-  HlsVariant variant;
-  if (options_.only == StreamKind::kAudio) {
-    variant.codecs = codec_name(*keyframe.format->audio->parameters, nullptr);
-  } else {
-    const StreamFormat& video = keyframe.format->video;
-    variant.codecs = codec_name(*video.parameters, keyframe.packet.get());
-    variant.width = video.parameters->width;
-    variant.height = video.parameters->height;
-    variant.frame_rate = video.frame_rate;
-  }
-  renditions_->describe(rendition_, std::move(variant));
-  left_out_ = false;
+  return rendition_->begins(video, *playlist_);
 }
 
 void Output::end_if_source_is_gone() {
@@ -333,7 +314,7 @@ void Output::open(const MediaPacket& keyframe) {
     url = "file:" + file->path();  // so that a ':' in the path is not taken for a protocol's
   } else if (container_.kind == OutputKind::kPlaylist) {
     playlist_->begin_stretch();
-    if (renditions_ != nullptr) describe_rendition(keyframe);
+    if (rendition_) rendition_->describe(keyframe);
     url = "file:" + (container_.fmp4_segments ? playlist_->init_path() : playlist_->segment_path());
   }
   const log::Level level = file ? log::Level::kDebug : log::Level::kInfo;
@@ -358,7 +339,7 @@ void Output::write(MediaPacket& packet) {
     written = session_->write(packet);
   }
   stats_.bytes += session_->take_bytes();
-  if (only_cuts(packet)) return;
+  if (rendition_ && rendition_->only_cuts(packet)) return;
   if (!written) return stats_.drop(PacketDrop::kWriteFailed);
   observe_written(packet);
 }

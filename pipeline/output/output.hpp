@@ -19,6 +19,7 @@
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/output_options.hpp"
+#include "pipeline/output/output_rendition.hpp"
 #include "pipeline/output/output_session.hpp"
 #include "pipeline/output/part_file_recovery.hpp"
 #include "pipeline/output/playlist_writer.hpp"
@@ -79,13 +80,9 @@ class Output {
   using Clock = std::chrono::steady_clock;
 
   bool takes_audio(const MediaFormat& format);
-  /// True for a packet that is not to be written: it says where sound is cut.
-  bool only_cuts(const MediaPacket& packet) const {
-    return options_.only == StreamKind::kAudio && packet.stream == StreamKind::kVideo;
-  }
   /// Counts the packet as lost, if it was to be written.
   void count_lost(const MediaPacket& packet, PacketDrop reason) {
-    if (!only_cuts(packet)) stats_.drop(reason);
+    if (!rendition_ || !rendition_->only_cuts(packet)) stats_.drop(reason);
   }
   void write_until_end();
   /// After a stop: writes what is queued for a while and drops the rest.
@@ -102,10 +99,8 @@ class Output {
   bool begin_session_if_due(const MediaPacket& video);
   /// False if only sound is written and there is none now: nothing is open then.
   bool has_its_stream(const MediaPacket& video);
-  /// True if a rendition can begin with this packet.
-  bool begins_rendition(const MediaPacket& video);
-  /// Tells the master playlist what the rendition is.
-  void describe_rendition(const MediaPacket& keyframe);
+  /// True if a session can begin with this packet. That of a rendition begins with its segment.
+  bool can_begin(const MediaPacket& video);
   /// True if what is written ends where the source is gone.
   bool splits() const { return container_.kind == OutputKind::kFile || playlist_; }
   /// No packet has come for a while. If the source is gone, what is written ends now, so that a
@@ -151,8 +146,6 @@ class Output {
   FeedStats& feed_;
   const LineClock& line_clock_;
   Retention* const retention_;
-  RenditionGroup* const renditions_;
-  const std::size_t rendition_;
 
   // Shared by the producers and the output's thread.
   std::atomic<bool> audio_warned_{false};
@@ -178,12 +171,12 @@ class Output {
   std::optional<Rotation> rotation_;  // of files
   std::unique_ptr<KeptFiles> kept_;   // segments, if old ones are deleted
   PartFileRecovery recovery_;
+  std::optional<OutputRendition> rendition_;
   std::optional<PlaylistWriter> playlist_;
   std::unique_ptr<OutputSession> session_;
   Clock::time_point opened_at_;
   MediaFormatRef format_;
   bool needs_keyframe_ = true;
-  bool left_out_ = false;  // RenditionGroup::leave_out
 };
 
 }  // namespace framelane

@@ -8,9 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "kernels/conversion.hpp"
-#include "kernels/converter.hpp"
 #include "pipeline/base/failure.hpp"
+#include "pipeline/overlay/plane_scaler.hpp"
 
 namespace framelane {
 namespace {
@@ -56,39 +55,26 @@ RgbaPicture read_png(const std::string& file) {
 }
 
 RgbaPicture scaled(const RgbaPicture& picture, const PictureSize& size) {
-  if (size == PictureSize{picture.width, picture.height}) return picture;
-  Conversion conversion{
-      picture.width,
-      picture.height,
-      PixelFormat::kGray8,
-      {},
-      PixelFormat::kGray8,
-      {},
-      Scaling{{0, 0, picture.width, picture.height}, size, {0, 0, size.width, size.height}}};
-  conversion.source_color.range = conversion.target_color.range = Range::kFull;
-  if (const auto why = why_unsupported(conversion)) {
+  const PictureSize from{picture.width, picture.height};
+  if (size == from) return picture;
+  if (const auto why = PlaneScaler::why_not(from, size)) {
     throw FeedError(FeedFault::kConfiguration,
                     *why + "; choose another width, or an image of another size");
   }
-  const auto converter = Converter::make(conversion);
+  const PlaneScaler scaler(from, size, ScaleFilter::kBicubic);
   const auto pixels =
       static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height);
-  const auto scaled_pixels =
-      static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);
   // Alpha, and colours multiplied by it, each as a gray picture.
   std::array<std::vector<std::uint8_t>, 4> planes;
-  std::vector<std::uint8_t> from(pixels);
+  std::vector<std::uint8_t> plane(pixels);
   for (std::size_t k = 0; k < planes.size(); ++k) {
     for (std::size_t i = 0; i < pixels; ++i) {
       const std::uint8_t* const pixel = &picture.pixels[4 * i];
-      from[i] = k == 3 ? pixel[3] : static_cast<std::uint8_t>((pixel[k] * pixel[3] + 127) / 255);
+      plane[i] = k == 3 ? pixel[3] : static_cast<std::uint8_t>((pixel[k] * pixel[3] + 127) / 255);
     }
-    planes[k].resize(scaled_pixels);
-    converter->run(
-        {PixelFormat::kGray8, picture.width, picture.height, {{{from.data(), picture.width}}}},
-        {PixelFormat::kGray8, size.width, size.height, {{{planes[k].data(), size.width}}}}, 0,
-        size.height);
+    planes[k] = scaler.scaled(plane);
   }
+  const std::size_t scaled_pixels = planes.front().size();
   RgbaPicture result{size.width, size.height, {}};
   result.pixels.resize(4 * scaled_pixels);
   for (std::size_t i = 0; i < scaled_pixels; ++i) {

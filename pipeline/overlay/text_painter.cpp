@@ -16,8 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/picture_limits.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
+#include "pipeline/overlay/plane_scaler.hpp"
 
 namespace framelane {
 namespace {
@@ -118,41 +120,9 @@ void put(const OverlayColor& over, int coverage, const OverlayColor& under, std:
   pixel[3] = static_cast<std::uint8_t>((alpha + 127) / 255);
 }
 
-/// The means of `to` equal parts of a line of `from` bytes, which are `step` apart.
-void reduce_line(const std::uint8_t* line, std::size_t step, int from, int to, std::uint8_t* result,
-                 std::size_t result_step) {
-  // Byte j reaches from j * to to (j + 1) * to, and part i from i * from to (i + 1) * from.
-  for (std::int64_t i = 0; i < to; ++i) {
-    const std::int64_t begin = i * from;
-    const std::int64_t end = begin + from;
-    std::int64_t sum = 0;
-    for (std::int64_t j = begin / to; j * to < end; ++j) {
-      const std::int64_t shared = std::min(end, (j + 1) * to) - std::max(begin, j * to);
-      sum += shared * line[static_cast<std::size_t>(j) * step];
-    }
-    result[static_cast<std::size_t>(i) * result_step] =
-        static_cast<std::uint8_t>((sum + from / 2) / from);
-  }
-}
-
-/// A plane in a smaller size, along one of its sides.
-std::vector<std::uint8_t> reduced(std::vector<std::uint8_t> plane, const PictureSize& from,
-                                  const PictureSize& to) {
-  if (from == to) return plane;
-  const auto width = static_cast<std::size_t>(to.width);
-  const auto height = static_cast<std::size_t>(to.height);
-  std::vector<std::uint8_t> result(width * height);
-  if (from.height == to.height) {
-    for (std::size_t y = 0; y < height; ++y) {
-      reduce_line(&plane[y * static_cast<std::size_t>(from.width)], 1, from.width, to.width,
-                  &result[y * width], 1);
-    }
-  } else {
-    for (std::size_t x = 0; x < width; ++x) {
-      reduce_line(&plane[x], width, from.height, to.height, &result[x], width);
-    }
-  }
-  return result;
+/// So many pixels of a side in square ones, as far as they can be scaled.
+int square_pixels(int side, double each) {
+  return static_cast<int>(std::min<double>(side * each, kMaxPictureSide));
 }
 
 PangoAlignment alignment_of(Along across) {
@@ -183,7 +153,7 @@ TextPainter::TextPainter(const OverlayOptions& options, int pixels, const Pictur
     : options_(options),
       across_(std::max(shape, 1.0)),
       down_(std::max(1 / shape, 1.0)),
-      room_{static_cast<int>(room.width * across_), static_cast<int>(room.height * down_)},
+      room_{square_pixels(room.width, across_), square_pixels(room.height, down_)},
       padding_(options.box.alpha > 0 ? std::max(static_cast<int>(pixels * down_ / 4), 1) : 0),
       layout_(std::make_unique<Layout>()) {
   take_glib_messages();
@@ -235,7 +205,9 @@ RgbaPicture TextPainter::paint(const std::string& text) {
   const int top = std::min(ink.y, logical.y) - padding_;
   const int right = std::max(ink.x + ink.width, logical.x + logical.width) + padding_;
   const int bottom = std::max(ink.y + ink.height, logical.y + logical.height) + padding_;
-  const PictureSize size{std::min(right - left, room_.width), std::min(bottom - top, room_.height)};
+  // Some letters have no width.
+  const PictureSize size{std::clamp(right - left, 1, room_.width),
+                         std::clamp(bottom - top, 1, room_.height)};
   std::vector<std::uint8_t> drawn(static_cast<std::size_t>(size.width) *
                                   static_cast<std::size_t>(size.height));
   FT_Bitmap bitmap{};
@@ -250,8 +222,9 @@ RgbaPicture TextPainter::paint(const std::string& text) {
     return std::max(static_cast<int>(std::lround(side / by)), 1);
   };
   RgbaPicture picture{part(size.width, across_), part(size.height, down_), {}};
+  const PictureSize shown{picture.width, picture.height};
   const std::vector<std::uint8_t> coverage =
-      reduced(std::move(drawn), size, {picture.width, picture.height});
+      shown == size ? std::move(drawn) : PlaneScaler(size, shown, ScaleFilter::kArea).scaled(drawn);
   std::array<std::array<std::uint8_t, 4>, 256> pixels{};  // by coverage
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     put(options_.color, static_cast<int>(i), options_.box, pixels[i].data());

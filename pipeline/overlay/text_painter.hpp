@@ -18,7 +18,8 @@ class TextPainter {
  public:
   /// `pixels`: the height of the font. `shape`: the width of a pixel as it is shown, divided by its
   /// height: where pixels are wide, letters have fewer of them across. A line that is longer than
-  /// `room` is wide is broken; of what does not fit into its height an ellipsis is left. `options`
+  /// `room` is wide is broken; of what does not fit into its height an ellipsis is left. Where
+  /// pixels are not square, the room is at most kMaxPictureSide of their smaller side. `options`
   /// outlive it. Throws FeedError(kConfiguration) if there is no font, and FeedError(kMemory) if
   /// threads are short.
   TextPainter(const OverlayOptions& options, int pixels, const PictureSize& room, double shape = 1);

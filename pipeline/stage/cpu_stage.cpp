@@ -175,8 +175,8 @@ PooledImage CpuStage::masked_copy(const Plan& plan, const ConstImageView& source
     return copy;
   } catch (const std::exception& error) {
     if (!mask_failed_.exchange(true)) {
-      log::error("feed {}: frames are dropped, because there is no memory to mask them: {}",
-                 stats_.feed(), error.what());
+      log::error("feed {}: a frame cannot be masked, which ends the feed: {}", stats_.feed(),
+                 error.what());
     }
     return {};
   }
@@ -200,7 +200,7 @@ void CpuStage::run_next(CpuLane& lane) {
     stats_.count(HostCopy::kMask);
     convert(plan, as_const(masked.image), *job);
   } else {
-    for (JobOutput& output : job->outputs) output.target = {};  // which drops the frame
+    for (JobOutput& output : job->outputs) output.target = {};  // which ends the feed
   }
   const auto end = BusyMeter::Clock::now();
   device_->busy_.end(Engine::kKernel, end);

@@ -54,9 +54,9 @@ class Stage {
   virtual void submit(FrameJob& job) = 0;
 
   /// kReady: every target is complete; of a job that the GPU did not do, only those in host memory,
-  /// and the others are empty. kStopped: `stop` was requested. kLate: the deadline has
-  /// passed. kDeviceLost: the frame was in the memory of a device that is lost, and no target is
-  /// complete.
+  /// and the others are empty. All are empty if there was no memory to mask the frame. kStopped:
+  /// `stop` was requested. kLate: the deadline has passed. kDeviceLost: the frame was in the memory
+  /// of a device that is lost, and no target is complete.
   enum class Wait { kReady, kStopped, kLate, kDeviceLost };
   /// Blocks until a submitted job is ready or lost. Any thread, several at once too.
   virtual Wait wait(FrameJob& job, std::stop_token stop, Deadline deadline) = 0;

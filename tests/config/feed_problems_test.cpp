@@ -138,8 +138,8 @@ const std::vector<Wrong> kFeeds{
       "none; give size (100%: the picture's own), or remove it"}},
     {"ConvertWithCopy",
      feed_with(", encodes: {m: {video: copy, convert: {range: full}}}"),
-     {"f.yaml:1:57: feeds.a.encodes.m.convert: has no effect with video: copy; remove one of the "
-      "two"}},
+     {"f.yaml:1:57: feeds.a.encodes.m.convert: has no effect with video: copy, which does not "
+      "decode; remove one of the two"}},
     {"NoCodec",
      feed_with(", encodes: {m: {video: {codec: []}}}"),
      {"f.yaml:1:59: feeds.a.encodes.m.video.codec: is empty; name at least one encoder, such as "

@@ -73,6 +73,11 @@ const std::vector<Wrong> kRenditions{
      {"f.yaml:1:126: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec ffv1 cannot be "
       "asked for a keyframe and counts frames instead, so that its segments would not stay beside "
       "those of the other renditions; for AV1 name libaom-av1 or av1_nvenc, for H.264 libx264"}},
+    {"RenditionThatCountsFramesWhereTheFirstCodecIsMissing",
+     renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {video: {codec: [libx264, ffv1], gop: 2s}}"),
+     {"f.yaml:1:135: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec ffv1 cannot be "
+      "asked for a keyframe and counts frames instead, so that its segments would not stay beside "
+      "those of the other renditions; for AV1 name libaom-av1 or av1_nvenc, for H.264 libx264"}},
     {"RenditionInTheFolderOfTheSound",
      renditions_with("from: [x, audio]" + kMaster,
                      "x: {video: {gop: 2s}, audio: {}}, audio: {video: {gop: 2s}}"),
@@ -98,12 +103,6 @@ TEST(RenditionsConfigTest, AListOfEncodesIsAnOutputForEachOfThemWithOneName) {
     EXPECT_EQ(output.queue, 9);
     EXPECT_EQ(output.gop, std::chrono::seconds(2));
   }
-}
-
-TEST(RenditionsConfigTest, OneCodecOfAListThatCanBeAskedForKeyframesIsEnough) {
-  const FeedOptions feed = test::load_feed(renditions_with(
-      kBoth, "x: {video: {gop: 2s}}, y: {video: {codec: [ffv1, libx264], gop: 2s}}"));
-  EXPECT_EQ(feed.outputs.size(), 2U);
 }
 
 TEST(RenditionTest, SoundIsWrittenOnceAsTheFirstEncodeHasIt) {

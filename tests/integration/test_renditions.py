@@ -256,17 +256,6 @@ def test_a_rendition_that_never_works_leaves_the_others_playable(framelane, came
     assert [v.uri for v in master.variants] == ["good/index.m3u8", "small/index.m3u8"]
 
 
-def test_a_rendition_has_no_codec_that_counts_frames(framelane, camera_clip, tmp_path):
-    """It would be the next one of the list: there is no device for the first."""
-    encodes = {"good": encode((320, 240)), "small": encode((160, 120)),
-               "bad": {"video": {"codec": ["h264_v4l2m2m", "ffv1"], "gop": "1s"}}}
-    daemon = framelane(renditions(looped(camera_clip), tmp_path / "web", encodes)).wait_ready()
-    daemon.wait_log("ffv1 cannot be asked for a keyframe and counts frames instead")
-    daemon.wait_metrics(lambda m: m.sum("framelane_frames_dropped_total", encode="bad",
-                                        reason="encoder") >= 3, "frames to be dropped")
-    daemon.wait_frames("cam", 3, encode="good")
-
-
 def kinds(path):
     return [s["codec_type"] for s in media.probe(path)["streams"]]
 

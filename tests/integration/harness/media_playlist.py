@@ -152,9 +152,7 @@ class MediaPlaylist:
                 self._require(one.section != next_.section, "a new EXT-X-MAP has a discontinuity")
             if one.time and next_.time and one.section == next_.section:
                 gap = (next_.time - one.time).total_seconds() - one.duration
-                # A source that does not tell time has that at which its packets come, and a busy
-                # machine delays these.
-                self._require(abs(gap) < 0.3, f"{next_.uri} begins {gap:.3f} s late by the clock")
+                self._require(abs(gap) < 0.1, f"{next_.uri} begins {gap:.3f} s late by the clock")
 
     def require_follows(self, older):
         """What a server may change from one version to the next (RFC 8216, 6.2.1 and 6.2.2)."""

@@ -18,6 +18,19 @@ TEST(LineClockTest, SaysWhenPicturesWereTakenOnceItIsKnown) {
   EXPECT_FALSE(clock.taken_at(1s));
 }
 
+TEST(LineClockTest, APictureOfAPacedSourceWasTakenWhenItWasDueUnlessTheSourceTellsTime) {
+  LineClock clock(5s);
+  clock.set_due(Moment(10s));
+  EXPECT_EQ(clock.taken_at(1s), Moment(11s));
+  EXPECT_FALSE(clock.taken_at(std::chrono::microseconds::max()));
+  clock.arrived(Moment(100s), 0s, 0s);
+  EXPECT_FALSE(clock.zero_us());
+  EXPECT_FALSE(clock.gone_at());
+  EXPECT_FALSE(clock.splits(1h));
+  clock.set_zero(3'000'000);
+  EXPECT_EQ(clock.taken_at(1s), Moment(4s));
+}
+
 TEST(LineClockTest, ASourceIsGoneOnlyIfItTellsTimeAndRecordingsMayEnd) {
   LineClock clock(5s);
   LineClock patient;

@@ -47,6 +47,14 @@ class LossyStage : public FakeStage {
   }
 };
 
+/// Has no memory to mask frames.
+class UnmaskedStage : public FakeStage {
+  Wait wait(FrameJob& job, std::stop_token, Deadline) override {
+    job.outputs[0].target = {};
+    return Wait::kReady;
+  }
+};
+
 /// Its conversions end only while a wait is under way that cannot be stopped.
 class StubbornStage : public FakeStage {
  public:
@@ -358,6 +366,21 @@ TEST_F(EncodeTest, FramesThatWereLostWithTheirDeviceAreDroppedAndTheNextEncoded)
   run(stage);
   EXPECT_EQ(dropped(DropReason::kDeviceLost), 2u);
   EXPECT_EQ(counts().out, 4u);
+  expect_every_frame_accounted_for();
+}
+
+TEST_F(EncodeTest, AFrameThatCannotBeMaskedEndsTheFeedAndIsTheReason) {
+  const auto opened = plan();
+  for (std::int64_t i = 0; i < 3; ++i) publish(opened, i, true);
+  UnmaskedStage stage;
+  try {
+    run(stage);
+    ADD_FAILURE() << "it went on";
+  } catch (const FeedError& error) {
+    EXPECT_EQ(error.code(), FeedFault::kMemory);
+    EXPECT_THAT(error.what(), HasSubstr("encode live: a frame cannot be masked: "));
+  }
+  EXPECT_EQ(dropped(DropReason::kFeedFailed), 3u);
   expect_every_frame_accounted_for();
 }
 

@@ -15,7 +15,9 @@ constexpr Pacer::Clock::time_point kBegin{1h};
 
 TEST(PacerTest, TheFirstTimestampIsDueAtOnceWhateverItIs) {
   Pacer pacer;
+  EXPECT_FALSE(pacer.origin());
   EXPECT_EQ(pacer.due(90s, kBegin), kBegin);
+  EXPECT_EQ(pacer.origin(), kBegin - 90s);
 }
 
 TEST(PacerTest, LaterTimestampsAreDueAsFarApartAsTheySay) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "kernels/picture_limits.hpp"
 #include "pipeline/base/failure.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
@@ -180,6 +181,25 @@ TEST(TextPainterTest, WherePixelsAreWideLinesAreBrokenInsideTheirWidth) {
   const RgbaPicture broken = paint(one.width / 2 - 4);
   EXPECT_GE(broken.height, 2 * one.height - 2);
   EXPECT_LE(broken.width, one.width / 2 - 4);
+}
+
+TEST(TextPainterTest, ALineOnVeryWidePixelsIsBrokenWhereItCannotBeScaled) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "words ";
+  constexpr double kShape = 16;
+  const RgbaPicture picture = TextPainter(without_box(), 40, {4000, 3000}, kShape).paint(text);
+  const RgbaPicture one = painted(without_box(), "words");
+  EXPECT_LE(picture.width, kMaxPictureSide / kShape);
+  EXPECT_GT(picture.width, kMaxPictureSide / kShape - 10);
+  EXPECT_GE(picture.height, 2 * one.height - 2);
+}
+
+TEST(TextPainterTest, ALetterWithoutWidthShowsNothing) {
+  for (const double shape : {0.5, 1.0, 2.0}) {
+    const RgbaPicture picture = TextPainter(without_box(), 40, kRoom, shape).paint("\u200b");
+    EXPECT_EQ(picture.width, 1);
+    EXPECT_EQ(ink_width(picture), -1) << shape;
+  }
 }
 
 TEST(TextPainterTest, LettersThatAFontLacksAreThoseOfAnother) {
