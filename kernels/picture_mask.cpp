@@ -112,6 +112,15 @@ bool meet(const Point& a, const Point& b, const Point& c, const Point& d) {
 using Cover = PictureMask::Cover;
 using Run = PictureMask::Run;
 
+/// What is read or written for a cover that has runs, perhaps up to rows below the picture.
+RowRange rows_of(const Cover& cover) {
+  RowRange rows{cover.runs.front().row, cover.runs.back().row + 1};
+  if (cover.block_height == 0) return rows;
+  rows.begin -= (rows.begin - cover.top) % cover.block_height;
+  rows.end += cover.block_height - 1 - (rows.end - 1 - cover.top) % cover.block_height;
+  return rows;
+}
+
 /// A thread's, so that nothing is allocated for each picture.
 struct Scratch {
   std::vector<std::uint8_t> codes{};  // what is to be seen in a row
@@ -294,6 +303,12 @@ PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
           end = (end + across) >> across;
         }
         for (const auto& [begin, end] : united(line, {})) cover.runs.push_back({y, begin, end});
+      }
+      if (!cover.runs.empty()) {
+        const RowRange reach = rows_of(cover);
+        rows_.begin =
+            rows_.empty() ? reach.begin << down : std::min(rows_.begin, reach.begin << down);
+        rows_.end = std::max(rows_.end, std::min(reach.end << down, size.height));
       }
       covers_.push_back(std::move(cover));
     }

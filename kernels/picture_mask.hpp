@@ -70,6 +70,8 @@ class PictureMask {
   /// The first shape that covers nothing because it lies between samples; -1: there is none.
   int first_without_cover() const { return first_without_cover_; }
   PixelFormat format() const { return format_; }
+  /// The rows of pixels that apply() reads or writes; empty: none.
+  const RowRange& rows() const { return rows_; }
   /// One after the other: each shape's, by channels.
   std::span<const Cover> covers() const { return covers_; }
 
@@ -77,6 +79,7 @@ class PictureMask {
   const PixelFormat format_;
   std::vector<Cover> covers_;
   int first_without_cover_ = -1;
+  RowRange rows_;
 };
 
 inline constexpr std::size_t kMostPolygonPoints = 1000;

@@ -184,7 +184,7 @@ void CudaLane::queue(const FrameJob& job) {
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
       // What is scaled needs the whole source.
       const std::optional<int> scaled = plan_->scaled_heights[t];
-      rows_[t] = scaled ? Rows{0, last ? *scaled : 0} : Rows{begin, end};
+      rows_[t] = scaled ? RowRange{0, last ? *scaled : 0} : RowRange{begin, end};
       if (!job.outputs[t].target.buffer) rows_[t] = {};
       if (!rows_[t].empty()) queue_conversion(job.outputs[t], t, source, kernels);
     }

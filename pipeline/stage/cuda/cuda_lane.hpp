@@ -66,11 +66,6 @@ class CudaLane {
 
  private:
   friend class CompletionThread;
-  struct Rows {
-    int begin = 0;
-    int end = 0;
-    bool empty() const { return begin >= end; }
-  };
   void queue(const FrameJob& job);
   std::span<const int> queue_upload(StreamRef upload, const LaneWork& work, const LaneWork& other,
                                     const ConstImageView& from, const ImageView& to, bool masks);
@@ -93,7 +88,7 @@ class CudaLane {
   std::shared_ptr<const CudaPlan> plan_;
   DeviceClock::Clock::time_point started_at_;
   std::span<const CudaSlice> slices_;  // the last ones of the plan's, one for each of the job's
-  std::vector<Rows> rows_;             // by target: those that are being queued
+  std::vector<RowRange> rows_;         // by target: those that are being queued
   std::vector<CudaDrawing> drawings_;  // on these
   bool queued_whole_ = false;
   bool done_comes_ = false;         // the last event is recorded behind everything that was queued
