@@ -110,7 +110,9 @@ RowRange source_rows(const Conversion& conversion, const RowRange& target_rows) 
     return {std::max(target_rows.begin - kAround, 0),
             std::min(target_rows.end + kAround, conversion.height)};
   }
-  const auto& [crop, target, place, filter, background, orientation] = *conversion.scaling;
+  const Rect& crop = conversion.scaling->crop;
+  const Rect& place = conversion.scaling->place;
+  const Orientation& orientation = conversion.scaling->orientation;
   const int begin = std::max(target_rows.begin - place.y, 0);
   const int end = std::min(target_rows.end - place.y, place.height);
   if (begin >= end) return {};
