@@ -1,5 +1,8 @@
 #include "kernels/conversion.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "kernels/picture_limits.hpp"
 
 namespace framelane {
@@ -103,6 +106,29 @@ bool is_identity(const Conversion& conversion) {
 
 bool is_bypass(const Conversion& conversion) {
   return !conversion.overlaid && is_identity(conversion);
+}
+
+RowRange source_rows(const Conversion& conversion, const RowRange& target_rows) {
+  constexpr int kAround = 8;  // for chroma that is interpolated, and for roundings
+  if (!conversion.scaling) {
+    return {std::max(target_rows.begin - kAround, 0),
+            std::min(target_rows.end + kAround, conversion.height)};
+  }
+  const Rect& crop = conversion.scaling->crop;
+  const Rect& place = conversion.scaling->place;
+  const Orientation& orientation = conversion.scaling->orientation;
+  const int begin = std::max(target_rows.begin - place.y, 0);
+  const int end = std::min(target_rows.end - place.y, place.height);
+  if (begin >= end) return {};
+  if (orientation.transposed) return {crop.y, crop.y + crop.height};
+  // Filters reach up to three samples, which are up to two pixels apart, of the source or of the
+  // target; and chroma is up to two of the target's pixels away from luma.
+  const auto in_source = [&](int rows) { return std::int64_t{rows} * crop.height / place.height; };
+  const auto around = std::max<std::int64_t>(8, in_source(8) + 1) + kAround;
+  const auto first = static_cast<int>(std::max<std::int64_t>(in_source(begin) - around, 0));
+  const auto last = static_cast<int>(std::min<std::int64_t>(in_source(end) + around, crop.height));
+  if (orientation.upside_down) return {crop.y + crop.height - last, crop.y + crop.height - first};
+  return {crop.y + first, crop.y + last};
 }
 
 std::optional<std::string> why_unsupported(const Conversion& conversion) {

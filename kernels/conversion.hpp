@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/color_spec.hpp"
+#include "kernels/image_view.hpp"
 #include "kernels/pixel_format.hpp"
 #include "kernels/scaling.hpp"
 
@@ -32,6 +33,10 @@ bool is_identity(const Conversion& conversion);
 
 /// True if the source itself can be handed on: it holds the same bytes, and nothing is drawn on it.
 bool is_bypass(const Conversion& conversion);
+
+/// The rows of the source that rows of the target are made of, and some around them. Requires
+/// !why_unsupported.
+RowRange source_rows(const Conversion& conversion, const RowRange& target_rows);
 
 /// Why this conversion cannot be done, as one sentence that names the wrong format, size or colour;
 /// nothing if it can be done. Not supported are:

@@ -28,6 +28,15 @@ struct BasicImageView {
   Byte* row(int plane, int y) const { return planes[plane].data + y * planes[plane].pitch; }
 };
 
+/// Rows [begin, end) of a picture.
+struct RowRange {
+  int begin = 0;
+  int end = 0;
+
+  bool empty() const { return begin >= end; }
+  friend bool operator==(const RowRange&, const RowRange&) = default;
+};
+
 using ImageView = BasicImageView<std::uint8_t>;
 using ConstImageView = BasicImageView<const std::uint8_t>;
 

@@ -137,7 +137,7 @@ Overlay::Overlay(const RgbaPicture& picture, int x, int y, const PictureSize& fr
   }
 }
 
-OverlayRows overlay_rows(const Overlay& overlay, int plane, int row_begin, int row_end) {
+RowRange overlay_rows(const Overlay& overlay, int plane, int row_begin, int row_end) {
   const Overlay::Plane& place = overlay.planes()[static_cast<std::size_t>(plane)];
   const auto row_of = [&](int row) {
     return std::clamp(plane_rows(overlay.format(), plane, row) - place.top, 0, place.rows);
@@ -148,7 +148,7 @@ OverlayRows overlay_rows(const Overlay& overlay, int plane, int row_begin, int r
 void blend_reference(const Overlay& overlay, const ImageView& frame, int row_begin, int row_end) {
   for (int plane = 0; plane < info(overlay.format()).plane_count; ++plane) {
     const Overlay::Plane& place = overlay.planes()[static_cast<std::size_t>(plane)];
-    const OverlayRows rows = overlay_rows(overlay, plane, row_begin, row_end);
+    const RowRange rows = overlay_rows(overlay, plane, row_begin, row_end);
     for (int row = rows.begin; row < rows.end; ++row) {
       const auto offset = static_cast<std::size_t>(row) * static_cast<std::size_t>(place.row_bytes);
       const std::uint8_t* const codes = &overlay.bytes()[place.codes + offset];

@@ -66,11 +66,7 @@ using Overlays = std::vector<std::shared_ptr<const Overlay>>;
 
 /// The rows of `plane` that belong to rows [row_begin, row_end) of a frame's pixels, as rows of the
 /// overlay's plane. Begin and end are even, or the frame's height.
-struct OverlayRows {
-  int begin = 0;
-  int end = 0;
-};
-OverlayRows overlay_rows(const Overlay& overlay, int plane, int row_begin, int row_end);
+RowRange overlay_rows(const Overlay& overlay, int plane, int row_begin, int row_end);
 
 /// Draws `overlay` over rows [row_begin, row_end) of a frame of the size and format that it was
 /// made for. Any thread, each with its own rows.

@@ -52,7 +52,7 @@ void blend(const Overlay& overlay, const ImageView& frame, int row_begin, int ro
   const auto blend_line = HWY_DYNAMIC_DISPATCH(get_blend_line)();
   for (int plane = 0; plane < info(overlay.format()).plane_count; ++plane) {
     const Overlay::Plane& place = overlay.planes()[static_cast<std::size_t>(plane)];
-    const OverlayRows rows = overlay_rows(overlay, plane, row_begin, row_end);
+    const RowRange rows = overlay_rows(overlay, plane, row_begin, row_end);
     const auto row_bytes = static_cast<std::size_t>(place.row_bytes);
     for (int row = rows.begin; row < rows.end; ++row) {
       const std::size_t offset = static_cast<std::size_t>(row) * row_bytes;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "kernels/linear_transform.hpp"
 #include "kernels/picture_part.hpp"
+#include "kernels/sample_runs.hpp"
 #include "kernels/wide_int.hpp"
 
 namespace framelane {
@@ -22,6 +25,9 @@ struct Corner {
   std::int64_t x = 0;
   std::int64_t y = 0;
 };
+
+/// Rows of pixels that are filled in all channels before the next ones are. Even.
+constexpr int kBandRows = 32;
 
 std::vector<Corner> corners_of(std::span<const Point> polygon) {
   std::vector<Corner> corners;
@@ -103,6 +109,156 @@ bool meet(const Point& a, const Point& b, const Point& c, const Point& d) {
          (sides[2] == 0 && lies_between(c, d, a)) || (sides[3] == 0 && lies_between(c, d, b));
 }
 
+using Cover = PictureMask::Cover;
+using Run = PictureMask::Run;
+
+/// What is read or written for a cover that has runs, perhaps up to rows below the picture.
+RowRange rows_of(const Cover& cover) {
+  RowRange rows{cover.runs.front().row, cover.runs.back().row + 1};
+  if (cover.block_height == 0) return rows;
+  rows.begin -= (rows.begin - cover.top) % cover.block_height;
+  rows.end += cover.block_height - 1 - (rows.end - 1 - cover.top) % cover.block_height;
+  return rows;
+}
+
+/// A thread's, so that nothing is allocated for each picture.
+struct Scratch {
+  std::vector<std::uint8_t> codes{};  // what is to be seen in a row
+  std::vector<std::uint16_t> sums{};  // of columns
+
+  void make_room_for(std::size_t row_bytes) {
+    if (codes.size() >= row_bytes) return;
+    codes.resize(row_bytes);
+    sums.resize(row_bytes);
+  }
+};
+
+/// What a shape covers in one plane: in several channels, if their samples lie in the same cells.
+class CoveredPlane {
+ public:
+  CoveredPlane(const Cover& cover, const Channel& channel)
+      : cover_(cover), left_(cover.runs), first_(channel), members_{{{0, cover.code}}} {}
+
+  /// False if these samples do not lie in the same cells. Otherwise the same runs are covered.
+  bool add(const Cover& cover, const Channel& channel) {
+    const std::ptrdiff_t offset = channel.data - first_.data;
+    if (channel.step != first_.step || std::abs(offset) >= first_.step) return false;
+    if (offset < 0) {
+      for (Member& member : members_) member.offset -= static_cast<int>(offset);
+      first_ = channel;
+    }
+    members_[count_++] = {static_cast<int>(std::max<std::ptrdiff_t>(offset, 0)), cover.code};
+    return true;
+  }
+  /// Covers the rows of a band. Bands follow one another from 0 on. False: that was the last.
+  bool cover_band(int band, Scratch& scratch);
+
+ private:
+  struct Member {
+    int offset = 0;  // of its samples in the cells, which begin with first_'s
+    std::uint8_t code = 0;
+  };
+  std::span<const Member> members() const { return std::span(members_).first(count_); }
+  void show_code(std::span<const Run> runs, Scratch& scratch) const;
+  void show_means(std::span<const Run> runs, Scratch& scratch) const;
+  void copy(std::span<const Run> runs, const Scratch& scratch, int left) const;
+  SampleCells cells() const;
+  /// In a row, which begins with a cell.
+  std::size_t place_of(int cell, int offset) const {
+    return static_cast<std::size_t>(cell) * static_cast<std::size_t>(first_.step) +
+           static_cast<std::size_t>(offset);
+  }
+
+  const Cover& cover_;
+  std::span<const Run> left_;
+  Channel first_;  // in memory
+  std::array<Member, 3> members_{};
+  std::size_t count_ = 1;
+};
+
+bool CoveredPlane::cover_band(int band, Scratch& scratch) {
+  const int end = cover_.top + (band + 1) * cover_.band_height;
+  const auto behind = std::ranges::find_if(left_, [&](const Run& run) { return run.row >= end; });
+  const auto runs = left_.first(static_cast<std::size_t>(behind - left_.begin()));
+  left_ = left_.subspan(runs.size());
+  if (runs.empty()) return !left_.empty();
+  if (cover_.block_width > 0) {
+    show_means(runs, scratch);
+  } else {
+    show_code(runs, scratch);
+  }
+  return !left_.empty();
+}
+
+void CoveredPlane::show_code(std::span<const Run> runs, Scratch& scratch) const {
+  int begin = runs.front().begin;
+  int end = 0;
+  for (const Run& run : runs) {
+    begin = std::min(begin, run.begin);
+    end = std::max(end, run.end);
+  }
+  for (const auto& [offset, code] : members()) {
+    fill_samples(&scratch.codes[static_cast<std::size_t>(offset)], first_.step, end - begin, code);
+  }
+  copy(runs, scratch, begin);
+}
+
+/// `runs`: those of one row of blocks.
+void CoveredPlane::show_means(std::span<const Run> runs, Scratch& scratch) const {
+  const auto block_begin = [&](int x) { return x - (x - cover_.left) % cover_.block_width; };
+  const int block = (runs.front().row - cover_.top) / cover_.block_height;
+  const int top = cover_.top + block * cover_.block_height;
+  const int bottom = std::min(top + cover_.block_height, first_.height);
+  int begin = first_.width;
+  int end = 0;
+  for (const Run& run : runs) {
+    begin = std::min(begin, block_begin(run.begin));
+    end = std::max(end, block_begin(run.end - 1) + cover_.block_width);
+  }
+  end = std::min(end, first_.width);
+
+  const auto block_of = [&](int x) {
+    return static_cast<std::size_t>((x - begin) / cover_.block_width);
+  };
+  using Sums = std::array<std::uint64_t, PictureMask::kMostBlocks>;
+  std::array<Sums, 3> sums{};
+  const SampleCells cells = this->cells();
+  for (int y = top; y < bottom; y += kMostRowsToAdd) {
+    add_rows(&first_.at(begin, y), first_.pitch, cells.bytes(end - begin),
+             std::min(bottom - y, kMostRowsToAdd), scratch.sums.data());
+    for (std::size_t m = 0; m < count_; ++m) {
+      for (int x = begin; x < end; ++x) {
+        sums[m][block_of(x)] += scratch.sums[place_of(x - begin, members_[m].offset)];
+      }
+    }
+  }
+  for (int x = begin; x < end; x += cover_.block_width) {
+    const int width = std::min(cover_.block_width, end - x);
+    const auto samples =
+        static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(bottom - top);
+    for (std::size_t m = 0; m < count_; ++m) {
+      const std::uint64_t mean = (2 * sums[m][block_of(x)] + samples) / (2 * samples);
+      fill_samples(&scratch.codes[place_of(x - begin, members_[m].offset)], first_.step, width,
+                   static_cast<std::uint8_t>(mean));
+    }
+  }
+  copy(runs, scratch, begin);
+}
+
+/// Copies codes, of which the first belongs to column `left`.
+void CoveredPlane::copy(std::span<const Run> runs, const Scratch& scratch, int left) const {
+  const SampleCells cells = this->cells();
+  for (const auto& [row, begin, end] : runs) {
+    cells.copy(&scratch.codes[place_of(begin - left, 0)], &first_.at(begin, row), end - begin);
+  }
+}
+
+SampleCells CoveredPlane::cells() const {
+  SampleCells cells(first_.step);
+  for (const Member& member : members()) cells.add(member.offset);
+  return cells;
+}
+
 }  // namespace
 
 PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
@@ -130,12 +286,13 @@ PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
       const bool chroma = !layout.rgb && k > 0;
       const int across = chroma && layout.chroma_half_width ? 1 : 0;
       const int down = chroma && layout.chroma_half_height ? 1 : 0;
-      Cover cover{.channel = k, .runs = {}, .code = codes[k]};
+      Cover cover{.channel = k, .runs = {}, .code = codes[k], .band_height = kBandRows >> down};
       if (shape.style == MaskShape::Style::kPixelate) {
         cover.block_width = block >> across;
         cover.block_height = block >> down;
         cover.left = static_cast<int>(left.x * size.width / kMillion) / 2 * 2 >> across;
         cover.top = static_cast<int>(top.y * size.height / kMillion) / 2 * 2 >> down;
+        cover.band_height = cover.block_height;
       }
       for (int y = 0; y < (size.height + down) >> down; ++y) {
         const auto row = static_cast<std::size_t>(y) << down;
@@ -147,6 +304,12 @@ PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
         }
         for (const auto& [begin, end] : united(line, {})) cover.runs.push_back({y, begin, end});
       }
+      if (!cover.runs.empty()) {
+        const RowRange reach = rows_of(cover);
+        rows_.begin =
+            rows_.empty() ? reach.begin << down : std::min(rows_.begin, reach.begin << down);
+        rows_.end = std::max(rows_.end, std::min(reach.end << down, size.height));
+      }
       covers_.push_back(std::move(cover));
     }
   }
@@ -154,52 +317,21 @@ PictureMask::PictureMask(std::span<const MaskShape> shapes, PixelFormat format,
 
 void PictureMask::apply(const ImageView& image) const {
   const auto to = channels(image);
-  for (const Cover& cover : covers_) {
-    const Channel& channel = to[cover.channel];
-    if (cover.block_width > 0) {
-      pixelate(cover, channel);
-      continue;
+  const std::size_t count = info(format_).gray ? 1 : 3;
+  static thread_local Scratch scratch;
+  scratch.make_room_for(4 * static_cast<std::size_t>(image.width));  // no sample has more bytes
+  for (std::size_t i = 0; i < covers_.size(); i += count) {
+    std::array<std::optional<CoveredPlane>, 3> planes;
+    std::size_t used = 0;
+    for (std::size_t k = i; k < i + count; ++k) {
+      const Channel& channel = to[covers_[k].channel];
+      if (used > 0 && planes[used - 1]->add(covers_[k], channel)) continue;
+      planes[used++].emplace(covers_[k], channel);
     }
-    for (const auto& [row, begin, end] : cover.runs) {
-      fill_run(channel, row, begin, end, cover.code);
-    }
-  }
-}
-
-void PictureMask::pixelate(const Cover& cover, const Channel& channel) {
-  for (std::size_t i = 0; i < cover.runs.size();) {
-    // The rows of one row of blocks.
-    const int block = (cover.runs[i].row - cover.top) / cover.block_height;
-    const int top = cover.top + block * cover.block_height;
-    const int bottom = std::min(top + cover.block_height, channel.height);
-    std::array<std::uint8_t, kMostBlocks> means{};
-    std::array<bool, kMostBlocks> known{};
-    const auto mean = [&](std::size_t b) {
-      if (known[b]) return means[b];
-      const int begin = cover.left + static_cast<int>(b) * cover.block_width;
-      const int end = std::min(begin + cover.block_width, channel.width);
-      std::int64_t sum = 0;
-      for (int y = top; y < bottom; ++y) {
-        for (int x = begin; x < end; ++x) sum += channel.at(x, y);
-      }
-      const std::int64_t samples = std::int64_t{end - begin} * (bottom - top);
-      known[b] = true;
-      return means[b] = static_cast<std::uint8_t>((2 * sum + samples) / (2 * samples));
-    };
-    // All means are taken before anything is written.
-    std::size_t end = i;
-    for (; end < cover.runs.size() && cover.runs[end].row < bottom; ++end) {
-      const Run& run = cover.runs[end];
-      const int last = (run.end - 1 - cover.left) / cover.block_width;
-      for (int b = (run.begin - cover.left) / cover.block_width; b <= last; ++b) {
-        mean(static_cast<std::size_t>(b));
-      }
-    }
-    for (; i < end; ++i) {
-      const auto& [row, first, last] = cover.runs[i];
-      for (int x = first; x < last; ++x) {
-        channel.at(x, row) = mean(static_cast<std::size_t>((x - cover.left) / cover.block_width));
-      }
+    bool left = true;
+    for (int band = 0; left; ++band) {
+      left = false;
+      for (std::size_t p = 0; p < used; ++p) left |= planes[p]->cover_band(band, scratch);
     }
   }
 }

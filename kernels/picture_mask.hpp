@@ -57,6 +57,7 @@ class PictureMask {
     int block_height = 0;
     int left = 0;  ///< where the blocks begin
     int top = 0;
+    int band_height = 0;  ///< channels take turns after so many rows, from `top` on
   };
   /// More blocks than one shape has side by side: 16, and those that its box begins or ends in.
   static constexpr int kMostBlocks = 20;
@@ -69,15 +70,16 @@ class PictureMask {
   /// The first shape that covers nothing because it lies between samples; -1: there is none.
   int first_without_cover() const { return first_without_cover_; }
   PixelFormat format() const { return format_; }
+  /// The rows of pixels that apply() reads or writes; empty: none.
+  const RowRange& rows() const { return rows_; }
   /// One after the other: each shape's, by channels.
   std::span<const Cover> covers() const { return covers_; }
 
  private:
-  static void pixelate(const Cover& cover, const Channel& channel);
-
   const PixelFormat format_;
   std::vector<Cover> covers_;
   int first_without_cover_ = -1;
+  RowRange rows_;
 };
 
 inline constexpr std::size_t kMostPolygonPoints = 1000;

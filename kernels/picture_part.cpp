@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/linear_transform.hpp"
+#include "kernels/sample_runs.hpp"
 
 namespace framelane {
 namespace {
@@ -58,12 +59,7 @@ std::array<std::uint8_t, 3> background_codes(const Conversion& conversion) {
 }
 
 void fill_run(const Channel& channel, int y, int begin, int end, std::uint8_t code) {
-  if (begin >= end) return;
-  if (channel.step == 1) {
-    std::memset(&channel.at(begin, y), code, static_cast<std::size_t>(end - begin));
-  } else {
-    for (int x = begin; x < end; ++x) channel.at(x, y) = code;
-  }
+  if (begin < end) fill_samples(&channel.at(begin, y), channel.step, end - begin, code);
 }
 
 void fill_background(const Rect& place, const std::array<std::uint8_t, 3>& codes,

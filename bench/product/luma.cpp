@@ -92,8 +92,9 @@ struct LumaWork::Cpu {
             [this, counts] {
               return 1000 * milliseconds([this, counts] {
                        const ConstImageView from = as_const(source.image);
-                       if (counts) return convert_and_count(*converter, from, target.image, luma);
-                       converter->run(from, target.image, 0, convert.height);
+                       if (!counts) return converter->run(from, target.image, 0, convert.height);
+                       luma = {};
+                       convert_and_count(*converter, from, target.image, {0, convert.height}, luma);
                      });
             },
             [this, counts] {

@@ -1,197 +1,242 @@
 #include "kernels/cuda/picture_mask.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
+#include <span>
 
-#include "kernels/cuda/kernel.hpp"
 #include "kernels/cuda/samples.cuh"
+#include "kernels/cuda/tile.hpp"
 
 namespace framelane {
 namespace {
 
 using namespace cuda;
 
-constexpr int kMostBlocks = PictureMask::kMostBlocks;
+using Run = PictureMask::Run;
 
-/// The blocks of a pixelated shape in one channel. Their sums fit: the side of a block is at most
-/// 1024 samples, as no picture is wider than 16384.
-struct Blocks {
-  int width, height;
-  int left, top;
-  int down;             ///< rows of blocks
-  std::uint32_t* sums;  ///< kMostBlocks in a row
+/// Covers tiles; a block of threads has one each. Sums fit: the side of a block of samples is at
+/// most 1024, as no picture is wider than 16384.
+struct CoverTiles {
+  static constexpr int kBlocks = 8;
+  static constexpr int kThreads = static_cast<int>(kBlockThreads);
+  static constexpr std::size_t kSharedBytes = kThreads * sizeof(std::uint32_t);
 
-  FRAMELANE_HD std::uint32_t& sum_at(int x, int y) const {
-    return sums[(y - top) / height * kMostBlocks + (x - left) / width];
-  }
-};
-
-/// Adds up the samples of blocks. A thread's turn is a piece of a block's row; channels are layers.
-struct SumBlocks {
-  static constexpr int kPiece = 16;
-
-  struct Part {
-    Samples2d<const std::uint8_t> samples;
-    Blocks blocks;
-  };
-  Part parts[3];
-
-  FRAMELANE_HD void operator()(ThreadIndex thread) const {
-    const auto& [samples, blocks] = parts[thread.z];
-    const int pieces = (blocks.width + kPiece - 1) / kPiece;  // of one block
-    const int block = static_cast<int>(thread.x) / pieces;
-    const int piece = static_cast<int>(thread.x) % pieces;
-    const int y = blocks.top + static_cast<int>(thread.y);
-    if (block >= kMostBlocks || y >= blocks.top + blocks.down * blocks.height) return;
-    const int begin = blocks.left + block * blocks.width + piece * kPiece;
-    const int block_end = blocks.left + (block + 1) * blocks.width;
-    int end = begin + kPiece < block_end ? begin + kPiece : block_end;
-    if (end > samples.width) end = samples.width;
-    if (begin >= end || y >= samples.height) return;
-    std::uint32_t sum = 0;
-    for (int x = begin; x < end; ++x) sum += samples.at(x, y);
-    std::uint32_t& to = blocks.sum_at(begin, y);
-#ifdef __CUDA_ARCH__
-    atomicAdd(&to, sum);
-#else
-    to += sum;
-#endif
-  }
-};
-
-/// Writes the samples that a shape covers. A thread's turn is a sample of a run; channels are
-/// layers.
-struct CoverRuns {
-  struct Part {
-    Samples2d<std::uint8_t> samples;
-    const PictureMask::Run* runs;
-    int run_count;
+  struct State {
+    CudaMask::Tile tile;
     std::uint8_t code;
-    Blocks blocks;  ///< width 0: filled with `code`
   };
-  Part parts[3];
 
-  FRAMELANE_HD static std::uint8_t mean(const Samples2d<std::uint8_t>& samples,
-                                        const Blocks& blocks, int x, int y) {
-    const int left = x - (x - blocks.left) % blocks.width;
-    const int top = y - (y - blocks.top) % blocks.height;
-    const int width = samples.width - left < blocks.width ? samples.width - left : blocks.width;
-    const int height = samples.height - top < blocks.height ? samples.height - top : blocks.height;
-    const auto count = static_cast<std::uint32_t>(width) * static_cast<std::uint32_t>(height);
-    return static_cast<std::uint8_t>((2 * blocks.sum_at(x, y) + count) / (2 * count));
+  Samples2d<std::uint8_t> channels[3];
+  const CudaMask::Tile* tiles;
+  const Run* runs;
+
+  FRAMELANE_HD void begin(TileThread thread, State& state, float*) const {
+    state.tile = tiles[thread.x];
+    state.code = state.tile.code;
   }
-  FRAMELANE_HD void operator()(ThreadIndex thread) const {
-    const Part& part = parts[thread.z];
-    if (static_cast<int>(thread.y) >= part.run_count) return;
-    const PictureMask::Run run = part.runs[thread.y];
-    const int x = run.begin + static_cast<int>(thread.x);
-    if (x >= run.end) return;
-    part.samples.at(x, run.row) =
-        part.blocks.width == 0 ? part.code : mean(part.samples, part.blocks, x, run.row);
+  FRAMELANE_HD int turns(const State& state) const { return state.tile.width > 0 ? 1 : 0; }
+  /// Adds up a part of the samples.
+  FRAMELANE_HD void fill(TileThread thread, State& state, float* shared) const {
+    constexpr int kAhead = 8;  // loads that wait for memory together
+    const auto [right, bottom] = end_of(state.tile);
+    const int width = right - state.tile.left;
+    const int step_x = kThreads % width;
+    const int step_y = kThreads / width;
+    int x = state.tile.left + static_cast<int>(thread.thread) % width;
+    int y = state.tile.top + static_cast<int>(thread.thread) / width;
+    const Samples2d<std::uint8_t>& samples = channels[state.tile.channel];
+    std::uint32_t sum = 0;
+    while (y < bottom) {
+      FRAMELANE_UNROLL
+      for (int i = 0; i < kAhead; ++i) {
+        sum += y < bottom ? samples.at(x, y) : 0u;
+        x += step_x;
+        y += step_y;
+        if (x >= right) {
+          x -= width;
+          ++y;
+        }
+      }
+    }
+    reinterpret_cast<std::uint32_t*>(shared)[thread.thread] = sum;
+  }
+  FRAMELANE_HD void use(TileThread, State& state, float* shared) const {
+    const auto* const sums = reinterpret_cast<const std::uint32_t*>(shared);
+    std::uint32_t sum = 0;
+    for (int i = 0; i < kThreads; ++i) sum += sums[i];
+    const auto [right, bottom] = end_of(state.tile);
+    const auto count = static_cast<std::uint32_t>(right - state.tile.left) *
+                       static_cast<std::uint32_t>(bottom - state.tile.top);
+    state.code = static_cast<std::uint8_t>((2 * sum + count) / (2 * count));
+  }
+  /// A warp's turn is a run.
+  FRAMELANE_HD void finish(TileThread thread, State& state, float*) const {
+    const int lane = static_cast<int>(thread.thread) % kWarp;
+    const Samples2d<std::uint8_t>& samples = channels[state.tile.channel];
+    for (int i = static_cast<int>(thread.thread) / kWarp; i < state.tile.run_count;
+         i += kThreads / kWarp) {
+      const Run run = runs[state.tile.first_run + i];
+      for (int x = run.begin + lane; x < run.end; x += kWarp) samples.at(x, run.row) = state.code;
+    }
+  }
+
+ private:
+  struct End {
+    int right, bottom;
+  };
+  /// Of the samples that lie in the picture.
+  FRAMELANE_HD End end_of(const CudaMask::Tile& tile) const {
+    const Samples2d<std::uint8_t>& samples = channels[tile.channel];
+    const int right = tile.left + tile.width;
+    const int bottom = tile.top + tile.height;
+    return {right < samples.width ? right : samples.width,
+            bottom < samples.height ? bottom : samples.height};
   }
 };
+
+/// Where a shape reads and writes in one channel.
+struct Reach {
+  std::size_t channel;
+  int left = INT_MAX;
+  int top = INT_MAX;
+  int right = 0;
+  int bottom = 0;
+
+  void add(int x, int y, int x_end, int y_end) {
+    left = std::min(left, x);
+    top = std::min(top, y);
+    right = std::max(right, x_end);
+    bottom = std::max(bottom, y_end);
+  }
+  friend bool meet(const Reach& a, const Reach& b) {
+    return a.channel == b.channel && a.left < b.right && b.left < a.right && a.top < b.bottom &&
+           b.top < a.bottom;
+  }
+};
+
+/// The block that lies here, as its left or upper end.
+int block_begin(int first, int size, int place) { return place - (place - first) % size; }
+
+Reach reach_of(const PictureMask::Cover& cover) {
+  Reach reach{.channel = cover.channel};
+  for (const auto& [row, begin, end] : cover.runs) {
+    if (cover.block_width == 0) {
+      reach.add(begin, row, end, row + 1);
+      continue;
+    }
+    const int top = block_begin(cover.top, cover.block_height, row);
+    const int last = block_begin(cover.left, cover.block_width, end - 1);
+    reach.add(block_begin(cover.left, cover.block_width, begin), top, last + cover.block_width,
+              top + cover.block_height);
+  }
+  return reach;
+}
 
 }  // namespace
 
-CudaMask::CudaMask(const PictureMask& mask) : channels_(info(mask.format()).gray ? 1 : 3) {
-  std::size_t sums = 0;
-  for (const PictureMask::Cover& cover : mask.covers()) {
-    if (parts_.size() % channels_ == 0) sums = 0;  // the next shape
-    Part part{.channel = cover.channel,
-              .first_run = runs_.size(),
-              .run_count = static_cast<int>(cover.runs.size()),
-              .widest_run = 0,
-              .code = cover.code,
-              .block_width = cover.block_width,
-              .block_height = cover.block_height,
-              .left = cover.left,
-              .top = cover.top,
-              .blocks_down = 0,
-              .first_sum = sums};
-    for (const PictureMask::Run& run : cover.runs) {
-      part.widest_run = std::max(part.widest_run, run.end - run.begin);
-      runs_.push_back(run);
+CudaMask::CudaMask(const PictureMask& mask) {
+  const std::size_t channels = info(mask.format()).gray ? 1 : 3;
+  std::vector<Reach> reached;  // in the present launch
+  for (auto covers = mask.covers(); !covers.empty(); covers = covers.subspan(channels)) {
+    const auto shape = covers.first(channels);
+    std::vector<Reach> reaches;
+    for (const PictureMask::Cover& cover : shape) reaches.push_back(reach_of(cover));
+    const bool meets = std::ranges::any_of(reaches, [&](const Reach& a) {
+      return std::ranges::any_of(reached, [&](const Reach& b) { return meet(a, b); });
+    });
+    if (meets) {
+      launch_ends_.push_back(tiles_.size());
+      reached.clear();
     }
-    if (part.block_width > 0 && part.run_count > 0) {
-      part.blocks_down = (cover.runs.back().row - part.top) / part.block_height + 1;
-      sums += static_cast<std::size_t>(part.blocks_down) * kMostBlocks;
-      sums_ = std::max(sums_, sums);
+    reached.insert(reached.end(), reaches.begin(), reaches.end());
+    for (const PictureMask::Cover& cover : shape) {
+      if (cover.block_width > 0) {
+        add_pixelated(cover);
+      } else {
+        add_filled(cover);
+      }
     }
-    parts_.push_back(part);
+  }
+  launch_ends_.push_back(tiles_.size());
+}
+
+void CudaMask::add_filled(const PictureMask::Cover& cover) {
+  constexpr int kMostSamples = 4096;  // of a tile, so that many blocks share the work
+  int samples = kMostSamples;
+  for (const Run& run : cover.runs) {
+    const int more = run.end - run.begin;
+    if (samples + more > kMostSamples) {
+      samples = 0;
+      tiles_.push_back({.channel = static_cast<int>(cover.channel),
+                        .code = cover.code,
+                        .first_run = static_cast<int>(runs_.size())});
+    }
+    samples += more;
+    ++tiles_.back().run_count;
+    runs_.push_back(run);
+  }
+}
+
+void CudaMask::add_pixelated(const PictureMask::Cover& cover) {
+  for (std::size_t i = 0; i < cover.runs.size();) {
+    // The runs in one row of blocks.
+    const int top = block_begin(cover.top, cover.block_height, cover.runs[i].row);
+    std::size_t end = i;
+    int left = INT_MAX;
+    int right = 0;
+    for (; end < cover.runs.size() && cover.runs[end].row < top + cover.block_height; ++end) {
+      left = std::min(left, cover.runs[end].begin);
+      right = std::max(right, cover.runs[end].end);
+    }
+    for (left = block_begin(cover.left, cover.block_width, left); left < right;
+         left += cover.block_width) {
+      const auto first_run = static_cast<int>(runs_.size());
+      for (const Run& run : std::span(cover.runs).subspan(i, end - i)) {
+        const int run_begin = std::max(run.begin, left);
+        const int run_end = std::min(run.end, left + cover.block_width);
+        if (run_begin < run_end) runs_.push_back({run.row, run_begin, run_end});
+      }
+      const int run_count = static_cast<int>(runs_.size()) - first_run;
+      if (run_count == 0) continue;
+      tiles_.push_back({.channel = static_cast<int>(cover.channel),
+                        .code = 0,
+                        .width = cover.block_width,
+                        .height = cover.block_height,
+                        .left = left,
+                        .top = top,
+                        .first_run = first_run,
+                        .run_count = run_count});
+    }
+    i = end;
   }
 }
 
 void CudaMask::write_constants(std::uint8_t* to) const {
-  if (!runs_.empty()) std::memcpy(to, runs_.data(), constant_bytes());
+  const std::size_t tile_bytes = tiles_.size() * sizeof(Tile);
+  if (tiles_.empty()) return;
+  std::memcpy(to, tiles_.data(), tile_bytes);
+  std::memcpy(to + tile_bytes, runs_.data(), runs_.size() * sizeof(Run));
 }
 
 cudaError_t CudaMask::enqueue(const ImageView& picture, const std::uint8_t* constants,
-                              std::uint8_t* scratch, cudaStream_t stream) const {
-  const auto* const runs = reinterpret_cast<const PictureMask::Run*>(constants);
-  auto* const sums = reinterpret_cast<std::uint32_t*>(scratch);
-  for (std::size_t i = 0; i < parts_.size(); i += channels_) {
-    const cudaError_t error = enqueue_shape(&parts_[i], channels_, picture, runs, sums, stream);
+                              cudaStream_t stream) const {
+  CoverTiles body{};
+  locate(picture, body.channels);
+  body.tiles = reinterpret_cast<const Tile*>(constants);
+  body.runs = reinterpret_cast<const Run*>(body.tiles + tiles_.size());
+  std::size_t begin = 0;
+  for (const std::size_t end : launch_ends_) {
+    if (begin == end) continue;  // shapes that cover nothing
+    const cudaError_t error = launch_tiles(dim3(static_cast<unsigned>(end - begin)),
+                                           CoverTiles::kSharedBytes, stream, body);
     if (error != cudaSuccess) return error;
+    body.tiles += end - begin;
+    begin = end;
   }
   return cudaSuccess;
 }
 
-cudaError_t CudaMask::enqueue_shape(const Part* parts, std::size_t count, const ImageView& picture,
-                                    const PictureMask::Run* runs, std::uint32_t* sums,
-                                    cudaStream_t stream) const {
-  Samples2d<std::uint8_t> samples[3];
-  locate(picture, samples);
-  SumBlocks sum{};
-  CoverRuns cover{};
-  int pieces = 0;
-  int block_rows = 0;
-  int columns = 0;
-  int lines = 0;
-  for (std::size_t k = 0; k < count; ++k) {
-    const Part& part = parts[k];
-    const Samples2d<std::uint8_t>& to = samples[part.channel];
-    const Blocks blocks{part.block_width, part.block_height, part.left,
-                        part.top,         part.blocks_down,  sums + part.first_sum};
-    sum.parts[k] = {{to.data, to.pitch, to.step, to.width, to.height}, blocks};
-    cover.parts[k] = {to, runs + part.first_run, part.run_count, part.code, blocks};
-    pieces = std::max(pieces, (part.block_width + SumBlocks::kPiece - 1) / SumBlocks::kPiece);
-    block_rows = std::max(block_rows, part.blocks_down * part.block_height);
-    columns = std::max(columns, part.widest_run);
-    lines = std::max(lines, part.run_count);
-  }
-  if (lines == 0) return cudaSuccess;
-  const int layers = static_cast<int>(count);
-  if (block_rows > 0) {
-    if (const cudaError_t error = cudaMemsetAsync(sums, 0, scratch_bytes(), stream);
-        error != cudaSuccess) {
-      return error;
-    }
-    if (const cudaError_t error =
-            launch<Residency::kAny>(pieces * kMostBlocks, block_rows, layers, stream, sum);
-        error != cudaSuccess) {
-      return error;
-    }
-  }
-  constexpr int kMostLines = 32768;  // of one launch
-  for (int first = 0; first < lines; first += kMostLines) {
-    const int now = std::min(lines - first, kMostLines);
-    if (const cudaError_t error = launch<Residency::kAny>(columns, now, layers, stream, cover);
-        error != cudaSuccess) {
-      return error;
-    }
-    for (CoverRuns::Part& part : cover.parts) {
-      part.runs += now;
-      part.run_count -= now;
-    }
-  }
-  return cudaSuccess;
-}
-
-cudaError_t CudaMask::load() {
-  if (const cudaError_t error = cuda::load<Residency::kAny, SumBlocks>(); error != cudaSuccess) {
-    return error;
-  }
-  return cuda::load<Residency::kAny, CoverRuns>();
-}
+cudaError_t CudaMask::load() { return load_tiles<CoverTiles>(); }
 
 }  // namespace framelane

@@ -14,44 +14,43 @@ namespace framelane {
 /// memory.
 class CudaMask {
  public:
+  /// What one block of threads covers: in one channel a block of a pixelated shape, or some rows of
+  /// a filled one.
+  struct Tile {
+    int channel = 0;
+    std::uint8_t code = 0;  ///< of what is filled
+    int width = 0;          ///< of the samples whose mean is shown; 0: filled
+    int height = 0;
+    int left = 0;
+    int top = 0;
+    int first_run = 0;
+    int run_count = 0;
+  };
+
   explicit CudaMask(const PictureMask& mask);
 
   /// What enqueue reads, in device memory. Such memory belongs to one CudaMask.
-  std::size_t constant_bytes() const { return runs_.size() * sizeof(PictureMask::Run); }
+  std::size_t constant_bytes() const {
+    return tiles_.size() * sizeof(Tile) + runs_.size() * sizeof(PictureMask::Run);
+  }
   /// `to`: constant_bytes().
   void write_constants(std::uint8_t* to) const;
-  /// What enqueue writes and reads again, in device memory, for one picture at a time.
-  std::size_t scratch_bytes() const { return sums_ * sizeof(std::uint32_t); }
 
-  /// Queues the covering of a picture of the mask's size and format. `constants`, `scratch` and the
-  /// picture must stay until that is done. Blocking, threads and result: as
-  /// CudaConverter::enqueue.
+  /// Queues the covering of a picture of the mask's size and format, in one launch, and one more
+  /// for each shape that may need what those before it have left. `constants` and the picture must
+  /// stay until that is done. Blocking, threads and result: as CudaConverter::enqueue.
   [[nodiscard]] cudaError_t enqueue(const ImageView& picture, const std::uint8_t* constants,
-                                    std::uint8_t* scratch, cudaStream_t stream) const;
+                                    cudaStream_t stream) const;
   /// As CudaConverter::load.
   [[nodiscard]] static cudaError_t load();
 
  private:
-  /// PictureMask::Cover, with runs_ instead of its own.
-  struct Part {
-    std::size_t channel;
-    std::size_t first_run;
-    int run_count;
-    int widest_run;
-    std::uint8_t code;
-    int block_width, block_height;
-    int left, top;
-    int blocks_down;
-    std::size_t first_sum;
-  };
-  [[nodiscard]] cudaError_t enqueue_shape(const Part* parts, std::size_t count,
-                                          const ImageView& picture, const PictureMask::Run* runs,
-                                          std::uint32_t* sums, cudaStream_t stream) const;
+  void add_filled(const PictureMask::Cover& cover);
+  void add_pixelated(const PictureMask::Cover& cover);
 
-  std::size_t channels_;  ///< of the format: parts of each shape
-  std::vector<Part> parts_;
+  std::vector<Tile> tiles_;
   std::vector<PictureMask::Run> runs_;
-  std::size_t sums_ = 0;  // for the shape that needs most
+  std::vector<std::size_t> launch_ends_;  // in tiles_
 };
 
 }  // namespace framelane

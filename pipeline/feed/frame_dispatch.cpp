@@ -79,8 +79,7 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   try {
     masker_.prepare(frame);
     if (!apply_format(frame, source)) return drop_tickets(parts_.cancel_reason);
-    // A stage that converts for every encode copies the frame anyway.
-    const bool masked = masker_.apply(frame, std::ranges::none_of(routes_, passes_frames_on));
+    const bool masked = masker_.apply(frame, stage_masking());
     for (std::size_t i = 0; i < routes_.size(); ++i) {
       EncodeRoute& route = *routes_[i];
       if (route.down()) {
@@ -97,6 +96,13 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
     drop_tickets(DropReason::kFeedFailed);
     throw;
   }
+}
+
+StageMasking FrameDispatch::stage_masking() const {
+  if (masker_.mask() == nullptr || std::ranges::any_of(routes_, passes_frames_on)) {
+    return StageMasking::kNone;
+  }
+  return parts_.stage.takes_device_frames() ? StageMasking::kOnGpu : StageMasking::kCopy;
 }
 
 bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& source) {

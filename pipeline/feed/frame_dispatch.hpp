@@ -62,6 +62,7 @@ class FrameDispatch {
   void dispatch(InputFrame&& frame, const SourceInfo& source);
 
  private:
+  StageMasking stage_masking() const;
   /// Makes new plans if the format is not the one they were made for, and, when it is time, for
   /// encodes that are down. False if reading was stopped before all encoders were open.
   bool apply_format(const InputFrame& frame, const SourceInfo& source);

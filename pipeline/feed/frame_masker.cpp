@@ -26,14 +26,15 @@ void FrameMasker::prepare(const InputFrame& frame) {
   format_ = format;
 }
 
-bool FrameMasker::apply(InputFrame& frame, bool stage_masks) {
+bool FrameMasker::apply(InputFrame& frame, StageMasking stage) {
   if (mask_ == nullptr) return true;
+  if (stage == StageMasking::kOnGpu) return false;
   if (frame.memory == FrameMemory::kHost && frame.loan == nullptr &&
       av_buffer_is_writable(frame.buffer.get()) != 0) {
     mask_->apply(as_writable(frame.image));
     return true;
   }
-  if (stage_masks) return false;
+  if (stage == StageMasking::kCopy) return false;
   if (frame.memory != FrameMemory::kHost) {
     throw FeedError(FeedFault::kInternal, "a frame on a GPU has come that is not converted there");
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,13 @@
 #include "pipeline/measure/feed_stats.hpp"
 
 namespace framelane {
+
+/// How a feed's stage can cover a frame (FrameJob::masks).
+enum class StageMasking : std::uint8_t {
+  kNone,   ///< not at all: an encode gets the frame itself
+  kCopy,   ///< in a copy
+  kOnGpu,  ///< in its GPU's memory, where that costs the CPU nothing
+};
 
 /// Covers the parts of decoded frames that a feed's `mask` names, before anything else sees them,
 /// or has the feed's stage do it. The source thread alone calls.
@@ -24,12 +32,12 @@ class FrameMasker {
   void prepare(const InputFrame& frame);
   /// The mask for frames like the last one that was given to prepare; null: nothing is covered.
   const std::shared_ptr<const PictureMask>& mask() const { return mask_; }
-  /// Covers a frame that was given to prepare in place if nobody else has its memory. Otherwise, if
-  /// `stage_masks`, returns false: the stage has to cover it (FrameJob::masks), since it copies it
-  /// anyway, or has it on its GPU. Otherwise the frame becomes a copy, which is counted. A
-  /// decoder's reference pictures and the memory of other processes stay as they are. Throws
-  /// FeedError if the frame cannot be covered.
-  [[nodiscard]] bool apply(InputFrame& frame, bool stage_masks);
+  /// Covers a frame that was given to prepare, or returns false: then the stage has to. It is the
+  /// stage if that has a GPU; otherwise the frame is covered in place if nobody else has its
+  /// memory; otherwise it is the stage again, if it can, or the frame becomes a copy, which is
+  /// counted. A decoder's reference pictures and the memory of other processes stay as they are.
+  /// Throws FeedError if the frame cannot be covered.
+  [[nodiscard]] bool apply(InputFrame& frame, StageMasking stage);
 
  private:
   struct Format {

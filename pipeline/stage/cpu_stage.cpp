@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <string>
@@ -13,13 +14,23 @@
 #include "pipeline/base/processors.hpp"
 
 namespace framelane {
-namespace {
 
 struct CpuPlan : Plan {
-  std::vector<std::unique_ptr<const Converter>> converters;  // null: bypass
+  struct Target {
+    std::unique_ptr<const Converter> converter;  // null: bypass
+    RowRange masked_rows;                        // that are made of the masked copy
+  };
+  std::vector<Target> targets;
   bool analyse = false;
   std::shared_ptr<const PictureMask> mask;
+  RowRange copied_rows;  // of the source: all that masked_rows are made of, and the mask's
 };
+
+namespace {
+
+/// Rows that are made at once begin and end at multiples of this: fewer would have the scaler read
+/// more rows of the source twice.
+constexpr int kBandRows = 32;
 
 std::string processor_model() {
   std::ifstream cpuinfo("/proc/cpuinfo");
@@ -32,31 +43,71 @@ std::string processor_model() {
   return "unknown processor";
 }
 
-/// Makes all that a job is to have out of `source`.
-void convert(const CpuPlan& plan, const ConstImageView& source, FrameJob& job) {
-  for (std::size_t i = 0; i < plan.converters.size(); ++i) {
-    if (plan.converters[i] == nullptr || !job.outputs[i].target.buffer) continue;
+/// Makes what a job is to have of one target's rows, without overlays.
+void convert_rows(const CpuPlan& plan, std::size_t i, const ConstImageView& source,
+                  const RowRange& rows, FrameJob& job) {
+  if (rows.empty()) return;
+  const ImageView& target = job.outputs[i].target.image;
+  if (plan.analyse && i == 0) {
+    convert_and_count(*plan.targets[i].converter, source, target, rows, job.luma);
+  } else {
+    plan.targets[i].converter->run(source, target, rows.begin, rows.end);
+  }
+}
+
+/// Makes all that a job is to have. `masked`: a copy that is masked, of the plan's copied_rows;
+/// null: nothing is masked.
+void convert(const CpuPlan& plan, const ConstImageView* masked, FrameJob& job) {
+  if (plan.analyse) job.luma = {};
+  for (std::size_t i = 0; i < plan.targets.size(); ++i) {
+    const CpuPlan::Target& made = plan.targets[i];
+    if (made.converter == nullptr || !job.outputs[i].target.buffer) continue;
     const ImageView& target = job.outputs[i].target.image;
-    if (plan.analyse && i == 0) {
-      convert_and_count(*plan.converters[i], source, target, job.luma);
-    } else {
-      plan.converters[i]->run(source, target, 0, target.height);
-    }
+    const RowRange of_copy = masked != nullptr ? made.masked_rows : RowRange{};
+    convert_rows(plan, i, job.input.image, {0, of_copy.begin}, job);
+    if (!of_copy.empty()) convert_rows(plan, i, *masked, of_copy, job);
+    convert_rows(plan, i, job.input.image, {of_copy.end, target.height}, job);
     if (job.outputs[i].overlays == nullptr) continue;
     for (const auto& overlay : *job.outputs[i].overlays) blend(*overlay, target, 0, target.height);
   }
 }
 
+/// The rows of a target that a mask may show in: from a multiple of kBandRows to one, or to the
+/// end.
+RowRange masked_rows(const Conversion& conversion, const PictureMask& mask) {
+  const int height = conversion.target_size().height;
+  RowRange masked;
+  for (int y = 0; y < height; y += kBandRows) {
+    const RowRange band{y, std::min(y + kBandRows, height)};
+    const RowRange from = source_rows(conversion, band);
+    if (from.begin >= mask.rows().end || mask.rows().begin >= from.end) continue;
+    if (masked.empty()) masked.begin = band.begin;
+    masked.end = band.end;
+  }
+  return masked;
+}
+
+/// Copies these rows, which begin with a row of chroma.
+PooledImage copy_rows(FramePool& pool, const ConstImageView& image, const RowRange& rows) {
+  PooledImage copy = allocate_image(pool, image.format, image.width, image.height);
+  for (int plane = 0; plane < info(image.format).plane_count; ++plane) {
+    const std::size_t bytes = plane_row_bytes(image.format, plane, image.width);
+    const int end = plane_rows(image.format, plane, rows.end);
+    for (int y = plane_rows(image.format, plane, rows.begin); y < end; ++y) {
+      std::memcpy(copy.image.row(plane, y), image.row(plane, y), bytes);
+    }
+  }
+  return copy;
+}
+
 }  // namespace
 
 void convert_and_count(const Converter& converter, const ConstImageView& source,
-                       const ImageView& target, LumaHistogram& luma) {
+                       const ImageView& target, const RowRange& rows, LumaHistogram& luma) {
   constexpr int kBandSamples = 1 << 16;
-  constexpr int kRows = 32;  // what is scaled is made in groups of up to 16 rows, also of chroma
-  const int rows = std::max(kBandSamples / target.width / kRows, 1) * kRows;
-  luma = {};
-  for (int y = 0; y < target.height; y += rows) {
-    const int end = std::min(y + rows, target.height);
+  const int step = std::max(kBandSamples / target.width / kBandRows, 1) * kBandRows;
+  for (int y = rows.begin; y < rows.end; y += step) {
+    const int end = std::min(y + step, rows.end);
     converter.run(source, target, y, end);
     count_luma(as_const(target), y, end, luma);
   }
@@ -147,7 +198,18 @@ PlanRef CpuStage::prepare(std::span<const Conversion> conversions,
   plan->mask = std::move(mask);
   for (const Conversion& conversion : conversions) {
     assert(!why_unsupported(conversion) || is_identity(conversion));
-    plan->converters.push_back(is_bypass(conversion) ? nullptr : Converter::make(conversion));
+    plan->targets.emplace_back();
+    if (is_bypass(conversion)) continue;
+    CpuPlan::Target& target = plan->targets.back();
+    target.converter = Converter::make(conversion);
+    if (plan->mask == nullptr) continue;
+    target.masked_rows = masked_rows(conversion, *plan->mask);
+    if (target.masked_rows.empty()) continue;
+    const RowRange from = source_rows(conversion, target.masked_rows);
+    RowRange& copied = plan->copied_rows;
+    if (copied.empty()) copied = plan->mask->rows();
+    copied.begin = std::min(copied.begin, from.begin) / 2 * 2;
+    copied.end = std::max(copied.end, from.end);
   }
   return plan;
 }
@@ -167,11 +229,11 @@ void CpuStage::submit(FrameJob& job) {
   device_->enqueue(lane);
 }
 
-/// A copy that the plan's mask covers; without a buffer if there is no memory for it.
-PooledImage CpuStage::masked_copy(const Plan& plan, const ConstImageView& source) noexcept {
+/// A copy of the plan's copied_rows, masked; without a buffer if there is no memory for it.
+PooledImage CpuStage::masked_copy(const CpuPlan& plan, const ConstImageView& source) noexcept {
   try {
-    PooledImage copy = copy_into(masked_, source);
-    static_cast<const CpuPlan&>(plan).mask->apply(copy.image);
+    PooledImage copy = copy_rows(masked_, source, plan.copied_rows);
+    plan.mask->apply(copy.image);
     return copy;
   } catch (const std::exception& error) {
     if (!mask_failed_.exchange(true)) {
@@ -194,11 +256,12 @@ void CpuStage::run_next(CpuLane& lane) {
   lane.stats.busy.begin(Engine::kKernel, start);
   device_->busy_.begin(Engine::kKernel, start);
   const auto& plan = static_cast<const CpuPlan&>(*job->plan);
-  if (!job->masks) {
-    convert(plan, job->input.image, *job);
+  if (!job->masks || plan.copied_rows.empty()) {
+    convert(plan, nullptr, *job);
   } else if (const PooledImage masked = masked_copy(plan, job->input.image); masked.buffer) {
     stats_.count(HostCopy::kMask);
-    convert(plan, as_const(masked.image), *job);
+    const ConstImageView image = as_const(masked.image);
+    convert(plan, &image, *job);
   } else {
     for (JobOutput& output : job->outputs) output.target = {};  // which ends the feed
   }

@@ -20,14 +20,16 @@
 
 namespace framelane {
 
-/// Converts a frame and counts the target's luma, band by band, while a band's rows are in the
-/// cache. Requires has_luma(target.format). Sets `luma`. Any thread.
+/// Converts rows of a frame, of which the first is a multiple of 32, and adds the target's luma to
+/// `luma`, band by band, while a band's rows are in the cache. Requires has_luma(target.format).
+/// Any thread.
 void convert_and_count(const Converter& converter, const ConstImageView& source,
-                       const ImageView& target, LumaHistogram& luma);
+                       const ImageView& target, const RowRange& rows, LumaHistogram& luma);
 
 /// An ordered queue of jobs, as a CUDA stream is. At most one worker serves a lane at a time, so
 /// the jobs of a lane run in order, and lanes run side by side.
 struct CpuLane;
+struct CpuPlan;
 
 /// The processor. Its worker threads serve the lanes of all feeds in turn, one job at a time, so
 /// that no feed starves another. Any thread may call. Outlives its stages.
@@ -80,7 +82,7 @@ class CpuStage : public Stage {
  private:
   friend class CpuDevice;
   void run_next(CpuLane& lane);
-  PooledImage masked_copy(const Plan& plan, const ConstImageView& source) noexcept;
+  PooledImage masked_copy(const CpuPlan& plan, const ConstImageView& source) noexcept;
 
   const std::shared_ptr<CpuDevice> device_;
   FeedStats& stats_;

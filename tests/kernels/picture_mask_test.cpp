@@ -137,6 +137,23 @@ INSTANTIATE_TEST_SUITE_P(Formats, PictureMaskTest, testing::ValuesIn(kAllFormats
                            return std::string(framelane::info(test.param).name);
                          });
 
+// The sums of such blocks' columns are more than 16 bits have room for.
+TEST(PictureMaskShapesTest, LargeBlocksShowTheMeanToo) {
+  const MaskShape whole{kWhole, Style::kPixelate, {}};
+  for (const PixelFormat format : {PixelFormat::kGray8, PixelFormat::kBgra}) {
+    TestImage picture(format, 4201, 300);
+    const ImageView view = picture.view();
+    for (int y = 0; y < view.height; ++y) {
+      std::fill_n(view.row(0, y), plane_row_bytes(format, 0, view.width), std::uint8_t{255});
+    }
+    *view.row(0, 7) = 0;  // one of tens of thousands changes no mean
+    const ColorSpec color = info(format).rgb ? kRgbFull : ColorSpec{};
+    PictureMask({&whole, 1}, format, {view.width, view.height}, color).apply(view);
+    const auto pixels = picture.pixels();
+    EXPECT_EQ(std::ranges::count(pixels, 255), std::ssize(pixels)) << info(format).name;
+  }
+}
+
 TEST(PictureMaskShapesTest, LaterShapesCoverEarlierOnes) {
   const std::vector<MaskShape> shapes{{kWhole, Style::kFill, {255, 255, 255}},
                                       {{{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}, Style::kFill, {}}};

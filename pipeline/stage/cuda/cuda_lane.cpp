@@ -1,5 +1,6 @@
 #include "pipeline/stage/cuda/cuda_lane.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <exception>
 #include <utility>
@@ -114,22 +115,35 @@ void CudaLane::copy_overlays(const FrameJob& job, LaneWork& work) {
   CudaPlan::PresentOverlays& present = *plan_->overlays;
   const std::lock_guard lock(present.mutex);
   for (std::size_t t = 0; t < job.outputs.size(); ++t) {
-    work.overlays[t].clear();
-    const Overlays* const wanted = job.outputs[t].overlays.get();
+    work.overlays[t].reset();
+    const auto& wanted = job.outputs[t].overlays;
     if (wanted == nullptr) continue;  // also for a frame that the encode does not take
-    DeviceOverlays& known = present.by_target[t];
-    known.resize(wanted->size());
-    for (std::size_t i = 0; i < known.size(); ++i) {
-      const std::shared_ptr<const Overlay>& overlay = (*wanted)[i];
-      if (known[i] != nullptr && known[i]->overlay() == overlay) continue;
-      known[i].reset();
-      if (overlay->bytes().empty()) continue;
-      auto next = std::make_shared<DeviceOverlay>(*context_, overlay);
-      next->copy_up();
-      known[i] = std::move(next);
+    auto& [overlays, on_gpu] = present.by_target[t];
+    if (overlays != wanted) {
+      on_gpu = copied_up(*wanted, on_gpu);
+      overlays = wanted;
     }
-    work.overlays[t] = known;
+    work.overlays[t] = on_gpu;
   }
+}
+
+/// Those of `wanted` that draw something. What is among `present` is not copied again.
+std::shared_ptr<const DeviceOverlays> CudaLane::copied_up(
+    const Overlays& wanted, const std::shared_ptr<const DeviceOverlays>& present) const {
+  auto all = std::make_shared<DeviceOverlays>();
+  for (const std::shared_ptr<const Overlay>& overlay : wanted) {
+    if (overlay->bytes().empty()) continue;
+    if (present != nullptr) {
+      const auto known = std::ranges::find(*present, overlay, &DeviceOverlay::overlay);
+      if (known != present->end()) {
+        all->push_back(*known);
+        continue;
+      }
+    }
+    all->push_back(std::make_shared<DeviceOverlay>(*context_, overlay));
+    all->back()->copy_up();
+  }
+  return all;
 }
 
 void CudaLane::queue(const FrameJob& job) {
@@ -156,6 +170,7 @@ void CudaLane::queue(const FrameJob& job) {
     kernels.wait(work.begin.get());
   }
   kernels.wait(other.done().get());
+  rows_.resize(images.targets.size());
   int begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const bool last = i + 1 == ends.size();
@@ -166,26 +181,22 @@ void CudaLane::queue(const FrameJob& job) {
     slice.kernel_begin.record(kernels);
     // The lane's own memory, or a surface that its decoder has given away.
     if (job.masks) plan_->mask.value().enqueue(as_writable(source), kernels);
-    // What is scaled needs the whole source.
-    const auto rows_of = [&](std::size_t t) {
-      const std::optional<int> scaled = plan_->scaled_heights[t];
-      return scaled ? std::pair(0, last ? *scaled : 0) : std::pair(begin, end);
-    };
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
-      const auto [first_row, end_row] = rows_of(t);
-      if (first_row < end_row && job.outputs[t].target.buffer) {
-        queue_conversion(job.outputs[t], t, source, first_row, end_row, kernels);
-      }
+      // What is scaled needs the whole source.
+      const std::optional<int> scaled = plan_->scaled_heights[t];
+      rows_[t] = scaled ? RowRange{0, last ? *scaled : 0} : RowRange{begin, end};
+      if (!job.outputs[t].target.buffer) rows_[t] = {};
+      if (!rows_[t].empty()) queue_conversion(job.outputs[t], t, source, kernels);
     }
+    queue_overlays(job, kernels);
     slice.kernel_end.record(kernels);
     download.wait(slice.kernel_end.get());
     for (std::size_t t = 0; t < images.targets.size(); ++t) {
       const bool bypass = !images.targets[t] && images.source;
-      if (bypass || !job.outputs[t].target.buffer || stays_on_gpu(job.outputs[t])) continue;
-      const auto [first_row, end_row] = rows_of(t);
-      if (first_row == end_row) continue;
+      if (bypass || rows_[t].empty() || stays_on_gpu(job.outputs[t])) continue;
       copy_rows(images.targets[t] ? as_const(images.targets[t]->image) : source,
-                job.outputs[t].target.image, first_row, end_row, cudaMemcpyDeviceToHost, download);
+                job.outputs[t].target.image, rows_[t].begin, rows_[t].end, cudaMemcpyDeviceToHost,
+                download);
     }
     if (last && counts_luma(work, job)) {
       work.luma->copy_to(job.outputs[0].target.side_data, download);
@@ -195,36 +206,55 @@ void CudaLane::queue(const FrameJob& job) {
   }
 }
 
-/// Queues what makes rows of one target, in the lane's memory or in the job's own.
+/// Where a target is made: in the lane's memory or in the job's own. Empty: nothing is made, the
+/// source itself is copied down.
+ImageView CudaLane::target_of(const JobOutput& output, std::size_t t) const {
+  if (stays_on_gpu(output)) return output.target.image;
+  const std::optional<DeviceImage>& lane_target = plan_->works[index]->images->targets[t];
+  return lane_target ? lane_target->image : ImageView{};
+}
+
+/// Queues what makes rows of one target.
 void CudaLane::queue_conversion(const JobOutput& output, std::size_t t,
-                                const ConstImageView& source, int begin, int end,
-                                StreamRef kernels) {
+                                const ConstImageView& source, StreamRef kernels) {
   const LaneWork& work = *plan_->works[index];
+  const auto [begin, end] = rows_[t];
   std::uint32_t* const counts = work.luma && t == 0 ? work.luma->counts() : nullptr;
-  const std::optional<DeviceImage>& lane_target = work.images->targets[t];
-  const bool stays = stays_on_gpu(output);
-  const bool makes_target = stays || lane_target;
-  const ImageView target = stays         ? output.target.image
-                           : lane_target ? lane_target->image
-                                         : ImageView{};
+  const ImageView target = target_of(output, t);
+  const bool makes_target = target.planes[0].data != nullptr;
   if (plan_->converters[t] != nullptr && makes_target) {
     const auto& constants = plan_->constants[t];
     const CudaFrame frame{source, target, counts, constants ? constants->memory.data() : nullptr};
     cuda::check(plan_->converters[t]->enqueue({&frame, 1}, begin, end, kernels.get()),
                 "cudaLaunchKernel");
-  } else {
-    if (makes_target) copy_rows(source, target, begin, end, cudaMemcpyDeviceToDevice, kernels);
-    if (counts != nullptr) {
-      cuda::check(enqueue_luma_count(source, begin, end, counts, kernels.get()),
-                  "cudaLaunchKernel");
+    return;
+  }
+  if (makes_target) copy_rows(source, target, begin, end, cudaMemcpyDeviceToDevice, kernels);
+  if (counts != nullptr) {
+    cuda::check(enqueue_luma_count(source, begin, end, counts, kernels.get()), "cudaLaunchKernel");
+  }
+}
+
+/// Queues what is drawn on rows of all targets. Of each target the first overlays come first, then
+/// the second: so one launch takes many also where they lie one over the other.
+void CudaLane::queue_overlays(const FrameJob& job, StreamRef kernels) {
+  const LaneWork& work = *plan_->works[index];
+  drawings_.clear();
+  bool more = true;
+  for (std::size_t i = 0; more; ++i) {
+    more = false;
+    for (std::size_t t = 0; t < work.overlays.size(); ++t) {
+      const DeviceOverlays* const overlays = work.overlays[t].get();
+      if (overlays == nullptr || i >= overlays->size() || rows_[t].empty()) continue;
+      DeviceOverlay& drawn = *(*overlays)[i];
+      drawn.await_copy(kernels);
+      drawings_.push_back({drawn.overlay().get(), drawn.bytes(), target_of(job.outputs[t], t),
+                           rows_[t].begin, rows_[t].end});
+      more = true;
     }
   }
-  for (const auto& drawn : work.overlays[t]) {
-    if (drawn == nullptr) continue;
-    kernels.wait(drawn->copied().get());
-    cuda::check(enqueue_blend(*drawn->overlay(), drawn->bytes(), target, begin, end, kernels.get()),
-                "cudaLaunchKernel");
-  }
+  if (drawings_.empty()) return;
+  cuda::check(enqueue_blends(drawings_, kernels.get()), "cudaLaunchKernel");
 }
 
 bool CudaLane::wait(EventWait& waiting) noexcept {

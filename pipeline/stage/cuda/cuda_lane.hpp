@@ -5,7 +5,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "kernels/cuda/overlay.hpp"
 #include "pipeline/stage/cuda/cuda_plan.hpp"
 #include "pipeline/stage/cuda/event_wait.hpp"
 
@@ -68,9 +70,13 @@ class CudaLane {
   std::span<const int> queue_upload(StreamRef upload, const LaneWork& work, const LaneWork& other,
                                     const ConstImageView& from, const ImageView& to, bool masks);
   void copy_overlays(const FrameJob& job, LaneWork& work);
+  std::shared_ptr<const DeviceOverlays> copied_up(
+      const Overlays& wanted, const std::shared_ptr<const DeviceOverlays>& present) const;
   void end_queue();
+  ImageView target_of(const JobOutput& output, std::size_t t) const;
   void queue_conversion(const JobOutput& output, std::size_t t, const ConstImageView& source,
-                        int begin, int end, StreamRef kernels);
+                        StreamRef kernels);
+  void queue_overlays(const FrameJob& job, StreamRef kernels);
   void account(const LaneWork& work, bool downloads, DeviceClock::Clock::time_point seen) noexcept;
 
   const std::shared_ptr<CudaContext> context_;
@@ -82,6 +88,8 @@ class CudaLane {
   std::shared_ptr<const CudaPlan> plan_;
   DeviceClock::Clock::time_point started_at_;
   std::span<const CudaSlice> slices_;  // the last ones of the plan's, one for each of the job's
+  std::vector<RowRange> rows_;         // by target: those that are being queued
+  std::vector<CudaDrawing> drawings_;  // on these
   bool queued_whole_ = false;
   bool done_comes_ = false;         // the last event is recorded behind everything that was queued
   std::shared_ptr<CudaLane> next_;  // in the completion thread's queue

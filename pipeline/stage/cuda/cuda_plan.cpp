@@ -108,6 +108,12 @@ void DeviceOverlay::copy_up() {
   copied_.record(stream_);
 }
 
+void DeviceOverlay::await_copy(StreamRef kernels_stream) {
+  if (awaited_) return;
+  kernels_stream.wait(copied_.get());
+  awaited_ = true;
+}
+
 LaneWork::LaneWork(std::shared_ptr<const LaneImages> lane_images, int slice_count)
     : images(std::move(lane_images)) {
   for (int i = 0; i < slice_count; ++i) slices.emplace_back(i == slice_count - 1);
@@ -144,16 +150,13 @@ void Constants::copy_up(StreamRef stream) const {
 }
 
 DeviceMask::DeviceMask(CudaContext& context, const PictureMask& mask)
-    : kernels(mask),
-      constants(context, kernels),
-      scratch(context.allocate(std::max<std::size_t>(kernels.scratch_bytes(), 1))) {
+    : kernels(mask), constants(context, kernels) {
   cuda::check(CudaMask::load(), "cudaFuncGetAttributes");
 }
 
 void DeviceMask::enqueue(const ImageView& picture, StreamRef kernels_stream) const {
-  cuda::check(
-      kernels.enqueue(picture, constants.memory.data(), scratch.data(), kernels_stream.get()),
-      "cudaLaunchKernel");
+  cuda::check(kernels.enqueue(picture, constants.memory.data(), kernels_stream.get()),
+              "cudaLaunchKernel");
 }
 
 void CudaPlan::allocate(std::shared_ptr<CudaContext> gpu, std::span<const Conversion> conversions,

@@ -66,7 +66,7 @@ struct Constants {
   void copy_up(StreamRef stream) const;
 };
 
-/// Covers sources in the GPU's memory. Work of the kernels' stream shares its memory.
+/// Covers sources in the GPU's memory.
 struct DeviceMask {
   /// Allocates and loads the kernels. Throws CudaError.
   DeviceMask(CudaContext& context, const PictureMask& mask);
@@ -75,7 +75,6 @@ struct DeviceMask {
 
   CudaMask kernels;
   Constants constants;
-  DeviceMemory scratch;
 };
 
 /// Jobs that a lane has on the GPU at once: while one is copied down, the next is copied up into
@@ -102,7 +101,7 @@ struct LumaCounts {
   bool cleared = false;
 };
 
-/// An overlay whose bytes are in the GPU's memory, for work that waits for copied().
+/// An overlay whose bytes are in the GPU's memory, for kernels that are queued after await_copy().
 class DeviceOverlay {
  public:
   /// Allocates. Throws CudaError.
@@ -120,10 +119,12 @@ class DeviceOverlay {
   /// Queues the copy of the bytes, which may block until the driver has read them. Throws
   /// CudaError.
   void copy_up();
+  /// Has the kernels' stream wait for the copy, the first time. Behind the copy gate. Throws
+  /// CudaError.
+  void await_copy(StreamRef kernels_stream);
 
   const std::shared_ptr<const Overlay>& overlay() const { return overlay_; }
   const std::uint8_t* bytes() const { return memory_.data(); }
-  const CudaEvent& copied() const { return copied_; }
 
  private:
   const std::shared_ptr<const Overlay> overlay_;
@@ -131,9 +132,10 @@ class DeviceOverlay {
   const DeviceMemory memory_;
   const CudaEvent copied_{CudaEvent::Kind::kOrder};
   bool copies_ = false;
+  bool awaited_ = false;
 };
-/// What one target gets drawn on it.
-using DeviceOverlays = std::vector<std::shared_ptr<const DeviceOverlay>>;
+/// What one target gets drawn on it, in this order.
+using DeviceOverlays = std::vector<std::shared_ptr<DeviceOverlay>>;
 
 /// What one job in a lane needs: the lane's memory, and events for each step of the work.
 struct LaneWork {
@@ -146,8 +148,9 @@ struct LaneWork {
       CudaEvent::Kind::kTime};  ///< the upload begins or, without one, the frame is there
   std::vector<CudaSlice> slices;
   std::optional<LumaCounts> luma;  ///< the first target's, if jobs are analysed
-  /// By target: what the last job of this place was given, which the GPU may still read.
-  std::vector<DeviceOverlays> overlays;
+  /// By target: what the last job of this place was given, which the GPU may still read. Null:
+  /// nothing.
+  std::vector<std::shared_ptr<const DeviceOverlays>> overlays;
 };
 
 /// The rows at which an upload is cut; the last is the height. `slices`: see Device::make_stage.
@@ -182,8 +185,12 @@ struct CudaPlan : Plan {
   /// By target: the overlays of the last frame that was drawn on. Frames of all lanes share them,
   /// so that each is copied up once.
   struct PresentOverlays {
+    struct Target {
+      std::shared_ptr<const Overlays> overlays;
+      std::shared_ptr<const DeviceOverlays> on_gpu;  ///< the same, without those that draw nothing
+    };
     std::mutex mutex;  ///< held while they are copied up
-    std::vector<DeviceOverlays> by_target;
+    std::vector<Target> by_target;
   };
   std::unique_ptr<PresentOverlays> overlays;
   /// One for each lane, then again one for each lane; empty: jobs run on the CPU.

@@ -34,9 +34,7 @@ class CudaMaskTest : public CudaStreamTest, public ::testing::WithParamInterface
     std::vector<std::uint8_t> numbers(on_gpu.constant_bytes());
     on_gpu.write_constants(numbers.data());
     void* constants = nullptr;
-    void* scratch = nullptr;
     ASSERT_EQ(cudaMalloc(&constants, numbers.size() + 1), cudaSuccess);
-    ASSERT_EQ(cudaMalloc(&scratch, on_gpu.scratch_bytes() + 1), cudaSuccess);
     ASSERT_EQ(
         cudaMemcpyAsync(constants, numbers.data(), numbers.size(), cudaMemcpyHostToDevice, stream_),
         cudaSuccess);
@@ -47,18 +45,25 @@ class CudaMaskTest : public CudaStreamTest, public ::testing::WithParamInterface
     random_ = same;
     expected.fill_random(random_);
     actual.upload(stream_);
-    ASSERT_EQ(on_gpu.enqueue(actual.on_device(), static_cast<const std::uint8_t*>(constants),
-                             static_cast<std::uint8_t*>(scratch), stream_),
-              cudaSuccess);
+    const int before = stand_in::calls("cudaLaunchKernel");
+    ASSERT_EQ(
+        on_gpu.enqueue(actual.on_device(), static_cast<const std::uint8_t*>(constants), stream_),
+        cudaSuccess);
+    launches_ = stand_in::calls("cudaLaunchKernel") - before;
     actual.download(stream_);
     ASSERT_EQ(cudaFree(constants), cudaSuccess);
-    ASSERT_EQ(cudaFree(scratch), cudaSuccess);
     mask.apply(expected.on_host());
     EXPECT_TRUE(actual.equals(expected)) << size.width << 'x' << size.height;
+  }
+  /// Of the last mask.
+  void expect_launches(int count) const {
+    if (!stand_in::present()) return;
+    EXPECT_EQ(launches_, count);
   }
   ColorSpec color() const { return info(GetParam()).rgb ? kRgbFull : ColorSpec{}; }
 
   std::mt19937 random_{161};
+  int launches_ = 0;  // of the last mask, if the stand-in counts them
 };
 
 TEST_P(CudaMaskTest, EveryByteIsThatOfTheProcessor) {
@@ -72,11 +77,42 @@ TEST_P(CudaMaskTest, EveryByteIsThatOfTheProcessor) {
   }
 }
 
+MaskShape box(double left, double top, double right, double bottom, MaskShape::Style style) {
+  return {.polygon = {{left, top}, {right, top}, {right, bottom}, {left, bottom}}, .style = style};
+}
+
+TEST_P(CudaMaskTest, ShapesThatLieApartAreOneLaunch) {
+  using enum MaskShape::Style;
+  const PictureSize size{320, 200};
+  // The blocks of the third end above the fourth.
+  const MaskShape shapes[] = {box(0, 0, 0.3, 0.3, kFill), box(0.3, 0, 0.6, 0.3, kPixelate),
+                              box(0.1, 0.4, 0.5, 0.6, kPixelate), box(0.1, 0.68, 0.5, 1, kFill)};
+  expect_same_as_cpu(PictureMask(shapes, GetParam(), size, color()), size, {});
+  expect_launches(1);
+}
+
+TEST_P(CudaMaskTest, AShapeThatMeetsOthersComesAfterThem) {
+  using enum MaskShape::Style;
+  const PictureSize size{320, 200};
+  // The second begins in the first, and the fourth in blocks of the third.
+  const MaskShape shapes[] = {box(0, 0, 0.5, 0.5, kFill), box(0.4, 0.2, 0.7, 0.5, kPixelate),
+                              box(0.1, 0.6, 0.9, 0.799, kPixelate), box(0, 0.8, 1, 1, kFill)};
+  expect_same_as_cpu(PictureMask(shapes, GetParam(), size, color()), size, {});
+  expect_launches(3);
+}
+
+TEST_P(CudaMaskTest, AMaskOfAllOfALargePictureIsOneLaunch) {
+  const PictureSize size{2100, 130};
+  const MaskShape all = box(0, 0, 1, 1, MaskShape::Style::kPixelate);
+  expect_same_as_cpu(PictureMask({&all, 1}, GetParam(), size, color()), size, {});
+  expect_launches(1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, CudaMaskTest, ::testing::ValuesIn(kAllFormats), FormatName());
 
 using CudaLargeMaskTest = CudaMaskTest;
 
-// A comb of 490 teeth has more pieces of rows than one launch takes.
+// A comb of 490 teeth has tens of thousands of pieces of rows.
 TEST_P(CudaLargeMaskTest, AMaskMayHaveAnyNumberOfPieces) {
   MaskShape comb;
   constexpr int kTeeth = 490;

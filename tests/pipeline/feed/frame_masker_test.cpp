@@ -40,7 +40,7 @@ class FrameMaskerTest : public ::testing::Test {
   }
   void apply(InputFrame& frame) {
     masker_.prepare(frame);
-    ASSERT_TRUE(masker_.apply(frame, /*stage_masks=*/false));
+    ASSERT_TRUE(masker_.apply(frame, StageMasking::kNone));
   }
   std::uint64_t copies() const { return stats_.host_copies[index_of(HostCopy::kMask)]; }
 
@@ -91,7 +91,7 @@ TEST_F(FrameMaskerTest, AFrameOfAnotherProcessIsCopiedAndGivenBack) {
   loan.spoiled = true;
   spoiled.loan = &loan;
   masker_.prepare(spoiled);
-  EXPECT_THROW(std::ignore = masker_.apply(spoiled, false), FeedError);
+  EXPECT_THROW(std::ignore = masker_.apply(spoiled, StageMasking::kNone), FeedError);
 }
 
 TEST_F(FrameMaskerTest, EachSizeHasItsOwnMask) {
@@ -102,7 +102,7 @@ TEST_F(FrameMaskerTest, EachSizeHasItsOwnMask) {
   }
 }
 
-TEST_F(FrameMaskerTest, AStageThatCopiesTheFrameAnywayCoversItWithTheMask) {
+TEST_F(FrameMaskerTest, AStageThatConvertsForEveryEncodeCoversWhatOthersHaveToo) {
   Loan loan;
   InputFrame lent = frame();
   lent.loan = &loan;
@@ -114,7 +114,7 @@ TEST_F(FrameMaskerTest, AStageThatCopiesTheFrameAnywayCoversItWithTheMask) {
     masker_.prepare(*frame);
     const std::shared_ptr<const PictureMask> mask = masker_.mask();
     const std::uint8_t* const data = frame->image.planes[0].data;
-    EXPECT_FALSE(masker_.apply(*frame, /*stage_masks=*/true));
+    EXPECT_FALSE(masker_.apply(*frame, StageMasking::kCopy));
     EXPECT_EQ(frame->image.planes[0].data, data);
     EXPECT_EQ(data[0], 77);
     masker_.prepare(*frame);
@@ -122,11 +122,19 @@ TEST_F(FrameMaskerTest, AStageThatCopiesTheFrameAnywayCoversItWithTheMask) {
   }
   InputFrame own = frame();
   masker_.prepare(own);
-  EXPECT_TRUE(masker_.apply(own, true));
+  EXPECT_TRUE(masker_.apply(own, StageMasking::kCopy));
   EXPECT_TRUE(left_half_is_black(own));
   EXPECT_EQ(copies(), 0u);
   // Nothing may see what is not covered, whatever has gone wrong before.
-  EXPECT_THROW(std::ignore = masker_.apply(on_gpu, false), FeedError);
+  EXPECT_THROW(std::ignore = masker_.apply(on_gpu, StageMasking::kNone), FeedError);
+}
+
+TEST_F(FrameMaskerTest, AGpuCoversEveryFrame) {
+  InputFrame own = frame();
+  masker_.prepare(own);
+  EXPECT_FALSE(masker_.apply(own, StageMasking::kOnGpu));
+  EXPECT_EQ(own.image.row(0, 0)[0], 77);
+  EXPECT_EQ(copies(), 0u);
 }
 
 TEST_F(FrameMaskerTest, WhatCannotBeCoveredIsRefused) {
@@ -139,7 +147,7 @@ TEST_F(FrameMaskerTest, WhatCannotBeCoveredIsRefused) {
   }
   InputFrame wide = frame(64 * kWidth);
   masker.prepare(wide);
-  ASSERT_TRUE(masker.apply(wide, false));
+  ASSERT_TRUE(masker.apply(wide, StageMasking::kNone));
   EXPECT_EQ(wide.image.row(0, 0)[32 * kWidth + 12], 16);
 }
 

@@ -157,6 +157,119 @@ TEST_F(CpuStageTest, TheBandsOfALargeFrameAddUp) {
   EXPECT_EQ(job.luma, luma);
 }
 
+PooledImage random_picture(FramePool& pool, const Conversion& conversion, std::uint64_t seed) {
+  PooledImage picture =
+      allocate_image(pool, conversion.source, conversion.width, conversion.height);
+  for (int plane = 0; plane < info(conversion.source).plane_count; ++plane) {
+    for (int y = 0; y < plane_rows(conversion.source, plane, conversion.height); ++y) {
+      testing::fill_random({picture.image.row(plane, y),
+                            plane_row_bytes(conversion.source, plane, conversion.width)},
+                           (seed << 32) + static_cast<unsigned>(y * 4 + plane));
+    }
+  }
+  return picture;
+}
+
+Conversion nv12_to(PixelFormat target, int width, int height) {
+  Conversion conversion{width, height, PixelFormat::kNv12, {}, target, {}};
+  conversion.source_color.range = Range::kFull;
+  return conversion;
+}
+
+std::vector<Conversion> scaled_in_many_ways(const Conversion& conversion) {
+  std::vector<Conversion> all;
+  const auto add = [&](const Rect& crop, const PictureSize& size, ScaleFilter filter,
+                       const Orientation& orientation = {}) {
+    all.push_back(conversion);
+    // With bars above and below.
+    all.back().scaling = Scaling{crop, size, {0, 6, size.width, size.height - 12}, filter};
+    all.back().scaling->orientation = orientation;
+  };
+  const Rect whole{0, 0, conversion.width, conversion.height};
+  const Rect part{6, 20, conversion.width - 10, conversion.height - 61};
+  for (const ScaleFilter filter : {ScaleFilter::kBicubic, ScaleFilter::kSpline36,
+                                   ScaleFilter::kBilinear, ScaleFilter::kArea}) {
+    for (const PictureSize size : {PictureSize{40, 150}, {40, 330}, {30, 700}, {20, 40}}) {
+      add(whole, size, filter);
+      add(part, size, filter);
+    }
+    add(part, {40, 150}, filter, {.upside_down = true});
+    add(part, {40, 150}, filter, {.transposed = true, .mirrored = true});
+  }
+  return all;
+}
+
+/// Expects that each target is that of the masked picture, and returns how many copies were made.
+std::uint64_t expect_masked(const std::vector<Conversion>& conversions, const MaskShape& shape) {
+  FeedStats stats("feed", {{"a"}}, {}, 1);
+  const auto device = std::make_shared<CpuDevice>(1);
+  const std::unique_ptr<Stage> stage = device->make_stage(stats, {});
+  const Conversion& any = conversions.front();
+  const auto mask = std::make_shared<const PictureMask>(
+      std::span(&shape, 1), any.source, PictureSize{any.width, any.height}, any.source_color);
+  FramePool pool;
+  // The second picture finds the first one's copy in the memory for copies.
+  for (const std::uint64_t sequence : {0, 1}) {
+    const PooledImage picture = random_picture(pool, any, sequence + 1);
+    FrameJob job;
+    job.sequence = sequence;
+    job.masks = true;
+    job.plan = stage->prepare(conversions, FrameMemory::kHost, false, {}, mask);
+    job.input.image = as_const(picture.image);
+    job.input.buffer = picture.buffer;
+    job.outputs.resize(conversions.size());
+    for (std::size_t i = 0; i < conversions.size(); ++i) {
+      const auto [width, height] = conversions[i].target_size();
+      job.outputs[i].target = allocate_image(pool, conversions[i].target, width, height);
+    }
+    stage->submit(job);
+    EXPECT_EQ(stage->wait(job, {}, std::chrono::steady_clock::now() + 60s), Stage::Wait::kReady);
+    mask->apply(picture.image);
+    for (std::size_t i = 0; i < conversions.size(); ++i) {
+      const ImageView& got = job.outputs[i].target.image;
+      const PooledImage expected = allocate_image(pool, got.format, got.width, got.height);
+      Converter::make(conversions[i])->run(as_const(picture.image), expected.image, 0, got.height);
+      for (int plane = 0; plane < info(got.format).plane_count; ++plane) {
+        const std::size_t bytes = plane_row_bytes(got.format, plane, got.width);
+        for (int y = 0; y < plane_rows(got.format, plane, got.height); ++y) {
+          EXPECT_EQ(std::memcmp(got.row(plane, y), expected.image.row(plane, y), bytes), 0)
+              << "conversion " << i << ", plane " << plane << " row " << y;
+        }
+      }
+      if (::testing::Test::HasFailure()) break;
+    }
+  }
+  return stats.host_copies[index_of(HostCopy::kMask)];
+}
+
+MaskShape strip(double top, double bottom, MaskShape::Style style) {
+  return {.polygon = {{0.1, top}, {0.8, top}, {0.8, bottom}, {0.1, bottom}}, .style = style};
+}
+
+TEST(CpuStageMaskTest, WhatIsMadeOfAFrameIsMadeOfTheMaskedOne) {
+  std::vector<Conversion> bgra{bgra_to(PixelFormat::kNv12)};
+  bgra.front().width = 50;
+  bgra.front().height = 403;
+  const std::vector<Conversion> nv12{nv12_to(PixelFormat::kI420, 50, 403)};
+  for (std::vector<Conversion> conversions : {bgra, nv12}) {
+    const std::vector<Conversion> scaled = scaled_in_many_ways(conversions.front());
+    conversions.insert(conversions.end(), scaled.begin(), scaled.end());
+    for (const auto style : {MaskShape::Style::kFill, MaskShape::Style::kPixelate}) {
+      for (const auto& [top, bottom] :
+           {std::pair{0.4, 0.45}, {0.0, 0.02}, {0.97, 1.0}, {0.2, 0.7}, {0.0, 1.0}}) {
+        EXPECT_EQ(expect_masked(conversions, strip(top, bottom, style)), 2U);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(CpuStageMaskTest, APartWithoutTheMaskNeedsNoCopy) {
+  Conversion conversion = nv12_to(PixelFormat::kI420, 60, 400);
+  conversion.scaling = Scaling{{0, 200, 60, 200}, {40, 100}, {0, 0, 40, 100}};
+  EXPECT_EQ(expect_masked({conversion}, strip(0, 0.4, MaskShape::Style::kFill)), 0U);
+}
+
 TEST_F(CpuStageTest, WaitForAJobThatIsNotSubmittedEndsAtTheDeadline) {
   FrameJob job;
   EXPECT_EQ(stage_->wait(job, {}, std::chrono::steady_clock::now() + 1ms), Stage::Wait::kLate);

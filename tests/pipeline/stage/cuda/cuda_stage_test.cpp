@@ -186,6 +186,60 @@ TEST_F(CudaStageTest, WhatIsMadeOfAFrameIsMadeOfTheMaskedOne) {
   EXPECT_EQ(stats_.status().device, "cuda:0");
 }
 
+/// Draws three overlays on each target, none over another.
+void draw_apart(Jobs& jobs) {
+  std::vector<std::shared_ptr<const Overlays>> by_target;
+  for (const Conversion& conversion : jobs.conversions()) {
+    const RgbaPicture gray{10, 6, std::vector<std::uint8_t>(std::size_t{4} * 10 * 6, 99)};
+    Overlays overlays;
+    for (const int x : {0, 10, 20}) {
+      overlays.push_back(std::make_shared<const Overlay>(
+          gray, x, 2, conversion.target_size(), conversion.target, conversion.target_color));
+    }
+    by_target.push_back(std::make_shared<const Overlays>(std::move(overlays)));
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    for (std::size_t t = 0; t < by_target.size(); ++t) jobs[i].outputs[t].overlays = by_target[t];
+  }
+}
+
+TEST_F(CudaStageTest, TheMaskAndAllOverlaysOfAFrameAreALaunchEach) {
+  if (!stand_in::present()) GTEST_SKIP() << "counts the stand-in's calls";
+  constexpr int kFrames = 6;
+  std::vector<Conversion> conversions;
+  for (const auto& [width, height] : {std::pair{64, 40}, {48, 30}, {32, 20}}) {
+    conversions.push_back(
+        scaled(conversion_of(PixelFormat::kBgra, PixelFormat::kNv12), width, height));
+    conversions.back().overlaid = true;
+  }
+  const std::vector<MaskShape> shapes{
+      {.polygon = {{0, 0}, {0.4, 0}, {0.4, 0.4}}, .style = MaskShape::Style::kPixelate},
+      {.polygon = {{0.6, 0}, {0.9, 0}, {0.9, 1}}}};
+  const auto mask = std::make_shared<const PictureMask>(shapes, PixelFormat::kBgra,
+                                                        PictureSize{kPictureWidth, kPictureHeight},
+                                                        conversions.front().source_color);
+  std::array<int, 2> launches{};
+  std::array<int, 2> waits{};
+  for (const bool drawn : {false, true}) {
+    Jobs jobs(conversions, kFrames);
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      for (JobOutput& output : jobs[i].outputs) output.overlays.reset();
+    }
+    if (drawn) {
+      jobs.mask(mask);
+      draw_apart(jobs);
+    }
+    const int launches_before = stand_in::calls("cudaLaunchKernel");
+    const int waits_before = stand_in::calls("cudaStreamWaitEvent");
+    run(jobs);
+    launches[drawn] = stand_in::calls("cudaLaunchKernel") - launches_before;
+    waits[drawn] = stand_in::calls("cudaStreamWaitEvent") - waits_before;
+  }
+  EXPECT_EQ(launches[true] - launches[false], 2 * kFrames);
+  // For the copies of the overlays, before the first frame.
+  EXPECT_EQ(waits[true] - waits[false], 9);
+}
+
 TEST_F(CudaStageTest, AnEncodeThatIsDownGetsNothing) {
   Jobs jobs(from_nv12(), 3);
   jobs.put_on(device_->context());
