@@ -128,8 +128,8 @@ struct Scratch {
 
   void make_room_for(std::size_t row_bytes) {
     if (codes.size() >= row_bytes) return;
-    codes.resize(row_bytes);
     sums.resize(row_bytes);
+    codes.resize(row_bytes);  // the last one: its size says that there is room in both
   }
 };
 

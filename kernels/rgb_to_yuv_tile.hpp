@@ -88,7 +88,7 @@ using TileFunction = void (*)(const RgbToYuvPlan& plan, const SourceRows& source
                               ColumnSums& columns);
 
 /// Gives 24-bit pixels a fourth byte. Reads and prefetches `count` pixels of a row, a multiple of
-/// four, and of the one that is `ahead` bytes further.
+/// kGroup, and of the one that is `ahead` bytes further.
 using WidenFunction = void (*)(const std::uint8_t* from, std::ptrdiff_t ahead, std::uint8_t* to,
                                int count);
 

@@ -27,6 +27,8 @@ using Floats = hn::CappedTag<float, 16>;
 using FloatVector = hn::Vec<Floats>;
 
 constexpr std::size_t kLanes = hn::MaxLanes(Floats());
+// Vectors that are filtered down at once, so that sums need not wait for each other.
+constexpr std::size_t kVectorsDown = 4;
 
 // The lowest byte of each word, as a number.
 template <class Words>
@@ -87,6 +89,10 @@ HWY_INLINE void load_line(const std::uint8_t* from, const float* factors, float*
     }
     hn::StoreU(numbers[0], d, to + x);
   };
+  // What lay there before may be numbers that the processor is slow to calculate with.
+  const std::size_t end =
+      (count + kVectorsDown * kLanes - 1) / (kVectorsDown * kLanes) * (kVectorsDown * kLanes);
+  for (std::size_t i = count; i < end; i += kLanes) hn::StoreU(hn::Zero(d), d, to + i);
   std::size_t x = 0;
   for (; x + kLanes <= count; x += kLanes) make(from + x * kStep, x);
   if (x == count) return;
@@ -112,32 +118,29 @@ void load(const std::uint8_t* from, int step, const float* factors, float* to, s
   }
 }
 
-// kVectors at once, so that sums need not wait for each other.
-template <std::size_t kVectors>
 HWY_INLINE void sum_down(const float* const* rows, const float* weights, int taps, bool adds,
                          std::size_t x, float* to) {
   const Floats d;
-  FloatVector sums[kVectors];
-  HWY_UNROLL(4) for (std::size_t v = 0; v < kVectors; ++v) {
+  FloatVector sums[kVectorsDown];
+  HWY_UNROLL(4) for (std::size_t v = 0; v < kVectorsDown; ++v) {
     sums[v] = adds ? hn::LoadU(d, to + x + v * kLanes) : hn::Zero(d);
   }
   for (int j = 0; j < taps; ++j) {
     const auto weight = hn::Set(d, weights[j]);
     const float* const from = rows[j] + x;
     HWY_UNROLL(4)
-    for (std::size_t v = 0; v < kVectors; ++v) {
+    for (std::size_t v = 0; v < kVectorsDown; ++v) {
       sums[v] = hn::MulAdd(weight, hn::LoadU(d, from + v * kLanes), sums[v]);
     }
   }
   HWY_UNROLL(4)
-  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, to + x + v * kLanes);
+  for (std::size_t v = 0; v < kVectorsDown; ++v) hn::StoreU(sums[v], d, to + x + v * kLanes);
 }
 
 void filter_down(const float* const* rows, const float* weights, int taps, bool adds, float* to,
                  std::size_t count) {
-  constexpr std::size_t kVectors = 4;
-  for (std::size_t x = 0; x < count; x += kVectors * kLanes) {
-    sum_down<kVectors>(rows, weights, taps, adds, x, to);
+  for (std::size_t x = 0; x < count; x += kVectorsDown * kLanes) {
+    sum_down(rows, weights, taps, adds, x, to);
   }
 }
 

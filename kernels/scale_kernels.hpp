@@ -11,7 +11,7 @@
 namespace framelane {
 
 /// Floats behind a line that may be read or written.
-inline constexpr int kFloatSlack = 64;
+inline constexpr int kFloatSlack = 80;
 
 /// What turns filtered numbers into codes: values[0] * factors[0] + … + offset, clamped and
 /// rounded. A code may be wrong only if the value is `doubt` or more away from it.
@@ -28,7 +28,7 @@ struct ScaleKernels {
   int most_reach() const { return 4 * lanes; }
 
   /// From pixels of `step` (1 to 4) samples: to[i] = factors · pixel i; with a step of 1, the
-  /// sample itself. Writes up to kFloatSlack floats beyond.
+  /// sample itself. Behind them it writes zeros, as many as filter_down reads.
   void (*load)(const std::uint8_t* from, int step, const float* factors, float* to,
                std::size_t count);
   /// to[i] = weights[0] * rows[0][i] + weights[1] * rows[1][i] + … for `taps` rows, and what is

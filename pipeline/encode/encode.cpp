@@ -139,13 +139,13 @@ void Encode::take(FrameJob& job, Stage& stage) {
     switch (wait_converted(job, stage)) {
       case Stage::Wait::kReady:
         if (output.target.buffer) break;
-        if (output.memory == FrameMemory::kHost) {
+        if (output.memory == FrameMemory::kHost && job.masks) {
           output.ticket.drop(DropReason::kFeedFailed);
           throw FeedError(FeedFault::kMemory, "encode " + options_.name +
                                                   ": a frame cannot be masked: " +
                                                   shortage_text("no memory for a copy of it"));
         }
-        [[fallthrough]];  // the target was in the memory of a GPU that is lost
+        [[fallthrough]];  // a GPU is lost, and with it the target or the memory for another
       case Stage::Wait::kDeviceLost:
         output.ticket.drop(DropReason::kDeviceLost);
         return;

@@ -32,11 +32,11 @@ class FrameMasker {
   void prepare(const InputFrame& frame);
   /// The mask for frames like the last one that was given to prepare; null: nothing is covered.
   const std::shared_ptr<const PictureMask>& mask() const { return mask_; }
-  /// Covers a frame that was given to prepare, or returns false: then the stage has to. It is the
-  /// stage if that has a GPU; otherwise the frame is covered in place if nobody else has its
-  /// memory; otherwise it is the stage again, if it can, or the frame becomes a copy, which is
-  /// counted. A decoder's reference pictures and the memory of other processes stay as they are.
-  /// Throws FeedError if the frame cannot be covered.
+  /// Covers a frame that was given to prepare, or returns false: then the stage has to. A stage
+  /// that masks on its GPU always has to. Otherwise the frame is covered in place if nobody else
+  /// has its memory; if somebody has, a stage that masks a copy has to, or the frame becomes a copy
+  /// here, which is counted. A decoder's reference pictures and the memory of other processes stay
+  /// as they are. Throws FeedError if the frame cannot be covered.
   [[nodiscard]] bool apply(InputFrame& frame, StageMasking stage);
 
  private:

@@ -54,7 +54,8 @@ class Stage {
   virtual void submit(FrameJob& job) = 0;
 
   /// kReady: every target is complete; of a job that the GPU did not do, only those in host memory,
-  /// and the others are empty. All are empty if there was no memory to mask the frame. kStopped:
+  /// and the others are empty, as is one that there was no memory for. All are empty if there was
+  /// no memory to mask the frame. kStopped:
   /// `stop` was requested. kLate: the deadline has passed. kDeviceLost: the frame was in the memory
   /// of a device that is lost, and no target is complete.
   enum class Wait { kReady, kStopped, kLate, kDeviceLost };

@@ -17,6 +17,7 @@ extern "C" {
 #include <thread>
 
 #include "capture/framelane_capture.h"
+#include "kernels/picture_mask.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/feed/feed.hpp"
 #include "pipeline/stage/gpu.hpp"
@@ -299,6 +300,34 @@ TEST_F(FeedAllocationTest, TranscodingSoundAllocatesNothingPerPacket) {
   sound.audio_codecs = {{"aac"}};
   add(std::move(sound), folder / "out.mkv");
   EXPECT_LE(allocations_during(5000), kAllowed);
+}
+
+/// A lane lives on after a frame that there was no memory to mask.
+TEST(MaskAllocationTest, AMaskCoversAfterEveryAllocationThatFailed) {
+  const MaskShape shape{.polygon = {{0, 0}, {1, 0}, {1, 1}, {0, 1}},
+                        .style = MaskShape::Style::kPixelate};
+  constexpr int kWidth = 4096;  // wider than any picture that this thread has masked
+  constexpr int kHeight = 4;
+  const PictureMask mask({&shape, 1}, PixelFormat::kGray8, {kWidth, kHeight}, {});
+  std::vector<std::uint8_t> bytes(std::size_t{kWidth} * kHeight);
+  const ImageView picture{PixelFormat::kGray8, kWidth, kHeight, {{{bytes.data(), kWidth}}}};
+  int failures = 0;
+  for (bool failed = true; failed; failures += failed ? 1 : 0) {
+    g_failing = failures;
+    failed = false;
+    try {
+      mask.apply(picture);
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+    g_failing = -1;
+    std::fill(bytes.begin(), bytes.end(), std::uint8_t{0});
+    bytes[0] = 255;
+    if (failed) continue;
+    mask.apply(picture);
+    EXPECT_LT(bytes[0], 255);
+  }
+  EXPECT_GT(failures, 0);
 }
 
 }  // namespace

@@ -121,6 +121,7 @@ class EncodeTest : public ::testing::Test {
     job.outputs[0].encode_plan = plan;
     job.outputs[0].ticket = std::move(ticket);
     job.outputs[0].converts = converts;
+    job.masks = masks_;
     if (converts) job.outputs[0].target = std::move(image);
     ++(*stats_->ring_jobs())[index_of(RingState::kReady)];
     ASSERT_TRUE(place->publish());
@@ -162,6 +163,7 @@ class EncodeTest : public ::testing::Test {
       "gate", std::vector<FeedStats::EncodeSpec>{{"live", false}}, std::vector<std::string>{}, 1);
   FrameRing ring_{kRing, 1, *stats_};
   LineClock line_clock_{50ms};
+  bool masks_ = false;  // the stage has to mask the frames
   std::vector<Output*> outputs_;
   PacketFanout fanout_{{}};
   std::stop_source cancel_;
@@ -371,6 +373,7 @@ TEST_F(EncodeTest, FramesThatWereLostWithTheirDeviceAreDroppedAndTheNextEncoded)
 
 TEST_F(EncodeTest, AFrameThatCannotBeMaskedEndsTheFeedAndIsTheReason) {
   const auto opened = plan();
+  masks_ = true;
   for (std::int64_t i = 0; i < 3; ++i) publish(opened, i, true);
   UnmaskedStage stage;
   try {
@@ -381,6 +384,17 @@ TEST_F(EncodeTest, AFrameThatCannotBeMaskedEndsTheFeedAndIsTheReason) {
     EXPECT_THAT(error.what(), HasSubstr("encode live: a frame cannot be masked: "));
   }
   EXPECT_EQ(dropped(DropReason::kFeedFailed), 3u);
+  expect_every_frame_accounted_for();
+}
+
+/// As after a GPU is lost when there is no memory for the frame elsewhere.
+TEST_F(EncodeTest, AFrameWithoutMaskOrTargetIsDroppedAlone) {
+  const auto opened = plan();
+  for (std::int64_t i = 0; i < 3; ++i) publish(opened, i, true);
+  ring_.close();
+  UnmaskedStage stage;
+  run(stage);
+  EXPECT_EQ(dropped(DropReason::kDeviceLost), 3u);
   expect_every_frame_accounted_for();
 }
 
