@@ -45,15 +45,19 @@ class CudaMaskTest : public CudaStreamTest, public ::testing::WithParamInterface
     random_ = same;
     expected.fill_random(random_);
     actual.upload(stream_);
-    const int before = stand_in::calls("cudaLaunchKernel");
+    const int before = launches_so_far();
     ASSERT_EQ(
         on_gpu.enqueue(actual.on_device(), static_cast<const std::uint8_t*>(constants), stream_),
         cudaSuccess);
-    launches_ = stand_in::calls("cudaLaunchKernel") - before;
+    launches_ = launches_so_far() - before;
     actual.download(stream_);
     ASSERT_EQ(cudaFree(constants), cudaSuccess);
     mask.apply(expected.on_host());
     EXPECT_TRUE(actual.equals(expected)) << size.width << 'x' << size.height;
+  }
+  /// 0 on a GPU.
+  static int launches_so_far() {
+    return stand_in::present() ? stand_in::calls("cudaLaunchKernel") : 0;
   }
   /// Of the last mask.
   void expect_launches(int count) const {

@@ -54,7 +54,7 @@ TEST_F(RealGpuLossTest, KernelsThatDoNotComeToAnEndMoveTheFeedToTheCpu) {
   const auto hang = [this] {
     const auto gpu = device_->context();
     gpu->make_current();
-    Conversion conversion = conversion_of(PixelFormat::kI420, PixelFormat::kNv12, 16384, 16384);
+    Conversion conversion = conversion_of(PixelFormat::kI444, PixelFormat::kNv12, 16384, 16384);
     conversion.source_color = {.matrix = Matrix::kBt601};  // the slow way
     const DeviceImage from(*gpu, conversion.source, conversion.width, conversion.height);
     const DeviceImage to(*gpu, conversion.target, conversion.width, conversion.height);
