@@ -266,12 +266,17 @@ HWY_INLINE std::size_t codes_of(const ScaleForm& form, const std::array<const fl
   const hn::Rebind<std::uint8_t, Floats> bytes;
   const auto offset = hn::Set(d, form.offset);
   const auto doubt = hn::Set(d, form.doubt);
-  const auto [a, b, c] = form.factors;
-  const auto [line_a, line_b, line_c] = lines;
+  // In registers: in memory they would be loaded again after each store.
+  const auto a = hn::Set(d, form.factors[0]);
+  const auto b = hn::Set(d, form.factors[1]);
+  const auto c = hn::Set(d, form.factors[2]);
+  const float* const line_a = lines[0];
+  const float* const line_b = lines[1];
+  const float* const line_c = lines[2];
   const auto value_at = [&](std::size_t x) HWY_ATTR {
-    auto value = hn::MulAdd(hn::Set(d, a), hn::LoadU(d, line_a + x), offset);
-    if constexpr (kInputs > 1) value = hn::MulAdd(hn::Set(d, b), hn::LoadU(d, line_b + x), value);
-    if constexpr (kInputs > 2) value = hn::MulAdd(hn::Set(d, c), hn::LoadU(d, line_c + x), value);
+    auto value = hn::MulAdd(a, hn::LoadU(d, line_a + x), offset);
+    if constexpr (kInputs > 1) value = hn::MulAdd(b, hn::LoadU(d, line_b + x), value);
+    if constexpr (kInputs > 2) value = hn::MulAdd(c, hn::LoadU(d, line_c + x), value);
     return hn::Min(hn::Max(value, hn::Zero(d)), hn::Set(d, 255.0F));
   };
   std::size_t found = 0;

@@ -189,7 +189,7 @@ double ScaledSamples::real_value(const std::array<ConstChannel, 3>& from, std::s
     const int column = term.across.first()[static_cast<std::size_t>(x)];
     const int row = term.down.first()[static_cast<std::size_t>(y)];
     for (int c = 0; c < term.channels; ++c) {
-      const auto k = static_cast<std::size_t>(term.first_channel + c);
+      const auto k = static_cast<std::size_t>(term.first_channel) + static_cast<std::size_t>(c);
       const ConstChannel& samples = from[k];
       double of_channel = 0;
       for (int j = 0; j < term.down.taps(); ++j) {

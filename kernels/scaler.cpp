@@ -78,7 +78,7 @@ struct GroupPlan {
   std::vector<Output> outputs;
   int span = kLeastSpan;  // columns of the source that are made at once
   int kept_rows = 1;      // of the source, for each line
-  std::size_t pitch() const { return static_cast<std::size_t>(span + kFloatSlack); }
+  std::size_t pitch() const { return static_cast<std::size_t>(span) + kFloatSlack; }
 };
 
 using SourceChannels = std::array<ConstChannel, 3>;
