@@ -114,11 +114,9 @@ using Run = PictureMask::Run;
 
 /// What is read or written for a cover that has runs, perhaps up to rows below the picture.
 RowRange rows_of(const Cover& cover) {
-  RowRange rows{cover.runs.front().row, cover.runs.back().row + 1};
+  const RowRange rows{cover.runs.front().row, cover.runs.back().row + 1};
   if (cover.block_height == 0) return rows;
-  rows.begin -= (rows.begin - cover.top) % cover.block_height;
-  rows.end += cover.block_height - 1 - (rows.end - 1 - cover.top) % cover.block_height;
-  return rows;
+  return {cover.block_top(rows.begin), cover.block_top(rows.end - 1) + cover.block_height};
 }
 
 /// A thread's, so that nothing is allocated for each picture.
@@ -205,15 +203,13 @@ void CoveredPlane::show_code(std::span<const Run> runs, Scratch& scratch) const 
 
 /// `runs`: those of one row of blocks.
 void CoveredPlane::show_means(std::span<const Run> runs, Scratch& scratch) const {
-  const auto block_begin = [&](int x) { return x - (x - cover_.left) % cover_.block_width; };
-  const int block = (runs.front().row - cover_.top) / cover_.block_height;
-  const int top = cover_.top + block * cover_.block_height;
+  const int top = cover_.block_top(runs.front().row);
   const int bottom = std::min(top + cover_.block_height, first_.height);
   int begin = first_.width;
   int end = 0;
   for (const Run& run : runs) {
-    begin = std::min(begin, block_begin(run.begin));
-    end = std::max(end, block_begin(run.end - 1) + cover_.block_width);
+    begin = std::min(begin, cover_.block_left(run.begin));
+    end = std::max(end, cover_.block_left(run.end - 1) + cover_.block_width);
   }
   end = std::min(end, first_.width);
 

@@ -58,6 +58,10 @@ class PictureMask {
     int left = 0;  ///< where the blocks begin
     int top = 0;
     int band_height = 0;  ///< channels take turns after so many rows, from `top` on
+
+    /// Where the block begins that this column or row lies in.
+    int block_left(int column) const { return column - (column - left) % block_width; }
+    int block_top(int row) const { return row - (row - top) % block_height; }
   };
   /// More blocks than one shape has side by side: 16, and those that its box begins or ends in.
   static constexpr int kMostBlocks = 20;

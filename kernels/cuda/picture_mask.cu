@@ -115,9 +115,6 @@ struct Reach {
   }
 };
 
-/// The block that lies here, as its left or upper end.
-int block_begin(int first, int size, int place) { return place - (place - first) % size; }
-
 Reach reach_of(const PictureMask::Cover& cover) {
   Reach reach{.channel = cover.channel};
   for (const auto& [row, begin, end] : cover.runs) {
@@ -125,10 +122,9 @@ Reach reach_of(const PictureMask::Cover& cover) {
       reach.add(begin, row, end, row + 1);
       continue;
     }
-    const int top = block_begin(cover.top, cover.block_height, row);
-    const int last = block_begin(cover.left, cover.block_width, end - 1);
-    reach.add(block_begin(cover.left, cover.block_width, begin), top, last + cover.block_width,
-              top + cover.block_height);
+    const int top = cover.block_top(row);
+    const int last = cover.block_left(end - 1);
+    reach.add(cover.block_left(begin), top, last + cover.block_width, top + cover.block_height);
   }
   return reach;
 }
@@ -181,7 +177,7 @@ void CudaMask::add_filled(const PictureMask::Cover& cover) {
 void CudaMask::add_pixelated(const PictureMask::Cover& cover) {
   for (std::size_t i = 0; i < cover.runs.size();) {
     // The runs in one row of blocks.
-    const int top = block_begin(cover.top, cover.block_height, cover.runs[i].row);
+    const int top = cover.block_top(cover.runs[i].row);
     std::size_t end = i;
     int left = INT_MAX;
     int right = 0;
@@ -189,8 +185,7 @@ void CudaMask::add_pixelated(const PictureMask::Cover& cover) {
       left = std::min(left, cover.runs[end].begin);
       right = std::max(right, cover.runs[end].end);
     }
-    for (left = block_begin(cover.left, cover.block_width, left); left < right;
-         left += cover.block_width) {
+    for (left = cover.block_left(left); left < right; left += cover.block_width) {
       const auto first_run = static_cast<int>(runs_.size());
       for (const Run& run : std::span(cover.runs).subspan(i, end - i)) {
         const int run_begin = std::max(run.begin, left);
