@@ -95,7 +95,7 @@ CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candida
 }
 
 MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target,
-                        const StreamFormat* audio) {
+                        const EncodeRequest& request) {
   auto media = std::make_shared<MediaFormat>();
   media->video.parameters.reset(avcodec_parameters_alloc());
   if (!media->video.parameters ||
@@ -108,9 +108,10 @@ MediaFormatRef media_of(const AVCodecContext& context, const FrameFormat& target
   }
   media->video.time_base = context.time_base;
   media->video.frame_rate = target.frame_rate;
-  if (audio != nullptr) {
+  if (const StreamFormat* audio = request.audio) {
     media->audio = StreamFormat{copy_parameters(*audio->parameters), audio->time_base, {0, 1}};
   }
+  media->lost_until = request.lost_until;
   return media;
 }
 
@@ -300,7 +301,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     plan->frames = frames;
     plan->threads = threads;
     plan->live = request.live;
-    plan->media = media_of(*encoder, target.format, request.audio);
+    plan->media = media_of(*encoder, target.format, request);
     plan->gpu = gpu_of(candidate);
     plan->on_feeds_gpu = !plan->gpu.empty() && plan->gpu == request.device;
     plan->lacked_session = lacked_session;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -52,6 +53,7 @@ struct EncodeRequest {
   bool global_header = false;  ///< some output's container wants extradata
   bool rendition = false;  ///< its keyframes have to be those of others: takes_keyframe_requests
   const StreamFormat* audio = nullptr;  ///< of the packets beside the video; null: none
+  std::optional<std::chrono::microseconds> lost_until{};  ///< MediaFormat::lost_until
   /// Of `device`, for encoders that take frames on it. Empty: they take frames in host memory.
   GpuContext gpu_context{};
   /// Called before each candidate is opened, which may take long.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -38,6 +39,7 @@ struct EncodeRoute {
   Interrupt* opening = nullptr;               ///< Encode::opening
   std::unique_ptr<FramePool> pool = nullptr;  ///< of converted frames
   std::unique_ptr<EncodeOutage> outage = nullptr;
+  std::optional<std::chrono::microseconds> lost_until{};  ///< MediaFormat::lost_until
   RateLimit rate_limit{std::nullopt, std::nullopt};
   std::shared_ptr<EncodePlan> plan = nullptr;  ///< null before the first frame, and while down
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage

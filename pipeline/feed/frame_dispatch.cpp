@@ -84,6 +84,8 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
       EncodeRoute& route = *routes_[i];
       if (route.down()) {
         tickets_[i].drop(DropReason::kEncoder);
+        route.lost_until =
+            std::chrono::microseconds(av_rescale_q(frame.pts, source.time_base, AV_TIME_BASE_Q));
         continue;
       }
       route.outage->worked(frame.decoded_at);
@@ -284,6 +286,7 @@ std::shared_ptr<EncodePlan> FrameDispatch::open_encoder(EncodeRoute& route,
                              .global_header = route.global_header,
                              .rendition = route.rendition,
                              .audio = route.audio_format(source.media.get()),
+                             .lost_until = route.lost_until,
                              .gpu_context = std::move(gpu_context),
                              .opening = time_opening});
   }

@@ -9,13 +9,9 @@
 namespace framelane {
 
 bool OutputRendition::begins(const MediaPacket& video, PlaylistWriter& playlist) const {
-  const auto shown = shown_at(video);
-  if (!is_keyframe(*video.packet, StreamKind::kVideo) ||
-      !group_.begins_slot(shown, video.format->video.frame_rate)) {
-    return false;
-  }
+  if (!is_keyframe(*video.packet, StreamKind::kVideo) || !group_.begins_slot(video)) return false;
   playlist.open();
-  return playlist.begin_rendition(group_.slot_at(shown));
+  return playlist.begin_rendition(group_.slot_at(shown_at(video)));
 }
 
 void OutputRendition::describe(const MediaPacket& keyframe) {

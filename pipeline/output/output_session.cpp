@@ -148,7 +148,7 @@ bool OutputSession::leaves_slots(const MediaPacket& video) const {
   }
   const std::int64_t slot = group->slot_at(shown_at(video));
   if (slot == slot_) return false;
-  return slot != slot_ + 1 || !group->begins_slot(shown_at(video), video.format->video.frame_rate);
+  return slot != slot_ + 1 || !group->begins_slot(video);
 }
 
 void OutputSession::cut_segment_if_due(const MediaPacket& video) {

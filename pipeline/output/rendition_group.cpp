@@ -11,6 +11,7 @@
 #include "pipeline/base/redact.hpp"
 #include "pipeline/output/io_error.hpp"
 #include "pipeline/output/media_playlist.hpp"
+#include "pipeline/output/picture_time.hpp"
 #include "pipeline/output/replace_file.hpp"
 
 namespace framelane {
@@ -76,7 +77,11 @@ std::int64_t RenditionGroup::slot_at(microseconds shown) const {
   return time.count() / segment_.count() - (time < microseconds(0) ? 1 : 0);
 }
 
-bool RenditionGroup::begins_slot(microseconds shown, AVRational rate) const {
+bool RenditionGroup::begins_slot(const MediaPacket& keyframe) const {
+  const microseconds shown = shown_at(keyframe);
+  const auto lost_until = keyframe.format->lost_until;
+  if (lost_until && slot_at(*lost_until) >= slot_at(shown)) return false;
+  const AVRational rate = keyframe.format->video.frame_rate;
   microseconds late = kFirstFrame;
   if (rate.num > 0 && rate.den > 0) {
     late = std::max(late, microseconds(static_cast<std::int64_t>(2e6 / av_q2d(rate))));

@@ -12,6 +12,7 @@
 
 #include "pipeline/output/master_playlist.hpp"
 #include "pipeline/output/place_lock.hpp"
+#include "pipeline/packets/packet_queue.hpp"
 
 namespace framelane {
 
@@ -41,9 +42,9 @@ class RenditionGroup {
   std::chrono::microseconds segment() const { return segment_; }
   /// The slot of a picture that is shown then, on the feed's line of time.
   std::int64_t slot_at(std::chrono::microseconds shown) const;
-  /// True if a keyframe that is shown then begins its slot: it is the slot's first frame. `rate` is
-  /// the video's, or 0/1.
-  bool begins_slot(std::chrono::microseconds shown, AVRational rate) const;
+  /// True if a keyframe begins its slot: it is the slot's first frame, and none before it was lost
+  /// while its encode was down.
+  bool begins_slot(const MediaPacket& keyframe) const;
 
   /// Before a rendition begins: keeps others out of the master playlist's place. The first time it
   /// looks at the playlists that an earlier run has left, whose numbers then go on. Throws IoError.

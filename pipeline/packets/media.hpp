@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -27,6 +28,9 @@ struct StreamFormat {
 struct MediaFormat {
   StreamFormat video;
   std::optional<StreamFormat> audio;
+  /// On the feed's line of time: the last frame that was dropped because the encode was down. Its
+  /// packets come after it.
+  std::optional<std::chrono::microseconds> lost_until{};
 };
 using MediaFormatRef = std::shared_ptr<const MediaFormat>;
 

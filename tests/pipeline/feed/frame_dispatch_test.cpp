@@ -136,6 +136,20 @@ TEST_F(FrameDispatchTest, AFrameThatFindsTheRingClosedIsDroppedForTheReasonOfThe
   EXPECT_EQ(stats_->ledger().encodes[kFull].in_flight, 0);
 }
 
+TEST_F(FrameDispatchTest, AnEncodeThatComesBackTellsWhichFrameItLostLast) {
+  dispatch(0);
+  encode();
+  dispatch(1);
+  encode();
+  EXPECT_EQ(dropped(kLow, DropReason::kEncoder), 2U);
+  options_.encodes[kLow].codecs = options_.encodes[kFull].codecs;
+  dispatch(100'000);  // more than an hour later
+  ASSERT_TRUE(routes_[kLow].plan);
+  EXPECT_EQ(routes_[kLow].plan->media->lost_until, std::chrono::milliseconds(40));
+  EXPECT_EQ(routes_[kFull].plan->media->lost_until, std::nullopt);
+  encode();
+}
+
 TEST_F(FrameDispatchTest, AClockIsDrawnWithTheTimeWhenThePictureWasTaken) {
   using std::chrono::duration_cast;
   using std::chrono::system_clock;

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "tests/pipeline/output/output_fixture.hpp"
 
@@ -31,6 +33,17 @@ struct RenditionGroupTest : ::testing::Test {
     std::ofstream(playlist_of(name)) << "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:2\n"
                                      << text;
   }
+  static MediaPacket keyframe_at(std::chrono::microseconds shown, AVRational rate,
+                                 std::optional<std::chrono::microseconds> lost_until = {}) {
+    auto format = std::make_shared<MediaFormat>();
+    format->video.time_base = AV_TIME_BASE_Q;
+    format->video.frame_rate = rate;
+    format->lost_until = lost_until;
+    MediaPacket keyframe{.packet = make_packet(), .format = std::move(format)};
+    keyframe.packet->pts = shown.count();
+    keyframe.packet->flags = AV_PKT_FLAG_KEY;
+    return keyframe;
+  }
   std::string master() const { return text_of(folder / "master.m3u8"); }
 
   const TempFolder folder;
@@ -47,10 +60,16 @@ TEST_F(RenditionGroupTest, OnlyTheFirstFrameOfASlotBeginsIt) {
   EXPECT_EQ(group.slot_at(1999ms), 1);  // rounded by a time base
   EXPECT_EQ(group.slot_at(1998ms), 0);
   EXPECT_EQ(group.slot_at(-1s), -1);
-  EXPECT_TRUE(group.begins_slot(4s, {25, 1}));
-  EXPECT_TRUE(group.begins_slot(4033ms, {30, 1}));
-  EXPECT_FALSE(group.begins_slot(4500ms, {25, 1}));
-  EXPECT_TRUE(group.begins_slot(4500ms, {2, 1}));
+  EXPECT_TRUE(group.begins_slot(keyframe_at(4s, {25, 1})));
+  EXPECT_TRUE(group.begins_slot(keyframe_at(4033ms, {30, 1})));
+  EXPECT_FALSE(group.begins_slot(keyframe_at(4500ms, {25, 1})));
+  EXPECT_TRUE(group.begins_slot(keyframe_at(4500ms, {2, 1})));
+}
+
+TEST_F(RenditionGroupTest, ASlotOfWhichFramesWereLostDoesNotBegin) {
+  EXPECT_FALSE(group.begins_slot(keyframe_at(4040ms, {25, 1}, 4s)));
+  EXPECT_TRUE(group.begins_slot(keyframe_at(4s, {25, 1}, 3960ms)));
+  EXPECT_TRUE(group.begins_slot(keyframe_at(6s, {25, 1}, 4s)));  // of the same format, later
 }
 
 TEST_F(RenditionGroupTest, ASlotHasTheSameNumberInAllRenditions) {
