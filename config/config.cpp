@@ -1,6 +1,7 @@
 #include "config/config.hpp"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include <cassert>
 #include <cerrno>
 #include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -24,6 +27,7 @@ namespace framelane {
 namespace {
 
 constexpr std::size_t kLargestFile = 16U << 20U;
+constexpr std::string_view kFileVariable = "${file:";
 
 /// Makes the feeds of a document from its defaults, profiles and feeds.
 class FeedLoader {
@@ -125,7 +129,9 @@ Config load(const Node& root, const LoadOptions& options, Problems& problems) {
   }
   document_keys().read(root, document, reader);
   if (root.find("feeds") == nullptr) {
-    problems.add(root, "feeds is missing; name at least one feed under it");
+    problems.add(root, root.find("include") == nullptr
+                           ? "feeds is missing; name at least one feed under it"
+                           : "no file that is included has feeds; name at least one feed in one");
   }
   std::vector<FeedOptions> feeds = FeedLoader(document, options, problems).load();
   return {document.log, document.admin, document.device, std::move(feeds)};
@@ -177,27 +183,131 @@ std::optional<std::string> read_file(const std::string& path, std::string& probl
   return text;
 }
 
+/// The files that a pattern of `include` names, in the order of their names. A relative pattern
+/// begins in the folder of the main file.
+std::vector<std::string> included_by(const Node& node, const std::string& pattern,
+                                     Problems& problems) {
+  namespace fs = std::filesystem;
+  const std::string full = (fs::path(problems.files().front()).parent_path() / pattern).string();
+  glob_t found{};
+  const int result = ::glob(full.c_str(), GLOB_ERR, nullptr, &found);
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  if (result == GLOB_NOMATCH && pattern.find_first_of("*?[") == std::string::npos) {
+    problems.add(node, "there is no file " + in_quotes(full));
+  } else if (result != 0 && result != GLOB_NOMATCH) {
+    problems.add(node, "a folder of " + in_quotes(full) + " cannot be read");
+  }
+  return paths;
+}
+
+void set_file(Node& node, int file) {
+  node.position.file = node.key_position.file = file;
+  for (Node& item : node.items) set_file(item, file);
+  for (Node::Entry& entry : node.entries) set_file(entry.value, file);
+}
+
+/// Puts the names of an included map, which is `feeds` or `profiles`, beside those that are there.
+void add_names(Node& root, Node::Entry part, const Node& include, Problems& problems) {
+  if (!part.value.is_map()) {
+    problems.add(part.value, "must be a map of names and their values");
+    return;
+  }
+  auto target = std::ranges::find(root.entries, part.key, &Node::Entry::key);
+  if (target == root.entries.end()) {
+    Node map = include;  // for its place
+    map.kind = Node::Kind::kMap;
+    map.path = part.key;
+    map.text.clear();
+    map.items.clear();
+    root.entries.push_back({part.key, std::move(map)});
+    target = std::prev(root.entries.end());
+  }
+  if (!target->value.is_map()) return;  // which is reported when it is read
+  for (Node::Entry& entry : part.value.entries) {
+    if (const Node* other = target->value.find(entry.key)) {
+      problems.add(entry.value.key_position, entry.value.path,
+                   "is already in " +
+                       problems.files()[static_cast<std::size_t>(other->key_position.file)] +
+                       ", line " + std::to_string(other->key_position.line) +
+                       "; give one of them another name");
+    } else {
+      target->value.entries.push_back(std::move(entry));
+    }
+  }
+}
+
+/// Reads the files that the document includes, and adds their feeds and profiles to it. Sets
+/// `names_files` if one of them has a ${file:…}.
+void include_files(Node& root, const LoadOptions& options, Problems& problems, bool& names_files) {
+  const Node* const key = root.find("include");
+  if (key == nullptr) return;
+  const Node include = *key;  // the root's entries move
+  Reader reader(problems, VariableScope{options, std::nullopt, std::nullopt, false});
+  std::vector<std::string> seen;
+  for (const Node& item : include.items_or_self()) {
+    if (item.kind != Node::Kind::kScalar) continue;  // reported when the document is read
+    const auto pattern = reader.scalar(item, of(kText));
+    if (!pattern || !reader.is_certain(item)) continue;
+    for (const std::string& path : included_by(item, pattern->text, problems)) {
+      if (std::ranges::find(seen, path) != seen.end()) continue;  // two patterns name it
+      seen.push_back(path);
+      std::string problem;
+      const std::optional<std::string> text = read_file(path, problem);
+      if (!text) {
+        problems.add(item, "includes " + in_quotes(path) + ", which cannot be read: " + problem);
+        continue;
+      }
+      names_files = names_files || text->find(kFileVariable) != std::string::npos;
+      const int file = problems.add_file(path);
+      Problems of_file(path);
+      Node tree = parse_yaml(*text, of_file);
+      set_file(tree, file);
+      problems.add_all(file, std::move(of_file));
+      if (tree.kind != Node::Kind::kNull && !tree.is_map()) {
+        problems.add(tree, "the file must be a map of keys: feeds, profiles or both");
+      }
+      for (Node::Entry& entry : tree.entries) {
+        if (entry.key == "feeds" || entry.key == "profiles") {
+          add_names(root, std::move(entry), include, problems);
+        } else {
+          problems.add(entry.value.key_position, entry.value.path,
+                       "an included file has feeds and profiles only; move this to " +
+                           problems.files().front());
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 LoadResult load_config_text(std::string_view text, const std::string& file_name,
                             const LoadOptions& options) {
   Problems problems(file_name);
-  auto root = std::make_shared<const Node>(parse_yaml(text, problems));
+  auto root = std::make_shared<Node>(parse_yaml(text, problems));
+  bool names_files = text.find(kFileVariable) != std::string_view::npos;
   // After a syntax error the tree may be missing, which is no further problem.
   const bool nothing_read = root->kind == Node::Kind::kNull && !problems.empty();
-  Config config = nothing_read ? Config{} : load(*root, options, problems);
+  Config config;
+  if (!nothing_read) {
+    if (root->is_map()) include_files(*root, options, problems, names_files);
+    config = load(*root, options, problems);
+  }
   if (!problems.empty()) return problems.take();
-  if (text.find("${file:") != std::string_view::npos) config.tree = std::move(root);
+  config.tree = std::move(root);
+  config.files = problems.files();
+  config.names_files = names_files;
   return config;
 }
 
-FeedResult reread_feed(const Node& tree, const std::string& feed, const std::string& file_name,
-                       const LoadOptions& options) {
+FeedResult reread_feed(const Node& tree, const std::string& feed,
+                       const std::vector<std::string>& files, const LoadOptions& options) {
   Document document;
   document.defaults = tree.find("defaults");
   document.profiles = tree.find("profiles");
   document.feeds = tree.find("feeds");
-  Problems problems(file_name);
+  Problems problems(files);
   const auto entry = std::ranges::find(document.feeds->entries, feed, &Node::Entry::key);
   assert(entry != document.feeds->entries.end());
   FeedOptions result = FeedLoader(document, options, problems).load_feed(*entry);

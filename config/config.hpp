@@ -22,14 +22,18 @@ struct Config {
   AdminConfig admin;
   DeviceChoice device;  ///< of feeds that name none
   std::vector<FeedOptions> feeds;
-  /// What feeds are read again from (reread_feed); null if it names no ${file:…}, whose contents
-  /// are all that can change.
+  /// What was read, with what the main file includes: defaults, profiles and feeds are still
+  /// separate.
   std::shared_ptr<const Node> tree{};
+  std::vector<std::string> files{};  ///< their paths, as in Position::file
+  /// Some value names a ${file:…}: feeds may differ when they are read again (reread_feed).
+  bool names_files = false;
 };
 
 /// A configuration, or every problem in it, in file order.
 using LoadResult = std::variant<Config, std::vector<Problem>>;
-/// Reads the file and the ${file:…} that it names, and opens nothing else. The values of ${file:…}
+/// Reads the file, the files that it includes and the ${file:…} that they name, and opens nothing
+/// else. The values of ${file:…}
 /// and the passwords in URLs go to register_secret.
 LoadResult load_config_file(const std::string& path, const LoadOptions& options = {});
 /// The same for a text. `file_name` is for the problems.
@@ -38,11 +42,10 @@ LoadResult load_config_text(std::string_view text, const std::string& file_name,
 
 /// A feed, or every problem in it, in file order.
 using FeedResult = std::variant<FeedOptions, std::vector<Problem>>;
-/// Makes one of the feeds of Config::tree again, with the present contents of the files that it
-/// names. Blocks for as long as reading these files does. `file_name` is for the problems. Any
-/// thread.
-FeedResult reread_feed(const Node& tree, const std::string& feed, const std::string& file_name,
-                       const LoadOptions& options = {});
+/// Makes one of the feeds of Config::tree again, with the present contents of the ${file:…} that it
+/// names. Blocks for as long as reading these does. `files`: Config::files. Any thread.
+FeedResult reread_feed(const Node& tree, const std::string& feed,
+                       const std::vector<std::string>& files, const LoadOptions& options = {});
 
 /// `admin.listen` alone, or its default. Problems elsewhere in the file are ignored: they may have
 /// been made after the running daemon was started. Why the value could not be read (no file, no

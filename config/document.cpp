@@ -48,6 +48,11 @@ Key<Document> part(std::string_view name, Shape shape, std::string_view help,
           }};
 }
 
+Shape listed(Shape shape) {
+  shape.list = true;
+  return shape;
+}
+
 }  // namespace
 
 const Section<Document>& document_keys() {
@@ -62,6 +67,15 @@ const Section<Document>& document_keys() {
              "Where frames are converted: on the CPU, on any GPU or on one (auto: on all "
              "GPUs, or the CPU if there is none).",
              [](Document& d, const Value& v) { d.device = v.device; }),
+         // What it includes stands in the tree already.
+         {{"include", listed(of(kText)),
+           "Files with further feeds and profiles, as patterns such as feeds.d/*.yaml. Relative "
+           "ones begin in the folder of this file."},
+          [](const Node& node, Document&, Reader& reader) {
+            for (const Node& item : node.items_or_self()) {
+              if (item.kind != Node::Kind::kScalar) reader.wrong_type(item, of(kText));
+            }
+          }},
          part("defaults", layer_shape(),
               "Keys that every feed has unless it, or its profile, says otherwise.",
               &Document::defaults),
@@ -70,8 +84,7 @@ const Section<Document>& document_keys() {
               "defaults.",
               &Document::profiles),
          part("feeds", map_of(feed_shape()), "The feeds, by name.", &Document::feeds)},
-        {"recorder", "watchdog", "limits", "include", "hooks"}};
-    table.keys.back().property.required = true;
+        {"recorder", "watchdog", "limits", "hooks"}};
     return table;
   }();
   return keys;

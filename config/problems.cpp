@@ -31,14 +31,28 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string to_string(const Problem& problem) {
-  std::string line = problem.file + ":" + std::to_string(problem.line) + ":" +
-                     std::to_string(problem.column) + ": ";
+  std::string line = problem.file + ":";
+  if (problem.line > 0) {
+    line += std::to_string(problem.line) + ":" + std::to_string(problem.column) + ":";
+  }
+  line += " ";
   if (!problem.key.empty()) line += problem.key + ": ";
   return line + problem.message;
 }
 
+int Problems::add_file(std::string file) {
+  files_.push_back(std::move(file));
+  return static_cast<int>(files_.size()) - 1;
+}
+
 void Problems::add(Position position, std::string key, std::string message) {
-  problems_.push_back({file_, position.line, position.column, std::move(key), std::move(message)});
+  problems_.push_back({position.file,
+                       {files_[static_cast<std::size_t>(position.file)], position.line,
+                        position.column, std::move(key), std::move(message)}});
+}
+
+void Problems::add_all(int file, Problems of_file) {
+  for (Problem& problem : of_file.take()) problems_.push_back({file, std::move(problem)});
 }
 
 void Problems::add_missing(const Node& map, std::string_view missing, const std::string& message) {
@@ -46,21 +60,21 @@ void Problems::add_missing(const Node& map, std::string_view missing, const std:
 }
 
 std::vector<Problem> Problems::take() {
-  for (Problem& problem : problems_) {
+  for (Found& found : problems_) {
     // Messages contain no secrets, but a key may: a URL in the place of a key.
-    problem.key = redact(problem.key);
-    problem.message = redact(problem.message);
+    found.problem.key = redact(found.problem.key);
+    found.problem.message = redact(found.problem.message);
   }
   // Values of the defaults are read again for every feed, so the same problem may come many times.
-  const auto order = [](const Problem& p) { return std::tie(p.line, p.column, p.key, p.message); };
-  std::sort(problems_.begin(), problems_.end(),
-            [&](const Problem& a, const Problem& b) { return order(a) < order(b); });
-  const auto end =
-      std::unique(problems_.begin(), problems_.end(),
-                  [&](const Problem& a, const Problem& b) { return order(a) == order(b); });
-  problems_.erase(end, problems_.end());
-  std::vector<Problem> result = std::move(problems_);
-  problems_.clear();
+  const auto order = [](const Found& found) {
+    const Problem& p = found.problem;
+    return std::tie(found.file, p.line, p.column, p.key, p.message);
+  };
+  std::ranges::sort(problems_, {}, order);
+  const auto copies = std::ranges::unique(problems_, {}, order);
+  problems_.erase(copies.begin(), copies.end());
+  std::vector<Problem> result;
+  for (Found& found : std::exchange(problems_, {})) result.push_back(std::move(found.problem));
   return result;
 }
 

@@ -11,10 +11,16 @@
 
 namespace framelane {
 
-/// Collects the problems of one file.
+/// Collects the problems of a configuration: of its main file and those that it includes.
 class Problems {
  public:
-  explicit Problems(std::string file) : file_(std::move(file)) {}
+  explicit Problems(std::string file) : files_{std::move(file)} {}
+  /// With the files of a configuration that has been read: files().
+  explicit Problems(std::vector<std::string> files) : files_(std::move(files)) {}
+
+  /// The number of a further file, for Position::file.
+  int add_file(std::string file);
+  const std::vector<std::string>& files() const { return files_; }
 
   void add(Position position, std::string key, std::string message);
   /// A problem of a value, at its place.
@@ -23,14 +29,20 @@ class Problems {
   }
   /// A problem of a map that lacks the key `missing`, at the key of the map.
   void add_missing(const Node& map, std::string_view missing, const std::string& message);
+  /// What has been found in a file by itself.
+  void add_all(int file, Problems of_file);
 
   bool empty() const { return problems_.empty(); }
-  /// All problems in file order, each once, without secrets; none are left.
+  /// All problems, by file and in file order, each once, without secrets; none are left.
   std::vector<Problem> take();
 
  private:
-  std::string file_;
-  std::vector<Problem> problems_;
+  struct Found {
+    int file;
+    Problem problem;
+  };
+  std::vector<std::string> files_;
+  std::vector<Found> problems_;
 };
 
 /// The known word of which `word` is probably a misspelling; empty if none is close.

@@ -15,10 +15,14 @@ enum class LogLevel { kTrace, kDebug, kInfo, kWarn, kError };
 struct LogConfig {
   LogLevel level = LogLevel::kInfo;
   LogFormat format = LogFormat::kPlain;
+
+  friend bool operator==(const LogConfig&, const LogConfig&) = default;
 };
 
 struct AdminConfig {
   std::string listen = "127.0.0.1:9853";  ///< HOST:PORT, [V6]:PORT or unix:PATH; empty: none
+
+  friend bool operator==(const AdminConfig&, const AdminConfig&) = default;
 };
 
 }  // namespace framelane

@@ -129,6 +129,7 @@ std::string config_schema() {
   Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
               {"title", "framelane configuration"}};
   schema.update(writer.write(document_keys().shape(), false));
+  schema["anyOf"] = {{{"required", {"feeds"}}}, {{"required", {"include"}}}};
   schema["$defs"] = writer.definitions();
   constexpr int kIndent = 2;
   return schema.dump(kIndent) + "\n";

@@ -10,13 +10,14 @@ namespace framelane {
 
 class Problems;
 
-/// A place in the file. Lines and columns count from 1, columns in bytes.
+/// A place in a file. Lines and columns count from 1, columns in bytes.
 struct Position {
   int line = 1;
   int column = 1;
+  int file = 0;  ///< as Problems numbers them; 0: the main file
 };
 
-/// One value of the file, in a tree of values. Aliases are copied, so that every node has its own
+/// One value of a file, in a tree of values. Aliases are copied, so that every node has its own
 /// key path and the place of its text. Scalars are text, and the key decides what they mean: `no`
 /// is not a boolean, and 0554 is not an octal number.
 struct Node {
@@ -52,9 +53,9 @@ struct Node::Entry {
 /// map has the place and path of `over`; each value keeps its own.
 Node merge(const Node& base, const Node& over);
 
-/// Parses one YAML document. Syntax errors, duplicate keys, `<<`, tags, a second document and bytes
-/// that are no text go to `problems`. What could be parsed is returned in spite of them; a null
-/// node if there is nothing.
+/// Parses one YAML document, all of it in the main file. Syntax errors, duplicate keys, `<<`, tags,
+/// a second document and bytes that are no text go to `problems`. What could be parsed is returned
+/// in spite of them; a null node if there is nothing.
 Node parse_yaml(std::string_view text, Problems& problems);
 
 }  // namespace framelane

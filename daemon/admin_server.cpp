@@ -6,13 +6,17 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
 #include <list>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "daemon/listen_socket.hpp"
@@ -94,8 +98,9 @@ HttpResponse error_response(int status, const std::string& code, const std::stri
 /// Everything but the constructor and the destructor runs on libmicrohttpd's one thread.
 class AdminServer::Impl {
  public:
-  Impl(const std::string& listen, Handler handler, std::chrono::seconds idle_timeout)
-      : handler_(std::move(handler)) {
+  Impl(const std::string& listen, Handler handler, TakesLong takes_long,
+       std::chrono::seconds idle_timeout)
+      : handler_(std::move(handler)), takes_long_(std::move(takes_long)) {
     const SocketAddress wanted = parse_socket_address(listen);
     ListenSocket socket = listen_on(wanted, listen);
     address_ = socket.address;
@@ -104,20 +109,25 @@ class AdminServer::Impl {
     listen_host_ = lower_case(wanted.host);
     machine_ = this_machine();
     const auto idle_seconds = static_cast<unsigned>(idle_timeout.count());
-    daemon_ =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
-                         on_request, this, MHD_OPTION_EXTERNAL_LOGGER, log_line, nullptr,   //
-                         MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                         //
-                         MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                     //
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},  //
-                         MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                       //
-                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                 //
-                         MHD_OPTION_NOTIFY_COMPLETED, on_completed, this, MHD_OPTION_END);
+    daemon_ = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr,
+        nullptr, on_request, this, MHD_OPTION_EXTERNAL_LOGGER, log_line, nullptr,  //
+        MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                                 //
+        MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                             //
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},          //
+        MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                               //
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                         //
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, this, MHD_OPTION_END);
     if (daemon_ == nullptr) throw std::runtime_error("cannot start the listener on " + listen);
     socket.fd.release();  // libmicrohttpd closes it
   }
 
   ~Impl() {
+    // A connection must not be suspended when the daemon stops.
+    std::unique_lock lock(answering_mutex_);
+    stopping_ = true;
+    answered_.wait(lock, [this] { return answering_ == 0; });
+    lock.unlock();
     MHD_stop_daemon(daemon_);
     if (!socket_path_.empty()) ::unlink(socket_path_.c_str());
   }
@@ -135,6 +145,7 @@ class AdminServer::Impl {
   struct Upload {
     std::string body;
     std::size_t received = 0;
+    std::optional<HttpResponse> answer{};  ///< to a request that took long
   };
 
   static void on_connection(void* self, MHD_Connection* connection, void** context,
@@ -203,6 +214,7 @@ class AdminServer::Impl {
       return too_large ? send(connection, body_too_large()) : MHD_YES;
     }
     auto& upload = *static_cast<Upload*>(*context);
+    if (upload.answer) return send(connection, *upload.answer);
     if (*size > 0) {
       upload.received += *size;
       if (upload.received > kMaxDiscardedBytes) return MHD_NO;
@@ -217,7 +229,33 @@ class AdminServer::Impl {
     request.body = std::move(upload.body);
     MHD_get_connection_values(connection, MHD_HEADER_KIND, collect, &request.headers);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, collect, &request.query);
+    if (takes_long_ && takes_long_(request)) return answer_later(connection, request, upload);
     return send(connection, respond(request));
+  }
+
+  /// Has a thread of its own answer, while the connection is suspended: it has no time-out then,
+  /// and `upload` stays.
+  enum MHD_Result answer_later(MHD_Connection* connection, const HttpRequest& request,
+                               Upload& upload) {
+    {
+      const std::lock_guard lock(answering_mutex_);
+      if (stopping_) return MHD_NO;
+      ++answering_;
+    }
+    MHD_suspend_connection(connection);
+    const auto answer = [this, connection, request, &upload] {
+      upload.answer = respond(request);
+      MHD_resume_connection(connection);
+      const std::lock_guard lock(answering_mutex_);
+      --answering_;
+      answered_.notify_all();
+    };
+    try {
+      std::thread(answer).detach();
+    } catch (const std::system_error&) {  // no thread is to be had
+      answer();
+    }
+    return MHD_YES;
   }
 
   static HttpResponse body_too_large() {
@@ -283,6 +321,11 @@ class AdminServer::Impl {
   }
 
   const Handler handler_;
+  const TakesLong takes_long_;
+  std::mutex answering_mutex_;
+  std::condition_variable answered_;
+  int answering_ = 0;      // threads of answer_later(); guarded by answering_mutex_
+  bool stopping_ = false;  // likewise
   std::string address_;
   std::string socket_path_;
   std::string listen_host_;
@@ -292,9 +335,10 @@ class AdminServer::Impl {
   MHD_Daemon* daemon_ = nullptr;
 };
 
-AdminServer::AdminServer(const std::string& listen, Handler handler,
+AdminServer::AdminServer(const std::string& listen, Handler handler, TakesLong takes_long,
                          std::chrono::seconds idle_timeout)
-    : impl_(std::make_unique<Impl>(listen, std::move(handler), idle_timeout)) {}
+    : impl_(std::make_unique<Impl>(listen, std::move(handler), std::move(takes_long),
+                                   idle_timeout)) {}
 AdminServer::~AdminServer() = default;
 const std::string& AdminServer::address() const { return impl_->address(); }
 

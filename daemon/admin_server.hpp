@@ -28,8 +28,8 @@ HttpResponse error_response(int status, const std::string& code, const std::stri
                             const std::string& key = {});
 
 /// The admin listener: one epoll thread that calls one handler, with the limits below. The handler
-/// runs on that thread and must not block for long. It also answers HEAD; the body is then not
-/// sent.
+/// runs on that thread and must not block for long, except for requests that take long: it answers
+/// these on threads of their own. It also answers HEAD; the body is then not sent.
 ///
 /// A new client never waits for slow ones. At a limit on connections, the connection that has gone
 /// longest without completing a request is closed to make room.
@@ -46,14 +46,16 @@ class AdminServer {
   static constexpr std::chrono::seconds kIdleTimeout{5};
 
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
+  /// True if a request may take seconds to answer. `body` and `query` are not looked at.
+  using TakesLong = std::function<bool(const HttpRequest&)>;
 
   /// `listen`: HOST:PORT, [V6]:PORT (port 0: any free one) or unix:PATH (the socket gets mode 0660
   /// and replaces one on which nobody listens). Throws std::runtime_error with one sentence if it
   /// cannot listen there. A client that is silent for longer than `idle_timeout` is disconnected;
   /// at least 1 s, because libmicrohttpd takes 0 for no limit.
-  AdminServer(const std::string& listen, Handler handler,
+  AdminServer(const std::string& listen, Handler handler, TakesLong takes_long = {},
               std::chrono::seconds idle_timeout = kIdleTimeout);
-  /// Closes all connections, after waiting for a running handler.
+  /// Closes all connections, after waiting for running handlers.
   ~AdminServer();
   AdminServer(const AdminServer&) = delete;
   AdminServer& operator=(const AdminServer&) = delete;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "daemon/config_reload.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/supervisor.hpp"
 #include "pipeline/base/redact.hpp"
@@ -20,6 +21,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFeeds = "/api/v1/feeds/";
 constexpr std::string_view kRestartPath = "/restart";
+constexpr std::string_view kReloadPath = "/api/v1/reload";
+
+/// What requests are about.
+struct Program {
+  Supervisor& supervisor;
+  ConfigReload& config;
+};
 
 Json reason_json(const std::string& reason) {
   return reason.empty() ? Json(nullptr) : Json(redact(reason));
@@ -39,9 +47,10 @@ Json ledger_json(const std::string& codec, const Counts& counts, const Names& re
           {"in_flight", counts.in_flight}};
 }
 
-Json encode_json(const EncodeStats& encode, const EncodeCounts& counts) {
+Json encode_json(const FeedStats::EncodeLine& line) {
+  const EncodeStats& encode = *line.stats;
   Json json =
-      encode.copy ? Json{{"codec", "copy"}} : ledger_json(encode.codec(), counts, kDropReasonNames);
+      encode.copy ? Json{{"codec", "copy"}} : ledger_json(encode.codec(), line, kDropReasonNames);
   if (!encode.copy) json["reason"] = reason_json(encode.reason());
   if (encode.audio.transcodes) {
     json["audio"] = ledger_json(encode.audio.codec(), encode.audio.counts(), kAudioDropNames);
@@ -62,10 +71,9 @@ Json output_json(const OutputTotals& output) {
 
 Json feed_json(const FeedStats& stats) {
   const FeedStats::Status status = stats.status();
-  const FeedStats::Ledger ledger = stats.ledger();
   Json encodes = Json::object();
-  for (std::size_t i = 0; i < stats.encode_count(); ++i) {
-    encodes[stats.encode(i).name] = encode_json(stats.encode(i), ledger.encodes[i]);
+  for (const FeedStats::EncodeLine& encode : stats.ledger().encodes) {
+    encodes[encode.stats->name] = encode_json(encode);
   }
   Json outputs = Json::object();
   for (const OutputTotals& output : output_totals(stats)) {
@@ -99,7 +107,7 @@ HttpResponse no_such_feed(const std::string& name) {
   return error_response(404, "no_such_feed", "no feed is named '" + name + "'", "feeds." + name);
 }
 
-HttpResponse index_page(const HttpRequest&, Supervisor&) {
+HttpResponse index_page(const HttpRequest&, Program&) {
   return text_response(200,
                        "framelane\n\n"
                        "GET  /metrics\n"
@@ -108,46 +116,85 @@ HttpResponse index_page(const HttpRequest&, Supervisor&) {
                        "GET  /api/v1/feeds\n"
                        "GET  /api/v1/feeds/NAME\n"
                        "POST /api/v1/feeds/NAME/restart\n"
-                       "GET  /api/v1/devices\n");
+                       "GET  /api/v1/devices\n"
+                       "POST /api/v1/reload\n");
 }
 
-HttpResponse metrics_page(const HttpRequest&, Supervisor& supervisor) {
-  return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(supervisor)};
+HttpResponse metrics_page(const HttpRequest&, Program& program) {
+  return {200, "text/plain; version=0.0.4; charset=utf-8",
+          metrics_text(program.supervisor, program.config.status())};
 }
 
-HttpResponse health(const HttpRequest&, Supervisor& supervisor) {
-  if (supervisor.heartbeat_age() < Supervisor::kMaxHeartbeatAge) return text_response(200, "ok\n");
+HttpResponse health(const HttpRequest&, Program& program) {
+  if (program.supervisor.heartbeat_age() < Supervisor::kMaxHeartbeatAge)
+    return text_response(200, "ok\n");
   return text_response(503, "the supervisor's loop does not turn\n");
 }
 
-HttpResponse readiness(const HttpRequest&, Supervisor& supervisor) {
-  return supervisor.ready() ? text_response(200, "ready\n") : text_response(503, "not ready\n");
+HttpResponse readiness(const HttpRequest&, Program& program) {
+  return program.supervisor.ready() ? text_response(200, "ready\n")
+                                    : text_response(503, "not ready\n");
 }
 
-HttpResponse list_feeds(const HttpRequest&, Supervisor& supervisor) {
+HttpResponse list_feeds(const HttpRequest&, Program& program) {
   Json feeds = Json::array();
-  for (const FeedView& feed : supervisor.feeds()) feeds.push_back(feed_json(*feed.stats));
+  for (const FeedView& feed : program.supervisor.feeds()) feeds.push_back(feed_json(*feed.stats));
   return json_response(200, {{"feeds", feeds}});
 }
 
-HttpResponse show_feed(const HttpRequest& request, Supervisor& supervisor) {
+HttpResponse show_feed(const HttpRequest& request, Program& program) {
   const std::string name = request.path.substr(kFeeds.size());
-  for (const FeedView& feed : supervisor.feeds()) {
+  for (const FeedView& feed : program.supervisor.feeds()) {
     if (feed.stats->feed() == name) return json_response(200, feed_json(*feed.stats));
   }
   return no_such_feed(name);
 }
 
-HttpResponse restart_feed(const HttpRequest& request, Supervisor& supervisor) {
+HttpResponse restart_feed(const HttpRequest& request, Program& program) {
   const std::string name =
       request.path.substr(kFeeds.size(), request.path.size() - kFeeds.size() - kRestartPath.size());
-  if (!supervisor.restart(name)) return no_such_feed(name);
+  if (!program.supervisor.restart(name)) return no_such_feed(name);
   return json_response(202, {{"feed", name}, {"restarting", true}});
 }
 
-HttpResponse list_devices(const HttpRequest&, Supervisor& supervisor) {
+HttpResponse reload_config(const HttpRequest&, Program& program) {
+  using Kind = ConfigReload::Outcome::Kind;
+  const ConfigReload::Outcome outcome = program.config.run();
+  switch (outcome.kind) {
+    case Kind::kBusy:
+      return error_response(409, "reload_under_way",
+                            "another reload is under way; ask again when it has ended");
+    case Kind::kRefused: {
+      Json problems = Json::array();
+      for (const Problem& problem : outcome.problems) {
+        const bool placed = problem.line > 0;
+        problems.push_back({{"file", problem.file},
+                            {"line", placed ? Json(problem.line) : Json(nullptr)},
+                            {"column", placed ? Json(problem.column) : Json(nullptr)},
+                            {"key", problem.key.empty() ? Json(nullptr) : Json(problem.key)},
+                            {"message", redact(problem.message)}});
+      }
+      const Problem& first = outcome.problems.front();
+      Json error{{"code", "wrong_configuration"},
+                 {"message", "the configuration goes on as it was: " + redact(to_string(first))},
+                 {"key", first.key.empty() ? Json(nullptr) : Json(first.key)},
+                 {"problems", std::move(problems)}};
+      return json_response(422, {{"error", std::move(error)}});
+    }
+    case Kind::kDone:
+      break;
+  }
+  const FeedChanges& changes = outcome.changes;
+  return json_response(200, {{"added", changes.added},
+                             {"changed", changes.changed},
+                             {"removed", changes.removed},
+                             {"unchanged", changes.unchanged},
+                             {"next_start", outcome.next_start}});
+}
+
+HttpResponse list_devices(const HttpRequest&, Program& program) {
   Json devices = Json::array();
-  for (const auto& device : supervisor.devices().all()) {
+  for (const auto& device : program.supervisor.devices().all()) {
     devices.push_back(
         {{"device", device->name()}, {"name", device->model()}, {"up", !device->lost()}});
     if (device->has_copy_engines()) {
@@ -159,7 +206,7 @@ HttpResponse list_devices(const HttpRequest&, Supervisor& supervisor) {
 
 struct Route {
   bool post = false;  ///< answers POST; if false, GET and HEAD
-  HttpResponse (*answer)(const HttpRequest&, Supervisor&) = nullptr;
+  HttpResponse (*answer)(const HttpRequest&, Program&) = nullptr;
 };
 
 std::optional<Route> find_route(std::string_view path) {
@@ -174,6 +221,7 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{"/readyz", {false, readiness}},
       Fixed{"/api/v1/feeds", {false, list_feeds}},
       Fixed{"/api/v1/devices", {false, list_devices}},
+      Fixed{kReloadPath, {true, reload_config}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
   if (fixed != kFixed.end()) return fixed->route;
@@ -187,7 +235,11 @@ std::optional<Route> find_route(std::string_view path) {
 
 }  // namespace
 
-HttpResponse answer(const HttpRequest& request, Supervisor& supervisor) {
+bool takes_long(const HttpRequest& request) {
+  return request.method == "POST" && request.path == kReloadPath;
+}
+
+HttpResponse answer(const HttpRequest& request, Supervisor& supervisor, ConfigReload& config) {
   const auto route = find_route(request.path);
   if (!route) return not_found(request.path);
   const bool reads = request.method == "GET" || request.method == "HEAD";
@@ -202,7 +254,8 @@ HttpResponse answer(const HttpRequest& request, Supervisor& supervisor) {
   if (route->post && !request.headers.contains("x-framelane-request")) {
     return error_response(403, "header_required", "send the header X-Framelane-Request: 1");
   }
-  return route->answer(request, supervisor);
+  Program program{supervisor, config};
+  return route->answer(request, program);
 }
 
 }  // namespace framelane

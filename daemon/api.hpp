@@ -4,10 +4,14 @@
 
 namespace framelane {
 
+class ConfigReload;
 class Supervisor;
 
 /// Answers the admin listener's requests: /metrics, /healthz, /readyz, /api/v1/feeds,
-/// /api/v1/feeds/NAME, POST /api/v1/feeds/NAME/restart, /api/v1/devices. Any thread.
-HttpResponse answer(const HttpRequest& request, Supervisor& supervisor);
+/// /api/v1/feeds/NAME, POST /api/v1/feeds/NAME/restart, POST /api/v1/reload, /api/v1/devices. Any
+/// thread; blocks if takes_long() says so.
+HttpResponse answer(const HttpRequest& request, Supervisor& supervisor, ConfigReload& config);
+/// True for a request that reads files.
+bool takes_long(const HttpRequest& request);
 
 }  // namespace framelane

@@ -13,23 +13,24 @@ StepLoads step_loads(const FeedView& feed) {
   double& kernel = loads[index_of(Bottleneck::kKernel)];
   // On the CPU all lanes convert at the same time, so their mean counts. On a GPU the lanes take
   // turns, so their sum counts.
-  const double at_once =
-      stats.status().device == "cpu" ? static_cast<double>(stats.lanes().size()) : 1;
-  for (const LaneStats& lane : stats.lanes()) {
-    h2d = std::min(h2d + lane.busy[Engine::kH2d].recent_ratio(), 1.0);
-    d2h = std::min(d2h + lane.busy[Engine::kD2h].recent_ratio(), 1.0);
-    kernel = std::min(kernel + lane.busy[Engine::kKernel].recent_ratio() / at_once, 1.0);
+  const auto lanes = stats.lanes();
+  const double at_once = stats.status().device == "cpu" ? static_cast<double>(lanes.size()) : 1;
+  for (const auto& lane : lanes) {
+    h2d = std::min(h2d + lane->busy[Engine::kH2d].recent_ratio(), 1.0);
+    d2h = std::min(d2h + lane->busy[Engine::kD2h].recent_ratio(), 1.0);
+    kernel = std::min(kernel + lane->busy[Engine::kKernel].recent_ratio() / at_once, 1.0);
   }
   double& encode = loads[index_of(Bottleneck::kEncode)];
-  for (std::size_t i = 0; i < stats.encode_count(); ++i) {
-    encode = std::max(encode, stats.encode(i).busy.recent_ratio());
+  for (const FeedStats::EncodeLine& line : stats.ledger().encodes) {
+    encode = std::max(encode, line.stats->busy.recent_ratio());
   }
   double& output = loads[index_of(Bottleneck::kOutput)];
-  for (const OutputStats& entry : stats.outputs()) {
-    output = std::max(output, entry.busy.recent_ratio());
-    const auto options = std::ranges::find(feed.options->outputs, entry.name, &OutputOptions::name);
+  for (const auto& entry : stats.outputs()) {
+    output = std::max(output, entry->busy.recent_ratio());
+    const auto options =
+        std::ranges::find(feed.options->outputs, entry->name, &OutputOptions::name);
     if (options == feed.options->outputs.end() || options->queue <= 0) continue;
-    output = std::max(output, static_cast<double>(entry.queue_packets) / options->queue);
+    output = std::max(output, static_cast<double>(entry->queue_packets) / options->queue);
   }
   return loads;
 }

@@ -93,6 +93,11 @@ std::shared_ptr<Device> DeviceSet::place(const std::string& feed, const Wish& wi
   return device;
 }
 
+void DeviceSet::forget(const std::string& feed) {
+  const std::lock_guard lock(mutex_);
+  places_.erase(feed);
+}
+
 bool DeviceSet::can_move(const std::string& feed, const std::optional<DeviceChoice>& choice) {
   if (!wants_any_gpu(choice.value_or(choice_))) return false;
   const std::lock_guard lock(mutex_);

@@ -57,6 +57,8 @@ class DeviceSet {
   /// is another, or has too little memory. Where there are several GPUs it asks their drivers, and
   /// waits up to `answer`. Throws what check() throws.
   std::shared_ptr<Device> place(const std::string& feed, const Wish& wish);
+  /// The feed's next run is placed as its first was.
+  void forget(const std::string& feed);
   /// Where feeds run that convert nothing.
   const std::shared_ptr<Device>& cpu() const { return cpu_; }
   /// True if the feed's device is lost and place() would choose another GPU. Asks their drivers.

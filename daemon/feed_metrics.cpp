@@ -23,11 +23,8 @@ std::array<int, kCount> one_of(std::size_t index) {
   return values;
 }
 
-bool decodes(const FeedStats& stats) {
-  for (std::size_t i = 0; i < stats.encode_count(); ++i) {
-    if (!stats.encode(i).copy) return true;
-  }
-  return false;
+bool decodes(const FeedStats::Ledger& ledger) {
+  return std::ranges::any_of(ledger.encodes, [](const auto& line) { return !line.stats->copy; });
 }
 
 }  // namespace
@@ -133,12 +130,14 @@ void FeedMetrics::add(const FeedView& feed) {
   bottleneck_.add_each(labels, "stage", kBottleneckNames, one_of<kBottleneckNames.size()>(limit));
   const double luma_mean = stats.luma_mean;
   if (!std::isnan(luma_mean)) luma_mean_.add(labels, luma_mean);
-  add_frames(stats, status.device);
-  add_encodes(stats);
+  const FeedStats::Ledger ledger = stats.ledger();
+  add_frames(stats, ledger, status.device);
+  add_encodes(stats.feed(), ledger);
   add_outputs(stats);
 }
 
-void FeedMetrics::add_frames(const FeedStats& stats, const std::string& device) {
+void FeedMetrics::add_frames(const FeedStats& stats, const FeedStats::Ledger& ledger,
+                             const std::string& device) {
   const MetricLabels labels{{"feed", stats.feed()}};
   const auto add_step = [&](StageStep step) {
     step_duration_.add(
@@ -146,7 +145,7 @@ void FeedMetrics::add_frames(const FeedStats& stats, const std::string& device) 
         stats.steps[index_of(step)].snapshot());
   };
   add_step(StageStep::kMux);
-  if (!decodes(stats)) return;  // a feed that only copies has no frames
+  if (!decodes(ledger)) return;  // a feed that only copies has no frames
   add_step(StageStep::kDecode);
   add_step(StageStep::kWait);
   add_step(StageStep::kKernel);
@@ -159,8 +158,9 @@ void FeedMetrics::add_frames(const FeedStats& stats, const std::string& device) 
     add_step(StageStep::kD2h);
   }
   ring_jobs_.add_each(labels, "state", kRingStateNames, *stats.ring_jobs());
-  for (std::size_t i = 0; i < stats.lanes().size(); ++i) {
-    const EngineMeters& busy = stats.lanes()[i].busy;
+  const auto lanes = stats.lanes();
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const EngineMeters& busy = lanes[i]->busy;
     const MetricLabels lane{{"feed", stats.feed()}, {"lane", std::to_string(i)}};
     lane_occupancy_.add(lane, busy.any().recent_ratio());
     for (const Engine op : {Engine::kH2d, Engine::kKernel, Engine::kD2h}) {
@@ -172,19 +172,16 @@ void FeedMetrics::add_frames(const FeedStats& stats, const std::string& device) 
   }
 }
 
-void FeedMetrics::add_encodes(const FeedStats& stats) {
-  const FeedStats::Ledger ledger = stats.ledger();
-  if (decodes(stats))
-    frames_in_.add({{"feed", stats.feed()}}, static_cast<double>(ledger.frames_in));
-  for (std::size_t i = 0; i < stats.encode_count(); ++i) {
-    const EncodeStats& encode = stats.encode(i);
-    const MetricLabels labels{{"feed", stats.feed()}, {"encode", encode.name}};
+void FeedMetrics::add_encodes(const std::string& feed, const FeedStats::Ledger& ledger) {
+  if (decodes(ledger)) frames_in_.add({{"feed", feed}}, static_cast<double>(ledger.frames_in));
+  for (const FeedStats::EncodeLine& counts : ledger.encodes) {
+    const EncodeStats& encode = *counts.stats;
+    const MetricLabels labels{{"feed", feed}, {"encode", encode.name}};
     MetricLabels info = labels;
     info.push_back({"codec", encode.copy ? "copy" : encode.codec()});
     encode_info_.add(std::move(info), 1);
-    if (encode.audio.transcodes) add_audio(stats.feed(), encode);
+    if (encode.audio.transcodes) add_audio(feed, encode);
     if (encode.copy) continue;  // copied packets are not decoded, so there are no frames
-    const EncodeCounts& counts = ledger.encodes[i];
     frames_out_.add(labels, static_cast<double>(counts.out));
     frames_in_flight_.add(labels, static_cast<double>(counts.in_flight));
     frames_dropped_.add_each(labels, "reason", kDropReasonNames, counts.dropped);

@@ -15,8 +15,9 @@ class FeedMetrics {
   void add(const FeedView& feed);
 
  private:
-  void add_frames(const FeedStats& stats, const std::string& device);
-  void add_encodes(const FeedStats& stats);
+  void add_frames(const FeedStats& stats, const FeedStats::Ledger& ledger,
+                  const std::string& device);
+  void add_encodes(const std::string& feed, const FeedStats::Ledger& ledger);
   void add_audio(const std::string& feed, const EncodeStats& encode);
   void add_outputs(const FeedStats& stats);
 

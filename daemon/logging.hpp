@@ -10,7 +10,8 @@ namespace framelane {
 /// ("repeated 812 times in 60 s"). If stderr goes to journald (JOURNAL_STREAM), text lines have <N>
 /// priorities instead of time stamps.
 ///
-/// Main thread, before any other thread starts. A further call changes level and format.
+/// Main thread, before any other thread starts. A further call, from any thread, changes level and
+/// format.
 void set_up_logging(const LogConfig& config);
 
 }  // namespace framelane

@@ -15,9 +15,6 @@
 namespace framelane {
 namespace {
 
-/// When the configuration was loaded: there is one, which is read when the process starts.
-const std::chrono::system_clock::time_point kLoaded = std::chrono::system_clock::now();
-
 void add_build_info(MetricPage& page) {
   const VersionInfo version = version_info();
   page.gauge("framelane_build_info", "The versions of framelane, FFmpeg and CUDA; always 1.")
@@ -71,7 +68,8 @@ void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Devic
 }  // namespace
 
 std::string metrics_text(const std::vector<FeedView>& feeds,
-                         const std::vector<std::shared_ptr<const Device>>& devices) {
+                         const std::vector<std::shared_ptr<const Device>>& devices,
+                         const ConfigReload::Status& config) {
   MetricPage page;
   add_build_info(page);
   FeedMetrics feed_metrics(page);
@@ -84,16 +82,16 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
       .add({}, static_cast<double>(threads_abandoned()));
   page.gauge("framelane_config_last_reload_successful",
              "1 if the last attempt to load the configuration succeeded.")
-      .add({}, 1);
+      .add({}, config.successful ? 1 : 0);
   page.gauge("framelane_config_last_reload_success_timestamp_seconds",
              "When the current configuration was loaded.")
-      .add({}, std::chrono::duration<double>(kLoaded.time_since_epoch()).count());
+      .add({}, std::chrono::duration<double>(config.loaded.time_since_epoch()).count());
   add_process_metrics(page);
   return page.text();
 }
 
-std::string metrics_text(const Supervisor& supervisor) {
-  return metrics_text(supervisor.feeds(), supervisor.devices().all());
+std::string metrics_text(const Supervisor& supervisor, const ConfigReload::Status& config) {
+  return metrics_text(supervisor.feeds(), supervisor.devices().all(), config);
 }
 
 }  // namespace framelane

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/config_reload.hpp"
 #include "daemon/feed_view.hpp"
 #include "pipeline/stage/device.hpp"
 
@@ -13,8 +14,9 @@ class Supervisor;
 
 /// The /metrics page: every family of docs/metrics.md in the Prometheus text format. The counts of
 /// a feed come from one snapshot, taken during the call. Any thread.
-std::string metrics_text(const Supervisor& supervisor);
+std::string metrics_text(const Supervisor& supervisor, const ConfigReload::Status& config);
 std::string metrics_text(const std::vector<FeedView>& feeds,
-                         const std::vector<std::shared_ptr<const Device>>& devices);
+                         const std::vector<std::shared_ptr<const Device>>& devices,
+                         const ConfigReload::Status& config);
 
 }  // namespace framelane

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "daemon/api.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/config_reload.hpp"
 #include "daemon/device_set.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/signals.hpp"
@@ -27,9 +29,11 @@ namespace {
 
 /// Runs until a signal comes or, with --once, until the last feed has ended. Returns when
 /// everything has stopped.
-void serve(Supervisor& supervisor, const AdminServer* admin) {
+void serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   bool announced = false;
+  std::optional<std::future<ConfigReload::Outcome>> reload;  // of a SIGHUP
+  bool reload_wanted = false;
   while (!supervisor.wait_done(std::chrono::milliseconds(0))) {
     if (!announced && supervisor.ready()) {
       announced = true;
@@ -37,13 +41,19 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
       log::info("ready");
     }
     watchdog.feed(std::chrono::steady_clock::now());
+    if (reload && reload->wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+      // What changed the file since another one read it has to be read too.
+      reload_wanted = reload_wanted || reload->get().kind == ConfigReload::Outcome::Kind::kBusy;
+      reload.reset();
+    }
+    if (announced && !reload && std::exchange(reload_wanted, false)) {
+      reload = std::async(std::launch::async, [&config] { return config.run(); });
+    }
     const auto pause = announced ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10);
     const std::optional<int> signal = wait_signal(pause);
     if (!signal) continue;
     if (*signal == SIGHUP) {
-      log::warn(
-          "SIGHUP: this version cannot reload the configuration; restart framelane to read it "
-          "again");
+      reload_wanted = true;
       continue;
     }
     log::info("{}: completing files, for 10 s at most; another signal ends framelane at once",
@@ -52,20 +62,6 @@ void serve(Supervisor& supervisor, const AdminServer* admin) {
     second_signal_ends_process();
     supervisor.request_stop();
   }
-}
-
-/// Reads a feed's secret files again. The configuration itself is read once.
-RereadOptions reread_secrets(const std::shared_ptr<const Node>& tree, const std::string& file) {
-  if (tree == nullptr) return {};
-  return [tree, file](const std::string& name) -> std::optional<FeedOptions> {
-    FeedResult feed = reread_feed(*tree, name, file, {.require_files = false});
-    if (const auto* problems = std::get_if<std::vector<Problem>>(&feed)) {
-      log::warn("feed {}: goes on with the secrets that it had: {}", name,
-                to_string(problems->front()));
-      return std::nullopt;
-    }
-    return std::get<FeedOptions>(std::move(feed));
-  };
 }
 
 }  // namespace
@@ -87,15 +83,16 @@ int run_command(const RunArguments& arguments) {
   if (devices == nullptr) return kExitFailed;
   starting.reset();
 
-  Supervisor supervisor(
-      std::move(config.feeds), devices,
-      {.once = arguments.once, .reread = reread_secrets(config.tree, arguments.config)});
+  Supervisor supervisor(std::move(config.feeds), devices,
+                        {.once = arguments.once, .reread = reread_secrets(config)});
+  ConfigReload reload(arguments.config, config, supervisor);
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {
       admin = std::make_unique<AdminServer>(
           config.admin.listen,
-          [&supervisor](const HttpRequest& request) { return answer(request, supervisor); });
+          [&](const HttpRequest& request) { return answer(request, supervisor, reload); },
+          takes_long);
     } catch (const std::exception& error) {
       log::error("admin.listen: {}", error.what());
       return kExitFailed;
@@ -103,7 +100,7 @@ int run_command(const RunArguments& arguments) {
     log::info("admin listener on {}", admin->address());
   }
   supervisor.start();
-  serve(supervisor, admin.get());
+  serve(supervisor, reload, admin.get());
   log::info("stopped");
   admin.reset();
   const bool failed = arguments.once && !supervisor.all_succeeded();

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <cstddef>
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -16,29 +16,30 @@ std::string counted(std::uint64_t count, std::string_view what) {
 }  // namespace
 
 StopLoss::StopLoss(const FeedStats& stats) {
-  for (const EncodeCounts& encode : stats.ledger().encodes) {
-    frames_ += encode.dropped[index_of(DropReason::kStop)];
+  for (const FeedStats::EncodeLine& encode : stats.ledger().encodes) {
+    for (const DropReason reason : {DropReason::kStop, DropReason::kReload}) {
+      frames_ += encode.dropped[index_of(reason)];
+      sound_ += encode.stats->audio.counts().dropped[index_of(audio_drop(reason))];
+    }
   }
-  for (std::size_t i = 0; i < stats.encode_count(); ++i) {
-    sound_ += stats.encode(i).audio.counts().dropped[index_of(AudioDrop::kStop)];
-  }
-  for (const OutputStats& output : stats.outputs()) {
-    packets_.push_back(output.packets_dropped[index_of(PacketDrop::kStop)]);
+  for (const auto& output : stats.outputs()) {
+    outputs_.push_back({output, output->packets_dropped[index_of(PacketDrop::kStop)]});
   }
 }
 
-std::string StopLoss::since(const StopLoss& before, const FeedOptions& options,
-                            std::chrono::milliseconds drain_time) const {
+std::string StopLoss::since(const StopLoss& before, std::chrono::milliseconds drain_time) const {
   const std::uint64_t frames = frames_ - before.frames_;
   const std::uint64_t sound = sound_ - before.sound_;
   std::uint64_t packets = 0;
   std::string outputs;
   std::string last;
-  for (std::size_t i = 0; i < packets_.size(); ++i) {
-    const std::uint64_t of_output = packets_[i] - before.packets_[i];
+  for (const OutputLoss& loss : outputs_) {
+    const auto earlier = std::ranges::find(before.outputs_, loss.output, &OutputLoss::output);
+    const std::uint64_t of_output =
+        loss.packets - (earlier != before.outputs_.end() ? earlier->packets : 0);
     if (of_output == 0) continue;
     packets += of_output;
-    const std::string& name = options.outputs[i].name;
+    const std::string& name = loss.output->name;
     // An output with several encodes has a count for each.
     if (std::exchange(last, name) == name) continue;
     outputs += (outputs.empty() ? "output " : ", ") + name;

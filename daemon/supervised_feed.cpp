@@ -37,15 +37,14 @@ bool may_use_nvenc(const FeedOptions& options) {
   });
 }
 
-std::shared_ptr<FeedStats> make_stats(const FeedOptions& options) {
-  std::vector<FeedStats::EncodeSpec> encodes;
+FeedStats::Shape shape_of(const FeedOptions& options) {
+  FeedStats::Shape shape;
+  shape.lanes = converts(options) ? options.lanes : 0;
   for (const EncodeOptions& encode : options.encodes) {
-    encodes.push_back({encode.name, encode.copy_video, encode.transcodes_audio()});
+    shape.encodes.push_back({encode.name, encode.copy_video, encode.transcodes_audio()});
   }
-  std::vector<std::string> outputs;
-  for (const OutputOptions& output : options.outputs) outputs.push_back(output.name);
-  return std::make_shared<FeedStats>(options.name, encodes, outputs,
-                                     converts(options) ? options.lanes : 0);
+  for (const OutputOptions& output : options.outputs) shape.outputs.push_back(output.name);
+  return shape;
 }
 
 }  // namespace
@@ -54,23 +53,89 @@ SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<DeviceSet> d
                                std::function<void()> wake, FeedDeadlines deadlines,
                                RereadOptions reread, std::shared_ptr<Retention> retention)
     : options_(std::make_shared<const FeedOptions>(std::move(options))),
-      stats_(make_stats(*options_)),
+      stats_(std::make_shared<FeedStats>(options_->name, shape_of(*options_))),
       devices_(std::move(devices)),
       now_(std::move(now)),
       wake_(std::move(wake)),
       deadlines_(deadlines),
       retention_(std::move(retention)),
       loss_before_run_(*stats_),
-      backoff_(kRestart),
-      reread_(options_->name, std::move(reread)) {}
+      backoff_(kRestart) {
+  reread_.emplace(options_->name, std::move(reread));
+}
+
+bool SupervisedFeed::reload(FeedOptions options, RereadOptions reread) {
+  reread_->abandon();
+  reread_.emplace(options.name, std::move(reread));
+  options.once = options_->once;
+  const bool same = options == (next_options_ ? *next_options_ : *options_);
+  if (same && !failed_ && !has_failed_output()) return false;
+  if (next_options_ == nullptr && change_outputs(options)) return true;
+  if (same && !failed_) return false;  // its run ends already
+  next_options_ = std::make_shared<const FeedOptions>(std::move(options));
+  reloads_ = true;
+  restart(now_());
+  return true;
+}
+
+/// True if an output has failed that change_outputs() begins again.
+bool SupervisedFeed::has_failed_output() const {
+  if (run_ == nullptr || next_options_ != nullptr) return false;
+  const auto outputs = stats_->outputs();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const bool is_rendition = !options_->outputs[i].master.empty();
+    if (!is_rendition && outputs[i]->state().first == FeedState::kFailed) return true;
+  }
+  return false;
+}
+
+/// True if outputs are all that differs, and the run goes on with the new ones.
+bool SupervisedFeed::change_outputs(const FeedOptions& options) {
+  if (run_ == nullptr || drain_until_ || !only_outputs_differ(*options_, options)) return false;
+  stats_->reshape(shape_of(options));
+  if (!run_->change_outputs(options)) return false;
+  const std::lock_guard lock(mutex_);
+  options_ = std::make_shared<const FeedOptions>(options);
+  return true;
+}
+
+void SupervisedFeed::leave() {
+  log::info("feed {}: is no longer in the configuration", options_->name);
+  stopping_ = true;
+  reloads_ = true;
+  start_at_.reset();
+  reread_->abandon();
+  if (run_ != nullptr) restart(now_());
+}
+
+/// Ends the run, if there is one. The next follows at once.
+void SupervisedFeed::restart(Clock::time_point now) {
+  if (drain_until_) return;  // it is being restarted already
+  if (run_ == nullptr) {
+    start_at_ = now;
+    return;
+  }
+  run_->drain();
+  drain_until_ = now + kDrainTime;
+}
+
+void SupervisedFeed::take_next_options() {
+  if (next_options_ == nullptr) return;
+  if (next_options_->device != options_->device) devices_->forget(options_->name);
+  stats_->reshape(shape_of(*next_options_));
+  const std::lock_guard lock(mutex_);
+  options_ = std::exchange(next_options_, nullptr);
+}
 
 void SupervisedFeed::start() {
+  take_next_options();
   FeedOptions options = *options_;
   // A run that has ended may have left files that had to wait. A lock guards those that an
   // abandoned thread still holds. Without need the archive's folders are not read again.
   options.recover = std::ranges::any_of(
-      stats_->outputs(), [](const OutputStats& output) { return output.leaves_parts.load(); });
+      stats_->outputs(), [](const auto& output) { return output->leaves_parts.load(); });
   start_at_.reset();
+  reloads_ = false;
   failed_ = false;
   loss_before_run_ = StopLoss(*stats_);
   try {
@@ -91,14 +156,9 @@ void SupervisedFeed::start() {
 
 bool SupervisedFeed::turn() {
   const auto now = now_();
-  if (restart_requested_.exchange(false) && !drain_until_) {  // else it is being restarted already
+  if (restart_requested_.exchange(false) && !drain_until_ && !stopping_) {
     log::info("feed {}: restarting on request", options_->name);
-    if (run_ != nullptr) {
-      run_->drain();
-      drain_until_ = now + kDrainTime;
-    } else {
-      start_at_ = now;
-    }
+    restart(now);
   }
   if (run_ != nullptr && !drain_until_) leave_lost_gpu(now);
   if (run_ != nullptr) {
@@ -121,8 +181,7 @@ void SupervisedFeed::leave_lost_gpu(Clock::time_point now) {
   if (!devices_->can_move(options_->name, options_->device)) return;
   log::warn("feed {}: its GPU is lost; starting it again on another", options_->name);
   stats_->count_restart(FeedFault::kDevice);
-  run_->drain();
-  drain_until_ = now + kDrainTime;
+  restart(now);
 }
 
 void SupervisedFeed::drain() {
@@ -139,7 +198,7 @@ void SupervisedFeed::cancel() {
 }
 
 void SupervisedFeed::finish() {
-  reread_.abandon();
+  reread_->abandon();
   if (run_ == nullptr) return;
   std::optional<Feed::Outcome> outcome;
   while (!(outcome = run_->outcome(Clock::now()))) wait_for(std::chrono::milliseconds(250));
@@ -163,8 +222,9 @@ bool SupervisedFeed::may_start() {
 
 /// True when the next run has its options: those that were read again, or those of the last run.
 bool SupervisedFeed::reread_options(Clock::time_point now) {
+  if (next_options_ != nullptr) return true;  // they have just been read
   FeedOptions options;
-  switch (reread_.poll(now, options)) {
+  switch (reread_->poll(now, options)) {
     case OptionsReread::Progress::kReading:
       return false;
     case OptionsReread::Progress::kNothing:
@@ -213,12 +273,12 @@ void SupervisedFeed::on_failure(FeedFault fault, const std::string& reason) {
 
 void SupervisedFeed::cancel_late_run() {
   late_ = true;
-  run_->cancel(DropReason::kStop);
+  run_->cancel(reloads_ ? DropReason::kReload : DropReason::kStop);
 }
 
 /// A warning, because a stop moves the counters when nobody may be left to scrape them.
 void SupervisedFeed::warn_of_loss() const {
-  const std::string loss = StopLoss(*stats_).since(loss_before_run_, *options_, kDrainTime);
+  const std::string loss = StopLoss(*stats_).since(loss_before_run_, kDrainTime);
   if (!loss.empty()) log::warn("feed {}: {}", options_->name, loss);
 }
 

@@ -50,6 +50,7 @@ class SupervisedFeed {
                  std::function<void()> wake, FeedDeadlines deadlines = {},
                  RereadOptions reread = {}, std::shared_ptr<Retention> retention = nullptr);
 
+  const std::string& name() const { return stats_->feed(); }
   FeedView view() const {
     const std::lock_guard lock(mutex_);
     return {options_, stats_};
@@ -63,6 +64,13 @@ class SupervisedFeed {
   /// asked which GPU has room. A failure to start is
   /// handled like the failure of a run.
   void start();
+  /// From now on the feed has these options, and `reread` belongs to them. If they differ from
+  /// those that it has, or if it has failed, its run ends and another one follows, which has them.
+  /// True if so.
+  bool reload(FeedOptions options, RereadOptions reread);
+  /// The feed is no longer wanted: lets its run complete what it has in hand. No run follows. To be
+  /// looked after with turn() until that returns false. Returns at once.
+  void leave();
   /// Looks after the feed once: a requested restart, a GPU that is lost, the end of a run, the
   /// start of the next.
   /// Returns true if a run exists or will be started.
@@ -80,6 +88,10 @@ class SupervisedFeed {
   void finish();
 
  private:
+  void restart(Clock::time_point now);
+  void take_next_options();
+  bool has_failed_output() const;
+  bool change_outputs(const FeedOptions& options);
   bool may_start();
   bool reread_options(Clock::time_point now);
   void leave_lost_gpu(Clock::time_point now);
@@ -103,11 +115,13 @@ class SupervisedFeed {
   // Of the supervisor's thread.
   StopLoss loss_before_run_;
   Backoff backoff_;
-  OptionsReread reread_;
+  std::optional<OptionsReread> reread_;
+  std::shared_ptr<const FeedOptions> next_options_;  // of the next run, after a reload; may be null
   std::unique_ptr<Feed> run_;
   bool stopping_ = false;
   bool place_anew_ = false;                       // the last run failed for want of memory
   bool too_many_abandoned_ = false;               // logged once, see may_start()
+  bool reloads_ = false;                          // a reload is why the run ends
   bool late_ = false;                             // the drain took too long, the run was cancelled
   std::optional<Clock::time_point> start_at_;     // of the next run
   std::optional<Clock::time_point> drain_until_;  // of a run that is being restarted

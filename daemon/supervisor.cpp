@@ -16,12 +16,19 @@ constexpr std::chrono::milliseconds kTurn{250};
 Supervisor::Supervisor(std::vector<FeedOptions> feeds, std::shared_ptr<DeviceSet> devices,
                        Options options)
     : devices_(std::move(devices)), options_(std::move(options)) {
-  for (FeedOptions& feed : feeds) {
-    feed.once = options_.once;
-    feeds_.emplace_back(
-        std::move(feed), devices_, options_.now, [this] { wake(); }, FeedDeadlines{},
-        options_.reread, retention_);
-  }
+  for (FeedOptions& feed : feeds) feeds_.push_back(make_feed(std::move(feed), options_.reread));
+}
+
+std::shared_ptr<SupervisedFeed> Supervisor::make_feed(FeedOptions options, RereadOptions reread) {
+  options.once = options_.once;
+  return std::make_shared<SupervisedFeed>(
+      std::move(options), devices_, options_.now, [this] { wake(); }, FeedDeadlines{},
+      std::move(reread), retention_);
+}
+
+Supervisor::Feeds Supervisor::present() const {
+  const std::lock_guard lock(mutex_);
+  return feeds_;
 }
 
 Supervisor::~Supervisor() {
@@ -40,6 +47,7 @@ void Supervisor::request_stop() {
     stop_ = true;
   }
   changed_.notify_all();
+  reload_taken_.notify_all();
 }
 
 bool Supervisor::wait_done(std::chrono::milliseconds timeout) {
@@ -48,7 +56,7 @@ bool Supervisor::wait_done(std::chrono::milliseconds timeout) {
 }
 
 bool Supervisor::all_succeeded() const {
-  return std::ranges::none_of(feeds_, &SupervisedFeed::has_failed);
+  return std::ranges::none_of(present(), &SupervisedFeed::has_failed);
 }
 
 bool Supervisor::ready() const {
@@ -62,27 +70,35 @@ Supervisor::Clock::duration Supervisor::heartbeat_age() const {
 
 std::vector<FeedView> Supervisor::feeds() const {
   std::vector<FeedView> views;
-  for (const SupervisedFeed& feed : feeds_) views.push_back(feed.view());
+  for (const auto& feed : present()) views.push_back(feed->view());
   return views;
 }
 
 bool Supervisor::restart(std::string_view name) {
-  const auto feed = std::ranges::find_if(feeds_, [name](const SupervisedFeed& candidate) {
-    return candidate.view().options->name == name;
-  });
-  if (feed == feeds_.end()) return false;
-  feed->request_restart();
+  const Feeds feeds = present();
+  const auto feed = std::ranges::find(feeds, name, &SupervisedFeed::name);
+  if (feed == feeds.end()) return false;
+  (*feed)->request_restart();
   wake();
   return true;
 }
 
+std::optional<FeedChanges> Supervisor::reload(std::vector<FeedOptions> feeds,
+                                              RereadOptions reread) {
+  Reload reload{std::move(feeds), std::move(reread), {}};
+  std::unique_lock lock(mutex_);
+  if (stop_ || done_) return std::nullopt;
+  reload_ = &reload;
+  changed_.notify_all();
+  reload_taken_.wait(lock, [&] { return reload.changes || stop_ || done_; });
+  reload_ = nullptr;
+  return reload.changes;
+}
+
 void Supervisor::run() {
   trim_due_ = options_.now() + kTrimEvery;
-  for (SupervisedFeed& feed : feeds_) {
-    if (stopping()) break;
-    feed.start();
-    beat();
-  }
+  added_ = present();
+  start_added();
   {
     const std::lock_guard lock(mutex_);
     ready_ = true;
@@ -90,7 +106,8 @@ void Supervisor::run() {
   while (!stopping() && !turn()) {
     beat();
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kTurn, [this] { return stop_ || woken_; });
+    changed_.wait_for(
+        lock, kTurn, [this] { return stop_ || woken_ || (reload_ != nullptr && !reload_->taken); });
     woken_ = false;
     if (stop_) break;
   }
@@ -100,17 +117,78 @@ void Supervisor::run() {
     done_ = true;
   }
   done_changed_.notify_all();
+  reload_taken_.notify_all();
   // The admin listener still answers for a moment; its probe of this loop must not fail then.
   beat();
 }
 
-/// Looks after every feed once; true if there is nothing left to look after.
-bool Supervisor::turn() {
-  bool busy = false;
-  for (SupervisedFeed& feed : feeds_) {
-    busy = feed.turn() || busy;
+void Supervisor::start_added() {
+  for (const auto& feed : std::exchange(added_, {})) {
+    if (stopping()) return;
+    feed->start();
     beat();
   }
+}
+
+/// Begins with the reload that is asked for.
+void Supervisor::take_reload() {
+  std::vector<FeedOptions> wanted;
+  RereadOptions reread;
+  {
+    const std::lock_guard lock(mutex_);
+    if (reload_ == nullptr || reload_->taken) return;
+    reload_->taken = true;
+    wanted = std::move(reload_->feeds);
+    reread = std::move(reload_->reread);
+  }
+  Feeds old = present();
+  Feeds feeds;
+  FeedChanges changes;
+  for (FeedOptions& options : wanted) {
+    const std::string name = options.name;
+    const auto found = std::ranges::find(old, name, &SupervisedFeed::name);
+    if (found != old.end()) {
+      const bool changed = (*found)->reload(std::move(options), reread);
+      (changed ? changes.changed : changes.unchanged).push_back(name);
+      feeds.push_back(std::move(*found));
+      old.erase(found);
+    } else {
+      feeds.push_back(make_feed(std::move(options), reread));
+      added_.push_back(feeds.back());
+      changes.added.push_back(name);
+    }
+  }
+  for (std::shared_ptr<SupervisedFeed>& feed : old) {
+    changes.removed.push_back(feed->name());
+    feed->leave();
+    std::erase(added_, feed);
+    leaving_.push_back(std::move(feed));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    feeds_ = std::move(feeds);
+    if (reload_ != nullptr) reload_->changes = std::move(changes);
+  }
+  reload_taken_.notify_all();
+}
+
+/// Looks after every feed once; true if there is nothing left to look after.
+bool Supervisor::turn() {
+  take_reload();
+  bool busy = false;
+  std::erase_if(leaving_, [&](const auto& feed) {
+    const bool gone = !feed->turn();
+    if (gone) devices_->forget(feed->name());
+    beat();
+    return gone;
+  });
+  if (leaving_.empty()) start_added();
+  for (const auto& feed : present()) {
+    if (std::ranges::find(added_, feed) != added_.end()) continue;
+    busy = feed->turn() || busy;
+    beat();
+  }
+  busy = busy || !leaving_.empty() || !added_.empty();
   retention_->watch();
   trim_heap();
   return !busy && options_.once;
@@ -128,18 +206,20 @@ void Supervisor::trim_heap() {
 
 /// Drains all feeds at once, cancels what is not done in time, and lets go.
 void Supervisor::stop_feeds() {
-  for (SupervisedFeed& feed : feeds_) feed.drain();
+  Feeds feeds = present();
+  feeds.insert(feeds.end(), leaving_.begin(), leaving_.end());
+  for (const auto& feed : feeds) feed->drain();
   const auto deadline = options_.now() + SupervisedFeed::kDrainTime;
-  for (SupervisedFeed& feed : feeds_) {
+  for (const auto& feed : feeds) {
     for (auto now = options_.now(); now < deadline; now = options_.now()) {
-      if (feed.wait_for(std::min<Clock::duration>(kTurn, deadline - now))) break;
+      if (feed->wait_for(std::min<Clock::duration>(kTurn, deadline - now))) break;
       beat();
     }
   }
-  for (SupervisedFeed& feed : feeds_) feed.cancel();
-  for (SupervisedFeed& feed : feeds_) {
+  for (const auto& feed : feeds) feed->cancel();
+  for (const auto& feed : feeds) {
     beat();
-    feed.finish();
+    feed->finish();
   }
   retention_->stop();  // it has heard of the last files by now
 }

@@ -3,9 +3,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -18,9 +19,17 @@
 
 namespace framelane {
 
-/// Owns the feeds: starts them, restarts what failed with backoff, stops them in order. One thread
-/// of its own. Every public function may be called from any thread and returns at once, unless it
-/// says otherwise.
+/// What another configuration changes; names of feeds, in its order.
+struct FeedChanges {
+  std::vector<std::string> added;
+  std::vector<std::string> removed;
+  std::vector<std::string> changed;
+  std::vector<std::string> unchanged;
+};
+
+/// Owns the feeds: starts them, restarts what failed with backoff, replaces what another
+/// configuration changes, stops them in order. One thread of its own. Every public function may be
+/// called from any thread and returns at once, unless it says otherwise.
 class Supervisor {
  public:
   using Clock = std::chrono::steady_clock;
@@ -63,9 +72,28 @@ class Supervisor {
   /// Ends the feed's run and starts a new one, also after a failure or an end. False if no feed has
   /// that name.
   bool restart(std::string_view feed);
+  /// From now on there are these feeds, each with `reread`. A feed that is as before goes on
+  /// untouched, unless it has failed. One that differs ends its run, and the next has the new
+  /// options. One that is gone completes what it has; only then are new ones started, since what it
+  /// held may be what they need: a camera, a file, a session of an encoder. Blocks until the
+  /// supervisor's thread has begun with it, which may first have to start a feed. Nothing if a stop
+  /// has been requested. One at a time.
+  std::optional<FeedChanges> reload(std::vector<FeedOptions> feeds, RereadOptions reread);
 
  private:
+  using Feeds = std::vector<std::shared_ptr<SupervisedFeed>>;
+  struct Reload {
+    std::vector<FeedOptions> feeds;
+    RereadOptions reread;
+    bool taken = false;
+    std::optional<FeedChanges> changes{};  // empty: not begun yet
+  };
+
+  std::shared_ptr<SupervisedFeed> make_feed(FeedOptions options, RereadOptions reread);
+  Feeds present() const;
   void run();
+  void take_reload();
+  void start_added();
   bool turn();
   void trim_heap();
   void stop_feeds();
@@ -76,12 +104,17 @@ class Supervisor {
   const std::shared_ptr<DeviceSet> devices_;
   const Options options_;
   const std::shared_ptr<Retention> retention_ = std::make_shared<Retention>();
-  std::deque<SupervisedFeed> feeds_;  // fixed once constructed
-  Clock::time_point trim_due_;        // the loop's
+  // Of the supervisor's thread.
+  Clock::time_point trim_due_;
+  Feeds added_;    // not started yet
+  Feeds leaving_;  // no longer among feeds_
 
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards all that follows
+  Feeds feeds_;               // only the supervisor's thread changes them
+  Reload* reload_ = nullptr;  // the one that is under way
   std::condition_variable changed_;
   std::condition_variable done_changed_;
+  std::condition_variable reload_taken_;
   bool stop_ = false;
   bool woken_ = false;
   bool ready_ = false;

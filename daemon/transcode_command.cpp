@@ -50,9 +50,9 @@ Totals totals_of(const FeedStats& stats) {
   totals.frames_dropped =
       std::accumulate(encode.dropped.begin(), encode.dropped.end(), std::uint64_t{0});
   for (const auto& count : stats.decode_faults) totals.decode_errors += count;
-  const OutputStats& output = stats.outputs().front();
-  for (const auto& count : output.packets_dropped) totals.packets_dropped += count;
-  totals.bytes = output.bytes;
+  const std::shared_ptr<OutputStats> output = stats.outputs().front();
+  for (const auto& count : output->packets_dropped) totals.packets_dropped += count;
+  totals.bytes = output->bytes;
   const AudioStats& audio = stats.encode(0).audio;
   if (audio.transcodes) totals.sound_dropped = dropped_of(audio);
   return totals;

@@ -1,11 +1,8 @@
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <string>
 
-#include "config/problems.hpp"
 #include "config/scalars.hpp"
-#include "config/yaml_tree.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/logging.hpp"
@@ -37,12 +34,9 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
   if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
     return print_problems(*problems);
   }
-  // Parse the file again: in the tree, defaults, profiles and feeds are still separate.
-  std::ifstream source(config, std::ios::binary);
-  Problems problems(config);
-  const Node root = parse_yaml(std::string{std::istreambuf_iterator<char>(source), {}}, problems);
+  const auto& read = std::get<Config>(loaded);
   std::ofstream file(output);
-  file << tuned_feeds_json(std::get<Config>(loaded), root, streams) << std::flush;
+  file << tuned_feeds_json(read, *read.tree, streams) << std::flush;
   if (file) return kExitDone;
   std::fprintf(stderr, "framelane: %s cannot be written\n", output.c_str());
   return kExitFailed;

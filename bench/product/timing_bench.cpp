@@ -209,8 +209,8 @@ Metered read_meters(Device& device, const Feeds& feeds) {
   Metered result;
   result.engines = seconds_of(device.busy());
   for (const auto& feed : feeds) {
-    for (const LaneStats& lane : feed->stats().lanes()) {
-      result.lanes.push_back(seconds_of(lane.busy));
+    for (const auto& lane : feed->stats().lanes()) {
+      result.lanes.push_back(seconds_of(lane->busy));
     }
   }
   return result;

@@ -12,6 +12,8 @@ struct AvOption {
   std::string key;
   std::string value;
   bool inherited = false;
+
+  friend bool operator==(const AvOption&, const AvOption&) = default;
 };
 using AvOptions = std::vector<AvOption>;
 

@@ -11,6 +11,8 @@ namespace framelane {
 struct BackoffOptions {
   std::chrono::milliseconds first{1000};
   std::chrono::milliseconds max{60000};
+
+  friend bool operator==(const BackoffOptions&, const BackoffOptions&) = default;
 };
 
 /// How long to wait before another try. Waits double from `first` up to `max`, each made up to a

@@ -12,6 +12,8 @@ struct ColorOverride {
   std::optional<Matrix> matrix;
   std::optional<Range> range;
   std::optional<Siting> siting;
+
+  friend bool operator==(const ColorOverride&, const ColorOverride&) = default;
 };
 
 }  // namespace framelane

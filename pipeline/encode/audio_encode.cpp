@@ -32,11 +32,9 @@ std::string layout_text(const AVChannelLayout& layout) {
 
 }  // namespace
 
-AudioEncode::AudioEncode(const EncodeOptions& options, bool global_header, bool once,
-                         AudioStats& stats, FeedStats& feed, Interrupt& calls,
-                         std::chrono::milliseconds call_limit)
+AudioEncode::AudioEncode(const EncodeOptions& options, bool once, AudioStats& stats,
+                         FeedStats& feed, Interrupt& calls, std::chrono::milliseconds call_limit)
     : options_(options),
-      global_header_(global_header),
       once_(once),
       stats_(stats),
       run_(stats.run()),
@@ -125,9 +123,9 @@ bool AudioEncode::has_encoder(int rate, int channels) {
 
 void AudioEncode::open_encoder(int rate, int channels) {
   if (target_) {
-    encoder_ = open_audio_encoder(*target_, global_header_);
+    encoder_ = open_audio_encoder(*target_);
   } else {
-    ChosenAudioEncoder chosen = choose_audio_encoder(options_, rate, channels, global_header_);
+    ChosenAudioEncoder chosen = choose_audio_encoder(options_, rate, channels);
     encoder_ = std::move(chosen.encoder);
     target_ = std::move(chosen.target);
     if (!chosen.passed_over.empty()) {

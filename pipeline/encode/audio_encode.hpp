@@ -38,8 +38,8 @@ class AudioEncode {
  public:
   /// `once`: the feed runs once. `stats`: of the encode. `calls` is armed for `call_limit` during
   /// each call of this object: nothing interrupts a codec that hangs.
-  AudioEncode(const EncodeOptions& options, bool global_header, bool once, AudioStats& stats,
-              FeedStats& feed, Interrupt& calls, std::chrono::milliseconds call_limit);
+  AudioEncode(const EncodeOptions& options, bool once, AudioStats& stats, FeedStats& feed,
+              Interrupt& calls, std::chrono::milliseconds call_limit);
   ~AudioEncode();
   AudioEncode(const AudioEncode&) = delete;
   AudioEncode& operator=(const AudioEncode&) = delete;
@@ -85,7 +85,6 @@ class AudioEncode {
   void account_up_to(std::int64_t position);
 
   const EncodeOptions& options_;
-  const bool global_header_;
   const bool once_;
   AudioStats& stats_;
   const std::uint32_t run_;

@@ -102,7 +102,7 @@ AudioTarget target_of(const AVCodec& codec, const CodecCandidate& candidate, int
 }
 
 /// Null if the encoder does not open, for the reason that `why` is then.
-CodecContextPtr try_open(const AudioTarget& target, bool global_header, std::string& why) {
+CodecContextPtr try_open(const AudioTarget& target, std::string& why) {
   CodecContextPtr context(avcodec_alloc_context3(target.codec));
   if (!context) throw std::bad_alloc();
   context->sample_rate = target.rate;
@@ -111,7 +111,7 @@ CodecContextPtr try_open(const AudioTarget& target, bool global_header, std::str
   context->time_base = {1, target.rate};
   context->thread_count = 1;
   if (target.bitrate > 0) context->bit_rate = target.bitrate;
-  if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+  context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   if (const auto refusal = apply_options(*context, target.candidate)) {
     throw FeedError(FeedFault::kConfiguration, *refusal);
   }
@@ -132,15 +132,14 @@ CodecContextPtr try_open(const AudioTarget& target, bool global_header, std::str
 
 }  // namespace
 
-CodecContextPtr open_audio_encoder(const AudioTarget& target, bool global_header) {
+CodecContextPtr open_audio_encoder(const AudioTarget& target) {
   std::string why;
-  CodecContextPtr encoder = try_open(target, global_header, why);
+  CodecContextPtr encoder = try_open(target, why);
   if (!encoder) throw FeedError(FeedFault::kEncoder, why);
   return encoder;
 }
 
-ChosenAudioEncoder choose_audio_encoder(const EncodeOptions& options, int rate, int channels,
-                                        bool global_header) {
+ChosenAudioEncoder choose_audio_encoder(const EncodeOptions& options, int rate, int channels) {
   std::string passed_over;
   FeedFault fault = FeedFault::kConfiguration;
   for (const CodecCandidate& candidate : options.audio_codecs) {
@@ -150,7 +149,7 @@ ChosenAudioEncoder choose_audio_encoder(const EncodeOptions& options, int rate, 
     if (codec != nullptr && codec->type == AVMEDIA_TYPE_AUDIO) {
       AudioTarget target =
           target_of(*codec, candidate, rate, channels, options.audio_bitrate.value_or(0));
-      CodecContextPtr encoder = try_open(target, global_header, why);
+      CodecContextPtr encoder = try_open(target, why);
       if (encoder) return {std::move(target), std::move(encoder), std::move(passed_over)};
       fault = FeedFault::kEncoder;  // it may open for other sound
     }

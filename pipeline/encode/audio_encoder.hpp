@@ -27,7 +27,7 @@ struct AudioTarget {
 /// Throws FeedError, whose text does not name the encode: kConfiguration for an option that the
 /// encoder does not have or whose value it rejects, kMemory if memory is short, kEncoder if it does
 /// not open for another reason. Its time base is one sample.
-CodecContextPtr open_audio_encoder(const AudioTarget& target, bool global_header);
+CodecContextPtr open_audio_encoder(const AudioTarget& target);
 
 struct ChosenAudioEncoder {
   AudioTarget target;
@@ -38,8 +38,7 @@ struct ChosenAudioEncoder {
 /// Opens the first of the encoders that opens, for the rate and channels of the source or the
 /// nearest that it takes. Throws as open_audio_encoder does, and FeedError(kConfiguration) if
 /// FFmpeg has none of them.
-ChosenAudioEncoder choose_audio_encoder(const EncodeOptions& options, int rate, int channels,
-                                        bool global_header);
+ChosenAudioEncoder choose_audio_encoder(const EncodeOptions& options, int rate, int channels);
 
 /// A frame with room for `samples` as the encoder takes them.
 FramePtr make_audio_frame(const AVCodecContext& encoder, int samples);

@@ -35,12 +35,11 @@ constexpr std::int64_t kMaxTicksAhead = 2;
 
 }  // namespace
 
-Encode::Encode(const EncodeOptions& options, int index, bool global_header,
-               EncodeStats& encode_stats, FeedStats& feed_stats, const LineClock& line_clock,
-               PacketFanout& fanout, std::chrono::milliseconds call_limit)
+Encode::Encode(const EncodeOptions& options, int index, EncodeStats& encode_stats,
+               FeedStats& feed_stats, const LineClock& line_clock, PacketFanout& fanout,
+               std::chrono::milliseconds call_limit)
     : options_(options),
       index_(static_cast<std::size_t>(index)),
-      global_header_(global_header),
       encode_stats_(encode_stats),
       feed_stats_(feed_stats),
       line_clock_(line_clock),
@@ -395,7 +394,7 @@ void Encode::recover(const char* what, int error) {
 void Encode::reopen() {
   const CallScope call(calls_, kOpenLimit);
   try {
-    encoder_ = reopen_encoder(options_, *plan_, global_header_);
+    encoder_ = reopen_encoder(options_, *plan_);
     if (encoder_ != nullptr) return;
     log::warn(
         "feed {}: encode {}: {} cannot be opened again: the driver allows no further session on {}",

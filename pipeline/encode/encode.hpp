@@ -34,12 +34,11 @@ namespace framelane {
 /// One thread; the references outlive this object.
 class Encode {
  public:
-  /// `index`: among the encodes that take frames. `global_header`: some output's container wants
-  /// the codec's headers up front. `line_clock`: while it says that the source is gone, the encoder
-  /// is closed, so that recordings end with the last frame before. `call_limit`: how long a call of
-  /// a live feed's encoder may take.
-  Encode(const EncodeOptions& options, int index, bool global_header, EncodeStats& encode_stats,
-         FeedStats& feed_stats, const LineClock& line_clock, PacketFanout& fanout,
+  /// `index`: among the encodes that take frames. `line_clock`: while it says that the source is
+  /// gone, the encoder is closed, so that recordings end with the last frame before. `call_limit`:
+  /// how long a call of a live feed's encoder may take.
+  Encode(const EncodeOptions& options, int index, EncodeStats& encode_stats, FeedStats& feed_stats,
+         const LineClock& line_clock, PacketFanout& fanout,
          std::chrono::milliseconds call_limit = kCallLimit);
   ~Encode();
 
@@ -113,7 +112,6 @@ class Encode {
 
   const EncodeOptions& options_;
   const std::size_t index_;
-  const bool global_header_;
   EncodeStats& encode_stats_;
   FeedStats& feed_stats_;
   const LineClock& line_clock_;

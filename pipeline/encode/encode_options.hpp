@@ -19,6 +19,8 @@ namespace framelane {
 struct CodecCandidate {
   std::string name;  ///< FFmpeg's encoder name
   AvOptions options{};
+
+  friend bool operator==(const CodecCandidate&, const CodecCandidate&) = default;
 };
 
 /// An entry of a feed's `encodes`.
@@ -42,6 +44,8 @@ struct EncodeOptions {
 
   bool transcodes_audio() const { return !audio_codecs.empty(); }
   bool wants_audio() const { return copy_audio || transcodes_audio(); }
+
+  friend bool operator==(const EncodeOptions&, const EncodeOptions&) = default;
 };
 
 }  // namespace framelane

@@ -64,8 +64,7 @@ void silence_x265(AVCodecContext& context) {
 /// `frames`: make_gpu_frames, with `format`; or null.
 CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candidate,
                              const EncodeOptions& options, const FrameFormat& target,
-                             AVPixelFormat format, const BufferRef& frames, bool global_header,
-                             int threads) {
+                             AVPixelFormat format, const BufferRef& frames, int threads) {
   CodecContextPtr context(avcodec_alloc_context3(&codec));
   if (!context) throw std::bad_alloc();
   context->width = target.width;
@@ -86,7 +85,9 @@ CodecContextPtr make_context(const AVCodec& codec, const CodecCandidate& candida
   if (shape.chroma_half_width) context->chroma_sample_location = tags.location;
   if (options.bitrate) context->bit_rate = *options.bitrate;
   if (options.gop) set_gop(*context, codec, *options.gop);
-  if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+  // Also for containers that have the headers in band: Muxer puts them there, and any output may
+  // come later.
+  context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   if (const auto refusal = apply_options(*context, candidate)) {
     throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + *refusal);
   }
@@ -158,7 +159,7 @@ std::optional<Refusal> why_no_hardware(const AVCodec& codec, const CodecCandidat
                        [&](const AvOption& option) { return chooses_gpu(candidate, option); });
   Refusal refusal;
   const EncoderPtr encoder = open_encoder(
-      codec, plain, make_context(codec, plain, options, target.format, target.av, frames, false, 0),
+      codec, plain, make_context(codec, plain, options, target.format, target.av, frames, 0),
       refusal);
   return encoder ? std::nullopt : std::optional(refusal);
 }
@@ -273,11 +274,10 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
     }
     const int threads = codec_threads(request.live);
     Refusal refusal;
-    EncoderPtr encoder =
-        open_encoder(*codec, candidate,
-                     make_context(*codec, candidate, request.options, target.format, target.av,
-                                  frames, request.global_header, threads),
-                     refusal);
+    EncoderPtr encoder = open_encoder(
+        *codec, candidate,
+        make_context(*codec, candidate, request.options, target.format, target.av, frames, threads),
+        refusal);
     if (!encoder) {
       if (!refusal.no_session) {
         throw_open_failure(request.options, candidate, target.format, false, refusal);
@@ -313,15 +313,14 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
                              (passing ? "" : "; framelane devices lists those that open"));
 }
 
-EncoderPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan,
-                          bool global_header) {
+EncoderPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan) {
   const AVCodec* codec = avcodec_find_encoder_by_name(plan.codec.name.c_str());
   Refusal refusal;
   EncoderPtr encoder =
       open_encoder(*codec, plan.codec,
                    make_context(*codec, plan.codec, options, plan.target,
                                 encoder_format(*codec, plan.target.layout, plan.target.color.range),
-                                plan.frames, global_header, plan.threads),
+                                plan.frames, plan.threads),
                    refusal);
   if (!encoder && !refusal.no_session) {
     throw_open_failure(options, plan.codec, plan.target, true, refusal);

@@ -47,11 +47,10 @@ bool has_left_gpu(const EncodePlan& plan, Stage& stage);
 struct EncodeRequest {
   const EncodeOptions& options;
   FrameFormat source;
-  std::string_view feed{};     ///< for the log
-  std::string device{};        ///< the feed's, for choose_gpu
-  bool live = false;           ///< few threads (codec_threads)
-  bool global_header = false;  ///< some output's container wants extradata
-  bool rendition = false;  ///< its keyframes have to be those of others: takes_keyframe_requests
+  std::string_view feed{};  ///< for the log
+  std::string device{};     ///< the feed's, for choose_gpu
+  bool live = false;        ///< few threads (codec_threads)
+  bool rendition = false;   ///< its keyframes have to be those of others: takes_keyframe_requests
   const StreamFormat* audio = nullptr;  ///< of the packets beside the video; null: none
   std::optional<std::chrono::microseconds> lost_until{};  ///< MediaFormat::lost_until
   /// Of `device`, for encoders that take frames on it. Empty: they take frames in host memory.
@@ -72,7 +71,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request);
 /// Opens a plan's encoder again. Null if NVENC's driver allows no further session. Throws
 /// FeedError. What the encoder rejects is never kConfiguration here, because it has opened with the
 /// same options before.
-EncoderPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan, bool global_header);
+EncoderPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan);
 
 /// False if the encoder has done with a frame when avcodec_send_frame returns. Most hold some:
 /// those with frame threads one for each, others as many as they look ahead.

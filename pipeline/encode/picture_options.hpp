@@ -16,6 +16,8 @@ struct SizeOption {
   int width = 0;
   int height = 0;
   int percent = 0;  ///< of both sides, as even numbers; 0: `width` and `height` say
+
+  friend bool operator==(const SizeOption&, const SizeOption&) = default;
 };
 
 /// How a picture gets into a size of another shape.
@@ -41,6 +43,8 @@ struct PictureOptions {
   Fit fit = Fit::kStretch;
   ScaleFilter filter = ScaleFilter::kBicubic;
   std::array<std::uint8_t, 3> background{};  ///< R'G'B'
+
+  friend bool operator==(const PictureOptions&, const PictureOptions&) = default;
 };
 
 }  // namespace framelane

@@ -5,11 +5,8 @@ extern "C" {
 }
 
 #include <new>
-#include <utility>
 
 namespace framelane {
-
-EarlyAudio::EarlyAudio(std::vector<OutputStats*> outputs) : outputs_(std::move(outputs)) {}
 
 void EarlyAudio::hold(const AVPacket& packet) {
   if (packets_.size() == kMaxPackets) return count_lost(1);
@@ -18,10 +15,9 @@ void EarlyAudio::hold(const AVPacket& packet) {
   packets_.push_back(std::move(held));
 }
 
-void EarlyAudio::publish(PacketFanout& fanout, const MediaFormatRef& format,
-                         const std::stop_token& stop) {
+void EarlyAudio::publish(const MediaFormatRef& format, const std::stop_token& stop) {
   for (const PacketPtr& packet : packets_) {
-    fanout.publish(*packet, StreamKind::kAudio, format, stop);
+    fanout_->publish(*packet, StreamKind::kAudio, format, stop);
   }
   packets_.clear();
 }
@@ -32,7 +28,7 @@ void EarlyAudio::drop() {
 }
 
 void EarlyAudio::count_lost(std::size_t packets) {
-  for (OutputStats* output : outputs_) output->drop(PacketDrop::kWaitKeyframe, packets);
+  if (packets > 0) fanout_->lose(StreamKind::kAudio, PacketDrop::kWaitKeyframe, packets);
 }
 
 }  // namespace framelane

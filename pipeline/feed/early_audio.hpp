@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "pipeline/av/av_ptr.hpp"
-#include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/packet_fanout.hpp"
 
@@ -16,15 +15,15 @@ namespace framelane {
 /// Source thread.
 class EarlyAudio {
  public:
-  /// `outputs`: the encode's; each of them counts the packets that are lost. They outlive this.
-  explicit EarlyAudio(std::vector<OutputStats*> outputs);
+  /// `fanout`: the encode's. Its outputs count the packets that are lost. It outlives this.
+  explicit EarlyAudio(PacketFanout& fanout) : fanout_(&fanout) {}
 
   /// Holds a reference to the packet. Beyond kMaxPackets it is lost and counted.
   void hold(const AVPacket& packet);
   /// A packet that has nowhere to go is lost and counted.
   void lose() { count_lost(1); }
   /// The format is known: publishes the packets with it. Blocks as PacketFanout::publish does.
-  void publish(PacketFanout& fanout, const MediaFormatRef& format, const std::stop_token& stop);
+  void publish(const MediaFormatRef& format, const std::stop_token& stop);
   /// No video comes that they could be beside: the packets are lost and counted.
   void drop();
 
@@ -33,7 +32,7 @@ class EarlyAudio {
 
   void count_lost(std::size_t packets);
 
-  std::vector<OutputStats*> outputs_;
+  PacketFanout* fanout_;
   std::vector<PacketPtr> packets_;
 };
 

@@ -27,7 +27,6 @@ namespace framelane {
 struct EncodeRoute {
   const EncodeOptions* options;
   std::unique_ptr<PacketFanout> fanout;
-  bool global_header;      ///< some output's container wants the codec's headers up front
   bool rendition = false;  ///< some output has several encodes, and this is one of them
 
   EarlyAudio early_audio;
@@ -57,7 +56,7 @@ struct EncodeRoute {
   /// Packets belong to `format` from now on. Publishes the early audio.
   void set_media(MediaFormatRef format, const std::stop_token& stop) {
     media = std::move(format);
-    early_audio.publish(*fanout, media, stop);
+    early_audio.publish(media, stop);
   }
 };
 

@@ -37,7 +37,13 @@ struct FeedOptions {
   bool once = false;
   /// Outputs recover the files that an earlier run left, of this process or another.
   bool recover = false;
+
+  friend bool operator==(const FeedOptions&, const FeedOptions&) = default;
 };
+
+/// True if the two are the same except for outputs, and Feed::change_outputs can make one of the
+/// other. Renditions belong together and cannot be changed one by one.
+bool only_outputs_differ(const FeedOptions& a, const FeedOptions& b);
 
 /// True if a full ring or queue makes its producer wait, false if the frame or packet is dropped.
 /// kAuto: a live source drops, any other waits.

@@ -10,8 +10,6 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
-#include "pipeline/output/container.hpp"
-#include "pipeline/output/hls_options.hpp"
 
 namespace framelane {
 namespace {
@@ -30,6 +28,7 @@ FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
                  FeedDeadlines deadlines, std::shared_ptr<Retention> retention)
     : options_(std::move(options)),
       stats_(std::move(stats)),
+      ledger_at_start_(stats_->ledger()),
       device_(std::move(device)),
       on_done_(std::move(on_done)),
       deadlines_(deadlines),
@@ -38,26 +37,11 @@ FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
   make_parts();
 }
 
-void FeedRun::make_outputs() {
-  auto output_stats = stats_->outputs().begin();
-  const bool blocks = blocks_when_full(options_.on_full, is_live(options_.input));
-  for (const OutputOptions& output : options_.outputs) {
-    RenditionGroup* group = nullptr;
-    std::size_t rendition = 0;
-    if (!output.master.empty()) {
-      const auto hls_time = read_hls_options(output.name, output.options).time;
-      const auto segment = RenditionGroup::slot_length(hls_time, output.gop.value_or(hls_time));
-      group = &renditions_.try_emplace(output.master, output.master, segment).first->second;
-      rendition = group->add(container_of(output).url, output.only == StreamKind::kAudio);
-    }
-    outputs_.push_back(std::make_unique<Output>(output, *output_stats++, *stats_, line_clock_,
-                                                blocks, retention_.get(), group, rendition));
-  }
-  outputs_overdue_since_.resize(outputs_.size());
-}
-
 void FeedRun::make_parts() {
-  make_outputs();
+  const std::vector<std::shared_ptr<OutputStats>> output_stats = stats_->outputs();
+  for (std::size_t i = 0; i < options_.outputs.size(); ++i) {
+    make_output(options_.outputs[i], output_stats[i]);
+  }
   for (const EncodeOptions& encode : options_.encodes) make_route(encode);
   int frame_encodes = 0;
   for (std::size_t i = 0; i < routes_.size(); ++i) {
@@ -65,9 +49,9 @@ void FeedRun::make_parts() {
     if (route.options->copy_video) {
       encodes_.push_back(nullptr);
     } else {
-      encodes_.push_back(std::make_unique<Encode>(
-          *route.options, frame_encodes++, route.global_header, stats_->encode(i), *stats_,
-          line_clock_, *route.fanout, deadlines_.encode_call));
+      encodes_.push_back(std::make_unique<Encode>(*route.options, frame_encodes++,
+                                                  stats_->encode(i), *stats_, line_clock_,
+                                                  *route.fanout, deadlines_.encode_call));
       route.opening = &encodes_.back()->opening();
     }
   }
@@ -100,29 +84,26 @@ void FeedRun::make_parts() {
 
 void FeedRun::make_route(const EncodeOptions& encode) {
   std::vector<OutputInlet*> inlets;
-  std::vector<OutputStats*> inlet_stats;
-  bool global_header = false;
   bool rendition = false;
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    const OutputOptions& output = outputs_[i]->options();
+  for (const OutputPart& part : outputs_) {
+    const OutputOptions& output = part.output->options();
     if (output.from != encode.name) continue;
-    inlets.push_back(&outputs_[i]->inlet());
-    inlet_stats.push_back(&stats_->outputs()[i]);
-    global_header |= needs_global_header(output);
+    inlets.push_back(&part.output->inlet());
     rendition |= !output.master.empty();
   }
   Interrupt& audio_calls = audio_calls_.emplace_back(std::stop_token());
   EncodeStats& encode_stats = stats_->encode(routes_.size());
   std::unique_ptr<AudioEncode> audio;
   if (encode.transcodes_audio()) {
-    audio = std::make_unique<AudioEncode>(encode, global_header, options_.once, encode_stats.audio,
-                                          *stats_, audio_calls, deadlines_.encode_call);
+    audio = std::make_unique<AudioEncode>(encode, options_.once, encode_stats.audio, *stats_,
+                                          audio_calls, deadlines_.encode_call);
   }
+  auto fanout = std::make_unique<PacketFanout>(std::move(inlets));
+  EarlyAudio early_audio(*fanout);
   routes_.push_back({.options = &encode,
-                     .fanout = std::make_unique<PacketFanout>(std::move(inlets)),
-                     .global_header = global_header,
+                     .fanout = std::move(fanout),
                      .rendition = rendition,
-                     .early_audio = EarlyAudio(std::move(inlet_stats)),
+                     .early_audio = std::move(early_audio),
                      .audio = std::move(audio),
                      .pool = encode.copy_video ? nullptr : std::make_unique<FramePool>(),
                      .outage = encode.copy_video
@@ -146,15 +127,9 @@ void FeedRun::start() {
   // The threads wait for the mutex until all of them exist: otherwise one that ends early would
   // take itself for the last.
   const std::lock_guard lock(mutex_);
-  // If there were no place for a thread that has begun, the process would end.
-  threads_.reserve(outputs_.size() + encodes_.size() + 1);
-  for (const std::unique_ptr<Output>& output : outputs_) {
-    spawn("out-" + output->options().name, [this, &output = *output] {
-      if (options_.recover && output.options().existing == Existing::kNumber) {
-        output.recover_part_files(cancel_.get_token());
-      }
-      output.run(cancel_.get_token(), options_.once, read_stop_.get_token());
-    });
+  for (OutputPart& part : outputs_) {
+    part.thread = spawn("out-" + part.output->options().name,
+                        [this, &output = *part.output] { run_output(output, options_.recover); });
   }
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     if (encodes_[i] == nullptr) continue;
@@ -164,11 +139,14 @@ void FeedRun::start() {
   spawn("source", [this] { source_thread(); });
 }
 
-void FeedRun::spawn(const std::string& name, std::function<void()> body) {
-  const std::size_t index = threads_.size();
+/// Requires mutex_.
+std::shared_ptr<FeedRun::Thread> FeedRun::spawn(const std::string& name,
+                                                std::function<void()> body) {
+  // First: a thread that has begun must have its place.
+  const std::shared_ptr<Thread> thread = threads_.emplace_back(std::make_shared<Thread>());
   // Made now: when memory is short there is none for a text.
   std::string no_memory = shortage_text("its thread " + name + " got no memory");
-  auto main = [self = shared_from_this(), index, name, no_memory = std::move(no_memory),
+  auto main = [self = shared_from_this(), thread, name, no_memory = std::move(no_memory),
                body = std::move(body)]() mutable {
     // The kernel allows 15 characters: enough to tell the threads of one process apart in top.
     pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
@@ -193,7 +171,7 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     std::function<void()> done;
     {
       const std::lock_guard lock(self->mutex_);
-      self->threads_[index].finished = true;
+      thread->finished = true;
       if (--self->running_ == 0) {
         done = self->on_done_;
         if (self->abandoned_) --self->stats_->abandoned_runs;
@@ -203,13 +181,15 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     if (done) done();
   };
   try {
-    threads_.push_back({std::thread(std::move(main)), false});
+    thread->thread = std::thread(std::move(main));
   } catch (const std::system_error& error) {
+    threads_.pop_back();
     throw FeedError(FeedFault::kMemory, "its thread " + name + " does not start: " +
                                             shortage_text(error.code().message()));
   }
   ++running_;
   ++bodies_;
+  return thread;
 }
 
 void FeedRun::source_thread() {
@@ -246,6 +226,31 @@ void FeedRun::set_failed_if_unset(FeedFault fault, std::string reason) {
 void FeedRun::fail(FeedFault fault, std::string reason) {
   set_failed_if_unset(fault, std::move(reason));
   cancel(DropReason::kFeedFailed);
+}
+
+/// Until release_parts() no thread that ends frees the parts. False if that has begun.
+bool FeedRun::hold_parts() {
+  std::size_t bodies = bodies_;
+  while (bodies > 0) {
+    if (bodies_.compare_exchange_weak(bodies, bodies + 1)) return true;
+  }
+  return false;
+}
+
+/// Requires mutex_.
+void FeedRun::release_parts() {
+  std::size_t bodies = bodies_;
+  while (bodies > 1) {
+    if (bodies_.compare_exchange_weak(bodies, bodies - 1)) return;
+  }
+  // All other threads have ended meanwhile. Freeing the parts may take any time, so that it needs a
+  // thread which can be abandoned.
+  try {
+    spawn("end", [] {});
+  } catch (const FeedError& error) {
+    outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, error.code(), error.what()};
+  }
+  --bodies_;
 }
 
 void FeedRun::drain() {
@@ -310,9 +315,9 @@ void FeedRun::watch_calls(Clock::time_point now) {
       reason = endless_call(options_.encodes[i], "a call that transcodes its sound" +
                                                      (codec.empty() ? "" : " to " + codec));
     }
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      Output& output = *outputs_[i];
-      if (!is_stuck(output.overdue(), outputs_overdue_since_[i], now)) continue;
+    for (OutputPart& part : outputs_) {
+      Output& output = *part.output;
+      if (!is_stuck(output.overdue(), part.overdue_since, now)) continue;
       fault = FeedFault::kInternal;
       reason = "output " + output.options().name + " is stuck in a call on " +
                redact(output.options().url) +
@@ -336,6 +341,7 @@ void FeedRun::watch_calls(Clock::time_point now) {
 
 std::optional<Feed::Outcome> FeedRun::outcome(Clock::time_point now) {
   watch_calls(now);
+  forget_left_outputs();
   const std::lock_guard lock(mutex_);
   if (running_ > 0 && !stuck_after_cancel(now)) return std::nullopt;
   if (outcome_) return outcome_;
@@ -366,16 +372,16 @@ int FeedRun::abandon() {
   on_done_ = nullptr;  // it may refer to what is gone when an abandoned thread's call returns
   abandoned_ = running_ > 0;
   if (abandoned_) {
-    for (const std::unique_ptr<Output>& output : outputs_) output->inlet().end(PacketDrop::kStop);
+    for (const OutputPart& part : outputs_) part.output->inlet().end(PacketDrop::kStop);
     ++stats_->abandoned_runs;
     stats_->abandon_run(cancel_reason_);
   }
   int abandoned = 0;
-  for (Thread& thread : threads_) {
-    if (thread.finished) {
-      thread.thread.join();  // it has at most on_done_ left to call
+  for (const std::shared_ptr<Thread>& thread : threads_) {
+    if (thread->finished) {
+      thread->thread.join();  // it has at most on_done_ left to call
     } else {
-      thread.thread.detach();
+      thread->thread.detach();
       ++abandoned;
     }
   }

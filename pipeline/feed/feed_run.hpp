@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,6 +50,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
 
   const std::string& name() const { return options_.name; }
   void start();
+  bool change_outputs(const FeedOptions& options);
   void drain();
   void cancel(DropReason reason);
   std::optional<Feed::Outcome> outcome(Clock::time_point now);
@@ -61,12 +63,34 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
  private:
   /// Since when a call has been seen to be overdue; empty: it is not.
   using OverdueSince = std::optional<Clock::time_point>;
+  struct Thread {
+    std::thread thread;
+    bool finished = false;
+  };
+  struct OutputPart {
+    std::shared_ptr<OutputStats> stats;
+    std::unique_ptr<Output> output;
+    OverdueSince overdue_since{};
+    std::shared_ptr<Thread> thread{};
+    bool attached = true;  // the encode's packets come to it
+    bool leaves = false;   // it is no longer wanted, or another one comes in its place
+  };
 
   void make_parts();
-  void make_outputs();
+  OutputPart& make_output(const OutputOptions& output, std::shared_ptr<OutputStats> stats);
+  void run_output(Output& output, bool recovers);
+  void change_parts(const FeedOptions& options);
+  void add_output(OutputPart& part, OutputPart* predecessor);
+  void remove_output(OutputPart& part);
+  void attach(OutputPart& part, OutputPart* replaced);
+  void wait_attached(const OutputPart& part);
+  PacketFanout& fanout_of(const OutputPart& part);
+  bool hold_parts();
+  void release_parts();
+  void forget_left_outputs();
   void make_route(const EncodeOptions& encode);
   void free_parts();
-  void spawn(const std::string& name, std::function<void()> body);
+  std::shared_ptr<Thread> spawn(const std::string& name, std::function<void()> body);
   void source_thread();
   void encode_thread(EncodeRoute& route, Encode& encode);
   // The first outcome stays.
@@ -82,6 +106,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
 
   const FeedOptions options_;
   const std::shared_ptr<FeedStats> stats_;
+  const FeedStats::Ledger ledger_at_start_;  // keeps what the encodes count in
   const std::shared_ptr<Device> device_;
   std::function<void()> on_done_;  // guarded by mutex_
   const FeedDeadlines deadlines_;
@@ -103,7 +128,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   // threads.
   LineClock line_clock_;
   std::map<std::string, RenditionGroup> renditions_;  // by the path of the master playlist
-  std::vector<std::unique_ptr<Output>> outputs_;
+  std::list<OutputPart> outputs_;                     // once threads run: guarded by mutex_
   std::vector<EncodeRoute> routes_;
   std::unique_ptr<FrameRing> ring_;  // null, with the stage, if every encode copies
   std::unique_ptr<Stage> stage_;  // goes before the ring: its destructor waits for the ring's jobs
@@ -112,24 +137,19 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::unique_ptr<FrameDispatch> frames_;  // null if every encode copies
   std::unique_ptr<SourceLoop> source_loop_;
 
-  struct Thread {
-    std::thread thread;
-    bool finished = false;
-  };
-  mutable std::mutex mutex_;  // guards all that follows, except bodies_
-  std::condition_variable finished_;
+  mutable std::mutex mutex_;          // guards all that follows, except bodies_
+  std::condition_variable finished_;  // a thread has, or an output is attached
   std::optional<Feed::Outcome> outcome_;
   std::optional<Clock::time_point> cancelled_at_;
   OverdueSince source_overdue_since_;
   std::vector<OverdueSince> audio_overdue_since_;
   OverdueSince stage_overdue_since_;
   std::vector<OverdueSince> encodes_overdue_since_;
-  std::vector<OverdueSince> outputs_overdue_since_;
   std::size_t running_ = 0;             // threads that have not finished
   std::atomic<std::size_t> bodies_{0};  // threads that still need the parts
   bool stopped_ = false;                // by drain or cancel
   bool abandoned_ = false;
-  std::vector<Thread> threads_;
+  std::list<std::shared_ptr<Thread>> threads_;
 };
 
 }  // namespace framelane

@@ -1,5 +1,6 @@
 #include "pipeline/measure/feed_stats.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -44,17 +45,55 @@ std::string EncodeStats::reason() const {
   return reason_;
 }
 
-FeedStats::FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
-                     const std::vector<std::string>& outputs, int lanes)
-    : feed_(std::move(feed)) {
-  for (const EncodeSpec& encode : encodes) {
-    if (!encode.copy) frame_encodes_.push_back(encodes_.size());
-    encodes_.emplace_back(encode.name, encode.copy, encode.transcodes_audio);
-  }
-  for (const std::string& output : outputs) outputs_.emplace_back(output);
-  for (int i = 0; i < lanes; ++i) lanes_.emplace_back();
-  ledger_.encodes.resize(encodes.size());
+FeedStats::FeedStats(std::string feed, const Shape& shape) : feed_(std::move(feed)) {
+  reshape(shape);
   status_.since = std::chrono::system_clock::now();
+}
+
+void FeedStats::reshape(const Shape& shape) {
+  const std::lock_guard lock(mutex_);
+  const std::vector<EncodeLine> old_encodes = std::exchange(ledger_.encodes, {});
+  frame_encodes_.clear();
+  for (const EncodeSpec& encode : shape.encodes) {
+    if (!encode.copy) frame_encodes_.push_back(ledger_.encodes.size());
+    const auto old = std::ranges::find_if(old_encodes, [&](const EncodeLine& line) {
+      return line.stats->name == encode.name && line.stats->copy == encode.copy &&
+             line.stats->audio.transcodes == encode.transcodes_audio;
+    });
+    if (old != old_encodes.end()) {
+      ledger_.encodes.push_back(*old);
+    } else {
+      ledger_.encodes.push_back(
+          {{}, std::make_shared<EncodeStats>(encode.name, encode.copy, encode.transcodes_audio)});
+    }
+  }
+  std::vector<std::shared_ptr<OutputStats>> old_outputs = std::exchange(outputs_, {});
+  for (const std::string& name : shape.outputs) {
+    const auto old = std::ranges::find_if(
+        old_outputs, [&](const auto& output) { return output != nullptr && output->name == name; });
+    // Each is taken once: renditions have the same name.
+    outputs_.push_back(old != old_outputs.end() ? std::exchange(*old, nullptr)
+                                                : std::make_shared<OutputStats>(name));
+  }
+  lanes_.resize(static_cast<std::size_t>(shape.lanes));
+  for (std::shared_ptr<LaneStats>& lane : lanes_) {
+    if (lane == nullptr) lane = std::make_shared<LaneStats>();
+  }
+}
+
+EncodeStats& FeedStats::encode(std::size_t index) const {
+  const std::lock_guard lock(mutex_);
+  return *ledger_.encodes[index].stats;
+}
+
+std::vector<std::shared_ptr<OutputStats>> FeedStats::outputs() const {
+  const std::lock_guard lock(mutex_);
+  return outputs_;
+}
+
+std::vector<std::shared_ptr<LaneStats>> FeedStats::lanes() const {
+  const std::lock_guard lock(mutex_);
+  return lanes_;
 }
 
 FeedStats::Status FeedStats::status() const {
@@ -74,10 +113,9 @@ std::uint32_t FeedStats::run() const {
 
 std::int64_t FeedStats::in_flight(const std::string& encode) const {
   const std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < encodes_.size(); ++i) {
-    if (encodes_[i].name == encode) return ledger_.encodes[i].in_flight;
-  }
-  return 0;
+  const auto line = std::ranges::find_if(
+      ledger_.encodes, [&](const EncodeLine& one) { return one.stats->name == encode; });
+  return line != ledger_.encodes.end() ? line->in_flight : 0;
 }
 
 std::shared_ptr<RingJobs> FeedStats::ring_jobs() const {
@@ -88,11 +126,11 @@ std::shared_ptr<RingJobs> FeedStats::ring_jobs() const {
 void FeedStats::abandon_run(DropReason reason) {
   source_wait.abandon_scopes();
   decode_busy.abandon_scopes();
-  for (EncodeStats& encode : encodes_) {
-    encode.busy.abandon_scopes();
-    encode.audio.abandon_run(reason);
+  for (const EncodeLine& encode : ledger().encodes) {
+    encode.stats->busy.abandon_scopes();
+    encode.stats->audio.abandon_run(reason);
   }
-  for (OutputStats& output : outputs_) output.busy.abandon_scopes();
+  for (const auto& output : outputs()) output->busy.abandon_scopes();
   const std::lock_guard lock(mutex_);
   ++run_;
   for (EncodeCounts& counts : ledger_.encodes) {
@@ -161,15 +199,16 @@ std::chrono::steady_clock::duration FeedStats::since_arrival(
 void open_tickets(const std::shared_ptr<FeedStats>& stats, std::uint32_t run,
                   std::span<FrameTicket> tickets) {
   const std::lock_guard lock(stats->mutex_);
-  assert(tickets.size() == stats->frame_encodes_.size());
   const bool counts = run == stats->run_;
+  // An abandoned run may have other encodes.
+  assert(!counts || tickets.size() == stats->frame_encodes_.size());
   if (counts) ++stats->ledger_.frames_in;
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     assert(!tickets[i] && "a ticket was reopened before its frame ended");
     tickets[i].stats_ = stats;
-    tickets[i].encode_ = stats->frame_encodes_[i];
     tickets[i].run_ = run;
     if (!counts) continue;
+    tickets[i].encode_ = stats->frame_encodes_[i];
     EncodeCounts& encode = stats->ledger_.encodes[tickets[i].encode_];
     ++encode.in;
     ++encode.in_flight;

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -27,7 +26,7 @@ namespace framelane {
 template <typename Names>
 using CounterArray = std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Names>>;
 
-/// One encode's line of the ledger. Always: in = out + the sum of dropped + in_flight.
+/// What the ledger counts of one encode. Always: in = out + the sum of dropped + in_flight.
 struct EncodeCounts {
   std::uint64_t in = 0;
   std::uint64_t out = 0;
@@ -111,17 +110,27 @@ class FeedStats {
     bool copy = false;
     bool transcodes_audio = false;
   };
+  /// What is counted: all of it is in the order of the configuration.
+  struct Shape {
+    std::vector<EncodeSpec> encodes;
+    std::vector<std::string> outputs;  ///< names; an output with several encodes is here for each
+    int lanes = 0;
+  };
+  FeedStats(std::string feed, const Shape& shape);
   FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
-            const std::vector<std::string>& outputs, int lanes);
+            const std::vector<std::string>& outputs, int lanes)
+      : FeedStats(std::move(feed), Shape{encodes, outputs, lanes}) {}
+
+  /// The feed has another configuration from now on. What keeps its name goes on counting where it
+  /// was; an encode that is of another kind begins anew. Only between two runs. Threads of
+  /// abandoned runs may still use what they have.
+  void reshape(const Shape& shape);
 
   const std::string& feed() const { return feed_; }
-  std::size_t encode_count() const { return encodes_.size(); }
-  EncodeStats& encode(std::size_t index) { return encodes_[index]; }
-  const EncodeStats& encode(std::size_t index) const { return encodes_[index]; }
-  std::deque<OutputStats>& outputs() { return outputs_; }
-  const std::deque<OutputStats>& outputs() const { return outputs_; }
-  std::deque<LaneStats>& lanes() { return lanes_; }
-  const std::deque<LaneStats>& lanes() const { return lanes_; }
+  /// See also ledger(), which has all encodes.
+  EncodeStats& encode(std::size_t index) const;
+  std::vector<std::shared_ptr<OutputStats>> outputs() const;
+  std::vector<std::shared_ptr<LaneStats>> lanes() const;
 
   struct Status {
     FeedState state = FeedState::kConnecting;
@@ -131,9 +140,12 @@ class FeedStats {
     std::string decoder_reason;  ///< on a GPU, why the decoder is not NVDEC; else empty
     std::string device;
   };
+  struct EncodeLine : EncodeCounts {
+    std::shared_ptr<EncodeStats> stats;
+  };
   struct Ledger {
     std::uint64_t frames_in = 0;
-    std::vector<EncodeCounts> encodes;
+    std::vector<EncodeLine> encodes;
   };
   Status status() const;
   Ledger ledger() const;
@@ -205,14 +217,13 @@ class FeedStats {
   }
 
   const std::string feed_;
-  std::deque<EncodeStats> encodes_;         // deque: the elements hold atomics and never move
-  std::vector<std::size_t> frame_encodes_;  // those that take frames
-  std::deque<OutputStats> outputs_;
-  std::deque<LaneStats> lanes_;
   std::atomic<std::int64_t> last_arrival_steady_ns_{0};
   std::atomic<std::int64_t> last_arrival_system_ns_{0};
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards all that follows
   Ledger ledger_;
+  std::vector<std::size_t> frame_encodes_;  // those that take frames
+  std::vector<std::shared_ptr<OutputStats>> outputs_;
+  std::vector<std::shared_ptr<LaneStats>> lanes_;
   Status status_;
   std::uint32_t run_ = 0;  // earlier ones are abandoned: their tickets are closed
   std::shared_ptr<RingJobs> ring_jobs_ = std::make_shared<RingJobs>();

@@ -1,5 +1,6 @@
 #include "pipeline/measure/output_totals.hpp"
 
+#include <memory>
 #include <utility>
 
 namespace framelane {
@@ -30,7 +31,8 @@ void add_counts(Sums& sums, const Counts& counts) {
 
 std::vector<OutputTotals> output_totals(const FeedStats& stats) {
   std::vector<OutputTotals> all;
-  for (const OutputStats& output : stats.outputs()) {
+  for (const std::shared_ptr<OutputStats>& one : stats.outputs()) {
+    const OutputStats& output = *one;
     if (all.empty() || all.back().name != output.name) all.push_back({.name = output.name});
     OutputTotals& totals = all.back();
     totals.up = totals.up && output.up;

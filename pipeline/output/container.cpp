@@ -218,9 +218,4 @@ std::string why_no_audio(const OutputOptions& options, const Container& containe
                      name_of(container), remedy);
 }
 
-bool needs_global_header(const OutputOptions& options) {
-  const Container container = container_of(options);
-  return container.muxer && (container.muxer->flags & AVFMT_GLOBALHEADER);
-}
-
 }  // namespace framelane

@@ -57,8 +57,4 @@ std::string audio_encoder_for(const Container& container);
 /// Why the output goes without this audio, which its container does not hold, and what helps.
 std::string why_no_audio(const OutputOptions& options, const Container& container, AVCodecID codec);
 
-/// True if an encoder for this output has to keep its headers out of the packets
-/// (AV_CODEC_FLAG_GLOBAL_HEADER).
-bool needs_global_header(const OutputOptions& options);
-
 }  // namespace framelane

@@ -60,6 +60,8 @@ struct OutputOptions {
   int queue = 512;  ///< packets
   std::optional<SegmentOptions> segment;
   Existing existing = Existing::kNumber;
+
+  friend bool operator==(const OutputOptions&, const OutputOptions&) = default;
 };
 
 }  // namespace framelane

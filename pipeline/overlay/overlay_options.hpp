@@ -13,6 +13,8 @@ enum class Along : std::uint8_t { kBegin, kMiddle, kEnd };
 struct OverlayColor {
   std::array<std::uint8_t, 3> rgb{};
   std::uint8_t alpha = 255;
+
+  friend bool operator==(const OverlayColor&, const OverlayColor&) = default;
 };
 
 /// An entry of an encode's `overlay`: a text, or an image if `image` is not empty. Fractions are of
@@ -31,6 +33,8 @@ struct OverlayOptions {
 
   Along across = Along::kBegin;
   Along down = Along::kBegin;
+
+  friend bool operator==(const OverlayOptions&, const OverlayOptions&) = default;
 };
 
 }  // namespace framelane

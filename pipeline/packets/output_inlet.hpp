@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -50,6 +51,15 @@ class OutputInlet {
   bool has_room(std::size_t packets) const { return blocks_ || queue_.room() >= packets; }
   /// No more packets will come: the output writes what is queued and ends.
   void finish() { queue_.close(); }
+  /// The same, for an output that goes while others go on: nothing refers to the inlet any more.
+  void leave() {
+    left_ = true;
+    finish();
+  }
+  /// Counts packets that were lost before they could be pushed.
+  void lose(StreamKind stream, PacketDrop reason, std::uint64_t packets) {
+    if (stream == only_.value_or(stream)) stats_.drop(reason, packets);
+  }
 
   // For the output's thread.
 
@@ -66,6 +76,8 @@ class OutputInlet {
   void interrupted() { queue_.set_patient(false); }
   void request_resume() { resume_wanted_ = true; }
 
+  /// True after leave(). Any thread.
+  bool left() const { return left_; }
   /// Closes the queue. What is in it, and whatever is pushed later, is counted as dropped. From now
   /// on the output's statistics show the queue of its next run, even if this one's thread is still
   /// stuck in a call. Any thread.
@@ -82,6 +94,7 @@ class OutputInlet {
   std::atomic<bool> resume_wanted_{false};
   std::atomic<bool> overflowed_{false};  // packets were lost: the next one needed is a keyframe
   std::atomic<PacketDrop> closed_as_{PacketDrop::kStop};
+  std::atomic<bool> left_{false};
   std::mutex mutex_;
   bool ended_ = false;  // guarded by mutex_
 };

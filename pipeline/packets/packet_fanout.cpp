@@ -1,5 +1,6 @@
 #include "pipeline/packets/packet_fanout.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -7,16 +8,63 @@ namespace framelane {
 
 PacketFanout::PacketFanout(std::vector<OutputInlet*> outputs) : outputs_(std::move(outputs)) {}
 
+void PacketFanout::add(OutputInlet& output) {
+  std::lock_guard lock(mutex_);
+  if (blocks_) output.set_blocks(*blocks_);
+  if (finished_) output.finish();
+  output.request_resume();
+  outputs_.push_back(&output);
+}
+
+void PacketFanout::remove(OutputInlet& output) {
+  std::lock_guard lock(mutex_);
+  take_out(output);
+}
+
+void PacketFanout::take_out(OutputInlet& output) {
+  const auto it = std::ranges::find(replacements_, &output, &Replacement::next);
+  if (it != replacements_.end()) {
+    OutputInlet* const replaced = it->output;
+    replacements_.erase(it);
+    take_out(*replaced);  // it was to go in any case
+  }
+  std::erase(outputs_, &output);
+  output.leave();
+}
+
+void PacketFanout::replace(OutputInlet& output, OutputInlet& next) {
+  std::lock_guard lock(mutex_);
+  if (blocks_) next.set_blocks(*blocks_);
+  replacements_.push_back({&output, &next});
+  if (finished_) put_replacements();
+}
+
+void PacketFanout::put_replacements() {
+  for (const auto& [output, next] : std::exchange(replacements_, {})) {
+    std::ranges::replace(outputs_, output, next);
+    output->leave();
+    if (finished_) next->finish();
+  }
+}
+
 void PacketFanout::set_blocks(bool blocks) {
+  std::lock_guard lock(mutex_);
+  blocks_ = blocks;
   for (OutputInlet* output : outputs_) output->set_blocks(blocks);
+  for (const Replacement& replacement : replacements_) replacement.next->set_blocks(blocks);
+}
+
+void PacketFanout::lose(StreamKind stream, PacketDrop reason, std::uint64_t packets) {
+  std::lock_guard lock(mutex_);
+  for (OutputInlet* output : outputs_) output->lose(stream, reason, packets);
 }
 
 void PacketFanout::publish(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                            const std::stop_token& stop) {
-  if (outputs_.empty()) return;
   // Held while pushing as well, so that a group that is sent again does not mix with packets of
   // another thread. A push may wait for an output's thread, but that never takes this lock.
   std::lock_guard lock(mutex_);
+  if (is_keyframe(packet, stream)) put_replacements();
   // A keyframe, and what another connection brings, needs no older group.
   const bool continues_group =
       group_complete_ && group_[0].format == format && !is_keyframe(packet, stream);
@@ -36,6 +84,8 @@ void PacketFanout::end_group() {
 void PacketFanout::finish() {
   std::lock_guard lock(mutex_);
   forget_group();
+  finished_ = true;
+  put_replacements();
   for (OutputInlet* output : outputs_) output->finish();
 }
 

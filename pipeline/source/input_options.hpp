@@ -22,6 +22,8 @@ struct RawVideoOptions {
   Rational rate{25, 1};
   int pitch = 0;  ///< bytes per row of the first plane; 0: rows are packed
   enum class Timestamps { kRate, kArrival, kProducer } timestamps = Timestamps::kRate;
+
+  friend bool operator==(const RawVideoOptions&, const RawVideoOptions&) = default;
 };
 
 /// Which pictures of a compressed stream are not decoded.
@@ -45,6 +47,8 @@ struct InputOptions {
   ColorOverride color;
   std::optional<RawVideoOptions> raw;                 ///< set if format is "rawvideo", else not
   std::optional<std::chrono::microseconds> duration;  ///< stop after this much media (transcode)
+
+  friend bool operator==(const InputOptions&, const InputOptions&) = default;
 };
 
 /// True for what comes from the network or a capture device, or is paced in real time. Live sources

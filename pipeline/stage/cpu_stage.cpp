@@ -114,10 +114,11 @@ void convert_and_count(const Converter& converter, const ConstImageView& source,
 }
 
 struct CpuLane {
-  CpuLane(CpuStage& owner, LaneStats& lane_stats) : stage(owner), stats(lane_stats) {}
+  CpuLane(CpuStage& owner, std::shared_ptr<LaneStats> lane_stats)
+      : stage(owner), stats(std::move(lane_stats)) {}
 
   CpuStage& stage;
-  LaneStats& stats;
+  const std::shared_ptr<LaneStats> stats;
   // Guarded by the stage's mutex.
   FrameJob* first = nullptr;
   FrameJob* last = nullptr;
@@ -178,7 +179,7 @@ void CpuDevice::work() {
 
 CpuStage::CpuStage(std::shared_ptr<CpuDevice> device, FeedStats& stats)
     : device_(std::move(device)), stats_(stats), ring_jobs_(stats.ring_jobs()) {
-  for (LaneStats& lane_stats : stats.lanes()) lanes_.emplace_back(*this, lane_stats);
+  for (auto& lane_stats : stats.lanes()) lanes_.emplace_back(*this, std::move(lane_stats));
   assert(!lanes_.empty());
 }
 
@@ -253,7 +254,7 @@ void CpuStage::run_next(CpuLane& lane) {
     if (lane.first == nullptr) lane.last = nullptr;
   }
   const auto start = BusyMeter::Clock::now();
-  lane.stats.busy.begin(Engine::kKernel, start);
+  lane.stats->busy.begin(Engine::kKernel, start);
   device_->busy_.begin(Engine::kKernel, start);
   const auto& plan = static_cast<const CpuPlan&>(*job->plan);
   if (!job->masks || plan.copied_rows.empty()) {
@@ -267,7 +268,7 @@ void CpuStage::run_next(CpuLane& lane) {
   }
   const auto end = BusyMeter::Clock::now();
   device_->busy_.end(Engine::kKernel, end);
-  lane.stats.busy.end(Engine::kKernel, end);
+  lane.stats->busy.end(Engine::kKernel, end);
   stats_.observe(StageStep::kKernel, end - start);
   --(*ring_jobs_)[index_of(RingState::kConverting)];
   ++(*ring_jobs_)[index_of(RingState::kReady)];

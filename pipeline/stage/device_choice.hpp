@@ -10,6 +10,8 @@ struct DeviceChoice {
   /// kAuto: a GPU, or the CPU if there is none that can be used.
   enum class Kind { kAuto, kCpu, kCuda } kind = Kind::kAuto;
   std::optional<int> gpu{};  ///< of kCuda; empty: any one GPU
+
+  friend bool operator==(const DeviceChoice&, const DeviceChoice&) = default;
 };
 
 /// The name of the GPU with this number.

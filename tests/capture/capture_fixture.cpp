@@ -73,11 +73,12 @@ framelane_capture_counts counts(const Capture& capture) {
   return counts;
 }
 
-std::vector<std::string> areas() {
+std::vector<std::string> own_areas() {
+  const std::string prefix = FRAMELANE_CAPTURE_AREA_PREFIX + std::to_string(getpid()) + "-";
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
     const std::string name = "/" + entry.path().filename().string();
-    if (name.starts_with(FRAMELANE_CAPTURE_AREA_PREFIX)) names.push_back(name);
+    if (name.starts_with(prefix)) names.push_back(name);
   }
   return names;
 }

@@ -51,8 +51,8 @@ int publish(const Capture& capture, std::uint8_t fill = 0,
 /// The result of a borrow() that does not wait (0 or -EAGAIN); a frame that it gives is given back.
 int try_borrow(const Capture& capture);
 framelane_capture_counts counts(const Capture& capture);
-/// Names in /dev/shm that are of areas.
-std::vector<std::string> areas();
+/// The names of this process's areas in /dev/shm, where other tests have theirs too.
+std::vector<std::string> own_areas();
 
 /// Runs `body` in a forked child, which ends with its result, without destructors. Returns the
 /// child's number.

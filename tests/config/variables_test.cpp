@@ -136,22 +136,22 @@ feeds:
                                    options_);
   write("gate", "n3w-w0rd");
   std::filesystem::remove(directory_ / "yard");
-  ASSERT_TRUE(config.tree);
-  const FeedResult gate = reread_feed(*config.tree, "gate", "f.yaml", options_);
+  ASSERT_TRUE(config.names_files);
+  const FeedResult gate = reread_feed(*config.tree, "gate", config.files, options_);
   ASSERT_TRUE(std::holds_alternative<FeedOptions>(gate));
   const FeedOptions& feed = std::get<FeedOptions>(gate);
   EXPECT_EQ(feed.name, "gate");
   EXPECT_EQ(feed.input.url, "rtsp://viewer:n3w-w0rd@10.0.0.4/");
   EXPECT_EQ(feed.input.timeout, std::chrono::minutes(1));
   EXPECT_EQ(feed.ring, 5);
-  const FeedResult yard = reread_feed(*config.tree, "yard", "f.yaml", options_);
+  const FeedResult yard = reread_feed(*config.tree, "yard", config.files, options_);
   ASSERT_TRUE(std::holds_alternative<std::vector<Problem>>(yard));
   EXPECT_THAT(to_string(std::get<std::vector<Problem>>(yard).front()),
               HasSubstr("f.yaml:6:23: feeds.yard.input.url: the secret \"yard\" is neither"));
 }
 
 TEST_F(VariablesTest, WithoutASecretThereIsNothingToReadAgain) {
-  EXPECT_FALSE(test::load("feeds: {gate: {input: {url: a.mp4}}}").tree);
+  EXPECT_FALSE(test::load("feeds: {gate: {input: {url: a.mp4}}}").names_files);
 }
 
 TEST_F(VariablesTest, UnsetNameIsAProblem) {

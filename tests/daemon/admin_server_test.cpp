@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -82,6 +85,50 @@ class AdminServerTest : public ::testing::Test {
 
   AdminServer server_{"127.0.0.1:0", echo};
 };
+
+// The listener's own thread answers the others meanwhile.
+TEST(SlowAnswerTest, ARequestThatTakesLongHoldsUpNoOther) {
+  std::promise<void> go_on;
+  const std::shared_future<void> gone_on = go_on.get_future().share();
+  AdminServer server(
+      "127.0.0.1:0",
+      [&](const HttpRequest& request) {
+        if (request.path == "/slow") gone_on.wait();
+        return echo(request);
+      },
+      [](const HttpRequest& request) { return request.path == "/slow"; });
+  RawClient slow(server.address());
+  slow.send(
+      "POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
+      "Connection: close\r\n\r\nbody");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(http_get(server.address(), "/quick", std::chrono::seconds(10)).status, 200);
+  }
+  go_on.set_value();
+  EXPECT_NE(slow.receive_until("<never>").find("POST /slow body"), std::string::npos);
+}
+
+TEST(SlowAnswerTest, TheListenerEndsAfterTheAnswersThatAreUnderWay) {
+  std::promise<void> asked;
+  std::promise<void> go_on;
+  std::atomic<bool> answered{false};
+  auto server = std::make_unique<AdminServer>(
+      "127.0.0.1:0",
+      [&](const HttpRequest& request) {
+        asked.set_value();
+        go_on.get_future().wait();
+        answered = true;
+        return echo(request);
+      },
+      [](const HttpRequest&) { return true; });
+  RawClient client(server->address());
+  client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  asked.get_future().wait();
+  std::thread end([&] { server.reset(); });
+  go_on.set_value();
+  end.join();
+  EXPECT_TRUE(answered);
+}
 
 TEST_F(AdminServerTest, AnswersAGet) {
   const FetchResult result = http_get(server_.address(), "/some/path?x=1", kTimeout);
@@ -212,7 +259,7 @@ TEST_F(AdminServerTest, AClientThatAsksOutlivesOnesThatDoNot) {
 }
 
 TEST(AdminServerSilenceTest, ASilentClientIsClosed) {
-  const AdminServer server("127.0.0.1:0", echo, 1s);
+  const AdminServer server("127.0.0.1:0", echo, {}, 1s);
   RawClient client(server.address());
   client.send("GET /x HTTP/1.1\r\nHost: ");
   std::string answer;

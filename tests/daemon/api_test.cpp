@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "daemon/config_reload.hpp"
 #include "daemon/supervisor.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
@@ -40,7 +42,7 @@ class ApiTest : public ::testing::Test {
     request.method = method;
     request.path = path;
     if (with_header) request.headers["x-framelane-request"] = "1";
-    return answer(request, supervisor_);
+    return answer(request, supervisor_, config_);
   }
   Json get_json(const std::string& path) { return Json::parse(ask("GET", path).body); }
   static void wait_until_ready(const Supervisor& supervisor) {
@@ -52,6 +54,8 @@ class ApiTest : public ::testing::Test {
   }
 
   Supervisor supervisor_{feeds(), testing::one_device(make_cpu_device()), {}};
+  const testing::TempFolder folder_;
+  ConfigReload config_{folder_ / "framelane.yaml", Config{}, supervisor_};
 };
 
 TEST_F(ApiTest, IsNotReadyBeforeTheStart) { EXPECT_EQ(ask("GET", "/readyz").status, 503); }
@@ -76,17 +80,18 @@ TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
   FakeClock clock;
   const auto device = std::make_shared<StuckDevice>();
   Supervisor supervisor(feeds(), testing::one_device(device), {.now = clock.function()});
+  ConfigReload config("", Config{}, supervisor);
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
   supervisor.start();
-  EXPECT_EQ(answer(probe, supervisor).status, 200);
+  EXPECT_EQ(answer(probe, supervisor, config).status, 200);
   clock.advance(Supervisor::kMaxHeartbeatAge);
-  EXPECT_EQ(answer(probe, supervisor).status, 503);
+  EXPECT_EQ(answer(probe, supervisor, config).status, 503);
   EXPECT_FALSE(supervisor.ready());
   device->let_go();
   wait_until_ready(supervisor);
-  EXPECT_EQ(answer(probe, supervisor).status, 200);
+  EXPECT_EQ(answer(probe, supervisor, config).status, 200);
 }
 
 TEST_F(ApiTest, ListsTheFeedsWithTheirEncodesAndOutputs) {
@@ -203,11 +208,12 @@ TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
       std::make_shared<DeviceSet>(DeviceChoice{DeviceChoice::Kind::kCuda},
                                   std::vector<std::shared_ptr<Device>>{gpu}, make_cpu_device());
   Supervisor supervisor(std::move(options), gpus, {.once = true});
-  const auto get = [&supervisor](const std::string& path) {
+  ConfigReload config("", Config{}, supervisor);
+  const auto get = [&](const std::string& path) {
     HttpRequest request;
     request.method = "GET";
     request.path = path;
-    return Json::parse(answer(request, supervisor).body);
+    return Json::parse(answer(request, supervisor, config).body);
   };
   supervisor.start();
   ASSERT_TRUE(supervisor.wait_done(std::chrono::seconds(60)));
@@ -221,10 +227,34 @@ TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
   EXPECT_EQ(devices[1]["up"], true);
 }
 
+TEST_F(ApiTest, AReloadSaysWhatChangesAndWhatIsWrong) {
+  start_and_wait_until_ready();
+  std::ofstream(folder_ / "framelane.yaml")
+      << "feeds:\n  yard:\n    input: {url: /nonexistent/yard.mp4}\n"
+         "    encodes: {live: {video: {codec: mpeg4}}}\n    outputs: {x: {from: live, url: "
+         "'null:'}}\n";
+  const HttpResponse done = ask("POST", "/api/v1/reload");
+  EXPECT_EQ(done.status, 200) << done.body;
+  EXPECT_EQ(Json::parse(done.body), Json({{"added", {"yard"}},
+                                          {"changed", Json::array()},
+                                          {"removed", {"gate"}},
+                                          {"unchanged", Json::array()},
+                                          {"next_start", Json::array()}}));
+  std::ofstream(folder_ / "framelane.yaml") << "feeds:\n  yard:\n    inputs: {}\n";
+  const HttpResponse refused = ask("POST", "/api/v1/reload");
+  EXPECT_EQ(refused.status, 422);
+  const Json error = Json::parse(refused.body)["error"];
+  EXPECT_EQ(error["code"], "wrong_configuration");
+  EXPECT_EQ(error["problems"][1]["line"], 3);
+  EXPECT_EQ(error["problems"][1]["key"], "feeds.yard.inputs");
+  EXPECT_EQ(ask("POST", "/api/v1/reload", false).status, 403);
+  EXPECT_EQ(ask("GET", "/api/v1/reload").status, 405);
+}
+
 TEST_F(ApiTest, TheIndexNamesEveryEndpoint) {
   const std::string index = ask("GET", "/").body;
-  for (const std::string path :
-       {"/metrics", "/healthz", "/readyz", "/api/v1/feeds", "/restart", "/api/v1/devices"}) {
+  for (const std::string path : {"/metrics", "/healthz", "/readyz", "/api/v1/feeds", "/restart",
+                                 "/api/v1/devices", "/api/v1/reload"}) {
     EXPECT_NE(index.find(path), std::string::npos) << path;
   }
 }

@@ -35,7 +35,7 @@ TEST(BottleneckTest, AFullQueueIsASaturatedOutput) {
   const auto stats =
       std::make_shared<FeedStats>("gate", std::vector<FeedStats::EncodeSpec>{{"main", false}},
                                   std::vector<std::string>{"hls"}, 2);
-  stats->outputs()[0].queue_packets = 90;
+  stats->outputs()[0]->queue_packets = 90;
   EXPECT_EQ(bottleneck(step_loads({options, stats})), Bottleneck::kOutput);
 }
 
@@ -43,7 +43,7 @@ TEST(BottleneckTest, KernelLoadIsTheMeanOfTheLanesOnTheCpuAndTheirSumOnAGpu) {
   const auto stats = std::make_shared<FeedStats>(
       "gate", std::vector<FeedStats::EncodeSpec>{{"main", false}}, std::vector<std::string>{}, 2);
   const auto now = BusyMeter::Clock::now();
-  stats->lanes()[0].busy.begin(Engine::kKernel, now - std::chrono::seconds(5));
+  stats->lanes()[0]->busy.begin(Engine::kKernel, now - std::chrono::seconds(5));
   const auto kernel_load = [&] {
     return step_loads({std::make_shared<FeedOptions>(), stats})[index_of(Bottleneck::kKernel)];
   };
@@ -58,10 +58,10 @@ TEST(BottleneckTest, CopyLoadIsTheSumOfTheLanes) {
       "gate", std::vector<FeedStats::EncodeSpec>{{"main", false}}, std::vector<std::string>{}, 2);
   const auto now = BusyMeter::Clock::now();
   using std::chrono::seconds;
-  stats->lanes()[0].busy.add(Engine::kH2d, now - seconds(20), now - seconds(5));
-  stats->lanes()[1].busy.add(Engine::kH2d, now - seconds(20), now - seconds(19));
-  stats->lanes()[1].busy.add(Engine::kH2d, now - seconds(5), now);
-  stats->lanes()[1].busy.add(Engine::kD2h, now - seconds(20), now - seconds(8));
+  stats->lanes()[0]->busy.add(Engine::kH2d, now - seconds(20), now - seconds(5));
+  stats->lanes()[1]->busy.add(Engine::kH2d, now - seconds(20), now - seconds(19));
+  stats->lanes()[1]->busy.add(Engine::kH2d, now - seconds(5), now);
+  stats->lanes()[1]->busy.add(Engine::kD2h, now - seconds(20), now - seconds(8));
   const StepLoads loads = step_loads({std::make_shared<FeedOptions>(), stats});
   EXPECT_NEAR(loads[index_of(Bottleneck::kH2d)], 1.0, 0.02);
   EXPECT_NEAR(loads[index_of(Bottleneck::kD2h)], 0.2, 0.02);

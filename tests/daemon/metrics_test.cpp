@@ -55,8 +55,9 @@ class MetricsTest : public ::testing::Test {
     options_->outputs.resize(1);
     options_->outputs[0].name = "hls";
   }
+  ConfigReload::Status config_{.loaded = std::chrono::system_clock::time_point()};
   std::string page() const {
-    return metrics_text({{options_, stats_}, {options_, copied_}}, {device_});
+    return metrics_text({{options_, stats_}, {options_, copied_}}, {device_}, config_);
   }
   std::map<std::string, double> samples() const { return samples_of(page()); }
   bool has(const std::string& name) const { return samples().contains(name); }
@@ -194,9 +195,9 @@ TEST_F(MetricsTest, LanesOfAGpuShowTheirTransfers) {
   stats_->set_device("cuda:0");
   const auto now = BusyMeter::Clock::now();
   using std::chrono::seconds;
-  stats_->lanes()[0].busy.add(Engine::kH2d, now - seconds(30), now - seconds(20));
-  stats_->lanes()[0].busy.add(Engine::kH2d, now - seconds(3), now - seconds(1));
-  stats_->lanes()[0].busy.add(Engine::kD2h, now - seconds(2), now);
+  stats_->lanes()[0]->busy.add(Engine::kH2d, now - seconds(30), now - seconds(20));
+  stats_->lanes()[0]->busy.add(Engine::kH2d, now - seconds(3), now - seconds(1));
+  stats_->lanes()[0]->busy.add(Engine::kD2h, now - seconds(2), now);
   stats_->observe(StageStep::kH2d, seconds(2));
   const std::string lane = "{feed=\"gate\",lane=\"0\"";
   EXPECT_EQ(sample("framelane_lane_busy_seconds_total" + lane + ",op=\"h2d\"}"), 12);
@@ -256,7 +257,7 @@ TEST_F(MetricsTest, HistogramBucketsCumulateUpToTheCount) {
 }
 
 TEST_F(MetricsTest, OutputsShowTheirState) {
-  OutputStats& output = stats_->outputs()[0];
+  OutputStats& output = *stats_->outputs()[0];
   output.set_state(output.begin_run(), FeedState::kRunning, "");
   output.bytes = 123456;
   output.queue_packets = 7;

@@ -10,14 +10,9 @@ namespace {
 
 class StopLossTest : public ::testing::Test {
  protected:
-  StopLossTest() {
-    options_.outputs.resize(2);
-    options_.outputs[0].name = "hls";
-    options_.outputs[1].name = "rec";
-  }
   /// What has been lost since the test began.
   std::string loss() const {
-    return StopLoss(*stats_).since(before_, options_, std::chrono::milliseconds(7500));
+    return StopLoss(*stats_).since(before_, std::chrono::milliseconds(7500));
   }
   void drop_a_frame(DropReason reason) {
     std::vector<FrameTicket> tickets(1);
@@ -25,7 +20,6 @@ class StopLossTest : public ::testing::Test {
     tickets[0].drop(reason);
   }
 
-  FeedOptions options_;
   std::shared_ptr<FeedStats> stats_ =
       std::make_shared<FeedStats>("gate", std::vector<FeedStats::EncodeSpec>{{"live", false}},
                                   std::vector<std::string>{"hls", "rec"}, 1);
@@ -36,7 +30,7 @@ TEST_F(StopLossTest, IsSilentWhenNothingWasLost) { EXPECT_EQ(loss(), ""); }
 
 TEST_F(StopLossTest, CountsNothingThatWasLostForAnotherReason) {
   drop_a_frame(DropReason::kRingFull);
-  stats_->outputs()[0].packets_dropped[index_of(PacketDrop::kQueueFull)] = 3;
+  stats_->outputs()[0]->packets_dropped[index_of(PacketDrop::kQueueFull)] = 3;
   EXPECT_EQ(loss(), "");
 }
 
@@ -63,8 +57,8 @@ TEST_F(StopLossTest, SoundCountsToo) {
 }
 
 TEST_F(StopLossTest, PacketsNameTheirOutputs) {
-  stats_->outputs()[0].packets_dropped[index_of(PacketDrop::kStop)] = 2;
-  stats_->outputs()[1].packets_dropped[index_of(PacketDrop::kStop)] = 5;
+  stats_->outputs()[0]->packets_dropped[index_of(PacketDrop::kStop)] = 2;
+  stats_->outputs()[1]->packets_dropped[index_of(PacketDrop::kStop)] = 5;
   EXPECT_EQ(loss(),
             "stopped with 0 frames and 7 packets not delivered; 7.5 s were not enough for output "
             "hls, rec: see whether a peer or disk is slow");

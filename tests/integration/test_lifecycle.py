@@ -180,15 +180,6 @@ def test_a_second_signal_ends_it_at_once(framelane):
         assert time.monotonic() - start < 2 * TIME_FACTOR
 
 
-def test_a_hangup_is_a_warning_and_nothing_else(framelane, camera_clip):
-    daemon = framelane(one_feed(looped(camera_clip))).wait_ready()
-    before = daemon.wait_frames("cam", 5).sum("framelane_frames_out_total", feed="cam")
-    daemon.process.send_signal(signal.SIGHUP)
-    daemon.wait_log("SIGHUP: this version cannot reload")
-    daemon.wait_frames("cam", before + 5)
-    daemon.stop()
-
-
 def test_signals_that_mean_nothing_change_nothing(framelane, camera_clip):
     daemon = framelane(one_feed(looped(camera_clip))).wait_ready()
     signals = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,

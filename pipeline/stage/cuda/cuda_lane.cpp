@@ -52,8 +52,8 @@ CudaLane::CudaLane(std::shared_ptr<CudaContext> context, LaneOwner& owner, FeedS
       context_(std::move(context)),
       owner_(owner),
       stats_(stats),
-      subject_("feed " + stats.feed() + ", lane " +
-               std::to_string(lane_index % stats.lanes().size())) {}
+      lanes_(stats.lanes()),
+      subject_("feed " + stats.feed() + ", lane " + std::to_string(lane_index % lanes_.size())) {}
 
 void CudaLane::start(const FrameJob& job) noexcept {
   assert(job_.load() == nullptr);
@@ -151,7 +151,7 @@ void CudaLane::queue(const FrameJob& job) {
   LaneWork& work = *plan_->works[index];
   // The other job in the same memory, which has to be done with it first. (Waiting for an event
   // that was never recorded does nothing.)
-  const LaneWork& other = *plan_->works[(index + stats_.lanes().size()) % plan_->works.size()];
+  const LaneWork& other = *plan_->works[(index + lanes_.size()) % plan_->works.size()];
   const LaneImages& images = *work.images;
   ConstImageView source = job.input.image;
   std::span<const int> ends = plan_->slice_ends;
@@ -291,7 +291,7 @@ void CudaLane::hand_over(bool good) noexcept {
 /// If a call fails, the job's times are not booked, but the job is still good.
 void CudaLane::account(const LaneWork& work, bool downloads,
                        DeviceClock::Clock::time_point seen) noexcept {
-  EngineMeters& lane = stats_.lanes()[index % stats_.lanes().size()].busy;
+  EngineMeters& lane = lanes_[index % lanes_.size()]->busy;
   try {
     DeviceClock& clock = context_->clock();
     const auto begin = clock.time_of(work.begin, started_at_);

@@ -82,7 +82,8 @@ class CudaLane {
   const std::shared_ptr<CudaContext> context_;
   LaneOwner& owner_;
   FeedStats& stats_;
-  const std::string subject_;  // for messages
+  const std::vector<std::shared_ptr<LaneStats>> lanes_;  // of the feed
+  const std::string subject_;                            // for messages
   std::atomic<FrameJob*> job_{nullptr};
   // Used by one thread at a time: the one that starts a job, then the completion thread.
   std::shared_ptr<const CudaPlan> plan_;

@@ -87,17 +87,17 @@ PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory 
     const std::lock_guard lock(mutex_);
     if (off_gpu()) return plan;
   }
+  const std::size_t lanes = lanes_.size() / kJobsInLane;
   try {
     context_->make_current();
-    plan->allocate(context_, conversions, memory, analyse, targets, mask.get(),
-                   stats_.lanes().size(), slices_);
+    plan->allocate(context_, conversions, memory, analyse, targets, mask.get(), lanes, slices_);
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
       throw FeedError(
           FeedFault::kMemory,
           context_->name() + " has no room for the feed's frames: " +
-              mebibytes(plan_bytes(conversions, memory, stats_.lanes().size(), targets)) +
-              " are needed for " + std::to_string(stats_.lanes().size()) + " lanes, with " +
+              mebibytes(plan_bytes(conversions, memory, lanes, targets)) + " are needed for " +
+              std::to_string(lanes) + " lanes, with " +
               context_->free_memory() + "; use fewer lanes or feeds");
     }
     context_->failed("feed " + stats_.feed(), error);

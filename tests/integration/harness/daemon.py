@@ -70,11 +70,7 @@ class Daemon:
         self.port = port
         self.playlists = []
         self._watch = PlaylistWatch()
-        if isinstance(config, dict):
-            self.playlists = [folder / path for path in output_playlists(config)]
-            listen = f"127.0.0.1:{port}" if port else f"unix:{self.socket}"
-            config = json.dumps({"admin": {"listen": listen}, **config}, indent=1)
-        self.config_path.write_text(config)
+        self.write_config(config)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [*wrapper, str(BINARY), "run", "-c", str(self.config_path), *arguments],
@@ -84,6 +80,16 @@ class Daemon:
                 cwd=folder,
                 env={**os.environ, **(env or {})},
             )
+
+    def write_config(self, config):
+        if isinstance(config, dict):
+            self.playlists = [self.folder / path for path in output_playlists(config)]
+            listen = f"127.0.0.1:{self.port}" if self.port else f"unix:{self.socket}"
+            config = json.dumps({"admin": {"listen": listen}, **config}, indent=1)
+        # As an editor does it: nobody reads half of it.
+        new = self.config_path.with_suffix(".new")
+        new.write_text(config)
+        new.replace(self.config_path)
 
     # Its state
 
@@ -117,6 +123,14 @@ class Daemon:
         status, body = self.request("POST", f"/api/v1/feeds/{name}/restart",
                                     headers={"X-Framelane-Request": "1"})
         assert status == 202, body
+
+    def reload(self, config=None, expected=200):
+        """Reads this configuration, or the present file; the answer's JSON."""
+        if config is not None:
+            self.write_config(config)
+        status, body = self.request("POST", "/api/v1/reload", headers={"X-Framelane-Request": "1"})
+        assert status == expected, f"{status} {body}"
+        return json.loads(body)
 
     def metrics(self):
         status, body = self.request("GET", "/metrics")

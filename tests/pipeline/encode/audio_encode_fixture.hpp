@@ -52,7 +52,7 @@ class AudioEncodeTest : public ::testing::Test {
     loud_until_ = -1;
     last_dts_ = INT64_MIN;
     options_.audio_codecs = {{encoder, std::move(encoder_options)}};
-    audio_ = std::make_unique<AudioEncode>(options_, true, once_, feed_.encode(0).audio, feed_,
+    audio_ = std::make_unique<AudioEncode>(options_, once_, feed_.encode(0).audio, feed_,
                                            calls_, std::chrono::seconds(10));
     change_source(source);
     return *audio_;
@@ -91,7 +91,7 @@ class AudioEncodeTest : public ::testing::Test {
   void send_mp2(int packets) {
     EncodeOptions mp2;
     mp2.audio_codecs = {{"mp2"}};
-    const ChosenAudioEncoder chosen = choose_audio_encoder(mp2, 16'000, 1, false);
+    const ChosenAudioEncoder chosen = choose_audio_encoder(mp2, 16'000, 1);
     AVCodecContext* encoder = chosen.encoder.get();
     const FramePtr frame = make_audio_frame(*encoder, encoder->frame_size);
     av_samples_set_silence(frame->extended_data, 0, frame->nb_samples, 1, encoder->sample_fmt);

@@ -24,7 +24,7 @@ ChosenAudioEncoder choose(std::vector<CodecCandidate> encoders, int rate, int ch
   options.name = "live";
   options.audio_codecs = std::move(encoders);
   options.audio_bitrate = bitrate;
-  return choose_audio_encoder(options, rate, channels, false);
+  return choose_audio_encoder(options, rate, channels);
 }
 
 std::string refused_codec(std::vector<CodecCandidate> encoders, int channels = 1) {

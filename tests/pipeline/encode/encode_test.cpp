@@ -132,7 +132,7 @@ class EncodeTest : public ::testing::Test {
 
   /// Runs the encode on this thread, from start to end.
   void run(Stage& stage) {
-    Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout_);
+    Encode encode(options_, 0, stats_->encode(0), *stats_, line_clock_, fanout_);
     encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
   }
   void run_to_the_end() {
@@ -189,7 +189,7 @@ TEST_F(EncodeTest, WhatTheEncoderHoldsComesOutWhileTheSourceIsGone) {
   line_clock_.set_zero(0);
   come();
   publish_range(opened, 0, 10);
-  Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout);
+  Encode encode(options_, 0, stats_->encode(0), *stats_, line_clock_, fanout);
   std::jthread thread([&] {
     ReadyStage stage;
     encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
@@ -221,7 +221,7 @@ TEST_F(EncodeTest, TheGroupOfAnEncoderThatIsClosedDoesNotComeAgain) {
   publish_range(opened, 0, 10);
   ring_.close();
   ReadyStage stage;
-  Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout);
+  Encode encode(options_, 0, stats_->encode(0), *stats_, line_clock_, fanout);
   encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
   EXPECT_EQ(popped(), 10);
   inlet.request_resume();
@@ -301,7 +301,7 @@ TEST_F(EncodeTest, AChangeOfFormatFlushesTheOldEncoderFirst) {
   publish_range(plan(96), 20, 20);
   ring_.close();
   ReadyStage stage;
-  Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout);
+  Encode encode(options_, 0, stats_->encode(0), *stats_, line_clock_, fanout);
   encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
   fanout.finish();
   file.join();
@@ -319,7 +319,7 @@ TEST_F(EncodeTest, PacketsKnowHowLongTheirFramesLast) {
   publish_range(plan(), 0, 10);
   ring_.close();
   ReadyStage stage;
-  Encode encode(options_, 0, false, stats_->encode(0), *stats_, line_clock_, fanout);
+  Encode encode(options_, 0, stats_->encode(0), *stats_, line_clock_, fanout);
   encode.run(ring_, stage, cancel_.get_token(), cancel_reason_);
   fanout.finish();
   file.join();

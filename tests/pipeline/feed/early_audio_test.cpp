@@ -19,12 +19,12 @@ class EarlyAudioTest : public ::testing::Test {
   OutputStats stats_{"file"};
   OutputInlet inlet_{2000, stats_, true, [](const MediaFormat&) { return true; }};
   PacketFanout fanout_{{&inlet_}};
-  EarlyAudio audio_{{&stats_}};
+  EarlyAudio audio_{fanout_};
 };
 
 TEST_F(EarlyAudioTest, IsPublishedOnceInOrderWithItsFormat) {
   for (packet_->pts = 0; packet_->pts < 2; ++packet_->pts) audio_.hold(*packet_);
-  for (int i = 0; i < 2; ++i) audio_.publish(fanout_, format_, {});
+  for (int i = 0; i < 2; ++i) audio_.publish(format_, {});
   inlet_.finish();
   MediaPacket packet;
   for (std::int64_t pts = 0; pts < 2; ++pts) {
@@ -47,7 +47,7 @@ TEST_F(EarlyAudioTest, IsCountedWhenTheSourceEndsBeforeItsVideo) {
 TEST_F(EarlyAudioTest, IsLostAndCountedWhereItWouldGrowWithoutEnd) {
   for (int i = 0; i < 1030; ++i) audio_.hold(*packet_);
   EXPECT_EQ(lost(), 6u);
-  audio_.publish(fanout_, format_, {});
+  audio_.publish(format_, {});
   EXPECT_EQ(stats_.queue_packets, 1024u);
 }
 

@@ -13,5 +13,21 @@ TEST(BlocksWhenFullTest, FollowsTheSourceUnlessToldOtherwise) {
   EXPECT_FALSE(blocks_when_full(OnFull::kDrop, false));
 }
 
+TEST(FeedOptionsTest, OutputsAreChangedAloneUnlessTheyAreRenditions) {
+  FeedOptions a;
+  a.outputs.resize(2);
+  a.outputs[0].master = "master.m3u8";
+  FeedOptions b = a;
+  EXPECT_TRUE(only_outputs_differ(a, b));
+  b.outputs[1].queue = 3;
+  b.outputs.emplace_back();
+  EXPECT_TRUE(only_outputs_differ(a, b));
+  b.outputs[0].queue = 3;
+  EXPECT_FALSE(only_outputs_differ(a, b));
+  b = a;
+  b.ring = 3;
+  EXPECT_FALSE(only_outputs_differ(a, b));
+}
+
 }  // namespace
 }  // namespace framelane

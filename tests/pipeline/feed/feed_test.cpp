@@ -14,6 +14,7 @@
 #include "tests/pipeline/encode/held_encoder.hpp"
 #include "tests/pipeline/feed/feed_fixture.hpp"
 #include "tests/pipeline/feed/raw_encoder.hpp"
+#include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {
 namespace {
@@ -39,6 +40,52 @@ TEST_F(FeedTest, SeveralEncodesShareOneInput) {
   EXPECT_EQ(run().kind, Feed::Outcome::Kind::kEnded);
   for (const EncodeCounts& counts : stats_->ledger().encodes) EXPECT_EQ(counts.out, kClipFrames);
   expect_every_frame_accounted_for();
+}
+
+TEST_F(FeedTest, OutputsChangeWhileTheFeedGoesOn) {
+  use_camera_with_sound();
+  add_encode("live", "libx264", {{"preset", "ultrafast"}}).gop = 400ms;
+  add_output("kept", "live", file("kept.ts"));
+  add_output("changed", "live", file("old.ts"));
+  add_output("gone", "live", file("gone.ts"));
+  start();
+  ASSERT_TRUE(wait_out(15));
+  FeedOptions next = options_;
+  next.outputs[1].url = file("new.mp4");  // its headers are not in band
+  next.outputs[2].name = "added";
+  next.outputs[2].url = file("added.ts");
+  ASSERT_TRUE(only_outputs_differ(options_, next));
+  const auto kept = stats_->outputs()[0];
+  stats_->reshape({{{"live"}}, {"kept", "changed", "added"}, options_.lanes});
+  ASSERT_TRUE(feed_->change_outputs(next));
+  const std::uint64_t out = stats_->ledger().encodes[0].out;
+  ASSERT_TRUE(wait_out(out + 30));
+  // What was to be changed once more before it had begun.
+  next.outputs[2].url = file("last.ts");
+  ASSERT_TRUE(feed_->change_outputs(next));
+  next.outputs[2].url = file("never.ts");
+  ASSERT_TRUE(feed_->change_outputs(next));
+  next.outputs[2].url = file("last.ts");
+  ASSERT_TRUE(feed_->change_outputs(next));
+  ASSERT_TRUE(wait_out(out + 60));
+  feed_->drain();
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
+  expect_every_frame_accounted_for();
+  EXPECT_EQ(stats_->outputs()[0], kept);
+  const std::uint64_t all = stats_->ledger().encodes[0].out;
+  EXPECT_EQ(decoded_frames(file("kept.ts")), all);
+  EXPECT_EQ(decoded_frames(file("old.ts")) + decoded_frames(file("new.mp4")), all);
+  EXPECT_GE(decoded_frames(file("gone.ts")), 15u);
+  std::size_t added = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "")) {
+    const std::string name = entry.path().filename();
+    const bool is_of_added =
+        name.starts_with("added") || name.starts_with("last") || name.starts_with("never");
+    if (is_of_added) added += decoded_frames(entry.path());
+  }
+  EXPECT_GE(added, all - out);
+  EXPECT_TRUE(std::filesystem::exists(file("last.ts")));
+  EXPECT_FALSE(feed_->change_outputs(next));  // it has ended
 }
 
 TEST_F(FeedTest, EncoderThatHoldsMoreFramesThanTheRingDoesNotDeadlock) {

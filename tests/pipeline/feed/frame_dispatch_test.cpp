@@ -44,10 +44,11 @@ class FrameDispatchTest : public ::testing::Test {
     options_.encodes[kLow].name = "low";
     options_.encodes[kFull].name = "full";
     for (std::size_t i = 0; i < options_.encodes.size(); ++i) {
+      auto fanout = std::make_unique<PacketFanout>(std::vector<OutputInlet*>{});
+      EarlyAudio early_audio(*fanout);
       routes_.push_back({.options = &options_.encodes[i],
-                         .fanout = std::make_unique<PacketFanout>(std::vector<OutputInlet*>{}),
-                         .global_header = false,
-                         .early_audio = EarlyAudio({}),
+                         .fanout = std::move(fanout),
+                         .early_audio = std::move(early_audio),
                          .opening = &calls_,
                          .pool = std::make_unique<FramePool>(),
                          .outage = std::make_unique<EncodeOutage>("gate", stats_->encode(i))});

@@ -97,14 +97,14 @@ TEST_F(StuckFeedTest, OutputStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   EXPECT_EQ(outcome->kind, Feed::Outcome::Kind::kFailed);
   EXPECT_EQ(outcome->fault, FeedFault::kInternal);
   EXPECT_NE(outcome->reason.find("output hls is stuck"), std::string::npos) << outcome->reason;
-  EXPECT_EQ(stats_->outputs().front().state(), std::pair(FeedState::kFailed, outcome->reason));
-  EXPECT_FALSE(stats_->outputs().front().up);
+  EXPECT_EQ(stats_->outputs().front()->state(), std::pair(FeedState::kFailed, outcome->reason));
+  EXPECT_FALSE(stats_->outputs().front()->up);
   const std::uint64_t abandoned = threads_abandoned();
   feed_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
-  EXPECT_GT(stats_->outputs().front().packets_dropped[index_of(PacketDrop::kWriteFailed)], 0U);
-  EXPECT_EQ(stats_->outputs().front().queue_packets, 0U);
-  expect_ended(stats_->outputs().front().busy);
+  EXPECT_GT(stats_->outputs().front()->packets_dropped[index_of(PacketDrop::kWriteFailed)], 0U);
+  EXPECT_EQ(stats_->outputs().front()->queue_packets, 0U);
+  expect_ended(stats_->outputs().front()->busy);
   // The call returns now, and the run that the thread kept alive goes. The thread does not write
   // the playlist.
   const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);

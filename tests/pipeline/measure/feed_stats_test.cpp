@@ -107,6 +107,53 @@ TEST(FeedStatsTest, AnAbandonedRunIsNotHeardAnyMore) {
   EXPECT_TRUE(stats->set_state(stats->run(), FeedState::kRunning, ""));
 }
 
+TEST(FeedStatsTest, WhatKeepsItsNameGoesOnCountingInAnotherShape) {
+  const auto stats = std::make_shared<FeedStats>(
+      "gate", FeedStats::Shape{{{"live"}, {"main", true}, {"sub"}}, {"hls", "hls", "files"}, 2});
+  std::array<FrameTicket, 2> tickets;
+  open_tickets(stats, stats->run(), tickets);
+  for (FrameTicket& ticket : tickets) ticket.out();
+  const auto outputs = stats->outputs();
+  const auto lanes = stats->lanes();
+  for (std::size_t i = 0; i < 3; ++i) outputs[i]->bytes = i + 1;
+  stats->reshape({{{"sub"}, {"live", true}, {"new"}}, {"files", "hls", "other"}, 3});
+  const FeedStats::Ledger ledger = stats->ledger();
+  EXPECT_EQ(ledger.frames_in, 1u);
+  ASSERT_EQ(ledger.encodes.size(), 3u);
+  EXPECT_EQ(ledger.encodes[0].out, 1u);  // "sub"
+  EXPECT_EQ(ledger.encodes[1].out, 0u);  // "live" copies now
+  EXPECT_TRUE(ledger.encodes[1].stats->copy);
+  EXPECT_EQ(ledger.encodes[2].stats->name, "new");
+  const auto after = stats->outputs();
+  ASSERT_EQ(after.size(), 3u);
+  EXPECT_EQ(after[0], outputs[2]);
+  EXPECT_EQ(after[1], outputs[0]);
+  EXPECT_EQ(after[2]->bytes, 0u);
+  ASSERT_EQ(stats->lanes().size(), 3u);
+  EXPECT_EQ(stats->lanes()[1], lanes[1]);
+  open_tickets(stats, stats->run(), tickets);
+  EXPECT_EQ(stats->ledger().encodes[0].in, 2u);
+  EXPECT_EQ(stats->ledger().encodes[2].in_flight, 1);
+  for (FrameTicket& ticket : tickets) ticket.out();
+}
+
+TEST(FeedStatsTest, AThreadOfAnAbandonedRunCountsNothingInAnotherShape) {
+  const auto stats = make_stats();
+  const std::uint32_t stuck = stats->run();
+  std::array<FrameTicket, 2> old;
+  open_tickets(stats, stuck, old);
+  stats->abandon_run(DropReason::kFeedFailed);
+  stats->reshape({{{"other"}}, {}, 1});
+  old[0].out();
+  old[1].drop(DropReason::kStop);
+  open_tickets(stats, stuck, old);
+  for (FrameTicket& ticket : old) ticket.out();
+  const FeedStats::Ledger ledger = stats->ledger();
+  EXPECT_EQ(ledger.frames_in, 1u);
+  EXPECT_EQ(ledger.encodes[0].in, 0u);
+  EXPECT_EQ(ledger.encodes[0].out, 0u);
+}
+
 TEST(FeedStatsTest, LedgerBalancesInEverySnapshotWhileThreadsCount) {
   const auto stats = make_stats();
   std::atomic<bool> done{false};

@@ -8,8 +8,8 @@ namespace {
 
 TEST(OutputTotalsTest, RenditionsAreOneOutputAndOthersStayApart) {
   FeedStats stats("gate", {}, {"rec", "web", "web"}, 0);
-  OutputStats& first = stats.outputs()[1];
-  OutputStats& second = stats.outputs()[2];
+  OutputStats& first = *stats.outputs()[1];
+  OutputStats& second = *stats.outputs()[2];
   first.bytes = 10;
   second.bytes = 5;
   second.queue_packets = 3;
@@ -33,8 +33,8 @@ TEST(OutputTotalsTest, RenditionsAreOneOutputAndOthersStayApart) {
 
 TEST(OutputTotalsTest, AnOutputIsUpIfAllItsRenditionsAreAndAsBadAsTheWorst) {
   FeedStats stats("gate", {}, {"web", "web"}, 0);
-  OutputStats& first = stats.outputs()[0];
-  OutputStats& second = stats.outputs()[1];
+  OutputStats& first = *stats.outputs()[0];
+  OutputStats& second = *stats.outputs()[1];
   first.set_state(first.begin_run(), FeedState::kRunning, {});
   second.set_state(second.begin_run(), FeedState::kBackoff, "the disk is full");
   const OutputTotals bad = output_totals(stats).front();

@@ -165,12 +165,5 @@ INSTANTIATE_TEST_SUITE_P(Table, ContainerVideoTest,
                                            VideoCase{"a.yuv", AV_CODEC_ID_RAWVIDEO, true},
                                            VideoCase{"a.yuv", AV_CODEC_ID_H264, false}));
 
-TEST(ContainerTest, OnlyContainersWithHeadersWantThemApart) {
-  EXPECT_TRUE(needs_global_header(output("a.mp4")));
-  EXPECT_TRUE(needs_global_header(output("a.mkv")));
-  EXPECT_FALSE(needs_global_header(output("a.ts")));
-  EXPECT_FALSE(needs_global_header(output("null:")));
-}
-
 }  // namespace
 }  // namespace framelane

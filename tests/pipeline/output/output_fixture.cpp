@@ -40,7 +40,7 @@ struct TestOutput::Run {
 
 TestOutput::TestOutput(OutputOptions options, WhenFull when_full)
     : feed("gate", {{"main", true}}, {"out"}, 1),
-      stats(feed.outputs().front()),
+      stats(*feed.outputs().front()),
       output(std::move(options), stats, feed, line_clock, when_full == WhenFull::kBlock,
              &retention),
       run_(std::make_unique<Run>()) {}

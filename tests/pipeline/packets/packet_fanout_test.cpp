@@ -124,6 +124,119 @@ TEST_F(PacketFanoutResumeTest, SoundThatTheOutputLeavesOutNeedsNoRoom) {
   EXPECT_EQ(pop_all(), 4u);
 }
 
+/// Keyframes at 0 and 4. One output is there from the beginning; others come and go.
+class ChangingFanoutTest : public ::testing::Test {
+ protected:
+  struct Other {
+    OutputStats stats{"other"};
+    OutputInlet inlet{512, stats, false, [](const MediaFormat&) { return true; }};
+  };
+  void publish(std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) {
+      fanout_.publish(*clip_.packets[i].packet, StreamKind::kVideo, clip_.format, {});
+    }
+  }
+  /// The frames that have come to an output.
+  std::vector<int> frames(OutputInlet& inlet) const {
+    std::vector<int> frames;
+    MediaPacket packet;
+    while (inlet.pop(packet, 0ms, {}) == PacketQueue::Pop::kPacket) {
+      for (std::size_t i = 0; i < clip_.packets.size(); ++i) {
+        if (clip_.packets[i].packet->pts == packet.packet->pts) {
+          frames.push_back(static_cast<int>(i));
+        }
+      }
+    }
+    return frames;
+  }
+
+  const Clip clip_ = encode_clip({.frames = 8, .gop = 4});
+  Other first_, second_, third_;
+  PacketFanout fanout_{{&first_.inlet}};
+};
+
+TEST_F(ChangingFanoutTest, OneThatComesBeginsWithThePresentGroup) {
+  publish(0, 2);
+  fanout_.add(second_.inlet);
+  publish(2, 4);
+  EXPECT_EQ(frames(first_.inlet), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(frames(second_.inlet), (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST_F(ChangingFanoutTest, OneThatGoesGetsNothingMoreAndEnds) {
+  fanout_.add(second_.inlet);
+  publish(0, 2);
+  fanout_.remove(first_.inlet);
+  publish(2, 4);
+  EXPECT_EQ(frames(first_.inlet), (std::vector<int>{0, 1}));
+  EXPECT_EQ(frames(second_.inlet), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_TRUE(first_.inlet.left());
+  MediaPacket packet;
+  EXPECT_EQ(first_.inlet.pop(packet, 0ms, {}), PacketQueue::Pop::kEnd);
+  EXPECT_EQ(first_.stats.packets_dropped[index_of(PacketDrop::kStop)], 0u);
+}
+
+TEST_F(ChangingFanoutTest, AtAKeyframeOneTakesTheOthersPlace) {
+  publish(0, 2);
+  fanout_.replace(first_.inlet, second_.inlet);
+  publish(2, 6);
+  EXPECT_EQ(frames(first_.inlet), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(frames(second_.inlet), (std::vector<int>{4, 5}));
+  EXPECT_TRUE(first_.inlet.left());
+  EXPECT_FALSE(second_.inlet.left());
+}
+
+TEST_F(ChangingFanoutTest, OneMayBeReplacedBeforeItHasBegun) {
+  publish(0, 2);
+  fanout_.replace(first_.inlet, second_.inlet);
+  fanout_.replace(second_.inlet, third_.inlet);
+  publish(2, 6);
+  EXPECT_EQ(frames(first_.inlet), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(frames(second_.inlet), std::vector<int>());
+  EXPECT_TRUE(second_.inlet.left());
+  EXPECT_EQ(frames(third_.inlet), (std::vector<int>{4, 5}));
+}
+
+TEST_F(ChangingFanoutTest, OneMayGoWhileItWaitsForItsTurn) {
+  publish(0, 2);
+  fanout_.replace(first_.inlet, second_.inlet);
+  fanout_.remove(second_.inlet);
+  publish(2, 6);
+  EXPECT_TRUE(first_.inlet.left());
+  EXPECT_TRUE(second_.inlet.left());
+  EXPECT_EQ(frames(second_.inlet), std::vector<int>());
+  EXPECT_EQ(second_.stats.packets_dropped[index_of(PacketDrop::kStop)], 0u);
+}
+
+TEST_F(ChangingFanoutTest, WithTheLastOfALineAllGo) {
+  publish(0, 2);
+  fanout_.replace(first_.inlet, second_.inlet);
+  fanout_.replace(second_.inlet, third_.inlet);
+  fanout_.remove(third_.inlet);
+  publish(2, 6);
+  for (const Other* one : {&first_, &second_, &third_}) EXPECT_TRUE(one->inlet.left());
+  EXPECT_EQ(frames(first_.inlet), (std::vector<int>{0, 1}));
+}
+
+TEST_F(ChangingFanoutTest, TheEndOfTheEncodeIsTheEndOfAll) {
+  publish(0, 2);
+  fanout_.replace(first_.inlet, second_.inlet);
+  fanout_.finish();
+  fanout_.add(third_.inlet);
+  MediaPacket packet;
+  EXPECT_EQ(frames(first_.inlet), (std::vector<int>{0, 1}));
+  for (Other* one : {&first_, &second_, &third_}) {
+    EXPECT_EQ(one->inlet.pop(packet, 0ms, {}), PacketQueue::Pop::kEnd);
+  }
+}
+
+TEST_F(ChangingFanoutTest, WhetherProducersWaitIsKnownToThoseThatComeLater) {
+  fanout_.replace(first_.inlet, second_.inlet);
+  fanout_.set_blocks(true);
+  fanout_.add(third_.inlet);
+  for (const Other* one : {&first_, &second_, &third_}) EXPECT_TRUE(one->inlet.blocks());
+}
+
 TEST(PacketFanoutTest, PacketsAreSharedAndLetGoAtTheEnd) {
   const Clip clip = encode_clip({.frames = 5});
   TestOutput null(output_to("null:"));

@@ -100,7 +100,7 @@ TEST_F(CpuStageTest, ManyJobsOverAllLanesAreAllConverted) {
     ASSERT_EQ(stage_->wait(job, {}, Deadline::max()), Stage::Wait::kReady);
     expect_reference(job, 0, conversions[0]);
   }
-  for (const LaneStats& lane : stats_.lanes()) EXPECT_GT(lane.busy.any().total().count(), 0);
+  for (const auto& lane : stats_.lanes()) EXPECT_GT(lane->busy.any().total().count(), 0);
   EXPECT_GT(device_->busy()[Engine::kKernel].total().count(), 0);
   EXPECT_EQ(device_->busy()[Engine::kH2d].total().count(), 0);
   EXPECT_EQ((*stats_.ring_jobs())[index_of(RingState::kConverting)], 0u);

@@ -416,7 +416,7 @@ TEST_F(CudaStageTest, FeedsShareOneDevice) {
   for (const Engine engine : {Engine::kH2d, Engine::kD2h}) {
     std::chrono::nanoseconds lanes{0};
     for (const FeedStats* stats : {&stats_, &other_stats}) {
-      for (const LaneStats& lane : stats->lanes()) lanes += lane.busy[engine].total();
+      for (const auto& lane : stats->lanes()) lanes += lane->busy[engine].total();
     }
     EXPECT_EQ(lanes, device_->busy()[engine].total()) << kEngineNames[index_of(engine)];
     EXPECT_GT(lanes.count(), 0);

@@ -1,0 +1,196 @@
+#include "daemon/config_reload.hpp"
+
+#include <fmt/core.h>
+#include <systemd/sd-daemon.h>
+
+#include <ctime>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "daemon/logging.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
+
+namespace framelane {
+namespace {
+
+using std::chrono::system_clock;
+
+/// Tells systemd when a reload begins, and that it has ended.
+class ReloadNotice {
+ public:
+  ReloadNotice() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const long long microseconds =
+        static_cast<long long>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld\nSTATUS=Reading the configuration again",
+               microseconds);
+  }
+  ~ReloadNotice() { sd_notify(0, "READY=1\nSTATUS=Running"); }
+  ReloadNotice(const ReloadNotice&) = delete;
+  ReloadNotice& operator=(const ReloadNotice&) = delete;
+};
+
+Problem problem_of(const std::string& file, std::string key, std::string message) {
+  return {
+      .file = file, .line = 0, .column = 0, .key = std::move(key), .message = std::move(message)};
+}
+
+/// Reads the file on a thread of its own, since it, or a secret that it names, may be on a file
+/// server that does not answer.
+LoadResult load_in_time(const std::string& file, std::chrono::milliseconds patience) {
+  std::packaged_task<LoadResult()> task(
+      [file] { return load_config_file(file, {.require_files = false}); });
+  std::future<LoadResult> result = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (result.wait_for(patience) == std::future_status::ready) return result.get();
+  count_abandoned_threads(1);
+  return std::vector{
+      problem_of(file, "",
+                 fmt::format("could not be read in {:.1f} s, with the files that it names; see "
+                             "whether the disk or file server that they are on answers",
+                             std::chrono::duration<double>(patience).count()))};
+}
+
+bool converts(const FeedOptions& feed) {
+  return std::ranges::any_of(feed.encodes,
+                             [](const EncodeOptions& encode) { return !encode.copy_video; });
+}
+
+std::string list(const char* what, const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += text.empty() ? fmt::format("; {}: {}", what, name) : ", " + name;
+  }
+  return text;
+}
+
+}  // namespace
+
+RereadOptions reread_secrets(const Config& config) {
+  if (!config.names_files) return {};
+  return [tree = config.tree,
+          files = config.files](const std::string& name) -> std::optional<FeedOptions> {
+    FeedResult feed = reread_feed(*tree, name, files, {.require_files = false});
+    if (const auto* problems = std::get_if<std::vector<Problem>>(&feed)) {
+      log::warn("feed {}: goes on with the secrets that it had: {}", name,
+                to_string(problems->front()));
+      return std::nullopt;
+    }
+    return std::get<FeedOptions>(std::move(feed));
+  };
+}
+
+ConfigReload::ConfigReload(std::string file, const Config& config, Supervisor& supervisor,
+                           std::chrono::milliseconds patience)
+    : file_(std::move(file)),
+      supervisor_(supervisor),
+      patience_(patience),
+      log_(config.log),
+      admin_(config.admin),
+      device_(config.device),
+      status_{.loaded = system_clock::now()} {}
+
+ConfigReload::Status ConfigReload::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+ConfigReload::Outcome ConfigReload::run() {
+  const std::unique_lock running(running_, std::try_to_lock);
+  if (!running) return {.kind = Outcome::Kind::kBusy, .changes = {}};
+  const ReloadNotice notice;
+  Outcome outcome;
+  try {
+    outcome = load_and_apply();
+  } catch (const std::exception& error) {  // threads or memory are short
+    outcome = {.kind = Outcome::Kind::kRefused,
+               .changes = {},
+               .problems = {problem_of(file_, "", error.what())}};
+  }
+  log_outcome(outcome);
+  const std::lock_guard lock(mutex_);
+  status_.successful = outcome.kind == Outcome::Kind::kDone;
+  if (status_.successful) status_.loaded = system_clock::now();
+  return outcome;
+}
+
+ConfigReload::Outcome ConfigReload::load_and_apply() {
+  LoadResult loaded = load_in_time(file_, patience_);
+  if (auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
+    return {.kind = Outcome::Kind::kRefused, .changes = {}, .problems = std::move(*problems)};
+  }
+  Config config = std::get<Config>(std::move(loaded));
+  std::vector<Problem> problems = check_devices(config);
+  if (!problems.empty()) {
+    return {.kind = Outcome::Kind::kRefused, .changes = {}, .problems = std::move(problems)};
+  }
+  RereadOptions reread = reread_secrets(config);
+  if (config.device != device_) {
+    for (FeedOptions& feed : config.feeds) {
+      if (!feed.device) feed.device = config.device;
+    }
+    if (reread) {
+      reread = [reread = std::move(reread), device = config.device](const std::string& name) {
+        std::optional<FeedOptions> feed = reread(name);
+        if (feed && !feed->device) feed->device = device;
+        return feed;
+      };
+    }
+  }
+  auto changes = supervisor_.reload(std::move(config.feeds), std::move(reread));
+  if (!changes) {
+    return {.kind = Outcome::Kind::kRefused,
+            .changes = {},
+            .problems = {problem_of(file_, "", "framelane is being stopped")}};
+  }
+  return {.changes = std::move(*changes), .next_start = apply_to_process(config)};
+}
+
+/// A GPU is opened only when the process starts.
+std::vector<Problem> ConfigReload::check_devices(const Config& config) const {
+  std::vector<Problem> problems;
+  bool checked = false;
+  for (const FeedOptions& feed : config.feeds) {
+    if (!converts(feed) || (!feed.device && std::exchange(checked, true))) continue;
+    try {
+      supervisor_.devices().check(feed.device.value_or(config.device));
+    } catch (const FeedError& error) {
+      problems.push_back(
+          problem_of(file_, feed.device ? "feeds." + feed.name + ".device" : "device",
+                     std::string(error.what()) + "; GPUs are opened only when framelane starts"));
+    }
+  }
+  return problems;
+}
+
+std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
+  if (config.log != log_) set_up_logging(config.log);
+  log_ = config.log;
+  std::vector<std::string> next_start;
+  if (config.admin != admin_) next_start.emplace_back("admin.listen");
+  return next_start;
+}
+
+void ConfigReload::log_outcome(const Outcome& outcome) const {
+  if (outcome.kind == Outcome::Kind::kRefused) {
+    log::error("{} is not in force, the configuration goes on as it was: {} problem{}", file_,
+               outcome.problems.size(), outcome.problems.size() == 1 ? "" : "s");
+    for (const Problem& problem : outcome.problems) log::error("{}", to_string(problem));
+    return;
+  }
+  const FeedChanges& changes = outcome.changes;
+  log::info("{} is in force: {} feed{} as before{}{}{}", file_, changes.unchanged.size(),
+            changes.unchanged.size() == 1 ? "" : "s", list("added", changes.added),
+            list("changed", changes.changed), list("removed", changes.removed));
+  for (const std::string& key : outcome.next_start) {
+    log::warn("{}: the new value takes effect when framelane is started again", key);
+  }
+}
+
+}  // namespace framelane

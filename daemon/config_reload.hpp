@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "config/problem.hpp"
+#include "config/process_config.hpp"
+#include "daemon/supervisor.hpp"
+
+namespace framelane {
+
+/// Reads the secrets of a feed of this configuration again; empty if it names no ${file:…}.
+RereadOptions reread_secrets(const Config& config);
+
+/// The configuration that is in force, and how another one comes into force while the program runs.
+///
+/// The new file is read and checked whole first. If anything is wrong with it, nothing changes.
+/// Any thread.
+class ConfigReload {
+ public:
+  /// Files that cannot be read in this time (a file server is silent, say) are given up.
+  static constexpr std::chrono::seconds kPatience{5};
+
+  struct Outcome {
+    enum class Kind {
+      kDone,
+      kRefused,  ///< the old configuration goes on
+      kBusy,     ///< another reload is under way
+    } kind = Kind::kDone;
+    FeedChanges changes;                    ///< kDone
+    std::vector<std::string> next_start{};  ///< kDone: keys that take effect at the next start
+    std::vector<Problem> problems{};        ///< kRefused
+  };
+  struct Status {
+    bool successful = true;  ///< the last attempt
+    std::chrono::system_clock::time_point loaded;
+  };
+
+  /// `config` is what `file` contained; its feeds are those of the supervisor. The supervisor
+  /// outlives this.
+  ConfigReload(std::string file, const Config& config, Supervisor& supervisor,
+               std::chrono::milliseconds patience = kPatience);
+
+  /// Blocks for `patience` at most, and until the supervisor has begun with it. Logs what comes of
+  /// it, and tells systemd.
+  Outcome run();
+  Status status() const;
+
+ private:
+  Outcome load_and_apply();
+  std::vector<Problem> check_devices(const Config& config) const;
+  std::vector<std::string> apply_to_process(const Config& config);
+  void log_outcome(const Outcome& outcome) const;
+
+  const std::string file_;
+  Supervisor& supervisor_;
+  const std::chrono::milliseconds patience_;
+  std::mutex running_;  // held by the reload that is under way; guards what follows up to mutex_
+  LogConfig log_;
+  const AdminConfig admin_;    // as at the start
+  const DeviceChoice device_;  // likewise
+  mutable std::mutex mutex_;
+  Status status_;
+};
+
+}  // namespace framelane

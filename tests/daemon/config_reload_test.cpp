@@ -1,0 +1,168 @@
+#include "daemon/config_reload.hpp"
+
+#include <gmock/gmock.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <future>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tests/daemon/one_device.hpp"
+#include "tests/pipeline/base/wait.hpp"
+#include "tests/pipeline/source/media_files.hpp"
+
+namespace framelane {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Kind = ConfigReload::Outcome::Kind;
+
+std::string feed(const std::string& name, const std::string& more = "") {
+  return "  " + name + ":\n    input: {url: /nonexistent/" + name +
+         ".mp4, reconnect: {first: 1h, max: 1h}}\n" +
+         "    encodes: {live: {video: {codec: mpeg4}}}\n    outputs: {x: {from: live, url: "
+         "'null:'}}\n" +
+         more;
+}
+
+/// A supervisor with the feeds of a file, and what reads that file again.
+class ConfigReloadTest : public ::testing::Test {
+ protected:
+  ConfigReloadTest() {
+    write("feeds:\n" + feed("gate"));
+    Config config = std::get<Config>(load_config_file(file_));
+    supervisor_.emplace(config.feeds, testing::one_device(make_cpu_device()),
+                        Supervisor::Options{});
+    reload_.emplace(file_, config, *supervisor_);
+    supervisor_->start();
+    EXPECT_TRUE(testing::comes_true([&] { return supervisor_->ready(); }));
+  }
+  void write(const std::string& text) const { std::ofstream(file_) << text; }
+  ConfigReload::Outcome reload(const std::string& text) {
+    write(text);
+    return reload_->run();
+  }
+
+  const testing::TempFolder folder_;
+  const std::string file_ = folder_ / "framelane.yaml";
+  std::optional<Supervisor> supervisor_;
+  std::optional<ConfigReload> reload_;
+};
+
+TEST_F(ConfigReloadTest, ARightFileComesIntoForce) {
+  const ConfigReload::Status before = reload_->status();
+  const auto outcome = reload("feeds:\n" + feed("gate") + feed("yard"));
+  EXPECT_EQ(outcome.kind, Kind::kDone);
+  EXPECT_THAT(outcome.changes.added, ElementsAre("yard"));
+  EXPECT_THAT(outcome.changes.unchanged, ElementsAre("gate"));
+  EXPECT_THAT(outcome.next_start, IsEmpty());
+  EXPECT_TRUE(reload_->status().successful);
+  EXPECT_GT(reload_->status().loaded, before.loaded);
+  EXPECT_EQ(supervisor_->feeds().size(), 2u);
+}
+
+TEST_F(ConfigReloadTest, AWrongFileChangesNothing) {
+  const ConfigReload::Status before = reload_->status();
+  const auto outcome = reload("feeds:\n" + feed("yard") + feed("roof", "    rings: 3\n"));
+  EXPECT_EQ(outcome.kind, Kind::kRefused);
+  ASSERT_EQ(outcome.problems.size(), 1u);
+  EXPECT_EQ(outcome.problems[0].line, 10);
+  EXPECT_EQ(outcome.problems[0].key, "feeds.roof.rings");
+  EXPECT_FALSE(reload_->status().successful);
+  EXPECT_EQ(reload_->status().loaded, before.loaded);
+  EXPECT_EQ(supervisor_->feeds().at(0).options->name, "gate");
+  EXPECT_EQ(reload("feeds:\n" + feed("gate")).kind, Kind::kDone);
+  EXPECT_TRUE(reload_->status().successful);
+}
+
+TEST_F(ConfigReloadTest, AFileThatIsGoneChangesNothing) {
+  ::unlink(file_.c_str());
+  const auto outcome = reload_->run();
+  EXPECT_EQ(outcome.kind, Kind::kRefused);
+  EXPECT_THAT(to_string(outcome.problems.at(0)), HasSubstr("cannot be read: No such file"));
+}
+
+TEST_F(ConfigReloadTest, AGpuThatIsNotOpenIsAProblem) {
+  const auto of_feed = reload("feeds:\n" + feed("gate", "    device: cuda:3\n"));
+  ASSERT_EQ(of_feed.problems.size(), 1u);
+  EXPECT_EQ(of_feed.problems[0].key, "feeds.gate.device");
+  EXPECT_THAT(to_string(of_feed.problems[0]), HasSubstr("framelane.yaml: feeds.gate.device: "));
+  EXPECT_THAT(of_feed.problems[0].message, HasSubstr("only when framelane starts"));
+  const auto of_all = reload("device: cuda\nfeeds:\n" + feed("gate") + feed("yard"));
+  ASSERT_EQ(of_all.problems.size(), 1u);
+  EXPECT_EQ(of_all.problems[0].key, "device");
+}
+
+TEST_F(ConfigReloadTest, AnotherDeviceIsForTheFeedsThatNameNone) {
+  const auto outcome =
+      reload("device: cpu\nfeeds:\n" + feed("gate") + feed("yard", "    device: auto\n"));
+  EXPECT_THAT(outcome.changes.changed, ElementsAre("gate"));
+  EXPECT_TRUE(testing::comes_true([&] {
+    return supervisor_->feeds()[0].options->device == DeviceChoice{DeviceChoice::Kind::kCpu};
+  }));
+  EXPECT_EQ(supervisor_->feeds()[1].options->device, DeviceChoice{});
+}
+
+TEST_F(ConfigReloadTest, TheLogsLevelAndFormatChangeAtOnce) {
+  const auto level = spdlog::get_level();
+  reload("log: {level: error}\nfeeds:\n" + feed("gate"));
+  EXPECT_EQ(spdlog::get_level(), spdlog::level::err);
+  reload("log: {level: info}\nfeeds:\n" + feed("gate"));
+  EXPECT_EQ(spdlog::get_level(), spdlog::level::info);
+  spdlog::set_level(level);
+}
+
+TEST_F(ConfigReloadTest, AnotherListenerWaitsForTheNextStart) {
+  const auto outcome = reload("admin: {listen: 'localhost:9000'}\nfeeds:\n" + feed("gate"));
+  EXPECT_EQ(outcome.kind, Kind::kDone);
+  EXPECT_THAT(outcome.next_start, ElementsAre("admin.listen"));
+}
+
+// A file of /proc/self/fd is a pipe here, and its writer is silent.
+TEST_F(ConfigReloadTest, AFileThatCannotBeReadInTimeHoldsUpNothingForLong) {
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  const std::string pipe = "/dev/fd/" + std::to_string(pipe_ends[0]);
+  ConfigReload silent(pipe, Config{}, *supervisor_, std::chrono::milliseconds(200));
+  auto first = std::async(std::launch::async, [&] { return silent.run(); });
+  auto second = silent.run();
+  auto other = first.get();
+  // Whichever began first waits for the file, and the other one is told so.
+  if (other.kind == Kind::kBusy) std::swap(second, other);
+  EXPECT_EQ(other.kind, Kind::kRefused);
+  EXPECT_THAT(to_string(other.problems.at(0)), HasSubstr("could not be read in 0.2 s"));
+  EXPECT_TRUE(second.kind == Kind::kBusy || second.kind == Kind::kRefused);
+  ::close(pipe_ends[1]);  // the abandoned thread reads to the end
+}
+
+class SecretReloadTest : public ConfigReloadTest {
+ protected:
+  static std::string text(const std::string& secret) {
+    return "feeds:\n  gate:\n    input: {url: 'http://u:${file:" + secret +
+           "}@127.0.0.1:1/x', reconnect: {first: 1h, max: 1h}}\n"
+           "    encodes: {live: {video: {codec: mpeg4}}}\n    outputs: {x: {from: live, url: "
+           "'null:'}}\n";
+  }
+};
+
+TEST_F(SecretReloadTest, SecretsAreReadAgain) {
+  const std::string secret = folder_ / "password";
+  std::ofstream(secret) << "pa55-one";
+  EXPECT_THAT(reload(text(secret)).changes.changed, ElementsAre("gate"));
+  EXPECT_THAT(reload(text(secret)).changes.unchanged, ElementsAre("gate"));
+  std::ofstream(secret) << "pa55-two";
+  EXPECT_THAT(reload(text(secret)).changes.changed, ElementsAre("gate"));
+  EXPECT_TRUE(testing::comes_true([&] {
+    return supervisor_->feeds()[0].options->input.url == "http://u:pa55-two@127.0.0.1:1/x";
+  }));
+}
+
+}  // namespace
+}  // namespace framelane

@@ -1,0 +1,227 @@
+"""The configuration is read again while the daemon runs."""
+
+import copy
+import os
+import signal
+import threading
+
+from harness import media
+from harness.configs import COPY, looped, x264
+from harness.waiting import wait_until
+
+
+def feed(clip, folder=None, encode=None, **keys):
+    """A feed whose output is a file in `folder`, or nothing."""
+    url = str(folder / "%s.ts") if folder else "null:"
+    return {"input": looped(clip), "encodes": {"main": encode or x264()},
+            "outputs": {"out": {"from": "main", "url": url}}, **keys}
+
+
+def descriptors(daemon):
+    return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+
+def resident(daemon):
+    with open(f"/proc/{daemon.process.pid}/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def require_consecutive(path, step):
+    """No picture of the file is missing, and none is there twice."""
+    times = sorted(media.timestamps(path))
+    assert len(times) > 20
+    gaps = [(a, b) for a, b in zip(times, times[1:]) if abs(b - a - step) > 0.002]
+    assert not gaps, gaps
+
+
+def test_only_what_differs_begins_anew(framelane, camera_clip, tmp_path):
+    for name in ("kept", "changed", "gone", "new"):
+        (tmp_path / name).mkdir()
+    config = {"feeds": {name: feed(camera_clip, tmp_path / name)
+                        for name in ("kept", "changed", "gone")}}
+    daemon = framelane(copy.deepcopy(config)).wait_ready()
+    daemon.wait_more_frames("kept", 10)
+    daemon.wait_more_frames("changed", 10)
+    before = daemon.metrics()
+    config["feeds"]["new"] = feed(camera_clip, tmp_path / "new")
+    config["feeds"]["changed"]["ring"] = 5
+    del config["feeds"]["gone"]
+    assert daemon.reload(config) == {"added": ["new"], "changed": ["changed"], "removed": ["gone"],
+                                     "unchanged": ["kept"], "next_start": []}
+    after = daemon.wait_more_frames("new", 10)
+    daemon.wait_log("feed gone: ended")
+    assert not after.series("framelane_feed_up", feed="gone")
+    assert daemon.request("GET", "/api/v1/feeds/gone")[0] == 404
+    # Counters belong to the name, and none was lost.
+    for name in ("kept", "changed"):
+        assert (after.sum("framelane_frames_in_total", feed=name)
+                >= before.sum("framelane_frames_in_total", feed=name))
+        assert after.sum("framelane_frames_dropped_total", feed=name) == 0
+    assert after.one("framelane_config_last_reload_successful") == 1
+    assert (after.one("framelane_config_last_reload_success_timestamp_seconds")
+            > before.one("framelane_config_last_reload_success_timestamp_seconds"))
+    daemon.stop()
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+    assert len(list((tmp_path / "changed").iterdir())) == 2
+    require_consecutive(next((tmp_path / "kept").iterdir()), 0.04)
+    for path in tmp_path.glob("*/*.ts"):
+        assert media.decodes_cleanly(path)
+
+
+def test_outputs_change_while_their_feed_goes_on(framelane, camera_clip, tmp_path):
+    """Added, changed and removed ones; the others lose nothing, and the source is not opened again."""
+    def output(name, suffix="ts"):
+        return {"from": "main", "url": str(tmp_path / f"{name}.{suffix}")}
+    config = {"feeds": {"cam": feed(camera_clip, encode=x264("400ms"))}}
+    outputs = config["feeds"]["cam"]["outputs"]
+    outputs.clear()
+    outputs.update(kept=output("kept"), changed=output("old"), gone=output("gone"))
+    daemon = framelane(copy.deepcopy(config)).wait_ready()
+    daemon.wait_more_frames("cam", 15)
+    del outputs["gone"]
+    outputs.update(changed=output("new", "mp4"), added=output("added", "mkv"))
+    assert daemon.reload(config)["changed"] == ["cam"]
+    metrics = daemon.wait_more_frames("cam", 40)
+    names = {have["output"] for have, _ in metrics.series("framelane_output_bytes_total", feed="cam")}
+    assert names == {"kept", "changed", "added"}
+    # What cannot be written is tried again by a reload.
+    outputs["added"]["url"] = "/proc/nowhere/added.mkv"
+    daemon.reload(config)
+    wait_until(lambda: daemon.feed("cam")["outputs"]["added"]["state"] in ("backoff", "failed"),
+               "the output to fail", 20)
+    outputs["added"] = output("added2", "mkv")
+    daemon.reload(config)
+    wait_until(lambda: daemon.feed("cam")["outputs"]["added"]["state"] == "running",
+               "the output to run", 20)
+    daemon.wait_more_frames("cam", 20)
+    assert daemon.log().count("feed cam: running") == 1
+    daemon.stop()
+    frames = {path.stem: media.frame_count(path) for path in tmp_path.glob("*.*")
+              if path.suffix in (".ts", ".mp4", ".mkv")}
+    require_consecutive(tmp_path / "kept.ts", 0.04)
+    assert frames["old"] + frames["new"] == frames["kept"]
+    assert frames["gone"] >= 15 and frames["added"] >= 20 and frames["added2"] >= 20
+    for path in tmp_path.glob("*.m*"):
+        assert path.suffix not in (".mp4", ".mkv") or media.decodes_cleanly(path)
+
+
+def test_a_wrong_file_changes_nothing(framelane, camera_clip):
+    config = {"feeds": {"cam": feed(camera_clip)}}
+    daemon = framelane(copy.deepcopy(config)).wait_ready()
+    daemon.wait_more_frames("cam", 5)
+    wrong = copy.deepcopy(config)
+    wrong["feeds"]["cam"]["rings"] = 3
+    wrong["feeds"]["other"] = {"input": {"url": "rtsp://127.0.0.1:1/x"}, "encodes": {"main": x264("0s")}}
+    error = daemon.reload(wrong, expected=422)["error"]
+    assert error["code"] == "wrong_configuration"
+    keys = [problem["key"] for problem in error["problems"]]
+    assert "feeds.cam.rings" in keys and any(key.startswith("feeds.other") for key in keys)
+    lines = daemon.config_path.read_text().splitlines()
+    for problem in error["problems"]:
+        assert problem["key"].rsplit(".", 1)[1] in lines[problem["line"] - 1]
+        assert problem["message"] in daemon.log()
+    metrics = daemon.metrics()
+    assert metrics.one("framelane_config_last_reload_successful") == 0
+    assert len(metrics.series("framelane_feed_up")) == 1
+    daemon.wait_more_frames("cam", 5)
+    assert daemon.reload(config)["unchanged"] == ["cam"]
+    assert daemon.metrics().one("framelane_config_last_reload_successful") == 1
+    daemon.stop()
+
+
+def test_a_hangup_reads_the_configuration_again(framelane, camera_clip):
+    config = {"feeds": {"cam": feed(camera_clip)}}
+    daemon = framelane(copy.deepcopy(config)).wait_ready()
+    config["feeds"]["other"] = feed(camera_clip)
+    daemon.write_config(config)
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_more_frames("other", 5)
+    daemon.write_config("feeds: {")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_metrics(lambda m: m.one("framelane_config_last_reload_successful") == 0,
+                        "the reload to be refused")
+    daemon.wait_more_frames("other", 5)
+    daemon.stop()
+
+
+def test_a_camera_that_left_is_free_for_another_feed(framelane, camera_clip, tmp_path):
+    """The feed has another name now, and writes the same playlist."""
+    playlist = tmp_path / "live" / "index.m3u8"
+    one = {"input": looped(camera_clip), "encodes": {"main": x264()},
+           "outputs": {"web": {"from": "main", "url": str(playlist),
+                               "options": {"hls_time": 1, "hls_list_size": 0}}}}
+    daemon = framelane({"feeds": {"old": one}}).wait_ready()
+    wait_until(playlist.is_file, "a playlist", 20)
+    daemon.reload({"feeds": {"new": one}})
+    daemon.wait_more_frames("new", 30)
+    metrics = daemon.metrics()
+    assert metrics.sum("framelane_output_reconnects_total", feed="new") == 0
+    assert metrics.sum("framelane_feed_restarts_total") == 0
+    daemon.stop()
+    media.close_playlist(playlist)
+    assert media.decodes_cleanly(playlist)
+
+
+def test_one_reload_at_a_time(framelane, camera_clip):
+    daemon = framelane({"feeds": {"cam": feed(camera_clip)}}).wait_ready()
+    answers = []
+
+    def ask():
+        answers.append(daemon.request("POST", "/api/v1/reload",
+                                      headers={"X-Framelane-Request": "1"})[0])
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(answers) <= {200, 409} and 200 in answers
+    daemon.stop()
+
+
+def test_two_hundred_reloads_leave_nothing_behind(framelane, camera_clip, tmp_path):
+    """Valid and invalid ones, with eight feeds, of which one never changes."""
+    (tmp_path / "kept").mkdir()
+    base = {"kept": feed(camera_clip, tmp_path / "kept"),
+            **{f"cam{i}": feed(camera_clip, encode=dict(COPY) if i % 2 else None)
+               for i in range(1, 8)}}
+    daemon = framelane({"feeds": base}).wait_ready()
+    daemon.wait_more_frames("cam2", 5)
+
+    def reload(number):
+        feeds = copy.deepcopy(base)
+        if number % 5 == 4:
+            feeds["cam1"]["encodes"]["main"]["video"] = "mp3"
+            daemon.reload({"feeds": feeds}, expected=422)
+            return
+        feeds[f"cam{1 + number % 7}"]["ring"] = 4 + number % 4
+        if number % 3 == 0:
+            del feeds[f"cam{1 + (number + 3) % 7}"]
+        if number % 4 == 0:
+            feeds[f"more{number % 2}"] = feed(camera_clip)
+        answer = daemon.reload({"feeds": feeds})
+        assert "kept" in answer["unchanged"]
+
+    def settle():
+        daemon.reload({"feeds": base})
+        daemon.wait_metrics(lambda m: m.sum("framelane_feed_up") == 8 and m.sum("framelane_output_up") == 8,
+                            "all feeds to be up", 30)
+        return descriptors(daemon), daemon.threads()
+
+    for number in range(20):
+        reload(number)
+    open_files, threads = settle()
+    memory = resident(daemon)
+    for number in range(20, 200):
+        reload(number)
+        if number % 20 == 0:
+            daemon.metrics()  # checks the ledgers
+
+    def as_before():
+        files, running = settle()
+        return files <= open_files and running <= threads
+    wait_until(as_before, f"{open_files} files and {threads} threads, as before", 60)
+    assert resident(daemon) < memory * 1.25 + (32 << 20)
+    daemon.wait_log("feed kept: running")
+    assert daemon.log().count("feed kept: running") == 1
+    daemon.stop()
+    require_consecutive(next((tmp_path / "kept").iterdir()), 0.04)
