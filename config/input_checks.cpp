@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include "config/feed_checks.hpp"
 #include "config/name_checks.hpp"
 #include "config/raw_formats.hpp"
+#include "kernels/picture_mask.hpp"
 #include "kernels/pixel_format.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/feed/feed_options.hpp"
@@ -45,12 +47,32 @@ class InputChecks {
     const Node* format = input_.find("format");
     if (is_raw(feed_)) {
       check_raw();
+      check_mask();
     } else if (format == nullptr || reader_.is_certain(*format)) {
       refuse_raw_keys();
     }
   }
 
  private:
+  /// Other pictures are known only when they come.
+  void check_mask() {
+    const RawVideoOptions& raw = *feed_.input.raw;
+    const Node* const mask = node_.find("mask");
+    const auto layout = raw_format_layout(raw.pixel_format);
+    if (mask == nullptr || feed_.input.mask.empty() || !layout || raw.width == 0) return;
+    const auto is_wrong = [](const MaskShape& one) { return why_no_polygon(one.polygon); };
+    if (std::ranges::any_of(feed_.input.mask, is_wrong)) return;  // which is a problem of its own
+    const ColorSpec color{.matrix = info(*layout).rgb ? Matrix::kRgb : Matrix::kBt709};
+    const int shape = PictureMask(feed_.input.mask, *layout, {raw.width, raw.height}, color)
+                          .first_without_cover();
+    const auto shapes = mask->items_or_self();
+    if (shape < 0 || static_cast<std::size_t>(shape) >= shapes.size()) return;
+    problems_.add(shapes[static_cast<std::size_t>(shape)],
+                  "lies between the pixels of " + std::to_string(raw.width) + 'x' +
+                      std::to_string(raw.height) +
+                      " and covers none; make its polygon larger, or remove it");
+  }
+
   void check_loop() {
     const Node* loop = input_.find("loop");
     const Node* url = input_.find("url");

@@ -41,6 +41,7 @@ SegmentOptions& segment_of(OutputOptions& output) {
 Key<OutputOptions> from_key() {
   Shape shape = of(kIdentifier);
   shape.list = true;
+  shape.least_items = 2;
   return {{"from", shape,
            "Which encode to write (default: the feed's first). Or a list of encodes: renditions of "
            "one HLS master playlist, which url names."},

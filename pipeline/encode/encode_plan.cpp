@@ -182,7 +182,8 @@ std::optional<Refusal> why_no_hardware(const AVCodec& codec, const CodecCandidat
   std::string advice = rejected ? "; check its options and the size" : "";
   if (!shortage && size != whole) {
     advice += fmt::format(
-        "; if it wants even numbers, set convert.size to {}x{}, or to {}x-2, which keeps the shape",
+        "; if it wants even numbers, set convert.size to {}x{}, or to {}x-2, which keeps the shape "
+        "(transcode: --size)",
         whole.width, whole.height, size.width + size.width % 2);
   }
   throw FeedError(fault, "encode " + options.name + ": " + candidate.name + " does not open " +

@@ -181,8 +181,9 @@ EncodeTarget choose_target(const AVCodec& codec, const EncodeOptions& options,
   const auto picture = choose_picture(options.picture, {source.width, source.height},
                                       source.sample_aspect_ratio, problem);
   if (!picture) {
-    throw FeedError(FeedFault::kConfiguration, "encode " + options.name + ": " + problem +
-                                                   "; correct convert.crop or convert.size");
+    throw FeedError(FeedFault::kConfiguration,
+                    "encode " + options.name + ": " + problem +
+                        "; correct convert.crop or convert.size (transcode: --crop, --size)");
   }
   for (PixelFormat layout : layouts) {
     EncodeTarget target;

@@ -40,6 +40,13 @@ const std::vector<Wrong> kFeeds{
       "f.yaml:1:194: feeds.a.mask[5].polygon: is missing; say what to cover, such as [[0, 0], "
       "[0.5, "
       "0], [0.5, 1]]"}},
+    {"MaskBetweenPixels",
+     "feeds: {a: {input: {url: x, format: rawvideo, pixel_format: gray, size: 64x48, rate: 1}, "
+     "mask: "
+     "[{polygon: [[0, 0], [1, 0], [1, 1]]}, {polygon: [[0.5001, 0], [0.5002, 0], [0.5002, "
+     "1]]}]}}\n",
+     {"f.yaml:1:134: feeds.a.mask[1]: lies between the pixels of 64x48 and covers none; make its "
+      "polygon larger, or remove it"}},
     {"NoMasks",
      feed_with(", mask: []"),
      {"f.yaml:1:36: feeds.a.mask: is empty; remove it if nothing is to be masked"}},

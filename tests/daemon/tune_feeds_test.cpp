@@ -107,7 +107,7 @@ TEST(TuneFeedsTest, EachRenditionIsAConversionOfTheOneSource) {
       "a: {video: {codec: libx264}}, "
       "b: {video: {codec: libx264}, convert: {size: 50%, filter: area}}, "
       "c: {video: {codec: libx264}, convert: {crop: 320x180+16+8, rotate: 90, size: 160x200, "
-      "fit: contain, background: \"#102030\"}}}}");
+      "fit: contain, background: \"#102030\", filter: spline36}}}}");
   EXPECT_THAT(feed.left_out, IsEmpty());
   ASSERT_EQ(feed.conversions.size(), 2u);  // the first is a bypass
   for (const Conversion& convert : feed.conversions) {
@@ -121,6 +121,7 @@ TEST(TuneFeedsTest, EachRenditionIsAConversionOfTheOneSource) {
   EXPECT_EQ(turned.target, (PictureSize{160, 200}));
   EXPECT_LT(turned.place.width, 160);
   EXPECT_TRUE(turned.orientation.transposed);
+  EXPECT_EQ(turned.filter, ScaleFilter::kSpline36);
 }
 
 TEST(TuneFeedsTest, AnOverlayMakesAPictureOfItsOwn) {

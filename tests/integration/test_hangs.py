@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from harness import media
-from harness.configs import COPY, IMPATIENT, looped, raw_input, x264
+from harness.configs import ALL_WHITE, COPY, IMPATIENT, looped, raw_input, x264
 from harness.preload import preload
 from harness.waiting import wait_until
 
@@ -42,9 +42,10 @@ def read_all(server):
 
 
 def test_an_encoder_and_a_network_output_that_hang_are_noticed_and_start_again(
-    framelane, camera_clip, hang
+    framelane, camera_clip, hang, tmp_path
 ):
-    """It takes 16 s, since a call has 10 s, and 5 s more until it counts as hanging."""
+    """It takes 16 s, since a call has 10 s, and 5 s more until it counts as hanging. What is masked shows
+    in no file."""
     environment, file = hang
     with contextlib.ExitStack() as servers:
         server = servers.enter_context(socket.create_server(("127.0.0.1", 0)))
@@ -52,8 +53,8 @@ def test_an_encoder_and_a_network_output_that_hang_are_noticed_and_start_again(
         read_all(server)
         peer = {"url": f"tcp://127.0.0.1:{address[1]}", "format": "mpegts", **IMPATIENT}
         daemon = framelane({"feeds": {
-            "cam": {"input": looped(camera_clip), "encodes": {"main": x264()},
-                    "outputs": {"file": {"url": "null:"}}},
+            "cam": {"input": looped(camera_clip), "encodes": {"main": x264()}, "mask": ALL_WHITE,
+                    "outputs": {"file": {"url": str(tmp_path / "cam-%s.mkv")}}},
             "push": {"input": looped(camera_clip), "encodes": {"main": COPY},
                      "outputs": {"peer": peer}},
             "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
@@ -88,6 +89,9 @@ def test_an_encoder_and_a_network_output_that_hang_are_noticed_and_start_again(
         assert daemon.metrics().one("framelane_threads_abandoned_total") >= 2
         assert "feed other" not in "".join(
             line for line in daemon.log().splitlines() if " error " in line)
+        daemon.stop()
+    recordings = list(tmp_path.glob("cam-*.mkv"))
+    assert len(recordings) >= 2 and min(media.darkest(path) for path in recordings) > 200
 
 
 def start_with_hanging_encoder(framelane, clip, hang, folder, cam):

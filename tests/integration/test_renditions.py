@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from harness import browser, media, media_playlist
-from harness.configs import IMPATIENT, looped, x264
+from harness.configs import ALL_WHITE, IMPATIENT, looped, x264
 from harness.daemon import ROOT
 from harness.preload import preload
 from harness.waiting import wait_until
@@ -212,14 +212,17 @@ def test_a_feed_that_is_started_again_goes_on_in_the_same_playlists(framelane, c
 def test_a_rendition_whose_encode_was_down_comes_back_at_the_same_times(
     framelane, camera, camera_clip, cif_clip, tmp_path
 ):
-    """A new format opens the encoders again, and one of them does not get its threads for a while."""
+    """A new format opens the encoders again, and one of them does not get its threads for a while. What is
+    masked shows in no segment."""
     environment, file = preload(tmp_path, "shortage")
     encodes = {"p240": encode((320, 240), threads=1), "p120": encode((160, 120), threads=2)}
     source = camera(camera_clip)
     folder = tmp_path / "web"
-    daemon = framelane(renditions(
+    config = renditions(
         {"url": source.url, "options": {"rtsp_transport": "tcp", "threads": 1}, **IMPATIENT},
-        folder, encodes), env=environment).wait_ready()
+        folder, encodes)
+    config["feeds"]["cam"]["mask"] = ALL_WHITE
+    daemon = framelane(config, env=environment).wait_ready()
     wait_segments(daemon, folder, 2, encodes)
     source.kill()
     file.write_text("threads")
@@ -239,6 +242,8 @@ def test_a_rendition_whose_encode_was_down_comes_back_at_the_same_times(
     for one in lists.values():  # the tag stands where p120 begins again, in both
         assert [s.section for s in one.segments if s.number == max(gaps) + 1] == [
             s.section for s in lists["p120"].segments if s.number == max(gaps) + 1]
+    segments = list(folder.glob("*/*.ts"))
+    assert len(segments) > 10 and min(media.darkest(path) for path in segments) > 200
 
 
 def test_a_rendition_that_never_works_leaves_the_others_playable(framelane, camera_clip, tmp_path):

@@ -57,6 +57,40 @@ def test_half_a_picture_is_exact_and_so_is_a_part_of_it(framelane, tmp_path, dev
     assert (tmp_path / "both").read_bytes() == halved([row[3:43] for row in rows[5:25]])
 
 
+def test_transcode_takes_a_part_and_a_size(cli, tmp_path):
+    rows = gray_rows(64, 48)
+    source = tmp_path / "in.gray"
+    source.write_bytes(b"".join(rows))
+    raw = ["--input-pixel-format", "gray", "--input-size", "64x48", "--codec", "rawvideo", "--format",
+           "rawvideo", "--crop", "20x10+7+31"]
+    for name, size, expected in (("part", [], b"".join(row[7:27] for row in rows[31:41])),
+                                 ("same", ["--size", "20x-2"], b"".join(row[7:27] for row in rows[31:41]))):
+        done = cli("transcode", source, tmp_path / name, *raw, *size)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / name).read_bytes() == expected
+    done = cli("transcode", source, tmp_path / "beyond", *raw[:-1], "20x10+50+0")
+    assert done.returncode == 1
+    assert "crop 20x10+50+0 lies outside the picture of 64x48" in done.stderr and "--crop" in done.stderr
+
+
+def test_a_part_that_is_gone_when_the_picture_changes_comes_back_with_it(framelane, made, clip, tmp_path):
+    """The middle one of three sizes is too small for the part: its encode alone is down meanwhile."""
+    parts = [made(f"crop-{size}-{offset}.ts", "-i", clip, "-frames:v", "10", "-vf", f"scale={size}", "-c:v",
+                  "libx264", "-bf", "0", "-output_ts_offset", offset, "-f", "mpegts")
+             for size, offset in (("320x240", "0"), ("160x120", "2"), ("320x240", "4"))]
+    source = tmp_path / "in.ts"
+    source.write_bytes(b"".join(part.read_bytes() for part in parts))
+    encodes = {"whole": encoder("rawvideo"), "part": encoder("rawvideo", convert={"crop": "200x200+100+0"})}
+    daemon = framelane(with_a_file_each({"url": str(source)}, encodes, tmp_path, ".nut")).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert metrics.one("framelane_frames_out_total", encode="whole") == 30
+    assert metrics.one("framelane_frames_out_total", encode="part") == 20
+    assert metrics.one("framelane_frames_dropped_total", encode="part", reason="encoder") == 10
+    assert "crop 200x200+100+0 lies outside the picture of 160x120" in daemon.log()
+    assert sum(media.frame_count(path) for path in tmp_path.glob("part*.nut")) == 20
+
+
 def flipped(rows, flip):
     if flip == "vertical":
         return rows[::-1]

@@ -33,6 +33,12 @@ WRONG = {
     "device": (["--device", "gpu"], "cuda:N"),
     "raw size without the format": (["--input-size", "4x4"], "--input-pixel-format"),
     "raw pixel format": (["--input-pixel-format", "p010le", "--input-size", "4x4"], "bgra"),
+    "part": (["--crop", "foo"], "--crop foo: not a part of the picture such as 640x480+0+120"),
+    "size": (["--size", "0x2"], "--size 0x2: not a size such as 1280x720"),
+    "field of a text": (["--overlay-text", "%Q"], "--overlay-text has %Q"),
+    "copy and a part": (["--codec", "copy", "--crop", "2x2+0+0"], "--crop has no effect"),
+    "copy and a size": (["--codec", "copy", "--size", "50%"], "--size has no effect"),
+    "copy and a text": (["--codec", "copy", "--overlay-text", "x"], "--overlay-text has no effect"),
     "raw size": (["--input-pixel-format", "bgra", "--input-size", "4x0"], "--input-size 4x0"),
 }
 

@@ -120,10 +120,13 @@ class NvencTest : public StandInTest {
   }
   /// What the CPU makes of the source, in that format.
   testing::Bytes reference(PixelFormat format, const std::string& planes = "yuv420p",
-                           const PictureOptions& picture = {}) {
+                           const PictureOptions& picture = {},
+                           const std::vector<OverlayOptions>& overlays = {}) {
     auto encodes = std::exchange(options_.encodes, {});
     auto outputs = std::exchange(options_.outputs, {});
-    add_encode("reference", {testing::raw_encoder()}, format).picture = picture;
+    EncodeOptions& encode = add_encode("reference", {testing::raw_encoder()}, format);
+    encode.picture = picture;
+    encode.overlays = overlays;
     EXPECT_EQ(run(cpu_).kind, Feed::Outcome::Kind::kEnded);
     options_.encodes = std::move(encodes);
     options_.outputs = std::move(outputs);

@@ -81,6 +81,27 @@ TEST_F(NvencTest, PicturesOfSeveralSizesStayOfOneUpload) {
   EXPECT_EQ(pictures("whole"), reference(PixelFormat::kNv12));
 }
 
+TEST_F(NvencTest, FramesThatStayAreMaskedAndDrawnOn) {
+  options_.input.mask = {{.polygon = {{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}, .color = {200, 40, 90}}};
+  OverlayOptions name;
+  name.text = "gate";
+  name.size = 0.3;
+  name.across = name.down = Along::kEnd;
+  const PictureOptions half{.size = SizeOption{.percent = 50}};
+  add_encode("plain", {{"h264_nvenc"}}, PixelFormat::kNv12);
+  EncodeOptions& drawn = add_encode("drawn", {{"h264_nvenc"}}, PixelFormat::kNv12);
+  drawn.picture = half;
+  drawn.overlays = {name};
+  ASSERT_EQ(run(device_).kind, Feed::Outcome::Kind::kEnded);
+  EXPECT_EQ(fake_nvenc::gpu_frames(), 2 * kFrames);
+  EXPECT_EQ(steps(StageStep::kD2h), 0U) << "something was copied down";
+  const Bytes plain = pictures("plain");
+  EXPECT_EQ(plain, reference(PixelFormat::kNv12));
+  EXPECT_EQ(pictures("drawn"), reference(PixelFormat::kNv12, "yuv420p", half, {name}));
+  options_.input.mask.clear();
+  EXPECT_NE(plain, reference(PixelFormat::kNv12));
+}
+
 TEST_F(NvencTest, FramesThatStayAreAnalysedToo) {
   options_.analyse = true;
   add_encode("main", {{"h264_nvenc"}}, PixelFormat::kNv12);

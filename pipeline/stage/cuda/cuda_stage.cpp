@@ -93,12 +93,11 @@ PlanRef CudaStage::prepare(std::span<const Conversion> conversions, FrameMemory 
     plan->allocate(context_, conversions, memory, analyse, targets, mask.get(), lanes, slices_);
   } catch (const CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) {
-      throw FeedError(
-          FeedFault::kMemory,
-          context_->name() + " has no room for the feed's frames: " +
-              mebibytes(plan_bytes(conversions, memory, lanes, targets)) + " are needed for " +
-              std::to_string(lanes) + " lanes, with " +
-              context_->free_memory() + "; use fewer lanes or feeds");
+      throw FeedError(FeedFault::kMemory,
+                      context_->name() + " has no room for the feed's frames: " +
+                          mebibytes(plan_bytes(conversions, memory, lanes, targets)) +
+                          " are needed for " + std::to_string(lanes) + " lanes, with " +
+                          context_->free_memory() + "; use fewer lanes or feeds");
     }
     context_->failed("feed " + stats_.feed(), error);
     const std::lock_guard lock(mutex_);

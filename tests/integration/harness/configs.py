@@ -17,6 +17,8 @@ def x264(gop="1s", **options):
 
 
 COPY = {"video": "copy"}
+# Where this lies, pictures are white, which survives an encoder.
+ALL_WHITE = {"polygon": [[0, 0], [1, 0], [1, 1], [0, 1]], "color": "#ffffff"}
 
 
 def raw_input(path, pixel_format, size, rate=25, **keys):

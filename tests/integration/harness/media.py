@@ -79,3 +79,8 @@ def decodes_cleanly(path):
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=120, check=False)
     return done.returncode == 0 and not complaints(done.stdout.decode()).strip()
+
+
+def darkest(path):
+    """The least luma of all pictures."""
+    return min(decoded(path, "gray"))

@@ -52,8 +52,8 @@ class AudioEncodeTest : public ::testing::Test {
     loud_until_ = -1;
     last_dts_ = INT64_MIN;
     options_.audio_codecs = {{encoder, std::move(encoder_options)}};
-    audio_ = std::make_unique<AudioEncode>(options_, once_, feed_.encode(0).audio, feed_,
-                                           calls_, std::chrono::seconds(10));
+    audio_ = std::make_unique<AudioEncode>(options_, once_, feed_.encode(0).audio, feed_, calls_,
+                                           std::chrono::seconds(10));
     change_source(source);
     return *audio_;
   }

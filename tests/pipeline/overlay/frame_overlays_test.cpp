@@ -134,6 +134,18 @@ TEST_F(FrameOverlaysTest, ATextKeepsItsShapeWherePixelsAreNotSquare) {
   }
 }
 
+// Capital letters are about seven tenths of their size.
+TEST_F(FrameOverlaysTest, ATextsSizeIsAPartOfThePicturesHeight) {
+  std::vector options{OverlayOptions{}};
+  options[0].text = "H";
+  options[0].box.alpha = 0;
+  for (const double size : {0.2, 0.4, 0.8}) {
+    options[0].size = size;
+    EXPECT_NEAR(drawn_part(*make(options).at(kTaken)).height, 0.72 * size * kFrame.height,
+                0.1 * size * kFrame.height + 1);
+  }
+}
+
 TEST_F(FrameOverlaysTest, ARatioThatNoScreenHasCostsNoMore) {
   std::vector options{OverlayOptions{}};
   options[0].text = "W";
