@@ -107,7 +107,7 @@ def test_the_unit_s_groups_are_made_by_its_sysusers():
     assert set(groups) <= set(made)
 
 
-# The manual pages and the completion.
+# The manual pages, the completion and the package.
 
 COMMANDS = ("run", "transcode", "check", "devices", "healthcheck", "tune", "schema")
 COMPLETION = ROOT / "packaging" / "framelane.bash"
@@ -213,3 +213,56 @@ def test_the_tab_key_completes_a_command_and_then_a_file(tmp_path, start):
     read_until(leader, b"framelane check -c gate.yaml ")
     os.close(terminal)
     os.close(leader)
+
+
+def test_the_package_s_configuration_is_right_once_its_feed_is_no_longer_a_comment(cli, tmp_path):
+    shipped = (ROOT / "packaging" / "framelane.yaml").read_text()
+    (tmp_path / "shipped.yaml").write_text(shipped)
+    done = cli("check", "-c", tmp_path / "shipped.yaml")
+    assert (done.returncode, done.stderr.count("\n")) == (78, 1)
+    assert "feeds is missing; name at least one feed" in done.stderr
+    comment, feed = shipped.split("# feeds:")
+    edited = comment + re.sub("^# ", "", "# feeds:" + feed, flags=re.MULTILINE)
+    (tmp_path / "edited.yaml").write_text(edited)
+    done = cli("check", "-c", tmp_path / "edited.yaml")
+    assert done.returncode == 0, done.stderr
+    for url in output_urls(yaml.safe_load(edited)):
+        assert url.startswith("/var/lib/framelane/"), url
+
+
+def version_at(folder):
+    done = subprocess.run(["bash", "-c", f"source {ROOT}/scripts/lib.sh; package_version"], cwd=folder, check=True,
+                          capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_versions_of_packages_sort_as_the_commits_do(tmp_path):
+    def git(*arguments, **environment):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments], cwd=tmp_path,
+                       check=True, capture_output=True, env=os.environ | environment)
+
+    def commit(date):
+        git("commit", "--allow-empty", "-m", date, GIT_COMMITTER_DATE=date)
+        versions.append(version_at(tmp_path))
+
+    versions = []
+    git("init")
+    (tmp_path / "CMakeLists.txt").write_text("project(framelane VERSION 1.2.0 LANGUAGES CXX\n")
+    git("add", ".")
+    commit("2026-01-31T23:30:00-0200")   # in UTC a day later
+    assert versions[0].startswith("1.2.0~20260201.013000.")
+    commit("2026-02-01T02:00:00+0000")
+    (tmp_path / "CMakeLists.txt").write_text("project(framelane VERSION 1.2.0 LANGUAGES C CXX\n")
+    versions.append(version_at(tmp_path))
+    assert versions[2] == versions[1] + "+changed"
+    git("commit", "-a", "-m", "release", GIT_COMMITTER_DATE="2026-02-01T03:00:00+0000")
+    git("tag", "v1.2.0")
+    versions.append(version_at(tmp_path))
+    assert versions[3] == "1.2.0"
+    (tmp_path / "CMakeLists.txt").write_text("project(framelane VERSION 1.3.0 LANGUAGES C CXX\n")
+    git("add", ".")
+    commit("2026-02-02T00:00:00+0000")
+    # Debian's revision tells the release of Debian: a later one is an upgrade.
+    full = [f"{version}-1~{release}" for version in versions for release in ("deb12", "deb13")]
+    for older, newer in zip(full, full[1:]):
+        assert subprocess.run(["dpkg", "--compare-versions", older, "lt", newer]).returncode == 0, (older, newer)
