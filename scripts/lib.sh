@@ -112,6 +112,19 @@ end_background() {
 # The Debian release of this machine, such as bookworm; empty elsewhere.
 this_release() { sed -n 's/^VERSION_CODENAME=//p' /etc/os-release; }
 
+# The version of a package of this checkout, without Debian's revision: the program's version at the commit of
+# its tag (v0.1.0); elsewhere a snapshot, which is older than that version and newer than every snapshot of an
+# earlier commit: 0.1.0~20261128.101500.4a0f10b4ab12, with the commit's time in UTC.
+package_version() {
+  local version snapshot='' git=(git -c safe.directory='*')
+  version=$(sed -n 's/^project(framelane VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+  if [ "$("${git[@]}" describe --always --tags --dirty --match "v$version")" != "v$version" ]; then
+    snapshot=$(TZ=UTC0 "${git[@]}" show -s --abbrev=12 --format=%cd.%h --date=format-local:%Y%m%d.%H%M%S)
+    "${git[@]}" diff --quiet HEAD || snapshot+=+changed
+  fi
+  echo "$version${snapshot:+~$snapshot}"
+}
+
 # Copies the tracked files, as they are in the working tree, to FOLDER.
 copy_checkout() {
   mkdir -p "$1"

@@ -1,10 +1,17 @@
 """The files that are shipped with the program agree with each other."""
 
+import json
+import os
+import pty
 import re
+import shlex
+import subprocess
 
+import pytest
 import yaml
 
-from harness.daemon import ROOT
+from harness.daemon import BINARY, ROOT
+from harness.waiting import read_until
 
 
 def output_urls(config):
@@ -98,3 +105,164 @@ def test_the_unit_s_groups_are_made_by_its_sysusers():
     groups = re.search(r"^SupplementaryGroups=(.*)", unit, re.MULTILINE).group(1).split()
     made = re.findall(r"^g +(\S+)", (ROOT / "systemd" / "framelane.sysusers").read_text(), re.MULTILINE)
     assert set(groups) <= set(made)
+
+
+# The manual pages, the completion and the package.
+
+COMMANDS = ("run", "transcode", "check", "devices", "healthcheck", "tune", "schema")
+COMPLETION = ROOT / "packaging" / "framelane.bash"
+
+
+def manual(page):
+    return (ROOT / "docs" / "man" / page).read_text()
+
+
+def options_in_manual(text):
+    """The options for which a part of a page has an entry (.It Fl c , Fl -config)."""
+    entries = re.findall(r"^\.It (Fl .*)", text, re.MULTILINE)
+    return {f"-{name}" for entry in entries for name in re.findall(r"Fl (-?[a-z][a-z-]*)", entry)}
+
+
+def options_in_help(cli, *command):
+    done = cli(*command, "--help")
+    assert done.returncode == 0, done.stderr
+    listed = re.findall(r"^  (-[^ ]+)", done.stdout, re.MULTILINE)
+    return {option for options in listed for option in options.split(",")}
+
+
+def commands_in_help(cli):
+    listed = re.split("(?i)\nsubcommands:", cli("--help").stdout)[1].split("\n\n")[0]
+    return re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE)
+
+
+@pytest.mark.bench
+def test_the_manual_page_has_the_commands_and_options_that_help_lists(cli):
+    options, commands = manual("framelane.1").split(".Sh COMMANDS")
+    assert options_in_manual(options) == options_in_help(cli)
+    sections = re.split(r"^\.Ss ", commands, flags=re.MULTILINE)[1:]
+    parts = {section.split()[0]: section for section in sections}
+    assert list(parts) == commands_in_help(cli)
+    for command in COMMANDS:
+        assert options_in_manual(parts[command]) | {"-h", "--help"} == options_in_help(cli, command), command
+
+
+@pytest.mark.bench
+def test_the_manual_page_of_bench_has_the_suites_and_options_that_help_lists(cli):
+    page = manual("framelane-bench.1")
+    assert options_in_manual(page) == options_in_help(cli, "bench")
+    suites = re.search(r"SUITE :{([a-z,]+)}", cli("bench", "--help").stdout).group(1).split(",")
+    assert sorted(re.findall(r"^\.It Cm (.+)", page, re.MULTILINE)) == sorted(suites)
+
+
+def test_the_manual_page_of_the_configuration_names_keys_that_exist(cli):
+    schema = json.loads(cli("schema").stdout)
+    file_keys, feed_keys = manual("framelane.yaml.5").split(".Sh KEYS OF A FEED")
+    known = ((file_keys, schema["properties"]), (feed_keys, schema["$defs"]["feed"]["properties"]))
+    for text, properties in known:
+        named = {key for entry in re.findall(r"^\.It Ic (.+)", text, re.MULTILINE) for key in entry.split(" , ")}
+        assert named and named <= set(properties), named - set(properties)
+
+
+def test_the_manual_pages_are_well_formed():
+    for page in (ROOT / "docs" / "man").iterdir():
+        shown = subprocess.run(["man", "--warnings", "-l", page], capture_output=True, text=True, check=True,
+                               env=os.environ | {"MANWIDTH": "100", "LC_ALL": "C.UTF-8"})
+        assert not shown.stderr, shown.stderr
+        assert "SEE ALSO" in shown.stdout
+
+
+def completed(*words):
+    """What bash offers for the last of these words."""
+    script = (f"source {shlex.quote(str(COMPLETION))}; COMP_WORDS=({shlex.join(words)}); "
+              f"COMP_CWORD={len(words) - 1}; _framelane; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+    done = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, check=True,
+                          env=os.environ | {"PATH": f"{BINARY.parent}:{os.environ['PATH']}"})
+    assert not done.stderr
+    return set(done.stdout.split())
+
+
+def test_bash_completes_commands_options_and_values(cli):
+    assert completed("framelane", "") == set(commands_in_help(cli))
+    assert completed("framelane", "tr") == {"transcode"}
+    assert completed("framelane", "transcode", "a.mp4", "-") == options_in_help(cli, "transcode")
+    assert completed("framelane", "check", "--n") == {"--no-env"}
+    assert completed("framelane", "run", "--once", "--") == options_in_help(cli, "run") - {"-h", "-c"}
+    assert completed("framelane", "transcode", "--device", "c") == {"cpu", "cuda"}
+    assert completed("framelane", "transcode", "--slices", "") == {"auto"}
+    # Names of files, which are readline's: for arguments, and for options that take one.
+    assert completed("framelane", "transcode", "") == completed("framelane", "check", "-c", "") == set()
+
+
+@pytest.mark.bench
+def test_bash_completes_suites():
+    assert {"all", "stage"} <= completed("framelane", "bench", "--json", "x", "")
+    assert completed("framelane-bench", "ve") == {"vecadd"}
+    assert completed("framelane", "bench", "--json", "") == set()
+    assert completed("framelane-bench", "tune", "--fe") == {"--feeds"}
+
+
+def test_the_tab_key_completes_a_command_and_then_a_file(tmp_path, start):
+    (tmp_path / "gate.yaml").touch()
+    leader, terminal = pty.openpty()
+    start("bash", "--norc", "-i", stdin=terminal, stdout=terminal, stderr=terminal, cwd=tmp_path,
+          start_new_session=True, env=os.environ | {
+              "PATH": f"{BINARY.parent}:{os.environ['PATH']}", "TERM": "dumb", "PS1": "> "})
+    os.write(leader, f"source {shlex.quote(str(COMPLETION))}; echo 'sour''ced'\n".encode())
+    read_until(leader, b"\nsourced")
+    os.write(leader, b"framelane che\t-c ga\t")
+    read_until(leader, b"framelane check -c gate.yaml ")
+    os.close(terminal)
+    os.close(leader)
+
+
+def test_the_package_s_configuration_is_right_once_its_feed_is_no_longer_a_comment(cli, tmp_path):
+    shipped = (ROOT / "packaging" / "framelane.yaml").read_text()
+    (tmp_path / "shipped.yaml").write_text(shipped)
+    done = cli("check", "-c", tmp_path / "shipped.yaml")
+    assert (done.returncode, done.stderr.count("\n")) == (78, 1)
+    assert "feeds is missing; name at least one feed" in done.stderr
+    comment, feed = shipped.split("# feeds:")
+    edited = comment + re.sub("^# ", "", "# feeds:" + feed, flags=re.MULTILINE)
+    (tmp_path / "edited.yaml").write_text(edited)
+    done = cli("check", "-c", tmp_path / "edited.yaml")
+    assert done.returncode == 0, done.stderr
+    for url in output_urls(yaml.safe_load(edited)):
+        assert url.startswith("/var/lib/framelane/"), url
+
+
+def version_at(folder):
+    done = subprocess.run(["bash", "-c", f"source {ROOT}/scripts/lib.sh; package_version"], cwd=folder, check=True,
+                          capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_versions_of_packages_sort_as_the_commits_do(tmp_path):
+    def git(*arguments, **environment):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments], cwd=tmp_path,
+                       check=True, capture_output=True, env=os.environ | environment)
+
+    def commit(date):
+        git("commit", "--allow-empty", "-m", date, GIT_COMMITTER_DATE=date)
+        versions.append(version_at(tmp_path))
+
+    versions = []
+    git("init")
+    (tmp_path / "CMakeLists.txt").write_text("project(framelane VERSION 1.2.0 LANGUAGES CXX\n")
+    git("add", ".")
+    commit("2026-01-31T23:30:00-0200")   # in UTC a day later
+    assert versions[0].startswith("1.2.0~20260201.013000.")
+    commit("2026-02-01T02:00:00+0000")
+    (tmp_path / "CMakeLists.txt").write_text("project(framelane VERSION 1.2.0 LANGUAGES C CXX\n")
+    versions.append(version_at(tmp_path))
+    assert versions[2] == versions[1] + "+changed"
+    git("commit", "-a", "-m", "release", GIT_COMMITTER_DATE="2026-02-01T03:00:00+0000")
+    git("tag", "v1.2.0")
+    versions.append(version_at(tmp_path))
+    assert versions[3] == "1.2.0"
+    (tmp_path / "CMakeLists.txt").write_text("project(framelane VERSION 1.3.0 LANGUAGES C CXX\n")
+    git("add", ".")
+    commit("2026-02-02T00:00:00+0000")
+    # Debian's revision tells the release of Debian: a later one is an upgrade.
+    full = [f"{version}-1~{release}" for version in versions for release in ("deb12", "deb13")]
+    for older, newer in zip(full, full[1:]):
+        assert subprocess.run(["dpkg", "--compare-versions", older, "lt", newer]).returncode == 0, (older, newer)
