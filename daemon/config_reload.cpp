@@ -44,8 +44,7 @@ Problem problem_of(const std::string& file, std::string key, std::string message
 /// Reads the file on a thread of its own, since it, or a secret that it names, may be on a file
 /// server that does not answer.
 LoadResult load_in_time(const std::string& file, std::chrono::milliseconds patience) {
-  std::packaged_task<LoadResult()> task(
-      [file] { return load_config_file(file, {.require_files = false}); });
+  std::packaged_task<LoadResult()> task([file] { return load_config_file(file); });
   std::future<LoadResult> result = task.get_future();
   std::thread(std::move(task)).detach();
   if (result.wait_for(patience) == std::future_status::ready) return result.get();

@@ -70,7 +70,7 @@ bool SupervisedFeed::reload(FeedOptions options, RereadOptions reread) {
   options.once = options_->once;
   const bool same = options == (next_options_ ? *next_options_ : *options_);
   if (same && !failed_ && !has_failed_output()) return false;
-  if (next_options_ == nullptr && change_outputs(options)) return true;
+  if (next_options_ == nullptr && change_run(options)) return true;
   if (same && !failed_) return false;  // its run ends already
   next_options_ = std::make_shared<const FeedOptions>(std::move(options));
   reloads_ = true;
@@ -78,7 +78,7 @@ bool SupervisedFeed::reload(FeedOptions options, RereadOptions reread) {
   return true;
 }
 
-/// True if an output has failed that change_outputs() begins again.
+/// True if an output has failed that change_run() begins again.
 bool SupervisedFeed::has_failed_output() const {
   if (run_ == nullptr || next_options_ != nullptr) return false;
   const auto outputs = stats_->outputs();
@@ -89,11 +89,11 @@ bool SupervisedFeed::has_failed_output() const {
   return false;
 }
 
-/// True if outputs are all that differs, and the run goes on with the new ones.
-bool SupervisedFeed::change_outputs(const FeedOptions& options) {
-  if (run_ == nullptr || drain_until_ || !only_outputs_differ(*options_, options)) return false;
+/// True if the run goes on with these options.
+bool SupervisedFeed::change_run(const FeedOptions& options) {
+  if (run_ == nullptr || drain_until_ || !can_change_in_run(*options_, options)) return false;
   stats_->reshape(shape_of(options));
-  if (!run_->change_outputs(options)) return false;
+  if (!run_->change(options)) return false;
   const std::lock_guard lock(mutex_);
   options_ = std::make_shared<const FeedOptions>(options);
   return true;

@@ -91,7 +91,7 @@ class SupervisedFeed {
   void restart(Clock::time_point now);
   void take_next_options();
   bool has_failed_output() const;
-  bool change_outputs(const FeedOptions& options);
+  bool change_run(const FeedOptions& options);
   bool may_start();
   bool reread_options(Clock::time_point now);
   void leave_lost_gpu(Clock::time_point now);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stop_token>
 #include <utility>
+#include <vector>
 
 #include "kernels/conversion.hpp"
 #include "pipeline/av/interrupt.hpp"
@@ -42,12 +43,18 @@ struct EncodeRoute {
   RateLimit rate_limit{std::nullopt, std::nullopt};
   std::shared_ptr<EncodePlan> plan = nullptr;  ///< null before the first frame, and while down
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
-  std::unique_ptr<FrameOverlays> overlays = nullptr;    ///< null: nothing is drawn
+  /// What is drawn, as it was at first; null: as `options` say.
+  const std::vector<OverlayOptions>* overlay_options = nullptr;
+  std::unique_ptr<FrameOverlays> overlays = nullptr;  ///< null: nothing is drawn
 
   /// The audio that the encode delivers while the source has these streams; null: none.
   const StreamFormat* audio_format(const MediaFormat* source) const {
     if (audio) return audio->format();
     return options->copy_audio ? audio_of(source) : nullptr;
+  }
+
+  const std::vector<OverlayOptions>& drawn() const {
+    return overlay_options != nullptr ? *overlay_options : options->overlays;
   }
 
   /// True if the encode cannot encode what comes: its frames and its sound are dropped.

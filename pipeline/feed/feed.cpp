@@ -33,7 +33,7 @@ Feed::~Feed() {
              abandoned, abandoned == 1 ? "was" : "were");
 }
 
-bool Feed::change_outputs(const FeedOptions& options) { return run_->change_outputs(options); }
+bool Feed::change(const FeedOptions& options) { return run_->change(options); }
 void Feed::drain() { run_->drain(); }
 void Feed::cancel(DropReason reason) { run_->cancel(reason); }
 std::optional<Feed::Outcome> Feed::outcome(Clock::time_point now) { return run_->outcome(now); }

@@ -48,13 +48,14 @@ class Feed {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  /// Makes the feed's outputs those of `options`, which may differ in nothing else
-  /// (only_outputs_differ), while all else goes on. An output that differs is replaced by another
-  /// one at the next keyframe; one that is new begins with the present group of pictures; one that
-  /// is gone writes what it has and ends. The statistics have the new shape already
+  /// Makes the feed's outputs, mask and overlays those of `options`, which may differ in nothing
+  /// else (can_change_in_run), while all else goes on. An output that differs is replaced by
+  /// another one at the next keyframe; one that is new begins with the present group of pictures;
+  /// one that is gone writes what it has and ends. Frames that the source delivers from now on are
+  /// masked and drawn on as the new options say. The statistics have the new shape already
   /// (FeedStats::reshape). False, and nothing is changed, if the run ends already. Returns at once.
   /// Called by the thread that calls outcome().
-  bool change_outputs(const FeedOptions& options);
+  bool change(const FeedOptions& options);
   /// Stops reading. Frames in hand are encoded, encoders flushed, files completed. Returns at once.
   void drain();
   /// Stops all work and all waits. What has not been delivered is dropped with this reason. Returns

@@ -1,6 +1,7 @@
 #include "pipeline/feed/feed_options.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 
 namespace framelane {
@@ -15,10 +16,14 @@ std::vector<OutputOptions> renditions(const FeedOptions& options) {
 
 }  // namespace
 
-bool only_outputs_differ(const FeedOptions& a, const FeedOptions& b) {
-  FeedOptions with_outputs_of_b = a;
-  with_outputs_of_b.outputs = b.outputs;
-  return with_outputs_of_b == b && renditions(a) == renditions(b);
+bool can_change_in_run(const FeedOptions& a, const FeedOptions& b) {
+  FeedOptions changed = a;
+  changed.outputs = b.outputs;
+  changed.input.mask = b.input.mask;
+  for (std::size_t i = 0; i < std::min(a.encodes.size(), b.encodes.size()); ++i) {
+    changed.encodes[i].overlays = b.encodes[i].overlays;
+  }
+  return changed == b && renditions(a) == renditions(b);
 }
 
 bool blocks_when_full(OnFull on_full, bool live) {

@@ -41,9 +41,9 @@ struct FeedOptions {
   friend bool operator==(const FeedOptions&, const FeedOptions&) = default;
 };
 
-/// True if the two are the same except for outputs, and Feed::change_outputs can make one of the
-/// other. Renditions belong together and cannot be changed one by one.
-bool only_outputs_differ(const FeedOptions& a, const FeedOptions& b);
+/// True if Feed::change can make one of the other: they differ in outputs, in the mask and in
+/// overlays at most. Renditions belong together and cannot be changed one by one.
+bool can_change_in_run(const FeedOptions& a, const FeedOptions& b);
 
 /// True if a full ring or queue makes its producer wait, false if the frame or packet is dropped.
 /// kAuto: a live source drops, any other waits.

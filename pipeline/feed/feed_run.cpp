@@ -33,7 +33,8 @@ FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
       on_done_(std::move(on_done)),
       deadlines_(deadlines),
       retention_(std::move(retention)),
-      line_clock_(options_.split_after) {
+      line_clock_(options_.split_after),
+      style_(options_) {
   make_parts();
 }
 

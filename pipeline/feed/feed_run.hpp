@@ -50,7 +50,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
 
   const std::string& name() const { return options_.name; }
   void start();
-  bool change_outputs(const FeedOptions& options);
+  bool change(const FeedOptions& options);
   void drain();
   void cancel(DropReason reason);
   std::optional<Feed::Outcome> outcome(Clock::time_point now);
@@ -128,7 +128,8 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   // threads.
   LineClock line_clock_;
   std::map<std::string, RenditionGroup> renditions_;  // by the path of the master playlist
-  std::list<OutputPart> outputs_;                     // once threads run: guarded by mutex_
+  FeedOptions style_;  // what is masked and drawn now; of the thread that calls change()
+  std::list<OutputPart> outputs_;  // once threads run: guarded by mutex_
   std::vector<EncodeRoute> routes_;
   std::unique_ptr<FrameRing> ring_;  // null, with the stage, if every encode copies
   std::unique_ptr<Stage> stage_;  // goes before the ring: its destructor waits for the ring's jobs

@@ -1,4 +1,4 @@
-// The outputs of a run: how they are made, and how they change while it goes on.
+// How a run changes while it goes on: its outputs, and what is masked and drawn.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -36,13 +36,21 @@ void FeedRun::run_output(Output& output, bool recovers) {
   output.run(cancel_.get_token(), options_.once, read_stop_.get_token());
 }
 
-bool FeedRun::change_outputs(const FeedOptions& options) {
+bool FeedRun::change(const FeedOptions& options) {
   forget_left_outputs();
   std::unique_lock lock(mutex_);
   if (running_ == 0 || stopped_ || outcome_ || !hold_parts()) return false;
   std::optional<FeedError> failure;
   try {
     change_parts(options);
+    // If nothing of it differs, nothing is made anew.
+    FeedOptions style = style_;
+    style.outputs = options.outputs;
+    if (frames_ != nullptr && style != options) {
+      log::info("feed {}: the mask or what is drawn has changed", options_.name);
+      frames_->restyle(std::make_shared<const FeedOptions>(options));
+      style_ = options;
+    }
   } catch (const FeedError& error) {  // a thread does not start
     failure = error;
   }

@@ -40,10 +40,10 @@ bool moved(FrameFormat from, const FrameFormat& to) {
   return from == to;
 }
 
-Conversion conversion_to(const EncodePlan& plan, const EncodeOptions& options,
+Conversion conversion_to(const EncodePlan& plan, const EncodeRoute& route,
                          const FrameFormat& source) {
   Conversion conversion = conversion_between(source, plan.target, plan.scaling);
-  conversion.overlaid = !options.overlays.empty();
+  conversion.overlaid = !route.drawn().empty();
   return conversion;
 }
 
@@ -77,6 +77,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   open_tickets(parts_.stats, run_, tickets_);
   try {
+    take_style();
     masker_.prepare(frame);
     if (!apply_format(frame, source)) return drop_tickets(parts_.cancel_reason);
     const bool masked = masker_.apply(frame, stage_masking());
@@ -100,6 +101,28 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
   }
 }
 
+void FrameDispatch::restyle(std::shared_ptr<const FeedOptions> options) {
+  const std::lock_guard lock(style_mutex_);
+  next_style_ = std::move(options);
+  has_next_style_ = true;
+}
+
+void FrameDispatch::take_style() {
+  if (!has_next_style_) return;
+  {
+    const std::lock_guard lock(style_mutex_);
+    style_ = std::exchange(next_style_, nullptr);
+    has_next_style_ = false;
+  }
+  masker_.set_shapes(style_->input.mask);
+  for (EncodeRoute* route : routes_) {
+    const auto encode =
+        std::ranges::find(style_->encodes, route->options->name, &EncodeOptions::name);
+    route->overlay_options = &encode->overlays;
+  }
+  restyles_ = true;
+}
+
 StageMasking FrameDispatch::stage_masking() const {
   if (masker_.mask() == nullptr || std::ranges::any_of(routes_, passes_frames_on)) {
     return StageMasking::kNone;
@@ -115,14 +138,16 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
   });
   const bool changed = audio_changed || format_ != format;
   const auto wants_encoder = [&](const EncodeRoute* route) {
-    return changed || route->outage->due(frame.decoded_at) || lost_its_gpu(*route) ||
+    return changed || restyles_ || route->outage->due(frame.decoded_at) || lost_its_gpu(*route) ||
            (route->plan && route->plan->outdated);
   };
   if (std::ranges::none_of(routes_, wants_encoder)) return true;
-  if (!changed && parts_.stage_calls.stopped()) return true;
+  if (!changed && parts_.stage_calls.stopped()) return !restyles_;
 
-  // A decoder that leaves the GPU, or goes back to it, is no reason to begin a new file.
-  const bool same_pictures = !audio_changed && format_ && moved(*format_, format);
+  // A decoder that leaves the GPU, or goes back to it, is no reason to begin a new file, nor is
+  // another mask.
+  const bool same_pictures =
+      !audio_changed && format_ && (format_ == format || moved(*format_, format));
   format_.reset();  // until all is done, since what throws leaves plans of two formats
   std::vector<std::pair<EncodeRoute*, FeedError>> refusals;
   bool prepares = changed;
@@ -154,7 +179,8 @@ bool FrameDispatch::apply_format(const InputFrame& frame, const SourceInfo& sour
     prepares = prepares || !route->down();  // it may be the one that is analysed
     take_down(*route, refusal);
   }
-  if (prepares) prepare_stage(format);
+  if (prepares || restyles_) prepare_stage(format);
+  restyles_ = false;
   format_ = format;
   if (changed && source.live) name_smaller_source();
   return true;
@@ -164,7 +190,7 @@ void FrameDispatch::name_smaller_source() const {
   std::vector<Conversion> conversions;
   for (const EncodeRoute* route : routes_) {
     if (route->down()) return;  // it may need the large picture when it comes back
-    conversions.push_back(conversion_to(*route->plan, *route->options, *format_));
+    conversions.push_back(conversion_to(*route->plan, *route, *format_));
   }
   const std::string advice = smaller_source_advice(parts_.options, conversions);
   if (!advice.empty()) log::info("feed {}: {}", parts_.options.name, advice);
@@ -219,7 +245,7 @@ void FrameDispatch::prepare_stage(const FrameFormat& format) {
   std::vector<FrameMemory> targets;
   for (const EncodeRoute* route : routes_) {
     // Nothing is converted for an encode that is down.
-    conversions.push_back(route->plan ? conversion_to(*route->plan, *route->options, format)
+    conversions.push_back(route->plan ? conversion_to(*route->plan, *route, format)
                                       : conversion_between(format, format));
     targets.push_back(route->plan ? route->plan->target.memory : FrameMemory::kHost);
   }
@@ -234,16 +260,18 @@ bool FrameDispatch::apply_format(std::size_t index, const FrameFormat& format,
                                  const SourceInfo& source, bool same_pictures) {
   EncodeRoute& route = *routes_[index];
   std::shared_ptr<EncodePlan> plan = route.plan;
-  const bool plan_stays = same_pictures && plan && !lost_its_gpu(route) &&
-                          can_convert(conversion_to(*plan, *route.options, format));
+  const bool plan_stays = same_pictures && plan && !plan->outdated && !lost_its_gpu(route) &&
+                          can_convert(conversion_to(*plan, route, format));
   if (!plan_stays) {
     if (plan && !plan->gpu.empty() && !is_lost_gpu(plan->gpu)) {
       plan.reset();
       if (!close_encoder(index)) return false;
     }
     plan = open_encoder(route, format, source);
+  } else if (restyles_) {
+    drawer_.prepare_overlays(route, plan->target);
   }
-  const Conversion conversion = conversion_to(*plan, *route.options, format);
+  const Conversion conversion = conversion_to(*plan, route, format);
   const bool on_host =
       format.memory == FrameMemory::kHost && plan->target.memory == FrameMemory::kHost;
   const bool bypass = is_bypass(conversion) && on_host;

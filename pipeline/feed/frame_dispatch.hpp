@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -60,8 +61,12 @@ class FrameDispatch {
   /// A frame that cannot be masked goes nowhere: its tickets are dropped, and the FeedError of
   /// FrameMasker ends the feed.
   void dispatch(InputFrame&& frame, const SourceInfo& source);
+  /// From the next frame on, `options` say what is masked and drawn; all else in them is as before.
+  /// Encoders stay open. Any thread.
+  void restyle(std::shared_ptr<const FeedOptions> options);
 
  private:
+  void take_style();
   StageMasking stage_masking() const;
   /// Makes new plans if the format is not the one they were made for, and, when it is time, for
   /// encodes that are down. False if reading was stopped before all encoders were open.
@@ -102,10 +107,16 @@ class FrameDispatch {
   std::vector<FrameTicket> tickets_;   // of the frame in hand
   std::optional<FrameFormat> format_;  // that the plans were made for
   bool analyses_ = false;              // frames of this format are analysed
+  bool restyles_ = false;              // other masks and overlays begin with the frame in hand
+  std::shared_ptr<const FeedOptions> style_;  // what they are from; null: Parts::options
   FrameMasker masker_;
   FrameDrawer drawer_;
   CatchUp catch_up_;
   PlanRef plan_;
+
+  std::atomic<bool> has_next_style_{false};
+  std::mutex style_mutex_;
+  std::shared_ptr<const FeedOptions> next_style_;  // guarded by style_mutex_
 };
 
 }  // namespace framelane

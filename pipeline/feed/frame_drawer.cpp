@@ -15,20 +15,19 @@ namespace framelane {
 namespace {
 
 /// What is drawn on the frames of this format; null: nothing. Throws FeedError.
-std::unique_ptr<FrameOverlays> make_overlays(const EncodeOptions& options,
-                                             const FrameFormat& frames) {
-  if (options.overlays.empty()) return nullptr;
+std::unique_ptr<FrameOverlays> make_overlays(const EncodeRoute& route, const FrameFormat& frames) {
+  if (route.drawn().empty()) return nullptr;
   try {
     const AVRational shape = frames.sample_aspect_ratio;
     const bool known = shape.num > 0 && shape.den > 0;
-    return std::make_unique<FrameOverlays>(
-        options.overlays, PictureSize{frames.width, frames.height},
-        known ? Rational{shape.num, shape.den} : Rational{1, 1}, frames.layout, frames.color);
+    return std::make_unique<FrameOverlays>(route.drawn(), PictureSize{frames.width, frames.height},
+                                           known ? Rational{shape.num, shape.den} : Rational{1, 1},
+                                           frames.layout, frames.color);
   } catch (const FeedError& error) {
     // Files come and go: the encode is down until they are there.
     const bool for_now = error.code() == FeedFault::kConfiguration;
     throw FeedError(for_now ? FeedFault::kEncoder : error.code(),
-                    "encode " + options.name + ": overlay: " + error.what());
+                    "encode " + route.options->name + ": overlay: " + error.what());
   }
 }
 
@@ -36,7 +35,7 @@ std::unique_ptr<FrameOverlays> make_overlays(const EncodeOptions& options,
 
 void FrameDrawer::prepare_overlays(EncodeRoute& route, const FrameFormat& frames) const {
   const CallScope reading(*route.opening, deadlines_.prepare);  // perhaps a slow disk
-  route.overlays = make_overlays(*route.options, frames);
+  route.overlays = make_overlays(route, frames);
 }
 
 std::span<std::shared_ptr<const Overlays>> FrameDrawer::draw(const InputFrame& frame,

@@ -10,6 +10,13 @@ extern "C" {
 #include "pipeline/base/failure.hpp"
 
 namespace framelane {
+
+void FrameMasker::set_shapes(std::vector<MaskShape> shapes) {
+  shapes_ = std::move(shapes);
+  format_.reset();
+  mask_.reset();
+}
+
 void FrameMasker::prepare(const InputFrame& frame) {
   if (shapes_.empty()) return;
   const Format format{frame.image.format, {frame.image.width, frame.image.height}, frame.color};

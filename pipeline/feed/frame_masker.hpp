@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
+#include <utility>
+#include <vector>
 
 #include "kernels/picture_mask.hpp"
 #include "pipeline/frames/frame_pool.hpp"
@@ -23,10 +24,12 @@ enum class StageMasking : std::uint8_t {
 /// or has the feed's stage do it. The source thread alone calls.
 class FrameMasker {
  public:
-  /// Both outlive this. Without shapes nothing is covered.
-  FrameMasker(std::span<const MaskShape> shapes, FeedStats& stats)
-      : shapes_(shapes), stats_(stats) {}
+  /// `stats` outlives this. Without shapes nothing is covered.
+  FrameMasker(std::vector<MaskShape> shapes, FeedStats& stats)
+      : shapes_(std::move(shapes)), stats_(stats) {}
 
+  /// Frames that are given to prepare from now on are covered so.
+  void set_shapes(std::vector<MaskShape> shapes);
   /// Makes the mask for frames like this one, unless it is that of the last frame. Throws FeedError
   /// if such frames cannot be covered: they must not be used then.
   void prepare(const InputFrame& frame);
@@ -47,7 +50,7 @@ class FrameMasker {
     friend bool operator==(const Format&, const Format&) = default;
   };
 
-  const std::span<const MaskShape> shapes_;
+  std::vector<MaskShape> shapes_;
   FeedStats& stats_;
   FramePool copies_;
   std::optional<Format> format_;  // that `mask_` is for

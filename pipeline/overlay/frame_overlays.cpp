@@ -59,9 +59,13 @@ RgbaPicture read_image(const OverlayOptions& options, const PictureSize& frame, 
 FrameOverlays::FrameOverlays(std::span<const OverlayOptions> options, const PictureSize& frame,
                              Rational sample_aspect_ratio, PixelFormat format,
                              const ColorSpec& color)
-    : frame_(frame), shape_(shape_of(sample_aspect_ratio)), format_(format), color_(color) {
+    : options_(options.begin(), options.end()),
+      frame_(frame),
+      shape_(shape_of(sample_aspect_ratio)),
+      format_(format),
+      color_(color) {
   Overlays overlays;
-  for (const OverlayOptions& option : options) {
+  for (const OverlayOptions& option : options_) {
     overlays.push_back(nullptr);
     if (!option.image.empty()) {
       overlays.back() = place(read_image(option, frame, shape_), option);

@@ -20,8 +20,8 @@ namespace framelane {
 class FrameOverlays {
  public:
   /// `sample_aspect_ratio`: of the frames, positive (ITU-T H.264, E.2.1). What is drawn keeps its
-  /// shape as it is shown; beyond 1:16 and 16:1 that is not true to the ratio. `options` outlive
-  /// it. Throws FeedError(kConfiguration) for a font or an image that cannot be used.
+  /// shape as it is shown; beyond 1:16 and 16:1 that is not true to the ratio. Throws
+  /// FeedError(kConfiguration) for a font or an image that cannot be used.
   FrameOverlays(std::span<const OverlayOptions> options, const PictureSize& frame,
                 Rational sample_aspect_ratio, PixelFormat format, const ColorSpec& color);
 
@@ -43,6 +43,7 @@ class FrameOverlays {
   std::shared_ptr<const Overlay> place(const RgbaPicture& picture,
                                        const OverlayOptions& options) const;
 
+  const std::vector<OverlayOptions> options_;
   const PictureSize frame_;
   const double shape_;  // the width of a pixel as it is shown, divided by its height
   const PixelFormat format_;

@@ -6,7 +6,7 @@ import signal
 import threading
 
 from harness import media
-from harness.configs import COPY, looped, x264
+from harness.configs import ALL_WHITE, COPY, encoder, looped, x264
 from harness.waiting import wait_until
 
 
@@ -103,6 +103,41 @@ def test_outputs_change_while_their_feed_goes_on(framelane, camera_clip, tmp_pat
     assert frames["gone"] >= 15 and frames["added"] >= 20 and frames["added2"] >= 20
     for path in tmp_path.glob("*.m*"):
         assert path.suffix not in (".mp4", ".mkv") or media.decodes_cleanly(path)
+
+
+def test_masks_and_texts_change_while_their_feed_goes_on(framelane, camera_clip, tmp_path):
+    """The encoder stays open, and its file goes on: each frame is masked and drawn on as it was to be then."""
+    config = {"feeds": {"cam": {"input": looped(camera_clip), "encodes": {"main": encoder("rawvideo")},
+                                "outputs": {"out": {"url": str(tmp_path / "out.nut")}}}}}
+    cam = config["feeds"]["cam"]
+    daemon = framelane(copy.deepcopy(config)).wait_ready()
+    daemon.wait_more_frames("cam", 10)
+    cam["mask"] = ALL_WHITE
+    assert daemon.reload(config)["changed"] == ["cam"]
+    daemon.wait_more_frames("cam", 25)
+    cam["encodes"]["main"]["overlay"] = {"text": "gate", "color": "#000000", "size": "40%"}
+    daemon.reload(config)
+    daemon.wait_more_frames("cam", 25)
+    cam["encodes"]["main"]["overlay"] = {"image": str(tmp_path / "missing.png")}
+    daemon.reload(config, expected=422)
+    del cam["encodes"]["main"]["overlay"]
+    del cam["mask"]
+    daemon.reload(config)
+    metrics = daemon.wait_more_frames("cam", 25)
+    assert metrics.sum("framelane_frames_dropped_total") == 0
+    assert daemon.log().count("feed cam: running") == 1
+    daemon.stop()
+    stream = media.video(tmp_path / "out.nut")
+    pixels, size = media.decoded(tmp_path / "out.nut", "gray"), stream["width"] * stream["height"]
+    frames = [pixels[i:i + size] for i in range(0, len(pixels), size)]
+    kinds = []
+    for frame in frames:
+        kind = ("white" if min(frame) == 235 else
+                "drawn" if frame.count(235) > size // 2 else "plain")
+        if kinds[-1:] != [kind]:
+            kinds.append(kind)
+    assert kinds == ["plain", "white", "drawn", "plain"]
+    require_consecutive(tmp_path / "out.nut", 0.04)
 
 
 def test_a_wrong_file_changes_nothing(framelane, camera_clip):

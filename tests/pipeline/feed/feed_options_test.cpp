@@ -18,15 +18,18 @@ TEST(FeedOptionsTest, OutputsAreChangedAloneUnlessTheyAreRenditions) {
   a.outputs.resize(2);
   a.outputs[0].master = "master.m3u8";
   FeedOptions b = a;
-  EXPECT_TRUE(only_outputs_differ(a, b));
+  EXPECT_TRUE(can_change_in_run(a, b));
   b.outputs[1].queue = 3;
   b.outputs.emplace_back();
-  EXPECT_TRUE(only_outputs_differ(a, b));
+  EXPECT_TRUE(can_change_in_run(a, b));
   b.outputs[0].queue = 3;
-  EXPECT_FALSE(only_outputs_differ(a, b));
+  EXPECT_FALSE(can_change_in_run(a, b));
+  b = a;
+  b.input.mask.emplace_back();
+  EXPECT_TRUE(can_change_in_run(a, b));
   b = a;
   b.ring = 3;
-  EXPECT_FALSE(only_outputs_differ(a, b));
+  EXPECT_FALSE(can_change_in_run(a, b));
 }
 
 }  // namespace

@@ -54,19 +54,19 @@ TEST_F(FeedTest, OutputsChangeWhileTheFeedGoesOn) {
   next.outputs[1].url = file("new.mp4");  // its headers are not in band
   next.outputs[2].name = "added";
   next.outputs[2].url = file("added.ts");
-  ASSERT_TRUE(only_outputs_differ(options_, next));
+  ASSERT_TRUE(can_change_in_run(options_, next));
   const auto kept = stats_->outputs()[0];
   stats_->reshape({{{"live"}}, {"kept", "changed", "added"}, options_.lanes});
-  ASSERT_TRUE(feed_->change_outputs(next));
+  ASSERT_TRUE(feed_->change(next));
   const std::uint64_t out = stats_->ledger().encodes[0].out;
   ASSERT_TRUE(wait_out(out + 30));
   // What was to be changed once more before it had begun.
   next.outputs[2].url = file("last.ts");
-  ASSERT_TRUE(feed_->change_outputs(next));
+  ASSERT_TRUE(feed_->change(next));
   next.outputs[2].url = file("never.ts");
-  ASSERT_TRUE(feed_->change_outputs(next));
+  ASSERT_TRUE(feed_->change(next));
   next.outputs[2].url = file("last.ts");
-  ASSERT_TRUE(feed_->change_outputs(next));
+  ASSERT_TRUE(feed_->change(next));
   ASSERT_TRUE(wait_out(out + 60));
   feed_->drain();
   EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
@@ -85,7 +85,7 @@ TEST_F(FeedTest, OutputsChangeWhileTheFeedGoesOn) {
   }
   EXPECT_GE(added, all - out);
   EXPECT_TRUE(std::filesystem::exists(file("last.ts")));
-  EXPECT_FALSE(feed_->change_outputs(next));  // it has ended
+  EXPECT_FALSE(feed_->change(next));  // it has ended
 }
 
 TEST_F(FeedTest, EncoderThatHoldsMoreFramesThanTheRingDoesNotDeadlock) {
