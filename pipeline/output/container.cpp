@@ -186,8 +186,11 @@ void check_video(const OutputOptions& options, const Container& container, AVCod
     held = raw_stream ? container.muxer->video_codec == codec : answer != 0;
   }
   if (!held) {
+    const bool fits_fmp4 = container.kind == OutputKind::kPlaylist && !container.fmp4_segments &&
+                           contains(kHlsFmp4Video, codec);
     reject(options, "the container " + std::string(name_of(container)) + " cannot hold " +
-                        avcodec_get_name(codec) + " video; use another container or codec");
+                        avcodec_get_name(codec) + " video; use another container or codec" +
+                        (fits_fmp4 ? ", or options: {hls_segment_type: fmp4}" : ""));
   }
 }
 

@@ -143,7 +143,15 @@ struct TextPainter::Layout {
   struct Unref {
     void operator()(void* object) const { g_object_unref(object); }
   };
-  std::unique_ptr<PangoFontMap, Unref> fonts;
+  /// A map keeps a reference to its configuration, also when it ends (Pango 1.50): a copy of all
+  /// that is known of the system's fonts.
+  struct UnrefMap {
+    void operator()(PangoFontMap* map) const {
+      pango_fc_font_map_set_config(PANGO_FC_FONT_MAP(map), nullptr);
+      g_object_unref(map);
+    }
+  };
+  std::unique_ptr<PangoFontMap, UnrefMap> fonts;
   std::unique_ptr<PangoContext, Unref> context;
   std::unique_ptr<PangoLayout, Unref> layout;
 };

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -295,6 +296,21 @@ TEST(TextPainterTest, ASystemWithoutFontsIsAnErrorThatSaysWhatToInstall) {
   unsetenv("FONTCONFIG_FILE");
   EXPECT_THAT(why, ::testing::HasSubstr("fonts-dejavu-core"));
 }
+
+// The sanitizers bring a heap of their own.
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(TextPainterTest, WhatIsKnownOfTheSystemsFontsIsFreed) {
+  const auto used_after = [](int painters) {
+    for (int i = 0; i < painters; ++i) {
+      painted(OverlayOptions{}, "gate");
+      painted(without_box(), "gate");
+    }
+    return ::mallinfo2().uordblks;
+  };
+  const std::size_t before = used_after(3);
+  EXPECT_LT(used_after(20), before + (1 << 20));
+}
+#endif
 
 TEST(TextPainterTest, OnlyUtf8CanBeDrawn) {
   EXPECT_TRUE(is_utf8("gate ü \u05d0"));
