@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -188,15 +189,28 @@ std::optional<std::string> read_file(const std::string& path, std::string& probl
 std::vector<std::string> included_by(const Node& node, const std::string& pattern,
                                      Problems& problems) {
   namespace fs = std::filesystem;
-  const std::string full = (fs::path(problems.files().front()).parent_path() / pattern).string();
+  std::string folder = fs::path(problems.files().front()).parent_path().string();
+  for (std::size_t i = 0; i < folder.size(); ++i) {  // these are names, no patterns
+    if (std::strchr("*?[\\", folder[i]) != nullptr) folder.insert(i++, 1, '\\');
+  }
+  const std::string full = (fs::path(folder) / pattern).string();
+  static thread_local int unreadable;
+  unreadable = 0;
   glob_t found{};
-  const int result = ::glob(full.c_str(), GLOB_ERR, nullptr, &found);
+  ::glob(
+      full.c_str(), 0,
+      [](const char*, int error) {
+        if (error != ENOENT && error != ENOTDIR) unreadable = error;
+        return 0;
+      },
+      &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
-  if (result == GLOB_NOMATCH && pattern.find_first_of("*?[") == std::string::npos) {
-    problems.add(node, "there is no file " + in_quotes(full));
-  } else if (result != 0 && result != GLOB_NOMATCH) {
-    problems.add(node, "a folder of " + in_quotes(full) + " cannot be read");
+  if (unreadable != 0) {
+    problems.add(node, "a folder of " + in_quotes(pattern) +
+                           " cannot be read: " + std::generic_category().message(unreadable));
+  } else if (paths.empty() && pattern.find_first_of("*?[") == std::string::npos) {
+    problems.add(node, "there is no file " + in_quotes(pattern));
   }
   return paths;
 }
@@ -252,6 +266,11 @@ void include_files(Node& root, const LoadOptions& options, Problems& problems, b
     for (const std::string& path : included_by(item, pattern->text, problems)) {
       if (std::ranges::find(seen, path) != seen.end()) continue;  // two patterns name it
       seen.push_back(path);
+      std::error_code error;
+      if (std::filesystem::equivalent(path, problems.files().front(), error)) {
+        problems.add(item, "names this file itself; put the others into a folder of their own");
+        continue;
+      }
       std::string problem;
       const std::optional<std::string> text = read_file(path, problem);
       if (!text) {

@@ -10,6 +10,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -229,22 +230,23 @@ class AdminServer::Impl {
     request.body = std::move(upload.body);
     MHD_get_connection_values(connection, MHD_HEADER_KIND, collect, &request.headers);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, collect, &request.query);
-    if (takes_long_ && takes_long_(request)) return answer_later(connection, request, upload);
+    if (takes_long_ && takes_long_(request))
+      return answer_later(connection, std::move(request), upload);
     return send(connection, respond(request));
   }
 
   /// Has a thread of its own answer, while the connection is suspended: it has no time-out then,
   /// and `upload` stays.
-  enum MHD_Result answer_later(MHD_Connection* connection, const HttpRequest& request,
-                               Upload& upload) {
+  enum MHD_Result answer_later(MHD_Connection* connection, HttpRequest request, Upload& upload) {
+    const auto shared = std::make_shared<const HttpRequest>(std::move(request));
     {
       const std::lock_guard lock(answering_mutex_);
       if (stopping_) return MHD_NO;
       ++answering_;
     }
     MHD_suspend_connection(connection);
-    const auto answer = [this, connection, request, &upload] {
-      upload.answer = respond(request);
+    const auto answer = [this, connection, shared, &upload]() noexcept {
+      upload.answer = respond(*shared);
       MHD_resume_connection(connection);
       const std::lock_guard lock(answering_mutex_);
       --answering_;
@@ -252,7 +254,7 @@ class AdminServer::Impl {
     };
     try {
       std::thread(answer).detach();
-    } catch (const std::system_error&) {  // no thread is to be had
+    } catch (const std::exception&) {  // threads or memory are short
       answer();
     }
     return MHD_YES;
@@ -264,8 +266,8 @@ class AdminServer::Impl {
   }
 
   HttpResponse respond(const HttpRequest& request) {
-    if (auto refusal = refuse_host(request)) return std::move(*refusal);
     try {
+      if (auto refusal = refuse_host(request)) return std::move(*refusal);
       return handler_(request);
     } catch (const std::exception& error) {
       log::error("admin listener: {} {}: {}", request.method, request.path, error.what());

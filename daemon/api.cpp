@@ -164,6 +164,8 @@ HttpResponse reload_config(const HttpRequest&, Program& program) {
     case Kind::kBusy:
       return error_response(409, "reload_under_way",
                             "another reload is under way; ask again when it has ended");
+    case Kind::kStopping:
+      return error_response(503, "stopping", "framelane is being stopped");
     case Kind::kRefused: {
       Json problems = Json::array();
       for (const Problem& problem : outcome.problems) {

@@ -252,7 +252,7 @@ int run_arguments(int argc, char** argv) {
   // Only when it is wanted: it asks the GPU's driver.
   app.set_version_flag("--version", std::function<std::string()>(version_text));
   app.require_subcommand(1);
-  app.footer("Later versions will have: trace, and a reload of the configuration.");
+  app.footer("Later versions will have: trace.");
 
   RunArguments run;
   CLI::App* run_app = app.add_subcommand("run", "Run the daemon in the foreground");

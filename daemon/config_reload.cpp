@@ -41,21 +41,6 @@ Problem problem_of(const std::string& file, std::string key, std::string message
       .file = file, .line = 0, .column = 0, .key = std::move(key), .message = std::move(message)};
 }
 
-/// Reads the file on a thread of its own, since it, or a secret that it names, may be on a file
-/// server that does not answer.
-LoadResult load_in_time(const std::string& file, std::chrono::milliseconds patience) {
-  std::packaged_task<LoadResult()> task([file] { return load_config_file(file); });
-  std::future<LoadResult> result = task.get_future();
-  std::thread(std::move(task)).detach();
-  if (result.wait_for(patience) == std::future_status::ready) return result.get();
-  count_abandoned_threads(1);
-  return std::vector{
-      problem_of(file, "",
-                 fmt::format("could not be read in {:.1f} s, with the files that it names; see "
-                             "whether the disk or file server that they are on answers",
-                             std::chrono::duration<double>(patience).count()))};
-}
-
 bool converts(const FeedOptions& feed) {
   return std::ranges::any_of(feed.encodes,
                              [](const EncodeOptions& encode) { return !encode.copy_video; });
@@ -112,6 +97,7 @@ ConfigReload::Outcome ConfigReload::run() {
                .changes = {},
                .problems = {problem_of(file_, "", error.what())}};
   }
+  if (outcome.kind == Outcome::Kind::kStopping) return outcome;
   log_outcome(outcome);
   const std::lock_guard lock(mutex_);
   status_.successful = outcome.kind == Outcome::Kind::kDone;
@@ -119,8 +105,29 @@ ConfigReload::Outcome ConfigReload::run() {
   return outcome;
 }
 
+/// Reads the file on a thread of its own, since it, or a secret that it names, may be on a file
+/// server that does not answer. Not beside one that is still stuck.
+LoadResult ConfigReload::load_in_time() {
+  const auto is_read = [this](std::chrono::milliseconds time) {
+    return reading_.wait_for(time) == std::future_status::ready;
+  };
+  if (reading_.valid() && is_read(std::chrono::milliseconds(0))) reading_.get();
+  if (!reading_.valid()) {
+    std::packaged_task<LoadResult()> task([file = file_] { return load_config_file(file); });
+    reading_ = task.get_future();
+    std::thread(std::move(task)).detach();
+    if (is_read(patience_)) return reading_.get();
+    count_abandoned_threads(1);
+  }
+  return std::vector{
+      problem_of(file_, "",
+                 fmt::format("could not be read in {:.1f} s, with the files that it names; see "
+                             "whether the disk or file server that they are on answers",
+                             std::chrono::duration<double>(patience_).count()))};
+}
+
 ConfigReload::Outcome ConfigReload::load_and_apply() {
-  LoadResult loaded = load_in_time(file_, patience_);
+  LoadResult loaded = load_in_time();
   if (auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
     return {.kind = Outcome::Kind::kRefused, .changes = {}, .problems = std::move(*problems)};
   }
@@ -132,22 +139,18 @@ ConfigReload::Outcome ConfigReload::load_and_apply() {
   RereadOptions reread = reread_secrets(config);
   if (config.device != device_) {
     for (FeedOptions& feed : config.feeds) {
-      if (!feed.device) feed.device = config.device;
+      if (!feed.device && converts(feed)) feed.device = config.device;
     }
     if (reread) {
       reread = [reread = std::move(reread), device = config.device](const std::string& name) {
         std::optional<FeedOptions> feed = reread(name);
-        if (feed && !feed->device) feed->device = device;
+        if (feed && !feed->device && converts(*feed)) feed->device = device;
         return feed;
       };
     }
   }
   auto changes = supervisor_.reload(std::move(config.feeds), std::move(reread));
-  if (!changes) {
-    return {.kind = Outcome::Kind::kRefused,
-            .changes = {},
-            .problems = {problem_of(file_, "", "framelane is being stopped")}};
-  }
+  if (!changes) return {.kind = Outcome::Kind::kStopping, .changes = {}};
   return {.changes = std::move(*changes), .next_start = apply_to_process(config)};
 }
 

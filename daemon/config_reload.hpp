@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -28,8 +29,9 @@ class ConfigReload {
   struct Outcome {
     enum class Kind {
       kDone,
-      kRefused,  ///< the old configuration goes on
-      kBusy,     ///< another reload is under way
+      kRefused,   ///< the old configuration goes on
+      kBusy,      ///< another reload is under way
+      kStopping,  ///< framelane is being stopped
     } kind = Kind::kDone;
     FeedChanges changes;                    ///< kDone
     std::vector<std::string> next_start{};  ///< kDone: keys that take effect at the next start
@@ -51,6 +53,7 @@ class ConfigReload {
   Status status() const;
 
  private:
+  LoadResult load_in_time();
   Outcome load_and_apply();
   std::vector<Problem> check_devices(const Config& config) const;
   std::vector<std::string> apply_to_process(const Config& config);
@@ -60,6 +63,7 @@ class ConfigReload {
   Supervisor& supervisor_;
   const std::chrono::milliseconds patience_;
   std::mutex running_;  // held by the reload that is under way; guards what follows up to mutex_
+  std::future<LoadResult> reading_;  // valid: of a thread that may be stuck
   LogConfig log_;
   const AdminConfig admin_;    // as at the start
   const DeviceChoice device_;  // likewise

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -47,7 +48,14 @@ void serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admi
       reload.reset();
     }
     if (announced && !reload && std::exchange(reload_wanted, false)) {
-      reload = std::async(std::launch::async, [&config] { return config.run(); });
+      try {
+        reload = std::async(std::launch::async, [&config] { return config.run(); });
+      } catch (const std::system_error& error) {
+        log::error(
+            "the configuration is not read again: no thread can be started ({}); raise the "
+            "limit of threads (TasksMax), and send SIGHUP again",
+            error.code().message());
+      }
     }
     const auto pause = announced ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10);
     const std::optional<int> signal = wait_signal(pause);

@@ -73,12 +73,15 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
     OverdueSince overdue_since{};
     std::shared_ptr<Thread> thread{};
     bool attached = true;  // the encode's packets come to it
-    bool leaves = false;   // it is no longer wanted, or another one comes in its place
+    /// It is no longer wanted, or another one comes in its place.
+    std::optional<Clock::time_point> leaves_since{};
+    std::uint64_t lost_before_leaving = 0;  // packets
   };
 
   void make_parts();
   OutputPart& make_output(const OutputOptions& output, std::shared_ptr<OutputStats> stats);
-  void run_output(Output& output, bool recovers);
+  void run_output(OutputPart& part, bool recovers);
+  static void begin_to_leave(OutputPart& part);
   void change_parts(const FeedOptions& options);
   void add_output(OutputPart& part, OutputPart* predecessor);
   void remove_output(OutputPart& part);

@@ -1,5 +1,6 @@
 // How a run changes while it goes on: its outputs, and what is masked and drawn.
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -53,6 +54,8 @@ bool FeedRun::change(const FeedOptions& options) {
     }
   } catch (const FeedError& error) {  // a thread does not start
     failure = error;
+  } catch (const std::exception& error) {
+    failure = FeedError(FeedFault::kMemory, shortage_text(error.what()));
   }
   release_parts();
   lock.unlock();

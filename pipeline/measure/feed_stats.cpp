@@ -57,15 +57,19 @@ void FeedStats::reshape(const Shape& shape) {
   for (const EncodeSpec& encode : shape.encodes) {
     if (!encode.copy) frame_encodes_.push_back(ledger_.encodes.size());
     const auto old = std::ranges::find_if(old_encodes, [&](const EncodeLine& line) {
-      return line.stats->name == encode.name && line.stats->copy == encode.copy &&
-             line.stats->audio.transcodes == encode.transcodes_audio;
+      return line.stats->name == encode.name && line.stats->copy == encode.copy;
     });
+    EncodeLine line;
     if (old != old_encodes.end()) {
-      ledger_.encodes.push_back(*old);
-    } else {
-      ledger_.encodes.push_back(
-          {{}, std::make_shared<EncodeStats>(encode.name, encode.copy, encode.transcodes_audio)});
+      line = *old;
+    } else if (!encode.copy) {
+      // Of the frames that came before it was there it has none, and the ledger says so.
+      line.in = line.dropped[index_of(DropReason::kReload)] = ledger_.frames_in;
     }
+    if (line.stats == nullptr || line.stats->audio.transcodes != encode.transcodes_audio) {
+      line.stats = std::make_shared<EncodeStats>(encode.name, encode.copy, encode.transcodes_audio);
+    }
+    ledger_.encodes.push_back(std::move(line));
   }
   std::vector<std::shared_ptr<OutputStats>> old_outputs = std::exchange(outputs_, {});
   for (const std::string& name : shape.outputs) {

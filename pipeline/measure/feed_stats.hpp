@@ -122,8 +122,8 @@ class FeedStats {
       : FeedStats(std::move(feed), Shape{encodes, outputs, lanes}) {}
 
   /// The feed has another configuration from now on. What keeps its name goes on counting where it
-  /// was; an encode that is of another kind begins anew. Only between two runs. Threads of
-  /// abandoned runs may still use what they have.
+  /// was. An encode that is new has dropped all frames that came before. While a run counts, only
+  /// outputs may change. Threads of abandoned runs may still use what they have.
   void reshape(const Shape& shape);
 
   const std::string& feed() const { return feed_; }

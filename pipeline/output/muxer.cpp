@@ -39,8 +39,8 @@ bool is_refusal(int error, const Container& container) {
          error == AVERROR_MUXER_NOT_FOUND;
 }
 
-/// True if the codec's headers have to be put before the keyframes. They are not in the packets if
-/// another output of the encoder needs them apart, or if the source's container kept them apart.
+/// True if the codec's headers have to be put before the keyframes. They are not in the packets of
+/// our encoders, nor in those of a source whose container keeps them apart.
 bool lacks_headers(const AVOutputFormat& muxer, const AVCodecParameters& video) {
   if ((muxer.flags & AVFMT_GLOBALHEADER) || video.extradata_size < 4) return false;
   switch (video.codec_id) {
@@ -48,10 +48,10 @@ bool lacks_headers(const AVOutputFormat& muxer, const AVCodecParameters& video) 
       return true;
     case AV_CODEC_ID_H264:
     case AV_CODEC_ID_HEVC: {
-      // The muxers of MPEG-TS and RTP do it themselves, and so do all if the headers have MP4's
-      // form.
+      // The muxers of MPEG-TS do it themselves, and so do all if the headers have MP4's form.
       const bool start_codes = video.extradata[0] == 0;
-      return start_codes && (muxer.flags & AVFMT_NOTIMESTAMPS);
+      const std::string_view name = muxer.name;
+      return start_codes && name != "mpegts" && name != "rtp_mpegts";
     }
     default:
       return false;

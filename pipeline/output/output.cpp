@@ -50,7 +50,6 @@ Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed,
                 : options_.only == StreamKind::kAudio ? " (sound)"
                                                       : " (" + options_.from + ")")),
       stats_(stats),
-      run_(stats.begin_run()),
       feed_(feed),
       line_clock_(line_clock),
       retention_(retention),
@@ -93,6 +92,7 @@ void Output::recover_part_files(const std::stop_token& stop) {
 
 void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) {
   const std::stop_callback on_stop(stop, [this] { ending_.request_stop(); });
+  run_ = stats_.begin_run();
   drain_ = std::move(drain);
   once_ = once;
   set_state(FeedState::kConnecting);
@@ -227,6 +227,7 @@ void Output::deliver(MediaPacket& packet) try {
                                                         : session_ && session_->takes(packet);
   if (fits) return write(packet);
   count_lost(packet, PacketDrop::kWaitKeyframe);
+  waits_for_keyframe_ = true;
 } catch (const std::bad_alloc&) {
   const std::string what = "cannot write to " + redact(container_.url) + ": ";
   throw IoError(IoFault::kIo, what + shortage_text(av_error_text(AVERROR(ENOMEM))));
@@ -380,8 +381,7 @@ void Output::close_at_end() {
 }
 
 void Output::fail_if_none_was_written() const {
-  const auto& dropped = stats_.packets_dropped[index_of(PacketDrop::kWaitKeyframe)];
-  if (!once_ || opened_at_ != Clock::time_point() || dropped == 0) return;
+  if (!once_ || opened_at_ != Clock::time_point() || !waits_for_keyframe_) return;
   throw IoError(IoFault::kDecode,
                 "nothing was written: the video has no keyframe to begin with; encode it");
 }

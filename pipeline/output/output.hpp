@@ -75,6 +75,8 @@ class Output {
   /// If the thread's call returns after all, the output writes nothing more, since another one may
   /// write to the same place by then; what can be played of its file stays. Any thread.
   void abandon(const std::string& reason);
+  /// run() ends as after a stop. Any thread.
+  void stop() { ending_.request_stop(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -142,7 +144,7 @@ class Output {
   const Container declared_;  // as the options alone tell it
   const std::string subject_;
   OutputStats& stats_;
-  const std::uint64_t run_;
+  std::atomic<std::uint64_t> run_{0};  // of run(); before it another output may be this one's place
   FeedStats& feed_;
   const LineClock& line_clock_;
   Retention* const retention_;
@@ -157,7 +159,7 @@ class Output {
   std::stop_source abandoned_;
 
   // The output's thread alone.
-  std::stop_source ending_;  // asked by the stop, or when a peer is given up
+  std::stop_source ending_;  // asked by a stop, or when a peer is given up
   const std::stop_token stop_ = ending_.get_token();
   std::stop_token drain_;
   bool opening_ = false;
@@ -177,6 +179,7 @@ class Output {
   Clock::time_point opened_at_;
   MediaFormatRef format_;
   bool needs_keyframe_ = true;
+  bool waits_for_keyframe_ = false;  // packets were dropped because none has come
 };
 
 }  // namespace framelane

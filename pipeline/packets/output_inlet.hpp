@@ -53,8 +53,8 @@ class OutputInlet {
   void finish() { queue_.close(); }
   /// The same, for an output that goes while others go on: nothing refers to the inlet any more.
   void leave() {
-    left_ = true;
     finish();
+    left_ = true;  // last: it may be destroyed then
   }
   /// Counts packets that were lost before they could be pushed.
   void lose(StreamKind stream, PacketDrop reason, std::uint64_t packets) {

@@ -85,7 +85,20 @@ TEST_F(IncludeTest, AFolderMayBeEmptyAndAFileMayNot) {
   EXPECT_THAT(problems("include: feeds.d/*.yaml\n"),
               ElementsAre(HasSubstr("no file that is included has feeds")));
   EXPECT_THAT(problems("include: [more.yaml]\nfeeds: {door: {input: {url: d.mp4}}}\n"),
-              ElementsAre(HasSubstr("main.yaml:1:11: include[0]: there is no file \"")));
+              ElementsAre(HasSubstr("main.yaml:1:11: include[0]: there is no file \"more.yaml\"")));
+}
+
+TEST_F(IncludeTest, FoldersMayBeMissingAndHaveAnyName) {
+  write("a.yaml", "feeds: {gate: {input: {url: a.mp4}}}\n");
+  EXPECT_THAT(names(good("include: [a.yaml, none.d/*.yaml]\n")), ElementsAre("gate"));
+  std::filesystem::create_directories(folder_ / "q[1]*" / "feeds.d");
+  write("q[1]*/feeds.d/a.yaml", "feeds: {gate: {input: {url: a.mp4}}}\n");
+  write("q[1]*/main.yaml", "include: feeds.d/*.yaml\n");
+  const LoadResult odd = load_config_file(path("q[1]*/main.yaml"));
+  ASSERT_TRUE(std::holds_alternative<Config>(odd));
+  EXPECT_THAT(names(std::get<Config>(odd)), ElementsAre("gate"));
+  EXPECT_THAT(problems("include: '*.yaml'\n"),
+              ElementsAre(HasSubstr("main.yaml:1:10: include: names this file itself")));
 }
 
 TEST_F(IncludeTest, ProblemsHaveTheFileInWhichTheyAre) {

@@ -122,6 +122,8 @@ TEST(FeedStatsTest, WhatKeepsItsNameGoesOnCountingInAnotherShape) {
   ASSERT_EQ(ledger.encodes.size(), 3u);
   EXPECT_EQ(ledger.encodes[0].out, 1u);  // "sub"
   EXPECT_EQ(ledger.encodes[1].out, 0u);  // "live" copies now
+  EXPECT_EQ(ledger.encodes[2].in, 1u);
+  EXPECT_EQ(ledger.encodes[2].dropped[index_of(DropReason::kReload)], 1u);
   EXPECT_TRUE(ledger.encodes[1].stats->copy);
   EXPECT_EQ(ledger.encodes[2].stats->name, "new");
   const auto after = stats->outputs();
@@ -150,7 +152,8 @@ TEST(FeedStatsTest, AThreadOfAnAbandonedRunCountsNothingInAnotherShape) {
   for (FrameTicket& ticket : old) ticket.out();
   const FeedStats::Ledger ledger = stats->ledger();
   EXPECT_EQ(ledger.frames_in, 1u);
-  EXPECT_EQ(ledger.encodes[0].in, 0u);
+  EXPECT_EQ(ledger.encodes[0].in, 1u);  // of its feed, before it was there
+  EXPECT_EQ(ledger.encodes[0].dropped[index_of(DropReason::kReload)], 1u);
   EXPECT_EQ(ledger.encodes[0].out, 0u);
 }
 
