@@ -65,8 +65,8 @@ class SupervisedFeed {
   /// handled like the failure of a run.
   void start();
   /// From now on the feed has these options, and `reread` belongs to them. If they differ from
-  /// those that it has, or if it has failed, its run ends and another one follows, which has them.
-  /// True if so.
+  /// those that it has, or if it has failed, its run goes on with them (Feed::change), or ends and
+  /// another one follows, which has them. True if so.
   bool reload(FeedOptions options, RereadOptions reread);
   /// The feed is no longer wanted: lets its run complete what it has in hand. No run follows. To be
   /// looked after with turn() until that returns false. Returns at once.

@@ -73,11 +73,11 @@ class Supervisor {
   /// that name.
   bool restart(std::string_view feed);
   /// From now on there are these feeds, each with `reread`. A feed that is as before goes on
-  /// untouched, unless it has failed. One that differs ends its run, and the next has the new
-  /// options. One that is gone completes what it has; only then are new ones started, since what it
-  /// held may be what they need: a camera, a file, a session of an encoder. Blocks until the
-  /// supervisor's thread has begun with it, which may first have to start a feed. Nothing if a stop
-  /// has been requested. One at a time.
+  /// untouched, unless it has failed. One that differs takes the new options while it runs
+  /// (Feed::change), or ends its run, and the next has them. One that is gone completes what it
+  /// has; only then are new ones started, since what it held may be what they need: a camera, a
+  /// file, a session of an encoder. Blocks until the supervisor's thread has begun with it, which
+  /// may first have to start a feed. Nothing if a stop has been requested. One at a time.
   std::optional<FeedChanges> reload(std::vector<FeedOptions> feeds, RereadOptions reread);
 
  private:

@@ -130,7 +130,7 @@ void FeedRun::start() {
   const std::lock_guard lock(mutex_);
   for (OutputPart& part : outputs_) {
     part.thread = spawn("out-" + part.output->options().name,
-                        [this, &output = *part.output] { run_output(output, options_.recover); });
+                        [this, &part] { run_output(part, options_.recover); });
   }
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     if (encodes_[i] == nullptr) continue;

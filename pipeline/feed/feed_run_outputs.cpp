@@ -11,6 +11,17 @@
 #include "pipeline/output/hls_options.hpp"
 
 namespace framelane {
+namespace {
+
+/// What an output that leaves has in hand is written for this long, as at a stop.
+constexpr std::chrono::milliseconds kLeaveTime{7500};
+
+std::uint64_t packets_lost(const OutputStats& stats) {
+  return stats.packets_dropped[index_of(PacketDrop::kStop)] +
+         stats.packets_dropped[index_of(PacketDrop::kWriteFailed)];
+}
+
+}  // namespace
 
 FeedRun::OutputPart& FeedRun::make_output(const OutputOptions& output,
                                           std::shared_ptr<OutputStats> stats) {
@@ -30,11 +41,25 @@ FeedRun::OutputPart& FeedRun::make_output(const OutputOptions& output,
 }
 
 /// The body of an output's thread.
-void FeedRun::run_output(Output& output, bool recovers) {
+void FeedRun::run_output(OutputPart& part, bool recovers) {
+  Output& output = *part.output;
   if (recovers && output.options().existing == Existing::kNumber) {
     output.recover_part_files(cancel_.get_token());
   }
   output.run(cancel_.get_token(), options_.once, read_stop_.get_token());
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t lost = packets_lost(*part.stats) - part.lost_before_leaving;
+  if (!part.leaves_since || lost == 0) return;
+  log::warn(
+      "feed {}: output {}: {} packet{} not written before it left; see whether its peer or disk is "
+      "slow",
+      options_.name, output.options().name, lost, lost == 1 ? " was" : "s were");
+}
+
+/// Requires FeedRun::mutex_.
+void FeedRun::begin_to_leave(OutputPart& part) {
+  part.leaves_since = Clock::now();
+  part.lost_before_leaving = packets_lost(*part.stats);
 }
 
 bool FeedRun::change(const FeedOptions& options) {
@@ -68,7 +93,7 @@ void FeedRun::change_parts(const FeedOptions& options) {
   std::map<std::string, OutputPart*> present;
   for (OutputPart& part : outputs_) {
     const OutputOptions& output = part.output->options();
-    if (!part.leaves && output.master.empty()) present.emplace(output.name, &part);
+    if (!part.leaves_since && output.master.empty()) present.emplace(output.name, &part);
   }
   const std::vector<std::shared_ptr<OutputStats>> stats = stats_->outputs();
   for (std::size_t i = 0; i < options.outputs.size(); ++i) {
@@ -100,7 +125,7 @@ void FeedRun::add_output(OutputPart& part, OutputPart* predecessor) {
   if (predecessor != nullptr) {
     before = predecessor->thread;
     if (&fanout_of(*predecessor) == &fanout_of(part)) {
-      predecessor->leaves = true;
+      begin_to_leave(*predecessor);
       replaced = predecessor;
     } else {
       remove_output(*predecessor);
@@ -112,7 +137,7 @@ void FeedRun::add_output(OutputPart& part, OutputPart* predecessor) {
       std::unique_lock lock(mutex_);
       finished_.wait(lock, [&] { return before->finished; });
     }
-    run_output(*part.output, part.stats->leaves_parts);
+    run_output(part, part.stats->leaves_parts);
   });
 }
 
@@ -139,7 +164,7 @@ void FeedRun::wait_attached(const OutputPart& part) {
 
 /// Requires mutex_.
 void FeedRun::remove_output(OutputPart& part) {
-  part.leaves = true;
+  begin_to_leave(part);
   spawn("out-" + part.output->options().name, [this, &part] {
     wait_attached(part);
     fanout_of(part).remove(part.output->inlet());
@@ -162,8 +187,10 @@ void FeedRun::forget_left_outputs() {
     if (running_ == 0) return;
     for (auto part = outputs_.begin(); part != outputs_.end();) {
       const auto next = std::next(part);
-      if (part->leaves && part->thread->finished && part->output->inlet().left()) {
+      if (part->leaves_since && part->thread->finished && part->output->inlet().left()) {
         left.splice(left.end(), outputs_, part);
+      } else if (part->leaves_since && Clock::now() - *part->leaves_since > kLeaveTime) {
+        part->output->stop();
       }
       part = next;
     }

@@ -270,3 +270,11 @@ def test_raw_bgra_at_two_encodes_is_converted_once_for_each(framelane, bgra, tmp
     stream = media.video(tmp_path / "live.mp4")
     assert stream["pix_fmt"].startswith("yuv4")
     assert (stream["color_space"], stream["color_range"]) == ("bt709", "tv")
+
+
+def test_the_headers_of_h264_are_in_an_mpeg_program_stream(cli, clip, tmp_path):
+    out = tmp_path / "out.mpg"
+    done = cli("transcode", clip, out, "--codec", "libx264")
+    assert done.returncode == 0, done.stderr
+    assert media.frame_count(out) == media.frame_count(clip)
+    assert media.decodes_cleanly(out)

@@ -3,6 +3,7 @@
 import copy
 import os
 import signal
+import socket
 import threading
 
 from harness import media
@@ -138,6 +139,23 @@ def test_masks_and_texts_change_while_their_feed_goes_on(framelane, camera_clip,
             kinds.append(kind)
     assert kinds == ["plain", "white", "drawn", "plain"]
     require_consecutive(tmp_path / "out.nut", 0.04)
+
+
+def test_an_output_that_is_stuck_is_left_in_time(framelane, camera_clip, tmp_path):
+    """Its peer reads nothing, and its own timeout is an hour. Producers wait for it."""
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        url = f"tcp://127.0.0.1:{peer.getsockname()[1]}"
+        cam = {"input": looped(camera_clip), "encodes": {"main": encoder("rawvideo")}, "on_full": "block",
+               "outputs": {"kept": {"url": "null:"},
+                           "stuck": {"url": url, "format": "nut", "timeout": "1h", "queue": 5}}}
+        daemon = framelane({"feeds": {"cam": cam}}).wait_ready()
+        wait_until(lambda: daemon.feed("cam")["outputs"]["stuck"]["queue"] >= 4, "the peer to be full", 20)
+        cam["outputs"]["stuck"] = {"url": str(tmp_path / "file.nut")}
+        daemon.reload({"feeds": {"cam": cam}})
+        wait_until((tmp_path / "file.nut.part").exists, "the file to be written", 20)
+        daemon.wait_log("not written before it left; see whether its peer or disk is slow")
+        daemon.wait_more_frames("cam", 10)
+        daemon.stop()
 
 
 def test_a_wrong_file_changes_nothing(framelane, camera_clip):
