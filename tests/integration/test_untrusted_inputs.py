@@ -6,9 +6,11 @@ import os
 import pathlib
 import random
 import re
+import socketserver
 import struct
 import subprocess
 import sys
+import threading
 import zlib
 
 import pytest
@@ -156,6 +158,23 @@ def test_a_segment_that_moves_to_a_link_local_address_is_not_read(cli, hostile, 
     hostile.moved["/1.ts"] = METADATA
     refused(cli, hostile.url(), tmp_path,
             f"names {hostile.url('/1.ts')}, which leads to 169.254.169.254, a link-local address")
+
+
+class MovedCamera(socketserver.StreamRequestHandler):
+    """An RTSP server that sends every client on."""
+
+    def handle(self):
+        while b"\r\n" != self.rfile.readline():
+            pass
+        self.wfile.write(b"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://169.254.169.254/stream1\r\n\r\n")
+
+
+def test_a_camera_sends_nobody_on_to_a_link_local_address(cli, tmp_path):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), MovedCamera) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"rtsp://127.0.0.1:{server.server_address[1]}/"
+        refused(cli, url, tmp_path, f"{url} leads to 169.254.169.254, a link-local address")
+        server.shutdown()
 
 
 # Runs where nothing but this test is: a server that is no loopback address, and one that is.
