@@ -43,7 +43,8 @@ constexpr std::array<std::string_view, 10> kPlainPeers{"udp", "udplite", "rtp", 
 
 /// Containers and streams of pictures and sound that contain no URLs.
 constexpr std::string_view kMediaFormats =
-    "aac,ac3,amr,apng,asf,avi,av1,bmp_pipe,dv,eac3,flac,flv,gif,h261,h263,h264,hevc,image2pipe,ivf,"
+    "aac,ac3,amr,apng,asf,avi,av1,bmp_pipe,dv,eac3,flac,flv,gif,h261,h263,h264,hevc,image2,"
+    "image2pipe,ivf,"
     "j2k_pipe,jpeg_pipe,jpegls_pipe,live_flv,m4v,matroska,mjpeg,mov,mp3,mpeg,mpegts,mpegvideo,"
     "mpjpeg,mxf,nut,obu,ogg,png_pipe,rtp,rtsp,vc1,vvc,wav,webp_pipe,webvtt,yuv4mpegpipe";
 constexpr std::string_view kPlaylistFormats = ",hls,dash";

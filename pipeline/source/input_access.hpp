@@ -24,8 +24,8 @@ enum class AddressKind { kOrdinary, kLoopback, kLinkLocal };
 AddressKind kind_of(const sockaddr& address, std::size_t size);
 
 /// Decides what an input may open besides the URL that the operator wrote, of which formats that
-/// may be, and which decoders read it: as the kind of that URL has it (docs/security.md), or as
-/// input.protocols, formats, decoders and addresses say. Immutable.
+/// may be, and which decoders read it: as the kind of that URL has it (docs/configuration.md,
+/// "What an input may do"), or as input.protocols, formats, decoders and addresses say. Immutable.
 ///
 /// A reason is the end of a sentence that begins with the input's name, and says what allows it.
 class InputAccess {

@@ -56,7 +56,7 @@ class InputGuard {
                   AVDictionary** options);
   int open_checked(AVFormatContext& context, AVIOContext*& io, const char* url, int flags,
                    AVDictionary** options);
-  /// Throws what is refused. Returns FFmpeg's error.
+  /// Reads a playlist whole, and holds it against limits and lists. Returns an AVERROR.
   int read_ahead(AVIOContext& io, bool first);
   int probe(AVFormatContext& context, AVIOContext& io, const char* url);
   bool may_reach(const sockaddr& address, std::size_t size);
