@@ -78,6 +78,15 @@ AvNames encoder_names_for(const std::string& codec, StreamKind kind) {
   return names;
 }
 
+AvNames decoder_names() {
+  AvNames names;
+  void* position = nullptr;
+  while (const AVCodec* codec = av_codec_iterate(&position)) {
+    if (av_codec_is_decoder(codec) != 0) names.emplace_back(codec->name);
+  }
+  return names;
+}
+
 AvNames muxer_names() {
   AvNames names;
   void* position = nullptr;

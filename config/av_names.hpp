@@ -21,6 +21,8 @@ using AvNames = std::vector<std::string_view>;
 AvNames encoder_names(StreamKind kind);
 /// The encoders of a codec of that kind ("h264", "opus", ...); empty if there is no such codec.
 AvNames encoder_names_for(const std::string& codec, StreamKind kind);
+/// Of every kind of stream.
+AvNames decoder_names();
 AvNames muxer_names();
 /// Includes the capture devices, whose library is loaded only when a feed uses one.
 AvNames demuxer_names();

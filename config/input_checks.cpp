@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kRawKeys{"pixel_format", "size", "rate", "pitch",
                                                    "timestamps"};
+/// They limit FFmpeg.
+constexpr std::array<std::string_view, 5> kAccessKeys{"protocols", "formats", "decoders",
+                                                      "addresses", "limits"};
 
 /// Whether a URL names a plain file that can be read again from its start, as far as its text
 /// shows. Under /dev, where devices are, the file system is asked.
@@ -106,6 +109,9 @@ class InputChecks {
         problems_.add(node->key_position, node->path,
                       "is refused: framelane looks at each playlist before FFmpeg does, on a "
                       "connection of its own; remove it");
+      } else if (option.key == "protocol_whitelist" && !feed_.input.protocols.empty()) {
+        problems_.add(node->key_position, node->path,
+                      "says what input.protocols says too; keep input.protocols");
       } else if (!known.empty()) {
         check_option(*node, option.key, known, "FFmpeg's protocols, demuxers and decoders",
                      problems_);
@@ -132,6 +138,12 @@ class InputChecks {
       if (input_.find(key) != nullptr) continue;
       problems_.add_missing(
           input_, key, "raw video has no header that says it; for example " + std::string(example));
+    }
+    for (const std::string_view key : kAccessKeys) {
+      const Node* found = input_.find(key);
+      if (found == nullptr || found->path.starts_with("defaults.")) continue;
+      problems_.add(found->key_position, found->path,
+                    "has no effect on raw video, which is not read through FFmpeg; remove it");
     }
     if (!feed_.input.raw) feed_.input.raw.emplace();
     const RawVideoOptions& raw = *feed_.input.raw;

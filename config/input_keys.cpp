@@ -1,3 +1,10 @@
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "config/common_keys.hpp"
 #include "config/feed_keys.hpp"
 #include "config/name_checks.hpp"
@@ -31,6 +38,68 @@ const Section<ColorOverride>& input_color_keys() {
   return keys;
 }
 
+/// A key with a list of names that FFmpeg knows, or "default" or "all". `unknown` returns what is
+/// wrong with a name.
+Key<InputOptions> allowed_names(std::string_view name, std::string_view help,
+                                std::vector<std::string> InputOptions::*names,
+                                std::optional<std::string> (*unknown)(const std::string&)) {
+  Shape shape = of(kText);
+  shape.list = true;
+  return {{name, shape, help}, [=](const Node& node, InputOptions& input, Reader& reader) {
+            const std::span<const Node> nodes = node.items_or_self();
+            if (nodes.empty()) {
+              reader.problems().add(node, "is empty; name what is allowed, or remove it");
+            }
+            for (const Node& item : nodes) {
+              const auto value = reader.scalar(item, of(kText));
+              if (!value) continue;
+              (input.*names).push_back(value->text);
+              const bool word = value->text == "default" || value->text == "all";
+              if (word || !reader.is_certain(item)) continue;
+              if (const auto problem = unknown(value->text)) {
+                reader.problems().add(item, in_quotes(item.text) + " " + *problem);
+              }
+            }
+          }};
+}
+
+Key<InputOptions> addresses_key() {
+  Shape shape = words({"loopback", "link_local"});
+  shape.list = true;
+  return {{"addresses", shape,
+           "Addresses that redirects, playlists and names may lead to, although the host of url is "
+           "no such address (none)."},
+          [](const Node& node, InputOptions& input, Reader& reader) {
+            for (const Node& item : node.items_or_self()) {
+              const auto value = reader.scalar(item, words({"loopback", "link_local"}));
+              if (!value) continue;
+              (value->number == 0 ? input.reach_loopback : input.reach_link_local) = true;
+            }
+          }};
+}
+
+const Section<InputLimits>& limit_keys() {
+  constexpr std::int64_t kLeastProbed = 2048;  // FFmpeg's own limit
+  constexpr std::int64_t kMostBytes = 1'000'000'000;
+  static const Section<InputLimits> keys{
+      {scalar<InputLimits>(
+           "pixels", of(kImageSize),
+           "Pictures may have as many pixels as one of this size, whatever their "
+           "shape (8192x8192).",
+           [](InputLimits& l, const Value& v) { l.pixels = std::int64_t{v.width} * v.height; }),
+       scalar<InputLimits>(
+           "streams", range(kInteger, 1, 10'000), "Streams of video, sound and data (128).",
+           [](InputLimits& l, const Value& v) { l.streams = static_cast<int>(v.number); }),
+       scalar<InputLimits>("probe_size", range(kSize, kLeastProbed, kMostBytes),
+                           "Bytes that are read to find the format and the streams (5M).",
+                           [](InputLimits& l, const Value& v) { l.probe_size = v.number; }),
+       scalar<InputLimits>("playlist_size", range(kSize, 1000, kMostBytes),
+                           "Bytes of one playlist, unpacked (16M).",
+                           [](InputLimits& l, const Value& v) { l.playlist_size = v.number; })},
+      {}};
+  return keys;
+}
+
 }  // namespace
 
 const Section<InputOptions>& input_keys() {
@@ -51,7 +120,7 @@ const Section<InputOptions>& input_keys() {
              .timeout = "The source counts as lost if no data comes for this long (10s).",
              .reconnect = "How long to wait before the source is opened again."},
             unknown_demuxer, true),
-        {"limits"}};
+        {}};
     table.keys.insert(
         table.keys.end(),
         {scalar<InputOptions>(
@@ -69,6 +138,22 @@ const Section<InputOptions>& input_keys() {
              "color", input_color_keys(),
              "The colour of the source. Replaces what the source says about itself.",
              [](InputOptions& i) -> ColorOverride& { return i.color; }),
+         allowed_names("protocols",
+                       "Protocols of the URLs that playlists and redirects may name. default: "
+                       "those that the kind of url has; all: every one (default).",
+                       &InputOptions::protocols, unknown_protocol),
+         allowed_names("formats",
+                       "FFmpeg's demuxers that may read the input. default: those that the kind "
+                       "of url has; all: every one (default).",
+                       &InputOptions::formats, unknown_demuxer),
+         allowed_names("decoders",
+                       "FFmpeg's decoders that may decode it. default: those that the kind of "
+                       "url has; all: every one (default).",
+                       &InputOptions::decoders, unknown_decoder),
+         addresses_key(),
+         section<InputOptions, InputLimits>(
+             "limits", limit_keys(), "How much the input may make framelane read and hold.",
+             [](InputOptions& i) -> InputLimits& { return i.limits; }),
          raw("pixel_format", words(raw_format_names()),
              "Raw video: FFmpeg's name of the pixel format.",
              [](RawVideoOptions& r, const Value& v) { r.pixel_format = v.text; }),

@@ -93,6 +93,19 @@ std::optional<std::string> unknown_demuxer(const std::string& name) {
   return "is not a demuxer of this FFmpeg" + hint(name, known, "ffmpeg -demuxers lists them");
 }
 
+std::optional<std::string> unknown_decoder(const std::string& name) {
+  const AvNames known = decoder_names();
+  if (contains(known, name)) return std::nullopt;
+  return "is not a decoder of this FFmpeg" + hint(name, known, "ffmpeg -decoders lists them");
+}
+
+std::optional<std::string> unknown_protocol(const std::string& name) {
+  const AvNames known = scheme_names(false);
+  if (contains(known, name)) return std::nullopt;
+  return "is not a protocol that this FFmpeg reads from" +
+         hint(name, known, "ffmpeg -protocols lists them");
+}
+
 std::optional<std::string> audio_not_held(const EncodeOptions& encode, const Container& container) {
   const std::string held = audio_encoder_for(container);
   const bool one_is_held = std::ranges::any_of(

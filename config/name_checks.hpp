@@ -19,6 +19,9 @@ struct EncodeOptions;
 std::optional<std::string> unknown_encoder(const std::string& name, StreamKind kind, bool others);
 std::optional<std::string> unknown_muxer(const std::string& name);
 std::optional<std::string> unknown_demuxer(const std::string& name);
+std::optional<std::string> unknown_decoder(const std::string& name);
+/// A protocol that inputs are read through.
+std::optional<std::string> unknown_protocol(const std::string& name);
 /// Why the container holds the sound of none of the encode's audio codecs. Nothing if it holds no
 /// sound at all: outputs without sound are no mistake.
 std::optional<std::string> audio_not_held(const EncodeOptions& encode, const Container& container);

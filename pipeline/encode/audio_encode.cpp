@@ -77,7 +77,8 @@ void AudioEncode::set_source(const MediaFormatRef& media) {
 void AudioEncode::open_decoder(const StreamFormat& audio) {
   decode_warned_ = false;
   next_decoder_.reset();
-  const AVCodec* codec = avcodec_find_decoder(audio.parameters->codec_id);
+  const AVCodec* codec =
+      audio.decode_refusal.empty() ? avcodec_find_decoder(audio.parameters->codec_id) : nullptr;
   int error = AVERROR_DECODER_NOT_FOUND;
   if (codec != nullptr) {
     decoder_.reset(avcodec_alloc_context3(codec));
@@ -93,10 +94,11 @@ void AudioEncode::open_decoder(const StreamFormat& audio) {
   decoder_.reset();
   const AVCodecID id = audio.parameters->codec_id;
   const bool shortage = is_shortage(error);
+  std::string cause = shortage ? shortage_text(av_error_text(error)) : av_error_text(error);
+  if (!audio.decode_refusal.empty()) cause = "it " + audio.decode_refusal;
   const std::string reason =
       fmt::format("{} cannot be decoded ({})",
-                  id == AV_CODEC_ID_NONE ? "an unknown codec" : avcodec_get_name(id),
-                  shortage ? shortage_text(av_error_text(error)) : av_error_text(error));
+                  id == AV_CODEC_ID_NONE ? "an unknown codec" : avcodec_get_name(id), cause);
   if (shortage) {
     if (!live_) fail(FeedFault::kMemory, reason);  // much of a file would pass meanwhile
     next_decoder_ = go_without(reason);

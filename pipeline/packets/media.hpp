@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "pipeline/av/av_ptr.hpp"
 
@@ -20,6 +21,8 @@ struct StreamFormat {
   CodecParametersPtr parameters;
   AVRational time_base{0, 1};
   AVRational frame_rate{0, 1};  ///< video; 0/1 when unknown
+  /// The source's sound: why it must not be decoded. Empty: it may.
+  std::string decode_refusal{};
 };
 
 /// The streams that an encode delivers. Immutable. Another object means that the source or the

@@ -87,6 +87,8 @@ Decoder::Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRa
       frame_rate_(frame_rate),
       live_(live),
       skip_(input.skip),
+      access_(input),
+      coded_pixels_(input.limits.coded_pixels()),
       pool_(context.pool),
       stats_(context.stats),
       timeline_(context.timeline),
@@ -114,7 +116,9 @@ bool Decoder::open_on_gpu(Dictionary& options) {
   if (codec == nullptr) return false;
   std::string why;
   FeedFault fault = FeedFault::kConfiguration;
-  {
+  if (!access_.allows(*codec)) {
+    why = std::string("input.decoders does not allow ") + codec->name;
+  } else {
     Dictionary left = options.copy();
     const AvLogCapture log;
     const int error = open(*codec, left);
@@ -136,6 +140,10 @@ bool Decoder::open_on_gpu(Dictionary& options) {
 
 void Decoder::open_in_software(Dictionary& options) {
   const AVCodec* codec = avcodec_find_decoder(parameters_->codec_id);
+  if (const auto refusal = access_.refusal_of_codec(parameters_->codec_id)) {
+    stats_.count(DecodeFault::kUnsupported);
+    throw FeedError(FeedFault::kConfiguration, "the source's video " + *refusal);
+  }
   if (codec == nullptr) {
     stats_.count(DecodeFault::kUnsupported);
     throw FeedError(FeedFault::kConfiguration,
@@ -181,6 +189,7 @@ int Decoder::open(const AVCodec& codec, Dictionary& options) {
     context_->thread_type = FF_THREAD_FRAME | FF_THREAD_SLICE;
     silence();
   }
+  context_->max_pixels = coded_pixels_;
   if (skip_ == Skip::kNonRef) context_->skip_frame = AVDISCARD_NONREF;
   if (skip_ == Skip::kNonKey) context_->skip_frame = AVDISCARD_NONKEY;
   // Crop exactly as the stream says: our views need no aligned start.

@@ -5,6 +5,7 @@ extern "C" {
 }
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -16,6 +17,7 @@ extern "C" {
 #include "pipeline/frames/input_frame.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/source/frame_importer.hpp"
+#include "pipeline/source/input_access.hpp"
 #include "pipeline/source/input_options.hpp"
 #include "pipeline/source/nvdec_trial.hpp"
 #include "pipeline/source/packet_account.hpp"
@@ -43,7 +45,7 @@ class Decoder {
  public:
   /// `live`: few frame threads (codec_threads). `options` is what the demuxer left over; what the
   /// decoder consumes is removed from it. Throws FeedError(kConfiguration) when this build of
-  /// FFmpeg has no such decoder or the decoder refuses the stream.
+  /// FFmpeg has no such decoder, input.decoders does not allow it, or it refuses the stream.
   Decoder(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
           Dictionary& options, const InputOptions& input, bool live, const SourceContext& context,
           FrameImporter& importer);
@@ -91,6 +93,8 @@ class Decoder {
   const AVRational frame_rate_;
   const bool live_;
   const Skip skip_;
+  const InputAccess access_;
+  const std::int64_t coded_pixels_;
   FramePool& pool_;
   FeedStats& stats_;
   Timeline& timeline_;

@@ -1,3 +1,4 @@
+// Longer than 400 lines: opening and reading one context, with every cause that can end them.
 #include "pipeline/source/demuxer.hpp"
 
 extern "C" {
@@ -20,8 +21,8 @@ extern "C" {
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/source/access_unit.hpp"
+#include "pipeline/source/connection_check.hpp"
 #include "pipeline/source/container_traits.hpp"
-#include "pipeline/source/playlist_guard.hpp"
 #include "pipeline/source/source.hpp"
 
 namespace framelane {
@@ -97,6 +98,7 @@ Demuxer::Demuxer(const InputOptions& input, bool want_audio, FeedStats& stats, I
       name_(redact(input.url)),
       host_(url_host(input.url)),
       options_(input.options),
+      guard_(input),
       interrupt_(interrupt) {
   open(input, pipe);
   choose_streams(input.format, live_, want_audio);
@@ -132,14 +134,22 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
     arrives_ = !reader_->regular() && !has_rate;
   }
   const AvLogCapture log;
+  const ConnectionCheck check = guard_.check_connections();
   interrupt_.arm(timeout_);
-  guard_playlists(*context, options_.ptr());
+  guard_.attach(*context, options_);
   (void)format_.release();  // a failed open frees it
   int error = avformat_open_input(&context, target.url.c_str(), format, options_.ptr());
   format_.reset(context);
-  if (error >= 0) error = examine(target);
+  std::string refusal;
+  if (error >= 0) refusal = guard_.excess_of(*format_);
+  if (error >= 0 && refusal.empty()) error = examine(target);
   interrupt_.disarm();
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
+  if (refusal.empty()) {
+    refusal = error < 0 ? guard_.refusal_in({AvLogCapture::first(), log.reason("")})
+                        : guard_.refusal_of(*format_, AvLogCapture::first());
+  }
+  if (!refusal.empty() && !interrupt_.stopped()) fail_refused(refusal);
   if (error >= 0 && undisturbed) return;
   rethrow_own_causes();
   if (target.format == "lavfi" && !shortage_of(error)) {
@@ -179,7 +189,7 @@ int Demuxer::examine(const InputTarget& target) {
   // Frames that are read to find the rate, or (FFmpeg 7) a first timestamp, would all seem to
   // arrive at once.
   if ((live_ || endless || arrives_) && untimed_) context.fps_probe_size = context.max_ts_probe = 0;
-  const int error = avformat_find_stream_info(&context, nullptr);
+  const int error = guard_.find_streams(context);
   // FLV tells its duration only with its packets. For a playlist FFmpeg now has a guess, from the
   // size of its text.
   if (!is_playlist(*context.iformat)) endless = is_endless(context, http);
@@ -241,6 +251,17 @@ void Demuxer::fail_silent() const {
                                        " ms; " + advice(IoFault::kTimeout));
 }
 
+void Demuxer::require_size(int width, int height) const {
+  const std::string excess = guard_.excess_of_size(width, height);
+  if (!excess.empty()) fail_refused(excess);
+}
+
+void Demuxer::fail_refused(const std::string& reason) const {
+  const std::string message = name_ + " " + reason;
+  if (live_ || !host_.empty()) throw IoError(IoFault::kDecode, message);
+  throw FeedError(FeedFault::kConfiguration, message);
+}
+
 void Demuxer::fail_open(int error, const std::string& reason) const {
   if (is_configuration_error(error)) {
     throw FeedError(FeedFault::kConfiguration, "cannot open " + name_ + ": " + reason +
@@ -255,7 +276,10 @@ void Demuxer::fail_open(int error, const std::string& reason) const {
                                         "); check input.url, or set input.format");
   }
   if (error == AVERROR(EIO) && !host_.empty() && !resolves(host_)) fault = IoFault::kDns;
-  const std::string text = fault == IoFault::kDns ? "" : av_error_text(error) + "; ";
+  std::string text = fault == IoFault::kDns ? "" : av_error_text(error) + "; ";
+  if (error == AVERROR(EINVAL) && name_.starts_with("http")) {
+    text += "a redirect to another scheme than http and https is not followed; ";
+  }
   throw IoError(fault, "cannot open " + name_ + ": " + text + advice(fault));
 }
 
@@ -312,6 +336,7 @@ std::optional<microseconds> Demuxer::start() const {
 
 Demuxer::Flow Demuxer::read(AVPacket& packet) {
   const BusyMeter::Scope waiting(stats_.source_wait);
+  const ConnectionCheck check = guard_.check_connections();
   const auto begin = std::chrono::steady_clock::now();
   interrupt_.arm(timeout_);
   int error = 0;
@@ -322,6 +347,11 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
       if (error == AVERROR(EAGAIN) && sleep_for(kDevicePoll, interrupt_.stop())) continue;
     }
     if (error < 0) break;
+    if (!guard_.refusal().empty()) break;
+    if (std::exchange(checked_streams_, format_->nb_streams) != format_->nb_streams) {
+      const std::string excess = guard_.excess_of(*format_);
+      if (!excess.empty()) fail_refused(excess);
+    }
     if (packet.stream_index == video_ && is_without_picture(packet, *video().codecpar)) {
       av_packet_unref(&packet);
       continue;
@@ -348,6 +378,7 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   }
   interrupt_.disarm();
   if (interrupt_.stopped()) return Flow::kStopped;
+  if (!guard_.refusal().empty()) fail_refused(guard_.refusal());
   rethrow_own_causes();
   // Some demuxers report every failed read as the end.
   if (error == AVERROR_EOF && format_->pb != nullptr && format_->pb->error < 0) {
@@ -383,6 +414,7 @@ std::unique_ptr<FdReader> Demuxer::take_fifo() {
 
 bool Demuxer::rewind() {
   if (io_ || (format_->iformat->flags & AVFMT_NOFILE) != 0) return false;
+  const ConnectionCheck check = guard_.check_connections();
   interrupt_.arm(timeout_);
   int error = 0;
   if ((format_->iformat->flags & AVFMT_TS_DISCONT) != 0) {

@@ -16,6 +16,7 @@ extern "C" {
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/source/fd_reader.hpp"
+#include "pipeline/source/input_guard.hpp"
 #include "pipeline/source/input_options.hpp"
 #include "pipeline/source/input_target.hpp"
 #include "pipeline/source/timeline.hpp"
@@ -60,6 +61,9 @@ class Demuxer {
   bool live() const { return live_; }
   /// The earliest timestamp of the chosen streams; nothing when the container does not say.
   std::optional<std::chrono::microseconds> start() const;
+  const InputAccess& access() const { return guard_.access(); }
+  /// Throws, as read() does, if pictures of this size are more than the limit.
+  void require_size(int width, int height) const;
   /// The options that neither demuxer nor protocol consumed.
   Dictionary& options() { return options_; }
   /// The URL without secrets, for messages.
@@ -101,6 +105,8 @@ class Demuxer {
   [[noreturn]] void fail_open(int error, const std::string& reason) const;
   void rethrow_own_causes() const;
   [[noreturn]] void fail_silent() const;
+  /// What came is against a limit, or asks for what is not allowed.
+  [[noreturn]] void fail_refused(const std::string& reason) const;
   void stamp_arrival(AVPacket& packet) const;
   static int read_callback(void* self, std::uint8_t* data, int size);
 
@@ -116,6 +122,7 @@ class Demuxer {
   const std::string name_;
   const std::string host_;
   Dictionary options_;
+  InputGuard guard_;
   // Destroyed from the last to the first: the container before its I/O, and the I/O before the
   // reader that it calls.
   Interrupt& interrupt_;
@@ -125,6 +132,7 @@ class Demuxer {
   std::unique_ptr<AVFormatContext, FormatDeleter> format_{nullptr, {interrupt_}};
   int video_ = -1;
   int audio_ = -1;
+  unsigned checked_streams_ = 0;  // how many there were when they were held against the limits
   std::chrono::nanoseconds without_video_{0};  // time waited since the last video packet
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,18 @@ enum class Skip {
   kNonKey,  ///< all but keyframes
 };
 
+/// What a source may make framelane hold or read.
+struct InputLimits {
+  std::int64_t pixels = std::int64_t{8192} * 8192;  ///< of a picture
+  int streams = 128;
+  std::int64_t probe_size = 5'000'000;      ///< bytes, to find the format and the streams
+  std::int64_t playlist_size = 16'000'000;  ///< bytes of one playlist
+
+  /// For AVCodecContext::max_pixels: with room for the rows and columns that codecs add at the
+  /// edges and cut off.
+  std::int64_t coded_pixels() const { return pixels + pixels / 8 + (1 << 16); }
+};
+
 struct InputOptions {
   std::string url;     ///< with secrets expanded: never log it but through redact()
   std::string format;  ///< FFmpeg's name of a demuxer; empty: probed. "rawvideo": `raw` is set
@@ -45,7 +58,15 @@ struct InputOptions {
   bool loop = false;
   enum class Pace { kAsap, kRealtime } pace = Pace::kAsap;
   ColorOverride color;
-  std::optional<RawVideoOptions> raw;                 ///< set if format is "rawvideo", else not
+  InputLimits limits;
+  // What the input may open and use, as InputAccess reads it. FFmpeg's names, "default" or "all".
+  // Empty: what the kind of the URL has by default.
+  std::vector<std::string> protocols;
+  std::vector<std::string> formats;
+  std::vector<std::string> decoders;
+  bool reach_loopback = false;         ///< `addresses`: also if the URL's host is no such address
+  bool reach_link_local = false;       ///< likewise
+  std::optional<RawVideoOptions> raw;  ///< set if format is "rawvideo", else not
   std::optional<std::chrono::microseconds> duration;  ///< stop after this much media (transcode)
 
   friend bool operator==(const InputOptions&, const InputOptions&) = default;

@@ -18,9 +18,11 @@ namespace framelane {
 namespace {
 
 StreamFormat audio_format(const Demuxer& demuxer) {
-  return {.parameters = copy_parameters(*demuxer.audio()->codecpar),
+  const AVCodecParameters& audio = *demuxer.audio()->codecpar;
+  return {.parameters = copy_parameters(audio),
           .time_base = demuxer.time_base(StreamKind::kAudio),
-          .frame_rate = {0, 1}};
+          .frame_rate = {0, 1},
+          .decode_refusal = demuxer.access().refusal_of_codec(audio.codec_id).value_or("")};
 }
 
 void set_extradata(AVCodecParameters& parameters, const std::uint8_t* data, std::size_t size) {
@@ -136,6 +138,7 @@ void StreamSource::apply_format(const AVPacket& packet) {
       set_extradata(*parameters, in_band->extradata.data(), in_band->extradata.size());
     }
   }
+  if (decoder_) demuxer_->require_size(parameters->width, parameters->height);
   auto media = std::make_shared<MediaFormat>();
   media->video = {.parameters = std::move(parameters),
                   .time_base = info_.time_base,

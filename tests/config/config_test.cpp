@@ -319,6 +319,30 @@ feeds:
   EXPECT_EQ(output.reconnect.max, 5s);
 }
 
+TEST(ConfigTest, WhatAnInputMayDoIsRead) {
+  const InputOptions input = load_feed(R"(
+feeds:
+  a:
+    input:
+      url: "http://h/live.m3u8"
+      protocols: [default, rtsp]
+      formats: hls
+      decoders: [h264, aac]
+      addresses: [link_local, loopback]
+      limits: {pixels: 1920x1088, streams: 4, probe_size: 2M, playlist_size: 100k}
+)")
+                                 .input;
+  EXPECT_THAT(input.protocols, ElementsAre("default", "rtsp"));
+  EXPECT_THAT(input.formats, ElementsAre("hls"));
+  EXPECT_THAT(input.decoders, ElementsAre("h264", "aac"));
+  EXPECT_TRUE(input.reach_loopback);
+  EXPECT_TRUE(input.reach_link_local);
+  EXPECT_EQ(input.limits.pixels, 1920 * 1088);
+  EXPECT_EQ(input.limits.streams, 4);
+  EXPECT_EQ(input.limits.probe_size, 2'000'000);
+  EXPECT_EQ(input.limits.playlist_size, 100'000);
+}
+
 TEST(ConfigTest, ProblemsDoNotShowUrlPasswords) {
   for (const std::string& line : test::problems_of(R"(
 feeds:

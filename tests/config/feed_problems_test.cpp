@@ -76,6 +76,11 @@ const std::vector<Wrong> kFeeds{
       "example 30",
       "f.yaml:1:13: feeds.a.input.size: is missing; raw video has no header that says it; for "
       "example 1920x1080"}},
+    {"LimitsOfFfmpegOnRawVideo",
+     "defaults: {input: {limits: {streams: 2}}}\n" +
+         input_with(", format: rawvideo, pixel_format: bgra, size: 4x4, rate: 1, decoders: all"),
+     {"f.yaml:2:87: feeds.a.input.decoders: has no effect on raw video, which is not read through "
+      "FFmpeg; remove it"}},
     {"RawKeysWithoutRaw",
      input_with(", size: 4x4"),
      {"f.yaml:1:29: feeds.a.input.size: is only for raw video; remove it, or set format: "

@@ -186,6 +186,18 @@ const std::vector<Wrong> kNames{
      output_with("url: x.mp4, options: {pkt_size: 1316}"),
      {"f.yaml:1:66: feeds.a.outputs.o.options.pkt_size: is not an option of the container mp4 "
       "here"}},
+    {"UnknownAllowedNames",
+     input_with(", protocols: [default, htttp], formats: matrosca, decoders: [h264, h265x]"),
+     {"f.yaml:1:50: feeds.a.input.protocols[1]: \"htttp\" is not a protocol that this FFmpeg reads "
+      "from; did you mean \"http\"?",
+      "f.yaml:1:67: feeds.a.input.formats: \"matrosca\" is not a demuxer of this FFmpeg; did you "
+      "mean \"matroska\"?",
+      "f.yaml:1:94: feeds.a.input.decoders[1]: \"h265x\" is not a decoder of this FFmpeg; did "
+      "you mean \"h261\"?"}},
+    {"ProtocolsTwice",
+     input_with(", protocols: file, options: {protocol_whitelist: file}"),
+     {"f.yaml:1:56: feeds.a.input.options.protocol_whitelist: says what input.protocols says too; "
+      "keep input.protocols"}},
     {"UnknownScheme",
      "feeds: {a: {input: {url: 'htttp://h/'}}}\n",
      {"f.yaml:1:26: feeds.a.input.url: begins with \"htttp:\", which this FFmpeg cannot read "
@@ -245,6 +257,9 @@ TEST(NameProblemsTest, NamesThatFfmpegKnowsAreRight) {
         encode_with("{name: libx264, options: {crf: 20, threads: 2}}"),
         input_with(", format: 'mov,mp4', options: {probesize: 5000000, threads: 1}"),
         input_with(", format: v4l2, options: {video_size: 640x480}"),
+        input_with(
+            ", protocols: [default, rtsp, tls], formats: all, decoders: [default, h264, aac]"),
+        input_with(", options: {protocol_whitelist: 'file,udp,rtp'}"),
         std::string("feeds: {a: {input: {url: 'lavfi:testsrc2', options: {any: 1}}}}\n"),
         std::string("feeds: {a: {input: {url: 'crypto+file:x.ts', options: {key: ab}}}}\n"),
         output_with("url: x.mp4, options: {movflags: +faststart, truncate: 0}"),

@@ -32,8 +32,23 @@ const std::vector<Wrong> kTypes{
     {"ScalarForMap",
      "feeds: {a: {input: rtsp://10.0.0.4/}}\n",
      {"f.yaml:1:20: feeds.a.input: must be a map with keys such as url, format, options, timeout, "
-      "reconnect, decoder, loop, pace, color, pixel_format, size, rate, pitch, timestamps, not "
+      "reconnect, decoder, loop, pace, color, protocols, formats, decoders, addresses, limits, "
+      "pixel_format, size, rate, pitch, timestamps, not "
       "\"rtsp://10.0.0.4/\""}},
+    {"InputLimitsOutOfRange",
+     input_with(", limits: {pixels: 100000x2, streams: 0, probe_size: 1k, playlist_size: 2G}"),
+     {"f.yaml:1:46: feeds.a.input.limits.pixels: must be a size such as 1920x1080, at most "
+      "16384x16384, not \"100000x2\"",
+      "f.yaml:1:65: feeds.a.input.limits.streams: must be from 1 to 10000, not \"0\"",
+      "f.yaml:1:80: feeds.a.input.limits.probe_size: must be from 2048 to 1G, not \"1k\"",
+      "f.yaml:1:99: feeds.a.input.limits.playlist_size: must be from 1k to 1G, not \"2G\""}},
+    {"AddressesOfNoKind",
+     input_with(", addresses: [loopback, private]"),
+     {"f.yaml:1:51: feeds.a.input.addresses[1]: must be one of loopback, link_local, not "
+      "\"private\""}},
+    {"NothingAllowed",
+     input_with(", protocols: []"),
+     {"f.yaml:1:40: feeds.a.input.protocols: is empty; name what is allowed, or remove it"}},
     {"MapForScalar",
      feed_with(", ring: {}"),
      {"f.yaml:1:36: feeds.a.ring: must be a whole number, from 1 to 256, not a map"}},

@@ -11,7 +11,7 @@ from harness import daemon as daemon_module
 from harness import media, media_playlist
 from harness.camera import Camera
 from harness.daemon import BINARY, ROOT, Daemon
-from harness.http_camera import FileServer, HttpCamera
+from harness.http_camera import FileServer, HostileServer, HttpCamera
 from harness.producers import CAPTURE, STRICT
 
 
@@ -102,6 +102,14 @@ def http_camera():
 def file_server(tmp_path):
     """A server of the files in tmp_path: file_server.url("name")."""
     server = FileServer(tmp_path)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def hostile():
+    """An HTTP server that means no good: hostile.answers["/live.m3u8"] = ..."""
+    server = HostileServer()
     yield server
     server.close()
 

@@ -173,7 +173,7 @@ def test_rtp_by_an_sdp_file_is_live(framelane, camera_clip, tmp_path):
     send()
     try:
         wait_until(lambda: sdp.exists() and "a=fmtp" in sdp.read_text(), "the SDP file")
-        input_ = {"url": str(sdp), "options": {"protocol_whitelist": "file,udp,rtp"}, **IMPATIENT}
+        input_ = {"url": str(sdp), **IMPATIENT}
         daemon = framelane(one_feed(input_, COPY)).wait_ready()
         daemon.wait_state("cam", "running")
         senders[-1].kill()

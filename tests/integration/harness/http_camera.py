@@ -1,5 +1,5 @@
 """HTTP servers in this process: a camera, which gives each client one answer, by default without a length,
-and a folder of files."""
+a folder of files, and a server that means no good."""
 
 import functools
 import http.server
@@ -99,6 +99,59 @@ class FileServer:
 
     def url(self, name):
         return f"http://127.0.0.1:{self._server.server_port}/{name}"
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class HostileServer:
+    """Answers a path with what `answers` has for it: a text, bytes, an iterator of parts, which need not end, or a
+    tuple of (body, more headers). `moved`: by its path, the URL to which a client is sent on. `asked` has the paths
+    that were asked for, and `sent` is the number of bytes of the bodies."""
+
+    def __init__(self, address="127.0.0.1"):
+        self.answers = {}
+        self.moved = {}
+        self.asked = []
+        self.sent = 0
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                server.asked.append(self.path)
+                if self.path in server.moved:
+                    self.send_response(302)
+                    self.send_header("Location", server.moved[self.path])
+                    return self.end_headers()
+                if self.path not in server.answers:
+                    return self.send_error(404)
+                answer = server.answers[self.path]
+                body, headers = answer if isinstance(answer, tuple) else (answer, {})
+                body = body.encode() if isinstance(body, str) else body
+                self.send_response(200)
+                if isinstance(body, bytes):
+                    self.send_header("Content-Length", str(len(body)))
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                try:
+                    for part in [body] if isinstance(body, bytes) else body:
+                        self.wfile.write(part)
+                        server.sent += len(part)
+                except OSError:  # the client has had enough
+                    pass
+                return None
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer((address, 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def url(self, path="/live.m3u8"):
+        return f"http://127.0.0.1:{self._server.server_port}{path}"
 
     def close(self):
         self._server.shutdown()

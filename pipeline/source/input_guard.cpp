@@ -1,0 +1,290 @@
+#include "pipeline/source/input_guard.hpp"
+
+extern "C" {
+#include <libavformat/avio.h>
+#include <libavutil/mem.h>
+}
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pipeline/base/redact.hpp"
+#include "pipeline/base/url.hpp"
+
+namespace framelane {
+namespace {
+
+constexpr std::string_view kPlaylistMark = "#EXTM3U";
+
+/// FFmpeg's own function, which every new context has.
+decltype(AVFormatContext::io_open) open_of_ffmpeg() {
+  static const auto open = [] {
+    AVFormatContext* context = avformat_alloc_context();
+    if (context == nullptr) throw std::bad_alloc();
+    const auto function = context->io_open;
+    avformat_free_context(context);
+    return function;
+  }();
+  return open;
+}
+
+/// True if the data begins as a playlist does, HLS or DASH. Afterwards all of it can still be read.
+bool begins_as_playlist(AVIOContext& io) {
+  std::array<unsigned char, kPlaylistMark.size()> begin{};
+  const int count = avio_read(&io, begin.data(), static_cast<int>(begin.size()));
+  if (count <= 0) return false;
+  // Within what the context has buffered, so that any input can be sought.
+  avio_seek(&io, -count, SEEK_CUR);
+  const std::string_view text(reinterpret_cast<const char*>(begin.data()),
+                              static_cast<std::size_t>(count));
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  return text == kPlaylistMark || text.starts_with('<') ||
+         (text.starts_with(kByteOrderMark) && text.substr(kByteOrderMark.size()).starts_with('<'));
+}
+
+/// Has the context give `text` again, which was all there is to read. FFmpeg does the same with the
+/// data that it has probed.
+int put_back(AVIOContext& io, const std::string& text) {
+  auto* buffer = static_cast<unsigned char*>(av_memdup(text.data(), text.size()));
+  if (buffer == nullptr) return AVERROR(ENOMEM);
+  av_free(io.buffer);
+  io.buffer = io.buf_ptr = buffer;
+  io.buffer_size = static_cast<int>(text.size());
+  io.buf_end = buffer + text.size();
+  io.pos = static_cast<std::int64_t>(text.size());
+  io.eof_reached = 0;
+  return 0;
+}
+
+/// The next line of `text`, which is cut off from it.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+/// The URL that a line of an HLS playlist has FFmpeg open (RFC 8216, section 4.3); may be relative.
+std::string_view url_in(std::string_view line) {
+  if (!line.starts_with('#')) return line;
+  constexpr std::array<std::string_view, 3> kTags{"#EXT-X-KEY:", "#EXT-X-MAP:", "#EXT-X-MEDIA:"};
+  const auto begins = [line](std::string_view tag) { return line.starts_with(tag); };
+  if (std::ranges::none_of(kTags, begins)) return {};
+  constexpr std::string_view kUri = "URI=\"";
+  const std::size_t begin = line.find(kUri);
+  if (begin == std::string_view::npos) return {};
+  line.remove_prefix(begin + kUri.size());
+  return line.substr(0, line.find('"'));
+}
+
+/// The next base of URLs in a DASH manifest (ISO/IEC 23009-1, 5.6); the text is cut off behind it.
+std::string_view take_base_url(std::string_view& text) {
+  constexpr std::string_view kElement = "<BaseURL";
+  text.remove_prefix(std::min(text.find(kElement), text.size()));
+  text.remove_prefix(std::min(text.find('>'), text.size()));
+  if (!text.empty()) text.remove_prefix(1);
+  std::string_view url = text.substr(0, text.find('<'));
+  url.remove_prefix(std::min(url.find_first_not_of(" \t\r\n"), url.size()));
+  return url.substr(0, url.find_first_of(" \t\r\n"));
+}
+
+bool lists_variants(std::string_view text) {
+  return text.find("#EXT-X-STREAM-INF:") != std::string_view::npos ||
+         text.find("#EXT-X-MEDIA:") != std::string_view::npos;
+}
+
+std::string too_many_streams(int most) {
+  return "has more streams than input.limits.streams allows (" + std::to_string(most) +
+         "); raise it if that is right";
+}
+
+}  // namespace
+
+InputGuard::InputGuard(const InputOptions& input) : access_(input), limits_(input.limits) {}
+
+void InputGuard::attach(AVFormatContext& context, Dictionary& options) {
+  (void)open_of_ffmpeg();
+  context.opaque = this;
+  context.io_open = &InputGuard::open;
+  // Otherwise the demuxer asks for the next version of a playlist on the connection of the last,
+  // past io_open.
+  options.set("http_persistent", "0");
+  struct List {
+    const char* option;
+    const std::string& names;
+  };
+  for (const auto& [option, names] :
+       {List{"protocol_whitelist", access_.protocols()},
+        List{"format_whitelist", access_.formats()}, List{"codec_whitelist", access_.decoders()}}) {
+    if (!names.empty()) options.set_default(option, names);
+  }
+  // One more than allowed, so that too many show (excess_of) also where FFmpeg leaves out the rest.
+  options.set_default("max_streams", std::to_string(limits_.streams + 1));
+  options.set_default("probesize", std::to_string(limits_.probe_size));
+  const std::int64_t format_bytes = std::min<std::int64_t>(limits_.probe_size, 1 << 20);
+  options.set_default("formatprobesize", std::to_string(format_bytes));
+}
+
+ConnectionCheck InputGuard::check_connections() {
+  return ConnectionCheck(
+      [this](const sockaddr& address, std::size_t size) { return may_reach(address, size); });
+}
+
+bool InputGuard::may_reach(const sockaddr& address, std::size_t size) {
+  const auto refusal = access_.refusal_of_address(address, size);
+  if (refusal) unreachable_ = *refusal;
+  return !refusal;
+}
+
+int InputGuard::refuse(const std::string& reason) {
+  if (refusal_.empty()) refusal_ = reason;
+  return AVERROR(EACCES);
+}
+
+int InputGuard::open(AVFormatContext* context, AVIOContext** io, const char* url, int flags,
+                     AVDictionary** options) {
+  auto* guard = static_cast<InputGuard*>(context->opaque);
+  // A context inside the demuxer of another one: it has that one's lists.
+  if (guard == nullptr) return open_of_ffmpeg()(context, io, url, flags, options);
+  try {
+    const int error = guard->open_checked(*context, *io, url, flags, options);
+    if (error < 0) avio_closep(io);
+    return error;
+  } catch (const std::bad_alloc&) {  // must not pass through C
+    avio_closep(io);
+    return AVERROR(ENOMEM);
+  }
+}
+
+int InputGuard::open_checked(AVFormatContext& context, AVIOContext*& io, const char* url, int flags,
+                             AVDictionary** options) {
+  const bool first = &io == &context.pb;  // what the context itself is opened with
+  if (!first) {
+    if (const auto refusal = access_.refusal_of_url(url)) return refuse(*refusal);
+  }
+  unreachable_.clear();
+  if (const int error = open_of_ffmpeg()(&context, &io, url, flags, options); error < 0) {
+    if (first || unreachable_.empty()) return error;
+    return refuse("names " + redact(url) + ", which " + unreachable_);
+  }
+  unreachable_.clear();
+  if (const int error = read_ahead(*io, first); error < 0) return error;
+  return first && context.iformat == nullptr ? probe(context, *io, url) : 0;
+}
+
+int InputGuard::read_ahead(AVIOContext& io, bool first) {
+  if (!begins_as_playlist(io)) return 0;
+  std::string text;
+  std::array<unsigned char, 4096> part{};
+  for (;;) {
+    const int count = avio_read(&io, part.data(), static_cast<int>(part.size()));
+    // FFmpeg says EIO at the end of an answer without a length, and its demuxers take it for one.
+    if (count == AVERROR_EOF || count == AVERROR(EIO)) break;
+    if (count < 0) return count;
+    text.append(part.begin(), part.begin() + count);
+    if (std::cmp_greater(text.size(), limits_.playlist_size)) {
+      return refuse("sends a playlist of more than input.limits.playlist_size (" +
+                    std::to_string(limits_.playlist_size) + " bytes); raise it if that is right");
+    }
+  }
+  // FFmpeg's demuxers leave out what they would not open either, and do not say why.
+  const bool hls = text.starts_with(kPlaylistMark);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string url(hls ? url_in(take_line(rest)) : take_base_url(rest));
+    if (url_scheme(url).empty()) continue;  // relative
+    if (const auto refusal = access_.refusal_of_url(url)) return refuse(*refusal);
+  }
+  if (hls && !first && lists_variants(text)) return AVERROR_INVALIDDATA;
+  return put_back(io, text);
+}
+
+/// Finds the format, as FFmpeg would now, to name it if it is refused.
+int InputGuard::probe(AVFormatContext& context, AVIOContext& io, const char* url) {
+  const int score = av_probe_input_buffer2(&io, &context.iformat, url, &context, 0,
+                                           static_cast<unsigned>(context.format_probesize));
+  if (score < 0) return score;
+  if (const auto refusal = access_.refusal_of_format(*context.iformat)) return refuse(*refusal);
+  return 0;
+}
+
+int InputGuard::find_streams(AVFormatContext& context) const {
+  // FFmpeg takes options for the streams that there are by now. For those that come later it has a
+  // limit of its own, of some 2^28 pixels.
+  std::vector<AVDictionary*> options(context.nb_streams, nullptr);
+  const std::string most = std::to_string(limits_.coded_pixels());
+  for (AVDictionary*& one : options) av_dict_set(&one, "max_pixels", most.c_str(), 0);
+  const int error = avformat_find_stream_info(&context, options.empty() ? nullptr : options.data());
+  for (AVDictionary*& one : options) av_dict_free(&one);
+  return error;
+}
+
+std::string InputGuard::reason_of(const std::string& line) const {
+  constexpr std::string_view kProtocol = "Protocol '";
+  constexpr std::string_view kSize = "Picture size ";
+  if (line.starts_with(kProtocol)) {
+    const std::size_t end = line.find('\'', kProtocol.size());
+    const std::string name = line.substr(kProtocol.size(), end - kProtocol.size());
+    return access_.refusal_of_url(name + ":").value_or("");
+  }
+  if (line.starts_with("Format not on whitelist")) {
+    return "is of a format that input.formats does not allow; add it there";
+  }
+  if (line.starts_with("Number of streams exceeds")) return too_many_streams(limits_.streams);
+  if (line.starts_with(kSize)) {
+    const std::string size = line.substr(kSize.size());
+    char* end = nullptr;
+    const std::int64_t width = std::strtoll(size.c_str(), &end, 10);
+    const std::int64_t height = *end == 'x' ? std::strtoll(end + 1, nullptr, 10) : 0;
+    return excess_of_size(width, height);
+  }
+  return {};
+}
+
+std::string InputGuard::refusal_in(std::initializer_list<std::string> lines) const {
+  if (!refusal_.empty()) return refusal_;
+  if (!unreachable_.empty()) return unreachable_;
+  for (const std::string& line : lines) {
+    if (std::string reason = reason_of(line); !reason.empty()) return reason;
+  }
+  return {};
+}
+
+std::string InputGuard::refusal_of(const AVFormatContext& context, const std::string& line) const {
+  if (!refusal_.empty()) return refusal_;
+  if (std::string excess = excess_of(context); !excess.empty()) return excess;
+  for (unsigned i = 0; i < context.nb_streams; ++i) {
+    const AVCodecParameters& stream = *context.streams[i]->codecpar;
+    // FFmpeg has not found a size that it would take.
+    if (stream.codec_type == AVMEDIA_TYPE_VIDEO && stream.width == 0) return reason_of(line);
+  }
+  return {};
+}
+
+std::string InputGuard::excess_of(const AVFormatContext& context) const {
+  if (std::cmp_greater(context.nb_streams, limits_.streams)) {
+    return too_many_streams(limits_.streams);
+  }
+  for (unsigned i = 0; i < context.nb_streams; ++i) {
+    const AVCodecParameters& stream = *context.streams[i]->codecpar;
+    std::string excess = excess_of_size(stream.width, stream.height);
+    if (!excess.empty()) return excess;
+  }
+  return {};
+}
+
+std::string InputGuard::excess_of_size(std::int64_t width, std::int64_t height) const {
+  if (width * height <= limits_.pixels) return {};
+  return "has pictures of " + std::to_string(width) + "x" + std::to_string(height) +
+         ", more than input.limits.pixels allows (" + std::to_string(limits_.pixels) +
+         " pixels); raise it if that is right";
+}
+
+}  // namespace framelane

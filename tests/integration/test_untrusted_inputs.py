@@ -1,0 +1,332 @@
+"""What comes from the network reads no local file, reaches no other scheme and no address of this machine, and
+cannot make framelane hold or read without end. docs/security.md has the rules."""
+
+import itertools
+import os
+import pathlib
+import random
+import re
+import socketserver
+import struct
+import subprocess
+import sys
+import threading
+import zlib
+
+import pytest
+
+from harness import media, transport_stream
+from harness.configs import COPY, IMPATIENT, one_feed
+from harness.daemon import BINARY
+
+NETWORK = "what comes from the network may not open"
+METADATA = "http://169.254.169.254/latest/1.ts"  # of a cloud's machine; nothing is sent there
+
+
+@pytest.fixture
+def segment(made, clip):
+    """A segment that a playlist may name."""
+    return made("secret.ts", "-i", clip, "-c", "copy")
+
+
+def playlist(*lines, end="#EXT-X-ENDLIST\n"):
+    return "#EXTM3U\n#EXT-X-TARGETDURATION:5\n" + "".join(f"{line}\n" for line in lines) + end
+
+
+def of_segments(*urls):
+    return playlist(*(f"#EXTINF:5,\n{url}" for url in urls))
+
+
+def refused(cli, url, tmp_path, words, *arguments):
+    """Runs transcode, which has to refuse the input in one line with these words; returns the line."""
+    out = tmp_path / "out.mkv"
+    done = cli("transcode", url, out, "--codec", "copy", *arguments)
+    assert done.returncode == 1, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1 and words in done.stderr, done.stderr
+    assert not list(tmp_path.glob("out*"))
+    return done.stderr
+
+
+def test_a_playlist_and_a_redirect_within_the_web_are_read(cli, hostile, segment, tmp_path):
+    hostile.answers["/live.m3u8"] = of_segments("/1.ts", hostile.url("/moved.ts"))
+    hostile.answers["/1.ts"] = segment.read_bytes()
+    hostile.moved["/moved.ts"] = "/1.ts"
+    done = cli("transcode", hostile.url(), tmp_path / "out.mkv", "--codec", "copy")
+    assert done.returncode == 0, done.stderr
+    assert media.frame_count(tmp_path / "out.mkv") >= 42
+
+
+# tests/pipeline/source/input_access_test.cpp has all of them.
+@pytest.mark.parametrize("scheme, named", [
+    ("file://", "files"), ("concat:", "URLs of concat"), ("crypto+file:", "files"),
+    ("rtsp://127.0.0.1:9", "URLs of rtsp"), ("tcp://127.0.0.1:9", "URLs of tcp"),
+])
+def test_a_playlist_from_the_network_names_neither_files_nor_other_schemes(
+    cli, hostile, segment, tmp_path, scheme, named
+):
+    hostile.answers["/live.m3u8"] = of_segments(f"{scheme}{segment}")
+    line = refused(cli, hostile.url(), tmp_path, f"{NETWORK} {named}; input.protocols: [default, ")
+    assert f"{hostile.url()} names {scheme}{segment}, and" in line
+
+
+@pytest.mark.parametrize("text", [
+    playlist('#EXT-X-KEY:METHOD=AES-128,URI="{file}"', "#EXTINF:5,\n/1.ts"),
+    playlist('#EXT-X-MAP:URI="{file}"', "#EXTINF:5,\n/1.ts"),
+    playlist("#EXT-X-STREAM-INF:BANDWIDTH=1\n{file}"),
+    playlist('#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",URI="{file}"',
+             '#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO="a"\n/1.ts'),
+    of_segments("/1.ts", "{file}"),
+], ids=["key", "map", "variant", "rendition", "later segment"])
+def test_no_tag_of_a_playlist_names_a_file(cli, hostile, segment, tmp_path, text):
+    hostile.answers["/live.m3u8"] = text.format(file=f"file://{segment}")
+    hostile.answers["/1.ts"] = segment.read_bytes()
+    refused(cli, hostile.url(), tmp_path, f"{NETWORK} files; input.protocols: [default, file]")
+
+
+def test_a_playlist_of_a_variant_names_no_file(cli, hostile, segment, tmp_path):
+    hostile.answers["/live.m3u8"] = playlist("#EXT-X-STREAM-INF:BANDWIDTH=1\n/low.m3u8", end="")
+    hostile.answers["/low.m3u8"] = of_segments(f"file://{segment}")
+    refused(cli, hostile.url(), tmp_path, f"{NETWORK} files; input.protocols: [default, file]")
+
+
+def test_a_part_of_a_file_is_no_segment(cli, hostile, segment, tmp_path):
+    hostile.answers["/live.m3u8"] = of_segments(f"subfile,,start,0,end,9999,,:{segment}")
+    refused(cli, hostile.url(), tmp_path, hostile.url())
+
+
+@pytest.mark.sanitizers
+def test_a_playlist_that_turns_bad_while_it_is_read_ends_the_source_with_the_reason(
+    framelane, hostile, segment
+):
+    good = playlist("#EXTINF:4,\n/1.ts", end="")
+    hostile.answers["/live.m3u8"] = good
+    hostile.answers["/1.ts"] = segment.read_bytes()
+    daemon = framelane(one_feed({"url": hostile.url(), **IMPATIENT, "timeout": "3s"})).wait_ready()
+    daemon.wait_frames("cam", 10)
+    hostile.answers["/live.m3u8"] = playlist("#EXTINF:4,\n/1.ts", f"#EXTINF:4,\nfile://{segment}", end="")
+    daemon.wait_log(f"feed cam: {hostile.url()} names file://{segment}, and {NETWORK} files")
+    hostile.answers["/live.m3u8"] = good
+    daemon.wait_more_frames("cam", 10)
+
+
+def test_a_manifest_of_dash_names_no_file(cli, hostile, segment, tmp_path):
+    hostile.answers["/live.mpd"] = f"""<?xml version="1.0"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011" type="static"
+ mediaPresentationDuration="PT4S" minBufferTime="PT1S"><Period><AdaptationSet mimeType="video/mp4">
+ <Representation id="1" bandwidth="1"><BaseURL>file://{segment.with_suffix('.mp4')}</BaseURL></Representation>
+ </AdaptationSet></Period></MPD>"""
+    refused(cli, hostile.url("/live.mpd"), tmp_path, f"{NETWORK} files; input.protocols: [default, file]")
+
+
+def test_a_script_of_concat_does_not_come_from_the_network(cli, hostile, segment, tmp_path):
+    hostile.answers["/video.mp4"] = f"ffconcat version 1.0\nfile {segment}\n"
+    refused(cli, hostile.url("/video.mp4"), tmp_path,
+            "is of the format concat, which input.formats does not allow for an input from the network; "
+            "input.formats: [default, concat] allows it")
+
+
+def test_sdp_from_the_network_opens_no_ports(cli, hostile, tmp_path):
+    hostile.answers["/camera.sdp"] = ("v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n"
+                                      "m=video 5004 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n")
+    refused(cli, hostile.url("/camera.sdp"), tmp_path, "is of the format sdp, which input.formats does not allow")
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "rtsp://127.0.0.1:9/", "concat:/etc/passwd"])
+def test_a_redirect_leads_to_no_other_scheme(cli, hostile, tmp_path, target):
+    hostile.moved["/video.mp4"] = target
+    refused(cli, hostile.url("/video.mp4"), tmp_path,
+            "a redirect to another scheme than http and https is not followed")
+
+
+def test_a_redirect_leads_to_no_link_local_address(cli, hostile, tmp_path):
+    hostile.moved["/video.mp4"] = METADATA
+    refused(cli, hostile.url("/video.mp4"), tmp_path,
+            f"{hostile.url('/video.mp4')} leads to 169.254.169.254, a link-local address, which input.url does "
+            "not name itself; add link_local to input.addresses to allow it")
+
+
+@pytest.mark.parametrize("url", [METADATA, "http://[::ffff:169.254.169.254]/1.ts", "http://2852039166/1.ts"])
+def test_a_playlist_leads_to_no_link_local_address(cli, hostile, tmp_path, url):
+    hostile.answers["/live.m3u8"] = of_segments(url)
+    refused(cli, hostile.url(), tmp_path, f"names {url}, which leads to ")
+
+
+def test_a_segment_that_moves_to_a_link_local_address_is_not_read(cli, hostile, tmp_path):
+    hostile.answers["/live.m3u8"] = of_segments("/1.ts")
+    hostile.moved["/1.ts"] = METADATA
+    refused(cli, hostile.url(), tmp_path,
+            f"names {hostile.url('/1.ts')}, which leads to 169.254.169.254, a link-local address")
+
+
+class MovedCamera(socketserver.StreamRequestHandler):
+    """An RTSP server that sends every client on."""
+
+    def handle(self):
+        while b"\r\n" != self.rfile.readline():
+            pass
+        self.wfile.write(b"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://169.254.169.254/stream1\r\n\r\n")
+
+
+def test_a_camera_sends_nobody_on_to_a_link_local_address(cli, tmp_path):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), MovedCamera) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"rtsp://127.0.0.1:{server.server_address[1]}/"
+        refused(cli, url, tmp_path, f"{url} leads to 169.254.169.254, a link-local address")
+        server.shutdown()
+
+
+# Runs where nothing but this test is: a server that is no loopback address, and one that is.
+IN_A_NAMESPACE = """
+import fcntl, pathlib, socket, struct, subprocess, sys
+sys.path.insert(0, {harness!r})
+from harness.http_camera import HostileServer
+
+def set_up(name, address=None):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        request = struct.pack("16sH14x", name.encode(), socket.AF_INET)
+        if address:
+            request = struct.pack("16sHH4s8x", name.encode(), socket.AF_INET, 0, socket.inet_aton(address))
+            fcntl.ioctl(control, 0x8916, request)  # SIOCSIFADDR
+        flags = struct.unpack("16sH", fcntl.ioctl(control, 0x8913, request)[:18])[1]
+        fcntl.ioctl(control, 0x8914, struct.pack("16sH14x", name.encode(), flags | 1))  # up
+
+set_up("lo")
+set_up("lo:1", "198.51.100.7")
+server = HostileServer("0.0.0.0")
+segment = pathlib.Path(sys.argv[2]).read_bytes()
+server.answers["/1.ts"] = server.answers["/secret.ts"] = segment
+for path, named in (("good", "/1.ts"), ("bad", server.url("/secret.ts")), ("moved", "/moved.ts")):
+    server.answers["/" + path] = "#EXTM3U\\n#EXT-X-TARGETDURATION:5\\n#EXTINF:5,\\n" + named + "\\n#EXT-X-ENDLIST\\n"
+server.moved["/moved.ts"] = server.moved["/redirect"] = server.url("/secret.ts")
+for path in ("good", "bad", "moved", "redirect"):
+    url = server.url("/" + path).replace("127.0.0.1", "198.51.100.7")
+    done = subprocess.run([sys.argv[1], "transcode", "-y", url, "out.mkv", "--codec", "copy"],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    print(path, done.returncode, "/secret.ts" in server.asked, done.stderr.strip().replace("\\n", " / "))
+"""
+
+
+def test_nothing_from_another_machine_leads_to_loopback(segment, tmp_path):
+    harness = str(pathlib.Path(__file__).parent)
+    if subprocess.run(["unshare", "--net", "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        pytest.skip("a network namespace needs root")
+    done = subprocess.run(
+        ["unshare", "--net", sys.executable, "-c", IN_A_NAMESPACE.format(harness=harness), str(BINARY), str(segment)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd=tmp_path, check=True, timeout=120)
+    lines = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert lines["good"].startswith("0 False "), done.stdout
+    for name in ("bad", "moved", "redirect"):
+        assert lines[name].startswith("1 False "), done.stdout
+        assert "leads to 127.0.0.1, a loopback address, which input.url does not name itself" in lines[name]
+
+
+def endless_playlist():
+    return itertools.chain([b"#EXTM3U\n"], itertools.repeat(b"#EXTINF:1,\n1.ts\n" * 10_000))
+
+
+def packed(parts):
+    """The parts as one answer with gzip, without an end."""
+    packer = zlib.compressobj(9, wbits=31)
+    for part in parts:
+        data = packer.compress(part)
+        if data:
+            yield data
+
+
+def high_water(daemon):
+    """The most memory that it has had, in MiB."""
+    status = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
+
+
+@pytest.mark.asan
+@pytest.mark.parametrize("answer", [
+    lambda: endless_playlist(),
+    lambda: (packed(endless_playlist()), {"Content-Encoding": "gzip"}),
+    lambda: itertools.chain([b"<MPD "], itertools.repeat(b" " * 100_000)),
+], ids=["plain", "packed", "dash"])
+def test_a_playlist_without_an_end_is_refused(framelane, hostile, answer):
+    hostile.answers["/live.m3u8"] = answer()
+    input_ = {"url": hostile.url(), "timeout": "10s", "reconnect": {"first": "1m", "max": "1m"},
+              "limits": {"playlist_size": "4M"}}
+    daemon = framelane(one_feed(input_, COPY)).wait_ready()
+    before = high_water(daemon)
+    daemon.wait_state("cam", "backoff")
+    assert daemon.feed("cam")["reason"].startswith(
+        f"{hostile.url()} sends a playlist of more than input.limits.playlist_size (4000000 bytes)")
+    assert high_water(daemon) < before + 100
+
+
+def test_playlists_of_playlists_end_after_the_second(cli, hostile, tmp_path):
+    def variants(number):
+        return playlist(f"#EXT-X-STREAM-INF:BANDWIDTH=1\n/{number}.m3u8", end="")
+
+    hostile.answers["/live.m3u8"] = variants(0)
+    for number in range(100):
+        hostile.answers[f"/{number}.m3u8"] = variants(number + 1)
+    refused(cli, hostile.url(), tmp_path, hostile.url())
+    assert "/0.m3u8" in hostile.asked and "/1.m3u8" not in hostile.asked
+
+
+def test_streams_by_the_thousand_are_refused(cli, hostile, tmp_path):
+    hostile.answers["/video.ts"] = transport_stream.of_many_streams(3000)
+    refused(cli, hostile.url("/video.ts"), tmp_path,
+            "has more streams than input.limits.streams allows (128); raise it if that is right")
+
+
+def test_probing_ends(framelane, hostile):
+    hostile.answers["/video"] = itertools.repeat(random.Random(1).randbytes(10_000))
+    input_ = {"url": hostile.url("/video"), "timeout": "20s", "reconnect": {"first": "1m", "max": "1m"},
+              "limits": {"probe_size": "200k"}}
+    daemon = framelane(one_feed(input_, COPY)).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    assert "video" in daemon.feed("cam")["reason"]
+    assert hostile.sent < 20_000_000  # what the system's buffers take
+
+
+def with_size(jpeg, width, height):
+    """The JPEG with another size in its header."""
+    return re.sub(rb"(\xff\xc0\x00.\x08)....", lambda m: m[1] + struct.pack(">HH", height, width), jpeg,
+                  flags=re.DOTALL)
+
+
+@pytest.fixture
+def large_png():
+    """The header of a picture of 12000x12000, which FFmpeg itself would decode, and of no more than a row."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 12000, 12000, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(bytes(36001))) + chunk(b"IEND", b""))
+
+
+@pytest.mark.parametrize("from_network", [True, False], ids=["http", "file"])
+@pytest.mark.parametrize("kind", ["jpeg", "png"])
+def test_pictures_that_are_too_large_are_refused(cli, hostile, made, large_png, tmp_path, from_network, kind):
+    jpeg = made("small.jpg", "-f", "lavfi", "-i", "testsrc2=size=64x48", "-frames:v", "1", "-update", "1")
+    data = with_size(jpeg.read_bytes(), 65535, 65535) if kind == "jpeg" else large_png
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "video.bin").write_bytes(data)
+    hostile.answers["/video.bin"] = data
+    size = "65535x65535" if kind == "jpeg" else "12000x12000"
+    url = hostile.url("/video.bin") if from_network else folder / "video.bin"
+    refused(cli, url, tmp_path, f"has pictures of {size}, more than input.limits.pixels allows (67108864 pixels)")
+
+
+def test_what_is_allowed_is_read(framelane, hostile, segment, tmp_path):
+    hostile.answers["/live.m3u8"] = of_segments(f"file://{segment}")
+    input_ = {"url": hostile.url(), "protocols": ["default", "file"], **IMPATIENT}
+    daemon = framelane(one_feed(input_, COPY, {"f": {"url": str(tmp_path / "out.mkv")}})).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert media.frame_count(tmp_path / "out.mkv") == 42
+
+
+def test_a_decoder_that_is_not_on_the_list_fails_the_feed_by_its_name(framelane, hostile, segment):
+    hostile.answers["/1.ts"] = segment.read_bytes()
+    config = one_feed({"url": hostile.url("/1.ts"), "decoders": ["mjpeg"], **IMPATIENT})
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "failed")
+    assert "input.decoders: [mjpeg, h264] allows it" in daemon.feed("cam")["reason"]
