@@ -44,6 +44,8 @@ struct InputLimits {
   /// For AVCodecContext::max_pixels: with room for the rows and columns that codecs add at the
   /// edges and cut off.
   std::int64_t coded_pixels() const { return pixels + pixels / 8 + (1 << 16); }
+
+  friend bool operator==(const InputLimits&, const InputLimits&) = default;
 };
 
 struct InputOptions {
