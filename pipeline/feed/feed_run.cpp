@@ -143,8 +143,7 @@ void FeedRun::start() {
 /// Requires mutex_.
 std::shared_ptr<FeedRun::Thread> FeedRun::spawn(const std::string& name,
                                                 std::function<void()> body) {
-  // First: a thread that has begun must have its place.
-  const std::shared_ptr<Thread> thread = threads_.emplace_back(std::make_shared<Thread>());
+  const auto thread = std::make_shared<Thread>();
   // Made now: when memory is short there is none for a text.
   std::string no_memory = shortage_text("its thread " + name + " got no memory");
   auto main = [self = shared_from_this(), thread, name, no_memory = std::move(no_memory),
@@ -181,8 +180,12 @@ std::shared_ptr<FeedRun::Thread> FeedRun::spawn(const std::string& name,
     self->finished_.notify_all();
     if (done) done();
   };
+  threads_.push_back(thread);  // before it begins, because this may fail
   try {
     thread->thread = std::thread(std::move(main));
+  } catch (const std::bad_alloc&) {
+    threads_.pop_back();
+    throw;
   } catch (const std::system_error& error) {
     threads_.pop_back();
     throw FeedError(FeedFault::kMemory, "its thread " + name + " does not start: " +

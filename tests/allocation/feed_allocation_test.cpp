@@ -129,8 +129,9 @@ class FeedAllocationTest : public ::testing::Test {
 
  private:
   void wait_written(std::uint64_t packets) {
-    const auto written = [this] {
-      return stats_->steps[index_of(StageStep::kMux)].snapshot().count / stats_->outputs().size();
+    const std::size_t outputs = options_.outputs.size();
+    const auto written = [this, outputs] {
+      return stats_->steps[index_of(StageStep::kMux)].snapshot().count / outputs;
     };
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     while (written() < packets) {

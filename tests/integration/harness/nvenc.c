@@ -203,6 +203,19 @@ static int lock_output(void *session, LockedOutput *locked) {
   locked->timestamp = encoded->timestamp;
   return 0;
 }
+typedef struct {
+  uint32_t version, room, sps_id, pps_id;
+  void *data;
+  uint32_t *size;
+} SequenceParameters;
+
+static int sequence_parameters(void *session, SequenceParameters *parameters) {
+  static const uint8_t headers[] = {0, 0, 0, 1, 0x67, 0x42, 0, 0x0a, 0, 0, 0, 1, 0x68, 0xce};
+  if (parameters->room < sizeof headers) return 8;  // NV_ENC_ERR_INVALID_PARAM
+  memcpy(parameters->data, headers, sizeof headers);
+  *parameters->size = sizeof headers;
+  return 0;
+}
 static int unlock(void *session, void *buffer) { return 0; }
 static int destroy_session(void *session) { return 0; }
 static const char *last_error(void *session) { return "none"; }
@@ -228,6 +241,7 @@ int NvEncodeAPICreateInstance(struct {
   functions[18] = unlock;
   functions[19] = lock_input;
   functions[20] = unlock;
+  functions[22] = sequence_parameters;
   functions[27] = destroy_session;
   functions[29] = open_session;
   functions[37] = last_error;
