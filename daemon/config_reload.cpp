@@ -41,12 +41,7 @@ Problem problem_of(const std::string& file, std::string key, std::string message
       .file = file, .line = 0, .column = 0, .key = std::move(key), .message = std::move(message)};
 }
 
-bool converts(const FeedOptions& feed) {
-  return std::ranges::any_of(feed.encodes,
-                             [](const EncodeOptions& encode) { return !encode.copy_video; });
-}
-
-std::string list(const char* what, const std::vector<std::string>& names) {
+std::string named(const char* what, const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) {
     text += text.empty() ? fmt::format("; {}: {}", what, name) : ", " + name;
@@ -188,8 +183,8 @@ void ConfigReload::log_outcome(const Outcome& outcome) const {
   }
   const FeedChanges& changes = outcome.changes;
   log::info("{} is in force: {} feed{} as before{}{}{}", file_, changes.unchanged.size(),
-            changes.unchanged.size() == 1 ? "" : "s", list("added", changes.added),
-            list("changed", changes.changed), list("removed", changes.removed));
+            changes.unchanged.size() == 1 ? "" : "s", named("added", changes.added),
+            named("changed", changes.changed), named("removed", changes.removed));
   for (const std::string& key : outcome.next_start) {
     log::warn("{}: the new value takes effect when framelane is started again", key);
   }

@@ -20,11 +20,6 @@ static_assert(SupervisedFeed::kDrainTime + FeedDeadlines{}.after_cancel + Retent
 /// A failed feed is started again after one second, then after longer and longer waits.
 constexpr BackoffOptions kRestart{std::chrono::seconds(1), std::chrono::seconds(60)};
 
-bool converts(const FeedOptions& options) {
-  return std::ranges::any_of(options.encodes,
-                             [](const EncodeOptions& encode) { return !encode.copy_video; });
-}
-
 /// On the feed's own GPU.
 bool may_use_nvenc(const FeedOptions& options) {
   const auto on_feeds_gpu = [](const CodecCandidate& codec) {

@@ -26,6 +26,11 @@ bool can_change_in_run(const FeedOptions& a, const FeedOptions& b) {
   return changed == b && renditions(a) == renditions(b);
 }
 
+bool converts(const FeedOptions& options) {
+  return std::ranges::any_of(options.encodes,
+                             [](const EncodeOptions& encode) { return !encode.copy_video; });
+}
+
 bool blocks_when_full(OnFull on_full, bool live) {
   switch (on_full) {
     case OnFull::kBlock:

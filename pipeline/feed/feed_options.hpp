@@ -45,6 +45,9 @@ struct FeedOptions {
 /// overlays at most. Renditions belong together and cannot be changed one by one.
 bool can_change_in_run(const FeedOptions& a, const FeedOptions& b);
 
+/// True if some encode does not copy its video.
+bool converts(const FeedOptions& options);
+
 /// True if a full ring or queue makes its producer wait, false if the frame or packet is dropped.
 /// kAuto: a live source drops, any other waits.
 bool blocks_when_full(OnFull on_full, bool live);
