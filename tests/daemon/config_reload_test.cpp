@@ -22,9 +22,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Kind = ConfigReload::Outcome::Kind;
+using ReloadKind = ConfigReload::Outcome::Kind;
 
-std::string feed(const std::string& name, const std::string& more = "") {
+std::string feed_text(const std::string& name, const std::string& more = "") {
   return "  " + name + ":\n    input: {url: /nonexistent/" + name +
          ".mp4, reconnect: {first: 1h, max: 1h}}\n" +
          "    encodes: {live: {video: {codec: mpeg4}}}\n    outputs: {x: {from: live, url: "
@@ -36,7 +36,7 @@ std::string feed(const std::string& name, const std::string& more = "") {
 class ConfigReloadTest : public ::testing::Test {
  protected:
   ConfigReloadTest() {
-    write("feeds:\n" + feed("gate"));
+    write("feeds:\n" + feed_text("gate"));
     Config config = std::get<Config>(load_config_file(file_));
     supervisor_.emplace(config.feeds, testing::one_device(make_cpu_device()),
                         Supervisor::Options{});
@@ -58,8 +58,8 @@ class ConfigReloadTest : public ::testing::Test {
 
 TEST_F(ConfigReloadTest, ARightFileComesIntoForce) {
   const ConfigReload::Status before = reload_->status();
-  const auto outcome = reload("feeds:\n" + feed("gate") + feed("yard"));
-  EXPECT_EQ(outcome.kind, Kind::kDone);
+  const auto outcome = reload("feeds:\n" + feed_text("gate") + feed_text("yard"));
+  EXPECT_EQ(outcome.kind, ReloadKind::kDone);
   EXPECT_THAT(outcome.changes.added, ElementsAre("yard"));
   EXPECT_THAT(outcome.changes.unchanged, ElementsAre("gate"));
   EXPECT_THAT(outcome.next_start, IsEmpty());
@@ -70,58 +70,58 @@ TEST_F(ConfigReloadTest, ARightFileComesIntoForce) {
 
 TEST_F(ConfigReloadTest, AWrongFileChangesNothing) {
   const ConfigReload::Status before = reload_->status();
-  const auto outcome = reload("feeds:\n" + feed("yard") + feed("roof", "    rings: 3\n"));
-  EXPECT_EQ(outcome.kind, Kind::kRefused);
+  const auto outcome = reload("feeds:\n" + feed_text("yard") + feed_text("roof", "    rings: 3\n"));
+  EXPECT_EQ(outcome.kind, ReloadKind::kRefused);
   ASSERT_EQ(outcome.problems.size(), 1u);
   EXPECT_EQ(outcome.problems[0].line, 10);
   EXPECT_EQ(outcome.problems[0].key, "feeds.roof.rings");
   EXPECT_FALSE(reload_->status().successful);
   EXPECT_EQ(reload_->status().loaded, before.loaded);
   EXPECT_EQ(supervisor_->feeds().at(0).options->name, "gate");
-  EXPECT_EQ(reload("feeds:\n" + feed("gate")).kind, Kind::kDone);
+  EXPECT_EQ(reload("feeds:\n" + feed_text("gate")).kind, ReloadKind::kDone);
   EXPECT_TRUE(reload_->status().successful);
 }
 
 TEST_F(ConfigReloadTest, AFileThatIsGoneChangesNothing) {
   ::unlink(file_.c_str());
   const auto outcome = reload_->run();
-  EXPECT_EQ(outcome.kind, Kind::kRefused);
+  EXPECT_EQ(outcome.kind, ReloadKind::kRefused);
   EXPECT_THAT(to_string(outcome.problems.at(0)), HasSubstr("cannot be read: No such file"));
 }
 
 TEST_F(ConfigReloadTest, AGpuThatIsNotOpenIsAProblem) {
-  const auto of_feed = reload("feeds:\n" + feed("gate", "    device: cuda:3\n"));
+  const auto of_feed = reload("feeds:\n" + feed_text("gate", "    device: cuda:3\n"));
   ASSERT_EQ(of_feed.problems.size(), 1u);
   EXPECT_EQ(of_feed.problems[0].key, "feeds.gate.device");
   EXPECT_THAT(to_string(of_feed.problems[0]), HasSubstr("framelane.yaml: feeds.gate.device: "));
   EXPECT_THAT(of_feed.problems[0].message, HasSubstr("only when framelane starts"));
-  const auto of_all = reload("device: cuda\nfeeds:\n" + feed("gate") + feed("yard"));
+  const auto of_all = reload("device: cuda\nfeeds:\n" + feed_text("gate") + feed_text("yard"));
   ASSERT_EQ(of_all.problems.size(), 1u);
   EXPECT_EQ(of_all.problems[0].key, "device");
 }
 
 TEST_F(ConfigReloadTest, AnotherDeviceIsForTheFeedsThatNameNone) {
   const auto outcome =
-      reload("device: cpu\nfeeds:\n" + feed("gate") + feed("yard", "    device: auto\n"));
+      reload("device: cpu\nfeeds:\n" + feed_text("gate") + feed_text("yard", "    device: auto\n"));
   EXPECT_THAT(outcome.changes.changed, ElementsAre("gate"));
   EXPECT_TRUE(testing::comes_true([&] {
-    return supervisor_->feeds()[0].options->device == DeviceChoice{DeviceChoice::Kind::kCpu};
+    return supervisor_->feeds()[0].options->device == DeviceChoice{DeviceChoice::ReloadKind::kCpu};
   }));
   EXPECT_EQ(supervisor_->feeds()[1].options->device, DeviceChoice{});
 }
 
 TEST_F(ConfigReloadTest, TheLogsLevelAndFormatChangeAtOnce) {
   const auto level = spdlog::get_level();
-  reload("log: {level: error}\nfeeds:\n" + feed("gate"));
+  reload("log: {level: error}\nfeeds:\n" + feed_text("gate"));
   EXPECT_EQ(spdlog::get_level(), spdlog::level::err);
-  reload("log: {level: info}\nfeeds:\n" + feed("gate"));
+  reload("log: {level: info}\nfeeds:\n" + feed_text("gate"));
   EXPECT_EQ(spdlog::get_level(), spdlog::level::info);
   spdlog::set_level(level);
 }
 
 TEST_F(ConfigReloadTest, AnotherListenerWaitsForTheNextStart) {
-  const auto outcome = reload("admin: {listen: 'localhost:9000'}\nfeeds:\n" + feed("gate"));
-  EXPECT_EQ(outcome.kind, Kind::kDone);
+  const auto outcome = reload("admin: {listen: 'localhost:9000'}\nfeeds:\n" + feed_text("gate"));
+  EXPECT_EQ(outcome.kind, ReloadKind::kDone);
   EXPECT_THAT(outcome.next_start, ElementsAre("admin.listen"));
 }
 
@@ -135,10 +135,10 @@ TEST_F(ConfigReloadTest, AFileThatCannotBeReadInTimeHoldsUpNothingForLong) {
   auto second = silent.run();
   auto other = first.get();
   // Whichever began first waits for the file, and the other one is told so.
-  if (other.kind == Kind::kBusy) std::swap(second, other);
-  EXPECT_EQ(other.kind, Kind::kRefused);
+  if (other.kind == ReloadKind::kBusy) std::swap(second, other);
+  EXPECT_EQ(other.kind, ReloadKind::kRefused);
   EXPECT_THAT(to_string(other.problems.at(0)), HasSubstr("could not be read in 0.2 s"));
-  EXPECT_TRUE(second.kind == Kind::kBusy || second.kind == Kind::kRefused);
+  EXPECT_TRUE(second.kind == ReloadKind::kBusy || second.kind == ReloadKind::kRefused);
   ::close(pipe_ends[1]);  // the abandoned thread reads to the end
 }
 
