@@ -146,7 +146,7 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   interrupt_.disarm();
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
   if (refusal.empty()) {
-    refusal = error < 0 ? guard_.refusal_in({AvLogCapture::first(), log.reason("")})
+    refusal = error < 0 ? guard_.refusal_in(error, {AvLogCapture::first(), log.reason("")})
                         : guard_.refusal_of(*format_, AvLogCapture::first());
   }
   if (!refusal.empty() && !interrupt_.stopped()) fail_refused(refusal);

@@ -312,6 +312,10 @@ void InputAccess::set_protocols(const InputOptions& input, const Names& own, boo
 }
 
 std::optional<std::string> InputAccess::refusal_of_url(const std::string& url) const {
+  if (url.size() > kLongestUrl) {
+    return "names a URL of " + std::to_string(url.size()) + " bytes, where " +
+           std::to_string(kLongestUrl) + " are the most";
+  }
   if (!named_) return std::nullopt;
   Names protocols;
   add_protocols_of(url, protocols);

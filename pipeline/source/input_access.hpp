@@ -30,6 +30,9 @@ AddressKind kind_of(const sockaddr& address, std::size_t size);
 /// A reason is the end of a sentence that begins with the input's name, and says what allows it.
 class InputAccess {
  public:
+  /// As FFmpeg has it for the lines of playlists. Longer ones are refused.
+  static constexpr std::size_t kLongestUrl = 4096;
+
   explicit InputAccess(const InputOptions& input);
 
   // FFmpeg's options protocol_whitelist, format_whitelist and codec_whitelist. Empty: no such list.

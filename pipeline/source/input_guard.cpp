@@ -11,6 +11,7 @@ extern "C" {
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -101,6 +102,24 @@ bool lists_variants(std::string_view text) {
          text.find("#EXT-X-MEDIA:") != std::string_view::npos;
 }
 
+// FFmpeg keeps some kilobytes for each of these.
+constexpr std::array<std::string_view, 2> kVariantsOfHls{"#EXT-X-STREAM-INF:", "#EXT-X-MEDIA:"};
+constexpr std::array<std::string_view, 1> kVariantsOfDash{"<Representation"};
+constexpr std::array<std::string_view, 2> kEntriesOfDash{"<SegmentURL", "<S "};
+constexpr int kMostEntries = 100'000;
+
+/// How often one of these comes in the text.
+int count_of(std::string_view text, std::span<const std::string_view> words) {
+  int count = 0;
+  for (const std::string_view word : words) {
+    for (std::size_t at = text.find(word); at != std::string_view::npos;
+         at = text.find(word, at + word.size())) {
+      ++count;
+    }
+  }
+  return count;
+}
+
 std::string too_many_streams(int most) {
   return "has more streams than input.limits.streams allows (" + std::to_string(most) +
          "); raise it if that is right";
@@ -172,7 +191,7 @@ int InputGuard::open_checked(AVFormatContext& context, AVIOContext*& io, const c
   }
   unreachable_.clear();
   if (const int error = open_of_ffmpeg()(&context, &io, url, flags, options); error < 0) {
-    if (first || unreachable_.empty()) return error;
+    if (first || unreachable_.empty() || error != AVERROR(EACCES)) return error;
     return refuse("names " + redact(url) + ", which " + unreachable_);
   }
   unreachable_.clear();
@@ -197,10 +216,22 @@ int InputGuard::read_ahead(AVIOContext& io, bool first) {
   }
   // FFmpeg's demuxers leave out what they would not open either, and do not say why.
   const bool hls = text.starts_with(kPlaylistMark);
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string url(hls ? url_in(take_line(rest)) : take_base_url(rest));
-    if (url_scheme(url).empty()) continue;  // relative
-    if (const auto refusal = access_.refusal_of_url(url)) return refuse(*refusal);
+  if (const int most = limits_.streams;
+      count_of(text, hls ? std::span<const std::string_view>(kVariantsOfHls) : kVariantsOfDash) >
+      most) {
+    return refuse(too_many_streams(most));
+  }
+  int entries = hls ? 0 : count_of(text, kEntriesOfDash);
+  for (std::string_view rest = text; !rest.empty() && entries <= kMostEntries;) {
+    const std::string_view url = hls ? url_in(take_line(rest)) : take_base_url(rest);
+    if (url.empty()) continue;
+    ++entries;
+    // A relative one becomes no shorter.
+    if (url.size() <= InputAccess::kLongestUrl && url_scheme(url).empty()) continue;
+    if (const auto refusal = access_.refusal_of_url(std::string(url))) return refuse(*refusal);
+  }
+  if (entries > kMostEntries) {
+    return refuse("sends a playlist of more than " + std::to_string(kMostEntries) + " segments");
   }
   if (hls && !first && lists_variants(text)) return AVERROR_INVALIDDATA;
   return put_back(io, text);
@@ -248,9 +279,10 @@ std::string InputGuard::reason_of(const std::string& line) const {
   return {};
 }
 
-std::string InputGuard::refusal_in(std::initializer_list<std::string> lines) const {
+std::string InputGuard::refusal_in(int error, std::initializer_list<std::string> lines) const {
   if (!refusal_.empty()) return refusal_;
-  if (!unreachable_.empty()) return unreachable_;
+  // Another address of the same name may have been reached since.
+  if (error == AVERROR(EACCES) && !unreachable_.empty()) return unreachable_;
   for (const std::string& line : lines) {
     if (std::string reason = reason_of(line); !reason.empty()) return reason;
   }

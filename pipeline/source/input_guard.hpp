@@ -43,7 +43,7 @@ class InputGuard {
   /// The first thing that was refused while URLs were opened.
   const std::string& refusal() const { return refusal_; }
   /// Why opening failed, by these lines of FFmpeg's log.
-  std::string refusal_in(std::initializer_list<std::string> lines) const;
+  std::string refusal_in(int error, std::initializer_list<std::string> lines) const;
   /// Why the context that was opened cannot be used; `line` is the first of FFmpeg's log.
   std::string refusal_of(const AVFormatContext& context, const std::string& line) const;
   /// Why it has too much by now: streams, or pixels.

@@ -158,17 +158,31 @@ def test_a_segment_that_moves_to_a_link_local_address_is_not_read(cli, hostile, 
             f"names {hostile.url('/1.ts')}, which leads to 169.254.169.254, a link-local address")
 
 
+@pytest.mark.parametrize("text, words", [
+    ("#EXTM3U\n" + "#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8\n" * 200,
+     "has more streams than input.limits.streams allows (128)"),
+    ("#EXTM3U\n#EXT-X-TARGETDURATION:1\n" + "#EXTINF:1,\na.ts\n" * 100_001,
+     "sends a playlist of more than 100000 segments"),
+    ("#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n" + "crypto:" * 44_000 + "a.ts\n",
+     "names a URL of 308004 bytes, where 4096 are the most"),
+], ids=["variants", "segments", "URLs within URLs"])
+def test_a_playlist_that_would_become_large_in_memory_is_refused(cli, hostile, tmp_path, text, words):
+    hostile.answers["/live.m3u8"] = text
+    refused(cli, hostile.url(), tmp_path, words)
+
+
 class MovedCamera(socketserver.StreamRequestHandler):
     """An RTSP server that sends every client on."""
 
     def handle(self):
-        while b"\r\n" != self.rfile.readline():
+        while self.rfile.readline() not in (b"\r\n", b""):
             pass
         self.wfile.write(b"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://169.254.169.254/stream1\r\n\r\n")
 
 
 def test_a_camera_sends_nobody_on_to_a_link_local_address(cli, tmp_path):
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), MovedCamera) as server:
+        server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"rtsp://127.0.0.1:{server.server_address[1]}/"
         refused(cli, url, tmp_path, f"{url} leads to 169.254.169.254, a link-local address")
