@@ -105,7 +105,7 @@ TEST_F(ConfigReloadTest, AnotherDeviceIsForTheFeedsThatNameNone) {
       reload("device: cpu\nfeeds:\n" + feed_text("gate") + feed_text("yard", "    device: auto\n"));
   EXPECT_THAT(outcome.changes.changed, ElementsAre("gate"));
   EXPECT_TRUE(testing::comes_true([&] {
-    return supervisor_->feeds()[0].options->device == DeviceChoice{DeviceChoice::ReloadKind::kCpu};
+    return supervisor_->feeds()[0].options->device == DeviceChoice{DeviceChoice::Kind::kCpu};
   }));
   EXPECT_EQ(supervisor_->feeds()[1].options->device, DeviceChoice{});
 }
