@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/logging.hpp"
 #include "tests/daemon/one_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/source/media_files.hpp"
@@ -36,6 +37,7 @@ std::string feed_text(const std::string& name, const std::string& more = "") {
 class ConfigReloadTest : public ::testing::Test {
  protected:
   ConfigReloadTest() {
+    set_up_logging({});  // first, as the program does: later calls change level and format alone
     write("feeds:\n" + feed_text("gate"));
     Config config = std::get<Config>(load_config_file(file_));
     supervisor_.emplace(config.feeds, testing::one_device(make_cpu_device()),
