@@ -143,7 +143,7 @@ void FeedRun::start() {
 /// Requires mutex_.
 std::shared_ptr<FeedRun::Thread> FeedRun::spawn(const std::string& name,
                                                 std::function<void()> body) {
-  const auto thread = std::make_shared<Thread>();
+  auto thread = std::make_shared<Thread>();
   // Made now: when memory is short there is none for a text.
   std::string no_memory = shortage_text("its thread " + name + " got no memory");
   auto main = [self = shared_from_this(), thread, name, no_memory = std::move(no_memory),
