@@ -177,7 +177,7 @@ def test_without_threads_for_fonts_a_feed_is_started_again_and_the_process_goes_
     frame = bytes(4 * WIDTH * HEIGHT)
     with open(fifo, "wb", buffering=0) as writer:
         writer.write(frame * 2)
-        daemon.wait_log("no thread can be started to look for fonts")
+        daemon.wait_log("no thread can be started to read fonts")
         file.unlink()
         keep_writing(daemon, writer, frame, "main")
     daemon.stop()
