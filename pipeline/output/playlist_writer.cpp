@@ -267,6 +267,13 @@ void PlaylistWriter::add_segment(microseconds duration, bool gap,
   remove_unlisted();
 }
 
+bool PlaylistWriter::discard_incomplete() {
+  std::error_code ignored;  // what stays is written over, or found at the next start
+  const bool segment = fs::remove(segment_path(), ignored);
+  const bool header = hls_.fmp4 && fs::remove(init_path(), ignored);
+  return segment || header;
+}
+
 void PlaylistWriter::skip_segment() {
   std::error_code ignored;  // the next one that begins is written over it
   fs::remove(segment_path(), ignored);
