@@ -273,7 +273,7 @@ RgbaPicture TextPainter::paint(const std::string& text) {
 }
 
 std::optional<std::string> why_no_font(const std::string& file) {
-  if (const auto why = why_unreadable(file)) return why;
+  if (auto why = why_unreadable(file)) return why;
   if (first_font_in(file) != nullptr) return std::nullopt;
   return "is no font that can be read; give a TrueType or OpenType file";
 }

@@ -19,8 +19,10 @@
 namespace framelane {
 namespace {
 
-/// Less than a cancelled feed gives its threads.
-constexpr std::chrono::seconds kAfterCancel{1};
+/// The thread has so long once the caller no longer waits: after a cancel it may be about to end,
+/// and after this process was stopped for a while nothing hangs. A cancelled feed gives its threads
+/// longer.
+constexpr std::chrono::seconds kSecondLook{1};
 
 }  // namespace
 
@@ -125,7 +127,7 @@ void TimedOverlays::run(std::function<void(Work&)> call) {
   const auto has_ended = [this] { return !work_->running; };
   std::unique_lock lock(work_->mutex);
   if (work_->ended.wait_for(lock, cancel_, limit_, has_ended) ||
-      (cancel_.stop_requested() && work_->ended.wait_for(lock, kAfterCancel, has_ended))) {
+      work_->ended.wait_for(lock, kSecondLook, has_ended)) {
     if (work_->failure) throw FeedError(*work_->failure);
     return;
   }

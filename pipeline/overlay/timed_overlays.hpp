@@ -27,10 +27,10 @@ class TimedOverlays {
     ColorSpec color;
   };
 
-  /// Waits for `limit` at most, here and in at(), and for a second after `cancel`. Throws what
-  /// FrameOverlays throws; FeedError(kEncoder) if that takes longer, and at once as long as a
-  /// thread of this process that had the same options is stuck; and FeedError(kMemory) if no thread
-  /// starts.
+  /// Waits for `limit` and a second at most, here and in at(), and after `cancel` for a second.
+  /// Throws what FrameOverlays throws; FeedError(kEncoder) if that takes longer, and at once as
+  /// long as a thread of this process that had the same options is stuck; and FeedError(kMemory) if
+  /// no thread starts.
   TimedOverlays(std::span<const OverlayOptions> options, const Frames& frames,
                 std::chrono::milliseconds limit, std::stop_token cancel);
 
