@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-constexpr std::chrono::system_clock::time_point kTaken{1'767'323'045s};
+constexpr std::chrono::system_clock::time_point kFirstSecond{1'767'323'045s};
 
 class TimedOverlaysTest : public ::testing::Test {
  protected:
@@ -52,9 +52,9 @@ class TimedOverlaysTest : public ::testing::Test {
 
 TEST_F(TimedOverlaysTest, DrawATextAgainWhenItChangesAlone) {
   const auto overlays = make(60s);
-  const auto first = overlays->at(kTaken);
-  EXPECT_EQ(overlays->at(kTaken + 100ms), first);
-  EXPECT_NE(overlays->at(kTaken + 1s), first);
+  const auto first = overlays->at(kFirstSecond);
+  EXPECT_EQ(overlays->at(kFirstSecond + 100ms), first);
+  EXPECT_NE(overlays->at(kFirstSecond + 1s), first);
 }
 
 TEST_F(TimedOverlaysTest, FontsThatHangAreAnErrorAndItsThreadIsAbandonedOnce) {
@@ -77,7 +77,7 @@ TEST_F(TimedOverlaysTest, AFontThatHangsWhenATextIsDrawnIsAnError) {
   const auto overlays = make(500ms);
   fonts_.hold_font();
   try {
-    overlays->at(kTaken);
+    overlays->at(kFirstSecond);
     ADD_FAILURE() << "it has been drawn";
   } catch (const FeedError& error) {
     EXPECT_EQ(error.code(), FeedFault::kEncoder);
