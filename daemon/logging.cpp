@@ -23,6 +23,7 @@ extern "C" {
 #include <mutex>
 #include <string>
 
+#include "daemon/fontconfig_log.hpp"
 #include "daemon/log_line.hpp"
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/base/rate_limiter.hpp"
@@ -254,6 +255,7 @@ void set_up_logging(const LogConfig& config) {
   if (!first) return;
   av_log_set_callback(on_av_log);
   take_over_srt_log();
+  take_over_fontconfig_log();
 }
 
 }  // namespace framelane

@@ -193,7 +193,7 @@ void Output::write_rest() {
   } catch (const std::runtime_error& error) {
     count_lost(current_, PacketDrop::kStop);
     faults_.failed(redact(error.what()), "it was being stopped");
-    drop_session();
+    drop_session(PacketDrop::kStop);
   }
   end(PacketDrop::kStop);
 }
@@ -362,7 +362,12 @@ void Output::close(bool at_end) {
     const BusyMeter::Scope busy(stats_.busy);
     // A playlist has an end only if run once, because a daemon continues it after a restart. Only a
     // daemon waits for the disk, because its recordings have to survive a power cut.
-    name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
+    try {
+      name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
+    } catch (const std::runtime_error& error) {
+      stats_.drop(drop_reason(error), session->discard_segment());
+      throw;
+    }
   }
   stats_.bytes += session->take_bytes();
   if (kept_) kept_->completed(name);
@@ -386,13 +391,14 @@ void Output::fail_if_none_was_written() const {
                 "nothing was written: the video has no keyframe to begin with; encode it");
 }
 
-void Output::drop_session() {
+void Output::drop_session(PacketDrop reason) {
   const CallScope call(calls_, long_call());
+  if (session_) stats_.drop(reason, session_->discard_segment());
   session_.reset();
 }
 
 void Output::leave_place() {
-  drop_session();
+  drop_session(PacketDrop::kWriteFailed);
   const CallScope call(calls_, long_call());
   playlist_.reset();
 }
@@ -403,7 +409,7 @@ void Output::retry_recovery() {
 }
 
 void Output::recover_from(const std::runtime_error& error) {
-  drop_session();
+  drop_session(drop_reason(error));
   // Room may be made before the next try.
   if (kept_) kept_->look_again(drop_reason(error) == PacketDrop::kDiskFull);
   needs_keyframe_ = true;
