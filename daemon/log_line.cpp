@@ -121,9 +121,9 @@ std::string format_log_line(LogStyle style, const LogLine& line) {
 }
 
 std::string journal_record(const LogLine& line) {
+  if (subject_of(line.message).feed.empty()) return {};
   const std::string message = without_controls(redact(without_newlines(line.message)));
   const Subject subject = subject_of(message);
-  if (subject.feed.empty()) return {};
   std::string record;
   // Without line ends, which without_controls() has taken out, a field is NAME=VALUE and a line
   // end.
