@@ -9,7 +9,6 @@ import pathlib
 import random
 import socketserver
 import string
-import subprocess
 import threading
 import urllib.parse
 
