@@ -199,7 +199,8 @@ def test_no_secret_is_shown_whatever_fails(framelane, canaries, login, hostile, 
     # A disk that is full after 3 MB, which are five frames of raw video.
     daemon = framelane(config, env=environment, wrapper=("prlimit", "--fsize=3000000")).wait_ready()
     daemon.wait_metrics(
-        lambda m: all(m.feed_state(name) in ("backoff", "failed") for name in [*inputs, "included"])
+        lambda m: all(m.sum("framelane_source_reconnects_total", feed=name) > 0
+                      or m.feed_state(name) == "failed" for name in [*inputs, "included"])
         and all(m.sum("framelane_output_reconnects_total", output=name) > 0
                 or m.one("framelane_output_paused", feed="outputs", output=name) == 1 for name in outputs),
         "every input and output to fail", 30)
