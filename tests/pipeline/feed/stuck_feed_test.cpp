@@ -65,8 +65,10 @@ TEST_F(StuckFeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   EXPECT_EQ(outcome->fault, FeedFault::kInternal);
   EXPECT_NE(outcome->reason.find("input.timeout"), std::string::npos) << outcome->reason;
   const std::uint64_t abandoned = threads_abandoned();
+  const std::uint64_t stuck = threads_stuck();
   feed_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_EQ(threads_stuck(), stuck + 1);
   EXPECT_EQ(stats_->abandoned_runs, 1);
   // The call returns now, and the run that the thread kept alive goes.
   const int writer = ::open(fifo.c_str(), O_WRONLY);
@@ -76,6 +78,7 @@ TEST_F(StuckFeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   }
   EXPECT_EQ(stats_.use_count(), 1);
   EXPECT_EQ(stats_->abandoned_runs, 0);
+  EXPECT_EQ(threads_stuck(), stuck);
   expect_every_frame_accounted_for();
 }
 
