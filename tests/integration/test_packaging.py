@@ -77,7 +77,7 @@ def test_what_compose_mounts_and_builds_from_exists():
                 assert source in compose["volumes"], (name, source)
         for port in service["ports"]:
             assert port.startswith("127.0.0.1:"), (name, port)  # there is no password
-    assert len(mounted) == 3
+    assert len(mounted) == 4
     build = compose["services"]["framelane"]["build"]
     context = folder / build["context"]
     dockerfile = (context / build["dockerfile"]).read_text()
@@ -90,7 +90,8 @@ def test_what_compose_mounts_and_builds_from_exists():
 
 
 def test_no_page_and_no_file_publishes_the_admin_port_to_everybody():
-    for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md", *(ROOT / "docker").iterdir()]:
+    shipped = [path for path in (ROOT / "docker").rglob("*") if path.is_file()]
+    for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md", *shipped]:
         for published in re.findall(r"-p (\S+:9853)\b", path.read_text()):
             assert published.startswith("127.0.0.1:"), (path, published)
 
