@@ -26,9 +26,13 @@ std::optional<std::string> read_file_of(const Node& node, bool is_secret, std::s
   SecretFile file = read_secret_file(name->text, options);
   if (!file.problem.empty()) {
     if (!options.require_environment) return std::nullopt;
-    // A relative name's problem says what to do.
-    if (name->text.starts_with('/')) file.problem += "; " + std::string(remedy);
-    reader.problems().add(node, std::move(file.problem));
+    // Somebody may have written a token in the place of a file's name, so that it is not shown.
+    reader.problems().add(
+        node,
+        file.in_neither_folder
+            ? "names no file in $CREDENTIALS_DIRECTORY or /run/secrets; put it there, or write "
+              "a whole path (of a file, not what is in it)"
+            : file.problem + "; " + std::string(remedy));
     return std::nullopt;
   }
   if (is_secret && file.readable_by_all) {
@@ -127,15 +131,17 @@ void read_tls(const Node& node, AdminConfig& admin, Reader& reader) {
       reader.problems().add_missing(node, name, "TLS needs a certificate and its key");
     }
   }
-  if (!texts.certificate || !texts.key) return;
   TlsCertificate::Problems wrong;
-  admin.certificate = TlsCertificate::parse(*texts.certificate, *texts.key, wrong);
-  const auto report = [&](std::string_view name, const std::string& problem) {
+  admin.certificate =
+      TlsCertificate::parse(texts.certificate.value_or(""), texts.key.value_or(""), wrong);
+  const auto report = [&](std::string_view name, const std::optional<std::string>& text,
+                          const std::string& problem) {
+    if (!text || problem.empty()) return;  // a file without a text has been reported
     const Node& file = *node.find(name);
-    if (!problem.empty()) reader.problems().add(file, in_quotes(file.text) + " " + problem);
+    reader.problems().add(file, in_quotes(file.text) + " " + problem);
   };
-  report("certificate", wrong.certificate);
-  report("key", wrong.key);
+  report("certificate", texts.certificate, wrong.certificate);
+  report("key", texts.key, wrong.key);
 }
 
 /// True if only this machine can connect: a Unix socket or loopback. Names are not looked up.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,13 @@ struct AdminConfig {
   std::vector<AdminToken> tokens{};       ///< none: whoever can connect may ask for everything
   std::shared_ptr<const TlsCertificate> certificate{};  ///< null: no TLS
   bool insecure = false;  ///< other machines may connect although there are no tokens
+};
+
+struct WatchdogConfig {
+  /// How many threads may be stuck in calls before the process ends itself; nothing: any number.
+  std::optional<int> max_abandoned;
+
+  friend bool operator==(const WatchdogConfig&, const WatchdogConfig&) = default;
 };
 
 }  // namespace framelane

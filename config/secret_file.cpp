@@ -89,9 +89,11 @@ SecretFile read_secret_file(const std::string& name, const LoadOptions& options)
     if (file.error != ENOENT) return unreadable(place, file.error);
   }
   if (name.starts_with('/')) return unreadable(name, file.error);
-  return {"", "the secret " + in_quotes(name) +
-                  " is neither in $CREDENTIALS_DIRECTORY nor in /run/secrets; put a file of that "
-                  "name there"};
+  return {"",
+          "the secret " + in_quotes(name) +
+              " is neither in $CREDENTIALS_DIRECTORY nor in /run/secrets; put a file of that "
+              "name there",
+          false, true};
 }
 
 }  // namespace framelane

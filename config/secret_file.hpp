@@ -14,6 +14,7 @@ struct SecretFile {
   /// Every user of this machine may read it. Never true in $CREDENTIALS_DIRECTORY and /run/secrets,
   /// where systemd and container engines see to that.
   bool readable_by_all = false;
+  bool in_neither_folder = false;  ///< a relative name is in neither place
 };
 
 /// `name` is a path. A relative one is looked up in $CREDENTIALS_DIRECTORY (systemd), then in

@@ -98,12 +98,19 @@ std::optional<HttpResponse> AdminAccess::refuse(const HttpRequest& request, Admi
     const std::optional<AdminRole> role = role_of(token);
     if (role && *role >= needed) return std::nullopt;
     if (role) {
-      log_refusal(request, "with a token that may only read");
+      log_refusal(request, "with a token that may only read",
+                  "to control it needs one of admin.tokens.control");
       return error_response(403, "control_token_needed",
                             "this token may only read; use one of admin.tokens.control");
     }
   }
-  log_refusal(request, token.empty() ? "without a token" : "with a wrong token");
+  if (token.empty()) {
+    log_refusal(request, "without a token", "it needs one of admin.tokens");
+  } else {
+    log_refusal(request, "with a wrong token",
+                "compare it with the files of admin.tokens, and reload the configuration where one "
+                "has changed");
+  }
   HttpResponse response =
       token.empty()
           ? error_response(401, "token_needed",
@@ -117,7 +124,8 @@ std::optional<HttpResponse> AdminAccess::refuse(const HttpRequest& request, Admi
   return response;
 }
 
-void AdminAccess::log_refusal(const HttpRequest& request, const std::string& why) {
+void AdminAccess::log_refusal(const HttpRequest& request, const std::string& why,
+                              const std::string& remedy) {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_line_) {
     ++unlogged_;
@@ -125,9 +133,9 @@ void AdminAccess::log_refusal(const HttpRequest& request, const std::string& why
   }
   next_line_ = now + kLogEvery;
   const std::uint64_t others = std::exchange(unlogged_, 0);
-  log::warn("admin listener: refused {} {} of {} {}{}", request.method, in_quotes(request.path),
+  log::warn("admin listener: refused {} {} of {} {}{}; {}", request.method, in_quotes(request.path),
             request.peer.empty() ? "a program on this machine" : request.peer, why,
-            others == 0 ? "" : fmt::format(", and {} other requests before it", others));
+            others == 0 ? "" : fmt::format(" ({} more were refused before it)", others), remedy);
 }
 
 }  // namespace framelane

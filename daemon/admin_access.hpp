@@ -41,7 +41,7 @@ class AdminAccess {
  private:
   /// What the best of the tokens that match may do; nothing if none matches.
   std::optional<AdminRole> role_of(const std::string& token) const;
-  void log_refusal(const HttpRequest& request, const std::string& why);
+  void log_refusal(const HttpRequest& request, const std::string& why, const std::string& remedy);
 
   mutable std::mutex mutex_;  // guards all
   std::vector<AdminToken> tokens_;

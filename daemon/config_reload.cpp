@@ -28,10 +28,9 @@ class ReloadNotice {
     clock_gettime(CLOCK_MONOTONIC, &now);
     const long long microseconds =
         static_cast<long long>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
-    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld\nSTATUS=Reading the configuration again",
-               microseconds);
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", microseconds);
   }
-  ~ReloadNotice() { sd_notify(0, "READY=1\nSTATUS=Running"); }
+  ~ReloadNotice() { sd_notify(0, "READY=1"); }
   ReloadNotice(const ReloadNotice&) = delete;
   ReloadNotice& operator=(const ReloadNotice&) = delete;
 };
@@ -74,11 +73,17 @@ ConfigReload::ConfigReload(std::string file, const Config& config, Supervisor& s
       access_(std::make_shared<AdminAccess>(config.admin)),
       listen_(config.admin.listen),
       device_(config.device),
+      watchdog_(config.watchdog),
       status_{.loaded = system_clock::now()} {}
 
 ConfigReload::Status ConfigReload::status() const {
   const std::lock_guard lock(mutex_);
   return status_;
+}
+
+WatchdogConfig ConfigReload::watchdog() const {
+  const std::lock_guard lock(mutex_);
+  return watchdog_;
 }
 
 ConfigReload::Outcome ConfigReload::run() {
@@ -109,11 +114,15 @@ LoadResult ConfigReload::load_in_time() {
   };
   if (reading_.valid() && is_read(std::chrono::milliseconds(0))) reading_.get();
   if (!reading_.valid()) {
+    const auto reader = std::make_shared<AbandonableThread>();
     std::packaged_task<LoadResult()> task([file = file_] { return load_config_file(file); });
     reading_ = task.get_future();
-    std::thread(std::move(task)).detach();
+    std::thread([task = std::move(task), reader]() mutable {
+      task();
+      reader->end();
+    }).detach();
     if (is_read(patience_)) return reading_.get();
-    count_abandoned_threads(1);
+    reader->abandon();
   }
   return std::vector{
       problem_of(file_, "",
@@ -170,6 +179,10 @@ std::vector<Problem> ConfigReload::check_devices(const Config& config) const {
 std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
   if (config.log != log_) set_up_logging(config.log);
   log_ = config.log;
+  {
+    const std::lock_guard lock(mutex_);
+    watchdog_ = config.watchdog;
+  }
   // The listener's address, and whether it speaks TLS, stay until the next start. Until then so
   // does all of its access: tokens for another address may be too few for this one.
   std::vector<std::string> next_start;

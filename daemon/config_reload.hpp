@@ -55,6 +55,7 @@ class ConfigReload {
   Status status() const;
   /// Of the admin listener; a reload changes it, unless the listener itself would have to change.
   const std::shared_ptr<AdminAccess>& access() const { return access_; }
+  WatchdogConfig watchdog() const;  ///< as it is in force
 
  private:
   LoadResult load_in_time();
@@ -72,7 +73,8 @@ class ConfigReload {
   const std::shared_ptr<AdminAccess> access_;
   const std::string listen_;   // as at the start
   const DeviceChoice device_;  // likewise
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;   // guards what follows
+  WatchdogConfig watchdog_;
   Status status_;
 };
 

@@ -4,7 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/log.hpp"
 
 namespace framelane {
@@ -42,18 +41,21 @@ OptionsReread::Progress OptionsReread::poll(Clock::time_point now, FeedOptions& 
 }
 
 void OptionsReread::abandon() {
-  if (!reads() || std::exchange(abandoned_, true)) return;
-  count_abandoned_threads(1);
+  if (reads()) thread_->abandon();
 }
 
 void OptionsReread::begin() {
   if (reads()) return;
+  auto reader = std::make_shared<AbandonableThread>();
   std::packaged_task<std::optional<FeedOptions>()> task(
       [read = read_, feed = feed_] { return read(feed); });
   auto call = task.get_future();
-  std::thread(std::move(task)).detach();
+  std::thread([task = std::move(task), reader]() mutable {
+    task();
+    reader->end();
+  }).detach();
   call_ = std::move(call);
-  abandoned_ = false;
+  thread_ = std::move(reader);
 }
 
 bool OptionsReread::reads() const {

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/feed/feed_options.hpp"
 
 namespace framelane {
@@ -40,8 +42,8 @@ class OptionsReread {
   const std::string feed_;
   const RereadOptions read_;
   std::future<std::optional<FeedOptions>> call_;
-  std::optional<Clock::time_point> until_;  // of the reading that poll() waits for
-  bool abandoned_ = false;                  // the thread of call_
+  std::optional<Clock::time_point> until_;     // of the reading that poll() waits for
+  std::shared_ptr<AbandonableThread> thread_;  // of call_
 };
 
 }  // namespace framelane

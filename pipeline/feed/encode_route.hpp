@@ -16,7 +16,7 @@
 #include "pipeline/feed/early_audio.hpp"
 #include "pipeline/feed/encode_outage.hpp"
 #include "pipeline/frames/frame_pool.hpp"
-#include "pipeline/overlay/frame_overlays.hpp"
+#include "pipeline/overlay/timed_overlays.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/packet_fanout.hpp"
 
@@ -45,7 +45,7 @@ struct EncodeRoute {
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
   /// What is drawn, as it was at first; null: as `options` say.
   const std::vector<OverlayOptions>* overlay_options = nullptr;
-  std::unique_ptr<FrameOverlays> overlays = nullptr;  ///< null: nothing is drawn
+  std::unique_ptr<TimedOverlays> overlays = nullptr;  ///< null: nothing is drawn
 
   /// The audio that the encode delivers while the source has these streams; null: none.
   const StreamFormat* audio_format(const MediaFormat* source) const {

@@ -172,6 +172,7 @@ std::shared_ptr<FeedRun::Thread> FeedRun::spawn(const std::string& name,
     {
       const std::lock_guard lock(self->mutex_);
       thread->finished = true;
+      thread->abandonable.end();
       if (--self->running_ == 0) {
         done = self->on_done_;
         if (self->abandoned_) --self->stats_->abandoned_runs;
@@ -386,6 +387,7 @@ int FeedRun::abandon() {
       thread->thread.join();  // it has at most on_done_ left to call
     } else {
       thread->thread.detach();
+      thread->abandonable.abandon();
       ++abandoned;
     }
   }

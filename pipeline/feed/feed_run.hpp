@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "pipeline/av/interrupt.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/base/line_clock.hpp"
 #include "pipeline/encode/encode.hpp"
@@ -66,6 +67,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   struct Thread {
     std::thread thread;
     bool finished = false;
+    AbandonableThread abandonable{};
   };
   struct OutputPart {
     std::shared_ptr<OutputStats> stats;

@@ -1,3 +1,4 @@
+// Longer than 400 lines: what becomes of one frame, and of each encode that takes it, in one class.
 #include "pipeline/feed/frame_dispatch.hpp"
 
 extern "C" {
@@ -8,6 +9,7 @@ extern "C" {
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "kernels/conversion.hpp"
@@ -64,7 +66,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       ring_jobs_(parts_.stats->ring_jobs()),
       copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
       masker_(parts_.options.input.mask, *parts_.stats),
-      drawer_(parts_.deadlines, parts_.line_clock),
+      drawer_(parts_.deadlines, parts_.line_clock, cancel_),
       catch_up_(waits_for_reader(parts_.options.input)) {
   for (EncodeRoute& route : parts_.routes) {
     if (route.options->copy_video) continue;
@@ -72,6 +74,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
     routes_.push_back(&route);
   }
   tickets_.resize(routes_.size());
+  drawn_.resize(routes_.size());
 }
 
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
@@ -94,6 +97,7 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
         tickets_[i].drop(DropReason::kRate);
       }
     }
+    draw(frame, source);
     submit(std::move(frame), source, !masked);
   } catch (...) {
     drop_tickets(DropReason::kFeedFailed);
@@ -342,9 +346,33 @@ void FrameDispatch::apply_analysis() {
       parts_.options.name, encode.name, info(encoded).name);
 }
 
+/// Makes what is drawn on the frame. An encode whose fonts cannot be read is down from now on.
+void FrameDispatch::draw(const InputFrame& frame, const SourceInfo& source) {
+  std::optional<std::chrono::system_clock::time_point> taken;  // the same for all encodes
+  bool failed = false;
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    EncodeRoute& route = *routes_[i];
+    drawn_[i].reset();
+    if (!tickets_[i] || !route.overlays) continue;
+    if (!taken) taken = drawer_.wall_clock_time(frame, source);
+    try {
+      drawn_[i] = FrameDrawer::draw(route, *taken);
+    } catch (const FeedError& refusal) {
+      const bool works_otherwise =
+          copies_ || std::ranges::any_of(routes_, [&](const EncodeRoute* other) {
+            return other != &route && !other->down();
+          });
+      if (!works_otherwise || ends_feed(refusal, source, /*was_down=*/false)) throw;
+      tickets_[i].drop(DropReason::kEncoder);
+      take_down(route, refusal);
+      failed = true;
+    }
+  }
+  if (failed) prepare_stage(*format_);
+}
+
 void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source, bool stage_masks) {
   const bool is_wanted = std::ranges::any_of(tickets_, &FrameTicket::operator bool);
-  const auto drawn = drawer_.draw(frame, source, routes_, tickets_);
   auto place = is_wanted ? take_place(frame, source) : std::nullopt;
   const CallScope submitting(parts_.stage_calls, parts_.deadlines.stage_call);
   if (!place) {
@@ -366,7 +394,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source, bool st
     if (job.outputs[i].converts) {
       converts = true;
       allocate_target(job.outputs[i], route, job.analyse && i == 0 ? sizeof(LumaHistogram) : 0);
-      job.outputs[i].overlays = std::move(drawn[i]);
+      job.outputs[i].overlays = std::move(drawn_[i]);
     }
     job.outputs[i].encode_plan = route.plan;
   }

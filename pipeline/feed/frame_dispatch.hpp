@@ -86,6 +86,7 @@ class FrameDispatch {
   void take_down(EncodeRoute& route, const FeedError& refusal);
   void prepare_stage(const FrameFormat& format);
   void apply_analysis();
+  void draw(const InputFrame& frame, const SourceInfo& source);
   /// `stage_masks`: see FrameJob::masks.
   void submit(InputFrame&& frame, const SourceInfo& source, bool stage_masks);
   /// Hands a filled place to the encodes; a job without conversion counts as ready. False if the
@@ -102,12 +103,13 @@ class FrameDispatch {
   const std::uint32_t run_;   // see FeedStats::run
   const std::string device_;  // that the feed began on
   const std::shared_ptr<RingJobs> ring_jobs_;
-  const bool copies_;                  // some encode copies the video
-  std::vector<EncodeRoute*> routes_;   // those that encode, in the order of a job's outputs
-  std::vector<FrameTicket> tickets_;   // of the frame in hand
-  std::optional<FrameFormat> format_;  // that the plans were made for
-  bool analyses_ = false;              // frames of this format are analysed
-  bool restyles_ = false;              // other masks and overlays begin with the frame in hand
+  const bool copies_;                 // some encode copies the video
+  std::vector<EncodeRoute*> routes_;  // those that encode, in the order of a job's outputs
+  std::vector<FrameTicket> tickets_;  // of the frame in hand
+  std::vector<std::shared_ptr<const Overlays>> drawn_;  // on it, for each of routes_
+  std::optional<FrameFormat> format_;                   // that the plans were made for
+  bool analyses_ = false;                               // frames of this format are analysed
+  bool restyles_ = false;  // other masks and overlays begin with the frame in hand
   std::shared_ptr<const FeedOptions> style_;  // what they are from; null: Parts::options
   FrameMasker masker_;
   FrameDrawer drawer_;

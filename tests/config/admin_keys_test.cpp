@@ -116,8 +116,10 @@ TEST_F(AdminKeysTest, ATokenFileHasToBeThereAndClosedToOthers) {
           "\"/nonexistent/token\" cannot be read: No such file or directory; let "
           "framelane's user read it, or make one with: umask 077; openssl rand -hex 32 >FILE"));
   EXPECT_THAT(problems_of(with("tokens: {read: [/tmp]}")).at(0), HasSubstr("not a regular file"));
-  EXPECT_THAT(problems_of(with("tokens: {read: no-such-secret}")).at(0),
-              HasSubstr("neither in $CREDENTIALS_DIRECTORY nor in /run/secrets; put"));
+  EXPECT_THAT(problems_of(with("tokens: {read: no-such-file}")),
+              ElementsAre("f.yaml:1:24: admin.tokens.read: names no file in $CREDENTIALS_DIRECTORY "
+                          "or /run/secrets; put it there, or write a whole path (of a file, not "
+                          "what is in it)"));
 }
 
 TEST_F(AdminKeysTest, ARelativeNameIsLookedUpAmongTheCredentials) {
@@ -213,7 +215,8 @@ TEST_F(AdminKeysTest, TlsNeedsBothFilesAndANetwork) {
   EXPECT_THAT(problems_of(with("tls: {certificate: " + file("c", pair.certificate) + "}")),
               ElementsAre("f.yaml:1:9: admin.tls.key: is missing; TLS needs a certificate and its "
                           "key"));
-  EXPECT_THAT(problems_of(with("tls: {}")).size(), 2U);
+  EXPECT_EQ(problems_of(with("tls: {}")).size(), 2U);
+  EXPECT_EQ(problems_of(with("tls: {certificate: " + file("c", "x") + ", key: /none}")).size(), 2U);
   EXPECT_THAT(problems_of(with("listen: 'unix:/x', tls: {certificate: " +
                                file("c", pair.certificate) + ", key: " + file("k", pair.key) + "}"))
                   .at(0),

@@ -162,7 +162,7 @@ def test_a_token_may_what_its_role_says(framelane, clip, access):
     assert status("POST", restart, HEADER, basic(CONTROL)) == 202
     code = json.loads(daemon.request("POST", restart, headers={**HEADER, **bearer(READ)})[1])["error"]
     assert code["code"] == "control_token_needed" and "admin.tokens.control" in code["message"]
-    assert 'refused GET "/" of 127.0.0.1 without a token' in daemon.log()
+    assert 'refused GET "/" of 127.0.0.1 without a token; it needs one of admin.tokens' in daemon.log()
     daemon.stop()
 
 
