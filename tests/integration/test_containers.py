@@ -41,8 +41,7 @@ def test_the_configuration_of_the_manifest_is_right_and_its_secrets_are_in_the_m
     assert done.returncode == 0, done.stderr
     (mounted,) = [m["mountPath"] for m in CONTAINER["volumeMounts"] if m["name"] == "secrets"]
     assert mounted == "/run/secrets/framelane"
-    named = set(re.findall(r"\$\{file:framelane/([\w-]+)\}", text))
-    assert named and named <= set(MANIFEST["Secret"]["stringData"])
+    assert set(re.findall(r"\bframelane/([\w-]+)", text)) == set(MANIFEST["Secret"]["stringData"])
 
 
 def test_what_the_pod_mounts_exists_and_is_where_the_image_has_it():
