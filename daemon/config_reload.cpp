@@ -4,14 +4,11 @@
 #include <systemd/sd-daemon.h>
 
 #include <ctime>
-#include <future>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <variant>
 
 #include "daemon/logging.hpp"
-#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 
@@ -103,16 +100,9 @@ ConfigReload::Outcome ConfigReload::run() {
 /// Reads the file on a thread of its own, since it, or a secret that it names, may be on a file
 /// server that does not answer. Not beside one that is still stuck.
 LoadResult ConfigReload::load_in_time() {
-  const auto is_read = [this](std::chrono::milliseconds time) {
-    return reading_.wait_for(time) == std::future_status::ready;
-  };
-  if (reading_.valid() && is_read(std::chrono::milliseconds(0))) reading_.get();
-  if (!reading_.valid()) {
-    std::packaged_task<LoadResult()> task([file = file_] { return load_config_file(file); });
-    reading_ = task.get_future();
-    std::thread(std::move(task)).detach();
-    if (is_read(patience_)) return reading_.get();
-    count_abandoned_threads(1);
+  if (reading_.begin([file = file_] { return load_config_file(file); })) {
+    if (auto loaded = reading_.wait_for(patience_)) return *std::move(loaded);
+    reading_.abandon();
   }
   return std::vector{
       problem_of(file_, "",

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include "config/config.hpp"
 #include "config/problem.hpp"
 #include "config/process_config.hpp"
+#include "daemon/detached_read.hpp"
 #include "daemon/supervisor.hpp"
 
 namespace framelane {
@@ -63,7 +63,7 @@ class ConfigReload {
   Supervisor& supervisor_;
   const std::chrono::milliseconds patience_;
   std::mutex running_;  // held by the reload that is under way; guards what follows up to mutex_
-  std::future<LoadResult> reading_;  // valid: of a thread that may be stuck
+  DetachedRead<LoadResult> reading_;
   LogConfig log_;
   const AdminConfig admin_;    // as at the start
   const DeviceChoice device_;  // likewise
