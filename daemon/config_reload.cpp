@@ -38,6 +38,11 @@ Problem problem_of(const std::string& file, std::string key, std::string message
       .file = file, .line = 0, .column = 0, .key = std::move(key), .message = std::move(message)};
 }
 
+/// For a feed that goes by the process's device, which is another one than at the start.
+void name_device(FeedOptions& feed, const DeviceChoice& device) {
+  if (!feed.device && converts(feed)) feed.device = device;
+}
+
 std::string named(const char* what, const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) {
@@ -123,13 +128,11 @@ ConfigReload::Outcome ConfigReload::load_and_apply() {
   }
   RereadOptions reread = reread_secrets(config);
   if (config.device != device_) {
-    for (FeedOptions& feed : config.feeds) {
-      if (!feed.device && converts(feed)) feed.device = config.device;
-    }
+    for (FeedOptions& feed : config.feeds) name_device(feed, config.device);
     if (reread) {
       reread = [reread = std::move(reread), device = config.device](const std::string& name) {
         std::optional<FeedOptions> feed = reread(name);
-        if (feed && !feed->device && converts(*feed)) feed->device = device;
+        if (feed) name_device(*feed, device);
         return feed;
       };
     }
