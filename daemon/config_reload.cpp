@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <systemd/sd-daemon.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <ctime>
 #include <memory>
 #include <utility>
@@ -16,6 +18,9 @@ namespace framelane {
 namespace {
 
 using std::chrono::system_clock;
+
+/// Of the problems of a file that is refused, the first so many are logged.
+constexpr std::size_t kMostLogged = 50;
 
 /// Tells systemd when a reload begins, and that it has ended.
 class ReloadNotice {
@@ -171,7 +176,11 @@ void ConfigReload::log_outcome(const Outcome& outcome) const {
   if (outcome.kind == Outcome::Kind::kRefused) {
     log::error("{} is not in force, the configuration goes on as it was: {} problem{}", file_,
                outcome.problems.size(), outcome.problems.size() == 1 ? "" : "s");
-    for (const Problem& problem : outcome.problems) log::error("{}", to_string(problem));
+    const std::size_t shown = std::min(outcome.problems.size(), kMostLogged);
+    for (std::size_t i = 0; i < shown; ++i) log::error("{}", to_string(outcome.problems[i]));
+    if (const std::size_t more = outcome.problems.size() - shown; more > 0) {
+      log::error("and {} more, which framelane check {} shows", more, file_);
+    }
     return;
   }
   const FeedChanges& changes = outcome.changes;
