@@ -97,6 +97,20 @@ TEST_F(IncludeTest, FoldersMayBeMissingAndHaveAnyName) {
               ElementsAre(HasSubstr("main.yaml:1:10: include: names this file itself")));
 }
 
+// Root may search every folder, so these are links that lead nowhere.
+TEST_F(IncludeTest, AFolderThatCannotBeSearchedIsAProblem) {
+  std::filesystem::create_directories(path("e/a"));
+  write("e/a/x.yaml", "feeds: {gate: {input: {url: a.mp4}}}\n");
+  EXPECT_THAT(names(good("include: e/*/x.yaml\n")), ElementsAre("gate"));
+  std::filesystem::create_symlink("loop", path("e/loop"));
+  for (const char* pattern : {"e/*/x.yaml", "e/loop/*.yaml"}) {
+    EXPECT_THAT(
+        problems("include: '" + std::string(pattern) + "'\nfeeds: {door: {input: {url: d}}}"),
+        ElementsAre(HasSubstr("include: a folder of \"" + std::string(pattern) +
+                              "\" cannot be read: Too many levels")));
+  }
+}
+
 TEST_F(IncludeTest, ProblemsHaveTheFileInWhichTheyAre) {
   write("feeds.d/a.yaml", "feeds:\n  gate: {inputs: {url: a.mp4}}\n");
   write("feeds.d/b.yaml", "feeds: [\n");
