@@ -36,7 +36,7 @@ class SupervisedFeed {
   /// How long a feed that is stopped or restarted may take to complete what it has in hand. It is
   /// then cancelled, which leaves its outputs a second to write what they have. All of this fits
   /// into the 10 s after which container runtimes kill.
-  static constexpr std::chrono::milliseconds kDrainTime{7500};
+  static constexpr std::chrono::milliseconds kDrainTime = FeedDeadlines{}.drain;
   /// A thread that is stuck in a call (of a server that hangs, say) keeps its memory and
   /// connections, and the next run would probably get stuck like the last. A feed that has this
   /// many stuck runs is not started until one of them ends.

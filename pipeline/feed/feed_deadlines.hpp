@@ -8,6 +8,9 @@ namespace framelane {
 
 /// How long a feed waits before it treats a thread or a call as stuck. Tests pass shorter times.
 struct FeedDeadlines {
+  /// What has to end may take so long to complete what it has in hand: a run that is stopped or
+  /// restarted, an output that leaves. It is then cancelled.
+  std::chrono::milliseconds drain{7500};
   /// A thread that runs for longer than this after a cancel is stuck. An output may take up to a
   /// second of it, for its trailer.
   std::chrono::milliseconds after_cancel{1500};

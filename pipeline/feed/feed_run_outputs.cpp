@@ -13,9 +13,6 @@
 namespace framelane {
 namespace {
 
-/// What an output that leaves has in hand is written for this long, as at a stop.
-constexpr std::chrono::milliseconds kLeaveTime{7500};
-
 std::uint64_t packets_lost(const OutputStats& stats) {
   return stats.packets_dropped[index_of(PacketDrop::kStop)] +
          stats.packets_dropped[index_of(PacketDrop::kWriteFailed)];
@@ -189,7 +186,7 @@ void FeedRun::forget_left_outputs() {
       const auto next = std::next(part);
       if (part->leaves_since && part->thread->finished && part->output->inlet().left()) {
         left.splice(left.end(), outputs_, part);
-      } else if (part->leaves_since && Clock::now() - *part->leaves_since > kLeaveTime) {
+      } else if (part->leaves_since && Clock::now() - *part->leaves_since > deadlines_.drain) {
         part->output->stop();
       }
       part = next;
