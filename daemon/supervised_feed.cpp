@@ -87,10 +87,11 @@ bool SupervisedFeed::has_failed_output() const {
 /// True if the run goes on with these options.
 bool SupervisedFeed::change_run(const FeedOptions& options) {
   if (run_ == nullptr || drain_until_ || !can_change_in_run(*options_, options)) return false;
+  auto next = std::make_shared<const FeedOptions>(options);
   stats_->reshape(shape_of(options));
-  if (!run_->change(options)) return false;
+  if (!run_->change(next)) return false;
   const std::lock_guard lock(mutex_);
-  options_ = std::make_shared<const FeedOptions>(options);
+  options_ = std::move(next);
   return true;
 }
 

@@ -16,13 +16,13 @@ namespace {
 
 /// What is drawn on the frames of this format; null: nothing. Throws FeedError.
 std::unique_ptr<FrameOverlays> make_overlays(const EncodeRoute& route, const FrameFormat& frames) {
-  if (route.drawn().empty()) return nullptr;
+  if (route.options->overlays.empty()) return nullptr;
   try {
     const AVRational shape = frames.sample_aspect_ratio;
     const bool known = shape.num > 0 && shape.den > 0;
-    return std::make_unique<FrameOverlays>(route.drawn(), PictureSize{frames.width, frames.height},
-                                           known ? Rational{shape.num, shape.den} : Rational{1, 1},
-                                           frames.layout, frames.color);
+    return std::make_unique<FrameOverlays>(
+        route.options->overlays, PictureSize{frames.width, frames.height},
+        known ? Rational{shape.num, shape.den} : Rational{1, 1}, frames.layout, frames.color);
   } catch (const FeedError& error) {
     // Files come and go: the encode is down until they are there.
     const bool for_now = error.code() == FeedFault::kConfiguration;
