@@ -66,7 +66,8 @@ class SupervisedFeed {
   void start();
   /// From now on the feed has these options, and `reread` belongs to them. If they differ from
   /// those that it has, or if it has failed, its run goes on with them (Feed::change), or ends and
-  /// another one follows, which has them. True if so.
+  /// another one follows, which has them. One that has ended stays so, unless it is to read
+  /// something else: its next run, if one is requested, has them. True if so.
   bool reload(FeedOptions options, RereadOptions reread);
   /// The feed is no longer wanted: lets its run complete what it has in hand. No run follows. To be
   /// looked after with turn() until that returns false. Returns at once.
@@ -90,6 +91,7 @@ class SupervisedFeed {
  private:
   void restart(Clock::time_point now);
   void take_next_options();
+  bool has_ended() const;
   bool has_failed_output() const;
   bool change_run(const FeedOptions& options);
   bool may_start();

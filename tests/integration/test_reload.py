@@ -223,6 +223,27 @@ def test_a_lost_source_is_tried_at_once_with_another_reconnect(framelane, tmp_pa
     daemon.stop()
 
 
+def test_a_file_that_has_ended_is_not_read_again(framelane, clip, tmp_path):
+    """Unless it is another one."""
+    cam = {"input": {"url": str(clip)}, "encodes": {"main": x264()},
+           "outputs": {"a": {"from": "main", "url": str(tmp_path / "a.mkv")}}}
+    daemon = framelane({"feeds": {"cam": cam}}).wait_ready()
+    daemon.wait_state("cam", "ended")
+    frames = daemon.metrics().sum("framelane_frames_in_total")
+    cam["outputs"]["b"] = {"from": "main", "url": str(tmp_path / "b.mkv")}
+    cam["encodes"]["main"] = rated("300k")
+    assert daemon.reload({"feeds": {"cam": cam}})["changed"] == ["cam"]
+    state = daemon.feed("cam")
+    assert state["state"] == "ended" and state["outputs"]["b"]["state"] == "ended"
+    assert daemon.metrics().sum("framelane_frames_in_total") == frames
+    cam["input"]["url"] = f"file:{clip}"
+    daemon.reload({"feeds": {"cam": cam}})
+    daemon.wait_metrics(lambda m: m.sum("framelane_frames_in_total") == 2 * frames, "another input")
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert media.frame_count(tmp_path / "b.mkv") == frames
+
+
 def test_an_output_that_is_stuck_is_left_in_time(framelane, camera_clip, tmp_path):
     """Its peer reads nothing, and its own timeout is an hour. Producers wait for it."""
     with socket.create_server(("127.0.0.1", 0)) as peer:
