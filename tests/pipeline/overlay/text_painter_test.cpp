@@ -1,5 +1,6 @@
 #include "pipeline/overlay/text_painter.hpp"
 
+#include <glib.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -11,6 +12,7 @@
 
 #include "kernels/picture_limits.hpp"
 #include "pipeline/base/failure.hpp"
+#include "pipeline/overlay/fonts.hpp"
 #include "tests/pipeline/base/log_capture.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
@@ -237,6 +239,17 @@ TEST(TextPainterTest, OfLettersThatNoFontHasTheLogSaysSoOnce) {
   painter.paint("\U0010FFF0 12:01");  // for private use
   painter.paint("\U0010FFF1 12:02");
   EXPECT_EQ(log.count("no font on this system has"), 1u);
+}
+
+TEST(TextPainterTest, WhatPangoWarnsOfIsInTheLogAndItsErrorsAreOurs) {
+  const testing::LogCapture log;
+  painted(without_box(), "gate");
+  g_log_structured("Pango", G_LOG_LEVEL_WARNING, "MESSAGE", "%s", "a font is odd\n");
+  g_log_structured("Pango", G_LOG_LEVEL_DEBUG, "MESSAGE", "%s", "a font is fine");
+  EXPECT_EQ(log.count("Pango: a font is odd"), 1u);
+  EXPECT_EQ(log.count("a font is fine"), 0u);
+  EXPECT_THROW(g_log_structured("Pango", G_LOG_LEVEL_ERROR, "MESSAGE", "%s", "none opens"),
+               FeedError);
 }
 
 TEST(TextPainterTest, LinesOfATextAtTheRightEndTogether) {
