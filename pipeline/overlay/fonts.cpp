@@ -22,7 +22,8 @@ namespace framelane {
 namespace {
 
 constexpr char kNoFonts[] =
-    "there is no font on this system; install one (Debian: fonts-dejavu-core), or give font: FILE";
+    "there is no font on this system, apart from folders that this user may not read; install one "
+    "(Debian: fonts-dejavu-core), or give font: FILE";
 
 const FcChar8* as_fc(const std::string& text) {
   return reinterpret_cast<const FcChar8*>(text.c_str());

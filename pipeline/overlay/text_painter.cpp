@@ -234,10 +234,14 @@ TextPainter::~TextPainter() = default;
 void TextPainter::warn_of_boxes(const std::string& text) {
   const int boxes = pango_layout_get_unknown_glyphs_count(layout_->layout.get());
   if (boxes <= 0 || std::exchange(warned_, true)) return;
+  constexpr long kShown = 60;  // letters
+  const bool is_long = g_utf8_strlen(text.c_str(), -1) > kShown;
+  const std::string shown(text.c_str(), is_long ? g_utf8_offset_to_pointer(text.c_str(), kShown)
+                                                : text.c_str() + text.size());
   log::warn(
-      "the text \"{}\" is drawn with {} boxes: no font on this system has these letters; install "
+      "the text \"{}{}\" is drawn with {} boxes: no font on this system has these letters; install "
       "one that has them (Debian: fonts-noto-core, fonts-noto-cjk), or give font: FILE",
-      text, boxes);
+      shown, is_long ? "…" : "", boxes);
 }
 
 RgbaPicture TextPainter::paint(const std::string& text) {

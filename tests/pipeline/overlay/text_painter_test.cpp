@@ -241,6 +241,16 @@ TEST(TextPainterTest, OfLettersThatNoFontHasTheLogSaysSoOnce) {
   EXPECT_EQ(log.count("no font on this system has"), 1u);
 }
 
+TEST(TextPainterTest, OfALongTextTheLogShowsTheBegin) {
+  const testing::LogCapture log;
+  const OverlayOptions options = without_box();
+  std::string text = "\U0010FFF0";
+  for (int i = 0; i < 100; ++i) text += "ä";
+  TextPainter(options, 40, kRoom).paint(text);
+  EXPECT_EQ(log.count("äää…\" is drawn with"), 1u);
+  EXPECT_EQ(log.count(text.substr(0, 4 + 2 * 60)), 0u);
+}
+
 TEST(TextPainterTest, WhatPangoWarnsOfIsInTheLogAndItsErrorsAreOurs) {
   const testing::LogCapture log;
   painted(without_box(), "gate");
@@ -320,6 +330,7 @@ TEST(TextPainterTest, ASystemWithoutFontsIsAnErrorThatSaysWhatToInstall) {
   }
   unsetenv("FONTCONFIG_FILE");
   EXPECT_THAT(why, ::testing::HasSubstr("fonts-dejavu-core"));
+  EXPECT_THAT(why, ::testing::HasSubstr("apart from folders that this user may not read"));
 }
 
 // The sanitizers bring a heap of their own.
