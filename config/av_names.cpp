@@ -160,6 +160,11 @@ bool holds_audio_of(const std::string& encoder, const Container& container) {
   return codec == nullptr || holds_audio(container, codec->id);
 }
 
+std::optional<std::string> why_no_video_of(const std::string& encoder, const Container& container) {
+  const AVCodec* codec = avcodec_find_encoder_by_name(encoder.c_str());
+  return codec == nullptr ? std::nullopt : why_no_video(container, codec->id);
+}
+
 AvNames encoder_option_names(const std::string& encoder) {
   AvNames names;
   add_options(avcodec_get_class(), names);

@@ -43,6 +43,10 @@ bool is_optional_encoder(std::string_view name, StreamKind kind);
 /// True if the container holds this encoder's sound, or if there is no such encoder here.
 bool holds_audio_of(const std::string& encoder, const Container& container);
 
+/// Why the container does not hold this encoder's video, as a sentence: see why_no_video(). Nothing
+/// if it does, or if there is no such encoder here.
+std::optional<std::string> why_no_video_of(const std::string& encoder, const Container& container);
+
 /// Both FFmpeg's general ones and those of this encoder.
 AvNames encoder_option_names(const std::string& encoder);
 /// Of the muxer and of the protocols that it may write through.

@@ -20,6 +20,7 @@ struct Node;
 struct Config {
   LogConfig log;
   AdminConfig admin;
+  WatchdogConfig watchdog;
   DeviceChoice device;  ///< of feeds that name none
   std::vector<FeedOptions> feeds;
   /// What was read, with what the main file includes: defaults, profiles and feeds are still

@@ -27,6 +27,17 @@ const Section<AdminConfig>& admin_keys() {
   return keys;
 }
 
+const Section<WatchdogConfig>& watchdog_keys() {
+  static const Section<WatchdogConfig> keys{
+      {scalar<WatchdogConfig>(
+          "max_abandoned", range(kInteger, 0, 100'000),
+          "How many threads may be stuck in calls that do not return. With more, framelane ends "
+          "with status 1, so that it is started again (no limit).",
+          [](WatchdogConfig& w, const Value& v) { w.max_abandoned = static_cast<int>(v.number); })},
+      {}};
+  return keys;
+}
+
 Shape layer_shape() {
   Shape shape = layer_keys().shape();
   shape.definition = "layer";
@@ -62,6 +73,9 @@ const Section<Document>& document_keys() {
                                       [](Document& d) -> LogConfig& { return d.log; }),
          section<Document, AdminConfig>("admin", admin_keys(), "The admin listener.",
                                         [](Document& d) -> AdminConfig& { return d.admin; }),
+         section<Document, WatchdogConfig>(
+             "watchdog", watchdog_keys(), "When framelane ends itself, to be started again.",
+             [](Document& d) -> WatchdogConfig& { return d.watchdog; }),
          scalar<Document>(
              "device", of(kDeviceName),
              "Where frames are converted: on the CPU, on any GPU or on one (auto: on all "
@@ -84,7 +98,7 @@ const Section<Document>& document_keys() {
               "defaults.",
               &Document::profiles),
          part("feeds", map_of(feed_shape()), "The feeds, by name.", &Document::feeds)},
-        {"recorder", "watchdog", "limits", "hooks"}};
+        {"recorder", "limits", "hooks"}};
     return table;
   }();
   return keys;

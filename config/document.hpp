@@ -11,6 +11,7 @@ namespace framelane {
 struct Document {
   LogConfig log;
   AdminConfig admin;
+  WatchdogConfig watchdog;
   DeviceChoice device;  ///< of feeds that name none
   const Node* defaults = nullptr;
   const Node* profiles = nullptr;

@@ -116,6 +116,15 @@ std::optional<std::string> audio_not_held(const EncodeOptions& encode, const Con
          held;
 }
 
+std::optional<std::string> video_not_held(const EncodeOptions& encode, const Container& container) {
+  if (container.kind != OutputKind::kPlaylist) return std::nullopt;
+  for (const CodecCandidate& codec : encode.codecs) {
+    const auto why = why_no_video_of(codec.name, container);
+    if (why) return "whose codec " + codec.name + " is nothing for it: " + *why;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> unknown_scheme(const std::string& url, bool output) {
   std::string scheme = url_scheme(url);
   if (!url.starts_with(scheme)) {

@@ -25,6 +25,9 @@ std::optional<std::string> unknown_protocol(const std::string& name);
 /// Why the container holds the sound of none of the encode's audio codecs. Nothing if it holds no
 /// sound at all: outputs without sound are no mistake.
 std::optional<std::string> audio_not_held(const EncodeOptions& encode, const Container& container);
+/// Which of the encode's codecs makes video that the playlist cannot hold. Each may be the one that
+/// is used. Nothing for other containers: an output that cannot begin is down alone.
+std::optional<std::string> video_not_held(const EncodeOptions& encode, const Container& container);
 /// The scheme of a URL.
 std::optional<std::string> unknown_scheme(const std::string& url, bool output);
 /// A peer's URL that FFmpeg can never connect to, or listen at: no host, or no possible port.

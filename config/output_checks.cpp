@@ -130,6 +130,10 @@ class OutputChecks {
     const auto from = std::ranges::find(feed_.encodes, output_.from, &EncodeOptions::name);
     if (from != feed_.encodes.end()) {
       output_.gop = from->copy_video ? std::nullopt : from->gop;
+      const auto no_video = video_not_held(*from, container);
+      if (no_video && output_.master.empty()) {  // make_renditions() has reported it
+        problems_.add(url, "takes encode " + in_quotes(from->name) + ", " + *no_video);
+      }
       if (const auto problem = audio_not_held(*from, container)) {
         problems_.add(url,
                       "takes encode " + in_quotes(from->name) + ", whose audio.codec " + *problem);

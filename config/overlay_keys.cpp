@@ -112,6 +112,11 @@ void check_overlay(const Node& item, const OverlayOptions& overlay, Reader& read
     if (!is_utf8(overlay.text)) reader.problems().add(*text, "is not UTF-8");
   }
   const Node* const font = item.find("font");
+  if (looks && text != nullptr && font == nullptr) {
+    if (const auto why = why_no_system_font()) {
+      reader.problems().add(*text, "cannot be drawn: " + *why);
+    }
+  }
   if (!looks || font == nullptr || !reader.is_certain(*font) || overlay.font.empty()) return;
   if (const auto why = why_no_font(overlay.font)) {
     reader.problems().add(*font, in_quotes(overlay.font) + ' ' + *why);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace framelane {
@@ -23,6 +24,13 @@ struct AdminConfig {
   std::string listen = "127.0.0.1:9853";  ///< HOST:PORT, [V6]:PORT or unix:PATH; empty: none
 
   friend bool operator==(const AdminConfig&, const AdminConfig&) = default;
+};
+
+struct WatchdogConfig {
+  /// How many threads may be stuck in calls before the process ends itself; nothing: any number.
+  std::optional<int> max_abandoned;
+
+  friend bool operator==(const WatchdogConfig&, const WatchdogConfig&) = default;
 };
 
 }  // namespace framelane

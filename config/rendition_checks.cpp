@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/feed_checks.hpp"
+#include "config/name_checks.hpp"
 #include "config/output_places.hpp"
 #include "pipeline/encode/codec_options.hpp"
 #include "pipeline/feed/feed_options.hpp"
@@ -172,6 +173,8 @@ class Renditions {
       } else if (const auto codec = codec_that_counts_frames(encode)) {
         problems_.add(*items_[i], "takes " + name + ", whose codec " + *codec + ' ' +
                                       std::string(kNoRendition));
+      } else if (const auto no_video = video_not_held(encode, container_of(output_))) {
+        problems_.add(*items_[i], "takes " + name + ", " + *no_video);
       }
     }
   }

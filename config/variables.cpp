@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/problems.hpp"
+#include "pipeline/base/credential_names.hpp"
 #include "pipeline/base/redact.hpp"
 
 namespace framelane {
@@ -26,6 +27,12 @@ std::optional<std::string> look_up(const std::string& name, const LoadOptions& o
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;
   return std::string(value);
+}
+
+/// True if the environment variable's name says that it holds a secret. The shell's own names of
+/// folders look alike.
+bool names_secret(std::string_view name) {
+  return name != "PWD" && name != "OLDPWD" && carries_credential(name, true);
 }
 
 bool is_variable_name(std::string_view name) {
@@ -151,11 +158,13 @@ class Placeholder {
     }
     if (scope_.syntax_only) return {"", false};
     std::optional<std::string> value = look_up(name, scope_.options);
-    if (split != std::string_view::npos) {
-      if (value && !value->empty()) return {*value, true};
-      return {std::string(name_.substr(split + kDefault.size())), true};
+    if (split != std::string_view::npos && (!value || value->empty())) {
+      value = name_.substr(split + kDefault.size());
     }
-    if (value) return {*value, true};
+    if (value) {
+      if (names_secret(name)) register_secret(*value);
+      return {*std::move(value), true};
+    }
     return missing("the environment variable " + name + " is not set; set it, or write ${" + name +
                    ":-default}");
   }
@@ -207,7 +216,7 @@ class Placeholder {
           " contains a control character, perhaps because a line ends with CR LF or there is "
           "a second line; it must be one line of text, with or without an LF at its end");
     }
-    if (!text.empty()) register_secret(text);
+    register_secret(text);
     return {std::move(text), true};
   }
 

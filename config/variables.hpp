@@ -30,8 +30,9 @@ struct Expansion {
 
 /// Expands ${NAME}, ${NAME:-default}, ${file:PATH}, ${feed}, ${output} and $$ once: a "${" in the
 /// value of a variable is plain text. Values in the user part of a URL are percent-encoded.
-/// Of the files it names it reads regular ones only, so that it cannot block; their contents go to
-/// register_secret.
+/// Of the files it names it reads regular ones only, so that it cannot block. What they contain
+/// goes to register_secret, and so do the values of variables whose names say that they hold a
+/// secret.
 Expansion expand(std::string_view text, const VariableScope& scope);
 
 /// Expands the ${…} of one scalar as a configuration does; `transcode` uses it for its URLs. If

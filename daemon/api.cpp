@@ -9,6 +9,7 @@
 #include "daemon/config_reload.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/supervisor.hpp"
+#include "daemon/watchdog.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/utc_time.hpp"
 #include "pipeline/encode/nvenc.hpp"
@@ -126,6 +127,7 @@ HttpResponse metrics_page(const HttpRequest&, Program& program) {
 }
 
 HttpResponse health(const HttpRequest&, Program& program) {
+  if (too_many_stuck(program.config.watchdog())) return text_response(503, stuck_text() + "\n");
   if (program.supervisor.heartbeat_age() < Supervisor::kMaxHeartbeatAge)
     return text_response(200, "ok\n");
   return text_response(503, "the supervisor's loop does not turn\n");

@@ -49,10 +49,13 @@ bool runs_feeds(int argc, char** argv) {
   return command == "run" || command == "transcode";
 }
 
-/// argv is public (ps, /proc), so URLs, which may contain passwords, are overwritten with stars.
-void blank_urls(int argc, char** argv) {
+/// argv is public (ps, /proc), so URLs, which may contain passwords, and all in which redact()
+/// finds a secret (passphrase=…) are overwritten with stars.
+void blank_secrets(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
-    if (std::strstr(argv[i], "://") != nullptr) std::memset(argv[i], '*', std::strlen(argv[i]));
+    const std::string_view argument = argv[i];
+    const bool url = argument.find("://") != std::string_view::npos;
+    if (url || redact(argument) != argument) std::memset(argv[i], '*', argument.size());
   }
 }
 
@@ -317,7 +320,7 @@ int run_arguments(int argc, char** argv) {
     std::fprintf(stderr, "framelane: %s; see framelane --help\n", redact(error.what()).c_str());
     return kExitUsage;
   }
-  blank_urls(argc, argv);
+  blank_secrets(argc, argv);
 
   if (run_app->parsed()) return finish(run_command(run));
   if (transcode_app->parsed()) return finish(transcode_command(transcode));

@@ -30,10 +30,9 @@ class ReloadNotice {
     clock_gettime(CLOCK_MONOTONIC, &now);
     const long long microseconds =
         static_cast<long long>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
-    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld\nSTATUS=Reading the configuration again",
-               microseconds);
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", microseconds);
   }
-  ~ReloadNotice() { sd_notify(0, "READY=1\nSTATUS=Running"); }
+  ~ReloadNotice() { sd_notify(0, "READY=1"); }
   ReloadNotice(const ReloadNotice&) = delete;
   ReloadNotice& operator=(const ReloadNotice&) = delete;
 };
@@ -80,11 +79,17 @@ ConfigReload::ConfigReload(std::string file, const Config& config, Supervisor& s
       log_(config.log),
       admin_(config.admin),
       device_(config.device),
+      watchdog_(config.watchdog),
       status_{.loaded = system_clock::now()} {}
 
 ConfigReload::Status ConfigReload::status() const {
   const std::lock_guard lock(mutex_);
   return status_;
+}
+
+WatchdogConfig ConfigReload::watchdog() const {
+  const std::lock_guard lock(mutex_);
+  return watchdog_;
 }
 
 ConfigReload::Outcome ConfigReload::run() {
@@ -167,6 +172,10 @@ std::vector<Problem> ConfigReload::check_devices(const Config& config) const {
 std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
   if (config.log != log_) set_up_logging(config.log);
   log_ = config.log;
+  {
+    const std::lock_guard lock(mutex_);
+    watchdog_ = config.watchdog;
+  }
   std::vector<std::string> next_start;
   if (config.admin != admin_) next_start.emplace_back("admin.listen");
   return next_start;

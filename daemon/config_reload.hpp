@@ -51,6 +51,7 @@ class ConfigReload {
   /// it, and tells systemd.
   Outcome run();
   Status status() const;
+  WatchdogConfig watchdog() const;  ///< as it is in force
 
  private:
   LoadResult load_in_time();
@@ -67,7 +68,8 @@ class ConfigReload {
   LogConfig log_;
   const AdminConfig admin_;    // as at the start
   const DeviceChoice device_;  // likewise
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;   // guards what follows
+  WatchdogConfig watchdog_;
   Status status_;
 };
 

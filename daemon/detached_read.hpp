@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -21,11 +22,15 @@ class DetachedRead {
   /// std::system_error if no thread starts.
   bool begin(std::function<T()> read) {
     if (under_way()) return false;
+    auto thread = std::make_shared<AbandonableThread>();
     std::packaged_task<T()> task(std::move(read));
     auto result = task.get_future();
-    std::thread(std::move(task)).detach();
+    std::thread([task = std::move(task), thread]() mutable {
+      task();
+      thread->end();
+    }).detach();
     result_ = std::move(result);
-    abandoned_ = false;
+    thread_ = std::move(thread);
     return true;
   }
   bool under_way() const { return result_.valid() && !ends_within(std::chrono::milliseconds(0)); }
@@ -37,7 +42,7 @@ class DetachedRead {
   }
   /// Counts the thread as abandoned, once, if it still reads.
   void abandon() {
-    if (under_way() && !std::exchange(abandoned_, true)) count_abandoned_threads(1);
+    if (under_way()) thread_->abandon();
   }
 
  private:
@@ -45,8 +50,8 @@ class DetachedRead {
     return result_.wait_for(time) == std::future_status::ready;
   }
 
-  std::future<T> result_;   // valid: of a read whose result nobody has taken
-  bool abandoned_ = false;  // its thread
+  std::future<T> result_;  // valid: of a read whose result nobody has taken
+  std::shared_ptr<AbandonableThread> thread_;
 };
 
 }  // namespace framelane

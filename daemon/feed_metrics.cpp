@@ -106,9 +106,7 @@ void FeedMetrics::add(const FeedView& feed) {
   const FeedStats::Status status = stats.status();
   const MetricLabels labels{{"feed", stats.feed()}};
   const bool running = status.state == FeedState::kRunning;
-  const bool up = running && stats.since_arrival(std::chrono::steady_clock::now()) <
-                                 feed.options->input.timeout;
-  up_.add(labels, up ? 1 : 0);
+  up_.add(labels, is_up(feed, std::chrono::steady_clock::now()) ? 1 : 0);
   state_.add_each(labels, "state", kFeedStateNames,
                   one_of<kFeedStateNames.size()>(index_of(status.state)));
   info_.add({{"feed", stats.feed()}, {"decoder", status.decoder}, {"device", status.device}}, 1);

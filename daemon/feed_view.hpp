@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "pipeline/feed/feed_options.hpp"
@@ -13,5 +14,11 @@ struct FeedView {
   std::shared_ptr<const FeedOptions> options;
   std::shared_ptr<const FeedStats> stats;
 };
+
+/// True if the feed runs and something has come within its input's timeout.
+inline bool is_up(const FeedView& feed, std::chrono::steady_clock::time_point now) {
+  return feed.stats->status().state == FeedState::kRunning &&
+         feed.stats->since_arrival(now) < feed.options->input.timeout;
+}
 
 }  // namespace framelane

@@ -49,43 +49,95 @@ std::string without_controls(std::string_view text) {
   return result;
 }
 
-std::string json_line(std::string_view level, std::chrono::system_clock::time_point time,
-                      std::string_view message) {
-  constexpr std::string_view kFeed = "feed ";
-  nlohmann::ordered_json line{{"ts", utc_time(time)}, {"level", level}};
-  const auto colon = message.find(": ");
-  if (message.starts_with(kFeed) && colon != std::string_view::npos) {
-    const auto name = message.substr(kFeed.size(), colon - kFeed.size());
-    if (name.find(' ') == std::string_view::npos) {
-      line["feed"] = name;
-      message.remove_prefix(colon + 2);
-    }
-  }
-  line["msg"] = message;
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+/// What a message is about; empty if it is about nothing of that kind.
+struct Subject {
+  std::string_view feed;
+  std::string_view encode;
+  std::string_view output;
+  std::string_view rest;  ///< of the message
+};
+
+/// Takes "KIND NAME: " from the begin of a message, if it begins so; returns the name.
+std::string_view take_name(std::string_view& message, std::string_view kind) {
+  if (!message.starts_with(kind)) return {};
+  const std::string_view rest = message.substr(kind.size());
+  const std::size_t colon = rest.find(": ");
+  const std::string_view name = rest.substr(0, colon);
+  if (colon == std::string_view::npos || name.find(' ') != std::string_view::npos) return {};
+  message = rest.substr(colon + 2);
+  return name;
 }
 
-}  // namespace
+Subject subject_of(std::string_view message) {
+  Subject subject{{}, {}, {}, message};
+  subject.feed = take_name(subject.rest, "feed ");
+  if (subject.feed.empty()) return subject;
+  subject.encode = take_name(subject.rest, "encode ");
+  if (subject.encode.empty()) subject.output = take_name(subject.rest, "output ");
+  return subject;
+}
 
-std::string format_log_line(LogStyle style, LogLevel level,
-                            std::chrono::system_clock::time_point time, std::string_view message) {
+std::string_view without_newlines(std::string_view message) {
   while (!message.empty() && (message.back() == '\n' || message.back() == '\r')) {
     message.remove_suffix(1);
   }
-  const std::string safe = redact(message);
-  const auto index = static_cast<std::size_t>(level);
-  const std::string_view name = kLevelNames[index];
+  return message;
+}
+
+std::string json_line(const LogLine& line, std::string_view message) {
+  nlohmann::ordered_json json{{"ts", utc_time(line.time)},
+                              {"level", kLevelNames[static_cast<std::size_t>(line.level)]}};
+  const auto add = [&json](const char* key, std::string_view value) {
+    if (!value.empty()) json[key] = value;
+  };
+  const Subject subject = subject_of(message);
+  add("feed", subject.feed);
+  add("encode", subject.encode);
+  add("output", subject.output);
+  add("code", line.fault.code);
+  add("reason", redact(line.fault.reason));
+  json["msg"] = subject.rest;
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+int priority_of(LogLevel level) { return kPriorities[static_cast<std::size_t>(level)]; }
+
+}  // namespace
+
+std::string format_log_line(LogStyle style, const LogLine& line) {
+  const std::string safe = redact(without_newlines(line.message));
   switch (style) {
     case LogStyle::kJson:
-      return json_line(name, time, safe) + "\n";
+      return json_line(line, safe) + "\n";
     case LogStyle::kJournal:
-      return "<" + std::to_string(kPriorities[index]) + ">" + without_controls(safe) + "\n";
+      return "<" + std::to_string(priority_of(line.level)) + ">" + without_controls(safe) + "\n";
     case LogStyle::kPlain:
       break;
   }
-  std::string line = utc_time(time);
-  line.append(" ").append(name).append(6 - name.size(), ' ');
-  return line.append(without_controls(safe)).append("\n");
+  const std::string_view level = kLevelNames[static_cast<std::size_t>(line.level)];
+  std::string text = utc_time(line.time);
+  text.append(" ").append(level).append(6 - level.size(), ' ');
+  return text.append(without_controls(safe)).append("\n");
+}
+
+std::string journal_record(const LogLine& line) {
+  if (subject_of(line.message).feed.empty()) return {};
+  const std::string message = without_controls(redact(without_newlines(line.message)));
+  const Subject subject = subject_of(message);
+  std::string record;
+  // Without line ends, which without_controls() has taken out, a field is NAME=VALUE and a line
+  // end.
+  const auto add = [&record](std::string_view name, std::string_view value) {
+    if (!value.empty()) record.append(name).append("=").append(value).append("\n");
+  };
+  add("MESSAGE", message);
+  add("PRIORITY", std::to_string(priority_of(line.level)));
+  add("SYSLOG_IDENTIFIER", "framelane");
+  add("FEED", subject.feed);
+  add("ENCODE", subject.encode);
+  add("OUTPUT", subject.output);
+  add("CODE", line.fault.code);
+  return record;
 }
 
 }  // namespace framelane

@@ -23,9 +23,13 @@ extern "C" {
 #include <mutex>
 #include <string>
 
+#include "daemon/fontconfig_log.hpp"
+#include "daemon/journal_socket.hpp"
 #include "daemon/log_line.hpp"
 #include "pipeline/av/av_log_capture.hpp"
+#include "pipeline/base/log.hpp"
 #include "pipeline/base/rate_limiter.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
 namespace {
@@ -77,15 +81,17 @@ class StderrSink : public spdlog::sinks::sink {
   void log(const spdlog::details::log_msg& message) override {
     const std::lock_guard lock(mutex_);
     write_ended_repeats();
-    write(from_spdlog(message.level), message.time,
-          {message.payload.data(), message.payload.size()});
+    write({.level = from_spdlog(message.level),
+           .time = message.time,
+           .message = {message.payload.data(), message.payload.size()},
+           .fault = log::present_fault()});
   }
 
   void log_library(std::uint64_t key, LogLevel level, std::string_view line) {
     const std::lock_guard lock(mutex_);
     write_ended_repeats();
     if (repeats_.admit(key, static_cast<int>(level), line, RateLimiter::Clock::now())) {
-      write(level, std::chrono::system_clock::now(), line);
+      write({.level = level, .time = std::chrono::system_clock::now(), .message = line});
     }
   }
 
@@ -95,20 +101,30 @@ class StderrSink : public spdlog::sinks::sink {
   void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
 
  private:
-  void write(LogLevel level, std::chrono::system_clock::time_point time, std::string_view text) {
-    write_stderr(format_log_line(style_, level, time, text));
+  void write(const LogLine& line) {
+    // journald learns a record's unit from the process, which may have ended by then; of stderr it
+    // knows the unit. So what a process says that does not even start goes to stderr.
+    if (style_ == LogStyle::kJournal) {
+      const std::string record = journal_record(line);
+      if (!record.empty() && journal_.send(record)) return;
+    }
+    write_stderr(format_log_line(style_, line));
   }
 
   void write_ended_repeats() {
     for (const auto& repeats : repeats_.take_ended(RateLimiter::Clock::now())) {
       const auto seconds = std::chrono::round<std::chrono::seconds>(repeats.span).count();
-      write(static_cast<LogLevel>(repeats.level), std::chrono::system_clock::now(),
-            fmt::format("{} (repeated {} times in {} s)", repeats.line, repeats.times, seconds));
+      const std::string text =
+          fmt::format("{} (repeated {} times in {} s)", repeats.line, repeats.times, seconds);
+      write({.level = static_cast<LogLevel>(repeats.tag),
+             .time = std::chrono::system_clock::now(),
+             .message = text});
     }
   }
 
   std::mutex mutex_;
   std::atomic<LogStyle> style_{LogStyle::kPlain};
+  JournalSocket journal_;
   RateLimiter repeats_{kRepeatWindow};
 };
 
@@ -173,9 +189,22 @@ struct PartialLine {
   int print_prefix;
 };
 
-void on_av_log(void* context, int av_level, const char* format, va_list arguments) {
-  av_level &= 0xff;  // the other bits are a colour
-  if (av_level > av_log_get_level()) return;
+/// The line whose last part does not fit into `part`, without its secrets and cut. A secret that is
+/// cut before it is looked for would be shown in part. `length` and `print_prefix` are those of
+/// `part` before that last part, which has `needed` characters.
+std::string cut_line(const PartialLine& part, std::size_t length, int print_prefix, int needed,
+                     void* context, int av_level, const char* format, va_list arguments) {
+  std::string line(part.text.data(), length);
+  line.resize(length + static_cast<std::size_t>(needed) + 1);
+  av_log_format_line2(context, av_level, format, arguments, line.data() + length, needed + 1,
+                      &print_prefix);
+  line = redact(line.c_str());
+  return line.substr(0, part.text.size());
+}
+
+/// `again`: a copy of `arguments`.
+void take_av_log(void* context, int av_level, const char* format, va_list arguments,
+                 va_list again) {
   // Plain data, so that no thread needs an allocation or a destructor for it.
   static thread_local PartialLine part{{}, 0, AV_LOG_TRACE, 1};
   constexpr std::string_view kPrefix = "ffmpeg: ";
@@ -185,25 +214,41 @@ void on_av_log(void* context, int av_level, const char* format, va_list argument
     part.level = av_level;
   }
   part.level = std::min(part.level, av_level);
-  const std::size_t room = part.text.size() - part.length;
+  const std::size_t begin = part.length;
+  const std::size_t room = part.text.size() - begin;
+  const int print_prefix = part.print_prefix;
   const int needed =
-      av_log_format_line2(context, av_level, format, arguments, part.text.data() + part.length,
+      av_log_format_line2(context, av_level, format, arguments, part.text.data() + begin,
                           static_cast<int>(room), &part.print_prefix);
   if (needed > 0) part.length += std::min(static_cast<std::size_t>(needed), room - 1);
 
   std::string_view line(part.text.data(), part.length);
   const bool complete = line.back() == '\n' || line.back() == '\r';
   if (!complete && part.length + 1 < part.text.size()) return;
-  while (line.back() == '\n' || line.back() == '\r') line.remove_suffix(1);
   part.length = 0;
-  if (line.size() <= kPrefix.size()) return;
   try {
+    std::string cut;
+    if (needed > 0 && static_cast<std::size_t>(needed) >= room) {
+      cut = cut_line(part, begin, print_prefix, needed, context, av_level, format, again);
+      line = cut;
+    }
+    while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
+    if (line.size() <= kPrefix.size()) return;
     if (part.level <= AV_LOG_ERROR && AvLogCapture::take(line.substr(kPrefix.size()))) return;
     const LogLevel level = level_of(part.level);
     if (!the_log().logger->should_log(to_spdlog(level))) return;
     the_log().sink->log_library(repeat_key(context, line), level, line);
   } catch (...) {  // out of memory: the line is lost, since nothing may be thrown through C code
   }
+}
+
+void on_av_log(void* context, int av_level, const char* format, va_list arguments) {
+  av_level &= 0xff;  // the other bits are a colour
+  if (av_level > av_log_get_level()) return;
+  va_list again;
+  va_copy(again, arguments);
+  take_av_log(context, av_level, format, arguments, again);
+  va_end(again);
 }
 
 void on_srt_log(void* /*opaque*/, int severity, const char* /*file*/, int /*line*/,
@@ -254,6 +299,7 @@ void set_up_logging(const LogConfig& config) {
   if (!first) return;
   av_log_set_callback(on_av_log);
   take_over_srt_log();
+  take_over_fontconfig_log();
 }
 
 }  // namespace framelane

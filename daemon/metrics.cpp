@@ -80,6 +80,8 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
   page.counter("framelane_threads_abandoned_total",
                "Threads that were abandoned because a call ignored its deadline.")
       .add({}, static_cast<double>(threads_abandoned()));
+  page.gauge("framelane_threads_stuck", "Abandoned threads whose call has not returned yet.")
+      .add({}, static_cast<double>(threads_stuck()));
   page.gauge("framelane_config_last_reload_successful",
              "1 if the last attempt to load the configuration succeeded.")
       .add({}, config.successful ? 1 : 0);

@@ -20,6 +20,7 @@
 #include "daemon/device_set.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/signals.hpp"
+#include "daemon/status_line.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/version.hpp"
 #include "daemon/watchdog.hpp"
@@ -28,20 +29,40 @@
 namespace framelane {
 namespace {
 
-/// Runs until a signal comes or, with --once, until the last feed has ended. Returns when
-/// everything has stopped.
-void serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admin) {
+void begin_stop(Supervisor& supervisor) {
+  sd_notify(0, "STOPPING=1\nSTATUS=Completing files");
+  supervisor.request_stop();
+}
+
+/// Runs until a signal comes, or too many threads are stuck, or, with --once, until the last feed
+/// has ended. Returns when everything has stopped: false if because of threads that are stuck.
+bool serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
+  StatusLine status;
   bool announced = false;
+  bool stops = false;
+  bool gave_up = false;
   std::optional<std::future<ConfigReload::Outcome>> reload;  // of a SIGHUP
   bool reload_wanted = false;
   while (!supervisor.wait_done(std::chrono::milliseconds(0))) {
+    const auto now = std::chrono::steady_clock::now();
     if (!announced && supervisor.ready()) {
       announced = true;
-      sd_notify(0, "READY=1\nSTATUS=Running");
+      sd_notifyf(0, "READY=1\nSTATUS=%s", status.text(supervisor.feeds(), now).c_str());
       log::info("ready");
     }
-    watchdog.feed(std::chrono::steady_clock::now());
+    if (announced && !stops) status.update(supervisor.feeds(), now);
+    watchdog.feed(now);
+    const WatchdogConfig limits = config.watchdog();
+    if (!stops && too_many_stuck(limits)) {
+      log::error(
+          "{}, and watchdog.max_abandoned is {}: completing files, for 10 s at most, and ending "
+          "with status 1, to be started again; what it was stuck in stands above",
+          stuck_text(), *limits.max_abandoned);
+      stops = gave_up = true;
+      watchdog.forget_listener();
+      begin_stop(supervisor);
+    }
     if (reload && reload->wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
       // What changed the file since another one read it has to be read too.
       reload_wanted = reload_wanted || reload->get().kind == ConfigReload::Outcome::Kind::kBusy;
@@ -66,10 +87,11 @@ void serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admi
     }
     log::info("{}: completing files, for 10 s at most; another signal ends framelane at once",
               *signal == SIGINT ? "SIGINT" : "SIGTERM");
-    sd_notify(0, "STOPPING=1\nSTATUS=Completing files");
+    stops = true;
     second_signal_ends_process();
-    supervisor.request_stop();
+    begin_stop(supervisor);
   }
+  return !gave_up;
 }
 
 }  // namespace
@@ -108,10 +130,10 @@ int run_command(const RunArguments& arguments) {
     log::info("admin listener on {}", admin->address());
   }
   supervisor.start();
-  serve(supervisor, reload, admin.get());
+  const bool served = serve(supervisor, reload, admin.get());
   log::info("stopped");
   admin.reset();
-  const bool failed = arguments.once && !supervisor.all_succeeded();
+  const bool failed = !served || (arguments.once && !supervisor.all_succeeded());
   return exit_past_hangs(failed ? kExitFailed : kExitDone, devices.get());
 }
 

@@ -260,6 +260,7 @@ void SupervisedFeed::on_outcome(const Feed::Outcome& outcome) {
   if (std::exchange(late_, false)) warn_of_loss();
   if (restarting && !stopping_) {
     if (outcome.kind == Feed::Outcome::Kind::kFailed) {
+      const log::FaultScope scope(fault_code(outcome.fault), outcome.reason);
       log::error("feed {}: {}", options_->name, outcome.reason);
     }
     start_at_ = now_();
@@ -273,6 +274,7 @@ void SupervisedFeed::on_outcome(const Feed::Outcome& outcome) {
 
 void SupervisedFeed::on_failure(FeedFault fault, const std::string& reason) {
   place_anew_ = fault == FeedFault::kMemory;
+  const log::FaultScope scope(fault_code(fault), reason);
   const bool final = stopping_ || options_->once || index_of(fault) >= kFeedFaultNames.size();
   if (final) {
     failed_ = true;

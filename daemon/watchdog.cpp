@@ -6,9 +6,21 @@
 
 #include "daemon/admin_server.hpp"
 #include "daemon/supervisor.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/log.hpp"
 
 namespace framelane {
+
+bool too_many_stuck(const WatchdogConfig& config) {
+  return config.max_abandoned &&
+         threads_stuck() > static_cast<std::uint64_t>(*config.max_abandoned);
+}
+
+std::string stuck_text() {
+  const std::uint64_t stuck = threads_stuck();
+  if (stuck == 1) return "1 thread is stuck in a call that does not return";
+  return std::to_string(stuck) + " threads are stuck in calls that do not return";
+}
 
 Watchdog::Watchdog(const Supervisor& supervisor, const AdminServer* admin)
     : supervisor_(supervisor), admin_(admin) {

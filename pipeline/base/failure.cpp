@@ -5,6 +5,21 @@
 
 namespace framelane {
 
+std::string_view fault_code(IoFault fault) { return kIoFaultNames[index_of(fault)]; }
+
+std::string_view fault_code(RetentionFault fault) { return kRetentionFaultNames[index_of(fault)]; }
+
+std::string_view fault_code(FeedFault fault) {
+  if (index_of(fault) < kFeedFaultNames.size()) return kFeedFaultNames[index_of(fault)];
+  return fault == FeedFault::kConfiguration ? "configuration" : "source";
+}
+
+std::string_view fault_code(const std::exception& error) {
+  if (const auto* io = dynamic_cast<const IoError*>(&error)) return fault_code(io->code());
+  const auto* feed = dynamic_cast<const FeedError*>(&error);
+  return feed != nullptr ? fault_code(feed->code()) : std::string_view();
+}
+
 IoFault io_fault_from_errno(int error) {
   switch (error) {
     case ECONNREFUSED:

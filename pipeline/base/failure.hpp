@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,13 @@ class TypedError : public std::runtime_error {
 using IoError = TypedError<IoFault>;
 /// The feed cannot go on as it is. The supervisor restarts it, unless the fault is final.
 using FeedError = TypedError<FeedFault>;
+
+/// A fault's name in the log: as in the metrics, or "configuration" or "source".
+std::string_view fault_code(IoFault fault);
+std::string_view fault_code(FeedFault fault);
+std::string_view fault_code(RetentionFault fault);
+/// The name of the code of an IoError or a FeedError; empty for other errors.
+std::string_view fault_code(const std::exception& error);
 
 /// What an errno value from an open, a read or a write means for a source or an output. A file that
 /// may not be touched is no failed login.

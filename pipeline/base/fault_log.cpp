@@ -1,23 +1,33 @@
 #include "pipeline/base/fault_log.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 
 #include "pipeline/base/log.hpp"
 
 namespace framelane {
 
-void FaultLog::failed(const std::string& cause, const std::string& consequence,
-                      Clock::time_point now) {
+void FaultLog::failed(std::string_view code, const std::string& cause,
+                      const std::string& consequence, Clock::time_point now) {
   ++failures_;
   for (const RateLimiter::Repeats& repeats : repeats_.take_ended(now)) {
+    const log::FaultScope fault(codes_[static_cast<std::size_t>(repeats.tag)], repeats.line);
     log::warn("{}: {} ({} more {} in {} s)", subject_, repeats.line, repeats.times,
               repeats.times == 1 ? "time" : "times",
               std::chrono::round<std::chrono::seconds>(repeats.span).count());
   }
-  if (repeats_.admit(std::hash<std::string>()(cause), static_cast<int>(log::Level::kWarn), cause,
-                     now)) {
+  if (repeats_.admit(std::hash<std::string>()(cause), number_of(code), cause, now)) {
+    const log::FaultScope fault(code, cause);
     log::warn("{}: {}; {}", subject_, cause, consequence);
   }
+}
+
+int FaultLog::number_of(std::string_view code) {
+  const auto known = std::ranges::find(codes_, code);
+  const auto number = known - codes_.begin();
+  if (known == codes_.end()) codes_.push_back(code);
+  return static_cast<int>(number);
 }
 
 bool FaultLog::recovered(std::string_view what) {

@@ -5,14 +5,13 @@
 
 namespace framelane {
 
-bool RateLimiter::admit(std::uint64_t key, int level, std::string_view line,
-                        Clock::time_point now) {
+bool RateLimiter::admit(std::uint64_t key, int tag, std::string_view line, Clock::time_point now) {
   if (const auto known = lines_.find(key); known != lines_.end()) {
     ++known->second.repeats;
     return false;
   }
   if (lines_.size() >= kMaxLines) make_room(now);
-  lines_.emplace(key, Line{level, std::string(line), 0, now});
+  lines_.emplace(key, Line{tag, std::string(line), 0, now});
   next_end_ = std::min(next_end_, now + window_);
   return true;
 }
@@ -23,7 +22,7 @@ void RateLimiter::make_room(Clock::time_point now) {
   if (oldest == lines_.end()) return;
   Line& line = oldest->second;
   if (line.repeats > 0) {
-    evicted_.push_back({line.level, std::move(line.text), line.repeats, now - line.since});
+    evicted_.push_back({line.tag, std::move(line.text), line.repeats, now - line.since});
     next_end_ = now;
   }
   lines_.erase(oldest);
@@ -40,7 +39,7 @@ std::vector<RateLimiter::Repeats> RateLimiter::take_ended(Clock::time_point now)
         entry = lines_.erase(entry);
         continue;
       }
-      ended.push_back({line.level, line.text, std::exchange(line.repeats, 0), now - line.since});
+      ended.push_back({line.tag, line.text, std::exchange(line.repeats, 0), now - line.since});
       line.since = now;
     }
     next_end_ = std::min(next_end_, line.since + window_);

@@ -21,11 +21,11 @@ class RateLimiter {
   explicit RateLimiter(Clock::duration window) : window_(window) {}
 
   /// True if the line has to be written now; otherwise it was counted. Lines with the same `key`
-  /// count as equal. `level` and `line` come back in Repeats.
-  bool admit(std::uint64_t key, int level, std::string_view line, Clock::time_point now);
+  /// count as equal. `tag` and `line` come back in Repeats.
+  bool admit(std::uint64_t key, int tag, std::string_view line, Clock::time_point now);
 
   struct Repeats {
-    int level = 0;
+    int tag = 0;
     std::string line;  ///< as it was first written
     std::uint64_t times = 0;
     Clock::duration span{};
@@ -36,7 +36,7 @@ class RateLimiter {
 
  private:
   struct Line {
-    int level = 0;
+    int tag = 0;
     std::string text;
     std::uint64_t repeats = 0;
     Clock::time_point since;

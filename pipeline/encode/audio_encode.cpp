@@ -165,7 +165,8 @@ void AudioEncode::encoder_failed(const std::string& reason) {
   close_encoder();
   const bool again_and_again = failures_.failed();
   // A file may pass at a hundred times its own rate, and all of its sound within a wait.
-  if (!live_ && !again_and_again) return faults_.failed(reason, "reopening it");
+  if (!live_ && !again_and_again)
+    return faults_.failed(fault_code(FeedFault::kEncoder), reason, "reopening it");
   if (!live_ && once_) fail(FeedFault::kEncoder, reason + ", " + failures_.text());
   next_try_ = go_without(reason);
 }
@@ -173,8 +174,9 @@ void AudioEncode::encoder_failed(const std::string& reason) {
 /// Returns when to try again.
 AudioEncode::Clock::time_point AudioEncode::go_without(const std::string& reason) {
   const std::chrono::milliseconds wait = backoff_.next();
-  faults_.failed(reason, fmt::format("going without, trying again in {:.1f} s",
-                                     std::chrono::duration<double>(wait).count()));
+  faults_.failed(fault_code(FeedFault::kEncoder), reason,
+                 fmt::format("going without, trying again in {:.1f} s",
+                             std::chrono::duration<double>(wait).count()));
   return Clock::now() + wait;
 }
 

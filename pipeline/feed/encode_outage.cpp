@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "pipeline/base/failure.hpp"
+
 namespace framelane {
 namespace {
 
@@ -24,7 +26,7 @@ void EncodeOutage::failed(std::string reason, Clock::time_point now) {
   const auto wait = backoff_.next();
   has_failed_ = true;
   next_try_ = now + wait;
-  faults_.failed(reason,
+  faults_.failed(fault_code(FeedFault::kEncoder), reason,
                  fmt::format("dropping its frames, trying again in {:.1f} s",
                              std::chrono::duration<double>(wait).count()),
                  now);

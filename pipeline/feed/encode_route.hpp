@@ -17,7 +17,7 @@
 #include "pipeline/feed/encode_outage.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/measure/feed_stats.hpp"
-#include "pipeline/overlay/frame_overlays.hpp"
+#include "pipeline/overlay/timed_overlays.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/packet_fanout.hpp"
 
@@ -46,7 +46,7 @@ struct EncodeRoute {
   RateLimit rate_limit{std::nullopt, std::nullopt};
   std::shared_ptr<EncodePlan> plan = nullptr;  ///< null before the first frame, and while down
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
-  std::unique_ptr<FrameOverlays> overlays = nullptr;    ///< null: nothing is drawn
+  std::unique_ptr<TimedOverlays> overlays = nullptr;    ///< null: nothing is drawn
   /// The options have changed in more than what is drawn: the next frame gets another encoder.
   bool begins_anew = false;
 

@@ -3,7 +3,6 @@
 #include <new>
 #include <utility>
 
-#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/feed/feed_run.hpp"
@@ -29,7 +28,6 @@ Feed::~Feed() {
   run_->join_cancelled();
   const int abandoned = run_->abandon();
   if (abandoned == 0) return;
-  count_abandoned_threads(abandoned);
   log::error("feed {}: {} of its threads did not end when asked to and {} abandoned", run_->name(),
              abandoned, abandoned == 1 ? "was" : "were");
 }

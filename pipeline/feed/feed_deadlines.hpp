@@ -22,6 +22,8 @@ struct FeedDeadlines {
   /// Opening an encoder, or preparing a plan, may take this long: on a GPU newer than the build,
   /// kernels are compiled first.
   std::chrono::milliseconds prepare{60'000};
+  /// Reading an encode's fonts and images may take this long. The feed waits for it.
+  std::chrono::milliseconds overlay_files{10'000};
   /// A call of a live feed's encoder, or of a codec of sound, that takes longer is overdue.
   std::chrono::milliseconds encode_call = Encode::kCallLimit;
 };

@@ -178,6 +178,7 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
     {
       const std::lock_guard lock(self->mutex_);
       thread->finished = true;
+      thread->abandonable.end();
       if (--self->running_ == 0) {
         done = self->on_done_;
         if (self->abandoned_) --self->stats_->abandoned_runs;
@@ -375,6 +376,7 @@ int FeedRun::abandon() {
       thread->thread.join();  // it has at most on_done_ left to call
     } else {
       thread->thread.detach();
+      thread->abandonable.abandon();
       ++abandoned;
     }
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "pipeline/av/interrupt.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/base/line_clock.hpp"
 #include "pipeline/encode/encode.hpp"
@@ -64,6 +65,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   struct Thread {
     std::thread thread;
     bool finished = false;
+    AbandonableThread abandonable{};
   };
   struct EncodePart {
     std::shared_ptr<const EncodeOptions> options;  // at first; see route->options

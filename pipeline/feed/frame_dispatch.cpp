@@ -8,6 +8,7 @@ extern "C" {
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "kernels/conversion.hpp"
@@ -38,7 +39,7 @@ FrameDispatch::FrameDispatch(Parts parts, std::stop_token cancel)
       on_full_(parts_.options.on_full),
       copies_(std::ranges::any_of(parts_.options.encodes, &EncodeOptions::copy_video)),
       masker_(parts_.options.input.mask, *parts_.stats),
-      drawer_(parts_.deadlines, parts_.line_clock),
+      drawer_(parts_.deadlines, parts_.line_clock, cancel_),
       catch_up_(waits_for_reader(parts_.options.input)) {
   for (EncodeRoute* const route : parts_.routes) {
     if (!route->options->copy_video) add(*route);
@@ -65,6 +66,7 @@ void FrameDispatch::remove(EncodeRoute& route) {
 
 void FrameDispatch::count_outputs() {
   tickets_.resize(routes_.size());
+  drawn_.resize(routes_.size());
   outputs_ = 0;
   for (const EncodeRoute* const route : routes_) {
     outputs_ = std::max(outputs_, static_cast<std::size_t>(route->consumer) + 1);
@@ -127,6 +129,7 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
         tickets_[i].drop(DropReason::kRate);
       }
     }
+    draw(frame, source);
     submit(std::move(frame), source, !masked);
   } catch (...) {
     drop_tickets(DropReason::kFeedFailed);
@@ -143,7 +146,6 @@ StageMasking FrameDispatch::stage_masking() const {
 
 void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source, bool stage_masks) {
   const bool is_wanted = std::ranges::any_of(tickets_, &FrameTicket::operator bool);
-  const auto drawn = drawer_.draw(frame, source, routes_, tickets_);
   auto place = is_wanted ? take_place(frame, source) : std::nullopt;
   const CallScope submitting(parts_.stage_calls, parts_.deadlines.stage_call);
   if (!place) {
@@ -166,7 +168,7 @@ void FrameDispatch::submit(InputFrame&& frame, const SourceInfo& source, bool st
     if (output.converts) {
       converts = true;
       allocate_target(output, route, job.analyse && i == 0 ? sizeof(LumaHistogram) : 0);
-      output.overlays = std::move(drawn[i]);
+      output.overlays = std::move(drawn_[i]);
     }
     output.encode_plan = route.plan;
   }

@@ -91,6 +91,7 @@ class FrameDispatch {
   void take_down(EncodeRoute& route, const FeedError& refusal);
   void prepare_stage(const FrameFormat& format);
   void apply_analysis();
+  void draw(const InputFrame& frame, const SourceInfo& source);
   /// `stage_masks`: see FrameJob::masks.
   void submit(InputFrame&& frame, const SourceInfo& source, bool stage_masks);
   /// A job in a place that was just taken, of which nothing is wanted yet.
@@ -114,6 +115,7 @@ class FrameDispatch {
   std::vector<EncodeRoute*> routes_;                           // those that encode
   std::vector<std::shared_ptr<FeedStats::EncodeLine>> lines_;  // likewise
   std::vector<FrameTicket> tickets_;                           // likewise: of the frame in hand
+  std::vector<std::shared_ptr<const Overlays>> drawn_;         // likewise: on it
   std::size_t outputs_ = 0;            // of a job, see EncodeRoute::consumer
   std::optional<FrameFormat> format_;  // that the plans were made for
   bool analyses_ = false;              // frames of this format are analysed

@@ -1,6 +1,8 @@
 // What the encodes make of frames: their encoders, and what the stage converts for them.
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "kernels/conversion.hpp"
@@ -256,6 +258,31 @@ void FrameDispatch::apply_analysis() {
       "feed {}: encode {} takes {}, which has no luma, so that nothing is analysed; give it "
       "convert.format: yuv420p or another YUV format",
       parts_.options.name, encode.name, info(encoded).name);
+}
+
+/// Makes what is drawn on the frame. An encode whose fonts cannot be read is down from now on.
+void FrameDispatch::draw(const InputFrame& frame, const SourceInfo& source) {
+  std::optional<std::chrono::system_clock::time_point> taken;  // the same for all encodes
+  bool failed = false;
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    EncodeRoute& route = *routes_[i];
+    drawn_[i].reset();
+    if (!tickets_[i] || !route.overlays) continue;
+    if (!taken) taken = drawer_.wall_clock_time(frame, source);
+    try {
+      drawn_[i] = FrameDrawer::draw(route, *taken);
+    } catch (const FeedError& refusal) {
+      const bool works_otherwise =
+          copies_ || std::ranges::any_of(routes_, [&](const EncodeRoute* other) {
+            return other != &route && !other->down();
+          });
+      if (!works_otherwise || ends_feed(refusal, source, /*was_down=*/false)) throw;
+      tickets_[i].drop(DropReason::kEncoder);
+      take_down(route, refusal);
+      failed = true;
+    }
+  }
+  if (failed) prepare_stage(*format_);
 }
 
 }  // namespace framelane

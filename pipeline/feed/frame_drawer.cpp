@@ -5,57 +5,48 @@ extern "C" {
 #include <libavutil/mathematics.h>
 }
 
-#include <cstddef>
-#include <optional>
-
-#include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/failure.hpp"
+#include "pipeline/overlay/timed_overlays.hpp"
 
 namespace framelane {
 namespace {
 
-/// What is drawn on the frames of this format; null: nothing. Throws FeedError.
-std::unique_ptr<FrameOverlays> make_overlays(const EncodeRoute& route, const FrameFormat& frames) {
-  if (route.options->overlays.empty()) return nullptr;
-  try {
-    const AVRational shape = frames.sample_aspect_ratio;
-    const bool known = shape.num > 0 && shape.den > 0;
-    return std::make_unique<FrameOverlays>(
-        route.options->overlays, PictureSize{frames.width, frames.height},
-        known ? Rational{shape.num, shape.den} : Rational{1, 1}, frames.layout, frames.color);
-  } catch (const FeedError& error) {
-    // Files come and go: the encode is down until they are there.
-    const bool for_now = error.code() == FeedFault::kConfiguration;
-    throw FeedError(for_now ? FeedFault::kEncoder : error.code(),
-                    "encode " + route.options->name + ": overlay: " + error.what());
-  }
+/// An error of the encode's overlays, by its name. Files come and go: the encode is down until they
+/// are there.
+FeedError of_overlay(const EncodeRoute& route, const FeedError& error) {
+  const bool for_now = error.code() == FeedFault::kConfiguration;
+  return {for_now ? FeedFault::kEncoder : error.code(),
+          "encode " + route.options->name + ": overlay: " + error.what()};
 }
 
 }  // namespace
 
 void FrameDrawer::prepare_overlays(EncodeRoute& route, const FrameFormat& frames) const {
-  const CallScope reading(*route.opening, deadlines_.prepare);  // perhaps a slow disk
-  route.overlays = make_overlays(route, frames);
-}
-
-std::span<std::shared_ptr<const Overlays>> FrameDrawer::draw(const InputFrame& frame,
-                                                             const SourceInfo& source,
-                                                             std::span<EncodeRoute* const> routes,
-                                                             std::span<const FrameTicket> tickets) {
-  drawn_.resize(routes.size());
-  std::optional<std::chrono::system_clock::time_point> taken;
-  for (std::size_t i = 0; i < routes.size(); ++i) {
-    const EncodeRoute& route = *routes[i];
-    drawn_[i].reset();
-    if (!route.overlays || !tickets[i]) continue;
-    if (!taken) taken = wall_clock_time(frame, source);
-    const CallScope drawing(*route.opening, deadlines_.prepare);  // may read fonts
-    drawn_[i] = route.overlays->at(*taken);
+  if (route.options->overlays.empty()) return route.overlays.reset();
+  const AVRational shape = frames.sample_aspect_ratio;
+  const bool known = shape.num > 0 && shape.den > 0;
+  const TimedOverlays::Frames drawn_on{
+      .size = {frames.width, frames.height},
+      .sample_aspect_ratio = known ? Rational{shape.num, shape.den} : Rational{1, 1},
+      .format = frames.layout,
+      .color = frames.color};
+  try {
+    route.overlays = std::make_unique<TimedOverlays>(route.options->overlays, drawn_on,
+                                                     deadlines_.overlay_files, cancel_);
+  } catch (const FeedError& error) {
+    throw of_overlay(route, error);
   }
-  return drawn_;
 }
 
-/// When the picture was taken. If its source does not tell, as a file does not: when it was read.
+std::shared_ptr<const Overlays> FrameDrawer::draw(const EncodeRoute& route,
+                                                  std::chrono::system_clock::time_point taken) {
+  try {
+    return route.overlays ? route.overlays->at(taken) : nullptr;
+  } catch (const FeedError& error) {
+    throw of_overlay(route, error);
+  }
+}
+
 std::chrono::system_clock::time_point FrameDrawer::wall_clock_time(const InputFrame& frame,
                                                                    const SourceInfo& source) const {
   const std::chrono::microseconds time(av_rescale_q(frame.pts, source.time_base, AV_TIME_BASE_Q));

@@ -62,8 +62,9 @@ void SourceLoop::run() {
     if (!lost->waits) continue;
     const auto wait = backoff_.next();
     parts_.stats.set_state(run_, FeedState::kBackoff, lost->reason);
-    faults_.failed(lost->reason, fmt::format("trying again in {:.1f} s",
-                                             std::chrono::duration<double>(wait).count()));
+    faults_.failed(
+        fault_code(lost->fault), lost->reason,
+        fmt::format("trying again in {:.1f} s", std::chrono::duration<double>(wait).count()));
     wait_before_retry(wait);
   }
 }

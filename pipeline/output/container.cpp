@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -169,11 +170,12 @@ void check_container(const OutputOptions& options, const Container& container) {
   }
 }
 
-void check_video(const OutputOptions& options, const Container& container, AVCodecID codec) {
-  if (!container.muxer) return;
+std::optional<std::string> why_no_video(const Container& container, AVCodecID codec) {
+  if (!container.muxer) return std::nullopt;
   const std::string_view muxer = container.muxer->name;
+  const bool playlist = container.kind == OutputKind::kPlaylist;
   bool held = false;
-  if (container.kind == OutputKind::kPlaylist) {
+  if (playlist) {
     held = contains(container.fmp4_segments ? std::span<const AVCodecID>(kHlsFmp4Video)
                                             : std::span<const AVCodecID>(kHlsVideo),
                     codec);
@@ -185,13 +187,17 @@ void check_video(const OutputOptions& options, const Container& container, AVCod
     const bool raw_stream = answer < 0 && (container.muxer->flags & AVFMT_NOTIMESTAMPS);
     held = raw_stream ? container.muxer->video_codec == codec : answer != 0;
   }
-  if (!held) {
-    const bool fits_fmp4 = container.kind == OutputKind::kPlaylist && !container.fmp4_segments &&
-                           contains(kHlsFmp4Video, codec);
-    reject(options, "the container " + std::string(name_of(container)) + " cannot hold " +
-                        avcodec_get_name(codec) + " video; use another container or codec" +
-                        (fits_fmp4 ? ", or options: {hls_segment_type: fmp4}" : ""));
-  }
+  if (held) return std::nullopt;
+  const std::string what = "the container " + std::string(name_of(container)) + " cannot hold " +
+                           avcodec_get_name(codec) + " video; use ";
+  if (!playlist) return what + "another container or codec";
+  const bool fits_fmp4 = !container.fmp4_segments && contains(kHlsFmp4Video, codec);
+  return what + "H.264 or HEVC, which players take" +
+         (fits_fmp4 ? ", or options: {hls_segment_type: fmp4}" : "");
+}
+
+void check_video(const OutputOptions& options, const Container& container, AVCodecID codec) {
+  if (const auto why = why_no_video(container, codec)) reject(options, *why);
 }
 
 std::string_view name_of(const Container& container) {

@@ -4,6 +4,7 @@ extern "C" {
 #include <libavformat/avformat.h>
 }
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -40,8 +41,10 @@ Container container_on_disk(const OutputOptions& options);
 /// guessed, or if `segment` is set and there is no file to cut.
 void check_container(const OutputOptions& options, const Container& container);
 
-/// Throws FeedError(kConfiguration) if the container cannot hold this video, or could hold it only
-/// as private data that no player understands.
+/// Why the container cannot hold this video, or could hold it only as what no player takes, and
+/// what helps. Nothing if it holds it.
+std::optional<std::string> why_no_video(const Container& container, AVCodecID codec);
+/// Throws that as FeedError(kConfiguration).
 void check_video(const OutputOptions& options, const Container& container, AVCodecID codec);
 
 /// The container's name in messages: FFmpeg's, which for playlists is "hls".

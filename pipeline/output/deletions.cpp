@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
 
 namespace framelane {
@@ -33,9 +34,10 @@ void Deletions::remove_or_wait(std::string path) {
   }
   waiting_.push_back(std::move(path));
   if (waiting_.size() > kMost) waiting_.pop_front();
-  faults_.failed(first_fault_, "files that are no longer needed, and are still there: " +
-                                   std::to_string(waiting_.size()) +
-                                   "; delete them, or let this user write to their folder");
+  faults_.failed(
+      fault_code(RetentionFault::kDelete), first_fault_,
+      "files that are no longer needed, and are still there: " + std::to_string(waiting_.size()) +
+          "; delete them, or let this user write to their folder");
 }
 
 }  // namespace framelane

@@ -128,6 +128,7 @@ void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) 
     set_state(FeedState::kFailed, reason);
     // The other outputs of the feed can do without this one, except where all are wanted or none.
     if (once_ || !dynamic_cast<const FeedError*>(&error)) throw;
+    const log::FaultScope fault(fault_code(error), reason);
     log::error("{}: failed: {}", subject_, reason);
   }
   stats_.leaves_parts = recovery_.waits();
@@ -216,8 +217,8 @@ void Output::write_rest() {
     }
   } catch (const std::runtime_error& error) {
     count_lost(current_, PacketDrop::kStop);
-    faults_.failed(redact(error.what()), "it was being stopped");
-    drop_session();
+    faults_.failed(fault_code(error), redact(error.what()), "it was being stopped");
+    drop_session(PacketDrop::kStop);
   }
   end(PacketDrop::kStop);
 }
@@ -260,7 +261,7 @@ void Output::deliver(MediaPacket& packet) try {
 void Output::give_up_if_draining(const std::runtime_error& error) {
   const bool peer = !container_.local || !watched_;  // or a FIFO's reader
   if (!std::exchange(opening_, false) || !peer || !drain_.stop_requested()) return;
-  faults_.failed(redact(error.what()), "it is being stopped");
+  faults_.failed(fault_code(error), redact(error.what()), "it is being stopped");
   ending_.request_stop();
 }
 
@@ -387,7 +388,12 @@ void Output::close(bool at_end) {
     const BusyMeter::Scope busy(stats_.busy);
     // A playlist has an end only if run once, because a daemon continues it after a restart. Only a
     // daemon waits for the disk, because its recordings have to survive a power cut.
-    name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
+    try {
+      name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
+    } catch (const std::runtime_error& error) {
+      stats_.drop(drop_reason(error), session->discard_segment());
+      throw;
+    }
   }
   stats_.bytes += session->take_bytes();
   if (kept_) kept_->completed(name);
@@ -411,13 +417,14 @@ void Output::fail_if_none_was_written() const {
                 "nothing was written: the video has no keyframe to begin with; encode it");
 }
 
-void Output::drop_session() {
+void Output::drop_session(PacketDrop reason) {
   const CallScope call(calls_, long_call());
+  if (session_) stats_.drop(reason, session_->discard_segment());
   session_.reset();
 }
 
 void Output::leave_place() {
-  drop_session();
+  drop_session(PacketDrop::kWriteFailed);
   const CallScope call(calls_, long_call());
   playlist_.reset();
 }
@@ -428,7 +435,7 @@ void Output::retry_recovery() {
 }
 
 void Output::recover_from(const std::runtime_error& error) {
-  drop_session();
+  drop_session(drop_reason(error));
   // Room may be made before the next try.
   if (kept_) kept_->look_again(drop_reason(error) == PacketDrop::kDiskFull);
   needs_keyframe_ = true;
@@ -440,8 +447,9 @@ void Output::recover_from(const std::runtime_error& error) {
   if (io) stats_.reconnects[index_of(io->code())].fetch_add(1, std::memory_order_relaxed);
   set_state(FeedState::kBackoff, redact(error.what()));
   const milliseconds wait = backoff_.next();
-  faults_.failed(redact(error.what()), fmt::format("dropping packets, trying again in {:.1f} s",
-                                                   std::chrono::duration<double>(wait).count()));
+  faults_.failed(fault_code(error), redact(error.what()),
+                 fmt::format("dropping packets, trying again in {:.1f} s",
+                             std::chrono::duration<double>(wait).count()));
   const bool format_changed = wait_before_retry(wait, drop_reason(error), io ? nullptr : format_);
   if (format_changed) return interleave(current_);
   inlet_.request_resume();

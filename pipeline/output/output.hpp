@@ -126,7 +126,8 @@ class Output {
   /// Throws if run once, and all video was dropped for want of a keyframe.
   void fail_if_none_was_written() const;
   /// Ends the session without a trailer; what can be played of its file stays.
-  void drop_session();
+  /// What is lost with it counts as dropped for that reason.
+  void drop_session(PacketDrop reason);
   /// Drops the session and what keeps others out of its place.
   void leave_place();
   /// Completes files that could not be completed before.

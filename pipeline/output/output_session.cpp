@@ -71,6 +71,7 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
                                      std::move(stops));
   } catch (...) {
     leave_file({});
+    if (playlist_) playlist_->discard_incomplete();
     throw;
   }
 }
@@ -79,6 +80,12 @@ OutputSession::~OutputSession() {
   const CutPoints points = muxer_->cut_points();
   muxer_.reset();  // closes the file before it is cut and examined
   leave_file(points);
+  if (playlist_) playlist_->discard_incomplete();  // nothing else makes room on a full disk
+}
+
+std::uint64_t OutputSession::discard_segment() {
+  const bool was_there = playlist_ != nullptr && playlist_->discard_incomplete();
+  return was_there ? std::exchange(segment_packets_, 0) : 0;
 }
 
 void OutputSession::leave_file(const CutPoints& points) {
@@ -127,7 +134,7 @@ bool OutputSession::write(MediaPacket& packet) {
                   "the container refused " + std::to_string(refused_) + " packets in a row");
   }
   refused_ = 0;
-  segment_empty_ = false;
+  ++segment_packets_;
   last_dts = dts;
   end_us_ = std::max(end_us_, end_us);
   return true;
@@ -197,7 +204,6 @@ void OutputSession::begin_segment(const MediaPacket& video, std::int64_t now_us)
   segment_start_us_ = now_us;
   end_us_ = std::max(end_us_, now_us);
   segment_time_ = playlist_->time_of_segment(taken_at(video, line_clock_));
-  segment_empty_ = true;
 }
 
 void OutputSession::end_segment(std::int64_t end_us) {
@@ -210,10 +216,11 @@ void OutputSession::end_segment(std::int64_t end_us) {
   muxer_->end_fragment();
   muxer_->close_file();
   // Sound may pause: a file without a packet cannot be played.
-  if (only_sound_ && segment_empty_) return playlist_->skip_segment();
+  if (only_sound_ && segment_packets_ == 0) return playlist_->skip_segment();
   const std::chrono::microseconds length(std::max(end_us - segment_start_us_, std::int64_t{0}));
   const auto longest = playlist_->longest_segment();
   playlist_->add_segment(longest ? std::min(length, *longest) : length, gap_, segment_time_);
+  segment_packets_ = 0;
 }
 
 void OutputSession::flush_when_due() {
@@ -224,7 +231,7 @@ void OutputSession::flush_when_due() {
 }
 
 std::string OutputSession::finish(bool end_of_list, bool durable) {
-  if (playlist_ && !segment_empty_) end_segment(end_us_);
+  if (playlist_ && segment_packets_ > 0) end_segment(end_us_);
   muxer_->finish();
   if (playlist_ && end_of_list) playlist_->end();
   if (!file_) return {};

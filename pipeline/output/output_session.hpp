@@ -32,7 +32,8 @@ class OutputSession {
                 std::optional<PartFile> file, PartFileRecovery& recovery, PlaylistWriter* playlist,
                 const std::string& url, const MediaPacket& keyframe, const LineClock& line_clock,
                 MuxerStops stops);
-  /// If finish() has not succeeded, a file is cut back to what is whole and left to `recovery`.
+  /// If finish() has not succeeded, a file is cut back to what is whole and left to `recovery`, and
+  /// a playlist's segment that is not complete is removed.
   ~OutputSession();
   OutputSession(const OutputSession&) = delete;
   OutputSession& operator=(const OutputSession&) = delete;
@@ -61,6 +62,9 @@ class OutputSession {
   /// `end_of_list`: the playlist says that nothing follows. `durable`: see PartFile. Throws
   /// IoError.
   std::string finish(bool end_of_list, bool durable);
+  /// Removes a playlist's segment that is not complete, if finish() has not succeeded. Returns how
+  /// many packets are lost with it.
+  std::uint64_t discard_segment();
   /// Bytes written since the last call.
   std::uint64_t take_bytes() { return muxer_->take_bytes(); }
 
@@ -103,12 +107,12 @@ class OutputSession {
   std::int64_t slot_ = 0;  // of a rendition's segment
   std::int64_t segment_start_us_;
   std::chrono::system_clock::time_point segment_time_;
-  std::int64_t last_video_us_;     // when it is decoded
-  std::int64_t last_step_us_ = 0;  // to it, from the one before
-  std::int64_t keyframe_us_;       // the last one's
-  bool header_pending_ = false;    // of MP4: it has a file of its own
-  bool segment_empty_ = true;      // no packet is in it yet
-  bool gap_ = false;               // before this segment
+  std::int64_t last_video_us_;         // when it is decoded
+  std::int64_t last_step_us_ = 0;      // to it, from the one before
+  std::int64_t keyframe_us_;           // the last one's
+  bool header_pending_ = false;        // of MP4: it has a file of its own
+  std::uint64_t segment_packets_ = 0;  // in it so far
+  bool gap_ = false;                   // before this segment
 };
 
 }  // namespace framelane

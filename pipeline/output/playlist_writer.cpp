@@ -236,7 +236,10 @@ void PlaylistWriter::add_segment(microseconds duration, bool gap,
                                  std::chrono::system_clock::time_point time) {
   const fs::path file = segment_file();
   complete(file);
-  if (!list_) list_.emplace(new_head(), first_number_);
+  if (!list_) {
+    list_.emplace(new_head(), first_number_);
+    if (renditions_) list_->go_on_at(first_number_, renditions_->section_of(first_number_));
+  }
   if (!list_->longest_segment()) {  // it is the first
     MediaPlaylist::Head head = list_->head();
     head.target_duration = std::max(least_target_, MediaPlaylist::target_for(duration));
@@ -262,6 +265,13 @@ void PlaylistWriter::add_segment(microseconds duration, bool gap,
   }
   deletions_.retry();
   remove_unlisted();
+}
+
+bool PlaylistWriter::discard_incomplete() {
+  std::error_code ignored;  // what stays is written over, or found at the next start
+  const bool segment = fs::remove(segment_path(), ignored);
+  const bool header = hls_.fmp4 && fs::remove(init_path(), ignored);
+  return segment || header;
 }
 
 void PlaylistWriter::skip_segment() {

@@ -72,6 +72,9 @@ class PlaylistWriter {
   /// The same for a rendition that has nothing in this segment: its file is removed, and the
   /// playlist says that it is missing.
   void skip_segment();
+  /// The segment that was begun, and its header, will not be completed: their files are removed.
+  /// False if there are none. Does not throw.
+  bool discard_incomplete();
   /// Nothing follows.
   void end();
 

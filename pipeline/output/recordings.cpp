@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/redact.hpp"
 
@@ -206,7 +207,7 @@ void Recordings::report(const ClockReading& now) {
     stats_->recovered(RetentionFault::kList);
     listing_faults_.recovered();
   } else {
-    listing_faults_.failed(first_unreadable_,
+    listing_faults_.failed(fault_code(RetentionFault::kList), first_unreadable_,
                            "what is in there is neither counted nor deleted until this user may "
                            "read it; such places: " +
                                std::to_string(unreadable_.size()),
@@ -217,7 +218,7 @@ void Recordings::report(const ClockReading& now) {
     deletion_faults_.recovered();
   } else {
     deletion_faults_.failed(
-        "cannot delete " + first_undeletable_,
+        fault_code(RetentionFault::kDelete), "cannot delete " + first_undeletable_,
         "files that keep no longer allows, and are still there: " + std::to_string(files_.aside()) +
             "; delete them, or let this user write to their folder",
         now.steady);

@@ -120,9 +120,12 @@ void RenditionGroup::leave(std::size_t rendition) {
   if (std::ranges::none_of(renditions_, &Rendition::writes)) lock_.reset();
 }
 
-/// Numbers go on behind those of all renditions, so that no number is used twice.
+/// Numbers go on behind those of all renditions, so that no number is used twice. What one of them
+/// lacks at its end (a process that is killed leaves some a segment ahead of others) it will have
+/// as a gap, in the section where the others have it.
 void RenditionGroup::read_numbers() {
   const std::lock_guard lock(mutex_);
+  std::map<std::uint64_t, std::uint64_t> begins;  // the first segment that is listed of a section
   for (const Rendition& rendition : renditions_) {
     std::ifstream file(rendition.path, std::ios::binary);
     if (!file) continue;  // its own writer says what is wrong
@@ -132,6 +135,19 @@ void RenditionGroup::read_numbers() {
     if (!list) continue;
     next_number_ = std::max(next_number_, list->next_number());
     next_section_ = std::max(next_section_, list->section() + 1);
+    const auto& segments = list->segments();
+    std::uint64_t number = list->next_number();
+    std::uint64_t section = list->section();
+    for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+      --number;
+      const auto begin = begins.try_emplace(section, number).first;
+      begin->second = std::min(begin->second, number);
+      if (segment->discontinuity) --section;
+    }
+  }
+  for (const auto& [section, number] : begins) {
+    sections_.erase(sections_.lower_bound(number), sections_.end());  // playlists that contradict
+    sections_[number] = section;
   }
 }
 
@@ -142,6 +158,7 @@ std::optional<std::uint64_t> RenditionGroup::begin(std::size_t rendition, std::i
     const std::uint64_t first = std::max(next_number_, own_next);
     renditions_[rendition].begun = true;
     first_slot_number_ = static_cast<std::int64_t>(first) - slot;
+    first_number_ = first;
     sections_[first] = next_section_;
     unpublished_ = first;
     return first;
@@ -154,8 +171,8 @@ std::optional<std::uint64_t> RenditionGroup::begin(std::size_t rendition, std::i
   // Where a section begins, any rendition may. One that has not written anything yet has nothing to
   // be set off from: it joins the others where they are.
   const bool starts_there = section != sections_.end() && section->first == number;
-  const bool joins = !renditions_[rendition].begun && section != sections_.begin();
-  if (signed_number >= 0 && (starts_there || joins)) {
+  const bool joins = !renditions_[rendition].begun && number > first_number_;
+  if (signed_number >= 0 && number >= first_number_ && (starts_there || joins)) {
     renditions_[rendition].begun = true;
     return number;
   }

@@ -102,7 +102,8 @@ class RenditionGroup {
   std::uint64_t next_number_ = 0;    // behind what earlier runs have left
   std::uint64_t next_section_ = 0;
   std::optional<std::int64_t> first_slot_number_;  // the number of slot 0, which may be negative
-  std::uint64_t unpublished_ = 0;  // the least number that nobody has published, nor later ones
+  std::uint64_t first_number_ = 0;  // this run's first; sections_ has earlier ones too
+  std::uint64_t unpublished_ = 0;   // the least number that nobody has published, nor later ones
   std::map<std::uint64_t, std::uint64_t> sections_;  // of the numbers at which sections begin
   std::map<std::uint64_t, std::chrono::system_clock::time_point> times_;
 };

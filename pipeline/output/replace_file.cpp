@@ -27,11 +27,10 @@ void replace_file(const std::filesystem::path& path, std::string_view text) {
     if (written > 0) done += static_cast<std::size_t>(written);
   }
   if (close(fd) != 0 && error == 0) error = errno;
-  if (error != 0) {
-    unlink(unnamed.c_str());
-    throw_cannot("write", path.string(), error);
-  }
-  rename_over(unnamed, path);
+  if (error == 0 && std::rename(unnamed.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  unlink(unnamed.c_str());
+  throw_cannot("write", path.string(), error);
 }
 
 }  // namespace framelane

@@ -173,9 +173,9 @@ bool Retention::Threads::hand_over(const std::shared_ptr<Output>& output) {
     const std::string reason = "the thread that deletes old files does not start: " +
                                shortage_text(error.code().message());
     output->files.stats().failed(RetentionFault::kDelete, reason);
-    output->faults.failed(reason, output->disk
-                                      ? "it is tried again"
-                                      : "it is tried again, and until then none is deleted");
+    output->faults.failed(
+        fault_code(RetentionFault::kDelete), reason,
+        output->disk ? "it is tried again" : "it is tried again, and until then none is deleted");
     start_due_ = Steady::now() + start_backoff_.next();
     return false;
   }

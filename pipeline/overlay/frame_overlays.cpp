@@ -94,6 +94,10 @@ std::shared_ptr<const Overlay> FrameOverlays::place(const RgbaPicture& picture,
       begin_of(options.down, frame_.height, picture.height, down), frame_, format_, color_);
 }
 
+bool FrameOverlays::changes_at(std::chrono::system_clock::time_point time) {
+  return std::ranges::any_of(texts_, [&](Text& text) { return text.drawn != text.clock.at(time); });
+}
+
 std::shared_ptr<const Overlays> FrameOverlays::at(std::chrono::system_clock::time_point time) {
   std::optional<Overlays> changed;
   for (Text& text : texts_) {

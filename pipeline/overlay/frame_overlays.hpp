@@ -25,6 +25,8 @@ class FrameOverlays {
   FrameOverlays(std::span<const OverlayOptions> options, const PictureSize& frame,
                 Rational sample_aspect_ratio, PixelFormat format, const ColorSpec& color);
 
+  /// True if at() has to draw a text for a frame that was taken then.
+  bool changes_at(std::chrono::system_clock::time_point time);
   /// For a frame that was taken then. The same pointer as long as nothing changes; neither it nor
   /// its overlays change afterwards.
   std::shared_ptr<const Overlays> at(std::chrono::system_clock::time_point time);

@@ -5,15 +5,20 @@
 #include <fontconfig/fcfreetype.h>
 #include <pango/pangofc-fontmap.h>
 #include <pango/pangoft2.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <latch>
 #include <mutex>
+#include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/picture_limits.hpp"
@@ -32,10 +37,22 @@ const FcChar8* as_fc(const std::string& text) {
   return reinterpret_cast<const FcChar8*>(text.c_str());
 }
 
+/// Why the file cannot be opened, or not without waiting for somebody; nothing if it can.
+std::optional<std::string> why_unreadable(const std::string& file) {
+  std::error_code error;
+  const auto type = std::filesystem::status(file, error).type();
+  if (type == std::filesystem::file_type::regular) {
+    if (access(file.c_str(), R_OK) == 0) return std::nullopt;
+    error = std::error_code(errno, std::generic_category());
+  }
+  if (error) return "cannot be read: " + error.message();
+  if (type == std::filesystem::file_type::directory) return "is a folder; name one of its files";
+  return "is a pipe or a device; give a TrueType or OpenType file";
+}
+
 FcPatternPtr first_font_in(const std::string& file) {
   int count = 0;
-  std::error_code error;  // opening a pipe would block
-  if (!std::filesystem::is_regular_file(file, error)) return {nullptr, &FcPatternDestroy};
+  if (why_unreadable(file)) return {nullptr, &FcPatternDestroy};
   return {FcFreeTypeQuery(as_fc(file), 0, nullptr, &count), &FcPatternDestroy};
 }
 
@@ -85,6 +102,9 @@ void require_threads() {
                         "); raise the limit of threads (TasksMax), or use fewer feeds");
   }
 }
+
+constexpr char kNoFonts[] =
+    "there is no font on this system; install one (Debian: fonts-dejavu-core), or give font: FILE";
 
 bool has_fonts(FcConfig* fonts) {
   for (const FcSetName set : {FcSetSystem, FcSetApplication}) {
@@ -169,14 +189,11 @@ TextPainter::TextPainter(const OverlayOptions& options, int pixels, const Pictur
   const FcPatternPtr own =
       options.font.empty() ? FcPatternPtr{nullptr, &FcPatternDestroy} : first_font_in(options.font);
   if (!options.font.empty() && own == nullptr) {
-    throw FeedError(FeedFault::kConfiguration, "the font " + options.font + " cannot be read");
+    throw FeedError(FeedFault::kConfiguration,
+                    "the font " + options.font + ' ' + why_no_font(options.font).value_or(""));
   }
   const FcConfigPtr fonts = load_fonts(options.font, own.get());
-  if (!has_fonts(fonts.get())) {
-    throw FeedError(FeedFault::kConfiguration,
-                    "there is no font on this system; install one (Debian: fonts-dejavu-core), or "
-                    "give font: FILE");
-  }
+  if (!has_fonts(fonts.get())) throw FeedError(FeedFault::kConfiguration, kNoFonts);
   FontPtr font(pango_font_description_from_string("sans"), &pango_font_description_free);
   if (own != nullptr) font.reset(pango_fc_font_description_from_pattern(own.get(), FALSE));
   pango_font_description_set_absolute_size(font.get(), pixels * down_ * PANGO_SCALE);
@@ -195,6 +212,16 @@ TextPainter::TextPainter(const OverlayOptions& options, int pixels, const Pictur
 
 TextPainter::~TextPainter() = default;
 
+/// Pango draws a box for a letter that no font has.
+void TextPainter::warn_of_boxes(const std::string& text) {
+  const int boxes = pango_layout_get_unknown_glyphs_count(layout_->layout.get());
+  if (boxes <= 0 || std::exchange(warned_, true)) return;
+  log::warn(
+      "the text \"{}\" is drawn with {} boxes: no font on this system has these letters; install "
+      "one that has them (Debian: fonts-noto-core, fonts-noto-cjk), or give font: FILE",
+      text, boxes);
+}
+
 RgbaPicture TextPainter::paint(const std::string& text) {
   if (text.empty()) return {};
   bool is_new = false;
@@ -204,6 +231,7 @@ RgbaPicture TextPainter::paint(const std::string& text) {
   if (is_new) require_threads();
   PangoLayout* const layout = layout_->layout.get();
   pango_layout_set_text(layout, text.data(), static_cast<int>(text.size()));
+  if (is_new) warn_of_boxes(text);
   PangoRectangle ink;
   PangoRectangle logical;
   pango_layout_get_pixel_extents(layout, &ink, &logical);
@@ -245,8 +273,20 @@ RgbaPicture TextPainter::paint(const std::string& text) {
 }
 
 std::optional<std::string> why_no_font(const std::string& file) {
+  if (auto why = why_unreadable(file)) return why;
   if (first_font_in(file) != nullptr) return std::nullopt;
   return "is no font that can be read; give a TrueType or OpenType file";
+}
+
+std::optional<std::string> why_no_system_font() {
+  static std::atomic<bool> found{false};  // looking again costs milliseconds
+  if (found) return std::nullopt;
+  try {
+    found = has_fonts(load_fonts({}, nullptr).get());
+  } catch (const FeedError& error) {
+    return error.what();
+  }
+  return found ? std::nullopt : std::optional<std::string>(kNoFonts);
 }
 
 bool is_utf8(const std::string& text) {

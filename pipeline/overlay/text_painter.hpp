@@ -33,6 +33,8 @@ class TextPainter {
 
  private:
   struct Layout;
+  void warn_of_boxes(const std::string& text);
+
   const OverlayOptions& options_;
   // A text is drawn with square pixels, as small as the smaller side of those of the picture.
   const double across_;              // such pixels in the width of one of the picture
@@ -40,11 +42,15 @@ class TextPainter {
   const PictureSize room_;           // in such pixels
   const int padding_;                // of the box, in such pixels
   std::set<std::uint32_t> letters_;  // that have been drawn
+  bool warned_ = false;
   std::unique_ptr<Layout> layout_;
 };
 
 /// Why the file is no font, as the end of a sentence; nothing if it is one. Reads it.
 std::optional<std::string> why_no_font(const std::string& file);
+/// Why a text without a font of its own cannot be drawn: a sentence; nothing if it can. Looks for
+/// the system's fonts.
+std::optional<std::string> why_no_system_font();
 
 /// True if the text can be drawn: it is UTF-8.
 bool is_utf8(const std::string& text);

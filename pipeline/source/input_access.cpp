@@ -43,7 +43,7 @@ constexpr std::array<std::string_view, 10> kPlainPeers{"udp", "udplite", "rtp", 
 
 /// Containers and streams of pictures and sound that contain no URLs.
 constexpr std::string_view kMediaFormats =
-    "aac,ac3,amr,apng,asf,avi,av1,bmp_pipe,dv,eac3,flac,flv,gif,h261,h263,h264,hevc,image2,"
+    "aac,ac3,amr,apng,asf,avi,av1,bmp_pipe,dhav,dv,eac3,flac,flv,gif,h261,h263,h264,hevc,image2,"
     "image2pipe,ivf,"
     "j2k_pipe,jpeg_pipe,jpegls_pipe,live_flv,m4v,matroska,mjpeg,mov,mp3,mpeg,mpegts,mpegvideo,"
     "mpjpeg,mxf,nut,obu,ogg,png_pipe,rtp,rtsp,vc1,vvc,wav,webp_pipe,webvtt,yuv4mpegpipe";
@@ -262,7 +262,10 @@ InputAccess::InputAccess(const InputOptions& input) : input_(input) {
     network_ = network_ || !local;
     leads_elsewhere_ = leads_elsewhere_ || (!local && !contains_name(kPlainPeers, name));
   }
-  if (network_) own_address_ = kind_of_host(url_host(input.url));
+  // FFmpeg reads http:/h as http://h, url_host() does not: such a URL names no address.
+  if (network_ && input.url.find("://") != std::string::npos) {
+    own_address_ = kind_of_host(url_host(input.url));
+  }
   set_protocols(input, own, device);
 
   const bool web = contains_name(own, "http") || contains_name(own, "https");

@@ -195,12 +195,14 @@ TEST(ConfigTest, TopLevelKeysAreOptional) {
   EXPECT_EQ(config.log.format, LogFormat::kPlain);
   EXPECT_EQ(config.admin.listen, "127.0.0.1:9853");
   EXPECT_EQ(config.device.kind, DeviceChoice::Kind::kAuto);
+  EXPECT_FALSE(config.watchdog.max_abandoned);
 }
 
 TEST(ConfigTest, TopLevelKeysAreRead) {
   const Config config = load(R"(
 log: {level: warn, format: json}
 admin: {listen: "unix:/run/framelane/admin.sock"}
+watchdog: {max_abandoned: 0}
 device: cuda:3
 feeds: {a: {input: {url: a.mp4}}}
 )");
@@ -209,6 +211,7 @@ feeds: {a: {input: {url: a.mp4}}}
   EXPECT_EQ(config.admin.listen, "unix:/run/framelane/admin.sock");
   EXPECT_EQ(config.device.kind, DeviceChoice::Kind::kCuda);
   EXPECT_EQ(config.device.gpu, 3);
+  EXPECT_EQ(config.watchdog.max_abandoned, 0);
 }
 
 TEST(ConfigTest, FeedWithoutEncodesHasMainWithLibx264) {

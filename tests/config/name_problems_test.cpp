@@ -35,6 +35,11 @@ const std::vector<Wrong> kNames{
      feed_with(", encodes: {m: {audio: {codec: pcm_s16le}}}, outputs: {o: {url: x.mp4}}"),
      {"f.yaml:1:92: feeds.a.outputs.o.url: takes encode \"m\", whose audio.codec is nothing that "
       "players can read in mp4; use aac"}},
+    {"VideoThatPlayersOfAPlaylistDoNotTake",
+     feed_with(", encodes: {m: {video: {codec: mpeg2video}}}, outputs: {o: {url: x.m3u8}}"),
+     {"f.yaml:1:93: feeds.a.outputs.o.url: takes encode \"m\", whose codec mpeg2video is nothing "
+      "for it: the container hls cannot hold mpeg2video video; use H.264 or HEVC, which players "
+      "take"}},
     {"OnlyEncodersThatAreNotBuiltIn",
      encode_with("[h264_mf, hevc_mf]"),
      {"f.yaml:1:60: feeds.a.encodes.m.video.codec[0]: \"h264_mf\" is an encoder that this FFmpeg "

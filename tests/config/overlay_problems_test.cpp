@@ -66,9 +66,9 @@ const std::vector<Wrong> kOverlays{
     {"Fonts",
      with_overlay("[{text: x, font: /nowhere.ttf}, {text: x, font: /dev/zero}, {text: x, font: "
                   "/etc/passwd}]"),
-     {"f.yaml:1:70: feeds.a.encodes.m.overlay[0].font: \"/nowhere.ttf\" is no font that can be "
-      "read; give a TrueType or OpenType file",
-      "f.yaml:1:101: feeds.a.encodes.m.overlay[1].font: \"/dev/zero\" is no font that can be read; "
+     {"f.yaml:1:70: feeds.a.encodes.m.overlay[0].font: \"/nowhere.ttf\" cannot be read: No "
+      "such file or directory",
+      "f.yaml:1:101: feeds.a.encodes.m.overlay[1].font: \"/dev/zero\" is a pipe or a device; "
       "give a TrueType or OpenType file",
       "f.yaml:1:129: feeds.a.encodes.m.overlay[2].font: \"/etc/passwd\" is no font that can be "
       "read; give a TrueType or OpenType file"}},

@@ -78,6 +78,11 @@ const std::vector<Wrong> kRenditions{
      {"f.yaml:1:135: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec ffv1 cannot be "
       "asked for a keyframe and counts frames instead, so that its segments would not stay beside "
       "those of the other renditions; for AV1 name libaom-av1 or av1_nvenc, for H.264 libx264"}},
+    {"RenditionThatPlayersDoNotTake",
+     renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {video: {codec: mpeg2video, gop: 2s}}"),
+     {"f.yaml:1:130: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec mpeg2video is "
+      "nothing for it: the container hls cannot hold mpeg2video video; use H.264 or HEVC, which "
+      "players take"}},
     {"RenditionInTheFolderOfTheSound",
      renditions_with("from: [x, audio]" + kMaster,
                      "x: {video: {gop: 2s}, audio: {}}, audio: {video: {gop: 2s}}"),

@@ -133,9 +133,9 @@ const std::vector<Wrong> kTypes{
      feed_with(", device: gpu"),
      {"f.yaml:1:38: feeds.a.device: must be auto, cpu, cuda or cuda:N, not \"gpu\""}},
     {"NotInThisVersion",
-     "watchdog: {max_abandoned: 3}\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, limits: 1, "
+     "hooks: []\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, limits: 1, "
      "recorder: {}}}\n",
-     {"f.yaml:1:1: watchdog: is not supported by this version; remove the key",
+     {"f.yaml:1:1: hooks: is not supported by this version; remove the key",
       "f.yaml:2:9: admin.tls: is not supported by this version; remove the key",
       "f.yaml:3:30: feeds.a.limits: is not supported by this version; remove the key",
       "f.yaml:3:41: feeds.a.recorder: is not supported by this version; remove the key"}},

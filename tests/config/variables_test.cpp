@@ -201,6 +201,19 @@ TEST_F(VariablesTest, WrongSyntaxDoesNotShowTheText) {
   EXPECT_THAT(problems_of("${hunter2 hunter2}"), Not(HasSubstr("hunter2")));
 }
 
+TEST_F(VariablesTest, AVariableWhoseNameSaysSoIsASecretWhereverItStands) {
+  options_ = with_environment({{"GATE_TOKEN", "walrus-path-1"},
+                               {"CAM_PASS", "walrus-pass-2"},
+                               {"STREAM_KEY", "walrus-key-3"},
+                               {"RECORDINGS", "walrus-folder-4"},
+                               {"PWD", "walrus-folder-6"}});
+  expand(
+      "${GATE_TOKEN} ${CAM_PASS} ${STREAM_KEY:-x} ${CAM_PASSWORD:-walrus-default-5} ${RECORDINGS} "
+      "${PWD}");
+  EXPECT_EQ(redact("walrus-path-1 walrus-pass-2 walrus-key-3 walrus-default-5"), "*** *** *** ***");
+  EXPECT_EQ(redact("walrus-folder-4 walrus-folder-6"), "walrus-folder-4 walrus-folder-6");
+}
+
 TEST_F(VariablesTest, ExpandVariablesHasNoFeed) {
   std::string problem;
   EXPECT_EQ(expand_variables("${feed}", options_, problem), std::nullopt);

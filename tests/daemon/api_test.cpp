@@ -94,6 +94,22 @@ TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
   EXPECT_EQ(answer(probe, supervisor, config).status, 200);
 }
 
+TEST_F(ApiTest, IsUnhealthyWhileMoreThreadsAreStuckThanAllowed) {
+  start_and_wait_until_ready();
+  Config config;
+  config.watchdog.max_abandoned = static_cast<int>(threads_stuck());
+  ConfigReload reload("", config, supervisor_);
+  HttpRequest probe;
+  probe.method = "GET";
+  probe.path = "/healthz";
+  EXPECT_EQ(answer(probe, supervisor_, reload).status, 200);
+  AbandonableThread thread;
+  thread.abandon();
+  EXPECT_EQ(answer(probe, supervisor_, reload).status, 503);
+  thread.end();
+  EXPECT_EQ(answer(probe, supervisor_, reload).status, 200);
+}
+
 TEST_F(ApiTest, ListsTheFeedsWithTheirEncodesAndOutputs) {
   const Json feeds = get_json("/api/v1/feeds");
   ASSERT_EQ(feeds["feeds"].size(), 1u);

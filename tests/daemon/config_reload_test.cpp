@@ -121,6 +121,12 @@ TEST_F(ConfigReloadTest, TheLogsLevelAndFormatChangeAtOnce) {
   spdlog::set_level(level);
 }
 
+TEST_F(ConfigReloadTest, AnotherLimitOfStuckThreadsIsInForceAtOnce) {
+  EXPECT_EQ(reload_->watchdog(), WatchdogConfig{});
+  reload("watchdog: {max_abandoned: 7}\nfeeds:\n" + feed_text("gate"));
+  EXPECT_EQ(reload_->watchdog().max_abandoned, 7);
+}
+
 TEST_F(ConfigReloadTest, AnotherListenerWaitsForTheNextStart) {
   const auto outcome = reload("admin: {listen: 'localhost:9000'}\nfeeds:\n" + feed_text("gate"));
   EXPECT_EQ(outcome.kind, ReloadKind::kDone);

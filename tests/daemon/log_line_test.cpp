@@ -11,7 +11,7 @@ namespace {
 constexpr std::chrono::system_clock::time_point kTime{std::chrono::milliseconds(1767323045678)};
 
 std::string line(LogStyle style, std::string_view message, LogLevel level = LogLevel::kInfo) {
-  return format_log_line(style, level, kTime, message);
+  return format_log_line(style, {.level = level, .time = kTime, .message = message});
 }
 
 TEST(LogLineTest, TextHasTimeAndPaddedLevel) {
@@ -22,6 +22,22 @@ TEST(LogLineTest, TextHasTimeAndPaddedLevel) {
 TEST(LogLineTest, JsonTakesTheFeedOutOfTheMessage) {
   EXPECT_EQ(line(LogStyle::kJson, "feed gate: up: 25 fps"),
             R"({"ts":"2026-01-02T03:04:05.678Z","level":"info","feed":"gate","msg":"up: 25 fps"})"
+            "\n");
+}
+
+TEST(LogLineTest, JsonSaysWhatALineIsAboutAndTheFaultsCodeAndReason) {
+  const LogLine fault{.level = LogLevel::kWarn,
+                      .time = kTime,
+                      .message = "feed gate: output hls: refused rtsp://u:p@h/; trying again",
+                      .fault = {"refused", "refused rtsp://u:p@h/"}};
+  EXPECT_EQ(format_log_line(LogStyle::kJson, fault),
+            R"({"ts":"2026-01-02T03:04:05.678Z","level":"warn","feed":"gate","output":"hls",)"
+            R"("code":"refused","reason":"refused rtsp://***@h/",)"
+            R"("msg":"refused rtsp://***@h/; trying again"})"
+            "\n");
+  EXPECT_EQ(line(LogStyle::kJson, "feed gate: encode live: sound: slow"),
+            R"({"ts":"2026-01-02T03:04:05.678Z","level":"info","feed":"gate","encode":"live",)"
+            R"("msg":"sound: slow"})"
             "\n");
 }
 
@@ -51,6 +67,25 @@ TEST(LogLineTest, ControlsBeyondAsciiAreWrittenOutAndOtherTextStays) {
                  "2J \xe2\x80\xae\xe2\x81\xa6 \xc2\xa9\xe2\x82\xac"),
             "<6>a\\xc2\\x9b2J \\xe2\\x80\\xae\\xe2\\x81\\xa6 \xc2\xa9\xe2\x82\xac\n");
   EXPECT_EQ(line(LogStyle::kJournal, "\xe2\x80"), "<6>\xe2\x80\n");
+}
+
+TEST(LogLineTest, ARecordOfTheJournalHasTheWholeMessageAndItsFields) {
+  const LogLine fault{.level = LogLevel::kWarn,
+                      .time = kTime,
+                      .message = "feed gate: output hls: refused rtsp://u:p@h/\nFEED=b\n",
+                      .fault = {"refused", "refused"}};
+  EXPECT_EQ(journal_record(fault),
+            "MESSAGE=feed gate: output hls: refused rtsp://***@h/\\nFEED=b\n"
+            "PRIORITY=4\n"
+            "SYSLOG_IDENTIFIER=framelane\n"
+            "FEED=gate\n"
+            "OUTPUT=hls\n"
+            "CODE=refused\n");
+}
+
+TEST(LogLineTest, WhatIsAboutNoFeedIsNoRecord) {
+  EXPECT_EQ(journal_record({.time = kTime, .message = "ready"}), "");
+  EXPECT_EQ(journal_record({.time = kTime, .message = "ffmpeg: feed gate: x"}), "");
 }
 
 TEST(LogLineTest, TrailingNewlinesGo) { EXPECT_EQ(line(LogStyle::kJournal, "a\r\n"), "<6>a\n"); }

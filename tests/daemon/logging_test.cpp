@@ -23,11 +23,13 @@ extern "C" {
 #include <vector>
 
 #include "pipeline/av/av_log_capture.hpp"
+#include "pipeline/base/fault_log.hpp"
 #include "pipeline/base/redact.hpp"
 
 namespace framelane {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -175,6 +177,40 @@ TEST_F(LoggingTest, OverlongFfmpegLinesAreCut) {
   ASSERT_THAT(lines, SizeIs(2));
   EXPECT_LT(lines[0].size(), 2200u);
   EXPECT_THAT(lines[1], EndsWith("ffmpeg: after the long one"));
+}
+
+// Cut first, the begin of a secret would be left, which is not known as one.
+TEST_F(LoggingTest, ASecretWhereAnOverlongFfmpegLineIsCutIsBlanked) {
+  register_secret("nachtigallenschlag");
+  const auto lines = stderr_lines([] {
+    for (std::size_t length = 2020; length < 2060; ++length) {
+      const std::string before(length, 'x');
+      av_log(nullptr, AV_LOG_ERROR, "%s nachtigallenschlag\n", before.c_str());
+    }
+  });
+  EXPECT_GT(lines.size(), 10u);  // those that are cut in the same place are repeats
+  EXPECT_THAT(lines, Each(Not(HasSubstr("nach"))));
+  EXPECT_THAT(lines.front(), EndsWith("xx ***"));
+}
+
+TEST_F(LoggingTest, AFaultHasItsCodeInJsonAndSoHasTheSumOfItsRepeats) {
+  set_up_logging({LogLevel::kInfo, LogFormat::kJson});
+  FaultLog faults("feed gate: output hls");
+  const auto now = FaultLog::Clock::now();
+  const auto lines = stderr_lines([&] {
+    faults.failed("refused", "nobody listens", "trying again", now);
+    faults.failed("refused", "nobody listens", "trying again", now);
+    faults.failed("timeout", "nobody answers", "trying again", now + std::chrono::seconds(61));
+    spdlog::info("feed gate: running");
+  });
+  const std::string of_output = R"("feed":"gate","output":"hls",)";
+  EXPECT_THAT(
+      lines,
+      ElementsAre(
+          HasSubstr(of_output + R"("code":"refused","reason":"nobody listens","msg":"nobody l)"),
+          HasSubstr(of_output + R"("code":"refused","reason":"nobody listens","msg":"nobody l)"),
+          HasSubstr(of_output + R"("code":"timeout","reason":"nobody answers","msg":"nobody a)"),
+          EndsWith(R"("feed":"gate","msg":"running"})")));
 }
 
 TEST_F(LoggingTest, LinesOfManyThreadsStayWhole) {

@@ -65,15 +65,18 @@ TEST_F(OptionsRereadTest, WhatIsReadInTimeIsReturnedAndTheNextCallReadsAgain) {
 
 TEST_F(OptionsRereadTest, WhatComesTooLateIsLeftOutAndNoSecondThreadGetsStuck) {
   const std::uint64_t abandoned = threads_abandoned();
+  const std::uint64_t stuck = threads_stuck();
   for (int restart = 0; restart < 3; ++restart) {
     EXPECT_EQ(reread_.poll(clock_.now(), options_), Progress::kReading);
     clock_.advance(OptionsReread::kPatience);
     EXPECT_EQ(reread_.poll(clock_.now(), options_), Progress::kNothing);
   }
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_EQ(threads_stuck(), stuck + 1);
   EXPECT_TRUE(testing::comes_true([this] { return server_->asked == 1; }));
   server_->answers.release(2);
   EXPECT_TRUE(testing::comes_true([this] { return server_->answered == 1; }));
+  EXPECT_TRUE(testing::comes_true([stuck] { return threads_stuck() == stuck; }));
   EXPECT_TRUE(comes_to(Progress::kRead));
 }
 

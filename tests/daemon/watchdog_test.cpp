@@ -1,21 +1,18 @@
 #include "daemon/watchdog.hpp"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
-#include <array>
 #include <atomic>
-#include <filesystem>
 #include <string>
 
 #include "daemon/admin_server.hpp"
-#include "daemon/socket_address.hpp"
 #include "daemon/supervisor.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
+#include "tests/daemon/notify_socket.hpp"
 #include "tests/daemon/one_device.hpp"
 #include "tests/daemon/stuck_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
@@ -34,37 +31,13 @@ class WatchdogTest : public ::testing::Test {
     // spdlog makes its logger on first use. Made by one of several threads, it looks like a race to
     // TSan, which does not see inside libspdlog.
     spdlog::set_level(spdlog::level::off);
-    std::string pattern = (std::filesystem::temp_directory_path() / "framelane-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    folder_ = pattern;
-    const std::string path = folder_ / "notify";
-    const UnixAddress address = unix_address(path);
-    socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address.storage),
-               address.length) != 0) {
-      throw std::runtime_error("cannot bind " + path);
-    }
-    ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
     ::setenv("WATCHDOG_USEC", std::to_string(std::chrono::microseconds(kInterval).count()).c_str(),
              1);
   }
-  ~WatchdogTest() override {
-    ::unsetenv("NOTIFY_SOCKET");
-    ::unsetenv("WATCHDOG_USEC");
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  ~WatchdogTest() override { ::unsetenv("WATCHDOG_USEC"); }
 
-  /// Whether systemd was told "WATCHDOG=1" since this was asked last.
-  bool told() {
-    bool any = false;
-    std::array<char, 256> message;
-    for (;;) {
-      const ssize_t got = ::recv(socket_.get(), message.data(), message.size(), 0);
-      if (got < 0) return any;
-      any |= std::string_view(message.data(), static_cast<std::size_t>(got)) == "WATCHDOG=1";
-    }
-  }
+  /// Whether systemd was told anything since this was asked last.
+  bool told() const { return !systemd_.heard().empty(); }
   /// Lets an interval pass and feeds the watchdog; whether systemd was told.
   bool tells(Watchdog& watchdog) {
     clock_.advance(kInterval);
@@ -75,8 +48,7 @@ class WatchdogTest : public ::testing::Test {
   FakeClock clock_;
 
  private:
-  std::filesystem::path folder_;
-  FileDescriptor socket_;
+  const testing::NotifySocket systemd_;
 };
 
 TEST_F(WatchdogTest, IsNotFedWhileTheSupervisorIsStuckAndFedAgainAfterwards) {
@@ -111,6 +83,33 @@ TEST_F(WatchdogTest, IsNotFedWhileTheAdminListenerFailsAndFedAgainAfterwards) {
   EXPECT_FALSE(tells(watchdog));
   status = 200;
   EXPECT_TRUE(tells(watchdog));
+}
+
+// framelane is about to end, and has yet to complete its files.
+TEST_F(WatchdogTest, IsFedAlthoughTheAdminListenerFailsOnceThatIsForgotten) {
+  Supervisor supervisor({testing::feed_without_source()}, testing::one_device(make_cpu_device()),
+                        {.now = clock_.function()});
+  const AdminServer admin("127.0.0.1:0", [](const HttpRequest&) {
+    HttpResponse response;
+    response.status = 503;
+    return response;
+  });
+  Watchdog watchdog(supervisor, &admin);
+  supervisor.start();
+  EXPECT_FALSE(tells(watchdog));
+  watchdog.forget_listener();
+  EXPECT_TRUE(tells(watchdog));
+}
+
+TEST(TooManyStuckTest, WithoutALimitAnyNumberMayBeStuck) {
+  AbandonableThread thread;
+  thread.abandon();
+  const int stuck = static_cast<int>(threads_stuck());
+  EXPECT_FALSE(too_many_stuck({}));
+  EXPECT_FALSE(too_many_stuck({.max_abandoned = stuck}));
+  EXPECT_TRUE(too_many_stuck({.max_abandoned = stuck - 1}));
+  thread.end();
+  EXPECT_FALSE(too_many_stuck({.max_abandoned = stuck - 1}));
 }
 
 TEST_F(WatchdogTest, TellsSystemdThreeTimesInAnInterval) {

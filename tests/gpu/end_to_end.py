@@ -4,12 +4,12 @@ pytest.
 
     FRAMELANE_BINARY=$PWD/build/gpu/daemon/framelane python3 tests/gpu/end_to_end.py CLIPS
 
-CLIPS: the folder with the clips that scripts/gpu-check makes from the shipped clip."""
+CLIPS: the folder with the clips that scripts/gpu-check makes from the shipped clip, and a font."""
 
 import filecmp
 import json
+import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 
 from harness.configs import encoder, raw_input, x264  # noqa: E402
+from harness.media import ffmpeg  # noqa: E402
 from harness.daemon import Daemon, run  # noqa: E402
 
 SIZE = "1920x1080"
@@ -34,7 +35,9 @@ def transcodes_as_on_the_cpu(clip, raw, folder):
     lossless = ["--codec", "libx264", "--option", "preset=ultrafast", "--option", "qp=0", "--option", "threads=1"]
     raw_options = ["--input-format", "rawvideo", "--input-pixel-format", "bgra", "--input-size", SIZE,
                    "--input-rate", "25"]
-    for source, options, decoder in ((clip, ["--range", "full"], "h264_nvdec"), (raw, raw_options, "rawvideo")):
+    part = ["--crop", "1500x840+200+100", "--size", "1280x720", "--overlay-text", "gate 1"]
+    for source, options, decoder in ((clip, ["--range", "full"], "h264_nvdec"), (clip, part, "h264_nvdec"),
+                                     (raw, raw_options, "rawvideo"), (raw, raw_options + part, "rawvideo")):
         made = {}
         for device in ("cpu", "cuda"):
             made[device] = folder / f"{device}.nut"
@@ -42,8 +45,56 @@ def transcodes_as_on_the_cpu(clip, raw, folder):
         assert summary["decoder"] == decoder, summary
         assert summary["frames_in"] == summary["frames_out"] > 0 == summary["frames_dropped"], summary
         assert filecmp.cmp(made["cpu"], made["cuda"], shallow=False), f"{source}: other bytes than on the CPU"
-        print(f"transcode {source.name}: {decoder}, {summary['frames_in']} frames in, "
+        print(f"transcode {source.name}{', a part of it' if part[0] in options else ''}: {decoder}, "
+              f"{summary['frames_in']} frames in, "
               f"{summary['frames_out']} out, the CPU's bytes")
+
+
+def makes_pictures_as_on_the_cpu(clip, raw, folder):
+    """Runs each feed once on the CPU and once on the GPU, with masks, and with encodes that differ in what
+    they make of a frame. Both must give the same bytes."""
+    logo = folder / "logo.png"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=160x90,format=rgba", "-frames:v", "1", logo)
+    lossless = {"preset": "ultrafast", "qp": 0, "threads": 1}
+    drawn = {"overlay": [{"text": "${feed} 1", "at": "top-left", "box": "#00000080"},
+                         {"image": str(logo), "at": "bottom-right", "width": "10%", "opacity": 0.8}]}
+    encodes = {name: {**encoder("libx264", convert=convert, **lossless), **more} for name, convert, more in (
+        ("p1080", {}, drawn),
+        ("p720", {"size": "1280x720"}, drawn),
+        ("p480", {"size": "854x480", "filter": "spline36", "rate": 10}, drawn),
+        ("part", {"crop": "960x540+480+270", "size": "640x-2", "filter": "area"}, {}),
+        ("bars", {"size": "800x800", "fit": "contain", "background": "#204060", "filter": "bilinear"}, drawn),
+        ("turned", {"rotate": 90, "flip": "horizontal", "size": "50%", "matrix": "bt709"}, {}),
+        ("large", {"crop": "500x282+6+2", "size": "1280x720", "fit": "cover"}, {}))}
+    mask = [{"polygon": [[0.1, 0.2], [0.4, 0.25], [0.3, 0.7]], "style": "pixelate"},
+            {"polygon": [[0.6, 0.5], [0.9, 0.5], [0.9, 0.95], [0.6, 0.9]], "color": "#ff8000"}]
+    inputs = {"nvdec": {"url": str(clip)}, "raw": raw_input(raw, "bgra", SIZE)}
+
+    for device in ("cpu", "cuda"):
+        here = folder / device
+        here.mkdir()
+        daemon = Daemon(here, {"device": device, "feeds": {
+            source: {"input": input_, "mask": mask, "encodes": encodes, "outputs": {
+                name: {"from": name, "url": f"{source}-{name}.nut"} for name in encodes}}
+            for source, input_ in inputs.items()}})
+        try:
+            daemon.wait_ready(60)
+            for source in inputs:
+                daemon.wait_state(source, "ended", 240)
+                where = daemon.feed(source)
+                assert where["device"].startswith(device), where
+            daemon.stop()
+        finally:
+            daemon.kill()
+    for source in inputs:
+        for name in encodes:
+            # The files differ in the time at which they were made, so their packets are compared.
+            on_cpu, on_gpu = (ffmpeg("-i", folder / device / f"{source}-{name}.nut", "-c", "copy", "-f", "framehash",
+                                     "-").splitlines() for device in ("cpu", "cuda"))
+            frames = sum(not line.startswith(b"#") for line in on_cpu)
+            assert frames > 0, f"{source}, {name}: no frames"
+            assert on_cpu == on_gpu, f"{source}, {name}: other bytes than on the CPU"
+            print(f"run {source}, encode {name}: {frames} frames, the CPU's bytes")
 
 
 def runs_feeds(clips, raw, folder):
@@ -92,10 +143,16 @@ def main():
     assert devices.returncode == 0 and "cuda:0" in devices.stdout, devices.stderr
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
+        fonts = folder / "fonts.conf"
+        fonts.write_text(f"<fontconfig><dir>{clips}</dir><cachedir>{folder}</cachedir></fontconfig>")
+        os.environ["FONTCONFIG_FILE"] = str(fonts)
         raw = folder / "street_1080p.bgra"
-        subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-i", clips / "street_1080p_x264.mp4", "-frames:v", "120",
-                        "-f", "rawvideo", "-pix_fmt", "bgra", raw], check=True)
-        transcodes_as_on_the_cpu(clips / "street_1080p_x264.mp4", raw, folder)
+        clip = clips / "street_1080p_x264.mp4"
+        ffmpeg("-i", clip, "-frames:v", "120", "-f", "rawvideo", "-pix_fmt", "bgra", raw)
+        part = folder / "part.mp4"
+        ffmpeg("-i", clip, "-frames:v", "120", "-c", "copy", part)
+        transcodes_as_on_the_cpu(clip, raw, folder)
+        makes_pictures_as_on_the_cpu(part, raw, folder)
         runs_feeds(clips, raw, folder)
 
 

@@ -189,9 +189,33 @@ def test_a_raw_file_on_a_file_server_that_hangs_is_given_up_and_read_again(frame
     assert metrics.sum("framelane_frames_in_flight", feed="raw") == 0
     assert metrics.one("framelane_feed_state", feed="other", state="running") == 1
     assert metrics.one("framelane_threads_abandoned_total") == 1
+    assert metrics.one("framelane_threads_stuck") == 1
     file.unlink()
     daemon.wait_more_frames("raw", 20)
+    daemon.wait_metrics(lambda m: m.one("framelane_threads_stuck") == 0, "the call to have returned")
     daemon.stop()
+
+
+def test_framelane_ends_itself_when_more_threads_are_stuck_than_it_may_have(framelane, camera_clip, hang,
+                                                                             tmp_path):
+    """With status 1, so that it is started again, and with complete files. It takes 6 s, as above."""
+    environment, file = hang
+    frames = tmp_path / "frames.raw"
+    frames.write_bytes(bytes(640 * 360 * 4 * 8))
+    daemon = framelane({"watchdog": {"max_abandoned": 0}, "feeds": {
+        "raw": {"input": {**raw_input(frames, "bgra", "640x360"), "loop": True, "pace": "realtime",
+                          **IMPATIENT},
+                "encodes": {"main": x264()}, "outputs": {"file": {"url": "null:"}}},
+        "other": {"input": looped(camera_clip), "encodes": {"main": COPY},
+                  "outputs": {"file": {"url": str(tmp_path / "other.mkv")}}},
+    }}, env={**environment, "FRAMELANE_TEST_HANG_READING": str(frames)}).wait_ready()
+    daemon.wait_frames("raw", 20)
+    assert daemon.metrics().one("framelane_threads_stuck") == 0
+    file.touch()
+    assert daemon.wait_exit(deadline=25) == 1
+    assert "error 1 thread is stuck in a call that does not return, and watchdog.max_abandoned is 0" in daemon.log()
+    assert media.decodes_cleanly(tmp_path / "other.mkv")
+    assert not list(tmp_path.glob("other*.part"))
 
 
 def test_a_stop_does_not_wait_for_a_raw_file_on_a_file_server_that_hangs(framelane, hang, tmp_path):

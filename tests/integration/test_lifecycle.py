@@ -357,7 +357,8 @@ def test_systemd_hears_ready_the_watchdog_and_stopping(framelane, clip, tmp_path
         daemon = framelane(
             one_feed(looped(clip)), env={"NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "1000000"}
         )
-        wait_for("READY=1")
+        assert any(message.startswith("READY=1\nSTATUS=") and " of 1 feed up" in message
+                   for message in wait_for("READY=1")), heard
         daemon.wait_ready()
         del heard[:]
         start = time.monotonic()

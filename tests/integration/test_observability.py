@@ -278,6 +278,10 @@ def test_garbage_and_too_large_requests_are_refused(framelane, clip):
     assert daemon.request("GET", "/healthz")[0] == 200
 
 
+# As docs/configuration.md has them.
+JSON_NAMES = {"ts", "level", "feed", "encode", "output", "code", "reason", "msg"}
+
+
 def test_the_log_can_be_json(framelane, clip):
     config = one_feed({"url": str(clip)})
     config["log"] = {"format": "json", "level": "debug"}
@@ -285,7 +289,8 @@ def test_the_log_can_be_json(framelane, clip):
     daemon.wait_state("cam", "ended")
     daemon.stop()
     lines = [json.loads(line) for line in daemon.log().splitlines()]
-    assert lines and all("level" in line for line in lines)
+    assert lines and all({"ts", "level", "msg"} <= line.keys() <= JSON_NAMES for line in lines)
+    assert any(line.get("feed") == "cam" and line.get("encode") == "main" for line in lines)
 
 
 def test_build_info_names_the_version(framelane, clip):

@@ -3,8 +3,10 @@ them, and files that cannot be read."""
 
 import contextlib
 import datetime
+import json
 import os
 import random
+import shutil
 import struct
 import zlib
 
@@ -177,7 +179,7 @@ def test_without_threads_for_fonts_a_feed_is_started_again_and_the_process_goes_
     frame = bytes(4 * WIDTH * HEIGHT)
     with open(fifo, "wb", buffering=0) as writer:
         writer.write(frame * 2)
-        daemon.wait_log("no thread can be started to look for fonts")
+        daemon.wait_log("no thread can be started to read fonts")
         file.unlink()
         keep_writing(daemon, writer, frame, "main")
     daemon.stop()
@@ -207,3 +209,53 @@ def test_transcode_writes_a_text(cli, tmp_path):
     assert len(one) == len(two)
     rows = WIDTH * 4 * 20  # below the text nothing is drawn
     assert one[rows:len(one) // 2] == two[rows:len(two) // 2]
+
+
+def fontconfig(folder, text):
+    file = folder / "fonts.conf"
+    file.write_text(f"<?xml version=\"1.0\"?><fontconfig>{text}</fontconfig>\n")
+    return {**os.environ, "FONTCONFIG_FILE": str(file)}
+
+
+def config_with(folder, overlay):
+    config = folder / "check.yaml"
+    config.write_text(json.dumps(one_feed({"url": "in.mkv"}, drawn(overlay), {"o": {"url": "null:"}})))
+    return config
+
+
+def test_check_says_that_a_text_finds_no_font(cli, tmp_path):
+    env = fontconfig(tmp_path, "")
+    done = cli("check", "-c", config_with(tmp_path, {"text": "%T"}), env=env)
+    assert done.returncode == 78
+    assert ": feeds.cam.encodes.main.overlay[0].text: cannot be drawn: there is no font" in done.stderr
+    assert "fonts-dejavu-core" in done.stderr
+    font = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
+    assert cli("check", "-c", config_with(tmp_path, {"text": "%T", "font": font}), env=env).returncode == 0
+
+
+def test_check_says_what_kind_of_file_is_no_font(cli, tmp_path):
+    fifo, missing = tmp_path / "font.ttf", tmp_path / "missing.ttf"
+    os.mkfifo(fifo)
+    for file, why in ((fifo, "is a pipe or a device"), (tmp_path, "is a folder"),
+                      (missing, "cannot be read: No such file")):
+        done = cli("check", "-c", config_with(tmp_path, {"text": "%T", "font": str(file)}))
+        assert done.returncode == 78
+        assert ".overlay[0].font: " in done.stderr
+        assert f'" {why}' in done.stderr
+
+
+@pytest.mark.parametrize("env, complaint, remedy", [
+    (lambda folder: {**os.environ, "FONTCONFIG_FILE": "/nowhere.conf"}, "Cannot load default config file",
+     "fontconfig-config"),
+    (lambda folder: fontconfig(folder, f"<dir>{folder}/fonts</dir><cachedir>/proc/none</cachedir>"),
+     "No writable cache directories", "XDG_CACHE_HOME")])
+def test_what_fontconfig_complains_of_is_a_line_of_the_log(cli, tmp_path, env, complaint, remedy):
+    (tmp_path / "fonts").mkdir()
+    shutil.copy("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", tmp_path / "fonts")
+    done = cli("check", "-c", config_with(tmp_path, {"text": "%T"}), env=env(tmp_path))
+    assert done.returncode == 0
+    lines = [line for line in done.stderr.splitlines() if complaint in line]
+    assert len(lines) == 1, done.stderr
+    assert " warn" in lines[0], lines[0]
+    assert remedy in lines[0]
+    assert not any(line.startswith("Fontconfig ") for line in done.stderr.splitlines())

@@ -248,7 +248,7 @@ def test_a_rendition_whose_encode_was_down_comes_back_at_the_same_times(
 
 def test_a_rendition_that_never_works_leaves_the_others_playable(framelane, camera_clip, tmp_path):
     encodes = {"good": encode((320, 240)), "small": encode((160, 120)),
-               "bad": {"video": {"codec": "h263", "gop": "1s"}}}
+               "bad": {**encode((240, 180)), "overlay": [{"image": str(tmp_path / "missing.png")}]}}
     folder = tmp_path / "web"
     daemon = framelane(renditions(looped(camera_clip), folder, encodes)).wait_ready()
     wait_segments(daemon, folder, 3, ["good", "small"])

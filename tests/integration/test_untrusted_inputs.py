@@ -18,6 +18,7 @@ import pytest
 from harness import media, transport_stream
 from harness.configs import COPY, IMPATIENT, one_feed
 from harness.daemon import BINARY
+from harness.http_camera import HostileServer
 
 NETWORK = "what comes from the network may not open"
 METADATA = "http://169.254.169.254/latest/1.ts"  # of a cloud's machine; nothing is sent there
@@ -54,6 +55,33 @@ def test_a_playlist_and_a_redirect_within_the_web_are_read(cli, hostile, segment
     done = cli("transcode", hostile.url(), tmp_path / "out.mkv", "--codec", "copy")
     assert done.returncode == 0, done.stderr
     assert media.frame_count(tmp_path / "out.mkv") >= 42
+
+
+@pytest.mark.parametrize("kind", ["encrypted", "parts of one file"])
+def test_what_playlists_may_do_within_the_web_is_read(cli, hostile, clip, tmp_path, kind):
+    """Segments on another host, encrypted with a key from a third, or as byte ranges of one file."""
+    media_host, key_host = HostileServer("127.0.0.2"), HostileServer("127.0.0.3")
+    try:
+        options = ["-hls_flags", "single_file"]
+        if kind == "encrypted":
+            key, about = tmp_path / "key", tmp_path / "key.info"
+            key.write_bytes(b"0123456789abcdef")
+            about.write_text(f"{key_host.url('/key')}\n{key}\n")
+            key_host.answers["/key"] = key.read_bytes()
+            options = ["-hls_key_info_file", about]
+        media.ffmpeg("-i", clip, "-c:v", "libx264", "-preset", "ultrafast", "-g", 10, "-f", "hls", "-hls_time", 1,
+                     "-hls_list_size", 0, "-hls_base_url", media_host.url("/"), *options, tmp_path / "live.text")
+        for segment in tmp_path.glob("live*.ts"):
+            media_host.answers[f"/{segment.name}"] = segment.read_bytes()
+        hostile.answers["/live.m3u8"] = (tmp_path / "live.text").read_text()
+        done = cli("transcode", hostile.url(), tmp_path / "out.mkv", "--codec", "copy")
+        assert done.returncode == 0, done.stderr
+        assert media.frame_count(tmp_path / "out.mkv") == 42
+        asked = media_host.asked + key_host.asked
+        assert (len(set(asked)) == 1) == (kind != "encrypted") and ("/key" in asked) == (kind == "encrypted")
+    finally:
+        media_host.close()
+        key_host.close()
 
 
 # tests/pipeline/source/input_access_test.cpp has all of them.

@@ -3,6 +3,7 @@ a folder of files, and a server that means no good."""
 
 import functools
 import http.server
+import re
 import threading
 import time
 
@@ -129,7 +130,14 @@ class HostileServer:
                 answer = server.answers[self.path]
                 body, headers = answer if isinstance(answer, tuple) else (answer, {})
                 body = body.encode() if isinstance(body, str) else body
-                self.send_response(200)
+                part = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+                if isinstance(body, bytes) and part:
+                    begin, end = int(part[1]), min(int(part[2] or len(body) - 1), len(body) - 1)
+                    self.send_response(206)
+                    self.send_header("Content-Range", f"bytes {begin}-{end}/{len(body)}")
+                    body = body[begin:end + 1]
+                else:
+                    self.send_response(200)
                 if isinstance(body, bytes):
                     self.send_header("Content-Length", str(len(body)))
                 for name, value in headers.items():
@@ -151,7 +159,8 @@ class HostileServer:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def url(self, path="/live.m3u8"):
-        return f"http://127.0.0.1:{self._server.server_port}{path}"
+        host, port = self._server.server_address
+        return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}{path}"
 
     def close(self):
         self._server.shutdown()

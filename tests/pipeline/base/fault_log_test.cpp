@@ -13,7 +13,7 @@ using std::chrono::seconds;
 class FaultLogTest : public ::testing::Test {
  protected:
   void fail(const std::string& cause, int at) {
-    faults_.failed(cause, "trying again", start_ + seconds(at));
+    faults_.failed("refused", cause, "trying again", start_ + seconds(at));
   }
 
   testing::LogCapture log_;

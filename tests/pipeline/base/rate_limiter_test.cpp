@@ -32,7 +32,7 @@ TEST_F(RateLimiterTest, RepeatsAreSummedUpWhenTheWindowEnds) {
   const auto repeats = ended(61);
   ASSERT_EQ(repeats.size(), 1u);
   EXPECT_EQ(repeats[0].line, "line");
-  EXPECT_EQ(repeats[0].level, 3);
+  EXPECT_EQ(repeats[0].tag, 3);
   EXPECT_EQ(repeats[0].times, 5u);
   EXPECT_EQ(repeats[0].span, seconds(61));
 }

@@ -17,6 +17,7 @@
 #include "tests/pipeline/encode/held_encoder.hpp"
 #include "tests/pipeline/feed/feed_fixture.hpp"
 #include "tests/pipeline/frames/held_registrar.hpp"
+#include "tests/pipeline/overlay/held_fonts.hpp"
 #include "tests/pipeline/source/held_decoder.hpp"
 #include "tests/pipeline/stage/device_wrapper.hpp"
 
@@ -64,8 +65,10 @@ TEST_F(StuckFeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   EXPECT_EQ(outcome->fault, FeedFault::kInternal);
   EXPECT_NE(outcome->reason.find("input.timeout"), std::string::npos) << outcome->reason;
   const std::uint64_t abandoned = threads_abandoned();
+  const std::uint64_t stuck = threads_stuck();
   feed_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_EQ(threads_stuck(), stuck + 1);
   EXPECT_EQ(stats_->abandoned_runs, 1);
   // The call returns now, and the run that the thread kept alive goes.
   const int writer = ::open(fifo.c_str(), O_WRONLY);
@@ -75,6 +78,7 @@ TEST_F(StuckFeedTest, SourceStuckInACallThatIgnoresItsDeadlineIsAbandoned) {
   }
   EXPECT_EQ(stats_.use_count(), 1);
   EXPECT_EQ(stats_->abandoned_runs, 0);
+  EXPECT_EQ(threads_stuck(), stuck);
   expect_every_frame_accounted_for();
 }
 
@@ -199,6 +203,57 @@ TEST_F(StuckFeedTest, SoundThatIsStuckInACodecIsAbandonedAndNothingOfItIsLeftInT
     std::this_thread::yield();
   }
   EXPECT_EQ(stats_.use_count(), 1);
+  expect_every_frame_accounted_for();
+}
+
+TEST_F(StuckFeedTest, FontsThatHangTakeTheirEncodeDownAloneUntilTheyAreRead) {
+  HeldFonts fonts;
+  fonts.hold();
+  deadlines_.overlay_files = 200ms;
+  options_.once = false;
+  options_.input.loop = true;
+  options_.input.pace = InputOptions::Pace::kRealtime;
+  add_encode("plain", "libx264", {{"preset", "ultrafast"}});
+  add_encode("drawn", "libx264", {{"preset", "ultrafast"}}).overlays.resize(1);
+  options_.encodes[1].overlays[0].text = "gate %T";
+  start();
+  ASSERT_TRUE(wait_out(5));
+  EXPECT_EQ(stats_->encode(1).reason().find("overlay: its fonts and images could not be read"), 0U)
+      << stats_->encode(1).reason();
+  EXPECT_EQ(stats_->ledger().encodes[1].out, 0U);
+  fonts.release();
+  EXPECT_TRUE(comes_true([this] { return stats_->ledger().encodes[1].out > 0; }));
+  feed_->cancel(DropReason::kStop);
+  wait();
+  EXPECT_GT(dropped(DropReason::kEncoder, 1), 0U);
+  EXPECT_EQ(dropped(DropReason::kEncoder, 0), 0U);
+  expect_every_frame_accounted_for();
+}
+
+TEST_F(StuckFeedTest, AFontThatHangsWhileATextIsDrawnTakesItsEncodeDownAlone) {
+  HeldFonts fonts;
+  deadlines_.overlay_files = 1s;
+  options_.once = false;
+  options_.input.loop = true;
+  options_.input.pace = InputOptions::Pace::kRealtime;
+  add_encode("plain", "libx264", {{"preset", "ultrafast"}});
+  add_encode("drawn", "libx264", {{"preset", "ultrafast"}}).overlays.resize(1);
+  options_.encodes[1].overlays[0].text = "gate";
+  start();
+  ASSERT_TRUE(comes_true([this] { return stats_->ledger().encodes[1].out > 0; }));
+  fonts.hold_font();
+  FeedOptions restyled = options_;
+  restyled.encodes[1].overlays[0].text = "yard";
+  ASSERT_TRUE(change(restyled));
+  EXPECT_TRUE(comes_true([this] { return !stats_->encode(1).reason().empty(); }));
+  const std::uint64_t out = stats_->ledger().encodes[0].out;
+  EXPECT_TRUE(wait_out(out + 10));
+  EXPECT_EQ(stats_->status().state, FeedState::kRunning);
+  fonts.release();
+  EXPECT_TRUE(comes_true([this] { return stats_->encode(1).reason().empty(); }));
+  feed_->cancel(DropReason::kStop);
+  wait();
+  EXPECT_GT(dropped(DropReason::kEncoder, 1), 0U);
   expect_every_frame_accounted_for();
 }
 

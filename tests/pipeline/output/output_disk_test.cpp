@@ -161,6 +161,34 @@ TEST(OutputDiskTest, AFullDiskLeavesThePlaylistWhole) {
   EXPECT_TRUE(MediaPlaylist::parse(text_of(options.url))) << text_of(options.url);
 }
 
+TEST(OutputDiskTest, ASegmentThatAFullDiskLeavesIncompleteIsRemovedAndItsPacketsCount) {
+  TinyDisk disk;
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a file system needs root";
+  OutputOptions options = output_to(disk / "cam.m3u8");
+  options.options = {{"hls_time", "3600"}};
+  TestOutput output(options, TestOutput::WhenFull::kDrop);
+  output.start();
+  Clip clip = encode_clip({});
+  std::size_t pushed = clip.packets.size();
+  output.push(clip);
+  ASSERT_TRUE(comes_true([&] { return output.stats.bytes > 0; }));
+  ASSERT_TRUE(std::filesystem::exists(disk / "cam-0.ts.tmp"));
+  disk.fill();
+  EXPECT_TRUE(comes_true([&] {
+    clip = later(clip, 50);
+    output.push(clip);
+    pushed += clip.packets.size();
+    return output.stats.paused.load();
+  }));
+  output.finish();
+  std::size_t written = 0;  // in the room that was made
+  for (const std::string& name : names_in(disk / "")) {
+    EXPECT_FALSE(name.ends_with(".tmp")) << name;
+    if (name.ends_with(".ts")) written += decoded_frames(disk / name);
+  }
+  EXPECT_EQ(output.dropped() + written, pushed);
+}
+
 TEST(OutputDiskTest, AFullDiskIsRelievedOfWhatIsTooOld) {
   TinyDisk disk;
   if (!disk.mounted()) GTEST_SKIP() << "mounting a file system needs root";

@@ -6,10 +6,15 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "pipeline/output/media_playlist.hpp"
+#include "pipeline/output/playlist_writer.hpp"
 #include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {
@@ -124,6 +129,67 @@ TEST_F(RenditionGroupTest, NumbersGoOnBehindThoseOfEveryRenditionOfAnEarlierRun)
   EXPECT_EQ(group.begin(1, 2, 9), std::nullopt);  // from before the first one's beginning
   EXPECT_EQ(group.begin(1, 3, 9), 9u);
   EXPECT_EQ(group.section_of(9), 6u);
+}
+
+TEST_F(RenditionGroupTest, WhatARenditionLacksOfAnEarlierRunIsInTheSectionOfTheOthers) {
+  leave_playlist("big", "#EXT-X-MEDIA-SEQUENCE:6\n#EXTINF:2.0,\nindex-6.ts\n");
+  leave_playlist("small",
+                 "#EXT-X-MEDIA-SEQUENCE:6\n#EXTINF:2.0,\nindex-6.ts\n#EXTINF:2.0,\nindex-7.ts\n"
+                 "#EXT-X-DISCONTINUITY\n#EXTINF:2.0,\nindex-8.ts\n");
+  group.open(0);
+  EXPECT_EQ(group.begin(0, 0, 7), 9u);
+  EXPECT_EQ(group.section_of(7), 0u);
+  EXPECT_EQ(group.section_of(8), 1u);
+  EXPECT_EQ(group.section_of(9), 2u);
+}
+
+/// Writes segments of these slots to the playlist of a rendition, as an Output does.
+void write_segments(PlaylistWriter& writer, std::int64_t first_slot, int count) {
+  writer.open();
+  ASSERT_TRUE(writer.begin_rendition(first_slot));
+  writer.begin_stretch();
+  for (int i = 0; i < count; ++i) {
+    std::ofstream(writer.segment_path()) << "pictures";
+    writer.add_segment(2s, false, std::chrono::system_clock::time_point(2s * (first_slot + i)));
+  }
+}
+
+/// Of each segment that is listed.
+std::map<std::uint64_t, std::uint64_t> sections_of(const std::string& playlist) {
+  const auto list = MediaPlaylist::parse(text_of(playlist)).value();
+  std::map<std::uint64_t, std::uint64_t> sections;
+  std::uint64_t number = list.next_number();
+  std::uint64_t section = list.section();
+  for (auto it = list.segments().rbegin(); it != list.segments().rend(); ++it) {
+    sections[--number] = section;
+    if (it->discontinuity) --section;
+  }
+  return sections;
+}
+
+TEST_F(RenditionGroupTest, RenditionsHaveTheSameSectionsAfterAProcessThatWasKilled) {
+  const auto write = [&](int big, int small) {
+    RenditionGroup of_run(folder / "master.m3u8", 2s);
+    std::vector<std::unique_ptr<PlaylistWriter>> writers;
+    for (const char* name : {"big", "small"}) {
+      OutputOptions options = output_to(playlist_of(name));
+      options.gop = 2s;
+      options.options = {{"hls_time", "2"}, {"hls_list_size", "0"}};
+      const std::size_t index = of_run.add(playlist_of(name));
+      writers.push_back(
+          std::make_unique<PlaylistWriter>(options, playlist_of(name), "test", &of_run, index));
+    }
+    write_segments(*writers[0], 0, big);
+    if (small > 0) write_segments(*writers[1], 0, small);
+  };
+  write(2, 0);  // killed before the second one has a playlist
+  write(3, 2);
+  write(2, 4);
+  write(2, 2);
+  const auto big = sections_of(playlist_of("big"));
+  const auto small = sections_of(playlist_of("small"));
+  EXPECT_EQ(big.rbegin()->second, 3u);
+  EXPECT_EQ(big, small);
 }
 
 TEST_F(RenditionGroupTest, TheMasterPlaylistComesWithTheFirstSegmentOfTheLastRendition) {

@@ -11,6 +11,7 @@
 
 #include "kernels/picture_limits.hpp"
 #include "pipeline/base/failure.hpp"
+#include "tests/pipeline/base/log_capture.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
 namespace framelane {
@@ -225,6 +226,17 @@ TEST(TextPainterTest, LettersThatAFontLacksAreThoseOfAnother) {
   EXPECT_EQ(drawn.width, letter.width);
   EXPECT_EQ(drawn.pixels, letter.pixels);
   EXPECT_NE(with_fonts("").pixels, letter.pixels);  // a box, which says that there is no letter
+}
+
+TEST(TextPainterTest, OfLettersThatNoFontHasTheLogSaysSoOnce) {
+  const testing::LogCapture log;
+  const OverlayOptions options = without_box();
+  TextPainter painter(options, 40, kRoom);
+  painter.paint("12:00");
+  EXPECT_EQ(log.count("no font on this system has"), 0u);
+  painter.paint("\U0010FFF0 12:01");  // for private use
+  painter.paint("\U0010FFF1 12:02");
+  EXPECT_EQ(log.count("no font on this system has"), 1u);
 }
 
 TEST(TextPainterTest, LinesOfATextAtTheRightEndTogether) {

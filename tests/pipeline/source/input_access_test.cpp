@@ -165,7 +165,13 @@ TEST(InputAccessTest, TheListOfProtocolsReplacesTheDefault) {
   EXPECT_FALSE(may_open(input, "rtsp://h/"));
   input.protocols = {"http"};
   EXPECT_FALSE(may_open(input, "https://h/1.ts"));
-  input.protocols = {"rtsp"};  // what the URL itself has always is
+  InputOptions encrypted = input_of("https://h/live.m3u8");
+  encrypted.protocols = {"https", "crypto", "data"};
+  EXPECT_TRUE(may_open(encrypted, "https://other/1.ts"));
+  EXPECT_FALSE(may_open(encrypted, "http://h/1.ts"));
+  EXPECT_FALSE(
+      lists(InputAccess(encrypted).protocols(), "http"));  // FFmpeg asks this at a redirect
+  input.protocols = {"rtsp"};                              // what the URL itself has always is
   EXPECT_TRUE(may_open(input, "http://h/1.ts"));
   input.protocols = {"all"};
   EXPECT_TRUE(may_open(input, "gopher://h/"));
@@ -205,9 +211,10 @@ TEST(InputAccessTest, ARefusalSaysWhatIsRefusedAndWhatAllowsIt) {
 }
 
 TEST(InputAccessTest, NoAnswerLeadsToLoopbackOrLinkLocalAddresses) {
-  for (const char* own : {"http://10.0.0.4/", "https://camera.example/", "rtsp://10.0.0.4/",
-                          "rtsp://u:p@camera.local/", "rtmp://h/a", "http://127.0.0.1.example/",
-                          "http://localhost.example/", "concat:http://h/a|http://h/b"}) {
+  for (const char* own :
+       {"http://10.0.0.4/", "https://camera.example/", "rtsp://10.0.0.4/",
+        "rtsp://u:p@camera.local/", "rtmp://h/a", "http://127.0.0.1.example/",
+        "http://localhost.example/", "concat:http://h/a|http://h/b", "http:/h/", "http:h"}) {
     EXPECT_FALSE(may_reach(own, "127.0.0.1")) << own;
     EXPECT_FALSE(may_reach(own, "::ffff:127.0.0.1")) << own;
     EXPECT_FALSE(may_reach(own, "169.254.169.254")) << own;
