@@ -356,8 +356,8 @@ LoadResult load_config_file(const std::string& path, const LoadOptions& options)
   return load_config_text(*text, path, options);
 }
 
-std::string load_admin_listen(const std::string& path, std::vector<Problem>& problems) {
-  AdminConfig admin;
+AdminAddress load_admin_address(const std::string& path, std::vector<Problem>& problems) {
+  AdminAddress address;
   Problems found(path);
   std::string unreadable;
   if (const std::optional<std::string> text = read_file(path, unreadable)) {
@@ -368,13 +368,14 @@ std::string load_admin_listen(const std::string& path, std::vector<Problem>& pro
     if (const Node* listen = root.find({"admin", "listen"})) {
       Reader reader(found, VariableScope{options, std::nullopt, std::nullopt, false});
       const auto value = reader.scalar(*listen, of(kListenAddress));
-      if (value) admin.listen = value->text;
+      if (value) address.listen = value->text;
     }
+    address.tls = root.find({"admin", "tls"}) != nullptr;
   } else {
     found.add({}, "", "cannot be read: " + glob_error);
   }
   problems = found.take();
-  return admin.listen;
+  return address;
 }
 
 }  // namespace framelane

@@ -48,9 +48,14 @@ using FeedResult = std::variant<FeedOptions, std::vector<Problem>>;
 FeedResult reread_feed(const Node& tree, const std::string& feed,
                        const std::vector<std::string>& files, const LoadOptions& options = {});
 
-/// `admin.listen` alone, or its default. Problems elsewhere in the file are ignored: they may have
-/// been made after the running daemon was started. Why the value could not be read (no file, no
-/// YAML, no address) goes to `problems`.
-std::string load_admin_listen(const std::string& path, std::vector<Problem>& problems);
+/// Where a daemon with this configuration listens.
+struct AdminAddress {
+  std::string listen = AdminConfig().listen;
+  bool tls = false;
+};
+/// This alone, or its default. Problems elsewhere in the file are ignored: they may have been made
+/// after the running daemon was started. Why the value could not be read (no file, no YAML, no
+/// address) goes to `problems`. Opens no other file, but those of ${file:…} in the address.
+AdminAddress load_admin_address(const std::string& path, std::vector<Problem>& problems);
 
 }  // namespace framelane

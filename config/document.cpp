@@ -1,5 +1,6 @@
 #include "config/document.hpp"
 
+#include "config/admin_keys.hpp"
 #include "config/feed_keys.hpp"
 
 namespace framelane {
@@ -15,15 +16,6 @@ const Section<LogConfig>& log_keys() {
            "format", words({"text", "json"}), "The form of the messages (text).",
            [](LogConfig& l, const Value& v) { l.format = static_cast<LogFormat>(v.number); })},
       {}};
-  return keys;
-}
-
-const Section<AdminConfig>& admin_keys() {
-  static const Section<AdminConfig> keys{
-      {scalar<AdminConfig>("listen", of(kListenAddress),
-                           "The address that serves metrics and API (127.0.0.1:9853).",
-                           [](AdminConfig& a, const Value& v) { a.listen = v.text; })},
-      {"tokens", "tls", "insecure"}};
   return keys;
 }
 
@@ -71,8 +63,11 @@ const Section<Document>& document_keys() {
     Section<Document> table{
         {section<Document, LogConfig>("log", log_keys(), "The messages on standard error.",
                                       [](Document& d) -> LogConfig& { return d.log; }),
-         section<Document, AdminConfig>("admin", admin_keys(), "The admin listener.",
-                                        [](Document& d) -> AdminConfig& { return d.admin; }),
+         {{"admin", admin_keys().shape(), "The admin listener."},
+          [](const Node& node, Document& document, Reader& reader) {
+            admin_keys().read(node, document.admin, reader);
+            check_admin(node, document.admin, reader);
+          }},
          section<Document, WatchdogConfig>(
              "watchdog", watchdog_keys(), "When framelane ends itself, to be started again.",
              [](Document& d) -> WatchdogConfig& { return d.watchdog; }),

@@ -1,9 +1,15 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "config/admin_token.hpp"
 
 namespace framelane {
+
+class TlsCertificate;
 
 // The parts of a configuration that are for the whole process and not for a feed.
 
@@ -22,8 +28,9 @@ struct LogConfig {
 
 struct AdminConfig {
   std::string listen = "127.0.0.1:9853";  ///< HOST:PORT, [V6]:PORT or unix:PATH; empty: none
-
-  friend bool operator==(const AdminConfig&, const AdminConfig&) = default;
+  std::vector<AdminToken> tokens{};       ///< none: whoever can connect may ask for everything
+  std::shared_ptr<const TlsCertificate> certificate{};  ///< null: no TLS
+  bool insecure = false;  ///< other machines may connect although there are no tokens
 };
 
 struct WatchdogConfig {

@@ -1,17 +1,10 @@
 #include "config/variables.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdlib>
-#include <system_error>
-#include <vector>
+#include <utility>
 
 #include "config/problems.hpp"
+#include "config/secret_file.hpp"
 #include "pipeline/base/credential_names.hpp"
 #include "pipeline/base/redact.hpp"
 
@@ -20,14 +13,6 @@ namespace {
 
 constexpr std::string_view kFile = "file:";
 constexpr std::string_view kDefault = ":-";
-constexpr std::size_t kLargestSecret = 65536;
-
-std::optional<std::string> look_up(const std::string& name, const LoadOptions& options) {
-  if (options.environment) return options.environment(name);
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr) return std::nullopt;
-  return std::string(value);
-}
 
 /// True if the environment variable's name says that it holds a secret. The shell's own names of
 /// folders look alike.
@@ -88,35 +73,6 @@ std::string percent_encode(std::string_view text) {
   return encoded;
 }
 
-/// The contents of a file, or the errno value that says why there are none.
-struct FileText {
-  std::string text;
-  int error = 0;
-};
-
-FileText read_regular_file(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return {"", errno};
-  FileText result;
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) {
-    result.error = errno;
-  } else if (!S_ISREG(status.st_mode)) {
-    result.error = EINVAL;
-  } else {
-    std::array<char, 4096> buffer;
-    ssize_t got = 0;
-    while ((got = ::read(fd, buffer.data(), buffer.size())) > 0 && result.error == 0) {
-      result.text.append(buffer.data(), static_cast<std::size_t>(got));
-      if (result.text.size() > kLargestSecret) result.error = EFBIG;
-    }
-    if (got < 0) result.error = errno;
-  }
-  ::close(fd);
-  return result;
-}
-
 /// Expands one ${…}. `name` is the text between the braces.
 class Placeholder {
  public:
@@ -157,7 +113,7 @@ class Placeholder {
       return failure("the default of ${" + name + "} must not contain variables");
     }
     if (scope_.syntax_only) return {"", false};
-    std::optional<std::string> value = look_up(name, scope_.options);
+    std::optional<std::string> value = look_up_variable(name, scope_.options);
     if (split != std::string_view::npos && (!value || value->empty())) {
       value = name_.substr(split + kDefault.size());
     }
@@ -173,36 +129,9 @@ class Placeholder {
     const std::string path(name_.substr(kFile.size()));
     if (path.empty()) return failure("${file:} names no file; write ${file:PATH}");
     if (scope_.syntax_only) return {"", false};
-    const std::vector<std::string> places = candidates(path);
-    FileText file;
-    for (const std::string& place : places) {
-      file = read_regular_file(place);
-      if (file.error == 0) return secret(path, std::move(file.text));
-      if (file.error != ENOENT) return missing(unreadable(place, file.error));
-    }
-    if (path.front() != '/') {
-      return missing("the secret " + in_quotes(path) +
-                     " is neither in $CREDENTIALS_DIRECTORY nor in /run/secrets; put a file of "
-                     "that name there");
-    }
-    return missing(unreadable(places.back(), file.error));
-  }
-
-  static std::string unreadable(const std::string& path, int error) {
-    const std::string reason =
-        error == EINVAL  ? "it is not a regular file"
-        : error == EFBIG ? "it is larger than " + std::to_string(kLargestSecret) + " bytes"
-                         : std::generic_category().message(error);
-    return "the secret file " + in_quotes(path) + " cannot be read: " + reason;
-  }
-
-  std::vector<std::string> candidates(const std::string& path) const {
-    if (path.front() == '/') return {path};
-    std::vector<std::string> places;
-    const auto directory = look_up("CREDENTIALS_DIRECTORY", scope_.options);
-    if (directory && !directory->empty()) places.push_back(*directory + "/" + path);
-    places.push_back("/run/secrets/" + path);
-    return places;
+    SecretFile file = read_secret_file(path, scope_.options);
+    if (!file.problem.empty()) return missing(std::move(file.problem));
+    return secret(path, std::move(file.text));
   }
 
   Expansion secret(const std::string& path, std::string text) const {

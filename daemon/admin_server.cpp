@@ -1,8 +1,9 @@
 #include "daemon/admin_server.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/core.h>
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +21,11 @@
 #include <thread>
 #include <utility>
 
+#include "config/tls_certificate.hpp"
+#include "daemon/admin_access.hpp"
+#include "daemon/host_check.hpp"
 #include "daemon/listen_socket.hpp"
+#include "pipeline/base/credential_names.hpp"
 #include "pipeline/base/log.hpp"
 
 namespace framelane {
@@ -30,48 +35,23 @@ namespace {
 constexpr std::size_t kMaxDiscardedBytes = 16 * AdminServer::kMaxBodyBytes;
 /// libmicrohttpd also counts connections that are being closed.
 constexpr unsigned kConnectionSlots = 2 * AdminServer::kMaxConnections;
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return text;
-}
-
-std::string this_machine() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return lower_case(name.data());
-}
-
-bool is_ip_address(int family, const std::string& host) {
-  in6_addr any{};
-  return inet_pton(family, host.c_str(), &any) == 1;
-}
-
-/// The host of a Host header, NAME[:PORT] or [V6][:PORT], without brackets and port and in lower
-/// case. Nothing if the header has another form.
-std::optional<std::string> host_name(std::string_view header) {
-  constexpr auto kNone = std::string_view::npos;
-  const std::size_t colon = header.rfind(':');
-  const bool has_port = colon != kNone && header.find(']', colon) == kNone;
-  const std::string host = lower_case(std::string(header.substr(0, has_port ? colon : kNone)));
-  const std::string_view port = has_port ? header.substr(colon + 1) : "";
-  if (port.find_first_not_of("0123456789") != kNone) return std::nullopt;
-  if (host.starts_with('[') && host.ends_with(']')) {
-    const std::string address = host.substr(1, host.size() - 2);
-    return is_ip_address(AF_INET6, address) ? std::optional(address) : std::nullopt;
-  }
-  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-._";
-  const bool is_name = !host.empty() && host.find_first_not_of(kOfNames) == kNone;
-  return is_name ? std::optional(host) : std::nullopt;
-}
+/// TLS 1.2 and 1.3, with what GnuTLS holds for secure.
+constexpr const char* kTlsPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+/// In every answer. The policy keeps whatever a page holds from running or loading anything, and
+/// all pages from being shown inside another's.
+constexpr std::array<std::pair<const char*, const char*>, 5> kSecurityHeaders{{
+    {"Cache-Control", "no-store"},
+    {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Referrer-Policy", "no-referrer"},
+    {"X-Content-Type-Options", "nosniff"},
+}};
 
 /// Adds a header or a query parameter to a map. Headers of one name are joined (RFC 9110, 5.3).
 enum MHD_Result collect(void* map, enum MHD_ValueKind kind, const char* name, const char* value) {
   auto& values = *static_cast<std::map<std::string, std::string>*>(map);
   const bool is_header = kind == MHD_HEADER_KIND;
-  const auto [entry, is_new] =
-      values.emplace(is_header ? lower_case(name) : name, value ? value : "");
+  const auto [entry, is_new] = values.emplace(is_header ? lowered(name) : name, value ? value : "");
   if (is_header && !is_new) entry->second.append(", ").append(value ? value : "");
   return MHD_YES;
 }
@@ -100,25 +80,32 @@ HttpResponse error_response(int status, const std::string& code, const std::stri
 class AdminServer::Impl {
  public:
   Impl(const std::string& listen, Handler handler, TakesLong takes_long,
-       std::chrono::seconds idle_timeout)
-      : handler_(std::move(handler)), takes_long_(std::move(takes_long)) {
+       std::chrono::seconds idle_timeout, std::shared_ptr<const AdminAccess> access)
+      : handler_(std::move(handler)),
+        takes_long_(std::move(takes_long)),
+        access_(std::move(access)),
+        tls_(access_ != nullptr && access_->certificate() != nullptr) {
     const SocketAddress wanted = parse_socket_address(listen);
     ListenSocket socket = listen_on(wanted, listen);
     address_ = socket.address;
     local_only_ = socket.local_only;
     socket_path_ = wanted.path;
-    listen_host_ = lower_case(wanted.host);
-    machine_ = this_machine();
+    host_check_.emplace(wanted.host, local_only_);
     const auto idle_seconds = static_cast<unsigned>(idle_timeout.count());
+    constexpr unsigned kFlags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
     daemon_ = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr,
-        nullptr, on_request, this, MHD_OPTION_EXTERNAL_LOGGER, log_line, nullptr,  //
-        MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                                 //
-        MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                             //
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},          //
-        MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                               //
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                         //
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, this, MHD_OPTION_END);
+        tls_ ? kFlags | MHD_USE_TLS : kFlags, 0, nullptr, nullptr, on_request, this,  //
+        MHD_OPTION_EXTERNAL_LOGGER, log_line, nullptr,                                //
+        MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                                    //
+        MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                                //
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},             //
+        MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                                  //
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                            //
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,                              //
+        // Without TLS the options end here.
+        tls_ ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END, on_handshake,  //
+        MHD_OPTION_HTTPS_PRIORITIES, kTlsPriorities, MHD_OPTION_END);
     if (daemon_ == nullptr) throw std::runtime_error("cannot start the listener on " + listen);
     socket.fd.release();  // libmicrohttpd closes it
   }
@@ -134,6 +121,8 @@ class AdminServer::Impl {
   }
 
   const std::string& address() const { return address_; }
+  bool uses_tls() const { return tls_; }
+  bool local_only() const { return local_only_; }
 
  private:
   struct Connection {
@@ -153,6 +142,10 @@ class AdminServer::Impl {
                             enum MHD_ConnectionNotificationCode event) {
     auto& impl = *static_cast<Impl*>(self);
     if (event == MHD_CONNECTION_NOTIFY_STARTED) {
+      if (impl.tls_) {
+        const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        gnutls_session_set_ptr(static_cast<gnutls_session_t>(info->tls_session), self);
+      }
       impl.make_room_for(impl.describe(connection));
       *context = new Connections::iterator(std::prev(impl.connections_.end()));
     } else if (*context != nullptr) {
@@ -161,6 +154,19 @@ class AdminServer::Impl {
       delete entry;
       *context = nullptr;
     }
+  }
+
+  /// Gives a handshake the present certificate.
+  static int on_handshake(gnutls_session_t session, const gnutls_cert_retr_st*,
+                          gnutls_pcert_st** certificates, unsigned* count,
+                          gnutls_ocsp_data_st** ocsp, unsigned* ocsp_count, gnutls_privkey_t* key,
+                          unsigned* flags) {
+    const auto& impl = *static_cast<Impl*>(gnutls_session_get_ptr(session));
+    const std::shared_ptr<const TlsCertificate> certificate = impl.access_->certificate();
+    *ocsp = nullptr;
+    *ocsp_count = 0;
+    *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
+    return certificate && certificate->copy(*certificates, *count, *key) ? 0 : -1;
   }
 
   static Connection describe(MHD_Connection* connection) {
@@ -228,6 +234,7 @@ class AdminServer::Impl {
     request.method = method;
     request.path = url;
     request.body = std::move(upload.body);
+    if (const Connections::iterator* entry = entry_of(connection)) request.peer = (*entry)->host;
     MHD_get_connection_values(connection, MHD_HEADER_KIND, collect, &request.headers);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, collect, &request.query);
     if (takes_long_ && takes_long_(request))
@@ -276,24 +283,9 @@ class AdminServer::Impl {
   }
 
   std::optional<HttpResponse> refuse_host(const HttpRequest& request) const {
-    const auto header = request.headers.find("host");
     if (!socket_path_.empty()) return std::nullopt;  // browsers cannot connect to Unix sockets
-    if (header == request.headers.end()) return std::nullopt;  // browsers always send it
-    const std::optional<std::string> host = host_name(header->second);
-    if (!host) {
-      return error_response(MHD_HTTP_BAD_REQUEST, "bad_host",
-                            "there must be one Host header: NAME, NAME:PORT, [V6] or [V6]:PORT");
-    }
-    if (accepts_host(*host)) return std::nullopt;
-    return error_response(MHD_HTTP_FORBIDDEN, "host_not_allowed",
-                          "this name in the Host header is not accepted: use the IP address or "
-                          "the machine's name");
-  }
-
-  bool accepts_host(const std::string& host) const {
-    const bool address = is_ip_address(AF_INET, host) || is_ip_address(AF_INET6, host);
-    if (address || host == "localhost" || host == listen_host_) return true;
-    return !local_only_ && (host == machine_ || host.find('.') == std::string::npos);
+    const bool any_name = tls_ || (access_ != nullptr && access_->has_tokens());
+    return host_check_->refuse(request, any_name);
   }
 
   static enum MHD_Result send(MHD_Connection* connection, const HttpResponse& answer) {
@@ -301,8 +293,9 @@ class AdminServer::Impl {
         answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
     if (response == nullptr) return MHD_NO;
     MHD_add_response_header(response, "Content-Type", answer.content_type.c_str());
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : kSecurityHeaders) {
+      MHD_add_response_header(response, name, value);
+    }
     for (const auto& [name, value] : answer.headers) {
       MHD_add_response_header(response, name.c_str(), value.c_str());
     }
@@ -316,32 +309,40 @@ class AdminServer::Impl {
                            enum MHD_RequestTerminationCode code) {
     delete static_cast<Upload*>(std::exchange(*context, nullptr));
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) return;
-    const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    if (info == nullptr || info->socket_context == nullptr) return;
     Connections& all = static_cast<Impl*>(self)->connections_;
-    all.splice(all.end(), all, *static_cast<Connections::iterator*>(info->socket_context));
+    if (const Connections::iterator* entry = entry_of(connection))
+      all.splice(all.end(), all, *entry);
+  }
+
+  static const Connections::iterator* entry_of(MHD_Connection* connection) {
+    const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == nullptr ? nullptr : static_cast<Connections::iterator*>(info->socket_context);
   }
 
   const Handler handler_;
   const TakesLong takes_long_;
+  const std::shared_ptr<const AdminAccess> access_;
+  const bool tls_;
   std::mutex answering_mutex_;
   std::condition_variable answered_;
   int answering_ = 0;      // threads of answer_later(); guarded by answering_mutex_
   bool stopping_ = false;  // likewise
   std::string address_;
   std::string socket_path_;
-  std::string listen_host_;
-  std::string machine_;
+  std::optional<HostCheck> host_check_;
   bool local_only_ = true;
   Connections connections_;
   MHD_Daemon* daemon_ = nullptr;
 };
 
 AdminServer::AdminServer(const std::string& listen, Handler handler, TakesLong takes_long,
-                         std::chrono::seconds idle_timeout)
-    : impl_(std::make_unique<Impl>(listen, std::move(handler), std::move(takes_long),
-                                   idle_timeout)) {}
+                         std::chrono::seconds idle_timeout,
+                         std::shared_ptr<const AdminAccess> access)
+    : impl_(std::make_unique<Impl>(listen, std::move(handler), std::move(takes_long), idle_timeout,
+                                   std::move(access))) {}
 AdminServer::~AdminServer() = default;
 const std::string& AdminServer::address() const { return impl_->address(); }
+bool AdminServer::uses_tls() const { return impl_->uses_tls(); }
+bool AdminServer::local_only() const { return impl_->local_only(); }
 
 }  // namespace framelane

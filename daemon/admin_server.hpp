@@ -8,19 +8,22 @@
 
 namespace framelane {
 
+class AdminAccess;
+
 struct HttpRequest {
   std::string method;
   std::string path;  ///< without the query
   std::map<std::string, std::string> query;
   std::map<std::string, std::string> headers;  ///< names in lower case
   std::string body;
+  std::string peer{};  ///< the client's IP address; empty: it came through a Unix socket
 };
 
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
-  std::map<std::string, std::string> headers = {};  ///< besides Content-Type
+  std::multimap<std::string, std::string> headers = {};  ///< besides those that all have
 };
 
 /// {"error":{"code","message","key"}} with this status; "key" is null if `key` is empty.
@@ -34,9 +37,11 @@ HttpResponse error_response(int status, const std::string& code, const std::stri
 /// A new client never waits for slow ones. At a limit on connections, the connection that has gone
 /// longest without completing a request is closed to make room.
 ///
-/// The Host header must be an IP address, localhost or the name listened on. If other machines can
-/// connect, it may also be a name without dots or this machine's name. This stops "DNS rebinding":
-/// a web page whose own domain resolves to this address cannot read from the listener.
+/// With TLS a handshake that is slow or that does not end is limited as a silent client is. Each
+/// one has the certificate that is in force when it begins.
+///
+/// The Host header is checked (HostCheck), unless there are tokens or TLS: a page that made its own
+/// name resolve to this address neither knows a token nor has a certificate for that name.
 class AdminServer {
  public:
   static constexpr std::size_t kMaxConnections = 64;
@@ -52,9 +57,11 @@ class AdminServer {
   /// `listen`: HOST:PORT, [V6]:PORT (port 0: any free one) or unix:PATH (the socket gets mode 0660
   /// and replaces one on which nobody listens). Throws std::runtime_error with one sentence if it
   /// cannot listen there. A client that is silent for longer than `idle_timeout` is disconnected;
-  /// at least 1 s, because libmicrohttpd takes 0 for no limit.
+  /// at least 1 s, because libmicrohttpd takes 0 for no limit. `access` tells the certificate; if
+  /// it has one now, the listener speaks TLS until its end. Null: no TLS and no tokens.
   AdminServer(const std::string& listen, Handler handler, TakesLong takes_long = {},
-              std::chrono::seconds idle_timeout = kIdleTimeout);
+              std::chrono::seconds idle_timeout = kIdleTimeout,
+              std::shared_ptr<const AdminAccess> access = {});
   /// Closes all connections, after waiting for running handlers.
   ~AdminServer();
   AdminServer(const AdminServer&) = delete;
@@ -62,6 +69,9 @@ class AdminServer {
 
   /// The address in use, with the real port.
   const std::string& address() const;
+  bool uses_tls() const;
+  /// Only this machine can connect.
+  bool local_only() const;
 
  private:
   class Impl;
@@ -69,13 +79,17 @@ class AdminServer {
 };
 
 /// GETs `path` from a listener, for `healthcheck` and the watchdog. The listener is given as to
-/// AdminServer or as an http:// URL. Blocks for up to `timeout`, and longer if DNS must be asked
-/// for a name. Throws std::runtime_error if there is no answer in time.
+/// AdminServer or as an http:// or https:// URL. Blocks for up to `timeout`, and longer if DNS must
+/// be asked for a name. Throws std::runtime_error if there is no answer in time.
+///
+/// The certificate of an https:// URL must be one that this machine's authorities have issued for
+/// its name. With `tls` the listener is one's own, on this machine. Its certificate is not checked:
+/// it may be for another name, or have been replaced since, and no secret is sent.
 struct FetchResult {
   int status = 0;
   std::string body;
 };
 FetchResult http_get(const std::string& listen_or_url, const std::string& path,
-                     std::chrono::milliseconds timeout);
+                     std::chrono::milliseconds timeout, bool tls = false);
 
 }  // namespace framelane

@@ -23,6 +23,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kFeeds = "/api/v1/feeds/";
 constexpr std::string_view kRestartPath = "/restart";
 constexpr std::string_view kReloadPath = "/api/v1/reload";
+constexpr std::string_view kHealthPath = "/healthz";
+constexpr std::string_view kReadinessPath = "/readyz";
 
 /// What requests are about.
 struct Program {
@@ -208,6 +210,10 @@ HttpResponse list_devices(const HttpRequest&, Program& program) {
   return json_response(200, {{"devices", devices}});
 }
 
+bool reads(const HttpRequest& request) {
+  return request.method == "GET" || request.method == "HEAD";
+}
+
 struct Route {
   bool post = false;  ///< answers POST; if false, GET and HEAD
   HttpResponse (*answer)(const HttpRequest&, Program&) = nullptr;
@@ -221,8 +227,8 @@ std::optional<Route> find_route(std::string_view path) {
   static constexpr std::array kFixed{
       Fixed{"/", {false, index_page}},
       Fixed{"/metrics", {false, metrics_page}},
-      Fixed{"/healthz", {false, health}},
-      Fixed{"/readyz", {false, readiness}},
+      Fixed{kHealthPath, {false, health}},
+      Fixed{kReadinessPath, {false, readiness}},
       Fixed{"/api/v1/feeds", {false, list_feeds}},
       Fixed{"/api/v1/devices", {false, list_devices}},
       Fixed{kReloadPath, {true, reload_config}},
@@ -239,6 +245,12 @@ std::optional<Route> find_route(std::string_view path) {
 
 }  // namespace
 
+std::optional<AdminRole> needed_role(const HttpRequest& request) {
+  if (!reads(request)) return AdminRole::kControl;
+  if (request.path == kHealthPath || request.path == kReadinessPath) return std::nullopt;
+  return AdminRole::kRead;
+}
+
 bool takes_long(const HttpRequest& request) {
   return request.method == "POST" && request.path == kReloadPath;
 }
@@ -246,11 +258,10 @@ bool takes_long(const HttpRequest& request) {
 HttpResponse answer(const HttpRequest& request, Supervisor& supervisor, ConfigReload& config) {
   const auto route = find_route(request.path);
   if (!route) return not_found(request.path);
-  const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (route->post ? request.method != "POST" : !reads) {
+  if (route->post ? request.method != "POST" : !reads(request)) {
     const std::string allowed = route->post ? "POST" : "GET, HEAD";
     HttpResponse response = error_response(405, "method_not_allowed", "use " + allowed);
-    response.headers["Allow"] = allowed;
+    response.headers.emplace("Allow", allowed);
     return response;
   }
   // A browser lets a page of another origin send this header only if the server allows it, and this

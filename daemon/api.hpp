@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "config/admin_token.hpp"
 #include "daemon/admin_server.hpp"
 
 namespace framelane {
@@ -11,6 +14,8 @@ class Supervisor;
 /// /api/v1/feeds/NAME, POST /api/v1/feeds/NAME/restart, POST /api/v1/reload, /api/v1/devices. Any
 /// thread; blocks if takes_long() says so.
 HttpResponse answer(const HttpRequest& request, Supervisor& supervisor, ConfigReload& config);
+/// What a token has to allow for this request; nothing: no token is needed, as for the probes.
+std::optional<AdminRole> needed_role(const HttpRequest& request);
 /// True for a request that reads files.
 bool takes_long(const HttpRequest& request);
 

@@ -205,15 +205,17 @@ int check_command(const std::string& config, bool require_environment) {
 
 int healthcheck_command(const std::string& config, const std::string& url) {
   std::vector<Problem> problems;
-  const std::string listener = url.empty() ? load_admin_listen(config, problems) : url;
-  register_url_secrets(listener);
-  if (listener.empty()) {
+  const AdminAddress listener =
+      url.empty() ? load_admin_address(config, problems) : AdminAddress{url, false};
+  register_url_secrets(listener.listen);
+  if (listener.listen.empty()) {
     std::fprintf(stderr, "%s: admin.listen is empty, so there is no admin listener to ask\n",
                  config.c_str());
     return kExitFailed;
   }
   try {
-    const FetchResult result = http_get(listener, "/readyz", std::chrono::seconds(3));
+    const FetchResult result =
+        http_get(listener.listen, "/readyz", std::chrono::seconds(3), listener.tls);
     if (result.status == 200) return kExitDone;
     std::fprintf(stderr, "not ready: HTTP status %d\n", result.status);
   } catch (const std::exception& error) {

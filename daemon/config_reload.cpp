@@ -77,7 +77,8 @@ ConfigReload::ConfigReload(std::string file, const Config& config, Supervisor& s
       supervisor_(supervisor),
       patience_(patience),
       log_(config.log),
-      admin_(config.admin),
+      access_(std::make_shared<AdminAccess>(config.admin)),
+      listen_(config.admin.listen),
       device_(config.device),
       watchdog_(config.watchdog),
       status_{.loaded = system_clock::now()} {}
@@ -176,8 +177,17 @@ std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
     const std::lock_guard lock(mutex_);
     watchdog_ = config.watchdog;
   }
+  // The listener's address, and whether it speaks TLS, stay until the next start. Until then so
+  // does all of its access: tokens for another address may be too few for this one.
   std::vector<std::string> next_start;
-  if (config.admin != admin_) next_start.emplace_back("admin.listen");
+  const bool tls = access_->certificate() != nullptr;
+  if (config.admin.listen != listen_) next_start.emplace_back("admin.listen");
+  if ((config.admin.certificate != nullptr) != tls) next_start.emplace_back("admin.tls");
+  if (next_start.empty()) {
+    access_->replace(config.admin);
+  } else if (!access_->has(config.admin.tokens)) {
+    next_start.emplace_back("admin.tokens");
+  }
   return next_start;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "config/config.hpp"
 #include "config/problem.hpp"
 #include "config/process_config.hpp"
+#include "daemon/admin_access.hpp"
 #include "daemon/detached_read.hpp"
 #include "daemon/supervisor.hpp"
 
@@ -51,6 +53,8 @@ class ConfigReload {
   /// it, and tells systemd.
   Outcome run();
   Status status() const;
+  /// Of the admin listener; a reload changes it, unless the listener itself would have to change.
+  const std::shared_ptr<AdminAccess>& access() const { return access_; }
   WatchdogConfig watchdog() const;  ///< as it is in force
 
  private:
@@ -66,7 +70,8 @@ class ConfigReload {
   std::mutex running_;  // held by the reload that is under way; guards what follows up to mutex_
   DetachedRead<LoadResult> reading_;
   LogConfig log_;
-  const AdminConfig admin_;    // as at the start
+  const std::shared_ptr<AdminAccess> access_;
+  const std::string listen_;   // as at the start
   const DeviceChoice device_;  // likewise
   mutable std::mutex mutex_;   // guards what follows
   WatchdogConfig watchdog_;

@@ -1,4 +1,6 @@
 #include <fcntl.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 #include <poll.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -8,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -27,22 +30,33 @@ std::string message_of(int error) {
   return std::error_code(error, std::system_category()).message();
 }
 
+enum class Tls {
+  kNone,
+  kUnchecked,  ///< whatever the certificate
+  kChecked,
+};
+
 /// Where to connect and what to ask for.
 struct Target {
   SocketAddress address;
+  Tls tls = Tls::kNone;
   std::string host_header;
   std::string base_path;  ///< the path of the URL, which comes before the path asked for
 };
 
-Target parse_target(const std::string& listen_or_url) {
-  constexpr std::string_view kScheme = "http://";
-  if (!listen_or_url.starts_with(kScheme)) {
-    Target target{parse_socket_address(listen_or_url), listen_or_url, {}};
+Target parse_target(const std::string& listen_or_url, bool tls) {
+  constexpr std::string_view kPlain = "http://";
+  constexpr std::string_view kEncrypted = "https://";
+  const bool encrypted = listen_or_url.starts_with(kEncrypted);
+  if (!encrypted && !listen_or_url.starts_with(kPlain)) {
+    Target target{
+        parse_socket_address(listen_or_url), tls ? Tls::kUnchecked : Tls::kNone, listen_or_url, {}};
     if (target.address.is_unix()) target.host_header = "localhost";
     return target;
   }
   Target target;
-  std::string authority = listen_or_url.substr(kScheme.size());
+  target.tls = encrypted ? Tls::kChecked : Tls::kNone;
+  std::string authority = listen_or_url.substr((encrypted ? kEncrypted : kPlain).size());
   if (const auto slash = authority.find('/'); slash != std::string::npos) {
     target.base_path = authority.substr(slash);
     authority.resize(slash);
@@ -52,9 +66,19 @@ Target parse_target(const std::string& listen_or_url) {
   const auto bracket = authority.find(']');
   const bool has_port =
       authority.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
-  target.address = parse_socket_address(has_port ? authority : authority + ":80");
+  target.address =
+      parse_socket_address(has_port ? authority : authority + (encrypted ? ":443" : ":80"));
   return target;
 }
+
+struct FreeCredentials {
+  void operator()(gnutls_certificate_credentials_t all) const {
+    gnutls_certificate_free_credentials(all);
+  }
+};
+struct FreeSession {
+  void operator()(gnutls_session_t session) const { gnutls_deinit(session); }
+};
 
 /// A connection. Every call ends at the deadline, with an exception.
 class Connection {
@@ -65,8 +89,38 @@ class Connection {
       connect_to(AF_UNIX, reinterpret_cast<const sockaddr*>(&address.storage), address.length);
       return;
     }
+    connect_to(target.address);
+    if (target.tls != Tls::kNone) begin_tls(target);
+  }
+
+  void send_all(std::string_view data) {
+    while (!data.empty()) {
+      const ssize_t sent =
+          tls_ ? tls_step(gnutls_record_send(tls_.get(), data.data(), data.size()), "cannot send")
+               : step(::send(socket_.get(), data.data(), data.size(), MSG_NOSIGNAL), POLLOUT,
+                      "cannot send");
+      if (sent > 0) data.remove_prefix(static_cast<std::size_t>(sent));
+    }
+  }
+
+  std::string receive_to_end() {
+    std::string answer;
+    std::array<char, 16384> chunk;
+    for (;;) {
+      const ssize_t got = receive(chunk.data(), chunk.size());
+      if (got == 0) return answer;
+      if (got > 0) answer.append(chunk.data(), static_cast<std::size_t>(got));
+      if (answer.size() > kMaxAnswer) throw std::runtime_error("the answer does not end");
+      if (Clock::now() >= deadline_) throw_late();
+    }
+  }
+
+ private:
+  [[noreturn]] static void throw_late() { throw std::runtime_error("no answer in time"); }
+
+  void connect_to(const SocketAddress& address) {
     // A wildcard address can only be listened on, so the listener is on this machine.
-    SocketAddress peer = target.address;
+    SocketAddress peer = address;
     if (peer.host == "0.0.0.0") peer.host = "127.0.0.1";
     if (peer.host == "::") peer.host = "::1";
     const AddrInfoList list = resolve(peer, 0);
@@ -80,36 +134,6 @@ class Connection {
     }
   }
 
-  void send_all(std::string_view data) {
-    while (!data.empty()) {
-      const ssize_t sent = ::send(socket_.get(), data.data(), data.size(), MSG_NOSIGNAL);
-      if (sent >= 0) {
-        data.remove_prefix(static_cast<std::size_t>(sent));
-      } else {
-        wait_after_error(POLLOUT, "cannot send");
-      }
-    }
-  }
-
-  std::string receive_to_end() {
-    std::string answer;
-    std::array<char, 16384> chunk;
-    for (;;) {
-      const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
-      if (got == 0) return answer;
-      if (got < 0) {
-        wait_after_error(POLLIN, "cannot receive");
-        continue;
-      }
-      answer.append(chunk.data(), static_cast<std::size_t>(got));
-      if (answer.size() > kMaxAnswer) throw std::runtime_error("the answer does not end");
-      if (Clock::now() >= deadline_) throw_late();
-    }
-  }
-
- private:
-  [[noreturn]] static void throw_late() { throw std::runtime_error("no answer in time"); }
-
   void connect_to(int family, const sockaddr* address, socklen_t length) {
     socket_ = FileDescriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (socket_.get() < 0) throw std::runtime_error("no socket: " + message_of(errno));
@@ -122,10 +146,74 @@ class Connection {
     if (error != 0) throw std::runtime_error("cannot connect: " + message_of(error));
   }
 
-  void wait_after_error(short events, const char* what) {
-    if (errno == EINTR) return;
+  void begin_tls(const Target& target) {
+    gnutls_certificate_credentials_t authorities = nullptr;
+    require(gnutls_certificate_allocate_credentials(&authorities));
+    authorities_.reset(authorities);
+    gnutls_session_t session = nullptr;
+    require(gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL));
+    tls_.reset(session);
+    require(gnutls_set_default_priority(session));
+    require(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, authorities));
+    gnutls_transport_set_int(session, socket_.get());
+    const std::string& host = target.address.host;
+    if (host.find_first_not_of("0123456789.") != std::string::npos &&
+        host.find(':') == std::string::npos) {
+      require(gnutls_server_name_set(session, GNUTLS_NAME_DNS, host.data(), host.size()));
+    }
+    if (target.tls == Tls::kChecked) {
+      gnutls_certificate_set_x509_system_trust(authorities);
+      gnutls_session_set_verify_cert(session, host.c_str(), 0);
+    }
+    while (tls_step(gnutls_handshake(session), "no TLS connection") < 0) {
+    }
+  }
+
+  ssize_t receive(char* data, std::size_t size) {
+    constexpr const char* kFailure = "cannot receive";
+    if (!tls_) return step(::recv(socket_.get(), data, size, 0), POLLIN, kFailure);
+    const ssize_t got = gnutls_record_recv(tls_.get(), data, size);
+    // The length of the answer tells whether anything is missing.
+    return got == GNUTLS_E_PREMATURE_TERMINATION ? 0 : tls_step(got, kFailure);
+  }
+
+  static void require(int result) {
+    if (result < 0) throw std::runtime_error(std::string("no TLS: ") + gnutls_strerror(result));
+  }
+
+  /// The result of a call of GnuTLS; -1: it must be made again, which is when the socket is ready.
+  ssize_t tls_step(ssize_t result, const char* what) {
+    if (result >= 0) return result;
+    const int error = static_cast<int>(result);
+    if (error == GNUTLS_E_AGAIN) {
+      wait_for(gnutls_record_get_direction(tls_.get()) == 0 ? POLLIN : POLLOUT);
+    } else if (error == GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR) {
+      throw std::runtime_error("its certificate is not accepted: " + why_refused());
+    } else if (gnutls_error_is_fatal(error) != 0) {
+      throw std::runtime_error(std::string(what) + ": " + gnutls_strerror(error));
+    }
+    if (Clock::now() >= deadline_) throw_late();
+    return -1;
+  }
+
+  std::string why_refused() const {
+    gnutls_datum_t text{};
+    const unsigned status = gnutls_session_get_verify_cert_status(tls_.get());
+    if (gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0) < 0) {
+      return "it cannot be verified";
+    }
+    std::string why(reinterpret_cast<const char*>(text.data), text.size);
+    gnutls_free(text.data);
+    while (why.ends_with(' ')) why.pop_back();
+    return why;
+  }
+
+  /// The result of a call on the socket; -1: it must be made again, which is when it is ready.
+  ssize_t step(ssize_t result, short events, const char* what) {
+    if (result >= 0 || errno == EINTR) return result;
     if (errno != EAGAIN) throw std::runtime_error(std::string(what) + ": " + message_of(errno));
     wait_for(events);
+    return -1;
   }
 
   void wait_for(short events) {
@@ -141,6 +229,8 @@ class Connection {
 
   const Clock::time_point deadline_;
   FileDescriptor socket_;
+  std::unique_ptr<gnutls_certificate_credentials_st, FreeCredentials> authorities_;
+  std::unique_ptr<gnutls_session_int, FreeSession> tls_;  // null: none
 };
 
 std::optional<std::size_t> content_length(std::string_view head) {
@@ -175,9 +265,9 @@ FetchResult parse_answer(const std::string& answer) {
 }  // namespace
 
 FetchResult http_get(const std::string& listen_or_url, const std::string& path,
-                     std::chrono::milliseconds timeout) {
+                     std::chrono::milliseconds timeout, bool tls) {
   try {
-    const Target target = parse_target(listen_or_url);
+    const Target target = parse_target(listen_or_url, tls);
     Connection connection(target, Clock::now() + timeout);
     // With HTTP/1.0 the answer is not chunked and ends with the connection.
     connection.send_all("GET " + target.base_path + path + " HTTP/1.0\r\nHost: " +

@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "daemon/admin_access.hpp"
 #include "daemon/admin_server.hpp"
 #include "daemon/api.hpp"
 #include "daemon/cli.hpp"
@@ -94,6 +96,22 @@ bool serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admi
   return !gave_up;
 }
 
+/// Throws if other machines can connect and are not to. Only after the listener has been opened is
+/// it known what a name such as localhost stands for.
+void require_guard(const AdminConfig& config, const AdminServer& admin) {
+  if (admin.local_only() || config.insecure) return;
+  if (config.tokens.empty()) {
+    throw std::runtime_error(admin.address() +
+                             " lets other machines connect without a token; name files with "
+                             "tokens in admin.tokens, or write 127.0.0.1 in admin.listen");
+  }
+  if (!admin.uses_tls()) {
+    log::warn(
+        "admin.tls: is not set, so tokens and answers cross the network in plain text; set it, or "
+        "let a proxy on this machine do TLS (admin.insecure: true accepts this)");
+  }
+}
+
 }  // namespace
 
 int run_command(const RunArguments& arguments) {
@@ -121,13 +139,19 @@ int run_command(const RunArguments& arguments) {
     try {
       admin = std::make_unique<AdminServer>(
           config.admin.listen,
-          [&](const HttpRequest& request) { return answer(request, supervisor, reload); },
-          takes_long);
+          [&](const HttpRequest& request) {
+            const auto needed = needed_role(request);
+            auto refusal = needed ? reload.access()->refuse(request, *needed) : std::nullopt;
+            return refusal ? std::move(*refusal) : answer(request, supervisor, reload);
+          },
+          takes_long, AdminServer::kIdleTimeout, reload.access());
+      require_guard(config.admin, *admin);
     } catch (const std::exception& error) {
       log::error("admin.listen: {}", error.what());
       return kExitFailed;
     }
-    log::info("admin listener on {}", admin->address());
+    log::info("admin listener on {}{}{}", admin->address(), admin->uses_tls() ? ", with TLS" : "",
+              config.admin.tokens.empty() ? "" : ", with tokens");
   }
   supervisor.start();
   const bool served = serve(supervisor, reload, admin.get());

@@ -45,7 +45,8 @@ bool Watchdog::healthy() const {
   }
   if (admin_ == nullptr) return true;
   try {
-    const int status = http_get(admin_->address(), "/healthz", std::chrono::seconds(2)).status;
+    const int status =
+        http_get(admin_->address(), "/healthz", std::chrono::seconds(2), admin_->uses_tls()).status;
     if (status != 200) log::error("the admin listener answers /healthz with {}", status);
     return status == 200;
   } catch (const std::exception& error) {

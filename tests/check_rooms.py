@@ -33,6 +33,7 @@ LIBRARIES = {
     "PNG": (("png.h",), ("pipeline/overlay/overlay_image.cpp",)),
     "YAML": (("yaml-cpp",), ("config",)),
     "HTTP": (("microhttpd",), ("daemon",)),
+    "GnuTLS": (("gnutls/",), ("config", "daemon")),
     "Prometheus": (("prometheus",), ("daemon",)),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')

@@ -72,9 +72,7 @@ StageFeed::StageFeed(Device& device, const StageShape& shape, std::size_t encode
       ring_(shape.ring, static_cast<int>(encodes), *stats_),
       stage_(device.make_stage(*stats_, shape.slices)),
       tickets_(encodes) {
-  for (const FeedStats::EncodeLine& encode : stats_->ledger().encodes) {
-    lines_.push_back(stats_->line(encode.stats->name));
-  }
+  for (const auto& encode : encode_specs(encodes)) lines_.push_back(stats_->line(encode.name));
 }
 
 void StageFeed::prepare(std::span<const Conversion> conversions, FrameMemory memory,

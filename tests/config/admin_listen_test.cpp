@@ -1,4 +1,4 @@
-// What `framelane status` reads of a configuration: where the daemon listens.
+// What `framelane healthcheck` reads of a configuration: where the daemon listens.
 #include <gmock/gmock.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,10 +23,12 @@ class AdminListenTest : public testing::Test {
     EXPECT_GE(fd, 0);
     ::close(fd);
     std::ofstream(path) << text;
-    std::string listen = load_admin_listen(path, problems_);
+    AdminAddress address = load_admin_address(path, problems_);
     std::filesystem::remove(path);
-    return listen;
+    tls_ = address.tls;
+    return address.listen;
   }
+  bool tls_ = false;
   std::vector<Problem> problems_;
 };
 
@@ -41,6 +43,14 @@ TEST_F(AdminListenTest, IsTheDefaultWhereTheFileNamesNone) {
   EXPECT_THAT(problems_, IsEmpty());
 }
 
+TEST_F(AdminListenTest, TlsIsFoundWithoutItsFiles) {
+  listen_of("admin: {tls: {certificate: /nonexistent, key: /nonexistent}}");
+  EXPECT_TRUE(tls_);
+  listen_of("admin: {insecure: true}");
+  EXPECT_FALSE(tls_);
+  EXPECT_THAT(problems_, IsEmpty());
+}
+
 TEST_F(AdminListenTest, MayBeEmpty) {
   EXPECT_EQ(listen_of("admin: {listen: ''}"), "");
   EXPECT_THAT(problems_, IsEmpty());
@@ -51,7 +61,7 @@ TEST_F(AdminListenTest, IsTheDefaultAndAProblemWhereItCannotBeRead) {
     EXPECT_EQ(listen_of(text), "127.0.0.1:9853") << text;
     EXPECT_EQ(problems_.size(), 1U) << text;
   }
-  EXPECT_EQ(load_admin_listen("/nonexistent/framelane.yaml", problems_), "127.0.0.1:9853");
+  EXPECT_EQ(load_admin_address("/nonexistent/framelane.yaml", problems_).listen, "127.0.0.1:9853");
   ASSERT_EQ(problems_.size(), 1U);
   EXPECT_EQ(problems_[0].file, "/nonexistent/framelane.yaml");
 }

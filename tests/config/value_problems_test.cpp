@@ -133,12 +133,11 @@ const std::vector<Wrong> kTypes{
      feed_with(", device: gpu"),
      {"f.yaml:1:38: feeds.a.device: must be auto, cpu, cuda or cuda:N, not \"gpu\""}},
     {"NotInThisVersion",
-     "hooks: []\nadmin: {tls: {}}\nfeeds: {a: {input: {url: x}, limits: 1, "
+     "hooks: []\nfeeds: {a: {input: {url: x}, limits: 1, "
      "recorder: {}}}\n",
      {"f.yaml:1:1: hooks: is not supported by this version; remove the key",
-      "f.yaml:2:9: admin.tls: is not supported by this version; remove the key",
-      "f.yaml:3:30: feeds.a.limits: is not supported by this version; remove the key",
-      "f.yaml:3:41: feeds.a.recorder: is not supported by this version; remove the key"}},
+      "f.yaml:2:30: feeds.a.limits: is not supported by this version; remove the key",
+      "f.yaml:2:41: feeds.a.recorder: is not supported by this version; remove the key"}},
     {"UnsetVariable",
      feed_with(", ring: '${RING}'"),
      {"f.yaml:1:36: feeds.a.ring: the environment variable RING is not set; set it, or write "

@@ -155,10 +155,31 @@ TEST_F(ApiTest, RestartNeedsTheHeaderThatForeignPagesCannotSend) {
 TEST_F(ApiTest, OtherMethodsAreNotAllowedAndTheRightOnesNamed) {
   const HttpResponse restart = ask("GET", "/api/v1/feeds/gate/restart");
   EXPECT_EQ(restart.status, 405);
-  EXPECT_EQ(restart.headers.at("Allow"), "POST");
+  EXPECT_EQ(restart.headers.find("Allow")->second, "POST");
   const HttpResponse metrics = ask("DELETE", "/metrics");
   EXPECT_EQ(metrics.status, 405);
-  EXPECT_EQ(metrics.headers.at("Allow"), "GET, HEAD");
+  EXPECT_EQ(metrics.headers.find("Allow")->second, "GET, HEAD");
+}
+
+TEST(NeededRoleTest, ProbesNeedNoneAndWhatIsNotReadNeedsControl) {
+  const auto needed = [](const std::string& method, const std::string& path) {
+    HttpRequest request;
+    request.method = method;
+    request.path = path;
+    return needed_role(request);
+  };
+  for (const char* path : {"/healthz", "/readyz"}) {
+    EXPECT_EQ(needed("GET", path), std::nullopt);
+    EXPECT_EQ(needed("HEAD", path), std::nullopt);
+    EXPECT_EQ(needed("POST", path), AdminRole::kControl);
+  }
+  for (const char* path : {"/", "/metrics", "/api/v1/feeds", "/healthz/", "/nothing"}) {
+    EXPECT_EQ(needed("GET", path), AdminRole::kRead);
+    EXPECT_EQ(needed("HEAD", path), AdminRole::kRead);
+    for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "get"}) {
+      EXPECT_EQ(needed(method, path), AdminRole::kControl);
+    }
+  }
 }
 
 TEST_F(ApiTest, HeadIsAnsweredLikeGet) { EXPECT_EQ(ask("HEAD", "/metrics").status, 200); }

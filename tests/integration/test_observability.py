@@ -109,8 +109,13 @@ def test_the_alerts_fire_when_they_should_and_only_then():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_prometheus_takes_the_configuration_of_the_composition():
-    done = promtool("check", "config", ROOT / "docker" / "prometheus.yml")
+def test_prometheus_takes_the_configuration_of_the_composition(tmp_path):
+    """It looks for the token's file too."""
+    text = (ROOT / "docker" / "prometheus.yml").read_text()
+    (tmp_path / "framelane-read").write_text("0123456789abcdef")
+    (tmp_path / "prometheus.yml").write_text(text.replace("/run/secrets", str(tmp_path)))
+    shutil.copy(ROOT / "docker" / "alerts.yml", tmp_path)
+    done = promtool("check", "config", tmp_path / "prometheus.yml")
     assert done.returncode == 0 and "rules found" in done.stdout, done.stdout + done.stderr
 
 

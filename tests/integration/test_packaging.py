@@ -76,8 +76,15 @@ def test_what_compose_mounts_and_builds_from_exists():
             else:
                 assert source in compose["volumes"], (name, source)
         for port in service["ports"]:
-            assert port.startswith("127.0.0.1:"), (name, port)  # there is no password
-    assert len(mounted) == 3
+            assert port.startswith("127.0.0.1:"), (name, port)  # there is no TLS
+        assert set(service.get("secrets", [])) <= set(compose["secrets"]), name
+    assert len(mounted) == 4
+    # Who scrapes has a token that may only read.
+    tokens = yaml.safe_load((folder / "compose.framelane.yaml").read_text())["admin"]["tokens"]
+    assert set(compose["services"]["framelane"]["secrets"]) == set(tokens.values())
+    assert compose["services"]["prometheus"]["secrets"] == [tokens["read"]]
+    jobs = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"]
+    assert jobs[0]["authorization"]["credentials_file"] == f"/run/secrets/{tokens['read']}"
     build = compose["services"]["framelane"]["build"]
     context = folder / build["context"]
     dockerfile = (context / build["dockerfile"]).read_text()
@@ -90,14 +97,16 @@ def test_what_compose_mounts_and_builds_from_exists():
 
 
 def test_no_page_and_no_file_publishes_the_admin_port_to_everybody():
-    for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md", *(ROOT / "docker").iterdir()]:
+    shipped = [path for path in (ROOT / "docker").rglob("*") if path.is_file()]
+    for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md", *shipped]:
         for published in re.findall(r"-p (\S+:9853)\b", path.read_text()):
             assert published.startswith("127.0.0.1:"), (path, published)
 
 
-def test_the_image_runs_a_configuration_that_is_right(cli):
-    done = cli("check", "-c", ROOT / "docker" / "framelane.yaml")
-    assert done.returncode == 0, done.stderr
+def test_image_and_composition_run_configurations_that_are_right(cli):
+    for name in ("framelane.yaml", "compose.framelane.yaml"):
+        done = cli("check", "--no-env", "-c", ROOT / "docker" / name)
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_unit_s_groups_are_made_by_its_sysusers():

@@ -55,19 +55,23 @@ def run(*arguments, timeout=60, **keywords):
 
 class Daemon:
     """The configuration is a dict (JSON is YAML) or text. The admin listener is a Unix socket
-    unless `port` is given. `wrapper`: a command that execs the daemon. `stop` checks what must hold
+    unless `port` is given; `admin` are more of its keys. Requests are sent with `token`, and with
+    `tls`, an ssl.SSLContext. `wrapper`: a command that execs the daemon. `stop` checks what must hold
     whenever a daemon ends: exit status 0, no sanitizer report, no secret in the log. Every scrape
     checks the ledger, and every playlist that the daemon writes against the standard and against how
     it was before."""
 
     def __init__(self, folder, config, arguments=(), secrets=(), stdin=subprocess.DEVNULL, env=None,
-                 port=None, wrapper=()):
+                 port=None, admin=None, token=None, tls=None, wrapper=()):
         self.folder = folder
         self.socket = folder / "admin.sock"
         self.config_path = folder / "framelane.yaml"
         self.log_path = folder / "framelane.log"
         self.secrets = secrets
         self.port = port
+        self.admin = admin or {}
+        self.token = token
+        self.tls = tls
         self.playlists = []
         self._watch = PlaylistWatch()
         self.write_config(config)
@@ -85,7 +89,7 @@ class Daemon:
         if isinstance(config, dict):
             self.playlists = [self.folder / path for path in output_playlists(config)]
             listen = f"127.0.0.1:{self.port}" if self.port else f"unix:{self.socket}"
-            config = json.dumps({"admin": {"listen": listen}, **config}, indent=1)
+            config = json.dumps({"admin": {"listen": listen, **self.admin}, **config}, indent=1)
         # As an editor does it: nobody reads half of it.
         new = self.config_path.with_suffix(".new")
         new.write_text(config)
@@ -96,16 +100,23 @@ class Daemon:
     def log(self):
         return complaints(self.log_path.read_text(errors="replace"))
 
+    def connect(self):
+        """A connection to the admin listener, as http.client has them."""
+        timeout = 5 * TIME_FACTOR
+        if not self.port:
+            return _UnixConnection(self.socket, timeout)
+        if self.tls:
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self.tls)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
     def request(self, method, path, headers=None, body=None):
         """(status, body)"""
-        timeout = 5 * TIME_FACTOR
-        connection = (
-            http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-            if self.port
-            else _UnixConnection(self.socket, timeout)
-        )
+        headers = dict(headers or {})
+        if self.token:
+            headers.setdefault("Authorization", f"Bearer {self.token}")
+        connection = self.connect()
         try:
-            connection.request(method, path, body=body, headers=headers or {})
+            connection.request(method, path, body=body, headers=headers)
             response = connection.getresponse()
             return response.status, response.read().decode()
         finally:
