@@ -78,7 +78,7 @@ def test_what_compose_mounts_and_builds_from_exists():
         for port in service["ports"]:
             assert port.startswith("127.0.0.1:"), (name, port)  # there is no TLS
         assert set(service.get("secrets", [])) <= set(compose["secrets"]), name
-    assert len(mounted) == 3
+    assert len(mounted) == 4
     # Who scrapes has a token that may only read.
     tokens = yaml.safe_load((folder / "compose.framelane.yaml").read_text())["admin"]["tokens"]
     assert set(compose["services"]["framelane"]["secrets"]) == set(tokens.values())
@@ -97,7 +97,8 @@ def test_what_compose_mounts_and_builds_from_exists():
 
 
 def test_no_page_and_no_file_publishes_the_admin_port_to_everybody():
-    for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md", *(ROOT / "docker").iterdir()]:
+    shipped = [path for path in (ROOT / "docker").rglob("*") if path.is_file()]
+    for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md", *shipped]:
         for published in re.findall(r"-p (\S+:9853)\b", path.read_text()):
             assert published.startswith("127.0.0.1:"), (path, published)
 
