@@ -373,7 +373,7 @@ def test_encodes_that_come_and_go_leave_nothing_behind(framelane, camera_clip, t
     assert all(count == 0 for _, count in dropped), dropped
     assert daemon.log().count("feed cam: running") == 1
     daemon.stop()
-    require_consecutive(next(tmp_path.iterdir()), 0.04)
+    require_consecutive(next(tmp_path.glob("*.mkv")), 0.04)
 
 
 def test_two_hundred_reloads_leave_nothing_behind(framelane, camera_clip, tmp_path):
