@@ -1,5 +1,6 @@
 #include "config/config.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <sys/stat.h>
@@ -184,6 +185,14 @@ std::optional<std::string> read_file(const std::string& path, std::string& probl
   return text;
 }
 
+/// What the glob() under way could not look at, although it is there; 0: nothing.
+thread_local int glob_error;
+
+int note_glob_error(const char* /*path*/, int error) {
+  if (error != ENOENT && error != ENOTDIR) glob_error = error;
+  return 0;
+}
+
 /// The files that a pattern of `include` names, in the order of their names. A relative pattern
 /// begins in the folder of the main file.
 std::vector<std::string> included_by(const Node& node, const std::string& pattern,
@@ -194,21 +203,23 @@ std::vector<std::string> included_by(const Node& node, const std::string& patter
     if (std::strchr("*?[\\", folder[i]) != nullptr) folder.insert(i++, 1, '\\');
   }
   const std::string full = (fs::path(folder) / pattern).string();
-  static thread_local int unreadable;
-  unreadable = 0;
+  glob_error = 0;
+  // glob() takes a file for missing if its folder must not be searched. So it asks through these.
   glob_t found{};
-  ::glob(
-      full.c_str(), 0,
-      [](const char*, int error) {
-        if (error != ENOENT && error != ENOTDIR) unreadable = error;
-        return 0;
-      },
-      &found);
+  found.gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
+  found.gl_readdir = [](void* open) { return ::readdir(static_cast<DIR*>(open)); };
+  found.gl_closedir = [](void* open) { ::closedir(static_cast<DIR*>(open)); };
+  found.gl_lstat = found.gl_stat = [](const char* path, struct stat* info) {
+    const int result = ::stat(path, info);
+    if (result != 0) note_glob_error(path, errno);
+    return result;
+  };
+  ::glob(full.c_str(), GLOB_ALTDIRFUNC, note_glob_error, &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
-  if (unreadable != 0) {
+  if (glob_error != 0) {
     problems.add(node, "a folder of " + in_quotes(pattern) +
-                           " cannot be read: " + std::generic_category().message(unreadable));
+                           " cannot be read: " + std::generic_category().message(glob_error));
   } else if (paths.empty() && pattern.find_first_of("*?[") == std::string::npos) {
     problems.add(node, "there is no file " + in_quotes(pattern));
   }
@@ -361,7 +372,7 @@ AdminAddress load_admin_address(const std::string& path, std::vector<Problem>& p
     }
     address.tls = root.find({"admin", "tls"}) != nullptr;
   } else {
-    found.add({}, "", "cannot be read: " + unreadable);
+    found.add({}, "", "cannot be read: " + glob_error);
   }
   problems = found.take();
   return address;

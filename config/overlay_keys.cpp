@@ -1,4 +1,6 @@
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +31,8 @@ const std::vector<std::string_view> kPlaces{"top-left",    "top",    "top-right"
                                             "bottom-left", "bottom", "bottom-right"};
 
 constexpr std::size_t kMostOverlays = 32;
+/// Looking for fonts takes seconds where there are many that no cache knows.
+constexpr std::chrono::seconds kFontsLimit{10};
 
 Shape box_shape() {
   Shape shape = of(kColorWithAlpha);
@@ -112,10 +116,11 @@ void check_overlay(const Node& item, const OverlayOptions& overlay, Reader& read
     if (!is_utf8(overlay.text)) reader.problems().add(*text, "is not UTF-8");
   }
   const Node* const font = item.find("font");
-  if (looks && text != nullptr && font == nullptr) {
-    if (const auto why = why_no_system_font()) {
-      reader.problems().add(*text, "cannot be drawn: " + *why);
-    }
+  static std::atomic<bool> system_has_fonts{false};  // looking again costs milliseconds
+  if (looks && text != nullptr && font == nullptr && !system_has_fonts) {
+    const auto why = why_no_system_font(kFontsLimit);
+    if (why) reader.problems().add(*text, "cannot be drawn: " + *why);
+    system_has_fonts = !why;
   }
   if (!looks || font == nullptr || !reader.is_certain(*font) || overlay.font.empty()) return;
   if (const auto why = why_no_font(overlay.font)) {

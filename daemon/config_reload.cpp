@@ -3,15 +3,14 @@
 #include <fmt/core.h>
 #include <systemd/sd-daemon.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <ctime>
-#include <future>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <variant>
 
 #include "daemon/logging.hpp"
-#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 
@@ -19,6 +18,9 @@ namespace framelane {
 namespace {
 
 using std::chrono::system_clock;
+
+/// Of the problems of a file that is refused, the first so many are logged.
+constexpr std::size_t kMostLogged = 50;
 
 /// Tells systemd when a reload begins, and that it has ended.
 class ReloadNotice {
@@ -38,6 +40,11 @@ class ReloadNotice {
 Problem problem_of(const std::string& file, std::string key, std::string message) {
   return {
       .file = file, .line = 0, .column = 0, .key = std::move(key), .message = std::move(message)};
+}
+
+/// For a feed that goes by the process's device, which is another one than at the start.
+void name_device(FeedOptions& feed, const DeviceChoice& device) {
+  if (!feed.device && converts(feed)) feed.device = device;
 }
 
 std::string named(const char* what, const std::vector<std::string>& names) {
@@ -109,20 +116,9 @@ ConfigReload::Outcome ConfigReload::run() {
 /// Reads the file on a thread of its own, since it, or a secret that it names, may be on a file
 /// server that does not answer. Not beside one that is still stuck.
 LoadResult ConfigReload::load_in_time() {
-  const auto is_read = [this](std::chrono::milliseconds time) {
-    return reading_.wait_for(time) == std::future_status::ready;
-  };
-  if (reading_.valid() && is_read(std::chrono::milliseconds(0))) reading_.get();
-  if (!reading_.valid()) {
-    const auto reader = std::make_shared<AbandonableThread>();
-    std::packaged_task<LoadResult()> task([file = file_] { return load_config_file(file); });
-    reading_ = task.get_future();
-    std::thread([task = std::move(task), reader]() mutable {
-      task();
-      reader->end();
-    }).detach();
-    if (is_read(patience_)) return reading_.get();
-    reader->abandon();
+  if (reading_.begin([file = file_] { return load_config_file(file); })) {
+    if (auto loaded = reading_.wait_for(patience_)) return *std::move(loaded);
+    reading_.abandon();
   }
   return std::vector{
       problem_of(file_, "",
@@ -143,13 +139,11 @@ ConfigReload::Outcome ConfigReload::load_and_apply() {
   }
   RereadOptions reread = reread_secrets(config);
   if (config.device != device_) {
-    for (FeedOptions& feed : config.feeds) {
-      if (!feed.device && converts(feed)) feed.device = config.device;
-    }
+    for (FeedOptions& feed : config.feeds) name_device(feed, config.device);
     if (reread) {
       reread = [reread = std::move(reread), device = config.device](const std::string& name) {
         std::optional<FeedOptions> feed = reread(name);
-        if (feed && !feed->device && converts(*feed)) feed->device = device;
+        if (feed) name_device(*feed, device);
         return feed;
       };
     }
@@ -201,7 +195,11 @@ void ConfigReload::log_outcome(const Outcome& outcome) const {
   if (outcome.kind == Outcome::Kind::kRefused) {
     log::error("{} is not in force, the configuration goes on as it was: {} problem{}", file_,
                outcome.problems.size(), outcome.problems.size() == 1 ? "" : "s");
-    for (const Problem& problem : outcome.problems) log::error("{}", to_string(problem));
+    const std::size_t shown = std::min(outcome.problems.size(), kMostLogged);
+    for (std::size_t i = 0; i < shown; ++i) log::error("{}", to_string(outcome.problems[i]));
+    if (const std::size_t more = outcome.problems.size() - shown; more > 0) {
+      log::error("and {} more, which framelane check {} shows", more, file_);
+    }
     return;
   }
   const FeedChanges& changes = outcome.changes;

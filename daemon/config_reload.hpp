@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "config/problem.hpp"
 #include "config/process_config.hpp"
 #include "daemon/admin_access.hpp"
+#include "daemon/detached_read.hpp"
 #include "daemon/supervisor.hpp"
 
 namespace framelane {
@@ -68,7 +68,7 @@ class ConfigReload {
   Supervisor& supervisor_;
   const std::chrono::milliseconds patience_;
   std::mutex running_;  // held by the reload that is under way; guards what follows up to mutex_
-  std::future<LoadResult> reading_;  // valid: of a thread that may be stuck
+  DetachedRead<LoadResult> reading_;
   LogConfig log_;
   const std::shared_ptr<AdminAccess> access_;
   const std::string listen_;   // as at the start

@@ -1,7 +1,6 @@
 #include "daemon/options_reread.hpp"
 
 #include <exception>
-#include <thread>
 #include <utility>
 
 #include "pipeline/base/log.hpp"
@@ -15,21 +14,21 @@ OptionsReread::Progress OptionsReread::poll(Clock::time_point now, FeedOptions& 
   if (!read_) return Progress::kNothing;
   try {
     if (!until_) {
-      begin();
+      call_.begin([read = read_, feed = feed_] { return read(feed); });
       until_ = now + kPatience;
     }
-    if (reads()) {
+    if (call_.under_way()) {
       if (now < *until_) return Progress::kReading;
       log::warn(
           "feed {}: goes on with the secrets that it had: they could not be read in {} s; see "
           "whether the disk or file server that they are on answers",
           feed_, kPatience.count());
       until_.reset();
-      abandon();
+      call_.abandon();
       return Progress::kNothing;
     }
     until_.reset();
-    std::optional<FeedOptions> read = call_.get();
+    std::optional<FeedOptions> read = *call_.wait_for(std::chrono::milliseconds(0));
     if (!read) return Progress::kNothing;
     options = *std::move(read);
     return Progress::kRead;
@@ -38,28 +37,6 @@ OptionsReread::Progress OptionsReread::poll(Clock::time_point now, FeedOptions& 
     until_.reset();
     return Progress::kNothing;
   }
-}
-
-void OptionsReread::abandon() {
-  if (reads()) thread_->abandon();
-}
-
-void OptionsReread::begin() {
-  if (reads()) return;
-  auto reader = std::make_shared<AbandonableThread>();
-  std::packaged_task<std::optional<FeedOptions>()> task(
-      [read = read_, feed = feed_] { return read(feed); });
-  auto call = task.get_future();
-  std::thread([task = std::move(task), reader]() mutable {
-    task();
-    reader->end();
-  }).detach();
-  call_ = std::move(call);
-  thread_ = std::move(reader);
-}
-
-bool OptionsReread::reads() const {
-  return call_.valid() && call_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
 }
 
 }  // namespace framelane

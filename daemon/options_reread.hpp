@@ -2,12 +2,10 @@
 
 #include <chrono>
 #include <functional>
-#include <future>
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "pipeline/base/abandoned_threads.hpp"
+#include "daemon/detached_read.hpp"
 #include "pipeline/feed/feed_options.hpp"
 
 namespace framelane {
@@ -33,17 +31,13 @@ class OptionsReread {
   /// than kPatience. The call after that begins again, but not beside a thread that is still stuck.
   Progress poll(Clock::time_point now, FeedOptions& options);
   /// Counts the thread as abandoned if it still reads.
-  void abandon();
+  void abandon() { call_.abandon(); }
 
  private:
-  void begin();
-  bool reads() const;
-
   const std::string feed_;
   const RereadOptions read_;
-  std::future<std::optional<FeedOptions>> call_;
-  std::optional<Clock::time_point> until_;     // of the reading that poll() waits for
-  std::shared_ptr<AbandonableThread> thread_;  // of call_
+  DetachedRead<std::optional<FeedOptions>> call_;
+  std::optional<Clock::time_point> until_;  // of the reading that poll() waits for
 };
 
 }  // namespace framelane

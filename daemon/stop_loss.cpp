@@ -23,7 +23,7 @@ StopLoss::StopLoss(const FeedStats& stats) {
     }
   }
   for (const auto& output : stats.outputs()) {
-    outputs_.push_back({output, output->packets_dropped[index_of(PacketDrop::kStop)]});
+    outputs_.push_back({output, output->lost_at_stop()});
   }
 }
 

@@ -42,6 +42,12 @@ FeedStats::Shape shape_of(const FeedOptions& options) {
   return shape;
 }
 
+bool reads_the_same(InputOptions a, const InputOptions& b) {
+  a.reconnect = b.reconnect;
+  a.mask = b.mask;
+  return a == b;
+}
+
 }  // namespace
 
 SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<DeviceSet> devices, Now now,
@@ -67,10 +73,25 @@ bool SupervisedFeed::reload(FeedOptions options, RereadOptions reread) {
   if (same && !failed_ && !has_failed_output()) return false;
   if (next_options_ == nullptr && change_run(options)) return true;
   if (same && !failed_) return false;  // its run ends already
+  const bool stays_ended = has_ended() && reads_the_same(options.input, options_->input);
   next_options_ = std::make_shared<const FeedOptions>(std::move(options));
+  if (stays_ended) {
+    take_next_options();
+    for (const auto& output : stats_->outputs()) {  // those that are new have no run
+      if (output->state().first == FeedState::kConnecting) {
+        output->set_state(output->begin_run(), FeedState::kEnded, "");
+      }
+    }
+    return true;
+  }
   reloads_ = true;
   restart(now_());
   return true;
+}
+
+/// True if its source has come to its end: what it has read it would only read again.
+bool SupervisedFeed::has_ended() const {
+  return run_ == nullptr && !start_at_ && !failed_ && stats_->status().state == FeedState::kEnded;
 }
 
 /// True if an output has failed that change_run() begins again.
@@ -87,10 +108,11 @@ bool SupervisedFeed::has_failed_output() const {
 /// True if the run goes on with these options.
 bool SupervisedFeed::change_run(const FeedOptions& options) {
   if (run_ == nullptr || drain_until_ || !can_change_in_run(*options_, options)) return false;
+  auto next = std::make_shared<const FeedOptions>(options);
   stats_->reshape(shape_of(options));
-  if (!run_->change(options)) return false;
+  if (!run_->change(next)) return false;
   const std::lock_guard lock(mutex_);
-  options_ = std::make_shared<const FeedOptions>(options);
+  options_ = std::move(next);
   return true;
 }
 

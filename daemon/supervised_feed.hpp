@@ -36,7 +36,7 @@ class SupervisedFeed {
   /// How long a feed that is stopped or restarted may take to complete what it has in hand. It is
   /// then cancelled, which leaves its outputs a second to write what they have. All of this fits
   /// into the 10 s after which container runtimes kill.
-  static constexpr std::chrono::milliseconds kDrainTime{7500};
+  static constexpr std::chrono::milliseconds kDrainTime = FeedDeadlines{}.drain;
   /// A thread that is stuck in a call (of a server that hangs, say) keeps its memory and
   /// connections, and the next run would probably get stuck like the last. A feed that has this
   /// many stuck runs is not started until one of them ends.
@@ -66,7 +66,8 @@ class SupervisedFeed {
   void start();
   /// From now on the feed has these options, and `reread` belongs to them. If they differ from
   /// those that it has, or if it has failed, its run goes on with them (Feed::change), or ends and
-  /// another one follows, which has them. True if so.
+  /// another one follows, which has them. One that has ended stays so, unless it is to read
+  /// something else: its next run, if one is requested, has them. True if so.
   bool reload(FeedOptions options, RereadOptions reread);
   /// The feed is no longer wanted: lets its run complete what it has in hand. No run follows. To be
   /// looked after with turn() until that returns false. Returns at once.
@@ -90,6 +91,7 @@ class SupervisedFeed {
  private:
   void restart(Clock::time_point now);
   void take_next_options();
+  bool has_ended() const;
   bool has_failed_output() const;
   bool change_run(const FeedOptions& options);
   bool may_start();

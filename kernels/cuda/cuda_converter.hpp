@@ -59,9 +59,9 @@ class CudaConverter {
   /// How many frames of one enqueue share a launch at most. All have the same constants.
   virtual std::size_t frames_a_launch() const { return 1; }
 
-  /// For logs and benchmarks: "scale-tile", "scale", "rgb-to-yuv", "remap", "rematrix", "unpack" or
-  /// "general". Those between the first and the last convert frames that are not aligned in the
-  /// general way.
+  /// For logs and benchmarks: "scale-matrix", "scale-tile", "scale", "rgb-to-yuv", "remap",
+  /// "rematrix", "unpack" or "general". Those between the first and the last convert frames that
+  /// are not aligned in the general way.
   virtual const char* name() const = 0;
 
   CudaConverter(const CudaConverter&) = delete;

@@ -9,6 +9,7 @@
 #include "kernels/cuda/frame_by_frame.hpp"
 #include "kernels/cuda/scale.hpp"
 #include "kernels/cuda/scale_constants.cuh"
+#include "kernels/cuda/scale_matrix.hpp"
 #include "kernels/cuda/scale_tile.hpp"
 #include "kernels/picture_part.hpp"
 #include "kernels/scaled_reference.hpp"
@@ -132,6 +133,7 @@ class ScaleConverter final : public FrameByFrame {
 
 std::unique_ptr<const CudaConverter> make_cuda_scale_converter(const Conversion& conversion) {
   if (conversion.scaling->orientation == Orientation{}) {
+    if (auto matrix = make_cuda_scale_matrix_converter(conversion)) return matrix;
     if (auto tiles = make_cuda_scale_tile_converter(conversion)) return tiles;
   }
   return std::make_unique<ScaleConverter>(conversion);

@@ -127,8 +127,8 @@ struct Scale {
   }
 };
 
-/// What ScaleTile leaves: the background, and chroma that is neutral. The rows of the grid are as
-/// those of Scale.
+/// What ScaleMatrix and ScaleTile leave: the background, and chroma that is neutral. The rows of
+/// the grid are as those of Scale.
 struct ScaleRest {
   Samples2d<std::uint8_t> to[3];
   ScalePlace places[2];

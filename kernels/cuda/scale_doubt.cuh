@@ -6,7 +6,8 @@
 
 // How ScaleTile (scale_tile.cuh) decides samples that floats leave in doubt: all lanes of a warp
 // work on one sample. What this takes is mostly waiting for memory, so lanes ask for many samples
-// of the source at once.
+// of the source at once. And the lists in which ScaleTile and ScaleMatrix (scale_matrix.cuh) keep
+// them.
 
 namespace framelane::cuda {
 
@@ -134,26 +135,6 @@ __host__ __device__ __noinline__ int decided_code(const Source& source, const Ti
   return code_near(sum, &term, 1, form, x, y, ScaleReader{frame.from}, WarpTeam{});
 }
 
-/// A tile's samples in doubt, in shared memory. Each warp has a list; all warps work them off
-/// together at the end.
-struct DoubtLists {
-  static constexpr int kWarps = static_cast<int>(kBlockThreads) / kWarp;
-  static constexpr int kRoom = 127;
-  struct List {
-    int count;  // those that there was no room for, too
-    std::uint32_t doubts[kRoom];
-  };
-  List lists[kWarps];
-
-  /// Then it is not known which ones are in doubt. That needs a picture with a colour whose code is
-  /// nearly a tie.
-  FRAMELANE_HD bool are_full() const {
-    bool full = false;
-    for (const List& list : lists) full = full || list.count > kRoom;
-    return full;
-  }
-};
-
 /// A sample in doubt in one word.
 struct Doubt {
   int line, x, y;
@@ -164,6 +145,44 @@ struct Doubt {
   FRAMELANE_HD static Doubt of(std::uint32_t packed) {
     return {static_cast<int>(packed >> 28), static_cast<int>(packed & 0x3FFF),
             static_cast<int>(packed >> 14 & 0x3FFF)};
+  }
+};
+
+/// A tile's samples in doubt, in shared memory. Each warp has a list; all warps work them off
+/// together at the end.
+struct DoubtLists {
+  static constexpr int kWarps = static_cast<int>(kBlockThreads) / kWarp;
+  static constexpr int kRoom = 127;
+  struct List {
+    int count;  // those that there was no room for, too
+    std::uint32_t doubts[kRoom];
+
+    /// Puts the doubts of a warp's lanes in its list. On the GPU all lanes call it together.
+    FRAMELANE_HD void add([[maybe_unused]] unsigned thread, Doubt doubt, bool is_doubt) {
+#ifdef __CUDA_ARCH__
+      const unsigned in_warp = __ballot_sync(0xFFFFFFFF, is_doubt);
+      const unsigned lane = thread % kWarp;
+      const int before = count;
+      const int place = before + __popc(in_warp & ((1U << lane) - 1));
+      if (is_doubt && place < kRoom) doubts[place] = doubt.packed();
+      __syncwarp();
+      if (lane == 0) count = before + __popc(in_warp);
+      __syncwarp();
+#else
+      if (!is_doubt) return;
+      if (count < kRoom) doubts[count] = doubt.packed();
+      ++count;
+#endif
+    }
+  };
+  List lists[kWarps];
+
+  /// Then it is not known which ones are in doubt. That needs a picture with a colour whose code is
+  /// nearly a tie.
+  FRAMELANE_HD bool are_full() const {
+    bool full = false;
+    for (const List& list : lists) full = full || list.count > kRoom;
+    return full;
   }
 };
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/group_tables.cuh"
-#include "kernels/cuda/luma_count.hpp"
+#include "kernels/cuda/scale_batches.cuh"
 #include "kernels/cuda/scale_lines.cuh"
 #include "kernels/cuda/scale_tile.cuh"
 #include "kernels/cuda/scale_tile.hpp"
@@ -30,29 +30,26 @@ bool is_aligned(const Samples2d<const std::uint8_t>& channel, std::uintptr_t ali
   return place % alignment == 0;
 }
 
-class ScaleTileConverter final : public CudaConverter {
+class ScaleTileConverter final : public ScaleInBatches {
  public:
   explicit ScaleTileConverter(const Conversion& conversion)
-      : conversion_(conversion),
-        rgb_(info(conversion.source).rgb),
-        background_(background_codes(conversion)),
-        samples_(conversion) {
+      : ScaleInBatches(conversion), rgb_(info(conversion.source).rgb) {
     const PixelFormatInfo& from = info(conversion.source);
     const PixelFormatInfo& to = info(conversion.target);
     const int rows = conversion.scaling->crop.height;
     for (const std::size_t channel : {std::size_t{0}, std::size_t{1}}) {
-      const ScaleTerms& terms = samples_.terms(channel);
+      const ScaleTerms& terms = samples().terms(channel);
       if (terms.size() != 1) {
         fits_ = fits_ && terms.empty();
         continue;
       }
       const int half = channel == 1 && from.chroma_half_height ? 1 : 0;
-      groups_.emplace_back(terms[0], whole_numbers(samples_, channel), (rows + half) >> half);
+      groups_.emplace_back(terms[0], whole_numbers(samples(), channel), (rows + half) >> half);
       groups_.back().half_width = channel == 1 && to.chroma_half_width ? 1 : 0;
       groups_.back().half_height = channel == 1 && to.chroma_half_height ? 1 : 0;
     }
     fits_ = fits_ && !mixes_channels(conversion) == !rgb_ && size_.find(groups_, rgb_);
-    if (fits_ && rgb_) fits_ = lines_.find(samples_, order_in_memory(), has_chroma());
+    if (fits_ && rgb_) fits_ = lines_.find(samples(), order_in_memory(), has_chroma());
     if (!fits_) return;
     for (GroupTables& group : groups_) {
       group.down.set_weights(group.constants.down, size_.slots, rgb_ ? 1.0F : kByteWeight);
@@ -61,10 +58,10 @@ class ScaleTileConverter final : public CudaConverter {
       const GroupTables& group = groups_[line == 0 ? 0 : 1];
       if (rgb_) {
         const std::size_t channel = lines_.channels[line];
-        outputs_[line] = make_output(group, samples_.form(channel), channel, lines_.sizes[line],
+        outputs_[line] = make_output(group, samples().form(channel), channel, lines_.sizes[line],
                                      lines_.factors[line]);
       } else {
-        const LinearForm& form = samples_.form(line);
+        const LinearForm& form = samples().form(line);
         outputs_[line] = make_output(
             group, form, line, {255, 0, 0},
             static_cast<double>(form.coefficients[line]) / static_cast<double>(form.denominator));
@@ -86,32 +83,11 @@ class ScaleTileConverter final : public CudaConverter {
     }
   }
 
-  std::size_t frames_a_launch() const override { return kMostFramesOfTiles; }
   const char* name() const override { return "scale-tile"; }
 
-  using CudaConverter::enqueue;
-  cudaError_t enqueue(std::span<const CudaFrame> frames, int row_begin, int row_end,
-                      cudaStream_t stream) const override {
-    constexpr std::size_t kBatch = kMostFramesOfTiles;
-    for (; !frames.empty(); frames = frames.subspan(std::min(frames.size(), kBatch))) {
-      const auto batch = frames.first(std::min(frames.size(), kBatch));
-      cudaError_t error = enqueue_tiles(batch, row_begin, row_end, stream);
-      for (const CudaFrame& frame : batch) {
-        if (error == cudaSuccess && !is_filled(frame.target)) {
-          error = enqueue_rest(frame, row_begin, row_end, stream);
-        }
-        if (error == cudaSuccess && frame.luma_counts != nullptr) {
-          error = enqueue_luma_count(as_const(frame.target), row_begin, row_end, frame.luma_counts,
-                                     stream);
-        }
-      }
-      if (error != cudaSuccess) return error;
-    }
-    return cudaSuccess;
-  }
-
-  cudaError_t load(bool counts_luma) const override {
-    cudaError_t error = cuda::load<Residency::kAny, ScaleRest>();
+ private:
+  cudaError_t load_kernels() const override {
+    cudaError_t error = cudaSuccess;
     const auto load_one = [&](auto body) {
       if (error == cudaSuccess) error = load_tiles<decltype(body)>();
       return error;
@@ -122,16 +98,13 @@ class ScaleTileConverter final : public CudaConverter {
         if (way == PlaneWay::kFour || (fast && !rgb_)) with_body(fast, way, load_one);
       }
     }
-    return error == cudaSuccess && counts_luma ? load_luma_count() : error;
+    return error;
   }
-
- private:
-  bool has_chroma() const { return groups_.size() > 1; }
 
   /// The channels in the order of a pixel's bytes: red first or blue first.
   std::array<int, 3> order_in_memory() {
     const auto found =
-        channels(ConstImageView{conversion_.source, 1, 1, {{{kAnywhere.data(), 0}}}});
+        channels(ConstImageView{conversion().source, 1, 1, {{{kAnywhere.data(), 0}}}});
     const auto place = [&](std::size_t k) {
       return static_cast<int>(found[k].data - kAnywhere.data());
     };
@@ -158,39 +131,6 @@ class ScaleTileConverter final : public CudaConverter {
     if (!fast) return with_slots(PlaneTileSource<PlaneWay::kAny>{});
     return way == PlaneWay::kPairs ? with_slots(PlaneTileSource<PlaneWay::kPairs>{})
                                    : with_slots(PlaneTileSource<PlaneWay::kFour>{});
-  }
-
-  /// Whether tiles make all of it.
-  bool is_filled(const ImageView& target) const {
-    return conversion_.scaling->place == Rect{0, 0, target.width, target.height} &&
-           (info(target.format).gray || has_chroma());
-  }
-
-  void set_places(ScalePlace (&places)[2]) const {
-    const Rect& place = conversion_.scaling->place;
-    const PixelFormatInfo& target = info(conversion_.target);
-    const int across = target.chroma_half_width ? 1 : 0;
-    const int down = target.chroma_half_height ? 1 : 0;
-    places[0] = {place.x, place.y, place.width, place.height};
-    places[1] = {place.x >> across, place.y >> down, (place.width + across) >> across,
-                 (place.height + down) >> down};
-  }
-
-  cudaError_t enqueue_rest(const CudaFrame& frame, int row_begin, int row_end,
-                           cudaStream_t stream) const {
-    const PixelFormatInfo& target = info(conversion_.target);
-    ScaleRest body{};
-    locate(frame.target, body.to);
-    set_places(body.places);
-    std::ranges::copy(background_, body.background);
-    body.has_chroma = has_chroma();
-    const int down = target.chroma_half_height ? 1 : 0;
-    body.luma_begin = row_begin;
-    body.luma_rows = row_end - row_begin;
-    body.chroma_begin = row_begin >> down;
-    const int chroma_rows = target.gray ? 0 : ((row_end + down) >> down) - body.chroma_begin;
-    return launch<Residency::kAny>(frame.target.width, body.luma_rows + chroma_rows, 1, stream,
-                                   body);
   }
 
   /// How the sources of some frames can be read.
@@ -225,11 +165,11 @@ class ScaleTileConverter final : public CudaConverter {
     return way;
   }
 
-  cudaError_t enqueue_tiles(std::span<const CudaFrame> frames, int row_begin, int row_end,
-                            cudaStream_t stream) const {
+  cudaError_t enqueue_picture(std::span<const CudaFrame> frames, int row_begin, int row_end,
+                              cudaStream_t stream) const override {
     TileFrame located[kMostFramesOfTiles] = {};
     for (std::size_t i = 0; i < frames.size(); ++i) {
-      locate(cropped(frames[i].source, conversion_.scaling->crop), located[i].from);
+      locate(cropped(frames[i].source, conversion().scaling->crop), located[i].from);
       locate(frames[i].target, located[i].to);
     }
     const Way way = way_of(std::span(located).first(frames.size()));
@@ -260,19 +200,17 @@ class ScaleTileConverter final : public CudaConverter {
   template <typename Body>
   cudaError_t launch_body(Body& body, std::span<const CudaFrame> frames, int row_begin, int row_end,
                           cudaStream_t stream) const {
-    const Rect& place = conversion_.scaling->place;
+    const Rect& place = conversion().scaling->place;
     const int begin = std::max(row_begin - place.y, 0);
     const int end = std::min(row_end - place.y, place.height);
     if (begin >= end) return cudaSuccess;
-    ScalePlace places[2];
-    set_places(places);
     assert(frames.front().constants != nullptr);
     const std::uint8_t* at = frames.front().constants;
     int across[2] = {0, 0}, rows[2] = {0, 0};
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       TileGroup& group = body.groups[g];
       group = groups_[g].view(at);
-      group.place = places[g];
+      group.place = places()[g];
       const int half = groups_[g].half_height;
       group.row_begin = begin >> half;
       group.row_end = (end + half) >> half;
@@ -284,7 +222,7 @@ class ScaleTileConverter final : public CudaConverter {
     }
     for (std::size_t k = 0; k < 3; ++k) {
       body.outputs[k] = outputs_[k];
-      body.exact[k] = samples_.sum_form(k);
+      body.exact[k] = samples().sum_form(k);
     }
     body.turn_rows = size_.turn_rows;
     constexpr bool kSeparate = Body::Source::kSeparate;
@@ -326,10 +264,7 @@ class ScaleTileConverter final : public CudaConverter {
 
   static constexpr std::array<std::uint8_t, 16> kAnywhere{};
 
-  const Conversion conversion_;
   const bool rgb_;
-  const std::array<std::uint8_t, 3> background_;
-  const ScaledSamples samples_;
   std::vector<GroupTables> groups_;  // luma, chroma
   bool fits_ = true;
   TileSize size_;

@@ -349,7 +349,8 @@ struct ScaleTile {
 #endif
         FRAMELANE_UNROLL
         for (int i = 0; i < kAtOnce; ++i) {
-          note(thread, shared, {kGroup + i % kCount, x, y + i / kCount}, doubts[i]);
+          doubts_in(shared).lists[thread.thread / kWarp].add(
+              thread.thread, {kGroup + i % kCount, x, y + i / kCount}, doubts[i]);
         }
       }
     }
@@ -396,25 +397,6 @@ struct ScaleTile {
     const Samples2d<std::uint8_t>& to = frames[thread.z].to[channel];
     std::uint8_t* const row = row_at(to.data, group.place.y + y, static_cast<int>(to.pitch));
     row[(group.place.x + x) * to.step] = static_cast<std::uint8_t>(code);
-  }
-
-  /// Puts the doubts of a warp's lanes in the warp's list.
-  FRAMELANE_HD static void note(TileThread thread, float* shared, Doubt doubt, bool is_doubt) {
-    DoubtLists::List& list = doubts_in(shared).lists[thread.thread / kWarp];
-#ifdef __CUDA_ARCH__
-    const unsigned in_warp = __ballot_sync(0xFFFFFFFF, is_doubt);
-    const unsigned lane = thread.thread % kWarp;
-    const int count = list.count;
-    const int place = count + __popc(in_warp & ((1U << lane) - 1));
-    if (is_doubt && place < DoubtLists::kRoom) list.doubts[place] = doubt.packed();
-    __syncwarp();
-    if (lane == 0) list.count = count + __popc(in_warp);
-    __syncwarp();
-#else
-    if (!is_doubt) return;
-    if (list.count < DoubtLists::kRoom) list.doubts[list.count] = doubt.packed();
-    ++list.count;
-#endif
   }
 
   /// Decides all samples of the tile.

@@ -9,6 +9,13 @@ namespace framelane {
 Backoff::Backoff(const BackoffOptions& options, std::uint32_t seed)
     : options_(options), current_(options.first), random_(seed) {}
 
+bool Backoff::set_options(const BackoffOptions& options) {
+  if (options == options_) return false;
+  options_ = options;
+  current_ = options.first;
+  return true;
+}
+
 std::chrono::milliseconds Backoff::next() {
   good_since_.reset();
   std::uniform_real_distribution<double> jitter(0.8, 1.2);

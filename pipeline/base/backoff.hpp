@@ -25,6 +25,9 @@ class Backoff {
 
   explicit Backoff(const BackoffOptions& options, std::uint32_t seed = std::random_device{}());
 
+  /// Waits are by these from the next failure on, and begin at `first`. False, and nothing changes,
+  /// if they are as before.
+  bool set_options(const BackoffOptions& options);
   /// A try has failed: how long to wait before the next one.
   std::chrono::milliseconds next();
   /// Data flows; called as often as it does. Waits begin at `first` again once kResetAfter has

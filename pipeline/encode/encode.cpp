@@ -38,7 +38,7 @@ constexpr std::int64_t kMaxTicksAhead = 2;
 Encode::Encode(const EncodeOptions& options, int index, EncodeStats& encode_stats,
                FeedStats& feed_stats, const LineClock& line_clock, PacketFanout& fanout,
                std::chrono::milliseconds call_limit)
-    : options_(options),
+    : name_(options.name),
       index_(static_cast<std::size_t>(index)),
       encode_stats_(encode_stats),
       feed_stats_(feed_stats),
@@ -103,7 +103,7 @@ void Encode::run(FrameRing& ring, Stage& stage, std::stop_token cancel,
   drop_pending(cancel.stop_requested() ? cancel_reason.load() : DropReason::kEncoder);
   if (failure != nullptr) std::rethrow_exception(failure);
   if (given_up_ == DropReason::kEncoder && !plan_->live && !cancel.stop_requested()) {
-    throw FeedError(FeedFault::kMemory, "encode " + options_.name + ": its last frames are lost: " +
+    throw FeedError(FeedFault::kMemory, "encode " + name_ + ": its last frames are lost: " +
                                             plan_->codec.name + " found no session to open again");
   }
 }
@@ -140,8 +140,7 @@ void Encode::take(FrameJob& job, Stage& stage) {
         if (output.target.buffer) break;
         if (output.memory == FrameMemory::kHost && job.masks) {
           output.ticket.drop(DropReason::kFeedFailed);
-          throw FeedError(FeedFault::kMemory, "encode " + options_.name +
-                                                  ": a frame cannot be masked: " +
+          throw FeedError(FeedFault::kMemory, "encode " + name_ + ": a frame cannot be masked: " +
                                                   shortage_text("no memory for a copy of it"));
         }
         [[fallthrough]];  // a GPU is lost, and with it the target or the memory for another
@@ -152,12 +151,12 @@ void Encode::take(FrameJob& job, Stage& stage) {
         return;
       case Stage::Wait::kLate:
         throw FeedError(FeedFault::kDevice,
-                        "encode " + options_.name + ": a conversion does not come to an end");
+                        "encode " + name_ + ": a conversion does not come to an end");
     }
   }
   if (!output.converts && job.masks) {
     throw FeedError(FeedFault::kInternal,
-                    "encode " + options_.name + ": a frame has come that is not masked");
+                    "encode " + name_ + ": a frame has come that is not masked");
   }
   require_unspoiled(job.input);
   if (index_ == 0) analyse(job);
@@ -200,6 +199,7 @@ void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
     plan_ = plan;
   }
   if (plan == nullptr) return;
+  keyframes_.set_gop(plan->options.gop);
   encoder_ = std::move(plan->opened);
   last_pts_ = INT64_MIN;
   encode_stats_.set_codec(plan->codec.name);
@@ -220,7 +220,7 @@ void Encode::encode(FrameJob& job) {
             "feed {}: encode {}: more frames come than {} can number, which counts time in steps "
             "of {}/{} s: some are dropped; set input.rate to what the source sends, or name "
             "another codec",
-            feed_stats_.feed(), options_.name, plan_->codec.name, encoder_->time_base.num,
+            feed_stats_.feed(), name_, plan_->codec.name, encoder_->time_base.num,
             encoder_->time_base.den);
       }
       return;
@@ -236,7 +236,7 @@ void Encode::encode(FrameJob& job) {
 
   std::int64_t duration =
       av_rescale_q(job.input.duration, plan_->source_time_base, encoder_->time_base);
-  if (const auto& rate = options_.rate) {
+  if (const auto& rate = plan_->options.rate) {
     duration =
         std::max(duration, av_rescale_q(1, AVRational{rate->den, rate->num}, encoder_->time_base));
   }
@@ -381,8 +381,8 @@ std::chrono::milliseconds Encode::call_limit() const {
 }
 
 void Encode::recover(const char* what, int error) {
-  const std::string cause = "encode " + options_.name + ": " + plan_->codec.name + ' ' + what +
-                            ": " + av_error_text(error);
+  const std::string cause =
+      "encode " + name_ + ": " + plan_->codec.name + ' ' + what + ": " + av_error_text(error);
   if (gives_up(cause)) return;
   drop_pending(DropReason::kEncoder);
   if (failures_.failed()) throw FeedError(FeedFault::kEncoder, cause + ", " + failures_.text());
@@ -394,11 +394,11 @@ void Encode::recover(const char* what, int error) {
 void Encode::reopen() {
   const CallScope call(calls_, kOpenLimit);
   try {
-    encoder_ = reopen_encoder(options_, *plan_);
+    encoder_ = reopen_encoder(*plan_);
     if (encoder_ != nullptr) return;
     log::warn(
         "feed {}: encode {}: {} cannot be opened again: the driver allows no further session on {}",
-        feed_stats_.feed(), options_.name, plan_->codec.name, plan_->gpu);
+        feed_stats_.feed(), name_, plan_->codec.name, plan_->gpu);
     plan_->outdated = true;
     give_up(DropReason::kEncoder);
     fanout_.end_group();

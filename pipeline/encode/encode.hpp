@@ -34,7 +34,8 @@ namespace framelane {
 /// One thread; the references outlive this object.
 class Encode {
  public:
-  /// `index`: among the encodes that take frames. `line_clock`: while it says that the source is
+  /// `options`: its name, and what is asked for until the first plan comes; each plan has options
+  /// of its own. `index`: its consumer of the ring. `line_clock`: while it says that the source is
   /// gone, the encoder is closed, so that recordings end with the last frame before. `call_limit`:
   /// how long a call of a live feed's encoder may take.
   Encode(const EncodeOptions& options, int index, EncodeStats& encode_stats, FeedStats& feed_stats,
@@ -110,7 +111,7 @@ class Encode {
   void close_encoder();
   std::chrono::milliseconds call_limit() const;
 
-  const EncodeOptions& options_;
+  const std::string name_;
   const std::size_t index_;
   EncodeStats& encode_stats_;
   FeedStats& feed_stats_;

@@ -48,4 +48,10 @@ struct EncodeOptions {
   friend bool operator==(const EncodeOptions&, const EncodeOptions&) = default;
 };
 
+/// True if no more than what is drawn has to change to make one of the other.
+bool differ_only_in_overlays(const EncodeOptions& a, EncodeOptions b);
+/// True if an encode can become the other by another encoder alone: what it does with sound, and
+/// whether it copies the video, stays.
+bool can_become(const EncodeOptions& a, const EncodeOptions& b);
+
 }  // namespace framelane

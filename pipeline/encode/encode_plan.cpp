@@ -294,6 +294,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
                 candidate.name, tried);
     }
     auto plan = std::make_shared<EncodePlan>();
+    plan->options = request.options;
     plan->codec = candidate;
     plan->source_time_base = request.source.time_base;
     plan->target = target.format;
@@ -314,17 +315,17 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request) {
                              (passing ? "" : "; framelane devices lists those that open"));
 }
 
-EncoderPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan) {
+EncoderPtr reopen_encoder(const EncodePlan& plan) {
   const AVCodec* codec = avcodec_find_encoder_by_name(plan.codec.name.c_str());
   Refusal refusal;
   EncoderPtr encoder =
       open_encoder(*codec, plan.codec,
-                   make_context(*codec, plan.codec, options, plan.target,
+                   make_context(*codec, plan.codec, plan.options, plan.target,
                                 encoder_format(*codec, plan.target.layout, plan.target.color.range),
                                 plan.frames, plan.threads),
                    refusal);
   if (!encoder && !refusal.no_session) {
-    throw_open_failure(options, plan.codec, plan.target, true, refusal);
+    throw_open_failure(plan.options, plan.codec, plan.target, true, refusal);
   }
   return encoder;
 }

@@ -21,6 +21,7 @@ namespace framelane {
 /// thread makes it, since it must know what the encoder takes before it can convert. The encode
 /// thread uses it.
 struct EncodePlan {
+  EncodeOptions options;              ///< what it was made by
   CodecCandidate codec;               ///< the candidate that was available
   AVRational source_time_base{0, 1};  ///< of the frames' pts
   FrameFormat target;                 ///< what the encoder takes; its time base is the encoder's
@@ -71,7 +72,7 @@ std::shared_ptr<EncodePlan> make_encode_plan(const EncodeRequest& request);
 /// Opens a plan's encoder again. Null if NVENC's driver allows no further session. Throws
 /// FeedError. What the encoder rejects is never kConfiguration here, because it has opened with the
 /// same options before.
-EncoderPtr reopen_encoder(const EncodeOptions& options, const EncodePlan& plan);
+EncoderPtr reopen_encoder(const EncodePlan& plan);
 
 /// False if the encoder has done with a frame when avcodec_send_frame returns. Most hold some:
 /// those with frame threads one for each, others as many as they look ahead.

@@ -22,11 +22,13 @@ class KeyframeTimes {
   /// Empty: the encoder decides, and no frame is due.
   explicit KeyframeTimes(std::optional<std::chrono::microseconds> gop) : gop_(gop) {}
 
+  /// From the next frame on, groups have this length.
+  void set_gop(std::optional<std::chrono::microseconds> gop);
   /// True if the frame has to be a keyframe. To be asked once for each frame, in their order.
   bool due(std::int64_t pts, AVRational time_base);
 
  private:
-  const std::optional<std::chrono::microseconds> gop_;
+  std::optional<std::chrono::microseconds> gop_;
   std::optional<std::int64_t> group_;  // of the last frame
 };
 

@@ -16,6 +16,7 @@
 #include "pipeline/feed/early_audio.hpp"
 #include "pipeline/feed/encode_outage.hpp"
 #include "pipeline/frames/frame_pool.hpp"
+#include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/overlay/timed_overlays.hpp"
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/packet_fanout.hpp"
@@ -26,8 +27,8 @@ namespace framelane {
 /// into. Belongs to the source thread once the feed runs, except for `fanout`, which any thread may
 /// use.
 struct EncodeRoute {
-  const EncodeOptions* options;
-  std::unique_ptr<PacketFanout> fanout;
+  std::shared_ptr<const EncodeOptions> options;
+  std::shared_ptr<PacketFanout> fanout;
   bool rendition = false;  ///< some output has several encodes, and this is one of them
 
   EarlyAudio early_audio;
@@ -36,25 +37,23 @@ struct EncodeRoute {
   std::unique_ptr<AudioEncode> audio = nullptr;  ///< null if the sound is not transcoded
 
   // Null or empty if the encode copies its video.
-  Interrupt* opening = nullptr;               ///< Encode::opening
-  std::unique_ptr<FramePool> pool = nullptr;  ///< of converted frames
+  int consumer = 0;  ///< its number in the ring, and among a job's outputs
+  std::shared_ptr<FeedStats::EncodeLine> line = nullptr;  ///< where its frames are counted
+  Interrupt* opening = nullptr;                           ///< Encode::opening
+  std::unique_ptr<FramePool> pool = nullptr;              ///< of converted frames
   std::unique_ptr<EncodeOutage> outage = nullptr;
   std::optional<std::chrono::microseconds> lost_until{};  ///< MediaFormat::lost_until
   RateLimit rate_limit{std::nullopt, std::nullopt};
   std::shared_ptr<EncodePlan> plan = nullptr;  ///< null before the first frame, and while down
   std::optional<Conversion> conversion = std::nullopt;  ///< empty: frames bypass the stage
-  /// What is drawn, as it was at first; null: as `options` say.
-  const std::vector<OverlayOptions>* overlay_options = nullptr;
-  std::unique_ptr<TimedOverlays> overlays = nullptr;  ///< null: nothing is drawn
+  std::unique_ptr<TimedOverlays> overlays = nullptr;    ///< null: nothing is drawn
+  /// The options have changed in more than what is drawn: the next frame gets another encoder.
+  bool begins_anew = false;
 
   /// The audio that the encode delivers while the source has these streams; null: none.
   const StreamFormat* audio_format(const MediaFormat* source) const {
     if (audio) return audio->format();
     return options->copy_audio ? audio_of(source) : nullptr;
-  }
-
-  const std::vector<OverlayOptions>& drawn() const {
-    return overlay_options != nullptr ? *overlay_options : options->overlays;
   }
 
   /// True if the encode cannot encode what comes: its frames and its sound are dropped.

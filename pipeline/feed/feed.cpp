@@ -1,6 +1,7 @@
 #include "pipeline/feed/feed.hpp"
 
 #include <new>
+#include <utility>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
@@ -31,7 +32,9 @@ Feed::~Feed() {
              abandoned, abandoned == 1 ? "was" : "were");
 }
 
-bool Feed::change(const FeedOptions& options) { return run_->change(options); }
+bool Feed::change(std::shared_ptr<const FeedOptions> options) {
+  return run_->change(std::move(options));
+}
 void Feed::drain() { run_->drain(); }
 void Feed::cancel(DropReason reason) { run_->cancel(reason); }
 std::optional<Feed::Outcome> Feed::outcome(Clock::time_point now) { return run_->outcome(now); }

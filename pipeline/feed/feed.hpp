@@ -48,14 +48,15 @@ class Feed {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  /// Makes the feed's outputs, mask and overlays those of `options`, which may differ in nothing
-  /// else (can_change_in_run), while all else goes on. An output that differs is replaced by
-  /// another one at the next keyframe; one that is new begins with the present group of pictures;
-  /// one that is gone writes what it has and ends. Frames that the source delivers from now on are
-  /// masked and drawn on as the new options say. The statistics have the new shape already
-  /// (FeedStats::reshape). False, and nothing is changed, if the run ends already. Returns at once.
-  /// Called by the thread that calls outcome().
-  bool change(const FeedOptions& options);
+  /// Goes on with these options, which may differ as can_change_in_run says. An output that differs
+  /// is replaced by another one at the next keyframe; one that is new begins with the present group
+  /// of pictures; one that is gone writes what it has and ends. An encode that is new gets the
+  /// frames that the source delivers from now on; one that is gone encodes those before; one that
+  /// differs in more than what is drawn gets a new encoder. Masks and overlays are as the new
+  /// options say on the frames from now on. All else goes on. The statistics have the new shape
+  /// already (FeedStats::reshape). False if the run ends already. Returns at once. Called by the
+  /// thread that calls outcome().
+  bool change(std::shared_ptr<const FeedOptions> options);
   /// Stops reading. Frames in hand are encoded, encoders flushed, files completed. Returns at once.
   void drain();
   /// Stops all work and all waits. What has not been delivered is dropped with this reason. Returns

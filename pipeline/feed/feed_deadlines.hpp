@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "pipeline/encode/encode.hpp"
 
@@ -8,6 +9,9 @@ namespace framelane {
 
 /// How long a feed waits before it treats a thread or a call as stuck. Tests pass shorter times.
 struct FeedDeadlines {
+  /// What has to end may take so long to complete what it has in hand: a run that is stopped or
+  /// restarted, an output that leaves. It is then cancelled.
+  std::chrono::milliseconds drain{7500};
   /// A thread that runs for longer than this after a cancel is stuck. An output may take up to a
   /// second of it, for its trailer.
   std::chrono::milliseconds after_cancel{1500};
@@ -23,5 +27,18 @@ struct FeedDeadlines {
   /// A call of a live feed's encoder, or of a codec of sound, that takes longer is overdue.
   std::chrono::milliseconds encode_call = Encode::kCallLimit;
 };
+
+/// True if a call has been overdue for `after_deadline`. `since`: when it was first seen to be;
+/// empty: it was not. The time runs from then, not from the call's deadline: after the process was
+/// stopped for a while, every deadline has passed, and the calls have yet to notice.
+inline bool is_stuck(bool overdue, std::optional<std::chrono::steady_clock::time_point>& since,
+                     std::chrono::steady_clock::time_point now, const FeedDeadlines& deadlines) {
+  if (!overdue) {
+    since.reset();
+    return false;
+  }
+  if (!since) since = now;
+  return now - *since >= deadlines.after_deadline;
+}
 
 }  // namespace framelane

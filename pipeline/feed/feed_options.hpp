@@ -41,8 +41,11 @@ struct FeedOptions {
   friend bool operator==(const FeedOptions&, const FeedOptions&) = default;
 };
 
-/// True if Feed::change can make one of the other: they differ in outputs, in the mask and in
-/// overlays at most. Renditions belong together and cannot be changed one by one.
+/// True if Feed::change can make `b` of `a`. They may differ in outputs, encodes, the mask,
+/// `on_full` and the input's `reconnect`. But the source has to be read as before: some encode
+/// decodes in both or in none, and some wants sound in both or in none. Renditions belong together:
+/// neither they nor their encodes may change, except in what is drawn and in what
+/// can_change_in_place.
 bool can_change_in_run(const FeedOptions& a, const FeedOptions& b);
 
 /// True if some encode does not copy its video.

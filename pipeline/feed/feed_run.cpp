@@ -2,14 +2,16 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <system_error>
 #include <utility>
 
 #include "pipeline/base/failure.hpp"
+#include "pipeline/base/log.hpp"
 #include "pipeline/base/redact.hpp"
-#include "pipeline/base/url.hpp"
 
 namespace framelane {
 namespace {
@@ -28,44 +30,43 @@ FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
                  FeedDeadlines deadlines, std::shared_ptr<Retention> retention)
     : options_(std::move(options)),
       stats_(std::move(stats)),
-      ledger_at_start_(stats_->ledger()),
       device_(std::move(device)),
       on_done_(std::move(on_done)),
       deadlines_(deadlines),
       retention_(std::move(retention)),
       line_clock_(options_.split_after),
-      style_(options_) {
+      outputs_({.feed = options_.name,
+                .once = options_.once,
+                .stats = *stats_,
+                .line_clock = line_clock_,
+                .retention = retention_.get(),
+                .deadlines = deadlines_,
+                .cancel = cancel_.get_token(),
+                .drain = read_stop_.get_token()},
+               [this](const std::string& name, std::function<void()> body) {
+                 spawn(name, std::move(body));
+               }),
+      present_(std::make_shared<const FeedOptions>(options_)) {
   make_parts();
 }
 
 void FeedRun::make_parts() {
-  const std::vector<std::shared_ptr<OutputStats>> output_stats = stats_->outputs();
-  for (std::size_t i = 0; i < options_.outputs.size(); ++i) {
-    make_output(options_.outputs[i], output_stats[i]);
-  }
-  for (const EncodeOptions& encode : options_.encodes) make_route(encode);
   int frame_encodes = 0;
-  for (std::size_t i = 0; i < routes_.size(); ++i) {
-    EncodeRoute& route = routes_[i];
-    if (route.options->copy_video) {
-      encodes_.push_back(nullptr);
-    } else {
-      encodes_.push_back(std::make_unique<Encode>(*route.options, frame_encodes++,
-                                                  stats_->encode(i), *stats_, line_clock_,
-                                                  *route.fanout, deadlines_.encode_call));
-      route.opening = &encodes_.back()->opening();
-    }
+  std::vector<EncodeRoute*> routes;
+  for (std::size_t i = 0; i < options_.encodes.size(); ++i) {
+    const bool copies = options_.encodes[i].copy_video;
+    encodes_.push_back(make_encode(present_, i, copies ? 0 : frame_encodes++));
+    routes.push_back(encodes_.back()->route.get());
   }
-  encodes_overdue_since_.resize(encodes_.size());
-  audio_overdue_since_.resize(audio_calls_.size());
-  packets_ = std::make_unique<PacketDispatch>(routes_, cancel_.get_token(), cancel_reason_);
+  outputs_.change(options_, origins({encodes_.begin(), encodes_.end()}));
+  packets_ = std::make_unique<PacketDispatch>(routes, cancel_.get_token(), cancel_reason_);
   if (frame_encodes > 0) {
     ring_ = std::make_unique<FrameRing>(options_.ring, frame_encodes, *stats_);
     stats_->set_device(device_->name());
     stage_ = device_->make_stage(*stats_, options_.slices);
     frames_ = std::make_unique<FrameDispatch>(FrameDispatch::Parts{.options = options_,
                                                                    .stats = stats_,
-                                                                   .routes = routes_,
+                                                                   .routes = routes,
                                                                    .ring = *ring_,
                                                                    .stage = *stage_,
                                                                    .stage_calls = stage_calls_,
@@ -80,36 +81,43 @@ void FeedRun::make_parts() {
                                                                 .source_calls = source_calls_,
                                                                 .packets = *packets_,
                                                                 .frames = frames_.get(),
-                                                                .stage = stage_.get()});
+                                                                .stage = stage_.get(),
+                                                                .changes = changes_});
 }
 
-void FeedRun::make_route(const EncodeOptions& encode) {
-  std::vector<OutputInlet*> inlets;
-  bool rendition = false;
-  for (const OutputPart& part : outputs_) {
-    const OutputOptions& output = part.output->options();
-    if (output.from != encode.name) continue;
-    inlets.push_back(&part.output->inlet());
-    rendition |= !output.master.empty();
-  }
-  Interrupt& audio_calls = audio_calls_.emplace_back(std::stop_token());
-  EncodeStats& encode_stats = stats_->encode(routes_.size());
+FeedRun::EncodeRef FeedRun::make_encode(const std::shared_ptr<const FeedOptions>& options,
+                                        std::size_t index, int consumer) {
+  auto part = std::make_shared<EncodePart>();
+  part->options = {options, &options->encodes[index]};
+  part->stats = stats_->ledger().encodes[index].stats;
+  const EncodeOptions& encode = *part->options;
   std::unique_ptr<AudioEncode> audio;
   if (encode.transcodes_audio()) {
-    audio = std::make_unique<AudioEncode>(encode, options_.once, encode_stats.audio, *stats_,
-                                          audio_calls, deadlines_.encode_call);
+    audio = std::make_unique<AudioEncode>(encode, options_.once, part->stats->audio, *stats_,
+                                          part->audio_calls, deadlines_.encode_call);
   }
-  auto fanout = std::make_unique<PacketFanout>(std::move(inlets));
+  auto fanout = std::make_shared<PacketFanout>();
+  if (!encode.copy_video) {
+    part->encode = std::make_unique<Encode>(encode, consumer, *part->stats, *stats_, line_clock_,
+                                            *fanout, deadlines_.encode_call);
+  }
+  const bool rendition = std::ranges::any_of(options->outputs, [&](const OutputOptions& output) {
+    return output.from == encode.name && !output.master.empty();
+  });
   EarlyAudio early_audio(*fanout);
-  routes_.push_back({.options = &encode,
-                     .fanout = std::move(fanout),
-                     .rendition = rendition,
-                     .early_audio = std::move(early_audio),
-                     .audio = std::move(audio),
-                     .pool = encode.copy_video ? nullptr : std::make_unique<FramePool>(),
-                     .outage = encode.copy_video
-                                   ? nullptr
-                                   : std::make_unique<EncodeOutage>(options_.name, encode_stats)});
+  part->route = std::make_unique<EncodeRoute>(EncodeRoute{.options = part->options,
+                                                          .fanout = std::move(fanout),
+                                                          .rendition = rendition,
+                                                          .early_audio = std::move(early_audio),
+                                                          .audio = std::move(audio)});
+  if (encode.copy_video) return part;
+  EncodeRoute& route = *part->route;
+  route.consumer = consumer;
+  route.line = stats_->line(encode.name);
+  route.opening = &part->encode->opening();
+  route.pool = std::make_unique<FramePool>();
+  route.outage = std::make_unique<EncodeOutage>(options_.name, *part->stats);
+  return part;
 }
 
 /// All but those that the supervisor's thread asks. Runs on the run's last thread, which can be
@@ -121,28 +129,26 @@ void FeedRun::free_parts() {
   frames_.reset();
   packets_.reset();
   stage_.reset();
-  routes_.clear();
+  for (const EncodeRef& part : encodes_) part->route.reset();
 }
 
 void FeedRun::start() {
   // The threads wait for the mutex until all of them exist: otherwise one that ends early would
   // take itself for the last.
   const std::lock_guard lock(mutex_);
-  for (OutputPart& part : outputs_) {
-    part.thread = spawn("out-" + part.output->options().name,
-                        [this, &part] { run_output(part, options_.recover); });
-  }
-  for (std::size_t i = 0; i < routes_.size(); ++i) {
-    if (encodes_[i] == nullptr) continue;
-    spawn("enc-" + routes_[i].options->name,
-          [this, i] { encode_thread(routes_[i], *encodes_[i]); });
-  }
+  outputs_.start(options_.recover);
+  for (const EncodeRef& part : encodes_) start_encode(part);
   spawn("source", [this] { source_thread(); });
 }
 
 /// Requires mutex_.
-std::shared_ptr<FeedRun::Thread> FeedRun::spawn(const std::string& name,
-                                                std::function<void()> body) {
+void FeedRun::start_encode(const EncodeRef& part) {
+  if (part->encode == nullptr) return;
+  spawn("enc-" + part->options->name, [this, part] { encode_thread(*part); });
+}
+
+/// Requires mutex_.
+void FeedRun::spawn(const std::string& name, std::function<void()> body) {
   auto thread = std::make_shared<Thread>();
   // Made now: when memory is short there is none for a text.
   std::string no_memory = shortage_text("its thread " + name + " got no memory");
@@ -194,7 +200,6 @@ std::shared_ptr<FeedRun::Thread> FeedRun::spawn(const std::string& name,
   }
   ++running_;
   ++bodies_;
-  return thread;
 }
 
 void FeedRun::source_thread() {
@@ -204,15 +209,16 @@ void FeedRun::source_thread() {
     // No cancel: what was read before the source was lost is still delivered.
     set_failed_if_unset(FeedFault::kSource, error.what());
   }
+  source_loop_->close();
   if (ring_ != nullptr) ring_->close();
-  for (EncodeRoute& route : routes_) {
-    if (route.options->copy_video) route.fanout->finish();
-  }
+  packets_->finish();
 }
 
-void FeedRun::encode_thread(EncodeRoute& route, Encode& encode) {
-  encode.run(*ring_, *stage_, cancel_.get_token(), cancel_reason_);
-  route.fanout->finish();
+void FeedRun::encode_thread(EncodePart& part) {
+  // When the encode has left, its route goes as soon as this has finished.
+  const std::shared_ptr<PacketFanout> fanout = part.route->fanout;
+  part.encode->run(*ring_, *stage_, cancel_.get_token(), cancel_reason_);
+  fanout->finish();
 }
 
 void FeedRun::set_ended_if_unset() {
@@ -280,59 +286,42 @@ void FeedRun::cancel(DropReason reason) {
   if (ring_ != nullptr) ring_->close();
 }
 
-// The time runs from when the call was first seen to be overdue, not from its deadline: after the
-// process was stopped for a while, every deadline has passed, and the calls have yet to notice.
-bool FeedRun::is_stuck(bool overdue, OverdueSince& since, Clock::time_point now) const {
-  if (!overdue) {
-    since.reset();
-    return false;
-  }
-  if (!since) since = now;
-  return now - *since >= deadlines_.after_deadline;
-}
-
 void FeedRun::watch_calls(Clock::time_point now) {
   FeedFault fault = FeedFault::kInternal;
   std::string reason;
   {
     const std::lock_guard lock(mutex_);
     if (running_ == 0 || cancelled_at_) return;
-    if (is_stuck(source_calls_.overdue(), source_overdue_since_, now)) {
+    if (is_stuck(source_calls_.overdue(), source_overdue_since_, now, deadlines_)) {
       reason = "reading " + redact(options_.input.url) +
                " is stuck in a call that ignores input.timeout; its thread is abandoned";
     }
-    for (std::size_t i = 0; i < encodes_.size(); ++i) {
-      if (encodes_[i] == nullptr) continue;
-      const bool opening = encodes_[i]->opening().overdue();
-      if (!is_stuck(opening || encodes_[i]->overdue(), encodes_overdue_since_[i], now)) continue;
-      const bool on_gpu = encodes_[i]->on_gpu() && device_->has_copy_engines();
-      fault = !opening && on_gpu ? FeedFault::kDevice : FeedFault::kEncoder;
-      const std::string call = encodes_[i]->releases()
-                                   ? "giving back a frame, which " + device_->name() + " may hold,"
-                                   : "a call of " + stats_->encode(i).codec();
-      reason =
-          endless_call(options_.encodes[i], opening ? "the call that opens its encoder" : call);
+    for (const EncodeRef& part : encodes_) {
+      const Encode* const encode = part->encode.get();
+      const bool opening = encode != nullptr && part->encode->opening().overdue();
+      const bool overdue = opening || (encode != nullptr && encode->overdue());
+      if (is_stuck(overdue, part->overdue_since, now, deadlines_)) {
+        const bool on_gpu = encode->on_gpu() && device_->has_copy_engines();
+        fault = !opening && on_gpu ? FeedFault::kDevice : FeedFault::kEncoder;
+        const std::string call =
+            encode->releases() ? "giving back a frame, which " + device_->name() + " may hold,"
+                               : "a call of " + part->stats->codec();
+        reason = endless_call(*part->options, opening ? "the call that opens its encoder" : call);
+      }
+      if (is_stuck(part->audio_calls.overdue(), part->audio_overdue_since, now, deadlines_)) {
+        const std::string codec = part->stats->audio.codec();
+        fault = FeedFault::kEncoder;
+        reason = endless_call(*part->options, "a call that transcodes its sound" +
+                                                  (codec.empty() ? "" : " to " + codec));
+      }
     }
-    for (std::size_t i = 0; i < audio_calls_.size(); ++i) {
-      if (!is_stuck(audio_calls_[i].overdue(), audio_overdue_since_[i], now)) continue;
-      const std::string codec = stats_->encode(i).audio.codec();
-      fault = FeedFault::kEncoder;
-      reason = endless_call(options_.encodes[i], "a call that transcodes its sound" +
-                                                     (codec.empty() ? "" : " to " + codec));
-    }
-    for (OutputPart& part : outputs_) {
-      Output& output = *part.output;
-      if (!is_stuck(output.overdue(), part.overdue_since, now)) continue;
+    if (std::string stuck = outputs_.find_stuck(now); !stuck.empty()) {
       fault = FeedFault::kInternal;
-      reason = "output " + output.options().name + " is stuck in a call on " +
-               redact(output.options().url) +
-               " that ignores its timeout; its thread is abandoned: check " +
-               (local_path(output.options().url) ? "the disk or file server" : "the network");
-      output.abandon(reason);
+      reason = std::move(stuck);
     }
     // A GPU that is lost never ends a call that it has not ended.
     const bool lost = device_->lost() && stage_calls_.under_way();
-    if (is_stuck(lost || stage_calls_.overdue(), stage_overdue_since_, now)) {
+    if (is_stuck(lost || stage_calls_.overdue(), stage_overdue_since_, now, deadlines_)) {
       const bool gpu = device_->has_copy_engines();
       fault = gpu ? FeedFault::kDevice : FeedFault::kInternal;
       reason = "a call on " + device_->name() + " does not come to an end; its thread is abandoned";
@@ -346,7 +335,7 @@ void FeedRun::watch_calls(Clock::time_point now) {
 
 std::optional<Feed::Outcome> FeedRun::outcome(Clock::time_point now) {
   watch_calls(now);
-  forget_left_outputs();
+  forget_left();
   const std::lock_guard lock(mutex_);
   if (running_ > 0 && !stuck_after_cancel(now)) return std::nullopt;
   if (outcome_) return outcome_;
@@ -377,7 +366,7 @@ int FeedRun::abandon() {
   on_done_ = nullptr;  // it may refer to what is gone when an abandoned thread's call returns
   abandoned_ = running_ > 0;
   if (abandoned_) {
-    for (const OutputPart& part : outputs_) part.output->inlet().end(PacketDrop::kStop);
+    outputs_.abandon();
     ++stats_->abandoned_runs;
     stats_->abandon_run(cancel_reason_);
   }

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -22,6 +22,7 @@
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/feed/frame_drawer.hpp"
 #include "pipeline/feed/frame_masker.hpp"
+#include "pipeline/feed/run_changes.hpp"
 #include "pipeline/frames/frame_job.hpp"
 #include "pipeline/frames/frame_ring.hpp"
 #include "pipeline/frames/input_frame.hpp"
@@ -40,7 +41,7 @@ class FrameDispatch {
   struct Parts {
     const FeedOptions& options;
     const std::shared_ptr<FeedStats>& stats;
-    std::vector<EncodeRoute>& routes;
+    std::vector<EncodeRoute*> routes;
     FrameRing& ring;
     Stage& stage;
     Interrupt& stage_calls;  ///< of the calls that a GPU may hold up
@@ -61,12 +62,16 @@ class FrameDispatch {
   /// A frame that cannot be masked goes nowhere: its tickets are dropped, and the FeedError of
   /// FrameMasker ends the feed.
   void dispatch(InputFrame&& frame, const SourceInfo& source);
-  /// From the next frame on, `options` say what is masked and drawn; all else in them is as before.
-  /// Encoders stay open. Any thread.
-  void restyle(std::shared_ptr<const FeedOptions> options);
+  /// From the next frame on: which encodes there are, how each encodes, what is masked and drawn,
+  /// and `on_full`. An encode of which no more than what is drawn has changed keeps its encoder;
+  /// another one gets a new encoder, and the frames before it are encoded by the old one.
+  void change(const RunChanges::Change& change);
 
  private:
-  void take_style();
+  void add(EncodeRoute& route);
+  void remove(EncodeRoute& route);
+  void take_options(EncodeRoute& route, const std::shared_ptr<const FeedOptions>& options);
+  void count_outputs();
   StageMasking stage_masking() const;
   /// Makes new plans if the format is not the one they were made for, and, when it is time, for
   /// encodes that are down. False if reading was stopped before all encoders were open.
@@ -89,6 +94,8 @@ class FrameDispatch {
   void draw(const InputFrame& frame, const SourceInfo& source);
   /// `stage_masks`: see FrameJob::masks.
   void submit(InputFrame&& frame, const SourceInfo& source, bool stage_masks);
+  /// A job in a place that was just taken, of which nothing is wanted yet.
+  FrameJob& begin_job(FrameRing::Place& place) const;
   /// Hands a filled place to the encodes; a job without conversion counts as ready. False if the
   /// ring is closed: the job still has its tickets.
   bool publish(FrameRing::Place& place, bool converts);
@@ -103,22 +110,21 @@ class FrameDispatch {
   const std::uint32_t run_;   // see FeedStats::run
   const std::string device_;  // that the feed began on
   const std::shared_ptr<RingJobs> ring_jobs_;
-  const bool copies_;                 // some encode copies the video
-  std::vector<EncodeRoute*> routes_;  // those that encode, in the order of a job's outputs
-  std::vector<FrameTicket> tickets_;  // of the frame in hand
-  std::vector<std::shared_ptr<const Overlays>> drawn_;  // on it, for each of routes_
-  std::optional<FrameFormat> format_;                   // that the plans were made for
-  bool analyses_ = false;                               // frames of this format are analysed
-  bool restyles_ = false;  // other masks and overlays begin with the frame in hand
-  std::shared_ptr<const FeedOptions> style_;  // what they are from; null: Parts::options
+  OnFull on_full_;
+  bool copies_;                                                // some encode copies the video
+  std::vector<EncodeRoute*> routes_;                           // those that encode
+  std::vector<std::shared_ptr<FeedStats::EncodeLine>> lines_;  // likewise
+  std::vector<FrameTicket> tickets_;                           // likewise: of the frame in hand
+  std::vector<std::shared_ptr<const Overlays>> drawn_;         // likewise: on it
+  std::size_t outputs_ = 0;            // of a job, see EncodeRoute::consumer
+  std::optional<FrameFormat> format_;  // that the plans were made for
+  bool analyses_ = false;              // frames of this format are analysed
+  bool restyles_ = false;              // other masks and overlays begin with the frame in hand
+  bool reroutes_ = false;              // other encodes do
   FrameMasker masker_;
   FrameDrawer drawer_;
   CatchUp catch_up_;
   PlanRef plan_;
-
-  std::atomic<bool> has_next_style_{false};
-  std::mutex style_mutex_;
-  std::shared_ptr<const FeedOptions> next_style_;  // guarded by style_mutex_
 };
 
 }  // namespace framelane

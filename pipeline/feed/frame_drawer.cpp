@@ -22,7 +22,7 @@ FeedError of_overlay(const EncodeRoute& route, const FeedError& error) {
 }  // namespace
 
 void FrameDrawer::prepare_overlays(EncodeRoute& route, const FrameFormat& frames) const {
-  if (route.drawn().empty()) return route.overlays.reset();
+  if (route.options->overlays.empty()) return route.overlays.reset();
   const AVRational shape = frames.sample_aspect_ratio;
   const bool known = shape.num > 0 && shape.den > 0;
   const TimedOverlays::Frames drawn_on{
@@ -31,8 +31,8 @@ void FrameDrawer::prepare_overlays(EncodeRoute& route, const FrameFormat& frames
       .format = frames.layout,
       .color = frames.color};
   try {
-    route.overlays =
-        std::make_unique<TimedOverlays>(route.drawn(), drawn_on, deadlines_.overlay_files, cancel_);
+    route.overlays = std::make_unique<TimedOverlays>(route.options->overlays, drawn_on,
+                                                     deadlines_.overlay_files, cancel_);
   } catch (const FeedError& error) {
     throw of_overlay(route, error);
   }

@@ -11,10 +11,12 @@ extern "C" {
 
 namespace framelane {
 
-void FrameMasker::set_shapes(std::vector<MaskShape> shapes) {
-  shapes_ = std::move(shapes);
+bool FrameMasker::set_shapes(const std::vector<MaskShape>& shapes) {
+  if (shapes == shapes_) return false;
+  shapes_ = shapes;
   format_.reset();
   mask_.reset();
+  return true;
 }
 
 void FrameMasker::prepare(const InputFrame& frame) {

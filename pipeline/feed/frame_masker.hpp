@@ -28,8 +28,9 @@ class FrameMasker {
   FrameMasker(std::vector<MaskShape> shapes, FeedStats& stats)
       : shapes_(std::move(shapes)), stats_(stats) {}
 
-  /// Frames that are given to prepare from now on are covered so.
-  void set_shapes(std::vector<MaskShape> shapes);
+  /// Frames that are given to prepare from now on are covered so. False, and nothing changes, if
+  /// they are already.
+  bool set_shapes(const std::vector<MaskShape>& shapes);
   /// Makes the mask for frames like this one, unless it is that of the last frame. Throws FeedError
   /// if such frames cannot be covered: they must not be used then.
   void prepare(const InputFrame& frame);

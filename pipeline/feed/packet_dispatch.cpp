@@ -21,27 +21,41 @@ MediaFormatRef copied_media(const MediaFormat& source, const StreamFormat* audio
 
 }  // namespace
 
-PacketDispatch::PacketDispatch(std::vector<EncodeRoute>& routes, std::stop_token cancel,
+PacketDispatch::PacketDispatch(std::vector<EncodeRoute*> routes, std::stop_token cancel,
                                const std::atomic<DropReason>& cancel_reason)
-    : routes_(routes),
-      cancel_(std::move(cancel)),
-      cancel_reason_(cancel_reason),
-      copies_video_(std::ranges::any_of(
-          routes, [](const EncodeRoute& route) { return route.options->copy_video; })),
-      wants_audio_(std::ranges::any_of(
-          routes, [](const EncodeRoute& route) { return route.options->wants_audio(); })) {}
+    : routes_(std::move(routes)), cancel_(std::move(cancel)), cancel_reason_(cancel_reason) {}
+
+bool PacketDispatch::copies_video() const {
+  return std::ranges::any_of(routes_,
+                             [](const EncodeRoute* route) { return route->options->copy_video; });
+}
+
+bool PacketDispatch::wants_audio() const {
+  return std::ranges::any_of(
+      routes_, [](const EncodeRoute* route) { return route->options->wants_audio(); });
+}
+
+void PacketDispatch::change(const RunChanges::Change& change) {
+  for (EncodeRoute* const route : change.removed) {
+    finish_audio(*route);
+    route->early_audio.drop();
+    if (route->options->copy_video) route->fanout->finish();
+    std::erase(routes_, route);
+  }
+  routes_.insert(routes_.end(), change.added.begin(), change.added.end());
+}
 
 void PacketDispatch::dispatch(const AVPacket& packet, StreamKind stream,
                               const MediaFormat& source) {
-  for (EncodeRoute& route : routes_) {
+  for (EncodeRoute* const route : routes_) {
     if (stream == StreamKind::kVideo) {
-      if (!route.options->copy_video) continue;
-      route.fanout->publish(packet, StreamKind::kVideo, route.media, cancel_);
-    } else if (route.audio) {
-      route.audio->send(packet);
-      publish_transcoded(route);
-    } else if (route.options->copy_audio) {
-      publish_audio(route, packet, &source);
+      if (!route->options->copy_video) continue;
+      route->fanout->publish(packet, StreamKind::kVideo, route->media, cancel_);
+    } else if (route->audio) {
+      route->audio->send(packet);
+      publish_transcoded(*route);
+    } else if (route->options->copy_audio) {
+      publish_audio(*route, packet, &source);
     }
   }
 }
@@ -61,44 +75,52 @@ void PacketDispatch::publish_transcoded(EncodeRoute& route) {
 }
 
 void PacketDispatch::set_source(const MediaFormatRef& source) {
-  for (EncodeRoute& route : routes_) {
-    if (route.audio) route.audio->set_source(source);
-    if (!route.options->copy_video) continue;
-    const StreamFormat* audio = route.audio_format(source.get());
-    const bool same = route.source_media == source && route.media != nullptr &&
-                      same_audio(audio, audio_of(route.media.get()));
+  for (EncodeRoute* const route : routes_) {
+    if (route->audio) route->audio->set_source(source);
+    if (!route->options->copy_video) continue;
+    const StreamFormat* audio = route->audio_format(source.get());
+    const bool same = route->source_media == source && route->media != nullptr &&
+                      same_audio(audio, audio_of(route->media.get()));
     if (same) continue;
-    route.source_media = source;
+    route->source_media = source;
     // A new object even if a camera comes back with the same streams: outputs go on in the same
     // file, but only from a keyframe on.
-    route.set_media(copied_media(*source, audio), cancel_);
+    route->set_media(copied_media(*source, audio), cancel_);
   }
 }
 
 void PacketDispatch::set_blocks(bool blocks) {
-  for (EncodeRoute& route : routes_) route.fanout->set_blocks(blocks);
+  for (EncodeRoute* const route : routes_) route->fanout->set_blocks(blocks);
 }
 
 void PacketDispatch::set_live(bool live) {
-  for (EncodeRoute& route : routes_) {
-    if (route.audio) route.audio->set_live(live);
+  for (EncodeRoute* const route : routes_) {
+    if (route->audio) route->audio->set_live(live);
   }
 }
 
 void PacketDispatch::finish_audio() {
-  for (EncodeRoute& route : routes_) {
-    if (!route.audio) continue;
-    if (cancel_.stop_requested()) {
-      route.audio->drop(audio_drop(cancel_reason_));
-    } else {
-      route.audio->finish();
-      publish_transcoded(route);
-    }
+  for (EncodeRoute* const route : routes_) finish_audio(*route);
+}
+
+void PacketDispatch::finish_audio(EncodeRoute& route) {
+  if (!route.audio) return;
+  if (cancel_.stop_requested()) {
+    route.audio->drop(audio_drop(cancel_reason_));
+  } else {
+    route.audio->finish();
+    publish_transcoded(route);
   }
 }
 
 void PacketDispatch::drop_early_audio() {
-  for (EncodeRoute& route : routes_) route.early_audio.drop();
+  for (EncodeRoute* const route : routes_) route->early_audio.drop();
+}
+
+void PacketDispatch::finish() {
+  for (EncodeRoute* const route : routes_) {
+    if (route->options->copy_video) route->fanout->finish();
+  }
 }
 
 }  // namespace framelane

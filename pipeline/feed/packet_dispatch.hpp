@@ -7,6 +7,7 @@
 #include "pipeline/av/av_ptr.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/feed/encode_route.hpp"
+#include "pipeline/feed/run_changes.hpp"
 #include "pipeline/packets/media.hpp"
 
 namespace framelane {
@@ -16,14 +17,18 @@ namespace framelane {
 /// format (EarlyAudio). Source thread.
 class PacketDispatch {
  public:
-  /// Both references outlive this. `cancel` ends waits for a full queue.
-  PacketDispatch(std::vector<EncodeRoute>& routes, std::stop_token cancel,
+  /// The routes and the reference outlive this. `cancel` ends waits for a full queue.
+  PacketDispatch(std::vector<EncodeRoute*> routes, std::stop_token cancel,
                  const std::atomic<DropReason>& cancel_reason);
 
   /// True if some encode copies the video.
-  bool copies_video() const { return copies_video_; }
+  bool copies_video() const;
   /// True if some encode copies or transcodes the audio.
-  bool wants_audio() const { return wants_audio_; }
+  bool wants_audio() const;
+
+  /// Takes over which encodes there are. One that is removed gets the rest of its sound, and, if it
+  /// copies, ends. Throws as AudioEncode::finish does.
+  void change(const RunChanges::Change& change);
 
   /// The packets and frames that follow belong to these streams, or, with null, to none that has
   /// packets. Frames too: the format of their packets names the audio beside them. Throws as
@@ -41,16 +46,17 @@ class PacketDispatch {
   void finish_audio();
   /// The source is gone: audio that still waits for a video format is lost.
   void drop_early_audio();
+  /// Nothing more comes: ends the encodes that copy.
+  void finish();
 
  private:
+  void finish_audio(EncodeRoute& route);
   void publish_audio(EncodeRoute& route, const AVPacket& packet, const MediaFormat* source);
   void publish_transcoded(EncodeRoute& route);
 
-  std::vector<EncodeRoute>& routes_;
+  std::vector<EncodeRoute*> routes_;
   const std::stop_token cancel_;
   const std::atomic<DropReason>& cancel_reason_;
-  const bool copies_video_;
-  const bool wants_audio_;
 };
 
 }  // namespace framelane

@@ -50,10 +50,12 @@ SourceLoop::SourceLoop(Parts parts)
       run_(parts_.stats.run()),
       timeline_(parts_.stats, parts_.line_clock),
       backoff_(parts_.options.input.reconnect),
-      faults_("feed " + parts_.options.name) {}
+      faults_("feed " + parts_.options.name),
+      on_full_(parts_.options.on_full) {}
 
 void SourceLoop::run() {
   while (!read_stop_.stop_requested()) {
+    take_changes();
     const std::optional<Loss> lost = run_source();
     if (!lost) return;
     parts_.stats.count_reconnect(lost->fault);
@@ -63,7 +65,37 @@ void SourceLoop::run() {
     faults_.failed(
         fault_code(lost->fault), lost->reason,
         fmt::format("trying again in {:.1f} s", std::chrono::duration<double>(wait).count()));
-    sleep_for(wait, read_stop_);
+    wait_before_retry(wait);
+  }
+}
+
+void SourceLoop::wait_before_retry(std::chrono::milliseconds time) {
+  const auto until = Clock::now() + time;
+  while (!read_stop_.stop_requested() && Clock::now() < until) {
+    parts_.changes.wait_until(until, read_stop_);
+    if (take_changes()) return;
+  }
+}
+
+bool SourceLoop::take_changes() {
+  if (!parts_.changes.any()) return false;
+  bool reconnects = false;
+  for (const RunChanges::Change& change : parts_.changes.take()) {
+    parts_.packets.change(change);
+    if (parts_.frames != nullptr) parts_.frames->change(change);
+    on_full_ = change.options->on_full;
+    reconnects = backoff_.set_options(change.options->input.reconnect) || reconnects;
+    parts_.changes.let_go(change.removed);
+  }
+  apply_liveness();
+  return reconnects;
+}
+
+void SourceLoop::close() {
+  parts_.changes.close();
+  // Those that were to go end with all others.
+  for (const RunChanges::Change& change : parts_.changes.take()) {
+    parts_.packets.change({.options = change.options, .added = change.added, .removed = {}});
   }
 }
 
@@ -95,7 +127,8 @@ std::optional<SourceLoop::Loss> SourceLoop::run_source() {
       // Read as a file, it would deliver once more what it delivered while it was live.
       throw no_longer_live(input);
     }
-    apply_liveness(source->info());
+    live_ = source->info().live;
+    apply_liveness();
     // A FIFO's writers come and go; the end of a file is final.
     refills = !once && names_fifo(input.url);
     parts_.stats.set_decoder(source->info().decoder);
@@ -170,6 +203,7 @@ bool SourceLoop::pace(const SourceItem& item, const SourceInfo& source) {
 
 void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
   const LineClock::Busy busy(parts_.line_clock);  // opening an encoder may take long
+  take_changes();
   parts_.packets.set_source(source.media);
   if (item.kind == SourceItem::Kind::kFrame) {
     note_delivery(source);
@@ -195,9 +229,8 @@ void SourceLoop::note_delivery(const SourceInfo& source) {
   if (!faults_.recovered(what)) log::info("feed {}: running ({})", parts_.options.name, what);
 }
 
-void SourceLoop::apply_liveness(const SourceInfo& source) {
-  live_ = source.live;
-  parts_.packets.set_blocks(blocks_when_full(parts_.options.on_full, live_));
+void SourceLoop::apply_liveness() {
+  parts_.packets.set_blocks(blocks_when_full(on_full_, live_));
   parts_.packets.set_live(live_);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
@@ -14,6 +15,7 @@
 #include "pipeline/feed/frame_dispatch.hpp"
 #include "pipeline/feed/pacer.hpp"
 #include "pipeline/feed/packet_dispatch.hpp"
+#include "pipeline/feed/run_changes.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/source/source.hpp"
@@ -23,8 +25,8 @@
 namespace framelane {
 
 /// The source's restart domain. Opens the source, reads it at the pace that is asked for, hands
-/// packets and frames to their dispatches, and opens the source again when it is lost. Source
-/// thread.
+/// packets and frames to their dispatches, and opens the source again when it is lost. Between two
+/// items it takes over what another configuration changes. Source thread.
 class SourceLoop {
  public:
   /// All of it outlives the SourceLoop.
@@ -36,6 +38,7 @@ class SourceLoop {
     PacketDispatch& packets;
     FrameDispatch* frames;  ///< null, with `stage`, if every encode copies
     Stage* stage;
+    RunChanges& changes;
   };
   explicit SourceLoop(Parts parts);
 
@@ -43,6 +46,8 @@ class SourceLoop {
   /// the source is lost for good: a file that breaks or holds nothing, or any source with `once`.
   /// What was read until then is still to be delivered. Throws FeedError if the feed must go.
   void run();
+  /// After run(): no more changes are taken.
+  void close();
 
  private:
   /// Why a source has to be opened again.
@@ -59,7 +64,10 @@ class SourceLoop {
   bool pace(const SourceItem& item, const SourceInfo& source);
   void dispatch(SourceItem& item, const SourceInfo& source);
   void note_delivery(const SourceInfo& source);
-  void apply_liveness(const SourceInfo& source);
+  void apply_liveness();
+  /// Takes over what has changed. True if the source is to be tried at once.
+  bool take_changes();
+  void wait_before_retry(std::chrono::milliseconds time);
 
   const Parts parts_;
   const std::stop_token read_stop_;
@@ -71,6 +79,7 @@ class SourceLoop {
   Pacer pacer_;
   Backoff backoff_;
   FaultLog faults_;
+  OnFull on_full_;
   bool live_ = false;     // the source that was opened last
   bool running_ = false;  // the open source has delivered something
   bool has_run_ = false;  // some source of this run has, and the encodes could take it

@@ -1,21 +1,58 @@
 #include "pipeline/frames/frame_ring.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 
 namespace framelane {
 
-FrameRing::FrameRing(int capacity, int outputs, FeedStats& stats)
+FrameRing::FrameRing(int capacity, int consumers, FeedStats& stats)
     : capacity_(static_cast<std::uint64_t>(capacity)),
-      consumers_(outputs),
       ring_jobs_(stats.ring_jobs()),
       slots_(std::make_unique<Slot[]>(static_cast<std::size_t>(capacity))),
-      cursors_(static_cast<std::size_t>(outputs), 0),
-      released_(cursors_) {
-  assert(capacity > 0 && outputs > 0);
+      consumers_(static_cast<std::size_t>(consumers), {.state = Consumer::State::kAdmitted}) {
+  assert(capacity > 0 && consumers > 0);
   for (std::uint64_t i = 0; i < capacity_; ++i) {
-    slots_[i].job.outputs.resize(static_cast<std::size_t>(outputs));
+    slots_[i].job.outputs.resize(consumers_.size());
   }
+}
+
+int FrameRing::add_consumer() {
+  const std::lock_guard lock(mutex_);
+  auto consumer = std::ranges::find(consumers_, Consumer::State::kFree, &Consumer::state);
+  if (consumer == consumers_.end()) consumer = consumers_.emplace(consumers_.end());
+  consumer->state = Consumer::State::kAdded;
+  return static_cast<int>(consumer - consumers_.begin());
+}
+
+void FrameRing::admit(int consumer) {
+  const std::lock_guard lock(mutex_);
+  at(consumer) = {.state = Consumer::State::kAdmitted, .cursor = head_, .released = head_};
+}
+
+void FrameRing::dismiss(int consumer) {
+  {
+    const std::lock_guard lock(mutex_);
+    at(consumer).state = Consumer::State::kDismissed;
+    at(consumer).end = head_;
+  }
+  published_.notify_all();
+}
+
+std::uint64_t FrameRing::end_of(const Consumer& consumer) const {
+  switch (consumer.state) {
+    case Consumer::State::kAdmitted:
+      return head_;
+    case Consumer::State::kDismissed:
+      return consumer.end;
+    default:
+      return consumer.cursor;
+  }
+}
+
+bool FrameRing::has_next(const Consumer& consumer) const {
+  return closed_ || consumer.state == Consumer::State::kDismissed ||
+         consumer.cursor < end_of(consumer);
 }
 
 std::optional<FrameRing::Place> FrameRing::take_place() {
@@ -50,10 +87,9 @@ std::optional<FrameRing::Place> FrameRing::try_acquire() {
 }
 
 void FrameRing::wait_released(int consumer, const std::stop_token& stop) {
-  const std::uint64_t& released = released_[static_cast<std::size_t>(consumer)];
   std::unique_lock lock(mutex_);
   awaited_ = consumer;
-  place_free_.wait(lock, stop, [&] { return closed_ || released == head_; });
+  place_free_.wait(lock, stop, [&] { return closed_ || at(consumer).released == head_; });
   awaited_.reset();
 }
 
@@ -75,7 +111,10 @@ bool FrameRing::Place::publish() {
   {
     const std::lock_guard lock(ring_->mutex_);
     if (ring_->closed_) return false;
-    ring_->slot(ring_->head_).holders = ring_->consumers_;
+    const auto holders =
+        std::ranges::count(ring_->consumers_, Consumer::State::kAdmitted, &Consumer::state);
+    assert(holders > 0);
+    ring_->slot(ring_->head_).holders = static_cast<int>(holders);
     ++ring_->head_;
   }
   std::exchange(ring_, nullptr)->published_.notify_all();
@@ -84,15 +123,16 @@ bool FrameRing::Place::publish() {
 
 std::optional<FrameRing::Lease> FrameRing::next(int consumer) {
   std::unique_lock lock(mutex_);
-  std::uint64_t& cursor = cursors_[static_cast<std::size_t>(consumer)];
-  published_.wait(lock, [&] { return has_next(consumer); });
-  if (cursor == head_) return std::nullopt;
-  return Lease(this, &slot(cursor++).job, consumer);
+  published_.wait(lock, [&] { return has_next(at(consumer)); });
+  Consumer& self = at(consumer);
+  if (self.cursor < end_of(self)) return Lease(this, &slot(self.cursor++).job, consumer);
+  if (self.state == Consumer::State::kDismissed) self.state = Consumer::State::kFree;
+  return std::nullopt;
 }
 
 bool FrameRing::wait_until(int consumer, std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  return published_.wait_until(lock, deadline, [&] { return has_next(consumer); });
+  return published_.wait_until(lock, deadline, [&] { return has_next(at(consumer)); });
 }
 
 FrameRing::Lease::~Lease() {
@@ -102,7 +142,7 @@ FrameRing::Lease::~Lease() {
 void FrameRing::release(FrameJob& job, int consumer) {
   {
     const std::lock_guard lock(mutex_);
-    ++released_[static_cast<std::size_t>(consumer)];
+    at(consumer).released = job.sequence + 1;
     if (awaited_ == consumer) place_free_.notify_one();
     Slot& released = slot(job.sequence);
     assert(released.holders > 0);

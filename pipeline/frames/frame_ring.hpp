@@ -20,13 +20,26 @@ namespace framelane {
 /// its job and publishes it. Every consumer leases every published job, in order. The place is free
 /// again when the last consumer has released its lease. Places and leases release themselves.
 ///
-/// One producer thread; one thread for each consumer index; any thread may call close() and
-/// closed().
+/// Consumers may come and go. A job's outputs are by consumer; the producer sees to it that there
+/// are as many as it takes.
+///
+/// One producer thread; one thread for each consumer index; any thread may call add_consumer(),
+/// close() and closed().
 class FrameRing {
  public:
-  /// `outputs`: the number of each job's outputs and of the consumers. A job that leaves the ring
-  /// is subtracted from `stats`' count of ready jobs.
-  FrameRing(int capacity, int outputs, FeedStats& stats);
+  /// `consumers`: how many there are from the first job on, with the indices from 0 on, and how
+  /// many outputs each job has at first. A job that leaves the ring is subtracted from `stats`'
+  /// count of ready jobs.
+  FrameRing(int capacity, int consumers, FeedStats& stats);
+
+  /// The index of a new consumer, which waits for its first job until it is admitted.
+  int add_consumer();
+  /// The consumer gets the jobs that are published from now on. The producer's thread.
+  void admit(int consumer);
+  /// The consumer gets no job that is published from now on; next() returns nothing once it has had
+  /// those before. Then another one may get its index. At least one consumer has to stay. The
+  /// producer's thread.
+  void dismiss(int consumer);
 
   /// The producer's hold on a free place and its job. If it is not published, its destructor clears
   /// the job and the place stays free.
@@ -80,8 +93,9 @@ class FrameRing {
     int consumer_;
   };
 
-  /// Waits for the consumer's next job. Nothing once the ring is closed and the consumer has had
-  /// all jobs that were published. A consumer holds at most one lease at a time.
+  /// Waits for the consumer's next job. Nothing once the ring is closed, or the consumer dismissed,
+  /// and it has had all jobs that were published for it. A consumer holds at most one lease at a
+  /// time.
   std::optional<Lease> next(int consumer);
   /// Waits until next() would not wait, but no longer than until `deadline`. False if it would.
   bool wait_until(int consumer, std::chrono::steady_clock::time_point deadline);
@@ -96,24 +110,30 @@ class FrameRing {
     int holders = 0;  // consumers that have not released the job; 0: free, or being filled
   };
 
+  struct Consumer {
+    enum class State { kFree, kAdded, kAdmitted, kDismissed } state = State::kFree;
+    std::uint64_t cursor = 0;    // sequence of its next job
+    std::uint64_t end = 0;       // dismissed: sequence of the first job that is not for it
+    std::uint64_t released = 0;  // sequence behind the last job that it has released
+  };
+
   Slot& slot(std::uint64_t sequence) { return slots_[sequence % capacity_]; }
   void release(FrameJob& job, int consumer);
   std::optional<Place> take_place();
-  bool has_next(int consumer) const {
-    return closed_ || cursors_[static_cast<std::size_t>(consumer)] < head_;
-  }
+  Consumer& at(int consumer) { return consumers_[static_cast<std::size_t>(consumer)]; }
+  /// The sequence of the first job that the consumer does not get, as things stand.
+  std::uint64_t end_of(const Consumer& consumer) const;
+  bool has_next(const Consumer& consumer) const;
 
   const std::uint64_t capacity_;
-  const int consumers_;
   const std::shared_ptr<RingJobs> ring_jobs_;
   std::mutex mutex_;
   std::condition_variable_any place_free_;
   std::condition_variable published_;
   std::unique_ptr<Slot[]> slots_;
-  std::uint64_t head_ = 0;               // sequence of the next job to be published
-  std::vector<std::uint64_t> cursors_;   // by consumer: sequence of its next job
-  std::vector<std::uint64_t> released_;  // by consumer: how many jobs it has released
-  std::optional<int> awaited_;           // the consumer of wait_released
+  std::uint64_t head_ = 0;  // sequence of the next job to be published
+  std::vector<Consumer> consumers_;
+  std::optional<int> awaited_;  // the consumer of wait_released
   bool closed_ = false;
 };
 

@@ -52,24 +52,24 @@ FeedStats::FeedStats(std::string feed, const Shape& shape) : feed_(std::move(fee
 
 void FeedStats::reshape(const Shape& shape) {
   const std::lock_guard lock(mutex_);
-  const std::vector<EncodeLine> old_encodes = std::exchange(ledger_.encodes, {});
-  frame_encodes_.clear();
+  const std::vector<std::shared_ptr<EncodeLine>> old_encodes = std::exchange(encodes_, {});
   for (const EncodeSpec& encode : shape.encodes) {
-    if (!encode.copy) frame_encodes_.push_back(ledger_.encodes.size());
-    const auto old = std::ranges::find_if(old_encodes, [&](const EncodeLine& line) {
-      return line.stats->name == encode.name && line.stats->copy == encode.copy;
+    const auto old = std::ranges::find_if(old_encodes, [&](const auto& line) {
+      return line->stats->name == encode.name && line->stats->copy == encode.copy;
     });
-    EncodeLine line;
+    std::shared_ptr<EncodeLine> line;
     if (old != old_encodes.end()) {
       line = *old;
-    } else if (!encode.copy) {
+    } else {
+      line = std::make_shared<EncodeLine>();
       // Of the frames that came before it was there it has none, and the ledger says so.
-      line.in = line.dropped[index_of(DropReason::kReload)] = ledger_.frames_in;
+      if (!encode.copy) line->in = line->dropped[index_of(DropReason::kReload)] = frames_in_;
     }
-    if (line.stats == nullptr || line.stats->audio.transcodes != encode.transcodes_audio) {
-      line.stats = std::make_shared<EncodeStats>(encode.name, encode.copy, encode.transcodes_audio);
+    if (line->stats == nullptr || line->stats->audio.transcodes != encode.transcodes_audio) {
+      line->stats =
+          std::make_shared<EncodeStats>(encode.name, encode.copy, encode.transcodes_audio);
     }
-    ledger_.encodes.push_back(std::move(line));
+    encodes_.push_back(std::move(line));
   }
   std::vector<std::shared_ptr<OutputStats>> old_outputs = std::exchange(outputs_, {});
   for (const std::string& name : shape.outputs) {
@@ -87,7 +87,14 @@ void FeedStats::reshape(const Shape& shape) {
 
 EncodeStats& FeedStats::encode(std::size_t index) const {
   const std::lock_guard lock(mutex_);
-  return *ledger_.encodes[index].stats;
+  return *encodes_[index]->stats;
+}
+
+std::shared_ptr<FeedStats::EncodeLine> FeedStats::line(const std::string& encode) const {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::ranges::find_if(encodes_, [&](const auto& line) { return line->stats->name == encode; });
+  return found != encodes_.end() ? *found : nullptr;
 }
 
 std::vector<std::shared_ptr<OutputStats>> FeedStats::outputs() const {
@@ -107,7 +114,9 @@ FeedStats::Status FeedStats::status() const {
 
 FeedStats::Ledger FeedStats::ledger() const {
   const std::lock_guard lock(mutex_);
-  return ledger_;
+  Ledger ledger{.frames_in = frames_in_, .encodes = {}};
+  for (const auto& line : encodes_) ledger.encodes.push_back(*line);
+  return ledger;
 }
 
 std::uint32_t FeedStats::run() const {
@@ -117,9 +126,9 @@ std::uint32_t FeedStats::run() const {
 
 std::int64_t FeedStats::in_flight(const std::string& encode) const {
   const std::lock_guard lock(mutex_);
-  const auto line = std::ranges::find_if(
-      ledger_.encodes, [&](const EncodeLine& one) { return one.stats->name == encode; });
-  return line != ledger_.encodes.end() ? line->in_flight : 0;
+  const auto line =
+      std::ranges::find_if(encodes_, [&](const auto& one) { return one->stats->name == encode; });
+  return line != encodes_.end() ? (*line)->in_flight : 0;
 }
 
 std::shared_ptr<RingJobs> FeedStats::ring_jobs() const {
@@ -137,9 +146,9 @@ void FeedStats::abandon_run(DropReason reason) {
   for (const auto& output : outputs()) output->busy.abandon_scopes();
   const std::lock_guard lock(mutex_);
   ++run_;
-  for (EncodeCounts& counts : ledger_.encodes) {
-    counts.dropped[index_of(reason)] += static_cast<std::uint64_t>(counts.in_flight);
-    counts.in_flight = 0;
+  for (const auto& line : encodes_) {
+    line->dropped[index_of(reason)] += static_cast<std::uint64_t>(line->in_flight);
+    line->in_flight = 0;
   }
   ring_jobs_ = std::make_shared<RingJobs>();
 }
@@ -201,34 +210,39 @@ std::chrono::steady_clock::duration FeedStats::since_arrival(
 }
 
 void open_tickets(const std::shared_ptr<FeedStats>& stats, std::uint32_t run,
+                  std::span<const std::shared_ptr<FeedStats::EncodeLine>> lines,
                   std::span<FrameTicket> tickets) {
+  assert(tickets.size() == lines.size());
   const std::lock_guard lock(stats->mutex_);
   const bool counts = run == stats->run_;
-  // An abandoned run may have other encodes.
-  assert(!counts || tickets.size() == stats->frame_encodes_.size());
-  if (counts) ++stats->ledger_.frames_in;
+  if (counts) ++stats->frames_in_;
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     assert(!tickets[i] && "a ticket was reopened before its frame ended");
     tickets[i].stats_ = stats;
+    tickets[i].line_ = lines[i];
     tickets[i].run_ = run;
     if (!counts) continue;
-    tickets[i].encode_ = stats->frame_encodes_[i];
-    EncodeCounts& encode = stats->ledger_.encodes[tickets[i].encode_];
-    ++encode.in;
-    ++encode.in_flight;
+    ++lines[i]->in;
+    ++lines[i]->in_flight;
+  }
+  if (!counts) return;
+  for (const auto& line : stats->encodes_) {
+    if (line->stats->copy || std::ranges::find(lines, line) != lines.end()) continue;
+    ++line->in;
+    ++line->dropped[index_of(DropReason::kReload)];
   }
 }
 
 FrameTicket& FrameTicket::operator=(FrameTicket&& other) noexcept {
   assert(stats_ == nullptr && "a ticket was overwritten before its frame ended");
   stats_ = std::move(other.stats_);
-  encode_ = other.encode_;
+  line_ = std::move(other.line_);
   run_ = other.run_;
   return *this;
 }
 
-EncodeCounts* FrameTicket::counts(FeedStats& stats) const {
-  return run_ == stats.run_ ? &stats.ledger_.encodes[encode_] : nullptr;
+EncodeCounts* FrameTicket::counts(const FeedStats& stats) const {
+  return run_ == stats.run_ ? line_.get() : nullptr;
 }
 
 FrameTicket::~FrameTicket() {
@@ -245,6 +259,7 @@ void FrameTicket::out() {
   if (open == nullptr) return;
   ++open->out;
   --open->in_flight;
+  line_.reset();
 }
 
 void FrameTicket::drop(DropReason reason) {
@@ -254,6 +269,7 @@ void FrameTicket::drop(DropReason reason) {
   if (open == nullptr) return;
   ++open->dropped[index_of(reason)];
   --open->in_flight;
+  line_.reset();
 }
 
 }  // namespace framelane

@@ -54,6 +54,8 @@ struct OutputStats {
   void drop(PacketDrop reason, std::uint64_t count = 1) {
     packets_dropped[index_of(reason)].fetch_add(count, std::memory_order_relaxed);
   }
+  /// Packets that it was stopped before it could write.
+  std::uint64_t lost_at_stop() const { return packets_dropped[index_of(PacketDrop::kStop)]; }
   /// Call when a run of the output begins; returns the run's number. Only the latest run may set
   /// the state, so that an abandoned thread of an earlier run cannot.
   std::uint64_t begin_run();
@@ -116,19 +118,25 @@ class FeedStats {
     std::vector<std::string> outputs;  ///< names; an output with several encodes is here for each
     int lanes = 0;
   };
+  /// What the ledger counts of one encode, and what else that counts.
+  struct EncodeLine : EncodeCounts {
+    std::shared_ptr<EncodeStats> stats;
+  };
   FeedStats(std::string feed, const Shape& shape);
   FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
             const std::vector<std::string>& outputs, int lanes)
       : FeedStats(std::move(feed), Shape{encodes, outputs, lanes}) {}
 
   /// The feed has another configuration from now on. What keeps its name goes on counting where it
-  /// was. An encode that is new has dropped all frames that came before. While a run counts, only
-  /// outputs may change. Threads of abandoned runs may still use what they have.
+  /// was. An encode that is new has dropped all frames that came before. Threads may still use what
+  /// they have: it is only shown no more.
   void reshape(const Shape& shape);
 
   const std::string& feed() const { return feed_; }
   /// See also ledger(), which has all encodes.
   EncodeStats& encode(std::size_t index) const;
+  /// The line of the encode of this name, for open_tickets; null if there is none.
+  std::shared_ptr<EncodeLine> line(const std::string& encode) const;
   std::vector<std::shared_ptr<OutputStats>> outputs() const;
   std::vector<std::shared_ptr<LaneStats>> lanes() const;
 
@@ -139,9 +147,6 @@ class FeedStats {
     std::string decoder;
     std::string decoder_reason;  ///< on a GPU, why the decoder is not NVDEC; else empty
     std::string device;
-  };
-  struct EncodeLine : EncodeCounts {
-    std::shared_ptr<EncodeStats> stats;
   };
   struct Ledger {
     std::uint64_t frames_in = 0;
@@ -208,7 +213,7 @@ class FeedStats {
  private:
   friend class FrameTicket;
   friend void open_tickets(const std::shared_ptr<FeedStats>&, std::uint32_t,
-                           std::span<FrameTicket>);
+                           std::span<const std::shared_ptr<EncodeLine>>, std::span<FrameTicket>);
   /// Requires mutex_.
   void apply_state(FeedState state, std::string reason);
   template <typename Array>
@@ -220,8 +225,8 @@ class FeedStats {
   std::atomic<std::int64_t> last_arrival_steady_ns_{0};
   std::atomic<std::int64_t> last_arrival_system_ns_{0};
   mutable std::mutex mutex_;  // guards all that follows
-  Ledger ledger_;
-  std::vector<std::size_t> frame_encodes_;  // those that take frames
+  std::uint64_t frames_in_ = 0;
+  std::vector<std::shared_ptr<EncodeLine>> encodes_;
   std::vector<std::shared_ptr<OutputStats>> outputs_;
   std::vector<std::shared_ptr<LaneStats>> lanes_;
   Status status_;
@@ -247,20 +252,23 @@ class FrameTicket {
 
  private:
   friend void open_tickets(const std::shared_ptr<FeedStats>&, std::uint32_t,
+                           std::span<const std::shared_ptr<FeedStats::EncodeLine>>,
                            std::span<FrameTicket>);
   /// The encode's counts, to close the ticket in them; null if it was closed by abandon_run or
   /// never counted. Requires the mutex of `stats`.
-  EncodeCounts* counts(FeedStats& stats) const;
+  EncodeCounts* counts(const FeedStats& stats) const;
 
   std::shared_ptr<FeedStats> stats_;
-  std::size_t encode_ = 0;
+  std::shared_ptr<FeedStats::EncodeLine> line_;
   std::uint32_t run_ = 0;
 };
 
-/// Counts a frame that has come in, and opens its ticket in every encode that takes frames, all
-/// under one lock. tickets[i] is for the i-th of those encodes. If `run` is abandoned, the frame
-/// and its tickets are not counted.
+/// Counts a frame that has come in, and opens its ticket in each of these lines, all under one
+/// lock: tickets[i] is for lines[i]. An encode of the ledger that is not among them takes no frames
+/// yet, and has dropped this one too (`reload`). If `run` is abandoned, the frame and its tickets
+/// are not counted.
 void open_tickets(const std::shared_ptr<FeedStats>& stats, std::uint32_t run,
+                  std::span<const std::shared_ptr<FeedStats::EncodeLine>> lines,
                   std::span<FrameTicket> tickets);
 
 }  // namespace framelane

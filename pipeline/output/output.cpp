@@ -116,10 +116,7 @@ void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) 
                         rendition_ ? &rendition_->group() : nullptr,
                         rendition_ ? rendition_->index() : 0);
     }
-    if (retention_ != nullptr && segment && segment->deletes()) {
-      const CallScope call(calls_, options_.timeout);
-      kept_ = retention_->keep(rotation_->pattern(), *segment, subject_, stats_.retention);
-    }
+    keep_files(segment);
     write_until_end();
     end(PacketDrop::kStop);
     leave_place();
@@ -137,6 +134,32 @@ void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) 
   stats_.leaves_parts = recovery_.waits();
 }
 
+void Output::keep_files(const std::optional<SegmentOptions>& segment) {
+  segment_ = segment;
+  kept_.reset();
+  if (retention_ == nullptr || !rotation_ || !segment || !segment->deletes()) return;
+  const CallScope call(calls_, options_.timeout);
+  kept_ = retention_->keep(rotation_->pattern(), *segment, subject_, stats_.retention);
+}
+
+void Output::change(const OutputOptions& options) {
+  inlet_.set_capacity(options.queue);
+  const std::lock_guard lock(changed_mutex_);
+  changed_ = options;
+  has_changed_ = true;
+}
+
+void Output::take_changes() {
+  if (!has_changed_.exchange(false)) return;
+  OutputOptions options;
+  {
+    const std::lock_guard lock(changed_mutex_);
+    options = *changed_;
+  }
+  backoff_.set_options(options.reconnect);
+  if (options.segment != segment_) keep_files(options.segment);
+}
+
 void Output::show_end() {
   auto [state, reason] = stats_.state();
   // What came last could not be written: the reason has to stay visible.
@@ -148,6 +171,7 @@ void Output::show_end() {
 void Output::write_until_end() {
   MediaPacket packet{.packet = make_packet()};
   for (;;) {
+    take_changes();
     switch (inlet_.pop(packet, kIdle, stop_)) {
       case PacketQueue::Pop::kPacket:
         interleave(packet);
@@ -246,7 +270,8 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
   if (video.format != format_) {
     // Only video decides: audio comes from another thread and may change earlier or later.
     const bool same = format_ && same_format(*video.format, *format_);
-    if (keyframe && !same) close(false);
+    // A new encoder's first pictures may be decoded before the last ones of the old one were.
+    if (keyframe && !(same && (!session_ || session_->goes_on_with(video)))) close(false);
     if (keyframe || same) format_ = video.format;
     // A new format object means that the source or the encoder has started again.
     needs_keyframe_ = true;

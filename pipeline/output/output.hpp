@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
@@ -53,6 +54,11 @@ class Output {
   /// Where producers hand in packets.
   OutputInlet& inlet() { return inlet_; }
 
+  /// Goes on with these options, as far as can_change_in_place lets them differ from the present
+  /// ones. `queue` counts at once, all else a moment later, or when a wait before another try is
+  /// over. Any thread.
+  void change(const OutputOptions& options);
+
   /// Completes the part files of an earlier process, see PartFileRecovery. On the output's thread,
   /// before run().
   void recover_part_files(const std::stop_token& stop);
@@ -87,6 +93,9 @@ class Output {
     if (!rendition_ || !rendition_->only_cuts(packet)) stats_.drop(reason);
   }
   void write_until_end();
+  void take_changes();
+  /// Leaves it to Retention which files of these segments stay.
+  void keep_files(const std::optional<SegmentOptions>& segment);
   /// After a stop: writes what is queued for a while and drops the rest.
   void write_rest();
   void interleave(MediaPacket& packet);
@@ -141,8 +150,8 @@ class Output {
     stats_.set_state(run_, state, reason);
   }
 
-  const OutputOptions options_;
-  const Container declared_;  // as the options alone tell it
+  const OutputOptions options_;  // at first, see change()
+  const Container declared_;     // as the options alone tell it
   const std::string subject_;
   OutputStats& stats_;
   std::atomic<std::uint64_t> run_{0};  // of run(); before it another output may be this one's place
@@ -159,6 +168,11 @@ class Output {
   std::atomic<bool> watched_{true};     // false for what may take any time, such as a FIFO
   std::stop_source abandoned_;
 
+  std::atomic<bool> has_changed_{false};
+  std::mutex changed_mutex_;
+  std::optional<OutputOptions>
+      changed_;  // guarded by changed_mutex_: what take_changes() is to take
+
   // The output's thread alone.
   std::stop_source ending_;  // asked by a stop, or when a peer is given up
   const std::stop_token stop_ = ending_.get_token();
@@ -171,8 +185,9 @@ class Output {
   SourceGap source_gap_;
   Interleaver interleaver_;
   MediaPacket current_{.packet = make_packet()};
-  std::optional<Rotation> rotation_;  // of files
-  std::unique_ptr<KeptFiles> kept_;   // segments, if old ones are deleted
+  std::optional<Rotation> rotation_;       // of files
+  std::optional<SegmentOptions> segment_;  // says which files stay
+  std::unique_ptr<KeptFiles> kept_;        // null: all do
   PartFileRecovery recovery_;
   std::optional<OutputRendition> rendition_;
   std::optional<PlaylistWriter> playlist_;

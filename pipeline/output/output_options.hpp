@@ -64,4 +64,8 @@ struct OutputOptions {
   friend bool operator==(const OutputOptions&, const OutputOptions&) = default;
 };
 
+/// True if Output::change can make one of the other: they differ in `reconnect`, `queue`, and what
+/// `segment` keeps at most.
+bool can_change_in_place(const OutputOptions& a, const OutputOptions& b);
+
 }  // namespace framelane

@@ -100,6 +100,11 @@ bool OutputSession::takes(const MediaPacket& audio) const {
   return packet_time_us(audio) >= start_us_;
 }
 
+bool OutputSession::goes_on_with(const MediaPacket& video) const {
+  const std::int64_t dts = video.packet->dts;
+  return dts == AV_NOPTS_VALUE || last_dts_[0] == AV_NOPTS_VALUE || dts > last_dts_[0];
+}
+
 std::chrono::microseconds OutputSession::age_at(const MediaPacket& packet) const {
   return std::chrono::microseconds(packet_time_us(packet) - start_us_);
 }

@@ -44,6 +44,8 @@ class OutputSession {
   /// True if this video does not belong to the renditions' segment that is being written, nor
   /// begins the next one: the session has to end before it. False if it writes no rendition.
   bool leaves_slots(const MediaPacket& video) const;
+  /// False if this video would be decoded before the last one that was written.
+  bool goes_on_with(const MediaPacket& video) const;
   /// Media time from the session's start to this packet.
   std::chrono::microseconds age_at(const MediaPacket& packet) const;
   /// Media time written.

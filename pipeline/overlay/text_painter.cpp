@@ -9,10 +9,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <future>
 #include <latch>
 #include <mutex>
 #include <string_view>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "kernels/picture_limits.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/overlay/plane_scaler.hpp"
@@ -278,15 +280,31 @@ std::optional<std::string> why_no_font(const std::string& file) {
   return "is no font that can be read; give a TrueType or OpenType file";
 }
 
-std::optional<std::string> why_no_system_font() {
-  static std::atomic<bool> found{false};  // looking again costs milliseconds
-  if (found) return std::nullopt;
-  try {
-    found = has_fonts(load_fonts({}, nullptr).get());
-  } catch (const FeedError& error) {
-    return error.what();
+std::optional<std::string> why_no_system_font(std::chrono::milliseconds limit) {
+  using Answer = std::optional<std::string>;
+  static std::mutex mutex;
+  static std::future<Answer> looking;  // guarded by mutex
+  const std::lock_guard lock(mutex);
+  const auto has_ended = [](std::chrono::milliseconds time) {
+    return looking.wait_for(time) == std::future_status::ready;
+  };
+  const bool hangs = looking.valid() && !has_ended(std::chrono::milliseconds(0));
+  if (!hangs) {
+    std::packaged_task<Answer()> look([]() -> Answer {
+      try {
+        if (!has_fonts(load_fonts({}, nullptr).get())) return kNoFonts;
+      } catch (const FeedError& error) {
+        return error.what();
+      }
+      return std::nullopt;
+    });
+    looking = look.get_future();
+    std::thread(std::move(look)).detach();
+    if (has_ended(limit)) return looking.get();
+    count_abandoned_threads(1);
   }
-  return found ? std::nullopt : std::optional<std::string>(kNoFonts);
+  return "the fonts of this system cannot be read in time; see whether the disk or file server "
+         "that they are on answers";
 }
 
 bool is_utf8(const std::string& text) {

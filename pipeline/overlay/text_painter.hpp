@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,8 +50,9 @@ class TextPainter {
 /// Why the file is no font, as the end of a sentence; nothing if it is one. Reads it.
 std::optional<std::string> why_no_font(const std::string& file);
 /// Why a text without a font of its own cannot be drawn: a sentence; nothing if it can. Looks for
-/// the system's fonts.
-std::optional<std::string> why_no_system_font();
+/// the system's fonts, for `limit` at most, on a thread that is then abandoned and counted. Throws
+/// std::system_error if no thread starts.
+std::optional<std::string> why_no_system_font(std::chrono::milliseconds limit);
 
 /// True if the text can be drawn: it is UTF-8.
 bool is_utf8(const std::string& text);

@@ -9,13 +9,15 @@ extern "C" {
 
 namespace framelane {
 
-std::int64_t packet_time_us(const MediaPacket& packet) {
-  const bool video = packet.stream == StreamKind::kVideo;
-  const AVRational base = video || !packet.format->audio ? packet.format->video.time_base
-                                                         : packet.format->audio->time_base;
-  const AVPacket& av = *packet.packet;
-  const std::int64_t time = av.dts != AV_NOPTS_VALUE ? av.dts : av.pts;
+std::int64_t packet_time_us(const AVPacket& packet, StreamKind stream, const MediaFormat& format) {
+  const bool video = stream == StreamKind::kVideo;
+  const AVRational base = video || !format.audio ? format.video.time_base : format.audio->time_base;
+  const std::int64_t time = packet.dts != AV_NOPTS_VALUE ? packet.dts : packet.pts;
   return time == AV_NOPTS_VALUE ? 0 : av_rescale_q(time, base, AV_TIME_BASE_Q);
+}
+
+std::int64_t packet_time_us(const MediaPacket& packet) {
+  return packet_time_us(*packet.packet, packet.stream, *packet.format);
 }
 
 void Interleaver::add(MediaPacket& packet, bool has_audio) {

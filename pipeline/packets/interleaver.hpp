@@ -54,6 +54,7 @@ class Interleaver {
 };
 
 /// Decoding time (presentation time where there is none) in microseconds.
+std::int64_t packet_time_us(const AVPacket& packet, StreamKind stream, const MediaFormat& format);
 std::int64_t packet_time_us(const MediaPacket& packet);
 
 }  // namespace framelane

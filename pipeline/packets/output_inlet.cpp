@@ -15,6 +15,10 @@ OutputInlet::OutputInlet(int capacity, OutputStats& stats, bool blocks, TakesAud
       queue_(static_cast<std::size_t>(std::max(capacity, 1))),
       blocks_(blocks) {}
 
+void OutputInlet::set_capacity(int capacity) {
+  queue_.set_capacity(static_cast<std::size_t>(std::max(capacity, 1)));
+}
+
 void OutputInlet::push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                        const std::stop_token& stop) {
   if (!takes(stream, *format)) return;

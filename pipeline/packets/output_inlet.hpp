@@ -37,6 +37,8 @@ class OutputInlet {
   /// Replaces the constructor's `blocks`, once it is known whether the source is live.
   void set_blocks(bool blocks) { blocks_ = blocks; }
   bool blocks() const { return blocks_; }
+  /// Replaces the constructor's `capacity`.
+  void set_capacity(int capacity);
   /// Queues the packet or counts it as dropped. After a stop or end() it is dropped.
   void push(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
             const std::stop_token& stop);

@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "pipeline/packets/interleaver.hpp"
+
 namespace framelane {
 
 PacketFanout::PacketFanout(std::vector<OutputInlet*> outputs) : outputs_(std::move(outputs)) {}
@@ -28,6 +30,11 @@ void PacketFanout::take_out(OutputInlet& output) {
     replacements_.erase(it);
     take_out(*replaced);  // it was to go in any case
   }
+  std::erase_if(handovers_, [&](const Handover& handover) {
+    const bool ends = handover.output == &output || handover.next == &output;
+    if (ends && handover.output != &output) handover.output->leave();
+    return ends;
+  });
   std::erase(outputs_, &output);
   output.leave();
 }
@@ -36,15 +43,35 @@ void PacketFanout::replace(OutputInlet& output, OutputInlet& next) {
   std::lock_guard lock(mutex_);
   if (blocks_) next.set_blocks(*blocks_);
   replacements_.push_back({&output, &next});
-  if (finished_) put_replacements();
+  if (finished_) put_replacements(std::nullopt);
 }
 
-void PacketFanout::put_replacements() {
+void PacketFanout::put_replacements(std::optional<std::int64_t> keyframe_us) {
   for (const auto& [output, next] : std::exchange(replacements_, {})) {
     std::ranges::replace(outputs_, output, next);
-    output->leave();
-    if (finished_) next->finish();
+    if (!keyframe_us) {
+      output->leave();
+      next->finish();
+      continue;
+    }
+    const auto begun = std::ranges::find(handovers_, output, &Handover::next);
+    if (begun != handovers_.end() && begun->begin_us == *keyframe_us) {  // it has not begun itself
+      begun->next = next;
+      output->leave();
+    } else {
+      handovers_.push_back({output, next, *keyframe_us});
+    }
   }
+}
+
+void PacketFanout::end_handovers(StreamKind stream, std::int64_t time_us) {
+  std::erase_if(handovers_, [&](const Handover& handover) {
+    const std::int64_t last_us =
+        handover.begin_us + (stream == StreamKind::kAudio ? 0 : kLateSoundUs);
+    if (time_us < last_us) return false;
+    handover.output->leave();
+    return true;
+  });
 }
 
 void PacketFanout::set_blocks(bool blocks) {
@@ -52,6 +79,7 @@ void PacketFanout::set_blocks(bool blocks) {
   blocks_ = blocks;
   for (OutputInlet* output : outputs_) output->set_blocks(blocks);
   for (const Replacement& replacement : replacements_) replacement.next->set_blocks(blocks);
+  for (const Handover& handover : handovers_) handover.output->set_blocks(blocks);
 }
 
 void PacketFanout::lose(StreamKind stream, PacketDrop reason, std::uint64_t packets) {
@@ -64,14 +92,21 @@ void PacketFanout::publish(const AVPacket& packet, StreamKind stream, const Medi
   // Held while pushing as well, so that a group that is sent again does not mix with packets of
   // another thread. A push may wait for an output's thread, but that never takes this lock.
   std::lock_guard lock(mutex_);
-  if (is_keyframe(packet, stream)) put_replacements();
+  const std::int64_t time_us = packet_time_us(packet, stream, *format);
+  end_handovers(stream, time_us);
+  if (is_keyframe(packet, stream) && !replacements_.empty()) {
+    put_replacements(time_us);
+    if (!format->audio) end_handovers(StreamKind::kAudio, time_us);
+  }
   // A keyframe, and what another connection brings, needs no older group.
   const bool continues_group =
       group_complete_ && group_[0].format == format && !is_keyframe(packet, stream);
   for (OutputInlet* output : outputs_) {
     const bool resume = output->take_resume_request() && continues_group;
     if (resume && has_room_for_group(*output)) resend_group(*output, stop);
-    output->push(packet, stream, format, stop);
+    const auto handover = std::ranges::find(handovers_, output, &Handover::next);
+    const bool is_late = stream == StreamKind::kAudio && handover != handovers_.end();
+    (is_late ? handover->output : output)->push(packet, stream, format, stop);
   }
   cache(packet, stream, format);
 }
@@ -85,8 +120,14 @@ void PacketFanout::finish() {
   std::lock_guard lock(mutex_);
   forget_group();
   finished_ = true;
-  put_replacements();
+  for (const Handover& handover : std::exchange(handovers_, {})) handover.output->leave();
+  put_replacements(std::nullopt);
   for (OutputInlet* output : outputs_) output->finish();
+}
+
+bool PacketFanout::finished() const {
+  std::lock_guard lock(mutex_);
+  return finished_;
 }
 
 bool PacketFanout::has_room_for_group(const OutputInlet& output) const {

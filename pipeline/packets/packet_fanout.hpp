@@ -17,7 +17,7 @@ namespace framelane {
 /// the source thread (sound) and an encode thread publish at once.
 class PacketFanout {
  public:
-  explicit PacketFanout(std::vector<OutputInlet*> outputs);
+  explicit PacketFanout(std::vector<OutputInlet*> outputs = {});
 
   // These block while a producer waits for an output that is full.
 
@@ -25,8 +25,9 @@ class PacketFanout {
   void add(OutputInlet& output);
   /// The output gets no more packets, and leaves.
   void remove(OutputInlet& output);
-  /// At the next keyframe `output` leaves, and `next` takes its place: each packet is in one of
-  /// them.
+  /// At the next keyframe `next` takes the place of `output`: each packet is in one of them. The
+  /// output leaves when it has had the sound of before the keyframe, which may come after it; but
+  /// no later than kLateSoundUs after the keyframe.
   void replace(OutputInlet& output, OutputInlet& next);
   /// OutputInlet::set_blocks of every output, also of those that come later.
   void set_blocks(bool blocks);
@@ -41,14 +42,28 @@ class PacketFanout {
   void end_group();
   /// The encode has ended: finishes every output.
   void finish();
+  bool finished() const;
 
  private:
   /// Larger groups are not cached: outputs that start then wait for the next keyframe.
   static constexpr std::size_t kMaxCachedPackets = 1024;
   static constexpr std::size_t kMaxCachedBytes = 64u << 20;
 
+  static constexpr std::int64_t kLateSoundUs = 1'000'000;
+
+  /// An output that another one has replaced, and that waits for the rest of its sound.
+  struct Handover {
+    OutputInlet* output;
+    OutputInlet* next;
+    std::int64_t begin_us;  // of the keyframe that `next` began with
+  };
+
   void take_out(OutputInlet& output);
-  void put_replacements();
+  /// At the keyframe of this time; empty: at once.
+  void put_replacements(std::optional<std::int64_t> keyframe_us);
+  /// Has those leave whose sound of before this time is complete, if it is sound that comes, or
+  /// that have waited for long enough.
+  void end_handovers(StreamKind stream, std::int64_t time_us);
   void cache(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format);
   bool has_room_for_group(const OutputInlet& output) const;
   void resend_group(OutputInlet& output, const std::stop_token& stop);
@@ -59,9 +74,10 @@ class PacketFanout {
     OutputInlet* next;
   };
 
-  std::mutex mutex_;  // guards all that follows
+  mutable std::mutex mutex_;  // guards all that follows
   std::vector<OutputInlet*> outputs_;
   std::vector<Replacement> replacements_;  // due at the next keyframe
+  std::vector<Handover> handovers_;
   std::optional<bool> blocks_;
   bool finished_ = false;
   std::vector<MediaPacket> group_;  // the first group_size_ are in use; the others are spare

@@ -13,8 +13,25 @@ std::size_t size_of(const AVPacket& packet) { return static_cast<std::size_t>(pa
 }  // namespace
 
 PacketQueue::PacketQueue(std::size_t capacity, std::size_t most_bytes)
-    : slots_(std::max<std::size_t>(capacity, 1)), most_bytes_(most_bytes) {
+    : capacity_(std::max<std::size_t>(capacity, 1)), slots_(capacity_), most_bytes_(most_bytes) {
   for (MediaPacket& slot : slots_) slot.packet = make_packet();
+}
+
+void PacketQueue::set_capacity(std::size_t capacity) {
+  capacity = std::max<std::size_t>(capacity, 1);
+  std::lock_guard lock(mutex_);
+  std::vector<MediaPacket> slots(std::max(capacity, count_));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (i < count_) {
+      slots[i] = std::move(slots_[(first_ + i) % slots_.size()]);
+    } else {
+      slots[i].packet = make_packet();
+    }
+  }
+  slots_ = std::move(slots);
+  first_ = 0;
+  capacity_ = capacity;
+  changed_.notify_all();
 }
 
 PacketQueue::Push PacketQueue::try_push(const AVPacket& packet, StreamKind stream,
@@ -38,8 +55,8 @@ PacketQueue::Push PacketQueue::push(const AVPacket& packet, StreamKind stream,
 }
 
 bool PacketQueue::has_room(const AVPacket& packet) const {
-  if (count_ < kAlwaysFit) return count_ < slots_.size();
-  return count_ < slots_.size() && bytes_ + size_of(packet) <= most_bytes_;
+  if (count_ < kAlwaysFit) return count_ < capacity_;
+  return count_ < capacity_ && bytes_ + size_of(packet) <= most_bytes_;
 }
 
 void PacketQueue::put(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format) {
@@ -98,6 +115,11 @@ std::size_t PacketQueue::clear(std::optional<StreamKind> of) {
   bytes_ = 0;
   changed_.notify_all();
   return forgotten;
+}
+
+std::size_t PacketQueue::room() const {
+  std::lock_guard lock(mutex_);
+  return capacity_ - std::min(capacity_, count_);
 }
 
 std::size_t PacketQueue::size() const {

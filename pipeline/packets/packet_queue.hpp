@@ -21,8 +21,9 @@ struct MediaPacket {
 };
 
 /// The queue between an encode (or the source, for copied packets) and one output's thread. Bounded
-/// in packets, and in bytes as well, since packets of raw and lossless video have megabytes. All
-/// slots are allocated by the constructor. Any number of producer threads, one consumer thread.
+/// in packets, and in bytes as well, since packets of raw and lossless video have megabytes. Slots
+/// are allocated by the constructor and by set_capacity alone. Any number of producer threads, one
+/// consumer thread.
 class PacketQueue {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
@@ -46,13 +47,15 @@ class PacketQueue {
   /// Whether push() waits for room; at first it does. The consumer says false while it cannot take
   /// packets, and producers that wait return kFull at once.
   void set_patient(bool patient);
+  /// The queue holds so many packets from now on. Those that are in it stay, however many they are.
+  void set_capacity(std::size_t capacity);
   /// Nothing more can be pushed. Queued packets can still be popped.
   void close();
   /// Removes all packets; returns how many there were (of this stream).
   std::size_t clear(std::optional<StreamKind> of = std::nullopt);
   std::size_t size() const;
   /// How many packets more can be queued, if they are not too large.
-  std::size_t room() const { return slots_.size() - size(); }
+  std::size_t room() const;
 
  private:
   bool has_room(const AVPacket& packet) const;
@@ -60,7 +63,8 @@ class PacketQueue {
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::vector<MediaPacket> slots_;
+  std::size_t capacity_;
+  std::vector<MediaPacket> slots_;  // capacity_ at least
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   const std::size_t most_bytes_;

@@ -1,11 +1,8 @@
-// Longer than 400 lines: opening and reading one context, with every cause that can end them.
 #include "pipeline/source/demuxer.hpp"
 
 extern "C" {
 #include <libavutil/mathematics.h>
 }
-
-#include <netdb.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -48,33 +45,6 @@ void copy_data(AVPacket& packet) {
   std::memcpy(copy->data, packet.data, static_cast<std::size_t>(packet.size));
   av_packet_unref(&packet);
   av_packet_move_ref(&packet, copy.get());
-}
-
-/// Asks the resolver once more, because FFmpeg reports a name that does not resolve as an I/O
-/// error.
-bool resolves(const std::string& host) {
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);
-  if (found != nullptr) ::freeaddrinfo(found);
-  return error != EAI_NONAME && error != EAI_AGAIN && error != EAI_FAIL;
-}
-
-std::string advice(IoFault fault) {
-  switch (fault) {
-    case IoFault::kDns:
-      return "its host name does not resolve; check input.url and the resolver";
-    case IoFault::kRefused:
-      return "check that it is switched on and that address and port are right";
-    case IoFault::kAuth:
-      return "check the user name, the password and the permissions";
-    case IoFault::kTimeout:
-      return "check that it is up and sends, or raise input.timeout";
-    case IoFault::kEof:
-    case IoFault::kIo:
-    case IoFault::kDecode:
-      break;
-  }
-  return "check input.url and input.options";
 }
 
 }  // namespace
@@ -238,51 +208,6 @@ int Demuxer::read_callback(void* self, std::uint8_t* data, int size) {
   return AVERROR_EXIT;
 }
 
-/// Throws the cause that we know of, if there is one. It goes first, because FFmpeg's error code
-/// after an interrupted call means nothing.
-void Demuxer::rethrow_own_causes() const {
-  if (interrupt_.stopped()) throw IoError(IoFault::kIo, name_ + " was stopped");
-  if (reader_failure_) std::rethrow_exception(reader_failure_);
-  if (interrupt_.cause() == Interrupt::Cause::kTimeout) fail_silent();
-}
-
-void Demuxer::fail_silent() const {
-  throw IoError(IoFault::kTimeout, name_ + " sent nothing for " + std::to_string(timeout_.count()) +
-                                       " ms; " + advice(IoFault::kTimeout));
-}
-
-void Demuxer::require_size(int width, int height) const {
-  const std::string excess = guard_.excess_of_size(width, height);
-  if (!excess.empty()) fail_refused(excess);
-}
-
-void Demuxer::fail_refused(const std::string& reason) const {
-  const std::string message = name_ + " " + reason;
-  if (live_ || !host_.empty()) throw IoError(IoFault::kDecode, message);
-  throw FeedError(FeedFault::kConfiguration, message);
-}
-
-void Demuxer::fail_open(int error, const std::string& reason) const {
-  if (is_configuration_error(error)) {
-    throw FeedError(FeedFault::kConfiguration, "cannot open " + name_ + ": " + reason +
-                                                   "; correct input.url, format or options");
-  }
-  if (const auto shortage = shortage_of(error)) {
-    throw IoError(IoFault::kIo, "cannot open " + name_ + ": " + *shortage);
-  }
-  IoFault fault = fault_of(error);
-  if (fault == IoFault::kDecode || (fault == IoFault::kEof && host_.empty())) {
-    throw IoError(IoFault::kDecode, name_ + " is not a video framelane can read (" + reason +
-                                        "); check input.url, or set input.format");
-  }
-  if (error == AVERROR(EIO) && !host_.empty() && !resolves(host_)) fault = IoFault::kDns;
-  std::string text = fault == IoFault::kDns ? "" : av_error_text(error) + "; ";
-  if (error == AVERROR(EINVAL) && name_.starts_with("http")) {
-    text += "a redirect to another scheme than http and https is not followed; ";
-  }
-  throw IoError(fault, "cannot open " + name_ + ": " + text + advice(fault));
-}
-
 void Demuxer::choose_streams(const std::string& format, bool live, bool want_audio) {
   const auto best = [this](AVMediaType type, int related) {
     return av_find_best_stream(format_.get(), type, -1, related, nullptr, 0);
@@ -365,11 +290,7 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
       // Only time in this call counts: the caller may be held up between two calls.
       without_video_ += std::chrono::steady_clock::now() - begin;
       if (packet.stream_index == video_) without_video_ = {};
-      if (live_ && without_video_ >= timeout_) {
-        throw IoError(IoFault::kTimeout, name_ + " sent no video for " +
-                                             std::to_string(timeout_.count()) +
-                                             " ms, only sound; " + advice(IoFault::kTimeout));
-      }
+      if (live_ && without_video_ >= timeout_) fail_silent("no video", ", only sound");
       return Flow::kPacket;
     }
     // A stream that appeared after choose_streams.
@@ -387,15 +308,7 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   if (error == AVERROR_EOF) return Flow::kEnd;
   // The deadline passed in an earlier call, which still had a packet to hand out.
   if (error == AVERROR_EXIT) fail_silent();
-  const std::string what = "cannot read on from " + name_ + ": ";
-  if (const auto shortage = shortage_of(error)) {
-    // A file that breaks off is not opened again by itself; the feed may begin again with it.
-    const bool refills = reader_ != nullptr && reader_->fifo();
-    if (live_ || refills) throw IoError(IoFault::kIo, what + *shortage);
-    throw FeedError(FeedFault::kMemory, what + *shortage);
-  }
-  const IoFault fault = fault_of(error);
-  throw IoError(fault, what + av_error_text(error) + "; " + advice(fault));
+  fail_read(error);
 }
 
 void Demuxer::stamp_arrival(AVPacket& packet) const {

@@ -104,7 +104,9 @@ class Demuxer {
   }
   [[noreturn]] void fail_open(int error, const std::string& reason) const;
   void rethrow_own_causes() const;
-  [[noreturn]] void fail_silent() const;
+  [[noreturn]] void fail_read(int error) const;
+  /// Of what nothing came within the timeout.
+  [[noreturn]] void fail_silent(const char* what = "nothing", const char* more = "") const;
   /// What came is against a limit, or asks for what is not allowed.
   [[noreturn]] void fail_refused(const std::string& reason) const;
   void stamp_arrival(AVPacket& packet) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace framelane {
 namespace {
@@ -19,14 +20,9 @@ using ::testing::HasSubstr;
 /// A configuration in a folder of its own, with the files that it includes.
 class IncludeTest : public ::testing::Test {
  protected:
-  IncludeTest() {
-    std::string name = std::filesystem::temp_directory_path() / "include-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-    std::filesystem::create_directory(folder_ / "feeds.d");
-  }
-  ~IncludeTest() override { std::filesystem::remove_all(folder_); }
+  IncludeTest() { std::filesystem::create_directory(path("feeds.d")); }
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
+    std::ofstream(path(name)) << text;
   }
   std::string path(const std::string& name) const { return folder_ / name; }
   LoadResult load(const std::string& text, const LoadOptions& options = {}) const {
@@ -55,7 +51,7 @@ class IncludeTest : public ::testing::Test {
     return names;
   }
 
-  std::filesystem::path folder_;
+  testing::TempFolder folder_;
 };
 
 TEST_F(IncludeTest, FeedsComeFromManyFilesInTheOrderOfTheirNames) {
@@ -91,7 +87,7 @@ TEST_F(IncludeTest, AFolderMayBeEmptyAndAFileMayNot) {
 TEST_F(IncludeTest, FoldersMayBeMissingAndHaveAnyName) {
   write("a.yaml", "feeds: {gate: {input: {url: a.mp4}}}\n");
   EXPECT_THAT(names(good("include: [a.yaml, none.d/*.yaml]\n")), ElementsAre("gate"));
-  std::filesystem::create_directories(folder_ / "q[1]*" / "feeds.d");
+  std::filesystem::create_directories(path("q[1]*/feeds.d"));
   write("q[1]*/feeds.d/a.yaml", "feeds: {gate: {input: {url: a.mp4}}}\n");
   write("q[1]*/main.yaml", "include: feeds.d/*.yaml\n");
   const LoadResult odd = load_config_file(path("q[1]*/main.yaml"));
@@ -99,6 +95,20 @@ TEST_F(IncludeTest, FoldersMayBeMissingAndHaveAnyName) {
   EXPECT_THAT(names(std::get<Config>(odd)), ElementsAre("gate"));
   EXPECT_THAT(problems("include: '*.yaml'\n"),
               ElementsAre(HasSubstr("main.yaml:1:10: include: names this file itself")));
+}
+
+// Root may search every folder, so these are links that lead nowhere.
+TEST_F(IncludeTest, AFolderThatCannotBeSearchedIsAProblem) {
+  std::filesystem::create_directories(path("e/a"));
+  write("e/a/x.yaml", "feeds: {gate: {input: {url: a.mp4}}}\n");
+  EXPECT_THAT(names(good("include: e/*/x.yaml\n")), ElementsAre("gate"));
+  std::filesystem::create_symlink("loop", path("e/loop"));
+  for (const char* pattern : {"e/*/x.yaml", "e/loop/*.yaml"}) {
+    EXPECT_THAT(
+        problems("include: '" + std::string(pattern) + "'\nfeeds: {door: {input: {url: d}}}"),
+        ElementsAre(HasSubstr("include: a folder of \"" + std::string(pattern) +
+                              "\" cannot be read: Too many levels")));
+  }
 }
 
 TEST_F(IncludeTest, ProblemsHaveTheFileInWhichTheyAre) {

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "pipeline/encode/nvenc.hpp"
+#include "tests/pipeline/measure/frame_lines.hpp"
 
 namespace framelane {
 namespace {
@@ -115,7 +116,7 @@ TEST_F(MetricsTest, EveryReasonExistsFromTheStart) {
 TEST_F(MetricsTest, TheLedgerBalancesOnThePage) {
   std::vector<FrameTicket> tickets(1);
   for (int i = 0; i < 3; ++i) {
-    open_tickets(stats_, stats_->run(), tickets);
+    open_tickets(stats_, stats_->run(), testing::frame_lines(*stats_), tickets);
     if (i == 0) tickets[0].out();
     if (i == 1) tickets[0].drop(DropReason::kRingFull);
   }

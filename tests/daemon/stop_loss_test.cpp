@@ -1,5 +1,6 @@
 // Not built for ThreadSanitizer: what it tests has one thread.
 #include "daemon/stop_loss.hpp"
+#include "tests/pipeline/measure/frame_lines.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ class StopLossTest : public ::testing::Test {
   }
   void drop_a_frame(DropReason reason) {
     std::vector<FrameTicket> tickets(1);
-    open_tickets(stats_, stats_->run(), tickets);
+    open_tickets(stats_, stats_->run(), testing::frame_lines(*stats_), tickets);
     tickets[0].drop(reason);
   }
 

@@ -18,6 +18,12 @@ def feed(clip, folder=None, encode=None, **keys):
             "outputs": {"out": {"from": "main", "url": url}}, **keys}
 
 
+def rated(bitrate):
+    encode = x264("400ms")
+    encode["video"]["bitrate"] = bitrate
+    return encode
+
+
 def descriptors(daemon):
     return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
 
@@ -141,6 +147,103 @@ def test_masks_and_texts_change_while_their_feed_goes_on(framelane, camera_clip,
     require_consecutive(tmp_path / "out.nut", 0.04)
 
 
+def test_encodes_come_go_and_change_while_the_others_go_on(framelane, camera_clip, tmp_path):
+    """The source is not opened again, and what stays loses nothing."""
+    def output(encode, name=None):
+        return {"from": encode, "url": str(tmp_path / f"{name or encode}.mkv")}
+    config = {"feeds": {"cam": {"input": looped(camera_clip),
+                                "encodes": {"kept": x264("400ms"), "gone": x264("400ms"),
+                                            "changed": rated("300k")},
+                                "outputs": {name: output(name) for name in ("kept", "gone", "changed")}}}}
+    encodes, outputs = config["feeds"]["cam"]["encodes"], config["feeds"]["cam"]["outputs"]
+    daemon = framelane(copy.deepcopy(config)).wait_ready()
+    daemon.wait_more_frames("cam", 15)
+    del encodes["gone"], outputs["gone"]
+    encodes["changed"] = rated("2M")
+    encodes["added"], encodes["copy"] = encoder("mjpeg"), dict(COPY)
+    outputs["added"], outputs["copy"] = output("added"), output("copy")
+    assert daemon.reload(config)["changed"] == ["cam"]
+    daemon.wait_metrics(lambda m: m.sum("framelane_frames_out_total", encode="added") > 20,
+                        "the new encode to encode", 20)
+    metrics = daemon.wait_more_frames("cam", 20)
+    assert {have["encode"] for have, _ in metrics.series("framelane_frames_in_flight")} == {
+        "kept", "changed", "added"}
+    for encode in ("kept", "changed"):
+        assert metrics.sum("framelane_frames_dropped_total", encode=encode) == 0
+    assert metrics.sum("framelane_output_packets_dropped_total", output="kept") == 0
+    assert daemon.log().count("feed cam: running") == 1
+    daemon.stop()
+    require_consecutive(tmp_path / "kept.mkv", 0.04)
+    frames = {path.name: media.frame_count(path) for path in tmp_path.glob("*.mkv")}
+    assert frames["gone.mkv"] > 0 and frames["added.mkv"] >= 20 and frames["copy.mkv"] > 0
+    changed = [count for name, count in frames.items() if name.startswith("changed")]
+    assert sum(changed) == frames["kept.mkv"] and len(changed) <= 2
+    for path in tmp_path.glob("*.mkv"):
+        assert media.decodes_cleanly(path)
+
+
+def test_what_needs_no_new_file_begins_none(framelane, camera_clip, tmp_path):
+    config = {"feeds": {"cam": {**feed(camera_clip, encode=x264("400ms")),
+                                "outputs": {"file": {"url": str(tmp_path / "%s.ts"), "queue": 5,
+                                                     "segment": "1h"}}}}}
+    cam = config["feeds"]["cam"]
+    daemon = framelane(copy.deepcopy(config)).wait_ready()
+    daemon.wait_more_frames("cam", 10)
+    old, newer = tmp_path / "1600000000.ts", tmp_path / "1600000001.ts"
+    for path in (old, newer):
+        path.write_bytes(b"old")
+        os.utime(path, (int(path.stem), int(path.stem)))
+    cam["on_full"] = "drop"
+    cam["input"]["reconnect"] = {"first": "1s", "max": "2s"}
+    cam["outputs"]["file"].update(queue=100, reconnect={"first": "2s"}, keep={"age": "1d"})
+    assert daemon.reload(config)["changed"] == ["cam"]
+    wait_until(lambda: not old.exists(), "the old file to be deleted", 20)
+    cam["outputs"]["file"]["keep"] = {"age": "2d"}
+    daemon.reload(config)
+    daemon.wait_more_frames("cam", 20)
+    assert daemon.log().count("feed cam: running") == 1
+    daemon.stop()
+    newer.unlink(missing_ok=True)  # the newest complete file is never deleted
+    recording, = tmp_path.glob("*.ts")
+    require_consecutive(recording, 0.04)
+
+
+def test_a_lost_source_is_tried_at_once_with_another_reconnect(framelane, tmp_path):
+    missing = tmp_path / "missing.ts"
+    cam = {"input": {"url": str(missing), "format": "mpegts", "pace": "realtime",
+                     "reconnect": {"first": "1h", "max": "1h"}},
+           "encodes": {"main": x264()}, "outputs": {"out": {"url": "null:"}}}
+    daemon = framelane({"feeds": {"cam": cam}}).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    before = daemon.metrics().sum("framelane_source_reconnects_total")
+    cam["input"]["reconnect"] = {"first": "100ms", "max": "100ms"}
+    daemon.reload({"feeds": {"cam": cam}})
+    daemon.wait_metrics(lambda m: m.sum("framelane_source_reconnects_total") > before + 2,
+                        "the source to be tried again")
+    daemon.stop()
+
+
+def test_a_file_that_has_ended_is_not_read_again(framelane, clip, tmp_path):
+    """Unless it is another one."""
+    cam = {"input": {"url": str(clip)}, "encodes": {"main": x264()},
+           "outputs": {"a": {"from": "main", "url": str(tmp_path / "a.mkv")}}}
+    daemon = framelane({"feeds": {"cam": cam}}).wait_ready()
+    daemon.wait_state("cam", "ended")
+    frames = daemon.metrics().sum("framelane_frames_in_total")
+    cam["outputs"]["b"] = {"from": "main", "url": str(tmp_path / "b.mkv")}
+    cam["encodes"]["main"] = rated("300k")
+    assert daemon.reload({"feeds": {"cam": cam}})["changed"] == ["cam"]
+    state = daemon.feed("cam")
+    assert state["state"] == "ended" and state["outputs"]["b"]["state"] == "ended"
+    assert daemon.metrics().sum("framelane_frames_in_total") == frames
+    cam["input"]["url"] = f"file:{clip}"
+    daemon.reload({"feeds": {"cam": cam}})
+    daemon.wait_metrics(lambda m: m.sum("framelane_frames_in_total") == 2 * frames, "another input")
+    daemon.wait_state("cam", "ended")
+    daemon.stop()
+    assert media.frame_count(tmp_path / "b.mkv") == frames
+
+
 def test_an_output_that_is_stuck_is_left_in_time(framelane, camera_clip, tmp_path):
     """Its peer reads nothing, and its own timeout is an hour. Producers wait for it."""
     with socket.create_server(("127.0.0.1", 0)) as peer:
@@ -229,6 +332,48 @@ def test_one_reload_at_a_time(framelane, camera_clip):
         thread.join()
     assert set(answers) <= {200, 409} and 200 in answers
     daemon.stop()
+
+
+def test_encodes_that_come_and_go_leave_nothing_behind(framelane, camera_clip, tmp_path):
+    """One encode of the feed stays, and its file has every picture."""
+    cam = {"input": looped(camera_clip), "encodes": {"kept": x264("400ms")}, "on_full": "block",
+           "outputs": {"kept": {"from": "kept", "url": str(tmp_path / "%s.mkv")}}}
+    daemon = framelane({"feeds": {"cam": cam}}).wait_ready()
+    daemon.wait_more_frames("cam", 5)
+
+    def reload(number):
+        one = copy.deepcopy(cam)
+        for other in range(1 + number % 2):
+            name = f"other{(number + other) % 5}"
+            one["encodes"][name] = dict(COPY) if other % 2 else encoder("mjpeg")
+            one["outputs"][name] = {"from": name, "url": "null:"}
+        if number % 4 == 1:
+            one["encodes"]["kept"]["overlay"] = {"text": f"number {number}"}
+        assert daemon.reload({"feeds": {"cam": one}})["changed"] == ["cam"]
+
+    def settle():
+        daemon.reload({"feeds": {"cam": cam}})
+        daemon.wait_more_frames("cam", 5)
+        return descriptors(daemon), daemon.threads()
+
+    for number in range(12):
+        reload(number)
+    wait_until(lambda: settle() == settle(), "the first encodes to be gone", 30)
+    open_files, threads = settle()
+    for number in range(100):
+        reload(number)
+        if number % 10 == 0:
+            daemon.wait_more_frames("cam", 3)  # checks the ledger
+
+    def as_before():
+        files, running = settle()
+        return files <= open_files and running <= threads
+    wait_until(as_before, f"{open_files} files and {threads} threads, as before", 30)
+    dropped = daemon.metrics().series("framelane_frames_dropped_total", encode="kept")
+    assert all(count == 0 for _, count in dropped), dropped
+    assert daemon.log().count("feed cam: running") == 1
+    daemon.stop()
+    require_consecutive(next(tmp_path.iterdir()), 0.04)
 
 
 def test_two_hundred_reloads_leave_nothing_behind(framelane, camera_clip, tmp_path):

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include "kernels/linear_transform.hpp"
 #include "kernels/luma_histogram.hpp"
 #include "kernels/reference.hpp"
+#include "kernels/scaled_reference.hpp"
 #include "tests/cuda_runtime/fixture.hpp"
 #include "tests/kernels/cuda/device_image.hpp"
 #include "tests/kernels/real_scaling.hpp"
@@ -108,6 +112,7 @@ TEST_F(CudaScaleTest, TilesMeetWithoutASeam) {
   constexpr DeviceLayout kOdd{.offset = 1, .padding = 3, .pitch_multiple = 1};
   constexpr DeviceLayout kWords{.offset = 4, .padding = 4, .pitch_multiple = 4};
   constexpr DeviceLayout kUpwards{.padding = 7, .bottom_up = true};
+  constexpr const char* kMatrix = "scale-matrix";
   const Work works[] = {
       {PixelFormat::kBgra, PixelFormat::kNv12, {1303, 310}, {652, 156}, {}, {}, {}},
       {PixelFormat::kRgba, PixelFormat::kI420, {1303, 310}, {325, 78}, {}, {}, kWords},
@@ -123,23 +128,32 @@ TEST_F(CudaScaleTest, TilesMeetWithoutASeam) {
        {6, 2, 1290, 80},
        {20, 40, 640, 44},
        {}},
-      {PixelFormat::kNv12, PixelFormat::kNv12, {1920, 300}, {1280, 200}, {}, {}, {}},
-      {PixelFormat::kNv12, PixelFormat::kI420, {1301, 201}, {853, 133}, {}, {}, kOdd},
+      {PixelFormat::kNv12, PixelFormat::kNv12, {1920, 300}, {1280, 200}, {}, {}, {}, kMatrix},
+      {PixelFormat::kNv12, PixelFormat::kI420, {1301, 201}, {853, 133}, {}, {}, kOdd, kMatrix},
       {PixelFormat::kI420,
        PixelFormat::kNv12,
        {1300, 200},
        {700, 100},
        {4, 2, 1200, 150},
        {100, 20, 510, 62},
-       kWords},
+       kWords,
+       kMatrix},
       {PixelFormat::kYuyv, PixelFormat::kI420, {1302, 100}, {650, 50}, {}, {}, {}},
-      {PixelFormat::kI444, PixelFormat::kNv12, {1200, 100}, {600, 99}, {}, {}, kUpwards},
-      {PixelFormat::kGray8, PixelFormat::kNv12, {1200, 100}, {600, 80}, {}, {0, 10, 600, 60}, {}},
+      {PixelFormat::kI444, PixelFormat::kNv12, {1200, 100}, {600, 99}, {}, {}, kUpwards, kMatrix},
+      {PixelFormat::kGray8,
+       PixelFormat::kNv12,
+       {1200, 100},
+       {600, 80},
+       {},
+       {0, 10, 600, 60},
+       {},
+       kMatrix},
       {PixelFormat::kBgra, PixelFormat::kNv12, {2048, 256}, {32, 4}, {}, {}, {}},
       {PixelFormat::kNv12, PixelFormat::kNv12, {2048, 256}, {34, 6}, {}, {}, {}},
-      {PixelFormat::kNv12, PixelFormat::kNv12, {400, 200}, {1200, 100}, {}, {}, {}},
-      {PixelFormat::kNv12, PixelFormat::kNv12, {640, 80}, {700, 100}, {}, {}, {}},
-      {PixelFormat::kNv12, PixelFormat::kNv12, {300, 50}, {400, 130}, {}, {}, {}, "scale"},
+      {PixelFormat::kNv12, PixelFormat::kNv12, {400, 200}, {1200, 100}, {}, {}, {}, kMatrix},
+      {PixelFormat::kNv12, PixelFormat::kNv12, {640, 80}, {700, 100}, {}, {}, {}, kMatrix},
+      {PixelFormat::kNv12, PixelFormat::kNv12, {640, 48}, {700, 60}, {}, {}, {}},
+      {PixelFormat::kYuyv, PixelFormat::kI420, {300, 50}, {400, 130}, {}, {}, {}, "scale"},
   };
   for (const Work& work : works) {
     const bool rgb = info(work.source).rgb;
@@ -163,15 +177,88 @@ TEST_F(CudaScaleTest, TilesMeetWithoutASeam) {
   }
 }
 
+/// Planes of sizes that matrix units work on: tiles that are partly outside, rows and columns at
+/// all edges, parts that begin anywhere, and every way in which planes may lie.
+TEST_F(CudaScaleTest, MatricesMeetWithoutASeam) {
+  constexpr DeviceLayout kLayouts[] = {{},
+                                       {.offset = 1, .padding = 3, .pitch_multiple = 1},
+                                       {.offset = 4, .padding = 4, .pitch_multiple = 4},
+                                       {.padding = 7, .bottom_up = true}};
+  constexpr PixelFormat kSources[] = {PixelFormat::kNv12, PixelFormat::kI420, PixelFormat::kI444,
+                                      PixelFormat::kGray8, PixelFormat::kI422};
+  int matrices = 0;
+  for (int turn = 0; turn < 96; ++turn) {
+    const PixelFormat target = kAllFormats[up_to(kPixelFormatCount)];
+    Conversion conversion{64 + up_to(120), 64 + up_to(80), kSources[turn % 5], {}, target, {}};
+    if (info(target).rgb) continue;
+    if (turn % 4 == 1) conversion.source_color.range = Range::kFull;
+    if (turn % 4 == 2) conversion.target_color.range = Range::kFull;
+    conversion.source_color.siting = kSitings[up_to(3)];
+    conversion.target_color.siting = kSitings[up_to(3)];
+    const PictureSize size{conversion.width * (3 + up_to(12)) / 10 + up_to(9),
+                           conversion.height * (3 + up_to(12)) / 10 + up_to(9)};
+    Rect crop{0, 0, conversion.width, conversion.height};
+    Rect place{0, 0, size.width, size.height};
+    if (turn % 3 == 2) {
+      crop = {2 + 2 * up_to(4), 2 * up_to(4), conversion.width / 2 * 2 - 12, 0};
+      crop.height = conversion.height / 2 * 2 - crop.y - 2 * up_to(4);
+      place = {2 * up_to(5), 2 * up_to(5), size.width / 2 * 2 - 10, size.height / 2 * 2 - 10};
+    }
+    conversion.scaling = Scaling{crop, size, place, kScaleFilters[up_to(4)], {10, 200, 30}};
+    if (place.width <= 0 || place.height <= 0 || why_unsupported(conversion)) continue;
+    if (std::string_view(CudaConverter::make(conversion)->name()) == "scale-matrix") ++matrices;
+    expect_exact(conversion, kLayouts[up_to(4)]);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(matrices, 20);
+}
+
+/// Lines of one value each of which every fourth sum down is nearly a tie, so that no list has room
+/// for a warp's doubts.
+TEST_F(CudaScaleTest, MostOfAMatrixMayBeInDoubt) {
+  Conversion conversion{320, 112, PixelFormat::kNv12, {}, PixelFormat::kNv12, {}};
+  conversion.source_color.range = Range::kFull;
+  conversion.scaling = Scaling{{0, 0, 320, 112}, {213, 64}, {0, 0, 213, 64}};
+  ASSERT_STREQ(CudaConverter::make(conversion)->name(), "scale-matrix");
+  const AxisTable down(
+      AxisFilter({.source_pixels = 112, .target_pixels = 64, .source = {}, .target = {}}));
+  int pictures = 0;
+  for (int turn = 0; turn < 100000 && pictures < 2; ++turn) {
+    std::array<int, 7> lines{};
+    for (int& line : lines) line = up_to(256);
+    double sum = 0;
+    for (int j = 0; j < down.taps(); ++j) {
+      const int line = (down.first()[32] + j) % 7;
+      sum += down.weights(32)[j] * lines[static_cast<std::size_t>(line)];
+    }
+    const double above = 16 + sum * 219 / 255 + 0.5;
+    if (sum < 1 || sum > 254 || std::abs(above - std::round(above)) > 3e-5) continue;
+    ++pictures;
+    DeviceImage source(conversion.source, 320, 112);
+    source.fill_random(random_);
+    const ImageView pixels = source.on_host();
+    for (int y = 0; y < 112; ++y) {
+      std::memset(pixels.planes[0].data + y * pixels.planes[0].pitch,
+                  lines[static_cast<std::size_t>(y % 7)], 320);
+    }
+    expect_exact(conversion, {}, source);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_EQ(pictures, 2);
+}
+
 /// Where a mean of few samples is a tie as often as not, and where numbers have more than 128 bits.
 TEST_F(CudaScaleTest, TiesAndLongNumbersAreExact) {
   const ColorSpec from{Matrix::kBt2020, Range::kLimited};
   const ColorSpec to{Matrix::kBt709, Range::kFull};
   for (const ScaleFilter filter : kScaleFilters) {
-    for (const auto& [width, height] : {std::pair{320, 32}, {213, 43}, {960, 100}}) {
-      Conversion conversion{640, 64, PixelFormat::kNv12, {}, PixelFormat::kI420, {}};
+    for (const auto& [width, height] : {std::pair{240, 48}, {320, 64}, {720, 150}}) {
+      Conversion conversion{480, 96, PixelFormat::kYuyv, {}, PixelFormat::kI420, {}};
       conversion.scaling =
-          Scaling{{0, 0, 640, 64}, {width, height}, {0, 0, width, height}, filter, {}};
+          Scaling{{0, 0, 480, 96}, {width, height}, {0, 0, width, height}, filter, {}};
+      expect_exact(conversion, {});
+      conversion.source = PixelFormat::kNv12;
+      EXPECT_STREQ(CudaConverter::make(conversion)->name(), "scale-matrix");
       expect_exact(conversion, {});
       conversion.source_color = from;
       conversion.target_color = to;
@@ -214,10 +301,10 @@ TEST_F(CudaScaleTest, AWholePictureMayBeInDoubt) {
 TEST_F(CudaScaleTest, FramesShareLaunches) {
   for (const PixelFormat format : {PixelFormat::kBgra, PixelFormat::kNv12}) {
     Conversion conversion{
-        128, 24, format, info(format).rgb ? kRgbFull : ColorSpec{}, PixelFormat::kNv12, {}};
-    conversion.scaling = Scaling{{0, 0, 128, 24}, {50, 10}, {0, 0, 50, 10}};
+        128, 96, format, info(format).rgb ? kRgbFull : ColorSpec{}, PixelFormat::kNv12, {}};
+    conversion.scaling = Scaling{{0, 0, 128, 96}, {80, 60}, {0, 0, 80, 60}};
     const auto converter = CudaConverter::make(conversion);
-    ASSERT_STREQ(converter->name(), "scale-tile");
+    ASSERT_STREQ(converter->name(), format == PixelFormat::kNv12 ? "scale-matrix" : "scale-tile");
     std::vector<std::uint8_t> numbers(converter->constant_bytes());
     converter->write_constants(numbers.data());
     void* constants = nullptr;
@@ -229,8 +316,8 @@ TEST_F(CudaScaleTest, FramesShareLaunches) {
     std::vector<CudaFrame> frames;
     for (int i = 0; i < 11; ++i) {
       const DeviceLayout layout{.offset = i == 9 ? 1 : 0};
-      sources.push_back(std::make_unique<DeviceImage>(format, 128, 24, layout));
-      targets.push_back(std::make_unique<DeviceImage>(conversion.target, 50, 10, layout));
+      sources.push_back(std::make_unique<DeviceImage>(format, 128, 96, layout));
+      targets.push_back(std::make_unique<DeviceImage>(conversion.target, 80, 60, layout));
       sources.back()->fill_random(random_);
       sources.back()->upload(stream_);
       targets.back()->fill(0xA5);
@@ -238,9 +325,9 @@ TEST_F(CudaScaleTest, FramesShareLaunches) {
       frames.push_back({as_const(sources.back()->on_device()), targets.back()->on_device(), nullptr,
                         static_cast<const std::uint8_t*>(constants)});
     }
-    ASSERT_EQ(converter->enqueue(frames, 0, 10, stream_), cudaSuccess);
+    ASSERT_EQ(converter->enqueue(frames, 0, 60, stream_), cudaSuccess);
     for (std::size_t i = 0; i < frames.size(); ++i) {
-      DeviceImage expected(conversion.target, 50, 10, {.offset = i == 9 ? 1 : 0});
+      DeviceImage expected(conversion.target, 80, 60, {.offset = i == 9 ? 1 : 0});
       expected.fill(0xA5);
       convert_reference(conversion, as_const(sources[i]->on_host()), expected.on_host());
       targets[i]->download(stream_);

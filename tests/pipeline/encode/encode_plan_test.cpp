@@ -187,7 +187,7 @@ TEST(EncodePlanTest, ALiveFeedsEncoderGetsFewThreadsUnlessTheOptionsSay) {
   const auto plan = make_encode_plan({.options = options, .source = yuv_source(), .live = true});
   EXPECT_GE(plan->opened->thread_count, 1);
   EXPECT_LE(plan->opened->thread_count, 4);
-  EXPECT_EQ(reopen_encoder(options, *plan)->thread_count, plan->opened->thread_count);
+  EXPECT_EQ(reopen_encoder(*plan)->thread_count, plan->opened->thread_count);
   EXPECT_EQ(plan_for(options, yuv_source())->opened->thread_count, codec_threads(false));
   options.codecs[0].options = {{"threads", "7"}};
   EXPECT_EQ(make_encode_plan({.options = options, .source = yuv_source(), .live = true})
@@ -205,7 +205,7 @@ TEST(EncodePlanTest, OldCodecsCountTimeInFrames) {
 TEST(EncodePlanTest, ReopenedEncoderDeliversIntoTheSameFile) {
   const EncodeOptions options = encode_with({{"libx264", {{"preset", "ultrafast"}}}});
   const auto plan = make_encode_plan({.options = options, .source = yuv_source()});
-  const EncoderPtr again = reopen_encoder(options, *plan);
+  const EncoderPtr again = reopen_encoder(*plan);
   const AVCodecParameters& before = *plan->media->video.parameters;
   ASSERT_EQ(again->extradata_size, before.extradata_size);
   EXPECT_EQ(std::memcmp(again->extradata, before.extradata,
@@ -264,7 +264,7 @@ TEST(EncodePlanTest, AnEncoderThatDoesNotOpenAgainIsNoMistakeInTheConfiguration)
   const auto plan = plan_for(options, yuv_source());
   plan->target.width = too_wide.width;
   try {
-    reopen_encoder(options, *plan);
+    reopen_encoder(*plan);
     FAIL() << "it opened";
   } catch (const FeedError& error) {
     EXPECT_EQ(error.code(), FeedFault::kEncoder) << error.what();

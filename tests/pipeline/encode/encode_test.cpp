@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "pipeline/base/failure.hpp"
+#include "tests/pipeline/measure/frame_lines.hpp"
 #include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {
@@ -108,7 +109,7 @@ class EncodeTest : public ::testing::Test {
     PooledImage image = allocate_image(pool_, PixelFormat::kI420, width, 48);
     std::memset(image.buffer.get()->data, 64, image.buffer.get()->size);
     FrameTicket ticket;
-    open_tickets(stats_, stats_->run(), std::span(&ticket, 1));
+    open_tickets(stats_, stats_->run(), testing::frame_lines(*stats_), std::span(&ticket, 1));
     auto place = ring_.try_acquire();
     ASSERT_TRUE(place);
     FrameJob& job = **place;

@@ -63,14 +63,28 @@ void FeedTest::use_camera_with_sound() {
   options_.once = false;
 }
 
-void FeedTest::start() {
-  std::vector<FeedStats::EncodeSpec> encodes;
-  for (const EncodeOptions& encode : options_.encodes) {
-    encodes.push_back({encode.name, encode.copy_video, encode.transcodes_audio()});
+namespace {
+
+FeedStats::Shape shape_of(const FeedOptions& options) {
+  FeedStats::Shape shape;
+  shape.lanes = options.lanes;
+  for (const EncodeOptions& encode : options.encodes) {
+    shape.encodes.push_back({encode.name, encode.copy_video, encode.transcodes_audio()});
   }
-  std::vector<std::string> outputs;
-  for (const OutputOptions& output : options_.outputs) outputs.push_back(output.name);
-  stats_ = std::make_shared<FeedStats>(options_.name, encodes, outputs, options_.lanes);
+  for (const OutputOptions& output : options.outputs) shape.outputs.push_back(output.name);
+  return shape;
+}
+
+}  // namespace
+
+bool FeedTest::change(const FeedOptions& options) {
+  EXPECT_TRUE(can_change_in_run(options_, options));
+  stats_->reshape(shape_of(options));
+  return feed_->change(std::make_shared<const FeedOptions>(options));
+}
+
+void FeedTest::start() {
+  stats_ = std::make_shared<FeedStats>(options_.name, shape_of(options_));
   feed_ = Feed::start(
       options_, stats_, device_, [] {}, deadlines_);
 }

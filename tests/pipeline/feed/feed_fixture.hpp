@@ -41,6 +41,8 @@ class FeedTest : public ::testing::Test {
   std::string file(const std::string& name) const { return folder_ / name; }
 
   void start();
+  /// Has the running feed go on with these options.
+  bool change(const FeedOptions& options);
   Feed::Outcome wait();
   Feed::Outcome run();
   /// Waits until that many frames have left the first encode.

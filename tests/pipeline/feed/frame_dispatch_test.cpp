@@ -44,11 +44,14 @@ class FrameDispatchTest : public ::testing::Test {
     options_.encodes[kLow].name = "low";
     options_.encodes[kFull].name = "full";
     for (std::size_t i = 0; i < options_.encodes.size(); ++i) {
-      auto fanout = std::make_unique<PacketFanout>(std::vector<OutputInlet*>{});
+      auto fanout = std::make_shared<PacketFanout>();
       EarlyAudio early_audio(*fanout);
-      routes_.push_back({.options = &options_.encodes[i],
+      const std::shared_ptr<void> owner;  // none: the tests change the options
+      routes_.push_back({.options = {owner, &options_.encodes[i]},
                          .fanout = std::move(fanout),
                          .early_audio = std::move(early_audio),
+                         .consumer = static_cast<int>(i),
+                         .line = stats_->line(options_.encodes[i].name),
                          .opening = &calls_,
                          .pool = std::make_unique<FramePool>(),
                          .outage = std::make_unique<EncodeOutage>("gate", stats_->encode(i))});
@@ -60,7 +63,7 @@ class FrameDispatchTest : public ::testing::Test {
   void start(Stage& stage) {
     dispatch_.emplace(FrameDispatch::Parts{.options = options_,
                                            .stats = stats_,
-                                           .routes = routes_,
+                                           .routes = {&routes_[kLow], &routes_[kFull]},
                                            .ring = ring_,
                                            .stage = stage,
                                            .stage_calls = calls_,

@@ -33,6 +33,49 @@ TEST_F(FrameRingTest, EveryConsumerSeesEveryJobInOrder) {
   }
 }
 
+TEST_F(FrameRingTest, AConsumerThatIsAddedSeesTheJobsFromItsAdmissionOn) {
+  FrameRing ring(4, 1, stats_);
+  ASSERT_TRUE(publish(ring, 0));
+  const int added = ring.add_consumer();
+  EXPECT_EQ(added, 1);
+  ASSERT_TRUE(publish(ring, 1));
+  ring.admit(added);
+  ASSERT_TRUE(publish(ring, 2));
+  EXPECT_EQ((*ring.next(added))->input.pts, 2);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ((*ring.next(0))->input.pts, i);
+}
+
+TEST_F(FrameRingTest, AConsumerThatIsDismissedHasTheJobsBeforeAndThenNone) {
+  FrameRing ring(2, 2, stats_);
+  ASSERT_TRUE(publish(ring, 0));
+  ring.dismiss(0);
+  ASSERT_TRUE(publish(ring, 1));
+  EXPECT_EQ((*ring.next(0))->input.pts, 0);
+  EXPECT_FALSE(ring.next(0));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ((*ring.next(1))->input.pts, i);
+  EXPECT_TRUE(ring.try_acquire());
+}
+
+TEST_F(FrameRingTest, AnIndexIsGivenAgainWhenItsConsumerHasSeenTheEnd) {
+  FrameRing ring(2, 2, stats_);
+  ASSERT_TRUE(publish(ring, 0));
+  ring.dismiss(0);
+  EXPECT_EQ(ring.add_consumer(), 2);
+  { const auto last = ring.next(0); }
+  EXPECT_FALSE(ring.next(0));
+  EXPECT_EQ(ring.add_consumer(), 0);
+}
+
+TEST_F(FrameRingTest, AConsumerThatWaitsForItsAdmissionEndsWithTheRing) {
+  FrameRing ring(2, 1, stats_);
+  const int added = ring.add_consumer();
+  std::thread consumer([&] { EXPECT_FALSE(ring.next(added)); });
+  ASSERT_TRUE(publish(ring, 0));
+  ring.close();
+  consumer.join();
+  { const auto job = ring.next(0); }
+}
+
 TEST_F(FrameRingTest, UnusedPlaceReturnsItself) {
   FrameRing ring(1, 1, stats_);
   { auto unused = ring.try_acquire(); }

@@ -1,4 +1,5 @@
 #include "pipeline/measure/feed_stats.hpp"
+#include "tests/pipeline/measure/frame_lines.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ std::shared_ptr<FeedStats> make_stats() {
 TEST(FeedStatsTest, FrameIsInOnceForTheFeedAndOnceInEveryEncodeThatTakesFrames) {
   const auto stats = make_stats();
   std::array<FrameTicket, 2> tickets;
-  open_tickets(stats, stats->run(), tickets);
+  open_tickets(stats, stats->run(), testing::frame_lines(*stats), tickets);
   const FeedStats::Ledger ledger = stats->ledger();
   EXPECT_EQ(ledger.frames_in, 1u);
   EXPECT_EQ(ledger.encodes[0].in, 1u);
@@ -29,7 +30,7 @@ TEST(FeedStatsTest, FrameIsInOnceForTheFeedAndOnceInEveryEncodeThatTakesFrames) 
 TEST(FeedStatsTest, TicketsEndAsOutOrDroppedWithTheirReason) {
   const auto stats = make_stats();
   std::array<FrameTicket, 2> tickets;
-  open_tickets(stats, stats->run(), tickets);
+  open_tickets(stats, stats->run(), testing::frame_lines(*stats), tickets);
   tickets[0].out();
   tickets[1].drop(DropReason::kRingFull);
   const FeedStats::Ledger ledger = stats->ledger();
@@ -42,7 +43,7 @@ TEST(FeedStatsTest, TicketsEndAsOutOrDroppedWithTheirReason) {
 TEST(FeedStatsTest, MovedTicketCountsOnce) {
   const auto stats = make_stats();
   std::array<FrameTicket, 2> tickets;
-  open_tickets(stats, stats->run(), tickets);
+  open_tickets(stats, stats->run(), testing::frame_lines(*stats), tickets);
   FrameTicket moved = std::move(tickets[0]);
   EXPECT_FALSE(tickets[0]);
   moved.out();
@@ -53,7 +54,7 @@ TEST(FeedStatsTest, MovedTicketCountsOnce) {
 TEST(FeedStatsTest, AnAbandonedRunLeavesNothingAndItsLateThreadsCountNothing) {
   const auto stats = make_stats();
   std::array<FrameTicket, 2> stuck;
-  open_tickets(stats, stats->run(), stuck);
+  open_tickets(stats, stats->run(), testing::frame_lines(*stats), stuck);
   const std::shared_ptr<RingJobs> jobs = stats->ring_jobs();
   ++(*jobs)[index_of(RingState::kReady)];
   AudioStats& sound = stats->encode(1).audio;
@@ -65,7 +66,7 @@ TEST(FeedStatsTest, AnAbandonedRunLeavesNothingAndItsLateThreadsCountNothing) {
   sound.out(stuck_run);
   sound.drop(stuck_run, AudioDrop::kStop);
   std::array<FrameTicket, 2> next;
-  open_tickets(stats, stats->run(), next);
+  open_tickets(stats, stats->run(), testing::frame_lines(*stats), next);
   stuck[0].out();
   stuck[1].drop(DropReason::kStop);
   const FeedStats::Ledger ledger = stats->ledger();
@@ -94,7 +95,7 @@ TEST(FeedStatsTest, AnAbandonedRunIsNotHeardAnyMore) {
   EXPECT_FALSE(stats->set_state(stuck, FeedState::kRunning, ""));
   stats->arrived(stuck);
   std::array<FrameTicket, 2> late;
-  open_tickets(stats, stuck, late);
+  open_tickets(stats, stuck, testing::frame_lines(*stats), late);
   late[0].out();
   late[1].drop(DropReason::kStop);
   EXPECT_EQ(stats->status().state, FeedState::kBackoff);
@@ -111,7 +112,7 @@ TEST(FeedStatsTest, WhatKeepsItsNameGoesOnCountingInAnotherShape) {
   const auto stats = std::make_shared<FeedStats>(
       "gate", FeedStats::Shape{{{"live"}, {"main", true}, {"sub"}}, {"hls", "hls", "files"}, 2});
   std::array<FrameTicket, 2> tickets;
-  open_tickets(stats, stats->run(), tickets);
+  open_tickets(stats, stats->run(), testing::frame_lines(*stats), tickets);
   for (FrameTicket& ticket : tickets) ticket.out();
   const auto outputs = stats->outputs();
   const auto lanes = stats->lanes();
@@ -133,7 +134,7 @@ TEST(FeedStatsTest, WhatKeepsItsNameGoesOnCountingInAnotherShape) {
   EXPECT_EQ(after[2]->bytes, 0u);
   ASSERT_EQ(stats->lanes().size(), 3u);
   EXPECT_EQ(stats->lanes()[1], lanes[1]);
-  open_tickets(stats, stats->run(), tickets);
+  open_tickets(stats, stats->run(), testing::frame_lines(*stats), tickets);
   EXPECT_EQ(stats->ledger().encodes[0].in, 2u);
   EXPECT_EQ(stats->ledger().encodes[2].in_flight, 1);
   for (FrameTicket& ticket : tickets) ticket.out();
@@ -143,12 +144,13 @@ TEST(FeedStatsTest, AThreadOfAnAbandonedRunCountsNothingInAnotherShape) {
   const auto stats = make_stats();
   const std::uint32_t stuck = stats->run();
   std::array<FrameTicket, 2> old;
-  open_tickets(stats, stuck, old);
+  const auto lines = testing::frame_lines(*stats);
+  open_tickets(stats, stuck, lines, old);
   stats->abandon_run(DropReason::kFeedFailed);
   stats->reshape({{{"other"}}, {}, 1});
   old[0].out();
   old[1].drop(DropReason::kStop);
-  open_tickets(stats, stuck, old);
+  open_tickets(stats, stuck, lines, old);
   for (FrameTicket& ticket : old) ticket.out();
   const FeedStats::Ledger ledger = stats->ledger();
   EXPECT_EQ(ledger.frames_in, 1u);
@@ -157,13 +159,43 @@ TEST(FeedStatsTest, AThreadOfAnAbandonedRunCountsNothingInAnotherShape) {
   EXPECT_EQ(ledger.encodes[0].out, 0u);
 }
 
+TEST(FeedStatsTest, EncodesComeAndGoWhileFramesAreInFlight) {
+  const auto stats =
+      std::make_shared<FeedStats>("gate", FeedStats::Shape{{{"live"}, {"gone"}}, {}, 1});
+  const auto old_lines = testing::frame_lines(*stats);
+  std::array<FrameTicket, 2> before;
+  open_tickets(stats, stats->run(), old_lines, before);
+  stats->reshape({{{"new"}, {"live"}}, {}, 1});
+  // The source thread has yet to hear of it.
+  std::array<FrameTicket, 2> between;
+  open_tickets(stats, stats->run(), old_lines, between);
+  for (FrameTicket& ticket : between) ticket.out();
+  std::array<FrameTicket, 2> after;
+  open_tickets(stats, stats->run(), testing::frame_lines(*stats), after);
+  for (FrameTicket& ticket : before) ticket.out();
+  const FeedStats::Ledger ledger = stats->ledger();
+  EXPECT_EQ(ledger.frames_in, 3U);
+  ASSERT_EQ(ledger.encodes.size(), 2U);
+  const FeedStats::EncodeLine& added = ledger.encodes[0];
+  EXPECT_EQ(added.in, 3U);
+  EXPECT_EQ(added.dropped[index_of(DropReason::kReload)], 2U);
+  EXPECT_EQ(added.in_flight, 1);
+  const FeedStats::EncodeLine& kept = ledger.encodes[1];
+  EXPECT_EQ(kept.in, 3U);
+  EXPECT_EQ(kept.out, 2U);
+  EXPECT_EQ(kept.in_flight, 1);
+  EXPECT_EQ(old_lines[1]->out, 2U);  // "gone" counts on, and nobody sees it
+  EXPECT_EQ(old_lines[1]->in_flight, 0);
+  for (FrameTicket& ticket : after) ticket.out();
+}
+
 TEST(FeedStatsTest, LedgerBalancesInEverySnapshotWhileThreadsCount) {
   const auto stats = make_stats();
   std::atomic<bool> done{false};
   std::jthread counter([&] {
     for (int i = 0; i < 20000; ++i) {
       std::array<FrameTicket, 2> tickets;
-      open_tickets(stats, stats->run(), tickets);
+      open_tickets(stats, stats->run(), testing::frame_lines(*stats), tickets);
       tickets[0].out();
       tickets[1].drop(DropReason::kEncoder);
     }
@@ -228,7 +260,7 @@ TEST(FeedStatsDeathTest, LosingATicketIsABug) {
   const auto lose_a_ticket = [] {
     const auto stats = make_stats();
     std::array<FrameTicket, 2> tickets;
-    open_tickets(stats, stats->run(), tickets);
+    open_tickets(stats, stats->run(), testing::frame_lines(*stats), tickets);
   };
   EXPECT_DEATH(lose_a_ticket(), "lost without being counted");
 }

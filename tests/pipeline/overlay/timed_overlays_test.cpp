@@ -85,6 +85,16 @@ TEST_F(TimedOverlaysTest, AFontThatHangsWhenATextIsDrawnIsAnError) {
   }
 }
 
+TEST_F(TimedOverlaysTest, WhoAsksForFontsThatHangHearsSoAndDoesNotWaitTwice) {
+  fonts_.hold();
+  const std::uint64_t abandoned = threads_abandoned();
+  EXPECT_THAT(why_no_system_font(100ms).value_or(""), HasSubstr("cannot be read in time"));
+  EXPECT_THAT(why_no_system_font(1h).value_or(""), HasSubstr("cannot be read in time"));
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  fonts_.release();
+  EXPECT_TRUE(testing::comes_true([] { return !why_no_system_font(60s); }));
+}
+
 TEST_F(TimedOverlaysTest, ACancelEndsTheWaiting) {
   fonts_.hold();
   cancel_.request_stop();

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "pipeline/packets/interleaver.hpp"
 #include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {
@@ -52,6 +54,50 @@ TEST(PacketFanoutTest, AudioAndVideoMayComeFromTwoThreads) {
   EXPECT_EQ(file.feed.steps[index_of(StageStep::kMux)].snapshot().count + file.dropped(),
             clip.packets.size());
   EXPECT_EQ(decoded_frames(folder / "out.mkv"), 250u);
+}
+
+// Sound comes from another thread than pictures.
+TEST(PacketFanoutTest, SoundOfBeforeTheKeyframeIsForTheOutputThatIsReplaced) {
+  const Clip clip = encode_clip({.frames = 50, .gop = 10, .audio = "aac"});
+  OutputStats stats("out");
+  const auto takes_all = [](const MediaFormat&) { return true; };
+  OutputInlet old(512, stats, false, takes_all);
+  OutputInlet next(512, stats, false, takes_all);
+  PacketFanout fanout({&old});
+  const auto publish = [&](const ClipPacket& p) {
+    fanout.publish(*p.packet, p.stream, clip.format, {});
+  };
+  const auto count = [](OutputInlet& inlet) {
+    MediaPacket packet;
+    std::size_t packets = 0;
+    while (inlet.pop(packet, 0ms, {}) == PacketQueue::Pop::kPacket) ++packets;
+    return packets;
+  };
+  const auto time = [&](const ClipPacket& p) {
+    return packet_time_us(*p.packet, p.stream, *clip.format);
+  };
+  std::vector<const ClipPacket*> keyframes;
+  for (const ClipPacket& p : clip.packets) {
+    if (is_keyframe(*p.packet, p.stream)) keyframes.push_back(&p);
+  }
+  ASSERT_GE(keyframes.size(), 3U);
+  const auto sound_after = [&](const ClipPacket& keyframe) {
+    return std::ranges::find_if(clip.packets, [&](const ClipPacket& p) {
+      return p.stream == StreamKind::kAudio && time(p) >= time(keyframe);
+    });
+  };
+  publish(*keyframes[0]);
+  fanout.replace(old, next);
+  publish(*keyframes[1]);
+  EXPECT_EQ(count(old), 1U);
+  EXPECT_EQ(count(next), 1U);
+  publish(*sound_after(*keyframes[0]));
+  EXPECT_EQ(count(old), 1U);
+  EXPECT_EQ(count(next), 0U);
+  EXPECT_FALSE(old.left());
+  publish(*sound_after(*keyframes[1]));
+  EXPECT_TRUE(old.left());
+  EXPECT_EQ(count(next), 1U);
 }
 
 /// Three packets have come, of which the first is a keyframe, and the output wants them again.

@@ -47,6 +47,30 @@ TEST_F(PacketQueueTest, TryPushIntoAFullQueueIsRefused) {
   EXPECT_EQ(queue.try_push(*packet_, StreamKind::kVideo, format_), PacketQueue::Push::kFull);
 }
 
+TEST_F(PacketQueueTest, AnotherCapacityKeepsWhatIsQueued) {
+  PacketQueue queue(3);
+  MediaPacket out;
+  const auto push = [&](std::int64_t pts) {
+    return queue.try_push(stamped(pts), StreamKind::kVideo, format_);
+  };
+  ASSERT_EQ(push(0), PacketQueue::Push::kQueued);
+  ASSERT_EQ(queue.pop(out, 0ms, {}), PacketQueue::Pop::kPacket);
+  for (std::int64_t pts = 1; pts <= 3; ++pts) ASSERT_EQ(push(pts), PacketQueue::Push::kQueued);
+  queue.set_capacity(4);
+  EXPECT_EQ(queue.room(), 1U);
+  EXPECT_EQ(push(4), PacketQueue::Push::kQueued);
+  queue.set_capacity(2);
+  EXPECT_EQ(queue.room(), 0U);
+  EXPECT_EQ(push(5), PacketQueue::Push::kFull);
+  for (std::int64_t pts = 1; pts <= 4; ++pts) {
+    ASSERT_EQ(queue.pop(out, 0ms, {}), PacketQueue::Pop::kPacket);
+    EXPECT_EQ(out.packet->pts, pts);
+  }
+  EXPECT_EQ(push(6), PacketQueue::Push::kQueued);
+  EXPECT_EQ(push(7), PacketQueue::Push::kQueued);
+  EXPECT_EQ(push(8), PacketQueue::Push::kFull);
+}
+
 TEST_F(PacketQueueTest, TryPushOfMoreBytesThanAllowedIsRefused) {
   PacketQueue queue(100, 550);  // packets have 100
   for (int i = 0; i < 5; ++i) {

@@ -1,33 +1,14 @@
 #include "tests/pipeline/source/media_files.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <stdexcept>
-#include <system_error>
 
 namespace framelane::testing {
-
-TempFolder::TempFolder()
-    : path_((std::filesystem::temp_directory_path() / "framelane-XXXXXX").string()) {
-  if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TempFolder::operator/(const std::string& name) const {
-  return (std::filesystem::path(path_) / name).string();
-}
 
 std::string clip(const std::string& name) { return std::string(FRAMELANE_TEST_DATA) + "/" + name; }
 

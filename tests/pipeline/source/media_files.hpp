@@ -5,23 +5,11 @@
 #include <vector>
 
 #include "kernels/image_view.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace framelane::testing {
 
 using Bytes = std::vector<std::uint8_t>;
-
-/// A temporary folder. It is removed with this object.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  std::string operator/(const std::string& name) const;
-
- private:
-  std::string path_;
-};
 
 /// A clip of tests/data.
 std::string clip(const std::string& name);

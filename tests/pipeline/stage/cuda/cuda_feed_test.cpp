@@ -75,6 +75,38 @@ TEST_F(CudaFeedTest, FeedsOnOneDeviceDoNotDisturbEachOther) {
   expect_all_out(kClipFrames);
 }
 
+TEST_F(CudaFeedTest, EncodesComeAndGoWhileTheFeedGoesOn) {
+  options_.once = false;
+  options_.input.loop = true;
+  options_.input.pace = InputOptions::Pace::kRealtime;
+  start();
+  const auto comes_out = [&](std::size_t encode) {
+    const std::uint64_t before = stats_->ledger().encodes[encode].out;
+    return comes_true(
+        [&] { return feed_->outcome() || stats_->ledger().encodes[encode].out >= before + 10; });
+  };
+  ASSERT_TRUE(comes_out(1));
+  for (const char* name : {"one", "two", "three"}) {
+    FeedOptions next = options_;
+    next.encodes[0].name = next.outputs[0].name = next.outputs[0].from = name;
+    next.encodes[1].format = PixelFormat::kI420;
+    stats_->reshape({{{name}, {"nv12"}, {"bypass"}}, {name, "nv12", "bypass"}, options_.lanes});
+    ASSERT_TRUE(feed_->change(std::make_shared<const FeedOptions>(next)));
+    ASSERT_TRUE(comes_out(0));
+  }
+  feed_->drain();
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
+  const FeedStats::Ledger ledger = stats_->ledger();
+  for (const FeedStats::EncodeLine& encode : ledger.encodes) {
+    EXPECT_EQ(encode.in, ledger.frames_in);
+    EXPECT_EQ(encode.out + encode.dropped[index_of(DropReason::kReload)], encode.in);
+  }
+  EXPECT_EQ(ledger.encodes[2].out, ledger.frames_in);
+  feed_.reset();
+  EXPECT_FALSE(device_->lost());
+  EXPECT_TRUE(comes_true([&] { return device_->memory_bytes() == 0; }));
+}
+
 /// Behind the stand-in there is no driver that FFmpeg could decode with.
 TEST_F(CudaFeedStandInTest, AutoDecodesInSoftwareWhereTheGpuDoesNotAndSaysWhyOnce) {
   options_.input.decoder = InputOptions::DecoderKind::kAuto;

@@ -16,6 +16,7 @@
 #include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/encode/encode.hpp"
 #include "tests/pipeline/feed/raw_encoder.hpp"
+#include "tests/pipeline/measure/frame_lines.hpp"
 #include "tests/pipeline/stage/cuda/stage_fixture.hpp"
 
 namespace framelane::testing {
@@ -278,7 +279,7 @@ TEST_F(CudaHangTest, AnEncodeReadsNoTargetThatAnotherReplaces) {
   FrameRing ring(1, 2, *stats);
   {
     std::array<FrameTicket, 2> tickets;
-    open_tickets(stats, stats->run(), tickets);
+    open_tickets(stats, stats->run(), testing::frame_lines(*stats), tickets);
     auto place = ring.try_acquire();
     FrameJob& job = **place;
     job.plan = stage->prepare(jobs.conversions());
