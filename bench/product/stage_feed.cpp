@@ -71,7 +71,9 @@ StageFeed::StageFeed(Device& device, const StageShape& shape, std::size_t encode
                                          shape.lanes)),
       ring_(shape.ring, static_cast<int>(encodes), *stats_),
       stage_(device.make_stage(*stats_, shape.slices)),
-      tickets_(encodes) {}
+      tickets_(encodes) {
+  for (const auto& encode : encode_specs(encodes)) lines_.push_back(stats_->line(encode.name));
+}
 
 void StageFeed::prepare(std::span<const Conversion> conversions, FrameMemory memory,
                         std::span<FramePool> targets, bool analyse) {
@@ -149,7 +151,7 @@ void StageFeed::submit(InputFrame&& frame, int number, bool last) {
     job.outputs[i].target = allocate_image(targets_[i], conversions_[i].target, width, height,
                                            counts ? sizeof(LumaHistogram) : 0);
   }
-  open_tickets(stats_, stats_->run(), tickets_);
+  open_tickets(stats_, stats_->run(), lines_, tickets_);
   for (std::size_t i = 0; i < tickets_.size(); ++i) job.outputs[i].ticket = std::move(tickets_[i]);
   job.input.decoded_at = Clock::now();
   place->publish();

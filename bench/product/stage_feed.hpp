@@ -93,7 +93,8 @@ class StageFeed {
   FrameRing ring_;
   const std::unique_ptr<Stage> stage_;
   std::vector<Conversion> conversions_;
-  std::vector<FrameTicket> tickets_;  // of the frame in hand, by encode
+  std::vector<std::shared_ptr<FeedStats::EncodeLine>> lines_;  // of the ledger, by encode
+  std::vector<FrameTicket> tickets_;                           // of the frame in hand, by encode
   PlanRef plan_;
   std::span<FramePool> targets_;
   bool analyse_ = false;

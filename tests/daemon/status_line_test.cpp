@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/daemon/notify_socket.hpp"
+#include "tests/pipeline/measure/frame_lines.hpp"
 
 namespace framelane {
 namespace {
@@ -32,7 +33,7 @@ struct CountedFeed {
   void take(int frames, bool drops) const {
     std::vector<FrameTicket> tickets(1);
     for (int i = 0; i < frames; ++i) {
-      open_tickets(stats, stats->run(), tickets);
+      open_tickets(stats, stats->run(), testing::frame_lines(*stats), tickets);
       drops ? tickets[0].drop(DropReason::kRingFull) : tickets[0].out();
     }
   }

@@ -244,7 +244,7 @@ TEST_F(StuckFeedTest, AFontThatHangsWhileATextIsDrawnTakesItsEncodeDownAlone) {
   fonts.hold_font();
   FeedOptions restyled = options_;
   restyled.encodes[1].overlays[0].text = "yard";
-  ASSERT_TRUE(feed_->change(restyled));
+  ASSERT_TRUE(change(restyled));
   EXPECT_TRUE(comes_true([this] { return !stats_->encode(1).reason().empty(); }));
   const std::uint64_t out = stats_->ledger().encodes[0].out;
   EXPECT_TRUE(wait_out(out + 10));

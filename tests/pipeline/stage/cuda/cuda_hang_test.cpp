@@ -307,7 +307,7 @@ TEST_F(CudaHangTest, AnEncodeReadsNoTargetThatAnotherReplaces) {
   std::atomic<DropReason> reason{DropReason::kStop};
   const LineClock line_clock;
   const auto encode = [&](int index) {
-    PacketFanout fanout({});
+    PacketFanout fanout;
     Encode(options[static_cast<std::size_t>(index)], index,
            stats->encode(static_cast<std::size_t>(index)), *stats, line_clock, fanout)
         .run(ring, *stage, {}, reason);
