@@ -256,7 +256,6 @@ RgbaPicture TextPainter::paint(const std::string& text) {
   layout_->require_unchanged();
   PangoLayout* const layout = layout_->layout.get();
   pango_layout_set_text(layout, text.data(), static_cast<int>(text.size()));
-  if (is_new) warn_of_boxes(text);
   PangoRectangle ink;
   PangoRectangle logical;
   pango_layout_get_pixel_extents(layout, &ink, &logical);
@@ -281,6 +280,7 @@ RgbaPicture TextPainter::paint(const std::string& text) {
   pango_ft2_render_layout(&bitmap, layout, -left, -top);
   layout_->require_unchanged();
   require_unspoiled(scope);
+  if (is_new) warn_of_boxes(text);
   const auto part = [](int side, double by) {
     return std::max(static_cast<int>(std::lround(side / by)), 1);
   };
