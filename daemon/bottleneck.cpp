@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pipeline/base/processors.hpp"
+
 namespace framelane {
 
 StepLoads step_loads(const FeedView& feed) {
@@ -11,10 +13,11 @@ StepLoads step_loads(const FeedView& feed) {
   double& h2d = loads[index_of(Bottleneck::kH2d)];
   double& d2h = loads[index_of(Bottleneck::kD2h)];
   double& kernel = loads[index_of(Bottleneck::kKernel)];
-  // On the CPU all lanes convert at the same time, so their mean counts. On a GPU the lanes take
-  // turns, so their sum counts.
+  // On the CPU lanes convert at the same time, as many as there are processors. On a GPU they take
+  // turns.
   const auto lanes = stats.lanes();
-  const double at_once = stats.status().device == "cpu" ? static_cast<double>(lanes.size()) : 1;
+  const bool on_cpu = stats.status().device == "cpu";
+  const double at_once = on_cpu ? std::min(static_cast<int>(lanes.size()), processors()) : 1;
   for (const auto& lane : lanes) {
     h2d = std::min(h2d + lane->busy[Engine::kH2d].recent_ratio(), 1.0);
     d2h = std::min(d2h + lane->busy[Engine::kD2h].recent_ratio(), 1.0);

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "pipeline/base/processors.hpp"
+
 namespace framelane {
 namespace {
 
@@ -39,7 +43,7 @@ TEST(BottleneckTest, AFullQueueIsASaturatedOutput) {
   EXPECT_EQ(bottleneck(step_loads({options, stats})), Bottleneck::kOutput);
 }
 
-TEST(BottleneckTest, KernelLoadIsTheMeanOfTheLanesOnTheCpuAndTheirSumOnAGpu) {
+TEST(BottleneckTest, KernelLoadIsASumOnAGpuAndAMeanOnTheCpu) {
   const auto stats = std::make_shared<FeedStats>(
       "gate", std::vector<FeedStats::EncodeSpec>{{"main", false}}, std::vector<std::string>{}, 2);
   const auto now = BusyMeter::Clock::now();
@@ -48,9 +52,23 @@ TEST(BottleneckTest, KernelLoadIsTheMeanOfTheLanesOnTheCpuAndTheirSumOnAGpu) {
     return step_loads({std::make_shared<FeedOptions>(), stats})[index_of(Bottleneck::kKernel)];
   };
   stats->set_device("cpu");
-  EXPECT_NEAR(kernel_load(), 0.5, 0.01);
+  EXPECT_NEAR(kernel_load(), 0.5 * 2 / std::min(2, processors()), 0.02);
   stats->set_device("cuda:0");
   EXPECT_NEAR(kernel_load(), 1.0, 0.02);
+}
+
+TEST(BottleneckTest, LanesWithoutAProcessorOfTheirOwnDoNotHideThatTheCpuIsSaturated) {
+  const int lanes = processors() + 2;
+  const auto stats =
+      std::make_shared<FeedStats>("gate", std::vector<FeedStats::EncodeSpec>{{"main", false}},
+                                  std::vector<std::string>{}, lanes);
+  stats->set_device("cpu");
+  const auto now = BusyMeter::Clock::now();
+  for (int i = 0; i < processors(); ++i) {
+    stats->lanes()[static_cast<std::size_t>(i)]->busy.add(Engine::kKernel,
+                                                          now - std::chrono::seconds(20), now);
+  }
+  EXPECT_EQ(bottleneck(step_loads({std::make_shared<FeedOptions>(), stats})), Bottleneck::kKernel);
 }
 
 TEST(BottleneckTest, CopyLoadIsTheSumOfTheLanes) {
