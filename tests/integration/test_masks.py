@@ -13,6 +13,7 @@ from harness import media
 from harness.configs import (COPY, IMPATIENT, encoder, looped, one_feed, raw_input, with_a_file_each,
                              x264)
 from harness.preload import preload
+from harness.waiting import wait_until
 
 WIDTH, HEIGHT = 64, 48
 LEFT_HALF = {"polygon": [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
@@ -285,7 +286,9 @@ def test_a_killed_process_leaves_and_completes_masked_files(framelane, green, tm
     config["feeds"]["cam"]["outputs"]["hls"] = {"from": "full", "url": str(tmp_path / "hls.m3u8"),
                                                 "options": {"hls_time": 1}}
     first = framelane(config).wait_ready()
-    first.wait_frames("cam", 30, encode="full")
+    parts = [tmp_path / f"{name}.mkv.part" for name in SEVERAL]
+    # More than a header: only what is on the disk is left.
+    wait_until(lambda: all(part.exists() and part.stat().st_size > 4096 for part in parts), "recordings on the disk")
     first.kill()
     again = framelane(config).wait_ready()
     again.wait_frames("cam", 10, encode="full")
