@@ -255,7 +255,9 @@ def test_a_rendition_that_never_works_leaves_the_others_playable(framelane, came
     wait_until((folder / "master.m3u8").is_file, "the master playlist", 10)
     metrics = daemon.metrics()
     assert metrics.one("framelane_output_up", output="web") == 0
-    assert daemon.feed("cam")["outputs"]["web"]["state"] == "connecting"
+    feed = daemon.feed("cam")
+    assert feed["outputs"]["web"]["state"] == "connecting"
+    assert feed["outputs"]["web"]["reason"] == f"waits for encode bad: {feed['encodes']['bad']['reason']}"
     daemon.stop()
     master = media_playlist.read_master(folder / "master.m3u8")
     assert [v.uri for v in master.variants] == ["good/index.m3u8", "small/index.m3u8"]
