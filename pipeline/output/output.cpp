@@ -284,6 +284,10 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
   const bool full = session_ && rotation_ && rotation_->cuts_at(session_->age_at(video));
   if (keyframe && (full || source_gap_.seen())) close(false);
   if (session_ && session_->leaves_slots(video)) close(false);
+  if (session_ && session_->waits_for_slot(video)) {
+    needs_keyframe_ = true;
+    return false;
+  }
   if (!session_) {
     if (!can_begin(video)) {
       needs_keyframe_ = true;
