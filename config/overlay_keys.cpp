@@ -11,6 +11,7 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/encode/encode_options.hpp"
 #include "pipeline/overlay/clock_text.hpp"
+#include "pipeline/overlay/fonts.hpp"
 #include "pipeline/overlay/overlay_image.hpp"
 #include "pipeline/overlay/overlay_options.hpp"
 #include "pipeline/overlay/text_painter.hpp"

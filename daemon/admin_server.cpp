@@ -92,20 +92,22 @@ class AdminServer::Impl {
     socket_path_ = wanted.path;
     host_check_.emplace(wanted.host, local_only_);
     const auto idle_seconds = static_cast<unsigned>(idle_timeout.count());
-    constexpr unsigned kFlags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
-    daemon_ = MHD_start_daemon(
-        tls_ ? kFlags | MHD_USE_TLS : kFlags, 0, nullptr, nullptr, on_request, this,  //
-        MHD_OPTION_EXTERNAL_LOGGER, log_line, nullptr,                                //
-        MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                                    //
-        MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                                //
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},             //
-        MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                                  //
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                            //
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,                              //
-        // Without TLS the options end here.
-        tls_ ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END, on_handshake,  //
-        MHD_OPTION_HTTPS_PRIORITIES, kTlsPriorities, MHD_OPTION_END);
+    // With epoll libmicrohttpd (0.9.75, 1.0.1) spins while a client stands still in a handshake.
+    const unsigned flags =
+        MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
+        (tls_ ? MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS : MHD_USE_EPOLL_INTERNAL_THREAD);
+    daemon_ =
+        MHD_start_daemon(flags, 0, nullptr, nullptr, on_request, this,                      //
+                         MHD_OPTION_EXTERNAL_LOGGER, log_line, nullptr,                     //
+                         MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                         //
+                         MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                     //
+                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},  //
+                         MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                       //
+                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                 //
+                         MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,                   //
+                         // Without TLS the options end here.
+                         tls_ ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END, on_handshake,  //
+                         MHD_OPTION_HTTPS_PRIORITIES, kTlsPriorities, MHD_OPTION_END);
     if (daemon_ == nullptr) throw std::runtime_error("cannot start the listener on " + listen);
     socket.fd.release();  // libmicrohttpd closes it
   }

@@ -30,7 +30,7 @@ struct HttpResponse {
 HttpResponse error_response(int status, const std::string& code, const std::string& message,
                             const std::string& key = {});
 
-/// The admin listener: one epoll thread that calls one handler, with the limits below. The handler
+/// The admin listener: one thread that calls one handler, with the limits below. The handler
 /// runs on that thread and must not block for long, except for requests that take long: it answers
 /// these on threads of their own. It also answers HEAD; the body is then not sent.
 ///

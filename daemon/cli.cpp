@@ -250,6 +250,9 @@ int run_arguments(int argc, char** argv) {
   // Limits the wait for DNS, which FFmpeg's timeouts do not cover. Before the first thread, because
   // setenv is not safe later.
   setenv("RES_OPTIONS", "timeout:1 attempts:1", 0);
+  // Reads fontconfig's cache files instead of mapping them: one that is cut off would end the
+  // process.
+  setenv("FONTCONFIG_USE_MMAP", "no", 0);
   // FFmpeg's log tells why it refuses something in a configuration.
   set_up_logging({.level = LogLevel::kWarn, .format = LogFormat::kPlain});
 

@@ -1,6 +1,8 @@
 #include <fcntl.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -147,6 +149,9 @@ class Connection {
   }
 
   void begin_tls(const Target& target) {
+    // The request must not wait until the peer has acknowledged the end of the handshake.
+    const int on = 1;
+    setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     gnutls_certificate_credentials_t authorities = nullptr;
     require(gnutls_certificate_allocate_credentials(&authorities));
     authorities_.reset(authorities);

@@ -29,7 +29,8 @@ LIBRARIES = {
         "bench/product/cpu_peers.cpp")),
     "CUDA": (("cuda", "cub/", "cupti", "nv", "npp", "thrust/"), (
         "kernels/cuda", "pipeline/stage/cuda", "bench")),
-    "Pango": (("pango", "fontconfig", "glib", "ft2build", "freetype", "hb"), ("pipeline/overlay/text_painter.cpp",)),
+    "Pango": (("pango", "fontconfig", "glib", "ft2build", "freetype", "hb"), (
+        "pipeline/overlay/fonts.hpp", "pipeline/overlay/fonts.cpp", "pipeline/overlay/text_painter.cpp")),
     "PNG": (("png.h",), ("pipeline/overlay/overlay_image.cpp",)),
     "YAML": (("yaml-cpp",), ("config",)),
     "HTTP": (("microhttpd",), ("daemon",)),

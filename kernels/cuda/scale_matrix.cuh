@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cuda/arithmetic.cuh"
+#include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/matrix_lanes.cuh"
 #include "kernels/cuda/matrix_tables.hpp"
 #include "kernels/cuda/scale_doubt.cuh"
@@ -94,7 +95,8 @@ struct ScaleMatrix {
   }
   FRAMELANE_HD int turns(const State& /*state*/) const { return 1; }
 
-  /// Codes go to shared memory, and doubts to the warp's list.
+  /// Codes go to shared memory, and doubts to the warp's list. (On a GPU all threads wait here for
+  /// the weights across.)
   FRAMELANE_HD void fill(TileThread thread, State& state, float* shared) const {
 #ifdef __CUDA_ARCH__
     make(thread, state, shared);

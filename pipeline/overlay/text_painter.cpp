@@ -1,21 +1,17 @@
 #include "pipeline/overlay/text_painter.hpp"
 
-#include <fontconfig/fontconfig.h>  // must precede fcfreetype.h
-
-#include <fontconfig/fcfreetype.h>
 #include <pango/pangofc-fontmap.h>
 #include <pango/pangoft2.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
 #include <cmath>
-#include <filesystem>
-#include <future>
 #include <latch>
+#include <map>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -23,70 +19,43 @@
 #include <vector>
 
 #include "kernels/picture_limits.hpp"
-#include "pipeline/base/abandoned_threads.hpp"
+#include "pipeline/base/bus_guard.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
+#include "pipeline/overlay/fonts.hpp"
 #include "pipeline/overlay/plane_scaler.hpp"
 
 namespace framelane {
 namespace {
 
-using FcConfigPtr = std::unique_ptr<FcConfig, decltype(&FcConfigDestroy)>;
-using FcPatternPtr = std::unique_ptr<FcPattern, decltype(&FcPatternDestroy)>;
 using FontPtr = std::unique_ptr<PangoFontDescription, decltype(&pango_font_description_free)>;
 
-const FcChar8* as_fc(const std::string& text) {
-  return reinterpret_cast<const FcChar8*>(text.c_str());
+/// What tells a file from what it was before it was overwritten.
+struct FileMark {
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t size = 0;
+  std::int64_t seconds = 0;  // of its last change
+  std::int64_t nanoseconds = 0;
+  bool operator==(const FileMark&) const = default;
+};
+
+/// Nothing if there is no such file.
+std::optional<FileMark> mark_of(const std::string& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0) return std::nullopt;
+  return FileMark{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                  status.st_mtim.tv_nsec};
 }
 
-/// Why the file cannot be opened, or not without waiting for somebody; nothing if it can.
-std::optional<std::string> why_unreadable(const std::string& file) {
-  std::error_code error;
-  const auto type = std::filesystem::status(file, error).type();
-  if (type == std::filesystem::file_type::regular) {
-    if (access(file.c_str(), R_OK) == 0) return std::nullopt;
-    error = std::error_code(errno, std::generic_category());
-  }
-  if (error) return "cannot be read: " + error.message();
-  if (type == std::filesystem::file_type::directory) return "is a folder; name one of its files";
-  return "is a pipe or a device; give a TrueType or OpenType file";
-}
+constexpr char kRename[] = "replace fonts by renaming a new file to their name";
 
-FcPatternPtr first_font_in(const std::string& file) {
-  int count = 0;
-  if (why_unreadable(file)) return {nullptr, &FcPatternDestroy};
-  return {FcFreeTypeQuery(as_fc(file), 0, nullptr, &count), &FcPatternDestroy};
-}
-
-/// A configuration that leaves out the system's fonts of the families that `font` names.
-std::string without_families(const FcPattern& font) {
-  std::string xml = "<fontconfig><selectfont><rejectfont>";
-  FcChar8* family = nullptr;
-  for (int i = 0; FcPatternGetString(&font, FC_FAMILY, i, &family) == FcResultMatch; ++i) {
-    char* const name = g_markup_escape_text(reinterpret_cast<const char*>(family), -1);
-    xml += std::string("<pattern><patelt name=\"family\"><string>") + name +
-           "</string></patelt></pattern>";
-    g_free(name);
-  }
-  return xml + "</rejectfont></selectfont></fontconfig>";
-}
-
-/// The system's fonts, and that of a file, which comes before those of the same name.
-FcConfigPtr load_fonts(const std::string& file, const FcPattern* font) {
-  FcConfigPtr fonts(font == nullptr ? FcInitLoadConfigAndFonts() : FcInitLoadConfig(),
-                    &FcConfigDestroy);
-  if (fonts == nullptr) {
-    throw FeedError(FeedFault::kConfiguration,
-                    "fontconfig cannot be used; check /etc/fonts/fonts.conf");
-  }
-  if (font == nullptr) return fonts;
-  const std::string rules = without_families(*font);
-  if (FcConfigParseAndLoadFromMemory(fonts.get(), as_fc(rules), FcTrue) == FcFalse ||
-      FcConfigBuildFonts(fonts.get()) == FcFalse ||
-      FcConfigAppFontAddFile(fonts.get(), as_fc(file)) == FcFalse) {
-    throw FeedError(FeedFault::kConfiguration, "the font " + file + " cannot be used");
-  }
-  return fonts;
+/// Throws if a font could no longer be read since the scope began.
+void require_unspoiled(const BusGuardScope& scope) {
+  if (!scope.spoiled()) return;
+  throw FeedError(FeedFault::kConfiguration,
+                  std::string("the file of a font could no longer be read while it was in use; ") +
+                      kRename + ", and see whether the disk or file server that it is on answers");
 }
 
 /// Pango starts threads to look for fonts, and GLib ends the process if it gets none.
@@ -105,27 +74,31 @@ void require_threads() {
   }
 }
 
-constexpr char kNoFonts[] =
-    "there is no font on this system; install one (Debian: fonts-dejavu-core), or give font: FILE";
-
-bool has_fonts(FcConfig* fonts) {
-  for (const FcSetName set : {FcSetSystem, FcSetApplication}) {
-    const FcFontSet* const found = FcConfigGetFonts(fonts, set);
-    if (found != nullptr && found->nfont > 0) return true;
+GLogWriterOutput take_glib_message(GLogLevelFlags level, const GLogField* fields, gsize count,
+                                   void*) {
+  constexpr int kShown = G_LOG_LEVEL_WARNING | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_ERROR;
+  if ((level & kShown) == 0) return G_LOG_WRITER_HANDLED;
+  std::string domain = "glib";
+  std::string message;
+  for (const GLogField& field : std::span(fields, count)) {
+    if (field.length >= 0) continue;  // no text
+    const auto* const text = static_cast<const char*>(field.value);
+    if (std::string_view(field.key) == "GLIB_DOMAIN") domain = text;
+    if (std::string_view(field.key) == "MESSAGE") message = text;
   }
-  return false;
+  while (message.ends_with('\n')) message.pop_back();
+  // If this returned, GLib would end the process. Pango's errors are fonts that it cannot open.
+  if ((level & G_LOG_LEVEL_ERROR) != 0 && domain == "Pango") {
+    throw FeedError(FeedFault::kConfiguration, "a text cannot be drawn: " + message);
+  }
+  log::warn("{}: {}", domain, message);
+  return G_LOG_WRITER_HANDLED;
 }
 
-/// Warnings of Pango and fontconfig's glue go to our log.
+/// What Pango and GLib warn of goes to our log.
 void take_glib_messages() {
   static std::once_flag once;
-  std::call_once(once, [] {
-    g_log_set_default_handler(
-        [](const char* domain, GLogLevelFlags, const char* message, void*) {
-          log::warn("{}: {}", domain != nullptr ? domain : "glib", message);
-        },
-        nullptr);
-  });
+  std::call_once(once, [] { g_log_set_writer_func(&take_glib_message, nullptr, nullptr); });
 }
 
 /// `over` with this coverage (0 to 255) over `under`.
@@ -173,10 +146,51 @@ struct TextPainter::Layout {
       g_object_unref(map);
     }
   };
+  /// Throws if the file of a font that the text needs cannot be read: Pango, which opens it when it
+  /// draws, would then take another, and end the process if it could not open that either.
+  void require_fonts_of(const std::string& text);
+  /// Throws if the file of a font was overwritten. FreeType and HarfBuzz map these files, and do
+  /// not expect that their contents change. A file that another was renamed to is mapped as it was.
+  void require_unchanged() const;
+
   std::unique_ptr<PangoFontMap, UnrefMap> fonts;
   std::unique_ptr<PangoContext, Unref> context;
   std::unique_ptr<PangoLayout, Unref> layout;
+  std::map<std::string, FileMark> files;  // of the fonts in use, as they were before
 };
+
+void TextPainter::Layout::require_fonts_of(const std::string& text) {
+  PangoAttrList* const no_attributes = pango_attr_list_new();
+  GList* const items = pango_itemize(context.get(), text.data(), 0, static_cast<int>(text.size()),
+                                     no_attributes, nullptr);
+  pango_attr_list_unref(no_attributes);
+  std::set<std::string> used;
+  for (const GList* at = items; at != nullptr; at = at->next) {
+    PangoFont* const font = static_cast<const PangoItem*>(at->data)->analysis.font;
+    FcChar8* file = nullptr;
+    if (font != nullptr && FcPatternGetString(pango_fc_font_get_pattern(PANGO_FC_FONT(font)),
+                                              FC_FILE, 0, &file) == FcResultMatch) {
+      used.insert(reinterpret_cast<const char*>(file));
+    }
+  }
+  g_list_free_full(items, [](void* item) { pango_item_free(static_cast<PangoItem*>(item)); });
+  for (const std::string& file : used) {
+    if (files.contains(file)) continue;
+    const std::optional<FileMark> mark = mark_of(file);
+    require_font(file);
+    files.emplace(file, mark.value_or(FileMark{}));
+  }
+}
+
+void TextPainter::Layout::require_unchanged() const {
+  for (const auto& [file, before] : files) {
+    const std::optional<FileMark> now = mark_of(file);
+    const bool same_file = now && now->device == before.device && now->inode == before.inode;
+    if (!same_file || *now == before) continue;
+    throw FeedError(FeedFault::kConfiguration,
+                    "the font " + file + " was overwritten while it was in use; " + kRename);
+  }
+}
 
 TextPainter::TextPainter(const OverlayOptions& options, int pixels, const PictureSize& room,
                          double shape)
@@ -188,28 +202,30 @@ TextPainter::TextPainter(const OverlayOptions& options, int pixels, const Pictur
       layout_(std::make_unique<Layout>()) {
   take_glib_messages();
   require_threads();
-  const FcPatternPtr own =
-      options.font.empty() ? FcPatternPtr{nullptr, &FcPatternDestroy} : first_font_in(options.font);
-  if (!options.font.empty() && own == nullptr) {
-    throw FeedError(FeedFault::kConfiguration,
-                    "the font " + options.font + ' ' + why_no_font(options.font).value_or(""));
+  const BusGuardScope scope;
+  FcInit();  // else Pango does it on a thread of its own, outside the scope
+  FcPatternPtr own(nullptr, &FcPatternDestroy);
+  if (!options.font.empty()) {
+    const std::optional<FileMark> mark = mark_of(options.font);
+    own = require_named_font(options.font);
+    layout_->files.emplace(options.font, mark.value_or(FileMark{}));
   }
   const FcConfigPtr fonts = load_fonts(options.font, own.get());
-  if (!has_fonts(fonts.get())) throw FeedError(FeedFault::kConfiguration, kNoFonts);
   FontPtr font(pango_font_description_from_string("sans"), &pango_font_description_free);
   if (own != nullptr) font.reset(pango_fc_font_description_from_pattern(own.get(), FALSE));
   pango_font_description_set_absolute_size(font.get(), pixels * down_ * PANGO_SCALE);
   layout_->fonts.reset(pango_ft2_font_map_new());
   pango_fc_font_map_set_config(PANGO_FC_FONT_MAP(layout_->fonts.get()), fonts.get());
   layout_->context.reset(pango_font_map_create_context(layout_->fonts.get()));
+  pango_context_set_font_description(layout_->context.get(), font.get());
   layout_->layout.reset(pango_layout_new(layout_->context.get()));
   PangoLayout* const layout = layout_->layout.get();
-  pango_layout_set_font_description(layout, font.get());
   pango_layout_set_alignment(layout, alignment_of(options.across));
   pango_layout_set_width(layout, std::max(room_.width - 2 * padding_, 1) * PANGO_SCALE);
   pango_layout_set_height(layout, std::max(room_.height - 2 * padding_, 1) * PANGO_SCALE);
   pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
   pango_layout_set_ellipsize(layout, PANGO_ELLIPSIZE_END);
+  require_unspoiled(scope);
 }
 
 TextPainter::~TextPainter() = default;
@@ -218,10 +234,14 @@ TextPainter::~TextPainter() = default;
 void TextPainter::warn_of_boxes(const std::string& text) {
   const int boxes = pango_layout_get_unknown_glyphs_count(layout_->layout.get());
   if (boxes <= 0 || std::exchange(warned_, true)) return;
+  constexpr long kShown = 60;  // letters
+  const bool is_long = g_utf8_strlen(text.c_str(), -1) > kShown;
+  const std::string shown(text.c_str(), is_long ? g_utf8_offset_to_pointer(text.c_str(), kShown)
+                                                : text.c_str() + text.size());
   log::warn(
-      "the text \"{}\" is drawn with {} boxes: no font on this system has these letters; install "
+      "the text \"{}{}\" is drawn with {} boxes: no font on this system has these letters; install "
       "one that has them (Debian: fonts-noto-core, fonts-noto-cjk), or give font: FILE",
-      text, boxes);
+      shown, is_long ? "…" : "", boxes);
 }
 
 RgbaPicture TextPainter::paint(const std::string& text) {
@@ -231,9 +251,11 @@ RgbaPicture TextPainter::paint(const std::string& text) {
     is_new = letters_.insert(g_utf8_get_char(at)).second || is_new;
   }
   if (is_new) require_threads();
+  const BusGuardScope scope;
+  layout_->require_fonts_of(text);
+  layout_->require_unchanged();
   PangoLayout* const layout = layout_->layout.get();
   pango_layout_set_text(layout, text.data(), static_cast<int>(text.size()));
-  if (is_new) warn_of_boxes(text);
   PangoRectangle ink;
   PangoRectangle logical;
   pango_layout_get_pixel_extents(layout, &ink, &logical);
@@ -256,6 +278,9 @@ RgbaPicture TextPainter::paint(const std::string& text) {
   bitmap.num_grays = 256;
   bitmap.pixel_mode = FT_PIXEL_MODE_GRAY;
   pango_ft2_render_layout(&bitmap, layout, -left, -top);
+  layout_->require_unchanged();
+  require_unspoiled(scope);
+  if (is_new) warn_of_boxes(text);
   const auto part = [](int side, double by) {
     return std::max(static_cast<int>(std::lround(side / by)), 1);
   };
@@ -272,39 +297,6 @@ RgbaPicture TextPainter::paint(const std::string& text) {
     std::ranges::copy(pixels[coverage[i]], &picture.pixels[4 * i]);
   }
   return picture;
-}
-
-std::optional<std::string> why_no_font(const std::string& file) {
-  if (auto why = why_unreadable(file)) return why;
-  if (first_font_in(file) != nullptr) return std::nullopt;
-  return "is no font that can be read; give a TrueType or OpenType file";
-}
-
-std::optional<std::string> why_no_system_font(std::chrono::milliseconds limit) {
-  using Answer = std::optional<std::string>;
-  static std::mutex mutex;
-  static std::future<Answer> looking;  // guarded by mutex
-  const std::lock_guard lock(mutex);
-  const auto has_ended = [](std::chrono::milliseconds time) {
-    return looking.wait_for(time) == std::future_status::ready;
-  };
-  const bool hangs = looking.valid() && !has_ended(std::chrono::milliseconds(0));
-  if (!hangs) {
-    std::packaged_task<Answer()> look([]() -> Answer {
-      try {
-        if (!has_fonts(load_fonts({}, nullptr).get())) return kNoFonts;
-      } catch (const FeedError& error) {
-        return error.what();
-      }
-      return std::nullopt;
-    });
-    looking = look.get_future();
-    std::thread(std::move(look)).detach();
-    if (has_ended(limit)) return looking.get();
-    count_abandoned_threads(1);
-  }
-  return "the fonts of this system cannot be read in time; see whether the disk or file server "
-         "that they are on answers";
 }
 
 bool is_utf8(const std::string& text) {

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -29,7 +27,9 @@ class TextPainter {
   TextPainter& operator=(const TextPainter&) = delete;
 
   /// The text on its box, no larger than `room`. Empty if the text is. Letters that have not been
-  /// drawn before may cost some milliseconds, for their fonts. Throws FeedError(kMemory).
+  /// drawn before may cost some milliseconds, for their fonts. Throws FeedError(kMemory), and
+  /// FeedError(kConfiguration) if the file of a font cannot be read, or was overwritten: then a new
+  /// painter is needed.
   RgbaPicture paint(const std::string& text);
 
  private:
@@ -46,13 +46,6 @@ class TextPainter {
   bool warned_ = false;
   std::unique_ptr<Layout> layout_;
 };
-
-/// Why the file is no font, as the end of a sentence; nothing if it is one. Reads it.
-std::optional<std::string> why_no_font(const std::string& file);
-/// Why a text without a font of its own cannot be drawn: a sentence; nothing if it can. Looks for
-/// the system's fonts, for `limit` at most, on a thread that is then abandoned and counted. Throws
-/// std::system_error if no thread starts.
-std::optional<std::string> why_no_system_font(std::chrono::milliseconds limit);
 
 /// True if the text can be drawn: it is UTF-8.
 bool is_utf8(const std::string& text);

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "pipeline/base/bus_guard.hpp"
 #include "pipeline/frames/host_registration.hpp"
-#include "pipeline/source/bus_guard.hpp"
 #include "pipeline/source/descriptor.hpp"
 
 namespace framelane {

@@ -159,9 +159,10 @@ def test_every_change_of_state_is_logged_with_the_feed_it_is_of(
         assert running[0] == "running (h264 320x240)"
         assert re.fullmatch(r"running again after \d+ failed tr(y|ies) \(h264 320x240\)", running[1])
         assert any("trying again in" in message for message in messages), feed
-    for start in ("encode main: using libx264, because h264_nvenc", "video is 320x240",
-                  "output file: recovered "):
-        assert any(message.startswith(start) for message in said["encoded"]), (start, said["encoded"])
+    for what, start in (({"encode": "main"}, "using libx264, because h264_nvenc"), ({}, "video is 320x240"),
+                        ({"output": "file"}, "recovered ")):
+        about = {"feed": "encoded", **what}.items()
+        assert any(about <= line.items() and line["msg"].startswith(start) for line in lines), start
 
 
 def test_a_frozen_camera_does_not_hold_up_a_stop(framelane, camera, camera_clip):

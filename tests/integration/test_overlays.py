@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import json
 import os
+import pathlib
 import random
 import shutil
 import struct
@@ -18,6 +19,7 @@ from harness.preload import preload
 
 WIDTH, HEIGHT = 64, 48
 UTC = {"TZ": "UTC"}
+DEJAVU = "/usr/share/fonts/truetype/dejavu"
 
 
 def png(rows):
@@ -195,6 +197,52 @@ def keep_writing(daemon, writer, frame, encode):
         return metrics.sum("framelane_frames_out_total", feed="cam", encode=encode) > 0
 
     daemon.wait_metrics(works, f"frames of {encode}")
+
+
+class ClockBesideAnother:
+    """A feed with a clock of a font in a folder of its own, and with an encode that has none."""
+
+    def __init__(self, framelane, folder, by_name):
+        self.cache, fonts, source = folder / "cache", folder / "fonts", folder / "in.gray"
+        source.write_bytes(bytes(WIDTH * HEIGHT * 10))
+        fonts.mkdir()
+        self.font = fonts / "font.ttf"
+        shutil.copy(f"{DEJAVU}/DejaVuSans.ttf", self.font)
+        fontconfig(folder, f"<dir>{fonts}</dir><cachedir>{self.cache}</cachedir>")
+        overlay = {"text": "%T", "size": "30%", **({"font": str(self.font)} if by_name else {})}
+        config = with_a_file_each(
+            {**raw_input(source, "gray", f"{WIDTH}x{HEIGHT}", rate=10), **looped(source)},
+            {"drawn": drawn(overlay), "plain": encoder("rawvideo")}, folder, format_="rawvideo")
+        config["feeds"]["cam"]["input"]["reconnect"] = {"first": "100ms", "max": "300ms"}
+        self.daemon = framelane(config, env={"FONTCONFIG_FILE": str(folder / "fonts.conf")}).wait_ready()
+        self.wait_for_a_new_text()
+
+    def wait_for_a_new_text(self):
+        metrics = self.daemon.metrics()
+        for encode in ("plain", "drawn"):
+            out = metrics.sum("framelane_frames_out_total", feed="cam", encode=encode)
+            self.daemon.wait_frames("cam", out + 12, encode=encode)
+
+
+@pytest.mark.parametrize("by_name, other", [(True, None), (False, "DejaVuSansMono.ttf")])
+def test_a_font_that_is_overwritten_takes_its_encode_down_until_it_can_be_read(framelane, tmp_path, by_name,
+                                                                               other):
+    feed = ClockBesideAnother(framelane, tmp_path, by_name)
+    feed.font.write_bytes((pathlib.Path(DEJAVU) / other).read_bytes() if other else b"")
+    feed.daemon.wait_log(f"encode drawn: overlay: the font {feed.font} was overwritten while it was in use")
+    shutil.copy(f"{DEJAVU}/DejaVuSans.ttf", feed.font)
+    feed.wait_for_a_new_text()
+    feed.daemon.stop()
+
+
+def test_a_cache_of_fontconfig_that_is_cut_off_does_no_harm(framelane, tmp_path):
+    feed = ClockBesideAnother(framelane, tmp_path, by_name=False)
+    caches = list(feed.cache.glob("*.cache-*"))
+    assert caches
+    for file in caches:
+        os.truncate(file, 0)
+    feed.wait_for_a_new_text()
+    feed.daemon.stop()
 
 
 def test_transcode_writes_a_text(cli, tmp_path):

@@ -46,6 +46,9 @@ class Canaries:
         """Looks for what Basic authentication sends, too."""
         self._secrets[place] = base64.b64encode(f"{user}:{password}".encode()).decode().rstrip("=")
 
+    def __getitem__(self, place):
+        return self._secrets[place]
+
     def seen_in(self, text):
         """The places whose secrets are in the text, whole or in part, plain or percent-encoded."""
         texts = text, urllib.parse.unquote(text)
@@ -108,7 +111,7 @@ def faulty_inputs(canaries, login, hostile, clip):
     segments = f"#EXTINF:2,\nfile:///etc/passwd\n#EXTINF:2,\nhttp://{here}/1.ts\n#EXT-X-ENDLIST\n"
     playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n%s" + segments
     path = canaries.file("path-of-playlist")
-    hostile.answers[f"/{(canaries.folder / 'path-of-playlist').read_text().strip()}/a.m3u8"] = playlist % ""
+    hostile.answers[f"/{canaries['path-of-playlist']}/a.m3u8"] = playlist % ""
     hostile.answers["/key.m3u8"] = playlist % (
         f'#EXT-X-KEY:METHOD=AES-128,URI="http://{here}/key?token={canaries.plant("key-url")}"\n')
     hostile.moved["/moved"] = f"rtsp://viewer:{canaries.plant('redirect')}@{here}/"
@@ -196,8 +199,16 @@ def test_no_secret_is_shown_whatever_fails(framelane, canaries, login, hostile, 
     (tmp_path / "included.yaml").write_text(json.dumps({"feeds": {"included": {"input": {
         "url": f"rtsp://u:{canaries.plant('included')}@127.0.0.1:{free_port()}/", **IMPATIENT}}}}))
     config = {"log": {"level": "trace", "format": log_format}, "include": "included.yaml", "feeds": feeds}
+    canaries.file("token")
+    (canaries.folder / "token").chmod(0o600)
     # A disk that is full after 3 MB, which are five frames of raw video.
-    daemon = framelane(config, env=environment, wrapper=("prlimit", "--fsize=3000000")).wait_ready()
+    daemon = framelane(config, env=environment, wrapper=("prlimit", "--fsize=3000000"), token=canaries["token"],
+                       admin={"tokens": {"control": [str(canaries.folder / "token")]}}).wait_ready()
+    wrong = base64.b64encode(f"u:{canaries.plant('wrong-token')}".encode()).decode()
+    canaries.basic("wrong-basic", "u", canaries["wrong-token"])
+    for header in (f"Bearer {canaries['wrong-token']}", f"Basic {wrong}"):
+        path = f"/metrics?token={canaries['wrong-token']}"
+        assert daemon.request("GET", path, headers={"Authorization": header})[0] == 401
     daemon.wait_metrics(
         lambda m: all(m.sum("framelane_source_reconnects_total", feed=name) > 0
                       or m.feed_state(name) == "failed" for name in [*inputs, "included"])
@@ -207,7 +218,7 @@ def test_no_secret_is_shown_whatever_fails(framelane, canaries, login, hostile, 
     daemon.wait_log("open stats file")
     canaries.assert_unseen(everything_shown(daemon))
     daemon.stop()
-    asked_for = (canaries.folder / "out-file").read_text().strip()
+    asked_for = canaries["out-file"]
     names = [path.name for path in tmp_path.rglob("*") if canaries.folder not in path.parents]
     assert any(name.startswith(asked_for) for name in names)
     canaries.assert_unseen({"the log": daemon.log(), "a name of a file": "\n".join(

@@ -1,5 +1,6 @@
 #include "pipeline/overlay/text_painter.hpp"
 
+#include <glib.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -11,6 +12,7 @@
 
 #include "kernels/picture_limits.hpp"
 #include "pipeline/base/failure.hpp"
+#include "pipeline/overlay/fonts.hpp"
 #include "tests/pipeline/base/log_capture.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
@@ -239,6 +241,27 @@ TEST(TextPainterTest, OfLettersThatNoFontHasTheLogSaysSoOnce) {
   EXPECT_EQ(log.count("no font on this system has"), 1u);
 }
 
+TEST(TextPainterTest, OfALongTextTheLogShowsTheBegin) {
+  const testing::LogCapture log;
+  const OverlayOptions options = without_box();
+  std::string text = "\U0010FFF0";
+  for (int i = 0; i < 100; ++i) text += "ä";
+  TextPainter(options, 40, kRoom).paint(text);
+  EXPECT_EQ(log.count("äää…\" is drawn with"), 1u);
+  EXPECT_EQ(log.count(text.substr(0, 4 + 2 * 60)), 0u);
+}
+
+TEST(TextPainterTest, WhatPangoWarnsOfIsInTheLogAndItsErrorsAreOurs) {
+  const testing::LogCapture log;
+  painted(without_box(), "gate");
+  g_log_structured("Pango", G_LOG_LEVEL_WARNING, "MESSAGE", "%s", "a font is odd\n");
+  g_log_structured("Pango", G_LOG_LEVEL_DEBUG, "MESSAGE", "%s", "a font is fine");
+  EXPECT_EQ(log.count("Pango: a font is odd"), 1u);
+  EXPECT_EQ(log.count("a font is fine"), 0u);
+  EXPECT_THROW(g_log_structured("Pango", G_LOG_LEVEL_ERROR, "MESSAGE", "%s", "none opens"),
+               FeedError);
+}
+
 TEST(TextPainterTest, LinesOfATextAtTheRightEndTogether) {
   OverlayOptions options = without_box();
   options.across = Along::kEnd;
@@ -307,6 +330,7 @@ TEST(TextPainterTest, ASystemWithoutFontsIsAnErrorThatSaysWhatToInstall) {
   }
   unsetenv("FONTCONFIG_FILE");
   EXPECT_THAT(why, ::testing::HasSubstr("fonts-dejavu-core"));
+  EXPECT_THAT(why, ::testing::HasSubstr("apart from folders that this user may not read"));
 }
 
 // The sanitizers bring a heap of their own.

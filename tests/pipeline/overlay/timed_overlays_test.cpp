@@ -10,6 +10,7 @@
 
 #include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/failure.hpp"
+#include "pipeline/overlay/fonts.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/overlay/held_fonts.hpp"
 

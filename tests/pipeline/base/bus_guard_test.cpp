@@ -1,4 +1,4 @@
-#include "pipeline/source/bus_guard.hpp"
+#include "pipeline/base/bus_guard.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -83,6 +83,32 @@ TEST_F(BusGuardTest, MoreRangesThanFitAreRefused) {
   EXPECT_NO_THROW(BusGuard(data_, kBytes));
 }
 
+TEST_F(BusGuardTest, InAScopeWhatIsTakenAwayOfAnyMappingReadsAsZeros) {
+  truncate(3 * kPage);
+  const BusGuardScope scope;
+  EXPECT_FALSE(scope.spoiled());
+  {
+    const BusGuardScope inner;
+    EXPECT_EQ(ones(), static_cast<std::ptrdiff_t>(3 * kPage));
+    EXPECT_TRUE(inner.spoiled());
+  }
+  EXPECT_TRUE(scope.spoiled());
+}
+
+TEST_F(BusGuardTest, AScopeIsNotSpoiledByOtherThreadsAndByGuardedRanges) {
+  const BusGuardScope scope;
+  const BusGuard guard(data_, kBytes / 2);
+  truncate(0);
+  EXPECT_EQ(std::count(data_, data_ + kBytes / 2, 1), 0);
+  std::thread([this] {
+    const BusGuardScope other;
+    EXPECT_EQ(ones(), 0);
+    EXPECT_TRUE(other.spoiled());
+  }).join();
+  EXPECT_TRUE(guard.spoiled());
+  EXPECT_FALSE(scope.spoiled());
+}
+
 using BusGuardDeathTest = BusGuardTest;
 
 TEST_F(BusGuardDeathTest, OutsideGuardedRangesTheProcessDiesAsBefore) {
@@ -93,8 +119,17 @@ TEST_F(BusGuardDeathTest, OutsideGuardedRangesTheProcessDiesAsBefore) {
   EXPECT_EXIT(
       {
         { const BusGuard guard(data_, kBytes); }
+        { const BusGuardScope scope; }
         truncate(0);
         ones();
+        _exit(0);
+      },
+      dies, "");
+  EXPECT_EXIT(
+      {
+        const BusGuardScope scope;
+        truncate(0);
+        std::thread([this] { ones(); }).join();
         _exit(0);
       },
       dies, "");

@@ -1,4 +1,4 @@
-#include "pipeline/source/bus_guard.hpp"
+#include "pipeline/base/bus_guard.hpp"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -27,9 +27,18 @@ constinit std::array<GuardedRange, BusGuard::kMost> g_ranges;
 std::mutex g_ranges_mutex;  // not for the handler
 struct sigaction g_before;
 std::uintptr_t g_page_mask = 0;
+// The innermost of the thread. Read by the handler: so it needs no initialization, and no memory
+// that is allocated when it is first used.
+[[gnu::tls_model("initial-exec")]] constinit thread_local BusGuardScope* t_scope = nullptr;
+
+/// Not mmap(): sanitizers wrap it in what a handler must not do.
+bool map_zeros(std::uintptr_t begin, std::uintptr_t bytes) {
+  return ::syscall(SYS_mmap, begin, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                   0) != -1;
+}
 
 /// Only what a signal handler may do: atomics without locks, and a system call.
-bool map_zeros(std::uintptr_t at) {
+bool mend(std::uintptr_t at, bool page_is_gone) {
   static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
   for (GuardedRange& range : g_ranges) {
     const std::uintptr_t begin = range.begin.load(std::memory_order_acquire);
@@ -38,17 +47,17 @@ bool map_zeros(std::uintptr_t at) {
     // Another thread may have put another range here meanwhile.
     if (range.begin.load(std::memory_order_relaxed) != begin) continue;
     range.spoiled.store(true, std::memory_order_relaxed);
-    // Not mmap(): sanitizers wrap it in what a handler must not do.
-    const std::uintptr_t page = at & g_page_mask;
-    return ::syscall(SYS_mmap, page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                     -1, 0) != -1;
+    return map_zeros(at & g_page_mask, end - (at & g_page_mask));
   }
-  return false;
+  if (t_scope == nullptr || !page_is_gone) return false;
+  t_scope->spoil();
+  return map_zeros(at & g_page_mask, ~g_page_mask + 1);
 }
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  const bool mended = map_zeros(reinterpret_cast<std::uintptr_t>(info->si_addr));
+  const bool mended =
+      mend(reinterpret_cast<std::uintptr_t>(info->si_addr), info->si_code == BUS_ADRERR);
   errno = error;
   if (mended) return;
   if ((g_before.sa_flags & SA_SIGINFO) != 0) {
@@ -71,11 +80,15 @@ void install_handler() {
   ::sigaction(SIGBUS, &action, &g_before);
 }
 
+void require_handler() {
+  static std::once_flag installed;
+  std::call_once(installed, install_handler);
+}
+
 }  // namespace
 
 BusGuard::BusGuard(const std::uint8_t* data, std::size_t bytes) {
-  static std::once_flag installed;
-  std::call_once(installed, install_handler);
+  require_handler();
   const std::lock_guard lock(g_ranges_mutex);
   const auto free =
       std::ranges::find_if(g_ranges, [](const GuardedRange& r) { return r.begin == 0; });
@@ -93,5 +106,15 @@ BusGuard::BusGuard(const std::uint8_t* data, std::size_t bytes) {
 BusGuard::~BusGuard() { g_ranges[slot_].begin = 0; }
 
 const std::atomic<bool>& BusGuard::spoiled() const { return g_ranges[slot_].spoiled; }
+
+BusGuardScope::BusGuardScope() : around_(t_scope) {
+  require_handler();
+  t_scope = this;
+}
+
+BusGuardScope::~BusGuardScope() {
+  t_scope = around_;
+  if (around_ != nullptr && spoiled()) around_->spoil();
+}
 
 }  // namespace framelane
