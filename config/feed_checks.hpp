@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/av_names.hpp"
@@ -33,6 +35,8 @@ void check_output(const ReadFeed& read, const Node& node, OutputOptions& output,
 /// An output for each encode in the list `from` of `node`, all checked; none where one cannot tell.
 std::vector<OutputOptions> make_renditions(const ReadFeed& read, const Node& node,
                                            const OutputOptions& output, OutputPlaces& places);
+/// Why the path of a playlist must not have a field of the time, if it has one.
+std::optional<std::string> time_in_playlist_path(std::string_view path);
 /// The path from the root on, without "." and "..".
 std::string full_path(const std::string& path);
 

@@ -144,6 +144,8 @@ class OutputChecks {
       check_file_pattern(url, container.url);
     } else if (playlist && container.local) {
       check_path(url, container.url);
+      const auto time = time_in_playlist_path(container.url);
+      if (time && output_.master.empty()) return problems_.add(url, *time);
       check_names_of_segments(url, container.url);
     } else if (playlist) {
       problems_.add(url, "is a playlist on a server; write it into a folder that a server serves");
@@ -303,6 +305,21 @@ class OutputChecks {
 };
 
 }  // namespace
+
+std::optional<std::string> time_in_playlist_path(std::string_view path) {
+  for (std::size_t at = path.find('%'); at < path.size(); at = path.find('%', at + 1)) {
+    if (at + 1 == path.size()) break;
+    const bool is_field = std::ranges::any_of(kTimeFields, [&](const TimeField& unit) {
+      return unit.fields.find(path[at + 1]) != std::string_view::npos;
+    });
+    if (is_field) {
+      return "has " + std::string(path.substr(at, 2)) +
+             ", and a playlist stays where it is: there would be a folder or file of that very "
+             "name; remove it";
+    }
+  }
+  return {};
+}
 
 std::string full_path(const std::string& path) {
   std::error_code error;

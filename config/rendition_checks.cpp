@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,9 +16,20 @@
 #include "pipeline/encode/codec_options.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/output/container.hpp"
+#include "pipeline/output/hls_options.hpp"
+#include "pipeline/output/rendition_group.hpp"
 
 namespace framelane {
 namespace {
+
+using std::chrono::microseconds;
+
+/// "2" or "1/3".
+std::string text_of(std::int64_t num, std::int64_t den) {
+  const std::int64_t divisor = std::gcd(num, den);
+  const std::string whole = std::to_string(num / divisor);
+  return divisor == den ? whole : whole + '/' + std::to_string(den / divisor);
+}
 
 /// Checks an output with several encodes, and makes an output of each of them. `node` is the map it
 /// was read from.
@@ -119,6 +133,10 @@ class Renditions {
           "with .m3u8, such as /srv/hls/${feed}/master.m3u8, or let from name one encode");
       return false;
     }
+    if (const auto problem = time_in_playlist_path(container.url)) {
+      problems_.add(*url, *problem);
+      return false;
+    }
     master_ = container.url;
     const std::string self =
         "output " + in_quotes(output_.name) + " of feed " + in_quotes(read_.feed.name);
@@ -130,7 +148,7 @@ class Renditions {
     return true;
   }
 
-  /// False if an option would give several playlists the same names.
+  /// False if an option would give several playlists the same names, or has no effect on them.
   bool check_options() {
     constexpr std::array<std::string_view, 3> kOfOnePlaylist{"hls_segment_filename", "hls_base_url",
                                                              "hls_playlist_type"};
@@ -144,6 +162,16 @@ class Renditions {
       problems_.add(option->key_position, option->path,
                     "is for a single playlist, and from has several encodes, each with a folder "
                     "of its own; remove it");
+    }
+    const Node* flags = options->find("hls_flags");
+    if (flags == nullptr || flags->kind != Node::Kind::kScalar || !read_.reader.is_certain(*flags))
+      return right;
+    for (const std::string_view flag : {"independent_segments", "program_date_time"}) {
+      if (flags->text.find('-' + std::string(flag)) == std::string::npos) continue;
+      right = false;
+      problems_.add(*flags, "takes away the flag " + std::string(flag) +
+                                ", which renditions always have, so that players can go from one "
+                                "to another; remove it");
     }
     return right;
   }
@@ -170,13 +198,55 @@ class Renditions {
                                       in_quotes(encodes_.front()->name) +
                                       "; renditions need keyframes at the same times: give both "
                                       "the same gop");
+      } else if (const auto no_video = video_not_held(encode, container_of(output_))) {
+        problems_.add(*items_[i], "takes " + name + ", " + *no_video);
       } else if (const auto codec = codec_that_counts_frames(encode)) {
         problems_.add(*items_[i], "takes " + name + ", whose codec " + *codec + ' ' +
                                       std::string(kNoRendition));
-      } else if (const auto no_video = video_not_held(encode, container_of(output_))) {
-        problems_.add(*items_[i], "takes " + name + ", " + *no_video);
+      } else {
+        check_rate(i);
       }
     }
+  }
+
+  /// Every segment has to begin with a frame of every rendition. They do if each gop has a frame.
+  /// With a lower rate, a frame comes near each multiple of 1 / rate (RateLimit): then a segment
+  /// has to be a multiple of that. Requires a gop.
+  void check_rate(std::size_t i) {
+    constexpr std::int64_t kSecond = std::micro::den;
+    constexpr std::int64_t kLongestTime = 3600 * kSecond;  // that hls_time takes
+    const EncodeOptions& encode = *encodes_[i];
+    const Node* rate = read_.node.find({"encodes", encode.name, "convert", "rate"});
+    const auto hls_time = hls_time_of();
+    if (!encode.rate || !hls_time || (rate != nullptr && !read_.reader.is_certain(*rate))) return;
+    const std::int64_t gop = encode.gop->count();
+    const std::int64_t segment = RenditionGroup::slot_length(*hls_time, *encode.gop).count();
+    const std::int64_t den = encode.rate->den * kSecond;
+    if (gop * encode.rate->num >= den || segment * encode.rate->num % den == 0) return;
+    const std::int64_t frames = segment * encode.rate->num / den + 1;
+    std::string remedy = "give it a rate of " + text_of(frames * kSecond, segment);
+    // The next time that is both a multiple of 1 / rate and whole seconds.
+    const std::int64_t groups = den / std::gcd(gop * encode.rate->num, den);
+    if (groups <= kLongestTime / gop) {
+      const std::int64_t step = std::lcm(groups * gop, kSecond);
+      const std::int64_t time = (segment + step - 1) / step * step;
+      if (time <= kLongestTime) {
+        remedy += ", or the output options: {hls_time: " + std::to_string(time / kSecond) + "}";
+      }
+    }
+    problems_.add(*items_[i], "takes encode " + in_quotes(encode.name) + " with a rate of " +
+                                  text_of(encode.rate->num, encode.rate->den) +
+                                  ", and not every segment of " + kDuration.format(segment) +
+                                  " would begin with one of its frames; " + remedy);
+  }
+
+  /// Nothing if it is not known, or wrong and reported elsewhere.
+  std::optional<microseconds> hls_time_of() const {
+    const auto option = std::ranges::find(output_.options, "hls_time", &AvOption::key);
+    if (option == output_.options.end()) return HlsOptions().time;
+    const Node& node = *node_.find("options")->find(option->key);
+    if (!read_.reader.is_certain(node) || wrong_hls_value(*option)) return {};
+    return read_hls_options(output_.name, {*option}).time;
   }
 
   /// The first of the encode's codecs that cannot be asked for keyframes. One that can would not

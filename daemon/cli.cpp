@@ -144,7 +144,8 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments) {
   app.add_option("--overlay-text", arguments.overlay_text,
                  "Text to write on the pictures, at the top left; strftime's fields tell when each "
                  "was taken, or read from a file")
-      ->type_name("TEXT");
+      ->type_name("TEXT")
+      ->check(valid(kLines));
   app.add_option("--device", arguments.device,
                  "Where frames are converted: auto, cpu, cuda or cuda:N")
       ->type_name("D")

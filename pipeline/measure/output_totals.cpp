@@ -38,7 +38,8 @@ std::vector<OutputTotals> output_totals(const FeedStats& stats) {
     totals.up = totals.up && output.up;
     totals.paused = totals.paused || output.paused;
     auto [state, reason] = output.state();
-    if (badness(state) > badness(totals.state)) {
+    const int worse = badness(state) - badness(totals.state);
+    if (worse > 0 || (worse == 0 && totals.reason.empty())) {
       totals.state = state;
       totals.reason = std::move(reason);
     }

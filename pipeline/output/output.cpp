@@ -182,6 +182,7 @@ void Output::write_until_end() {
         // not live, its encoder may just be slow: the order of packets matters more.
         drain(!inlet_.blocks());
         end_if_source_is_gone();
+        show_if_encode_is_down();
         break;
       case PacketQueue::Pop::kEnd:
         drain(true);
@@ -242,6 +243,7 @@ void Output::drain(bool flush) {
 }
 
 void Output::deliver(MediaPacket& packet) try {
+  if (encode_is_down_ && packet.stream == StreamKind::kVideo) show_if_encode_is_down();
   if (container_.kind == OutputKind::kNull) {
     if (!stats_.up) set_state(FeedState::kRunning);
     stats_.bytes += static_cast<std::uint64_t>(packet.packet->size);
@@ -253,6 +255,7 @@ void Output::deliver(MediaPacket& packet) try {
   if (fits) return write(packet);
   count_lost(packet, PacketDrop::kWaitKeyframe);
   waits_for_keyframe_ = true;
+  if (packet.stream == StreamKind::kAudio) show_if_encode_is_down();  // sound may come alone
 } catch (const std::bad_alloc&) {
   const std::string what = "cannot write to " + redact(container_.url) + ": ";
   throw IoError(IoFault::kIo, what + shortage_text(av_error_text(AVERROR(ENOMEM))));
@@ -281,6 +284,10 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
   const bool full = session_ && rotation_ && rotation_->cuts_at(session_->age_at(video));
   if (keyframe && (full || source_gap_.seen())) close(false);
   if (session_ && session_->leaves_slots(video)) close(false);
+  if (session_ && session_->waits_for_slot(video)) {
+    needs_keyframe_ = true;
+    return false;
+  }
   if (!session_) {
     if (!can_begin(video)) {
       needs_keyframe_ = true;
@@ -324,6 +331,16 @@ void Output::end_if_source_is_gone() {
     recover_from(error);
   }
   needs_keyframe_ = true;
+}
+
+void Output::show_if_encode_is_down() {
+  const auto [state, shown] = stats_.state();
+  if (state != FeedState::kConnecting && state != FeedState::kRunning) return;
+  const std::shared_ptr<FeedStats::EncodeLine> line = feed_.line(options_.from);
+  std::string reason = line ? line->stats->reason() : std::string();
+  encode_is_down_ = !reason.empty();
+  if (encode_is_down_) reason = "waits for encode " + options_.from + ": " + reason;
+  if (reason != shown) set_state(state, reason);
 }
 
 void Output::open(const MediaPacket& keyframe) {

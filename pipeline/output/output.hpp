@@ -117,6 +117,8 @@ class Output {
   /// No packet has come for a while. If the source is gone, what is written ends now, so that a
   /// recording is complete and retention sees it, however long the source stays away.
   void end_if_source_is_gone();
+  /// Nothing comes that could be written: shows why, if the encode is down.
+  void show_if_encode_is_down();
   void open(const MediaPacket& keyframe);
   void write(MediaPacket& packet);
   void observe_written(const MediaPacket& packet);
@@ -196,6 +198,7 @@ class Output {
   MediaFormatRef format_;
   bool needs_keyframe_ = true;
   bool waits_for_keyframe_ = false;  // packets were dropped because none has come
+  bool encode_is_down_ = false;      // and the reason is shown
 };
 
 }  // namespace framelane

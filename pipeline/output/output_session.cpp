@@ -160,7 +160,15 @@ bool OutputSession::leaves_slots(const MediaPacket& video) const {
   }
   const std::int64_t slot = group->slot_at(shown_at(video));
   if (slot == slot_) return false;
+  // Segments that nothing came for, though the encoder went on, are gaps between the others.
+  if (slot > slot_ && video.format == format_) return false;
   return slot != slot_ + 1 || !group->begins_slot(video);
+}
+
+bool OutputSession::waits_for_slot(const MediaPacket& video) const {
+  const RenditionGroup* const group = playlist_ ? playlist_->renditions() : nullptr;
+  if (group == nullptr || !is_keyframe(*video.packet, StreamKind::kVideo)) return false;
+  return group->slot_at(shown_at(video)) != slot_ && !group->begins_slot(video);
 }
 
 void OutputSession::cut_segment_if_due(const MediaPacket& video) {
@@ -171,9 +179,14 @@ void OutputSession::cut_segment_if_due(const MediaPacket& video) {
   const bool shows_when = keyframe && video.packet->pts != AV_NOPTS_VALUE;
   const std::int64_t now_us = shows_when ? shown_at(video).count() - reorder_us_ : decoded_us;
   if (const RenditionGroup* const group = playlist_->renditions()) {
-    if (!keyframe || group->slot_at(shown_at(video)) == slot_) return;
-    ++slot_;
-    end_segment(now_us);
+    if (!keyframe) return;
+    const std::int64_t last = std::exchange(slot_, group->slot_at(shown_at(video)));
+    if (slot_ == last) return;
+    // The last segment ends where its slot does, if no picture came in the next one.
+    const std::int64_t missing = slot_ - last - 1;
+    const auto since = shown_at(video) - (last + 1) * group->segment();
+    end_segment(missing == 0 ? now_us : now_us - since.count());
+    if (missing > 0) playlist_->skip_segments(static_cast<std::uint64_t>(missing));
     return begin_segment(video, now_us);
   }
   const std::int64_t age_us = now_us - segment_start_us_;

@@ -41,9 +41,13 @@ class OutputSession {
   /// True if this audio can be written here: its format is the one the session was opened with, and
   /// it is not from before the session's start.
   bool takes(const MediaPacket& audio) const;
-  /// True if this video does not belong to the renditions' segment that is being written, nor
-  /// begins the next one: the session has to end before it. False if it writes no rendition.
+  /// True if this video cannot go on with the renditions' segments: the session has to end before
+  /// it. False if it writes no rendition.
   bool leaves_slots(const MediaPacket& video) const;
+  /// True if this video lies behind the renditions' segment that is being written, and is a
+  /// keyframe that cannot begin a later one: what is before the next such keyframe cannot be
+  /// written. False if it writes no rendition.
+  bool waits_for_slot(const MediaPacket& video) const;
   /// False if this video would be decoded before the last one that was written.
   bool goes_on_with(const MediaPacket& video) const;
   /// Media time from the session's start to this packet.

@@ -53,7 +53,8 @@ HlsOptions hls_options_of(const OutputOptions& output, bool rendition) {
 PlaylistWriter::PlaylistWriter(const OutputOptions& options, const std::string& path,
                                const std::string& subject, RenditionGroup* renditions,
                                std::size_t rendition)
-    : existing_(options.existing),
+    : subject_(subject),
+      existing_(options.existing),
       hls_(hls_options_of(options, renditions != nullptr)),
       least_target_(least_target(options, hls_)),
       gop_(options.gop.value_or(microseconds(0))),
@@ -278,6 +279,27 @@ void PlaylistWriter::skip_segment() {
   std::error_code ignored;  // the next one that begins is written over it
   fs::remove(segment_path(), ignored);
   ++number_;
+}
+
+void PlaylistWriter::skip_segments(std::uint64_t count) {
+  // A source may pause now and then.
+  constexpr int kOften = 3;
+  constexpr std::uint64_t kOfSegments = 60;
+  if (skips_ < kOften && number_ - first_skipped_ >= kOfSegments) {
+    first_skipped_ = number_;
+    skips_ = 0;
+    skipped_ = 0;
+  }
+  number_ += count;
+  skipped_ += count;
+  if (++skips_ != kOften) return;
+  const double segment = std::chrono::duration<double>(renditions_->segment()).count();
+  const auto longer = renditions_->segment() * static_cast<std::int64_t>(count + 2);
+  log::warn(
+      "{}: no picture came for {} of the last {} segments of {:.1f} s, which are gaps in the "
+      "playlist; if the source sends so few pictures, set options: {{hls_time: {}}}",
+      subject_, skipped_, number_ - first_skipped_, segment,
+      std::chrono::ceil<seconds>(longer).count());
 }
 
 void PlaylistWriter::catch_up_with_renditions() {

@@ -72,6 +72,9 @@ class PlaylistWriter {
   /// The same for a rendition that has nothing in this segment: its file is removed, and the
   /// playlist says that it is missing.
   void skip_segment();
+  /// No picture of a rendition came in time for so many segments, of which none was begun: the
+  /// playlist says that they are missing. If that goes on, the log says once what to do.
+  void skip_segments(std::uint64_t count);
   /// The segment that was begun, and its header, will not be completed: their files are removed.
   /// False if there are none. Does not throw.
   bool discard_incomplete();
@@ -111,6 +114,7 @@ class PlaylistWriter {
   /// Removes the file, if it is one of the playlist's.
   void remove(const std::string& uri);
 
+  const std::string subject_;
   const Existing existing_;
   const HlsOptions hls_;
   const std::chrono::seconds least_target_;  // of EXT-X-TARGETDURATION
@@ -121,7 +125,10 @@ class PlaylistWriter {
   std::optional<PlaceLock> segments_lock_;  // of segments with names of the user's
   RenditionGroup* const renditions_;
   const std::size_t rendition_;
-  std::uint64_t number_ = 0;  // of a rendition's next segment
+  std::uint64_t number_ = 0;         // of a rendition's next segment
+  std::uint64_t first_skipped_ = 0;  // of those that are counted
+  std::uint64_t skipped_ = 0;        // for want of pictures
+  int skips_ = 0;                    // times that this happened
   bool begun_ = false;
   std::uint64_t first_number_ = 0;
   std::optional<MediaPlaylist> list_;     // nothing before its first segment

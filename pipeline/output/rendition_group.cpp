@@ -82,11 +82,14 @@ bool RenditionGroup::begins_slot(const MediaPacket& keyframe) const {
   const auto lost_until = keyframe.format->lost_until;
   if (lost_until && slot_at(*lost_until) >= slot_at(shown)) return false;
   const AVRational rate = keyframe.format->video.frame_rate;
-  microseconds late = kFirstFrame;
+  microseconds distance{0};  // of frames; 0: not known
   if (rate.num > 0 && rate.den > 0) {
-    late = std::max(late, microseconds(static_cast<std::int64_t>(2e6 / av_q2d(rate))));
+    distance = microseconds(static_cast<std::int64_t>(1e6 / av_q2d(rate)));
   }
-  return shown - slot_at(shown) * segment_ <= std::min(late, segment_ / 2);
+  // Of two or more frames in a slot the first one is not in its second half.
+  const microseconds late =
+      std::min(std::max(kFirstFrame, 2 * distance), std::max(segment_ / 2, distance));
+  return shown - slot_at(shown) * segment_ <= late;
 }
 
 void RenditionGroup::open(std::size_t rendition) {

@@ -18,6 +18,7 @@ std::string renditions_with(const std::string& output_keys, const std::string& e
 
 const std::string kMaster = ", url: /srv/m.m3u8";
 const std::string kBoth = "from: [x, y]" + kMaster;
+const std::string kFmp4 = ", options: {hls_segment_type: fmp4}";
 
 const std::vector<Wrong> kRenditions{
     {"ListOfNone",
@@ -69,20 +70,60 @@ const std::vector<Wrong> kRenditions{
      {"f.yaml:1:111: feeds.a.outputs.o.from[1]: takes encode \"y\" with another gop than encode "
       "\"x\"; renditions need keyframes at the same times: give both the same gop"}},
     {"RenditionThatCountsFrames",
-     renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {video: {codec: [ffv1], gop: 2s}}"),
-     {"f.yaml:1:126: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec ffv1 cannot be "
+     renditions_with(kBoth + kFmp4,
+                     "x: {video: {gop: 2s}}, y: {video: {codec: [libsvtav1], gop: 2s}}"),
+     {"f.yaml:1:131: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec libsvtav1 cannot "
+      "be "
       "asked for a keyframe and counts frames instead, so that its segments would not stay beside "
       "those of the other renditions; for AV1 name libaom-av1 or av1_nvenc, for H.264 libx264"}},
     {"RenditionThatCountsFramesWhereTheFirstCodecIsMissing",
-     renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {video: {codec: [libx264, ffv1], gop: 2s}}"),
-     {"f.yaml:1:135: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec ffv1 cannot be "
+     renditions_with(kBoth + kFmp4,
+                     "x: {video: {gop: 2s}}, y: {video: {codec: [libx264, libsvtav1], gop: 2s}}"),
+     {"f.yaml:1:140: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec libsvtav1 cannot "
+      "be "
       "asked for a keyframe and counts frames instead, so that its segments would not stay beside "
       "those of the other renditions; for AV1 name libaom-av1 or av1_nvenc, for H.264 libx264"}},
+    {"RenditionWithFewerFramesThanSegments",
+     renditions_with(kBoth + ", options: {hls_time: 1}",
+                     "x: {video: {gop: 1s}}, y: {video: {gop: 1s}, convert: {rate: 1/3}}"),
+     {"f.yaml:1:133: feeds.a.outputs.o.from[1]: takes encode \"y\" with a rate of 1/3, and not "
+      "every segment of 1s would begin with one of its frames; give it a rate of 1, or the output "
+      "options: {hls_time: 3}"}},
+    {"RenditionWithFramesThatCannotBeginEverySegment",  // one would be a second late
+     renditions_with(kBoth + ", options: {hls_time: 3}",
+                     "x: {video: {gop: 1s}}, y: {video: {gop: 1s}, convert: {rate: 0.5}}"),
+     {"f.yaml:1:133: feeds.a.outputs.o.from[1]: takes encode \"y\" with a rate of 1/2, and not "
+      "every segment of 3s would begin with one of its frames; give it a rate of 2/3, or the "
+      "output options: {hls_time: 4}"}},
+    {"RenditionOfARateThatFitsNoWholeSecond",
+     renditions_with(kBoth,
+                     "x: {video: {gop: 2s}}, "
+                     "y: {video: {gop: 2s}, convert: {rate: 10007/30011}}"),
+     {"f.yaml:1:141: feeds.a.outputs.o.from[1]: takes encode \"y\" with a rate of 10007/30011, and "
+      "not every segment of 2s would begin with one of its frames; give it a rate of 1/2"}},
     {"RenditionThatPlayersDoNotTake",
      renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {video: {codec: mpeg2video, gop: 2s}}"),
      {"f.yaml:1:130: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec mpeg2video is "
       "nothing for it: the container hls cannot hold mpeg2video video; use H.264 or HEVC, which "
       "players take"}},
+    {"RenditionThatPlayersDoNotTakeAndThatCountsFrames",
+     renditions_with(kBoth, "x: {video: {gop: 2s}}, y: {video: {codec: libsvtav1, gop: 2s}}"),
+     {"f.yaml:1:129: feeds.a.outputs.o.from[1]: takes encode \"y\", whose codec libsvtav1 is "
+      "nothing for it: the container hls cannot hold av1 video; use H.264 or HEVC, which players "
+      "take, or options: {hls_segment_type: fmp4}"}},
+    {"RenditionsWithoutAFlagThatTheyHave",
+     renditions_with(kBoth + ", options: {hls_flags: -independent_segments}"),
+     {"f.yaml:1:154: feeds.a.outputs.o.options.hls_flags: takes away the flag "
+      "independent_segments, which renditions always have, so that players can go from one to "
+      "another; remove it"}},
+    {"RenditionsInAFolderOfADay",
+     renditions_with("from: [x, y], url: '/srv/%Y/m.m3u8'"),
+     {"f.yaml:1:120: feeds.a.outputs.o.url: has %Y, and a playlist stays where it is: there would "
+      "be a folder or file of that very name; remove it"}},
+    {"PlaylistInAFolderOfADay",
+     renditions_with("url: '/srv/%Y/m.m3u8'"),
+     {"f.yaml:1:106: feeds.a.outputs.o.url: has %Y, and a playlist stays where it is: there would "
+      "be a folder or file of that very name; remove it"}},
     {"RenditionInTheFolderOfTheSound",
      renditions_with("from: [x, audio]" + kMaster,
                      "x: {video: {gop: 2s}, audio: {}}, audio: {video: {gop: 2s}}"),
@@ -108,6 +149,20 @@ TEST(RenditionsConfigTest, AListOfEncodesIsAnOutputForEachOfThemWithOneName) {
     EXPECT_EQ(output.queue, 9);
     EXPECT_EQ(output.gop, std::chrono::seconds(2));
   }
+}
+
+TEST(RenditionsConfigTest, ALowRateIsRightIfEverySegmentBeginsWithAFrame) {
+  const auto count = [](const std::string& gop, const std::string& rate, const std::string& time) {
+    const std::string y = "{video: {gop: " + gop + "}, convert: {rate: " + rate + "}}";
+    return test::load_feed(renditions_with(kBoth + ", options: {hls_time: " + time + "}",
+                                           "x: {video: {gop: " + gop + "}}, y: " + y))
+        .outputs.size();
+  };
+  EXPECT_EQ(count("1s", "1", "2.5"), 2U);  // a frame in each gop
+  EXPECT_EQ(count("3s", "1/3", "1"), 2U);  // a segment is a gop
+  EXPECT_EQ(count("1s", "1/3", "3"), 2U);  // one in each segment
+  EXPECT_EQ(count("1s", "1/2", "4"), 2U);  // two
+  EXPECT_EQ(count("900ms", "10/9", "5"), 2U);
 }
 
 TEST(RenditionTest, SoundIsWrittenOnceAsTheFirstEncodeHasIt) {

@@ -167,6 +167,23 @@ def test_a_rendition_of_a_lower_rate_has_the_keyframes_of_the_others(framelane, 
             assert len(times) <= 0.9 * rates[name] + 1, (number, name)
 
 
+def test_a_source_with_fewer_pictures_than_segments_leaves_gaps_alone(framelane, made, camera_clip, tmp_path):
+    """Two pictures a second, in segments of 200 ms. Nothing begins anew, and the log says what to do."""
+    slow = made("renditions-slow.mp4", "-stream_loop", "-1", "-i", camera_clip, "-t", "20", "-vf",
+                "fps=2,scale=320:240", "-c:v", "libx264", "-preset", "ultrafast")
+    encodes = {name: encode(SIZES[name], gop="200ms", tune="zerolatency") for name in ("p240", "p120")}
+    folder = tmp_path / "web"
+    daemon = framelane(renditions(looped(slow), folder, encodes, options={"hls_time": 0.2})).wait_ready()
+    wait_segments(daemon, folder, 14, encodes)
+    daemon.stop()
+    assert len(require_aligned(folder, encodes)) >= 4
+    for name, one in read(folder, encodes).items():
+        assert any(s.gap for s in one.segments)
+        assert "#EXT-X-DISCONTINUITY\n" not in one.text
+        lines = [line for line in daemon.log().splitlines() if f"output web ({name}): no picture" in line]
+        assert len(lines) == 1 and "set options: {hls_time: 1}" in lines[0]
+
+
 def test_old_segments_leave_all_renditions(framelane, camera_clip, tmp_path):
     folder = tmp_path / "web"
     daemon = framelane(renditions(looped(camera_clip), folder,
@@ -255,7 +272,9 @@ def test_a_rendition_that_never_works_leaves_the_others_playable(framelane, came
     wait_until((folder / "master.m3u8").is_file, "the master playlist", 10)
     metrics = daemon.metrics()
     assert metrics.one("framelane_output_up", output="web") == 0
-    assert daemon.feed("cam")["outputs"]["web"]["state"] == "connecting"
+    feed = daemon.feed("cam")
+    assert feed["outputs"]["web"]["state"] == "connecting"
+    assert feed["outputs"]["web"]["reason"] == f"waits for encode bad: {feed['encodes']['bad']['reason']}"
     daemon.stop()
     master = media_playlist.read_master(folder / "master.m3u8")
     assert [v.uri for v in master.variants] == ["good/index.m3u8", "small/index.m3u8"]

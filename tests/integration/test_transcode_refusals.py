@@ -36,6 +36,7 @@ WRONG = {
     "part": (["--crop", "foo"], "--crop foo: not a part of the picture such as 640x480+0+120"),
     "size": (["--size", "0x2"], "--size 0x2: not a size such as 1280x720"),
     "field of a text": (["--overlay-text", "%Q"], "--overlay-text has %Q"),
+    "text of nothing": (["--overlay-text", ""], "--overlay-text: "),
     "copy and a part": (["--codec", "copy", "--crop", "2x2+0+0"], "--crop has no effect"),
     "copy and a size": (["--codec", "copy", "--size", "50%"], "--size has no effect"),
     "copy and a text": (["--codec", "copy", "--overlay-text", "x"], "--overlay-text has no effect"),

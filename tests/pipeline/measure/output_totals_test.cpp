@@ -43,6 +43,11 @@ TEST(OutputTotalsTest, AnOutputIsUpIfAllItsRenditionsAreAndAsBadAsTheWorst) {
   EXPECT_EQ(bad.state, FeedState::kBackoff);
   EXPECT_EQ(bad.reason, "the disk is full");
 
+  first.set_state(first.begin_run(), FeedState::kConnecting, {});
+  second.set_state(second.begin_run(), FeedState::kConnecting, "waits for encode p3: no memory");
+  EXPECT_EQ(output_totals(stats).front().reason, "waits for encode p3: no memory");
+
+  first.set_state(first.begin_run(), FeedState::kRunning, {});
   second.set_state(second.begin_run(), FeedState::kRunning, {});
   const OutputTotals good = output_totals(stats).front();
   EXPECT_TRUE(good.up);

@@ -303,6 +303,28 @@ TEST(OutputTest, WhatAnOutputSaysAfterItWasAbandonedIsIgnored) {
   EXPECT_EQ(output.stats.state().first, FeedState::kRunning);
 }
 
+TEST(OutputTest, AnOutputWhoseEncodeIsDownSaysWhy) {
+  const TempFolder folder;
+  OutputOptions options = output_to(folder / "out.ts");
+  options.from = "main";
+  TestOutput output(options);
+  EncodeStats& encode = output.feed.encode(0);
+  const auto shows = [&](FeedState state, const std::string& reason) {
+    return comes_true([&] { return output.stats.state() == std::pair(state, reason); });
+  };
+  encode.set_reason("the crop is too large");
+  output.start();
+  EXPECT_TRUE(shows(FeedState::kConnecting, "waits for encode main: the crop is too large"));
+  encode.set_reason({});
+  output.push(encode_clip({}));
+  EXPECT_TRUE(shows(FeedState::kRunning, ""));
+  encode.set_reason("it has no memory");
+  EXPECT_TRUE(shows(FeedState::kRunning, "waits for encode main: it has no memory"));
+  encode.set_reason({});
+  EXPECT_TRUE(shows(FeedState::kRunning, ""));
+  output.finish();
+}
+
 TEST(OutputTest, TheStateFollowsTheOutput) {
   const TempFolder folder;
   TestOutput output(output_to(folder / "out.ts"));

@@ -69,6 +69,9 @@ TEST_F(RenditionGroupTest, OnlyTheFirstFrameOfASlotBeginsIt) {
   EXPECT_TRUE(group.begins_slot(keyframe_at(4033ms, {30, 1})));
   EXPECT_FALSE(group.begins_slot(keyframe_at(4500ms, {25, 1})));
   EXPECT_TRUE(group.begins_slot(keyframe_at(4500ms, {2, 1})));
+  EXPECT_TRUE(group.begins_slot(keyframe_at(5400ms, {2, 3})));  // there is none at 3900 ms
+  EXPECT_FALSE(group.begins_slot(keyframe_at(5600ms, {2, 3})));
+  EXPECT_TRUE(group.begins_slot(keyframe_at(5900ms, {1, 3})));
 }
 
 TEST_F(RenditionGroupTest, ASlotOfWhichFramesWereLostDoesNotBegin) {
