@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <regex>
 #include <string>
 #include <vector>
 
-#include "tests/pipeline/feed/raw_encoder.hpp"
 #include "tests/pipeline/stage/cuda/cuda_feed_fixture.hpp"
+#include "tests/pipeline/stage/cuda/masked_feed.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace framelane::testing {
 namespace {
@@ -72,23 +71,15 @@ TEST_F(CudaFeedLossTest, AFeedWhoseGpuIsLostGoesOnOnTheCpu) {
   }
 }
 
-/// The left half of every picture is covered with white, of which the clip's right half has some at
-/// most: a byte of the clip's left half would show.
 class MaskedFeedLossTest : public CudaFeedLossTest {
  protected:
   static constexpr std::uint64_t kFrames = 60;
 
-  /// Starts the feed, whose encodes write raw video, and waits until the GPU has converted some.
+  /// Starts the feed, and waits until the GPU has converted some frames.
   void start_masked() {
     options_.input.loop = true;
     options_.input.duration = 6s;
-    options_.input.mask.push_back(
-        {.polygon = {{0, 0}, {0.5, 0}, {0.5, 1}, {0, 1}}, .color = {255, 255, 255}});
-    for (EncodeOptions& encode : options_.encodes) encode.codecs = {raw_encoder()};
-    for (OutputOptions& output : options_.outputs) {
-      output.url = folder_ / (output.name + ".yuv");
-      output.format = "rawvideo";
-    }
+    mask_left_half(options_, folder_);
     start();
     ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 15; }));
   }
@@ -98,29 +89,10 @@ class MaskedFeedLossTest : public CudaFeedLossTest {
     expect_all_out(kFrames);
     EXPECT_TRUE(device_->lost());
     EXPECT_EQ(stats_->status().device, "cpu");
-    for (const OutputOptions& output : options_.outputs) expect_masked(output);
+    for (const OutputOptions& output : options_.outputs) expect_left_half_masked(output, kFrames);
   }
 
  private:
-  static void expect_masked(const OutputOptions& output) {
-    std::ifstream file(output.url, std::ios::binary);
-    const std::string bytes(std::istreambuf_iterator<char>(file), {});
-    constexpr std::size_t kPixels = kClipWidth * kClipHeight;
-    const std::size_t frame_bytes = bytes.size() / kFrames;
-    ASSERT_GE(frame_bytes, kPixels * 3 / 2) << output.name;
-    const char white = static_cast<char>(output.name == "full" ? 255 : 235);
-    for (std::size_t frame = 0; frame + frame_bytes <= bytes.size(); frame += frame_bytes) {
-      bool right_is_white = true;
-      for (std::size_t row = frame; row < frame + kPixels; row += kClipWidth) {
-        const std::string_view left(&bytes[row], kClipWidth / 2);
-        const std::string_view right(&bytes[row + kClipWidth / 2], kClipWidth / 2);
-        ASSERT_EQ(left.find_first_not_of(white), left.npos) << output.name << ", frame " << frame;
-        right_is_white = right_is_white && right.find_first_not_of(white) == right.npos;
-      }
-      ASSERT_FALSE(right_is_white) << output.name << ", frame " << frame;
-    }
-  }
-
   const TempFolder folder_;
 };
 

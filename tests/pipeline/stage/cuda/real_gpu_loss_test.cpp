@@ -2,30 +2,41 @@
 // process that has lost its GPU has lost it for good.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 
 #include "kernels/cuda/cuda_converter.hpp"
 #include "tests/pipeline/stage/cuda/cuda_feed_fixture.hpp"
+#include "tests/pipeline/stage/cuda/masked_feed.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace framelane::testing {
 namespace {
 
 class RealGpuLossTest : public CudaFeedFixture<RealGpuTest> {
  protected:
+  static constexpr std::uint64_t kFrames = 1200;  // more than come out while the mishap is queued
+
   static void SetUpTestSuite() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
   /// Runs the feed, has `mishap` happen in the middle of it, and checks that it goes on on the CPU
-  /// without a frame missing. Then ends the process as the daemon does.
+  /// without a frame missing or without its mask. Then ends the process as the daemon does.
   [[noreturn]] void live_through(const std::function<void()>& mishap) {
     options_.input.loop = true;
-    options_.input.duration = 120s;  // longer than it takes to queue the mishap
-    start();
-    const bool on_gpu = comes_true([&] { return stats_->ledger().encodes[0].out >= 10; });
-    mishap();
-    wait();
-    expect_all_out(1200);
-    EXPECT_TRUE(on_gpu);
+    options_.input.duration = std::chrono::seconds(kFrames / 10);
+    {
+      const TempFolder folder;
+      mask_left_half(options_, folder);
+      start();
+      const bool on_gpu = comes_true([&] { return stats_->ledger().encodes[0].out >= 10; });
+      mishap();
+      wait();
+      EXPECT_TRUE(on_gpu);
+      for (const auto& output : options_.outputs) expect_left_half_masked(output, kFrames);
+    }
+    expect_all_out(kFrames);
     EXPECT_TRUE(device_->lost());
     EXPECT_EQ(stats_->status().device, "cpu");
     feed_.reset();
