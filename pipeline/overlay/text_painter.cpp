@@ -30,24 +30,6 @@ namespace {
 
 using FontPtr = std::unique_ptr<PangoFontDescription, decltype(&pango_font_description_free)>;
 
-/// What tells a file from what it was before it was overwritten.
-struct FileMark {
-  dev_t device = 0;
-  ino_t inode = 0;
-  off_t size = 0;
-  std::int64_t seconds = 0;  // of its last change
-  std::int64_t nanoseconds = 0;
-  bool operator==(const FileMark&) const = default;
-};
-
-/// Nothing if there is no such file.
-std::optional<FileMark> mark_of(const std::string& file) {
-  struct stat status {};
-  if (stat(file.c_str(), &status) != 0) return std::nullopt;
-  return FileMark{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                  status.st_mtim.tv_nsec};
-}
-
 constexpr char kRename[] = "replace fonts by renaming a new file to their name";
 
 /// Throws if a font could no longer be read since the scope began.
@@ -135,6 +117,22 @@ PangoAlignment alignment_of(Along across) {
 }  // namespace
 
 struct TextPainter::Layout {
+  /// What tells a file from what it was before it was overwritten.
+  struct FileMark {
+    dev_t device = 0;
+    ino_t inode = 0;
+    off_t size = 0;
+    std::int64_t seconds = 0;  // of its last change
+    std::int64_t nanoseconds = 0;
+    bool operator==(const FileMark&) const = default;
+  };
+  /// Nothing if there is no such file.
+  static std::optional<FileMark> mark_of(const std::string& file) {
+    struct stat status {};
+    if (stat(file.c_str(), &status) != 0) return std::nullopt;
+    return FileMark{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                    status.st_mtim.tv_nsec};
+  }
   struct Unref {
     void operator()(void* object) const { g_object_unref(object); }
   };
@@ -206,9 +204,9 @@ TextPainter::TextPainter(const OverlayOptions& options, int pixels, const Pictur
   FcInit();  // else Pango does it on a thread of its own, outside the scope
   FcPatternPtr own(nullptr, &FcPatternDestroy);
   if (!options.font.empty()) {
-    const std::optional<FileMark> mark = mark_of(options.font);
+    const auto mark = Layout::mark_of(options.font);
     own = require_named_font(options.font);
-    layout_->files.emplace(options.font, mark.value_or(FileMark{}));
+    layout_->files.emplace(options.font, mark.value_or(Layout::FileMark{}));
   }
   const FcConfigPtr fonts = load_fonts(options.font, own.get());
   FontPtr font(pango_font_description_from_string("sans"), &pango_font_description_free);
