@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr const char* kFeeds = "feeds: {a: {input: {url: x}}}\n";
+constexpr const char* kOneFeed = "feeds: {a: {input: {url: x}}}\n";
 
 class AdminKeysTest : public ::testing::Test {
  protected:
@@ -45,7 +45,9 @@ class AdminKeysTest : public ::testing::Test {
     ::chmod(path.c_str(), mode);
     return path;
   }
-  static std::string with(const std::string& admin) { return "admin: {" + admin + "}\n" + kFeeds; }
+  static std::string with(const std::string& admin) {
+    return "admin: {" + admin + "}\n" + kOneFeed;
+  }
   std::string with_pair(const std::string& certificate, const std::string& key) const {
     return with("tls: {certificate: " + file("certificate", certificate, 0644) +
                 ", key: " + file("key", key) + "}");

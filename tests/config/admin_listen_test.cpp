@@ -13,9 +13,9 @@
 namespace framelane {
 namespace {
 
-using testing::IsEmpty;
+using ::testing::IsEmpty;
 
-class AdminListenTest : public testing::Test {
+class AdminListenTest : public ::testing::Test {
  protected:
   std::string listen_of(const std::string& text) {
     std::string path = (std::filesystem::temp_directory_path() / "framelane-XXXXXX").string();

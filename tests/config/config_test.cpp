@@ -13,8 +13,8 @@ using namespace std::chrono_literals;
 using test::load;
 using test::load_feed;
 using test::with_environment;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 std::vector<std::string> encode_names(const FeedOptions& feed) {
   std::vector<std::string> names;
@@ -70,7 +70,7 @@ feeds:
     outputs: {record: null}
 )";
 
-class ContractExampleTest : public testing::Test {
+class ContractExampleTest : public ::testing::Test {
  protected:
   const Config config_ = load(kContractExample, with_environment({{"PASSWORD", "p@ss/word"}}));
 };
@@ -353,7 +353,7 @@ feeds:
   b: {input: {url: x, rtsp://viewer:S3cret77@h.example/x: 1}}
   c: {input: {url: x, pace: "rtsp://viewer:S3cret77@h.example/x"}}
 )")) {
-    EXPECT_THAT(line, testing::Not(testing::HasSubstr("S3cret")));
+    EXPECT_THAT(line, ::testing::Not(::testing::HasSubstr("S3cret")));
   }
 }
 

@@ -271,7 +271,7 @@ const std::vector<Wrong> kFeeds{
       "place "
       "as output \"o\" of feed \"a\"; put ${feed} or ${output} into the url"}},
 };
-INSTANTIATE_TEST_SUITE_P(Feeds, WrongConfigTest, testing::ValuesIn(kFeeds), name_of);
+INSTANTIATE_TEST_SUITE_P(Feeds, WrongConfigTest, ::testing::ValuesIn(kFeeds), name_of);
 
 }  // namespace
 }  // namespace framelane

@@ -9,8 +9,8 @@ using namespace std::chrono_literals;
 using test::load;
 using test::load_feed;
 using test::problems_of;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(MergeTest, FeedOverridesProfileOverridesDefaults) {
   const FeedOptions feed = load_feed(R"(

@@ -232,15 +232,15 @@ const std::vector<Wrong> kNames{
      feed_with(", slices: some"),
      {"f.yaml:1:38: feeds.a.slices: must be auto or a whole number, from 1 to 16, not \"some\""}},
 };
-INSTANTIATE_TEST_SUITE_P(Names, WrongConfigTest, testing::ValuesIn(kNames), name_of);
+INSTANTIATE_TEST_SUITE_P(Names, WrongConfigTest, ::testing::ValuesIn(kNames), name_of);
 
 TEST(NameProblemsTest, ARefusedValueOfAnEncoderOptionIsNamed) {
   const std::vector<std::string> problems =
       test::problems_of(encode_with("{name: libx264, options: {crf: low}}"));
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_THAT(problems[0],
-              testing::StartsWith("f.yaml:1:85: feeds.a.encodes.m.video.codec.options.crf: is "
-                                  "refused by libx264: "));
+              ::testing::StartsWith("f.yaml:1:85: feeds.a.encodes.m.video.codec.options.crf: is "
+                                    "refused by libx264: "));
 }
 
 TEST(NameProblemsTest, WhatVariablesHoldIsNotShown) {
@@ -251,7 +251,7 @@ TEST(NameProblemsTest, WhatVariablesHoldIsNotShown) {
         output_with("url: x, format: '${V}'"), input_with(", format: '${V}'")}) {
     const std::vector<std::string> problems = test::problems_of(text, options);
     for (const std::string& problem : problems) {
-      EXPECT_THAT(problem, testing::Not(testing::HasSubstr("s3cr3t")));
+      EXPECT_THAT(problem, ::testing::Not(::testing::HasSubstr("s3cr3t")));
     }
   }
 }
@@ -289,18 +289,19 @@ TEST(NameProblemsTest, NamesThatFfmpegKnowsAreRight) {
                   "{convert: {format: bgra}}}"),
         "defaults: {analyse: true}\n" +
             feed_with(", analyse: false, encodes: {m: {video: copy}}")}) {
-    EXPECT_THAT(test::problems_of(text), testing::IsEmpty()) << text;
+    EXPECT_THAT(test::problems_of(text), ::testing::IsEmpty()) << text;
   }
 }
 
 TEST(NameProblemsTest, NamesThatAreNotKnownYetAreNotJudged) {
   LoadOptions options = test::with_environment({});
   options.require_environment = false;
-  EXPECT_THAT(test::problems_of(encode_with("['${CODEC}', h264_mf]"), options), testing::IsEmpty());
+  EXPECT_THAT(test::problems_of(encode_with("['${CODEC}', h264_mf]"), options),
+              ::testing::IsEmpty());
   EXPECT_THAT(test::problems_of(encode_with("{name: libx264, options: {crf: '${CRF}'}}"), options),
-              testing::IsEmpty());
+              ::testing::IsEmpty());
   EXPECT_THAT(test::problems_of(output_with("url: x, format: '${FORMAT}'"), options),
-              testing::IsEmpty());
+              ::testing::IsEmpty());
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace framelane {
 // The cases are in syntax_problems_test.cpp, value_problems_test.cpp, feed_problems_test.cpp and
 // name_problems_test.cpp.
 TEST_P(WrongConfigTest, IsReportedWithItsPlace) {
-  EXPECT_THAT(test::problems_of(GetParam().text), testing::ElementsAreArray(GetParam().problems));
+  EXPECT_THAT(test::problems_of(GetParam().text), ::testing::ElementsAreArray(GetParam().problems));
 }
 
 namespace {
@@ -18,7 +18,7 @@ TEST(ProblemsTest, AllComeAtOnceInFileOrder) {
   EXPECT_THAT(
       test::problems_of("feeds:\n  b: {rings: 1, input: {url: x}}\n"
                         "  a: {input: {url: x, url: y}}\ndevice: gpu\nlog: {level: loud}\n"),
-      testing::ElementsAre(
+      ::testing::ElementsAre(
           "f.yaml:2:7: feeds.b.rings: is not a known key; did you mean \"ring\"?",
           "f.yaml:3:23: feeds.a.input.url: is given twice; the first is in line 3",
           "f.yaml:4:9: device: must be auto, cpu, cuda or cuda:N, not \"gpu\"",
@@ -28,7 +28,7 @@ TEST(ProblemsTest, AllComeAtOnceInFileOrder) {
 
 TEST(ProblemsTest, DiscardedOutputsDoNotCollide) {
   EXPECT_THAT(test::problems_of(feed_with(", outputs: {o: {url: 'null:'}, p: {url: 'null:'}}")),
-              testing::IsEmpty());
+              ::testing::IsEmpty());
 }
 
 TEST(ProblemsTest, WithoutTheEnvironmentOpenValuesAreNotJudged) {
@@ -38,7 +38,7 @@ TEST(ProblemsTest, WithoutTheEnvironmentOpenValuesAreNotJudged) {
                                 "    input: {url: '${URL}', format: '${FORMAT}', size: '${SIZE}'}\n"
                                 "    outputs: {o: {url: '${A}', segment: 1m}, p: {url: '${B}'}}\n",
                                 options),
-              testing::IsEmpty());
+              ::testing::IsEmpty());
 }
 
 TEST(ProblemsTest, UnreadableFileIsAProblem) {
@@ -55,7 +55,7 @@ TEST(ProblemsTest, DirectoryIsAProblem) {
   const LoadResult result = load_config_file("/");
   const auto* problems = std::get_if<std::vector<Problem>>(&result);
   ASSERT_NE(problems, nullptr);
-  EXPECT_THAT(problems->front().message, testing::HasSubstr("Is a directory"));
+  EXPECT_THAT(problems->front().message, ::testing::HasSubstr("Is a directory"));
 }
 
 }  // namespace

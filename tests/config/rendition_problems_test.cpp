@@ -134,7 +134,7 @@ const std::vector<Wrong> kRenditions{
      {"f.yaml:1:157: feeds.a.outputs.p.url: output \"p\" of feed \"a\" would write to the same "
       "place as output \"o\" of feed \"a\"; put ${feed} or ${output} into the url"}},
 };
-INSTANTIATE_TEST_SUITE_P(Renditions, WrongConfigTest, testing::ValuesIn(kRenditions), name_of);
+INSTANTIATE_TEST_SUITE_P(Renditions, WrongConfigTest, ::testing::ValuesIn(kRenditions), name_of);
 
 TEST(RenditionsConfigTest, AListOfEncodesIsAnOutputForEachOfThemWithOneName) {
   const FeedOptions feed = test::load_feed(

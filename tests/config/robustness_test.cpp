@@ -17,8 +17,8 @@ namespace framelane {
 namespace {
 
 using test::problems_of;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string example() {
   std::ifstream file(test::source_root() / "config" / "framelane.example.yaml");
@@ -162,7 +162,7 @@ TEST(ConfigRobustnessTest, TooLargeFileIsRefused) {
 }
 
 /// A file that is removed after the test.
-class ConfigFileTest : public testing::Test {
+class ConfigFileTest : public ::testing::Test {
  protected:
   ConfigFileTest() { std::filesystem::remove(path_); }
   ~ConfigFileTest() override { std::filesystem::remove(path_); }

@@ -18,8 +18,8 @@ namespace framelane {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// A path of keys. "*" stands for a name that the user chooses.
 using Path = std::vector<std::string>;

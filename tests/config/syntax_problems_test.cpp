@@ -55,7 +55,7 @@ const std::vector<Wrong> kSyntax{
      "? [a]\n: 1\nfeeds: {a: {input: {url: x}}}\n",
      {"f.yaml:1:3: a key must be plain text"}},
 };
-INSTANTIATE_TEST_SUITE_P(Syntax, WrongConfigTest, testing::ValuesIn(kSyntax), name_of);
+INSTANTIATE_TEST_SUITE_P(Syntax, WrongConfigTest, ::testing::ValuesIn(kSyntax), name_of);
 
 }  // namespace
 }  // namespace framelane

@@ -156,7 +156,7 @@ const std::vector<Wrong> kTypes{
      "log: {level: '${feed}'}\nfeeds: {a: {input: {url: x}}}\n",
      {"f.yaml:1:14: log.level: ${feed} has a value only inside feeds"}},
 };
-INSTANTIATE_TEST_SUITE_P(Types, WrongConfigTest, testing::ValuesIn(kTypes), name_of);
+INSTANTIATE_TEST_SUITE_P(Types, WrongConfigTest, ::testing::ValuesIn(kTypes), name_of);
 
 }  // namespace
 }  // namespace framelane

@@ -14,11 +14,11 @@ namespace framelane {
 namespace {
 
 using test::with_environment;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// A directory for secrets, which is removed after the test.
-class VariablesTest : public testing::Test {
+class VariablesTest : public ::testing::Test {
  protected:
   VariablesTest() {
     std::string pattern = (std::filesystem::temp_directory_path() / "framelane-XXXXXX").string();

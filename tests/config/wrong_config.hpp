@@ -17,10 +17,10 @@ struct Wrong {
   std::vector<std::string> problems;
 };
 inline void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.text; }
-inline std::string name_of(const testing::TestParamInfo<Wrong>& info) { return info.param.name; }
+inline std::string name_of(const ::testing::TestParamInfo<Wrong>& info) { return info.param.name; }
 
 /// Its one test is in problems_test.cpp; files with cases instantiate it.
-class WrongConfigTest : public testing::TestWithParam<Wrong> {};
+class WrongConfigTest : public ::testing::TestWithParam<Wrong> {};
 
 /// A correct feed with something added in its braces. The feed begins in line 1, column 9.
 inline std::string feed_with(const std::string& rest) {

@@ -180,10 +180,10 @@ TEST_F(CudaScaleTest, TilesMeetWithoutASeam) {
 /// Planes of sizes that matrix units work on: tiles that are partly outside, rows and columns at
 /// all edges, parts that begin anywhere, and every way in which planes may lie.
 TEST_F(CudaScaleTest, MatricesMeetWithoutASeam) {
-  constexpr DeviceLayout kLayouts[] = {{},
-                                       {.offset = 1, .padding = 3, .pitch_multiple = 1},
-                                       {.offset = 4, .padding = 4, .pitch_multiple = 4},
-                                       {.padding = 7, .bottom_up = true}};
+  constexpr DeviceLayout layouts[] = {{},
+                                      {.offset = 1, .padding = 3, .pitch_multiple = 1},
+                                      {.offset = 4, .padding = 4, .pitch_multiple = 4},
+                                      {.padding = 7, .bottom_up = true}};
   constexpr PixelFormat kSources[] = {PixelFormat::kNv12, PixelFormat::kI420, PixelFormat::kI444,
                                       PixelFormat::kGray8, PixelFormat::kI422};
   int matrices = 0;
@@ -207,7 +207,7 @@ TEST_F(CudaScaleTest, MatricesMeetWithoutASeam) {
     conversion.scaling = Scaling{crop, size, place, kScaleFilters[up_to(4)], {10, 200, 30}};
     if (place.width <= 0 || place.height <= 0 || why_unsupported(conversion)) continue;
     if (std::string_view(CudaConverter::make(conversion)->name()) == "scale-matrix") ++matrices;
-    expect_exact(conversion, kLayouts[up_to(4)]);
+    expect_exact(conversion, layouts[up_to(4)]);
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(matrices, 20);

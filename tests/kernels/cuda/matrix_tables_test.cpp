@@ -19,8 +19,8 @@ namespace {
 struct Sizes {
   int source, target;
 };
-constexpr Sizes kSizes[] = {{1080, 720}, {1080, 480}, {1920, 854}, {320, 160}, {720, 1080},
-                            {333, 100},  {64, 64},    {97, 61},    {96, 32},   {2160, 721}};
+constexpr Sizes kReductions[] = {{1080, 720}, {1080, 480}, {1920, 854}, {320, 160}, {720, 1080},
+                                 {333, 100},  {64, 64},    {97, 61},    {96, 32},   {2160, 721}};
 
 AxisTable axis_of(const Sizes& sizes, ScaleFilter filter) {
   return AxisTable(AxisFilter({.source_pixels = sizes.source,
@@ -44,7 +44,7 @@ int sample_of(const MatrixAcrossTable& across, std::size_t group, int half, int 
 
 TEST(MatrixTablesTest, WeightsAreTheAxisWeightsRounded) {
   int tables = 0;
-  for (const Sizes& sizes : kSizes) {
+  for (const Sizes& sizes : kReductions) {
     for (const ScaleFilter filter : kScaleFilters) {
       const AxisTable axis = axis_of(sizes, filter);
       const int halves = MatrixDownTable::halves(axis, sizes.source);
@@ -146,7 +146,7 @@ TEST(MatrixTablesTest, SumsAreWithinTheirWindow) {
         static_cast<double>(form.coefficients[0]) / static_cast<double>(form.denominator);
     const double offset =
         static_cast<double>(form.offset) / static_cast<double>(form.denominator) + 0.5;
-    for (const Sizes& sizes : kSizes) {
+    for (const Sizes& sizes : kReductions) {
       for (const ScaleFilter filter : kScaleFilters) {
         const AxisTable axis = axis_of(sizes, filter);
         const int halves = MatrixDownTable::halves(axis, sizes.source);

@@ -28,8 +28,8 @@ TEST_P(DriftingAudioTest, KeepsStep) {
 }
 // The sanitizers run only the shorter one.
 INSTANTIATE_TEST_SUITE_P(For, DriftingAudioTest, ::testing::Values(10 * 60, 2 * 3600),
-                         [](const auto& seconds) {
-                           return std::to_string(seconds.param / 60) + "Minutes";
+                         [](const auto& length) {
+                           return std::to_string(length.param / 60) + "Minutes";
                          });
 
 }  // namespace

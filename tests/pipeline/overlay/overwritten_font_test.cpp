@@ -18,7 +18,7 @@ namespace framelane {
 namespace {
 
 const std::string kFolder = "/usr/share/fonts/truetype/dejavu/";
-constexpr PictureSize kRoom{4000, 3000};
+constexpr PictureSize kFontRoom{4000, 3000};
 
 /// A font file that is overwritten in place.
 class OverwrittenFontTest : public ::testing::Test {
@@ -51,7 +51,7 @@ class OverwrittenFontTest : public ::testing::Test {
   }
 
   static RgbaPicture painted(const OverlayOptions& options) {
-    return TextPainter(options, 40, kRoom).paint("12:00");
+    return TextPainter(options, 40, kFontRoom).paint("12:00");
   }
 
   const testing::TempFolder folder_;
@@ -65,7 +65,7 @@ TEST_F(OverwrittenFontTest, OneThatIsOverwrittenIsAnErrorAndANewPainterReadsIt) 
   make_it_the_systems();
   for (const OverlayOptions& options : {with_file(), OverlayOptions{}}) {
     for (const std::string& bytes : {std::string(), read("DejaVuSansMono.ttf"), damaged}) {
-      TextPainter painter(options, 40, kRoom);
+      TextPainter painter(options, 40, kFontRoom);
       const RgbaPicture before = painter.paint("12:00");
       write(bytes);
       try {
@@ -82,7 +82,7 @@ TEST_F(OverwrittenFontTest, OneThatIsOverwrittenIsAnErrorAndANewPainterReadsIt) 
 
 TEST_F(OverwrittenFontTest, OneThatIsReplacedByRenamingStaysAsItWasRead) {
   const OverlayOptions options = with_file();
-  TextPainter painter(options, 40, kRoom);
+  TextPainter painter(options, 40, kFontRoom);
   const RgbaPicture before = painter.paint("12:00");
   std::filesystem::copy_file(kFolder + "DejaVuSansMono.ttf", folder_ / "new.ttf");
   std::filesystem::rename(folder_ / "new.ttf", file_);
@@ -115,7 +115,7 @@ TEST_F(OverwrittenFontTest, OneMayBeOverwrittenAtAnyTime) {
     });
     for (int i = 0; i < 50; ++i) {
       try {
-        TextPainter painter(options, 40, kRoom);
+        TextPainter painter(options, 40, kFontRoom);
         for (const char* text : {"12:00", "34", "56789"}) painter.paint(text);
       } catch (const FeedError&) {
         continue;

@@ -17,7 +17,7 @@ namespace {
 
 class RealGpuLossTest : public CudaFeedFixture<RealGpuTest> {
  protected:
-  static constexpr std::uint64_t kFrames = 1200;  // more than come out while the mishap is queued
+  static constexpr std::uint64_t kFrames = 120;
 
   static void SetUpTestSuite() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
@@ -26,6 +26,8 @@ class RealGpuLossTest : public CudaFeedFixture<RealGpuTest> {
   [[noreturn]] void live_through(const std::function<void()>& mishap) {
     options_.input.loop = true;
     options_.input.duration = std::chrono::seconds(kFrames / 10);
+    options_.input.pace = InputOptions::Pace::kRealtime;  // so that the mishap comes in the middle
+    options_.on_full = OnFull::kBlock;
     {
       const TempFolder folder;
       mask_left_half(options_, folder);
