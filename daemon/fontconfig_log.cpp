@@ -76,9 +76,9 @@ ssize_t write_through(void* lines, const char* text, std::size_t size) {
 void take_over_fontconfig_log() {
   static FILE* const stream = [] {
     // Stays: what is written at the end of the process comes here too.
-    FILE* const opened =
-        fopencookie(new FontconfigLines, "w",
-                    {.read = nullptr, .write = &write_through, .seek = nullptr, .close = nullptr});
+    static auto* const lines = new FontconfigLines;
+    FILE* const opened = fopencookie(
+        lines, "w", {.read = nullptr, .write = &write_through, .seek = nullptr, .close = nullptr});
     if (opened == nullptr) return opened;
     setvbuf(opened, nullptr, _IONBF, 0);
     stderr = opened;  // glibc's is a variable like any other
