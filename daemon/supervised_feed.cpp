@@ -111,6 +111,7 @@ bool SupervisedFeed::change_run(const FeedOptions& options) {
   auto next = std::make_shared<const FeedOptions>(options);
   stats_->reshape(shape_of(options));
   if (!run_->change(next)) return false;
+  loss_before_run_ = StopLoss(*stats_);  // what a new encode has not had is no loss
   const std::lock_guard lock(mutex_);
   options_ = std::move(next);
   return true;

@@ -111,12 +111,15 @@ void FeedOutputs::take_place(const PartRef& part, const PartRef& old, const Orig
     part->attached = true;
   }
   if (!started_) return;
-  spawn_("out-" + part->options.name, [this, part, old, replaced] {
+  spawn_("out-" + part->options.name, [this, part, old = PartRef(old), replaced]() mutable {
     if (!part->attached) attach(part, replaced);
     if (old != nullptr) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return old->ended; });
     }
+    // Its `keep` ends with it.
+    old.reset();
+    replaced.reset();
     run(part, part->stats->leaves_parts);
   });
 }

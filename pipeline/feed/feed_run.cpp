@@ -260,6 +260,8 @@ void FeedRun::release_parts() {
     spawn("end", [] {});
   } catch (const FeedError& error) {
     outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, error.code(), error.what()};
+  } catch (const std::bad_alloc&) {
+    outcome_ = Feed::Outcome{Feed::Outcome::Kind::kFailed, FeedFault::kMemory, {}};
   }
   --bodies_;
 }

@@ -102,8 +102,8 @@ void FeedRun::forget_left_encodes() {
       try {
         spawn("end-" + (*it)->options->name, [part = *it] { part->route.reset(); });
         encodes_.erase(it);
-      } catch (const FeedError&) {
-        return;  // there is no thread now
+      } catch (const std::exception&) {
+        return;  // there is no thread, or no memory, now
       }
     }
     it = next;

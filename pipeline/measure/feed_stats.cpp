@@ -97,6 +97,17 @@ std::shared_ptr<FeedStats::EncodeLine> FeedStats::line(const std::string& encode
   return found != encodes_.end() ? *found : nullptr;
 }
 
+std::string FeedStats::encode_reason(const std::string& encode) const {
+  std::shared_ptr<EncodeStats> stats;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find_if(
+        encodes_, [&](const auto& line) { return line->stats->name == encode; });
+    if (found != encodes_.end()) stats = (*found)->stats;
+  }
+  return stats ? stats->reason() : std::string();
+}
+
 std::vector<std::shared_ptr<OutputStats>> FeedStats::outputs() const {
   const std::lock_guard lock(mutex_);
   return outputs_;

@@ -137,6 +137,8 @@ class FeedStats {
   EncodeStats& encode(std::size_t index) const;
   /// The line of the encode of this name, for open_tickets; null if there is none.
   std::shared_ptr<EncodeLine> line(const std::string& encode) const;
+  /// Why the encode of this name is down; empty if it is not, or if there is none.
+  std::string encode_reason(const std::string& encode) const;
   std::vector<std::shared_ptr<OutputStats>> outputs() const;
   std::vector<std::shared_ptr<LaneStats>> lanes() const;
 

@@ -336,8 +336,7 @@ void Output::end_if_source_is_gone() {
 void Output::show_if_encode_is_down() {
   const auto [state, shown] = stats_.state();
   if (state != FeedState::kConnecting && state != FeedState::kRunning) return;
-  const std::shared_ptr<FeedStats::EncodeLine> line = feed_.line(options_.from);
-  std::string reason = line ? line->stats->reason() : std::string();
+  std::string reason = feed_.encode_reason(options_.from);
   encode_is_down_ = !reason.empty();
   if (encode_is_down_) reason = "waits for encode " + options_.from + ": " + reason;
   if (reason != shown) set_state(state, reason);

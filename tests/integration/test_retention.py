@@ -97,3 +97,19 @@ def test_min_free_deletes_the_oldest_recordings_of_all_feeds_of_a_disk(framelane
     assert others.exists() and elsewhere.exists()
     assert daemon.metrics().sum("framelane_output_retention_errors_total") == 0
     daemon.stop()
+
+
+def test_an_output_that_replaces_one_keeps_what_that_would_delete(framelane, camera_clip, tmp_path):
+    """It takes 8 s."""
+    config = {"feeds": {"cam": recording(camera_clip, f"{tmp_path}/rec/%s.ts", {"age": "5s"})}}
+    daemon = framelane(config).wait_ready()
+    recordings = lambda: sorted((tmp_path / "rec").glob("*.ts"))  # noqa: E731
+    wait_until(recordings, "a recording")
+    first = recordings()[0]
+    output = config["feeds"]["cam"]["outputs"]["rec"]
+    del output["keep"]
+    output["timeout"] = "9s"  # so that another output takes its place
+    daemon.reload(config)
+    wait_until(lambda: not first.exists() or recordings()[-1].stat().st_mtime > first.stat().st_mtime + 7,
+               "recordings of 7 s more")
+    assert first.exists()
