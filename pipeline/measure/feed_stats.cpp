@@ -98,14 +98,14 @@ std::shared_ptr<FeedStats::EncodeLine> FeedStats::line(const std::string& encode
 }
 
 std::string FeedStats::encode_reason(const std::string& encode) const {
+  const std::shared_ptr<EncodeLine> found = line(encode);
+  if (!found) return {};
   std::shared_ptr<EncodeStats> stats;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find_if(
-        encodes_, [&](const auto& line) { return line->stats->name == encode; });
-    if (found != encodes_.end()) stats = (*found)->stats;
+    stats = found->stats;
   }
-  return stats ? stats->reason() : std::string();
+  return stats->reason();
 }
 
 std::vector<std::shared_ptr<OutputStats>> FeedStats::outputs() const {
