@@ -30,3 +30,4 @@ pkg_check_modules(PANGO REQUIRED IMPORTED_TARGET pangoft2 fontconfig)
 # GLib asks for -pthread, which the precompiled headers would not fit.
 set_property(TARGET PkgConfig::PANGO PROPERTY INTERFACE_COMPILE_OPTIONS "")
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)

@@ -21,6 +21,7 @@ struct Config {
   LogConfig log;
   AdminConfig admin;
   WatchdogConfig watchdog;
+  RecorderConfig recorder;
   DeviceChoice device;  ///< of feeds that name none
   std::vector<FeedOptions> feeds;
   /// What was read, with what the main file includes: defaults, profiles and feeds are still

@@ -30,6 +30,21 @@ const Section<WatchdogConfig>& watchdog_keys() {
   return keys;
 }
 
+const Section<RecorderConfig>& recorder_keys() {
+  constexpr std::int64_t kMost = std::int64_t{64} << 30;
+  static const Section<RecorderConfig> keys{
+      {scalar<RecorderConfig>("memory", range(kSize, 0, kMost),
+                              "How much memory the flight recorder has (64M). 0 turns it off.",
+                              [](RecorderConfig& r, const Value& v) { r.memory = v.number; }),
+       scalar<RecorderConfig>(
+           "directory", of(kText),
+           "The folder to which a trace is written when frames are lost, when a feed or a GPU "
+           "fails, and on SIGUSR1 (none).",
+           [](RecorderConfig& r, const Value& v) { r.directory = v.text; })},
+      {}};
+  return keys;
+}
+
 Shape layer_shape() {
   Shape shape = layer_keys().shape();
   shape.definition = "layer";
@@ -71,6 +86,10 @@ const Section<Document>& document_keys() {
          section<Document, WatchdogConfig>(
              "watchdog", watchdog_keys(), "When framelane ends itself, to be started again.",
              [](Document& d) -> WatchdogConfig& { return d.watchdog; }),
+         section<Document, RecorderConfig>(
+             "recorder", recorder_keys(),
+             "The flight recorder: what happened to every frame of the last minutes.",
+             [](Document& d) -> RecorderConfig& { return d.recorder; }),
          scalar<Document>(
              "device", of(kDeviceName),
              "Where frames are converted: on the CPU, on any GPU or on one (auto: on all "
@@ -93,7 +112,7 @@ const Section<Document>& document_keys() {
               "defaults.",
               &Document::profiles),
          part("feeds", map_of(feed_shape()), "The feeds, by name.", &Document::feeds)},
-        {"recorder", "limits", "hooks"}};
+        {"limits", "hooks"}};
     return table;
   }();
   return keys;

@@ -12,6 +12,7 @@ struct Document {
   LogConfig log;
   AdminConfig admin;
   WatchdogConfig watchdog;
+  RecorderConfig recorder;
   DeviceChoice device;  ///< of feeds that name none
   const Node* defaults = nullptr;
   const Node* profiles = nullptr;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,13 @@ struct AdminConfig {
   std::vector<AdminToken> tokens{};       ///< none: whoever can connect may ask for everything
   std::shared_ptr<const TlsCertificate> certificate{};  ///< null: no TLS
   bool insecure = false;  ///< other machines may connect although there are no tokens
+};
+
+struct RecorderConfig {
+  std::int64_t memory = 64'000'000;  ///< in bytes; 0: nothing is recorded
+  std::string directory{};           ///< where traces are written by themselves; empty: nowhere
+
+  friend bool operator==(const RecorderConfig&, const RecorderConfig&) = default;
 };
 
 struct WatchdogConfig {

@@ -9,12 +9,14 @@
 #include <array>
 #include <condition_variable>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -25,6 +27,7 @@
 #include "daemon/admin_access.hpp"
 #include "daemon/host_check.hpp"
 #include "daemon/listen_socket.hpp"
+#include "daemon/stream_sender.hpp"
 #include "pipeline/base/credential_names.hpp"
 #include "pipeline/base/log.hpp"
 
@@ -34,12 +37,12 @@ namespace {
 /// A body that announces no length and does not end is cut off at this size.
 constexpr std::size_t kMaxDiscardedBytes = 16 * AdminServer::kMaxBodyBytes;
 /// libmicrohttpd also counts connections that are being closed.
-constexpr unsigned kConnectionSlots = 2 * AdminServer::kMaxConnections;
+constexpr unsigned kConnectionSlots = 2 * AdminServer::kMaxConnections + AdminServer::kMaxStreams;
 /// TLS 1.2 and 1.3, with what GnuTLS holds for secure.
 constexpr const char* kTlsPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
-/// In every answer. The policy keeps whatever a page holds from running or loading anything, and
-/// all pages from being shown inside another's.
-constexpr std::array<std::pair<const char*, const char*>, 5> kSecurityHeaders{{
+/// In every answer that does not have another. The policy keeps whatever a page holds from running
+/// or loading anything, and all pages from being shown inside another's.
+constexpr std::array<std::pair<const char*, const char*>, 5> kStandardHeaders{{
     {"Cache-Control", "no-store"},
     {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
@@ -117,6 +120,7 @@ class AdminServer::Impl {
     std::unique_lock lock(answering_mutex_);
     stopping_ = true;
     answered_.wait(lock, [this] { return answering_ == 0; });
+    for (StreamSender* const sender : senders_) sender->end();
     lock.unlock();
     MHD_stop_daemon(daemon_);
     if (!socket_path_.empty()) ::unlink(socket_path_.c_str());
@@ -131,6 +135,7 @@ class AdminServer::Impl {
     int fd;
     std::string host;  ///< empty for Unix sockets
     bool closing = false;
+    bool streams = false;
   };
   using Connections = std::list<Connection>;
 
@@ -138,6 +143,7 @@ class AdminServer::Impl {
     std::string body;
     std::size_t received = 0;
     std::optional<HttpResponse> answer{};  ///< to a request that took long
+    std::unique_ptr<StreamSender> sender{};
   };
 
   static void on_connection(void* self, MHD_Connection* connection, void** context,
@@ -184,7 +190,7 @@ class AdminServer::Impl {
   /// completed request, or of the start, so the first one that counts towards the limit is closed.
   void make_room_for(Connection added) {
     const auto close_first = [&](std::size_t limit, auto counts) {
-      const auto open = [&](const Connection& c) { return !c.closing && counts(c); };
+      const auto open = [&](const Connection& c) { return !c.closing && !c.streams && counts(c); };
       if (std::count_if(connections_.begin(), connections_.end(), open) <
           static_cast<std::ptrdiff_t>(limit)) {
         return;
@@ -220,10 +226,11 @@ class AdminServer::Impl {
           MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "content-length");
       const bool too_large =
           length != nullptr && std::strtoull(length, nullptr, 10) > kMaxBodyBytes;
-      return too_large ? send(connection, body_too_large()) : MHD_YES;
+      if (!too_large) return MHD_YES;
+      return send(connection, body_too_large(), *static_cast<Upload*>(*context));
     }
     auto& upload = *static_cast<Upload*>(*context);
-    if (upload.answer) return send(connection, *upload.answer);
+    if (upload.answer) return send(connection, *upload.answer, upload);
     if (*size > 0) {
       upload.received += *size;
       if (upload.received > kMaxDiscardedBytes) return MHD_NO;
@@ -231,7 +238,7 @@ class AdminServer::Impl {
       *size = 0;
       return MHD_YES;
     }
-    if (upload.received > kMaxBodyBytes) return send(connection, body_too_large());
+    if (upload.received > kMaxBodyBytes) return send(connection, body_too_large(), upload);
     HttpRequest request;
     request.method = method;
     request.path = url;
@@ -241,7 +248,7 @@ class AdminServer::Impl {
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, collect, &request.query);
     if (takes_long_ && takes_long_(request))
       return answer_later(connection, std::move(request), upload);
-    return send(connection, respond(request));
+    return send(connection, respond(request), upload);
   }
 
   /// Has a thread of its own answer, while the connection is suspended: it has no time-out then,
@@ -290,13 +297,24 @@ class AdminServer::Impl {
     return host_check_->refuse(request, any_name);
   }
 
-  static enum MHD_Result send(MHD_Connection* connection, const HttpResponse& answer) {
-    MHD_Response* response = MHD_create_response_from_buffer(
-        answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
+  enum MHD_Result send(MHD_Connection* connection, const HttpResponse& answer, Upload& upload) {
+    if (answer.stream && senders_.size() >= kMaxStreams) {
+      return send(connection,
+                  error_response(MHD_HTTP_SERVICE_UNAVAILABLE, "too_many_streams",
+                                 fmt::format("there are {} streams already; close a page or a "
+                                             "download, and ask again",
+                                             kMaxStreams)),
+                  upload);
+    }
+    MHD_Response* response =
+        answer.stream
+            ? begin_stream(connection, answer, upload)
+            : MHD_create_response_from_buffer(
+                  answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
     if (response == nullptr) return MHD_NO;
     MHD_add_response_header(response, "Content-Type", answer.content_type.c_str());
-    for (const auto& [name, value] : kSecurityHeaders) {
-      MHD_add_response_header(response, name, value);
+    for (const auto& [name, value] : kStandardHeaders) {
+      if (!answer.headers.contains(name)) MHD_add_response_header(response, name, value);
     }
     for (const auto& [name, value] : answer.headers) {
       MHD_add_response_header(response, name.c_str(), value.c_str());
@@ -307,11 +325,32 @@ class AdminServer::Impl {
     return result;
   }
 
+  /// What libmicrohttpd reads the answer from; the connection's Upload owns the sender.
+  MHD_Response* begin_stream(MHD_Connection* connection, const HttpResponse& answer,
+                             Upload& upload) {
+    constexpr std::size_t kBlock = 32 * 1024;
+    upload.sender = std::make_unique<StreamSender>(answer.stream, connection);
+    {
+      const std::lock_guard lock(answering_mutex_);
+      senders_.insert(upload.sender.get());
+      if (stopping_) upload.sender->end();
+    }
+    if (const Connections::iterator* entry = entry_of(connection)) (*entry)->streams = true;
+    return MHD_create_response_from_callback(answer.stream_bytes.value_or(MHD_SIZE_UNKNOWN), kBlock,
+                                             &StreamSender::read, upload.sender.get(), nullptr);
+  }
+
   static void on_completed(void* self, MHD_Connection* connection, void** context,
                            enum MHD_RequestTerminationCode code) {
-    delete static_cast<Upload*>(std::exchange(*context, nullptr));
+    auto& impl = *static_cast<Impl*>(self);
+    const std::unique_ptr<Upload> upload(static_cast<Upload*>(std::exchange(*context, nullptr)));
+    if (upload && upload->sender) {
+      if (const Connections::iterator* entry = entry_of(connection)) (*entry)->streams = false;
+      const std::lock_guard lock(impl.answering_mutex_);
+      impl.senders_.erase(upload->sender.get());
+    }
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) return;
-    Connections& all = static_cast<Impl*>(self)->connections_;
+    Connections& all = impl.connections_;
     if (const Connections::iterator* entry = entry_of(connection))
       all.splice(all.end(), all, *entry);
   }
@@ -327,8 +366,9 @@ class AdminServer::Impl {
   const bool tls_;
   std::mutex answering_mutex_;
   std::condition_variable answered_;
-  int answering_ = 0;      // threads of answer_later(); guarded by answering_mutex_
-  bool stopping_ = false;  // likewise
+  int answering_ = 0;                // threads of answer_later(); guarded by answering_mutex_
+  bool stopping_ = false;            // likewise
+  std::set<StreamSender*> senders_;  // changed with answering_mutex_ held, on the listener's thread
   std::string address_;
   std::string socket_path_;
   std::optional<HostCheck> host_check_;

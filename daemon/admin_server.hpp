@@ -2,40 +2,24 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "daemon/http_message.hpp"
 
 namespace framelane {
 
 class AdminAccess;
-
-struct HttpRequest {
-  std::string method;
-  std::string path;  ///< without the query
-  std::map<std::string, std::string> query;
-  std::map<std::string, std::string> headers;  ///< names in lower case
-  std::string body;
-  std::string peer{};  ///< the client's IP address; empty: it came through a Unix socket
-};
-
-struct HttpResponse {
-  int status = 200;
-  std::string content_type = "application/json";
-  std::string body;
-  std::multimap<std::string, std::string> headers = {};  ///< besides those that all have
-};
-
-/// {"error":{"code","message","key"}} with this status; "key" is null if `key` is empty.
-HttpResponse error_response(int status, const std::string& code, const std::string& message,
-                            const std::string& key = {});
 
 /// The admin listener: one thread that calls one handler, with the limits below. The handler
 /// runs on that thread and must not block for long, except for requests that take long: it answers
 /// these on threads of their own. It also answers HEAD; the body is then not sent.
 ///
 /// A new client never waits for slow ones. At a limit on connections, the connection that has gone
-/// longest without completing a request is closed to make room.
+/// longest without completing a request is closed to make room. Streams (HttpResponse::stream) have
+/// a limit of their own: one more is answered with 503. A stream whose client does not read is
+/// closed after the idle timeout.
 ///
 /// With TLS a handshake that is slow or that does not end is limited as a silent client is. Each
 /// one has the certificate that is in force when it begins.
@@ -44,8 +28,9 @@ HttpResponse error_response(int status, const std::string& code, const std::stri
 /// name resolve to this address neither knows a token nor has a certificate for that name.
 class AdminServer {
  public:
-  static constexpr std::size_t kMaxConnections = 64;
-  static constexpr std::size_t kMaxConnectionsPerAddress = 16;
+  static constexpr std::size_t kMaxConnections = 256;
+  static constexpr std::size_t kMaxConnectionsPerAddress = 128;
+  static constexpr std::size_t kMaxStreams = 64;
   static constexpr std::size_t kMaxHeaderBytes = 16 * 1024;
   static constexpr std::size_t kMaxBodyBytes = 64 * 1024;
   static constexpr std::chrono::seconds kIdleTimeout{5};
@@ -85,11 +70,14 @@ class AdminServer {
 /// The certificate of an https:// URL must be one that this machine's authorities have issued for
 /// its name. With `tls` the listener is one's own, on this machine. Its certificate is not checked:
 /// it may be for another name, or have been replaced since, and no secret is sent.
+///
+/// `headers`: further lines of the request, without their ends.
 struct FetchResult {
   int status = 0;
   std::string body;
 };
 FetchResult http_get(const std::string& listen_or_url, const std::string& path,
-                     std::chrono::milliseconds timeout, bool tls = false);
+                     std::chrono::milliseconds timeout, bool tls = false,
+                     const std::vector<std::string>& headers = {});
 
 }  // namespace framelane

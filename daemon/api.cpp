@@ -8,7 +8,10 @@
 
 #include "daemon/config_reload.hpp"
 #include "daemon/metrics.hpp"
+#include "daemon/query.hpp"
 #include "daemon/supervisor.hpp"
+#include "daemon/trace_dumps.hpp"
+#include "daemon/trace_request.hpp"
 #include "daemon/watchdog.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/utc_time.hpp"
@@ -25,12 +28,7 @@ constexpr std::string_view kRestartPath = "/restart";
 constexpr std::string_view kReloadPath = "/api/v1/reload";
 constexpr std::string_view kHealthPath = "/healthz";
 constexpr std::string_view kReadinessPath = "/readyz";
-
-/// What requests are about.
-struct Program {
-  Supervisor& supervisor;
-  ConfigReload& config;
-};
+constexpr std::string_view kTracePath = "/api/v1/trace";
 
 Json reason_json(const std::string& reason) {
   return reason.empty() ? Json(nullptr) : Json(redact(reason));
@@ -120,12 +118,13 @@ HttpResponse index_page(const HttpRequest&, Program&) {
                        "GET  /api/v1/feeds/NAME\n"
                        "POST /api/v1/feeds/NAME/restart\n"
                        "GET  /api/v1/devices\n"
+                       "GET  /api/v1/trace\n"
                        "POST /api/v1/reload\n");
 }
 
 HttpResponse metrics_page(const HttpRequest&, Program& program) {
   return {200, "text/plain; version=0.0.4; charset=utf-8",
-          metrics_text(program.supervisor, program.config.status())};
+          metrics_text(program.supervisor, program.config.status(), program.traces.written())};
 }
 
 HttpResponse health(const HttpRequest&, Program& program) {
@@ -210,6 +209,10 @@ HttpResponse list_devices(const HttpRequest&, Program& program) {
   return json_response(200, {{"devices", devices}});
 }
 
+HttpResponse trace(const HttpRequest& request, Program& program) {
+  return answer_trace(request, program.supervisor);
+}
+
 bool reads(const HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
 }
@@ -232,6 +235,7 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{"/api/v1/feeds", {false, list_feeds}},
       Fixed{"/api/v1/devices", {false, list_devices}},
       Fixed{kReloadPath, {true, reload_config}},
+      Fixed{kTracePath, {false, trace}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
   if (fixed != kFixed.end()) return fixed->route;
@@ -252,10 +256,10 @@ std::optional<AdminRole> needed_role(const HttpRequest& request) {
 }
 
 bool takes_long(const HttpRequest& request) {
-  return request.method == "POST" && request.path == kReloadPath;
+  return request.path == kReloadPath || request.path == kTracePath;
 }
 
-HttpResponse answer(const HttpRequest& request, Supervisor& supervisor, ConfigReload& config) {
+HttpResponse answer(const HttpRequest& request, Program& program) {
   const auto route = find_route(request.path);
   if (!route) return not_found(request.path);
   if (route->post ? request.method != "POST" : !reads(request)) {
@@ -269,8 +273,11 @@ HttpResponse answer(const HttpRequest& request, Supervisor& supervisor, ConfigRe
   if (route->post && !request.headers.contains("x-framelane-request")) {
     return error_response(403, "header_required", "send the header X-Framelane-Request: 1");
   }
-  Program program{supervisor, config};
-  return route->answer(request, program);
+  try {
+    return route->answer(request, program);
+  } catch (const RequestError& error) {
+    return error.response();
+  }
 }
 
 }  // namespace framelane

@@ -261,7 +261,6 @@ int run_arguments(int argc, char** argv) {
   // Only when it is wanted: it asks the GPU's driver.
   app.set_version_flag("--version", std::function<std::string()>(version_text));
   app.require_subcommand(1);
-  app.footer("Later versions will have: trace.");
 
   RunArguments run;
   CLI::App* run_app = app.add_subcommand("run", "Run the daemon in the foreground");
@@ -295,6 +294,24 @@ int run_arguments(int argc, char** argv) {
       ->add_option("--url", url,
                    "Address of its admin listener, instead of the one in the configuration")
       ->excludes(health_config);
+
+  TraceArguments trace;
+  CLI::App* trace_app = app.add_subcommand(
+      "trace", "Fetch what a running daemon has done in the last seconds, for ui.perfetto.dev");
+  auto* trace_config =
+      trace_app->add_option("-c,--config", trace.config, "Configuration file of the daemon")
+          ->capture_default_str();
+  trace_app
+      ->add_option("--url", trace.url,
+                   "Address of its admin listener, instead of the one in the configuration")
+      ->excludes(trace_config);
+  trace_app->add_option("--token-file", trace.token_file, "File with a token that may read");
+  trace_app->add_option("--seconds", trace.seconds, "How many")->capture_default_str();
+  trace_app->add_option("--feed", trace.feed, "One feed only");
+  trace_app
+      ->add_option("-o,--output", trace.output,
+                   "File to write, packed if its name ends with .gz; - is standard output")
+      ->required();
 
   app.add_subcommand("bench",
                      "Run benchmarks on this machine's CPU and GPU; bench --help lists them");
@@ -333,6 +350,7 @@ int run_arguments(int argc, char** argv) {
   if (check_app->parsed()) return finish(check_command(config, !no_env));
   if (devices_app->parsed()) return finish(devices_command(devices_json));
   if (health_app->parsed()) return healthcheck_command(config, url);
+  if (trace_app->parsed()) return trace_command(trace);
   if (tune_feeds_app->parsed()) {
     return tune_feeds_command(config, tuned_size, tuned_rate, tuned_output);
   }

@@ -66,4 +66,15 @@ int tune_feeds_command(const std::string& config, const std::string& size, const
 /// Other mistakes in the configuration do not matter.
 int healthcheck_command(const std::string& config, const std::string& url);
 
+struct TraceArguments {
+  std::string config = kDefaultConfigFile;
+  std::string url;         ///< of the listener; empty: that of the configuration
+  std::string token_file;  ///< empty: no token
+  int seconds = 10;
+  std::string feed;  ///< empty: all
+  std::string output;
+};
+/// Fetches a trace from a running daemon, and writes it to a file.
+int trace_command(const TraceArguments& arguments);
+
 }  // namespace framelane

@@ -80,6 +80,7 @@ ConfigReload::ConfigReload(std::string file, const Config& config, Supervisor& s
       access_(std::make_shared<AdminAccess>(config.admin)),
       listen_(config.admin.listen),
       device_(config.device),
+      recorder_(config.recorder),
       watchdog_(config.watchdog),
       status_{.loaded = system_clock::now()} {}
 
@@ -183,7 +184,9 @@ std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
   const bool tls = access_->certificate() != nullptr;
   if (config.admin.listen != listen_) next_start.emplace_back("admin.listen");
   if ((config.admin.certificate != nullptr) != tls) next_start.emplace_back("admin.tls");
-  if (next_start.empty()) {
+  const bool same_listener = next_start.empty();
+  if (config.recorder != recorder_) next_start.emplace_back("recorder");
+  if (same_listener) {
     access_->replace(config.admin);
   } else if (!access_->has(config.admin.tokens)) {
     next_start.emplace_back("admin.tokens");

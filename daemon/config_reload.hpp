@@ -73,7 +73,8 @@ class ConfigReload {
   const std::shared_ptr<AdminAccess> access_;
   const std::string listen_;   // as at the start
   const DeviceChoice device_;  // likewise
-  mutable std::mutex mutex_;   // guards what follows
+  const RecorderConfig recorder_;
+  mutable std::mutex mutex_;  // guards what follows
   WatchdogConfig watchdog_;
   Status status_;
 };

@@ -33,9 +33,11 @@ class DetachedRead {
     thread_ = std::move(thread);
     return true;
   }
-  bool under_way() const { return result_.valid() && !ends_within(std::chrono::milliseconds(0)); }
-  /// Waits for the read that was begun; what it has read, or nothing if it has not come to an end
-  /// within `time`. Throws what it has thrown.
+  /// True if a read was begun whose result nobody has taken.
+  bool begun() const { return result_.valid(); }
+  bool under_way() const { return begun() && !ends_within(std::chrono::milliseconds(0)); }
+  /// Waits for the read that was begun, which there must be; what it has read, or nothing if it has
+  /// not come to an end within `time`. Throws what it has thrown.
   std::optional<T> wait_for(std::chrono::milliseconds time) {
     if (!ends_within(time)) return std::nullopt;
     return result_.get();

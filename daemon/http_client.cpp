@@ -270,13 +270,16 @@ FetchResult parse_answer(const std::string& answer) {
 }  // namespace
 
 FetchResult http_get(const std::string& listen_or_url, const std::string& path,
-                     std::chrono::milliseconds timeout, bool tls) {
+                     std::chrono::milliseconds timeout, bool tls,
+                     const std::vector<std::string>& headers) {
   try {
     const Target target = parse_target(listen_or_url, tls);
     Connection connection(target, Clock::now() + timeout);
     // With HTTP/1.0 the answer is not chunked and ends with the connection.
-    connection.send_all("GET " + target.base_path + path + " HTTP/1.0\r\nHost: " +
-                        target.host_header + "\r\nConnection: close\r\n\r\n");
+    std::string request = "GET " + target.base_path + path +
+                          " HTTP/1.0\r\nHost: " + target.host_header + "\r\nConnection: close\r\n";
+    for (const std::string& header : headers) request += header + "\r\n";
+    connection.send_all(request + "\r\n");
     return parse_answer(connection.receive_to_end());
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(listen_or_url + ": " + error.what());

@@ -69,7 +69,8 @@ void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Devic
 
 std::string metrics_text(const std::vector<FeedView>& feeds,
                          const std::vector<std::shared_ptr<const Device>>& devices,
-                         const ConfigReload::Status& config) {
+                         const ConfigReload::Status& config, const FlightRecorder* recorder,
+                         const TraceCounts& traces) {
   MetricPage page;
   add_build_info(page);
   FeedMetrics feed_metrics(page);
@@ -82,6 +83,18 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
       .add({}, static_cast<double>(threads_abandoned()));
   page.gauge("framelane_threads_stuck", "Abandoned threads whose call has not returned yet.")
       .add({}, static_cast<double>(threads_stuck()));
+  if (recorder != nullptr) {
+    const auto oldest = recorder->oldest();
+    const auto covered =
+        oldest ? FlightRecorder::Clock::now() - *oldest : std::chrono::nanoseconds(0);
+    page.gauge("framelane_recorder_covered_seconds", "How far back the flight recorder goes.")
+        .add({}, std::chrono::duration<double>(covered).count());
+    page.gauge("framelane_recorder_memory_bytes", "Memory of the flight recorder.")
+        .add({}, static_cast<double>(recorder->bytes()));
+    page.counter("framelane_recorder_traces_total",
+                 "Traces that were written to recorder.directory, by cause.")
+        .add_each({}, "cause", kTraceCauseNames, traces);
+  }
   page.gauge("framelane_config_last_reload_successful",
              "1 if the last attempt to load the configuration succeeded.")
       .add({}, config.successful ? 1 : 0);
@@ -92,8 +105,10 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
   return page.text();
 }
 
-std::string metrics_text(const Supervisor& supervisor, const ConfigReload::Status& config) {
-  return metrics_text(supervisor.feeds(), supervisor.devices().all(), config);
+std::string metrics_text(const Supervisor& supervisor, const ConfigReload::Status& config,
+                         const TraceCounts& traces) {
+  return metrics_text(supervisor.feeds(), supervisor.devices().all(), config,
+                      supervisor.recorder().get(), traces);
 }
 
 }  // namespace framelane

@@ -24,6 +24,7 @@
 #include "daemon/signals.hpp"
 #include "daemon/status_line.hpp"
 #include "daemon/supervisor.hpp"
+#include "daemon/trace_dumps.hpp"
 #include "daemon/version.hpp"
 #include "daemon/watchdog.hpp"
 #include "pipeline/base/log.hpp"
@@ -38,7 +39,8 @@ void begin_stop(Supervisor& supervisor) {
 
 /// Runs until a signal comes, or too many threads are stuck, or, with --once, until the last feed
 /// has ended. Returns when everything has stopped: false if because of threads that are stuck.
-bool serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admin) {
+bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
+           const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   StatusLine status;
   bool announced = false;
@@ -55,6 +57,7 @@ bool serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admi
     }
     if (announced && !stops) status.update(supervisor.feeds(), now);
     watchdog.feed(now);
+    if (announced && !stops) traces.look(now);
     const WatchdogConfig limits = config.watchdog();
     if (!stops && too_many_stuck(limits)) {
       log::error(
@@ -83,6 +86,10 @@ bool serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admi
     const auto pause = announced ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10);
     const std::optional<int> signal = wait_signal(pause);
     if (!signal) continue;
+    if (*signal == SIGUSR1) {
+      traces.ask(now);
+      continue;
+    }
     if (*signal == SIGHUP) {
       reload_wanted = true;
       continue;
@@ -94,6 +101,12 @@ bool serve(Supervisor& supervisor, ConfigReload& config, const AdminServer* admi
     begin_stop(supervisor);
   }
   return !gave_up;
+}
+
+/// Null if nothing is to be recorded.
+std::shared_ptr<FlightRecorder> make_recorder(const RecorderConfig& config) {
+  if (config.memory == 0) return nullptr;
+  return std::make_shared<FlightRecorder>(static_cast<std::size_t>(config.memory));
 }
 
 /// Throws if other machines can connect and are not to. Only after the listener has been opened is
@@ -132,8 +145,12 @@ int run_command(const RunArguments& arguments) {
   starting.reset();
 
   Supervisor supervisor(std::move(config.feeds), devices,
-                        {.once = arguments.once, .reread = reread_secrets(config)});
+                        {.once = arguments.once,
+                         .reread = reread_secrets(config),
+                         .recorder = make_recorder(config.recorder)});
   ConfigReload reload(arguments.config, config, supervisor);
+  TraceDumps traces(config.recorder.directory, supervisor);
+  Program program{supervisor, reload, traces};
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {
@@ -142,7 +159,7 @@ int run_command(const RunArguments& arguments) {
           [&](const HttpRequest& request) {
             const auto needed = needed_role(request);
             auto refusal = needed ? reload.access()->refuse(request, *needed) : std::nullopt;
-            return refusal ? std::move(*refusal) : answer(request, supervisor, reload);
+            return refusal ? std::move(*refusal) : answer(request, program);
           },
           takes_long, AdminServer::kIdleTimeout, reload.access());
       require_guard(config.admin, *admin);
@@ -154,7 +171,7 @@ int run_command(const RunArguments& arguments) {
               config.admin.tokens.empty() ? "" : ", with tokens");
   }
   supervisor.start();
-  const bool served = serve(supervisor, reload, admin.get());
+  const bool served = serve(supervisor, reload, traces, admin.get());
   log::info("stopped");
   admin.reset();
   const bool failed = !served || (arguments.once && !supervisor.all_succeeded());

@@ -21,6 +21,7 @@ sigset_t stop_signals() {
 sigset_t handled_signals() {
   sigset_t set = stop_signals();
   sigaddset(&set, SIGHUP);
+  sigaddset(&set, SIGUSR1);
   return set;
 }
 
@@ -59,7 +60,7 @@ void block_signals() {
   // A closed pipe or a file size limit must be an error of write() and must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  for (const int signal : {SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR}) {
+  for (const int signal : {SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR}) {
     ignore_signal(signal);
   }
   for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) ignore_signal(signal);
@@ -87,7 +88,7 @@ std::optional<int> wait_signal(std::chrono::milliseconds timeout) {
   const int signal = sigtimedwait(&set, nullptr, &wait);
   if (signal <= 0) return std::nullopt;
   // While sigtimedwait waits, it receives the signal, and the handler is not called.
-  if (g_next_ends_process && signal != SIGHUP) end_at_once(signal);
+  if (g_next_ends_process && signal != SIGHUP && signal != SIGUSR1) end_at_once(signal);
   return signal;
 }
 

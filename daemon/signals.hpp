@@ -6,9 +6,9 @@
 
 namespace framelane {
 
-/// Blocks SIGINT, SIGTERM and SIGHUP in this thread and in every thread that it starts, so that
-/// wait_signal receives them. Ignores the other signals that mean nothing to framelane and would
-/// end it (SIGPIPE, SIGUSR1, ...). To be called before any other thread starts.
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 in this thread and in every thread that it starts, so
+/// that wait_signal receives them. Ignores the other signals that mean nothing to framelane and
+/// would end it (SIGPIPE, SIGUSR2, ...). To be called before any other thread starts.
 void block_signals();
 
 /// While it lives, SIGINT and SIGTERM end the process at once, whatever its threads wait for: there

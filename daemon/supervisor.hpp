@@ -43,6 +43,8 @@ class Supervisor {
     bool once = false;
     /// See SupervisedFeed.
     RereadOptions reread{};
+    /// What gets what the feeds do; null: nothing.
+    std::shared_ptr<FlightRecorder> recorder{};
     /// For tests, which need not wait for backoff, drain time and heartbeat then.
     Now now = Clock::now;
   };
@@ -69,6 +71,8 @@ class Supervisor {
   /// In the order of the configuration.
   std::vector<FeedView> feeds() const;
   const DeviceSet& devices() const { return *devices_; }
+  /// Null: none.
+  const std::shared_ptr<FlightRecorder>& recorder() const { return options_.recorder; }
   /// Ends the feed's run and starts a new one, also after a failure or an end. False if no feed has
   /// that name.
   bool restart(std::string_view feed);

@@ -197,7 +197,7 @@ int transcode_command(const TranscodeArguments& arguments) {
     if (show_progress) print_progress(totals_of(*view.stats), copies, seconds_since(start));
     // The waits are short because signals and progress come in between.
     const std::optional<int> signal = wait_signal(std::chrono::milliseconds(0));
-    if (signal && !(*signal == SIGHUP && hangup_ignored)) {
+    if (signal && *signal != SIGUSR1 && !(*signal == SIGHUP && hangup_ignored)) {
       interrupted = *signal;
       second_signal_ends_process();
       supervisor.request_stop();

@@ -36,6 +36,7 @@ LIBRARIES = {
     "HTTP": (("microhttpd",), ("daemon",)),
     "GnuTLS": (("gnutls/",), ("config", "daemon")),
     "Prometheus": (("prometheus",), ("daemon",)),
+    "zlib": (("zlib.h",), ("daemon/gzip.cpp",)),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 

@@ -211,7 +211,7 @@ void AudioEncode::send(const AVPacket& packet) {
 
 int AudioEncode::decode(const AVPacket* packet) {
   if (!decoder_) return AVERROR_DECODER_NOT_FOUND;
-  const BusyMeter::Scope busy(feed_.decode_busy);
+  const BusyMeter::Scope busy(feed_.decode_busy, feed_.trace(), TraceKind::kDecode);
   int error = avcodec_send_packet(decoder_.get(), packet);
   while (error >= 0) {
     error = avcodec_receive_frame(decoder_.get(), decoded_.get());
@@ -257,7 +257,7 @@ void AudioEncode::finish() {
 
 const AVPacket* AudioEncode::receive() {
   const CallScope call(calls_, call_limit_);
-  const BusyMeter::Scope busy(feed_.decode_busy);
+  const BusyMeter::Scope busy(feed_.decode_busy, feed_.trace(), TraceKind::kDecode);
   while (encoder_) {
     av_packet_unref(packet_.get());
     const int error = avcodec_receive_packet(encoder_.get(), packet_.get());

@@ -175,7 +175,8 @@ void Encode::analyse(FrameJob& job) {
     return;
   }
   if (!counted) {
-    const BusyMeter::Scope busy(encode_stats_.busy);
+    const BusyMeter::Scope busy(encode_stats_.busy, encode_stats_.trace, TraceKind::kEncode,
+                                job.input.time_us);
     job.luma = {};
     count_luma(job.input.image, 0, job.input.image.height, job.luma);
   }
@@ -240,16 +241,18 @@ void Encode::encode(FrameJob& job) {
     duration =
         std::max(duration, av_rescale_q(1, AVRational{rate->den, rate->num}, encoder_->time_base));
   }
-  pending_.push_back({pts, duration, std::move(output.ticket), job.input.decoded_at, Clock::now()});
-  send(&frame);
+  pending_.push_back({pts, duration, job.input.time_us, std::move(output.ticket),
+                      job.input.decoded_at, Clock::now()});
+  send(&frame, job.input.time_us);
   av_frame_unref(&frame);
 }
 
-void Encode::send(const AVFrame* frame) {
+void Encode::send(const AVFrame* frame, std::int64_t time_us) {
   int result = AVERROR(EAGAIN);
   for (;;) {
     {
-      const BusyMeter::Scope busy(encode_stats_.busy);
+      const BusyMeter::Scope busy(encode_stats_.busy, encode_stats_.trace, TraceKind::kEncode,
+                                  time_us);
       const CallScope call(calls_, call_limit());
       result = avcodec_send_frame(encoder_.get(), frame);
     }
@@ -265,9 +268,14 @@ bool Encode::receive_packets() {
     if (encoder_ == nullptr || given_up_) return false;
     int result = 0;
     {
-      const BusyMeter::Scope busy(encode_stats_.busy);
+      BusyMeter::Scope busy(encode_stats_.busy, encode_stats_.trace, TraceKind::kEncode);
       const CallScope call(calls_, call_limit());
       result = avcodec_receive_packet(encoder_.get(), packet_.get());
+      const auto frame = result == 0 ? pending_of(*packet_) : pending_.end();
+      if (frame != pending_.end()) {
+        busy.set_frame(frame->time_us);
+        set_frame(*packet_, frame->time_us);
+      }
     }
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return true;
     if (result < 0) {
@@ -280,10 +288,14 @@ bool Encode::receive_packets() {
   return true;
 }
 
+std::vector<Encode::Pending>::iterator Encode::pending_of(const AVPacket& packet) {
+  return std::ranges::find(pending_, packet.pts, &Pending::pts);
+}
+
 void Encode::deliver() {
   failures_.worked();
   packet_->time_base = encoder_->time_base;
-  const auto found = std::ranges::find(pending_, packet_->pts, &Pending::pts);
+  const auto found = pending_of(*packet_);
   // Most encoders set no duration, and the last frame of a file would have none.
   if (found != pending_.end() && packet_->duration == 0) packet_->duration = found->duration;
   fanout_.publish(*packet_, StreamKind::kVideo, plan_->media, cancel_);

@@ -69,6 +69,7 @@ class Encode {
   struct Pending {
     std::int64_t pts = 0;
     std::int64_t duration = 0;  // in the encoder's time base; 0: unknown
+    std::int64_t time_us = 0;   // InputFrame::time_us
     FrameTicket ticket;
     std::chrono::steady_clock::time_point decoded_at;
     std::chrono::steady_clock::time_point sent_at;
@@ -91,12 +92,13 @@ class Encode {
   void use_plan(const std::shared_ptr<EncodePlan>& plan);
   void analyse(FrameJob& job);
   void encode(FrameJob& job);
-  /// Sends a frame, or null to flush.
-  void send(const AVFrame* frame);
+  /// Sends a frame, which has this name in traces, or null to flush.
+  void send(const AVFrame* frame, std::int64_t time_us = FlightRecorder::kNoFrame);
   /// Publishes the packets that are ready. False if the encoder failed, whether or not it was
   /// opened again.
   bool receive_packets();
   Stage::Wait wait_converted(FrameJob& job, Stage& stage);
+  std::vector<Pending>::iterator pending_of(const AVPacket& packet);
   /// Publishes the packet in hand and closes the tickets that it decides.
   void deliver();
   void flush();

@@ -111,7 +111,8 @@ void FrameDispatch::take_options(EncodeRoute& route,
 }
 
 void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
-  open_tickets(parts_.stats, run_, lines_, tickets_);
+  frame.time_us = av_rescale_q(frame.pts, source.time_base, AV_TIME_BASE_Q);
+  open_tickets(parts_.stats, run_, lines_, tickets_, frame.time_us);
   try {
     masker_.prepare(frame);
     if (!apply_format(frame, source)) return drop_tickets(parts_.cancel_reason);
@@ -120,8 +121,7 @@ void FrameDispatch::dispatch(InputFrame&& frame, const SourceInfo& source) {
       EncodeRoute& route = *routes_[i];
       if (route.down()) {
         tickets_[i].drop(DropReason::kEncoder);
-        route.lost_until =
-            std::chrono::microseconds(av_rescale_q(frame.pts, source.time_base, AV_TIME_BASE_Q));
+        route.lost_until = std::chrono::microseconds(frame.time_us);
         continue;
       }
       route.outage->worked(frame.decoded_at);
@@ -250,8 +250,7 @@ std::optional<FrameRing::Place> FrameDispatch::take_place(const InputFrame& fram
   const bool blocks = blocks_when_full(on_full_, source.live);
   Clock::time_point deadline = frame.decoded_at;
   if (source.live) {
-    const std::chrono::microseconds time(av_rescale_q(frame.pts, source.time_base, AV_TIME_BASE_Q));
-    deadline = catch_up_.deadline(time, frame.decoded_at);
+    deadline = catch_up_.deadline(std::chrono::microseconds(frame.time_us), frame.decoded_at);
   }
   const auto start = Clock::now();
   const bool waits = blocks || start < deadline;
@@ -259,8 +258,10 @@ std::optional<FrameRing::Place> FrameDispatch::take_place(const InputFrame& fram
   auto place = blocks  ? parts_.ring.acquire(cancel_)
                : waits ? parts_.ring.acquire_until(cancel_, deadline)
                        : parts_.ring.try_acquire();
-  if (waits) parts_.stats->observe(StageStep::kWait, Clock::now() - start);
-  if (!place) catch_up_.missed(Clock::now());
+  const auto end = Clock::now();
+  if (waits) parts_.stats->observe(StageStep::kWait, end - start);
+  parts_.stats->trace().slice(TraceKind::kWait, start, end, frame.time_us);
+  if (!place) catch_up_.missed(end);
   return place;
 }
 

@@ -42,6 +42,7 @@ struct InputFrame {
   const FrameLoan* loan = nullptr;
   std::int64_t pts = 0;  ///< on the feed's timeline, in SourceInfo::time_base; increases strictly
   std::int64_t duration = 0;  ///< 0: unknown
+  std::int64_t time_us = 0;   ///< `pts` in microseconds, which names the frame in traces
   AVRational sample_aspect_ratio{0, 1};
   bool interlaced = false;
   bool top_field_first = false;

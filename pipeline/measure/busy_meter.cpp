@@ -98,18 +98,19 @@ void BusyMeter::end(Clock::time_point now) {
   end_locked(1, now);
 }
 
-std::uint32_t BusyMeter::begin_scope() {
+std::uint32_t BusyMeter::begin_scope(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  begin_locked(Clock::now());
+  begin_locked(now);
   ++scopes_;
   return generation_;
 }
 
-void BusyMeter::end_scope(std::uint32_t generation) {
+bool BusyMeter::end_scope(std::uint32_t generation, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (generation != generation_) return;
+  if (generation != generation_) return false;
   --scopes_;
-  end_locked(1, Clock::now());
+  end_locked(1, now);
+  return true;
 }
 
 void BusyMeter::abandon_scopes(Clock::time_point now) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "pipeline/measure/flight_recorder.hpp"
+
 namespace framelane {
 
 /// Measures for how long at least one piece of work ran (the union of overlapping spans), since
@@ -35,16 +37,34 @@ class BusyMeter {
   /// 0 to 1.
   double recent_ratio(Clock::time_point now = Clock::now()) const;
 
-  /// Busy from construction to destruction.
+  /// Busy from construction to destruction, which is also a slice in a trace: the slices of a meter
+  /// add up to what it measures. The track outlives the scope.
   class Scope {
    public:
-    explicit Scope(BusyMeter& meter) : meter_(meter), generation_(meter.begin_scope()) {}
-    ~Scope() { meter_.end_scope(generation_); }
+    Scope(BusyMeter& meter, const TraceTrack& track, TraceKind kind,
+          std::int64_t frame = FlightRecorder::kNoFrame)
+        : meter_(meter),
+          track_(track),
+          kind_(kind),
+          frame_(frame),
+          begin_(Clock::now()),
+          generation_(meter.begin_scope(begin_)) {}
+    ~Scope() {
+      const Clock::time_point end = Clock::now();
+      if (meter_.end_scope(generation_, end)) track_.slice(kind_, begin_, end, frame_);
+    }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
+    /// Which frame it was, if that comes out meanwhile. See FlightRecorder::Record.
+    void set_frame(std::int64_t frame) { frame_ = frame; }
+
    private:
     BusyMeter& meter_;
+    const TraceTrack& track_;
+    const TraceKind kind_;
+    std::int64_t frame_;
+    const Clock::time_point begin_;
     const std::uint32_t generation_;
   };
 
@@ -61,8 +81,9 @@ class BusyMeter {
     std::chrono::nanoseconds busy{0};
   };
 
-  std::uint32_t begin_scope();
-  void end_scope(std::uint32_t generation);
+  std::uint32_t begin_scope(Clock::time_point now);
+  /// False if the scope was abandoned.
+  bool end_scope(std::uint32_t generation, Clock::time_point now);
   void begin_locked(Clock::time_point now);
   void end_locked(int works, Clock::time_point now);
   template <typename Visit>

@@ -1,7 +1,10 @@
 #include "pipeline/measure/feed_stats.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <utility>
 
 namespace framelane {
@@ -45,7 +48,8 @@ std::string EncodeStats::reason() const {
   return reason_;
 }
 
-FeedStats::FeedStats(std::string feed, const Shape& shape) : feed_(std::move(feed)) {
+FeedStats::FeedStats(std::string feed, const Shape& shape, std::shared_ptr<FlightRecorder> recorder)
+    : feed_(std::move(feed)), recorder_(std::move(recorder)), trace_(track("source")) {
   reshape(shape);
   status_.since = std::chrono::system_clock::now();
 }
@@ -66,22 +70,30 @@ void FeedStats::reshape(const Shape& shape) {
       if (!encode.copy) line->in = line->dropped[index_of(DropReason::kReload)] = frames_in_;
     }
     if (line->stats == nullptr || line->stats->audio.transcodes != encode.transcodes_audio) {
-      line->stats =
-          std::make_shared<EncodeStats>(encode.name, encode.copy, encode.transcodes_audio);
+      line->stats = std::make_shared<EncodeStats>(encode.name, encode.copy, encode.transcodes_audio,
+                                                  track("encode " + encode.name));
     }
     encodes_.push_back(std::move(line));
   }
   std::vector<std::shared_ptr<OutputStats>> old_outputs = std::exchange(outputs_, {});
+  std::map<std::string, int> same;  // renditions have the same name, and a thread each
   for (const std::string& name : shape.outputs) {
+    const int number = ++same[name];
     const auto old = std::ranges::find_if(
         old_outputs, [&](const auto& output) { return output != nullptr && output->name == name; });
     // Each is taken once: renditions have the same name.
-    outputs_.push_back(old != old_outputs.end() ? std::exchange(*old, nullptr)
-                                                : std::make_shared<OutputStats>(name));
+    if (old != old_outputs.end()) {
+      outputs_.push_back(std::exchange(*old, nullptr));
+      continue;
+    }
+    const std::string rendition = number > 1 ? fmt::format(" {}", number) : std::string();
+    outputs_.push_back(std::make_shared<OutputStats>(name, track("output " + name + rendition)));
   }
   lanes_.resize(static_cast<std::size_t>(shape.lanes));
-  for (std::shared_ptr<LaneStats>& lane : lanes_) {
-    if (lane == nullptr) lane = std::make_shared<LaneStats>();
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i] != nullptr) continue;
+    lanes_[i] = std::make_shared<LaneStats>();
+    lanes_[i]->trace = track(fmt::format("lane {}", i));
   }
 }
 
@@ -222,7 +234,7 @@ std::chrono::steady_clock::duration FeedStats::since_arrival(
 
 void open_tickets(const std::shared_ptr<FeedStats>& stats, std::uint32_t run,
                   std::span<const std::shared_ptr<FeedStats::EncodeLine>> lines,
-                  std::span<FrameTicket> tickets) {
+                  std::span<FrameTicket> tickets, std::int64_t frame) {
   assert(tickets.size() == lines.size());
   const std::lock_guard lock(stats->mutex_);
   const bool counts = run == stats->run_;
@@ -231,6 +243,7 @@ void open_tickets(const std::shared_ptr<FeedStats>& stats, std::uint32_t run,
     assert(!tickets[i] && "a ticket was reopened before its frame ended");
     tickets[i].stats_ = stats;
     tickets[i].line_ = lines[i];
+    tickets[i].frame_ = frame;
     tickets[i].run_ = run;
     if (!counts) continue;
     ++lines[i]->in;
@@ -248,6 +261,7 @@ FrameTicket& FrameTicket::operator=(FrameTicket&& other) noexcept {
   assert(stats_ == nullptr && "a ticket was overwritten before its frame ended");
   stats_ = std::move(other.stats_);
   line_ = std::move(other.line_);
+  frame_ = other.frame_;
   run_ = other.run_;
   return *this;
 }
@@ -280,6 +294,7 @@ void FrameTicket::drop(DropReason reason) {
   if (open == nullptr) return;
   ++open->dropped[index_of(reason)];
   --open->in_flight;
+  line_->stats->trace.mark(TraceKind::kDrop, frame_, static_cast<std::uint8_t>(reason));
   line_.reset();
 }
 

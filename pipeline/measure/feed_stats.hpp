@@ -18,6 +18,7 @@
 #include "pipeline/measure/audio_stats.hpp"
 #include "pipeline/measure/busy_meter.hpp"
 #include "pipeline/measure/engine_meters.hpp"
+#include "pipeline/measure/flight_recorder.hpp"
 #include "pipeline/measure/histogram.hpp"
 #include "pipeline/measure/retention_stats.hpp"
 
@@ -36,9 +37,11 @@ struct EncodeCounts {
 
 /// What one output counts. Any thread.
 struct OutputStats {
-  explicit OutputStats(std::string output_name) : name(std::move(output_name)) {}
+  explicit OutputStats(std::string output_name, TraceTrack output_trace = {})
+      : name(std::move(output_name)), trace(std::move(output_trace)) {}
 
   const std::string name;
+  const TraceTrack trace;  ///< of the output's thread
   std::atomic<bool> up{false};
   std::atomic<bool> paused{false};  ///< waits before another try: disk full, connection lost
   std::atomic<std::uint64_t> bytes{0};
@@ -73,14 +76,19 @@ struct OutputStats {
 
 /// What one encode counts beside the ledger. Any thread.
 struct EncodeStats {
-  EncodeStats(std::string encode_name, bool copies, bool transcodes_audio)
-      : name(std::move(encode_name)), copy(copies), audio(transcodes_audio) {}
+  EncodeStats(std::string encode_name, bool copies, bool transcodes_audio,
+              TraceTrack encode_trace = {})
+      : name(std::move(encode_name)),
+        trace(std::move(encode_trace)),
+        copy(copies),
+        audio(transcodes_audio) {}
 
   const std::string name;
-  const bool copy;    ///< packets pass unchanged: no frames, no ledger
-  AudioStats audio;   ///< its sound, if that is transcoded
-  Histogram latency;  ///< from a frame's decoding to its packet in the queues
-  BusyMeter busy;     ///< the encode thread, encoding
+  const TraceTrack trace;  ///< of the encode thread; also the frames that it does not get
+  const bool copy;         ///< packets pass unchanged: no frames, no ledger
+  AudioStats audio;        ///< its sound, if that is transcoded
+  Histogram latency;       ///< from a frame's decoding to its packet in the queues
+  BusyMeter busy;          ///< the encode thread, encoding
   void set_codec(std::string codec);
   std::string codec() const;
   /// Why no encoder can be opened for what comes; empty if one is open.
@@ -95,6 +103,7 @@ struct EncodeStats {
 
 struct LaneStats {
   EngineMeters busy;
+  TraceTrack trace{};
 };
 
 class FrameTicket;
@@ -122,7 +131,9 @@ class FeedStats {
   struct EncodeLine : EncodeCounts {
     std::shared_ptr<EncodeStats> stats;
   };
-  FeedStats(std::string feed, const Shape& shape);
+  /// `recorder`: gets what the feed's threads and lanes do; may be null.
+  FeedStats(std::string feed, const Shape& shape,
+            std::shared_ptr<FlightRecorder> recorder = nullptr);
   FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
             const std::vector<std::string>& outputs, int lanes)
       : FeedStats(std::move(feed), Shape{encodes, outputs, lanes}) {}
@@ -133,6 +144,8 @@ class FeedStats {
   void reshape(const Shape& shape);
 
   const std::string& feed() const { return feed_; }
+  /// Of the source thread.
+  const TraceTrack& trace() const { return trace_; }
   /// See also ledger(), which has all encodes.
   EncodeStats& encode(std::size_t index) const;
   /// The line of the encode of this name, for open_tickets; null if there is none.
@@ -215,15 +228,19 @@ class FeedStats {
  private:
   friend class FrameTicket;
   friend void open_tickets(const std::shared_ptr<FeedStats>&, std::uint32_t,
-                           std::span<const std::shared_ptr<EncodeLine>>, std::span<FrameTicket>);
+                           std::span<const std::shared_ptr<EncodeLine>>, std::span<FrameTicket>,
+                           std::int64_t);
   /// Requires mutex_.
   void apply_state(FeedState state, std::string reason);
   template <typename Array>
   static void bump(Array& counters, std::size_t index) {
     counters[index].fetch_add(1, std::memory_order_relaxed);
   }
+  TraceTrack track(const std::string& name) const { return {recorder_, feed_, name}; }
 
   const std::string feed_;
+  const std::shared_ptr<FlightRecorder> recorder_;
+  const TraceTrack trace_;
   std::atomic<std::int64_t> last_arrival_steady_ns_{0};
   std::atomic<std::int64_t> last_arrival_system_ns_{0};
   mutable std::mutex mutex_;  // guards all that follows
@@ -255,22 +272,23 @@ class FrameTicket {
  private:
   friend void open_tickets(const std::shared_ptr<FeedStats>&, std::uint32_t,
                            std::span<const std::shared_ptr<FeedStats::EncodeLine>>,
-                           std::span<FrameTicket>);
+                           std::span<FrameTicket>, std::int64_t);
   /// The encode's counts, to close the ticket in them; null if it was closed by abandon_run or
   /// never counted. Requires the mutex of `stats`.
   EncodeCounts* counts(const FeedStats& stats) const;
 
   std::shared_ptr<FeedStats> stats_;
   std::shared_ptr<FeedStats::EncodeLine> line_;
+  std::int64_t frame_ = FlightRecorder::kNoFrame;
   std::uint32_t run_ = 0;
 };
 
 /// Counts a frame that has come in, and opens its ticket in each of these lines, all under one
 /// lock: tickets[i] is for lines[i]. An encode of the ledger that is not among them takes no frames
 /// yet, and has dropped this one too (`reload`). If `run` is abandoned, the frame and its tickets
-/// are not counted.
+/// are not counted. `frame`: its name in traces.
 void open_tickets(const std::shared_ptr<FeedStats>& stats, std::uint32_t run,
                   std::span<const std::shared_ptr<FeedStats::EncodeLine>> lines,
-                  std::span<FrameTicket> tickets);
+                  std::span<FrameTicket> tickets, std::int64_t frame = FlightRecorder::kNoFrame);
 
 }  // namespace framelane

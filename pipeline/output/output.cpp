@@ -377,7 +377,8 @@ void Output::open(const MediaPacket& keyframe) {
 void Output::write(MediaPacket& packet) {
   bool written = false;
   {
-    const BusyMeter::Scope busy(stats_.busy);
+    const BusyMeter::Scope busy(stats_.busy, stats_.trace, TraceKind::kMux,
+                                frame_of(*packet.packet));
     const CallScope call(calls_, options_.timeout);
     written = session_->write(packet);
   }
@@ -401,7 +402,7 @@ void Output::close(bool at_end) {
   const std::unique_ptr<OutputSession> session = std::move(session_);
   std::string name;
   {
-    const BusyMeter::Scope busy(stats_.busy);
+    const BusyMeter::Scope busy(stats_.busy, stats_.trace, TraceKind::kMux);
     // A playlist has an end only if run once, because a daemon continues it after a restart. Only a
     // daemon waits for the disk, because its recordings have to survive a power cut.
     try {

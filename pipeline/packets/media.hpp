@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "pipeline/av/av_ptr.hpp"
+#include "pipeline/measure/flight_recorder.hpp"
 
 namespace framelane {
 
@@ -14,6 +16,16 @@ enum class StreamKind { kVideo, kAudio };
 /// True for a video packet at which decoding can start; false for audio.
 inline bool is_keyframe(const AVPacket& packet, StreamKind stream) {
   return stream == StreamKind::kVideo && (packet.flags & AV_PKT_FLAG_KEY) != 0;
+}
+
+/// Names a packet of video in traces (FlightRecorder::Record::frame). All references to the packet
+/// have the name.
+inline void set_frame(AVPacket& packet, std::int64_t frame) {
+  packet.opaque = reinterpret_cast<void*>(static_cast<std::intptr_t>(2 * frame + 1));
+}
+inline std::int64_t frame_of(const AVPacket& packet) {
+  const auto named = reinterpret_cast<std::intptr_t>(packet.opaque);
+  return named == 0 ? FlightRecorder::kNoFrame : (named - 1) / 2;
 }
 
 /// What a muxer has to know of one stream.

@@ -246,7 +246,11 @@ int Decoder::send_to_ffmpeg(AVPacket* packet) {
   std::optional<AvLogCapture> log;
   if (nvdec_.active() && !nvdec_.proven()) log.emplace();
   const Clock::time_point begin = Clock::now();
-  const BusyMeter::Scope busy(stats_.decode_busy);
+  const bool timed = packet != nullptr && packet->pts != AV_NOPTS_VALUE;
+  const BusyMeter::Scope busy(
+      stats_.decode_busy, stats_.trace(), TraceKind::kDecode,
+      timed ? av_rescale_q(packet->pts, context_->pkt_timebase, AV_TIME_BASE_Q)
+            : FlightRecorder::kNoFrame);
   const int error = avcodec_send_packet(context_.get(), packet);
   working_ += Clock::now() - begin;
   return error;
@@ -256,7 +260,7 @@ int Decoder::receive_from_ffmpeg() {
   std::optional<AvLogCapture> log;
   if (nvdec_.active() && !nvdec_.proven()) log.emplace();
   const Clock::time_point begin = Clock::now();
-  const BusyMeter::Scope busy(stats_.decode_busy);
+  const BusyMeter::Scope busy(stats_.decode_busy, stats_.trace(), TraceKind::kDecode);
   const int result = avcodec_receive_frame(context_.get(), frame_.get());
   working_ += Clock::now() - begin;
   return result;

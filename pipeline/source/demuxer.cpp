@@ -260,7 +260,7 @@ std::optional<microseconds> Demuxer::start() const {
 }
 
 Demuxer::Flow Demuxer::read(AVPacket& packet) {
-  const BusyMeter::Scope waiting(stats_.source_wait);
+  const BusyMeter::Scope waiting(stats_.source_wait, stats_.trace(), TraceKind::kRead);
   const ConnectionCheck check = guard_.check_connections();
   const auto begin = std::chrono::steady_clock::now();
   interrupt_.arm(timeout_);

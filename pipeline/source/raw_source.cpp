@@ -96,6 +96,8 @@ ReadResult RawSource::read(SourceItem& item) {
     item.frame = importer_.import(*frame_);
     av_buffer_unref(&frame_->buf[0]);
     item.frame.pts = stamp->pts;
+    context_.stats.trace().mark(TraceKind::kPacket,
+                                av_rescale_q(stamp->pts, info_.time_base, AV_TIME_BASE_Q));
     item.frame.duration = stamp->duration;
     item.frame.decoded_at = now;
     item.kind = SourceItem::Kind::kFrame;
@@ -107,7 +109,8 @@ ReadResult RawSource::read(SourceItem& item) {
 
 /// Reads until the frame is whole or the data ends; false when stopped.
 bool RawSource::fill() {
-  const BusyMeter::Scope waiting(context_.stats.source_wait);
+  const BusyMeter::Scope waiting(context_.stats.source_wait, context_.stats.trace(),
+                                 TraceKind::kRead);
   return ahead_ ? take_read_ahead() : read_here();
 }
 

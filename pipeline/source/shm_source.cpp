@@ -87,7 +87,8 @@ ReadResult ShmSource::read(SourceItem& item) {
   for (;;) {
     std::optional<ShmConnection::Announced> announced;
     {
-      const BusyMeter::Scope waiting(context_.stats.source_wait);
+      const BusyMeter::Scope waiting(context_.stats.source_wait, context_.stats.trace(),
+                                     TraceKind::kRead);
       const CallScope reading(context_.interrupt, input_.timeout);
       announced = connection_->next();
     }
@@ -107,6 +108,8 @@ ReadResult ShmSource::read(SourceItem& item) {
     }
     import(*std::move(announced), item.frame);
     item.frame.pts = stamp->pts;
+    context_.stats.trace().mark(TraceKind::kPacket,
+                                av_rescale_q(stamp->pts, info_.time_base, AV_TIME_BASE_Q));
     item.frame.duration = stamp->duration;
     item.frame.decoded_at = arrived;
     item.kind = SourceItem::Kind::kFrame;

@@ -220,6 +220,11 @@ bool StreamSource::take_packet(SourceItem& item) {
       productive_ = true;
     }
   }
+  if (video && packet_->pts != AV_NOPTS_VALUE) {
+    const std::int64_t frame = av_rescale_q(packet_->pts, time_base, AV_TIME_BASE_Q);
+    set_frame(*packet_, frame);
+    context_.stats.trace().mark(TraceKind::kPacket, frame);
+  }
   if (repeated) return false;  // it is decoded, since others refer to it
   item.kind = SourceItem::Kind::kPacket;
   item.stream = kind;

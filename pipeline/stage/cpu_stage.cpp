@@ -269,6 +269,7 @@ void CpuStage::run_next(CpuLane& lane) {
   const auto end = BusyMeter::Clock::now();
   device_->busy_.end(Engine::kKernel, end);
   lane.stats->busy.end(Engine::kKernel, end);
+  lane.stats->trace.slice(TraceKind::kKernel, start, end, job->input.time_us);
   stats_.observe(StageStep::kKernel, end - start);
   --(*ring_jobs_)[index_of(RingState::kConverting)];
   ++(*ring_jobs_)[index_of(RingState::kReady)];

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/socket_address.hpp"
+#include "tests/daemon/raw_client.hpp"
 
 namespace framelane {
 namespace {
@@ -28,49 +28,11 @@ using namespace std::chrono_literals;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::RawClient;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
 constexpr auto kTimeout = 5s;
-
-/// A client that sends exactly the bytes it is told to.
-class RawClient {
- public:
-  explicit RawClient(const std::string& address) {
-    const SocketAddress parsed = parse_socket_address(address);
-    const AddrInfoList list = resolve(parsed, AI_NUMERICHOST);
-    fd_ = FileDescriptor(::socket(list->ai_family, SOCK_STREAM, 0));
-    if (::connect(fd_.get(), list->ai_addr, list->ai_addrlen) != 0) {
-      throw std::runtime_error("cannot connect");
-    }
-  }
-  void send(std::string_view data) { ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL); }
-  /// Reads until `end` has come, the peer closes, or nothing has come for 5 s.
-  std::string receive_until(std::string_view end) {
-    std::string answer;
-    pollfd ready{fd_.get(), POLLIN, 0};
-    while (!answer.ends_with(end) && poll(&ready, 1, 5000) == 1) {
-      std::array<char, 4096> chunk;
-      const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
-      if (got <= 0) {
-        closed_ = true;
-        break;
-      }
-      answer.append(chunk.data(), static_cast<std::size_t>(got));
-    }
-    return answer;
-  }
-  std::string ask(std::string_view request) {
-    send(request);
-    return receive_until("<never>");
-  }
-  /// Whether receive_until has seen the end of the connection.
-  bool closed() const { return closed_; }
-
- private:
-  FileDescriptor fd_;
-  bool closed_ = false;
-};
 
 HttpResponse echo(const HttpRequest& request) {
   return {200, "text/plain", request.method + " " + request.path + " " + request.body, {}};

@@ -8,6 +8,7 @@
 
 #include "daemon/config_reload.hpp"
 #include "daemon/supervisor.hpp"
+#include "daemon/trace_dumps.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
 #include "tests/daemon/one_device.hpp"
@@ -42,7 +43,7 @@ class ApiTest : public ::testing::Test {
     request.method = method;
     request.path = path;
     if (with_header) request.headers["x-framelane-request"] = "1";
-    return answer(request, supervisor_, config_);
+    return answer(request, program_);
   }
   Json get_json(const std::string& path) { return Json::parse(ask("GET", path).body); }
   static void wait_until_ready(const Supervisor& supervisor) {
@@ -56,6 +57,8 @@ class ApiTest : public ::testing::Test {
   Supervisor supervisor_{feeds(), testing::one_device(make_cpu_device()), {}};
   const testing::TempFolder folder_;
   ConfigReload config_{folder_ / "framelane.yaml", Config{}, supervisor_};
+  const TraceDumps traces_{"", supervisor_};
+  Program program_{supervisor_, config_, traces_};
 };
 
 TEST_F(ApiTest, IsNotReadyBeforeTheStart) { EXPECT_EQ(ask("GET", "/readyz").status, 503); }
@@ -81,17 +84,19 @@ TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
   const auto device = std::make_shared<StuckDevice>();
   Supervisor supervisor(feeds(), testing::one_device(device), {.now = clock.function()});
   ConfigReload config("", Config{}, supervisor);
+  const TraceDumps traces("", supervisor);
+  Program program{supervisor, config, traces};
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
   supervisor.start();
-  EXPECT_EQ(answer(probe, supervisor, config).status, 200);
+  EXPECT_EQ(answer(probe, program).status, 200);
   clock.advance(Supervisor::kMaxHeartbeatAge);
-  EXPECT_EQ(answer(probe, supervisor, config).status, 503);
+  EXPECT_EQ(answer(probe, program).status, 503);
   EXPECT_FALSE(supervisor.ready());
   device->let_go();
   wait_until_ready(supervisor);
-  EXPECT_EQ(answer(probe, supervisor, config).status, 200);
+  EXPECT_EQ(answer(probe, program).status, 200);
 }
 
 TEST_F(ApiTest, IsUnhealthyWhileMoreThreadsAreStuckThanAllowed) {
@@ -246,6 +251,8 @@ TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
                                   std::vector<std::shared_ptr<Device>>{gpu}, make_cpu_device());
   Supervisor supervisor(std::move(options), gpus, {.once = true});
   ConfigReload config("", Config{}, supervisor);
+  const TraceDumps traces("", supervisor);
+  Program program{supervisor, config, traces};
   const auto get = [&](const std::string& path) {
     HttpRequest request;
     request.method = "GET";

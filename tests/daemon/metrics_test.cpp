@@ -58,7 +58,8 @@ class MetricsTest : public ::testing::Test {
   }
   ConfigReload::Status config_{.loaded = std::chrono::system_clock::time_point()};
   std::string page() const {
-    return metrics_text({{options_, stats_}, {options_, copied_}}, {device_}, config_);
+    return metrics_text({{options_, stats_}, {options_, copied_}}, {device_}, config_, nullptr,
+                        TraceCounts{});
   }
   std::map<std::string, double> samples() const { return samples_of(page()); }
   bool has(const std::string& name) const { return samples().contains(name); }

@@ -108,15 +108,16 @@ void CudaContext::hold_until_idle(const BufferRef& frame) {
 }
 
 std::chrono::nanoseconds CudaContext::account(Engine engine, DeviceClock::Clock::time_point from,
-                                              DeviceClock::Clock::time_point to,
-                                              EngineMeters& lane) {
+                                              DeviceClock::Clock::time_point to, LaneStats& lane,
+                                              std::int64_t frame) {
   DeviceClock::Clock::time_point& last = last_end_[index_of(engine)];
   const auto free_from = std::max(from, last);
   // Jobs of different feeds may be booked in another order than they ended in. Work that ended
   // before work that is already booked adds nothing to the union; its own length is still returned.
   if (last < to) from = free_from;
   last = std::max(last, to);
-  lane.add(engine, free_from, to);
+  lane.busy.add(engine, free_from, to);
+  if (free_from < to) lane.trace.slice(trace_kind(engine), free_from, to, frame);
   busy_.add(engine, free_from, to);
   return std::max(to - from, DeviceClock::Clock::duration(0));
 }

@@ -11,6 +11,7 @@
 #include "pipeline/av/buffer_ref.hpp"
 #include "pipeline/frames/input_frame.hpp"
 #include "pipeline/measure/engine_meters.hpp"
+#include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/stage/cuda/cuda_handles.hpp"
 #include "pipeline/stage/cuda/device_clock.hpp"
 #include "pipeline/stage/cuda/device_memory.hpp"
@@ -120,11 +121,13 @@ class CudaContext {
   const EngineMeters& busy() const { return busy_; }
   /// Completion thread only.
   DeviceClock& clock() { return clock_; }
-  /// Books a stretch of a lane's work in the lane's and the GPU's meters; returns its length. The
-  /// stretch begins no earlier than the last one of the same engine ended, because a copy's first
-  /// event comes while the copy still queues behind another lane's. Completion thread only.
+  /// Books a stretch of a lane's work on a frame in the lane's and the GPU's meters, and in the
+  /// lane's trace; returns its length. The stretch begins no earlier than the last one of the same
+  /// engine ended, because a copy's first event comes while the copy still queues behind another
+  /// lane's. Completion thread only.
   std::chrono::nanoseconds account(Engine engine, DeviceClock::Clock::time_point from,
-                                   DeviceClock::Clock::time_point to, EngineMeters& lane);
+                                   DeviceClock::Clock::time_point to, LaneStats& lane,
+                                   std::int64_t frame);
 
  private:
   friend class CopyGate;

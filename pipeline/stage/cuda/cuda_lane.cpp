@@ -284,29 +284,31 @@ void CudaLane::hand_over(bool good) noexcept {
   LaneWork& work = *plan->works[index];
   if (good && counts_luma(work, *job))
     job->luma = work.luma->take(job->outputs[0].target.side_data);
-  if (good) account(work, plan->downloads, seen);
+  if (good) account(work, *job, plan->downloads, seen);
   owner_.completed(*this, *job, good);
 }
 
 /// If a call fails, the job's times are not booked, but the job is still good.
-void CudaLane::account(const LaneWork& work, bool downloads,
+void CudaLane::account(const LaneWork& work, const FrameJob& job, bool downloads,
                        DeviceClock::Clock::time_point seen) noexcept {
-  EngineMeters& lane = lanes_[index % lanes_.size()]->busy;
+  LaneStats& lane = *lanes_[index % lanes_.size()];
+  const std::int64_t frame = job.input.time_us;
   try {
     DeviceClock& clock = context_->clock();
     const auto begin = clock.time_of(work.begin, started_at_);
     const auto at = [&](const CudaEvent& event) { return begin + event.since(work.begin); };
     if (work.images->source) {
-      stats_.observe(StageStep::kH2d,
-                     context_->account(Engine::kH2d, begin, at(work.slices.back().uploaded), lane));
+      stats_.observe(
+          StageStep::kH2d,
+          context_->account(Engine::kH2d, begin, at(work.slices.back().uploaded), lane, frame));
     }
     std::chrono::nanoseconds kernel{0};
     std::chrono::nanoseconds download{0};
     for (const CudaSlice& slice : slices_) {
       const auto converted = at(slice.kernel_end);
-      kernel += context_->account(Engine::kKernel, at(slice.kernel_begin), converted, lane);
+      kernel += context_->account(Engine::kKernel, at(slice.kernel_begin), converted, lane, frame);
       if (!downloads) continue;
-      download += context_->account(Engine::kD2h, converted, at(slice.done), lane);
+      download += context_->account(Engine::kD2h, converted, at(slice.done), lane, frame);
     }
     stats_.observe(StageStep::kKernel, kernel);
     if (downloads) stats_.observe(StageStep::kD2h, download);

@@ -77,7 +77,8 @@ class CudaLane {
   void queue_conversion(const JobOutput& output, std::size_t t, const ConstImageView& source,
                         StreamRef kernels);
   void queue_overlays(const FrameJob& job, StreamRef kernels);
-  void account(const LaneWork& work, bool downloads, DeviceClock::Clock::time_point seen) noexcept;
+  void account(const LaneWork& work, const FrameJob& job, bool downloads,
+               DeviceClock::Clock::time_point seen) noexcept;
 
   const std::shared_ptr<CudaContext> context_;
   LaneOwner& owner_;

@@ -47,7 +47,7 @@ TEST(BusyMeterTest, TheTotalNeverFallsThoughWorkEndedBeforeItWasAsked) {
 TEST(BusyMeterTest, AbandonedScopesEndAndTheirLateEndsCountNothing) {
   BusyMeter meter;
   {
-    const BusyMeter::Scope stuck(meter);
+    const BusyMeter::Scope stuck(meter, TraceTrack(), TraceKind::kRead);
     meter.abandon_scopes();
     const auto now = BusyMeter::Clock::now();
     EXPECT_EQ(meter.total(now + 1h), meter.total(now));

@@ -1,0 +1,46 @@
+#include "daemon/query.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace framelane {
+namespace {
+
+RequestError wrong(const std::string& name, const std::string& why) {
+  return {400, "wrong_parameter", name + ": " + why, name};
+}
+
+}  // namespace
+
+void require_known(const HttpRequest& request, std::initializer_list<std::string_view> names) {
+  for (const auto& [name, value] : request.query) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    throw wrong(name, names.size() == 0 ? "is no parameter here, where there are none"
+                                        : fmt::format("is no parameter here; there are: {}",
+                                                      fmt::join(names, ", ")));
+  }
+}
+
+std::int64_t number_in(const HttpRequest& request, const std::string& name, std::int64_t standard,
+                       std::int64_t least, std::int64_t most) {
+  const auto found = request.query.find(name);
+  if (found == request.query.end()) return standard;
+  const std::string& text = found->second;
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stop != end || number < least || number > most) {
+    throw wrong(name, fmt::format("must be a whole number from {} to {}", least, most));
+  }
+  return number;
+}
+
+std::string text_in(const HttpRequest& request, const std::string& name) {
+  const auto found = request.query.find(name);
+  return found != request.query.end() ? found->second : std::string();
+}
+
+}  // namespace framelane

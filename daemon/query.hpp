@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "daemon/admin_server.hpp"
+
+namespace framelane {
+
+/// A request that cannot be answered as it is: the answer says why.
+struct RequestError : std::runtime_error {
+  RequestError(int http_status, std::string error_code, const std::string& message,
+               std::string error_key = {})
+      : std::runtime_error(message),
+        status(http_status),
+        code(std::move(error_code)),
+        key(std::move(error_key)) {}
+  HttpResponse response() const { return error_response(status, code, what(), key); }
+
+  int status;
+  std::string code;
+  std::string key;
+};
+
+// The parameters of a request's query. A wrong one throws RequestError with status 400, its name
+// and what is right.
+
+/// Throws if there are parameters other than these.
+void require_known(const HttpRequest& request, std::initializer_list<std::string_view> names);
+/// A whole number; `standard` if the query does not have it.
+std::int64_t number_in(const HttpRequest& request, const std::string& name, std::int64_t standard,
+                       std::int64_t least, std::int64_t most);
+/// Empty if the query does not have it.
+std::string text_in(const HttpRequest& request, const std::string& name);
+
+}  // namespace framelane

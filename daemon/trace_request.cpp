@@ -1,0 +1,91 @@
+#include "daemon/trace_request.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "daemon/gzip.hpp"
+#include "daemon/query.hpp"
+#include "daemon/trace_json.hpp"
+
+namespace framelane {
+namespace {
+
+/// As Accept-Encoding of RFC 9110 says it, but for weights other than 0.
+bool takes_gzip(const HttpRequest& request) {
+  const auto found = request.headers.find("accept-encoding");
+  if (found == request.headers.end()) return false;
+  std::string_view rest = found->second;
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    std::string item(rest.substr(0, comma));
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+    std::erase(item, ' ');
+    if (item.starts_with("gzip") || item.starts_with("*")) return !item.ends_with(";q=0");
+  }
+  return false;
+}
+
+HttpResponse packed(const FlightRecorder& recorder, const TraceSelection& selection) {
+  GzipWriter writer;
+  write_trace(recorder, selection, [&](std::string_view text) { writer.append(text); });
+  HttpResponse response;
+  response.body = writer.finish();
+  response.headers = {{"Content-Encoding", "gzip"}};
+  return response;
+}
+
+HttpResponse plain(const FlightRecorder& recorder, const TraceSelection& selection) {
+  HttpResponse response;
+  write_trace(recorder, selection, [&](std::string_view text) {
+    if (response.body.size() + text.size() > kMostPlainTrace) {
+      throw RequestError(406, "too_large",
+                         "the trace is too large to be sent unpacked; ask for fewer seconds or one "
+                         "feed, or accept gzip (curl --compressed, framelane trace)",
+                         "seconds");
+    }
+    response.body.append(text);
+  });
+  return response;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> gpus_of(const Supervisor& supervisor) {
+  std::map<std::string, std::string> gpus;
+  for (const FeedView& feed : supervisor.feeds()) {
+    std::string device = feed.stats->status().device;
+    if (device.starts_with("cuda")) gpus.emplace(feed.stats->feed(), std::move(device));
+  }
+  return gpus;
+}
+
+HttpResponse answer_trace(const HttpRequest& request, const Supervisor& supervisor) {
+  constexpr std::int64_t kMostSeconds = 7 * 24 * 3600;
+  require_known(request, {"seconds", "feed"});
+  const std::shared_ptr<FlightRecorder>& recorder = supervisor.recorder();
+  if (recorder == nullptr) {
+    throw RequestError(404, "no_recorder",
+                       "nothing is recorded, because recorder.memory is 0; set it, and restart",
+                       "recorder.memory");
+  }
+  TraceSelection selection;
+  selection.time = std::chrono::seconds(number_in(request, "seconds", 10, 1, kMostSeconds));
+  selection.feed = text_in(request, "feed");
+  selection.gpus = gpus_of(supervisor);
+  const std::vector<FeedView> feeds = supervisor.feeds();
+  const auto is_it = [&](const FeedView& feed) { return feed.stats->feed() == selection.feed; };
+  if (!selection.feed.empty() && std::ranges::none_of(feeds, is_it)) {
+    throw RequestError(404, "no_such_feed", "no feed is named '" + selection.feed + "'",
+                       "feeds." + selection.feed);
+  }
+  static std::mutex one_at_a_time;  // however many clients ask, one processor is busy with it
+  const std::lock_guard lock(one_at_a_time);
+  return takes_gzip(request) ? packed(*recorder, selection) : plain(*recorder, selection);
+}
+
+}  // namespace framelane
