@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "daemon/config_reload.hpp"
+#include "daemon/event_hub.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
 #include "daemon/supervisor.hpp"
@@ -29,6 +30,7 @@ constexpr std::string_view kReloadPath = "/api/v1/reload";
 constexpr std::string_view kHealthPath = "/healthz";
 constexpr std::string_view kReadinessPath = "/readyz";
 constexpr std::string_view kTracePath = "/api/v1/trace";
+constexpr std::string_view kEventsPath = "/api/v1/events";
 
 Json reason_json(const std::string& reason) {
   return reason.empty() ? Json(nullptr) : Json(redact(reason));
@@ -119,6 +121,7 @@ HttpResponse index_page(const HttpRequest&, Program&) {
                        "POST /api/v1/feeds/NAME/restart\n"
                        "GET  /api/v1/devices\n"
                        "GET  /api/v1/trace\n"
+                       "GET  /api/v1/events\n"
                        "POST /api/v1/reload\n");
 }
 
@@ -213,6 +216,13 @@ HttpResponse trace(const HttpRequest& request, Program& program) {
   return answer_trace(request, program.supervisor);
 }
 
+HttpResponse events(const HttpRequest&, Program& program) {
+  HttpResponse response{.content_type = "text/event-stream"};
+  response.stream = program.events.subscribe();
+  response.headers = {{"X-Accel-Buffering", "no"}};  // for nginx
+  return response;
+}
+
 bool reads(const HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
 }
@@ -236,6 +246,7 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{"/api/v1/devices", {false, list_devices}},
       Fixed{kReloadPath, {true, reload_config}},
       Fixed{kTracePath, {false, trace}},
+      Fixed{kEventsPath, {false, events}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
   if (fixed != kFixed.end()) return fixed->route;

@@ -20,6 +20,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/config_reload.hpp"
 #include "daemon/device_set.hpp"
+#include "daemon/event_hub.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/status_line.hpp"
@@ -150,7 +151,8 @@ int run_command(const RunArguments& arguments) {
                          .recorder = make_recorder(config.recorder)});
   ConfigReload reload(arguments.config, config, supervisor);
   TraceDumps traces(config.recorder.directory, supervisor);
-  Program program{supervisor, reload, traces};
+  EventHub events(supervisor);
+  Program program{supervisor, reload, traces, events};
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {

@@ -23,7 +23,7 @@ using Record = FlightRecorder::Record;
 constexpr std::size_t kPiece = 64 * 1024;
 constexpr std::array kEngineKinds{TraceKind::kH2d, TraceKind::kKernel, TraceKind::kD2h};
 
-std::string quoted(const std::string& text) {
+std::string json_text(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -57,7 +57,7 @@ class TraceWriter {
     for (std::size_t i = 0; i < processes_.size(); ++i) {
       begin_event();
       append(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", i + 1,
-             quoted(processes_[i]));
+             json_text(processes_[i]));
     }
     for (std::size_t i = 0; i < tracks_.size(); ++i) {
       const Place& place = places_[i];
@@ -125,7 +125,7 @@ class TraceWriter {
   void write_thread(std::size_t process, std::uint64_t thread, const std::string& name) {
     begin_event();
     append(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", process,
-           thread, quoted(name));
+           thread, json_text(name));
     begin_event();
     append(
         R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
@@ -191,8 +191,8 @@ void write_trace(const FlightRecorder& recorder, const TraceSelection& selection
   using std::chrono::system_clock;
   writer.append(
       R"({{"displayTimeUnit":"ms","otherData":{{"framelane":{},"from":"{}","to":"{}"}},"traceEvents":[)",
-      quoted(version.version), utc_time(wall - duration_cast<system_clock::duration>(now - begin)),
-      utc_time(wall));
+      json_text(version.version),
+      utc_time(wall - duration_cast<system_clock::duration>(now - begin)), utc_time(wall));
   writer.append("\n");
   writer.write_names();
   recorder.visit(begin, [&](const Record& record) { writer.write(record); });

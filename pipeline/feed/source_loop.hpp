@@ -81,6 +81,7 @@ class SourceLoop {
   FaultLog faults_;
   OnFull on_full_;
   bool live_ = false;     // the source that was opened last
+  MediaFormatRef shown_media_;  // of the size that the statistics have, while video is copied
   bool running_ = false;  // the open source has delivered something
   bool has_run_ = false;  // some source of this run has, and the encodes could take it
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/config_reload.hpp"
+#include "daemon/event_hub.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trace_dumps.hpp"
 #include "tests/daemon/fake_clock.hpp"
@@ -58,7 +59,8 @@ class ApiTest : public ::testing::Test {
   const testing::TempFolder folder_;
   ConfigReload config_{folder_ / "framelane.yaml", Config{}, supervisor_};
   const TraceDumps traces_{"", supervisor_};
-  Program program_{supervisor_, config_, traces_};
+  EventHub events_{supervisor_};
+  Program program_{supervisor_, config_, traces_, events_};
 };
 
 TEST_F(ApiTest, IsNotReadyBeforeTheStart) { EXPECT_EQ(ask("GET", "/readyz").status, 503); }
@@ -85,7 +87,8 @@ TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
   Supervisor supervisor(feeds(), testing::one_device(device), {.now = clock.function()});
   ConfigReload config("", Config{}, supervisor);
   const TraceDumps traces("", supervisor);
-  Program program{supervisor, config, traces};
+  EventHub events(supervisor);
+  Program program{supervisor, config, traces, events};
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
@@ -104,15 +107,16 @@ TEST_F(ApiTest, IsUnhealthyWhileMoreThreadsAreStuckThanAllowed) {
   Config config;
   config.watchdog.max_abandoned = static_cast<int>(threads_stuck());
   ConfigReload reload("", config, supervisor_);
+  Program program{supervisor_, reload, traces_, events_};
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
-  EXPECT_EQ(answer(probe, supervisor_, reload).status, 200);
+  EXPECT_EQ(answer(probe, program).status, 200);
   AbandonableThread thread;
   thread.abandon();
-  EXPECT_EQ(answer(probe, supervisor_, reload).status, 503);
+  EXPECT_EQ(answer(probe, program).status, 503);
   thread.end();
-  EXPECT_EQ(answer(probe, supervisor_, reload).status, 200);
+  EXPECT_EQ(answer(probe, program).status, 200);
 }
 
 TEST_F(ApiTest, ListsTheFeedsWithTheirEncodesAndOutputs) {
@@ -252,12 +256,13 @@ TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
   Supervisor supervisor(std::move(options), gpus, {.once = true});
   ConfigReload config("", Config{}, supervisor);
   const TraceDumps traces("", supervisor);
-  Program program{supervisor, config, traces};
+  EventHub events(supervisor);
+  Program program{supervisor, config, traces, events};
   const auto get = [&](const std::string& path) {
     HttpRequest request;
     request.method = "GET";
     request.path = path;
-    return Json::parse(answer(request, supervisor, config).body);
+    return Json::parse(answer(request, program).body);
   };
   supervisor.start();
   ASSERT_TRUE(supervisor.wait_done(std::chrono::seconds(60)));
