@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/detached_read.hpp"
 #include "daemon/supervisor.hpp"
+#include "pipeline/base/detached_read.hpp"
 
 namespace framelane {
 
