@@ -10,6 +10,7 @@
 #include "daemon/event_hub.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
+#include "daemon/snapshot_request.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trace_dumps.hpp"
 #include "daemon/trace_request.hpp"
@@ -26,6 +27,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFeeds = "/api/v1/feeds/";
 constexpr std::string_view kRestartPath = "/restart";
+constexpr std::string_view kSnapshotPath = "/snapshot.jpg";
 constexpr std::string_view kReloadPath = "/api/v1/reload";
 constexpr std::string_view kHealthPath = "/healthz";
 constexpr std::string_view kReadinessPath = "/readyz";
@@ -118,6 +120,7 @@ HttpResponse index_page(const HttpRequest&, Program&) {
                        "GET  /readyz\n"
                        "GET  /api/v1/feeds\n"
                        "GET  /api/v1/feeds/NAME\n"
+                       "GET  /api/v1/feeds/NAME/snapshot.jpg\n"
                        "POST /api/v1/feeds/NAME/restart\n"
                        "GET  /api/v1/devices\n"
                        "GET  /api/v1/trace\n"
@@ -161,6 +164,11 @@ HttpResponse restart_feed(const HttpRequest& request, Program& program) {
       request.path.substr(kFeeds.size(), request.path.size() - kFeeds.size() - kRestartPath.size());
   if (!program.supervisor.restart(name)) return no_such_feed(name);
   return json_response(202, {{"feed", name}, {"restarting", true}});
+}
+
+HttpResponse snapshot(const HttpRequest& request, Program& program) {
+  const std::size_t length = request.path.size() - kFeeds.size() - kSnapshotPath.size();
+  return answer_snapshot(request, program.supervisor, request.path.substr(kFeeds.size(), length));
 }
 
 HttpResponse reload_config(const HttpRequest&, Program& program) {
@@ -255,6 +263,7 @@ std::optional<Route> find_route(std::string_view path) {
   const auto slash = rest.find('/');
   if (slash == std::string_view::npos) return Route{false, show_feed};
   if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
+  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot};
   return std::nullopt;
 }
 
@@ -267,7 +276,8 @@ std::optional<AdminRole> needed_role(const HttpRequest& request) {
 }
 
 bool takes_long(const HttpRequest& request) {
-  return request.path == kReloadPath || request.path == kTracePath;
+  return request.path == kReloadPath || request.path == kTracePath ||
+         request.path.ends_with(kSnapshotPath);
 }
 
 HttpResponse answer(const HttpRequest& request, Program& program) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -10,6 +11,7 @@
 
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/output_inlet.hpp"
+#include "pipeline/packets/snapshot_tap.hpp"
 
 namespace framelane {
 
@@ -18,7 +20,9 @@ namespace framelane {
 /// the source thread (sound) and an encode thread publish at once.
 class PacketFanout {
  public:
-  explicit PacketFanout(std::vector<OutputInlet*> outputs = {});
+  /// `tap`: keeps the newest keyframe; may be null. `copied`: whether the video is the source's.
+  explicit PacketFanout(std::vector<OutputInlet*> outputs = {},
+                        std::shared_ptr<SnapshotTap> tap = nullptr, bool copied = false);
 
   // These block while a producer waits for an output that is full.
 
@@ -76,6 +80,8 @@ class PacketFanout {
     OutputInlet* next;
   };
 
+  const std::shared_ptr<SnapshotTap> tap_;
+  const bool copied_;
   std::atomic<bool> finished_{false};  // changed with mutex_ held
   std::mutex mutex_;                   // guards all that follows
   std::vector<OutputInlet*> outputs_;
