@@ -8,6 +8,7 @@
 
 #include "daemon/config_reload.hpp"
 #include "daemon/event_hub.hpp"
+#include "daemon/hls_request.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
 #include "daemon/snapshot_request.hpp"
@@ -28,6 +29,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kFeeds = "/api/v1/feeds/";
 constexpr std::string_view kRestartPath = "/restart";
 constexpr std::string_view kSnapshotPath = "/snapshot.jpg";
+constexpr std::string_view kHlsPath = "/hls/";
 constexpr std::string_view kReloadPath = "/api/v1/reload";
 constexpr std::string_view kHealthPath = "/healthz";
 constexpr std::string_view kReadinessPath = "/readyz";
@@ -121,6 +123,7 @@ HttpResponse index_page(const HttpRequest&, Program&) {
                        "GET  /api/v1/feeds\n"
                        "GET  /api/v1/feeds/NAME\n"
                        "GET  /api/v1/feeds/NAME/snapshot.jpg\n"
+                       "GET  /api/v1/feeds/NAME/hls/OUTPUT/FILE\n"
                        "POST /api/v1/feeds/NAME/restart\n"
                        "GET  /api/v1/devices\n"
                        "GET  /api/v1/trace\n"
@@ -169,6 +172,16 @@ HttpResponse restart_feed(const HttpRequest& request, Program& program) {
 HttpResponse snapshot(const HttpRequest& request, Program& program) {
   const std::size_t length = request.path.size() - kFeeds.size() - kSnapshotPath.size();
   return answer_snapshot(request, program.supervisor, request.path.substr(kFeeds.size(), length));
+}
+
+HttpResponse hls_file(const HttpRequest& request, Program& program) {
+  const std::string rest = request.path.substr(kFeeds.size());
+  const std::size_t end_of_feed = rest.find('/');
+  const std::string file = rest.substr(end_of_feed + kHlsPath.size());
+  const std::size_t end_of_output = file.find('/');
+  if (end_of_output == std::string::npos) return not_found(request.path);
+  return answer_hls(request, program.supervisor, rest.substr(0, end_of_feed),
+                    file.substr(0, end_of_output), file.substr(end_of_output + 1));
 }
 
 HttpResponse reload_config(const HttpRequest&, Program& program) {
@@ -264,6 +277,7 @@ std::optional<Route> find_route(std::string_view path) {
   if (slash == std::string_view::npos) return Route{false, show_feed};
   if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
   if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot};
+  if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file};
   return std::nullopt;
 }
 
@@ -277,7 +291,8 @@ std::optional<AdminRole> needed_role(const HttpRequest& request) {
 
 bool takes_long(const HttpRequest& request) {
   return request.path == kReloadPath || request.path == kTracePath ||
-         request.path.ends_with(kSnapshotPath);
+         (request.path.starts_with(kFeeds) && (request.path.ends_with(kSnapshotPath) ||
+                                               request.path.find(kHlsPath) != std::string::npos));
 }
 
 HttpResponse answer(const HttpRequest& request, Program& program) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/bottleneck.hpp"
+#include "daemon/hls_request.hpp"
 #include "daemon/lane_timeline.hpp"
 #include "daemon/version.hpp"
 #include "pipeline/base/redact.hpp"
@@ -82,16 +83,20 @@ Json outputs_json(const FeedView& feed, const FeedHistory& history) {
     for (const OutputOptions& options : feed.options->outputs) {
       if (options.name == output.name) from.push_back(options.from);
     }
-    outputs.push_back({{"name", output.name},
-                       {"from", from},
-                       {"state", kFeedStateNames[index_of(output.state)]},
-                       {"reason", text_or_null(output.reason)},
-                       {"retention_reason", text_or_null(output.retention_reason)},
-                       {"bits", number_or_null(bits(history.rate(&FeedCounts::output_bytes, i)))},
-                       {"bytes", output.bytes},
-                       {"queue", output.queue_packets},
-                       {"packets_dropped", sum(output.packets_dropped)},
-                       {"reconnects", sum(output.reconnects)}});
+    const auto playlist = playlist_of(*feed.options, output.name);
+    outputs.push_back(
+        {{"name", output.name},
+         {"from", from},
+         {"state", kFeedStateNames[index_of(output.state)]},
+         {"reason", text_or_null(output.reason)},
+         {"retention_reason", text_or_null(output.retention_reason)},
+         {"bits", number_or_null(bits(history.rate(&FeedCounts::output_bytes, i)))},
+         {"bytes", output.bytes},
+         {"queue", output.queue_packets},
+         {"packets_dropped", sum(output.packets_dropped)},
+         {"reconnects", sum(output.reconnects)},
+         {"playlist",
+          playlist ? Json(output.name + "/" + playlist->filename().string()) : Json(nullptr)}});
   }
   return outputs;
 }

@@ -75,6 +75,7 @@ def test_a_page_is_told_the_history_and_then_what_happens(framelane, clip, event
     live, copy = gate["encodes"]
     assert live["codec"] == "libx264" and live["out"] > 0 and copy == {"name": "copy", "codec": "copy", "reason": None}
     output, = gate["outputs"]
+    assert output["playlist"] is None
     assert output["state"] == "running" and output["from"] == ["live"] and output["bytes"] > 0
     cpu, = status["devices"]
     assert 0 <= cpu["occupancy"]["kernel"] <= 1

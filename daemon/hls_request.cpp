@@ -1,0 +1,215 @@
+#include "daemon/hls_request.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "daemon/query.hpp"
+#include "daemon/socket_address.hpp"
+#include "pipeline/output/container.hpp"
+
+namespace framelane {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBytes = 256u << 20;  // of a segment
+constexpr std::string_view kUri = "URI=\"";
+
+bool is_absolute_uri(std::string_view uri) {
+  return uri.starts_with('/') || uri.find("://") != std::string_view::npos;
+}
+
+/// "%20" becomes a blank.
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    int code = 0;
+    const char* const digits = text.data() + i + 1;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
+      decoded += static_cast<char>(code);
+      i += 2;
+    } else {
+      decoded += text[i];
+    }
+  }
+  return decoded;
+}
+
+/// The files that a playlist names, as they are called beside it.
+std::set<std::string> names_in(const std::string& playlist) {
+  std::set<std::string> names;
+  const auto add = [&](std::string_view uri) {
+    if (!uri.empty() && !is_absolute_uri(uri)) names.insert(percent_decoded(uri));
+  };
+  for (std::size_t at = 0; at < playlist.size();) {
+    const std::size_t end = std::min(playlist.find('\n', at), playlist.size());
+    std::string_view line = std::string_view(playlist).substr(at, end - at);
+    at = end + 1;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.starts_with('#')) {
+      add(line);
+    } else if (const std::size_t uri = line.find(kUri); uri != std::string_view::npos) {
+      line.remove_prefix(uri + kUri.size());
+      add(line.substr(0, line.find('"')));
+    }
+  }
+  return names;
+}
+
+/// A regular file below the folder that no link leads to; -1 if there is none.
+FileDescriptor open_beneath(const fs::path& folder, const std::string& name) {
+  FileDescriptor at(
+      ::open(folder.empty() ? "." : folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const fs::path path(name);
+  for (auto part = path.begin(); part != path.end() && at.get() >= 0; ++part) {
+    if (*part == "." || *part == ".." || part->empty() || *part == "/") return FileDescriptor();
+    const bool last = std::next(part) == path.end();
+    // O_NONBLOCK: it may be a FIFO by now.
+    const int flags = last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY;
+    at = FileDescriptor(::openat(at.get(), part->c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
+  }
+  struct stat status {};
+  if (at.get() < 0 || fstat(at.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return FileDescriptor();
+  }
+  return at;
+}
+
+/// Nothing if it is no file there, or is too large or cannot be read.
+std::optional<std::string> read_beneath(const fs::path& folder, const std::string& name) {
+  const FileDescriptor file = open_beneath(folder, name);
+  if (file.get() < 0) return std::nullopt;
+  std::string bytes;
+  std::array<char, 64 * 1024> piece;
+  for (;;) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 || bytes.size() > kMostBytes) return std::nullopt;
+    if (got == 0) return bytes;
+    bytes.append(piece.data(), static_cast<std::size_t>(got));
+  }
+}
+
+bool is_playlist(std::string_view name) { return name.ends_with(".m3u8"); }
+
+/// True if the playlist, or one of the playlists that it names, names the file.
+bool is_named(const fs::path& folder, const std::string& playlist, const std::string& file) {
+  const std::optional<std::string> text = read_beneath(folder, playlist);
+  if (!text) return false;
+  const std::set<std::string> names = names_in(*text);
+  if (names.contains(file)) return true;
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    if (!is_playlist(name)) return false;
+    const std::optional<std::string> rendition = read_beneath(folder, name);
+    if (!rendition) return false;
+    // What it names is relative to it.
+    const fs::path base = fs::path(name).parent_path();
+    return std::ranges::any_of(names_in(*rendition), [&](const std::string& segment) {
+      return (base / segment).lexically_normal() == fs::path(file);
+    });
+  });
+}
+
+std::string type_of(const std::string& file) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 4> kTypes{
+      {{".m3u8", "application/vnd.apple.mpegurl"},
+       {".ts", "video/mp2t"},
+       {".m4s", "video/iso.segment"},
+       {".mp4", "video/mp4"}}};
+  const auto found =
+      std::ranges::find_if(kTypes, [&](const auto& type) { return file.ends_with(type.first); });
+  return found != kTypes.end() ? found->second : "application/octet-stream";
+}
+
+/// "bytes=FIRST-LAST", "bytes=FIRST-" or "bytes=-COUNT"; nothing for any other.
+std::optional<std::pair<std::size_t, std::size_t>> range_of(std::string_view text,
+                                                            std::size_t size) {
+  constexpr std::string_view kUnit = "bytes=";
+  if (!text.starts_with(kUnit) || size == 0) return std::nullopt;
+  text.remove_prefix(kUnit.size());
+  const std::size_t dash = text.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto number = [](std::string_view digits) -> std::optional<std::size_t> {
+    std::size_t value = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto [stop, error] = std::from_chars(digits.data(), end, value);
+    return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
+  };
+  const auto first = number(text.substr(0, dash));
+  const auto last = number(text.substr(dash + 1));
+  if (!first && last && dash == 0 && *last > 0)
+    return std::pair(size - std::min(size, *last), size);
+  if (!first || *first >= size || (last && *last < *first)) return std::nullopt;
+  if (!last && dash + 1 != text.size()) return std::nullopt;
+  return std::pair(*first, last ? std::min(size, *last + 1) : size);
+}
+
+HttpResponse answer_bytes(const HttpRequest& request, const std::string& file, std::string bytes) {
+  HttpResponse response{.content_type = type_of(file)};
+  response.headers.emplace("Accept-Ranges", "bytes");
+  const auto wanted = request.headers.find("range");
+  const auto range =
+      wanted != request.headers.end() ? range_of(wanted->second, bytes.size()) : std::nullopt;
+  if (!range) {
+    response.body = std::move(bytes);
+    return response;
+  }
+  const auto [begin, end] = *range;
+  response.status = 206;
+  response.headers.emplace("Content-Range", "bytes " + std::to_string(begin) + "-" +
+                                                std::to_string(end - 1) + "/" +
+                                                std::to_string(bytes.size()));
+  response.body = bytes.substr(begin, end - begin);
+  return response;
+}
+
+}  // namespace
+
+std::optional<fs::path> playlist_of(const FeedOptions& feed, std::string_view name) {
+  const auto output = std::ranges::find(feed.outputs, name, &OutputOptions::name);
+  if (output == feed.outputs.end()) return std::nullopt;
+  const Container container = container_of(*output);
+  if (container.kind != OutputKind::kPlaylist) return std::nullopt;
+  const bool elsewhere = std::ranges::any_of(
+      output->options, [](const AvOption& option) { return option.key == "hls_base_url"; });
+  if (elsewhere) return std::nullopt;
+  return output->master.empty() ? container.url : output->master;
+}
+
+HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor,
+                        const std::string& feed_name, const std::string& output,
+                        const std::string& file) {
+  require_known(request, {});
+  const std::vector<FeedView> feeds = supervisor.feeds();
+  const auto feed = std::ranges::find_if(
+      feeds, [&](const FeedView& view) { return view.stats->feed() == feed_name; });
+  if (feed == feeds.end()) {
+    throw RequestError(404, "no_such_feed", "no feed is named '" + feed_name + "'",
+                       "feeds." + feed_name);
+  }
+  const std::optional<fs::path> playlist = playlist_of(*feed->options, output);
+  if (!playlist) {
+    throw RequestError(404, "no_such_playlist",
+                       "the feed has no output '" + output + "' that writes a playlist");
+  }
+  const fs::path folder = playlist->parent_path();
+  const std::string name = playlist->filename();
+  if (file == name || is_named(folder, name, file)) {
+    if (auto bytes = read_beneath(folder, file)) {
+      return answer_bytes(request, file, *std::move(bytes));
+    }
+  }
+  throw RequestError(404, "not_found", "the playlist names no file '" + file + "' at present");
+}
+
+}  // namespace framelane

@@ -1,0 +1,103 @@
+"""What of an output's HLS files the listener sends: /api/v1/feeds/NAME/hls/OUTPUT/FILE."""
+
+import json
+import os
+
+import pytest
+
+from harness.configs import looped, x264
+from harness.waiting import wait_until
+
+
+@pytest.fixture
+def served(framelane, clip, tmp_path):
+    """(a daemon that writes playlists, the folder of one that stands alone)"""
+    folder = tmp_path / "live"
+    hls = {"options": {"hls_time": 1, "hls_list_size": 3}}
+    feed = {"input": looped(clip), "encodes": {"big": x264(), "small": {**x264(), "convert": {"size": "160x120"}}},
+            "outputs": {"live": {"from": "small", "url": str(folder / "index.m3u8"), **hls},
+                        "all": {"from": ["big", "small"], "url": str(tmp_path / "all" / "master.m3u8"), **hls},
+                        "file": {"from": "big", "url": str(tmp_path / "out.mkv")}}}
+    daemon = framelane({"feeds": {"cam": feed}}).wait_ready()
+    wait_until(lambda: (folder / "index.m3u8").exists() and (tmp_path / "all" / "master.m3u8").exists(),
+               "the playlists")
+    return daemon, folder
+
+
+def ask(daemon, path, **headers):
+    """(status, headers, body)"""
+    connection = daemon.connect()
+    try:
+        connection.request("GET", f"/api/v1/feeds/{path}", headers=headers)
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
+    finally:
+        connection.close()
+
+
+def uris(playlist):
+    return [line for line in playlist.decode().splitlines() if line and not line.startswith("#")]
+
+
+def test_a_playlist_and_what_it_names_is_sent(served, tmp_path):
+    daemon, folder = served
+    status, headers, playlist = ask(daemon, "cam/hls/live/index.m3u8")
+    assert (status, headers["Content-Type"]) == (200, "application/vnd.apple.mpegurl")
+    name = uris(playlist)[-1]
+    status, headers, segment = ask(daemon, f"cam/hls/live/{name}")
+    assert (status, headers["Content-Type"]) == (200, "video/mp2t") and len(segment) % 188 == 0
+    assert segment == (folder / name).read_bytes()
+    for range_, part in [("bytes=0-187", segment[:188]), ("bytes=188-", segment[188:]),
+                         ("bytes=-100", segment[-100:])]:
+        status, headers, body = ask(daemon, f"cam/hls/live/{name}", Range=range_)
+        assert (status, body) == (206, part)
+        assert headers["Content-Range"].endswith(f"/{len(segment)}")
+    master = ask(daemon, "cam/hls/all/master.m3u8")[2]
+    assert len(uris(master)) == 2
+    for rendition in uris(master):
+        text = ask(daemon, f"cam/hls/all/{rendition}")[2]
+        base = rendition.rpartition("/")[0]
+        segment = f"{base}/{uris(text)[-1]}" if base else uris(text)[-1]
+        assert ask(daemon, f"cam/hls/all/{segment}")[0] == 200
+
+
+def test_nothing_else_is_sent(served, tmp_path):
+    daemon, folder = served
+    secret = tmp_path / "secret"
+    secret.write_text("hush")
+    (folder / "beside.txt").write_text("hush")
+    # A playlist as an intruder would write it, who may write there. The daemon replaces it with its next segment.
+    (folder / "link.ts").symlink_to(secret)
+    os.mkfifo(folder / "pipe.ts")
+    (folder / "deep").symlink_to(tmp_path)
+    for path in ("live/beside.txt", "live/../secret", "live/%2e%2e/secret", f"live/{secret}", f"live//{secret}",
+                 "live/deep/secret", "live/link.ts", "live/pipe.ts", "live/.", "live/", "live", "all/../live/beside.txt",
+                 "file/out.mkv", "nothing/index.m3u8", "live/index.m3u8.tmp"):
+        status, _, body = ask(daemon, f"cam/hls/{path}")
+        assert status == 404 and b"hush" not in body, path
+        assert json.loads(body)["error"]["code"] in ("not_found", "no_such_playlist")
+    assert json.loads(ask(daemon, "yard/hls/live/index.m3u8")[2])["error"]["code"] == "no_such_feed"
+
+
+def test_links_that_a_playlist_names_are_not_followed(framelane, clip, tmp_path):
+    """The output has ended, and somebody else has written to its folder."""
+    folder = tmp_path / "live"
+    feed = {"input": {"url": str(clip)}, "encodes": {"main": x264()},
+            "outputs": {"live": {"from": "main", "url": str(folder / "index.m3u8")}}}
+    daemon = framelane({"feeds": {"cam": feed}}).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.playlists = []  # what follows is not the daemon's
+    (tmp_path / "secret").write_text("hush")
+    (folder / "link.ts").symlink_to(tmp_path / "secret")
+    (folder / "deep").symlink_to(tmp_path)
+    os.mkfifo(folder / "pipe.ts")
+    names = ["link.ts", "deep/secret", "pipe.ts", "../secret", str(tmp_path / "secret"), "good.ts"]
+    good = (folder / "index.m3u8").read_text()
+    (folder / "index.m3u8").write_text("#EXTM3U\n" + "\n".join(names) + "\n")
+    (folder / "good.ts").write_text("good")
+    try:
+        answers = {name: ask(daemon, f"cam/hls/live/{name}") for name in names}
+    finally:
+        (folder / "index.m3u8").write_text(good)
+    assert {name for name, (status, _, _) in answers.items() if status == 200} == {"good.ts"}
+    assert all(b"hush" not in body for _, _, body in answers.values())
