@@ -346,6 +346,18 @@ FeedResult reread_feed(const Node& tree, const std::string& feed,
   return result;
 }
 
+Node merged_feed(const Node& tree, const std::string& feed) {
+  const Node* const own = tree.find({"feeds", feed});
+  if (own == nullptr) return {};
+  const Node* const defaults = tree.find("defaults");
+  const Node* const name = own->find("profile");
+  const Node* const profile = name != nullptr ? tree.find({"profiles", name->text}) : nullptr;
+  const auto over_defaults = [&](const Node& layer) {
+    return defaults != nullptr ? merge(*defaults, layer) : layer;
+  };
+  return profile != nullptr ? merge(over_defaults(*profile), *own) : over_defaults(*own);
+}
+
 LoadResult load_config_file(const std::string& path, const LoadOptions& options) {
   std::string problem;
   const std::optional<std::string> text = read_file(path, problem);

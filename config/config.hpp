@@ -49,6 +49,10 @@ using FeedResult = std::variant<FeedOptions, std::vector<Problem>>;
 FeedResult reread_feed(const Node& tree, const std::string& feed,
                        const std::vector<std::string>& files, const LoadOptions& options = {});
 
+/// What one of the feeds of Config::tree is made of: defaults, profile and feed, merged, with ${…}
+/// as they are written. Null if there is no such feed.
+Node merged_feed(const Node& tree, const std::string& feed);
+
 /// Where a daemon with this configuration listens.
 struct AdminAddress {
   std::string listen = AdminConfig().listen;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "config/yaml_tree.hpp"
 #include "daemon/config_reload.hpp"
 #include "daemon/event_hub.hpp"
 #include "daemon/hls_request.hpp"
@@ -30,6 +31,7 @@ constexpr std::string_view kFeeds = "/api/v1/feeds/";
 constexpr std::string_view kRestartPath = "/restart";
 constexpr std::string_view kSnapshotPath = "/snapshot.jpg";
 constexpr std::string_view kHlsPath = "/hls/";
+constexpr std::string_view kConfigPath = "/config";
 constexpr std::string_view kReloadPath = "/api/v1/reload";
 constexpr std::string_view kHealthPath = "/healthz";
 constexpr std::string_view kReadinessPath = "/readyz";
@@ -122,6 +124,7 @@ HttpResponse index_page(const HttpRequest&, Program&) {
                        "GET  /readyz\n"
                        "GET  /api/v1/feeds\n"
                        "GET  /api/v1/feeds/NAME\n"
+                       "GET  /api/v1/feeds/NAME/config\n"
                        "GET  /api/v1/feeds/NAME/snapshot.jpg\n"
                        "GET  /api/v1/feeds/NAME/hls/OUTPUT/FILE\n"
                        "POST /api/v1/feeds/NAME/restart\n"
@@ -182,6 +185,35 @@ HttpResponse hls_file(const HttpRequest& request, Program& program) {
   if (end_of_output == std::string::npos) return not_found(request.path);
   return answer_hls(request, program.supervisor, rest.substr(0, end_of_feed),
                     file.substr(0, end_of_output), file.substr(end_of_output + 1));
+}
+
+/// As it is written: all scalars are text.
+Json config_json(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::kNull:
+      return nullptr;
+    case Node::Kind::kScalar:
+      return redact(node.text);
+    case Node::Kind::kSequence: {
+      Json items = Json::array();
+      for (const Node& item : node.items) items.push_back(config_json(item));
+      return items;
+    }
+    case Node::Kind::kMap:
+      break;
+  }
+  Json map = Json::object();
+  for (const Node::Entry& entry : node.entries) map[entry.key] = config_json(entry.value);
+  return map;
+}
+
+HttpResponse feed_config(const HttpRequest& request, Program& program) {
+  const std::size_t length = request.path.size() - kFeeds.size() - kConfigPath.size();
+  const std::string name = request.path.substr(kFeeds.size(), length);
+  const std::shared_ptr<const Node> tree = program.config.tree();
+  const Node feed = tree != nullptr ? merged_feed(*tree, name) : Node();
+  if (feed.kind == Node::Kind::kNull) return no_such_feed(name);
+  return json_response(200, config_json(feed));
 }
 
 HttpResponse reload_config(const HttpRequest&, Program& program) {
@@ -278,6 +310,7 @@ std::optional<Route> find_route(std::string_view path) {
   if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
   if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot};
   if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file};
+  if (rest.substr(slash) == kConfigPath) return Route{false, feed_config};
   return std::nullopt;
 }
 

@@ -82,6 +82,7 @@ ConfigReload::ConfigReload(std::string file, const Config& config, Supervisor& s
       device_(config.device),
       recorder_(config.recorder),
       watchdog_(config.watchdog),
+      tree_(config.tree),
       status_{.loaded = system_clock::now()} {}
 
 ConfigReload::Status ConfigReload::status() const {
@@ -92,6 +93,11 @@ ConfigReload::Status ConfigReload::status() const {
 WatchdogConfig ConfigReload::watchdog() const {
   const std::lock_guard lock(mutex_);
   return watchdog_;
+}
+
+std::shared_ptr<const Node> ConfigReload::tree() const {
+  const std::lock_guard lock(mutex_);
+  return tree_;
 }
 
 ConfigReload::Outcome ConfigReload::run() {
@@ -177,6 +183,7 @@ std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
   {
     const std::lock_guard lock(mutex_);
     watchdog_ = config.watchdog;
+    tree_ = config.tree;
   }
   // The listener's address, and whether it speaks TLS, stay until the next start. Until then so
   // does all of its access: tokens for another address may be too few for this one.

@@ -56,6 +56,8 @@ class ConfigReload {
   /// Of the admin listener; a reload changes it, unless the listener itself would have to change.
   const std::shared_ptr<AdminAccess>& access() const { return access_; }
   WatchdogConfig watchdog() const;  ///< as it is in force
+  /// Config::tree of the configuration in force; null if that was made without a file.
+  std::shared_ptr<const Node> tree() const;
 
  private:
   LoadResult load_in_time();
@@ -76,6 +78,7 @@ class ConfigReload {
   const RecorderConfig recorder_;
   mutable std::mutex mutex_;  // guards what follows
   WatchdogConfig watchdog_;
+  std::shared_ptr<const Node> tree_;
   Status status_;
 };
 

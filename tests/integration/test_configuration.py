@@ -234,3 +234,15 @@ def test_check_refuses_what_names_no_peer_and_no_place(cli, tmp_path):
                 *(f"feeds.cam.outputs.h{i}.options.{option}" for i in range(len(names))
                   for option in ("hls_segment_filename", "hls_base_url"))]:
         assert done.stderr.count(f": {key}: ") == 1, (key, done.stderr)
+
+
+def test_the_api_shows_what_a_feed_is_made_of(framelane, clip, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIP", str(clip))
+    daemon = framelane({
+        "defaults": {"ring": 5, "encodes": {"live": {"video": "copy"}}, "outputs": {"a": {"url": "null:"}}},
+        "profiles": {"quiet": {"outputs": {"a": None}, "ring": 6}},
+        "feeds": {"gate": {"profile": "quiet", "input": {"url": "${CLIP}", "loop": True}, "lanes": 2}}}).wait_ready()
+    shown = daemon.api("/api/v1/feeds/gate/config")
+    assert shown == {"ring": "6", "encodes": {"live": {"video": "copy"}}, "outputs": {}, "profile": "quiet",
+                     "input": {"url": "${CLIP}", "loop": "true"}, "lanes": "2"}
+    assert daemon.request("GET", "/api/v1/feeds/yard/config")[0] == 404

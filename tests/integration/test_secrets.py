@@ -17,6 +17,7 @@ import pytest
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, encoder, looped, one_feed, raw_input, x264
 from harness.daemon import BINARY
+from harness.events import Events
 from harness.waiting import wait_until
 
 WINDOW = 7  # so many characters of a canary in a row are a leak, wherever it was cut
@@ -176,9 +177,15 @@ def faulty_outputs(canaries, login, tmp_path):
 def everything_shown(daemon):
     """What a running daemon shows to others."""
     process = pathlib.Path(f"/proc/{daemon.process.pid}")
-    paths = ["/", "/metrics", "/healthz", "/readyz", "/api/v1/feeds", "/api/v1/devices", "/api/v1/feeds/none"]
-    paths += [f"/api/v1/feeds/{feed['name']}" for feed in daemon.api("/api/v1/feeds")["feeds"]]
+    paths = ["/", "/metrics", "/healthz", "/readyz", "/api/v1/feeds", "/api/v1/devices", "/api/v1/feeds/none",
+             "/api/v1/trace?seconds=600"]
+    feeds = [f"/api/v1/feeds/{feed['name']}" for feed in daemon.api("/api/v1/feeds")["feeds"]]
+    paths += feeds + [f"{feed}/config" for feed in feeds]
+    events = Events(daemon)
+    told = [json.dumps(events.next()) for _ in range(2)]
+    events.close()
     return {**{path: daemon.request("GET", path)[1] for path in paths},
+            "events": "\n".join(told),
             "the command line": (process / "cmdline").read_text(),
             "names of threads": "".join(name.read_text() for name in process.glob("task/*/comm")),
             "the log": daemon.log()}
