@@ -86,6 +86,7 @@ class FeedOutputs {
     std::uint64_t lost_before_leaving = 0;  // packets
   };
   using PartRef = std::shared_ptr<Part>;
+  class ThreadScope;
 
   // These require mutex_.
   PartRef make(const OutputOptions& output, std::shared_ptr<OutputStats> stats,
@@ -95,15 +96,15 @@ class FeedOutputs {
   void take_place(const PartRef& part, const PartRef& old, const Origins& origins);
   void remove(const PartRef& part, const Origins& origins);
 
-  // Bodies of threads.
-  void run(const PartRef& part, bool recovers);
-  void attach(const PartRef& part, const PartRef& replaced);
-  void wait_attached(const Part& part);
+  // For the threads. False: after a cancel.
+  void run(Part& part, bool recovers);
+  bool attach(Part& part, const PartRef& replaced);
+  bool wait_for(const bool& done);
 
   const Parts parts_;
   const Spawn spawn_;
   std::mutex mutex_;                                  // guards all that follows
-  std::condition_variable changed_;                   // an output is attached, or has ended
+  std::condition_variable_any changed_;               // an output is attached, or has ended
   std::map<std::string, RenditionGroup> renditions_;  // by the path of the master playlist
   std::list<PartRef> outputs_;
   bool started_ = false;

@@ -1,0 +1,90 @@
+// A feed that gets other options in the moments in which something else happens to it, too.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "pipeline/base/abandoned_threads.hpp"
+#include "pipeline/feed/feed.hpp"
+#include "tests/pipeline/base/wait.hpp"
+#include "tests/pipeline/feed/feed_fixture.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace testing;  // of framelane
+
+/// A camera whose stream is copied: 25 pictures a second, for 20 s and then again.
+class CopiedFeedTest : public FeedTest {
+ protected:
+  CopiedFeedTest() {
+    options_.input.url = file("camera.mkv");
+    options_.input.loop = true;
+    options_.input.pace = InputOptions::Pace::kRealtime;
+    options_.once = false;
+    add_copy("copy");
+    add_output("kept", "copy", file("kept.mkv"));
+    add_output("out", "copy", file("old.mkv"));
+  }
+  /// With a keyframe every so many pictures.
+  void make_camera(int gop) {
+    ffmpeg(
+        "-f lavfi -i testsrc=size=64x48:rate=25:duration=20 -c:v libx264 -preset ultrafast "
+        "-bf 0 -sc_threshold 0 -g " +
+        std::to_string(gop) + " '" + options_.input.url + "'");
+  }
+  /// Watches the feed meanwhile, as the supervisor does.
+  bool exists_soon(const std::string& name) {
+    return comes_true([&] { return feed_->outcome() || std::filesystem::exists(file(name)); }) &&
+           !feed_->outcome();
+  }
+  void move_output_to(const std::string& name) {
+    FeedOptions next = options_;
+    next.outputs[1].url = file(name);
+    ASSERT_TRUE(change(next));
+  }
+};
+
+// Producers wait for it, so that no keyframe comes.
+TEST_F(CopiedFeedTest, AnOutputThatTakesNothingIsReplacedAllTheSame) {
+  deadlines_.drain = 100ms;
+  options_.on_full = OnFull::kBlock;
+  OutputOptions& out = options_.outputs[1];
+  ASSERT_EQ(::mkfifo(file("fifo").c_str(), 0600), 0);
+  out.url = file("fifo");  // nobody reads it
+  out.format = "matroska";
+  out.timeout = 1h;
+  out.queue = 2;
+  make_camera(10);
+  start();
+  ASSERT_TRUE(comes_true([this] { return stats_->outputs()[1]->queue_packets == 2; }));
+  move_output_to("new.mkv");
+  EXPECT_TRUE(exists_soon("new.mkv.part"));
+}
+
+// The file of its segment is a FIFO: open() waits for a reader, as it would for a file server that
+// does not answer.
+TEST_F(CopiedFeedTest, AnOutputDoesNotWaitForAnotherThatHangsWhenTheFeedIsCancelled) {
+  deadlines_.after_cancel = 1s;
+  const std::string fifo = file("part0.ts.tmp");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  options_.outputs[1].url = file("list.m3u8");
+  options_.outputs[1].options = {{"hls_segment_filename", file("part%d.ts"), false}};
+  make_camera(10);
+  start();
+  ASSERT_TRUE(comes_true([this] { return stats_->outputs()[1]->queue_packets > 0; }));
+  move_output_to("new.mkv");
+  const std::uint64_t abandoned = threads_abandoned();
+  feed_.reset();
+  EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_TRUE(comes_true([this] { return stats_.use_count() == 1; }));
+  ::close(reader);
+  EXPECT_FALSE(std::filesystem::exists(file("new.mkv")));
+}
+
+}  // namespace
+}  // namespace framelane
