@@ -114,7 +114,7 @@ FeedOutputs::PartRef FeedOutputs::find(const OutputOptions& output) const {
   return found != outputs_.end() ? *found : nullptr;
 }
 
-void FeedOutputs::begin_to_leave(Part& part) const {
+void FeedOutputs::begin_to_leave(Part& part) {
   part.leaves_since = Clock::now();
   part.lost_before_leaving = part.stats->lost_at_stop();
 }
@@ -124,6 +124,7 @@ void FeedOutputs::take_place(const PartRef& part, const PartRef& old, const Orig
   PartRef replaced;
   if (old != nullptr && old->fanout == part->fanout) {
     begin_to_leave(*old);
+    old->keyframe_by = Clock::now() + parts_.deadlines.keyframe;
     replaced = old;
   } else if (old != nullptr) {
     remove(old, origins);
@@ -185,6 +186,12 @@ void FeedOutputs::run(Part& part, bool recovers) {
   }
   output.run(parts_.cancel, parts_.once, parts_.drain);
   const std::lock_guard lock(mutex_);
+  if (part.keyframe_by && Clock::now() > *part.keyframe_by && output.inlet().gets_pictures()) {
+    log::warn(
+        "feed {}: output {}: no keyframe has come at which another could take its place; it ends "
+        "without, and what comes before the next keyframe is lost",
+        parts_.feed, output.options().name);
+  }
   const std::uint64_t lost = part.stats->lost_at_stop() - part.lost_before_leaving;
   if (!part.leaves_since || lost == 0) return;
   log::warn(
@@ -195,6 +202,7 @@ void FeedOutputs::run(Part& part, bool recovers) {
 
 void FeedOutputs::forget_left() {
   std::vector<PartRef> left;  // destroyed without the lock
+  const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
   for (auto it = outputs_.begin(); it != outputs_.end();) {
     const auto next = std::next(it);
@@ -207,11 +215,22 @@ void FeedOutputs::forget_left() {
         left.push_back(std::move(*it));
         outputs_.erase(it);
       }
-    } else if (part.leaves_since && Clock::now() - *part.leaves_since > parts_.deadlines.drain) {
-      part.output->stop();
+    } else if (part.leaves_since) {
+      if (waits_for_keyframe(part, now)) part.leaves_since = now;
+      if (now - *part.leaves_since > parts_.deadlines.drain) part.output->stop();
     }
     it = next;
   }
+}
+
+/// False also if it takes nothing of what waits for it: producers may wait for it then, so that no
+/// keyframe can come.
+bool FeedOutputs::waits_for_keyframe(Part& part, Clock::time_point now) {
+  if (!part.keyframe_by || now >= *part.keyframe_by) return false;
+  const OutputInlet& inlet = part.output->inlet();
+  const std::uint64_t taken = inlet.taken();
+  const bool takes_all = inlet.empty() || std::exchange(part.taken, taken) != taken;
+  return takes_all && inlet.gets_pictures();
 }
 
 std::string FeedOutputs::find_stuck(Clock::time_point now) {

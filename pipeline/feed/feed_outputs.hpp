@@ -81,8 +81,12 @@ class FeedOutputs {
     std::optional<Clock::time_point> overdue_since{};
     bool attached = false;  // the encode's packets come to it
     bool ended = false;     // its thread needs it no more
-    /// It is no longer wanted, or another one comes in its place.
+    /// It is no longer wanted, or another one comes in its place. Since then it completes what it
+    /// has, for FeedDeadlines::drain at most.
     std::optional<Clock::time_point> leaves_since{};
+    /// Another one comes in its place at a keyframe, which it waits for until then.
+    std::optional<Clock::time_point> keyframe_by{};
+    std::uint64_t taken = 0;                // packets, when it was looked at last
     std::uint64_t lost_before_leaving = 0;  // packets
   };
   using PartRef = std::shared_ptr<Part>;
@@ -92,7 +96,8 @@ class FeedOutputs {
   PartRef make(const OutputOptions& output, std::shared_ptr<OutputStats> stats,
                const FeedOptions& options, const Origin& origin);
   PartRef find(const OutputOptions& output) const;
-  void begin_to_leave(Part& part) const;
+  static void begin_to_leave(Part& part);
+  static bool waits_for_keyframe(Part& part, Clock::time_point now);
   void take_place(const PartRef& part, const PartRef& old, const Origins& origins);
   void remove(const PartRef& part, const Origins& origins);
 

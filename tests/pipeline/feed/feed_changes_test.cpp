@@ -11,6 +11,7 @@
 #include "pipeline/feed/feed.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/feed/feed_fixture.hpp"
+#include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {
 namespace {
@@ -48,9 +49,39 @@ class CopiedFeedTest : public FeedTest {
   }
 };
 
+TEST_F(CopiedFeedTest, AnOutputThatIsReplacedHasThePicturesUntilTheKeyframe) {
+  deadlines_.drain = 500ms;
+  make_camera(40);
+  start();
+  ASSERT_TRUE(exists_soon("old.mkv.part"));
+  move_output_to("new.mkv");
+  ASSERT_TRUE(exists_soon("new.mkv.part"));
+  feed_->drain();
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
+  EXPECT_EQ(stats_->outputs()[1]->lost_at_stop(), 0U);
+  EXPECT_EQ(decoded_frames(file("old.mkv")), 40U);
+  EXPECT_EQ(decoded_frames(file("old.mkv")) + decoded_frames(file("new.mkv")),
+            decoded_frames(file("kept.mkv")));
+}
+
+TEST_F(CopiedFeedTest, AnOutputThatIsReplacedDoesNotWaitForAKeyframeForEver) {
+  deadlines_.drain = 100ms;
+  deadlines_.keyframe = 200ms;
+  make_camera(500);
+  start();
+  ASSERT_TRUE(exists_soon("old.mkv.part"));
+  move_output_to("new.mkv");
+  ASSERT_TRUE(exists_soon("old.mkv"));
+  EXPECT_FALSE(std::filesystem::exists(file("new.mkv.part")));
+  ASSERT_TRUE(comes_true([this] { return stats_->outputs()[1]->lost_at_stop() > 0; }));
+  feed_->drain();
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
+}
+
 // Producers wait for it, so that no keyframe comes.
 TEST_F(CopiedFeedTest, AnOutputThatTakesNothingIsReplacedAllTheSame) {
   deadlines_.drain = 100ms;
+  deadlines_.keyframe = 1h;
   options_.on_full = OnFull::kBlock;
   OutputOptions& out = options_.outputs[1];
   ASSERT_EQ(::mkfifo(file("fifo").c_str(), 0600), 0);

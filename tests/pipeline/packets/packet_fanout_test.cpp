@@ -234,6 +234,19 @@ TEST_F(ChangingFanoutTest, AtAKeyframeOneTakesTheOthersPlace) {
   EXPECT_FALSE(second_.inlet.left());
 }
 
+TEST_F(ChangingFanoutTest, OneThatIsReplacedGetsPicturesUntilTheKeyframe) {
+  publish(0, 2);
+  fanout_.replace(first_.inlet, second_.inlet);
+  EXPECT_TRUE(first_.inlet.gets_pictures());
+  publish(2, 4);
+  EXPECT_TRUE(first_.inlet.gets_pictures());
+  publish(4, 5);
+  EXPECT_FALSE(first_.inlet.gets_pictures());
+  EXPECT_TRUE(second_.inlet.gets_pictures());
+  fanout_.remove(second_.inlet);
+  EXPECT_FALSE(second_.inlet.gets_pictures());
+}
+
 TEST_F(ChangingFanoutTest, OneMayBeReplacedBeforeItHasBegun) {
   publish(0, 2);
   fanout_.replace(first_.inlet, second_.inlet);
