@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <utility>
 
 #include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/feed/feed.hpp"
 #include "tests/pipeline/base/wait.hpp"
+#include "tests/pipeline/encode/held_encoder.hpp"
 #include "tests/pipeline/feed/feed_fixture.hpp"
 #include "tests/pipeline/output/output_fixture.hpp"
 
@@ -17,6 +20,16 @@ namespace framelane {
 namespace {
 
 using namespace testing;  // of framelane
+
+/// True if a thread of this process has this name.
+bool runs_thread(const std::string& name) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream comm(task.path() / "comm");  // the thread may have ended meanwhile
+    std::string one;
+    if (std::getline(comm, one) && one == name) return true;
+  }
+  return false;
+}
 
 /// A camera whose stream is copied: 25 pictures a second, for 20 s and then again.
 class CopiedFeedTest : public FeedTest {
@@ -115,6 +128,29 @@ TEST_F(CopiedFeedTest, AnOutputDoesNotWaitForAnotherThatHangsWhenTheFeedIsCancel
   EXPECT_TRUE(comes_true([this] { return stats_.use_count() == 1; }));
   ::close(reader);
   EXPECT_FALSE(std::filesystem::exists(file("new.mkv")));
+}
+
+TEST_F(FeedTest, WhatComesWhenTheSourceHasEndedEndsWithTheOthers) {
+  HeldEncoder encoder;
+  // Its threads would have the name of the source's, which opens it.
+  add_encode("live", "libx264", {{"preset", "ultrafast"}, {"threads", "1"}});
+  add_output("live", "live", file("live.mkv"));
+  options_.ring = static_cast<int>(kClipFrames);
+  encoder.hold();
+  start();
+  ASSERT_TRUE(comes_true([this] { return stats_->ledger().frames_in == kClipFrames; }));
+  ASSERT_TRUE(comes_true([] { return !runs_thread("source"); }));
+  const FeedOptions first = options_;
+  add_copy("copy");
+  add_encode("late", "libx264");
+  add_output("copy", "copy", file("copy.mkv"));
+  add_output("late", "late", file("late.mkv"));
+  const FeedOptions next = std::exchange(options_, first);
+  EXPECT_TRUE(change(next));
+  encoder.release();
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kEnded);
+  expect_every_frame_accounted_for();
+  EXPECT_EQ(decoded_frames(file("live.mkv")), kClipFrames);
 }
 
 }  // namespace
