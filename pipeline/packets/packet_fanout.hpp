@@ -43,7 +43,7 @@ class PacketFanout {
   void end_group();
   /// The encode has ended: finishes every output.
   void finish();
-  /// Does not block.
+  /// Waits for nobody.
   bool finished() const { return finished_; }
 
  private:
@@ -76,7 +76,7 @@ class PacketFanout {
     OutputInlet* next;
   };
 
-  std::atomic<bool> finished_{false};  // written under mutex_
+  std::atomic<bool> finished_{false};  // changed with mutex_ held
   std::mutex mutex_;                   // guards all that follows
   std::vector<OutputInlet*> outputs_;
   std::vector<Replacement> replacements_;  // due at the next keyframe

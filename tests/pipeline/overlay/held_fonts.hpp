@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
+#include "tests/pipeline/overlay/system_fonts.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
 namespace framelane::testing {
@@ -21,17 +20,9 @@ class HeldFonts {
   HeldFonts() {
     std::filesystem::create_directory(folder_ / "fonts");
     std::filesystem::copy_file(kFont, font_);
-    // With the system's rules: what fontconfig reads first stays for the process.
-    std::ofstream(folder_ / "fonts.conf")
-        << "<?xml version=\"1.0\"?><fontconfig><include>/etc/fonts/conf.d</include><dir>"
-        << folder_ / "fonts"
-        << "</dir><cachedir>" << folder_ / "cache"
-        << "</cachedir></fontconfig>\n";
-    setenv("FONTCONFIG_FILE", (folder_ / "fonts.conf").c_str(), 1);
   }
   ~HeldFonts() {
     release();
-    unsetenv("FONTCONFIG_FILE");
     if (writer_ >= 0) close(writer_);
   }
   HeldFonts(const HeldFonts&) = delete;
@@ -66,6 +57,8 @@ class HeldFonts {
   }
 
   const TempFolder folder_;
+  const SystemFonts fonts_{"<include>/etc/fonts/conf.d</include><dir>" + (folder_ / "fonts") +
+                           "</dir><cachedir>" + (folder_ / "cache") + "</cachedir>"};
   const std::string font_ = folder_ / "fonts/DejaVuSans.ttf";
   std::string fifo_;
   int writer_ = -1;

@@ -3,15 +3,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/overlay/text_painter.hpp"
+#include "tests/pipeline/overlay/system_fonts.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
 namespace framelane {
@@ -27,7 +28,6 @@ class OverwrittenFontTest : public ::testing::Test {
     std::filesystem::create_directory(folder_ / "fonts");
     write(font_);
   }
-  ~OverwrittenFontTest() override { unsetenv("FONTCONFIG_FILE"); }
 
   static std::string read(const std::string& file) {
     std::ifstream stream(kFolder + file, std::ios::binary);
@@ -42,12 +42,9 @@ class OverwrittenFontTest : public ::testing::Test {
     return options;
   }
   /// The system has this font alone.
-  void make_it_the_systems() const {
-    const std::string file = folder_ / "fonts.conf";
-    std::ofstream(file) << "<?xml version=\"1.0\"?><fontconfig><dir>" << folder_ / "fonts"
-                        << "</dir><cachedir>" << folder_ / "cache"
-                        << "</cachedir></fontconfig>\n";
-    setenv("FONTCONFIG_FILE", file.c_str(), 1);
+  void make_it_the_systems() {
+    system_fonts_.emplace("<dir>" + (folder_ / "fonts") + "</dir><cachedir>" + (folder_ / "cache") +
+                          "</cachedir>");
   }
 
   static RgbaPicture painted(const OverlayOptions& options) {
@@ -57,6 +54,7 @@ class OverwrittenFontTest : public ::testing::Test {
   const testing::TempFolder folder_;
   const std::string file_ = folder_ / "fonts/font.ttf";
   const std::string font_ = read("DejaVuSans.ttf");
+  std::optional<testing::SystemFonts> system_fonts_;
 };
 
 TEST_F(OverwrittenFontTest, OneThatIsOverwrittenIsAnErrorAndANewPainterReadsIt) {

@@ -6,8 +6,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <string>
 
@@ -15,7 +13,7 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/overlay/fonts.hpp"
 #include "tests/pipeline/base/log_capture.hpp"
-#include "tests/pipeline/source/media_files.hpp"
+#include "tests/pipeline/overlay/system_fonts.hpp"
 
 namespace framelane {
 namespace {
@@ -150,16 +148,11 @@ TEST(TextPainterTest, ATextOfBlanksIsABoxOfItsOwnWidth) {
 }
 
 TEST(TextPainterTest, TheFilesFontNeedsNoOther) {
-  const testing::TempFolder folder;
-  const std::string file = folder / "fonts.conf";
-  std::ofstream(file) << "<?xml version=\"1.0\"?><fontconfig></fontconfig>\n";
   OverlayOptions mono = without_box();
   mono.font = kFonts + "DejaVuSansMono.ttf";
   const RgbaPicture with_others = painted(mono, "mii");
-  setenv("FONTCONFIG_FILE", file.c_str(), 1);
-  const RgbaPicture alone = painted(mono, "mii");
-  unsetenv("FONTCONFIG_FILE");
-  EXPECT_EQ(alone.pixels, with_others.pixels);
+  const testing::SystemFonts none("");
+  EXPECT_EQ(painted(mono, "mii").pixels, with_others.pixels);
 }
 
 TEST(TextPainterTest, WherePixelsAreWideATextHasFewerOfThemAcross) {
@@ -208,17 +201,12 @@ TEST(TextPainterTest, ALetterWithoutWidthShowsNothing) {
 }
 
 TEST(TextPainterTest, LettersThatAFontLacksAreThoseOfAnother) {
-  const testing::TempFolder folder;
-  const std::string file = folder / "fonts.conf";
   OverlayOptions mono = without_box();
   mono.font = kFonts + "DejaVuSansMono.ttf";
   const std::string alef = "\u05d0";  // Mono has none
   const auto with_fonts = [&](const std::string& xml) {
-    std::ofstream(file) << "<?xml version=\"1.0\"?><fontconfig>" + xml + "</fontconfig>\n";
-    setenv("FONTCONFIG_FILE", file.c_str(), 1);
-    RgbaPicture picture = ink_of(painted(mono, alef, 60));
-    unsetenv("FONTCONFIG_FILE");
-    return picture;
+    const testing::SystemFonts fonts(xml);
+    return ink_of(painted(mono, alef, 60));
   };
   const RgbaPicture letter = ink_of(painted(without_box(), alef, 60));
   ASSERT_GT(letter.width, 10);
@@ -319,10 +307,7 @@ TEST(TextPainterTest, WhatIsNoFontIsRefused) {
 }
 
 TEST(TextPainterTest, ASystemWithoutFontsIsAnErrorThatSaysWhatToInstall) {
-  const testing::TempFolder folder;
-  const std::string file = folder / "fonts.conf";
-  std::ofstream(file) << "<?xml version=\"1.0\"?><fontconfig></fontconfig>\n";
-  setenv("FONTCONFIG_FILE", file.c_str(), 1);
+  const testing::SystemFonts none("");
   std::string why;
   try {
     TextPainter(OverlayOptions{}, 20, kRoom);
@@ -330,7 +315,6 @@ TEST(TextPainterTest, ASystemWithoutFontsIsAnErrorThatSaysWhatToInstall) {
     EXPECT_EQ(error.code(), FeedFault::kConfiguration);
     why = error.what();
   }
-  unsetenv("FONTCONFIG_FILE");
   EXPECT_THAT(why, ::testing::HasSubstr("fonts-dejavu-core"));
   EXPECT_THAT(why, ::testing::HasSubstr("apart from folders that this user may not read"));
 }
