@@ -117,9 +117,11 @@ TEST_F(CopiedFeedTest, AnOutputDoesNotWaitForAnotherThatHangsWhenTheFeedIsCancel
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   options_.outputs[1].url = file("list.m3u8");
   options_.outputs[1].options = {{"hls_segment_filename", file("part%d.ts"), false}};
+  options_.outputs[1].queue = 20;
   make_camera(10);
   start();
-  ASSERT_TRUE(comes_true([this] { return stats_->outputs()[1]->queue_packets > 0; }));
+  const auto too_many = index_of(PacketDrop::kQueueFull);
+  ASSERT_TRUE(comes_true([&] { return stats_->outputs()[1]->packets_dropped[too_many] > 0; }));
   move_output_to("new.mkv");
   const std::uint64_t abandoned = threads_abandoned();
   feed_.reset();
