@@ -134,15 +134,20 @@ void FeedOutputs::take_place(const PartRef& part, const PartRef& old, const Orig
     part->attached = true;
   }
   if (!started_) return;
-  spawn_("out-" + part->options.name, [this, part, old = PartRef(old), replaced]() mutable {
+  part->follows = old;
+  spawn_("out-" + part->options.name, [this, part, replaced]() mutable {
     const ThreadScope scope(*this, *part);
-    if ((!part->attached && !attach(*part, replaced)) ||
-        (old != nullptr && !wait_for(old->ended))) {
+    if ((!part->attached && !attach(*part, replaced)) || !wait_for_place(*part)) {
       return part->output->inlet().end(PacketDrop::kStop);
     }
     // Its `keep` ends with it.
-    old.reset();
     replaced.reset();
+    PartRef before;
+    {
+      const std::lock_guard lock(mutex_);
+      before = std::move(part->follows);
+    }
+    before.reset();
     run(*part, part->stats->leaves_parts);
   });
 }
@@ -177,6 +182,21 @@ bool FeedOutputs::attach(Part& part, const PartRef& replaced) {
 bool FeedOutputs::wait_for(const bool& done) {
   std::unique_lock lock(mutex_);
   return changed_.wait(lock, parts_.cancel, [&] { return done; });
+}
+
+/// Waits until all outputs that had its place have ended. False if it has nothing to do: another
+/// one has come in its place before it got a packet, or the feed is cancelled.
+bool FeedOutputs::wait_for_place(const Part& part) {
+  bool is_free = false;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, parts_.cancel, [&] {
+    const Part* before = part.follows.get();
+    while (before != nullptr && before->ended) before = before->follows.get();
+    is_free = before == nullptr;
+    const OutputInlet& inlet = part.output->inlet();
+    return is_free || (inlet.left() && inlet.empty());
+  });
+  return is_free;
 }
 
 void FeedOutputs::run(Part& part, bool recovers) {

@@ -86,6 +86,8 @@ class FeedOutputs {
     std::optional<Clock::time_point> leaves_since{};
     /// Another one comes in its place at a keyframe, which it waits for until then.
     std::optional<Clock::time_point> keyframe_by{};
+    /// Whose place it comes in; null once it has begun.
+    std::shared_ptr<Part> follows{};
     std::uint64_t taken = 0;                // packets, when it was looked at last
     std::uint64_t lost_before_leaving = 0;  // packets
   };
@@ -105,6 +107,7 @@ class FeedOutputs {
   void run(Part& part, bool recovers);
   bool attach(Part& part, const PartRef& replaced);
   bool wait_for(const bool& done);
+  bool wait_for_place(const Part& part);
 
   const Parts parts_;
   const Spawn spawn_;

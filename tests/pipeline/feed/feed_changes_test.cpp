@@ -21,14 +21,15 @@ namespace {
 
 using namespace testing;  // of framelane
 
-/// True if a thread of this process has this name.
-bool runs_thread(const std::string& name) {
+/// How many threads of this process have this name.
+int count_threads(const std::string& name) {
+  int count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream comm(task.path() / "comm");  // the thread may have ended meanwhile
     std::string one;
-    if (std::getline(comm, one) && one == name) return true;
+    if (std::getline(comm, one) && one == name) ++count;
   }
-  return false;
+  return count;
 }
 
 /// A camera whose stream is copied: 25 pictures a second, for 20 s and then again.
@@ -74,6 +75,23 @@ TEST_F(CopiedFeedTest, AnOutputThatIsReplacedHasThePicturesUntilTheKeyframe) {
   EXPECT_EQ(stats_->outputs()[1]->lost_at_stop(), 0U);
   EXPECT_EQ(decoded_frames(file("old.mkv")), 40U);
   EXPECT_EQ(decoded_frames(file("old.mkv")) + decoded_frames(file("new.mkv")),
+            decoded_frames(file("kept.mkv")));
+}
+
+TEST_F(CopiedFeedTest, HoweverOftenAnOutputChangesBetweenTwoKeyframesOnlyTheLastOneWaits) {
+  make_camera(100);
+  start();
+  ASSERT_TRUE(exists_soon("old.mkv.part"));
+  for (int i = 0; i < 8; ++i) move_output_to("new" + std::to_string(i) + ".mkv");
+  ASSERT_TRUE(comes_true([] { return count_threads("out-out") == 2; }));
+  ASSERT_TRUE(exists_soon("new7.mkv.part"));
+  feed_->drain();
+  EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kStopped);
+  EXPECT_EQ(stats_->outputs()[1]->lost_at_stop(), 0U);
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_FALSE(std::filesystem::exists(file("new" + std::to_string(i) + ".mkv"))) << i;
+  }
+  EXPECT_EQ(decoded_frames(file("old.mkv")) + decoded_frames(file("new7.mkv")),
             decoded_frames(file("kept.mkv")));
 }
 
@@ -141,7 +159,7 @@ TEST_F(FeedTest, WhatComesWhenTheSourceHasEndedEndsWithTheOthers) {
   encoder.hold();
   start();
   ASSERT_TRUE(comes_true([this] { return stats_->ledger().frames_in == kClipFrames; }));
-  ASSERT_TRUE(comes_true([] { return !runs_thread("source"); }));
+  ASSERT_TRUE(comes_true([] { return count_threads("source") == 0; }));
   const FeedOptions first = options_;
   add_copy("copy");
   add_encode("late", "libx264");

@@ -258,6 +258,14 @@ TEST_F(ChangingFanoutTest, OneMayBeReplacedBeforeItHasBegun) {
   EXPECT_EQ(frames(third_.inlet), (std::vector<int>{4, 5}));
 }
 
+TEST_F(ChangingFanoutTest, OneThatIsReplacedBeforeItHasBegunLeavesAtOnce) {
+  publish(0, 2);
+  fanout_.replace(first_.inlet, second_.inlet);
+  fanout_.replace(second_.inlet, third_.inlet);
+  EXPECT_TRUE(second_.inlet.left());
+  EXPECT_FALSE(first_.inlet.left());
+}
+
 TEST_F(ChangingFanoutTest, OneMayGoWhileItWaitsForItsTurn) {
   publish(0, 2);
   fanout_.replace(first_.inlet, second_.inlet);
