@@ -144,6 +144,16 @@ bool is_open_already(const std::string& path) {
   return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
 }
 
+/// Why a file or folder cannot be read, and what helps if the system denies it.
+std::string reason_of(int error) {
+  const char* const remedy = error == EACCES ? " (let framelane's user read it)" : "";
+  return std::generic_category().message(error) + remedy;
+}
+
+std::string unreadable_main(const std::string& problem) {
+  return "cannot be read: " + problem + "; name another file with -c";
+}
+
 /// Reads `fd` to its end. A failure is explained in `problem`.
 void read_all(int fd, std::string& text, std::string& problem) {
   std::array<char, 65536> buffer;
@@ -153,11 +163,11 @@ void read_all(int fd, std::string& text, std::string& problem) {
     if (got > 0) {
       text.append(buffer.data(), static_cast<std::size_t>(got));
     } else if (errno != EINTR) {
-      problem = std::generic_category().message(errno);
+      problem = reason_of(errno);
       return;
     }
   }
-  problem = std::generic_category().message(EFBIG);
+  problem = reason_of(EFBIG);
 }
 
 /// The text of a file; nothing, with the reason in `problem`, if it cannot be read.
@@ -165,15 +175,15 @@ std::optional<std::string> read_file(const std::string& path, std::string& probl
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
-    problem = std::generic_category().message(errno);
+    problem = reason_of(errno);
     return std::nullopt;
   }
   std::string text;
   struct stat status {};
   if (::fstat(fd, &status) != 0) {
-    problem = std::generic_category().message(errno);
+    problem = reason_of(errno);
   } else if (S_ISDIR(status.st_mode)) {
-    problem = std::generic_category().message(EISDIR);
+    problem = reason_of(EISDIR);
   } else if (!S_ISREG(status.st_mode) && !is_open_already(path)) {
     problem = "it is not a regular file";
   } else {
@@ -218,10 +228,10 @@ std::vector<std::string> included_by(const Node& node, const std::string& patter
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   if (glob_error != 0) {
-    problems.add(node, "a folder of " + in_quotes(pattern) +
-                           " cannot be read: " + std::generic_category().message(glob_error));
+    problems.add(node, "a folder of " + in_quotes(pattern) + " cannot be read: " +
+                           reason_of(glob_error) + "; mend that, or name other files");
   } else if (paths.empty() && pattern.find_first_of("*?[") == std::string::npos) {
-    problems.add(node, "there is no file " + in_quotes(pattern));
+    problems.add(node, "there is no file " + in_quotes(pattern) + "; make it, or correct the name");
   }
   return paths;
 }
@@ -285,7 +295,8 @@ void include_files(Node& root, const LoadOptions& options, Problems& problems, b
       std::string problem;
       const std::optional<std::string> text = read_file(path, problem);
       if (!text) {
-        problems.add(item, "includes " + in_quotes(path) + ", which cannot be read: " + problem);
+        problems.add(item, "includes " + path + ", which cannot be read: " + problem +
+                               "; mend that, or name other files");
         continue;
       }
       names_files = names_files || text->find(kFileVariable) != std::string::npos;
@@ -350,7 +361,7 @@ LoadResult load_config_file(const std::string& path, const LoadOptions& options)
   const std::optional<std::string> text = read_file(path, problem);
   if (!text) {
     Problems problems(path);
-    problems.add({}, "", "cannot be read: " + problem + "; name another file with -c");
+    problems.add({}, "", unreadable_main(problem));
     return problems.take();
   }
   return load_config_text(*text, path, options);
@@ -372,7 +383,7 @@ AdminAddress load_admin_address(const std::string& path, std::vector<Problem>& p
     }
     address.tls = root.find({"admin", "tls"}) != nullptr;
   } else {
-    found.add({}, "", "cannot be read: " + glob_error);
+    found.add({}, "", unreadable_main(unreadable));
   }
   problems = found.take();
   return address;

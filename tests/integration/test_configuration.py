@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.daemon import ROOT
+from harness.daemon import BINARY, ROOT, WITHOUT_PRIVILEGES
 
 EXAMPLE = ROOT / "config" / "framelane.example.yaml"
 
@@ -234,3 +234,17 @@ def test_check_refuses_what_names_no_peer_and_no_place(cli, tmp_path):
                 *(f"feeds.cam.outputs.h{i}.options.{option}" for i in range(len(names))
                   for option in ("hls_segment_filename", "hls_base_url"))]:
         assert done.stderr.count(f": {key}: ") == 1, (key, done.stderr)
+
+
+def test_files_that_may_not_be_read_are_told_with_the_remedy(tmp_path):
+    main, included = tmp_path / "framelane.yaml", tmp_path / "cam.yaml"
+    main.write_text("include: cam.yaml\n" + FEED)
+    denied = "cannot be read: Permission denied (let framelane's user read it); "
+    for path, problem in ((included, f"{main}:1:10: include: includes {included}, which {denied}mend that, or name "
+                                     "other files\n"),
+                          (main, f"{main}:1:1: {denied}name another file with -c\n")):
+        path.touch()
+        path.chmod(0)
+        done = subprocess.run([*WITHOUT_PRIVILEGES, BINARY, "check", "-c", main], capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (78, problem)
