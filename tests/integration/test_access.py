@@ -324,6 +324,21 @@ def test_health_is_asked_for_without_a_token(framelane, clip, tmp_path, access, 
     daemon.kill()
 
 
+@pytest.mark.parametrize("change", ["comes", "goes"])
+def test_health_is_seen_while_tls_waits_for_the_next_start(framelane, clip, access, change):
+    before, after = ({}, access.tls) if change == "comes" else (access.tls, {})
+    daemon = framelane(one_feed(looped(clip)), port=free_port(), admin=before,
+                       tls=access.context() if before else None).wait_ready()
+    config = json.loads(daemon.config_path.read_text())
+    config["admin"] = {"listen": config["admin"]["listen"], **after}
+    daemon.config_path.write_text(json.dumps(config))
+    done = run("healthcheck", "-c", daemon.config_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    daemon.kill()
+    done = run("healthcheck", "-c", daemon.config_path)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
 def test_prometheus_scrapes_with_a_token_over_tls(framelane, clip, tmp_path, access):
     """As bearer and as Basic password; with a wrong token it does not."""
     tool = shutil.which("prometheus") or str(ROOT / "build" / "tools" / "prometheus")
