@@ -19,9 +19,8 @@
 #include <utility>
 
 #include "config/document.hpp"
-#include "config/feed_keys.hpp"
+#include "config/feed_loader.hpp"
 #include "config/keys.hpp"
-#include "config/output_places.hpp"
 #include "config/problems.hpp"
 #include "config/yaml_tree.hpp"
 
@@ -31,92 +30,21 @@ namespace {
 constexpr std::size_t kLargestFile = 16U << 20U;
 constexpr std::string_view kFileVariable = "${file:";
 
-/// Makes the feeds of a document from its defaults, profiles and feeds.
-class FeedLoader {
- public:
-  FeedLoader(const Document& document, const LoadOptions& options, Problems& problems)
-      : document_(document), options_(options), problems_(problems) {}
+/// What feeds are made of.
+Document parts_for_feeds(const Node& tree) {
+  Document document;
+  document.limits = tree.find("limits");
+  document.defaults = tree.find("defaults");
+  document.profiles = tree.find("profiles");
+  document.feeds = tree.find("feeds");
+  return document;
+}
 
-  std::vector<FeedOptions> load() {
-    // Feeds are read after everything is merged into them, so only values with an effect are
-    // checked. The defaults and profiles are also checked alone: an error in a profile that no feed
-    // uses is an error.
-    if (document_.defaults != nullptr) check_layer(*document_.defaults);
-    if (document_.profiles != nullptr) {
-      for (const Node::Entry& profile : document_.profiles->entries) {
-        if (is_named_map(profile)) check_layer(lay_over_defaults(profile.value));
-      }
-    }
-    std::vector<FeedOptions> feeds;
-    if (document_.feeds == nullptr) return feeds;
-    if (document_.feeds->entries.empty()) {
-      problems_.add(*document_.feeds, "is empty; name at least one feed");
-    }
-    for (const Node::Entry& feed : document_.feeds->entries) {
-      if (is_named_map(feed)) feeds.push_back(load_feed(feed));
-    }
-    return feeds;
-  }
-
-  FeedOptions load_feed(const Node::Entry& entry) {
-    FeedOptions feed;
-    feed.name = entry.key;
-    Reader reader(problems_, VariableScope{options_, entry.key, std::nullopt, false});
-    const Node* profile = find_profile(entry.value, reader);
-    const Node node = profile == nullptr ? lay_over_defaults(entry.value)
-                                         : merge(lay_over_defaults(*profile), entry.value);
-    feed_keys().read(node, feed, reader);
-    complete_feed(node, feed, reader, places_);
-    return feed;
-  }
-
- private:
-  Node lay_over_defaults(const Node& layer) const {
-    return document_.defaults == nullptr ? layer : merge(*document_.defaults, layer);
-  }
-
-  void check_layer(const Node& layer) {
-    FeedOptions ignored;
-    Reader reader(problems_, VariableScope{options_, "", std::nullopt, true});
-    layer_keys().read(layer, ignored, reader);
-  }
-
-  bool is_named_map(const Node::Entry& entry) {
-    if (!is_identifier(entry.key)) {
-      problems_.add(entry.value.key_position, entry.value.path,
-                    "must be " + std::string(kIdentifier.expected));
-      return false;
-    }
-    if (entry.value.kind == Node::Kind::kNull) {
-      problems_.add(entry.value, "has no value; write {} if it has nothing but the defaults");
-      return false;
-    }
-    Reader reader(problems_, VariableScope{options_, std::nullopt, std::nullopt, false});
-    return reader.require_map(entry.value, layer_keys().shape());
-  }
-
-  const Node* find_profile(const Node& feed, Reader& reader) {
-    const Node* name = feed.find("profile");
-    if (name == nullptr || name->kind != Node::Kind::kScalar) return nullptr;
-    const auto value = reader.scalar(*name, of(kIdentifier));
-    if (!value) return nullptr;
-    std::vector<std::string_view> known;
-    if (document_.profiles != nullptr) {
-      const Node* profile = document_.profiles->find(value->text);
-      if (profile != nullptr) return profile->is_map() ? profile : nullptr;
-      for (const Node::Entry& entry : document_.profiles->entries) known.emplace_back(entry.key);
-    }
-    problems_.add(
-        *name, "there is no profile " + in_quotes(name->text) +
-                   (known.empty() ? "; define it under profiles" : "; there are: " + join(known)));
-    return nullptr;
-  }
-
-  const Document& document_;
-  const LoadOptions& options_;
-  Problems& problems_;
-  OutputPlaces places_;
-};
+const Node::Entry& entry_of(const std::string& feed, const Document& document) {
+  const auto entry = std::ranges::find(document.feeds->entries, feed, &Node::Entry::key);
+  assert(entry != document.feeds->entries.end());
+  return *entry;
+}
 
 Config load(const Node& root, const LoadOptions& options, Problems& problems) {
   Document document;
@@ -344,14 +272,9 @@ LoadResult load_config_text(std::string_view text, const std::string& file_name,
 
 FeedResult reread_feed(const Node& tree, const std::string& feed,
                        const std::vector<std::string>& files, const LoadOptions& options) {
-  Document document;
-  document.defaults = tree.find("defaults");
-  document.profiles = tree.find("profiles");
-  document.feeds = tree.find("feeds");
+  const Document document = parts_for_feeds(tree);
   Problems problems(files);
-  const auto entry = std::ranges::find(document.feeds->entries, feed, &Node::Entry::key);
-  assert(entry != document.feeds->entries.end());
-  FeedOptions result = FeedLoader(document, options, problems).load_feed(*entry);
+  FeedOptions result = FeedLoader(document, options, problems).load_feed(entry_of(feed, document));
   if (!problems.empty()) return problems.take();
   return result;
 }
