@@ -279,6 +279,21 @@ FeedResult reread_feed(const Node& tree, const std::string& feed,
   return result;
 }
 
+Problem device_problem(const Config& config, const FeedOptions& feed, const std::string& message) {
+  Problems problems(config.files);
+  if (!feed.device) {
+    const Node* const device = config.tree->find("device");
+    problems.add(device == nullptr ? *config.tree : *device, message);
+    return problems.take().front();
+  }
+  const Document document = parts_for_feeds(*config.tree);
+  const LoadOptions options{.require_environment = false};
+  const Node merged = FeedLoader(document, options, problems).merged(entry_of(feed.name, document));
+  const Node* const device = merged.find("device");
+  problems.add(device == nullptr ? merged : *device, message);
+  return problems.take().front();
+}
+
 LoadResult load_config_file(const std::string& path, const LoadOptions& options) {
   std::string problem;
   const std::optional<std::string> text = read_file(path, problem);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <ctime>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -156,16 +157,15 @@ ConfigReload::Outcome ConfigReload::load_and_apply() {
 /// A GPU is opened only when the process starts.
 std::vector<Problem> ConfigReload::check_devices(const Config& config) const {
   std::vector<Problem> problems;
-  bool checked = false;
-  for (const FeedOptions& feed : config.feeds) {
-    if (!converts(feed) || (!feed.device && std::exchange(checked, true))) continue;
-    try {
-      supervisor_.devices().check(feed.device.value_or(config.device));
-    } catch (const FeedError& error) {
-      problems.push_back(
-          problem_of(file_, feed.device ? "feeds." + feed.name + ".device" : "device",
-                     std::string(error.what()) + "; GPUs are opened only when framelane starts"));
-    }
+  for (const DeviceSet::Missing& one : supervisor_.devices().missing(config.device, config.feeds)) {
+    Problem problem =
+        device_problem(config, *one.feed, one.why + "; GPUs are opened only when framelane starts");
+    // Feeds may inherit it from one place.
+    const bool known = std::ranges::any_of(problems, [&](const Problem& other) {
+      return std::tie(other.file, other.line, other.column) ==
+             std::tie(problem.file, problem.line, problem.column);
+    });
+    if (!known) problems.push_back(std::move(problem));
   }
   return problems;
 }

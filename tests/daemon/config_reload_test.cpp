@@ -94,12 +94,25 @@ TEST_F(ConfigReloadTest, AFileThatIsGoneChangesNothing) {
 TEST_F(ConfigReloadTest, AGpuThatIsNotOpenIsAProblem) {
   const auto of_feed = reload("feeds:\n" + feed_text("gate", "    device: cuda:3\n"));
   ASSERT_EQ(of_feed.problems.size(), 1u);
-  EXPECT_EQ(of_feed.problems[0].key, "feeds.gate.device");
-  EXPECT_THAT(to_string(of_feed.problems[0]), HasSubstr("framelane.yaml: feeds.gate.device: "));
+  EXPECT_THAT(to_string(of_feed.problems[0]),
+              HasSubstr("framelane.yaml:6:13: feeds.gate.device: "));
   EXPECT_THAT(of_feed.problems[0].message, HasSubstr("only when framelane starts"));
   const auto of_all = reload("device: cuda\nfeeds:\n" + feed_text("gate") + feed_text("yard"));
   ASSERT_EQ(of_all.problems.size(), 1u);
-  EXPECT_EQ(of_all.problems[0].key, "device");
+  EXPECT_THAT(to_string(of_all.problems[0]), HasSubstr("framelane.yaml:1:9: device: "));
+  const auto inherited =
+      reload("defaults: {device: cuda}\nfeeds:\n" + feed_text("gate") + feed_text("yard"));
+  ASSERT_EQ(inherited.problems.size(), 1u);
+  EXPECT_THAT(to_string(inherited.problems[0]),
+              HasSubstr("framelane.yaml:1:20: defaults.device: "));
+}
+
+// The next start would fail with it.
+TEST_F(ConfigReloadTest, AGpuThatIsNotOpenIsAProblemEvenIfNothingIsConverted) {
+  const std::string feed =
+      "  gate: {input: {url: /nonexistent.mp4}, encodes: {live: {video: copy}}";
+  EXPECT_EQ(reload("device: cuda\nfeeds:\n" + feed + "}\n").kind, ReloadKind::kRefused);
+  EXPECT_EQ(reload("feeds:\n" + feed + ", device: cuda}\n").kind, ReloadKind::kDone);
 }
 
 TEST_F(ConfigReloadTest, AnotherDeviceIsForTheFeedsThatNameNone) {
