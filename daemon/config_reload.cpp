@@ -182,12 +182,13 @@ std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
   std::vector<std::string> next_start;
   const bool tls = access_->certificate() != nullptr;
   if (config.admin.listen != listen_) next_start.emplace_back("admin.listen");
-  if ((config.admin.certificate != nullptr) != tls) next_start.emplace_back("admin.tls");
-  if (next_start.empty()) {
+  const bool tls_waits = (config.admin.certificate != nullptr) != tls;
+  if (next_start.empty() && !tls_waits) {
     access_->replace(config.admin);
-  } else if (!access_->has(config.admin.tokens)) {
-    next_start.emplace_back("admin.tokens");
+    return next_start;
   }
+  if (tls_waits || !access_->has(config.admin.certificate)) next_start.emplace_back("admin.tls");
+  if (!access_->has(config.admin.tokens)) next_start.emplace_back("admin.tokens");
   return next_start;
 }
 
