@@ -246,7 +246,8 @@ def test_two_hundred_reloads_leave_nothing_behind(framelane, camera_clip, tmp_pa
     base = {"kept": feed(camera_clip, tmp_path / "kept"),
             **{f"cam{i}": feed(camera_clip, encode=dict(COPY) if i % 2 else None)
                for i in range(1, 8)}}
-    daemon = framelane({"feeds": base}).wait_ready()
+    # With malloc's arenas of each thread, memory depends on which thread took which.
+    daemon = framelane({"feeds": base}, env={"MALLOC_ARENA_MAX": "1"}).wait_ready()
     daemon.wait_more_frames("cam2", 5)
 
     def reload(number):
@@ -282,7 +283,7 @@ def test_two_hundred_reloads_leave_nothing_behind(framelane, camera_clip, tmp_pa
         files, running = settle()
         return files <= open_files and running <= threads
     wait_until(as_before, f"{open_files} files and {threads} threads, as before", 60)
-    assert resident(daemon) < memory * 1.25 + (32 << 20)
+    assert resident(daemon) < memory + (20 << 20)  # it varies by some 10 MiB, and does not grow with more reloads
     daemon.wait_log("feed kept: running")
     assert daemon.log().count("feed kept: running") == 1
     daemon.stop()
