@@ -152,6 +152,7 @@ def test_a_token_may_what_its_role_says(framelane, clip, access):
         for way in (bearer, basic):
             for token in (READ, CONTROL):
                 assert status("GET", path, way(token)) in (200, 404), path
+    daemon.wait_state("cam", "running")
     since = daemon.feed("cam")["since"]
     for path in (restart, "/api/v1/reload"):
         assert status("POST", path, HEADER) == 401
