@@ -19,9 +19,8 @@
 #include <utility>
 
 #include "config/document.hpp"
-#include "config/feed_keys.hpp"
+#include "config/feed_loader.hpp"
 #include "config/keys.hpp"
-#include "config/output_places.hpp"
 #include "config/problems.hpp"
 #include "config/yaml_tree.hpp"
 
@@ -31,92 +30,21 @@ namespace {
 constexpr std::size_t kLargestFile = 16U << 20U;
 constexpr std::string_view kFileVariable = "${file:";
 
-/// Makes the feeds of a document from its defaults, profiles and feeds.
-class FeedLoader {
- public:
-  FeedLoader(const Document& document, const LoadOptions& options, Problems& problems)
-      : document_(document), options_(options), problems_(problems) {}
+/// What feeds are made of.
+Document parts_for_feeds(const Node& tree) {
+  Document document;
+  document.limits = tree.find("limits");
+  document.defaults = tree.find("defaults");
+  document.profiles = tree.find("profiles");
+  document.feeds = tree.find("feeds");
+  return document;
+}
 
-  std::vector<FeedOptions> load() {
-    // Feeds are read after everything is merged into them, so only values with an effect are
-    // checked. The defaults and profiles are also checked alone: an error in a profile that no feed
-    // uses is an error.
-    if (document_.defaults != nullptr) check_layer(*document_.defaults);
-    if (document_.profiles != nullptr) {
-      for (const Node::Entry& profile : document_.profiles->entries) {
-        if (is_named_map(profile)) check_layer(lay_over_defaults(profile.value));
-      }
-    }
-    std::vector<FeedOptions> feeds;
-    if (document_.feeds == nullptr) return feeds;
-    if (document_.feeds->entries.empty()) {
-      problems_.add(*document_.feeds, "is empty; name at least one feed");
-    }
-    for (const Node::Entry& feed : document_.feeds->entries) {
-      if (is_named_map(feed)) feeds.push_back(load_feed(feed));
-    }
-    return feeds;
-  }
-
-  FeedOptions load_feed(const Node::Entry& entry) {
-    FeedOptions feed;
-    feed.name = entry.key;
-    Reader reader(problems_, VariableScope{options_, entry.key, std::nullopt, false});
-    const Node* profile = find_profile(entry.value, reader);
-    const Node node = profile == nullptr ? lay_over_defaults(entry.value)
-                                         : merge(lay_over_defaults(*profile), entry.value);
-    feed_keys().read(node, feed, reader);
-    complete_feed(node, feed, reader, places_);
-    return feed;
-  }
-
- private:
-  Node lay_over_defaults(const Node& layer) const {
-    return document_.defaults == nullptr ? layer : merge(*document_.defaults, layer);
-  }
-
-  void check_layer(const Node& layer) {
-    FeedOptions ignored;
-    Reader reader(problems_, VariableScope{options_, "", std::nullopt, true});
-    layer_keys().read(layer, ignored, reader);
-  }
-
-  bool is_named_map(const Node::Entry& entry) {
-    if (!is_identifier(entry.key)) {
-      problems_.add(entry.value.key_position, entry.value.path,
-                    "must be " + std::string(kIdentifier.expected));
-      return false;
-    }
-    if (entry.value.kind == Node::Kind::kNull) {
-      problems_.add(entry.value, "has no value; write {} if it has nothing but the defaults");
-      return false;
-    }
-    Reader reader(problems_, VariableScope{options_, std::nullopt, std::nullopt, false});
-    return reader.require_map(entry.value, layer_keys().shape());
-  }
-
-  const Node* find_profile(const Node& feed, Reader& reader) {
-    const Node* name = feed.find("profile");
-    if (name == nullptr || name->kind != Node::Kind::kScalar) return nullptr;
-    const auto value = reader.scalar(*name, of(kIdentifier));
-    if (!value) return nullptr;
-    std::vector<std::string_view> known;
-    if (document_.profiles != nullptr) {
-      const Node* profile = document_.profiles->find(value->text);
-      if (profile != nullptr) return profile->is_map() ? profile : nullptr;
-      for (const Node::Entry& entry : document_.profiles->entries) known.emplace_back(entry.key);
-    }
-    problems_.add(
-        *name, "there is no profile " + in_quotes(name->text) +
-                   (known.empty() ? "; define it under profiles" : "; there are: " + join(known)));
-    return nullptr;
-  }
-
-  const Document& document_;
-  const LoadOptions& options_;
-  Problems& problems_;
-  OutputPlaces places_;
-};
+const Node::Entry& entry_of(const std::string& feed, const Document& document) {
+  const auto entry = std::ranges::find(document.feeds->entries, feed, &Node::Entry::key);
+  assert(entry != document.feeds->entries.end());
+  return *entry;
+}
 
 Config load(const Node& root, const LoadOptions& options, Problems& problems) {
   Document document;
@@ -145,6 +73,16 @@ bool is_open_already(const std::string& path) {
   return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
 }
 
+/// Why a file or folder cannot be read, and what helps if the system denies it.
+std::string reason_of(int error) {
+  const char* const remedy = error == EACCES ? " (let framelane's user read it)" : "";
+  return std::generic_category().message(error) + remedy;
+}
+
+std::string unreadable_main(const std::string& problem) {
+  return "cannot be read: " + problem + "; name another file with -c";
+}
+
 /// Reads `fd` to its end. A failure is explained in `problem`.
 void read_all(int fd, std::string& text, std::string& problem) {
   std::array<char, 65536> buffer;
@@ -154,11 +92,11 @@ void read_all(int fd, std::string& text, std::string& problem) {
     if (got > 0) {
       text.append(buffer.data(), static_cast<std::size_t>(got));
     } else if (errno != EINTR) {
-      problem = std::generic_category().message(errno);
+      problem = reason_of(errno);
       return;
     }
   }
-  problem = std::generic_category().message(EFBIG);
+  problem = reason_of(EFBIG);
 }
 
 /// The text of a file; nothing, with the reason in `problem`, if it cannot be read.
@@ -166,15 +104,15 @@ std::optional<std::string> read_file(const std::string& path, std::string& probl
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
-    problem = std::generic_category().message(errno);
+    problem = reason_of(errno);
     return std::nullopt;
   }
   std::string text;
   struct stat status {};
   if (::fstat(fd, &status) != 0) {
-    problem = std::generic_category().message(errno);
+    problem = reason_of(errno);
   } else if (S_ISDIR(status.st_mode)) {
-    problem = std::generic_category().message(EISDIR);
+    problem = reason_of(EISDIR);
   } else if (!S_ISREG(status.st_mode) && !is_open_already(path)) {
     problem = "it is not a regular file";
   } else {
@@ -219,10 +157,10 @@ std::vector<std::string> included_by(const Node& node, const std::string& patter
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   if (glob_error != 0) {
-    problems.add(node, "a folder of " + in_quotes(pattern) +
-                           " cannot be read: " + std::generic_category().message(glob_error));
+    problems.add(node, "a folder of " + in_quotes(pattern) + " cannot be read: " +
+                           reason_of(glob_error) + "; mend that, or name other files");
   } else if (paths.empty() && pattern.find_first_of("*?[") == std::string::npos) {
-    problems.add(node, "there is no file " + in_quotes(pattern));
+    problems.add(node, "there is no file " + in_quotes(pattern) + "; make it, or correct the name");
   }
   return paths;
 }
@@ -286,7 +224,8 @@ void include_files(Node& root, const LoadOptions& options, Problems& problems, b
       std::string problem;
       const std::optional<std::string> text = read_file(path, problem);
       if (!text) {
-        problems.add(item, "includes " + in_quotes(path) + ", which cannot be read: " + problem);
+        problems.add(item, "includes " + path + ", which cannot be read: " + problem +
+                               "; mend that, or name other files");
         continue;
       }
       names_files = names_files || text->find(kFileVariable) != std::string::npos;
@@ -334,28 +273,34 @@ LoadResult load_config_text(std::string_view text, const std::string& file_name,
 
 FeedResult reread_feed(const Node& tree, const std::string& feed,
                        const std::vector<std::string>& files, const LoadOptions& options) {
-  Document document;
-  document.defaults = tree.find("defaults");
-  document.profiles = tree.find("profiles");
-  document.feeds = tree.find("feeds");
+  const Document document = parts_for_feeds(tree);
   Problems problems(files);
-  const auto entry = std::ranges::find(document.feeds->entries, feed, &Node::Entry::key);
-  assert(entry != document.feeds->entries.end());
-  FeedOptions result = FeedLoader(document, options, problems).load_feed(*entry);
+  FeedOptions result = FeedLoader(document, options, problems).load_feed(entry_of(feed, document));
   if (!problems.empty()) return problems.take();
   return result;
 }
 
 Node merged_feed(const Node& tree, const std::string& feed) {
-  const Node* const own = tree.find({"feeds", feed});
-  if (own == nullptr) return {};
-  const Node* const defaults = tree.find("defaults");
-  const Node* const name = own->find("profile");
-  const Node* const profile = name != nullptr ? tree.find({"profiles", name->text}) : nullptr;
-  const auto over_defaults = [&](const Node& layer) {
-    return defaults != nullptr ? merge(*defaults, layer) : layer;
-  };
-  return profile != nullptr ? merge(over_defaults(*profile), *own) : over_defaults(*own);
+  if (tree.find({"feeds", feed}) == nullptr) return {};
+  const Document document = parts_for_feeds(tree);
+  const LoadOptions options{.require_environment = false};
+  Problems problems("");
+  return FeedLoader(document, options, problems).merged(entry_of(feed, document));
+}
+
+Problem device_problem(const Config& config, const FeedOptions& feed, const std::string& message) {
+  Problems problems(config.files);
+  if (!feed.device) {
+    const Node* const device = config.tree->find("device");
+    problems.add(device == nullptr ? *config.tree : *device, message);
+    return problems.take().front();
+  }
+  const Document document = parts_for_feeds(*config.tree);
+  const LoadOptions options{.require_environment = false};
+  const Node merged = FeedLoader(document, options, problems).merged(entry_of(feed.name, document));
+  const Node* const device = merged.find("device");
+  problems.add(device == nullptr ? merged : *device, message);
+  return problems.take().front();
 }
 
 LoadResult load_config_file(const std::string& path, const LoadOptions& options) {
@@ -363,7 +308,7 @@ LoadResult load_config_file(const std::string& path, const LoadOptions& options)
   const std::optional<std::string> text = read_file(path, problem);
   if (!text) {
     Problems problems(path);
-    problems.add({}, "", "cannot be read: " + problem + "; name another file with -c");
+    problems.add({}, "", unreadable_main(problem));
     return problems.take();
   }
   return load_config_text(*text, path, options);
@@ -385,7 +330,7 @@ AdminAddress load_admin_address(const std::string& path, std::vector<Problem>& p
     }
     address.tls = root.find({"admin", "tls"}) != nullptr;
   } else {
-    found.add({}, "", "cannot be read: " + glob_error);
+    found.add({}, "", unreadable_main(unreadable));
   }
   problems = found.take();
   return address;

@@ -53,6 +53,10 @@ FeedResult reread_feed(const Node& tree, const std::string& feed,
 /// as they are written. Null if there is no such feed.
 Node merged_feed(const Node& tree, const std::string& feed);
 
+/// A problem of the key `device` that `feed`, which is one of the configuration's, goes by: its
+/// own, one that it inherits, or the file's. It shows only when devices are asked for.
+Problem device_problem(const Config& config, const FeedOptions& feed, const std::string& message);
+
 /// Where a daemon with this configuration listens.
 struct AdminAddress {
   std::string listen = AdminConfig().listen;

@@ -1,10 +1,15 @@
 #include "config/document.hpp"
 
+#include <utility>
+
 #include "config/admin_keys.hpp"
 #include "config/feed_keys.hpp"
 
 namespace framelane {
 namespace {
+
+constexpr std::string_view kLimits = "limits";
+constexpr std::string_view kProtocols = "protocols";
 
 const Section<LogConfig>& log_keys() {
   static const Section<LogConfig> keys{
@@ -66,6 +71,27 @@ Key<Document> part(std::string_view name, Shape shape, std::string_view help,
           }};
 }
 
+/// The keys of `limits`. Their values are read with those of each input.
+const Section<Document>& limits_keys() {
+  static const Section<Document> keys = [] {
+    const auto later = [](const Node&, Document&, Reader&) {};
+    Section<Document> table;
+    for (const Property& limit : input_keys().find(kLimits)->property.shape.properties) {
+      table.keys.push_back({limit, later});
+    }
+    table.keys.push_back({input_keys().find(kProtocols)->property, later});
+    return table;
+  }();
+  return keys;
+}
+
+Node map_at(const Node& place) {
+  Node map = place;
+  map.kind = Node::Kind::kMap;
+  map.entries.clear();
+  return map;
+}
+
 Shape listed(Shape shape) {
   shape.list = true;
   return shape;
@@ -104,6 +130,13 @@ const Section<Document>& document_keys() {
               if (item.kind != Node::Kind::kScalar) reader.wrong_type(item, of(kText));
             }
           }},
+         {{kLimits, limits_keys().shape(),
+           "What every input may make framelane read and hold, unless the defaults, its profile or "
+           "its feed say otherwise."},
+          [](const Node& node, Document& document, Reader& reader) {
+            limits_keys().read(node, document, reader);
+            if (node.is_map()) document.limits = &node;
+          }},
          part("defaults", layer_shape(),
               "Keys that every feed has unless it, or its profile, says otherwise.",
               &Document::defaults),
@@ -112,10 +145,23 @@ const Section<Document>& document_keys() {
               "defaults.",
               &Document::profiles),
          part("feeds", map_of(feed_shape()), "The feeds, by name.", &Document::feeds)},
-        {"limits", "hooks"}};
+        {"hooks"}};
     return table;
   }();
   return keys;
+}
+
+Node layer_of_limits(const Node& limits) {
+  Node input = map_at(limits);
+  Node of_input = map_at(limits);
+  for (const Node::Entry& entry : limits.entries) {
+    if (limits_keys().find(entry.key) == nullptr) continue;  // which is reported
+    (entry.key == kProtocols ? input : of_input).entries.push_back(entry);
+  }
+  input.entries.push_back({std::string(kLimits), std::move(of_input)});
+  Node layer = map_at(limits);
+  layer.entries.push_back({"input", std::move(input)});
+  return layer;
 }
 
 }  // namespace framelane

@@ -198,7 +198,7 @@ const Section<FeedOptions>& layer_keys() {
            "Whether to measure the brightness of frames, as the first encode that decodes gets "
            "them, for the metric framelane_feed_luma_mean (false).",
            [](FeedOptions& f, const Value& v) { f.analyse = v.number != 0; })},
-      {"recorder", "limits"}};
+      {"recorder"}};
   return keys;
 }
 

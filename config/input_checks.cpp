@@ -33,6 +33,11 @@ bool is_file(std::string_view url) {
          std::filesystem::is_regular_file(*path, error);
 }
 
+/// Whether a value stands in the defaults, or in the file's own limits.
+bool is_for_all_feeds(const Node& value) {
+  return value.path.starts_with("defaults.") || value.path.starts_with("limits");
+}
+
 class InputChecks {
  public:
   /// `input` is the map that `read.feed.input` was read from.
@@ -141,7 +146,7 @@ class InputChecks {
     }
     for (const std::string_view key : kAccessKeys) {
       const Node* found = input_.find(key);
-      if (found == nullptr || found->path.starts_with("defaults.")) continue;
+      if (found == nullptr || is_for_all_feeds(*found)) continue;
       problems_.add(found->key_position, found->path,
                     "has no effect on raw video, which is not read through FFmpeg; remove it");
     }

@@ -2,6 +2,7 @@
 
 #include <gnutls/x509.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -94,6 +95,12 @@ TlsCertificate::TlsCertificate(std::vector<Certificate> chain, PrivateKey key)
           gnutls_x509_crt_get_activation_time(chain_.front().get()))),
       ends_(std::chrono::system_clock::from_time_t(
           gnutls_x509_crt_get_expiration_time(chain_.front().get()))) {}
+
+bool TlsCertificate::same_as(const TlsCertificate& other) const {
+  return std::ranges::equal(chain_, other.chain_, [](const Certificate& a, const Certificate& b) {
+    return gnutls_x509_crt_equals(a.get(), b.get()) != 0;
+  });
+}
 
 bool TlsCertificate::copy(gnutls_pcert_st*& certificates, unsigned& count,
                           gnutls_privkey_t& key) const {

@@ -27,6 +27,10 @@ class TlsCertificate {
   std::chrono::system_clock::time_point begins() const { return begins_; }
   std::chrono::system_clock::time_point ends() const { return ends_; }
 
+  /// True if the server's certificate and those between it and its authority are the same. So is
+  /// what the key proves then.
+  bool same_as(const TlsCertificate& other) const;
+
   /// Copies for a handshake, which GnuTLS frees (GNUTLS_CERT_RETR_DEINIT_ALL): so a handshake that
   /// has begun does not depend on this object. False if memory is short; nothing is set then.
   bool copy(gnutls_pcert_st*& certificates, unsigned& count, gnutls_privkey_t& key) const;

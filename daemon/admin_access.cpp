@@ -80,6 +80,12 @@ bool AdminAccess::has(const std::vector<AdminToken>& tokens) const {
   return tokens_ == tokens;
 }
 
+bool AdminAccess::has(const std::shared_ptr<const TlsCertificate>& certificate) const {
+  const std::lock_guard lock(mutex_);
+  if (certificate == nullptr || certificate_ == nullptr) return certificate == certificate_;
+  return certificate->same_as(*certificate_);
+}
+
 std::optional<AdminRole> AdminAccess::role_of(const std::string& token) const {
   const AdminToken::Hash hash = AdminToken::hash_of(token);
   std::optional<AdminRole> role;

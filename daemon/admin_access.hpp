@@ -32,6 +32,8 @@ class AdminAccess {
   std::shared_ptr<const TlsCertificate> certificate() const;
   /// True if these tokens are in force.
   bool has(const std::vector<AdminToken>& tokens) const;
+  /// True if this certificate, or one of the same content, is; null: if there is no TLS.
+  bool has(const std::shared_ptr<const TlsCertificate>& certificate) const;
 
   /// Why the request is not answered, which is logged; nothing if its token may `needed`, or if
   /// there are no tokens. A token comes as "Authorization: Bearer TOKEN", or as the password of

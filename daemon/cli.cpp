@@ -204,6 +204,26 @@ int check_command(const std::string& config, bool require_environment) {
   return kExitDone;
 }
 
+namespace {
+
+/// Asks the listener of the configuration. Where `tls` has come into the file, or gone from it, and
+/// waits for the next start, it speaks the other protocol until then.
+FetchResult ask_readiness(const AdminAddress& listener) {
+  using namespace std::chrono_literals;
+  try {
+    return http_get(listener.listen, "/readyz", 3s, listener.tls);
+  } catch (const std::exception&) {
+    try {
+      return http_get(listener.listen, "/readyz", 1s, !listener.tls);  // the image's check has 5 s
+    } catch (const std::exception&) {
+      // The first failure is told: it is that of the protocol in the file.
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
 int healthcheck_command(const std::string& config, const std::string& url) {
   std::vector<Problem> problems;
   const AdminAddress listener =
@@ -214,16 +234,19 @@ int healthcheck_command(const std::string& config, const std::string& url) {
                  config.c_str());
     return kExitFailed;
   }
+  std::string failure;
   try {
     const FetchResult result =
-        http_get(listener.listen, "/readyz", std::chrono::seconds(3), listener.tls);
+        url.empty() ? ask_readiness(listener) : http_get(url, "/readyz", std::chrono::seconds(3));
     if (result.status == 200) return kExitDone;
-    std::fprintf(stderr, "not ready: HTTP status %d\n", result.status);
+    failure = "not ready: HTTP status " + std::to_string(result.status);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", redact(error.what()).c_str());
+    failure = redact(error.what());
   }
-  // The configuration was unreadable, so the default address was probed.
-  return problems.empty() ? kExitFailed : print_problems(problems);
+  // If the address could not be read, the default one was asked, which tells nothing.
+  if (!problems.empty()) return print_problems(problems);
+  std::fprintf(stderr, "%s\n", failure.c_str());
+  return kExitFailed;
 }
 
 int bench_command(char** arguments) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <ctime>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -163,16 +164,15 @@ ConfigReload::Outcome ConfigReload::load_and_apply() {
 /// A GPU is opened only when the process starts.
 std::vector<Problem> ConfigReload::check_devices(const Config& config) const {
   std::vector<Problem> problems;
-  bool checked = false;
-  for (const FeedOptions& feed : config.feeds) {
-    if (!converts(feed) || (!feed.device && std::exchange(checked, true))) continue;
-    try {
-      supervisor_.devices().check(feed.device.value_or(config.device));
-    } catch (const FeedError& error) {
-      problems.push_back(
-          problem_of(file_, feed.device ? "feeds." + feed.name + ".device" : "device",
-                     std::string(error.what()) + "; GPUs are opened only when framelane starts"));
-    }
+  for (const DeviceSet::Missing& one : supervisor_.devices().missing(config.device, config.feeds)) {
+    Problem problem =
+        device_problem(config, *one.feed, one.why + "; GPUs are opened only when framelane starts");
+    // Feeds may inherit it from one place.
+    const bool known = std::ranges::any_of(problems, [&](const Problem& other) {
+      return std::tie(other.file, other.line, other.column) ==
+             std::tie(problem.file, problem.line, problem.column);
+    });
+    if (!known) problems.push_back(std::move(problem));
   }
   return problems;
 }
@@ -190,14 +190,15 @@ std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
   std::vector<std::string> next_start;
   const bool tls = access_->certificate() != nullptr;
   if (config.admin.listen != listen_) next_start.emplace_back("admin.listen");
-  if ((config.admin.certificate != nullptr) != tls) next_start.emplace_back("admin.tls");
-  const bool same_listener = next_start.empty();
+  const bool tls_waits = (config.admin.certificate != nullptr) != tls;
+  const bool same_listener = next_start.empty() && !tls_waits;
   if (config.recorder != recorder_) next_start.emplace_back("recorder");
   if (same_listener) {
     access_->replace(config.admin);
-  } else if (!access_->has(config.admin.tokens)) {
-    next_start.emplace_back("admin.tokens");
+    return next_start;
   }
+  if (tls_waits || !access_->has(config.admin.certificate)) next_start.emplace_back("admin.tls");
+  if (!access_->has(config.admin.tokens)) next_start.emplace_back("admin.tokens");
   return next_start;
 }
 

@@ -139,6 +139,21 @@ void DeviceSet::check(const DeviceChoice& choice) const {
                       "; mend that, or set device to auto or cpu");
 }
 
+std::vector<DeviceSet::Missing> DeviceSet::missing(const DeviceChoice& choice,
+                                                   std::span<const FeedOptions> feeds) const {
+  std::vector<Missing> found;
+  bool checked = false;  // what feeds go by that name none
+  for (const FeedOptions& feed : feeds) {
+    if (feed.device ? !converts(feed) : std::exchange(checked, true)) continue;
+    try {
+      check(feed.device.value_or(choice));
+    } catch (const FeedError& error) {
+      found.push_back({&feed, error.what()});
+    }
+  }
+  return found;
+}
+
 std::vector<std::shared_ptr<Device>>::const_iterator DeviceSet::numbered(int gpu) const {
   return std::ranges::find(gpus_, gpu_name(gpu), &Device::name);
 }
@@ -259,13 +274,10 @@ std::shared_ptr<DeviceSet> open_devices(const DeviceChoice& choice,
   const std::shared_ptr<Device> cpu = make_cpu_device();
   const auto [gpus, refusals] = open_gpus_for(choices, one, cpu);
   auto devices = std::make_shared<DeviceSet>(choice, gpus, cpu, refusals);
-  if (std::ranges::any_of(feeds, [](const FeedOptions& feed) { return !feed.device; })) {
-    try {
-      devices->check(choice);
-    } catch (const FeedError& error) {
-      log::error("{}", error.what());
-      return nullptr;
-    }
+  for (const DeviceSet::Missing& missing : devices->missing(choice, feeds)) {
+    if (missing.feed->device) continue;  // this feed fails alone
+    log::error("{}", missing.why);
+    return nullptr;
   }
   if (gpus.empty()) {
     log::info("converting on the CPU ({}){}{}", cpu->model(), refusals.any.empty() ? "" : ": ",

@@ -54,6 +54,15 @@ class DeviceSet {
 
   /// Throws FeedError(kConfiguration) if there is no GPU as `choice` wants it.
   void check(const DeviceChoice& choice) const;
+  struct Missing {
+    const FeedOptions* feed;
+    std::string why;
+  };
+  /// The feeds whose devices are not there. Of those that name none, and so go by `choice`, only
+  /// the first, whatever it does: framelane does not run without that device. Of the others those
+  /// that convert.
+  std::vector<Missing> missing(const DeviceChoice& choice,
+                               std::span<const FeedOptions> feeds) const;
   /// The device for a feed's next run: the one of its last run, unless that is lost and there
   /// is another, or has too little memory. Where there are several GPUs it asks their drivers, and
   /// waits up to `answer`. Throws what check() throws.

@@ -1,5 +1,7 @@
 #include "pipeline/output/io_error.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <system_error>
 
@@ -17,6 +19,21 @@ void throw_if_disk_full(int averror, const std::string& message) {
   if (averror == AVERROR(ENOSPC) || averror == AVERROR(EDQUOT)) throw DiskFull(message);
 }
 
+/// What helps if the system does not let this process write, as the end of a message; else empty.
+std::string write_remedy(int averror) {
+  switch (averror) {
+    case AVERROR(EROFS):
+      return "; name the folder in ReadWritePaths= of the service's unit, or mount a volume there "
+             "that a container may write to";
+    case AVERROR(EACCES):
+    case AVERROR(EPERM):
+      return "; let framelane's user (uid " + std::to_string(::geteuid()) +
+             ") write there, by owner, group or mode of the folder";
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 void throw_io_error(int averror, const std::string& message) {
@@ -26,7 +43,7 @@ void throw_io_error(int averror, const std::string& message) {
 
 void throw_file_error(int averror, const std::string& message) {
   throw_if_disk_full(averror, message);
-  throw IoError(file_fault_from_averror(averror), message);
+  throw IoError(file_fault_from_averror(averror), message + write_remedy(averror));
 }
 
 void throw_cannot(const std::string& doing, const std::string& path, int error) {

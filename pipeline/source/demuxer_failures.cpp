@@ -6,7 +6,9 @@
 
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/base/failure.hpp"
+#include "pipeline/base/url.hpp"
 #include "pipeline/source/demuxer.hpp"
+#include "pipeline/source/descriptor.hpp"
 
 namespace framelane {
 namespace {
@@ -74,6 +76,13 @@ void Demuxer::fail_open(int error, const std::string& reason) const {
     throw IoError(IoFault::kIo, "cannot open " + name_ + ": " + *shortage);
   }
   IoFault fault = fault_of(error);
+  if (host_.empty()) {
+    const std::string path = local_path(name_).value_or(name_.substr(name_.find(':') + 1));
+    const std::string remedy = denial_remedy(AVUNERROR(error), path);
+    if (!remedy.empty()) {
+      throw IoError(fault, "cannot open " + name_ + ": " + av_error_text(error) + remedy);
+    }
+  }
   if (fault == IoFault::kDecode || (fault == IoFault::kEof && host_.empty())) {
     throw IoError(IoFault::kDecode, name_ + " is not a video framelane can read (" + reason +
                                         "); check input.url, or set input.format");

@@ -34,7 +34,9 @@ int open_input(const std::string& path) {
   if (const auto shortage = descriptor_shortage_text(error)) {
     throw IoError(IoFault::kIo, what + ": " + *shortage);
   }
-  throw io_error(error, what + "; check input.url");
+  const std::string remedy = denial_remedy(error, path);
+  const IoError failure = io_error(error, what);
+  throw IoError(failure.code(), failure.what() + (remedy.empty() ? "; check input.url" : remedy));
 }
 
 bool is_fifo(int fd) {

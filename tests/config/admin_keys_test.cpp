@@ -1,11 +1,8 @@
 // The keys of admin, and the files that they name.
 #include <gmock/gmock.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,6 +10,7 @@
 #include "pipeline/base/redact.hpp"
 #include "tests/config/support.hpp"
 #include "tests/config/tls_files.hpp"
+#include "tests/temp_folder.hpp"
 
 namespace framelane {
 namespace {
@@ -29,15 +27,6 @@ constexpr const char* kOneFeed = "feeds: {a: {input: {url: x}}}\n";
 
 class AdminKeysTest : public ::testing::Test {
  protected:
-  AdminKeysTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "framelane-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    folder_ = pattern;
-  }
-  ~AdminKeysTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
   /// The path of a new file in the test's folder.
   std::string file(const std::string& name, const std::string& text, mode_t mode = 0600) const {
     const std::string path = folder_ / name;
@@ -58,7 +47,7 @@ class AdminKeysTest : public ::testing::Test {
     return problems.size() == 1 ? problems[0] : std::to_string(problems.size()) + " problems";
   }
 
-  std::filesystem::path folder_;
+  const testing::TempFolder folder_;
 };
 
 TEST_F(AdminKeysTest, OtherMachinesNeedATokenToConnect) {
@@ -126,7 +115,7 @@ TEST_F(AdminKeysTest, ATokenFileHasToBeThereAndClosedToOthers) {
 
 TEST_F(AdminKeysTest, ARelativeNameIsLookedUpAmongTheCredentials) {
   file("scrape", "0123456789abcdef", 0644);  // systemd's folder itself is closed to others
-  const auto options = test::with_environment({{"CREDENTIALS_DIRECTORY", folder_.string()}});
+  const auto options = test::with_environment({{"CREDENTIALS_DIRECTORY", folder_ / ""}});
   EXPECT_EQ(load(with("tokens: {read: scrape}"), options).admin.tokens.size(), 1U);
 }
 

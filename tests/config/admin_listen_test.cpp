@@ -63,7 +63,9 @@ TEST_F(AdminListenTest, IsTheDefaultAndAProblemWhereItCannotBeRead) {
   }
   EXPECT_EQ(load_admin_address("/nonexistent/framelane.yaml", problems_).listen, "127.0.0.1:9853");
   ASSERT_EQ(problems_.size(), 1U);
-  EXPECT_EQ(problems_[0].file, "/nonexistent/framelane.yaml");
+  EXPECT_EQ(to_string(problems_[0]),
+            "/nonexistent/framelane.yaml:1:1: cannot be read: No such file or directory; name "
+            "another file with -c");
 }
 
 }  // namespace

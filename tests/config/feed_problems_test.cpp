@@ -77,9 +77,9 @@ const std::vector<Wrong> kFeeds{
       "f.yaml:1:13: feeds.a.input.size: is missing; raw video has no header that says it; for "
       "example 1920x1080"}},
     {"LimitsOfFfmpegOnRawVideo",
-     "defaults: {input: {limits: {streams: 2}}}\n" +
+     "limits: {pixels: 1x1, protocols: all}\ndefaults: {input: {limits: {streams: 2}}}\n" +
          input_with(", format: rawvideo, pixel_format: bgra, size: 4x4, rate: 1, decoders: all"),
-     {"f.yaml:2:87: feeds.a.input.decoders: has no effect on raw video, which is not read through "
+     {"f.yaml:3:87: feeds.a.input.decoders: has no effect on raw video, which is not read through "
       "FFmpeg; remove it"}},
     {"RawKeysWithoutRaw",
      input_with(", size: 4x4"),

@@ -81,7 +81,8 @@ TEST_F(IncludeTest, AFolderMayBeEmptyAndAFileMayNot) {
   EXPECT_THAT(problems("include: feeds.d/*.yaml\n"),
               ElementsAre(HasSubstr("no file that is included has feeds")));
   EXPECT_THAT(problems("include: [more.yaml]\nfeeds: {door: {input: {url: d.mp4}}}\n"),
-              ElementsAre(HasSubstr("main.yaml:1:11: include[0]: there is no file \"more.yaml\"")));
+              ElementsAre(HasSubstr("main.yaml:1:11: include[0]: there is no file \"more.yaml\"; "
+                                    "make it, or correct the name")));
 }
 
 TEST_F(IncludeTest, FoldersMayBeMissingAndHaveAnyName) {
@@ -107,8 +108,17 @@ TEST_F(IncludeTest, AFolderThatCannotBeSearchedIsAProblem) {
     EXPECT_THAT(
         problems("include: '" + std::string(pattern) + "'\nfeeds: {door: {input: {url: d}}}"),
         ElementsAre(HasSubstr("include: a folder of \"" + std::string(pattern) +
-                              "\" cannot be read: Too many levels")));
+                              "\" cannot be read: Too many levels of symbolic links; mend that, "
+                              "or name other files")));
   }
+}
+
+TEST_F(IncludeTest, AFileThatCannotBeReadIsAProblem) {
+  std::filesystem::create_directory(path("feeds.d/a.yaml"));
+  EXPECT_THAT(problems("include: feeds.d/*\nfeeds: {door: {input: {url: d.mp4}}}\n"),
+              ElementsAre(HasSubstr("include: includes " + path("feeds.d/a.yaml") +
+                                    ", which cannot be read: Is a directory; mend that, or name "
+                                    "other files")));
 }
 
 TEST_F(IncludeTest, ProblemsHaveTheFileInWhichTheyAre) {

@@ -42,6 +42,28 @@ feeds: {a: {input: {url: x, reconnect: {max: 5s}}}}
   EXPECT_EQ(feed.input.reconnect.max, 5s);
 }
 
+TEST(MergeTest, TheFilesLimitsAreThoseOfEveryInputThatHasNoneOfItsOwn) {
+  const Config config = load(R"(
+limits: {pixels: 640x480, streams: 4, playlist_size: 100k, protocols: [default, rtsp]}
+defaults: {input: {limits: {streams: 8}}}
+profiles: {wide: {input: {limits: {pixels: 1920x1080}}}}
+feeds:
+  a: {input: {url: "http://h/a"}}
+  b: {profile: wide, input: {url: "http://h/b", protocols: all, limits: {playlist_size: null}}}
+)");
+  const InputOptions& a = config.feeds[0].input;
+  EXPECT_EQ(a.limits.pixels, 640 * 480);
+  EXPECT_EQ(a.limits.streams, 8);
+  EXPECT_EQ(a.limits.playlist_size, 100'000);
+  EXPECT_THAT(a.protocols, ElementsAre("default", "rtsp"));
+  const InputOptions& b = config.feeds[1].input;
+  EXPECT_EQ(b.limits.pixels, 1920 * 1080);
+  EXPECT_EQ(b.limits.playlist_size, InputLimits().playlist_size);
+  EXPECT_THAT(b.protocols, ElementsAre("all"));
+  const FeedResult again = reread_feed(*config.tree, "a", config.files);
+  EXPECT_EQ(std::get<FeedOptions>(again).input.limits.pixels, 640 * 480);
+}
+
 TEST(MergeTest, ListsAreReplaced) {
   const FeedOptions feed = load_feed(R"(
 defaults: {encodes: {m: {video: {codec: [ffv1, mjpeg], gop: 1s}}}}

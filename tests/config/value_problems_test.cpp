@@ -133,11 +133,18 @@ const std::vector<Wrong> kTypes{
      feed_with(", device: gpu"),
      {"f.yaml:1:38: feeds.a.device: must be auto, cpu, cuda or cuda:N, not \"gpu\""}},
     {"NotInThisVersion",
-     "hooks: []\nfeeds: {a: {input: {url: x}, limits: 1, "
-     "recorder: {}}}\n",
+     "hooks: []\nfeeds: {a: {input: {url: x}, recorder: {}}}\n",
      {"f.yaml:1:1: hooks: is not supported by this version; remove the key",
-      "f.yaml:2:30: feeds.a.limits: is not supported by this version; remove the key",
-      "f.yaml:2:41: feeds.a.recorder: is not supported by this version; remove the key"}},
+      "f.yaml:2:30: feeds.a.recorder: is not supported by this version; remove the key"}},
+    {"LimitsOfAllInputs",
+     "limits: {pixels: 100000x2, probe_size: null, protocols: nope, stream: 1}\n" + feed_with(""),
+     {"f.yaml:1:18: limits.pixels: must be a size such as 1920x1080, at most 16384x16384, not "
+      "\"100000x2\"",
+      "f.yaml:1:28: limits.probe_size: has no value, and nothing is inherited that null could "
+      "remove; give it a value, or remove the key",
+      "f.yaml:1:57: limits.protocols: \"nope\" is not a protocol that this FFmpeg reads from; did "
+      "you mean \"pipe\"?",
+      "f.yaml:1:63: limits.stream: is not a known key; did you mean \"streams\"?"}},
     {"UnsetVariable",
      feed_with(", ring: '${RING}'"),
      {"f.yaml:1:36: feeds.a.ring: the environment variable RING is not set; set it, or write "

@@ -1,10 +1,12 @@
 #include "daemon/config_reload.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <future>
 #include <string>
@@ -12,7 +14,10 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/api.hpp"
 #include "daemon/logging.hpp"
+#include "tests/config/tls_files.hpp"
+#include "tests/daemon/notify_socket.hpp"
 #include "tests/daemon/one_device.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/source/media_files.hpp"
@@ -20,9 +25,11 @@
 namespace framelane {
 namespace {
 
+using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ReloadKind = ConfigReload::Outcome::Kind;
 
 std::string feed_text(const std::string& name, const std::string& more = "") {
@@ -94,12 +101,25 @@ TEST_F(ConfigReloadTest, AFileThatIsGoneChangesNothing) {
 TEST_F(ConfigReloadTest, AGpuThatIsNotOpenIsAProblem) {
   const auto of_feed = reload("feeds:\n" + feed_text("gate", "    device: cuda:3\n"));
   ASSERT_EQ(of_feed.problems.size(), 1u);
-  EXPECT_EQ(of_feed.problems[0].key, "feeds.gate.device");
-  EXPECT_THAT(to_string(of_feed.problems[0]), HasSubstr("framelane.yaml: feeds.gate.device: "));
+  EXPECT_THAT(to_string(of_feed.problems[0]),
+              HasSubstr("framelane.yaml:6:13: feeds.gate.device: "));
   EXPECT_THAT(of_feed.problems[0].message, HasSubstr("only when framelane starts"));
   const auto of_all = reload("device: cuda\nfeeds:\n" + feed_text("gate") + feed_text("yard"));
   ASSERT_EQ(of_all.problems.size(), 1u);
-  EXPECT_EQ(of_all.problems[0].key, "device");
+  EXPECT_THAT(to_string(of_all.problems[0]), HasSubstr("framelane.yaml:1:9: device: "));
+  const auto inherited =
+      reload("defaults: {device: cuda}\nfeeds:\n" + feed_text("gate") + feed_text("yard"));
+  ASSERT_EQ(inherited.problems.size(), 1u);
+  EXPECT_THAT(to_string(inherited.problems[0]),
+              HasSubstr("framelane.yaml:1:20: defaults.device: "));
+}
+
+// The next start would fail with it.
+TEST_F(ConfigReloadTest, AGpuThatIsNotOpenIsAProblemEvenIfNothingIsConverted) {
+  const std::string feed =
+      "  gate: {input: {url: /nonexistent.mp4}, encodes: {live: {video: copy}}";
+  EXPECT_EQ(reload("device: cuda\nfeeds:\n" + feed + "}\n").kind, ReloadKind::kRefused);
+  EXPECT_EQ(reload("feeds:\n" + feed + ", device: cuda}\n").kind, ReloadKind::kDone);
 }
 
 TEST_F(ConfigReloadTest, AnotherDeviceIsForTheFeedsThatNameNone) {
@@ -133,21 +153,78 @@ TEST_F(ConfigReloadTest, AnotherListenerWaitsForTheNextStart) {
   EXPECT_THAT(outcome.next_start, ElementsAre("admin.listen"));
 }
 
-// A file of /proc/self/fd is a pipe here, and its writer is silent.
-TEST_F(ConfigReloadTest, AFileThatCannotBeReadInTimeHoldsUpNothingForLong) {
-  int pipe_ends[2];
-  ASSERT_EQ(::pipe(pipe_ends), 0);
-  const std::string pipe = "/dev/fd/" + std::to_string(pipe_ends[0]);
-  ConfigReload silent(pipe, Config{}, *supervisor_, std::chrono::milliseconds(200));
-  auto first = std::async(std::launch::async, [&] { return silent.run(); });
-  auto second = silent.run();
-  auto other = first.get();
-  // Whichever began first waits for the file, and the other one is told so.
-  if (other.kind == ReloadKind::kBusy) std::swap(second, other);
-  EXPECT_EQ(other.kind, ReloadKind::kRefused);
-  EXPECT_THAT(to_string(other.problems.at(0)), HasSubstr("could not be read in 0.2 s"));
-  EXPECT_TRUE(second.kind == ReloadKind::kBusy || second.kind == ReloadKind::kRefused);
-  ::close(pipe_ends[1]);  // the abandoned thread reads to the end
+TEST_F(ConfigReloadTest, ACertificateWaitsWithTheListener) {
+  const std::string certificate = folder_ / "cert.pem";
+  const std::string key = folder_ / "key.pem";
+  const auto renew = [&] {
+    const test::TlsPair pair = test::make_tls_pair("framelane");
+    std::ofstream(certificate) << pair.certificate;
+    std::ofstream(key) << pair.key;
+    ::chmod(key.c_str(), 0600);
+  };
+  const auto text = [&](const std::string& more) {
+    return "admin: {tls: {certificate: " + certificate + ", key: " + key + "}" + more +
+           "}\nfeeds:\n" + feed_text("gate");
+  };
+  renew();
+  write(text(""));
+  reload_.emplace(file_, std::get<Config>(load_config_file(file_)), *supervisor_);
+  EXPECT_THAT(reload(text(", listen: 'localhost:9000'")).next_start, ElementsAre("admin.listen"));
+  renew();
+  EXPECT_THAT(reload(text(", listen: 'localhost:9000'")).next_start,
+              ElementsAre("admin.listen", "admin.tls"));
+  EXPECT_THAT(reload(text("")).next_start, IsEmpty());
+  EXPECT_THAT(reload("feeds:\n" + feed_text("gate")).next_start, ElementsAre("admin.tls"));
+}
+
+/// A configuration that comes through a pipe, which the test writes.
+class HeldReloadTest : protected testing::NotifySocket, public ConfigReloadTest {
+ protected:
+  HeldReloadTest() { EXPECT_EQ(::pipe2(ends_.data(), O_CLOEXEC), 0); }
+  ~HeldReloadTest() override {
+    finish("");
+    ::close(ends_[0]);
+  }
+  std::string path() const { return "/dev/fd/" + std::to_string(ends_[0]); }
+  void finish(const std::string& text) {
+    if (ends_[1] < 0) return;
+    EXPECT_EQ(::write(ends_[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ::close(std::exchange(ends_[1], -1));
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+TEST_F(HeldReloadTest, AFileThatCannotBeReadInTimeHoldsUpNothingForLong) {
+  ConfigReload silent(path(), Config{}, *supervisor_, std::chrono::milliseconds(200));
+  for (const char* when : {"at first", "while the first thread is stuck"}) {
+    const auto outcome = silent.run();
+    ASSERT_EQ(outcome.kind, ReloadKind::kRefused) << when;
+    EXPECT_THAT(to_string(outcome.problems.at(0)), HasSubstr("could not be read in 0.2 s")) << when;
+  }
+}
+
+TEST_F(HeldReloadTest, AnotherReloadMeanwhileIsRefusedAndSystemdHearsOfOne) {
+  ConfigReload held(path(), Config{}, *supervisor_, std::chrono::minutes(1));
+  auto first = std::async(std::launch::async, [&] { return held.run(); });
+  std::vector<std::string> said;
+  const auto listen = [&] {
+    for (std::string& message : heard()) said.push_back(std::move(message));
+    return !said.empty();
+  };
+  EXPECT_TRUE(testing::comes_true(listen));
+  EXPECT_THAT(said, ElementsAre(MatchesRegex("RELOADING=1\nMONOTONIC_USEC=[0-9]+")));
+  EXPECT_EQ(held.run().kind, ReloadKind::kBusy);
+  HttpRequest request;
+  request.method = "POST";
+  request.path = "/api/v1/reload";
+  request.headers.emplace("x-framelane-request", "1");
+  EXPECT_EQ(answer(request, *supervisor_, held).status, 409);
+  finish("feeds:\n" + feed_text("gate"));
+  EXPECT_EQ(first.get().kind, ReloadKind::kDone);
+  listen();
+  EXPECT_THAT(said, ElementsAre(_, "READY=1"));
 }
 
 class SecretReloadTest : public ConfigReloadTest {

@@ -12,6 +12,7 @@ from harness import media, media_playlist
 from harness.camera import Camera
 from harness.daemon import BINARY, ROOT, Daemon
 from harness.http_camera import FileServer, HostileServer, HttpCamera
+from harness.journal import Journal
 from harness.producers import CAPTURE, STRICT
 
 
@@ -68,6 +69,15 @@ def framelane(tmp_path, request):
     finally:
         for daemon in started:
             daemon.kill()
+
+
+@pytest.fixture
+def journal(tmp_path):
+    made = Journal(tmp_path / "journal", tmp_path / "framelane.log")
+    if subprocess.run([*made.wrapper, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a file system needs root")
+    yield made
+    made.close()
 
 
 @pytest.fixture

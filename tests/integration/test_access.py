@@ -152,6 +152,7 @@ def test_a_token_may_what_its_role_says(framelane, clip, access):
         for way in (bearer, basic):
             for token in (READ, CONTROL):
                 assert status("GET", path, way(token)) in (200, 404), path
+    daemon.wait_state("cam", "running")
     since = daemon.feed("cam")["since"]
     for path in (restart, "/api/v1/reload"):
         assert status("POST", path, HEADER) == 401
@@ -322,6 +323,21 @@ def test_health_is_asked_for_without_a_token(framelane, clip, tmp_path, access, 
         done = run("healthcheck", "--url", f"https://127.0.0.1:{port}")
         assert done.returncode == 1 and "its certificate is not accepted" in done.stderr, done.stderr
     daemon.kill()
+
+
+@pytest.mark.parametrize("change", ["comes", "goes"])
+def test_health_is_seen_while_tls_waits_for_the_next_start(framelane, clip, access, change):
+    before, after = ({}, access.tls) if change == "comes" else (access.tls, {})
+    daemon = framelane(one_feed(looped(clip)), port=free_port(), admin=before,
+                       tls=access.context() if before else None).wait_ready()
+    config = json.loads(daemon.config_path.read_text())
+    config["admin"] = {"listen": config["admin"]["listen"], **after}
+    daemon.config_path.write_text(json.dumps(config))
+    done = run("healthcheck", "-c", daemon.config_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    daemon.kill()
+    done = run("healthcheck", "-c", daemon.config_path)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
 
 
 def test_prometheus_scrapes_with_a_token_over_tls(framelane, clip, tmp_path, access):

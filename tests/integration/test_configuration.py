@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.daemon import ROOT
+from harness.daemon import BINARY, ROOT, WITHOUT_PRIVILEGES
 
 EXAMPLE = ROOT / "config" / "framelane.example.yaml"
 
@@ -246,3 +246,17 @@ def test_the_api_shows_what_a_feed_is_made_of(framelane, clip, tmp_path, monkeyp
     assert shown == {"ring": "6", "encodes": {"live": {"video": "copy"}}, "outputs": {}, "profile": "quiet",
                      "input": {"url": "${CLIP}", "loop": "true"}, "lanes": "2"}
     assert daemon.request("GET", "/api/v1/feeds/yard/config")[0] == 404
+
+
+def test_files_that_may_not_be_read_are_told_with_the_remedy(tmp_path):
+    main, included = tmp_path / "framelane.yaml", tmp_path / "cam.yaml"
+    main.write_text("include: cam.yaml\n" + FEED)
+    denied = "cannot be read: Permission denied (let framelane's user read it); "
+    for path, problem in ((included, f"{main}:1:10: include: includes {included}, which {denied}mend that, or name "
+                                     "other files\n"),
+                          (main, f"{main}:1:1: {denied}name another file with -c\n")):
+        path.touch()
+        path.chmod(0)
+        done = subprocess.run([*WITHOUT_PRIVILEGES, BINARY, "check", "-c", main], capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (78, problem)

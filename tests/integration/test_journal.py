@@ -1,57 +1,9 @@
 """Under systemd, what is logged about a feed goes to journald's socket, with fields."""
 
 import socket
-import subprocess
-
-import pytest
 
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, looped, one_feed
-from harness.waiting import wait_until
-
-
-class Journal:
-    """Stands for journald, of the daemon that `wrapper` and `environment` are for: its /run/systemd/journal/socket,
-    and the stream that it has as standard error, the file `stream`."""
-
-    def __init__(self, folder, stream):
-        stream.touch()
-        status = stream.stat()
-        self.environment = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
-        self.wrapper = ("unshare", "--mount", "sh", "-ec", "mount -t tmpfs tmpfs /run; mkdir -p /run/systemd/journal; "
-                        'mount --bind "$0" /run/systemd/journal; exec "$@"', str(folder))
-        self._records = []
-        folder.mkdir()
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self._socket.bind(str(folder / "socket"))
-
-    def records(self):
-        """All of them so far, as dicts."""
-        while True:
-            try:
-                record = self._socket.recv(65536).decode()
-            except BlockingIOError:
-                return self._records
-            assert record.endswith("\n")
-            self._records.append(dict(line.split("=", 1) for line in record.splitlines()))
-
-    def wait(self, **fields):
-        """The first record that has these fields."""
-        return wait_until(
-            lambda: next((record for record in self.records() if fields.items() <= record.items()), None),
-            f"a record with {fields} among {self._records}")
-
-    def close(self):
-        self._socket.close()
-
-
-@pytest.fixture
-def journal(tmp_path):
-    made = Journal(tmp_path / "journal", tmp_path / "framelane.log")
-    if subprocess.run([*made.wrapper, "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a file system needs root")
-    yield made
-    made.close()
 
 
 def test_lines_about_feeds_have_fields_in_the_journal(framelane, journal, clip):

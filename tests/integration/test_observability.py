@@ -170,6 +170,12 @@ def test_healthcheck_reads_the_listener_and_nothing_else(framelane, clip):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_healthcheck_says_why_a_configuration_cannot_be_read(tmp_path):
+    done = run("healthcheck", "-c", tmp_path)
+    assert done.returncode == 78
+    assert done.stderr == (f"{tmp_path}:1:1: cannot be read: Is a directory; name another file with -c\n")
+
+
 def test_healthcheck_shows_no_password_of_the_address(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("s3cr3t-name")

@@ -191,8 +191,10 @@ def everything_shown(daemon):
             "the log": daemon.log()}
 
 
-@pytest.mark.parametrize("log_format", ["text", "json"])
-def test_no_secret_is_shown_whatever_fails(framelane, canaries, login, hostile, clip, tmp_path, log_format):
+@pytest.mark.parametrize("form", ["text", "json", "journal"])
+def test_no_secret_is_shown_whatever_fails(framelane, canaries, login, hostile, clip, tmp_path, request, form):
+    """Neither in the log, in each of its forms, nor elsewhere."""
+    journal = request.getfixturevalue("journal") if form == "journal" else None
     environment, inputs = faulty_inputs(canaries, login, hostile, clip)
     feeds = {name: {"input": {**IMPATIENT, **input_},
                     "encodes": {"main": x264() if input_.get("format") == "rawvideo" else COPY}}
@@ -205,11 +207,15 @@ def test_no_secret_is_shown_whatever_fails(framelane, canaries, login, hostile, 
         "stats": x264(b="1M", flags="+pass2", stats=f"/nowhere/{canaries.file('stats')}")}}
     (tmp_path / "included.yaml").write_text(json.dumps({"feeds": {"included": {"input": {
         "url": f"rtsp://u:{canaries.plant('included')}@127.0.0.1:{free_port()}/", **IMPATIENT}}}}))
-    config = {"log": {"level": "trace", "format": log_format}, "include": "included.yaml", "feeds": feeds}
+    config = {"log": {"level": "trace", "format": "json" if form == "json" else "text"}, "include": "included.yaml", "feeds": feeds}
     canaries.file("token")
     (canaries.folder / "token").chmod(0o600)
     # A disk that is full after 3 MB, which are five frames of raw video.
-    daemon = framelane(config, env=environment, wrapper=("prlimit", "--fsize=3000000"), token=canaries["token"],
+    wrapper = ("prlimit", "--fsize=3000000")
+    if journal:
+        journal.read_on()
+        environment, wrapper = {**environment, **journal.environment}, (*journal.wrapper, *wrapper)
+    daemon = framelane(config, env=environment, wrapper=wrapper, token=canaries["token"],
                        admin={"tokens": {"control": [str(canaries.folder / "token")]}}).wait_ready()
     wrong = base64.b64encode(f"u:{canaries.plant('wrong-token')}".encode()).decode()
     canaries.basic("wrong-basic", "u", canaries["wrong-token"])
@@ -222,9 +228,16 @@ def test_no_secret_is_shown_whatever_fails(framelane, canaries, login, hostile, 
         and all(m.sum("framelane_output_reconnects_total", output=name) > 0
                 or m.one("framelane_output_paused", feed="outputs", output=name) == 1 for name in outputs),
         "every input and output to fail", 30)
-    daemon.wait_log("open stats file")
+    if journal:
+        wait_until(lambda: {record["FEED"] for record in journal.records()} == set(feeds) | {"included"},
+                   "lines about each feed in the journal")
+    else:
+        daemon.wait_log("open stats file")
     canaries.assert_unseen(everything_shown(daemon))
     daemon.stop()
+    if journal:
+        canaries.assert_unseen({"the journal": "\n".join(
+            f"{name}={value}" for record in journal.records() for name, value in record.items())})
     asked_for = canaries["out-file"]
     names = [path.name for path in tmp_path.rglob("*") if canaries.folder not in path.parents]
     assert any(name.startswith(asked_for) for name in names)

@@ -13,7 +13,7 @@ from harness import media
 from harness.camera import free_port
 from harness.configs import (COPY, IMPATIENT, encoder, looped, one_feed, raw_input,
                              with_a_file_each, x264)
-from harness.daemon import WITHOUT_PRIVILEGES
+from harness.daemon import BINARY, WITHOUT_PRIVILEGES
 from harness.waiting import wait_until
 
 
@@ -288,6 +288,16 @@ def test_a_file_that_may_not_be_read_is_no_failed_login(framelane, clip, bgra, t
     metrics = daemon.wait_metrics(
         lambda m: m.sum("framelane_source_reconnects_total", feed="cam") >= 1, "a refusal")
     assert metrics.sum("framelane_source_reconnects_total", feed="cam", reason="auth") == 0
-    assert "Permission denied" in daemon.log() and "password" not in daemon.log()
+    assert f"cannot open {path}: Permission denied; let framelane's user (uid " in daemon.log()
+    assert "password" not in daemon.log()
     path.chmod(0o600)
     daemon.wait_state("cam", "ended")
+
+
+def test_a_camera_that_may_not_be_opened_is_told_with_the_remedy(tmp_path):
+    path = tmp_path / "video0"
+    path.touch(mode=0)
+    done = subprocess.run([*WITHOUT_PRIVILEGES, BINARY, "transcode", "--input-format", "v4l2", path, "null:"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"cannot open {path}: Permission denied; let framelane's user (uid " in done.stderr

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "pipeline/base/failure.hpp"
+#include "pipeline/output/io_error.hpp"
+#include "tests/pipeline/output/old_files.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
 namespace framelane {
@@ -21,6 +23,7 @@ namespace {
 
 using namespace testing;  // of framelane
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(PartFileTest, AFileThatSomebodyWritesIsNotWrittenOver) {
   const TempFolder folder;
@@ -31,6 +34,29 @@ TEST(PartFileTest, AFileThatSomebodyWritesIsNotWrittenOver) {
   }
   EXPECT_EQ(first.complete(false), folder / "out.mp4");
   EXPECT_EQ(read_file(folder / "out.mp4"), (Bytes{1, 2, 3}));
+}
+
+TEST(PartFileTest, WhatMayNotBeWrittenIsToldWithTheRemedy) {
+  const TempFolder folder;
+  std::filesystem::permissions(folder / "", std::filesystem::perms(0555));
+  std::string why;
+  try {
+    const WithoutRootsRights denied;
+    PartFile::create(folder / "out.mp4", 1, Existing::kReplace);
+  } catch (const IoError& error) {
+    why = error.what();
+  }
+  EXPECT_EQ(why, "cannot create " + (folder / "out.mp4.part") +
+                     ": Permission denied; let framelane's user (uid " +
+                     std::to_string(::geteuid()) +
+                     ") write there, by owner, group or mode of the folder");
+  try {
+    throw_cannot("create", "/srv/rec/out.mp4", EROFS);
+  } catch (const IoError& error) {
+    why = error.what();
+  }
+  EXPECT_THAT(why, HasSubstr("Read-only file system; name the folder in ReadWritePaths="));
+  std::filesystem::permissions(folder / "", std::filesystem::perms(0755));
 }
 
 // As retention does, which may find the folder before the file is in it.

@@ -1,7 +1,7 @@
 #include "pipeline/source/fd_reader.hpp"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -9,9 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <string>
 #include <thread>
 
 #include "pipeline/base/failure.hpp"
+#include "pipeline/source/descriptor.hpp"
+#include "tests/pipeline/output/old_files.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 
 namespace framelane {
@@ -19,6 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::Bytes;
+using ::testing::HasSubstr;
 using testing::TempFolder;
 
 class FdReaderTest : public ::testing::Test {
@@ -55,6 +60,30 @@ TEST_F(FdReaderTest, AFileIsReadToItsEndAndAgainAfterRewinding) {
   EXPECT_EQ(read_all(reader), bytes);
   reader.rewind();
   EXPECT_EQ(read_all(reader), bytes);
+}
+
+TEST_F(FdReaderTest, WhatMayNotBeReadIsToldWithTheRemedy) {
+  const std::string path = fifo();
+  ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  const testing::WithoutRootsRights denied;
+  try {
+    const FdReader reader(path, 1s, stop.get_token());
+    FAIL() << "opened";
+  } catch (const IoError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "cannot open " + path + ": Permission denied; let framelane's user (uid " +
+                  std::to_string(::geteuid()) +
+                  ") read it and search the folders above it, by owner, group or mode");
+  }
+}
+
+TEST(DenialRemedyTest, TellsDevicesFromFiles) {
+  EXPECT_EQ(denial_remedy(ENOENT, "/dev/null"), "");
+  EXPECT_EQ(denial_remedy(EPERM, "/dev/null"),
+            "; allow it: DeviceAllow=/dev/null rw in the service's unit");
+  EXPECT_THAT(denial_remedy(EACCES, "/dev/null"),
+              HasSubstr(" be in the device's group, which is "));
+  EXPECT_THAT(denial_remedy(EACCES, "/home/a.mp4"), HasSubstr("ProtectHome="));
 }
 
 TEST_F(FdReaderTest, WhereFileDescriptorsAreShortTheRemedyIsNamed) {
