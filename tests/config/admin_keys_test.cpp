@@ -197,6 +197,12 @@ TEST_F(AdminKeysTest, AKeyWithAPasswordIsRefused) {
   gnutls_datum_t locked{};
   ASSERT_EQ(gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, "password",
                                               GNUTLS_PKCS_PBES2_AES_256, &locked),
+TEST_F(AdminKeysTest, ACertificateThatNoConnectionCanUseIsRefused) {
+  const auto pair = test::make_tls_pair("one", 3600, 512);
+  EXPECT_THAT(problems_of(with_pair(pair.certificate, pair.key)),
+              ElementsAre(HasSubstr("can be used in no connection")));
+}
+
             0);
   const std::string text(reinterpret_cast<const char*>(locked.data), locked.size);
   gnutls_free(locked.data);
