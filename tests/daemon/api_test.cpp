@@ -8,6 +8,7 @@
 
 #include "daemon/config_reload.hpp"
 #include "daemon/supervisor.hpp"
+#include "pipeline/base/redact.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
 #include "tests/daemon/one_device.hpp"
@@ -139,6 +140,15 @@ TEST_F(ApiTest, AnUnknownPathIsNotFound) {
     const HttpResponse response = ask("GET", path);
     EXPECT_EQ(response.status, 404);
     EXPECT_EQ(Json::parse(response.body)["error"]["code"], "not_found");
+  }
+}
+
+TEST_F(ApiTest, ASecretThatIsAskedForIsNotRepeated) {
+  register_secret("a-token-in-the-wrong-place");
+  for (const char* path : {"/", "/api/v1/feeds/"}) {
+    const HttpResponse response = ask("GET", std::string(path) + "a-token-in-the-wrong-place");
+    EXPECT_EQ(response.status, 404);
+    EXPECT_EQ(response.body.find("a-token"), std::string::npos) << response.body;
   }
 }
 
