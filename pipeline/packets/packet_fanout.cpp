@@ -60,6 +60,7 @@ void PacketFanout::put_replacements(std::optional<std::int64_t> keyframe_us) {
       output->leave();
     } else {
       handovers_.push_back({output, next, *keyframe_us});
+      output->hand_over();
     }
   }
 }
