@@ -32,13 +32,18 @@ std::optional<std::string> read_file_of(const Node& node, bool is_secret, std::s
         file.in_neither_folder
             ? "names no file in $CREDENTIALS_DIRECTORY or /run/secrets; put it there, or write "
               "a whole path (of a file, not what is in it)"
-            : file.problem + "; " + std::string(remedy));
+        : file.wrong_kind ? file.problem + "; name another file"
+                          : file.problem + "; " + std::string(remedy));
     return std::nullopt;
   }
-  if (is_secret && file.readable_by_all) {
-    reader.problems().add(node, "names " + in_quotes(name->text) +
-                                    ", which every user of this machine can read; forbid it with: "
-                                    "chmod o= FILE, and replace what it holds");
+  // A certificate's file may have the key beside it.
+  const bool with_key = !is_secret && file.text.find("PRIVATE KEY-----") != std::string::npos;
+  if ((is_secret || with_key) && (file.readable_by_all || file.writable_by_all)) {
+    reader.problems().add(node, "names " + in_quotes(name->text) + ", which " +
+                                    (with_key ? "holds a private key and " : "") +
+                                    "every user of this machine can " +
+                                    (file.readable_by_all ? "read" : "write") +
+                                    "; forbid it with: chmod o= FILE, and replace what it holds");
     return std::nullopt;
   }
   return std::move(file.text);

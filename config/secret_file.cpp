@@ -20,12 +20,18 @@ namespace {
 constexpr std::size_t kLargestSecret = 65536;
 constexpr std::string_view kSecretsFolder = "/run/secrets/";
 
-/// A file's text, or the errno value that says why there is none.
+/// A file's text, or the errno value that says why there is none: EINVAL if it is no regular file.
 struct FileText {
   std::string text;
   int error = 0;
   mode_t mode = 0;
 };
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "folder";
+  if (S_ISFIFO(mode)) return "FIFO";
+  return S_ISSOCK(mode) ? "socket" : "device";
+}
 
 FileText read_regular_file(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
@@ -35,10 +41,9 @@ FileText read_regular_file(const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) {
     result.error = errno;
-  } else if (!S_ISREG(status.st_mode)) {
+  } else if (result.mode = status.st_mode; !S_ISREG(status.st_mode)) {
     result.error = EINVAL;
   } else {
-    result.mode = status.st_mode;
     std::array<char, 4096> buffer;
     ssize_t got = 0;
     while ((got = ::read(fd, buffer.data(), buffer.size())) > 0 && result.error == 0) {
@@ -51,12 +56,17 @@ FileText read_regular_file(const std::string& path) {
   return result;
 }
 
-SecretFile unreadable(const std::string& path, int error) {
-  const std::string reason = error == EINVAL ? "it is not a regular file"
-                             : error == EFBIG
-                                 ? "it is larger than " + std::to_string(kLargestSecret) + " bytes"
-                                 : std::generic_category().message(error);
-  return {"", "the secret file " + in_quotes(path) + " cannot be read: " + reason};
+SecretFile unreadable(const std::string& path, const FileText& file) {
+  std::string reason = std::generic_category().message(file.error);
+  if (file.error == EINVAL) {
+    reason = std::string("it is a ") + kind_of(file.mode) + ", not a regular file";
+  }
+  if (file.error == EFBIG) {
+    reason = "it is larger than " + std::to_string(kLargestSecret) + " bytes";
+  }
+  return {.text = "",
+          .problem = "the secret file " + in_quotes(path) + " cannot be read: " + reason,
+          .wrong_kind = file.error == EINVAL || file.error == EFBIG};
 }
 
 std::vector<std::string> candidates(const std::string& name, const LoadOptions& options) {
@@ -84,16 +94,18 @@ SecretFile read_secret_file(const std::string& name, const LoadOptions& options)
     file = read_regular_file(place);
     if (file.error == 0) {
       const bool guarded = !name.starts_with('/') || name.starts_with(kSecretsFolder);
-      return {std::move(file.text), "", !guarded && (file.mode & S_IROTH) != 0};
+      return {.text = std::move(file.text),
+              .readable_by_all = !guarded && (file.mode & S_IROTH) != 0,
+              .writable_by_all = !guarded && (file.mode & S_IWOTH) != 0};
     }
-    if (file.error != ENOENT) return unreadable(place, file.error);
+    if (file.error != ENOENT) return unreadable(place, file);
   }
-  if (name.starts_with('/')) return unreadable(name, file.error);
-  return {"",
-          "the secret " + in_quotes(name) +
-              " is neither in $CREDENTIALS_DIRECTORY nor in /run/secrets; put a file of that "
-              "name there",
-          false, true};
+  if (name.starts_with('/')) return unreadable(name, file);
+  return {.text = "",
+          .problem = "the secret " + in_quotes(name) +
+                     " is neither in $CREDENTIALS_DIRECTORY nor in /run/secrets; put a file of "
+                     "that name there",
+          .in_neither_folder = true};
 }
 
 }  // namespace framelane

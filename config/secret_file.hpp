@@ -11,10 +11,12 @@ namespace framelane {
 struct SecretFile {
   std::string text;
   std::string problem{};  ///< why it could not be read, with its name; empty: it was
-  /// Every user of this machine may read it. Never true in $CREDENTIALS_DIRECTORY and /run/secrets,
-  /// where systemd and container engines see to that.
+  /// Every user of this machine may read or write it. Never true in $CREDENTIALS_DIRECTORY and
+  /// /run/secrets, where systemd and container engines see to that.
   bool readable_by_all = false;
+  bool writable_by_all = false;
   bool in_neither_folder = false;  ///< a relative name is in neither place
+  bool wrong_kind = false;         ///< no regular file, or too large
 };
 
 /// `name` is a path. A relative one is looked up in $CREDENTIALS_DIRECTORY (systemd), then in

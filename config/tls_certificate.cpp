@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstddef>
+#include <new>
 #include <utility>
 
 namespace framelane {
@@ -28,6 +31,90 @@ KeyId key_id(gnutls_x509_privkey_t key) {
   std::size_t size = id.size();
   gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id.data(), &size);
   return id;
+}
+
+/// One end of a connection in memory.
+struct End {
+  std::string& in;
+  std::string& out;
+  gnutls_session_t session = nullptr;
+
+  ~End() {
+    if (session != nullptr) gnutls_deinit(session);
+  }
+  /// Returns an error of GnuTLS.
+  int begin(unsigned role, gnutls_certificate_credentials_t credentials) {
+    int error = gnutls_init(&session, role | GNUTLS_NONBLOCK);
+    if (error < 0) return error;
+    error = gnutls_priority_set_direct(session, TlsCertificate::kPriorities, nullptr);
+    if (error >= 0) error = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials);
+    gnutls_transport_set_ptr(session, this);
+    gnutls_transport_set_push_function(session, &End::push);
+    gnutls_transport_set_pull_function(session, &End::pull);
+    return error;
+  }
+
+  static ssize_t push(gnutls_transport_ptr_t self, const void* data, std::size_t size) {
+    static_cast<End*>(self)->out.append(static_cast<const char*>(data), size);
+    return static_cast<ssize_t>(size);
+  }
+  static ssize_t pull(gnutls_transport_ptr_t self, void* data, std::size_t size) {
+    End& end = *static_cast<End*>(self);
+    if (end.in.empty()) {
+      gnutls_transport_set_errno(end.session, EAGAIN);
+      return -1;
+    }
+    const std::size_t count = end.in.copy(static_cast<char*>(data), size);
+    end.in.erase(0, count);
+    return static_cast<ssize_t>(count);
+  }
+};
+
+struct FreeCredentials {
+  void operator()(gnutls_certificate_credentials_t credentials) const {
+    gnutls_certificate_free_credentials(credentials);
+  }
+};
+using Credentials = std::unique_ptr<gnutls_certificate_credentials_st, FreeCredentials>;
+
+Credentials make_credentials() {
+  gnutls_certificate_credentials_t credentials = nullptr;
+  if (gnutls_certificate_allocate_credentials(&credentials) < 0) throw std::bad_alloc();
+  return Credentials(credentials);
+}
+
+int give_certificate(gnutls_session_t session, const gnutls_cert_retr_st*,
+                     gnutls_pcert_st** certificates, unsigned* count, gnutls_ocsp_data_st** ocsp,
+                     unsigned* ocsp_count, gnutls_privkey_t* key, unsigned* flags) {
+  const auto& certificate = *static_cast<const TlsCertificate*>(gnutls_session_get_ptr(session));
+  *ocsp = nullptr;
+  *ocsp_count = 0;
+  *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
+  return certificate.copy(*certificates, *count, *key) ? 0 : -1;
+}
+
+/// Has a server with this certificate and a client connect, in memory. Returns GnuTLS's error.
+int try_handshake(const TlsCertificate& certificate) {
+  const Credentials servers = make_credentials();
+  const Credentials clients = make_credentials();
+  gnutls_certificate_set_retrieve_function3(servers.get(), give_certificate);
+  std::string to_server;
+  std::string to_client;
+  End server{to_server, to_client};
+  End client{to_client, to_server};
+  if (const int error = server.begin(GNUTLS_SERVER, servers.get()); error < 0) return error;
+  if (const int error = client.begin(GNUTLS_CLIENT, clients.get()); error < 0) return error;
+  gnutls_session_set_ptr(server.session, const_cast<TlsCertificate*>(&certificate));
+  int of_client = GNUTLS_E_AGAIN;
+  int of_server = GNUTLS_E_AGAIN;
+  constexpr int kMostTurns = 20;  // a handshake has two or three
+  for (int turn = 0; turn < kMostTurns && (of_client < 0 || of_server < 0); ++turn) {
+    if (of_client < 0) of_client = gnutls_handshake(client.session);
+    if (of_server < 0) of_server = gnutls_handshake(server.session);
+    if (of_server < 0 && gnutls_error_is_fatal(of_server) != 0) return of_server;
+    if (of_client < 0 && gnutls_error_is_fatal(of_client) != 0) return of_client;
+  }
+  return of_server < 0 ? of_server : of_client;
 }
 
 }  // namespace
@@ -84,8 +171,15 @@ std::shared_ptr<const TlsCertificate> TlsCertificate::parse(const std::string& c
         "is not the key of the certificate; after a renewal both files have to be replaced";
     return nullptr;
   }
-  return std::shared_ptr<const TlsCertificate>(
+  std::shared_ptr<const TlsCertificate> pair(
       new TlsCertificate(std::move(chain), std::move(own_key)));
+  if (const int error = try_handshake(*pair); error < 0) {
+    problems.certificate = std::string("can be used in no connection (") + gnutls_strerror(error) +
+                           "); make one with a key of RSA with 2048 bits or more, or of ECDSA "
+                           "with P-256, signed with SHA-256";
+    return nullptr;
+  }
+  return pair;
 }
 
 TlsCertificate::TlsCertificate(std::vector<Certificate> chain, PrivateKey key)

@@ -13,13 +13,18 @@ namespace framelane {
 /// its private key. Immutable. Any thread.
 class TlsCertificate {
  public:
+  /// What a server with a certificate offers, in GnuTLS's words: TLS 1.2 and 1.3, with what GnuTLS
+  /// holds for secure.
+  static constexpr const char* kPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+
   /// What is wrong, for messages that begin with the key of the file; both empty: nothing.
   struct Problems {
     std::string certificate;
     std::string key;
   };
   /// Both texts are PEM. Returns null, and sets `problems`, if they are not the certificate and the
-  /// key of one server. Takes a certificate that has expired.
+  /// key of one server, or if no connection could be made with them (the key is too short, say).
+  /// Takes a certificate that has expired.
   static std::shared_ptr<const TlsCertificate> parse(const std::string& certificate,
                                                      const std::string& key, Problems& problems);
 

@@ -38,8 +38,6 @@ namespace {
 constexpr std::size_t kMaxDiscardedBytes = 16 * AdminServer::kMaxBodyBytes;
 /// libmicrohttpd also counts connections that are being closed.
 constexpr unsigned kConnectionSlots = 2 * AdminServer::kMaxConnections + AdminServer::kMaxStreams;
-/// TLS 1.2 and 1.3, with what GnuTLS holds for secure.
-constexpr const char* kTlsPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 /// In every answer that does not have another. The policy keeps whatever a page holds from running
 /// or loading anything, and all pages from being shown inside another's.
 constexpr std::array<std::pair<const char*, const char*>, 5> kStandardHeaders{{
@@ -110,7 +108,7 @@ class AdminServer::Impl {
                          MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,                   //
                          // Without TLS the options end here.
                          tls_ ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END, on_handshake,  //
-                         MHD_OPTION_HTTPS_PRIORITIES, kTlsPriorities, MHD_OPTION_END);
+                         MHD_OPTION_HTTPS_PRIORITIES, TlsCertificate::kPriorities, MHD_OPTION_END);
     if (daemon_ == nullptr) throw std::runtime_error("cannot start the listener on " + listen);
     socket.fd.release();  // libmicrohttpd closes it
   }

@@ -109,11 +109,12 @@ HttpResponse text_response(int status, std::string text) {
 }
 
 HttpResponse not_found(const std::string& path) {
-  return error_response(404, "not_found", "there is nothing at " + path);
+  return error_response(404, "not_found", "there is nothing at " + redact(path));
 }
 
 HttpResponse no_such_feed(const std::string& name) {
-  return error_response(404, "no_such_feed", "no feed is named '" + name + "'", "feeds." + name);
+  return error_response(404, "no_such_feed", "no feed is named '" + redact(name) + "'",
+                        "feeds." + redact(name));
 }
 
 HttpResponse index_page(const HttpRequest&, Program&) {

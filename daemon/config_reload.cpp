@@ -121,18 +121,34 @@ ConfigReload::Outcome ConfigReload::run() {
   return outcome;
 }
 
-/// Reads the file on a thread of its own, since it, or a secret that it names, may be on a file
-/// server that does not answer. Not beside one that is still stuck.
+/// Reads the file on a thread of its own, since it, or a file that it names, may be on a file
+/// server that does not answer.
 LoadResult ConfigReload::load_in_time() {
-  if (reading_.begin([file = file_] { return load_config_file(file); })) {
-    if (auto loaded = reading_.wait_for(patience_)) return *std::move(loaded);
-    reading_.abandon();
+  using std::chrono::steady_clock;
+  const auto seconds = [](steady_clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  auto oldest = steady_clock::time_point::max();
+  for (Reading& reading : readings_) {
+    if (!reading.read.begin([file = file_] { return load_config_file(file); })) {
+      oldest = std::min(oldest, reading.since);
+      continue;
+    }
+    reading.since = steady_clock::now();
+    if (auto loaded = reading.read.wait_for(patience_)) return *std::move(loaded);
+    reading.read.abandon();
+    return std::vector{
+        problem_of(file_, "",
+                   fmt::format("could not be read in {:.1f} s, with the files that it names; see "
+                               "whether the disk or file server that they are on answers",
+                               seconds(patience_)))};
   }
-  return std::vector{
-      problem_of(file_, "",
-                 fmt::format("could not be read in {:.1f} s, with the files that it names; see "
-                             "whether the disk or file server that they are on answers",
-                             std::chrono::duration<double>(patience_).count()))};
+  return std::vector{problem_of(
+      file_, "",
+      fmt::format("is not read again: {} earlier reads are stuck in it or in a file that it names, "
+                  "the first for {:.0f} s; see whether the disk or file server that they are on "
+                  "answers, or start framelane again",
+                  readings_.size(), seconds(steady_clock::now() - oldest)))};
 }
 
 ConfigReload::Outcome ConfigReload::load_and_apply() {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,6 +29,9 @@ class ConfigReload {
  public:
   /// Files that cannot be read in this time (a file server is silent, say) are given up.
   static constexpr std::chrono::seconds kPatience{5};
+  /// So many reads may be stuck; until then another one begins beside them, since the file may have
+  /// been mended.
+  static constexpr std::size_t kMostStuck = 3;
 
   struct Outcome {
     enum class Kind {
@@ -70,7 +75,11 @@ class ConfigReload {
   Supervisor& supervisor_;
   const std::chrono::milliseconds patience_;
   std::mutex running_;  // held by the reload that is under way; guards what follows up to mutex_
-  DetachedRead<LoadResult> reading_;
+  struct Reading {
+    DetachedRead<LoadResult> read;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::array<Reading, kMostStuck> readings_;
   LogConfig log_;
   const std::shared_ptr<AdminAccess> access_;
   const std::string listen_;   // as at the start

@@ -12,6 +12,10 @@ using std::string_view;
 /// Shorter secrets are not looked for in text, see blank().
 constexpr std::size_t kShortest = 4;
 
+/// A text may have been cut off inside a secret: FFmpeg cuts long URLs. So many characters of one
+/// at the end of a text are taken for it.
+constexpr std::size_t kLeastOfCut = 9;
+
 /// The byte that "%XX" at text[at] stands for; nothing if there is no such code.
 std::optional<char> hex_byte(string_view text, std::size_t at) {
   const auto digit = [](char c) {
@@ -27,10 +31,12 @@ std::optional<char> hex_byte(string_view text, std::size_t at) {
 }
 
 /// How many characters at the start of `text` spell `secret`, each plain or percent-encoded; 0 if
-/// they do not.
+/// they do not. If the text ends within the secret, enough of it counts as well.
 std::size_t spelled(string_view text, string_view secret) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < secret.size(); ++i) {
+    const bool cut = at >= text.size() || (text[at] == '%' && at + 2 >= text.size());
+    if (cut && i >= kLeastOfCut) return text.size();
     if (at >= text.size()) return 0;
     const auto byte = hex_byte(text, at);
     if (byte == secret[i]) {

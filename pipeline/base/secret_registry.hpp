@@ -21,8 +21,9 @@ class SecretRegistry {
   static SecretRegistry& instance();
 
   void add(std::string_view secret);
-  /// `text` with every secret masked, also where some of its characters are percent-encoded.
-  /// Secrets shorter than 4 characters are left: masking them would spoil half of every line.
+  /// `text` with every secret masked, also where some of its characters are percent-encoded, and
+  /// one of which the text has only the beginning, at its end. Secrets shorter than 4 characters
+  /// are left: masking them would spoil half of every line.
   std::string blank(std::string_view text) const;
   /// True if `value`, plain or percent-encoded, is one of the short secrets that blank() leaves.
   bool is_short_secret(std::string_view value) const;

@@ -16,7 +16,13 @@ namespace framelane {
 namespace {
 
 void throw_if_disk_full(int averror, const std::string& message) {
-  if (averror == AVERROR(ENOSPC) || averror == AVERROR(EDQUOT)) throw DiskFull(message);
+  if (averror == AVERROR(ENOSPC)) {
+    throw DiskFull(message +
+                   "; make room on that disk, or let keep.min_free delete old recordings");
+  }
+  if (averror == AVERROR(EDQUOT)) {
+    throw DiskFull(message + "; raise the quota, or let keep.size delete old recordings");
+  }
 }
 
 /// What helps if the system does not let this process write, as the end of a message; else empty.

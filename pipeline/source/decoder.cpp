@@ -10,6 +10,7 @@
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/processors.hpp"
 #include "pipeline/source/direct_buffer.hpp"
+#include "pipeline/source/png_text.hpp"
 
 namespace framelane {
 namespace {
@@ -74,7 +75,9 @@ AVChromaLocation standard_location(AVCodecID codec) {
 }
 
 FeedError no_memory() {
-  return FeedError(FeedFault::kMemory, "the decoder got no memory for a frame");
+  return FeedError(FeedFault::kMemory,
+                   "the decoder got no memory for a frame; if there is enough, the picture needs "
+                   "more of it in one piece than input.limits.pixels stands for");
 }
 
 }  // namespace
@@ -220,6 +223,7 @@ void Decoder::change_to_software(FeedFault fault, const std::string& why) {
 
 void Decoder::send(AVPacket* packet) {
   if (packet != nullptr) {
+    if (context_->codec_id == AV_CODEC_ID_PNG) drop_png_texts(*packet);
     set_number(*context_, *packet, account_.packet_sent(expectation_of(*packet)));
   }
   if (nvdec_.active()) {

@@ -106,7 +106,7 @@ class Demuxer {
   void rethrow_own_causes() const;
   [[noreturn]] void fail_read(int error) const;
   /// Of what nothing came within the timeout.
-  [[noreturn]] void fail_silent(const char* what = "nothing", const char* more = "") const;
+  [[noreturn]] void fail_silent(const char* what = "nothing usable", const char* more = "") const;
   /// What came is against a limit, or asks for what is not allowed.
   [[noreturn]] void fail_refused(const std::string& reason) const;
   void stamp_arrival(AVPacket& packet) const;

@@ -84,8 +84,12 @@ void Demuxer::fail_open(int error, const std::string& reason) const {
     }
   }
   if (fault == IoFault::kDecode || (fault == IoFault::kEof && host_.empty())) {
-    throw IoError(IoFault::kDecode, name_ + " is not a video framelane can read (" + reason +
-                                        "); check input.url, or set input.format");
+    const char* const redirect =
+        name_.starts_with("rtsp")
+            ? "; a redirect to another scheme than rtsp and rtsps is not followed"
+            : "";
+    throw IoError(IoFault::kDecode, name_ + " is not a video framelane can read (" + reason + ")" +
+                                        redirect + "; check input.url, or set input.format");
   }
   if (error == AVERROR(EIO) && !host_.empty() && !resolves(host_)) fault = IoFault::kDns;
   std::string text = fault == IoFault::kDns ? "" : av_error_text(error) + "; ";

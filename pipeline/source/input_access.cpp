@@ -43,7 +43,7 @@ constexpr std::array<std::string_view, 10> kPlainPeers{"udp", "udplite", "rtp", 
 
 /// Containers and streams of pictures and sound that contain no URLs.
 constexpr std::string_view kMediaFormats =
-    "aac,ac3,amr,apng,asf,avi,av1,bmp_pipe,dhav,dv,eac3,flac,flv,gif,h261,h263,h264,hevc,image2,"
+    "aac,ac3,amr,asf,avi,av1,bmp_pipe,dhav,dv,eac3,flac,flv,gif,h261,h263,h264,hevc,image2,"
     "image2pipe,ivf,"
     "j2k_pipe,jpeg_pipe,jpegls_pipe,live_flv,m4v,matroska,mjpeg,mov,mp3,mpeg,mpegts,mpegvideo,"
     "mpjpeg,mxf,nut,obu,ogg,png_pipe,rtp,rtsp,vc1,vvc,wav,webp_pipe,webvtt,yuv4mpegpipe";
@@ -52,7 +52,7 @@ constexpr std::string_view kPlaylistFormats = ",hls,dash";
 /// The codecs of cameras, encoders, broadcasters and the web. Not those of old games and tools,
 /// which few people look after.
 constexpr std::string_view kNetworkDecoders =
-    "apng,av1,bmp,cfhd,dnxhd,dvvideo,ffv1,ffvhuff,flv,gif,h261,h263,h263i,h263p,h264,hevc,huffyuv,"
+    "av1,bmp,cfhd,dnxhd,dvvideo,ffv1,ffvhuff,flv,gif,h261,h263,h263i,h263p,h264,hevc,huffyuv,"
     "jpeg2000,jpegls,libaom-av1,libdav1d,libopenjpeg,libvpx,libvpx-vp9,mjpeg,mpeg1video,mpeg2video,"
     "mpeg4,mpegvideo,msmpeg4,msmpeg4v1,msmpeg4v2,png,prores,rawvideo,theora,utvideo,v210,vc1,vp8,"
     "vp9,vvc,webp,wmv1,wmv2,wmv3,"

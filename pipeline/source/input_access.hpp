@@ -41,6 +41,8 @@ class InputAccess {
   const std::string& formats() const { return formats_; }
   const std::string& decoders() const { return decoders_; }
 
+  bool from_network() const { return network_; }
+
   /// Why the input may not open `url`, which a playlist or the like names.
   std::optional<std::string> refusal_of_url(const std::string& url) const;
   /// Why it may not connect to, or send to, an address of `size` bytes.

@@ -16,6 +16,7 @@ extern "C" {
 #include <utility>
 #include <vector>
 
+#include "pipeline/av/allocation_limit.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
 
@@ -36,18 +37,32 @@ decltype(AVFormatContext::io_open) open_of_ffmpeg() {
   return open;
 }
 
-/// True if the data begins as a playlist does, HLS or DASH. Afterwards all of it can still be read.
-bool begins_as_playlist(AVIOContext& io) {
-  std::array<unsigned char, kPlaylistMark.size()> begin{};
-  const int count = avio_read(&io, begin.data(), static_cast<int>(begin.size()));
-  if (count <= 0) return false;
+/// The first bytes of what is read. Afterwards all of it can still be read.
+std::string peek(AVIOContext& io) {
+  std::array<char, 10> begin{};
+  const int count = avio_read(&io, reinterpret_cast<unsigned char*>(begin.data()),
+                              static_cast<int>(begin.size()));
+  if (count <= 0) return {};
   // Within what the context has buffered, so that any input can be sought.
   avio_seek(&io, -count, SEEK_CUR);
-  const std::string_view text(reinterpret_cast<const char*>(begin.data()),
-                              static_cast<std::size_t>(count));
+  return {begin.data(), static_cast<std::size_t>(count)};
+}
+
+/// True if it begins as a playlist does, HLS or DASH.
+bool begins_as_playlist(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  return text == kPlaylistMark || text.starts_with('<') ||
+  return text.starts_with(kPlaylistMark) || text.starts_with('<') ||
          (text.starts_with(kByteOrderMark) && text.substr(kByteOrderMark.size()).starts_with('<'));
+}
+
+/// How many bytes follow the header of the ID3v2 tag that it begins with (ID3v2.4.0, 3.1); 0 if it
+/// begins with none.
+int id3_size(std::string_view begin) {
+  constexpr std::size_t kHeader = 10;
+  if (begin.size() < kHeader || !begin.starts_with("ID3")) return 0;
+  int size = 0;
+  for (const char c : begin.substr(6, 4)) size = size << 7 | (c & 0x7f);
+  return size;
 }
 
 /// Has the context give `text` again, which was all there is to read. FFmpeg does the same with the
@@ -107,6 +122,8 @@ constexpr std::array<std::string_view, 2> kVariantsOfHls{"#EXT-X-STREAM-INF:", "
 constexpr std::array<std::string_view, 1> kVariantsOfDash{"<Representation"};
 constexpr std::array<std::string_view, 2> kEntriesOfDash{"<SegmentURL", "<S "};
 constexpr int kMostEntries = 100'000;
+/// FFmpeg keeps the tag of a segment of HLS in memory, where it needs its time alone.
+constexpr int kLargestId3 = 1 << 20;
 
 /// How often one of these comes in the text.
 int count_of(std::string_view text, std::span<const std::string_view> words) {
@@ -127,7 +144,9 @@ std::string too_many_streams(int most) {
 
 }  // namespace
 
-InputGuard::InputGuard(const InputOptions& input) : access_(input), limits_(input.limits) {}
+InputGuard::InputGuard(const InputOptions& input) : access_(input), limits_(input.limits) {
+  allow_av_pictures(limits_.coded_pixels());
+}
 
 void InputGuard::attach(AVFormatContext& context, Dictionary& options) {
   (void)open_of_ffmpeg();
@@ -152,15 +171,28 @@ void InputGuard::attach(AVFormatContext& context, Dictionary& options) {
   options.set_default("formatprobesize", std::to_string(format_bytes));
 }
 
-ConnectionCheck InputGuard::check_connections() {
-  return ConnectionCheck(
-      [this](const sockaddr& address, std::size_t size) { return may_reach(address, size); });
+InputGuard::CallCheck InputGuard::check_calls() {
+  UnpackCheck::Refused unpacks;
+  if (access_.from_network()) {
+    unpacks = [this] {
+      try {
+        refuse(
+            "has a compressed header (an ID3 tag, or the index of an old QuickTime file), which "
+            "may unpack to any size; an input from the network may not have one");
+      } catch (const std::bad_alloc&) {  // must not pass through C; the header is not unpacked
+      }
+    };
+  }
+  return {ConnectionCheck([this](const sockaddr& address, std::size_t size) {
+            return may_reach(address, size);
+          }),
+          UnpackCheck(std::move(unpacks))};
 }
 
 bool InputGuard::may_reach(const sockaddr& address, std::size_t size) {
-  const auto refusal = access_.refusal_of_address(address, size);
-  if (refusal) unreachable_ = *refusal;
-  return !refusal;
+  // What was refused before is no cause if another address is reached since.
+  unreachable_ = access_.refusal_of_address(address, size).value_or("");
+  return unreachable_.empty();
 }
 
 int InputGuard::refuse(const std::string& reason) {
@@ -195,12 +227,19 @@ int InputGuard::open_checked(AVFormatContext& context, AVIOContext*& io, const c
     return refuse("names " + redact(url) + ", which " + unreachable_);
   }
   unreachable_.clear();
-  if (const int error = read_ahead(*io, first); error < 0) return error;
+  const std::string begin = peek(*io);
+  if (const int size = id3_size(begin); size > kLargestId3 && access_.from_network()) {
+    return refuse("names " + redact(url) + ", which begins with an ID3 tag of " +
+                  std::to_string(size) + " bytes, where " + std::to_string(kLargestId3) +
+                  " are the most");
+  }
+  if (begins_as_playlist(begin)) {
+    if (const int error = read_ahead(*io, first); error < 0) return error;
+  }
   return first && context.iformat == nullptr ? probe(context, *io, url) : 0;
 }
 
 int InputGuard::read_ahead(AVIOContext& io, bool first) {
-  if (!begins_as_playlist(io)) return 0;
   std::string text;
   std::array<unsigned char, 4096> part{};
   for (;;) {
@@ -279,10 +318,9 @@ std::string InputGuard::reason_of(const std::string& line) const {
   return {};
 }
 
-std::string InputGuard::refusal_in(int error, std::initializer_list<std::string> lines) const {
+std::string InputGuard::refusal_in(std::initializer_list<std::string> lines) const {
   if (!refusal_.empty()) return refusal_;
-  // Another address of the same name may have been reached since.
-  if (error == AVERROR(EACCES) && !unreachable_.empty()) return unreachable_;
+  if (!unreachable_.empty()) return unreachable_;
   for (const std::string& line : lines) {
     if (std::string reason = reason_of(line); !reason.empty()) return reason;
   }

@@ -14,6 +14,7 @@ extern "C" {
 #include "pipeline/av/dictionary.hpp"
 #include "pipeline/source/connection_check.hpp"
 #include "pipeline/source/input_access.hpp"
+#include "pipeline/source/unpack_check.hpp"
 
 namespace framelane {
 
@@ -31,8 +32,12 @@ class InputGuard {
 
   /// Before avformat_open_input(), which gets the same options. The guard outlives `context`.
   void attach(AVFormatContext& context, Dictionary& options);
-  /// Is to live during every call on the context that may connect.
-  ConnectionCheck check_connections();
+  struct CallCheck {
+    ConnectionCheck connections;
+    UnpackCheck unpacking;
+  };
+  /// Is to live during every call on the context.
+  CallCheck check_calls();
 
   const InputAccess& access() const { return access_; }
   /// avformat_find_stream_info, with the limit of pixels for its decoders.
@@ -42,8 +47,12 @@ class InputGuard {
 
   /// The first thing that was refused while URLs were opened.
   const std::string& refusal() const { return refusal_; }
+  /// The address that was refused, if no other was reached and no packet came since. Some demuxers
+  /// do not say that this was why they failed.
+  const std::string& unreachable() const { return unreachable_; }
+  void packet_came() { unreachable_.clear(); }
   /// Why opening failed, by these lines of FFmpeg's log.
-  std::string refusal_in(int error, std::initializer_list<std::string> lines) const;
+  std::string refusal_in(std::initializer_list<std::string> lines) const;
   /// Why the context that was opened cannot be used; `line` is the first of FFmpeg's log.
   std::string refusal_of(const AVFormatContext& context, const std::string& line) const;
   /// Why it has too much by now: streams, or pixels.
@@ -66,7 +75,7 @@ class InputGuard {
   const InputAccess access_;
   const InputLimits limits_;
   std::string refusal_;
-  std::string unreachable_;  // the last address that was refused, and why
+  std::string unreachable_;
 };
 
 }  // namespace framelane

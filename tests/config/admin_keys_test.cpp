@@ -99,6 +99,8 @@ TEST_F(AdminKeysTest, ATokenHasEnoughCharactersOfOneLine) {
 TEST_F(AdminKeysTest, ATokenFileHasToBeThereAndClosedToOthers) {
   EXPECT_THAT(problem_of_token("0123456789abcdef", 0604),
               HasSubstr("can read; forbid it with: chmod"));
+  EXPECT_THAT(problem_of_token("0123456789abcdef", 0602),
+              HasSubstr("can write; forbid it with: chmod"));
   EXPECT_EQ(problem_of_token("0123456789abcdef", 0640), "0 problems");
   EXPECT_THAT(
       problems_of(with("tokens: {control: [/nonexistent/token]}")),
@@ -106,7 +108,13 @@ TEST_F(AdminKeysTest, ATokenFileHasToBeThereAndClosedToOthers) {
           "f.yaml:1:28: admin.tokens.control[0]: the secret file "
           "\"/nonexistent/token\" cannot be read: No such file or directory; let "
           "framelane's user read it, or make one with: umask 077; openssl rand -hex 32 >FILE"));
-  EXPECT_THAT(problems_of(with("tokens: {read: [/tmp]}")).at(0), HasSubstr("not a regular file"));
+  EXPECT_THAT(problems_of(with("tokens: {read: [/tmp]}")).at(0),
+              HasSubstr("cannot be read: it is a folder, not a regular file; name another file"));
+  EXPECT_THAT(problem_of_token(std::string(70'000, 'x')),
+              HasSubstr("it is larger than 65536 bytes; name another file"));
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  EXPECT_THAT(problems_of(with("tokens: {read: " + (folder_ / "fifo").string() + "}")).at(0),
+              HasSubstr("it is a FIFO, not a regular file"));
   EXPECT_THAT(problems_of(with("tokens: {read: no-such-file}")),
               ElementsAre("f.yaml:1:24: admin.tokens.read: names no file in $CREDENTIALS_DIRECTORY "
                           "or /run/secrets; put it there, or write a whole path (of a file, not "
@@ -168,12 +176,20 @@ TEST_F(AdminKeysTest, TheFilesOfTlsBelongTogether) {
   EXPECT_THAT(problem(one.certificate, two.key), HasSubstr("admin.tls.key: \"" + std::string("/")));
   EXPECT_THAT(problem(one.certificate, two.key), HasSubstr("is not the key of the certificate"));
   EXPECT_THAT(problem(one.certificate + two.certificate, one.key), HasSubstr("in a wrong order"));
-  EXPECT_THAT(problem(one.key, one.key), HasSubstr("admin.tls.certificate: "));
-  EXPECT_THAT(problem(one.key, one.key), HasSubstr("has no certificate in PEM form"));
+  EXPECT_THAT(problem("nothing", one.key), HasSubstr("admin.tls.certificate: "));
+  EXPECT_THAT(problem("nothing", one.key), HasSubstr("has no certificate in PEM form"));
+  EXPECT_THAT(problem(one.certificate + one.key, one.key),
+              HasSubstr("which holds a private key and every user of this machine can read"));
   EXPECT_THAT(problem(one.certificate, one.certificate),
               HasSubstr("has no private key in PEM form"));
   EXPECT_EQ(problem(one.certificate, one.key + one.certificate), "0 problems");
   EXPECT_EQ(problem("", ""), "2 problems");
+}
+
+TEST_F(AdminKeysTest, ACertificateThatNoConnectionCanUseIsRefused) {
+  const auto pair = test::make_tls_pair("one", 3600, 512);
+  EXPECT_THAT(problems_of(with_pair(pair.certificate, pair.key)),
+              ElementsAre(HasSubstr("can be used in no connection")));
 }
 
 TEST_F(AdminKeysTest, AKeyWithAPasswordIsRefused) {

@@ -15,8 +15,8 @@ struct TlsPair {
 };
 
 /// A certificate for 127.0.0.1 that signs itself, with a new key; PEM. It is valid for an hour, up
-/// to `ends` seconds from now.
-inline TlsPair make_tls_pair(const std::string& name, int ends = 3600) {
+/// to `ends` seconds from now. The key is ECDSA's, or RSA's with so many bits.
+inline TlsPair make_tls_pair(const std::string& name, int ends = 3600, unsigned rsa_bits = 0) {
   const auto require = [](int result) {
     if (result < 0) throw std::runtime_error(gnutls_strerror(result));
   };
@@ -29,8 +29,9 @@ inline TlsPair make_tls_pair(const std::string& name, int ends = 3600) {
   gnutls_datum_t pem{};
   gnutls_x509_privkey_t key = nullptr;
   require(gnutls_x509_privkey_init(&key));
-  require(gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
-                                       GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0));
+  require(gnutls_x509_privkey_generate(
+      key, rsa_bits > 0 ? GNUTLS_PK_RSA : GNUTLS_PK_ECDSA,
+      rsa_bits > 0 ? rsa_bits : GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0));
   require(gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, nullptr, GNUTLS_PKCS_PLAIN,
                                             &pem));
   pair.key = text_of(pem);

@@ -169,7 +169,7 @@ TEST_F(VariablesTest, MissingSecretIsAProblem) {
 
 TEST_F(VariablesTest, SecretThatIsNoRegularFileIsAProblemAndDoesNotBlock) {
   ASSERT_EQ(::mkfifo((directory_ / "fifo").c_str(), 0600), 0);
-  EXPECT_THAT(problems_of("${file:fifo}"), HasSubstr("it is not a regular file"));
+  EXPECT_THAT(problems_of("${file:fifo}"), HasSubstr("it is a FIFO, not a regular file"));
 }
 
 TEST_F(VariablesTest, SecretMustBeTextOfReasonableSize) {

@@ -10,6 +10,7 @@
 #include "daemon/event_hub.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trace_dumps.hpp"
+#include "pipeline/base/redact.hpp"
 #include "tests/daemon/fake_clock.hpp"
 #include "tests/daemon/missing_source.hpp"
 #include "tests/daemon/one_device.hpp"
@@ -148,6 +149,15 @@ TEST_F(ApiTest, AnUnknownPathIsNotFound) {
     const HttpResponse response = ask("GET", path);
     EXPECT_EQ(response.status, 404);
     EXPECT_EQ(Json::parse(response.body)["error"]["code"], "not_found");
+  }
+}
+
+TEST_F(ApiTest, ASecretThatIsAskedForIsNotRepeated) {
+  register_secret("a-token-in-the-wrong-place");
+  for (const char* path : {"/", "/api/v1/feeds/"}) {
+    const HttpResponse response = ask("GET", std::string(path) + "a-token-in-the-wrong-place");
+    EXPECT_EQ(response.status, 404);
+    EXPECT_EQ(response.body.find("a-token"), std::string::npos) << response.body;
   }
 }
 

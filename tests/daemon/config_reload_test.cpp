@@ -227,6 +227,30 @@ TEST_F(HeldReloadTest, AnotherReloadMeanwhileIsRefusedAndSystemdHearsOfOne) {
   EXPECT_THAT(said, ElementsAre(_, "READY=1"));
 }
 
+TEST_F(ConfigReloadTest, AFileIsReadBesideTwoReadsThatAreStuck) {
+  std::vector<int> pipe_ends(2);
+  ASSERT_EQ(::pipe(pipe_ends.data()), 0);
+  const std::string good = "feeds:\n" + feed_text("gate");
+  const std::string bad =
+      "include: [/dev/fd/" + std::to_string(pipe_ends[0]) + "]\nfeeds:\n" + feed_text("gate");
+  write(good);
+  ConfigReload hasty(file_, std::get<Config>(load_config_file(file_)), *supervisor_,
+                     std::chrono::milliseconds(200));
+  write(bad);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(to_string(hasty.run().problems.at(0)), HasSubstr("could not be read in 0.2 s"));
+  }
+  write(good);
+  EXPECT_EQ(hasty.run().kind, ReloadKind::kDone);
+  write(bad);
+  EXPECT_THAT(to_string(hasty.run().problems.at(0)), HasSubstr("could not be read in 0.2 s"));
+  write(good);
+  const std::string problem = to_string(hasty.run().problems.at(0));
+  EXPECT_THAT(problem, HasSubstr("is not read again: 3 earlier reads are stuck"));
+  ::close(pipe_ends[1]);  // the abandoned threads read to the end
+  EXPECT_TRUE(testing::comes_true([&] { return hasty.run().kind == ReloadKind::kDone; }));
+}
+
 class SecretReloadTest : public ConfigReloadTest {
  protected:
   static std::string text(const std::string& secret) {

@@ -272,7 +272,7 @@ def test_a_sender_that_falls_silent_shows_as_timeout(framelane, camera_clip, sch
         try:
             daemon.wait_state("cam", "running")
             sender.send_signal(signal.SIGSTOP)
-            daemon.wait_log(f"{url} sent nothing for 1000 ms; check that it is up")
+            daemon.wait_log(f"{url} sent nothing usable for 1000 ms; check that it is up")
         finally:
             sender.kill()
     assert "Immediate exit" not in daemon.log()

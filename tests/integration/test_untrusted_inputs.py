@@ -146,6 +146,15 @@ def test_a_manifest_of_dash_names_no_file(cli, hostile, segment, tmp_path):
     refused(cli, hostile.url("/live.mpd"), tmp_path, f"{NETWORK} files; input.protocols: [default, file]")
 
 
+def test_a_manifest_of_dash_leads_to_no_link_local_address(cli, hostile, tmp_path):
+    hostile.answers["/live.mpd"] = f"""<?xml version="1.0"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-main:2011" type="static"
+ mediaPresentationDuration="PT5S" minBufferTime="PT1S"><Period><AdaptationSet mimeType="video/mp2t">
+ <Representation id="1" bandwidth="1"><SegmentList duration="5"><SegmentURL media="{METADATA}"/></SegmentList>
+ </Representation></AdaptationSet></Period></MPD>"""
+    refused(cli, hostile.url("/live.mpd"), tmp_path, "leads to 169.254.169.254, a link-local address")
+
+
 def test_a_script_of_concat_does_not_come_from_the_network(cli, hostile, segment, tmp_path):
     hostile.answers["/video.mp4"] = f"ffconcat version 1.0\nfile {segment}\n"
     refused(cli, hostile.url("/video.mp4"), tmp_path,
@@ -199,22 +208,61 @@ def test_a_playlist_that_would_become_large_in_memory_is_refused(cli, hostile, t
     refused(cli, hostile.url(), tmp_path, words)
 
 
-class MovedCamera(socketserver.StreamRequestHandler):
-    """An RTSP server that sends every client on."""
-
-    def handle(self):
-        while self.rfile.readline() not in (b"\r\n", b""):
-            pass
-        self.wfile.write(b"RTSP/1.0 302 Moved\r\nCSeq: 1\r\nLocation: rtsp://169.254.169.254/stream1\r\n\r\n")
+SDP = ("v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n"
+       "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:1\r\n")
 
 
-def test_a_camera_sends_nobody_on_to_a_link_local_address(cli, tmp_path):
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), MovedCamera) as server:
+@pytest.fixture
+def rtsp_server():
+    """Starts an RTSP server without pictures, of which the answers have more headers by the request's method, or are
+    what stands there in their place; returns its URL."""
+    servers = []
+
+    def start(more):
+        class Camera(socketserver.StreamRequestHandler):
+            def handle(self):
+                text = ""
+                while line := self.rfile.readline().decode():
+                    text += line
+                    if line != "\r\n":
+                        continue
+                    method, sequence = text.split()[0], re.search(r"CSeq: \d+", text)[0]
+                    body = SDP if method == "DESCRIBE" else ""
+                    headers = f"Content-Type: application/sdp\r\nContent-Length: {len(body)}\r\n" if body else ""
+                    answer = more.get(method, "")
+                    if not answer.startswith("RTSP/"):
+                        answer = f"RTSP/1.0 200 OK\r\n{answer}"
+                    self.wfile.write(f"{answer}{sequence}\r\n{headers}\r\n{body}".encode())
+                    text = ""
+
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Camera)
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"rtsp://127.0.0.1:{server.server_address[1]}/"
-        refused(cli, url, tmp_path, f"{url} leads to 169.254.169.254, a link-local address")
+        servers.append(server)
+        return f"rtsp://127.0.0.1:{server.server_address[1]}/"
+
+    yield start
+    for server in servers:
         server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("target, words", [
+    ("rtsp://169.254.169.254/stream1", "leads to 169.254.169.254, a link-local address"),
+    ("http://127.0.0.1/1.ts", "a redirect to another scheme than rtsp and rtsps is not followed"),
+])
+def test_a_camera_sends_nobody_on_to_what_its_url_does_not_name(cli, rtsp_server, tmp_path, target, words):
+    url = rtsp_server({"OPTIONS": f"RTSP/1.0 302 Moved\r\nLocation: {target}\r\n"})
+    assert url in refused(cli, url, tmp_path, words)
+
+
+def test_a_camera_that_names_a_link_local_address_to_send_to_is_told_apart_from_a_silent_one(
+    framelane, rtsp_server
+):
+    url = rtsp_server({"SETUP": "Session: 1\r\nTransport: RTP/AVP/UDP;unicast;client_port=5000-5001;"
+                                "server_port=5300-5301;source=169.254.169.254\r\n"})
+    input_ = {"url": url, **IMPATIENT, "timeout": "2s", "options": {"rtsp_transport": "udp"}}
+    framelane(one_feed(input_, COPY)).wait_log(f"{url} leads to 169.254.169.254, a link-local address")
 
 
 # Runs where nothing but this test is: a server that is no loopback address, and one that is.
@@ -332,15 +380,73 @@ def with_size(jpeg, width, height):
                   flags=re.DOTALL)
 
 
+def png(width, height, rows, *chunks):
+    """A PNG of so many black rows, with more chunks, each a tuple of (type, data)."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(bytes((3 * width + 1) * rows))
+    text = b"\x89PNG\r\n\x1a\n"
+    for kind, data in [(b"IHDR", header), *chunks, (b"IDAT", pixels), (b"IEND", b"")]:
+        text += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return text
+
+
 @pytest.fixture
 def large_png():
     """The header of a picture of 12000x12000, which FFmpeg itself would decode, and of no more than a row."""
+    return png(12000, 12000, 1)
 
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 12000, 12000, 8, 2, 0, 0, 0))
-            + chunk(b"IDAT", zlib.compress(bytes(36001))) + chunk(b"IEND", b""))
+def zeros(mebibytes):
+    """So many, packed: about a thousandth."""
+    packer = zlib.compressobj(9)
+    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(mebibytes)) + packer.flush()
+
+
+def box(kind, data):
+    return struct.pack(">I", 8 + len(data)) + kind + data
+
+
+def old_quicktime():
+    index = box(b"cmvd", struct.pack(">I", 250 << 20) + zeros(250))
+    return box(b"ftyp", b"qt  \0\0\0\0") + box(b"moov", box(b"cmov", box(b"dcom", b"zlib") + index))
+
+
+def id3_tag():
+    def size(number):
+        return bytes(number >> shift & 127 for shift in (21, 14, 7, 0))
+
+    data = size(250 << 20) + zeros(250)
+    frame = b"TXXX" + size(len(data)) + b"\0\x09" + data
+    return b"ID3\4\0\0" + size(len(frame)) + frame + b"\xff\xfb\x90\0" + bytes(413)
+
+
+@pytest.mark.parametrize("make, kind", [(old_quicktime, "video/mp4"), (id3_tag, "audio/mpeg")])
+def test_a_compressed_header_is_not_unpacked(framelane, hostile, make, kind):
+    hostile.answers["/video"] = (make(), {"Content-Type": kind})
+    daemon = framelane(one_feed({"url": hostile.url("/video"), **IMPATIENT}, COPY)).wait_ready()
+    before = high_water(daemon)
+    daemon.wait_log(f"{hostile.url('/video')} has a compressed header")
+    assert high_water(daemon) < before + 100
+
+
+@pytest.mark.parametrize("kind, name", [(b"zTXt", b"Comment\0\0"), (b"iCCP", b"x\0\0")], ids=["zTXt", "iCCP"])
+def test_what_a_png_says_beside_its_picture_is_not_unpacked(framelane, hostile, kind, name):
+    hostile.answers["/1.png"] = (png(64, 48, 48, (kind, name + zeros(250))), {"Content-Type": "image/png"})
+    daemon = framelane(one_feed({"url": hostile.url("/1.png"), **IMPATIENT})).wait_ready()
+    before = high_water(daemon)
+    daemon.wait_frames("cam", 1)
+    assert high_water(daemon) < before + 100
+
+
+def test_a_picture_without_an_end_is_given_up(framelane, hostile):
+    begin = b"--b\r\nContent-Type: image/jpeg\r\nContent-Length: 2147483000\r\n\r\n\xff\xd8\xff"
+    hostile.answers["/mjpeg"] = (itertools.chain([begin], itertools.repeat(bytes(1 << 20))),
+                                 {"Content-Type": "multipart/x-mixed-replace; boundary=b"})
+    input_ = {"url": hostile.url("/mjpeg"), "timeout": "60s", "reconnect": {"first": "1m", "max": "1m"},
+              "limits": {"pixels": "1920x1080"}}
+    daemon = framelane(one_feed(input_)).wait_ready()
+    daemon.wait_state("cam", "backoff")
+    assert high_water(daemon) < 450  # FFmpeg may have 256 MiB in one piece
 
 
 @pytest.mark.parametrize("from_network", [True, False], ids=["http", "file"])

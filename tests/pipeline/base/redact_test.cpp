@@ -255,6 +255,15 @@ TEST(RedactTest, LongerOfTwoSecretsWins) {
   EXPECT_EQ(redact("opensesame-and-more"), "***");
 }
 
+TEST(RedactTest, SecretThatTheTextCutsOffIsBlanked) {
+  register_secret("w4lrus-and/carpenter");
+  expect_redacted({{"DESCRIBE rtsp://h/w4lrus-and/carp", "DESCRIBE rtsp://h/***"},
+                   {"http://h/w4lrus-and%2Fcar", "http://h/***"},
+                   {"http://h/w4lrus-and%2", "http://h/***"},
+                   {"a w4lrus-a is short", "a w4lrus-a is short"},
+                   {"w4lrus-a", "w4lrus-a"}});
+}
+
 TEST(RedactTest, ShortSecretIsBlankedAsAParameterOfAUrlOnly) {
   register_secret("zq7");
   expect_redacted({{"http://h/x?code=zq7&n=2", "http://h/x?code=***&n=2"},
