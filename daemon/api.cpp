@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "daemon/config_reload.hpp"
+#include "daemon/incident_request.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
 #include "daemon/supervisor.hpp"
@@ -118,6 +119,7 @@ HttpResponse index_page(const HttpRequest&, Program&) {
                        "GET  /api/v1/feeds/NAME\n"
                        "POST /api/v1/feeds/NAME/restart\n"
                        "GET  /api/v1/devices\n"
+                       "GET  /api/v1/incidents\n"
                        "GET  /api/v1/trace\n"
                        "POST /api/v1/reload\n");
 }
@@ -210,7 +212,11 @@ HttpResponse list_devices(const HttpRequest&, Program& program) {
 }
 
 HttpResponse trace(const HttpRequest& request, Program& program) {
-  return answer_trace(request, program.supervisor);
+  return answer_trace(request, program.supervisor, program.incidents);
+}
+
+HttpResponse incidents(const HttpRequest& request, Program& program) {
+  return answer_incidents(request, program.incidents, program.supervisor);
 }
 
 bool reads(const HttpRequest& request) {
@@ -236,6 +242,7 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{"/api/v1/devices", {false, list_devices}},
       Fixed{kReloadPath, {true, reload_config}},
       Fixed{kTracePath, {false, trace}},
+      Fixed{"/api/v1/incidents", {false, incidents}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
   if (fixed != kFixed.end()) return fixed->route;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,9 +46,11 @@ class ConfigReload {
   };
 
   /// `config` is what `file` contained; its feeds are those of the supervisor. The supervisor
-  /// outlives this.
-  ConfigReload(std::string file, const Config& config, Supervisor& supervisor,
-               std::chrono::milliseconds patience = kPatience);
+  /// outlives this. `told`: is called with what has come of each reload that has ended.
+  ConfigReload(
+      std::string file, const Config& config, Supervisor& supervisor,
+      std::chrono::milliseconds patience = kPatience,
+      std::function<void(const Outcome&)> told = [](const Outcome&) {});
 
   /// Blocks for `patience` at most, and until the supervisor has begun with it. Logs what comes of
   /// it, and tells systemd.
@@ -67,6 +70,7 @@ class ConfigReload {
   const std::string file_;
   Supervisor& supervisor_;
   const std::chrono::milliseconds patience_;
+  const std::function<void(const Outcome&)> told_;
   std::mutex running_;  // held by the reload that is under way; guards what follows up to mutex_
   DetachedRead<LoadResult> reading_;
   LogConfig log_;

@@ -20,6 +20,9 @@
 #include "daemon/commands.hpp"
 #include "daemon/config_reload.hpp"
 #include "daemon/device_set.hpp"
+#include "daemon/incident_file.hpp"
+#include "daemon/incident_watch.hpp"
+#include "daemon/incidents.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/status_line.hpp"
@@ -32,6 +35,13 @@
 namespace framelane {
 namespace {
 
+/// The process ends at the latest so long after its feeds.
+constexpr std::chrono::milliseconds kLastWrite{300};
+
+Moment this_moment() {
+  return {std::chrono::steady_clock::now(), std::chrono::system_clock::now()};
+}
+
 void begin_stop(Supervisor& supervisor) {
   sd_notify(0, "STOPPING=1\nSTATUS=Completing files");
   supervisor.request_stop();
@@ -40,7 +50,7 @@ void begin_stop(Supervisor& supervisor) {
 /// Runs until a signal comes, or too many threads are stuck, or, with --once, until the last feed
 /// has ended. Returns when everything has stopped: false if because of threads that are stuck.
 bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
-           const AdminServer* admin) {
+           IncidentWatch& incidents, IncidentFile& file, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   StatusLine status;
   bool announced = false;
@@ -57,6 +67,8 @@ bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
     }
     if (announced && !stops) status.update(supervisor.feeds(), now);
     watchdog.feed(now);
+    if (!stops) incidents.look(supervisor, this_moment());
+    file.save(now);
     if (announced && !stops) traces.look(now);
     const WatchdogConfig limits = config.watchdog();
     if (!stops && too_many_stuck(limits)) {
@@ -148,9 +160,13 @@ int run_command(const RunArguments& arguments) {
                         {.once = arguments.once,
                          .reread = reread_secrets(config),
                          .recorder = make_recorder(config.recorder)});
-  ConfigReload reload(arguments.config, config, supervisor);
-  TraceDumps traces(config.recorder.directory, supervisor);
-  Program program{supervisor, reload, traces};
+  Incidents incidents;
+  IncidentFile incident_file(incident_path(config.recorder.directory), incidents);
+  IncidentWatch watch(incidents);
+  ConfigReload reload(arguments.config, config, supervisor, ConfigReload::kPatience,
+                      [&](const auto& outcome) { note_reload(incidents, outcome); });
+  TraceDumps traces(config.recorder.directory, supervisor, incidents);
+  Program program{supervisor, reload, traces, incidents};
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {
@@ -170,8 +186,12 @@ int run_command(const RunArguments& arguments) {
     log::info("admin listener on {}{}{}", admin->address(), admin->uses_tls() ? ", with TLS" : "",
               config.admin.tokens.empty() ? "" : ", with tokens");
   }
+  const IncidentFile::Earlier earlier = incident_file.load(std::chrono::system_clock::now());
+  watch.begin(earlier, supervisor.feeds().size(), this_moment());
   supervisor.start();
-  const bool served = serve(supervisor, reload, traces, admin.get());
+  const bool served = serve(supervisor, reload, traces, watch, incident_file, admin.get());
+  watch.end(!served, this_moment());
+  incident_file.finish(kLastWrite);
   log::info("stopped");
   admin.reset();
   const bool failed = !served || (arguments.once && !supervisor.all_succeeded());

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,7 @@ using Record = FlightRecorder::Record;
 constexpr std::size_t kPiece = 64 * 1024;
 constexpr std::array kEngineKinds{TraceKind::kH2d, TraceKind::kKernel, TraceKind::kD2h};
 
-std::string quoted(const std::string& text) {
+std::string json_text(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -39,7 +40,8 @@ std::optional<Engine> engine_of(TraceKind kind) {
 class TraceWriter {
  public:
   TraceWriter(const TraceSelection& selection, std::vector<TraceTrackName> tracks,
-              Clock::time_point begin, const std::function<void(std::string_view)>& sink)
+              Clock::time_point begin, std::chrono::system_clock::time_point wall_begin,
+              const std::function<void(std::string_view)>& sink)
       : tracks_(std::move(tracks)), begin_(begin), sink_(sink) {
     for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
       const std::string& feed = tracks_[i].feed;
@@ -51,13 +53,19 @@ class TraceWriter {
       places_.push_back(
           {process("feed " + feed), gpu != selection.gpus.end() ? process(gpu->second) : 0});
     }
+    for (const TraceMark& mark : selection.marks) {
+      const bool shown = selection.feed.empty() || mark.feed.empty() || mark.feed == selection.feed;
+      if (!shown || mark.time < wall_begin) continue;
+      marks_.push_back({mark, mark.time - wall_begin,
+                        process(mark.feed.empty() ? "framelane" : "feed " + mark.feed)});
+    }
   }
 
   void write_names() {
     for (std::size_t i = 0; i < processes_.size(); ++i) {
       begin_event();
       append(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", i + 1,
-             quoted(processes_[i]));
+             json_text(processes_[i]));
     }
     for (std::size_t i = 0; i < tracks_.size(); ++i) {
       const Place& place = places_[i];
@@ -74,6 +82,18 @@ class TraceWriter {
                      fmt::format("{} {}", tracks_[i].name, name_of(kind)));
         if (place.gpu != 0) write_thread(place.gpu, gpu_thread(engine), std::string(name_of(kind)));
       }
+    }
+  }
+
+  void write_marks() {
+    const std::uint64_t thread = thread_of(tracks_.size());
+    std::set<std::size_t> named;
+    for (const Mark& mark : marks_) {
+      if (named.insert(mark.process).second) write_thread(mark.process, thread, "incidents");
+      begin_event();
+      append(R"({{"ph":"i","s":"{}","name":{},"pid":{},"tid":{},"ts":{},"args":{{"text":{}}}}})",
+             mark.mark.feed.empty() ? "g" : "p", json_text(mark.mark.name), mark.process, thread,
+             microseconds(mark.after), json_text(mark.mark.text));
     }
   }
 
@@ -106,6 +126,12 @@ class TraceWriter {
     std::size_t gpu = 0;
   };
 
+  struct Mark {
+    TraceMark mark;
+    std::chrono::nanoseconds after;  // the begin of the trace
+    std::size_t process = 0;
+  };
+
   std::size_t process(const std::string& name) {
     const auto found = std::ranges::find(processes_, name);
     if (found != processes_.end()) return static_cast<std::size_t>(found - processes_.begin()) + 1;
@@ -125,7 +151,7 @@ class TraceWriter {
   void write_thread(std::size_t process, std::uint64_t thread, const std::string& name) {
     begin_event();
     append(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", process,
-           thread, quoted(name));
+           thread, json_text(name));
     begin_event();
     append(
         R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
@@ -173,6 +199,7 @@ class TraceWriter {
   const std::function<void(std::string_view)>& sink_;
   std::vector<std::string> processes_;
   std::vector<Place> places_;  // by track
+  std::vector<Mark> marks_;
   fmt::memory_buffer text_;
   bool has_events_ = false;
 };
@@ -185,16 +212,17 @@ void write_trace(const FlightRecorder& recorder, const TraceSelection& selection
   const auto wall = std::chrono::system_clock::now();
   const Clock::time_point wanted = now - selection.time;
   const Clock::time_point begin = std::max(wanted, recorder.oldest().value_or(now));
-  TraceWriter writer(selection, recorder.tracks(), begin, sink);
-  const VersionInfo version = version_info();
   using std::chrono::duration_cast;
   using std::chrono::system_clock;
+  const auto wall_begin = wall - duration_cast<system_clock::duration>(now - begin);
+  TraceWriter writer(selection, recorder.tracks(), begin, wall_begin, sink);
+  const VersionInfo version = version_info();
   writer.append(
       R"({{"displayTimeUnit":"ms","otherData":{{"framelane":{},"from":"{}","to":"{}"}},"traceEvents":[)",
-      quoted(version.version), utc_time(wall - duration_cast<system_clock::duration>(now - begin)),
-      utc_time(wall));
+      json_text(version.version), utc_time(wall_begin), utc_time(wall));
   writer.append("\n");
   writer.write_names();
+  writer.write_marks();
   recorder.visit(begin, [&](const Record& record) { writer.write(record); });
   writer.append("\n]}}\n");
   writer.flush();
