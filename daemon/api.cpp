@@ -7,9 +7,11 @@
 #include <string_view>
 
 #include "daemon/config_reload.hpp"
+#include "daemon/event_hub.hpp"
 #include "daemon/incident_request.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
+#include "daemon/snapshot_request.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trace_dumps.hpp"
 #include "daemon/trace_request.hpp"
@@ -26,10 +28,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFeeds = "/api/v1/feeds/";
 constexpr std::string_view kRestartPath = "/restart";
+constexpr std::string_view kSnapshotPath = "/snapshot.jpg";
 constexpr std::string_view kReloadPath = "/api/v1/reload";
 constexpr std::string_view kHealthPath = "/healthz";
 constexpr std::string_view kReadinessPath = "/readyz";
 constexpr std::string_view kTracePath = "/api/v1/trace";
+constexpr std::string_view kEventsPath = "/api/v1/events";
 
 Json reason_json(const std::string& reason) {
   return reason.empty() ? Json(nullptr) : Json(redact(reason));
@@ -117,10 +121,12 @@ HttpResponse index_page(const HttpRequest&, Program&) {
                        "GET  /readyz\n"
                        "GET  /api/v1/feeds\n"
                        "GET  /api/v1/feeds/NAME\n"
+                       "GET  /api/v1/feeds/NAME/snapshot.jpg\n"
                        "POST /api/v1/feeds/NAME/restart\n"
                        "GET  /api/v1/devices\n"
                        "GET  /api/v1/incidents\n"
                        "GET  /api/v1/trace\n"
+                       "GET  /api/v1/events\n"
                        "POST /api/v1/reload\n");
 }
 
@@ -160,6 +166,11 @@ HttpResponse restart_feed(const HttpRequest& request, Program& program) {
       request.path.substr(kFeeds.size(), request.path.size() - kFeeds.size() - kRestartPath.size());
   if (!program.supervisor.restart(name)) return no_such_feed(name);
   return json_response(202, {{"feed", name}, {"restarting", true}});
+}
+
+HttpResponse snapshot(const HttpRequest& request, Program& program) {
+  const std::size_t length = request.path.size() - kFeeds.size() - kSnapshotPath.size();
+  return answer_snapshot(request, program.supervisor, request.path.substr(kFeeds.size(), length));
 }
 
 HttpResponse reload_config(const HttpRequest&, Program& program) {
@@ -219,6 +230,13 @@ HttpResponse incidents(const HttpRequest& request, Program& program) {
   return answer_incidents(request, program.incidents, program.supervisor);
 }
 
+HttpResponse events(const HttpRequest&, Program& program) {
+  HttpResponse response{.content_type = "text/event-stream"};
+  response.stream = program.events.subscribe();
+  response.headers = {{"X-Accel-Buffering", "no"}};  // for nginx
+  return response;
+}
+
 bool reads(const HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
 }
@@ -243,6 +261,7 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{kReloadPath, {true, reload_config}},
       Fixed{kTracePath, {false, trace}},
       Fixed{"/api/v1/incidents", {false, incidents}},
+      Fixed{kEventsPath, {false, events}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
   if (fixed != kFixed.end()) return fixed->route;
@@ -251,6 +270,7 @@ std::optional<Route> find_route(std::string_view path) {
   const auto slash = rest.find('/');
   if (slash == std::string_view::npos) return Route{false, show_feed};
   if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
+  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot};
   return std::nullopt;
 }
 
@@ -263,7 +283,8 @@ std::optional<AdminRole> needed_role(const HttpRequest& request) {
 }
 
 bool takes_long(const HttpRequest& request) {
-  return request.path == kReloadPath || request.path == kTracePath;
+  return request.path == kReloadPath || request.path == kTracePath ||
+         request.path.ends_with(kSnapshotPath);
 }
 
 HttpResponse answer(const HttpRequest& request, Program& program) {

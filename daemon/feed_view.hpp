@@ -5,6 +5,7 @@
 
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/measure/feed_stats.hpp"
+#include "pipeline/packets/snapshot_tap.hpp"
 
 namespace framelane {
 
@@ -13,6 +14,7 @@ namespace framelane {
 struct FeedView {
   std::shared_ptr<const FeedOptions> options;
   std::shared_ptr<const FeedStats> stats;
+  std::shared_ptr<SnapshotTap> tap{};  ///< of all its runs
 };
 
 /// True if the feed runs and something has come within its input's timeout.

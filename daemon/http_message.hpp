@@ -51,7 +51,7 @@ class HttpStream {
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
-  std::string body;
+  std::string body{};
   /// Besides those that all answers have, or instead of them.
   std::multimap<std::string, std::string> headers = {};
   std::shared_ptr<HttpStream> stream{};         ///< instead of `body`

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/detached_read.hpp"
 #include "daemon/incidents.hpp"
+#include "pipeline/base/detached_read.hpp"
 
 namespace framelane {
 

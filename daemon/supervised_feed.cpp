@@ -164,8 +164,8 @@ void SupervisedFeed::start() {
       device = devices_->place(
           options.name, {.choice = options.device, .nvenc = may_use_nvenc(options), .anew = anew});
     }
-    run_ =
-        Feed::start(std::move(options), stats_, std::move(device), wake_, deadlines_, retention_);
+    run_ = Feed::start(std::move(options), stats_, std::move(device), wake_, deadlines_, retention_,
+                       tap_);
   } catch (const FeedError& error) {
     on_failure(error.code(), error.what());
   } catch (const std::exception& error) {

@@ -54,7 +54,7 @@ class SupervisedFeed {
   const std::string& name() const { return stats_->feed(); }
   FeedView view() const {
     const std::lock_guard lock(mutex_);
-    return {options_, stats_};
+    return {options_, stats_, tap_};
   }
   /// True if the last run failed and no other run follows.
   bool has_failed() const { return failed_; }
@@ -112,6 +112,7 @@ class SupervisedFeed {
   const std::function<void()> wake_;
   const FeedDeadlines deadlines_;
   const std::shared_ptr<Retention> retention_;
+  const std::shared_ptr<SnapshotTap> tap_ = std::make_shared<SnapshotTap>();
   std::atomic<bool> failed_{false};
   std::atomic<bool> restart_requested_{false};
 

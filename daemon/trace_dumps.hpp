@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/detached_read.hpp"
 #include "daemon/incidents.hpp"
 #include "daemon/supervisor.hpp"
+#include "pipeline/base/detached_read.hpp"
 
 namespace framelane {
 

@@ -37,7 +37,7 @@ constexpr std::int64_t kMaxTicksAhead = 2;
 
 Encode::Encode(const EncodeOptions& options, int index, EncodeStats& encode_stats,
                FeedStats& feed_stats, const LineClock& line_clock, PacketFanout& fanout,
-               std::chrono::milliseconds call_limit)
+               std::chrono::milliseconds call_limit, SnapshotTap* tap)
     : name_(options.name),
       index_(static_cast<std::size_t>(index)),
       encode_stats_(encode_stats),
@@ -45,6 +45,7 @@ Encode::Encode(const EncodeOptions& options, int index, EncodeStats& encode_stat
       line_clock_(line_clock),
       fanout_(fanout),
       call_limit_(call_limit),
+      tap_(tap),
       frame_(make_frame()),
       packet_(make_packet()),
       keyframes_(options.gop) {
@@ -232,6 +233,7 @@ void Encode::encode(FrameJob& job) {
   assert(output.converts || job.input.memory == FrameMemory::kHost);
   AVFrame& frame = *frame_;
   refer_to(frame, job, output, *encoder_, plan_->frames);
+  if (tap_ != nullptr && tap_->wanted() && !plan_->frames) tap_->give(frame);
   frame.pts = pts;
   if (keyframes_.due(job.input.pts, plan_->source_time_base)) frame.pict_type = AV_PICTURE_TYPE_I;
 

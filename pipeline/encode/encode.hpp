@@ -37,10 +37,11 @@ class Encode {
   /// `options`: its name, and what is asked for until the first plan comes; each plan has options
   /// of its own. `index`: its consumer of the ring. `line_clock`: while it says that the source is
   /// gone, the encoder is closed, so that recordings end with the last frame before. `call_limit`:
-  /// how long a call of a live feed's encoder may take.
+  /// how long a call of a live feed's encoder may take. `tap`: gets the frames that somebody wants
+  /// to see; may be null.
   Encode(const EncodeOptions& options, int index, EncodeStats& encode_stats, FeedStats& feed_stats,
          const LineClock& line_clock, PacketFanout& fanout,
-         std::chrono::milliseconds call_limit = kCallLimit);
+         std::chrono::milliseconds call_limit = kCallLimit, SnapshotTap* tap = nullptr);
   ~Encode();
 
   /// The thread's body. Returns when the ring is closed and empty and the encoder is flushed. After
@@ -120,6 +121,7 @@ class Encode {
   const LineClock& line_clock_;
   PacketFanout& fanout_;
   const std::chrono::milliseconds call_limit_;
+  SnapshotTap* const tap_;
   Interrupt calls_{std::stop_token()};  // times the encoder's calls, and interrupts none
   Interrupt opening_{std::stop_token()};
   std::stop_token cancel_;

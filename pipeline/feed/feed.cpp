@@ -11,10 +11,12 @@ namespace framelane {
 
 std::unique_ptr<Feed> Feed::start(FeedOptions options, std::shared_ptr<FeedStats> stats,
                                   std::shared_ptr<Device> device, std::function<void()> on_done,
-                                  FeedDeadlines deadlines, std::shared_ptr<Retention> retention) {
+                                  FeedDeadlines deadlines, std::shared_ptr<Retention> retention,
+                                  std::shared_ptr<SnapshotTap> tap) {
   try {
     auto run = std::make_shared<FeedRun>(std::move(options), std::move(stats), std::move(device),
-                                         std::move(on_done), deadlines, std::move(retention));
+                                         std::move(on_done), deadlines, std::move(retention),
+                                         std::move(tap));
     std::unique_ptr<Feed> feed(new Feed(run));
     run->start();  // if a thread fails to start, the feed's destructor ends the others
     return feed;

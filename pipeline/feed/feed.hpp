@@ -13,6 +13,7 @@
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/output/retention.hpp"
+#include "pipeline/packets/snapshot_tap.hpp"
 #include "pipeline/stage/device.hpp"
 
 namespace framelane {
@@ -37,11 +38,12 @@ class Feed {
   /// Starts the threads. The last of them calls `on_done` once, when its work is finished; that
   /// call must not destroy the feed, nor wait for a thread that does. Throws FeedError or
   /// std::system_error if the parts or threads cannot be made. Without `retention` the outputs
-  /// delete nothing.
+  /// delete nothing. `tap`: where pictures are left for snapshots; may be null.
   static std::unique_ptr<Feed> start(FeedOptions options, std::shared_ptr<FeedStats> stats,
                                      std::shared_ptr<Device> device, std::function<void()> on_done,
                                      FeedDeadlines deadlines = {},
-                                     std::shared_ptr<Retention> retention = nullptr);
+                                     std::shared_ptr<Retention> retention = nullptr,
+                                     std::shared_ptr<SnapshotTap> tap = nullptr);
   /// Cancels, waits for what a cancel takes (until FeedDeadlines::cancel after the first one), and
   /// abandons the threads that still run.
   ~Feed();

@@ -27,13 +27,15 @@ std::string endless_call(const EncodeOptions& encode, const std::string& call) {
 
 FeedRun::FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats,
                  std::shared_ptr<Device> device, std::function<void()> on_done,
-                 FeedDeadlines deadlines, std::shared_ptr<Retention> retention)
+                 FeedDeadlines deadlines, std::shared_ptr<Retention> retention,
+                 std::shared_ptr<SnapshotTap> tap)
     : options_(std::move(options)),
       stats_(std::move(stats)),
       device_(std::move(device)),
       on_done_(std::move(on_done)),
       deadlines_(deadlines),
       retention_(std::move(retention)),
+      tap_(std::move(tap)),
       line_clock_(options_.split_after),
       outputs_({.feed = options_.name,
                 .once = options_.once,
@@ -96,10 +98,11 @@ FeedRun::EncodeRef FeedRun::make_encode(const std::shared_ptr<const FeedOptions>
     audio = std::make_unique<AudioEncode>(encode, options_.once, part->stats->audio, *stats_,
                                           part->audio_calls, deadlines_.encode_call);
   }
-  auto fanout = std::make_shared<PacketFanout>();
+  auto fanout =
+      std::make_shared<PacketFanout>(std::vector<OutputInlet*>(), tap_, encode.copy_video);
   if (!encode.copy_video) {
     part->encode = std::make_unique<Encode>(encode, consumer, *part->stats, *stats_, line_clock_,
-                                            *fanout, deadlines_.encode_call);
+                                            *fanout, deadlines_.encode_call, tap_.get());
   }
   const bool rendition = std::ranges::any_of(options->outputs, [&](const OutputOptions& output) {
     return output.from == encode.name && !output.master.empty();

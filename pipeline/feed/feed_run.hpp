@@ -45,7 +45,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
 
   FeedRun(FeedOptions options, std::shared_ptr<FeedStats> stats, std::shared_ptr<Device> device,
           std::function<void()> on_done, FeedDeadlines deadlines,
-          std::shared_ptr<Retention> retention);
+          std::shared_ptr<Retention> retention, std::shared_ptr<SnapshotTap> tap);
 
   const std::string& name() const { return options_.name; }
   void start();
@@ -111,6 +111,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::function<void()> on_done_;  // guarded by mutex_
   const FeedDeadlines deadlines_;
   const std::shared_ptr<Retention> retention_;  // may be null
+  const std::shared_ptr<SnapshotTap> tap_;      // may be null
 
   std::stop_source read_stop_;  // a drain: nothing more is read
   std::stop_source cancel_;     // a cancel: nothing goes on

@@ -213,7 +213,13 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
     return;
   }
   const bool copied_video = item.stream == StreamKind::kVideo && parts_.packets.copies_video();
-  if (copied_video) note_delivery(source);
+  if (copied_video) {
+    note_delivery(source);
+    if (std::exchange(shown_media_, source.media) != source.media) {
+      const AVCodecParameters& video = *source.media->video.parameters;
+      parts_.stats.set_size(video.width, video.height);
+    }
+  }
   parts_.packets.dispatch(*item.packet, item.stream, *source.media);
   if (copied_video) has_run_ = true;
 }

@@ -81,11 +81,12 @@ class SourceLoop {
   Backoff backoff_;
   FaultLog faults_;
   OnFull on_full_;
-  MediaFormatRef media_;     // what came last is of this format, if there is one
-  bool has_format_ = false;  // something has come
-  bool live_ = false;        // the source that was opened last
-  bool running_ = false;     // the open source has delivered something
-  bool has_run_ = false;     // some source of this run has, and the encodes could take it
+  MediaFormatRef media_;        // what came last is of this format, if there is one
+  bool has_format_ = false;     // something has come
+  MediaFormatRef shown_media_;  // of the size that the statistics have, while video is copied
+  bool live_ = false;           // the source that was opened last
+  bool running_ = false;        // the open source has delivered something
+  bool has_run_ = false;        // some source of this run has, and the encodes could take it
 };
 
 }  // namespace framelane

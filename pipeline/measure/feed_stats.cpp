@@ -247,6 +247,11 @@ void FeedStats::set_device(std::string device) {
   status_.device = std::move(device);
 }
 
+void FeedStats::set_size(int width, int height) {
+  const std::lock_guard lock(mutex_);
+  status_.size = fmt::format("{}x{}", width, height);
+}
+
 void FeedStats::arrived(std::uint32_t run) {
   using std::chrono::nanoseconds;
   const std::lock_guard lock(mutex_);

@@ -183,6 +183,7 @@ class FeedStats {
     std::string decoder;
     std::string decoder_reason;  ///< on a GPU, why the decoder is not NVDEC; else empty
     std::string device;
+    std::string size;    ///< of the source's pictures: "1920x1080"; empty before the first
     std::string format;  ///< what comes: "h264 1920x1080"; empty before the first packet or frame
     FaultCount faults;
   };
@@ -215,6 +216,7 @@ class FeedStats {
   /// True if the reason has changed.
   bool set_decoder_reason(std::string reason);
   void set_device(std::string device);
+  void set_size(int width, int height);
 
   /// Marks that a frame or a copied packet has just arrived, unless the run is abandoned.
   void arrived(std::uint32_t run);

@@ -66,11 +66,22 @@ std::optional<FlightRecorder::Record> FlightRecorder::read(std::uint64_t number)
   return record;
 }
 
+/// The number of the oldest record that there may be.
+std::uint64_t FlightRecorder::first() const {
+  const std::uint64_t next = next_.load(std::memory_order_acquire);
+  return next - std::min<std::uint64_t>(next, capacity_);
+}
+
 void FlightRecorder::visit(Clock::time_point since,
                            const std::function<void(const Record&)>& visit) const {
   const std::uint64_t end = next_.load(std::memory_order_acquire);
-  for (std::uint64_t number = end - std::min<std::uint64_t>(end, capacity_); number < end;
-       ++number) {
+  const std::uint64_t oldest = first();
+  std::uint64_t begin = end;
+  for (int old = 0; begin > oldest && old < kManyOld; --begin) {
+    const std::optional<Record> record = read(begin - 1);
+    old = record && record->start + record->duration < since ? old + 1 : 0;
+  }
+  for (std::uint64_t number = begin; number < end; ++number) {
     const std::optional<Record> record = read(number);
     if (record && record->start + record->duration >= since) visit(*record);
   }
@@ -78,8 +89,7 @@ void FlightRecorder::visit(Clock::time_point since,
 
 std::optional<FlightRecorder::Clock::time_point> FlightRecorder::oldest() const {
   const std::uint64_t end = next_.load(std::memory_order_acquire);
-  for (std::uint64_t number = end - std::min<std::uint64_t>(end, capacity_); number < end;
-       ++number) {
+  for (std::uint64_t number = first(); number < end; ++number) {
     if (const std::optional<Record> record = read(number)) return record->start + record->duration;
   }
   return std::nullopt;

@@ -90,8 +90,9 @@ class FlightRecorder {
   void record(const Record& record) noexcept;
 
   /// Calls `visit` with the records that ended at `since` or later, in the order in which they
-  /// came. Those that are overwritten before their turn, and those that come meanwhile, are left
-  /// out. Any thread.
+  /// came. Left out are those that are overwritten before their turn, those that come meanwhile,
+  /// and those that lie before kManyOld older ones in a row (what a GPU did comes a little late).
+  /// Takes as long as there are records since then. Any thread.
   void visit(Clock::time_point since, const std::function<void(const Record&)>& visit) const;
   /// When the oldest record that is left ended; nothing before the first.
   std::optional<Clock::time_point> oldest() const;
@@ -111,6 +112,9 @@ class FlightRecorder {
     std::atomic<std::uint64_t> rest{0};  // track, kind and detail
   };
 
+  static constexpr int kManyOld = 4096;
+
+  std::uint64_t first() const;
   std::optional<Record> read(std::uint64_t number) const;
 
   const std::size_t capacity_;

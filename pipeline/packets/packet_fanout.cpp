@@ -8,7 +8,9 @@
 
 namespace framelane {
 
-PacketFanout::PacketFanout(std::vector<OutputInlet*> outputs) : outputs_(std::move(outputs)) {}
+PacketFanout::PacketFanout(std::vector<OutputInlet*> outputs, std::shared_ptr<SnapshotTap> tap,
+                           bool copied)
+    : tap_(std::move(tap)), copied_(copied), outputs_(std::move(outputs)) {}
 
 void PacketFanout::add(OutputInlet& output) {
   std::lock_guard lock(mutex_);
@@ -89,6 +91,7 @@ void PacketFanout::lose(StreamKind stream, PacketDrop reason, std::uint64_t pack
 
 void PacketFanout::publish(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                            const std::stop_token& stop) {
+  if (tap_ && is_keyframe(packet, stream)) tap_->keep(packet, format, copied_);
   // Held while pushing as well, so that a group that is sent again does not mix with packets of
   // another thread. A push may wait for an output's thread, but that never takes this lock.
   std::lock_guard lock(mutex_);
@@ -123,11 +126,6 @@ void PacketFanout::finish() {
   for (const Handover& handover : std::exchange(handovers_, {})) handover.output->leave();
   put_replacements(std::nullopt);
   for (OutputInlet* output : outputs_) output->finish();
-}
-
-bool PacketFanout::finished() const {
-  std::lock_guard lock(mutex_);
-  return finished_;
 }
 
 bool PacketFanout::has_room_for_group(const OutputInlet& output) const {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -9,6 +11,7 @@
 
 #include "pipeline/packets/media.hpp"
 #include "pipeline/packets/output_inlet.hpp"
+#include "pipeline/packets/snapshot_tap.hpp"
 
 namespace framelane {
 
@@ -17,7 +20,9 @@ namespace framelane {
 /// the source thread (sound) and an encode thread publish at once.
 class PacketFanout {
  public:
-  explicit PacketFanout(std::vector<OutputInlet*> outputs = {});
+  /// `tap`: keeps the newest keyframe; may be null. `copied`: whether the video is the source's.
+  explicit PacketFanout(std::vector<OutputInlet*> outputs = {},
+                        std::shared_ptr<SnapshotTap> tap = nullptr, bool copied = false);
 
   // These block while a producer waits for an output that is full.
 
@@ -42,7 +47,8 @@ class PacketFanout {
   void end_group();
   /// The encode has ended: finishes every output.
   void finish();
-  bool finished() const;
+  /// Waits for nobody.
+  bool finished() const { return finished_; }
 
  private:
   /// Larger groups are not cached: outputs that start then wait for the next keyframe.
@@ -74,12 +80,14 @@ class PacketFanout {
     OutputInlet* next;
   };
 
-  mutable std::mutex mutex_;  // guards all that follows
+  const std::shared_ptr<SnapshotTap> tap_;
+  const bool copied_;
+  std::atomic<bool> finished_{false};  // changed with mutex_ held
+  std::mutex mutex_;                   // guards all that follows
   std::vector<OutputInlet*> outputs_;
   std::vector<Replacement> replacements_;  // due at the next keyframe
   std::vector<Handover> handovers_;
   std::optional<bool> blocks_;
-  bool finished_ = false;
   std::vector<MediaPacket> group_;  // the first group_size_ are in use; the others are spare
   std::size_t group_size_ = 0;
   std::size_t group_bytes_ = 0;

@@ -128,6 +128,7 @@ void FrameImporter::adopt(const Form& form) {
   color_ =
       resolve_color(layout ? form.format : av_format(layout_), form.height, tags, color_override_);
   form_ = form;
+  stats_.set_size(form.width, form.height);
   log::info("feed {}: video is {}x{} {}{}, {}", stats_.feed(), form.width, form.height,
             name_of(form.format), form.memory == FrameMemory::kDevice ? " on the GPU" : "",
             describe(color_));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/config_reload.hpp"
+#include "daemon/event_hub.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trace_dumps.hpp"
 #include "tests/daemon/fake_clock.hpp"
@@ -61,7 +62,8 @@ class ApiTest : public ::testing::Test {
   ConfigReload config_{folder_ / "framelane.yaml", Config{}, supervisor_};
   Incidents incidents_;
   const TraceDumps traces_{"", supervisor_, incidents_};
-  Program program_{supervisor_, config_, traces_, incidents_};
+  EventHub events_{supervisor_};
+  Program program_{supervisor_, config_, traces_, incidents_, events_};
 };
 
 TEST_F(ApiTest, IsNotReadyBeforeTheStart) { EXPECT_EQ(ask("GET", "/readyz").status, 503); }
@@ -88,7 +90,8 @@ TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
   Supervisor supervisor(feeds(), testing::one_device(device), {.now = clock.function()});
   ConfigReload config("", Config{}, supervisor);
   const TraceDumps traces("", supervisor, incidents_);
-  Program program{supervisor, config, traces, incidents_};
+  EventHub events(supervisor);
+  Program program{supervisor, config, traces, incidents_, events};
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
@@ -107,7 +110,7 @@ TEST_F(ApiTest, IsUnhealthyWhileMoreThreadsAreStuckThanAllowed) {
   Config config;
   config.watchdog.max_abandoned = static_cast<int>(threads_stuck());
   ConfigReload reload("", config, supervisor_);
-  Program program{supervisor_, reload, traces_, incidents_};
+  Program program{supervisor_, reload, traces_, incidents_, events_};
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
@@ -256,7 +259,8 @@ TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
   Supervisor supervisor(std::move(options), gpus, {.once = true});
   ConfigReload config("", Config{}, supervisor);
   const TraceDumps traces("", supervisor, incidents_);
-  Program program{supervisor, config, traces, incidents_};
+  EventHub events(supervisor);
+  Program program{supervisor, config, traces, incidents_, events};
   const auto get = [&](const std::string& path) {
     HttpRequest request;
     request.method = "GET";

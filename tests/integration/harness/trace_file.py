@@ -5,8 +5,8 @@ import decimal
 import json
 
 KINDS = {"packet", "read", "decode", "wait", "h2d", "kernel", "d2h", "encode", "mux", "drop"}
-# In the order in which a frame comes to them.
-WAY = ["packet", "decode", "wait", "h2d", "kernel", "d2h", "encode", "mux"]
+# In the order in which a frame comes to them. (An output writes a copied packet while it is decoded.)
+WAY = ["packet", "decode", "wait", "h2d", "kernel", "d2h", "encode"]
 MARKS = {"packet", "drop"}
 
 # An incident: `time` in nanoseconds from the trace's begin; `everywhere`: of no feed alone.

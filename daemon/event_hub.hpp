@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/http_message.hpp"
+#include "daemon/live_status.hpp"
+
+namespace framelane {
+
+/// GET /api/v1/events: what status pages are told once a second, as server-sent events. A thread of
+/// its own samples the feeds once a second; the text is made once for all pages, and only while
+/// there is one. A page that does not read gets the newest status when it reads again, and none of
+/// those between.
+class EventHub {
+ public:
+  /// The supervisor outlives this.
+  explicit EventHub(const Supervisor& supervisor);
+  ~EventHub();
+  EventHub(const EventHub&) = delete;
+  EventHub& operator=(const EventHub&) = delete;
+
+  /// The events for one more page: first the history, then a status at once. Any thread.
+  std::shared_ptr<HttpStream> subscribe();
+  /// Tells all pages: `data` is JSON on one line. Any thread.
+  void publish(const std::string& event, const std::string& data);
+
+ private:
+  class Page;
+  void run(const Supervisor& supervisor, const std::stop_token& stop);
+  void tell(const LiveStatus& status, std::chrono::steady_clock::time_point now);
+  std::vector<std::shared_ptr<Page>> pages();
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable_any wanted_;
+  std::vector<std::weak_ptr<Page>> pages_;
+  bool news_wanted_ = false;  // by a page that has just come
+  std::jthread thread_;       // last: it uses all of this
+};
+
+}  // namespace framelane
