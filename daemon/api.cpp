@@ -10,6 +10,7 @@
 #include "daemon/config_reload.hpp"
 #include "daemon/event_hub.hpp"
 #include "daemon/hls_request.hpp"
+#include "daemon/incident_request.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
 #include "daemon/snapshot_request.hpp"
@@ -130,6 +131,7 @@ HttpResponse index_page(const HttpRequest&, Program&) {
                        "GET  /api/v1/feeds/NAME/hls/OUTPUT/FILE\n"
                        "POST /api/v1/feeds/NAME/restart\n"
                        "GET  /api/v1/devices\n"
+                       "GET  /api/v1/incidents\n"
                        "GET  /api/v1/trace\n"
                        "GET  /api/v1/events\n"
                        "POST /api/v1/reload\n");
@@ -267,7 +269,11 @@ HttpResponse list_devices(const HttpRequest&, Program& program) {
 }
 
 HttpResponse trace(const HttpRequest& request, Program& program) {
-  return answer_trace(request, program.supervisor);
+  return answer_trace(request, program.supervisor, program.incidents);
+}
+
+HttpResponse incidents(const HttpRequest& request, Program& program) {
+  return answer_incidents(request, program.incidents, program.supervisor);
 }
 
 HttpResponse events(const HttpRequest&, Program& program) {
@@ -300,6 +306,7 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{"/api/v1/devices", {false, list_devices}},
       Fixed{kReloadPath, {true, reload_config}},
       Fixed{kTracePath, {false, trace}},
+      Fixed{"/api/v1/incidents", {false, incidents}},
       Fixed{kEventsPath, {false, events}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);

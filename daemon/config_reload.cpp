@@ -73,10 +73,12 @@ RereadOptions reread_secrets(const Config& config) {
 }
 
 ConfigReload::ConfigReload(std::string file, const Config& config, Supervisor& supervisor,
-                           std::chrono::milliseconds patience)
+                           std::chrono::milliseconds patience,
+                           std::function<void(const Outcome&)> told)
     : file_(std::move(file)),
       supervisor_(supervisor),
       patience_(patience),
+      told_(std::move(told)),
       log_(config.log),
       access_(std::make_shared<AdminAccess>(config.admin)),
       listen_(config.admin.listen),
@@ -115,6 +117,7 @@ ConfigReload::Outcome ConfigReload::run() {
   }
   if (outcome.kind == Outcome::Kind::kStopping) return outcome;
   log_outcome(outcome);
+  told_(outcome);
   const std::lock_guard lock(mutex_);
   status_.successful = outcome.kind == Outcome::Kind::kDone;
   if (status_.successful) status_.loaded = system_clock::now();

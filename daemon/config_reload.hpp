@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,9 +51,11 @@ class ConfigReload {
   };
 
   /// `config` is what `file` contained; its feeds are those of the supervisor. The supervisor
-  /// outlives this.
-  ConfigReload(std::string file, const Config& config, Supervisor& supervisor,
-               std::chrono::milliseconds patience = kPatience);
+  /// outlives this. `told`: is called with what has come of each reload that has ended.
+  ConfigReload(
+      std::string file, const Config& config, Supervisor& supervisor,
+      std::chrono::milliseconds patience = kPatience,
+      std::function<void(const Outcome&)> told = [](const Outcome&) {});
 
   /// Blocks for `patience` at most, and until the supervisor has begun with it. Logs what comes of
   /// it, and tells systemd.
@@ -74,6 +77,7 @@ class ConfigReload {
   const std::string file_;
   Supervisor& supervisor_;
   const std::chrono::milliseconds patience_;
+  const std::function<void(const Outcome&)> told_;
   std::mutex running_;  // held by the reload that is under way; guards what follows up to mutex_
   struct Reading {
     DetachedRead<LoadResult> read;

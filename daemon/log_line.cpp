@@ -29,26 +29,6 @@ std::size_t control_bytes(std::string_view text) {
   return byte(0) == 0xe2 && (marks || embeds || isolates) ? 3 : 0;
 }
 
-std::string without_controls(std::string_view text) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string result;
-  result.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    if (text[i] == '\n') {
-      result += "\\n";
-      ++i;
-      continue;
-    }
-    const std::size_t bytes = control_bytes(text.substr(i));
-    if (bytes == 0) result += text[i++];
-    for (std::size_t end = i + bytes; i < end; ++i) {
-      const auto byte = static_cast<unsigned char>(text[i]);
-      result.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
-    }
-  }
-  return result;
-}
-
 /// What a message is about; empty if it is about nothing of that kind.
 struct Subject {
   std::string_view feed;
@@ -103,6 +83,26 @@ std::string json_line(const LogLine& line, std::string_view message) {
 int priority_of(LogLevel level) { return kPriorities[static_cast<std::size_t>(level)]; }
 
 }  // namespace
+
+std::string without_controls(std::string_view text) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '\n') {
+      result += "\\n";
+      ++i;
+      continue;
+    }
+    const std::size_t bytes = control_bytes(text.substr(i));
+    if (bytes == 0) result += text[i++];
+    for (std::size_t end = i + bytes; i < end; ++i) {
+      const auto byte = static_cast<unsigned char>(text[i]);
+      result.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+    }
+  }
+  return result;
+}
 
 std::string format_log_line(LogStyle style, const LogLine& line) {
   const std::string safe = redact(without_newlines(line.message));

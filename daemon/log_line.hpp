@@ -25,6 +25,10 @@ struct LogLine {
   log::Fault fault{};
 };
 
+/// The text with its line ends, and all else that would control a terminal or turn the direction of
+/// writing, escaped: "\n", "\x1b".
+std::string without_controls(std::string_view text);
+
 /// One log line with its newline. All texts go through redact(), and control characters are
 /// escaped, so that text from a camera can neither forge a log line nor control a terminal.
 std::string format_log_line(LogStyle style, const LogLine& line);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "pipeline/base/utc_time.hpp"
+
 namespace framelane {
 namespace {
 
@@ -36,6 +38,25 @@ std::int64_t number_in(const HttpRequest& request, const std::string& name, std:
     throw wrong(name, fmt::format("must be a whole number from {} to {}", least, most));
   }
   return number;
+}
+
+std::optional<std::chrono::system_clock::time_point> time_in(const HttpRequest& request,
+                                                             const std::string& name) {
+  using namespace std::chrono;
+  constexpr double kLatest = 7'258'118'400;  // the year 2200
+  const auto found = request.query.find(name);
+  if (found == request.query.end()) return std::nullopt;
+  std::string text = found->second;
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (error == std::errc{} && stop == end && number >= 0 && number < kLatest) {
+    return system_clock::time_point(round<milliseconds>(duration<double>(number)));
+  }
+  // A '+' in a query stands for a space.
+  if (const std::size_t space = text.find(' '); space != std::string::npos) text[space] = '+';
+  if (const auto time = parse_utc_time(text)) return time;
+  throw wrong(name, "must be a time such as 2026-01-02T03:04:05Z, or seconds since 1970");
 }
 
 std::string text_in(const HttpRequest& request, const std::string& name) {

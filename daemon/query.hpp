@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -33,6 +35,9 @@ void require_known(const HttpRequest& request, std::initializer_list<std::string
 /// A whole number; `standard` if the query does not have it.
 std::int64_t number_in(const HttpRequest& request, const std::string& name, std::int64_t standard,
                        std::int64_t least, std::int64_t most);
+/// A time in RFC 3339, or in seconds since 1970. Nothing if the query does not have it.
+std::optional<std::chrono::system_clock::time_point> time_in(const HttpRequest& request,
+                                                             const std::string& name);
 /// Empty if the query does not have it.
 std::string text_in(const HttpRequest& request, const std::string& name);
 

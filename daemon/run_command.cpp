@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
@@ -21,6 +22,10 @@
 #include "daemon/config_reload.hpp"
 #include "daemon/device_set.hpp"
 #include "daemon/event_hub.hpp"
+#include "daemon/incident_file.hpp"
+#include "daemon/incident_json.hpp"
+#include "daemon/incident_watch.hpp"
+#include "daemon/incidents.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/status_line.hpp"
@@ -33,6 +38,47 @@
 namespace framelane {
 namespace {
 
+/// The process ends at the latest so long after its feeds.
+constexpr std::chrono::milliseconds kLastWrite{300};
+
+Moment this_moment() {
+  return {std::chrono::steady_clock::now(), std::chrono::system_clock::now()};
+}
+
+/// Finds incidents, keeps them, and tells status pages of them.
+class IncidentLoop {
+ public:
+  IncidentLoop(const std::string& directory, Incidents& incidents, EventHub& events)
+      : incidents_(incidents), events_(events), file_(incident_path(directory), incidents) {}
+
+  void begin(const Supervisor& supervisor) {
+    const Moment now = this_moment();
+    const IncidentFile::Earlier earlier = file_.load(now.wall);
+    incidents_.changed_since(told_);
+    watch_.begin(earlier, supervisor.feeds().size(), now);
+  }
+  void turn(const Supervisor& supervisor, bool stops) {
+    const Moment now = this_moment();
+    // What fails because framelane is stopped is no incident.
+    if (!stops) watch_.look(supervisor, now);
+    for (const Incident& incident : incidents_.changed_since(told_)) {
+      events_.publish("incident", incident_json(incident));
+    }
+    file_.save(now.steady);
+  }
+  void end(bool gave_up) {
+    watch_.end(gave_up, this_moment());
+    file_.finish(kLastWrite);
+  }
+
+ private:
+  Incidents& incidents_;
+  EventHub& events_;
+  IncidentWatch watch_{incidents_};
+  IncidentFile file_;
+  std::uint64_t told_ = 0;
+};
+
 void begin_stop(Supervisor& supervisor) {
   sd_notify(0, "STOPPING=1\nSTATUS=Completing files");
   supervisor.request_stop();
@@ -41,7 +87,7 @@ void begin_stop(Supervisor& supervisor) {
 /// Runs until a signal comes, or too many threads are stuck, or, with --once, until the last feed
 /// has ended. Returns when everything has stopped: false if because of threads that are stuck.
 bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
-           const AdminServer* admin) {
+           IncidentLoop& incidents, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   StatusLine status;
   bool announced = false;
@@ -58,6 +104,7 @@ bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
     }
     if (announced && !stops) status.update(supervisor.feeds(), now);
     watchdog.feed(now);
+    incidents.turn(supervisor, stops);
     if (announced && !stops) traces.look(now);
     const WatchdogConfig limits = config.watchdog();
     if (!stops && too_many_stuck(limits)) {
@@ -149,10 +196,13 @@ int run_command(const RunArguments& arguments) {
                         {.once = arguments.once,
                          .reread = reread_secrets(config),
                          .recorder = make_recorder(config.recorder)});
-  ConfigReload reload(arguments.config, config, supervisor);
-  TraceDumps traces(config.recorder.directory, supervisor);
+  Incidents incidents;
+  ConfigReload reload(arguments.config, config, supervisor, ConfigReload::kPatience,
+                      [&](const auto& outcome) { note_reload(incidents, outcome); });
+  TraceDumps traces(config.recorder.directory, supervisor, incidents);
   EventHub events(supervisor);
-  Program program{supervisor, reload, traces, events};
+  IncidentLoop incident_loop(config.recorder.directory, incidents, events);
+  Program program{supervisor, reload, traces, incidents, events};
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {
@@ -172,8 +222,10 @@ int run_command(const RunArguments& arguments) {
     log::info("admin listener on {}{}{}", admin->address(), admin->uses_tls() ? ", with TLS" : "",
               config.admin.tokens.empty() ? "" : ", with tokens");
   }
+  incident_loop.begin(supervisor);
   supervisor.start();
-  const bool served = serve(supervisor, reload, traces, admin.get());
+  const bool served = serve(supervisor, reload, traces, incident_loop, admin.get());
+  incident_loop.end(!served);
   log::info("stopped");
   admin.reset();
   const bool failed = !served || (arguments.once && !supervisor.all_succeeded());

@@ -241,7 +241,7 @@ bool SupervisedFeed::may_start() {
         "{} of its runs are stuck in calls that do not end; it goes on when one of "
         "them does, or when framelane is started again ({})",
         kMaxAbandonedRuns, stats_->status().reason);
-    stats_->set_state(FeedState::kBackoff, reason);
+    stats_->set_state(FeedState::kBackoff, reason, fault_code(FeedFault::kInternal));
     log::error("feed {}: {}", options_->name, reason);
   }
   too_many_abandoned_ = too_many;
@@ -293,13 +293,13 @@ void SupervisedFeed::on_failure(FeedFault fault, const std::string& reason) {
   const bool final = stopping_ || options_->once || index_of(fault) >= kFeedFaultNames.size();
   if (final) {
     failed_ = true;
-    stats_->set_state(FeedState::kFailed, reason);
+    stats_->set_state(FeedState::kFailed, reason, fault_code(fault));
     log::error("feed {}: failed: {}", options_->name, reason);
     return;
   }
   const auto wait = backoff_.next();
   stats_->count_restart(fault);
-  stats_->set_state(FeedState::kBackoff, reason);
+  stats_->set_state(FeedState::kBackoff, reason, fault_code(fault));
   start_at_ = now_() + wait;
   log::error("feed {}: {}; restarting it in {:.1f} s", options_->name, reason,
              std::chrono::duration<double>(wait).count());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/gzip.hpp"
+#include "daemon/incident_request.hpp"
 #include "daemon/trace_json.hpp"
 #include "daemon/trace_request.hpp"
 #include "pipeline/base/log.hpp"
@@ -71,8 +72,9 @@ std::string write_file(const FlightRecorder& recorder, const TraceSelection& sel
 
 }  // namespace
 
-TraceDumps::TraceDumps(std::string directory, const Supervisor& supervisor)
-    : directory_(std::move(directory)), supervisor_(supervisor) {}
+TraceDumps::TraceDumps(std::string directory, const Supervisor& supervisor,
+                       const Incidents& incidents)
+    : directory_(std::move(directory)), supervisor_(supervisor), incidents_(incidents) {}
 
 std::optional<TraceCause> TraceDumps::find_cause(Clock::time_point now) {
   std::optional<TraceCause> cause;
@@ -123,7 +125,10 @@ void TraceDumps::begin_to_write() {
       "{}{:%Y%m%dT%H%M%SZ}-{}{}", kPrefix,
       fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())),
       kTraceCauseNames[static_cast<std::size_t>(writing_cause_)], kSuffix);
-  const TraceSelection selection{.time = kLength, .gpus = gpus_of(supervisor_)};
+  const TraceSelection selection{
+      .time = kLength,
+      .gpus = gpus_of(supervisor_),
+      .marks = trace_marks(incidents_, std::chrono::system_clock::now() - kLength)};
   try {
     writing_.begin([recorder = supervisor_.recorder(), selection, directory = directory_, name] {
       const std::string failure = write_file(*recorder, selection, directory, name);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/incidents.hpp"
 #include "daemon/supervisor.hpp"
 #include "pipeline/base/detached_read.hpp"
 
@@ -36,9 +37,9 @@ class TraceDumps {
   static constexpr std::chrono::minutes kPause{5};
   static constexpr std::size_t kKept = 24;  ///< files
 
-  /// Writes nothing if `directory` is empty, or if the supervisor has no recorder. The supervisor
-  /// outlives this.
-  TraceDumps(std::string directory, const Supervisor& supervisor);
+  /// Writes nothing if `directory` is empty, or if the supervisor has no recorder. The others
+  /// outlive this.
+  TraceDumps(std::string directory, const Supervisor& supervisor, const Incidents& incidents);
 
   /// Looks for a cause, and has a trace written if one is due. To be called several times a second.
   void look(Clock::time_point now);
@@ -62,6 +63,7 @@ class TraceDumps {
 
   const std::string directory_;
   const Supervisor& supervisor_;
+  const Incidents& incidents_;
   std::map<std::string, FeedLosses> feeds_;
   std::size_t devices_lost_ = 0;
   std::optional<TraceCause> wanted_;

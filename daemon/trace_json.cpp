@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -39,7 +40,8 @@ std::optional<Engine> engine_of(TraceKind kind) {
 class TraceWriter {
  public:
   TraceWriter(const TraceSelection& selection, std::vector<TraceTrackName> tracks,
-              Clock::time_point begin, const std::function<void(std::string_view)>& sink)
+              Clock::time_point begin, std::chrono::system_clock::time_point wall_begin,
+              const std::function<void(std::string_view)>& sink)
       : tracks_(std::move(tracks)), begin_(begin), sink_(sink) {
     for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
       const std::string& feed = tracks_[i].feed;
@@ -50,6 +52,12 @@ class TraceWriter {
       const auto gpu = selection.gpus.find(feed);
       places_.push_back(
           {process("feed " + feed), gpu != selection.gpus.end() ? process(gpu->second) : 0});
+    }
+    for (const TraceMark& mark : selection.marks) {
+      const bool shown = selection.feed.empty() || mark.feed.empty() || mark.feed == selection.feed;
+      if (!shown || mark.time < wall_begin) continue;
+      marks_.push_back({mark, mark.time - wall_begin,
+                        process(mark.feed.empty() ? "framelane" : "feed " + mark.feed)});
     }
   }
 
@@ -74,6 +82,18 @@ class TraceWriter {
                      fmt::format("{} {}", tracks_[i].name, name_of(kind)));
         if (place.gpu != 0) write_thread(place.gpu, gpu_thread(engine), std::string(name_of(kind)));
       }
+    }
+  }
+
+  void write_marks() {
+    const std::uint64_t thread = thread_of(tracks_.size());
+    std::set<std::size_t> named;
+    for (const Mark& mark : marks_) {
+      if (named.insert(mark.process).second) write_thread(mark.process, thread, "incidents");
+      begin_event();
+      append(R"({{"ph":"i","s":"{}","name":{},"pid":{},"tid":{},"ts":{},"args":{{"text":{}}}}})",
+             mark.mark.feed.empty() ? "g" : "p", json_text(mark.mark.name), mark.process, thread,
+             microseconds(mark.after), json_text(mark.mark.text));
     }
   }
 
@@ -104,6 +124,12 @@ class TraceWriter {
   struct Place {
     std::size_t process = 0;
     std::size_t gpu = 0;
+  };
+
+  struct Mark {
+    TraceMark mark;
+    std::chrono::nanoseconds after;  // the begin of the trace
+    std::size_t process = 0;
   };
 
   std::size_t process(const std::string& name) {
@@ -173,6 +199,7 @@ class TraceWriter {
   const std::function<void(std::string_view)>& sink_;
   std::vector<std::string> processes_;
   std::vector<Place> places_;  // by track
+  std::vector<Mark> marks_;
   fmt::memory_buffer text_;
   bool has_events_ = false;
 };
@@ -185,16 +212,17 @@ void write_trace(const FlightRecorder& recorder, const TraceSelection& selection
   const auto wall = std::chrono::system_clock::now();
   const Clock::time_point wanted = now - selection.time;
   const Clock::time_point begin = std::max(wanted, recorder.oldest().value_or(now));
-  TraceWriter writer(selection, recorder.tracks(), begin, sink);
-  const VersionInfo version = version_info();
   using std::chrono::duration_cast;
   using std::chrono::system_clock;
+  const auto wall_begin = wall - duration_cast<system_clock::duration>(now - begin);
+  TraceWriter writer(selection, recorder.tracks(), begin, wall_begin, sink);
+  const VersionInfo version = version_info();
   writer.append(
       R"({{"displayTimeUnit":"ms","otherData":{{"framelane":{},"from":"{}","to":"{}"}},"traceEvents":[)",
-      json_text(version.version),
-      utc_time(wall - duration_cast<system_clock::duration>(now - begin)), utc_time(wall));
+      json_text(version.version), utc_time(wall_begin), utc_time(wall));
   writer.append("\n");
   writer.write_names();
+  writer.write_marks();
   recorder.visit(begin, [&](const Record& record) { writer.write(record); });
   writer.append("\n]}}\n");
   writer.flush();

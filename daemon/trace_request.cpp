@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/gzip.hpp"
+#include "daemon/incident_request.hpp"
 #include "daemon/query.hpp"
 #include "daemon/trace_json.hpp"
 
@@ -64,7 +65,8 @@ std::map<std::string, std::string> gpus_of(const Supervisor& supervisor) {
   return gpus;
 }
 
-HttpResponse answer_trace(const HttpRequest& request, const Supervisor& supervisor) {
+HttpResponse answer_trace(const HttpRequest& request, const Supervisor& supervisor,
+                          const Incidents& incidents) {
   constexpr std::int64_t kMostSeconds = 7 * 24 * 3600;
   require_known(request, {"seconds", "feed"});
   const std::shared_ptr<FlightRecorder>& recorder = supervisor.recorder();
@@ -77,6 +79,7 @@ HttpResponse answer_trace(const HttpRequest& request, const Supervisor& supervis
   selection.time = std::chrono::seconds(number_in(request, "seconds", 10, 1, kMostSeconds));
   selection.feed = text_in(request, "feed");
   selection.gpus = gpus_of(supervisor);
+  selection.marks = trace_marks(incidents, std::chrono::system_clock::now() - selection.time);
   const std::vector<FeedView> feeds = supervisor.feeds();
   const auto is_it = [&](const FeedView& feed) { return feed.stats->feed() == selection.feed; };
   if (!selection.feed.empty() && std::ranges::none_of(feeds, is_it)) {

@@ -61,7 +61,7 @@ void SourceLoop::run() {
     parts_.stats.count_reconnect(lost->fault);
     if (!lost->waits) continue;
     const auto wait = backoff_.next();
-    parts_.stats.set_state(run_, FeedState::kBackoff, lost->reason);
+    parts_.stats.set_state(run_, FeedState::kBackoff, lost->reason, fault_code(lost->fault));
     faults_.failed(
         fault_code(lost->fault), lost->reason,
         fmt::format("trying again in {:.1f} s", std::chrono::duration<double>(wait).count()));
@@ -204,6 +204,7 @@ bool SourceLoop::pace(const SourceItem& item, const SourceInfo& source) {
 void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
   const LineClock::Busy busy(parts_.line_clock);  // opening an encoder may take long
   take_changes();
+  note_format(source);
   parts_.packets.set_source(source.media);
   if (item.kind == SourceItem::Kind::kFrame) {
     note_delivery(source);
@@ -233,6 +234,12 @@ void SourceLoop::note_delivery(const SourceInfo& source) {
   if (!parts_.stats.set_state(run_, FeedState::kRunning, "")) return;
   const std::string what = describe(source, parts_.options.input);
   if (!faults_.recovered(what)) log::info("feed {}: running ({})", parts_.options.name, what);
+}
+
+void SourceLoop::note_format(const SourceInfo& source) {
+  if (std::exchange(has_format_, true) && source.media == media_) return;
+  media_ = source.media;
+  parts_.stats.set_format(describe(source, parts_.options.input));
 }
 
 void SourceLoop::apply_liveness() {

@@ -63,6 +63,7 @@ class SourceLoop {
   ReadAll read_all(Source& source);
   bool pace(const SourceItem& item, const SourceInfo& source);
   void dispatch(SourceItem& item, const SourceInfo& source);
+  void note_format(const SourceInfo& source);
   void note_delivery(const SourceInfo& source);
   void apply_liveness();
   /// Takes over what has changed. True if the source is to be tried at once.
@@ -80,10 +81,12 @@ class SourceLoop {
   Backoff backoff_;
   FaultLog faults_;
   OnFull on_full_;
-  bool live_ = false;     // the source that was opened last
+  MediaFormatRef media_;        // what came last is of this format, if there is one
+  bool has_format_ = false;     // something has come
   MediaFormatRef shown_media_;  // of the size that the statistics have, while video is copied
-  bool running_ = false;  // the open source has delivered something
-  bool has_run_ = false;  // some source of this run has, and the encodes could take it
+  bool live_ = false;           // the source that was opened last
+  bool running_ = false;        // the open source has delivered something
+  bool has_run_ = false;        // some source of this run has, and the encodes could take it
 };
 
 }  // namespace framelane

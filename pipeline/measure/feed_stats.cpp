@@ -9,14 +9,25 @@
 
 namespace framelane {
 
+void FaultCount::add(std::string_view fault_code, std::string why,
+                     std::chrono::system_clock::time_point worked) {
+  ++count;
+  code = fault_code;
+  reason = std::move(why);
+  at = std::chrono::system_clock::now();
+  worked_until = worked;
+}
+
 std::uint64_t OutputStats::begin_run() {
   const std::lock_guard lock(mutex_);
   return ++run_;
 }
 
-void OutputStats::set_state(std::uint64_t run, FeedState state, std::string reason) {
+void OutputStats::set_state(std::uint64_t run, FeedState state, std::string reason,
+                            std::string_view code) {
   const std::lock_guard lock(mutex_);
   if (run != run_) return;
+  if (!code.empty()) faults_.add(code, reason, std::chrono::system_clock::now());
   state_ = state;
   reason_ = std::move(reason);
   up = state == FeedState::kRunning;
@@ -26,6 +37,11 @@ void OutputStats::set_state(std::uint64_t run, FeedState state, std::string reas
 std::pair<FeedState, std::string> OutputStats::state() const {
   const std::lock_guard lock(mutex_);
   return {state_, reason_};
+}
+
+FaultCount OutputStats::faults() const {
+  const std::lock_guard lock(mutex_);
+  return faults_;
 }
 
 void EncodeStats::set_codec(std::string codec) {
@@ -40,12 +56,21 @@ std::string EncodeStats::codec() const {
 
 void EncodeStats::set_reason(std::string reason) {
   const std::lock_guard lock(mutex_);
+  if (!reason.empty()) {
+    faults_.add(kFeedFaultNames[index_of(FeedFault::kEncoder)], reason,
+                std::chrono::system_clock::now());
+  }
   reason_ = std::move(reason);
 }
 
 std::string EncodeStats::reason() const {
   const std::lock_guard lock(mutex_);
   return reason_;
+}
+
+FaultCount EncodeStats::faults() const {
+  const std::lock_guard lock(mutex_);
+  return faults_;
 }
 
 FeedStats::FeedStats(std::string feed, const Shape& shape, std::shared_ptr<FlightRecorder> recorder)
@@ -176,19 +201,25 @@ void FeedStats::abandon_run(DropReason reason) {
   ring_jobs_ = std::make_shared<RingJobs>();
 }
 
-void FeedStats::set_state(FeedState state, std::string reason) {
+void FeedStats::set_state(FeedState state, std::string reason, std::string_view code) {
   const std::lock_guard lock(mutex_);
-  apply_state(state, std::move(reason));
+  apply_state(state, std::move(reason), code);
 }
 
-bool FeedStats::set_state(std::uint32_t run, FeedState state, std::string reason) {
+bool FeedStats::set_state(std::uint32_t run, FeedState state, std::string reason,
+                          std::string_view code) {
   const std::lock_guard lock(mutex_);
   if (run != run_) return false;
-  apply_state(state, std::move(reason));
+  apply_state(state, std::move(reason), code);
   return true;
 }
 
-void FeedStats::apply_state(FeedState state, std::string reason) {
+void FeedStats::apply_state(FeedState state, std::string reason, std::string_view code) {
+  if (!code.empty()) {
+    const auto arrival = last_arrival();
+    const bool has_worked = arrival != std::chrono::system_clock::time_point();
+    status_.faults.add(code, reason, has_worked ? arrival : status_.since);
+  }
   if (status_.state != state) status_.since = std::chrono::system_clock::now();
   status_.state = state;
   status_.reason = std::move(reason);
@@ -204,6 +235,11 @@ bool FeedStats::set_decoder_reason(std::string reason) {
   if (status_.decoder_reason == reason) return false;
   status_.decoder_reason = std::move(reason);
   return true;
+}
+
+void FeedStats::set_format(std::string format) {
+  const std::lock_guard lock(mutex_);
+  status_.format = std::move(format);
 }
 
 void FeedStats::set_device(std::string device) {

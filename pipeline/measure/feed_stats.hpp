@@ -10,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -33,6 +34,20 @@ struct EncodeCounts {
   std::uint64_t out = 0;
   std::array<std::uint64_t, kDropReasonNames.size()> dropped{};
   std::int64_t in_flight = 0;
+};
+
+/// How often something has failed, and how it did the last time. What is tried again and fails once
+/// more has failed twice.
+struct FaultCount {
+  std::uint64_t count = 0;
+  std::string_view code{};  ///< a name of labels.hpp, as in log::Fault
+  std::string reason{};
+  std::chrono::system_clock::time_point at{};
+  /// When it had last worked: of a source, when the last frame or packet came.
+  std::chrono::system_clock::time_point worked_until{};
+
+  void add(std::string_view fault_code, std::string why,
+           std::chrono::system_clock::time_point worked);
 };
 
 /// What one output counts. Any thread.
@@ -63,15 +78,18 @@ struct OutputStats {
   /// the state, so that an abandoned thread of an earlier run cannot.
   std::uint64_t begin_run();
   /// Sets state and reason (for the status API), `up` and `paused`. Ignored unless `run` is the
-  /// latest.
-  void set_state(std::uint64_t run, FeedState state, std::string reason);
+  /// latest. `code`: of the fault that the state is about, which is counted; empty: of none.
+  void set_state(std::uint64_t run, FeedState state, std::string reason,
+                 std::string_view code = {});
   std::pair<FeedState, std::string> state() const;
+  FaultCount faults() const;
 
  private:
   mutable std::mutex mutex_;
   std::uint64_t run_ = 0;
   FeedState state_ = FeedState::kConnecting;
   std::string reason_;
+  FaultCount faults_;
 };
 
 /// What one encode counts beside the ledger. Any thread.
@@ -91,14 +109,17 @@ struct EncodeStats {
   BusyMeter busy;          ///< the encode thread, encoding
   void set_codec(std::string codec);
   std::string codec() const;
-  /// Why no encoder can be opened for what comes; empty if one is open.
+  /// Why no encoder can be opened for what comes; empty if one is open. Each reason is counted as a
+  /// fault.
   void set_reason(std::string reason);
   std::string reason() const;
+  FaultCount faults() const;
 
  private:
   mutable std::mutex mutex_;
   std::string codec_;
   std::string reason_;
+  FaultCount faults_;
 };
 
 struct LaneStats {
@@ -162,7 +183,9 @@ class FeedStats {
     std::string decoder;
     std::string decoder_reason;  ///< on a GPU, why the decoder is not NVDEC; else empty
     std::string device;
-    std::string size;  ///< of the source's pictures: "1920x1080"; empty before the first
+    std::string size;    ///< of the source's pictures: "1920x1080"; empty before the first
+    std::string format;  ///< what comes: "h264 1920x1080"; empty before the first packet or frame
+    FaultCount faults;
   };
   struct Ledger {
     std::uint64_t frames_in = 0;
@@ -183,9 +206,12 @@ class FeedStats {
   /// not counted.
   void abandon_run(DropReason reason);
 
-  void set_state(FeedState state, std::string reason);
+  /// `code`: of the fault that the state is about, which is counted; empty: of none.
+  void set_state(FeedState state, std::string reason, std::string_view code = {});
   /// The same for a thread of a run. Changes nothing and returns false if the run is abandoned.
-  bool set_state(std::uint32_t run, FeedState state, std::string reason);
+  bool set_state(std::uint32_t run, FeedState state, std::string reason,
+                 std::string_view code = {});
+  void set_format(std::string format);
   void set_decoder(std::string decoder);
   /// True if the reason has changed.
   bool set_decoder_reason(std::string reason);
@@ -233,7 +259,7 @@ class FeedStats {
                            std::span<const std::shared_ptr<EncodeLine>>, std::span<FrameTicket>,
                            std::int64_t);
   /// Requires mutex_.
-  void apply_state(FeedState state, std::string reason);
+  void apply_state(FeedState state, std::string reason, std::string_view code);
   template <typename Array>
   static void bump(Array& counters, std::size_t index) {
     counters[index].fetch_add(1, std::memory_order_relaxed);

@@ -22,6 +22,12 @@ int badness(FeedState state) {
   return 0;
 }
 
+void add_faults(FaultCount& sum, FaultCount faults) {
+  const std::uint64_t count = sum.count + faults.count;
+  if (faults.at > sum.at) sum = std::move(faults);
+  sum.count = count;
+}
+
 template <typename Sums, typename Counts>
 void add_counts(Sums& sums, const Counts& counts) {
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += counts[i];
@@ -37,6 +43,7 @@ std::vector<OutputTotals> output_totals(const FeedStats& stats) {
     OutputTotals& totals = all.back();
     totals.up = totals.up && output.up;
     totals.paused = totals.paused || output.paused;
+    add_faults(totals.faults, output.faults());  // before the state that the next fault changes
     auto [state, reason] = output.state();
     const int worse = badness(state) - badness(totals.state);
     if (worse > 0 || (worse == 0 && totals.reason.empty())) {

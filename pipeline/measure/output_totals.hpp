@@ -20,6 +20,7 @@ struct OutputTotals {
   /// Of the rendition that is worst off: failed, before backoff, connecting, running, ended.
   FeedState state = FeedState::kEnded;
   std::string reason{};
+  FaultCount faults{};  ///< of all of them; the code and what follows are of the last
   std::string retention_reason{};
   std::uint64_t bytes = 0;
   std::uint64_t queue_packets = 0;

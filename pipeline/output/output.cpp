@@ -40,6 +40,15 @@ PacketDrop drop_reason(const std::runtime_error& error) {
   return dynamic_cast<const DiskFull*>(&error) ? PacketDrop::kDiskFull : PacketDrop::kWriteFailed;
 }
 
+/// Never empty.
+std::string_view code_of(const std::exception& error) {
+  if (dynamic_cast<const DiskFull*>(&error)) {
+    return kPacketDropNames[index_of(PacketDrop::kDiskFull)];
+  }
+  const std::string_view code = fault_code(error);
+  return code.empty() ? fault_code(FeedFault::kInternal) : code;
+}
+
 }  // namespace
 
 Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed,
@@ -84,7 +93,7 @@ milliseconds Output::long_call() const {
 void Output::abandon(const std::string& reason) {
   abandoned_.request_stop();
   inlet_.end(PacketDrop::kWriteFailed);
-  set_state(FeedState::kFailed, reason);
+  set_state(FeedState::kFailed, reason, fault_code(IoFault::kTimeout));
 }
 
 void Output::recover_part_files(const std::stop_token& stop) {
@@ -127,7 +136,7 @@ void Output::run(const std::stop_token& stop, bool once, std::stop_token drain) 
     const std::string reason = redact(error.what());
     leave_place();
     end(PacketDrop::kWriteFailed);
-    set_state(FeedState::kFailed, reason);
+    set_state(FeedState::kFailed, reason, code_of(error));
     // The other outputs of the feed can do without this one, except where all are wanted or none.
     if (once_ || !dynamic_cast<const FeedError*>(&error)) throw;
     const log::FaultScope fault(fault_code(error), reason);
@@ -480,7 +489,7 @@ void Output::recover_from(const std::runtime_error& error) {
   inlet_.interrupted();
   const auto* io = dynamic_cast<const IoError*>(&error);
   if (io) stats_.reconnects[index_of(io->code())].fetch_add(1, std::memory_order_relaxed);
-  set_state(FeedState::kBackoff, redact(error.what()));
+  set_state(FeedState::kBackoff, redact(error.what()), code_of(error));
   const milliseconds wait = backoff_.next();
   faults_.failed(fault_code(error), redact(error.what()),
                  fmt::format("dropping packets, trying again in {:.1f} s",

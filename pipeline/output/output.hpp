@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/backoff.hpp"
@@ -148,8 +149,9 @@ class Output {
   /// The time limit of calls that may take long on a busy disk.
   std::chrono::milliseconds long_call() const;
 
-  void set_state(FeedState state, const std::string& reason = {}) {
-    stats_.set_state(run_, state, reason);
+  /// `code`: see OutputStats.
+  void set_state(FeedState state, const std::string& reason = {}, std::string_view code = {}) {
+    stats_.set_state(run_, state, reason, code);
   }
 
   const OutputOptions options_;  // at first, see change()

@@ -40,10 +40,12 @@ class ApiTest : public ::testing::Test {
     return {feed};
   }
 
-  HttpResponse ask(const std::string& method, const std::string& path, bool with_header = true) {
+  HttpResponse ask(const std::string& method, const std::string& path, bool with_header = true,
+                   const std::map<std::string, std::string>& query = {}) {
     HttpRequest request;
     request.method = method;
     request.path = path;
+    request.query = query;
     if (with_header) request.headers["x-framelane-request"] = "1";
     return answer(request, program_);
   }
@@ -59,9 +61,10 @@ class ApiTest : public ::testing::Test {
   Supervisor supervisor_{feeds(), testing::one_device(make_cpu_device()), {}};
   const testing::TempFolder folder_;
   ConfigReload config_{folder_ / "framelane.yaml", Config{}, supervisor_};
-  const TraceDumps traces_{"", supervisor_};
+  Incidents incidents_;
+  const TraceDumps traces_{"", supervisor_, incidents_};
   EventHub events_{supervisor_};
-  Program program_{supervisor_, config_, traces_, events_};
+  Program program_{supervisor_, config_, traces_, incidents_, events_};
 };
 
 TEST_F(ApiTest, IsNotReadyBeforeTheStart) { EXPECT_EQ(ask("GET", "/readyz").status, 503); }
@@ -87,9 +90,9 @@ TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
   const auto device = std::make_shared<StuckDevice>();
   Supervisor supervisor(feeds(), testing::one_device(device), {.now = clock.function()});
   ConfigReload config("", Config{}, supervisor);
-  const TraceDumps traces("", supervisor);
+  const TraceDumps traces("", supervisor, incidents_);
   EventHub events(supervisor);
-  Program program{supervisor, config, traces, events};
+  Program program{supervisor, config, traces, incidents_, events};
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
@@ -108,7 +111,7 @@ TEST_F(ApiTest, IsUnhealthyWhileMoreThreadsAreStuckThanAllowed) {
   Config config;
   config.watchdog.max_abandoned = static_cast<int>(threads_stuck());
   ConfigReload reload("", config, supervisor_);
-  Program program{supervisor_, reload, traces_, events_};
+  Program program{supervisor_, reload, traces_, incidents_, events_};
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
@@ -265,9 +268,9 @@ TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
                                   std::vector<std::shared_ptr<Device>>{gpu}, make_cpu_device());
   Supervisor supervisor(std::move(options), gpus, {.once = true});
   ConfigReload config("", Config{}, supervisor);
-  const TraceDumps traces("", supervisor);
+  const TraceDumps traces("", supervisor, incidents_);
   EventHub events(supervisor);
-  Program program{supervisor, config, traces, events};
+  Program program{supervisor, config, traces, incidents_, events};
   const auto get = [&](const std::string& path) {
     HttpRequest request;
     request.method = "GET";
@@ -310,10 +313,36 @@ TEST_F(ApiTest, AReloadSaysWhatChangesAndWhatIsWrong) {
   EXPECT_EQ(ask("GET", "/api/v1/reload").status, 405);
 }
 
+TEST_F(ApiTest, IncidentsAreThoseOfAFeedSinceATime) {
+  const auto get = [&](const std::map<std::string, std::string>& query) {
+    return ask("GET", "/api/v1/incidents", false, query);
+  };
+  const auto ids = [&](const std::map<std::string, std::string>& query) {
+    std::string found;
+    const Json answer = Json::parse(get(query).body);
+    for (const Json& one : answer["incidents"]) found += std::to_string(one["id"].get<int>());
+    return found;
+  };
+  const auto begin = std::chrono::system_clock::from_time_t(1'000);
+  incidents_.add({.feed = "gate", .text = "\"<script>\"", .begin = begin, .end = begin});
+  incidents_.add({.feed = "gone", .begin = begin});
+  incidents_.add({.begin = begin, .end = begin + std::chrono::seconds(5)});
+  EXPECT_EQ(ids({}), "123");
+  EXPECT_EQ(ids({{"since", "1001"}}), "23");
+  EXPECT_EQ(ids({{"since", "1970-01-01T00:16:46Z"}}), "2");
+  EXPECT_EQ(ids({{"feed", "gate"}}), "1");
+  EXPECT_EQ(ids({{"feed", "gone"}}), "2") << "it is no longer in the configuration";
+  EXPECT_EQ(ids({{"feed", "gate"}, {"since", "1001"}}), "");
+  EXPECT_EQ(get_json("/api/v1/incidents")["incidents"][0]["text"], "\"<script>\"");
+  EXPECT_EQ(get({{"feed", "barn"}}).status, 404);
+  EXPECT_EQ(get({{"since", "yesterday"}}).status, 400);
+  EXPECT_EQ(Json::parse(get({{"until", "1"}}).body)["error"]["key"], "until");
+}
+
 TEST_F(ApiTest, TheIndexNamesEveryEndpoint) {
   const std::string index = ask("GET", "/").body;
   for (const std::string path : {"/metrics", "/healthz", "/readyz", "/api/v1/feeds", "/restart",
-                                 "/api/v1/devices", "/api/v1/reload"}) {
+                                 "/api/v1/devices", "/api/v1/incidents", "/api/v1/reload"}) {
     EXPECT_NE(index.find(path), std::string::npos) << path;
   }
 }

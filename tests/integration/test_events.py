@@ -23,6 +23,17 @@ def events():
         stream.close()
 
 
+def test_a_page_is_told_of_incidents(framelane, clip, events):
+    daemon = framelane(one_feed(looped(clip))).wait_ready()
+    page = events(daemon)
+    page.next("history")
+    daemon.reload()
+    incident = page.next("incident")
+    while incident["kind"] == "started":
+        incident = page.next("incident")
+    assert incident == daemon.api("/api/v1/incidents")["incidents"][-1] and incident["kind"] == "reload"
+
+
 @pytest.mark.sanitizers
 def test_a_page_is_told_the_history_and_then_what_happens(framelane, clip, events, tmp_path):
     feed = {"input": looped(clip), "encodes": {"live": {**x264(), "convert": {"size": "320x240"}}, "copy": COPY},

@@ -162,6 +162,8 @@ def test_lost_frames_write_a_trace_that_shows_them(framelane, clip, tmp_path):
     name, = traces_in(tmp_path / "new" / "traces")
     trace = Trace(gzip.decompress((tmp_path / "new" / "traces" / name).read_bytes()))
     assert len([s for s in trace.of("drop") if s.reason == "ring_full"]) >= 10
+    lost, = [one for one in daemon.api("/api/v1/incidents")["incidents"] if one["kind"] == "frames_dropped"]
+    assert (lost["code"], lost["encode"]) == ("ring_full", "main") and "ring_full" in lost["text"]
     daemon.process.send_signal(signal.SIGUSR1)
     daemon.wait_metrics(lambda m: m.one("framelane_recorder_traces_total", cause="signal") == 1, "a trace")
     # However many frames are lost, the next trace comes after a pause.

@@ -9,6 +9,8 @@ KINDS = {"packet", "read", "decode", "wait", "h2d", "kernel", "d2h", "encode", "
 WAY = ["packet", "decode", "wait", "h2d", "kernel", "d2h", "encode"]
 MARKS = {"packet", "drop"}
 
+# An incident: `time` in nanoseconds from the trace's begin; `everywhere`: of no feed alone.
+Mark = collections.namedtuple("Mark", "time name process text everywhere")
 Slice = collections.namedtuple("Slice", "kind process thread begin end frame flow flow_in flow_out reason")
 
 
@@ -23,20 +25,24 @@ def _exact(pairs):
 
 
 class Trace:
-    """`slices` by time; times in nanoseconds from the trace's begin. `threads`: the names of (process, thread)."""
+    """`slices` by time; times in nanoseconds from the trace's begin. `threads`: the names of (process, thread).
+    `marks`: its incidents."""
 
     def __init__(self, text):
         root = json.loads(text, object_pairs_hook=_exact, parse_float=decimal.Decimal, parse_constant=_refuse)
         assert set(root) == {"displayTimeUnit", "otherData", "traceEvents"}
         self.bounds = root["otherData"]
         self.slices = []
+        self.marks = []
         processes, threads = {}, {}
         for event in root["traceEvents"]:
             if event["ph"] == "M":
                 self._name(event, processes, threads)
         self.threads = set()
         for event in root["traceEvents"]:
-            if event["ph"] != "M":
+            if event["ph"] == "i":
+                self.marks.append(self._mark(event, processes, threads))
+            elif event["ph"] != "M":
                 assert event["ph"] == "X", event
                 self.slices.append(self._slice(event, processes, threads))
         self.slices.sort(key=lambda s: (s.begin, -s.end))
@@ -75,6 +81,16 @@ class Trace:
         return Slice(kind, processes[event["pid"]], threads[key], int(begin), int(begin + length),
                      arguments.get("frame_time_us"), flow, event.get("flow_in"), event.get("flow_out"),
                      arguments.get("reason"))
+
+    def _mark(self, event, processes, threads):
+        assert set(event) == {"ph", "s", "name", "pid", "tid", "ts", "args"}, event
+        process = processes[event["pid"]]
+        assert threads[event["pid"], event["tid"]] == "incidents", event
+        assert event["s"] == ("p" if process.startswith("feed ") else "g"), event
+        assert set(event["args"]) == {"text"} and event["args"]["text"], event
+        time = decimal.Decimal(event["ts"]) * 1000
+        assert time == int(time) >= 0, event
+        return Mark(int(time), event["name"], process, event["args"]["text"], event["s"] == "g")
 
     def _check_nesting(self):
         stacks = collections.defaultdict(list)

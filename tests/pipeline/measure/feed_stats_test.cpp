@@ -266,5 +266,48 @@ TEST(FeedStatsDeathTest, LosingATicketIsABug) {
 }
 #endif
 
+TEST(FaultCountTest, AFaultIsCountedWithItsCauseAndWhenTheLastPictureCame) {
+  FeedStats stats("gate", {}, {}, 0);
+  const auto made = stats.status().since;
+  stats.set_state(FeedState::kBackoff, "nobody listens", "refused");
+  EXPECT_EQ(stats.status().faults.count, 1u);
+  EXPECT_EQ(stats.status().faults.worked_until, made) << "nothing has come yet";
+  stats.arrived(stats.run());
+  const auto arrival = stats.last_arrival();
+  stats.set_state(FeedState::kRunning, "");
+  EXPECT_EQ(stats.status().faults.count, 1u);
+  stats.set_state(stats.run(), FeedState::kBackoff, "it is silent", "timeout");
+  const FaultCount faults = stats.status().faults;
+  EXPECT_EQ(faults.count, 2u);
+  EXPECT_EQ(faults.code, "timeout");
+  EXPECT_EQ(faults.reason, "it is silent");
+  EXPECT_EQ(faults.worked_until, arrival);
+  EXPECT_GE(faults.at, arrival);
+}
+
+TEST(FaultCountTest, AnAbandonedRunHasNoFaultsAnyMore) {
+  FeedStats stats("gate", {}, {"rec"}, 0);
+  const auto stuck = stats.run();
+  stats.abandon_run(DropReason::kFeedFailed);
+  EXPECT_FALSE(stats.set_state(stuck, FeedState::kBackoff, "late", "timeout"));
+  EXPECT_EQ(stats.status().faults.count, 0u);
+  OutputStats& output = *stats.outputs()[0];
+  const auto old = output.begin_run();
+  output.begin_run();
+  output.set_state(old, FeedState::kFailed, "late", "timeout");
+  EXPECT_EQ(output.faults().count, 0u);
+}
+
+TEST(FaultCountTest, EachReasonOfAnEncodeIsAFault) {
+  EncodeStats encode("live", false, false);
+  encode.set_reason({});
+  EXPECT_EQ(encode.faults().count, 0u);
+  encode.set_reason("no encoder");
+  encode.set_reason("no encoder");
+  encode.set_reason({});
+  EXPECT_EQ(encode.faults().count, 2u);
+  EXPECT_EQ(encode.faults().code, "encoder");
+}
+
 }  // namespace
 }  // namespace framelane

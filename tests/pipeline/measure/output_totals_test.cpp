@@ -56,5 +56,22 @@ TEST(OutputTotalsTest, AnOutputIsUpIfAllItsRenditionsAreAndAsBadAsTheWorst) {
   EXPECT_EQ(good.reason, "");
 }
 
+TEST(OutputTotalsTest, FaultsAreThoseOfAllRenditionsAndTheLastIsTold) {
+  FeedStats stats("gate", {}, {"web", "web"}, 0);
+  OutputStats& first = *stats.outputs()[0];
+  OutputStats& second = *stats.outputs()[1];
+  EXPECT_EQ(output_totals(stats).front().faults.count, 0u);
+  const auto run = second.begin_run();
+  second.set_state(run, FeedState::kBackoff, "no answer", "timeout");
+  second.set_state(run, FeedState::kBackoff, "no space", "disk_full");
+  EXPECT_EQ(output_totals(stats).front().faults.code, "disk_full");
+  first.set_state(first.begin_run(), FeedState::kBackoff, "nobody listens", "refused");
+  second.set_state(run, FeedState::kRunning, "");
+  const FaultCount faults = output_totals(stats).front().faults;
+  EXPECT_EQ(faults.count, 3u);
+  EXPECT_EQ(faults.code, "refused");
+  EXPECT_EQ(faults.reason, "nobody listens");
+}
+
 }  // namespace
 }  // namespace framelane
