@@ -37,8 +37,8 @@ constexpr std::size_t kMaxDiscardedBytes = 16 * AdminServer::kMaxBodyBytes;
 constexpr unsigned kConnectionSlots = 2 * AdminServer::kMaxConnections;
 /// TLS 1.2 and 1.3, with what GnuTLS holds for secure.
 constexpr const char* kTlsPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
-/// In every answer. The policy keeps whatever a page holds from running or loading anything, and
-/// all pages from being shown inside another's.
+/// In every answer that has no header of that name of its own. The policy keeps whatever a page
+/// holds from running or loading anything, and all pages from being shown inside another's.
 constexpr std::array<std::pair<const char*, const char*>, 5> kSecurityHeaders{{
     {"Cache-Control", "no-store"},
     {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
@@ -296,7 +296,7 @@ class AdminServer::Impl {
     if (response == nullptr) return MHD_NO;
     MHD_add_response_header(response, "Content-Type", answer.content_type.c_str());
     for (const auto& [name, value] : kSecurityHeaders) {
-      MHD_add_response_header(response, name, value);
+      if (!answer.headers.contains(name)) MHD_add_response_header(response, name, value);
     }
     for (const auto& [name, value] : answer.headers) {
       MHD_add_response_header(response, name.c_str(), value.c_str());

@@ -23,7 +23,8 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
-  std::multimap<std::string, std::string> headers = {};  ///< besides those that all have
+  /// Besides those that all have. One of these names, as it is written there, replaces that one.
+  std::multimap<std::string, std::string> headers = {};
 };
 
 /// {"error":{"code","message","key"}} with this status; "key" is null if `key` is empty.
