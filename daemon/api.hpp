@@ -10,7 +10,7 @@ namespace framelane {
 class ConfigReload;
 class Supervisor;
 
-/// Answers the admin listener's requests: /metrics, /healthz, /readyz, /api/v1/feeds,
+/// Answers the admin listener's requests: / and /web/NAME (web_pages.hpp), /metrics, /healthz, /readyz, /api/v1/feeds,
 /// /api/v1/feeds/NAME, POST /api/v1/feeds/NAME/restart, POST /api/v1/reload, /api/v1/devices. Any
 /// thread; blocks if takes_long() says so.
 HttpResponse answer(const HttpRequest& request, Supervisor& supervisor, ConfigReload& config);
