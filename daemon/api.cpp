@@ -18,6 +18,7 @@
 #include "daemon/trace_dumps.hpp"
 #include "daemon/trace_request.hpp"
 #include "daemon/watchdog.hpp"
+#include "daemon/web_pages.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/utc_time.hpp"
 #include "pipeline/encode/nvenc.hpp"
@@ -118,9 +119,12 @@ HttpResponse no_such_feed(const std::string& name) {
                         "feeds." + redact(name));
 }
 
-HttpResponse index_page(const HttpRequest&, Program&) {
+/// The status page for browsers, for others a list of what there is.
+HttpResponse index_page(const HttpRequest& request, Program&) {
+  if (wants_html(request)) return web_page(request);
   return text_response(200,
                        "framelane\n\n"
+                       "GET  /  (with Accept: text/html: the status page)\n"
                        "GET  /metrics\n"
                        "GET  /healthz\n"
                        "GET  /readyz\n"
@@ -136,6 +140,8 @@ HttpResponse index_page(const HttpRequest&, Program&) {
                        "GET  /api/v1/events\n"
                        "POST /api/v1/reload\n");
 }
+
+HttpResponse web_file(const HttpRequest& request, Program&) { return web_page(request); }
 
 HttpResponse metrics_page(const HttpRequest&, Program& program) {
   return {200, "text/plain; version=0.0.4; charset=utf-8",
@@ -311,6 +317,7 @@ std::optional<Route> find_route(std::string_view path) {
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
   if (fixed != kFixed.end()) return fixed->route;
+  if (path.starts_with(kWebFolder)) return Route{false, web_file};
   if (!path.starts_with(kFeeds)) return std::nullopt;
   const auto rest = path.substr(kFeeds.size());
   const auto slash = rest.find('/');

@@ -22,9 +22,8 @@ struct Program {
   EventHub& events;
 };
 
-/// Answers the admin listener's requests: /metrics, /healthz, /readyz, /api/v1/feeds,
-/// /api/v1/feeds/NAME, POST /api/v1/feeds/NAME/restart, POST /api/v1/reload, /api/v1/devices,
-/// /api/v1/trace, /api/v1/incidents, /api/v1/events. Any thread; blocks if takes_long() says so.
+/// Answers the admin listener's requests: / and /web/NAME (web_pages.hpp), /metrics, /healthz,
+/// /readyz, and what is below /api/v1/. Any thread; blocks if takes_long() says so.
 HttpResponse answer(const HttpRequest& request, Program& program);
 /// What a token has to allow for this request; nothing: no token is needed, as for the probes.
 std::optional<AdminRole> needed_role(const HttpRequest& request);

@@ -92,6 +92,19 @@ TEST(SlowAnswerTest, TheListenerEndsAfterTheAnswersThatAreUnderWay) {
   EXPECT_TRUE(answered);
 }
 
+TEST(OwnHeadersTest, AnAnswersOwnHeaderReplacesTheOneThatAllHave) {
+  AdminServer server("127.0.0.1:0", [](const HttpRequest&) {
+    return HttpResponse{200, "text/plain", "", {{"Cache-Control", "no-cache"}}};
+  });
+  const std::string answer = RawClient(server.address())
+                                 .ask(
+                                     "GET / HTTP/1.1\r\nHost: localhost\r\n"
+                                     "Connection: close\r\n\r\n");
+  EXPECT_THAT(answer, HasSubstr("Cache-Control: no-cache\r\n"));
+  EXPECT_THAT(answer, Not(HasSubstr("no-store")));
+  EXPECT_THAT(answer, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+}
+
 TEST_F(AdminServerTest, AnswersAGet) {
   const FetchResult result = http_get(server_.address(), "/some/path?x=1", kTimeout);
   EXPECT_EQ(result.status, 200);

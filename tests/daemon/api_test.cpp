@@ -339,6 +339,16 @@ TEST_F(ApiTest, IncidentsAreThoseOfAFeedSinceATime) {
   EXPECT_EQ(Json::parse(get({{"until", "1"}}).body)["error"]["key"], "until");
 }
 
+TEST_F(ApiTest, ABrowserGetsTheStatusPageAndItsFiles) {
+  HttpRequest request;
+  request.method = "GET";
+  request.path = "/";
+  request.headers["accept"] = "text/html,*/*;q=0.8";
+  EXPECT_EQ(answer(request, program_).content_type, "text/html; charset=utf-8");
+  EXPECT_EQ(ask("GET", "/web/main.js").content_type, "text/javascript");
+  EXPECT_EQ(ask("POST", "/web/main.js").status, 405);
+}
+
 TEST_F(ApiTest, TheIndexNamesEveryEndpoint) {
   const std::string index = ask("GET", "/").body;
   for (const std::string path : {"/metrics", "/healthz", "/readyz", "/api/v1/feeds", "/restart",

@@ -11,7 +11,7 @@ import threading
 from harness.daemon import ROOT
 
 # As scripts/install-dependencies --test fetches it.
-HLS_JS = ROOT / "build" / "tools" / "hls-1.6.13.min.js"
+HLS_JS = ROOT / "build" / "tools" / "hls.min.js"
 
 # Plays, and every time that `stay` seconds have been shown in one size asks for the next one of
 # `levels`. Reports the widths shown, and, since it asked for the first time (it begins with a jump to the

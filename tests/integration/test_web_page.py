@@ -1,0 +1,200 @@
+"""The status page (web/) in Chromium, before a stand-in of the daemon."""
+
+import re
+
+import pytest
+
+from harness import media
+from harness.daemon import ROOT
+from harness.mock_daemon import HOSTILE, HOSTILE_REASON, MockDaemon
+from harness.web_page import Browser
+
+LARGEST_FIRST_PAINT = 100_000
+# Seconds between two statuses, so that no test waits for a second to pass.
+TICK = 0.2
+# What axe-core finds, each with its elements.
+AXE = """return page.evaluate(async () => {
+  const {violations} = await axe.run(document, {resultTypes: ['violations']});
+  return violations.map(({id, nodes}) => `${id}: ${nodes.map((n) => n.html + ' ' + n.failureSummary).join(' | ')}`);
+})"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    made = Browser()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def mock():
+    """Makes stand-ins: mock(**keywords) -> MockDaemon."""
+    made = []
+
+    def make(feeds=8, tick=TICK, **keywords):
+        made.append(MockDaemon(feeds, tick, **keywords))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_every_feed_has_a_tile_and_all_comes_from_the_daemon_in_less_than_100_kb(browser, mock):
+    daemon = mock(feeds=64, tick=1)
+    browser.open(daemon.url)
+    browser.run("await page.getByRole('heading', {name: '64 of 64 feeds are delivered'}).waitFor();"
+                "await page.locator('.thumbnail img').first().waitFor()")
+    assert browser.run("return page.locator('.tile').count()") == 64
+    tile = browser.run("return page.locator('.tile', {hasText: 'gate-1'}).first().innerText()")
+    for part in ("Running", "1920×1080 · cuda:0 · h264_nvdec", "Latency", "Mb/s", "2 of 2"):
+        assert part in tile, tile
+    browser.check()
+    names = {path for method, path in daemon.requests if path == "/" or path.startswith("/web/")}
+    files = [ROOT / "web" / (path.removeprefix("/web/").removeprefix("/") or "index.html") for path in names]
+    assert len(files) > 10
+    assert sum(path.stat().st_size for path in files) < LARGEST_FIRST_PAINT
+    # Pictures of tiles that cannot be seen are not asked for.
+    pictures = {path for _, path in daemon.requests if "snapshot.jpg" in path}
+    assert 0 < len(pictures) < 30
+
+
+def test_a_feed_that_is_lost_turns_red_with_its_reason_comes_first_and_comes_back(browser, mock):
+    daemon = mock()
+    browser.open(daemon.url)
+    browser.run("await page.getByRole('heading', {name: '8 of 8 feeds are delivered'}).waitFor()")
+    daemon.fail("hall-1", "no data for 10 s")
+    browser.run("""
+      await page.getByRole('heading', {name: '7 of 8 feeds are delivered'}).waitFor();
+      const tile = page.locator('.tile').first();
+      await tile.filter({hasText: 'hall-1'}).filter({hasText: 'Will retry'}).filter({hasText: 'no data for 10 s'})
+        .waitFor();
+      await page.locator('.tile[data-level=bad]').waitFor();
+      await page.locator('#announcements', {hasText: 'hall-1: Will retry, no data for 10 s'}).waitFor({state: 'attached'});
+      await page.locator('.incidents li[data-lasts]', {hasText: 'lost: no data for 10 s'}).waitFor();""")
+    assert browser.run("return page.title()") == "7/8 · recorder-3"
+    daemon.recover("hall-1")
+    browser.run("""
+      await page.getByRole('heading', {name: '8 of 8 feeds are delivered'}).waitFor();
+      await page.locator('.tile[data-level=ok]', {hasText: 'hall-1'}).waitFor();
+      await page.locator('.incidents li:not([data-lasts])', {hasText: 'lost: no data for 10 s'}).waitFor();""")
+    browser.check()
+
+
+def test_names_and_reasons_from_cameras_stay_text(browser, mock):
+    daemon = mock()
+    daemon.fail(HOSTILE, HOSTILE_REASON, state="failed")
+    browser.open(daemon.url)
+    shown = browser.run("const tile = page.locator('.tile', {hasText: name}); await tile.waitFor();"
+                        "return tile.innerText()", name=HOSTILE)
+    assert HOSTILE_REASON in shown
+    browser.run("""
+      await page.locator('.tile', {hasText: name}).getByRole('link').click();
+      await page.getByRole('heading', {name, level: 1}).waitFor();
+      await page.getByText('Configuration').click();
+      await page.locator('pre', {hasText: 'viewer:***@'}).waitFor();""", name=HOSTILE)
+    assert browser.run("return page.evaluate(() => window.hostile ?? null)") is None
+    assert browser.run("return page.locator('#view script, #view img[src=x]').count()") == 0
+    browser.check()
+
+
+def test_the_timeline_of_the_lanes_moves(browser, mock):
+    daemon = mock()
+    browser.open(daemon.url)
+    browser.run("""
+      const canvas = page.locator('.device').first().locator('.lanes canvas');
+      await canvas.waitFor();
+      const read = () => canvas.evaluate((c) => [...c.getContext('2d').getImageData(0, 0, 100, c.height).data].join());
+      const first = await read();
+      while (await read() === first) await page.waitForTimeout(20);
+      if (!/[1-9]/.test(first)) throw new Error('nothing is drawn');""")
+    browser.check()
+
+
+def test_an_update_writes_only_what_has_changed(browser, mock):
+    daemon = mock(feeds=64, tick=0.5)
+    daemon.moves = False
+    browser.open(daemon.url)
+    browser.run("await page.locator('.tile').nth(63).waitFor()")
+    changed = browser.run("""return page.evaluate(() => new Promise((resolve) => {
+      const seen = [];
+      const observer = new MutationObserver((records) => seen.push(...records
+        .filter(({target}) => target.className !== 'thumbnail')  // the first picture comes
+        .map(({target, type}) => `${type} ${target.parentElement?.className} ${target.className ?? target.data}`)));
+      observer.observe(document.querySelector('#view'), {subtree: true, childList: true, characterData: true});
+      setTimeout(() => resolve(seen), 1200);
+    }))""")
+    assert changed == []
+
+
+def test_a_lost_connection_is_said_and_mends_by_itself(browser, mock):
+    daemon = mock()
+    browser.open(daemon.url)
+    browser.run("await page.locator('#connection', {hasText: 'Live'}).waitFor()")
+    daemon.cut()
+    text = browser.run("const line = page.locator('#connection', {hasText: 'The connection is lost'});"
+                       "await line.waitFor(); return line.innerText()")
+    assert re.search(r"The last news is from \d\d:\d\d:\d\d\.", text)
+    assert browser.run("return page.locator('#view').evaluate((v) => getComputedStyle(v).filter)") != "none"
+    daemon.mend()
+    browser.run("await page.locator('#connection', {hasText: 'Live'}).waitFor()")
+
+
+def test_axe_finds_nothing_in_dark_and_light_and_a_phone_need_not_scroll_sideways(browser, mock):
+    daemon = mock(feeds=4, tick=1)
+    daemon.fail("lobby-1", "rtsp://…@camera-with-a-long-name.example.org:8554/a/long/path: no data for 10 s")
+    daemon.fleet.change("yard-1", dropped_recently=4, dropped={"ring_full": 4}, bottleneck="encode")
+    for place, ready in (("/", ".tile[data-level=warn]"), ("/#/feeds/lobby-1", ".feed[data-level=bad] table")):
+        browser.open(daemon.url + place, scheme="dark")
+        browser.run("await page.locator(ready).first().waitFor();"
+                    "await page.locator('.incidents li').first().waitFor()", ready=ready)
+        assert browser.run(AXE) == []
+        browser.run("await page.emulateMedia({colorScheme: 'light'}); await page.setViewportSize({width: 360, height: 800})")
+        assert browser.run(AXE) == []
+        assert browser.run("return page.evaluate(() => document.documentElement.scrollWidth)") == 360
+    browser.check()
+
+
+def test_the_keyboard_reaches_a_feed_and_its_restart_and_a_reading_token_is_told(browser, mock):
+    daemon = mock()
+    daemon.may_control = False
+    browser.open(daemon.url)
+    browser.run("""
+      await page.locator('.tile').first().waitFor();
+      const focused = () => page.evaluate(() => document.activeElement.textContent);
+      for (let i = 0; await focused() !== 'gate-1'; ++i) {
+        if (i > 30) throw new Error('the keyboard does not reach the feed');
+        await page.keyboard.press('Tab');
+      }
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', {name: 'gate-1', level: 1}).waitFor();
+      while (await focused() !== 'Restart') await page.keyboard.press('Tab');
+      await page.keyboard.press('Enter');
+      await page.getByText('this needs a token with the controlling role').waitFor();""")
+    assert ("POST", "/api/v1/feeds/gate-1/restart") in daemon.requests
+    daemon.may_control = True
+    browser.run("await page.getByRole('button', {name: 'Restart'}).click();"
+                "await page.getByText('The feed restarts.').waitFor()")
+    assert browser.run("return page.getByRole('link', {name: 'Last 10 s'}).getAttribute('href')") == \
+        "/api/v1/trace?seconds=10&feed=gate-1"
+    browser.check()
+
+
+def test_the_player_is_loaded_when_it_opens_and_plays(browser, mock, clip, tmp_path):
+    media.ffmpeg("-stream_loop", "2", "-i", clip, "-vf", "scale=320:240", "-c:v", "libx264", "-preset", "ultrafast",
+                 "-g", "10", "-hls_time", "1", "-hls_list_size", "0", "-hls_playlist_type", "vod",
+                 tmp_path / "index.m3u8")
+    daemon = mock()
+    daemon.media = tmp_path
+    browser.open(daemon.url + "/#/feeds/gate-1")
+    browser.run("await page.getByRole('button', {name: 'Play'}).waitFor()")
+    library = "/web/hls.light.min.mjs"
+    assert ("GET", library) not in daemon.requests
+    browser.run("""
+      await page.getByRole('button', {name: 'Play'}).click();
+      await page.waitForFunction(() => document.querySelector('video')?.currentTime > 0.3);""")
+    assert ("GET", library) in daemon.requests
+    browser.run("await page.getByRole('button', {name: 'Close the player'}).click();"
+                "await page.locator('video').waitFor({state: 'detached'});"
+                "await page.locator('.picture img').waitFor()")
+    browser.check()

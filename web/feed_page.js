@@ -1,0 +1,222 @@
+// A feed's own page: #/feeds/NAME.
+
+import {LiveText, arrange, el, setAttribute} from "./dom.js";
+import {lostBy} from "./feed_state.js";
+import {bitRate, bytes, clock, count, duration, exact, fixed, frameRate, latency, lost, reasons, words} from "./format.js";
+import {IncidentList} from "./incidents.js";
+import {Facts, Pill, traceLinks} from "./parts.js";
+import {Player, playerIsThere} from "./player.js";
+import {Sparkline} from "./sparkline.js";
+import {Table} from "./table.js";
+import {Thumbnail} from "./thumbnails.js";
+
+const PICTURE_WIDTH = 960;
+const OUTPUT_LEVELS = {running: "ok", ended: "idle", failed: "bad"};
+
+export class FeedPage {
+  element;
+  title;
+  #name;
+  #path;
+  #pill = new Pill();
+  #note = new LiveText();
+  #noteElement = el("p", {class: "note"}, this.#note.node);
+  #body = el("div", {class: "feed-body"});
+  #missing = el("p", {class: "quiet", hidden: true}, "No feed has this name now.");
+  #picture = el("div", {class: "picture"});
+  #answer = el("p", {class: "answer", role: "status"});
+  #facts = new Facts([
+    ["fps_in", "Frames in", "Frames per second from the source"],
+    ["fps_out", "Frames out", "Frames per second that were encoded"],
+    ["latency", "Latency, half / 99 of 100", "From a decoded frame to its packet, over the last minute"],
+    ["bits", "Bit rate of the source"],
+    ["bottleneck", "Bottleneck", "The step that sets the pace"],
+    ["size", "Size"],
+    ["decoder", "Decoder"],
+    ["device", "Device"],
+    ["reconnects", "Reconnects"],
+    ["restarts", "Restarts after errors"],
+    ["dropped", "Frames dropped"],
+    ["luma", "Mean brightness", "0 to 255, with analyse: true"],
+  ], "facts wide");
+  #charts = [
+    ["Frames per second, out (in: faint)", ({fps_out, fps_in}) => ({main: fps_out, faint: fps_in}),
+      ({fps_out}) => span(fps_out, frameRate)],
+    ["Bit rate of the source", ({bits}) => ({main: bits}), ({bits}) => span(bits, bitRate)],
+    ["Frames dropped", ({dropped}) => ({bars: dropped}),
+      ({dropped}) => count(dropped.reduce((sum, n) => sum + (n ?? 0), 0))],
+  ].map(([name, of, caption]) =>
+    ({name, of, caption, text: new LiveText(), curve: new Sparkline(`${name}, over ten minutes`, "chart")}));
+  #encodes = new Table("Encodes", [
+    ["name", "Encode"], ["codec", "Codec"], ["fps", "Frames/s", "number"], ["in", "In", "number"],
+    ["out", "Out", "number"], ["dropped", "Dropped", "number"], ["flight", "In flight", "number"],
+    ["why", "Dropped why, and what is wrong"],
+  ]);
+  #outputs = new Table("Outputs", [
+    ["name", "Output"], ["state", "State"], ["from", "From"], ["bits", "Bit rate", "number"],
+    ["bytes", "Written", "number"], ["queue", "Queue", "number"], ["lost", "Packets lost", "number"],
+    ["reconnects", "Reconnects", "number"], ["reason", "What is wrong"], ["play", ""],
+  ]);
+  #histories;
+  #list;
+  #thumbnail;
+  #player = null;
+  #plays = false;
+  #configuration = el("pre", {tabindex: "0"});
+
+  constructor(name, {histories, incidents}) {
+    this.#name = name;
+    this.#path = `/api/v1/feeds/${encodeURIComponent(name)}`;
+    this.#histories = histories;
+    this.#list = new IncidentList(incidents, name);
+    this.#thumbnail = new Thumbnail(this.#picture, name, PICTURE_WIDTH);
+    this.title = el("h1", {tabindex: "-1"}, name);
+    this.element = el("main", {class: "feed"},
+      el("nav", {"aria-label": "Back"}, el("a", {href: "#/"}, "← All feeds")),
+      el("div", {class: "feed-title"}, this.title, this.#pill.element, this.#restartButton()),
+      this.#noteElement, this.#answer, this.#missing, this.#body);
+    this.#body.append(
+      el("div", {class: "feed-top"}, this.#picture, el("div", {class: "stack"},
+        el("section", {class: "panel", "aria-label": "Figures"}, this.#facts.element),
+        el("section", {class: "panel"}, el("h2", {}, "Flight recorder"), traceLinks(name)))),
+      el("div", {class: "charts"}, ...this.#charts.map(({name: title, curve, text}) =>
+        el("figure", {class: "panel"},
+          el("figcaption", {}, el("span", {}, title), el("span", {}, text.node)), curve.element))),
+      this.#encodes.element, this.#outputs.element,
+      el("section", {class: "panel"}, el("h2", {}, "Incidents"), this.#list.element),
+      this.#configurationPart());
+    playerIsThere().then((there) => (this.#plays = there));
+  }
+
+  update(status, judged, now) {
+    const at = status.feeds.findIndex(({name}) => name === this.#name);
+    this.#missing.hidden = at >= 0;
+    this.#body.hidden = at < 0;
+    this.#pill.element.hidden = at < 0;
+    if (at < 0) return;
+    const feed = status.feeds[at];
+    const {level, word, reason} = judged[at];
+    this.#pill.set(level, word);
+    setAttribute(this.element, "data-level", level);
+    const since = `since ${clock(feed.since)}, for ${duration((now - Date.parse(feed.since)) / 1000)}`;
+    this.#note.set(reason ? `${reason} (${since})` : since);
+    this.#thumbnail.wanted = feed.up && this.#player === null;
+    this.#showFacts(feed, judged[at]);
+    const history = this.#histories.of(this.#name);
+    for (const {of, caption, text, curve} of this.#charts) {
+      text.set(caption(history));
+      curve.draw(of(history), this.#histories.points, this.#histories.version);
+    }
+    this.#encodes.update(feed.encodes.map((encode) => [encode.name, encodeCells(encode)]));
+    this.#outputs.update(feed.outputs.map((output) => [output.name, this.#outputCells(output)]));
+    this.#list.update(now);
+  }
+
+  close() {
+    this.#thumbnail.close();
+    this.#player?.close();
+  }
+
+  #showFacts(feed, {loses}) {
+    const set = (key, text, level) => this.#facts.set(key, text, level);
+    set("fps_in", frameRate(feed.fps_in));
+    set("fps_out", frameRate(feed.fps_out));
+    set("latency", latency(feed.latency));
+    set("bits", bitRate(feed.bits_in));
+    const held = feed.up && feed.bottleneck && feed.bottleneck !== "source";
+    set("bottleneck", words(feed.bottleneck), held ? "warn" : null);
+    set("size", feed.size?.replace("x", "×") ?? "–");
+    set("decoder", feed.decoder || "–");
+    set("device", feed.device || "–");
+    set("reconnects", count(feed.reconnects));
+    set("restarts", count(feed.restarts));
+    set("dropped", count(lostBy(feed)), loses ? "warn" : null);
+    set("luma", fixed(feed.luma, 1));
+  }
+
+  #outputCells(output) {
+    const level = OUTPUT_LEVELS[output.state] ?? "warn";
+    return {
+      name: output.name,
+      state: {pill: [level, words(output.state)]},
+      from: (output.from ?? []).join(", "),
+      bits: bitRate(output.bits),
+      bytes: bytes(output.bytes),
+      queue: count(output.queue),
+      lost: exact(output.packets_dropped),
+      reconnects: count(output.reconnects),
+      reason: output.reason ?? "",
+      play: this.#plays && output.playlist ? {button: ["Play", () => this.#play(output)]} : "",
+    };
+  }
+
+  #play({name, playlist}) {
+    this.#player?.close();
+    const address = `${this.#path}/hls/${playlist.split("/").map(encodeURIComponent).join("/")}`;
+    this.#player = new Player(address, `Output ${name} of ${this.#name}`, () => {
+      this.#player = null;
+      arrange(this.#picture, [...this.#picture.querySelectorAll("img")]);
+    });
+    this.#picture.append(this.#player.element);
+    this.#player.element.scrollIntoView({block: "nearest"});
+    this.#player.start();
+  }
+
+  #restartButton() {
+    return el("button", {type: "button", click: async () => {
+      if (!confirm(`Restart ${this.#name}? Its outputs are interrupted for a moment.`)) return;
+      this.#answer.textContent = "Asked for a restart …";
+      this.#answer.textContent = await this.#restart();
+    }}, "Restart");
+  }
+
+  async #restart() {
+    try {
+      const response = await fetch(`${this.#path}/restart`, {method: "POST", headers: {"X-Framelane-Request": "1"}});
+      if (response.ok) return "The feed restarts.";
+      if (response.status === 401 || response.status === 403) {
+        return "Not restarted: this needs a token with the controlling role.";
+      }
+      return `Not restarted: ${(await response.json()).error.message}`;
+    } catch {
+      return "Not restarted: the daemon did not answer.";
+    }
+  }
+
+  // Fetched when it is opened.
+  #configurationPart() {
+    return el("details", {class: "panel", toggle: async (event) => {
+      if (!event.target.open) return;
+      try {
+        const response = await fetch(`${this.#path}/config`);
+        const answer = await response.json();
+        this.#configuration.textContent =
+          response.ok ? JSON.stringify(answer, null, 2) : answer.error.message;
+      } catch {
+        this.#configuration.textContent = "The configuration could not be fetched.";
+      }
+    }}, el("summary", {}, el("h2", {}, "Configuration")),
+    el("p", {class: "quiet"}, "As it is in force, with secrets hidden."), this.#configuration);
+  }
+}
+
+// The least and the most of ten minutes.
+function span(values, format) {
+  const known = values.filter((value) => value !== null);
+  if (known.length === 0) return "";
+  return `${format(Math.min(...known))} to ${format(Math.max(...known))}`;
+}
+
+function encodeCells(encode) {
+  const dropped = lost(encode.dropped);
+  return {
+    name: encode.name,
+    codec: encode.codec ?? "–",
+    fps: frameRate(encode.fps_out),
+    in: exact(encode.in),
+    out: exact(encode.out),
+    dropped: exact(dropped),
+    flight: exact(encode.in_flight),
+    why: [encode.reason, reasons(encode.dropped)].filter(Boolean).join(" · "),
+  };
+}

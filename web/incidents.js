@@ -1,0 +1,139 @@
+// What happened: one line for each cause. Those that last come first, then the newest.
+
+import {LiveText, arrange, el} from "./dom.js";
+import {clock, duration, words} from "./format.js";
+import {Pill} from "./parts.js";
+
+const LEVELS = {info: "idle", warning: "warn", error: "bad"};
+const FIRST_SHOWN = 30;
+const KEPT = 1000;
+
+// All that are known. Views show parts of it.
+export class Incidents {
+  version = 0;
+  #byId = new Map();
+
+  // Fetches those of the last day, or with `all` every one that is kept.
+  async load(all = false) {
+    const since = all ? 0 : Math.floor(Date.now() / 1000) - 86400;
+    const response = await fetch(`/api/v1/incidents?since=${since}`);
+    if (!response.ok) return;
+    for (const incident of (await response.json()).incidents) this.#byId.set(incident.id, incident);
+    ++this.version;
+  }
+
+  add(incident) {
+    this.#byId.set(incident.id, incident);
+    if (this.#byId.size > KEPT) this.#byId.delete(this.#byId.keys().next().value);
+    ++this.version;
+  }
+
+  // Those that last first, then the newest; `feed`: null for all.
+  list(feed = null) {
+    const mine = [...this.#byId.values()].filter((i) => feed === null || i.feed === feed);
+    return mine.sort((a, b) => (a.end === null) === (b.end === null)
+      ? Date.parse(b.begin) - Date.parse(a.begin) || b.id - a.id
+      : a.end === null ? -1 : 1);
+  }
+}
+
+export class IncidentList {
+  element = el("div", {class: "incidents"});
+  #list = el("ol");
+  #none = el("p", {class: "quiet"}, "Nothing has happened in the last 24 hours.");
+  #more = el("button", {type: "button", click: () => this.#showAll()}, "Show older");
+  #rows = new Map();
+  #incidents;
+  #feed;
+  #shown = FIRST_SHOWN;
+  #version = -1;
+
+  constructor(incidents, feed = null) {
+    this.#incidents = incidents;
+    this.#feed = feed;
+    this.element.append(this.#none, this.#list, this.#more);
+  }
+
+  update(now) {
+    for (const row of this.#rows.values()) row.tick(now);
+    if (this.#version === this.#incidents.version) return;
+    this.#version = this.#incidents.version;
+    const all = this.#incidents.list(this.#feed);
+    const shown = all.slice(0, this.#shown);
+    const keep = new Set(shown.map((incident) => incident.id));
+    for (const id of this.#rows.keys()) if (!keep.has(id)) this.#rows.delete(id);
+    arrange(this.#list, shown.map((incident) => this.#row(incident, now).element));
+    this.#none.hidden = shown.length > 0;
+    this.#list.hidden = shown.length === 0;
+  }
+
+  #row(incident, now) {
+    if (!this.#rows.has(incident.id)) this.#rows.set(incident.id, new Row(this.#feed === null));
+    const row = this.#rows.get(incident.id);
+    row.set(incident, now);
+    return row;
+  }
+
+  async #showAll() {
+    this.#shown = Infinity;
+    this.#more.hidden = true;
+    await this.#incidents.load(true);
+    this.#none.textContent = "No incidents are kept.";
+    this.#version = -1;
+  }
+}
+
+class Row {
+  #pill = new Pill();
+  #text = new LiveText();
+  #when = new LiveText();
+  #cause = new LiveText();
+  #causeElement = el("p", {class: "cause"}, this.#cause.node);
+  #subject = el("strong");
+  #incident = null;
+  element = el("li", {},
+    el("div", {class: "incident-head"}, this.#pill.element, el("time", {}, this.#when.node)),
+    el("p", {}, this.#subject, " ", this.#text.node), this.#causeElement);
+
+  constructor(withFeed) {
+    this.withFeed = withFeed;
+  }
+
+  set(incident, now) {
+    if (this.#incident === incident) return;
+    this.#incident = incident;
+    this.#pill.set(LEVELS[incident.severity] ?? "idle", words(incident.kind));
+    this.#subject.replaceChildren(...this.#subjects(incident));
+    this.#text.set(incident.text);
+    const gap = incident.gap_seconds > 0 ? `gap of ${duration(incident.gap_seconds)}` : "";
+    const tries = incident.retries > 0 ? `${incident.retries} retries` : "";
+    const extra = [tries, gap].filter((part) => part && !incident.text.includes(part));
+    const cause = incident.reason && !incident.text.includes(incident.reason) ? [incident.reason] : [];
+    this.#cause.set([...extra, ...cause].join(" · "));
+    this.#causeElement.hidden = extra.length + cause.length === 0;
+    this.element.title = incident.end ? `${incident.begin} to ${incident.end}` : `since ${incident.begin}`;
+    this.element.toggleAttribute("data-lasts", incident.end === null);
+    this.tick(now);
+  }
+
+  // What lasts shows for how long.
+  tick(now) {
+    const {begin, end} = this.#incident;
+    if (end === null) {
+      const age = duration((now - Date.parse(begin)) / 1000);
+      this.#when.set(`since ${clock(begin)}, for ${age}`);
+    } else {
+      const same = Date.parse(end) - Date.parse(begin) < 1000;
+      this.#when.set(same ? clock(begin) : `${clock(begin)} to ${clock(end)}`);
+    }
+  }
+
+  #subjects({feed, encode, output, device}) {
+    const parts = [];
+    if (feed && this.withFeed) parts.push(el("a", {href: `#/feeds/${encodeURIComponent(feed)}`}, feed));
+    const part = encode ? `encode ${encode}` : output ? `output ${output}` : "";
+    if (part) parts.push(parts.length ? ` ${part}` : part);
+    if (device && !feed) parts.push(device);
+    return parts.length ? [...parts, ":"] : [];
+  }
+}
