@@ -11,16 +11,16 @@ import subprocess
 
 import pytest
 
-from harness import media
+from harness import media, metrics_page
 from harness.camera import free_port
 from harness.configs import IMPATIENT, every_kind_of_feed, looped, one_feed, x264
 from harness.daemon import ROOT, run
 from harness.metrics import Metrics
+from harness.metrics_page import FIXED
 
 GOLDEN = pathlib.Path(__file__).with_name("golden_metrics.txt")
 
-# Labels with a fixed set of values, which is part of the contract.
-FIXED = ("reason", "stage", "state", "op", "engine")
+PAGE = ROOT / "docs" / "metrics.md"
 
 
 def busy_daemon(framelane, clip, tmp_path):
@@ -55,6 +55,17 @@ def test_metrics_are_the_golden_ones(framelane, clip, tmp_path):
         GOLDEN.write_text(actual)
     assert actual == GOLDEN.read_text()
     assert all(metrics.helps.get(name) for name in metrics.types)
+
+
+def test_the_page_of_metrics_is_golden_too(with_gpu):
+    """FRAMELANE_UPDATE_GOLDEN=1 writes what the program says into the page's rows."""
+    scrape = with_gpu.metrics()
+    page = PAGE.read_text(encoding="utf-8")
+    assert sorted(metrics_page.rows(page)) == sorted(scrape.types), "each metric has one row in docs/metrics.md"
+    said = metrics_page.rewritten(page, [scrape])
+    if os.environ.get("FRAMELANE_UPDATE_GOLDEN"):
+        PAGE.write_text(said, encoding="utf-8")
+    assert said == PAGE.read_text(encoding="utf-8")
 
 
 def test_secrets_in_options_are_shown_nowhere(framelane, http_camera, clip, tmp_path):
