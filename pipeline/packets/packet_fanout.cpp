@@ -125,11 +125,6 @@ void PacketFanout::finish() {
   for (OutputInlet* output : outputs_) output->finish();
 }
 
-bool PacketFanout::finished() const {
-  std::lock_guard lock(mutex_);
-  return finished_;
-}
-
 bool PacketFanout::has_room_for_group(const OutputInlet& output) const {
   std::size_t packets = 1;  // the one that follows
   for (std::size_t i = 0; i < group_size_; ++i) {

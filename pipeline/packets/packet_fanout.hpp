@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -42,7 +43,8 @@ class PacketFanout {
   void end_group();
   /// The encode has ended: finishes every output.
   void finish();
-  bool finished() const;
+  /// Waits for nobody.
+  bool finished() const { return finished_; }
 
  private:
   /// Larger groups are not cached: outputs that start then wait for the next keyframe.
@@ -74,12 +76,12 @@ class PacketFanout {
     OutputInlet* next;
   };
 
-  mutable std::mutex mutex_;  // guards all that follows
+  std::atomic<bool> finished_{false};  // changed with mutex_ held
+  std::mutex mutex_;                   // guards all that follows
   std::vector<OutputInlet*> outputs_;
   std::vector<Replacement> replacements_;  // due at the next keyframe
   std::vector<Handover> handovers_;
   std::optional<bool> blocks_;
-  bool finished_ = false;
   std::vector<MediaPacket> group_;  // the first group_size_ are in use; the others are spare
   std::size_t group_size_ = 0;
   std::size_t group_bytes_ = 0;
