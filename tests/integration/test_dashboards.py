@@ -11,6 +11,7 @@ import yaml
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, one_feed
 from harness.daemon import ROOT
+from harness.metrics_page import FIXED
 from harness.prometheus import RULES
 from harness.waiting import wait_until
 
@@ -58,7 +59,7 @@ def test_every_panel_and_every_rule_has_an_answer(with_gpu, prometheus):
     assert not sick, sick
 
 
-def test_what_the_variables_offer_exists(with_gpu):
+def test_what_variables_offer_and_queries_name_exists(with_gpu):
     metrics = with_gpu.metrics()
     for dashboard in DASHBOARDS.values():
         for variable in dashboard["templating"]["list"]:
@@ -68,6 +69,14 @@ def test_what_the_variables_offer_exists(with_gpu):
             # Prometheus adds job and instance.
             assert metrics.series(name), name
             assert label in ("job", "instance") or all(label in labels for labels, _ in metrics.series(name))
+    # A misspelt alternative, in "stop|reload" say, would change an answer, but not make it empty.
+    named = re.findall(r"(?<![\w:])(framelane_\w+)\{([^}]*)\}", str(queries()))
+    chosen = [(name, label, set(values.split("|"))) for name, selector in named
+              for label, values in re.findall(r'(\w+)(?:=~|!~|!=|=)"([^"]+)"', selector) if label in FIXED]
+    assert len(chosen) > 5
+    for name, label, values in chosen:
+        series = metrics.samples[name] or metrics.samples[f"{name}_count"]
+        assert values <= {labels[label] for labels, _ in series}, (name, label, values)
 
 
 def test_panels_choose_by_the_variables_alone():
