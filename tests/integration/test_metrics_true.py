@@ -110,22 +110,22 @@ def test_the_latency_is_what_the_time_in_each_picture_says(framelane, tmp_path):
             written.append(time.time())
             camera.write(b"".join(b"\xff\xff\xff\xff" * 16 if number >> bit & 1 else b"\0\0\0\xff" * 16
                                   for bit in range(10)) * height)
-            if number >= wanted:
-                metrics = daemon.metrics()
-                if metrics.one("framelane_frames_out_total", feed="cam") >= wanted:
-                    break
+            if number >= wanted and daemon.metrics().one("framelane_frames_out_total", feed="cam") >= wanted:
+                break
         settled = daemon.wait_metrics(
             lambda m: m.one("framelane_frames_in_total", feed="cam") == len(written)
             and m.sum("framelane_ring_jobs", feed="cam") == 0
             and m.one("framelane_output_queue_packets", feed="cam", output="out") == 0
             and step(m, "mux")[0] == m.one("framelane_frame_latency_seconds_count", feed="cam"),
             "the encoder to have all frames, and the reader all packets")
+        scraped = time.time()
         count = settled.one("framelane_frame_latency_seconds_count", feed="cam")
         size = settled.one("framelane_output_bytes_total", feed="cam", output="out")
-        wait_until(lambda: len(reader.data) == size, "all bytes at the reader")
-        (tmp_path / "out.h264").write_bytes(reader.data)
+        wait_until(lambda: len(reader.data) >= size, "all bytes at the reader")
+        stream = reader.data[:int(size)]
+        (tmp_path / "out.h264").write_bytes(stream)
         pictures = [round(at * clock.RATE) for at in clock.read(media.decoded(tmp_path / "out.h264", "gray"))]
-        ends = [match.start() for match in re.finditer(b"\0\0\0\1\x09", reader.data)][1:] + [len(reader.data)]
+        ends = [match.start() for match in re.finditer(b"\0\0\0\1\x09", stream)][1:] + [len(stream)]
         assert pictures == list(range(len(ends))) and len(ends) == count
         seen = [reader.when(end) - written[picture] for picture, end in zip(pictures, ends)]
         mean = sum(seen) / len(seen)
@@ -134,8 +134,7 @@ def test_the_latency_is_what_the_time_in_each_picture_says(framelane, tmp_path):
         assert ours == pytest.approx(mean, abs=1 / clock.RATE)
         # There is next to nothing else on the way.
         assert step(settled, "encode") == (count, pytest.approx(ours * count, abs=count / clock.RATE))
-        assert settled.one("framelane_last_frame_timestamp_seconds", feed="cam") == pytest.approx(
-            written[-1], abs=1 / clock.RATE)
+        assert written[-1] <= settled.one("framelane_last_frame_timestamp_seconds", feed="cam") <= scraped
         assert settled.one("framelane_input_bytes_total", feed="cam") == len(written) * width * height * 4
         assert settled.one("framelane_frames_in_flight", feed="cam") == len(written) - len(pictures) > lookahead / 2
     reader.close()
@@ -200,8 +199,7 @@ def test_the_cpus_lanes_are_busy_as_long_as_their_threads_run(framelane, tmp_pat
     frames = 60
     source = black(tmp_path / "in.raw", 1920, 1080, frames)
     daemon = framelane(one_feed(raw_input(source, "bgra", "1920x1080"), encoder("rawvideo", convert={"format": "nv12"}),
-                                {"out": {"url": "null:"}}))
-    daemon.wait_ready()
+                                {"out": {"url": "null:"}})).wait_ready()
     metrics = daemon.wait_state("cam", "ended")
     ran, waited = on_cpu(daemon.process.pid)
     count, converted = step(metrics, "kernel")
@@ -248,7 +246,7 @@ def test_a_gpus_upload_is_as_busy_as_its_copies_take(framelane, tmp_path):
     # One frame at a time: nothing overlaps, and the lane works for what its three kinds of work take.
     assert device == pytest.approx(engines, rel=0.02)
     assert metrics.one("framelane_overlap_ratio", device="cuda:0") == pytest.approx(1, abs=0.02)
-    assert metrics.one("framelane_lane_occupancy_ratio", lane="0") == pytest.approx(device / took, rel=0.1)
+    assert metrics.one("framelane_lane_occupancy_ratio", lane="0") == pytest.approx(device / took, rel=0.2)
     assert device / took > 0.2
     # One frame of BGRA and one of NV12.
     assert metrics.one("framelane_device_memory_bytes", device="cuda:0") == pytest.approx(width * height * 5.5, rel=0.02)
@@ -302,8 +300,7 @@ def test_lost_packets_are_those_that_the_peer_did_not_get(framelane, camera_clip
         thread = threading.Thread(target=lambda: received.extend(iter(lambda: peer.recv(1 << 20), b"")), daemon=True)
         thread.start()
         daemon.wait_metrics(lambda m: queued(m) == 0, "an empty queue")
-        daemon.wait_more_frames("cam", 5)
-        metrics = daemon.metrics()
+        metrics = daemon.wait_more_frames("cam", 5)
         daemon.reload(one_feed(looped(camera_clip), encoder("rawvideo")))  # the output ends
         thread.join(20)
         peer.close()
@@ -354,8 +351,8 @@ def test_the_process_is_what_proc_says(framelane, clip):
     after = cpu_seconds()
     status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
     for name, field in (("resident", "VmRSS"), ("virtual", "VmSize")):
-        assert metrics.one(f"process_{name}_memory_bytes") == pytest.approx(
-            int(status[field].split()[0]) * 1024, rel=0.05), name
+        kilobytes = int(status[field].split()[0])
+        assert metrics.one(f"process_{name}_memory_bytes") == pytest.approx(kilobytes * 1024, rel=0.05), name
     assert before - 0.02 <= metrics.one("process_cpu_seconds_total") <= after + 0.02
     # One more is the connection of the scrape.
     assert metrics.one("process_open_fds") - len(list((proc / "fd").iterdir())) in (0, 1)
@@ -364,9 +361,8 @@ def test_the_process_is_what_proc_says(framelane, clip):
     # /proc says when it started in ticks after the boot, and when that was in seconds.
     ticks = int((proc / "stat").read_text().rpartition(")")[2].split()[19])
     boot = int(re.search(r"btime (\d+)", pathlib.Path("/proc/stat").read_text()).group(1))
-    assert metrics.one("process_start_time_seconds") == pytest.approx(
-        boot + ticks / os.sysconf("SC_CLK_TCK"), abs=0.02)
-    assert metrics.one("process_start_time_seconds") == pytest.approx(proc.stat().st_mtime, abs=2)
+    began = boot + ticks / os.sysconf("SC_CLK_TCK")
+    assert metrics.one("process_start_time_seconds") == pytest.approx(began, abs=0.02)
 
 
 def test_memory_of_frames_is_what_the_process_grows_by(framelane, clip, tmp_path):
