@@ -11,8 +11,8 @@
 #include "config/problem.hpp"
 #include "config/process_config.hpp"
 #include "daemon/admin_access.hpp"
-#include "daemon/detached_read.hpp"
 #include "daemon/supervisor.hpp"
+#include "pipeline/base/detached_read.hpp"
 
 namespace framelane {
 

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/base/log.hpp"
@@ -35,12 +34,14 @@ double load_of(const Device& gpu, DeviceSet::Clock::time_point now) {
 
 /// On a thread of its own, since the driver of a GPU that hangs does not answer. Without a thread
 /// for it the amount is unknown.
-std::future<std::optional<std::size_t>> ask_free_memory(const std::shared_ptr<Device>& gpu) {
+std::future<std::optional<std::size_t>> ask_free_memory(
+    const std::shared_ptr<Device>& gpu, const std::shared_ptr<AbandonableThread>& thread) {
   auto answer = std::make_shared<std::promise<std::optional<std::size_t>>>();
   try {
-    std::thread([gpu, answer] {
+    std::thread([gpu, answer, thread] {
       pthread_setname_np(pthread_self(), "gpu-memory");
       answer->set_value(gpu->free_memory_bytes());
+      thread->end();
     }).detach();
   } catch (const std::system_error&) {
     answer->set_value(std::nullopt);
@@ -156,14 +157,16 @@ std::vector<DeviceSet::LiveGpu> DeviceSet::live_gpus() {
   });
   for (const std::shared_ptr<Device>& gpu : gpus_) {
     if (!gpu->lost() && !questions_.contains(gpu.get())) {
-      questions_[gpu.get()] = {ask_free_memory(gpu)};
+      auto thread = std::make_shared<AbandonableThread>();
+      auto answer = ask_free_memory(gpu, thread);
+      questions_[gpu.get()] = {std::move(answer), std::move(thread)};
     }
   }
   const Clock::time_point deadline = Clock::now() + answer_;
   for (const std::shared_ptr<Device>& gpu : gpus_) {
     const auto question = questions_.find(gpu.get());
     if (gpu->lost() || question == questions_.end()) continue;
-    auto& [answer, late_since] = question->second;
+    auto& [answer, thread, late_since] = question->second;
     bool has_memory = false;
     // One that is known to be silent is not waited for again.
     if (answer.wait_until(late_since ? Clock::now() : deadline) == std::future_status::ready) {
@@ -174,7 +177,7 @@ std::vector<DeviceSet::LiveGpu> DeviceSet::live_gpus() {
       log::warn("{} does not say how much memory is free: feeds go to other GPUs meanwhile",
                 gpu->name());
     } else if (now_() - *late_since >= kSilence) {
-      count_abandoned_threads(1);
+      thread->abandon();
       gpu->lose("its driver has not said for " + std::to_string(kSilence.count()) +
                 " s how much memory is free");
     }

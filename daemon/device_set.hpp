@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/stage/device.hpp"
 #include "pipeline/stage/device_choice.hpp"
@@ -83,6 +84,7 @@ class DeviceSet {
   /// How much memory is free, asked on a thread of its own.
   struct Question {
     std::future<std::optional<std::size_t>> answer;
+    std::shared_ptr<AbandonableThread> thread;
     std::optional<Clock::time_point> late_since{};
 
     bool answered() const {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/detached_read.hpp"
+#include "pipeline/base/detached_read.hpp"
 #include "pipeline/feed/feed_options.hpp"
 
 namespace framelane {

@@ -16,8 +16,6 @@ std::uint64_t threads_stuck() {
   return abandoned > ended ? abandoned - ended : 0;  // one may have ended before it was counted
 }
 
-void count_abandoned_threads(int threads) { g_abandoned += static_cast<std::uint64_t>(threads); }
-
 void AbandonableThread::abandon() {
   State runs = State::kRuns;
   if (state_.compare_exchange_strong(runs, State::kAbandoned)) ++g_abandoned;

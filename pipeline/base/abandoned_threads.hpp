@@ -11,8 +11,6 @@ namespace framelane {
 std::uint64_t threads_abandoned();
 /// Those of them whose call has not returned yet. Any thread.
 std::uint64_t threads_stuck();
-/// Counts threads that will never end.
-void count_abandoned_threads(int threads);
 
 /// Whether a thread was abandoned. Whoever may abandon it and the thread itself share the
 /// ownership.

@@ -33,6 +33,7 @@ void FrameRing::admit(int consumer) {
 void FrameRing::dismiss(int consumer) {
   {
     const std::lock_guard lock(mutex_);
+    assert(at(consumer).state == Consumer::State::kAdmitted);
     at(consumer).state = Consumer::State::kDismissed;
     at(consumer).end = head_;
   }

@@ -36,9 +36,13 @@ class FrameRing {
   int add_consumer();
   /// The consumer gets the jobs that are published from now on. The producer's thread.
   void admit(int consumer);
-  /// The consumer gets no job that is published from now on; next() returns nothing once it has had
-  /// those before. Then another one may get its index. At least one consumer has to stay. The
-  /// producer's thread.
+  /// The consumer gets no job that is published from now on. Those that were published before stay
+  /// its own: they keep their places until it has released them, and it ends their tickets as
+  /// before; nothing is dropped or counted here. After the last of them next() returns nothing, and
+  /// must not be called again, because add_consumer() may give the index to another consumer. Does
+  /// not wait for the consumer; wakes it if it waits in next() or wait_until(). `consumer` must be
+  /// admitted, and wait_released() must not be called for it any more. Whenever a job is published,
+  /// at least one consumer must be admitted. The producer's thread.
   void dismiss(int consumer);
 
   /// The producer's hold on a free place and its job. If it is not published, its destructor clears

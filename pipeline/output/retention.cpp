@@ -56,6 +56,7 @@ struct Retention::Disk {
 
   // Guarded by Threads::mutex_.
   std::thread thread;
+  AbandonableThread abandonable{};
   std::vector<std::shared_ptr<Output>> outputs;
   bool woken = false;
   bool hangs = false;
@@ -266,6 +267,7 @@ void Retention::Threads::serve(Disk& disk) {
   }
   disk.ended = true;
   ended_.notify_all();
+  disk.abandonable.end();
 }
 
 /// Returns how long there is nothing to do.
@@ -341,12 +343,11 @@ void Retention::Threads::stop() {
         lock.lock();
       } else {
         disk->thread.detach();
+        disk->abandonable.abandon();
         hanging.push_back(disk->folder);
       }
     }
   }
-  if (hanging.empty()) return;
-  count_abandoned_threads(static_cast<int>(hanging.size()));
   for (const std::string& folder : hanging) {
     log::error(
         "file system of {}: the thread that deletes old files there did not end when asked "

@@ -8,14 +8,11 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <future>
 #include <mutex>
 #include <system_error>
-#include <thread>
-#include <utility>
 
-#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/bus_guard.hpp"
+#include "pipeline/base/detached_read.hpp"
 #include "pipeline/base/failure.hpp"
 
 namespace framelane {
@@ -117,26 +114,20 @@ std::optional<std::string> why_no_font(const std::string& file) {
 std::optional<std::string> why_no_system_font(std::chrono::milliseconds limit) {
   using Answer = std::optional<std::string>;
   static std::mutex mutex;
-  static std::future<Answer> looking;  // guarded by mutex
+  static DetachedRead<Answer> looking;  // guarded by mutex
   const std::lock_guard lock(mutex);
-  const auto has_ended = [](std::chrono::milliseconds time) {
-    return looking.wait_for(time) == std::future_status::ready;
-  };
-  const bool hangs = looking.valid() && !has_ended(std::chrono::milliseconds(0));
-  if (!hangs) {
-    std::packaged_task<Answer()> look([]() -> Answer {
-      const BusGuardScope scope;
-      try {
-        load_fonts({}, nullptr);
-      } catch (const FeedError& error) {
-        return error.what();
-      }
-      return std::nullopt;
-    });
-    looking = look.get_future();
-    std::thread(std::move(look)).detach();
-    if (has_ended(limit)) return looking.get();
-    count_abandoned_threads(1);
+  const bool begun = looking.begin([]() -> Answer {
+    const BusGuardScope scope;
+    try {
+      load_fonts({}, nullptr);
+    } catch (const FeedError& error) {
+      return error.what();
+    }
+    return std::nullopt;
+  });
+  if (begun) {
+    if (const std::optional<Answer> answer = looking.wait_for(limit)) return *answer;
+    looking.abandon();
   }
   return "the fonts of this system cannot be read in time; see whether the disk or file server "
          "that they are on answers";

@@ -27,8 +27,10 @@ FcConfigPtr load_fonts(const std::string& file, const FcPattern* font);
 /// Why the file is no font, as the end of a sentence; nothing if it is one. Reads it.
 std::optional<std::string> why_no_font(const std::string& file);
 /// Why a text without a font of its own cannot be drawn: a sentence; nothing if it can. Looks for
-/// the system's fonts, for `limit` at most, on a thread that is then abandoned and counted. Throws
-/// std::system_error if no thread starts.
+/// the system's fonts on a thread of its own, and waits for it for `limit` at most. The thread then
+/// counts as stuck until it ends, and until then every call says at once that the fonts cannot be
+/// read in time. Any thread; one call at a time, others wait for it. Throws std::system_error if no
+/// thread starts.
 std::optional<std::string> why_no_system_font(std::chrono::milliseconds limit);
 
 }  // namespace framelane

@@ -63,7 +63,6 @@ class TimedOverlays::LateWork {
     return late;
   }
   void add(std::shared_ptr<Work> work) {
-    count_abandoned_threads(1);
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
   }
@@ -103,9 +102,10 @@ std::shared_ptr<const Overlays> TimedOverlays::at(std::chrono::system_clock::tim
 
 /// Makes the call on another thread, and returns when it has ended.
 void TimedOverlays::run(std::function<void(Work&)> call) {
+  const auto thread = std::make_shared<AbandonableThread>();
   work_->begin();
   try {
-    std::thread([work = work_, call = std::move(call)] {
+    std::thread([work = work_, thread, call = std::move(call)] {
       std::optional<FeedError> failure;
       try {
         call(*work);
@@ -117,6 +117,7 @@ void TimedOverlays::run(std::function<void(Work&)> call) {
         failure.emplace(FeedFault::kInternal, error.what());
       }
       work->end(std::move(failure));
+      thread->end();
     }).detach();
   } catch (const std::system_error& error) {
     work_->end({});
@@ -132,6 +133,7 @@ void TimedOverlays::run(std::function<void(Work&)> call) {
     return;
   }
   lock.unlock();
+  thread->abandon();
   LateWork::instance().add(work_);
   throw FeedError(FeedFault::kEncoder,
                   fmt::format("its fonts and images could not be read in {:.1f} s; see whether the "

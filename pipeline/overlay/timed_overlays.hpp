@@ -15,8 +15,8 @@ namespace framelane {
 
 /// FrameOverlays whose fonts and images may be on a file server that does not answer. They are made
 /// on a thread of their own, and so is every text that is drawn, each time on another thread; the
-/// caller waits for it, but not for ever. A thread that is late is abandoned, and counted. One
-/// thread uses it.
+/// caller waits for it, but not for ever. A thread that is late is abandoned, and counts as stuck
+/// until it ends. One thread uses it.
 class TimedOverlays {
  public:
   /// The frames that are drawn on, as FrameOverlays has them.

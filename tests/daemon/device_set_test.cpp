@@ -208,12 +208,15 @@ TEST_F(DeviceSetTest, AGpuWhoseDriverStaysSilentIsLost) {
   EXPECT_FALSE(gpus_[0]->lost());
   EXPECT_TRUE(devices_->any_lost()) << "its thread must not outlive what it uses";
   const std::uint64_t abandoned = threads_abandoned();
+  const std::uint64_t stuck = threads_stuck();
   clock_.advance(DeviceSet::kSilence);
   place("b");
   EXPECT_TRUE(gpus_[0]->lost());
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_EQ(threads_stuck(), stuck + 1);
   answer.set_value();
-  EXPECT_TRUE(comes_true([&] { return gpus_[0]->asked_ == 1; }));
+  EXPECT_TRUE(comes_true([&] { return threads_stuck() == stuck; }));
+  EXPECT_EQ(gpus_[0]->asked_, 1);
 }
 
 TEST_F(DeviceSetTest, AFeedThatEncodesWithNvencGoesWhereASessionMayBeFree) {

@@ -31,6 +31,7 @@ struct CompletionThread::Queue {
   std::chrono::steady_clock::time_point suspected_at;
   bool stopping = false;
   bool ended = false;
+  AbandonableThread abandonable{};
 
   /// Requires the mutex.
   void take_turn(const CudaLane* lane, bool hands_over) {
@@ -59,6 +60,7 @@ CompletionThread::CompletionThread(std::shared_ptr<CudaContext> context,
     const std::lock_guard lock(queue->mutex);
     queue->ended = true;
     queue->changed.notify_all();
+    queue->abandonable.end();
   }).detach();
 }
 
@@ -77,7 +79,7 @@ CompletionThread::~CompletionThread() {
     }
     log::error("{}: work on the GPU does not come to an end; its memory is left behind",
                context_->name());
-    count_abandoned_threads(1);
+    queue.abandonable.abandon();
     return;
   }
 }

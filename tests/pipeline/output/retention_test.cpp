@@ -156,6 +156,7 @@ struct Hang {
 TEST_F(RetentionTest, ACallThatHangsHoldsUpNeitherTheOutputNorTheStop) {
   const auto hang = std::make_shared<Hang>();
   const std::uint64_t abandoned_before = threads_abandoned();
+  const std::uint64_t stuck_before = threads_stuck();
   {
     Retention retention([hang](const std::string&) {
       hang->reached = true;
@@ -172,10 +173,12 @@ TEST_F(RetentionTest, ACallThatHangsHoldsUpNeitherTheOutputNorTheStop) {
     EXPECT_EQ(log.count("did not end when asked to and was abandoned"), 1u);
   }
   EXPECT_EQ(threads_abandoned(), abandoned_before + 1);
+  EXPECT_EQ(threads_stuck(), stuck_before + 1);
   hang->gone = true;
   hang->gone.notify_all();
   // The thread is the last that has this.
   EXPECT_TRUE(comes_true([&] { return hang.use_count() == 1; }));
+  EXPECT_EQ(threads_stuck(), stuck_before);
 }
 
 }  // namespace

@@ -28,7 +28,12 @@ class TimedOverlaysTest : public ::testing::Test {
   void TearDown() override {
     fonts_.release();
     cancel_ = std::stop_source();
-    EXPECT_TRUE(testing::comes_true([this] { return !refusal(60s); }));  // no thread is left
+    EXPECT_TRUE(testing::comes_true([this] { return !refusal(60s); }));
+    EXPECT_TRUE(none_is_stuck());
+  }
+  /// Waits until the threads that this test has abandoned have ended.
+  bool none_is_stuck() const {
+    return testing::comes_true([this] { return threads_stuck() == stuck_; });
   }
   std::unique_ptr<TimedOverlays> make(std::chrono::milliseconds limit) {
     return std::make_unique<TimedOverlays>(
@@ -46,6 +51,7 @@ class TimedOverlaysTest : public ::testing::Test {
     }
   }
 
+  const std::uint64_t stuck_ = threads_stuck();
   testing::HeldFonts fonts_;
   std::stop_source cancel_;
   std::vector<OverlayOptions> options_{1};
@@ -65,6 +71,14 @@ TEST_F(TimedOverlaysTest, FontsThatHangAreAnErrorAndItsThreadIsAbandonedOnce) {
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
   EXPECT_THAT(refusal(1h).value_or(""), HasSubstr("are still being read"));  // at once
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
+}
+
+TEST_F(TimedOverlaysTest, AThreadThatWasOnlySlowIsStuckNoMore) {
+  fonts_.hold();
+  ASSERT_TRUE(refusal(100ms));
+  EXPECT_EQ(threads_stuck(), stuck_ + 1);
+  fonts_.release();
+  EXPECT_TRUE(none_is_stuck());
 }
 
 TEST_F(TimedOverlaysTest, FontsThatHungAreReadOnceTheyCanBe) {
@@ -92,8 +106,10 @@ TEST_F(TimedOverlaysTest, WhoAsksForFontsThatHangHearsSoAndDoesNotWaitTwice) {
   EXPECT_THAT(why_no_system_font(100ms).value_or(""), HasSubstr("cannot be read in time"));
   EXPECT_THAT(why_no_system_font(1h).value_or(""), HasSubstr("cannot be read in time"));
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_EQ(threads_stuck(), stuck_ + 1);
   fonts_.release();
   EXPECT_TRUE(testing::comes_true([] { return !why_no_system_font(60s); }));
+  EXPECT_TRUE(none_is_stuck());
 }
 
 TEST_F(TimedOverlaysTest, ACancelEndsTheWaiting) {

@@ -323,15 +323,18 @@ TEST_F(CudaHangTest, AnEncodeReadsNoTargetThatAnotherReplaces) {
 TEST_F(CudaHangTest, AThreadThatTheGpuDoesNotLetGoOfCountsAsAbandoned) {
   const std::shared_ptr<CudaContext> context = device_->context();
   const std::uint64_t abandoned = threads_abandoned();
+  const std::uint64_t stuck = threads_stuck();
   auto jobs = std::make_unique<Jobs>(bgra_to_two(), 1);
   jobs->use(stage_->prepare(jobs->conversions()));
   HeldOwner owner(*device_, stats_, (*jobs)[0]);
   stage_.reset();
   device_.reset();
   EXPECT_EQ(threads_abandoned(), abandoned + 1);
+  EXPECT_EQ(threads_stuck(), stuck + 1);
   owner.let_go();
   jobs.reset();
-  EXPECT_TRUE(comes_true([&] { return context.use_count() == 1; }));  // the thread has ended
+  EXPECT_TRUE(comes_true([&] { return context.use_count() == 1; }));  // the thread ends
+  EXPECT_TRUE(comes_true([&] { return threads_stuck() == stuck; }));
 }
 
 TEST_F(CudaHangTest, AStageThatIsDestroyedMovesItsHangingJobs) {
