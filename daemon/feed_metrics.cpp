@@ -30,22 +30,30 @@ bool decodes(const FeedStats::Ledger& ledger) {
 }  // namespace
 
 FeedMetrics::FeedMetrics(MetricPage& page)
-    : up_(page.gauge("framelane_feed_up",
-                     "1 if the feed runs and data has come within its input timeout.")),
-      state_(page.gauge("framelane_feed_state", "1 for the state the feed is in.")),
-      info_(page.gauge("framelane_feed_info", "The decoder and the device of the feed.")),
+    : up_(page.gauge(
+          "framelane_feed_up",
+          "1 if the feed runs and a frame or copied packet has come within its input.timeout.")),
+      state_(page.gauge("framelane_feed_state",
+                        "1 for the state the feed is in, 0 for the others. backoff: it will be "
+                        "tried again; ended: a file is finished; failed: it is not tried again.")),
+      info_(page.gauge("framelane_feed_info",
+                       "The decoder and the device of the feed, empty until its source has been "
+                       "opened; always 1.")),
       last_frame_(page.gauge(
           "framelane_last_frame_timestamp_seconds",
-          "Time of the last frame or copied packet from the source; 0 before the first.")),
-      input_bytes_(page.counter("framelane_input_bytes_total", "Bytes read from the source.")),
+          "Unix time of the last frame or copied packet from the source; 0 before the first.")),
+      input_bytes_(page.counter("framelane_input_bytes_total",
+                                "Bytes of video and sound that came from the source, without what "
+                                "its container and the network add.")),
       frames_missed_(page.counter("framelane_input_frames_missed_total",
                                   "Frames that the producer of an input in shared memory published "
                                   "and did not give to the feed.")),
       packets_skipped_(page.counter("framelane_decode_skipped_total",
                                     "Pictures that were not decoded, because the feed's skip says "
                                     "so.")),
-      source_reconnects_(page.counter("framelane_source_reconnects_total",
-                                      "How often the source was lost, by cause.")),
+      source_reconnects_(
+          page.counter("framelane_source_reconnects_total",
+                       "How often the source was lost or could not be opened, by cause.")),
       restarts_(page.counter("framelane_feed_restarts_total",
                              "How often the supervisor restarted the feed, by cause.")),
       timestamp_repairs_(page.counter("framelane_timestamp_repairs_total",
@@ -54,20 +62,27 @@ FeedMetrics::FeedMetrics(MetricPage& page)
                                   "Packets from which no frame could be decoded, by cause.")),
       host_copies_(page.counter("framelane_host_copies_total",
                                 "Frames whose pixels were copied on the host, by cause.")),
-      bottleneck_(page.gauge("framelane_feed_bottleneck",
-                             "1 for the step that limits the rate of a running feed.")),
+      bottleneck_(
+          page.gauge("framelane_feed_bottleneck",
+                     "1 for the step that limits the rate of a running feed, 0 for the others.")),
       luma_mean_(page.gauge("framelane_feed_luma_mean",
-                            "Mean of the luma samples, 0 to 255, of the newest analysed frame. "
-                            "The first encode that decodes is analysed.")),
-      frames_in_(page.counter("framelane_frames_in_total", "Frames that the source delivered.")),
-      frames_out_(page.counter("framelane_frames_out_total",
-                               "Frames that the encoder returned as packets.")),
-      frames_in_flight_(
-          page.gauge("framelane_frames_in_flight", "Frames that are neither out nor dropped yet.")),
+                            "With analyse: true, the mean of the luma samples of the newest frame, "
+                            "0 to 255, as the first encode that decodes gets it.")),
+      frames_in_(page.counter("framelane_frames_in_total",
+                              "Frames that the decoder (raw video: the reader) returned.")),
+      frames_out_(
+          page.counter("framelane_frames_out_total", "Frames whose packet the encoder returned.")),
+      frames_in_flight_(page.gauge("framelane_frames_in_flight",
+                                   "Frames that are neither out nor dropped yet: in the ring, in "
+                                   "conversion or in the encoder.")),
       frames_dropped_(page.counter("framelane_frames_dropped_total",
                                    "Frames that the encoder did not return as packets, by cause.")),
-      encode_info_(page.gauge("framelane_encode_info", "The codec of the encode.")),
-      audio_info_(page.gauge("framelane_audio_info", "The encoder of the encode's sound.")),
+      encode_info_(page.gauge("framelane_encode_info",
+                              "The encoder that was chosen for the encode, or copy; empty until it "
+                              "has been opened; always 1.")),
+      audio_info_(page.gauge("framelane_audio_info",
+                             "The encoder that was chosen for the encode's sound; empty until it "
+                             "has been opened; always 1.")),
       audio_in_(page.counter("framelane_audio_packets_in_total",
                              "Packets of sound that came to be transcoded.")),
       audio_out_(page.counter("framelane_audio_packets_out_total",
@@ -80,22 +95,33 @@ FeedMetrics::FeedMetrics(MetricPage& page)
       audio_repairs_(page.counter("framelane_audio_repairs_total",
                                   "How often the sound was brought back in step, by means.")),
       latency_(page.histogram("framelane_frame_latency_seconds",
-                              "Time from when a frame is decoded until its packet is queued.")),
-      step_duration_(page.histogram("framelane_stage_duration_seconds",
-                                    "Time that a frame spent in each step.")),
-      ring_jobs_(page.gauge("framelane_ring_jobs", "Jobs in the feed's ring, by state.")),
+                              "Time from when a frame is decoded until its packet is queued for "
+                              "the outputs, the encoder's lookahead included.")),
+      step_duration_(page.histogram(
+          "framelane_stage_duration_seconds",
+          "Time that a frame spent in each step. wait: for a place in the ring; encode: from being "
+          "sent to the encoder to its packet; mux: from the queueing of a packet to its write. On "
+          "a GPU a copy or kernel counts from some 9 microseconds before its work.")),
+      ring_jobs_(page.gauge("framelane_ring_jobs",
+                            "Jobs in the feed's ring: in conversion, or ready for an encode.")),
       lane_busy_(page.counter("framelane_lane_busy_seconds_total",
-                              "Time that the lane spent on each kind of work.")),
+                              "Time that the lane spent on each kind of work. On a GPU each copy "
+                              "and kernel counts from some 9 microseconds before its work: a "
+                              "kernel of a 1080p frame as 2.6 times its work.")),
       lane_occupancy_(page.gauge("framelane_lane_occupancy_ratio",
                                  "Share of the last 10 s in which the lane was busy.")),
-      output_up_(page.gauge("framelane_output_up", "1 if the output is being written.")),
+      output_up_(page.gauge(
+          "framelane_output_up",
+          "1 if the output is being written; with several encodes, if all of its renditions are.")),
       output_paused_(page.gauge("framelane_output_paused",
-                                "1 if the output waits because the disk is full, or before it "
-                                "reconnects.")),
-      output_queue_(page.gauge("framelane_output_queue_packets", "Packets queued for the output.")),
+                                "1 if the output, or one of its renditions, waits because the disk "
+                                "is full, or before it reconnects.")),
+      output_queue_(page.gauge("framelane_output_queue_packets",
+                               "Packets that wait for the output's thread.")),
       output_bytes_(page.counter("framelane_output_bytes_total", "Bytes written to the output.")),
-      output_reconnects_(page.counter("framelane_output_reconnects_total",
-                                      "How often the output was lost, by cause.")),
+      output_reconnects_(
+          page.counter("framelane_output_reconnects_total",
+                       "How often the output was lost or could not be opened, by cause.")),
       output_drops_(page.counter("framelane_output_packets_dropped_total",
                                  "Packets that were not written, by cause.")),
       output_retention_errors_(page.counter("framelane_output_retention_errors_total",

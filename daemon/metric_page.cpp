@@ -49,10 +49,10 @@ MetricFamily& MetricPage::histogram(std::string name, std::string help) {
   return families_.emplace_back(MetricType::Histogram, std::move(name), std::move(help));
 }
 
-std::string MetricPage::text() const {
+std::string MetricPage::text() {
   std::vector<prometheus::MetricFamily> families;
   families.reserve(families_.size());
-  for (const MetricFamily& family : families_) families.push_back(family.data());
+  for (MetricFamily& family : families_) families.push_back(family.take());
   return prometheus::TextSerializer().Serialize(families);
 }
 

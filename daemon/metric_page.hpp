@@ -37,7 +37,8 @@ class MetricFamily {
     }
   }
 
-  const prometheus::MetricFamily& data() const { return data_; }
+  /// The family is empty afterwards.
+  prometheus::MetricFamily take() { return std::move(data_); }
 
  private:
   prometheus::MetricFamily data_;
@@ -50,7 +51,8 @@ class MetricPage {
   MetricFamily& gauge(std::string name, std::string help);
   MetricFamily& histogram(std::string name, std::string help);
 
-  std::string text() const;
+  /// The page is empty afterwards.
+  std::string text();
 
  private:
   std::deque<MetricFamily> families_;  // deque: references stay valid

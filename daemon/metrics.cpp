@@ -26,16 +26,18 @@ void add_build_info(MetricPage& page) {
 }
 
 void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Device>>& devices) {
-  auto& up = page.gauge("framelane_device_up", "1 if the device can be used.");
-  auto& info = page.gauge("framelane_device_info", "The model and the UUID of the device.");
-  auto& engine_busy = page.counter("framelane_engine_busy_seconds_total",
-                                   "Time in which the engine worked for at least one lane.");
+  auto& up = page.gauge("framelane_device_up", "1 if the device can be used, 0 if it was lost.");
+  auto& info =
+      page.gauge("framelane_device_info", "The model and the UUID of the device; always 1.");
+  auto& engine_busy = page.counter(
+      "framelane_engine_busy_seconds_total",
+      "Time in which the engine worked for at least one lane. On a GPU each copy and kernel counts "
+      "from some 9 microseconds before its work: a kernel of a 1080p frame as 2.6 times its work.");
   auto& busy = page.counter("framelane_device_busy_seconds_total",
                             "Time in which at least one engine of the device worked.");
-  auto& overlap =
-      page.gauge("framelane_overlap_ratio",
-                 "Sum of the engines' busy times, divided by the device's busy time, in "
-                 "the last 10 s; 1 if idle.");
+  auto& overlap = page.gauge("framelane_overlap_ratio",
+                             "Sum of the engines' busy times, divided by the device's busy time, "
+                             "in the last 10 s; 1 if idle.");
   for (const auto& device : devices) {
     const MetricLabels labels{{"device", device->name()}};
     const EngineMeters& engines = device->busy();
@@ -54,8 +56,9 @@ void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Devic
   }
   // Without a GPU the family does not exist.
   if (std::ranges::none_of(devices, [](const auto& d) { return d->has_copy_engines(); })) return;
-  auto& memory =
-      page.gauge("framelane_device_memory_bytes", "GPU memory that is allocated for frames.");
+  auto& memory = page.gauge("framelane_device_memory_bytes",
+                            "GPU memory that is allocated for frames, without what FFmpeg "
+                            "allocates for NVDEC and NVENC.");
   auto& sessions = page.gauge("framelane_device_encoder_sessions",
                               "NVENC encoders that framelane has open on the GPU.");
   for (const auto& device : devices) {
@@ -76,7 +79,9 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
   FeedMetrics feed_metrics(page);
   for (const FeedView& feed : feeds) feed_metrics.add(feed);
   add_devices(page, devices);
-  page.gauge("framelane_host_pinned_bytes", "Host memory that is allocated for frames.")
+  page.gauge("framelane_host_pinned_bytes",
+             "Host memory that is held for frames: all pools, and the shared memory of other "
+             "programs. With a GPU it is locked.")
       .add({}, static_cast<double>(host_memory_bytes()));
   page.counter("framelane_threads_abandoned_total",
                "Threads that were abandoned because a call ignored its deadline.")
@@ -99,7 +104,7 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
              "1 if the last attempt to load the configuration succeeded.")
       .add({}, config.successful ? 1 : 0);
   page.gauge("framelane_config_last_reload_success_timestamp_seconds",
-             "When the current configuration was loaded.")
+             "Unix time at which the current configuration was loaded.")
       .add({}, std::chrono::duration<double>(config.loaded.time_since_epoch()).count());
   add_process_metrics(page);
   return page.text();

@@ -9,11 +9,13 @@ import pytest
 
 from harness import daemon as daemon_module
 from harness import media, media_playlist
-from harness.camera import Camera
-from harness.daemon import BINARY, ROOT, Daemon
+from harness.camera import Camera, free_port
+from harness.configs import every_kind_of_feed, raw_input, x264
+from harness.daemon import BINARY, ROOT, STAND_IN_GPU, Daemon
 from harness.http_camera import FileServer, HostileServer, HttpCamera
 from harness.journal import Journal
 from harness.producers import CAPTURE, STRICT
+from harness.prometheus import Prometheus, shortened_rules
 
 
 def pytest_configure(config):
@@ -78,6 +80,39 @@ def journal(tmp_path):
         pytest.skip("mounting a file system needs root")
     yield made
     made.close()
+
+
+@pytest.fixture
+def with_gpu(framelane, clip, bgra, tmp_path):
+    """A daemon with a GPU, which a stand-in for CUDA's runtime plays, and with every kind of series."""
+    if not STAND_IN_GPU.exists():
+        pytest.skip("needs the stand-in runtime")
+    feeds = every_kind_of_feed(clip, tmp_path)
+    feeds["raw"] = {"input": raw_input(bgra, "bgra", "64x48", loop=True, pace="realtime"), "encodes": {"main": x264()},
+                    "outputs": {"out": {"url": "null:"}}}
+    daemon = framelane({"device": "cuda", "feeds": feeds}, binary=STAND_IN_GPU, port=free_port()).wait_ready()
+    for feed in ("live", "raw"):
+        daemon.wait_frames(feed, 10)
+    return daemon
+
+
+@pytest.fixture
+def prometheus(tmp_path):
+    """Starts a Prometheus with docker/prometheus/rules.yml that scrapes this daemon five times a second:
+    prometheus(daemon) -> Prometheus. Alerts wait a second where they would wait minutes."""
+    started = []
+
+    def start(daemon):
+        (tmp_path / "rules.yml").write_text(shortened_rules())
+        started.append(Prometheus(tmp_path, {
+            "global": {"scrape_interval": "200ms", "evaluation_interval": "200ms"}, "rule_files": ["rules.yml"],
+            "scrape_configs": [{"job_name": "framelane",
+                                "static_configs": [{"targets": [f"127.0.0.1:{daemon.port}"]}]}]}))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.close()
 
 
 @pytest.fixture

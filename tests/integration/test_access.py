@@ -4,18 +4,17 @@ import base64
 import hashlib
 import http.client
 import json
-import shutil
 import socket
 import ssl
 import subprocess
-import urllib.request
 import warnings
 
 import pytest
 
 from harness.camera import free_port
 from harness.configs import looped, one_feed
-from harness.daemon import ROOT, run
+from harness.daemon import run
+from harness.prometheus import Prometheus
 from harness.waiting import TIME_FACTOR, wait_until
 
 READ, CONTROL = "reader-" + 20 * "r", "controller-" + 20 * "c"
@@ -342,7 +341,6 @@ def test_health_is_seen_while_tls_waits_for_the_next_start(framelane, clip, acce
 
 def test_prometheus_scrapes_with_a_token_over_tls(framelane, clip, tmp_path, access):
     """As bearer and as Basic password; with a wrong token it does not."""
-    tool = shutil.which("prometheus") or str(ROOT / "build" / "tools" / "prometheus")
     daemon = framelane(one_feed(looped(clip)), port=free_port(), admin={**access.tokens, **access.tls},
                        token=READ, tls=access.context()).wait_ready()
     wrong = tmp_path / "wrong.token"
@@ -353,20 +351,10 @@ def test_prometheus_scrapes_with_a_token_over_tls(framelane, clip, tmp_path, acc
     jobs = [{"job_name": name, "scheme": "https", "tls_config": {"ca_file": str(access.certificate)},
              "static_configs": [{"targets": [f"127.0.0.1:{daemon.port}"]}], **key}
             for name, key in keys.items()]
-    config = tmp_path / "prometheus.yml"
-    config.write_text(json.dumps({"global": {"scrape_interval": "200ms"}, "scrape_configs": jobs}))
-    port = free_port()
-    with open(tmp_path / "prometheus.log", "wb") as log:
-        server = subprocess.Popen(
-            [tool, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'series'}",
-             f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
+    server = Prometheus(tmp_path, {"global": {"scrape_interval": "200ms"}, "scrape_configs": jobs})
     try:
         def targets():
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/targets", timeout=5) as answer:
-                    found = json.load(answer)["data"]["activeTargets"]
-            except OSError:
-                return None
+            found = server.get("targets")["activeTargets"]
             health = {target["labels"]["job"]: target for target in found}
             return health if all(t["health"] != "unknown" for t in found) and len(found) == 3 else None
 
@@ -374,5 +362,4 @@ def test_prometheus_scrapes_with_a_token_over_tls(framelane, clip, tmp_path, acc
         assert seen["bearer"]["health"] == "up" and seen["basic"]["health"] == "up", seen
         assert seen["wrong"]["health"] == "down" and "401" in seen["wrong"]["lastError"]
     finally:
-        server.kill()
-        server.wait()
+        server.close()

@@ -11,29 +11,20 @@ import subprocess
 
 import pytest
 
-from harness import media
+from harness import media, metrics_page
 from harness.camera import free_port
-from harness.configs import COPY, IMPATIENT, looped, one_feed, raw_input, x264
+from harness.configs import IMPATIENT, every_kind_of_feed, looped, one_feed, x264
 from harness.daemon import ROOT, run
 from harness.metrics import Metrics
+from harness.metrics_page import FIXED
 
 GOLDEN = pathlib.Path(__file__).with_name("golden_metrics.txt")
 
-# Labels with a fixed set of values, which is part of the contract.
-FIXED = ("reason", "stage", "state", "op", "engine")
+PAGE = ROOT / "docs" / "metrics.md"
 
 
 def busy_daemon(framelane, clip, tmp_path):
-    """Every kind of series: of a converted feed, of a copied one, of two whose source is dead."""
-    feeds = {
-        "live": {"input": looped(clip), "encodes": {"main": x264()}, "analyse": True,
-                 "outputs": {"hls": {"url": str(tmp_path / "hls" / "index.m3u8")}}},
-        "copied": {"input": looped(clip), "encodes": {"main": {**COPY, "audio": {"codec": "aac"}}},
-                   "outputs": {"out": {"url": "null:"}}},
-        "dead": {"input": {"url": f"rtsp://127.0.0.1:{free_port()}/", **IMPATIENT}},
-        "capture": {"input": raw_input(f"shm:{tmp_path}/absent", "bgra", "64x48", **IMPATIENT)},
-    }
-    daemon = framelane({"feeds": feeds}).wait_ready()
+    daemon = framelane({"feeds": every_kind_of_feed(clip, tmp_path)}).wait_ready()
     daemon.wait_frames("live", 10)
     return daemon
 
@@ -64,6 +55,17 @@ def test_metrics_are_the_golden_ones(framelane, clip, tmp_path):
         GOLDEN.write_text(actual)
     assert actual == GOLDEN.read_text()
     assert all(metrics.helps.get(name) for name in metrics.types)
+
+
+def test_the_page_of_metrics_is_golden_too(with_gpu):
+    """FRAMELANE_UPDATE_GOLDEN=1 writes what the program says into the page's rows."""
+    scrape = with_gpu.metrics()
+    page = PAGE.read_text(encoding="utf-8")
+    assert sorted(metrics_page.rows(page)) == sorted(scrape.types), "each metric has one row in docs/metrics.md"
+    said = metrics_page.rewritten(page, [scrape])
+    if os.environ.get("FRAMELANE_UPDATE_GOLDEN"):
+        PAGE.write_text(said, encoding="utf-8")
+    assert said == PAGE.read_text(encoding="utf-8")
 
 
 def test_secrets_in_options_are_shown_nowhere(framelane, http_camera, clip, tmp_path):
@@ -111,22 +113,23 @@ def test_the_alerts_fire_when_they_should_and_only_then():
 
 def test_prometheus_takes_the_configuration_of_the_composition(tmp_path):
     """It looks for the token's file too."""
-    text = (ROOT / "docker" / "prometheus.yml").read_text()
+    text = (ROOT / "docker" / "prometheus" / "prometheus.yml").read_text()
     (tmp_path / "framelane-read").write_text("0123456789abcdef")
     (tmp_path / "prometheus.yml").write_text(text.replace("/run/secrets", str(tmp_path)))
-    shutil.copy(ROOT / "docker" / "alerts.yml", tmp_path)
+    shutil.copy(ROOT / "docker" / "prometheus" / "rules.yml", tmp_path)
     done = promtool("check", "config", tmp_path / "prometheus.yml")
     assert done.returncode == 0 and "rules found" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_alerts_ask_for_metrics_and_labels_that_exist():
     families = {line.split()[0]: line for line in GOLDEN.read_text().splitlines()}
-    text = (ROOT / "docker" / "alerts.yml").read_text()
+    text = (ROOT / "docker" / "prometheus" / "rules.yml").read_text()
     rules = [line for line in text.splitlines() if not line.lstrip().startswith(("#", "action"))]
-    asked = re.findall(r"(framelane_[a-z_]+)(?:\{(\w+)(?:=~|!~|=|!=)\"([^\"]+)\"\})?", "\n".join(rules))
+    # What the file itself records has colons in its name.
+    asked = re.findall(r"(?<![\w:])(framelane_[a-z_]+)(?![\w:])(?:\{(\w+)(?:=~|!~|=|!=)\"([^\"]+)\"\})?", "\n".join(rules))
     assert len(asked) > 12
     for name, label, values in asked:
-        assert name in families, name
+        assert name.removesuffix("_bucket") in families, name
         if label:
             known = re.search(rf"\b{label}=(\S+)", families[name]).group(1).split("|")
             assert set(values.split("|")) <= set(known), (name, label, values)

@@ -66,19 +66,19 @@ def test_every_page_that_the_readme_links_to_exists_and_every_page_for_users_is_
 def test_what_compose_mounts_and_builds_from_exists():
     folder = ROOT / "docker"
     compose = yaml.safe_load((folder / "compose.yaml").read_text())
-    mounted = []
+    mounted = {}
     for name, service in compose["services"].items():
         for source, target, *_ in (volume.split(":") for volume in service["volumes"]):
             assert target.startswith("/"), (name, target)
             if source.startswith("."):
-                mounted.append(source)
+                mounted[source] = target
                 assert (folder / source).exists(), (name, source)
             else:
                 assert source in compose["volumes"], (name, source)
         for port in service["ports"]:
             assert port.startswith("127.0.0.1:"), (name, port)  # there is no TLS
         assert set(service.get("secrets", [])) <= set(compose["secrets"]), name
-    assert len(mounted) == 4
+    assert len(mounted) == 6
     # Of a file that is mounted by itself, a container keeps what an editor has replaced, and a reload reads that.
     configuration = {target: source for source, target, *_ in
                      (volume.split(":") for volume in compose["services"]["framelane"]["volumes"])}
@@ -87,7 +87,7 @@ def test_what_compose_mounts_and_builds_from_exists():
     tokens = yaml.safe_load((folder / "compose" / "framelane.yaml").read_text())["admin"]["tokens"]
     assert set(compose["services"]["framelane"]["secrets"]) == set(tokens.values())
     assert compose["services"]["prometheus"]["secrets"] == [tokens["read"]]
-    jobs = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"]
+    jobs = yaml.safe_load((folder / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     assert jobs[0]["authorization"]["credentials_file"] == f"/run/secrets/{tokens['read']}"
     build = compose["services"]["framelane"]["build"]
     context = folder / build["context"]
@@ -96,8 +96,10 @@ def test_what_compose_mounts_and_builds_from_exists():
     assert set(build["args"]) <= arguments
     for source in re.findall(r"^COPY (?!--from)(\S+) ", dockerfile, re.MULTILINE):
         assert (context / source).exists(), source
-    rules = yaml.safe_load((folder / "prometheus.yml").read_text())["rule_files"]
-    assert [f"./{rule}" for rule in rules] == [m for m in mounted if "alerts" in m]
+    rules = yaml.safe_load((folder / "prometheus" / "prometheus.yml").read_text())["rule_files"]
+    assert [mounted[f"./prometheus/{rule}"] for rule in rules] == [f"/etc/prometheus/{rule}" for rule in rules]
+    (provider,) = yaml.safe_load((folder / "grafana" / "dashboards.yml").read_text())["providers"]
+    assert provider["options"]["path"] == mounted["./grafana/dashboards"]
 
 
 def test_no_page_and_no_file_publishes_the_admin_port_to_everybody():

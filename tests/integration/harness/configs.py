@@ -1,5 +1,7 @@
 """Pieces of configurations that most tests share."""
 
+from harness.camera import free_port
+
 # A camera is lost after a second of silence, and the next try comes at once.
 IMPATIENT = {"timeout": "1s", "reconnect": {"first": "100ms", "max": "300ms"}}
 
@@ -35,6 +37,18 @@ def one_feed(input_, encode=None, outputs=None, **keys):
     """A configuration of a single feed called cam."""
     feed = {"input": input_, "encodes": {"main": encode or x264()}, "outputs": outputs or {}, **keys}
     return {"feeds": {"cam": feed}}
+
+
+def every_kind_of_feed(clip, folder):
+    """Feeds that have together every kind of series: one that decodes, one that copies, and two whose source is dead."""
+    return {
+        "live": {"input": looped(clip), "skip": "nonref", "encodes": {"main": x264()}, "analyse": True,
+                 "outputs": {"hls": {"url": str(folder / "hls" / "index.m3u8")}}},
+        "copied": {"input": looped(clip), "encodes": {"main": {**COPY, "audio": {"codec": "aac"}}},
+                   "outputs": {"out": {"url": "null:"}}},
+        "dead": {"input": {"url": f"rtsp://127.0.0.1:{free_port()}/", **IMPATIENT}},
+        "capture": {"input": raw_input(f"shm:{folder}/absent", "bgra", "64x48", **IMPATIENT)},
+    }
 
 
 def with_a_file_each(input_, encodes, folder, suffix="", format_=None, **keys):

@@ -18,6 +18,9 @@ BINARY = pathlib.Path(
     os.environ.get("FRAMELANE_BINARY", ROOT / "build" / "dev" / "daemon" / "framelane")
 )
 
+# The program with a stand-in for CUDA's runtime. It has a GPU, cuda:0, on every machine.
+STAND_IN_GPU = BINARY.parents[1] / "tests" / "framelane_stand_in_gpu"
+
 
 # Starts a daemon for which the modes of files and folders count, even if root runs the tests.
 WITHOUT_PRIVILEGES = (
@@ -56,13 +59,13 @@ def run(*arguments, timeout=60, **keywords):
 class Daemon:
     """The configuration is a dict (JSON is YAML) or text. The admin listener is a Unix socket
     unless `port` is given; `admin` are more of its keys. Requests are sent with `token`, and with
-    `tls`, an ssl.SSLContext. `wrapper`: a command that execs the daemon. `stop` checks what must hold
+    `tls`, an ssl.SSLContext. `wrapper`: a command that execs the daemon; `binary`: another build of it. `stop` checks what must hold
     whenever a daemon ends: exit status 0, no sanitizer report, no secret in the log. Every scrape
     checks the ledger, and every playlist that the daemon writes against the standard and against how
     it was before."""
 
     def __init__(self, folder, config, arguments=(), secrets=(), stdin=subprocess.DEVNULL, env=None,
-                 port=None, admin=None, token=None, tls=None, wrapper=()):
+                 port=None, admin=None, token=None, tls=None, wrapper=(), binary=BINARY):
         self.folder = folder
         self.socket = folder / "admin.sock"
         self.config_path = folder / "framelane.yaml"
@@ -77,7 +80,7 @@ class Daemon:
         self.write_config(config)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [*wrapper, str(BINARY), "run", "-c", str(self.config_path), *arguments],
+                [*wrapper, str(binary), "run", "-c", str(self.config_path), *arguments],
                 stdin=stdin,
                 stdout=log,
                 stderr=log,
