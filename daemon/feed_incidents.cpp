@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <utility>
@@ -67,7 +68,8 @@ void FeedIncidents::look_at_source(Moment now) {
   source_.look({.faults = status.faults,
                 .works = works(status.state),
                 .final = status.state == FeedState::kFailed,
-                .works_since = status.since,
+                // A silence that is over is a fault of a source that runs.
+                .works_since = std::max(status.since, status.faults.at),
                 .records = !recording_outputs_.empty()},
                now);
   BurstWatch::Counts counts;

@@ -74,7 +74,9 @@ void OutageWatch::note(const State& state, std::uint64_t faults, Moment now) {
     if (!outage.codes.empty()) incident.reason += "; then " + fault.reason;
     outage.codes.emplace_back(fault.code);
   }
-  incident.retries += state.final ? faults - 1 : faults;
+  // Nothing is tried after the last fault, or it went on by itself.
+  const bool untried = state.final || (state.works && state.works_since == fault.at);
+  incident.retries += untried ? faults - 1 : faults;
   incident.text = text_of(incident, outage.codes);
   if (incident.id == 0) {
     incident.id = incidents_->add(incident);

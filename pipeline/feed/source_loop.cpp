@@ -170,6 +170,7 @@ std::optional<SourceLoop::Loss> SourceLoop::run_source() {
 SourceLoop::ReadAll SourceLoop::read_all(Source& source) {
   SourceItem item;
   for (;;) {
+    const auto gone_at = running_ ? parts_.line_clock.gone_at() : std::nullopt;
     switch (source.read(item)) {
       case ReadResult::kEnd:
         return ReadAll::kEnded;
@@ -177,6 +178,10 @@ SourceLoop::ReadAll SourceLoop::read_all(Source& source) {
         return ReadAll::kStopped;
       case ReadResult::kItem:
         break;
+    }
+    // A gap in recordings, though no call has failed.
+    if (gone_at && Clock::now() > *gone_at) {
+      parts_.stats.set_state(run_, FeedState::kRunning, "", fault_code(IoFault::kTimeout));
     }
     if (!pace(item, source.info())) return ReadAll::kStopped;
     dispatch(item, source.info());

@@ -267,6 +267,19 @@ TEST_F(IncidentWatchTest, ASourceThatIsLostBeganToBeWhenTheLastPictureCame) {
   EXPECT_EQ(only().gap, only().lasted);
 }
 
+TEST_F(IncidentWatchTest, ASilenceOfASourceThatRunsIsAnIncidentWithoutATry) {
+  stats_->arrived(0);
+  stats_->set_state(FeedState::kRunning, "");
+  const auto last = stats_->last_arrival();
+  stats_->set_state(FeedState::kRunning, "", "timeout");
+  look();
+  EXPECT_EQ(only().kind, IncidentKind::kSourceLost);
+  EXPECT_EQ(only().begin, last);
+  EXPECT_EQ(only().end, stats_->status().faults.at);
+  EXPECT_EQ(only().retries, 0u);
+  EXPECT_TRUE(only().gap);
+}
+
 TEST_F(IncidentWatchTest, FramesThatWereNotWantedAreNoLoss) {
   for (const DropReason reason : {DropReason::kRate, DropReason::kReload, DropReason::kStop}) {
     drop(100, reason);

@@ -90,6 +90,24 @@ def test_a_killed_camera_is_one_incident_with_its_tries_and_the_gap(framelane, c
     assert gap > 0.2
 
 
+def test_a_silence_within_the_timeout_is_an_incident_without_a_try(framelane, camera, camera_clip, tmp_path):
+    source = camera(camera_clip)
+    config = one_feed({"url": source.url, **TCP, **IMPATIENT, "timeout": "30s"}, COPY,
+                      {"file": {"url": str(tmp_path / "%s.mkv")}}, on_gap={"split_after": "1s"})
+    daemon = framelane(config).wait_ready()
+    daemon.wait_state("cam", "running")
+    wait_until(lambda: daemon.feed("cam")["outputs"]["file"]["bytes"] > 50_000, "a recording")
+    frozen = time.time()
+    source.freeze()
+    wait_until(lambda: list(tmp_path.glob("*.mkv")), "the recording to be complete")
+    source.thaw()
+    silent = wait_incident(daemon, "source_lost", ended=True)
+    assert abs(seconds(silent["begin"]) - frozen) < EXACT
+    assert (silent["code"], silent["retries"]) == ("timeout", 0)
+    assert silent["gap_seconds"] == silent["seconds"] > 1
+    assert daemon.metrics().sum("framelane_source_reconnects_total", feed="cam") == 0
+
+
 def test_a_camera_that_comes_back_with_another_size_is_told(framelane, camera, camera_clip, cif_clip):
     source = camera(camera_clip)
     daemon = framelane(one_feed({"url": source.url, **TCP, **IMPATIENT}, COPY)).wait_ready()
