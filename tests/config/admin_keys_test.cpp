@@ -113,7 +113,7 @@ TEST_F(AdminKeysTest, ATokenFileHasToBeThereAndClosedToOthers) {
   EXPECT_THAT(problem_of_token(std::string(70'000, 'x')),
               HasSubstr("it is larger than 65536 bytes; name another file"));
   ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
-  EXPECT_THAT(problems_of(with("tokens: {read: " + (folder_ / "fifo").string() + "}")).at(0),
+  EXPECT_THAT(problems_of(with("tokens: {read: " + (folder_ / "fifo") + "}")).at(0),
               HasSubstr("it is a FIFO, not a regular file"));
   EXPECT_THAT(problems_of(with("tokens: {read: no-such-file}")),
               ElementsAre("f.yaml:1:24: admin.tokens.read: names no file in $CREDENTIALS_DIRECTORY "

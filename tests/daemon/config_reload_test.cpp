@@ -15,7 +15,10 @@
 #include <vector>
 
 #include "daemon/api.hpp"
+#include "daemon/event_hub.hpp"
+#include "daemon/incidents.hpp"
 #include "daemon/logging.hpp"
+#include "daemon/trace_dumps.hpp"
 #include "tests/config/tls_files.hpp"
 #include "tests/daemon/notify_socket.hpp"
 #include "tests/daemon/one_device.hpp"
@@ -220,7 +223,11 @@ TEST_F(HeldReloadTest, AnotherReloadMeanwhileIsRefusedAndSystemdHearsOfOne) {
   request.method = "POST";
   request.path = "/api/v1/reload";
   request.headers.emplace("x-framelane-request", "1");
-  EXPECT_EQ(answer(request, *supervisor_, held).status, 409);
+  Incidents incidents;
+  const TraceDumps traces("", *supervisor_, incidents);
+  EventHub events(*supervisor_);
+  Program program{*supervisor_, held, traces, incidents, events};
+  EXPECT_EQ(answer(request, program).status, 409);
   finish("feeds:\n" + feed_text("gate"));
   EXPECT_EQ(first.get().kind, ReloadKind::kDone);
   listen();

@@ -198,7 +198,7 @@ def completed(*words):
 
 def test_bash_completes_commands_options_and_values(cli):
     assert completed("framelane", "") == set(commands_in_help(cli))
-    assert completed("framelane", "tr") == {"transcode"}
+    assert completed("framelane", "tran") == {"transcode"}
     assert completed("framelane", "transcode", "a.mp4", "-") == options_in_help(cli, "transcode")
     assert completed("framelane", "check", "--n") == {"--no-env"}
     assert completed("framelane", "run", "--once", "--") == options_in_help(cli, "run") - {"-h", "-c"}
