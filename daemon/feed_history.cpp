@@ -47,6 +47,7 @@ FeedCounts counts_of(const FeedStats& stats, std::chrono::steady_clock::time_poi
   for (const FeedStats::EncodeLine& line : ledger.encodes) {
     counts.encode_frames.push_back(line.out);
     if (line.stats->copy) continue;
+    counts.decodes = true;
     counts.frames_out += line.out;
     for (std::size_t i = 0; i < counts.dropped.size(); ++i) counts.dropped[i] += line.dropped[i];
     const Histogram::Snapshot latency = line.stats->latency.snapshot();
@@ -70,9 +71,11 @@ void FeedHistory::add(FeedCounts counts) {
   Point point;
   if (at_point_) {
     const FeedCounts& last = *at_point_;
-    point.fps_in = rate_between(last, latest(), last.frames_in, latest().frames_in);
-    point.fps_out = rate_between(last, latest(), last.frames_out, latest().frames_out);
-    point.bits = rate_between(last, latest(), 8 * last.bytes_out, 8 * latest().bytes_out);
+    if (latest().decodes) {
+      point.fps_in = rate_between(last, latest(), last.frames_in, latest().frames_in);
+      point.fps_out = rate_between(last, latest(), last.frames_out, latest().frames_out);
+    }
+    point.bits = rate_between(last, latest(), 8 * last.bytes_in, 8 * latest().bytes_in);
     point.lost = latest().lost() - std::min(latest().lost(), last.lost());
   }
   at_point_ = latest();

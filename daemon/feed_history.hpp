@@ -16,6 +16,7 @@ namespace framelane {
 /// What a feed has counted at a moment, over all of its encodes and outputs.
 struct FeedCounts {
   std::chrono::steady_clock::time_point at;
+  bool decodes = false;  ///< if not, there are no frames to count
   std::uint64_t frames_in = 0;
   std::uint64_t frames_out = 0;
   std::uint64_t bytes_in = 0;
@@ -40,11 +41,12 @@ class FeedHistory {
   static constexpr std::chrono::seconds kInterval{5};      ///< of points
   static constexpr std::size_t kPoints = 120;              ///< ten minutes
 
-  /// Rates are per second, and nothing before the second sample.
+  /// Rates are per second, and nothing before the second sample. A feed that only copies has none
+  /// of frames.
   struct Point {
     std::optional<double> fps_in;
     std::optional<double> fps_out;
-    std::optional<double> bits;  ///< out
+    std::optional<double> bits;  ///< from the source
     std::uint64_t lost = 0;      ///< frames, since the point before
   };
 

@@ -117,26 +117,28 @@ Json feed_json(const FeedView& feed, const FeedHistory& history,
   const FeedStats& stats = *feed.stats;
   const FeedStats::Status status = stats.status();
   const double luma = stats.luma_mean;
-  return {{"name", stats.feed()},
-          {"state", kFeedStateNames[index_of(status.state)]},
-          {"reason", text_or_null(status.reason)},
-          {"since", utc_time(status.since)},
-          {"up", is_up(feed, now)},
-          {"device", text_or_null(status.device)},
-          {"decoder", text_or_null(status.decoder)},
-          {"size", text_or_null(status.size)},
-          {"bottleneck", bottleneck_json(feed, status.state)},
-          {"fps_in", number_or_null(history.rate(&FeedCounts::frames_in))},
-          {"fps_out", number_or_null(history.rate(&FeedCounts::frames_out))},
-          {"bits_in", number_or_null(bits(history.rate(&FeedCounts::bytes_in)))},
-          {"dropped", counts_json(history.latest().dropped, kDropReasonNames)},
-          {"dropped_recently", history.lost_recently()},
-          {"latency", latency_json(history)},
-          {"reconnects", sum(stats.reconnects)},
-          {"restarts", sum(stats.restarts)},
-          {"luma", luma == luma ? Json(luma) : Json(nullptr)},  // NaN: none
-          {"encodes", encodes_json(stats, history)},
-          {"outputs", outputs_json(feed, history)}};
+  const bool decodes = history.latest().decodes;
+  return {
+      {"name", stats.feed()},
+      {"state", kFeedStateNames[index_of(status.state)]},
+      {"reason", text_or_null(status.reason)},
+      {"since", utc_time(status.since)},
+      {"up", is_up(feed, now)},
+      {"device", text_or_null(status.device)},
+      {"decoder", text_or_null(status.decoder)},
+      {"size", text_or_null(status.size)},
+      {"bottleneck", bottleneck_json(feed, status.state)},
+      {"fps_in", decodes ? number_or_null(history.rate(&FeedCounts::frames_in)) : Json(nullptr)},
+      {"fps_out", decodes ? number_or_null(history.rate(&FeedCounts::frames_out)) : Json(nullptr)},
+      {"bits_in", number_or_null(bits(history.rate(&FeedCounts::bytes_in)))},
+      {"dropped", counts_json(history.latest().dropped, kDropReasonNames)},
+      {"dropped_recently", history.lost_recently()},
+      {"latency", latency_json(history)},
+      {"reconnects", sum(stats.reconnects)},
+      {"restarts", sum(stats.restarts)},
+      {"luma", luma == luma ? Json(luma) : Json(nullptr)},  // NaN: none
+      {"encodes", encodes_json(stats, history)},
+      {"outputs", outputs_json(feed, history)}};
 }
 
 Json lane_json(const LaneTimeline& timeline, bool copies) {
@@ -168,7 +170,7 @@ Json device_json(const Device& device, const std::vector<LaneTimeline>& lanes,
           {"name", device.model()},
           {"up", !device.lost()},
           {"occupancy", occupancy},
-          {"overlap", copies ? device.busy().overlap_ratio(now) : 1},
+          {"overlap", copies ? Json(device.busy().overlap_ratio(now)) : Json(nullptr)},
           {"lanes", shown}};
 }
 

@@ -37,6 +37,7 @@ export class DevicePanel {
       el("header", {}, el("h3", {}, device), el("span", {class: "source"}, this.#model.node),
         this.#pill.element),
       el("div", {class: "meters"}, ...this.#meters.map((meter) => meter.element),
+        this.#engines.length < 2 ? "" :  // a CPU has one engine
         el("p", {class: "overlap", title: "The sum of the engines' busy times over the time in which any was busy. 1.0: they take turns. 2.0: on average two work at once"},
           "Overlap ", el("strong", {}, this.#overlap.node))),
       el("div", {class: "timeline"},

@@ -13,9 +13,10 @@ using namespace std::chrono_literals;
 FeedCounts after(int seconds) {
   FeedCounts counts{.at = std::chrono::steady_clock::time_point(1000s) + seconds * 1s};
   const auto n = static_cast<std::uint64_t>(seconds);
+  counts.decodes = true;
   counts.frames_in = 25 * n;
   counts.frames_out = 24 * n;
-  counts.bytes_out = 1000 * n;
+  counts.bytes_in = 1000 * n;
   counts.dropped[index_of(DropReason::kRingFull)] = n;
   counts.dropped[index_of(DropReason::kRate)] = 7 * n;
   counts.encode_frames = {24 * n};

@@ -1,10 +1,12 @@
-"""The status page (web/) in Chromium, before a stand-in of the daemon."""
+"""The status page (web/) in Chromium: before a stand-in of the daemon, and before the daemon itself."""
 
 import re
 
 import pytest
 
 from harness import media
+from harness.camera import free_port
+from harness.configs import COPY, IMPATIENT, looped, x264
 from harness.daemon import ROOT
 from harness.mock_daemon import HOSTILE, HOSTILE_REASON, MockDaemon
 from harness.web_page import Browser
@@ -197,4 +199,39 @@ def test_the_player_is_loaded_when_it_opens_and_plays(browser, mock, clip, tmp_p
     browser.run("await page.getByRole('button', {name: 'Close the player'}).click();"
                 "await page.locator('video').waitFor({state: 'detached'});"
                 "await page.locator('.picture img').waitFor()")
+    browser.check()
+
+
+def test_the_daemon_itself_shows_its_feeds_and_a_camera_that_goes_and_comes_back(browser, framelane, camera, clip,
+                                                                                tmp_path):
+    source = camera(clip)
+    hls = {"url": str(tmp_path / "hls" / "index.m3u8"), "options": {"hls_time": 1}}
+    daemon = framelane({"feeds": {
+        "gate": {"input": looped(clip), "encodes": {"live": {**x264(), "convert": {"size": "320x240"}}},
+                 "outputs": {"hls": hls}},
+        "yard": {"input": {"url": source.url, **IMPATIENT}, "encodes": {"main": COPY}}}}, port=free_port()).wait_ready()
+    browser.open(f"http://127.0.0.1:{daemon.port}/")
+    browser.run("""
+      await page.getByRole('heading', {name: '2 of 2 feeds are delivered'}).waitFor();
+      await page.locator('.tile', {hasText: 'gate'}).locator('.thumbnail img').waitFor();
+      const lanes = page.locator('.device').first().locator('.lanes canvas');
+      const read = () => lanes.evaluate((c) => [...c.getContext('2d').getImageData(0, 0, 100, c.height).data].join());
+      const first = await read();
+      while (await read() === first) await page.waitForTimeout(50);""")
+    source.kill()
+    browser.run("""
+      await page.getByRole('heading', {name: '1 of 2 feeds are delivered'}).waitFor();
+      await page.locator('.tile[data-level=bad]', {hasText: 'yard'}).waitFor();
+      await page.locator('.incidents li[data-lasts]', {hasText: 'yard'}).waitFor();""")
+    source.start()
+    browser.run("""
+      await page.getByRole('heading', {name: '2 of 2 feeds are delivered'}).waitFor();
+      await page.locator('.incidents li:not([data-lasts])', {hasText: 'yard'}).waitFor();
+      await page.locator('.tile', {hasText: 'gate'}).getByRole('link').first().click();
+      await page.getByRole('heading', {name: 'gate', level: 1}).waitFor();
+      await page.getByText('Configuration').click();
+      await page.locator('pre', {hasText: 'hls_time'}).waitFor();
+      await page.getByRole('button', {name: 'Play'}).click();
+      await page.locator('video').waitFor();
+      while (await page.locator('video').evaluate((v) => v.currentTime) < 0.5) await page.waitForTimeout(50);""")
     browser.check()
