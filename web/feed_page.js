@@ -101,6 +101,7 @@ export class FeedPage {
     const since = `since ${clock(feed.since)}, for ${duration((now - Date.parse(feed.since)) / 1000)}`;
     this.#note.set(reason ? `${reason} (${since})` : since);
     this.#thumbnail.wanted = feed.up && this.#player === null;
+    this.#thumbnail.show();
     this.#showFacts(feed, judged[at]);
     const history = this.#histories.of(this.#name);
     for (const {of, caption, text, curve} of this.#charts) {

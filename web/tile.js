@@ -62,6 +62,7 @@ export class Tile {
     this.#note.set(note);
     setAttribute(this.#noteElement, "title", note);
     this.#thumbnail.wanted = feed.up;
+    this.#thumbnail.show();
     const {fps_in, fps_out, dropped: bars} = histories.of(feed.name);
     this.#spark.draw({main: fps_out, faint: fps_in, bars}, histories.points, histories.version);
   }
