@@ -73,15 +73,9 @@ bool SupervisedFeed::reload(FeedOptions options, RereadOptions reread) {
   if (same && !failed_ && !has_failed_output()) return false;
   if (next_options_ == nullptr && change_run(options)) return true;
   if (same && !failed_) return false;  // its run ends already
-  const bool stays_ended = has_ended() && reads_the_same(options.input, options_->input);
   next_options_ = std::make_shared<const FeedOptions>(std::move(options));
-  if (stays_ended) {
-    take_next_options();
-    for (const auto& output : stats_->outputs()) {  // those that are new have no run
-      if (output->state().first == FeedState::kConnecting) {
-        output->set_state(output->begin_run(), FeedState::kEnded, "");
-      }
-    }
+  if (has_ended() && reads_no_other_source()) {
+    stay_ended();
     return true;
   }
   reloads_ = true;
@@ -92,6 +86,21 @@ bool SupervisedFeed::reload(FeedOptions options, RereadOptions reread) {
 /// True if its source has come to its end: what it has read it would only read again.
 bool SupervisedFeed::has_ended() const {
   return run_ == nullptr && !start_at_ && !failed_ && stats_->status().state == FeedState::kEnded;
+}
+
+/// True if the options of the last reload, of which there are some, read what the present ones do.
+bool SupervisedFeed::reads_no_other_source() const {
+  return reads_the_same(next_options_->input, options_->input);
+}
+
+/// Takes over the options of the last reload without another run.
+void SupervisedFeed::stay_ended() {
+  take_next_options();
+  for (const auto& output : stats_->outputs()) {  // those that are new have no run
+    if (output->state().first == FeedState::kConnecting) {
+      output->set_state(output->begin_run(), FeedState::kEnded, "");
+    }
+  }
 }
 
 /// True if an output has failed that change_run() begins again.
@@ -259,7 +268,10 @@ bool SupervisedFeed::reread_options(Clock::time_point now) {
 void SupervisedFeed::on_outcome(const Feed::Outcome& outcome) {
   const bool restarting = std::exchange(drain_until_, std::nullopt).has_value();
   if (std::exchange(late_, false)) warn_of_loss();
-  if (restarting && !stopping_) {
+  // The reload came when the source had just ended.
+  const bool stays_ended = outcome.kind == Feed::Outcome::Kind::kEnded &&
+                           next_options_ != nullptr && reads_no_other_source();
+  if (restarting && !stopping_ && !stays_ended) {
     if (outcome.kind == Feed::Outcome::Kind::kFailed) {
       const log::FaultScope scope(fault_code(outcome.fault), outcome.reason);
       log::error("feed {}: {}", options_->name, outcome.reason);
@@ -270,6 +282,7 @@ void SupervisedFeed::on_outcome(const Feed::Outcome& outcome) {
   } else {
     stats_->set_state(FeedState::kEnded, "");
     log::info("feed {}: ended", options_->name);
+    if (stays_ended) stay_ended();
   }
 }
 

@@ -92,6 +92,8 @@ class SupervisedFeed {
   void restart(Clock::time_point now);
   void take_next_options();
   bool has_ended() const;
+  bool reads_no_other_source() const;
+  void stay_ended();
   bool has_failed_output() const;
   bool change_run(const FeedOptions& options);
   bool may_start();

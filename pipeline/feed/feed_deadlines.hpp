@@ -12,6 +12,11 @@ struct FeedDeadlines {
   /// What has to end may take so long to complete what it has in hand: a run that is stopped or
   /// restarted, an output that leaves. It is then cancelled.
   std::chrono::milliseconds drain{7500};
+  /// An output that is replaced goes on until the keyframe at which the other one begins, but no
+  /// longer than this. Cameras let minutes pass from one keyframe to the next when little moves.
+  /// Until then the other one has nothing to begin with, and to end this one would only lose what
+  /// comes. But where no keyframe comes at all, what it writes to must become free.
+  std::chrono::milliseconds keyframe{300'000};
   /// A thread that runs for longer than this after a cancel is stuck. An output may take up to a
   /// second of it, for its trailer.
   std::chrono::milliseconds after_cancel{1500};

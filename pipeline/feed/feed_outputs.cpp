@@ -14,6 +14,25 @@
 
 namespace framelane {
 
+/// However the thread of an output ends, nobody waits for it any longer.
+class FeedOutputs::ThreadScope {
+ public:
+  ThreadScope(FeedOutputs& outputs, Part& part) : outputs_(outputs), part_(part) {}
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+  ~ThreadScope() {
+    {
+      const std::lock_guard lock(outputs_.mutex_);
+      part_.ended = true;
+    }
+    outputs_.changed_.notify_all();
+  }
+
+ private:
+  FeedOutputs& outputs_;
+  Part& part_;
+};
+
 FeedOutputs::FeedOutputs(Parts parts, Spawn spawn)
     : parts_(std::move(parts)), spawn_(std::move(spawn)) {}
 
@@ -42,7 +61,10 @@ void FeedOutputs::start(bool recover) {
   const std::lock_guard lock(mutex_);
   started_ = true;
   for (const PartRef& part : outputs_) {
-    spawn_("out-" + part->options.name, [this, part, recover] { run(part, recover); });
+    spawn_("out-" + part->options.name, [this, part, recover] {
+      const ThreadScope scope(*this, *part);
+      run(*part, recover);
+    });
   }
 }
 
@@ -92,7 +114,7 @@ FeedOutputs::PartRef FeedOutputs::find(const OutputOptions& output) const {
   return found != outputs_.end() ? *found : nullptr;
 }
 
-void FeedOutputs::begin_to_leave(Part& part) const {
+void FeedOutputs::begin_to_leave(Part& part) {
   part.leaves_since = Clock::now();
   part.lost_before_leaving = part.stats->lost_at_stop();
 }
@@ -102,6 +124,7 @@ void FeedOutputs::take_place(const PartRef& part, const PartRef& old, const Orig
   PartRef replaced;
   if (old != nullptr && old->fanout == part->fanout) {
     begin_to_leave(*old);
+    old->keyframe_by = Clock::now() + parts_.deadlines.keyframe;
     replaced = old;
   } else if (old != nullptr) {
     remove(old, origins);
@@ -111,16 +134,21 @@ void FeedOutputs::take_place(const PartRef& part, const PartRef& old, const Orig
     part->attached = true;
   }
   if (!started_) return;
-  spawn_("out-" + part->options.name, [this, part, old = PartRef(old), replaced]() mutable {
-    if (!part->attached) attach(part, replaced);
-    if (old != nullptr) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return old->ended; });
+  part->follows = old;
+  spawn_("out-" + part->options.name, [this, part, replaced]() mutable {
+    const ThreadScope scope(*this, *part);
+    if ((!part->attached && !attach(*part, replaced)) || !wait_for_place(*part)) {
+      return part->output->inlet().end(PacketDrop::kStop);
     }
     // Its `keep` ends with it.
-    old.reset();
     replaced.reset();
-    run(part, part->stats->leaves_parts);
+    PartRef before;
+    {
+      const std::lock_guard lock(mutex_);
+      before = std::move(part->follows);
+    }
+    before.reset();
+    run(*part, part->stats->leaves_parts);
   });
 }
 
@@ -130,52 +158,62 @@ void FeedOutputs::remove(const PartRef& part, const Origins& origins) {
   const bool encode_goes_on = origin != origins.end() && origin->second.fanout == part->fanout;
   if (!encode_goes_on) return;  // it ends with its encode
   spawn_("out-" + part->options.name, [this, part] {
-    wait_attached(*part);
-    part->fanout->remove(part->output->inlet());
+    if (wait_for(part->attached)) part->fanout->remove(part->output->inlet());
   });
 }
 
 /// On a thread of the output's own, since it waits while an output is full.
-void FeedOutputs::attach(const PartRef& part, const PartRef& replaced) {
+bool FeedOutputs::attach(Part& part, const PartRef& replaced) {
   if (replaced != nullptr) {
-    wait_attached(*replaced);
-    part->fanout->replace(replaced->output->inlet(), part->output->inlet());
+    if (!wait_for(replaced->attached)) return false;
+    part.fanout->replace(replaced->output->inlet(), part.output->inlet());
   } else {
-    part->fanout->add(part->output->inlet());
+    part.fanout->add(part.output->inlet());
   }
   {
     const std::lock_guard lock(mutex_);
-    part->attached = true;
+    part.attached = true;
   }
   changed_.notify_all();
+  return true;
 }
 
-void FeedOutputs::wait_attached(const Part& part) {
+/// Waits until a flag of a part is set.
+bool FeedOutputs::wait_for(const bool& done) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return part.attached; });
+  return changed_.wait(lock, parts_.cancel, [&] { return done; });
 }
 
-void FeedOutputs::run(const PartRef& part, bool recovers) {
-  struct End {
-    FeedOutputs& outputs;
-    Part& part;
-    ~End() {
-      {
-        const std::lock_guard lock(outputs.mutex_);
-        part.ended = true;
-      }
-      outputs.changed_.notify_all();
-    }
-  };
-  const End end{*this, *part};
-  Output& output = *part->output;
+/// Waits until all outputs that had its place have ended. False if it has nothing to do: another
+/// one has come in its place before it got a packet, or the feed is cancelled.
+bool FeedOutputs::wait_for_place(const Part& part) {
+  bool is_free = false;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, parts_.cancel, [&] {
+    const Part* before = part.follows.get();
+    while (before != nullptr && before->ended) before = before->follows.get();
+    is_free = before == nullptr;
+    const OutputInlet& inlet = part.output->inlet();
+    return is_free || (inlet.left() && inlet.empty());
+  });
+  return is_free;
+}
+
+void FeedOutputs::run(Part& part, bool recovers) {
+  Output& output = *part.output;
   if (recovers && output.options().existing == Existing::kNumber) {
     output.recover_part_files(parts_.cancel);
   }
   output.run(parts_.cancel, parts_.once, parts_.drain);
   const std::lock_guard lock(mutex_);
-  const std::uint64_t lost = part->stats->lost_at_stop() - part->lost_before_leaving;
-  if (!part->leaves_since || lost == 0) return;
+  if (part.keyframe_by && Clock::now() > *part.keyframe_by && output.inlet().gets_pictures()) {
+    log::warn(
+        "feed {}: output {}: no keyframe has come at which another could take its place; it ends "
+        "without, and what comes before the next keyframe is lost",
+        parts_.feed, output.options().name);
+  }
+  const std::uint64_t lost = part.stats->lost_at_stop() - part.lost_before_leaving;
+  if (!part.leaves_since || lost == 0) return;
   log::warn(
       "feed {}: output {}: {} packet{} not written before it left; see whether its peer or disk is "
       "slow",
@@ -184,6 +222,7 @@ void FeedOutputs::run(const PartRef& part, bool recovers) {
 
 void FeedOutputs::forget_left() {
   std::vector<PartRef> left;  // destroyed without the lock
+  const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
   for (auto it = outputs_.begin(); it != outputs_.end();) {
     const auto next = std::next(it);
@@ -196,11 +235,22 @@ void FeedOutputs::forget_left() {
         left.push_back(std::move(*it));
         outputs_.erase(it);
       }
-    } else if (part.leaves_since && Clock::now() - *part.leaves_since > parts_.deadlines.drain) {
-      part.output->stop();
+    } else if (part.leaves_since) {
+      if (waits_for_keyframe(part, now)) part.leaves_since = now;
+      if (now - *part.leaves_since > parts_.deadlines.drain) part.output->stop();
     }
     it = next;
   }
+}
+
+/// False also if it takes nothing of what waits for it: producers may wait for it then, so that no
+/// keyframe can come.
+bool FeedOutputs::waits_for_keyframe(Part& part, Clock::time_point now) {
+  if (!part.keyframe_by || now >= *part.keyframe_by) return false;
+  const OutputInlet& inlet = part.output->inlet();
+  const std::uint64_t taken = inlet.taken();
+  const bool takes_all = inlet.empty() || std::exchange(part.taken, taken) != taken;
+  return takes_all && inlet.gets_pictures();
 }
 
 std::string FeedOutputs::find_stuck(Clock::time_point now) {

@@ -81,29 +81,38 @@ class FeedOutputs {
     std::optional<Clock::time_point> overdue_since{};
     bool attached = false;  // the encode's packets come to it
     bool ended = false;     // its thread needs it no more
-    /// It is no longer wanted, or another one comes in its place.
+    /// It is no longer wanted, or another one comes in its place. Since then it completes what it
+    /// has, for FeedDeadlines::drain at most.
     std::optional<Clock::time_point> leaves_since{};
+    /// Another one comes in its place at a keyframe, which it waits for until then.
+    std::optional<Clock::time_point> keyframe_by{};
+    /// Whose place it comes in; null once it has begun.
+    std::shared_ptr<Part> follows{};
+    std::uint64_t taken = 0;                // packets, when it was looked at last
     std::uint64_t lost_before_leaving = 0;  // packets
   };
   using PartRef = std::shared_ptr<Part>;
+  class ThreadScope;
 
   // These require mutex_.
   PartRef make(const OutputOptions& output, std::shared_ptr<OutputStats> stats,
                const FeedOptions& options, const Origin& origin);
   PartRef find(const OutputOptions& output) const;
-  void begin_to_leave(Part& part) const;
+  static void begin_to_leave(Part& part);
+  static bool waits_for_keyframe(Part& part, Clock::time_point now);
   void take_place(const PartRef& part, const PartRef& old, const Origins& origins);
   void remove(const PartRef& part, const Origins& origins);
 
-  // Bodies of threads.
-  void run(const PartRef& part, bool recovers);
-  void attach(const PartRef& part, const PartRef& replaced);
-  void wait_attached(const Part& part);
+  // For the threads. False: after a cancel.
+  void run(Part& part, bool recovers);
+  bool attach(Part& part, const PartRef& replaced);
+  bool wait_for(const bool& done);
+  bool wait_for_place(const Part& part);
 
   const Parts parts_;
   const Spawn spawn_;
   std::mutex mutex_;                                  // guards all that follows
-  std::condition_variable changed_;                   // an output is attached, or has ended
+  std::condition_variable_any changed_;               // an output is attached, or has ended
   std::map<std::string, RenditionGroup> renditions_;  // by the path of the master playlist
   std::list<PartRef> outputs_;
   bool started_ = false;

@@ -205,6 +205,8 @@ void FeedRun::spawn(const std::string& name, std::function<void()> body) {
 void FeedRun::source_thread() {
   try {
     source_loop_->run();
+    const std::lock_guard lock(mutex_);
+    source_ended_ = !stopped_;
   } catch (const IoError& error) {
     // No cancel: what was read before the source was lost is still delivered.
     set_failed_if_unset(FeedFault::kSource, error.what());
@@ -224,9 +226,10 @@ void FeedRun::encode_thread(EncodePart& part) {
 void FeedRun::set_ended_if_unset() {
   const std::lock_guard lock(mutex_);
   if (outcome_) return;
-  outcome_ = Feed::Outcome{stopped_ ? Feed::Outcome::Kind::kStopped : Feed::Outcome::Kind::kEnded,
-                           FeedFault::kInternal,
-                           {}};
+  outcome_ =
+      Feed::Outcome{source_ended_ ? Feed::Outcome::Kind::kEnded : Feed::Outcome::Kind::kStopped,
+                    FeedFault::kInternal,
+                    {}};
 }
 
 void FeedRun::set_failed_if_unset(FeedFault fault, std::string reason) {

@@ -86,7 +86,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
                         int consumer);
   FeedOutputs::Origins origins(const std::vector<EncodeRef>& idle) const;
   void start_encode(const EncodeRef& part);
-  bool change_parts(const std::shared_ptr<const FeedOptions>& options);
+  void change_parts(const std::shared_ptr<const FeedOptions>& options);
   bool hold_parts();
   void release_parts();
   void forget_left();
@@ -145,6 +145,7 @@ class FeedRun : public std::enable_shared_from_this<FeedRun> {
   std::size_t running_ = 0;             // threads that have not finished
   std::atomic<std::size_t> bodies_{0};  // threads that still need the parts
   bool stopped_ = false;                // by drain or cancel
+  bool source_ended_ = false;           // by itself
   bool abandoned_ = false;
   std::list<std::shared_ptr<Thread>> threads_;
 };

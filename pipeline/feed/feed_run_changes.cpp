@@ -14,10 +14,9 @@ bool FeedRun::change(std::shared_ptr<const FeedOptions> options) {
   forget_left();
   std::unique_lock lock(mutex_);
   if (running_ == 0 || stopped_ || outcome_ || !hold_parts()) return false;
-  bool changed = true;
   std::optional<FeedError> failure;
   try {
-    changed = change_parts(options);
+    change_parts(options);
     present_ = std::move(options);
   } catch (const FeedError& error) {  // a thread does not start
     failure = error;
@@ -27,11 +26,11 @@ bool FeedRun::change(std::shared_ptr<const FeedOptions> options) {
   release_parts();
   lock.unlock();
   if (failure) fail(failure->code(), failure->what());
-  return changed;
+  return true;
 }
 
-/// False if the source has ended. Requires mutex_.
-bool FeedRun::change_parts(const std::shared_ptr<const FeedOptions>& options) {
+/// Requires mutex_.
+void FeedRun::change_parts(const std::shared_ptr<const FeedOptions>& options) {
   RunChanges::Change change{.options = options, .added = {}, .removed = {}};
   std::vector<EncodeRef> added;
   for (const EncodeRef& part : encodes_) {
@@ -64,7 +63,12 @@ bool FeedRun::change_parts(const std::shared_ptr<const FeedOptions>& options) {
   const bool same_for_source = present_->input == options->input &&
                                present_->encodes == options->encodes &&
                                present_->on_full == options->on_full;
-  return same_for_source || changes_.post(std::move(change));
+  if (same_for_source || changes_.post(std::move(change))) return;
+  // The source has ended, and with it what is removed. Nothing comes to what is added: the ring
+  // tells that to those that encode.
+  for (const EncodeRef& part : added) {
+    if (part->encode == nullptr) part->route->fanout->finish();
+  }
 }
 
 /// Lets go of outputs and encodes that have left, and of the threads that have ended.

@@ -47,6 +47,7 @@ void OutputInlet::push(const AVPacket& packet, StreamKind stream, const MediaFor
 PacketQueue::Pop OutputInlet::pop(MediaPacket& packet, std::chrono::milliseconds timeout,
                                   const std::stop_token& stop) {
   const PacketQueue::Pop popped = queue_.pop(packet, timeout, stop);
+  if (popped == PacketQueue::Pop::kPacket) ++taken_;
   show_length();
   return popped;
 }

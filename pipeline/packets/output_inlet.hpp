@@ -53,8 +53,11 @@ class OutputInlet {
   bool has_room(std::size_t packets) const { return blocks_ || queue_.room() >= packets; }
   /// No more packets will come: the output writes what is queued and ends.
   void finish() { queue_.close(); }
-  /// The same, for an output that goes while others go on: nothing refers to the inlet any more.
+  /// Another output has taken its place: no more than late sound comes.
+  void hand_over() { gets_pictures_ = false; }
+  /// finish(), for an output that goes while others go on: nothing refers to the inlet any more.
   void leave() {
+    hand_over();
     finish();
     left_ = true;  // last: it may be destroyed then
   }
@@ -78,6 +81,10 @@ class OutputInlet {
   void interrupted() { queue_.set_patient(false); }
   void request_resume() { resume_wanted_ = true; }
 
+  /// How many packets the output has taken so far. Any thread.
+  std::uint64_t taken() const { return taken_; }
+  /// False after hand_over() and leave(). Any thread.
+  bool gets_pictures() const { return gets_pictures_; }
   /// True after leave(). Any thread.
   bool left() const { return left_; }
   /// Closes the queue. What is in it, and whatever is pushed later, is counted as dropped. From now
@@ -96,6 +103,8 @@ class OutputInlet {
   std::atomic<bool> resume_wanted_{false};
   std::atomic<bool> overflowed_{false};  // packets were lost: the next one needed is a keyframe
   std::atomic<PacketDrop> closed_as_{PacketDrop::kStop};
+  std::atomic<std::uint64_t> taken_{0};
+  std::atomic<bool> gets_pictures_{true};
   std::atomic<bool> left_{false};
   std::mutex mutex_;
   bool ended_ = false;  // guarded by mutex_

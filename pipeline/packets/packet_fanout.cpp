@@ -42,6 +42,12 @@ void PacketFanout::take_out(OutputInlet& output) {
 void PacketFanout::replace(OutputInlet& output, OutputInlet& next) {
   std::lock_guard lock(mutex_);
   if (blocks_) next.set_blocks(*blocks_);
+  const auto waiting = std::ranges::find(replacements_, &output, &Replacement::next);
+  if (waiting != replacements_.end()) {  // it has not begun, and need not any more
+    waiting->next = &next;
+    output.leave();
+    return;
+  }
   replacements_.push_back({&output, &next});
   if (finished_) put_replacements(std::nullopt);
 }
@@ -60,6 +66,7 @@ void PacketFanout::put_replacements(std::optional<std::int64_t> keyframe_us) {
       output->leave();
     } else {
       handovers_.push_back({output, next, *keyframe_us});
+      output->hand_over();
     }
   }
 }

@@ -28,7 +28,8 @@ class PacketFanout {
   void remove(OutputInlet& output);
   /// At the next keyframe `next` takes the place of `output`: each packet is in one of them. The
   /// output leaves when it has had the sound of before the keyframe, which may come after it; but
-  /// no later than kLateSoundUs after the keyframe.
+  /// no later than kLateSoundUs after the keyframe. If it still waits to replace another output
+  /// itself, it leaves at once, and `next` waits in its place.
   void replace(OutputInlet& output, OutputInlet& next);
   /// OutputInlet::set_blocks of every output, also of those that come later.
   void set_blocks(bool blocks);

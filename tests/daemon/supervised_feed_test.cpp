@@ -124,6 +124,20 @@ TEST_F(SupervisedFeedTest, AFeedThatOnlyCopiesNeedsNoDevice) {
   feed_->finish();
 }
 
+TEST_F(SupervisedFeedTest, AFileIsNotReadAgainIfTheReloadComesJustWhenItHasEnded) {
+  FeedOptions options = testing::feed_without_source();
+  options.input.url = testing::clip("street_h264.mp4");
+  feed_.emplace(options, testing::one_device(make_cpu_device()), clock_.function(), [] {});
+  feed_->start();
+  ASSERT_TRUE(feed_->wait_for(20s));
+  options.encodes[0].name = "other";
+  EXPECT_TRUE(feed_->reload(options, {}));
+  EXPECT_TRUE(testing::comes_true([this] { return !feed_->turn(); }));
+  EXPECT_EQ(state(), FeedState::kEnded);
+  EXPECT_EQ(feed_->view().stats->ledger().frames_in, 42U);
+  EXPECT_EQ(feed_->view().options->encodes[0].name, "other");
+}
+
 /// A feed whose source is stuck in a call: inside "concat:" FFmpeg opens a FIFO by itself, and
 /// waits for its writer whatever the deadline is.
 class StuckRunsTest : public ::testing::Test {

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <future>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "pipeline/packets/interleaver.hpp"
+#include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/output/output_fixture.hpp"
 
 namespace framelane {
@@ -232,6 +234,19 @@ TEST_F(ChangingFanoutTest, AtAKeyframeOneTakesTheOthersPlace) {
   EXPECT_FALSE(second_.inlet.left());
 }
 
+TEST_F(ChangingFanoutTest, OneThatIsReplacedGetsPicturesUntilTheKeyframe) {
+  publish(0, 2);
+  fanout_.replace(first_.inlet, second_.inlet);
+  EXPECT_TRUE(first_.inlet.gets_pictures());
+  publish(2, 4);
+  EXPECT_TRUE(first_.inlet.gets_pictures());
+  publish(4, 5);
+  EXPECT_FALSE(first_.inlet.gets_pictures());
+  EXPECT_TRUE(second_.inlet.gets_pictures());
+  fanout_.remove(second_.inlet);
+  EXPECT_FALSE(second_.inlet.gets_pictures());
+}
+
 TEST_F(ChangingFanoutTest, OneMayBeReplacedBeforeItHasBegun) {
   publish(0, 2);
   fanout_.replace(first_.inlet, second_.inlet);
@@ -241,6 +256,14 @@ TEST_F(ChangingFanoutTest, OneMayBeReplacedBeforeItHasBegun) {
   EXPECT_EQ(frames(second_.inlet), std::vector<int>());
   EXPECT_TRUE(second_.inlet.left());
   EXPECT_EQ(frames(third_.inlet), (std::vector<int>{4, 5}));
+}
+
+TEST_F(ChangingFanoutTest, OneThatIsReplacedBeforeItHasBegunLeavesAtOnce) {
+  publish(0, 2);
+  fanout_.replace(first_.inlet, second_.inlet);
+  fanout_.replace(second_.inlet, third_.inlet);
+  EXPECT_TRUE(second_.inlet.left());
+  EXPECT_FALSE(first_.inlet.left());
 }
 
 TEST_F(ChangingFanoutTest, OneMayGoWhileItWaitsForItsTurn) {
@@ -274,6 +297,20 @@ TEST_F(ChangingFanoutTest, TheEndOfTheEncodeIsTheEndOfAll) {
   for (Other* one : {&first_, &second_, &third_}) {
     EXPECT_EQ(one->inlet.pop(packet, 0ms, {}), PacketQueue::Pop::kEnd);
   }
+}
+
+// The supervisor asks for all feeds: it would wait as long as the output's peer does.
+TEST_F(ChangingFanoutTest, WhetherItHasFinishedIsSaidWhileAProducerWaits) {
+  OutputStats stats("full");
+  OutputInlet full(1, stats, true, [](const MediaFormat&) { return true; });
+  fanout_.add(full);
+  std::jthread producer([this] { publish(0, 2); });
+  EXPECT_TRUE(comes_true([this] { return first_.stats.queue_packets == 2; }));
+  auto finished = std::async(std::launch::async, [this] { return fanout_.finished(); });
+  EXPECT_EQ(finished.wait_for(10s), std::future_status::ready);
+  full.end(PacketDrop::kStop);
+  producer.join();
+  EXPECT_FALSE(finished.get());
 }
 
 TEST_F(ChangingFanoutTest, WhetherProducersWaitIsKnownToThoseThatComeLater) {
