@@ -2,7 +2,9 @@
 
 import {LiveText, arrange, el, setAttribute} from "./dom.js";
 import {lostBy} from "./feed_state.js";
-import {bitRate, bytes, clock, count, duration, exact, fixed, frameRate, latency, lost, reasons, words} from "./format.js";
+import {
+  bitRate, bytes, clock, count, duration, exact, fixed, frameRate, latency, lost, reasons, words,
+} from "./format.js";
 import {IncidentList} from "./incidents.js";
 import {Facts, Pill, traceLinks} from "./parts.js";
 import {Player, playerIsThere} from "./player.js";
