@@ -10,6 +10,8 @@ const ENGINES = [
   ["kernel", "Convert", "kernel: the conversion of colours and sizes"],
   ["d2h", "From device", "d2h: frames are copied from the device to memory"],
 ];
+const OVERLAP = "The sum of the engines' busy times over the time in which any was busy. 1.0: they take turns. " +
+  "2.0: on average two work at once";
 const PARTS = 100;  // of the second
 const LANE_HEIGHT = 12;
 
@@ -38,8 +40,7 @@ export class DevicePanel {
         this.#pill.element),
       el("div", {class: "meters"}, ...this.#meters.map((meter) => meter.element),
         this.#engines.length < 2 ? "" :  // a CPU has one engine
-        el("p", {class: "overlap", title: "The sum of the engines' busy times over the time in which any was busy. 1.0: they take turns. 2.0: on average two work at once"},
-          "Overlap ", el("strong", {}, this.#overlap.node))),
+        el("p", {class: "overlap", title: OVERLAP}, "Overlap ", el("strong", {}, this.#overlap.node))),
       el("div", {class: "timeline"},
         el("div", {class: "lane-labels all"}, el("span", {}, "all lanes")), frame(this.#all)),
       el("div", {class: "timeline lanes", tabindex: "0", role: "region", "aria-label": `Lanes of ${device}`},
@@ -98,7 +99,8 @@ export class DevicePanel {
       return label;
     }));
     this.#lanes.style.height = `${lanes.length * LANE_HEIGHT}px`;
-    this.#moreText.set(`${lanes.length} ${lanes.length === 1 ? "lane" : "lanes"} of ${feeds.size} ${feeds.size === 1 ? "feed" : "feeds"}`);
+    const some = (n, one) => `${n} ${n === 1 ? one : `${one}s`}`;
+    this.#moreText.set(`${some(lanes.length, "lane")} of ${some(feeds.size, "feed")}`);
   }
 }
 

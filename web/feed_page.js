@@ -2,7 +2,9 @@
 
 import {LiveText, arrange, el, setAttribute} from "./dom.js";
 import {lostBy} from "./feed_state.js";
-import {bitRate, bytes, clock, count, duration, exact, fixed, frameRate, latency, lost, reasons, words} from "./format.js";
+import {
+  bitRate, bytes, clock, count, duration, exact, fixed, frameRate, latency, lost, reasons, words,
+} from "./format.js";
 import {IncidentList} from "./incidents.js";
 import {Facts, Pill, traceLinks} from "./parts.js";
 import {Player, playerIsThere} from "./player.js";
@@ -101,6 +103,7 @@ export class FeedPage {
     const since = `since ${clock(feed.since)}, for ${duration((now - Date.parse(feed.since)) / 1000)}`;
     this.#note.set(reason ? `${reason} (${since})` : since);
     this.#thumbnail.wanted = feed.up && this.#player === null;
+    this.#thumbnail.show();
     this.#showFacts(feed, judged[at]);
     const history = this.#histories.of(this.#name);
     for (const {of, caption, text, curve} of this.#charts) {

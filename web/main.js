@@ -1,7 +1,7 @@
 // Starts the page: one event stream, one view at a time, one pass over it per animation frame.
 
 import {connect} from "./connection.js";
-import {LiveText, el, setAttribute} from "./dom.js";
+import {LiveText, setAttribute} from "./dom.js";
 import {FeedPage} from "./feed_page.js";
 import {judge, summary} from "./feed_state.js";
 import {clock, duration} from "./format.js";

@@ -24,40 +24,45 @@ export class Thumbnail {
   wanted = false;
   due = 0;
   #frame;
-  #image = document.createElement("img");
   #url;
-  #address = null;
+  #shown = null;
+  #next = null;
   #closed = false;
 
   // The picture comes into `frame`, an element of fixed size.
   constructor(frame, feed, width) {
     this.#frame = frame;
     this.#url = `/api/v1/feeds/${encodeURIComponent(feed)}/snapshot.jpg?width=${width}`;
-    this.#image.alt = "";
     all.set(frame, this);
     observer.observe(frame);
   }
 
   async load() {
     this.due = performance.now() + EVERY_MS;
-    let address = null;
     try {
       const response = await fetch(this.#url, {priority: "low"});
       if (response.status === 429) this.due = performance.now() + RARELY_MS;
       if (!response.ok) return;
-      address = URL.createObjectURL(await response.blob());
-      const next = new Image();
-      next.src = address;
-      await next.decode();
-      if (this.#closed) throw new Error("closed");
-      this.#image.src = address;
-      if (!this.#address) this.#frame.append(this.#image);
-      [address, this.#address] = [this.#address, address];
+      const image = new Image();
+      image.alt = "";
+      image.src = URL.createObjectURL(await response.blob());
+      forget(this.#next);
+      this.#next = image;
+      await image.decode();
+      if (this.#closed) forget(image);
     } catch {
       // No picture this time. What is wrong comes with the event stream.
-    } finally {
-      if (address) URL.revokeObjectURL(address);
     }
+  }
+
+  // Shows the newest picture, if it is another. It is called when the page is drawn anyway: a frame for
+  // each picture would cost more than the pictures.
+  show() {
+    if (!this.#next?.complete || this.#next.naturalWidth === 0) return;
+    if (this.#shown) this.#shown.replaceWith(this.#next);
+    else this.#frame.prepend(this.#next);
+    forget(this.#shown);
+    [this.#shown, this.#next] = [this.#next, null];
   }
 
   // Ends the requests and gives the picture's memory back.
@@ -65,9 +70,12 @@ export class Thumbnail {
     this.#closed = true;
     observer.unobserve(this.#frame);
     shown.delete(this.#frame);
-    if (this.#address) URL.revokeObjectURL(this.#address);
+    forget(this.#shown);
+    forget(this.#next);
   }
 }
+
+const forget = (image) => image && URL.revokeObjectURL(image.src);
 
 // Loads what is due, and looks again when something can be.
 function loadDue() {

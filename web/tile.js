@@ -19,7 +19,8 @@ export class Tile {
   #facts = new Facts([
     ["in", "In", "Frames per second from the source"],
     ["out", "Out", "Frames per second that were encoded"],
-    ["latency", "Latency", "From a decoded frame to its packet, over the last minute: half of the frames are faster than the first figure, 99 of 100 faster than the second"],
+    ["latency", "Latency", "From a decoded frame to its packet, over the last minute: half of the frames " +
+      "are faster than the first figure, 99 of 100 faster than the second"],
     ["bits", "Bit rate", "What comes from the source"],
     ["dropped", "Dropped", "Frames lost since the feed was added"],
     ["reconnects", "Reconnects", "How often the source was connected again"],
@@ -62,6 +63,7 @@ export class Tile {
     this.#note.set(note);
     setAttribute(this.#noteElement, "title", note);
     this.#thumbnail.wanted = feed.up;
+    this.#thumbnail.show();
     const {fps_in, fps_out, dropped: bars} = histories.of(feed.name);
     this.#spark.draw({main: fps_out, faint: fps_in, bars}, histories.points, histories.version);
   }

@@ -159,7 +159,8 @@ class Fleet:
                 "feeds": feeds, "recorder": {"seconds": 3600.0, "bytes": 64000000},
                 "devices": [
                     {"device": "cuda:0", "name": "NVIDIA H100 80GB HBM3", "up": True,
-                     "occupancy": {"h2d": 0.62 + 0.05 * math.sin(moment), "kernel": 0.11, "d2h": 0.34}, "overlap": 1.41,
+                     "occupancy": {"h2d": 0.62 + 0.05 * math.sin(moment), "kernel": 0.11, "d2h": 0.34},
+                     "overlap": 1.41,
                      "lanes": lanes([f for f in feeds if f["device"] == "cuda:0"], 3, moment)},
                     {"device": "cpu", "name": "AMD EPYC 9354 32-Core Processor", "up": True,
                      "occupancy": {"kernel": 0.48}, "overlap": 1.0,
