@@ -417,17 +417,17 @@ def id3_tag():
     def size(number):
         return bytes(number >> shift & 127 for shift in (21, 14, 7, 0))
 
-    data = size(250 << 20) + zeros(250)
+    data = size(20 << 20) + zeros(20)  # the tag is short enough to be looked for a format behind it
     frame = b"TXXX" + size(len(data)) + b"\0\x09" + data
     return b"ID3\4\0\0" + size(len(frame)) + frame + b"\xff\xfb\x90\0" + bytes(413)
 
 
-@pytest.mark.parametrize("make, kind", [(old_quicktime, "video/mp4"), (id3_tag, "audio/mpeg")])
-def test_a_compressed_header_is_not_unpacked(framelane, hostile, make, kind):
-    hostile.answers["/video"] = (make(), {"Content-Type": kind})
-    daemon = framelane(one_feed({"url": hostile.url("/video"), **IMPATIENT}, COPY)).wait_ready()
+@pytest.mark.parametrize("make, name", [(old_quicktime, "/1.mov"), (id3_tag, "/1.mp3")])
+def test_a_compressed_header_is_not_unpacked(framelane, hostile, make, name):
+    hostile.answers[name] = make()
+    daemon = framelane(one_feed({"url": hostile.url(name), **IMPATIENT}, COPY)).wait_ready()
     before = high_water(daemon)
-    daemon.wait_log(f"{hostile.url('/video')} has a compressed header")
+    daemon.wait_log(f"{hostile.url(name)} has a compressed header")
     assert high_water(daemon) < before + 100
 
 
@@ -438,17 +438,6 @@ def test_what_a_png_says_beside_its_picture_is_not_unpacked(framelane, hostile, 
     before = high_water(daemon)
     daemon.wait_frames("cam", 1)
     assert high_water(daemon) < before + 100
-
-
-def test_a_picture_without_an_end_is_given_up(framelane, hostile):
-    begin = b"--b\r\nContent-Type: image/jpeg\r\nContent-Length: 2147483000\r\n\r\n\xff\xd8\xff"
-    hostile.answers["/mjpeg"] = (itertools.chain([begin], itertools.repeat(bytes(1 << 20))),
-                                 {"Content-Type": "multipart/x-mixed-replace; boundary=b"})
-    input_ = {"url": hostile.url("/mjpeg"), "timeout": "60s", "reconnect": {"first": "1m", "max": "1m"},
-              "limits": {"pixels": "1920x1080"}}
-    daemon = framelane(one_feed(input_)).wait_ready()
-    daemon.wait_state("cam", "backoff")
-    assert high_water(daemon) < 450  # FFmpeg may have 256 MiB in one piece
 
 
 @pytest.mark.parametrize("from_network", [True, False], ids=["http", "file"])
