@@ -123,7 +123,7 @@ struct EncodeStats {
 };
 
 struct LaneStats {
-  EngineMeters busy;
+  EngineMeters busy{};
   TraceTrack trace{};
 };
 
