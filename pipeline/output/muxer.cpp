@@ -26,7 +26,6 @@ extern "C" {
 #include "pipeline/output/hls_options.hpp"
 #include "pipeline/output/io_error.hpp"
 #include "pipeline/output/muxer_defaults.hpp"
-#include "pipeline/output/whole_end.hpp"
 
 namespace framelane {
 namespace {
@@ -83,8 +82,7 @@ Muxer::Muxer(const OutputOptions& options, const Container& container, const std
       timeout_(options.timeout),
       bounded_(!container.local || is_fifo(container)),
       stops_(std::move(stops)),
-      interrupt_(stops_.abandoned),
-      collects_(is_mp4(container) || is_matroska(container)) {
+      interrupt_(stops_.abandoned) {
   if (avformat_alloc_output_context2(&context_, container.muxer, nullptr, url.c_str()) < 0) {
     throw std::bad_alloc();
   }
@@ -197,7 +195,7 @@ void Muxer::write_header(const OutputOptions& options, const std::string& target
   opening_ = false;
   open_ = true;
   interrupt_.disarm();
-  note_cut_point(0);
+  note_cut_point();
   if (const auto key = dictionary.unconsumed(own)) {
     throw FeedError(FeedFault::kConfiguration,
                     "output " + name_ + ": neither the container " + container_.muxer->name +
@@ -250,11 +248,7 @@ bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base, std
   check(part_error_, "write to");
   check(error, "write to");
   if (!context_->pb) bytes_ += size;
-  // FFmpeg's muxer of Matroska holds a packet of sound back until the next packet.
-  const bool held = last_ == StreamKind::kAudio && packets_ > 0 && is_matroska(container_);
-  note_cut_point(collects_ ? packets_ - (held ? 1 : 0) : packets_ + 1);
-  ++packets_;
-  last_ = stream;
+  note_cut_point();
   return true;
 }
 
@@ -329,12 +323,8 @@ std::uint64_t Muxer::take_bytes() {
 
 void Muxer::note_position() {
   if (!context_->pb) return;
-  // After a failure it counts what was not written as well.
-  if (context_->pb->error < 0) return;
-  // What is buffered for a recording may still be lost; it is flushed once a second. Trailers seek
-  // back: the highest position says how much was written.
-  const std::int64_t position =
-      container_.kind == OutputKind::kFile ? context_->pb->pos : avio_tell(context_->pb);
+  // Trailers seek back: the highest position says how much was written.
+  const std::int64_t position = avio_tell(context_->pb);
   if (position <= position_) return;
   bytes_ += static_cast<std::uint64_t>(position - position_);
   position_ = position;
@@ -342,8 +332,8 @@ void Muxer::note_position() {
 
 /// Muxers collect what belongs together (a cluster, a fragment) elsewhere, and hand it to the file
 /// as a whole.
-void Muxer::note_cut_point(std::uint64_t packets) {
-  if (context_->pb) cut_points_.add({avio_tell(context_->pb), packets}, context_->pb->pos);
+void Muxer::note_cut_point() {
+  if (context_->pb) cut_points_.add(avio_tell(context_->pb), context_->pb->pos);
 }
 
 std::chrono::milliseconds Muxer::time_limit() const {

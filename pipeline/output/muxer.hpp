@@ -75,8 +75,7 @@ class Muxer {
   void close_file();
   void open_file(const std::string& url);
 
-  /// Bytes written since the last call; of a recording, those that the system has. For muxers that
-  /// open files by themselves: bytes of packets.
+  /// Bytes written since the last call. For muxers that open files by themselves: bytes of packets.
   std::uint64_t take_bytes();
 
   /// Where the file can be cut if it is not finished.
@@ -92,8 +91,7 @@ class Muxer {
   void write_header(const OutputOptions& options, const std::string& target);
   void open_fifo(const std::string& path);
   void note_position();
-  /// `packets` of those that were written lie before it.
-  void note_cut_point(std::uint64_t packets);
+  void note_cut_point();
   /// How long a call to a peer may take now.
   std::chrono::milliseconds time_limit() const;
   /// Begins the time limit of the next call.
@@ -119,9 +117,6 @@ class Muxer {
   AVBSFContext* headers_in_band_ = nullptr;  // null: the video passes as it is
   int audio_index_ = -1;
   bool carries_times_ = false;
-  const bool collects_;                   // a fragment or cluster, which the next packet completes
-  std::uint64_t packets_ = 0;             // written
-  StreamKind last_ = StreamKind::kVideo;  // the stream of the last one
   decltype(AVFormatContext::io_open) open_default_ = nullptr;
   bool opening_ = true;         // before the header is written
   bool open_ = false;           // between header and trailer

@@ -33,8 +33,6 @@ constexpr std::chrono::seconds kLongCall{60};
 constexpr std::chrono::seconds kNameLookup{10};
 /// Only a longer session counts as a recovery: the first packets may just have gone into a buffer.
 constexpr std::chrono::seconds kProvenAfter{2};
-/// After a full disk, so many bytes are proof as well that there is room again.
-constexpr std::uint64_t kProvenBytes = 65536;
 
 PacketDrop drop_reason(const std::runtime_error& error) {
   return dynamic_cast<const DiskFull*>(&error) ? PacketDrop::kDiskFull : PacketDrop::kWriteFailed;
@@ -247,10 +245,7 @@ void Output::drain(bool flush) {
       }
     }
     const CallScope call(calls_, options_.timeout);
-    if (session_) {
-      session_->flush_when_due();
-      stats_.bytes += session_->take_bytes();
-    }
+    if (session_) session_->flush_when_due();
   } catch (const IoError& error) {
     recover_from(error);
   }
@@ -383,12 +378,7 @@ void Output::open(const MediaPacket& keyframe) {
   source_gap_.begin(keyframe);
   opened_at_ = Clock::now();
   inlet_.opened();
-  // A file can be opened on a full disk, and what is buffered for it seems to be written.
-  if (disk_full_ && !writes_since_) {
-    writes_since_ = opened_at_;
-    written_before_ = stats_.bytes;
-  }
-  if (!disk_full_) set_state(FeedState::kRunning);
+  set_state(FeedState::kRunning);
   const std::string shown = redact(playlist_ ? container_.url : url);
   log::write(level, "{}: writing {}", fmt::make_format_args(subject_, shown));
 }
@@ -412,11 +402,6 @@ void Output::observe_written(const MediaPacket& packet) {
   feed_.observe(StageStep::kMux, now - packet.queued_at);
   backoff_.succeeded(now);
   if (now - opened_at_ > kProvenAfter) faults_.recovered();
-  if (disk_full_ &&
-      (now - *writes_since_ > kProvenAfter || stats_.bytes - written_before_ > kProvenBytes)) {
-    disk_full_ = false;
-    set_state(FeedState::kRunning);
-  }
 }
 
 void Output::close(bool at_end) {
@@ -432,12 +417,11 @@ void Output::close(bool at_end) {
     try {
       name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
     } catch (const std::runtime_error& error) {
-      stats_.drop(drop_reason(error), session->give_up());
+      stats_.drop(drop_reason(error), session->discard_segment());
       throw;
     }
   }
   stats_.bytes += session->take_bytes();
-  if (std::exchange(disk_full_, false)) set_state(FeedState::kRunning);
   if (kept_) kept_->completed(name);
   log::info("{}: completed {} ({:.1f} s)", subject_, redact(name.empty() ? options_.url : name),
             std::chrono::duration<double>(session->length()).count());
@@ -461,7 +445,7 @@ void Output::fail_if_none_was_written() const {
 
 void Output::drop_session(PacketDrop reason) {
   const CallScope call(calls_, long_call());
-  if (session_) stats_.drop(reason, session_->give_up());
+  if (session_) stats_.drop(reason, session_->discard_segment());
   session_.reset();
 }
 
@@ -479,9 +463,7 @@ void Output::retry_recovery() {
 void Output::recover_from(const std::runtime_error& error) {
   drop_session(drop_reason(error));
   // Room may be made before the next try.
-  disk_full_ = drop_reason(error) == PacketDrop::kDiskFull;
-  writes_since_.reset();
-  if (kept_) kept_->look_again(disk_full_);
+  if (kept_) kept_->look_again(drop_reason(error) == PacketDrop::kDiskFull);
   needs_keyframe_ = true;
   if (stop_.stop_requested()) return;
   if (once_) throw;

@@ -197,9 +197,6 @@ class Output {
   std::optional<PlaylistWriter> playlist_;
   std::unique_ptr<OutputSession> session_;
   Clock::time_point opened_at_;
-  bool disk_full_ = false;                         // and not proven to have room again
-  std::optional<Clock::time_point> writes_since_;  // then: nothing has failed from here on
-  std::uint64_t written_before_ = 0;               // then: bytes at that time
   MediaFormatRef format_;
   bool needs_keyframe_ = true;
   bool waits_for_keyframe_ = false;  // packets were dropped because none has come

@@ -137,13 +137,11 @@ std::string PartFile::rename_to_name() {
   }
 }
 
-std::optional<std::uint64_t> PartFile::cut_back(const CutPoints& points) {
+void PartFile::cut_back(const CutPoints& points) {
   struct stat file {};
-  if (fstat(fd_, &file) != 0) return std::nullopt;
+  if (fstat(fd_, &file) != 0) return;
   const auto end = points.last_in(file.st_size);
-  if (!end) return std::nullopt;
-  if (end->position != file.st_size) cut_at(end->position);
-  return end->packets;
+  if (end && *end != file.st_size) cut_at(*end);
 }
 
 void PartFile::cut_at(std::int64_t end) {
