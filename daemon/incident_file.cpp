@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
 /// Of a larger file, which is none of ours, the end is read.
-constexpr off_t kMostBytes = 16 << 20;
+constexpr off_t kMostFileBytes = 16 << 20;
 
 class OpenFile {
  public:
@@ -120,7 +120,7 @@ IncidentFile::Contents IncidentFile::read(const std::string& path) {
     contents.written = system_clock::from_time_t(status.st_mtim.tv_sec) +
                        std::chrono::duration_cast<system_clock::duration>(
                            std::chrono::nanoseconds(status.st_mtim.tv_nsec));
-    const off_t most = std::min(status.st_size, kMostBytes);
+    const off_t most = std::min(status.st_size, kMostFileBytes);
     text = file.read_from(status.st_size - most, most);
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::no_such_file_or_directory) contents.failure = error.what();

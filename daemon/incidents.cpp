@@ -40,7 +40,7 @@ std::string duration_text(milliseconds time) {
     if (small.count() == 0) return fmt::format("{} {}", large.count(), large_unit);
     return fmt::format("{} {} {} {}", large.count(), large_unit, small.count(), small_unit);
   };
-  const auto whole = round<seconds>(time);
+  const auto whole = std::chrono::round<std::chrono::seconds>(time);
   if (whole < 1min) return fmt::format("{} s", whole.count());
   const auto in_minutes = floor<minutes>(whole);
   if (whole < 1h) return part(in_minutes, "min", whole - in_minutes, "s");

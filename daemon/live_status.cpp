@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -31,7 +32,11 @@ Json text_or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(redact(text));
 }
 
-Json number_or_null(std::optional<double> number) { return number ? Json(*number) : Json(nullptr); }
+/// With as many decimals as one can read, which keeps the text short.
+Json number_or_null(std::optional<double> number) {
+  if (!number) return nullptr;
+  return *number >= 1000 ? Json(std::llround(*number)) : Json(std::round(*number * 100) / 100);
+}
 
 std::optional<double> bits(std::optional<double> bytes) {
   return bytes ? std::optional(8 * *bytes) : std::nullopt;

@@ -111,8 +111,9 @@ void FeedStats::reshape(const Shape& shape) {
       outputs_.push_back(std::exchange(*old, nullptr));
       continue;
     }
-    const std::string rendition = number > 1 ? fmt::format(" {}", number) : std::string();
-    outputs_.push_back(std::make_shared<OutputStats>(name, track("output " + name + rendition)));
+    const std::string shown =
+        number > 1 ? fmt::format("output {} {}", name, number) : "output " + name;
+    outputs_.push_back(std::make_shared<OutputStats>(name, track(shown)));
   }
   lanes_.resize(static_cast<std::size_t>(shape.lanes));
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
