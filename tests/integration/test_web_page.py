@@ -11,6 +11,9 @@ from harness.daemon import ROOT
 from harness.mock_daemon import HOSTILE, HOSTILE_REASON, MockDaemon
 from harness.web_page import Browser
 
+# One worker has them all, and one Chromium.
+pytestmark = pytest.mark.xdist_group("browser")
+
 LARGEST_FIRST_PAINT = 100_000
 # Seconds between two statuses, so that no test waits for a second to pass.
 TICK = 0.2
