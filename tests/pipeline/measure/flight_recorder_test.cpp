@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using Record = FlightRecorder::Record;
 using Clock = FlightRecorder::Clock;
 
-const Clock::time_point kStart{100s};
+const Clock::time_point kRecorded{100s};
 
 std::vector<Record> all_of(const FlightRecorder& recorder,
                            Clock::time_point since = Clock::time_point::min()) {
@@ -30,7 +30,7 @@ std::vector<Record> all_of(const FlightRecorder& recorder,
 }
 
 Record record_of(int number) {
-  return {.start = kStart + std::chrono::seconds(number),
+  return {.start = kRecorded + std::chrono::seconds(number),
           .duration = std::chrono::nanoseconds(number),
           .frame = number,
           .track = static_cast<std::uint32_t>(number % 7),
@@ -62,11 +62,11 @@ TEST(FlightRecorderTest, TheNewestRecordsStayAndTheMemoryIsTheSame) {
 
 TEST(FlightRecorderTest, OnlyWhatEndedSinceThenIsVisited) {
   FlightRecorder recorder(4000);
-  recorder.record({.start = kStart, .duration = 10s});
-  recorder.record({.start = kStart + 1s, .duration = 1s});
-  recorder.record({.start = kStart + 11s, .duration = 0s});
-  EXPECT_EQ(all_of(recorder, kStart + 10s).size(), 2u);
-  EXPECT_EQ(all_of(recorder, kStart + 12s).size(), 0u);
+  recorder.record({.start = kRecorded, .duration = 10s});
+  recorder.record({.start = kRecorded + 1s, .duration = 1s});
+  recorder.record({.start = kRecorded + 11s, .duration = 0s});
+  EXPECT_EQ(all_of(recorder, kRecorded + 10s).size(), 2u);
+  EXPECT_EQ(all_of(recorder, kRecorded + 12s).size(), 0u);
 }
 
 TEST(FlightRecorderTest, TracksKeepTheirNumbers) {
