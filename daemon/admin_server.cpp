@@ -28,6 +28,7 @@
 #include "daemon/host_check.hpp"
 #include "daemon/listen_socket.hpp"
 #include "daemon/stream_sender.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/credential_names.hpp"
 #include "pipeline/base/log.hpp"
 
@@ -113,15 +114,20 @@ class AdminServer::Impl {
     socket.fd.release();  // libmicrohttpd closes it
   }
 
-  ~Impl() {
-    // A connection must not be suspended when the daemon stops.
+  ~Impl() { MHD_stop_daemon(daemon_); }
+
+  /// Before the end: no connection may be suspended when libmicrohttpd's daemon stops. False if an
+  /// answer does not come to an end: this must not be destroyed then.
+  bool end() {
     std::unique_lock lock(answering_mutex_);
     stopping_ = true;
-    answered_.wait(lock, [this] { return answering_ == 0; });
-    for (StreamSender* const sender : senders_) sender->end();
-    lock.unlock();
-    MHD_stop_daemon(daemon_);
     if (!socket_path_.empty()) ::unlink(socket_path_.c_str());
+    if (!answered_.wait_for(lock, kLastAnswers, [this] { return answering_.empty(); })) {
+      for (const auto& thread : answering_) thread->abandon();
+      return false;
+    }
+    for (StreamSender* const sender : senders_) sender->end();
+    return true;
   }
 
   const std::string& address() const { return address_; }
@@ -228,7 +234,7 @@ class AdminServer::Impl {
       return send(connection, body_too_large(), *static_cast<Upload*>(*context));
     }
     auto& upload = *static_cast<Upload*>(*context);
-    if (upload.answer) return send(connection, *upload.answer, upload);
+    if (upload.answer) return send(connection, *std::move(upload.answer), upload);
     if (*size > 0) {
       upload.received += *size;
       if (upload.received > kMaxDiscardedBytes) return MHD_NO;
@@ -253,25 +259,37 @@ class AdminServer::Impl {
   /// and `upload` stays.
   enum MHD_Result answer_later(MHD_Connection* connection, HttpRequest request, Upload& upload) {
     const auto shared = std::make_shared<const HttpRequest>(std::move(request));
+    const auto self = std::make_shared<AbandonableThread>();
+    bool is_busy = false;
     {
       const std::lock_guard lock(answering_mutex_);
       if (stopping_) return MHD_NO;
-      ++answering_;
+      is_busy = answering_.size() >= kMaxAnswering;
+      if (!is_busy) answering_.insert(self);
     }
+    if (is_busy) return send(connection, busy(), upload);
     MHD_suspend_connection(connection);
-    const auto answer = [this, connection, shared, &upload]() noexcept {
-      upload.answer = respond(*shared);
+    const auto finish = [this, connection, self, &upload](HttpResponse response) {
+      upload.answer = std::move(response);
       MHD_resume_connection(connection);
       const std::lock_guard lock(answering_mutex_);
-      --answering_;
+      answering_.erase(self);
       answered_.notify_all();
     };
     try {
-      std::thread(answer).detach();
+      std::thread([this, shared, self, finish]() noexcept {
+        finish(respond(*shared));
+        self->end();
+      }).detach();
     } catch (const std::exception&) {  // threads or memory are short
-      answer();
+      finish(busy());
     }
     return MHD_YES;
+  }
+
+  static HttpResponse busy() {
+    return error_response(MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
+                          "too many requests that take long are under way; ask again later");
   }
 
   static HttpResponse body_too_large() {
@@ -295,7 +313,10 @@ class AdminServer::Impl {
     return host_check_->refuse(request, any_name);
   }
 
-  enum MHD_Result send(MHD_Connection* connection, const HttpResponse& answer, Upload& upload) {
+  /// Frees the text of an answer.
+  static void free_text(void* text) { delete static_cast<std::string*>(text); }
+
+  enum MHD_Result send(MHD_Connection* connection, HttpResponse answer, Upload& upload) {
     if (answer.stream && senders_.size() >= kMaxStreams) {
       return send(connection,
                   error_response(MHD_HTTP_SERVICE_UNAVAILABLE, "too_many_streams",
@@ -304,11 +325,15 @@ class AdminServer::Impl {
                                              kMaxStreams)),
                   upload);
     }
-    MHD_Response* response =
-        answer.stream
-            ? begin_stream(connection, answer, upload)
-            : MHD_create_response_from_buffer(
-                  answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
+    MHD_Response* response = nullptr;
+    if (answer.stream) {
+      response = begin_stream(connection, answer, upload);
+    } else {
+      auto text = std::make_unique<std::string>(std::move(answer.body));
+      response = MHD_create_response_from_buffer_with_free_callback_cls(text->size(), text->data(),
+                                                                        &free_text, text.get());
+      if (response != nullptr) static_cast<void>(text.release());
+    }
     if (response == nullptr) return MHD_NO;
     MHD_add_response_header(response, "Content-Type", answer.content_type.c_str());
     for (const auto& [name, value] : kStandardHeaders) {
@@ -364,7 +389,8 @@ class AdminServer::Impl {
   const bool tls_;
   std::mutex answering_mutex_;
   std::condition_variable answered_;
-  int answering_ = 0;                // threads of answer_later(); guarded by answering_mutex_
+  // The threads of answer_later(); guarded by answering_mutex_.
+  std::set<std::shared_ptr<AbandonableThread>> answering_;
   bool stopping_ = false;            // likewise
   std::set<StreamSender*> senders_;  // changed with answering_mutex_ held, on the listener's thread
   std::string address_;
@@ -380,7 +406,9 @@ AdminServer::AdminServer(const std::string& listen, Handler handler, TakesLong t
                          std::shared_ptr<const AdminAccess> access)
     : impl_(std::make_unique<Impl>(listen, std::move(handler), std::move(takes_long), idle_timeout,
                                    std::move(access))) {}
-AdminServer::~AdminServer() = default;
+AdminServer::~AdminServer() {
+  if (!impl_->end()) static_cast<void>(impl_.release());  // its stuck threads still use it
+}
 const std::string& AdminServer::address() const { return impl_->address(); }
 bool AdminServer::uses_tls() const { return impl_->uses_tls(); }
 bool AdminServer::local_only() const { return impl_->local_only(); }

@@ -31,6 +31,8 @@ class AdminServer {
   static constexpr std::size_t kMaxConnections = 256;
   static constexpr std::size_t kMaxConnectionsPerAddress = 128;
   static constexpr std::size_t kMaxStreams = 64;
+  /// Of requests that take long: one more is answered with 503.
+  static constexpr std::size_t kMaxAnswering = 16;
   static constexpr std::size_t kMaxHeaderBytes = 16 * 1024;
   static constexpr std::size_t kMaxBodyBytes = 64 * 1024;
   static constexpr std::chrono::seconds kIdleTimeout{5};
@@ -47,8 +49,10 @@ class AdminServer {
   AdminServer(const std::string& listen, Handler handler, TakesLong takes_long = {},
               std::chrono::seconds idle_timeout = kIdleTimeout,
               std::shared_ptr<const AdminAccess> access = {});
-  /// Closes all connections, after waiting for running handlers.
+  /// Closes all connections, after waiting for running handlers, kLastAnswers at most. Those that
+  /// still run then are stuck: their threads are counted as abandoned, and the listener stays.
   ~AdminServer();
+  static constexpr std::chrono::milliseconds kLastAnswers{500};
   AdminServer(const AdminServer&) = delete;
   AdminServer& operator=(const AdminServer&) = delete;
 

@@ -67,7 +67,9 @@ void FeedHistory::add(FeedCounts counts) {
   }
   seconds_.push_back(std::move(counts));
   while (seconds_.size() > 2 && latest().at - seconds_[1].at >= kLatencyTime) seconds_.pop_front();
-  if (at_point_ && latest().at - at_point_->at < kInterval) return;
+  // Samples come a second apart, or a little more or less.
+  constexpr std::chrono::milliseconds kSlack{500};
+  if (at_point_ && latest().at - at_point_->at < kInterval - kSlack) return;
   Point point;
   if (at_point_) {
     const FeedCounts& last = *at_point_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ class GzipWriter {
   GzipWriter& operator=(const GzipWriter&) = delete;
 
   void append(std::string_view text);
+  /// Of what is packed so far; the last pieces may not be.
+  std::size_t bytes() const { return packed_.size(); }
   /// All of it. Once, at the end.
   std::string finish();
 

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostBytes = 256u << 20;  // of a segment
+constexpr std::size_t kMostBytes = 64u << 20;  // of a segment
 constexpr std::string_view kUri = "URI=\"";
 
 bool is_absolute_uri(std::string_view uri) {
@@ -151,7 +151,7 @@ std::optional<std::pair<std::size_t, std::size_t>> range_of(std::string_view tex
     return std::pair(size - std::min(size, *last), size);
   if (!first || *first >= size || (last && *last < *first)) return std::nullopt;
   if (!last && dash + 1 != text.size()) return std::nullopt;
-  return std::pair(*first, last ? std::min(size, *last + 1) : size);
+  return std::pair(*first, last ? std::min(size - 1, *last) + 1 : size);
 }
 
 HttpResponse answer_bytes(const HttpRequest& request, const std::string& file, std::string bytes) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "daemon/admin_server.hpp"
+#include "pipeline/base/redact.hpp"
 
 namespace framelane {
 
@@ -20,7 +21,9 @@ struct RequestError : std::runtime_error {
         status(http_status),
         code(std::move(error_code)),
         key(std::move(error_key)) {}
-  HttpResponse response() const { return error_response(status, code, what(), key); }
+  HttpResponse response() const {
+    return error_response(status, code, redact(what()), redact(key));
+  }
 
   int status;
   std::string code;

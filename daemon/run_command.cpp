@@ -226,6 +226,7 @@ int run_command(const RunArguments& arguments) {
   supervisor.start();
   const bool served = serve(supervisor, reload, traces, incident_loop, admin.get());
   incident_loop.end(!served);
+  traces.finish();
   log::info("stopped");
   admin.reset();
   const bool failed = !served || (arguments.once && !supervisor.all_succeeded());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -15,7 +16,11 @@ StreamSender::StreamSender(std::shared_ptr<HttpStream> stream, MHD_Connection* c
 StreamSender::~StreamSender() { stream_->set_wake({}); }
 
 ssize_t StreamSender::read(void* self, std::uint64_t, char* buffer, std::size_t size) {
-  return static_cast<StreamSender*>(self)->read(buffer, size);
+  try {
+    return static_cast<StreamSender*>(self)->read(buffer, size);
+  } catch (const std::exception&) {  // memory is short, and libmicrohttpd is C
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+  }
 }
 
 ssize_t StreamSender::read(char* buffer, std::size_t size) {

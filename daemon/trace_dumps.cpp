@@ -119,6 +119,10 @@ void TraceDumps::ask(Clock::time_point now) {
             directory_.empty() ? "recorder.directory is not set" : "recorder.memory is 0");
 }
 
+void TraceDumps::finish() {
+  if (writing_.begun() && !writing_.wait_for(kLastWrite)) writing_.abandon();
+}
+
 void TraceDumps::begin_to_write() {
   writing_cause_ = *std::exchange(wanted_, std::nullopt);
   const std::string name = fmt::format(

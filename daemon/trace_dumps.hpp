@@ -45,6 +45,10 @@ class TraceDumps {
   void look(Clock::time_point now);
   /// One is wanted because of a signal.
   void ask(Clock::time_point now);
+  /// The process ends: a trace that is being written has kLastWrite to be completed; its thread is
+  /// abandoned then.
+  void finish();
+  static constexpr std::chrono::milliseconds kLastWrite{300};
   /// How many have been written for each cause. Any thread.
   const TraceCounts& written() const { return written_; }
 

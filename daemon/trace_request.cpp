@@ -31,9 +31,16 @@ bool takes_gzip(const HttpRequest& request) {
   return false;
 }
 
+RequestError too_large(const std::string& what_helps) {
+  return {406, "too_large", "the trace is larger than 64 MiB; " + what_helps, "seconds"};
+}
+
 HttpResponse packed(const FlightRecorder& recorder, const TraceSelection& selection) {
   GzipWriter writer;
-  write_trace(recorder, selection, [&](std::string_view text) { writer.append(text); });
+  write_trace(recorder, selection, [&](std::string_view text) {
+    writer.append(text);
+    if (writer.bytes() > kMostTrace) throw too_large("ask for fewer seconds, or one feed");
+  });
   HttpResponse response;
   response.body = writer.finish();
   response.headers = {{"Content-Encoding", "gzip"}};
@@ -43,11 +50,9 @@ HttpResponse packed(const FlightRecorder& recorder, const TraceSelection& select
 HttpResponse plain(const FlightRecorder& recorder, const TraceSelection& selection) {
   HttpResponse response;
   write_trace(recorder, selection, [&](std::string_view text) {
-    if (response.body.size() + text.size() > kMostPlainTrace) {
-      throw RequestError(406, "too_large",
-                         "the trace is too large to be sent unpacked; ask for fewer seconds or one "
-                         "feed, or accept gzip (curl --compressed, framelane trace)",
-                         "seconds");
+    if (response.body.size() + text.size() > kMostTrace) {
+      throw too_large(
+          "ask for fewer seconds or one feed, or accept gzip (curl --compressed, framelane trace)");
     }
     response.body.append(text);
   });
@@ -87,7 +92,10 @@ HttpResponse answer_trace(const HttpRequest& request, const Supervisor& supervis
                        "feeds." + selection.feed);
   }
   static std::mutex one_at_a_time;  // however many clients ask, one processor is busy with it
-  const std::lock_guard lock(one_at_a_time);
+  const std::unique_lock lock(one_at_a_time, std::try_to_lock);
+  if (!lock) {
+    throw RequestError(409, "trace_under_way", "another trace is being written; ask again later");
+  }
   return takes_gzip(request) ? packed(*recorder, selection) : plain(*recorder, selection);
 }
 

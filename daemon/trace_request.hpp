@@ -9,8 +9,8 @@
 
 namespace framelane {
 
-/// The largest trace for a client that does not take gzip.
-inline constexpr std::size_t kMostPlainTrace = 64u << 20;
+/// The largest trace, as it is sent.
+inline constexpr std::size_t kMostTrace = 64u << 20;
 
 /// The GPU that each feed runs on. Feeds on the CPU are left out.
 std::map<std::string, std::string> gpus_of(const Supervisor& supervisor);

@@ -1,5 +1,9 @@
 #pragma once
 
+extern "C" {
+#include <libavcodec/codec_id.h>
+}
+
 #include <cstdint>
 
 namespace framelane {
@@ -13,5 +17,10 @@ namespace framelane {
 /// picture of 7680x4320 with 8 bytes a pixel; the largest packet that a camera or an encoder sends
 /// is a small part of that. Frames that lie in our own pools are not limited by this.
 void allow_av_pictures(std::int64_t pixels);
+
+/// Lets FFmpeg allocate what the encoder needs for a packet, if that is more: encoders allocate the
+/// longest packet that could come of a picture. To be called before the encoder is opened. Any
+/// thread.
+void allow_av_encoder(AVCodecID codec, std::int64_t pixels);
 
 }  // namespace framelane

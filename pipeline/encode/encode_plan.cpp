@@ -17,6 +17,7 @@ extern "C" {
 #include <string_view>
 #include <utility>
 
+#include "pipeline/av/allocation_limit.hpp"
 #include "pipeline/av/av_color.hpp"
 #include "pipeline/av/av_error.hpp"
 #include "pipeline/av/av_log_capture.hpp"
@@ -129,6 +130,7 @@ struct Refusal {
 EncoderPtr open_encoder(const AVCodec& codec, const CodecCandidate& candidate,
                         CodecContextPtr context, Refusal& refusal) {
   const AvLogCapture log;
+  allow_av_encoder(codec.id, std::int64_t{context->width} * context->height);
   const int error = avcodec_open2(context.get(), &codec, nullptr);
   if (error >= 0) {
     NvencSession session(gpu_of(candidate));

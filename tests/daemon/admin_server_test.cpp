@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <filesystem>
@@ -19,7 +20,9 @@
 #include <thread>
 #include <vector>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "tests/daemon/raw_client.hpp"
+#include "tests/pipeline/base/wait.hpp"
 
 namespace framelane {
 namespace {
@@ -68,6 +71,49 @@ TEST(SlowAnswerTest, ARequestThatTakesLongHoldsUpNoOther) {
   }
   go_on.set_value();
   EXPECT_NE(slow.receive_until("<never>").find("POST /slow body"), std::string::npos);
+}
+
+TEST(SlowAnswerTest, WhereTooManyAreUnderWayAnotherIsRefusedAtOnce) {
+  std::promise<void> go_on;
+  const std::shared_future<void> gone_on = go_on.get_future().share();
+  AdminServer server(
+      "127.0.0.1:0",
+      [&](const HttpRequest& request) {
+        gone_on.wait();
+        return echo(request);
+      },
+      [](const HttpRequest&) { return true; });
+  std::vector<RawClient> clients;
+  for (std::size_t i = 0; i <= AdminServer::kMaxAnswering; ++i) {
+    clients.emplace_back(server.address());
+    clients.back().send("GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  }
+  // Whichever was last.
+  EXPECT_TRUE(std::ranges::any_of(clients, [](RawClient& client) {
+    return client.receive_until("<never>", 100ms).starts_with("HTTP/1.1 503");
+  }));
+  go_on.set_value();
+}
+
+TEST(SlowAnswerTest, OneThatIsStuckDoesNotHoldUpTheEnd) {
+  static std::promise<void> never;  // the thread uses it after the test
+  static const std::shared_future<void> stuck = never.get_future().share();
+  const std::uint64_t before = threads_stuck();
+  {
+    AdminServer server(
+        "127.0.0.1:0",
+        [](const HttpRequest& request) {
+          stuck.wait();
+          return echo(request);
+        },
+        [](const HttpRequest&) { return true; });
+    RawClient client(server.address());
+    client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(client.receive_until("<never>", 100ms), "");
+  }
+  EXPECT_EQ(threads_stuck(), before + 1);
+  never.set_value();
+  EXPECT_TRUE(testing::comes_true([&] { return threads_stuck() == before; }));
 }
 
 TEST(SlowAnswerTest, TheListenerEndsAfterTheAnswersThatAreUnderWay) {

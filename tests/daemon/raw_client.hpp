@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,11 +25,12 @@ class RawClient {
     }
   }
   void send(std::string_view data) { ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL); }
-  /// Reads until `end` has come, the peer closes, or nothing has come for 5 s.
-  std::string receive_until(std::string_view end) {
+  /// Reads until `end` has come, the peer closes, or nothing has come for `patience`.
+  std::string receive_until(std::string_view end,
+                            std::chrono::milliseconds patience = std::chrono::seconds(5)) {
     std::string answer;
     pollfd ready{fd_.get(), POLLIN, 0};
-    while (!answer.ends_with(end) && poll(&ready, 1, 5000) == 1) {
+    while (!answer.ends_with(end) && poll(&ready, 1, static_cast<int>(patience.count())) == 1) {
       std::array<char, 4096> chunk;
       const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
       if (got <= 0) {

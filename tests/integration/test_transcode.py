@@ -351,3 +351,12 @@ def test_several_frames_in_flight_change_nothing(framelane, clip, tmp_path):
         outputs.append(path.read_bytes())
     assert len(outputs[0]) == 42 * 768 * 576 * 3 // 2
     assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_encoders_get_the_memory_for_their_longest_packets(cli, clip, tmp_path):
+    """FFV1 asks for 148 bytes a pixel in one piece, which is more than a picture of the network may have."""
+    output = tmp_path / "out.mkv"
+    done = cli("transcode", clip, output, "--codec", "ffv1", "--size", "1920x1440", "--audio", "none", "--duration",
+               "300ms")
+    assert done.returncode == 0, done.stderr
+    assert media.frame_count(output) == 3
