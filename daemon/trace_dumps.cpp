@@ -135,7 +135,7 @@ void TraceDumps::begin_to_write() {
       .marks = trace_marks(incidents_, std::chrono::system_clock::now() - kLength)};
   try {
     writing_.begin([recorder = supervisor_.recorder(), selection, directory = directory_, name] {
-      const std::string failure = write_file(*recorder, selection, directory, name);
+      std::string failure = write_file(*recorder, selection, directory, name);
       if (failure.empty()) log::info("a trace has been written: {}/{}", redact(directory), name);
       return failure;
     });

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <cstdint>  // FFmpeg's headers need it
+
 extern "C" {
 #include <libavcodec/codec_id.h>
 }
-
-#include <cstdint>
 
 namespace framelane {
 

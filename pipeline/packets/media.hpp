@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -21,10 +22,10 @@ inline bool is_keyframe(const AVPacket& packet, StreamKind stream) {
 /// Names a packet of video in traces (FlightRecorder::Record::frame). All references to the packet
 /// have the name.
 inline void set_frame(AVPacket& packet, std::int64_t frame) {
-  packet.opaque = reinterpret_cast<void*>(static_cast<std::intptr_t>(2 * frame + 1));
+  packet.opaque = std::bit_cast<void*>(static_cast<std::intptr_t>(2 * frame + 1));
 }
 inline std::int64_t frame_of(const AVPacket& packet) {
-  const auto named = reinterpret_cast<std::intptr_t>(packet.opaque);
+  const auto named = std::bit_cast<std::intptr_t>(packet.opaque);
   return named == 0 ? FlightRecorder::kNoFrame : (named - 1) / 2;
 }
 
