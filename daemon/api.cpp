@@ -114,11 +114,6 @@ HttpResponse not_found(const std::string& path) {
   return error_response(404, "not_found", "there is nothing at " + redact(path));
 }
 
-HttpResponse no_such_feed(const std::string& name) {
-  return error_response(404, "no_such_feed", "no feed is named '" + redact(name) + "'",
-                        "feeds." + redact(name));
-}
-
 /// The status page for browsers, for others a list of what there is.
 HttpResponse index_page(const HttpRequest& request, Program&) {
   if (wants_html(request)) return web_page(request);
@@ -168,16 +163,13 @@ HttpResponse list_feeds(const HttpRequest&, Program& program) {
 
 HttpResponse show_feed(const HttpRequest& request, Program& program) {
   const std::string name = request.path.substr(kFeeds.size());
-  for (const FeedView& feed : program.supervisor.feeds()) {
-    if (feed.stats->feed() == name) return json_response(200, feed_json(*feed.stats));
-  }
-  return no_such_feed(name);
+  return json_response(200, feed_json(*require_feed(program.supervisor, name).stats));
 }
 
 HttpResponse restart_feed(const HttpRequest& request, Program& program) {
   const std::string name =
       request.path.substr(kFeeds.size(), request.path.size() - kFeeds.size() - kRestartPath.size());
-  if (!program.supervisor.restart(name)) return no_such_feed(name);
+  if (!program.supervisor.restart(name)) throw no_such_feed(name);
   return json_response(202, {{"feed", name}, {"restarting", true}});
 }
 
@@ -221,7 +213,7 @@ HttpResponse feed_config(const HttpRequest& request, Program& program) {
   const std::string name = request.path.substr(kFeeds.size(), length);
   const std::shared_ptr<const Node> tree = program.config.tree();
   const Node feed = tree != nullptr ? merged_feed(*tree, name) : Node();
-  if (feed.kind == Node::Kind::kNull) return no_such_feed(name);
+  if (feed.kind == Node::Kind::kNull) throw no_such_feed(name);
   return json_response(200, config_json(feed));
 }
 

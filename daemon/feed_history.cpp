@@ -29,13 +29,15 @@ bool continues(const FeedCounts& a, const FeedCounts& b) {
 
 }  // namespace
 
+bool is_loss(DropReason reason) {
+  return reason != DropReason::kRate && reason != DropReason::kReload &&
+         reason != DropReason::kStop;
+}
+
 std::uint64_t FeedCounts::lost() const {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < dropped.size(); ++i) {
-    const auto reason = static_cast<DropReason>(i);
-    const bool meant =
-        reason == DropReason::kRate || reason == DropReason::kReload || reason == DropReason::kStop;
-    if (!meant) sum += dropped[i];
+    if (is_loss(static_cast<DropReason>(i))) sum += dropped[i];
   }
   return sum;
 }

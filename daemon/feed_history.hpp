@@ -13,6 +13,10 @@
 
 namespace framelane {
 
+/// True if a frame that is dropped for this reason is lost by a fault, and not because somebody
+/// wanted it so.
+bool is_loss(DropReason reason);
+
 /// What a feed has counted at a moment, over all of its encodes and outputs.
 struct FeedCounts {
   std::chrono::steady_clock::time_point at;
@@ -26,7 +30,7 @@ struct FeedCounts {
   std::vector<std::uint64_t> encode_frames{};  ///< out, in the configuration's order
   std::vector<std::uint64_t> output_bytes{};   ///< likewise
 
-  /// Frames that no encode meant to leave out: all reasons but `rate`, `reload` and `stop`.
+  /// Frames: the sum of `dropped` where is_loss() says so.
   std::uint64_t lost() const;
 };
 FeedCounts counts_of(const FeedStats& stats, std::chrono::steady_clock::time_point now);

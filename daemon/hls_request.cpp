@@ -14,6 +14,7 @@
 
 #include "daemon/query.hpp"
 #include "daemon/socket_address.hpp"
+#include "pipeline/base/secret_registry.hpp"
 #include "pipeline/output/container.hpp"
 
 namespace framelane {
@@ -26,23 +27,6 @@ constexpr std::string_view kUri = "URI=\"";
 
 bool is_absolute_uri(std::string_view uri) {
   return uri.starts_with('/') || uri.find("://") != std::string_view::npos;
-}
-
-/// "%20" becomes a blank.
-std::string percent_decoded(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    int code = 0;
-    const char* const digits = text.data() + i + 1;
-    if (text[i] == '%' && i + 2 < text.size() &&
-        std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
-      decoded += static_cast<char>(code);
-      i += 2;
-    } else {
-      decoded += text[i];
-    }
-  }
-  return decoded;
 }
 
 /// The files that a playlist names, as they are called beside it.
@@ -190,14 +174,8 @@ HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor
                         const std::string& feed_name, const std::string& output,
                         const std::string& file) {
   require_known(request, {});
-  const std::vector<FeedView> feeds = supervisor.feeds();
-  const auto feed = std::ranges::find_if(
-      feeds, [&](const FeedView& view) { return view.stats->feed() == feed_name; });
-  if (feed == feeds.end()) {
-    throw RequestError(404, "no_such_feed", "no feed is named '" + feed_name + "'",
-                       "feeds." + feed_name);
-  }
-  const std::optional<fs::path> playlist = playlist_of(*feed->options, output);
+  const FeedView feed = require_feed(supervisor, feed_name);
+  const std::optional<fs::path> playlist = playlist_of(*feed.options, output);
   if (!playlist) {
     throw RequestError(404, "no_such_playlist",
                        "the feed has no output '" + output + "' that writes a playlist");

@@ -20,11 +20,7 @@ HttpResponse answer_incidents(const HttpRequest& request, const Incidents& incid
   if (!feed.empty()) {
     std::erase_if(found, [&](const Incident& incident) { return incident.feed != feed; });
     // A feed that has been removed may still have some.
-    const auto feeds = supervisor.feeds();
-    const auto is_it = [&](const FeedView& view) { return view.stats->feed() == feed; };
-    if (found.empty() && std::ranges::none_of(feeds, is_it)) {
-      throw RequestError(404, "no_such_feed", "no feed is named '" + feed + "'", "feeds." + feed);
-    }
+    if (found.empty()) require_feed(supervisor, feed);
   }
   HttpResponse response;
   response.body = "{\"incidents\":[";

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "pipeline/base/utc_time.hpp"
 
@@ -16,6 +17,17 @@ RequestError wrong(const std::string& name, const std::string& why) {
 }
 
 }  // namespace
+
+RequestError no_such_feed(const std::string& name) {
+  return {404, "no_such_feed", "no feed is named '" + name + "'", "feeds." + name};
+}
+
+FeedView require_feed(const Supervisor& supervisor, const std::string& name) {
+  for (FeedView& feed : supervisor.feeds()) {
+    if (feed.stats->feed() == name) return std::move(feed);
+  }
+  throw no_such_feed(name);
+}
 
 void require_known(const HttpRequest& request, std::initializer_list<std::string_view> names) {
   for (const auto& [name, value] : request.query) {

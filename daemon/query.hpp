@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "daemon/admin_server.hpp"
+#include "daemon/supervisor.hpp"
 #include "pipeline/base/redact.hpp"
 
 namespace framelane {
@@ -32,6 +33,11 @@ struct RequestError : std::runtime_error {
 
 // The parameters of a request's query. A wrong one throws RequestError with status 400, its name
 // and what is right.
+
+/// The feed of this name. Throws RequestError with status 404 if there is none.
+FeedView require_feed(const Supervisor& supervisor, const std::string& name);
+/// The error for that.
+RequestError no_such_feed(const std::string& name);
 
 /// Throws if there are parameters other than these.
 void require_known(const HttpRequest& request, std::initializer_list<std::string_view> names);

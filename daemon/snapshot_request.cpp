@@ -60,14 +60,9 @@ HttpResponse answer_snapshot(const HttpRequest& request, const Supervisor& super
                              const std::string& name) {
   require_known(request, {"width"});
   const auto width = static_cast<int>(number_in(request, "width", 0, kLeastWidth, kMostWidth));
-  const std::vector<FeedView> feeds = supervisor.feeds();
-  const auto feed =
-      std::ranges::find_if(feeds, [&](const FeedView& view) { return view.stats->feed() == name; });
-  if (feed == feeds.end()) {
-    throw RequestError(404, "no_such_feed", "no feed is named '" + name + "'", "feeds." + name);
-  }
+  const FeedView feed = require_feed(supervisor, name);
   try {
-    std::shared_ptr<const AVFrame> frame = newest_picture(*feed);
+    std::shared_ptr<const AVFrame> frame = newest_picture(feed);
     static std::mutex one_at_a_time;  // however many pages are open, one processor is busy with it
     const std::lock_guard lock(one_at_a_time);
     HttpResponse response{.content_type = "image/jpeg", .body = make_jpeg(*frame, width)};

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/feed_history.hpp"
 #include "daemon/gzip.hpp"
 #include "daemon/incident_request.hpp"
 #include "daemon/trace_json.hpp"
@@ -26,13 +27,11 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "framelane-trace-";
 constexpr std::string_view kSuffix = ".json.gz";
 
-/// Frames that were lost by a fault, and not because somebody wanted it so.
 std::uint64_t lost_frames(const FeedStats& stats) {
   std::uint64_t lost = 0;
   for (const FeedStats::EncodeLine& line : stats.ledger().encodes) {
-    for (const DropReason reason : {DropReason::kRingFull, DropReason::kEncoder,
-                                    DropReason::kDeviceLost, DropReason::kFeedFailed}) {
-      lost += line.dropped[index_of(reason)];
+    for (std::size_t i = 0; i < line.dropped.size(); ++i) {
+      if (is_loss(static_cast<DropReason>(i))) lost += line.dropped[i];
     }
   }
   return lost;

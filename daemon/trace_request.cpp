@@ -85,12 +85,7 @@ HttpResponse answer_trace(const HttpRequest& request, const Supervisor& supervis
   selection.feed = text_in(request, "feed");
   selection.gpus = gpus_of(supervisor);
   selection.marks = trace_marks(incidents, std::chrono::system_clock::now() - selection.time);
-  const std::vector<FeedView> feeds = supervisor.feeds();
-  const auto is_it = [&](const FeedView& feed) { return feed.stats->feed() == selection.feed; };
-  if (!selection.feed.empty() && std::ranges::none_of(feeds, is_it)) {
-    throw RequestError(404, "no_such_feed", "no feed is named '" + selection.feed + "'",
-                       "feeds." + selection.feed);
-  }
+  if (!selection.feed.empty()) require_feed(supervisor, selection.feed);
   static std::mutex one_at_a_time;  // however many clients ask, one processor is busy with it
   const std::unique_lock lock(one_at_a_time, std::try_to_lock);
   if (!lock) {
