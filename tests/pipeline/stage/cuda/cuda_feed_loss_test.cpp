@@ -1,12 +1,19 @@
 // Whole feeds over a GPU that fails, hangs or has no room: every frame is accounted for.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <regex>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/pipeline/stage/cuda/cuda_feed_fixture.hpp"
@@ -70,6 +77,32 @@ TEST_F(CudaFeedLossTest, AFeedWhoseGpuIsLostGoesOnOnTheCpu) {
     EXPECT_FALSE(std::filesystem::exists(folder / (output.name + ".2.mp4")));
   }
 }
+
+/// A named pipe that holds a whole file, and does not end before close().
+class OpenPipe {
+ public:
+  OpenPipe(const std::string& path, const std::string& file) {
+    std::ifstream stream(file, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+    // Opened for both, which waits for no reader.
+    if (::mkfifo(path.c_str(), 0600) != 0 || (fd_ = ::open(path.c_str(), O_RDWR)) < 0 ||
+        ::fcntl(fd_, F_SETPIPE_SZ, kSize) < static_cast<int>(bytes.size()) ||
+        ::write(fd_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+      throw std::runtime_error("no pipe holds " + file);
+    }
+  }
+  ~OpenPipe() { close(); }
+  OpenPipe(const OpenPipe&) = delete;
+  OpenPipe& operator=(const OpenPipe&) = delete;
+  void close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  static constexpr int kSize = 1 << 20;
+
+  int fd_ = -1;
+};
 
 class MaskedFeedLossTest : public CudaFeedLossTest {
  protected:
@@ -192,14 +225,21 @@ TEST_F(CudaFeedLossTest, WhoDestroysAFeedDoesNotWaitForAGpuThatHangs) {
 }
 
 TEST_F(CudaFeedLossTest, AFeedWhoseMemoryAHungGpuKeepsHasEndedAllTheSame) {
+  // A pipe whose writing end is open: the feed lets go of no memory before the GPU is lost.
+  const TempFolder folder;
+  const std::string clip = folder / "clip.mkv";
+  ffmpeg("-i '" + small_clip() + "' -c copy '" + clip + "'");
+  OpenPipe pipe(folder / "pipe", clip);
+  options_.input.url = folder / "pipe";
   const std::uint64_t abandoned = threads_abandoned();
   hang_beside();
   // On a busy machine a thread that waits for nothing may still be late.
   deadlines_.after_cancel = deadlines_.after_deadline = 5s;
   start();
-  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[2].out == kClipFrames; }));
+  ASSERT_TRUE(comes_true([&] { return stats_->ledger().encodes[0].out >= 10; }));
   device_->context()->lose("another feed's job does not come to an end",
                            CudaContext::Loss::kStuckCall);  // long before 10 s
+  pipe.close();
   EXPECT_EQ(outcome_while_watched().kind, Feed::Outcome::Kind::kEnded);
   expect_all_out(kClipFrames);
   feed_.reset();
