@@ -50,7 +50,7 @@ export class FeedPage {
   ].map(([name, of, caption]) =>
     ({name, of, caption, text: new LiveText(), curve: new Sparkline(`${name}, over ten minutes`, "chart")}));
   #encodes = new Table("Encodes", [
-    ["name", "Encode"], ["codec", "Codec"], ["fps", "Frames/s", "number"], ["in", "In", "number"],
+    ["name", "Encode"], ["codec", "Codec"], ["size", "Size"], ["fps", "Frames/s", "number"], ["in", "In", "number"],
     ["out", "Out", "number"], ["dropped", "Dropped", "number"], ["flight", "In flight", "number"],
     ["why", "Dropped why, and what is wrong"],
   ]);
@@ -215,6 +215,7 @@ function encodeCells(encode) {
   return {
     name: encode.name,
     codec: encode.codec ?? "–",
+    size: encode.size?.replace("x", "×") ?? "",
     fps: frameRate(encode.fps_out),
     in: exact(encode.in),
     out: exact(encode.out),

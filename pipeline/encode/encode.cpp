@@ -204,7 +204,7 @@ void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
   keyframes_.set_gop(plan->options.gop);
   encoder_ = std::move(plan->opened);
   last_pts_ = INT64_MIN;
-  encode_stats_.set_codec(plan->codec.name);
+  encode_stats_.set_encoder(plan->codec.name, plan->target.width, plan->target.height);
   on_gpu_ = plan->on_feeds_gpu;
 }
 

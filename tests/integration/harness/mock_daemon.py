@@ -70,7 +70,8 @@ class Fleet:
             "latency": {"p50": 0.011 + 0.0004 * (index % 11), "p99": 0.04 + 0.003 * (index % 7)},
             "reconnects": index % 5, "restarts": 0, "luma": 80.0 + index,
             "encodes": [
-                {"name": "live", "codec": "h264_nvenc" if gpu else "libx264", "reason": None, "fps_out": 25.0,
+                {"name": "live", "codec": "h264_nvenc" if gpu else "libx264", "reason": None, "size": "1280x720",
+                 "fps_out": 25.0,
                  "in": 900000, "out": 899992, "dropped": {}, "in_flight": 8},
                 {"name": "main", "codec": "copy", "reason": None, "fps_out": 25.0, "in": None, "out": None,
                  "dropped": {}, "in_flight": None}],
