@@ -1,6 +1,7 @@
 """The status page (web/) in Chromium: before a stand-in of the daemon, and before the daemon itself."""
 
 import re
+import threading
 
 import pytest
 
@@ -9,6 +10,7 @@ from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, looped, x264
 from harness.daemon import ROOT
 from harness.mock_daemon import HOSTILE, HOSTILE_REASON, MockDaemon
+from harness.waiting import wait_until
 from harness.web_page import Browser
 
 # One worker has them all, and one Chromium.
@@ -84,6 +86,32 @@ def test_a_feed_that_is_lost_turns_red_with_its_reason_comes_first_and_comes_bac
       await page.locator('.tile[data-level=ok]', {hasText: 'hall-1'}).waitFor();
       await page.locator('.incidents li:not([data-lasts])', {hasText: 'lost: no data for 10 s'}).waitFor();""")
     browser.check()
+
+
+def test_the_news_is_not_overwritten_by_an_older_answer(browser, mock):
+    daemon = mock()
+    daemon.fail("hall-1", "no data for 10 s")
+    answer = daemon.held["/api/v1/incidents"] = threading.Event()
+    browser.open(daemon.url)
+    browser.run("await page.locator('.tile[data-level=bad]').waitFor()")
+    wait_until(lambda: any(path.startswith("/api/v1/incidents") for _, path in daemon.requests), "the list asked for")
+    daemon.recover("hall-1")
+    browser.run("await page.locator('.incidents li', {hasText: 'lost: no data'}).waitFor()")
+    answer.set()
+    browser.run("await page.locator('.incidents li', {hasText: 'framelane 0.9.0 has started'}).waitFor()")
+    assert browser.run("return page.locator('.incidents li[data-lasts]').count()") == 0
+    assert browser.run("return page.locator('.incidents li', {hasText: 'lost: no data'}).count()") == 1
+
+
+def test_what_happens_before_the_stream_opens_is_not_missed(browser, mock):
+    daemon = mock()
+    opens = daemon.held["/api/v1/events"] = threading.Event()
+    browser.open(daemon.url)
+    wait_until(lambda: ("GET", "/api/v1/events") in daemon.requests, "the stream asked for")
+    browser.run("await page.evaluate(() => fetch('/api/v1/incidents?since=0').then((answer) => answer.text()))")
+    daemon.fail("hall-1", "no data for 10 s")
+    opens.set()
+    browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'lost: no data'}).waitFor()")
 
 
 def test_names_and_reasons_from_cameras_stay_text(browser, mock):

@@ -10,6 +10,7 @@ import argparse
 import datetime
 import functools
 import http.server
+import itertools
 import json
 import math
 import pathlib
@@ -238,6 +239,7 @@ class MockDaemon:
         self.reachable = True      # if not, connections are closed without an answer
         self.moves = True          # if not, every status has the same figures
         self.media = None          # a folder with an HLS playlist, if a feed is to be played
+        self.held = {}             # path -> threading.Event: an answer waits for it, with what it is when asked for
         self._pictures = pictures()
         self._policy = policy()
         self._changed = threading.Condition()
@@ -320,8 +322,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/api/v1/events":
             self._events()
         elif path == "/api/v1/incidents":
-            self._json(200, {"incidents": [i for i in self.mock.fleet.incidents
-                                           if query.get("feed", i["feed"]) == i["feed"]]})
+            found = json.dumps({"incidents": [i for i in self.mock.fleet.incidents
+                                              if query.get("feed", i["feed"]) == i["feed"]]})
+            self._wait(path)
+            self._answer(200, "application/json", found.encode())
         elif path.startswith("/api/v1/trace"):
             self._json(200, {"traceEvents": []})
         elif match := re.fullmatch("/api/v1/feeds/([^/]+)/(.+)", path):
@@ -358,14 +362,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._error(404, "not_found", f"there is nothing at {self.path}")
 
+    def _wait(self, path):
+        if path in self.mock.held:
+            self.mock.held[path].wait(60)
+
     def _events(self):
+        self._wait("/api/v1/events")
+        events = self.mock.stream()
+        history = next(events)  # from here on incidents are told
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-store")
         self.send_header("Connection", "close")
         self.end_headers()
         try:
-            for name, data in self.mock.stream():
+            for name, data in itertools.chain([history], events):
                 self.wfile.write(f"event: {name}\ndata: {data}\n\n".encode())
                 self.wfile.flush()
         except OSError:
