@@ -114,6 +114,23 @@ def test_what_happens_before_the_stream_opens_is_not_missed(browser, mock):
     browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'lost: no data'}).waitFor()")
 
 
+def test_a_play_button_is_there_as_long_as_its_output_can_be_played(browser, mock):
+    daemon = mock()
+    [hls, record] = daemon.fleet.feeds["gate-1"]["outputs"]
+    browser.open(daemon.url + "/#/feeds/gate-1")
+    browser.run("await page.locator('tr', {hasText: 'hls'}).getByRole('button').focus()")
+    daemon.fleet.change("gate-1", outputs=[{**hls, "playlist": None}, {**record, "playlist": "record.m3u8"}])
+    browser.run("""
+      await page.locator('tr', {hasText: 'hls'}).getByRole('button').waitFor({state: 'detached'});
+      if (await page.evaluate(() => document.activeElement.getAttribute('aria-label')) !== 'Outputs') {
+        throw new Error('the focus has left the table');
+      }
+      await page.locator('tr', {hasText: 'record'}).getByRole('button').click();
+      await page.getByLabel('Output record of gate-1').waitFor();""")
+    wait_until(lambda: ("GET", "/api/v1/feeds/gate-1/hls/record.m3u8") in daemon.requests, "its playlist")
+    assert not [path for _, path in daemon.requests if path.endswith("/hls/index.m3u8")]
+
+
 def test_names_and_reasons_from_cameras_stay_text(browser, mock):
     daemon = mock()
     daemon.fail(HOSTILE, HOSTILE_REASON, state="failed")
