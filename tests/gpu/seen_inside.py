@@ -5,10 +5,12 @@ overlap; and where other feeds saturate the bus, a camera's feed that has to wai
 
 FOLDER: where the traces and what was seen are left."""
 
+import contextlib
 import gzip
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,16 +20,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 
 from harness.configs import encoder, raw_input  # noqa: E402
-from harness.daemon import Daemon  # noqa: E402
+from harness.daemon import BINARY, Daemon  # noqa: E402
 from harness.events import Events  # noqa: E402
 from harness.trace_file import Trace  # noqa: E402
 
+SLOTS = 16  # of a producer: the ring's 8 jobs, those in hand, and room
 SETTLED = 12  # seconds: the window over which steps are judged, and a little
 
 
 def feed(path, size, encodes, **keys):
-    """Raw BGRA from a file that is read in a loop. The encoder takes no time."""
-    input_ = raw_input(path, "bgra", size, 60, loop=True, **keys.pop("input", {}))
+    """Raw BGRA from a file that is read in a loop, or from shared memory. The encoder takes no time."""
+    loop = {} if str(path).startswith("shm:") else {"loop": True}
+    input_ = raw_input(path, "bgra", size, 60, **loop, **keys.pop("input", {}))
     made = {name: encoder("wrapped_avframe", convert={"format": "nv12", **convert})
             for name, convert in encodes.items()}
     return {"input": input_, "encodes": made, **keys,
@@ -78,9 +82,35 @@ def lanes_overlap(folder, kept):
         assert seconds > 0, (kind, other)
 
 
+@contextlib.contextmanager
+def producers(folder, size, count):
+    """The sockets of programs that publish frames in shared memory faster than a bus carries them."""
+    width, height = map(int, size.split("x"))
+    tool = BINARY.parents[1] / "bench" / "framelane_capture_rate"
+    running = []
+    try:
+        for number in range(count):
+            socket = folder / f"{number}.sock"
+            running.append(subprocess.Popen([tool, "--serve", socket, str(width * height * 4), str(SLOTS)],
+                                            stdout=subprocess.PIPE))
+            assert running[-1].stdout.readline() == b"ready\n"
+        yield [folder / f"{number}.sock" for number in range(count)]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
 def a_saturated_bus_is_named(folder, kept):
-    camera, hog = raw_file(folder, "1920x1080"), raw_file(folder, "7680x4320")
-    feeds = {f"studio-{i}": feed(hog, "7680x4320", {"main": {}}, on_full="block", lanes=8, ring=16) for i in range(3)}
+    """What reads files cannot saturate a bus: the copies on the host are the limit."""
+    with producers(folder, "7680x4320", 3) as sockets:
+        feeds = {f"studio-{i}": feed(f"shm:{socket}", "7680x4320", {"main": {}}, on_full="block", lanes=8)
+                 for i, socket in enumerate(sockets)}
+        bus_is_named(feeds, folder, kept)
+
+
+def bus_is_named(feeds, folder, kept):
+    camera = raw_file(folder, "1920x1080")
     feeds["gate"] = feed(camera, "1920x1080", {"main": {}}, on_full="drop", lanes=2, ring=4,
                          input={"pace": "realtime"})
     seen = {}
