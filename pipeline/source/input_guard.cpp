@@ -178,7 +178,9 @@ InputGuard::CallCheck InputGuard::check_calls() {
       try {
         refuse(
             "has a compressed header (an ID3 tag, or the index of an old QuickTime file), which "
-            "may unpack to any size; an input from the network may not have one");
+            "may unpack to any size; an input from the network may not have one, and no key allows "
+            "it: write it anew without one (ffmpeg -i OLD -c copy -map_metadata -1 NEW), or read "
+            "it as a local file if you trust it");
       } catch (const std::bad_alloc&) {  // must not pass through C; the header is not unpacked
       }
     };
@@ -231,7 +233,7 @@ int InputGuard::open_checked(AVFormatContext& context, AVIOContext*& io, const c
   if (const int size = id3_size(begin); size > kLargestId3 && access_.from_network()) {
     return refuse("names " + redact(url) + ", which begins with an ID3 tag of " +
                   std::to_string(size) + " bytes, where " + std::to_string(kLargestId3) +
-                  " are the most");
+                  " are the most; no key allows more: have the sender put less into it");
   }
   if (begins_as_playlist(begin)) {
     if (const int error = read_ahead(*io, first); error < 0) return error;
@@ -270,7 +272,8 @@ int InputGuard::read_ahead(AVIOContext& io, bool first) {
     if (const auto refusal = access_.refusal_of_url(std::string(url))) return refuse(*refusal);
   }
   if (entries > kMostEntries) {
-    return refuse("sends a playlist of more than " + std::to_string(kMostEntries) + " segments");
+    return refuse("sends a playlist of more than " + std::to_string(kMostEntries) +
+                  " segments; no key allows more: have the sender list fewer");
   }
   if (hls && !first && lists_variants(text)) return AVERROR_INVALIDDATA;
   return put_back(io, text);
