@@ -1,14 +1,19 @@
 #include "pipeline/feed/feed.hpp"
-#include "pipeline/base/abandoned_threads.hpp"
+
+extern "C" {
+#include <libavutil/error.h>
+}
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/frames/host_buffer.hpp"
 #include "pipeline/source/input_options.hpp"
 #include "tests/pipeline/base/wait.hpp"
@@ -450,6 +455,15 @@ TEST_F(FeedTest, ARunWhoseEncoderFailsForGoodHasFreedItsFramesWhenItsThreadsEnd)
       << outcome.reason;
   EXPECT_EQ(host_memory_bytes(), before);
   expect_every_frame_accounted_for();
+}
+
+TEST_F(FeedTest, AnEncoderThatGetsNoMemorySaysThatOurLimitMayBeTheCause) {
+  const FailingEncoder encoder(AVERROR(ENOMEM));
+  add_encode("live", "libx264");
+  add_output("null", "live", "null:");
+  const Feed::Outcome outcome = run();
+  EXPECT_NE(outcome.reason.find("MemoryMax="), std::string::npos) << outcome.reason;
+  EXPECT_NE(outcome.reason.find("input.limits.pixels"), std::string::npos) << outcome.reason;
 }
 
 TEST_F(FeedTest, DestroyingARunningFeedEndsIt) {

@@ -126,6 +126,25 @@ TEST_F(InputGuardTest, PicturesThatGrowBeyondTheLimitEndTheSource) {
   EXPECT_THAT(refusal_of(folder / "both.ts"), HasSubstr("has pictures of 640x480, more than"));
 }
 
+/// A part of an MP4, or of what came before it.
+std::string box(const std::string& kind, const std::string& data) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    text += static_cast<char>((8 + data.size()) >> shift & 255);
+  }
+  return text + kind + data;
+}
+
+TEST_F(InputGuardTest, AHeaderThatClaimsMoreMemoryThanAllowedNamesTheLimit) {
+  const std::string index = std::string("\x70\0\0\0", 4) + "packed";  // 1.9 GB
+  const std::string url =
+      write("old.mov", box("ftyp", std::string("qt  \0\0\0\0", 8)) +
+                           box("moov", box("cmov", box("dcom", "zlib") + box("cmvd", index))));
+  EXPECT_EQ(failure_of<IoError>(url), IoFault::kIo);
+  EXPECT_THAT(message, HasSubstr("cannot open " + url + ": threads or memory are short"));
+  EXPECT_THAT(message, HasSubstr("than input.limits.pixels stands for: raise that if the input"));
+}
+
 TEST_F(InputGuardTest, ADecoderThatIsNotAllowedIsNotUsed) {
   input.decoders = {"mjpeg"};
   EXPECT_EQ(refusal_of(clip("street_h264.mp4")),
