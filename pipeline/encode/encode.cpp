@@ -395,8 +395,8 @@ std::chrono::milliseconds Encode::call_limit() const {
 }
 
 void Encode::recover(const char* what, int error) {
-  const std::string cause =
-      "encode " + name_ + ": " + plan_->codec.name + ' ' + what + ": " + av_error_text(error);
+  const std::string cause = "encode " + name_ + ": " + plan_->codec.name + ' ' + what + ": " +
+                            shortage_of(error).value_or(av_error_text(error));
   if (gives_up(cause)) return;
   drop_pending(DropReason::kEncoder);
   if (failures_.failed()) throw FeedError(FeedFault::kEncoder, cause + ", " + failures_.text());

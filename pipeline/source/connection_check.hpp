@@ -15,8 +15,9 @@ namespace framelane {
 /// This works because the program defines both functions itself, in front of the C library's.
 class ConnectionCheck {
  public:
-  /// For an address of the Internet of so many bytes. Does not throw.
-  using MayReach = std::function<bool(const sockaddr&, std::size_t)>;
+  /// For an address of the Internet of so many bytes, and the socket that would reach it. Does not
+  /// throw.
+  using MayReach = std::function<bool(const sockaddr&, std::size_t, int socket)>;
 
   explicit ConnectionCheck(MayReach may_reach);
   ~ConnectionCheck();
