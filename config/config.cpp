@@ -64,8 +64,8 @@ Config load(const Node& root, const LoadOptions& options, Problems& problems) {
                            : "no file that is included has feeds; name at least one feed in one");
   }
   std::vector<FeedOptions> feeds = FeedLoader(document, options, problems).load();
-  return {document.log,      document.admin,  document.watchdog,
-          document.recorder, document.device, std::move(feeds)};
+  return {document.log,   document.admin,  document.watchdog, document.recorder,
+          document.hooks, document.device, std::move(feeds)};
 }
 
 /// A file that the shell has opened, perhaps a pipe: -c /dev/stdin, -c <(command).

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "daemon/http_message.hpp"
 
@@ -66,22 +65,5 @@ class AdminServer {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// GETs `path` from a listener, for `healthcheck` and the watchdog. The listener is given as to
-/// AdminServer or as an http:// or https:// URL. Blocks for up to `timeout`, and longer if DNS must
-/// be asked for a name. Throws std::runtime_error if there is no answer in time.
-///
-/// The certificate of an https:// URL must be one that this machine's authorities have issued for
-/// its name. With `tls` the listener is one's own, on this machine. Its certificate is not checked:
-/// it may be for another name, or have been replaced since, and no secret is sent.
-///
-/// `headers`: further lines of the request, without their ends.
-struct FetchResult {
-  int status = 0;
-  std::string body;
-};
-FetchResult http_get(const std::string& listen_or_url, const std::string& path,
-                     std::chrono::milliseconds timeout, bool tls = false,
-                     const std::vector<std::string>& headers = {});
 
 }  // namespace framelane

@@ -140,7 +140,8 @@ HttpResponse web_file(const HttpRequest& request, Program&) { return web_page(re
 
 HttpResponse metrics_page(const HttpRequest&, Program& program) {
   return {200, "text/plain; version=0.0.4; charset=utf-8",
-          metrics_text(program.supervisor, program.config.status(), program.traces.written())};
+          metrics_text(program.supervisor, program.config.status(), program.traces.written(),
+                       program.config.hooks())};
 }
 
 HttpResponse health(const HttpRequest&, Program& program) {

@@ -53,9 +53,10 @@ bool reads_the_same(InputOptions a, const InputOptions& b) {
 SupervisedFeed::SupervisedFeed(FeedOptions options, std::shared_ptr<DeviceSet> devices, Now now,
                                std::function<void()> wake, FeedDeadlines deadlines,
                                RereadOptions reread, std::shared_ptr<Retention> retention,
-                               std::shared_ptr<FlightRecorder> recorder)
+                               std::shared_ptr<FlightRecorder> recorder, OnCompletedFile on_file)
     : options_(std::make_shared<const FeedOptions>(std::move(options))),
-      stats_(std::make_shared<FeedStats>(options_->name, shape_of(*options_), std::move(recorder))),
+      stats_(std::make_shared<FeedStats>(options_->name, shape_of(*options_), std::move(recorder),
+                                         std::move(on_file))),
       devices_(std::move(devices)),
       now_(std::move(now)),
       wake_(std::move(wake)),

@@ -45,11 +45,11 @@ class SupervisedFeed {
   /// Nothing runs before start(). `wake` is called from any thread when a run has ended, so that
   /// turn() is called soon. With `options.once`, a feed that has ended or failed stays so. Every
   /// run but the first has the options that `reread` returns in time; else those of the run before.
-  /// For `retention` see Feed, for `recorder` FeedStats.
+  /// For `retention` see Feed, for `recorder` and `on_file` FeedStats.
   SupervisedFeed(FeedOptions options, std::shared_ptr<DeviceSet> devices, Now now,
                  std::function<void()> wake, FeedDeadlines deadlines = {},
                  RereadOptions reread = {}, std::shared_ptr<Retention> retention = nullptr,
-                 std::shared_ptr<FlightRecorder> recorder = nullptr);
+                 std::shared_ptr<FlightRecorder> recorder = nullptr, OnCompletedFile on_file = {});
 
   const std::string& name() const { return stats_->feed(); }
   FeedView view() const {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "daemon/admin_server.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/gzip.hpp"
+#include "daemon/http_client.hpp"
 #include "daemon/trace_request.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/output/replace_file.hpp"

@@ -79,8 +79,12 @@ FaultCount EncodeStats::faults() const {
   return faults_;
 }
 
-FeedStats::FeedStats(std::string feed, const Shape& shape, std::shared_ptr<FlightRecorder> recorder)
-    : feed_(std::move(feed)), recorder_(std::move(recorder)), trace_(track("source")) {
+FeedStats::FeedStats(std::string feed, const Shape& shape, std::shared_ptr<FlightRecorder> recorder,
+                     OnCompletedFile on_file)
+    : feed_(std::move(feed)),
+      recorder_(std::move(recorder)),
+      trace_(track("source")),
+      on_file_(std::move(on_file)) {
   reshape(shape);
   status_.since = std::chrono::system_clock::now();
 }

@@ -18,6 +18,7 @@
 #include "pipeline/base/labels.hpp"
 #include "pipeline/measure/audio_stats.hpp"
 #include "pipeline/measure/busy_meter.hpp"
+#include "pipeline/measure/completed_file.hpp"
 #include "pipeline/measure/engine_meters.hpp"
 #include "pipeline/measure/flight_recorder.hpp"
 #include "pipeline/measure/histogram.hpp"
@@ -157,9 +158,10 @@ class FeedStats {
   struct EncodeLine : EncodeCounts {
     std::shared_ptr<EncodeStats> stats;
   };
-  /// `recorder`: gets what the feed's threads and lanes do; may be null.
+  /// `recorder`: gets what the feed's threads and lanes do; may be null. `on_file`: is told of the
+  /// files that its outputs complete.
   FeedStats(std::string feed, const Shape& shape,
-            std::shared_ptr<FlightRecorder> recorder = nullptr);
+            std::shared_ptr<FlightRecorder> recorder = nullptr, OnCompletedFile on_file = {});
   FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
             const std::vector<std::string>& outputs, int lanes)
       : FeedStats(std::move(feed), Shape{encodes, outputs, lanes}) {}
@@ -172,6 +174,10 @@ class FeedStats {
   const std::string& feed() const { return feed_; }
   /// Of the source thread.
   const TraceTrack& trace() const { return trace_; }
+  /// An output has completed a file.
+  void completed(const CompletedFile& file) const {
+    if (on_file_) on_file_(file);
+  }
   /// See also ledger(), which has all encodes.
   EncodeStats& encode(std::size_t index) const;
   /// The line of the encode of this name, for open_tickets; null if there is none.
@@ -274,6 +280,7 @@ class FeedStats {
   const std::string feed_;
   const std::shared_ptr<FlightRecorder> recorder_;
   const TraceTrack trace_;
+  const OnCompletedFile on_file_;
   std::atomic<std::int64_t> last_arrival_steady_ns_{0};
   std::atomic<std::int64_t> last_arrival_system_ns_{0};
   mutable std::mutex mutex_;  // guards all that follows

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/http_client.hpp"
 #include "pipeline/base/abandoned_threads.hpp"
 #include "tests/daemon/raw_client.hpp"
 #include "tests/pipeline/base/wait.hpp"

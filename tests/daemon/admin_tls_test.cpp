@@ -18,6 +18,7 @@
 #include "config/tls_certificate.hpp"
 #include "daemon/admin_access.hpp"
 #include "daemon/admin_server.hpp"
+#include "daemon/http_client.hpp"
 #include "daemon/socket_address.hpp"
 #include "tests/config/tls_files.hpp"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/admin_server.hpp"
+#include "daemon/http_client.hpp"
 #include "tests/daemon/raw_client.hpp"
 #include "tests/pipeline/base/wait.hpp"
 
