@@ -287,6 +287,7 @@ bool reads(const HttpRequest& request) {
 
 struct Route {
   bool post = false;  ///< answers POST; if false, GET and HEAD
+  bool takes_long = false;
   HttpResponse (*answer)(const HttpRequest&, Program&) = nullptr;
 };
 
@@ -302,9 +303,9 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{kReadinessPath, {false, readiness}},
       Fixed{"/api/v1/feeds", {false, list_feeds}},
       Fixed{"/api/v1/devices", {false, list_devices}},
-      Fixed{kReloadPath, {true, reload_config}},
-      Fixed{kTracePath, {false, trace}},
-      Fixed{"/api/v1/incidents", {false, incidents}},
+      Fixed{kReloadPath, {true, reload_config, true}},
+      Fixed{kTracePath, {false, trace, true}},
+      Fixed{"/api/v1/incidents", {false, incidents, true}},
       Fixed{kEventsPath, {false, events}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
@@ -315,9 +316,9 @@ std::optional<Route> find_route(std::string_view path) {
   const auto slash = rest.find('/');
   if (slash == std::string_view::npos) return Route{false, show_feed};
   if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
-  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot};
-  if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file};
-  if (rest.substr(slash) == kConfigPath) return Route{false, feed_config};
+  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot, true};
+  if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file, true};
+  if (rest.substr(slash) == kConfigPath) return Route{false, feed_config, true};
   return std::nullopt;
 }
 
@@ -330,9 +331,8 @@ std::optional<AdminRole> needed_role(const HttpRequest& request) {
 }
 
 bool takes_long(const HttpRequest& request) {
-  return request.path == kReloadPath || request.path == kTracePath ||
-         (request.path.starts_with(kFeeds) && (request.path.ends_with(kSnapshotPath) ||
-                                               request.path.find(kHlsPath) != std::string::npos));
+  const auto route = find_route(request.path);
+  return route && route->takes_long;
 }
 
 HttpResponse answer(const HttpRequest& request, Program& program) {
