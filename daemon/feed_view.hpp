@@ -14,7 +14,7 @@ namespace framelane {
 struct FeedView {
   std::shared_ptr<const FeedOptions> options;
   std::shared_ptr<const FeedStats> stats;
-  std::shared_ptr<SnapshotTap> tap{};  ///< of all its runs
+  std::shared_ptr<SnapshotTap> tap{};  ///< of the present run
 };
 
 /// True if the feed runs and something has come within its input's timeout.
