@@ -203,6 +203,7 @@ int run_command(const RunArguments& arguments) {
   EventHub events(supervisor);
   IncidentLoop incident_loop(config.recorder.directory, incidents, events);
   Program program{supervisor, reload, traces, incidents, events};
+  incident_loop.begin(supervisor);  // before anybody can ask for them
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {
@@ -224,7 +225,6 @@ int run_command(const RunArguments& arguments) {
     log::info("admin listener on {}{}{}", admin->address(), admin->uses_tls() ? ", with TLS" : "",
               config.admin.tokens.empty() ? "" : ", with tokens");
   }
-  incident_loop.begin(supervisor);
   supervisor.start();
   const bool served = serve(supervisor, reload, traces, incident_loop, admin.get());
   incident_loop.end(!served);
