@@ -11,6 +11,7 @@
 #include "daemon/event_hub.hpp"
 #include "daemon/hls_request.hpp"
 #include "daemon/incident_request.hpp"
+#include "daemon/json_text.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
 #include "daemon/snapshot_request.hpp"
@@ -40,9 +41,7 @@ constexpr std::string_view kReadinessPath = "/readyz";
 constexpr std::string_view kTracePath = "/api/v1/trace";
 constexpr std::string_view kEventsPath = "/api/v1/events";
 
-Json reason_json(const std::string& reason) {
-  return reason.empty() ? Json(nullptr) : Json(redact(reason));
-}
+Json reason_json(const std::string& reason) { return text_or_null(redact(reason)); }
 
 /// A line of the ledger, of frames or of sound.
 template <typename Counts, typename Names>
@@ -287,8 +286,8 @@ bool reads(const HttpRequest& request) {
 
 struct Route {
   bool post = false;  ///< answers POST; if false, GET and HEAD
-  bool takes_long = false;
   HttpResponse (*answer)(const HttpRequest&, Program&) = nullptr;
+  bool takes_long = false;
 };
 
 std::optional<Route> find_route(std::string_view path) {
