@@ -1,5 +1,6 @@
 #include "daemon/live_status.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,6 +66,8 @@ Json encodes_json(const FeedStats& stats, const FeedHistory& history) {
               {"codec", line.stats->copy ? "copy" : line.stats->codec()}};
     json["reason"] = text_or_null(redact(line.stats->reason()));
     if (!line.stats->copy) {
+      const auto [width, height] = line.stats->size();
+      json["size"] = width > 0 ? Json(fmt::format("{}x{}", width, height)) : Json(nullptr);
       json["fps_out"] = number_or_null(history.rate(&FeedCounts::encode_frames, i));
       json["in"] = line.in;
       json["out"] = line.out;

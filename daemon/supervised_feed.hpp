@@ -54,7 +54,7 @@ class SupervisedFeed {
   const std::string& name() const { return stats_->feed(); }
   FeedView view() const {
     const std::lock_guard lock(mutex_);
-    return {options_, stats_, tap_};
+    return {options_, stats_, tap_, devices_->named(stats_->status().device)};
   }
   /// True if the last run failed and no other run follows.
   bool has_failed() const { return failed_; }

@@ -44,9 +44,15 @@ FaultCount OutputStats::faults() const {
   return faults_;
 }
 
-void EncodeStats::set_codec(std::string codec) {
+void EncodeStats::set_encoder(std::string codec, int width, int height) {
   const std::lock_guard lock(mutex_);
   codec_ = std::move(codec);
+  size_ = {width, height};
+}
+
+std::pair<int, int> EncodeStats::size() const {
+  const std::lock_guard lock(mutex_);
+  return size_;
 }
 
 std::string EncodeStats::codec() const {

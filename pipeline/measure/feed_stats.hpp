@@ -107,8 +107,11 @@ struct EncodeStats {
   AudioStats audio;        ///< its sound, if that is transcoded
   Histogram latency;       ///< from a frame's decoding to its packet in the queues
   BusyMeter busy;          ///< the encode thread, encoding
-  void set_codec(std::string codec);
+  /// What was opened. `width` and `height`: in pixels, of the pictures that the encoder gets.
+  void set_encoder(std::string codec, int width, int height);
   std::string codec() const;
+  /// {0, 0} before an encoder is opened, and if it copies.
+  std::pair<int, int> size() const;
   /// Why no encoder can be opened for what comes; empty if one is open. Each reason is counted as a
   /// fault.
   void set_reason(std::string reason);
@@ -118,12 +121,14 @@ struct EncodeStats {
  private:
   mutable std::mutex mutex_;
   std::string codec_;
+  std::pair<int, int> size_{0, 0};
   std::string reason_;
   FaultCount faults_;
 };
 
 struct LaneStats {
   EngineMeters busy{};
+  BusyMeter held{};  ///< on a GPU: the lane had a frame, also one that waited for other work
   TraceTrack trace{};
 };
 

@@ -361,7 +361,9 @@ void Muxer::check(int error, const char* doing, const AvLogCapture* log) {
     case Interrupt::Cause::kNone:
       break;
   }
-  const std::string text = what + (log ? reason_of(error, *log) : av_error_text(error));
+  const std::string text = what + (error == AVERROR(ENOMEM) ? *shortage_of(error)
+                                   : log                    ? reason_of(error, *log)
+                                                            : av_error_text(error));
   if (container_.local) throw_file_error(error, text);
   throw_io_error(error, text);
 }

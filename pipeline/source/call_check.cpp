@@ -19,10 +19,10 @@ CallCheck::CallCheck(MayReach may_reach, UnpackRefused unpack_refused)
 
 CallCheck::~CallCheck() { t_check = outer_; }
 
-bool CallCheck::refuses(const sockaddr* address, socklen_t size) {
+bool CallCheck::refuses(int socket, const sockaddr* address, socklen_t size) {
   if (t_check == nullptr || address == nullptr) return false;
   if (address->sa_family != AF_INET && address->sa_family != AF_INET6) return false;
-  if (t_check->may_reach_(*address, size)) return false;
+  if (t_check->may_reach_(*address, size, socket)) return false;
   errno = EACCES;
   return true;
 }
@@ -38,14 +38,14 @@ bool CallCheck::refuses_unpacking() {
 // These stand in front of the C library's and zlib's.
 
 extern "C" int connect(int socket, const sockaddr* address, socklen_t size) {
-  if (framelane::CallCheck::refuses(address, size)) return -1;
+  if (framelane::CallCheck::refuses(socket, address, size)) return -1;
   static const auto next = reinterpret_cast<decltype(&connect)>(dlsym(RTLD_NEXT, "connect"));
   return next(socket, address, size);
 }
 
 extern "C" ssize_t sendto(int socket, const void* data, size_t bytes, int flags,
                           const sockaddr* address, socklen_t size) {
-  if (framelane::CallCheck::refuses(address, size)) return -1;
+  if (framelane::CallCheck::refuses(socket, address, size)) return -1;
   static const auto next = reinterpret_cast<decltype(&sendto)>(dlsym(RTLD_NEXT, "sendto"));
   return next(socket, data, bytes, flags, address, size);
 }

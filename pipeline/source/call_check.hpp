@@ -22,8 +22,9 @@ namespace framelane {
 /// This works because the program defines these functions itself, in front of the libraries'.
 class CallCheck {
  public:
-  /// For an address of the Internet of so many bytes. Does not throw.
-  using MayReach = std::function<bool(const sockaddr&, std::size_t)>;
+  /// For an address of the Internet of so many bytes, and the socket that would reach it. Does not
+  /// throw.
+  using MayReach = std::function<bool(const sockaddr&, std::size_t, int socket)>;
   /// Does not throw.
   using UnpackRefused = std::function<void()>;
 
@@ -34,7 +35,7 @@ class CallCheck {
 
   // For the functions that stand in front of the libraries'.
   /// True, with errno set, if this thread may not reach the address.
-  static bool refuses(const sockaddr* address, socklen_t size);
+  static bool refuses(int socket, const sockaddr* address, socklen_t size);
   static bool refuses_unpacking();
 
  private:

@@ -115,7 +115,7 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   interrupt_.disarm();
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
   if (refusal.empty()) {
-    refusal = error < 0 ? guard_.refusal_in({AvLogCapture::first(), log.reason("")})
+    refusal = error < 0 ? guard_.refusal_in(error, {AvLogCapture::first(), log.reason("")})
                         : guard_.refusal_of(*format_, AvLogCapture::first());
   }
   if (!refusal.empty() && !interrupt_.stopped()) fail_refused(refusal);
@@ -300,7 +300,10 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   interrupt_.disarm();
   if (interrupt_.stopped()) return Flow::kStopped;
   if (!guard_.refusal().empty()) fail_refused(guard_.refusal());
-  if (error != AVERROR_EOF && !guard_.unreachable().empty()) fail_refused(guard_.unreachable());
+  if (const std::string refusal = guard_.unreachable_by(error);
+      error != AVERROR_EOF && !refusal.empty()) {
+    fail_refused(refusal);
+  }
   rethrow_own_causes();
   // Some demuxers report every failed read as the end.
   if (error == AVERROR_EOF && format_->pb != nullptr && format_->pb->error < 0) {

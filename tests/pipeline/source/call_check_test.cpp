@@ -48,7 +48,7 @@ class Peer {
   sockaddr_in address_{};
 };
 
-bool nothing(const sockaddr& /*address*/, std::size_t /*size*/) { return false; }
+bool nothing(const sockaddr& /*address*/, std::size_t /*size*/, int /*socket*/) { return false; }
 
 TEST(CallCheckTest, ARefusedAddressIsNotReached) {
   const Peer stream(SOCK_STREAM);
@@ -68,7 +68,7 @@ TEST(CallCheckTest, TheAddressThatIsUsedIsTheOneThatIsChecked) {
   const Peer peer(SOCK_STREAM);
   const sockaddr* seen = nullptr;
   std::size_t bytes = 0;
-  const CallCheck check([&](const sockaddr& address, std::size_t size) {
+  const CallCheck check([&](const sockaddr& address, std::size_t size, int /*socket*/) {
     seen = &address;
     bytes = size;
     return true;
@@ -96,7 +96,7 @@ TEST(CallCheckTest, TheOuterCheckHoldsAgainAfterAnInnerOne) {
   const Peer peer(SOCK_STREAM);
   const CallCheck outer(nothing);
   {
-    const CallCheck inner([](const sockaddr&, std::size_t) { return true; });
+    const CallCheck inner([](const sockaddr&, std::size_t, int) { return true; });
     EXPECT_EQ(peer.connect_error(), 0);
   }
   EXPECT_EQ(peer.connect_error(), EACCES);
