@@ -220,17 +220,20 @@ int run_command(const RunArguments& arguments) {
   EventHub events(supervisor);
   IncidentLoop incident_loop(config.recorder.directory, incidents, events, *hooks);
   Program program{supervisor, reload, traces, incidents, events};
+  incident_loop.begin(supervisor);  // before anybody can ask for them
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {
+      const AdminServerOptions options{
+          .takes_long = takes_long,
+          .refuse = [&reload](const HttpRequest& request) -> std::optional<HttpResponse> {
+            const auto needed = needed_role(request);
+            return needed ? reload.access()->refuse(request, *needed) : std::nullopt;
+          },
+          .access = reload.access()};
       admin = std::make_unique<AdminServer>(
           config.admin.listen,
-          [&](const HttpRequest& request) {
-            const auto needed = needed_role(request);
-            auto refusal = needed ? reload.access()->refuse(request, *needed) : std::nullopt;
-            return refusal ? std::move(*refusal) : answer(request, program);
-          },
-          takes_long, AdminServer::kIdleTimeout, reload.access());
+          [&program](const HttpRequest& request) { return answer(request, program); }, options);
       require_guard(config.admin, *admin);
     } catch (const std::exception& error) {
       log::error("admin.listen: {}", error.what());
@@ -239,7 +242,6 @@ int run_command(const RunArguments& arguments) {
     log::info("admin listener on {}{}{}", admin->address(), admin->uses_tls() ? ", with TLS" : "",
               config.admin.tokens.empty() ? "" : ", with tokens");
   }
-  incident_loop.begin(supervisor);
   supervisor.start();
   const bool served = serve(supervisor, reload, traces, incident_loop, *hooks, admin.get());
   incident_loop.end(!served);
