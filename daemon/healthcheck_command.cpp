@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "daemon/admin_server.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/http_client.hpp"
 #include "pipeline/base/redact.hpp"
 
 namespace framelane {
