@@ -11,6 +11,7 @@
 #include "daemon/event_hub.hpp"
 #include "daemon/hls_request.hpp"
 #include "daemon/incident_request.hpp"
+#include "daemon/json_text.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
 #include "daemon/snapshot_request.hpp"
@@ -40,9 +41,7 @@ constexpr std::string_view kReadinessPath = "/readyz";
 constexpr std::string_view kTracePath = "/api/v1/trace";
 constexpr std::string_view kEventsPath = "/api/v1/events";
 
-Json reason_json(const std::string& reason) {
-  return reason.empty() ? Json(nullptr) : Json(redact(reason));
-}
+Json reason_json(const std::string& reason) { return text_or_null(redact(reason)); }
 
 /// A line of the ledger, of frames or of sound.
 template <typename Counts, typename Names>
@@ -140,7 +139,8 @@ HttpResponse web_file(const HttpRequest& request, Program&) { return web_page(re
 
 HttpResponse metrics_page(const HttpRequest&, Program& program) {
   return {200, "text/plain; version=0.0.4; charset=utf-8",
-          metrics_text(program.supervisor, program.config.status(), program.traces.written())};
+          metrics_text(program.supervisor, program.config.status(), program.traces.written(),
+                       program.config.hooks())};
 }
 
 HttpResponse health(const HttpRequest&, Program& program) {
@@ -288,6 +288,7 @@ bool reads(const HttpRequest& request) {
 struct Route {
   bool post = false;  ///< answers POST; if false, GET and HEAD
   HttpResponse (*answer)(const HttpRequest&, Program&) = nullptr;
+  bool takes_long = false;
 };
 
 std::optional<Route> find_route(std::string_view path) {
@@ -302,9 +303,9 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{kReadinessPath, {false, readiness}},
       Fixed{"/api/v1/feeds", {false, list_feeds}},
       Fixed{"/api/v1/devices", {false, list_devices}},
-      Fixed{kReloadPath, {true, reload_config}},
-      Fixed{kTracePath, {false, trace}},
-      Fixed{"/api/v1/incidents", {false, incidents}},
+      Fixed{kReloadPath, {true, reload_config, true}},
+      Fixed{kTracePath, {false, trace, true}},
+      Fixed{"/api/v1/incidents", {false, incidents, true}},
       Fixed{kEventsPath, {false, events}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
@@ -315,9 +316,9 @@ std::optional<Route> find_route(std::string_view path) {
   const auto slash = rest.find('/');
   if (slash == std::string_view::npos) return Route{false, show_feed};
   if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
-  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot};
-  if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file};
-  if (rest.substr(slash) == kConfigPath) return Route{false, feed_config};
+  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot, true};
+  if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file, true};
+  if (rest.substr(slash) == kConfigPath) return Route{false, feed_config, true};
   return std::nullopt;
 }
 
@@ -330,9 +331,8 @@ std::optional<AdminRole> needed_role(const HttpRequest& request) {
 }
 
 bool takes_long(const HttpRequest& request) {
-  return request.path == kReloadPath || request.path == kTracePath ||
-         (request.path.starts_with(kFeeds) && (request.path.ends_with(kSnapshotPath) ||
-                                               request.path.find(kHlsPath) != std::string::npos));
+  const auto route = find_route(request.path);
+  return route && route->takes_long;
 }
 
 HttpResponse answer(const HttpRequest& request, Program& program) {

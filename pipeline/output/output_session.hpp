@@ -50,6 +50,8 @@ class OutputSession {
   bool goes_on_with(const MediaPacket& video) const;
   /// Media time from the session's start to this packet.
   std::chrono::microseconds age_at(const MediaPacket& packet) const;
+  /// When the first picture of a file was taken.
+  std::chrono::system_clock::time_point taken_from() const { return segment_time_; }
   /// Media time written.
   std::chrono::microseconds length() const;
 

@@ -257,6 +257,27 @@ def test_a_state_directory_that_hangs_holds_up_neither_start_nor_stop(framelane,
         hangs.unlink(missing_ok=True)
 
 
+def test_whoever_can_ask_sees_the_incidents_of_before(framelane, clip, tmp_path):
+    """While they are read, nobody can ask."""
+    state = tmp_path / "state"
+    state.mkdir()
+    config = one_feed(looped(clip))
+    framelane(config, env={"STATE_DIRECTORY": str(state)}).wait_ready().stop()
+    environment, hangs = preload(tmp_path, "hang")
+    hangs.touch()
+    try:
+        daemon = framelane(config, env={**environment, "STATE_DIRECTORY": str(state),
+                                        "FRAMELANE_TEST_HANG_READING": str(state / "incidents.jsonl")})
+        wait_until(hangs.with_suffix(".reached").exists, "the incidents to be read")
+        early = None
+        with contextlib.suppress(OSError):
+            early = incidents(daemon, "stopped")
+        assert early is None
+    finally:
+        hangs.unlink()
+    assert incidents(daemon.wait_ready(), "stopped")
+
+
 def test_wrong_requests_are_refused(framelane, clip):
     daemon = framelane(one_feed(looped(clip))).wait_ready()
     for query, status, code, key in [
