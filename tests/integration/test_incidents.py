@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import json
-import subprocess
 import time
 
 import pytest
@@ -120,18 +119,6 @@ def test_a_camera_that_comes_back_with_another_size_is_told(framelane, camera, c
     # Nothing is recorded.
     assert wait_incident(daemon, "source_lost", ended=True)["gap_seconds"] is None
     assert incidents(daemon, query=f"?feed=cam&since={changed['end']}")[-1]["id"] > lost["id"]
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1000000", "tmpfs", folder],
-                             capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip("mounting a file system needs root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def test_a_full_disk_is_one_incident_of_its_output(framelane, camera_clip, small_disk, tmp_path):
