@@ -298,10 +298,10 @@ def test_the_keyboard_finds_a_gap_in_the_day_and_plays_beside_it(browser, mock):
       const day = page.getByRole('slider', {name: 'Minute of record'});
       const value = () => day.getAttribute('aria-valuetext');
       await day.focus();
-      await page.keyboard.press('PageDown');
+      for (let i = 0; i < 3; ++i) await page.keyboard.press('PageDown');
       if (!/^\\d\\d:\\d\\d, recorded/.test(await value())) throw new Error(await value());
       for (let i = 0; !/nothing recorded, a gap of 4 min 12 s from .*, source lost: no data for 4 min/.test(await value()); ++i) {
-        if (i > 1440) throw new Error('there is no gap');
+        if (i > 60) throw new Error('there is no gap');
         await page.keyboard.press('ArrowLeft');
       }
       await page.getByText('nothing recorded, a gap of 4 min 12 s').waitFor();
