@@ -49,8 +49,9 @@ export class RecordedDay {
 
   constructor(name) {
     this.name = name;
-    this.#slider = el("div", {class: "day", role: "slider", tabindex: "0", "aria-label": `Minute of ${name}, Enter plays it`},
-      picture(this.#recorded, this.#missing, this.#cursor));
+    this.#slider = el("div", {
+      class: "day", role: "slider", tabindex: "0", "aria-label": `Minute of ${name}, Enter plays it`,
+    }, picture(this.#recorded, this.#missing, this.#cursor));
     this.element = row(name, this.#slider);
   }
 
@@ -67,12 +68,14 @@ export class RecordedDay {
       if (last && begin - last.end < SAME_BAR) last.end = Math.max(last.end, end);
       else bars.push({begin, end});
     }
-    const path = (spans) => spans.map(({begin, end}) => `M${unit(begin, day)} 0V${HEIGHT}H${unit(end, day)}V0Z`).join("");
+    const bar = ({begin, end}) => `M${unit(begin, day)} 0V${HEIGHT}H${unit(end, day)}V0Z`;
+    const path = (spans) => spans.map(bar).join("");
     setAttribute(this.#recorded, "d", path(bars));
     setAttribute(this.#missing, "d", path(this.#gaps));
     const longest = exactly(Math.max(...this.#gaps.map(({seconds}) => seconds)));
     const number = this.#gaps.length;
-    const missing = number === 0 ? "no gap" : number === 1 ? `a gap of ${longest}` : `${number} gaps, the longest ${longest}`;
+    const missing = number === 0 ? "no gap"
+      : number === 1 ? `a gap of ${longest}` : `${number} gaps, the longest ${longest}`;
     this.summary = `${duration(covered(this.#files, day.from, day.to) / 1000)} recorded, ${missing}`;
   }
 

@@ -43,7 +43,8 @@ export class Recordings {
   constructor(name, path, incidents, play, answered) {
     [this.#name, this.#path, this.#incidents, this.#play, this.#answered] = [name, path, incidents, play, answered];
     this.element = el("section", {class: "panel recordings", "aria-label": "Recordings", hidden: true},
-      el("header", {}, el("h2", {}, "Recordings of the last 24 hours"), el("p", {class: "quiet"}, this.#summary.node)),
+      el("header", {}, el("h2", {}, "Recordings of the last 24 hours"),
+        el("p", {class: "quiet"}, this.#summary.node)),
       this.#parts);
     this.#parts.append(
       this.#rows, el("div", {class: "timeline axis", "aria-hidden": "true"}, el("span"), this.#hours), this.#choice.element);
