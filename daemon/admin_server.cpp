@@ -86,6 +86,7 @@ class AdminServer::Impl {
       : handler_(std::move(handler)),
         takes_long_(std::move(takes_long)),
         access_(std::move(access)),
+        idle_seconds_(static_cast<unsigned>(idle_timeout.count())),
         tls_(access_ != nullptr && access_->certificate() != nullptr) {
     const SocketAddress wanted = parse_socket_address(listen);
     ListenSocket socket = listen_on(wanted, listen);
@@ -93,7 +94,6 @@ class AdminServer::Impl {
     local_only_ = socket.local_only;
     socket_path_ = wanted.path;
     host_check_.emplace(wanted.host, local_only_);
-    const auto idle_seconds = static_cast<unsigned>(idle_timeout.count());
     // With epoll libmicrohttpd (0.9.75, 1.0.1) spins while a client stands still in a handshake.
     const unsigned flags =
         MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
@@ -104,7 +104,7 @@ class AdminServer::Impl {
                          MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                         //
                          MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                     //
                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},  //
-                         MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                       //
+                         MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds_,                      //
                          MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                 //
                          MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,                   //
                          // Without TLS the options end here.
@@ -359,6 +359,10 @@ class AdminServer::Impl {
       if (stopping_) upload.sender->end();
     }
     if (const Connections::iterator* entry = entry_of(connection)) (*entry)->streams = true;
+    if (answer.stream_idle) {
+      const auto seconds = static_cast<unsigned>(answer.stream_idle->count());
+      MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+    }
     return MHD_create_response_from_callback(answer.stream_bytes.value_or(MHD_SIZE_UNKNOWN), kBlock,
                                              &StreamSender::read, upload.sender.get(), nullptr);
   }
@@ -373,6 +377,9 @@ class AdminServer::Impl {
       impl.senders_.erase(upload->sender.get());
     }
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) return;
+    if (upload && upload->sender) {  // the next request may come
+      MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, impl.idle_seconds_);
+    }
     Connections& all = impl.connections_;
     if (const Connections::iterator* entry = entry_of(connection))
       all.splice(all.end(), all, *entry);
@@ -386,6 +393,7 @@ class AdminServer::Impl {
   const Handler handler_;
   const TakesLong takes_long_;
   const std::shared_ptr<const AdminAccess> access_;
+  const unsigned idle_seconds_;
   const bool tls_;
   std::mutex answering_mutex_;
   std::condition_variable answered_;

@@ -21,6 +21,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/config_reload.hpp"
 #include "daemon/device_set.hpp"
+#include "daemon/disk_readers.hpp"
 #include "daemon/event_hub.hpp"
 #include "daemon/incident_file.hpp"
 #include "daemon/incident_json.hpp"
@@ -87,7 +88,7 @@ void begin_stop(Supervisor& supervisor) {
 /// Runs until a signal comes, or too many threads are stuck, or, with --once, until the last feed
 /// has ended. Returns when everything has stopped: false if because of threads that are stuck.
 bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
-           IncidentLoop& incidents, const AdminServer* admin) {
+           IncidentLoop& incidents, DiskReaders& readers, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   StatusLine status;
   bool announced = false;
@@ -105,6 +106,7 @@ bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
     if (announced && !stops) status.update(supervisor.feeds(), now);
     watchdog.feed(now);
     incidents.turn(supervisor, stops);
+    readers.watch();
     if (announced && !stops) traces.look(now);
     const WatchdogConfig limits = config.watchdog();
     if (!stops && too_many_stuck(limits)) {
@@ -202,7 +204,8 @@ int run_command(const RunArguments& arguments) {
   TraceDumps traces(config.recorder.directory, supervisor, incidents);
   EventHub events(supervisor);
   IncidentLoop incident_loop(config.recorder.directory, incidents, events);
-  Program program{supervisor, reload, traces, incidents, events};
+  DiskReaders readers;
+  Program program{supervisor, reload, traces, incidents, events, readers};
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {
@@ -224,10 +227,11 @@ int run_command(const RunArguments& arguments) {
   }
   incident_loop.begin(supervisor);
   supervisor.start();
-  const bool served = serve(supervisor, reload, traces, incident_loop, admin.get());
+  const bool served = serve(supervisor, reload, traces, incident_loop, readers, admin.get());
   incident_loop.end(!served);
   traces.finish();
   log::info("stopped");
+  readers.stop();
   admin.reset();
   const bool failed = !served || (arguments.once && !supervisor.all_succeeded());
   return exit_past_hangs(failed ? kExitFailed : kExitDone, devices.get());
