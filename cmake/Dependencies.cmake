@@ -24,6 +24,7 @@ pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET
                   libswscale>=6.7)
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 pkg_check_modules(GNUTLS REQUIRED IMPORTED_TARGET gnutls)
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl>=7.87)
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(PANGO REQUIRED IMPORTED_TARGET pangoft2 fontconfig)

@@ -64,8 +64,8 @@ Config load(const Node& root, const LoadOptions& options, Problems& problems) {
                            : "no file that is included has feeds; name at least one feed in one");
   }
   std::vector<FeedOptions> feeds = FeedLoader(document, options, problems).load();
-  return {document.log,      document.admin,  document.watchdog,
-          document.recorder, document.device, std::move(feeds)};
+  return {document.log,   document.admin,  document.watchdog, document.recorder,
+          document.hooks, document.device, std::move(feeds)};
 }
 
 /// A file that the shell has opened, perhaps a pipe: -c /dev/stdin, -c <(command).
@@ -224,8 +224,8 @@ void include_files(Node& root, const LoadOptions& options, Problems& problems, b
       std::string problem;
       const std::optional<std::string> text = read_file(path, problem);
       if (!text) {
-        problems.add(item, "includes " + path + ", which cannot be read: " + problem +
-                               "; mend that, or name other files");
+        problems.add(item, "includes " + path + ", which cannot be read: " +
+                               problem.append("; mend that, or name other files"));
         continue;
       }
       names_files = names_files || text->find(kFileVariable) != std::string::npos;

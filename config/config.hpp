@@ -22,6 +22,7 @@ struct Config {
   AdminConfig admin;
   WatchdogConfig watchdog;
   RecorderConfig recorder;
+  std::vector<HookConfig> hooks;
   DeviceChoice device;  ///< of feeds that name none
   std::vector<FeedOptions> feeds;
   /// What was read, with what the main file includes: defaults, profiles and feeds are still

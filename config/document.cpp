@@ -4,6 +4,7 @@
 
 #include "config/admin_keys.hpp"
 #include "config/feed_keys.hpp"
+#include "config/hook_keys.hpp"
 
 namespace framelane {
 namespace {
@@ -116,6 +117,10 @@ const Section<Document>& document_keys() {
              "recorder", recorder_keys(),
              "The flight recorder: what happened to every frame of the last minutes.",
              [](Document& d) -> RecorderConfig& { return d.recorder; }),
+         {hooks_key().property,
+          [](const Node& node, Document& document, Reader& reader) {
+            hooks_key().read(node, document.hooks, reader);
+          }},
          scalar<Document>(
              "device", of(kDeviceName),
              "Where frames are converted: on the CPU, on any GPU or on one (auto: on all "
@@ -145,7 +150,7 @@ const Section<Document>& document_keys() {
               "defaults.",
               &Document::profiles),
          part("feeds", map_of(feed_shape()), "The feeds, by name.", &Document::feeds)},
-        {"hooks"}};
+        {}};
     return table;
   }();
   return keys;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "config/keys.hpp"
 #include "config/process_config.hpp"
 #include "pipeline/stage/device_choice.hpp"
@@ -13,6 +15,7 @@ struct Document {
   AdminConfig admin;
   WatchdogConfig watchdog;
   RecorderConfig recorder;
+  std::vector<HookConfig> hooks;
   DeviceChoice device;  ///< of feeds that name none
   const Node* limits = nullptr;
   const Node* defaults = nullptr;

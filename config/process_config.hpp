@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,6 +47,18 @@ struct WatchdogConfig {
   std::optional<int> max_abandoned;
 
   friend bool operator==(const WatchdogConfig&, const WatchdogConfig&) = default;
+};
+
+/// Where events are sent.
+struct HookConfig {
+  std::string name{};  ///< in the log and in metrics; no other hook has it
+  std::string url{};
+  std::string secret{};  ///< with which deliveries are signed; empty: they are not
+  bool on_segment = false;
+  bool on_incident = false;
+  std::chrono::milliseconds timeout{10'000};  ///< of one try
+
+  friend bool operator==(const HookConfig&, const HookConfig&) = default;
 };
 
 }  // namespace framelane

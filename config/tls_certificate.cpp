@@ -117,6 +117,21 @@ int try_handshake(const TlsCertificate& certificate) {
   return of_server < 0 ? of_server : of_client;
 }
 
+/// Why no connection can be made with the certificate, which GnuTLS says with `error`, and what
+/// helps.
+std::string why_unusable(gnutls_x509_crt_t certificate, int error) {
+  unsigned usage = 0;
+  unsigned critical = 0;
+  const int known = gnutls_x509_crt_get_key_usage(certificate, &usage, &critical);
+  if (known >= 0 && (usage & GNUTLS_KEY_DIGITAL_SIGNATURE) == 0) {
+    return "does not allow its key to sign (its key usage lacks digitalSignature), which TLS 1.3 "
+           "needs; have one made with keyUsage = digitalSignature";
+  }
+  return std::string("can be used in no connection (") + gnutls_strerror(error) +
+         "); make one with a key of RSA with 2048 bits or more, or of ECDSA with P-256, signed "
+         "with SHA-256";
+}
+
 }  // namespace
 
 std::vector<TlsCertificate::Certificate> TlsCertificate::parse_chain(const std::string& pem,
@@ -174,9 +189,7 @@ std::shared_ptr<const TlsCertificate> TlsCertificate::parse(const std::string& c
   std::shared_ptr<const TlsCertificate> pair(
       new TlsCertificate(std::move(chain), std::move(own_key)));
   if (const int error = try_handshake(*pair); error < 0) {
-    problems.certificate = std::string("can be used in no connection (") + gnutls_strerror(error) +
-                           "); make one with a key of RSA with 2048 bits or more, or of ECDSA "
-                           "with P-256, signed with SHA-256";
+    problems.certificate = why_unusable(pair->chain_.front().get(), error);
     return nullptr;
   }
   return pair;

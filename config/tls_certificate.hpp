@@ -23,8 +23,8 @@ class TlsCertificate {
     std::string key;
   };
   /// Both texts are PEM. Returns null, and sets `problems`, if they are not the certificate and the
-  /// key of one server, or if no connection could be made with them (the key is too short, say).
-  /// Takes a certificate that has expired.
+  /// key of one server, or if no connection could be made with them (the key is too short, or may
+  /// not sign, say). Takes a certificate that has expired.
   static std::shared_ptr<const TlsCertificate> parse(const std::string& certificate,
                                                      const std::string& key, Problems& problems);
 

@@ -3,14 +3,31 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "daemon/http_message.hpp"
 
 namespace framelane {
 
 class AdminAccess;
+
+/// How an AdminServer answers.
+struct AdminServerOptions {
+  /// True if a request may take seconds to answer. `body` and `query` are not looked at. Null: none
+  /// does.
+  std::function<bool(const HttpRequest&)> takes_long{};
+  /// An answer that says why the request gets no other; nothing if it does. It is asked before
+  /// anything is done for the request, and again before each piece of a stream, which ends when it
+  /// is refused. It must not block. Null: none is refused.
+  std::function<std::optional<HttpResponse>(const HttpRequest&)> refuse{};
+  /// A client that is silent for longer is disconnected; at least 1 s, because libmicrohttpd takes
+  /// 0 for no limit.
+  std::chrono::seconds idle_timeout{5};
+  /// Tells the certificate; if it has one when the listener begins, that speaks TLS until its end.
+  /// Null: no TLS and no tokens.
+  std::shared_ptr<const AdminAccess> access{};
+};
 
 /// The admin listener: one thread that calls one handler, with the limits below. The handler
 /// runs on that thread and must not block for long, except for requests that take long: it answers
@@ -33,22 +50,19 @@ class AdminServer {
   static constexpr std::size_t kMaxStreams = 64;
   /// Of requests that take long: one more is answered with 503.
   static constexpr std::size_t kMaxAnswering = 16;
+  /// Of answers that clients have not read yet. One that takes long and has more than 64 KiB is
+  /// refused with 503 beyond this; others beyond this and kReservedBytes.
+  static constexpr std::size_t kMaxUnsentBytes = 128u << 20;
+  static constexpr std::size_t kReservedBytes = 32u << 20;
   static constexpr std::size_t kMaxHeaderBytes = 16 * 1024;
   static constexpr std::size_t kMaxBodyBytes = 64 * 1024;
-  static constexpr std::chrono::seconds kIdleTimeout{5};
 
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
-  /// True if a request may take seconds to answer. `body` and `query` are not looked at.
-  using TakesLong = std::function<bool(const HttpRequest&)>;
 
   /// `listen`: HOST:PORT, [V6]:PORT (port 0: any free one) or unix:PATH (the socket gets mode 0660
   /// and replaces one on which nobody listens). Throws std::runtime_error with one sentence if it
-  /// cannot listen there. A client that is silent for longer than `idle_timeout` is disconnected;
-  /// at least 1 s, because libmicrohttpd takes 0 for no limit. `access` tells the certificate; if
-  /// it has one now, the listener speaks TLS until its end. Null: no TLS and no tokens.
-  AdminServer(const std::string& listen, Handler handler, TakesLong takes_long = {},
-              std::chrono::seconds idle_timeout = kIdleTimeout,
-              std::shared_ptr<const AdminAccess> access = {});
+  /// cannot listen there.
+  AdminServer(const std::string& listen, Handler handler, AdminServerOptions options = {});
   /// Closes all connections, after waiting for running handlers, kLastAnswers at most. Those that
   /// still run then are stuck: their threads are counted as abandoned, and the listener stays.
   ~AdminServer();
@@ -66,22 +80,5 @@ class AdminServer {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// GETs `path` from a listener, for `healthcheck` and the watchdog. The listener is given as to
-/// AdminServer or as an http:// or https:// URL. Blocks for up to `timeout`, and longer if DNS must
-/// be asked for a name. Throws std::runtime_error if there is no answer in time.
-///
-/// The certificate of an https:// URL must be one that this machine's authorities have issued for
-/// its name. With `tls` the listener is one's own, on this machine. Its certificate is not checked:
-/// it may be for another name, or have been replaced since, and no secret is sent.
-///
-/// `headers`: further lines of the request, without their ends.
-struct FetchResult {
-  int status = 0;
-  std::string body;
-};
-FetchResult http_get(const std::string& listen_or_url, const std::string& path,
-                     std::chrono::milliseconds timeout, bool tls = false,
-                     const std::vector<std::string>& headers = {});
 
 }  // namespace framelane

@@ -11,6 +11,7 @@
 #include "daemon/event_hub.hpp"
 #include "daemon/hls_request.hpp"
 #include "daemon/incident_request.hpp"
+#include "daemon/json_text.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
 #include "daemon/recordings_request.hpp"
@@ -42,9 +43,7 @@ constexpr std::string_view kReadinessPath = "/readyz";
 constexpr std::string_view kTracePath = "/api/v1/trace";
 constexpr std::string_view kEventsPath = "/api/v1/events";
 
-Json reason_json(const std::string& reason) {
-  return reason.empty() ? Json(nullptr) : Json(redact(reason));
-}
+Json reason_json(const std::string& reason) { return text_or_null(redact(reason)); }
 
 /// A line of the ledger, of frames or of sound.
 template <typename Counts, typename Names>
@@ -145,7 +144,8 @@ HttpResponse web_file(const HttpRequest& request, Program&) { return web_page(re
 
 HttpResponse metrics_page(const HttpRequest&, Program& program) {
   return {200, "text/plain; version=0.0.4; charset=utf-8",
-          metrics_text(program.supervisor, program.config.status(), program.traces.written())};
+          metrics_text(program.supervisor, program.config.status(), program.traces.written(),
+                       program.config.hooks())};
 }
 
 HttpResponse health(const HttpRequest&, Program& program) {
@@ -306,6 +306,7 @@ bool is_of_recordings(std::string_view path) {
 struct Route {
   bool post = false;  ///< answers POST; if false, GET and HEAD
   HttpResponse (*answer)(const HttpRequest&, Program&) = nullptr;
+  bool takes_long = false;
 };
 
 std::optional<Route> find_route(std::string_view path) {
@@ -320,9 +321,9 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{kReadinessPath, {false, readiness}},
       Fixed{"/api/v1/feeds", {false, list_feeds}},
       Fixed{"/api/v1/devices", {false, list_devices}},
-      Fixed{kReloadPath, {true, reload_config}},
-      Fixed{kTracePath, {false, trace}},
-      Fixed{"/api/v1/incidents", {false, incidents}},
+      Fixed{kReloadPath, {true, reload_config, true}},
+      Fixed{kTracePath, {false, trace, true}},
+      Fixed{"/api/v1/incidents", {false, incidents, true}},
       Fixed{kEventsPath, {false, events}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
@@ -333,10 +334,10 @@ std::optional<Route> find_route(std::string_view path) {
   const auto slash = rest.find('/');
   if (slash == std::string_view::npos) return Route{false, show_feed};
   if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
-  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot};
-  if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file};
-  if (is_of_recordings(rest.substr(slash))) return Route{false, recordings};
-  if (rest.substr(slash) == kConfigPath) return Route{false, feed_config};
+  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot, true};
+  if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file, true};
+  if (is_of_recordings(rest.substr(slash))) return Route{false, recordings, true};
+  if (rest.substr(slash) == kConfigPath) return Route{false, feed_config, true};
   return std::nullopt;
 }
 
@@ -349,11 +350,8 @@ std::optional<AdminRole> needed_role(const HttpRequest& request) {
 }
 
 bool takes_long(const HttpRequest& request) {
-  return request.path == kReloadPath || request.path == kTracePath ||
-         (request.path.starts_with(kFeeds) &&
-          (request.path.ends_with(kSnapshotPath) ||
-           request.path.find(kHlsPath) != std::string::npos ||
-           request.path.find(kRecordingsPath) != std::string::npos));
+  const auto route = find_route(request.path);
+  return route && route->takes_long;
 }
 
 HttpResponse answer(const HttpRequest& request, Program& program) {

@@ -1,6 +1,7 @@
 #include "daemon/bottleneck.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "pipeline/base/processors.hpp"
 
@@ -22,6 +23,14 @@ StepLoads step_loads(const FeedView& feed) {
     h2d = std::min(h2d + lane->busy[Engine::kH2d].recent_ratio(), 1.0);
     d2h = std::min(d2h + lane->busy[Engine::kD2h].recent_ratio(), 1.0);
     kernel = std::min(kernel + lane->busy[Engine::kKernel].recent_ratio() / at_once, 1.0);
+  }
+  if (!on_cpu && feed.device != nullptr) {
+    double held = 0;
+    for (const auto& lane : lanes) held += lane->held.recent_ratio();
+    for (const auto& [step, engine] :
+         {std::pair(&h2d, Engine::kH2d), {&kernel, Engine::kKernel}, {&d2h, Engine::kD2h}}) {
+      *step = std::max(*step, std::min(held, feed.device->busy()[engine].recent_ratio()));
+    }
   }
   double& encode = loads[index_of(Bottleneck::kEncode)];
   for (const FeedStats::EncodeLine& line : stats.ledger().encodes) {

@@ -74,11 +74,12 @@ RereadOptions reread_secrets(const Config& config) {
 
 ConfigReload::ConfigReload(std::string file, const Config& config, Supervisor& supervisor,
                            std::chrono::milliseconds patience,
-                           std::function<void(const Outcome&)> told)
+                           std::function<void(const Outcome&)> told, std::shared_ptr<Hooks> hooks)
     : file_(std::move(file)),
       supervisor_(supervisor),
       patience_(patience),
       told_(std::move(told)),
+      hooks_(std::move(hooks)),
       log_(config.log),
       access_(std::make_shared<AdminAccess>(config.admin)),
       listen_(config.admin.listen),
@@ -199,6 +200,7 @@ std::vector<Problem> ConfigReload::check_devices(const Config& config) const {
 std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
   if (config.log != log_) set_up_logging(config.log);
   log_ = config.log;
+  if (hooks_) hooks_->replace(config.hooks);
   {
     const std::lock_guard lock(mutex_);
     watchdog_ = config.watchdog;

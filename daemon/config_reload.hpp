@@ -14,6 +14,7 @@
 #include "config/problem.hpp"
 #include "config/process_config.hpp"
 #include "daemon/admin_access.hpp"
+#include "daemon/hooks.hpp"
 #include "daemon/supervisor.hpp"
 #include "pipeline/base/detached_read.hpp"
 
@@ -51,11 +52,13 @@ class ConfigReload {
   };
 
   /// `config` is what `file` contained; its feeds are those of the supervisor. The supervisor
-  /// outlives this. `told`: is called with what has come of each reload that has ended.
+  /// outlives this. `told`: is called with what has come of each reload that has ended. `hooks`:
+  /// those that are in force; null: none.
   ConfigReload(
       std::string file, const Config& config, Supervisor& supervisor,
       std::chrono::milliseconds patience = kPatience,
-      std::function<void(const Outcome&)> told = [](const Outcome&) {});
+      std::function<void(const Outcome&)> told = [](const Outcome&) {},
+      std::shared_ptr<Hooks> hooks = nullptr);
 
   /// Blocks for `patience` at most, and until the supervisor has begun with it. Logs what comes of
   /// it, and tells systemd.
@@ -63,7 +66,8 @@ class ConfigReload {
   Status status() const;
   /// Of the admin listener; a reload changes it, unless the listener itself would have to change.
   const std::shared_ptr<AdminAccess>& access() const { return access_; }
-  WatchdogConfig watchdog() const;  ///< as it is in force
+  const Hooks* hooks() const { return hooks_.get(); }  ///< null: none
+  WatchdogConfig watchdog() const;                     ///< as it is in force
   /// Config::tree of the configuration in force; null if that was made without a file.
   std::shared_ptr<const Node> tree() const;
 
@@ -78,6 +82,7 @@ class ConfigReload {
   Supervisor& supervisor_;
   const std::chrono::milliseconds patience_;
   const std::function<void(const Outcome&)> told_;
+  const std::shared_ptr<Hooks> hooks_;
   std::mutex running_;  // held by the reload that is under way; guards what follows up to mutex_
   struct Reading {
     DetachedRead<LoadResult> read;

@@ -217,6 +217,12 @@ std::vector<std::shared_ptr<const Device>> DeviceSet::all() const {
   return devices;
 }
 
+std::shared_ptr<const Device> DeviceSet::named(const std::string& name) const {
+  if (cpu_->name() == name) return cpu_;
+  const auto gpu = std::ranges::find(gpus_, name, &Device::name);
+  return gpu == gpus_.end() ? nullptr : *gpu;
+}
+
 bool DeviceSet::any_lost() const {
   const std::lock_guard lock(mutex_);
   const auto silent = [](const auto& entry) { return !entry.second.answered(); };

@@ -76,6 +76,8 @@ class DeviceSet {
 
   /// The GPUs by number, then the CPU.
   std::vector<std::shared_ptr<const Device>> all() const;
+  /// The one with this Device::name(); null if there is none.
+  std::shared_ptr<const Device> named(const std::string& name) const;
   /// True if a GPU is lost, or its driver has been asked and is silent.
   bool any_lost() const;
 

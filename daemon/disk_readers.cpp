@@ -20,8 +20,8 @@ constexpr std::size_t kMostAhead = 1u << 20;  // bytes of one answer
 /// For a thread that reads on to find out that nobody waits.
 constexpr std::chrono::milliseconds kLastRead{500};
 
-RequestError disk_slow() {
-  return {503, "disk_slow",
+RequestError no_answer() {
+  return {503, "no_answer",
           fmt::format("the disk or file server of the recordings has not answered for {} s; ask "
                       "again: what has been read by then is remembered",
                       DiskReaders::kPatience.count())};
@@ -136,7 +136,7 @@ HttpResponse DiskAnswer::wait() {
       stuck_ = true;
       thread_.abandon();
     }
-    throw disk_slow();
+    throw no_answer();
   }
   if (response_) {
     HttpResponse response = *std::move(response_);
@@ -174,7 +174,7 @@ HttpResponse DiskReaders::answer(const std::string& place, Read read) {
     if (shared_->stopping) throw is_stopping();
     for (const auto& other : shared_->answers) {
       const std::lock_guard other_lock(other->mutex_);
-      if (other->place_ == place && other->stuck_) throw disk_slow();
+      if (other->place_ == place && other->stuck_) throw no_answer();
     }
     if (shared_->answers.size() >= kMost) {
       throw RequestError(503, "busy",

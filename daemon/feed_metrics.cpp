@@ -80,6 +80,9 @@ FeedMetrics::FeedMetrics(MetricPage& page)
       encode_info_(page.gauge("framelane_encode_info",
                               "The encoder that was chosen for the encode, or copy; empty until it "
                               "has been opened; always 1.")),
+      encode_size_(page.gauge("framelane_encode_size_pixels",
+                              "Width and height of the pictures that the encoder gets; not there "
+                              "until it has been opened.")),
       audio_info_(page.gauge("framelane_audio_info",
                              "The encoder that was chosen for the encode's sound; empty until it "
                              "has been opened; always 1.")),
@@ -206,6 +209,10 @@ void FeedMetrics::add_encodes(const std::string& feed, const FeedStats::Ledger& 
     encode_info_.add(std::move(info), 1);
     if (encode.audio.transcodes) add_audio(feed, encode);
     if (encode.copy) continue;  // copied packets are not decoded, so there are no frames
+    if (const auto [width, height] = encode.size(); width > 0) {
+      encode_size_.add_each(labels, "axis", std::array<std::string_view, 2>{"width", "height"},
+                            std::array{width, height});
+    }
     frames_out_.add(labels, static_cast<double>(counts.out));
     frames_in_flight_.add(labels, static_cast<double>(counts.in_flight));
     frames_dropped_.add_each(labels, "reason", kDropReasonNames, counts.dropped);

@@ -40,6 +40,7 @@ class FeedMetrics {
   MetricFamily& frames_in_flight_;
   MetricFamily& frames_dropped_;
   MetricFamily& encode_info_;
+  MetricFamily& encode_size_;
   MetricFamily& audio_info_;
   MetricFamily& audio_in_;
   MetricFamily& audio_out_;

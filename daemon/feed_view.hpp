@@ -6,6 +6,7 @@
 #include "pipeline/feed/feed_options.hpp"
 #include "pipeline/measure/feed_stats.hpp"
 #include "pipeline/packets/snapshot_tap.hpp"
+#include "pipeline/stage/device.hpp"
 
 namespace framelane {
 
@@ -14,7 +15,8 @@ namespace framelane {
 struct FeedView {
   std::shared_ptr<const FeedOptions> options;
   std::shared_ptr<const FeedStats> stats;
-  std::shared_ptr<SnapshotTap> tap{};  ///< of all its runs
+  std::shared_ptr<SnapshotTap> tap{};      ///< of the present run
+  std::shared_ptr<const Device> device{};  ///< where it converts; null before its first run
 };
 
 /// True if the feed runs and something has come within its input's timeout.

@@ -12,6 +12,7 @@
 
 #include "daemon/byte_range.hpp"
 #include "daemon/query.hpp"
+#include "daemon/request_reads.hpp"
 #include "pipeline/base/secret_registry.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/open_beneath.hpp"
@@ -137,11 +138,13 @@ HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor
   }
   const fs::path folder = playlist->parent_path();
   const std::string name = playlist->filename();
-  if (file == name || is_named(folder, name, file)) {
-    if (auto bytes = read_beneath(folder, file)) {
-      return answer_bytes(request, file, *std::move(bytes));
-    }
-  }
+  static RequestReads reads;  // of all requests
+  std::optional<std::string> bytes =
+      reads.read(folder, [folder, name, file]() -> std::optional<std::string> {
+        if (file != name && !is_named(folder, name, file)) return std::nullopt;
+        return read_beneath(folder, file);
+      });
+  if (bytes) return answer_bytes(request, file, *std::move(bytes));
   throw RequestError(404, "not_found", "the playlist names no file '" + file + "' at present");
 }
 

@@ -1,6 +1,7 @@
 #include "daemon/metrics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "daemon/feed_metrics.hpp"
@@ -14,6 +15,8 @@
 
 namespace framelane {
 namespace {
+
+constexpr std::array<std::string_view, 3> kHookResultNames{"delivered", "failed", "dropped"};
 
 void add_build_info(MetricPage& page) {
   const VersionInfo version = version_info();
@@ -68,12 +71,31 @@ void add_devices(MetricPage& page, const std::vector<std::shared_ptr<const Devic
   }
 }
 
+void add_hooks(MetricPage& page, const Hooks& hooks) {
+  const auto counts = hooks.counts();
+  if (counts.empty()) return;
+  auto& deliveries = page.counter(
+      "framelane_hook_deliveries_total",
+      "Events for the hook that were taken (delivered), refused (failed), or lost because too many "
+      "waited or the process ended (dropped).");
+  auto& retries = page.counter("framelane_hook_retries_total",
+                               "Tries to deliver an event that failed and are repeated.");
+  auto& queue = page.gauge("framelane_hook_queue", "Events that wait for the hook's receiver.");
+  for (const auto& [name, hook] : counts) {
+    const MetricLabels labels{{"hook", name}};
+    deliveries.add_each(labels, "result", kHookResultNames,
+                        std::array{hook.delivered, hook.failed, hook.dropped});
+    retries.add(labels, static_cast<double>(hook.retries));
+    queue.add(labels, static_cast<double>(hook.queued));
+  }
+}
+
 }  // namespace
 
 std::string metrics_text(const std::vector<FeedView>& feeds,
                          const std::vector<std::shared_ptr<const Device>>& devices,
                          const ConfigReload::Status& config, const FlightRecorder* recorder,
-                         const TraceCounts& traces) {
+                         const TraceCounts& traces, const Hooks* hooks) {
   MetricPage page;
   add_build_info(page);
   FeedMetrics feed_metrics(page);
@@ -100,6 +122,7 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
                  "Traces that were written to recorder.directory, by cause.")
         .add_each({}, "cause", kTraceCauseNames, traces);
   }
+  if (hooks != nullptr) add_hooks(page, *hooks);
   page.gauge("framelane_config_last_reload_successful",
              "1 if the last attempt to load the configuration succeeded.")
       .add({}, config.successful ? 1 : 0);
@@ -111,9 +134,9 @@ std::string metrics_text(const std::vector<FeedView>& feeds,
 }
 
 std::string metrics_text(const Supervisor& supervisor, const ConfigReload::Status& config,
-                         const TraceCounts& traces) {
+                         const TraceCounts& traces, const Hooks* hooks) {
   return metrics_text(supervisor.feeds(), supervisor.devices().all(), config,
-                      supervisor.recorder().get(), traces);
+                      supervisor.recorder().get(), traces, hooks);
 }
 
 }  // namespace framelane

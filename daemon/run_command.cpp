@@ -23,6 +23,7 @@
 #include "daemon/device_set.hpp"
 #include "daemon/disk_readers.hpp"
 #include "daemon/event_hub.hpp"
+#include "daemon/hooks.hpp"
 #include "daemon/incident_file.hpp"
 #include "daemon/incident_json.hpp"
 #include "daemon/incident_watch.hpp"
@@ -46,11 +47,14 @@ Moment this_moment() {
   return {std::chrono::steady_clock::now(), std::chrono::system_clock::now()};
 }
 
-/// Finds incidents, keeps them, and tells status pages of them.
+/// Finds incidents, keeps them, and tells status pages and hooks of them.
 class IncidentLoop {
  public:
-  IncidentLoop(const std::string& directory, Incidents& incidents, EventHub& events)
-      : incidents_(incidents), events_(events), file_(incident_path(directory), incidents) {}
+  IncidentLoop(const std::string& directory, Incidents& incidents, EventHub& events, Hooks& hooks)
+      : incidents_(incidents),
+        events_(events),
+        hooks_(hooks),
+        file_(incident_path(directory), incidents) {}
 
   void begin(const Supervisor& supervisor) {
     const Moment now = this_moment();
@@ -62,25 +66,35 @@ class IncidentLoop {
     const Moment now = this_moment();
     // What fails because framelane is stopped is no incident.
     if (!stops) watch_.look(supervisor, now);
-    for (const Incident& incident : incidents_.changed_since(told_)) {
-      events_.publish("incident", incident_json(incident));
-    }
+    tell();
     file_.save(now.steady);
   }
   void end(bool gave_up) {
     watch_.end(gave_up, this_moment());
+    tell();
+    hooks_.finish(std::chrono::steady_clock::now());
     file_.finish(kLastWrite);
   }
 
  private:
+  void tell() {
+    const std::vector<Incident> changed = incidents_.changed_since(told_);
+    for (const Incident& incident : changed) {
+      events_.publish("incident", incident_json(incident));
+    }
+    hooks_.incidents_changed(changed);
+  }
+
   Incidents& incidents_;
   EventHub& events_;
+  Hooks& hooks_;
   IncidentWatch watch_{incidents_};
   IncidentFile file_;
   std::uint64_t told_ = 0;
 };
 
-void begin_stop(Supervisor& supervisor) {
+void begin_stop(Supervisor& supervisor, Hooks& hooks) {
+  hooks.begin_stop(std::chrono::steady_clock::now());
   sd_notify(0, "STOPPING=1\nSTATUS=Completing files");
   supervisor.request_stop();
 }
@@ -88,7 +102,7 @@ void begin_stop(Supervisor& supervisor) {
 /// Runs until a signal comes, or too many threads are stuck, or, with --once, until the last feed
 /// has ended. Returns when everything has stopped: false if because of threads that are stuck.
 bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
-           IncidentLoop& incidents, DiskReaders& readers, const AdminServer* admin) {
+           IncidentLoop& incidents, DiskReaders& readers, Hooks& hooks, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   StatusLine status;
   bool announced = false;
@@ -116,7 +130,7 @@ bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
           stuck_text(), *limits.max_abandoned);
       stops = gave_up = true;
       watchdog.forget_listener();
-      begin_stop(supervisor);
+      begin_stop(supervisor, hooks);
     }
     if (reload && reload->wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
       // What changed the file since another one read it has to be read too.
@@ -148,7 +162,7 @@ bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
               *signal == SIGINT ? "SIGINT" : "SIGTERM");
     stops = true;
     second_signal_ends_process();
-    begin_stop(supervisor);
+    begin_stop(supervisor, hooks);
   }
   return !gave_up;
 }
@@ -194,29 +208,35 @@ int run_command(const RunArguments& arguments) {
   if (devices == nullptr) return kExitFailed;
   starting.reset();
 
+  const auto hooks = std::make_shared<Hooks>(config.hooks);
   Supervisor supervisor(std::move(config.feeds), devices,
                         {.once = arguments.once,
                          .reread = reread_secrets(config),
-                         .recorder = make_recorder(config.recorder)});
+                         .recorder = make_recorder(config.recorder),
+                         .on_file = [hooks](const auto& file) { hooks->file_completed(file); }});
   Incidents incidents;
-  ConfigReload reload(arguments.config, config, supervisor, ConfigReload::kPatience,
-                      [&](const auto& outcome) { note_reload(incidents, outcome); });
+  ConfigReload reload(
+      arguments.config, config, supervisor, ConfigReload::kPatience,
+      [&](const auto& outcome) { note_reload(incidents, outcome); }, hooks);
   TraceDumps traces(config.recorder.directory, supervisor, incidents);
   EventHub events(supervisor);
-  IncidentLoop incident_loop(config.recorder.directory, incidents, events);
+  IncidentLoop incident_loop(config.recorder.directory, incidents, events, *hooks);
   DiskReaders readers;
   Program program{supervisor, reload, traces, incidents, events, readers};
+  incident_loop.begin(supervisor);  // before anybody can ask for them
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {
+      const AdminServerOptions options{
+          .takes_long = takes_long,
+          .refuse = [&reload](const HttpRequest& request) -> std::optional<HttpResponse> {
+            const auto needed = needed_role(request);
+            return needed ? reload.access()->refuse(request, *needed) : std::nullopt;
+          },
+          .access = reload.access()};
       admin = std::make_unique<AdminServer>(
           config.admin.listen,
-          [&](const HttpRequest& request) {
-            const auto needed = needed_role(request);
-            auto refusal = needed ? reload.access()->refuse(request, *needed) : std::nullopt;
-            return refusal ? std::move(*refusal) : answer(request, program);
-          },
-          takes_long, AdminServer::kIdleTimeout, reload.access());
+          [&program](const HttpRequest& request) { return answer(request, program); }, options);
       require_guard(config.admin, *admin);
     } catch (const std::exception& error) {
       log::error("admin.listen: {}", error.what());
@@ -225,11 +245,12 @@ int run_command(const RunArguments& arguments) {
     log::info("admin listener on {}{}{}", admin->address(), admin->uses_tls() ? ", with TLS" : "",
               config.admin.tokens.empty() ? "" : ", with tokens");
   }
-  incident_loop.begin(supervisor);
   supervisor.start();
-  const bool served = serve(supervisor, reload, traces, incident_loop, readers, admin.get());
+  const bool served =
+      serve(supervisor, reload, traces, incident_loop, readers, *hooks, admin.get());
   incident_loop.end(!served);
   traces.finish();
+  hooks->wait_finished();
   log::info("stopped");
   readers.stop();
   admin.reset();

@@ -45,16 +45,16 @@ class SupervisedFeed {
   /// Nothing runs before start(). `wake` is called from any thread when a run has ended, so that
   /// turn() is called soon. With `options.once`, a feed that has ended or failed stays so. Every
   /// run but the first has the options that `reread` returns in time; else those of the run before.
-  /// For `retention` see Feed, for `recorder` FeedStats.
+  /// For `retention` see Feed, for `recorder` and `on_file` FeedStats.
   SupervisedFeed(FeedOptions options, std::shared_ptr<DeviceSet> devices, Now now,
                  std::function<void()> wake, FeedDeadlines deadlines = {},
                  RereadOptions reread = {}, std::shared_ptr<Retention> retention = nullptr,
-                 std::shared_ptr<FlightRecorder> recorder = nullptr);
+                 std::shared_ptr<FlightRecorder> recorder = nullptr, OnCompletedFile on_file = {});
 
   const std::string& name() const { return stats_->feed(); }
   FeedView view() const {
     const std::lock_guard lock(mutex_);
-    return {options_, stats_, tap_};
+    return {options_, stats_, tap_, devices_->named(stats_->status().device)};
   }
   /// True if the last run failed and no other run follows.
   bool has_failed() const { return failed_; }
@@ -105,7 +105,7 @@ class SupervisedFeed {
   void cancel_late_run();
   void warn_of_loss() const;
 
-  // Guards the pointer options_, which only the supervisor's thread changes.
+  // Guards the pointers options_ and tap_, which only the supervisor's thread changes.
   mutable std::mutex mutex_;
   std::shared_ptr<const FeedOptions> options_;
   const std::shared_ptr<FeedStats> stats_;
@@ -114,7 +114,7 @@ class SupervisedFeed {
   const std::function<void()> wake_;
   const FeedDeadlines deadlines_;
   const std::shared_ptr<Retention> retention_;
-  const std::shared_ptr<SnapshotTap> tap_ = std::make_shared<SnapshotTap>();
+  std::shared_ptr<SnapshotTap> tap_ = std::make_shared<SnapshotTap>();  // of the present run
   std::atomic<bool> failed_{false};
   std::atomic<bool> restart_requested_{false};
 

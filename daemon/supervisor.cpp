@@ -23,7 +23,7 @@ std::shared_ptr<SupervisedFeed> Supervisor::make_feed(FeedOptions options, Rerea
   options.once = options_.once;
   return std::make_shared<SupervisedFeed>(
       std::move(options), devices_, options_.now, [this] { wake(); }, FeedDeadlines{},
-      std::move(reread), retention_, options_.recorder);
+      std::move(reread), retention_, options_.recorder, options_.on_file);
 }
 
 Supervisor::Feeds Supervisor::present() const {

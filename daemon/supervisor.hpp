@@ -45,6 +45,8 @@ class Supervisor {
     RereadOptions reread{};
     /// What gets what the feeds do; null: nothing.
     std::shared_ptr<FlightRecorder> recorder{};
+    /// Is told of the recordings that are complete.
+    OnCompletedFile on_file{};
     /// For tests, which need not wait for backoff, drain time and heartbeat then.
     Now now = Clock::now;
   };

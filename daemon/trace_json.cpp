@@ -67,6 +67,7 @@ class TraceWriter {
       append(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", i + 1,
              json_text(processes_[i]));
     }
+    std::set<std::size_t> gpus;
     for (std::size_t i = 0; i < tracks_.size(); ++i) {
       const Place& place = places_[i];
       if (place.process == 0) continue;
@@ -80,7 +81,12 @@ class TraceWriter {
         if (place.gpu == 0 && engine != Engine::kKernel) continue;
         write_thread(place.process, thread_of(i, engine),
                      fmt::format("{} {}", tracks_[i].name, name_of(kind)));
-        if (place.gpu != 0) write_thread(place.gpu, gpu_thread(engine), std::string(name_of(kind)));
+      }
+      if (place.gpu != 0) gpus.insert(place.gpu);
+    }
+    for (const std::size_t gpu : gpus) {
+      for (const TraceKind kind : kEngineKinds) {
+        write_thread(gpu, gpu_thread(*engine_of(kind)), std::string(name_of(kind)));
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "daemon/admin_server.hpp"
+#include "daemon/http_client.hpp"
 #include "daemon/supervisor.hpp"
 #include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/log.hpp"

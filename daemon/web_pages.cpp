@@ -13,7 +13,7 @@ namespace {
 /// hls.js hands to the video element.
 constexpr std::string_view kPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-    "connect-src 'self'; media-src blob:; frame-ancestors 'none'; base-uri 'none'; "
+    "connect-src 'self'; media-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'none'";
 
 /// If-None-Match: a list of tags, or *.

@@ -35,6 +35,7 @@ LIBRARIES = {
     "YAML": (("yaml-cpp",), ("config",)),
     "HTTP": (("microhttpd",), ("daemon",)),
     "GnuTLS": (("gnutls/",), ("config", "daemon")),
+    "libcurl": (("curl/",), ("config/hook_keys.cpp", "daemon/http_client.cpp")),
     "Prometheus": (("prometheus",), ("daemon",)),
     "zlib": (("zlib.h",), ("daemon/gzip.cpp",)),
 }

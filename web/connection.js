@@ -7,7 +7,8 @@ const LONGEST_WAIT_MS = 30000;
 const SILENCE_MS = 6000;
 
 // `on` has a function for each event: history, status, incident (with the parsed data), and
-// live(), lost({lastNews, retryAt}), times in milliseconds since 1970, lastNews null if none came.
+// opened(): incidents are told from here on, live(): a status came, and lost({lastNews, retryAt}), times in
+// milliseconds since 1970, lastNews null if none came.
 export function connect(url, on) {
   let source = null;
   let wait = FIRST_WAIT_MS;
@@ -30,6 +31,7 @@ export function connect(url, on) {
         on[name](JSON.parse(event.data));
       });
     }
+    source.onopen = on.opened;
     source.onerror = fail;
     expectNews();
   }

@@ -13,6 +13,8 @@ import {Table} from "./table.js";
 import {Thumbnail} from "./thumbnails.js";
 
 const PICTURE_WIDTH = 960;
+// So long the page waits for the list of recordings, because it moves what is below.
+const PATIENCE_MS = 500;
 const OUTPUT_LEVELS = {running: "ok", ended: "idle", failed: "bad"};
 
 export class FeedPage {
@@ -50,7 +52,7 @@ export class FeedPage {
   ].map(([name, of, caption]) =>
     ({name, of, caption, text: new LiveText(), curve: new Sparkline(`${name}, over ten minutes`, "chart")}));
   #encodes = new Table("Encodes", [
-    ["name", "Encode"], ["codec", "Codec"], ["fps", "Frames/s", "number"], ["in", "In", "number"],
+    ["name", "Encode"], ["codec", "Codec"], ["size", "Size"], ["fps", "Frames/s", "number"], ["in", "In", "number"],
     ["out", "Out", "number"], ["dropped", "Dropped", "number"], ["flight", "In flight", "number"],
     ["why", "Dropped why, and what is wrong"],
   ]);
@@ -64,9 +66,11 @@ export class FeedPage {
   #thumbnail;
   #player = null;
   #plays = false;
+  #recordings = null;
+  #whole = false;  // whether nothing is missing that would move the rest
   #configuration = el("pre", {tabindex: "0"});
 
-  constructor(name, {histories, incidents}) {
+  constructor(name, {histories, incidents, redraw}) {
     this.#name = name;
     this.#path = `/api/v1/feeds/${encodeURIComponent(name)}`;
     this.#histories = histories;
@@ -88,14 +92,29 @@ export class FeedPage {
       el("section", {class: "panel"}, el("h2", {}, "Incidents"), this.#list.element),
       this.#configurationPart());
     playerIsThere().then((there) => (this.#plays = there));
+    this.#addRecordings(incidents, redraw);
+  }
+
+  async #addRecordings(incidents, redraw) {
+    const answered = () => {
+      if (!this.#whole) redraw();
+      this.#whole = true;
+    };
+    setTimeout(answered, PATIENCE_MS);
+    const {Recordings} = await import("./recordings.js");
+    const play = (address, label, onEnd) => this.#open(label, onEnd).playFile(address);
+    this.#recordings = new Recordings(this.#name, this.#path, incidents, play, answered);
+    this.#body.querySelector(".feed-top").after(this.#recordings.element);
+    redraw();
   }
 
   update(status, judged, now) {
     const at = status.feeds.findIndex(({name}) => name === this.#name);
     this.#missing.hidden = at >= 0;
-    this.#body.hidden = at < 0;
+    this.#body.hidden = at < 0 || !this.#whole;
     this.#pill.element.hidden = at < 0;
     if (at < 0) return;
+    this.#recordings?.update(now);
     const feed = status.feeds[at];
     const {level, word, reason} = judged[at];
     this.#pill.set(level, word);
@@ -154,15 +173,22 @@ export class FeedPage {
   }
 
   #play({name, playlist}) {
-    this.#player?.close();
     const address = `${this.#path}/hls/${playlist.split("/").map(encodeURIComponent).join("/")}`;
-    this.#player = new Player(address, `Output ${name} of ${this.#name}`, () => {
+    this.#open(`Output ${name} of ${this.#name}`).playList(address);
+  }
+
+  // The player over the picture; the one that is open if it has this label.
+  #open(label, onEnd = () => {}) {
+    if (this.#player?.label === label) return this.#player;
+    this.#player?.close();
+    const onClose = () => {
       this.#player = null;
       arrange(this.#picture, [...this.#picture.querySelectorAll("img")]);
-    });
+    };
+    this.#player = new Player(label, onClose, onEnd);
     this.#picture.append(this.#player.element);
     this.#player.element.scrollIntoView({block: "nearest"});
-    this.#player.start();
+    return this.#player;
   }
 
   #restartButton() {
@@ -215,6 +241,7 @@ function encodeCells(encode) {
   return {
     name: encode.name,
     codec: encode.codec ?? "–",
+    size: encode.size?.replace("x", "×") ?? "",
     fps: frameRate(encode.fps_out),
     in: exact(encode.in),
     out: exact(encode.out),

@@ -75,6 +75,9 @@ export function clock(time) {
   return today ? text : `${date.getDate()} ${MONTHS[date.getMonth()]} ${text}`;
 }
 
+// The same without the seconds: 03:12.
+export const minute = (time) => clock(time).slice(0, -3);
+
 // Words of the API as people write them: ring_full is "ring full".
 export const words = (name) => (name ? String(name).replaceAll("_", " ") : NONE);
 

@@ -11,26 +11,36 @@ const KEPT = 1000;
 // All that are known. Views show parts of it.
 export class Incidents {
   version = 0;
-  #byId = new Map();
+  #byId = new Map();  // id -> {incident, turn}
+  // What is told is newer than the answer to a question asked before: this counts both.
+  #turn = 0;
 
-  // Fetches those of the last day, or with `all` every one that is kept.
+  // Fetches those of the last day, or with `all` every one that is kept. Throws if there is no answer.
   async load(all = false) {
+    const turn = ++this.#turn;
     const since = all ? 0 : Math.floor(Date.now() / 1000) - 86400;
     const response = await fetch(`/api/v1/incidents?since=${since}`);
-    if (!response.ok) return;
-    for (const incident of (await response.json()).incidents) this.#byId.set(incident.id, incident);
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    for (const incident of (await response.json()).incidents) this.#set(incident, turn);
     ++this.version;
   }
 
+  // One that has begun, changed or ended.
   add(incident) {
-    this.#byId.set(incident.id, incident);
-    if (this.#byId.size > KEPT) this.#byId.delete(this.#byId.keys().next().value);
+    this.#set(incident, ++this.#turn);
     ++this.version;
+  }
+
+  #set(incident, turn) {
+    if (this.#byId.get(incident.id)?.turn > turn) return;
+    this.#byId.set(incident.id, {incident, turn});
+    if (this.#byId.size > KEPT) this.#byId.delete(Math.min(...this.#byId.keys()));
   }
 
   // Those that last first, then the newest; `feed`: null for all.
   list(feed = null) {
-    const mine = [...this.#byId.values()].filter((i) => feed === null || i.feed === feed);
+    const all = [...this.#byId.values()].map(({incident}) => incident);
+    const mine = all.filter((i) => feed === null || i.feed === feed);
     return mine.sort((a, b) => (a.end === null) === (b.end === null)
       ? Date.parse(b.begin) - Date.parse(a.begin) || b.id - a.id
       : a.end === null ? -1 : 1);
@@ -63,7 +73,7 @@ export class IncidentList {
     const keep = new Set(shown.map((incident) => incident.id));
     for (const id of this.#rows.keys()) if (!keep.has(id)) this.#rows.delete(id);
     arrange(this.#list, shown.map((incident) => this.#row(incident, now).element));
-    this.#none.hidden = shown.length > 0;
+    this.#none.hidden = shown.length > 0 || this.#version === 0;  // 0: there was no answer yet
     this.#list.hidden = shown.length === 0;
   }
 
@@ -75,9 +85,13 @@ export class IncidentList {
   }
 
   async #showAll() {
+    try {
+      await this.#incidents.load(true);
+    } catch {
+      return;  // the button stays
+    }
     this.#shown = Infinity;
     this.#more.hidden = true;
-    await this.#incidents.load(true);
     this.#none.textContent = "No incidents are kept.";
     this.#version = -1;
   }

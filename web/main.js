@@ -109,9 +109,18 @@ for (const link of document.querySelectorAll("[data-jump]")) {
     target?.focus?.();
   });
 }
+
+// What was before the stream was opened: it does not tell that again. What comes from then on, it tells, so
+// that nothing is missed between the two.
+let unknown = false;
+function loadIncidents() {
+  unknown = false;
+  model.incidents.load().then(request, () => (unknown = true));
+}
+
 route();
-model.incidents.load().then(request, () => {});
 connect("/api/v1/events", {
+  opened: loadIncidents,
   history: (data) => {
     model.histories.load(data);
     request();
@@ -122,16 +131,14 @@ connect("/api/v1/events", {
     clockOffset = Date.parse(data.time) - Date.now();
     model.histories.add(data);
     showTitle();
+    if (unknown) loadIncidents();
     request();
   },
   incident: (data) => {
     model.incidents.add(data);
     request();
   },
-  live: () => {
-    if (lost) model.incidents.load().then(request, () => {});
-    lost = null;
-  },
+  live: () => (lost = null),
   lost: (how) => {
     lost = how;
     request();

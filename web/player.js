@@ -1,4 +1,4 @@
-// Plays an HLS output with hls.js, which is loaded when the first player opens.
+// Plays recordings, and HLS outputs with hls.js, which is loaded when the first of them plays.
 
 import {el} from "./dom.js";
 
@@ -13,17 +13,20 @@ export function playerIsThere() {
 
 export class Player {
   element;
-  #address;
+  label;
   #video = el("video", {controls: true, muted: true, playsinline: true});
   #message = el("p", {class: "answer", role: "status"});
   #hls = null;
+  #loads = false;
   #closed = false;
 
-  // `onClose` is called when the viewer closes it.
-  constructor(address, label, onClose) {
-    this.#address = address;
+  // `onClose` is called when the viewer closes it, `onEnd` when a recording has been played to its end.
+  constructor(label, onClose, onEnd) {
+    this.label = label;
     this.#video.muted = true;  // else a browser may refuse to begin by itself
     this.#video.setAttribute("aria-label", label);
+    this.#video.addEventListener("playing", () => (this.#message.textContent = ""));
+    this.#video.addEventListener("ended", onEnd);
     const close = () => {
       this.close();
       onClose();
@@ -32,7 +35,18 @@ export class Player {
       el("button", {type: "button", click: close}, "Close the player"));
   }
 
-  async start() {
+  // A recording, which the browser plays by itself.
+  playFile(address) {
+    this.#message.textContent = "Loading …";
+    this.#video.onerror = () => (this.#message.textContent =
+      "This browser cannot play it, or it is no longer there. It can be downloaded, below.");
+    this.#video.src = address;
+    this.#begin();
+  }
+
+  async playList(address) {
+    if (this.#loads) return;
+    this.#loads = true;
     this.#message.textContent = "Loading …";
     const {default: Hls} = await import(LIBRARY);
     if (this.#closed) return;
@@ -45,15 +59,21 @@ export class Player {
     this.#hls.on(Hls.Events.ERROR, (_, {fatal, details}) => {
       if (fatal) this.#message.textContent = `The player has stopped: ${details}`;
     });
-    this.#video.addEventListener("playing", () => (this.#message.textContent = ""));
-    this.#hls.loadSource(this.#address);
+    this.#hls.loadSource(address);
     this.#hls.attachMedia(this.#video);
+    this.#begin();
+  }
+
+  #begin() {
     this.#video.play().catch(() => {});  // the viewer can press play
   }
 
   close() {
     this.#closed = true;
     this.#hls?.destroy();
+    this.#video.onerror = null;
+    this.#video.removeAttribute("src");  // ends its requests
+    this.#video.load();
     this.element.remove();
   }
 }

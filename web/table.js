@@ -41,7 +41,7 @@ class Row {
       const element = at === 0 ? el("th", {scope: "row"}) : el("td", {class: className ?? null});
       const text = new LiveText();
       element.append(text.node);
-      this.#cells.set(key, {element, text, part: null});
+      this.#cells.set(key, {element, text, kind: "text", pill: null, act: null});
       this.element.append(element);
     });
   }
@@ -49,18 +49,23 @@ class Row {
   set(values) {
     for (const [key, cell] of this.#cells) {
       const value = values[key];
-      if (value.pill) {
-        if (!cell.part) cell.element.replaceChildren((cell.part = new Pill()).element);
-        cell.part.set(...value.pill);
-      } else if (value.button) {
-        if (!cell.part) {
-          cell.part = el("button", {type: "button", click: () => cell.act()}, value.button[0]);
-          cell.element.replaceChildren(cell.part);
-        }
-        cell.act = value.button[1];
-      } else {
-        cell.text.set(value);
-      }
+      const {pill, button} = value;
+      become(cell, pill ? "pill" : button ? "button" : "text");
+      if (pill) cell.pill.set(...pill);
+      else cell.text.set(button ? button[0] : value);
+      cell.act = button?.[1] ?? null;
     }
   }
+}
+
+// A cell that shows another kind of thing than before loses what it had, and the action with it. The keyboard's
+// focus then stays in the table.
+function become(cell, kind) {
+  if (cell.kind === kind) return;
+  const focused = cell.element.contains(document.activeElement);
+  cell.kind = kind;
+  cell.pill = kind === "pill" ? new Pill() : null;
+  cell.element.replaceChildren(kind === "text" ? cell.text.node : kind === "pill" ? cell.pill.element
+    : el("button", {type: "button", click: () => cell.act()}, cell.text.node));
+  if (focused) cell.element.closest("[tabindex]").focus({preventScroll: true});
 }

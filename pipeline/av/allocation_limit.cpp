@@ -38,6 +38,11 @@ void allow(std::int64_t bytes, bool limits) {
 
 }  // namespace
 
+bool limits_av_allocations() {
+  const std::lock_guard lock(g_mutex);
+  return g_is_limited;
+}
+
 void allow_av_pictures(std::int64_t pixels) { allow(product(pixels, kBytesPerPixel), true); }
 
 void allow_av_encoder(AVCodecID codec, std::int64_t pixels) {

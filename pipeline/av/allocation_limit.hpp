@@ -23,4 +23,8 @@ void allow_av_pictures(std::int64_t pixels);
 /// thread.
 void allow_av_encoder(AVCodecID codec, std::int64_t pixels);
 
+/// True if what FFmpeg allocates in one piece is limited by allow_av_pictures(): then "no memory"
+/// may also mean that it asked for more. FFmpeg does not tell the two apart. Any thread.
+bool limits_av_allocations();
+
 }  // namespace framelane

@@ -7,6 +7,7 @@ extern "C" {
 #include <array>
 #include <cerrno>
 
+#include "pipeline/av/allocation_limit.hpp"
 #include "pipeline/base/processors.hpp"
 
 namespace framelane {
@@ -37,7 +38,13 @@ bool is_shortage(int error) {
 }
 
 std::optional<std::string> shortage_of(int error) {
-  if (is_shortage(error)) return shortage_text(av_error_text(error));
+  if (is_shortage(error)) {
+    const bool limited = error == AVERROR(ENOMEM) && limits_av_allocations();
+    return shortage_text(av_error_text(error)) +
+           (limited ? "; if there is enough, it needs more in one piece than input.limits.pixels "
+                      "stands for: raise that if the input is right"
+                    : "");
+  }
   return descriptor_shortage_text(AVUNERROR(error));
 }
 

@@ -17,7 +17,8 @@ bool is_configuration_error(int error);
 /// fault, and a later try may do. The libraries behind FFmpeg do not report that. After an error
 /// that may mean anything, this function therefore looks whether threads can be started.
 bool is_shortage(int error);
-/// What is short and what to do; also for file descriptors. Nothing if nothing is.
+/// What is short and what to do; also for file descriptors, and for more memory in one piece than
+/// we allow FFmpeg. Nothing if nothing is.
 std::optional<std::string> shortage_of(int error);
 
 /// What kind of fault an FFmpeg error code of an open, read or write stands for.

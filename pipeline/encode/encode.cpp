@@ -204,7 +204,7 @@ void Encode::use_plan(const std::shared_ptr<EncodePlan>& plan) {
   keyframes_.set_gop(plan->options.gop);
   encoder_ = std::move(plan->opened);
   last_pts_ = INT64_MIN;
-  encode_stats_.set_codec(plan->codec.name);
+  encode_stats_.set_encoder(plan->codec.name, plan->target.width, plan->target.height);
   on_gpu_ = plan->on_feeds_gpu;
 }
 
@@ -233,7 +233,7 @@ void Encode::encode(FrameJob& job) {
   assert(output.converts || job.input.memory == FrameMemory::kHost);
   AVFrame& frame = *frame_;
   refer_to(frame, job, output, *encoder_, plan_->frames);
-  if (tap_ != nullptr && tap_->wanted() && !plan_->frames) tap_->give(frame);
+  if (tap_ != nullptr && tap_->wanted() && !plan_->frames) tap_->give(frame, job.input.time_us);
   frame.pts = pts;
   if (keyframes_.due(job.input.pts, plan_->source_time_base)) frame.pict_type = AV_PICTURE_TYPE_I;
 
@@ -395,8 +395,8 @@ std::chrono::milliseconds Encode::call_limit() const {
 }
 
 void Encode::recover(const char* what, int error) {
-  const std::string cause =
-      "encode " + name_ + ": " + plan_->codec.name + ' ' + what + ": " + av_error_text(error);
+  const std::string cause = "encode " + name_ + ": " + plan_->codec.name + ' ' + what + ": " +
+                            shortage_of(error).value_or(av_error_text(error));
   if (gives_up(cause)) return;
   drop_pending(DropReason::kEncoder);
   if (failures_.failed()) throw FeedError(FeedFault::kEncoder, cause + ", " + failures_.text());

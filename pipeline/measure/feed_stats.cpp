@@ -44,9 +44,15 @@ FaultCount OutputStats::faults() const {
   return faults_;
 }
 
-void EncodeStats::set_codec(std::string codec) {
+void EncodeStats::set_encoder(std::string codec, int width, int height) {
   const std::lock_guard lock(mutex_);
   codec_ = std::move(codec);
+  size_ = {width, height};
+}
+
+std::pair<int, int> EncodeStats::size() const {
+  const std::lock_guard lock(mutex_);
+  return size_;
 }
 
 std::string EncodeStats::codec() const {
@@ -73,8 +79,12 @@ FaultCount EncodeStats::faults() const {
   return faults_;
 }
 
-FeedStats::FeedStats(std::string feed, const Shape& shape, std::shared_ptr<FlightRecorder> recorder)
-    : feed_(std::move(feed)), recorder_(std::move(recorder)), trace_(track("source")) {
+FeedStats::FeedStats(std::string feed, const Shape& shape, std::shared_ptr<FlightRecorder> recorder,
+                     OnCompletedFile on_file)
+    : feed_(std::move(feed)),
+      recorder_(std::move(recorder)),
+      trace_(track("source")),
+      on_file_(std::move(on_file)) {
   reshape(shape);
   status_.since = std::chrono::system_clock::now();
 }

@@ -18,6 +18,7 @@
 #include "pipeline/base/labels.hpp"
 #include "pipeline/measure/audio_stats.hpp"
 #include "pipeline/measure/busy_meter.hpp"
+#include "pipeline/measure/completed_file.hpp"
 #include "pipeline/measure/engine_meters.hpp"
 #include "pipeline/measure/flight_recorder.hpp"
 #include "pipeline/measure/histogram.hpp"
@@ -107,8 +108,11 @@ struct EncodeStats {
   AudioStats audio;        ///< its sound, if that is transcoded
   Histogram latency;       ///< from a frame's decoding to its packet in the queues
   BusyMeter busy;          ///< the encode thread, encoding
-  void set_codec(std::string codec);
+  /// What was opened. `width` and `height`: in pixels, of the pictures that the encoder gets.
+  void set_encoder(std::string codec, int width, int height);
   std::string codec() const;
+  /// {0, 0} before an encoder is opened, and if it copies.
+  std::pair<int, int> size() const;
   /// Why no encoder can be opened for what comes; empty if one is open. Each reason is counted as a
   /// fault.
   void set_reason(std::string reason);
@@ -118,12 +122,14 @@ struct EncodeStats {
  private:
   mutable std::mutex mutex_;
   std::string codec_;
+  std::pair<int, int> size_{0, 0};
   std::string reason_;
   FaultCount faults_;
 };
 
 struct LaneStats {
   EngineMeters busy{};
+  BusyMeter held{};  ///< on a GPU: the lane had a frame, also one that waited for other work
   TraceTrack trace{};
 };
 
@@ -152,9 +158,10 @@ class FeedStats {
   struct EncodeLine : EncodeCounts {
     std::shared_ptr<EncodeStats> stats;
   };
-  /// `recorder`: gets what the feed's threads and lanes do; may be null.
+  /// `recorder`: gets what the feed's threads and lanes do; may be null. `on_file`: is told of the
+  /// files that its outputs complete.
   FeedStats(std::string feed, const Shape& shape,
-            std::shared_ptr<FlightRecorder> recorder = nullptr);
+            std::shared_ptr<FlightRecorder> recorder = nullptr, OnCompletedFile on_file = {});
   FeedStats(std::string feed, const std::vector<EncodeSpec>& encodes,
             const std::vector<std::string>& outputs, int lanes)
       : FeedStats(std::move(feed), Shape{encodes, outputs, lanes}) {}
@@ -167,6 +174,10 @@ class FeedStats {
   const std::string& feed() const { return feed_; }
   /// Of the source thread.
   const TraceTrack& trace() const { return trace_; }
+  /// An output has completed a file.
+  void completed(const CompletedFile& file) const {
+    if (on_file_) on_file_(file);
+  }
   /// See also ledger(), which has all encodes.
   EncodeStats& encode(std::size_t index) const;
   /// The line of the encode of this name, for open_tickets; null if there is none.
@@ -269,6 +280,7 @@ class FeedStats {
   const std::string feed_;
   const std::shared_ptr<FlightRecorder> recorder_;
   const TraceTrack trace_;
+  const OnCompletedFile on_file_;
   std::atomic<std::int64_t> last_arrival_steady_ns_{0};
   std::atomic<std::int64_t> last_arrival_system_ns_{0};
   mutable std::mutex mutex_;  // guards all that follows

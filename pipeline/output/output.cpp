@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -68,7 +69,8 @@ Output::Output(OutputOptions options, OutputStats& stats, FeedStats& feed,
       backoff_(options_.reconnect),
       faults_(subject_),
       source_gap_(line_clock),
-      recovery_(subject_) {
+      recovery_(subject_, PartFileRecovery::kLook,
+                [this](const std::string& path) { tell_of_file(path); }) {
   if (renditions == nullptr) return;
   rendition_.emplace(*renditions, rendition, options_.only == StreamKind::kAudio);
 }
@@ -417,14 +419,33 @@ void Output::close(bool at_end) {
     try {
       name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
     } catch (const std::runtime_error& error) {
-      stats_.drop(drop_reason(error), session->discard_segment());
+      stats_.drop(drop_reason(error), session->give_up());
       throw;
     }
   }
   stats_.bytes += session->take_bytes();
   if (kept_) kept_->completed(name);
+  if (!name.empty()) tell_of_file(name, session.get());
   log::info("{}: completed {} ({:.1f} s)", subject_, redact(name.empty() ? options_.url : name),
             std::chrono::duration<double>(session->length()).count());
+}
+
+void Output::tell_of_file(const std::string& path, const OutputSession* session) const try {
+  std::error_code error;
+  CompletedFile file{.feed = feed_.feed(),
+                     .output = options_.name,
+                     .path = std::filesystem::absolute(path, error),
+                     .begin = {},
+                     .end = {}};
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (!error) file.bytes = bytes;
+  if (session != nullptr) {
+    file.begin = session->taken_from();
+    file.end = *file.begin + session->length();
+  }
+  feed_.completed(file);
+} catch (const std::exception& error) {  // memory is short
+  log::error("{}: nobody is told that {} is complete: {}", subject_, redact(path), error.what());
 }
 
 void Output::close_at_end() {
@@ -445,7 +466,7 @@ void Output::fail_if_none_was_written() const {
 
 void Output::drop_session(PacketDrop reason) {
   const CallScope call(calls_, long_call());
-  if (session_) stats_.drop(reason, session_->discard_segment());
+  if (session_) stats_.drop(reason, session_->give_up());
   session_.reset();
 }
 

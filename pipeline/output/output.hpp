@@ -126,6 +126,8 @@ class Output {
   /// Completes the session, if there is one: trailer, final name.
   void close(bool at_end);
   void close_at_end();
+  /// Tells of a file that is complete. Its times are not known if its session did not complete it.
+  void tell_of_file(const std::string& path, const OutputSession* session = nullptr) const;
   /// Throws if run once, and all video was dropped for want of a keyframe.
   void fail_if_none_was_written() const;
   /// Ends the session without a trailer; what can be played of its file stays.

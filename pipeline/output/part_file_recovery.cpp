@@ -74,8 +74,9 @@ PartFileRecovery::Limit PartFileRecovery::Limit::of(milliseconds time,
   return {stop, now + time};
 }
 
-PartFileRecovery::PartFileRecovery(std::string subject, milliseconds look)
-    : subject_(std::move(subject)), look_(look) {}
+PartFileRecovery::PartFileRecovery(std::string subject, milliseconds look,
+                                   std::function<void(const std::string&)> on_named)
+    : subject_(std::move(subject)), look_(look), on_named_(std::move(on_named)) {}
 
 PartFileRecovery::~PartFileRecovery() = default;
 
@@ -117,14 +118,15 @@ void PartFileRecovery::note_recovered(const std::string& path, const Container& 
   }
 }
 
-void PartFileRecovery::salvage(PartFile& file, const Container& container,
-                               const std::stop_token& stop) {
+PartFile::Fate PartFileRecovery::salvage(PartFile& file, const Container& container,
+                                         const std::stop_token& stop) {
   const Limit limit = Limit::of(look_, stop);
   const PartFile::Salvage done = file.salvage(container, limit.stop, limit.deadline);
   note(file.path(), container, done);
   if (done.fate == PartFile::Fate::kNamed) {
     log::info("{}: completed {} as far as it was written", subject_, redact(done.text));
   }
+  return done.fate;
 }
 
 void PartFileRecovery::retry(const Container& container, const std::stop_token& stop) {
@@ -190,7 +192,9 @@ void PartFileRecovery::note_unreadable(const UnreadableFolder& folder) const {
 
 void PartFileRecovery::note(const std::string& part, const Container& container,
                             const PartFile::Salvage& done) {
-  if (done.fate == PartFile::Fate::kDamaged) {
+  if (done.fate == PartFile::Fate::kNamed) {
+    if (on_named_) on_named_(done.text);
+  } else if (done.fate == PartFile::Fate::kDamaged) {
     log::warn("{}: {} stays as it is: nothing in it can be read as {}; repair or remove it",
               subject_, redact(part), container.muxer ? container.muxer->name : "a recording");
   } else if (done.fate == PartFile::Fate::kStays) {

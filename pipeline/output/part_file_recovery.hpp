@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -27,8 +28,10 @@ class PartFileRecovery {
   /// The longest look into files, of all calls but retry().
   static constexpr std::chrono::seconds kLook{5};
 
-  /// `subject` begins its lines in the log.
-  explicit PartFileRecovery(std::string subject, std::chrono::milliseconds look = kLook);
+  /// `subject` begins its lines in the log. `on_named`: is told the name of each file that it
+  /// completes; may be empty.
+  explicit PartFileRecovery(std::string subject, std::chrono::milliseconds look = kLook,
+                            std::function<void(const std::string&)> on_named = {});
   ~PartFileRecovery();
 
   /// True while files have to wait for their names, or folders that could not be read may have
@@ -41,8 +44,8 @@ class PartFileRecovery {
   /// with `call` for each file. Called once, first.
   void recover(const OutputOptions& options, Interrupt& calls, std::chrono::milliseconds call,
                const std::stop_token& stop = {});
-  /// Completes a file of which the writing failed.
-  void salvage(PartFile& file, const Container& container, const std::stop_token& stop);
+  /// Completes a file of which the writing failed. Says what has become of it.
+  PartFile::Fate salvage(PartFile& file, const Container& container, const std::stop_token& stop);
   /// Tries again with those that had to stay for now: they could not be opened, their folder could
   /// not be written, or they could not be examined in time. Looks for files again if a folder that
   /// could not be read can be read now. Takes a second in all, because the output's packets wait
@@ -55,7 +58,8 @@ class PartFileRecovery {
 
   void note_recovered(const std::string& path, const Container& container,
                       const FilePattern& pattern, const PartFile::Salvage& done);
-  /// Logs what became of it if it stays, and remembers it if that may change.
+  /// Tells of it if it has its name. Logs what became of it if it stays, and remembers it if that
+  /// may change.
   void note(const std::string& part, const Container& container, const PartFile::Salvage& done);
   void note_unreadable(const UnreadableFolder& folder) const;
   /// True if one of the folders that could not be read can be read now, or is gone.
@@ -65,6 +69,7 @@ class PartFileRecovery {
 
   const std::string subject_;
   const std::chrono::milliseconds look_;
+  const std::function<void(const std::string&)> on_named_;
   std::deque<std::string> waiting_;      // paths of part files
   std::vector<std::string> unreadable_;  // paths of folders
   std::unique_ptr<Search> search_;       // under way

@@ -75,9 +75,11 @@ AVChromaLocation standard_location(AVCodecID codec) {
 }
 
 FeedError no_memory() {
-  return FeedError(FeedFault::kMemory,
-                   "the decoder got no memory for a frame; if there is enough, the picture needs "
-                   "more of it in one piece than input.limits.pixels stands for");
+  return FeedError(
+      FeedFault::kMemory,
+      "the decoder got no memory for a frame; if there is enough, the picture needs "
+      "more of it in one piece than input.limits.pixels stands for: raise that if the input "
+      "is right");
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
     arrives_ = !reader_->regular() && !has_rate;
   }
   const AvLogCapture log;
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   interrupt_.arm(timeout_);
   guard_.attach(*context, options_);
   (void)format_.release();  // a failed open frees it
@@ -115,7 +115,7 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   interrupt_.disarm();
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
   if (refusal.empty()) {
-    refusal = error < 0 ? guard_.refusal_in({AvLogCapture::first(), log.reason("")})
+    refusal = error < 0 ? guard_.refusal_in(error, {AvLogCapture::first(), log.reason("")})
                         : guard_.refusal_of(*format_, AvLogCapture::first());
   }
   if (!refusal.empty() && !interrupt_.stopped()) fail_refused(refusal);
@@ -260,7 +260,7 @@ std::optional<microseconds> Demuxer::start() const {
 
 Demuxer::Flow Demuxer::read(AVPacket& packet) {
   const BusyMeter::Scope waiting(stats_.source_wait, stats_.trace(), TraceKind::kRead);
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   const auto begin = std::chrono::steady_clock::now();
   interrupt_.arm(timeout_);
   int error = 0;
@@ -300,7 +300,10 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   interrupt_.disarm();
   if (interrupt_.stopped()) return Flow::kStopped;
   if (!guard_.refusal().empty()) fail_refused(guard_.refusal());
-  if (error != AVERROR_EOF && !guard_.unreachable().empty()) fail_refused(guard_.unreachable());
+  if (const std::string refusal = guard_.unreachable_by(error);
+      error != AVERROR_EOF && !refusal.empty()) {
+    fail_refused(refusal);
+  }
   rethrow_own_causes();
   // Some demuxers report every failed read as the end.
   if (error == AVERROR_EOF && format_->pb != nullptr && format_->pb->error < 0) {
@@ -328,7 +331,7 @@ std::unique_ptr<FdReader> Demuxer::take_fifo() {
 
 bool Demuxer::rewind() {
   if (io_ || (format_->iformat->flags & AVFMT_NOFILE) != 0) return false;
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   interrupt_.arm(timeout_);
   int error = 0;
   if ((format_->iformat->flags & AVFMT_TS_DISCONT) != 0) {

@@ -317,7 +317,8 @@ void InputAccess::set_protocols(const InputOptions& input, const Names& own, boo
 std::optional<std::string> InputAccess::refusal_of_url(const std::string& url) const {
   if (url.size() > kLongestUrl) {
     return "names a URL of " + std::to_string(url.size()) + " bytes, where " +
-           std::to_string(kLongestUrl) + " are the most";
+           std::to_string(kLongestUrl) +
+           " are the most; no key allows more: have the sender name a shorter one";
   }
   if (!named_) return std::nullopt;
   Names protocols;

@@ -5,6 +5,9 @@ extern "C" {
 #include <libavutil/mem.h>
 }
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -77,6 +80,29 @@ int put_back(AVIOContext& io, const std::string& text) {
   io.pos = static_cast<std::int64_t>(text.size());
   io.eof_reached = 0;
   return 0;
+}
+
+/// True if TCP waits for the peer's first answer.
+bool is_connecting(int socket) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+         info.tcpi_state == TCP_SYN_SENT;
+}
+
+/// True if a peer has answered with a status. Then the address was none that may not be reached.
+bool is_answer(int error) {
+  switch (error) {
+    case AVERROR_HTTP_BAD_REQUEST:
+    case AVERROR_HTTP_UNAUTHORIZED:
+    case AVERROR_HTTP_FORBIDDEN:
+    case AVERROR_HTTP_NOT_FOUND:
+    case AVERROR_HTTP_OTHER_4XX:
+    case AVERROR_HTTP_SERVER_ERROR:
+      return true;
+    default:
+      return false;
+  }
 }
 
 /// The next line of `text`, which is cut off from it.
@@ -171,28 +197,36 @@ void InputGuard::attach(AVFormatContext& context, Dictionary& options) {
   options.set_default("formatprobesize", std::to_string(format_bytes));
 }
 
-InputGuard::CallCheck InputGuard::check_calls() {
-  UnpackCheck::Refused unpacks;
+CallCheck InputGuard::check_calls() {
+  CallCheck::UnpackRefused unpacks;
   if (access_.from_network()) {
     unpacks = [this] {
       try {
         refuse(
             "has a compressed header (an ID3 tag, or the index of an old QuickTime file), which "
-            "may unpack to any size; an input from the network may not have one");
+            "may unpack to any size; an input from the network may not have one, and no key allows "
+            "it: write it anew without one (ffmpeg -i OLD -c copy -map_metadata -1 NEW), or read "
+            "it as a local file if you trust it");
       } catch (const std::bad_alloc&) {  // must not pass through C; the header is not unpacked
       }
     };
   }
-  return {ConnectionCheck([this](const sockaddr& address, std::size_t size) {
-            return may_reach(address, size);
-          }),
-          UnpackCheck(std::move(unpacks))};
+  return CallCheck([this](const sockaddr& address, std::size_t size,
+                          int socket) { return may_reach(address, size, socket); },
+                   std::move(unpacks));
 }
 
-bool InputGuard::may_reach(const sockaddr& address, std::size_t size) {
-  // What was refused before is no cause if another address is reached since.
-  unreachable_ = access_.refusal_of_address(address, size).value_or("");
-  return unreachable_.empty();
+bool InputGuard::may_reach(const sockaddr& address, std::size_t size, int socket) {
+  const auto refusal = access_.refusal_of_address(address, size);
+  // What was refused before is no cause if another address is reached since; nor is this one, if
+  // FFmpeg tries several addresses of a name at once, and another one may still answer.
+  if (!refusal) {
+    unreachable_.clear();
+    tried_ = socket;
+  } else if (!is_connecting(tried_)) {
+    unreachable_ = *refusal;
+  }
+  return !refusal;
 }
 
 int InputGuard::refuse(const std::string& reason) {
@@ -231,7 +265,7 @@ int InputGuard::open_checked(AVFormatContext& context, AVIOContext*& io, const c
   if (const int size = id3_size(begin); size > kLargestId3 && access_.from_network()) {
     return refuse("names " + redact(url) + ", which begins with an ID3 tag of " +
                   std::to_string(size) + " bytes, where " + std::to_string(kLargestId3) +
-                  " are the most");
+                  " are the most; no key allows more: have the sender put less into it");
   }
   if (begins_as_playlist(begin)) {
     if (const int error = read_ahead(*io, first); error < 0) return error;
@@ -270,7 +304,8 @@ int InputGuard::read_ahead(AVIOContext& io, bool first) {
     if (const auto refusal = access_.refusal_of_url(std::string(url))) return refuse(*refusal);
   }
   if (entries > kMostEntries) {
-    return refuse("sends a playlist of more than " + std::to_string(kMostEntries) + " segments");
+    return refuse("sends a playlist of more than " + std::to_string(kMostEntries) +
+                  " segments; no key allows more: have the sender list fewer");
   }
   if (hls && !first && lists_variants(text)) return AVERROR_INVALIDDATA;
   return put_back(io, text);
@@ -318,9 +353,13 @@ std::string InputGuard::reason_of(const std::string& line) const {
   return {};
 }
 
-std::string InputGuard::refusal_in(std::initializer_list<std::string> lines) const {
+std::string InputGuard::unreachable_by(int error) const {
+  return is_answer(error) ? "" : unreachable_;
+}
+
+std::string InputGuard::refusal_in(int error, std::initializer_list<std::string> lines) const {
   if (!refusal_.empty()) return refusal_;
-  if (!unreachable_.empty()) return unreachable_;
+  if (std::string refusal = unreachable_by(error); !refusal.empty()) return refusal;
   for (const std::string& line : lines) {
     if (std::string reason = reason_of(line); !reason.empty()) return reason;
   }

@@ -12,9 +12,8 @@ extern "C" {
 #include <string>
 
 #include "pipeline/av/dictionary.hpp"
-#include "pipeline/source/connection_check.hpp"
+#include "pipeline/source/call_check.hpp"
 #include "pipeline/source/input_access.hpp"
-#include "pipeline/source/unpack_check.hpp"
 
 namespace framelane {
 
@@ -32,10 +31,6 @@ class InputGuard {
 
   /// Before avformat_open_input(), which gets the same options. The guard outlives `context`.
   void attach(AVFormatContext& context, Dictionary& options);
-  struct CallCheck {
-    ConnectionCheck connections;
-    UnpackCheck unpacking;
-  };
   /// Is to live during every call on the context.
   CallCheck check_calls();
 
@@ -47,12 +42,13 @@ class InputGuard {
 
   /// The first thing that was refused while URLs were opened.
   const std::string& refusal() const { return refusal_; }
-  /// The address that was refused, if no other was reached and no packet came since. Some demuxers
-  /// do not say that this was why they failed.
-  const std::string& unreachable() const { return unreachable_; }
+  /// The address that was refused, if that may be why a read failed with `error` of FFmpeg: no
+  /// other was tried since, nothing came, and the error is not what a peer has answered. Some
+  /// demuxers do not say that this was why.
+  std::string unreachable_by(int error) const;
   void packet_came() { unreachable_.clear(); }
-  /// Why opening failed, by these lines of FFmpeg's log.
-  std::string refusal_in(std::initializer_list<std::string> lines) const;
+  /// Why opening failed with `error`, by these lines of FFmpeg's log.
+  std::string refusal_in(int error, std::initializer_list<std::string> lines) const;
   /// Why the context that was opened cannot be used; `line` is the first of FFmpeg's log.
   std::string refusal_of(const AVFormatContext& context, const std::string& line) const;
   /// Why it has too much by now: streams, or pixels.
@@ -68,7 +64,7 @@ class InputGuard {
   /// Reads a playlist whole, and holds it against limits and lists. Returns an AVERROR.
   int read_ahead(AVIOContext& io, bool first);
   int probe(AVFormatContext& context, AVIOContext& io, const char* url);
-  bool may_reach(const sockaddr& address, std::size_t size);
+  bool may_reach(const sockaddr& address, std::size_t size, int socket);
   int refuse(const std::string& reason);
   std::string reason_of(const std::string& line) const;
 
@@ -76,6 +72,7 @@ class InputGuard {
   const InputLimits limits_;
   std::string refusal_;
   std::string unreachable_;
+  int tried_ = -1;  // the socket of the last address that was allowed; it may be closed
 };
 
 }  // namespace framelane

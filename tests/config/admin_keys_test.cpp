@@ -17,6 +17,7 @@ namespace {
 
 using test::load;
 using test::problems_of;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -190,6 +191,19 @@ TEST_F(AdminKeysTest, ACertificateThatNoConnectionCanUseIsRefused) {
   const auto pair = test::make_tls_pair("one", 3600, 512);
   EXPECT_THAT(problems_of(with_pair(pair.certificate, pair.key)),
               ElementsAre(HasSubstr("can be used in no connection")));
+}
+
+// TLS 1.2 alone could use it, and clients of today offer 1.3.
+TEST_F(AdminKeysTest, ACertificateWhoseKeyMayNotSignIsRefusedForThat) {
+  const auto pair = test::make_tls_pair("one", 3600, 2048, GNUTLS_KEY_KEY_ENCIPHERMENT);
+  EXPECT_THAT(problems_of(with_pair(pair.certificate, pair.key)),
+              ElementsAre(AllOf(HasSubstr("lacks digitalSignature"),
+                                HasSubstr("have one made with keyUsage = digitalSignature"))));
+  for (const unsigned usage :
+       {GNUTLS_KEY_DIGITAL_SIGNATURE, GNUTLS_KEY_DIGITAL_SIGNATURE | GNUTLS_KEY_KEY_ENCIPHERMENT}) {
+    const auto good = test::make_tls_pair("one", 3600, 2048, usage);
+    EXPECT_THAT(problems_of(with_pair(good.certificate, good.key)), IsEmpty());
+  }
 }
 
 TEST_F(AdminKeysTest, AKeyWithAPasswordIsRefused) {

@@ -15,8 +15,10 @@ struct TlsPair {
 };
 
 /// A certificate for 127.0.0.1 that signs itself, with a new key; PEM. It is valid for an hour, up
-/// to `ends` seconds from now. The key is ECDSA's, or RSA's with so many bits.
-inline TlsPair make_tls_pair(const std::string& name, int ends = 3600, unsigned rsa_bits = 0) {
+/// to `ends` seconds from now. The key is ECDSA's, or RSA's with so many bits. `usage`: what it is
+/// for, flags of GnuTLS; 0: the certificate does not say.
+inline TlsPair make_tls_pair(const std::string& name, int ends = 3600, unsigned rsa_bits = 0,
+                             unsigned usage = 0) {
   const auto require = [](int result) {
     if (result < 0) throw std::runtime_error(gnutls_strerror(result));
   };
@@ -49,6 +51,7 @@ inline TlsPair make_tls_pair(const std::string& name, int ends = 3600, unsigned 
   require(gnutls_x509_crt_set_expiration_time(certificate, end));
   require(gnutls_x509_crt_set_subject_alt_name(certificate, GNUTLS_SAN_IPADDRESS, address,
                                                sizeof address, GNUTLS_FSAN_SET));
+  if (usage != 0) require(gnutls_x509_crt_set_key_usage(certificate, usage));
   require(gnutls_x509_crt_sign2(certificate, certificate, key, GNUTLS_DIG_SHA256, 0));
   require(gnutls_x509_crt_export2(certificate, GNUTLS_X509_FMT_PEM, &pem));
   pair.certificate = text_of(pem);

@@ -359,5 +359,22 @@ TEST_F(ApiTest, TheIndexNamesEveryEndpoint) {
   }
 }
 
+TEST(TakesLongTest, WhatReadsFilesOrIsLongIsAnsweredBesideTheListener) {
+  const auto asks = [](const std::string& path) {
+    HttpRequest request;
+    request.path = path;
+    return takes_long(request);
+  };
+  for (const char* path :
+       {"/api/v1/reload", "/api/v1/trace", "/api/v1/incidents", "/api/v1/feeds/gate/config",
+        "/api/v1/feeds/gate/snapshot.jpg", "/api/v1/feeds/gate/hls/live/index.m3u8"}) {
+    EXPECT_TRUE(asks(path)) << path;
+  }
+  for (const char* path : {"/", "/metrics", "/healthz", "/api/v1/feeds", "/api/v1/events",
+                           "/api/v1/feeds/gate", "/api/v1/feeds/gate/restart", "/nothing"}) {
+    EXPECT_FALSE(asks(path)) << path;
+  }
+}
+
 }  // namespace
 }  // namespace framelane

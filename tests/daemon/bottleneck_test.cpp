@@ -86,5 +86,46 @@ TEST(BottleneckTest, CopyLoadIsTheSumOfTheLanes) {
   EXPECT_EQ(bottleneck(loads), Bottleneck::kH2d);
 }
 
+/// A GPU that does nothing but say how busy it is.
+class BusyGpu : public Device {
+ public:
+  const std::string& name() const override { return name_; }
+  const std::string& model() const override { return name_; }
+  const std::string& uuid() const override { return name_; }
+  bool has_copy_engines() const override { return true; }
+  std::size_t memory_bytes() const override { return 0; }
+  bool lost() const override { return false; }
+  const EngineMeters& busy() const override { return meters; }
+  std::unique_ptr<Stage> make_stage(FeedStats&, std::optional<int>) override { return nullptr; }
+
+  EngineMeters meters;
+
+ private:
+  const std::string name_ = "cuda:0";
+};
+
+TEST(BottleneckTest, ABusThatAnotherFeedSaturatesLimitsTheFeedThatWaitsForIt) {
+  const auto gpu = std::make_shared<BusyGpu>();
+  const auto stats = std::make_shared<FeedStats>(
+      "gate", std::vector<FeedStats::EncodeSpec>{{"main", false}}, std::vector<std::string>{}, 2);
+  stats->set_device("cuda:0");
+  const FeedView feed{std::make_shared<FeedOptions>(), stats, nullptr, gpu};
+  const auto now = BusyMeter::Clock::now();
+  using std::chrono::seconds;
+  gpu->meters.add(Engine::kH2d, now - seconds(20), now);
+  gpu->meters.add(Engine::kKernel, now - seconds(20), now - seconds(8));
+  stats->lanes()[0]->busy.add(Engine::kH2d, now - seconds(20), now - seconds(9));
+  stats->lanes()[0]->held.add(now - seconds(20), now - seconds(5));
+  StepLoads loads = step_loads(feed);
+  EXPECT_NEAR(loads[index_of(Bottleneck::kH2d)], 0.5,
+              0.02);  // it had frames there half of the time
+  EXPECT_NEAR(loads[index_of(Bottleneck::kKernel)], 0.2, 0.02);
+  EXPECT_EQ(bottleneck(loads), Bottleneck::kSource);
+  stats->lanes()[1]->held.add(now - seconds(20), now - seconds(1));
+  loads = step_loads(feed);
+  EXPECT_EQ(bottleneck(loads), Bottleneck::kH2d);
+  EXPECT_NEAR(loads[index_of(Bottleneck::kKernel)], 0.2, 0.02);  // which nobody saturates
+}
+
 }  // namespace
 }  // namespace framelane

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "daemon/admin_server.hpp"
+#include "daemon/http_client.hpp"
 #include "daemon/listen_socket.hpp"
 
 namespace framelane {

@@ -10,7 +10,7 @@ import pytest
 from harness import daemon as daemon_module
 from harness import media, media_playlist
 from harness.camera import Camera, free_port
-from harness.configs import every_kind_of_feed, raw_input, x264
+from harness.configs import dead_hooks, every_kind_of_feed, raw_input, x264
 from harness.daemon import BINARY, ROOT, STAND_IN_GPU, Daemon
 from harness.http_camera import FileServer, HostileServer, HttpCamera
 from harness.journal import Journal
@@ -90,7 +90,7 @@ def with_gpu(framelane, clip, bgra, tmp_path):
     feeds = every_kind_of_feed(clip, tmp_path)
     feeds["raw"] = {"input": raw_input(bgra, "bgra", "64x48", loop=True, pace="realtime"), "encodes": {"main": x264()},
                     "outputs": {"out": {"url": "null:"}}}
-    daemon = framelane({"device": "cuda", "feeds": feeds}, binary=STAND_IN_GPU, port=free_port()).wait_ready()
+    daemon = framelane({"device": "cuda", "feeds": feeds, "hooks": dead_hooks()}, binary=STAND_IN_GPU, port=free_port()).wait_ready()
     for feed in ("live", "raw"):
         daemon.wait_frames(feed, 10)
     return daemon
@@ -208,6 +208,19 @@ def cli():
 def clip():
     """The real clip: H.264 with B-frames, 768x576, 10 frames/s, 42 frames, one keyframe."""
     return ROOT / "tests" / "data" / "street_h264.mp4"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """The folder of a file system of a megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1000000", "tmpfs", folder],
+                             capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip("mounting a file system needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @pytest.fixture(scope="session")

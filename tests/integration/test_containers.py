@@ -100,7 +100,7 @@ def test_every_configuration_of_the_recipes_is_right(cli, tmp_path):
     page = (ROOT / "docs" / "connecting.md").read_text()
     shown = [text for text in re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
              if "feeds:" in text]
-    assert len(shown) == 6
+    assert len(shown) == 7
     for text in shown:
         (tmp_path / "shown.yaml").write_text(text)
         done = cli("check", "--no-env", "-c", tmp_path / "shown.yaml")

@@ -13,7 +13,7 @@ import pytest
 
 from harness import media, metrics_page
 from harness.camera import free_port
-from harness.configs import IMPATIENT, every_kind_of_feed, looped, one_feed, x264
+from harness.configs import IMPATIENT, dead_hooks, every_kind_of_feed, looped, one_feed, x264
 from harness.daemon import ROOT, run
 from harness.metrics import Metrics
 from harness.metrics_page import FIXED
@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "metrics.md"
 
 
 def busy_daemon(framelane, clip, tmp_path):
-    daemon = framelane({"feeds": every_kind_of_feed(clip, tmp_path)}).wait_ready()
+    daemon = framelane({"feeds": every_kind_of_feed(clip, tmp_path), "hooks": dead_hooks()}).wait_ready()
     daemon.wait_frames("live", 10)
     return daemon
 

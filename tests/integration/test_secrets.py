@@ -174,6 +174,15 @@ def faulty_outputs(canaries, login, tmp_path):
     return {name: {"from": "main", **output} for name, output in outputs.items()}
 
 
+def faulty_hooks(canaries, login):
+    """The first finds nobody, the second is answered with 401."""
+    return [{"name": "refused", "on": "incident", "secret": canaries.file("hook-secret"),
+             "url": f"http://u:{canaries.file('hook-password', '@:')}@127.0.0.1:{free_port()}/in"
+                    f"?token={canaries.plant('hook-token')}"},
+            {"name": "401", "on": ["incident", "segment"], "secret": canaries.plant("hook-typed"),
+             "url": f"http://127.0.0.1:{login}/{canaries.file('hook-path')}"}]
+
+
 def everything_shown(daemon):
     """What a running daemon shows to others."""
     process = pathlib.Path(f"/proc/{daemon.process.pid}")
@@ -207,7 +216,8 @@ def test_no_secret_is_shown_whatever_fails(framelane, canaries, login, hostile, 
         "stats": x264(b="1M", flags="+pass2", stats=f"/nowhere/{canaries.file('stats')}")}}
     (tmp_path / "included.yaml").write_text(json.dumps({"feeds": {"included": {"input": {
         "url": f"rtsp://u:{canaries.plant('included')}@127.0.0.1:{free_port()}/", **IMPATIENT}}}}))
-    config = {"log": {"level": "trace", "format": "json" if form == "json" else "text"}, "include": "included.yaml", "feeds": feeds}
+    config = {"log": {"level": "trace", "format": "json" if form == "json" else "text"}, "include": "included.yaml", "feeds": feeds,
+              "hooks": faulty_hooks(canaries, login)}
     canaries.file("token")
     (canaries.folder / "token").chmod(0o600)
     # A disk that is full after 3 MB, which are five frames of raw video.
@@ -233,6 +243,8 @@ def test_no_secret_is_shown_whatever_fails(framelane, canaries, login, hostile, 
                    "lines about each feed in the journal")
     else:
         daemon.wait_log("open stats file")
+        for hook in ("refused", "401"):
+            daemon.wait_log(f"hook {hook}: ")
     canaries.assert_unseen(everything_shown(daemon))
     daemon.stop()
     if journal:
@@ -253,6 +265,10 @@ def wrong_configuration(canaries):
     return {
         "log": {"level": canaries.file("log-level")},
         "device": canaries.file("device"),
+        "hooks": [{"on": canaries.file("hook-on"), "url": f"ftp://u:{canaries.plant('hook-url')}@h/", "name": canaries.file("hook-name"),
+                   "secret": canaries.file("hook-secret"), "timeout": canaries.file("hook-timeout")},
+                  {"on": "segment", "url": f"http://u:{canaries.plant('hook-port')}@h:99999/"},
+                  {"on": "segment", "url": "http://h/", "secret": canaries.plant("hook-short", length=10)}],
         "defaults": {"ring": canaries.file("defaults")},
         "profiles": {"p": {"lanes": canaries.file("profile-key")}},
         "feeds": {

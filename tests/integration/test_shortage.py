@@ -13,6 +13,8 @@ from harness.preload import preload
 
 MIB = 1 << 20
 REMEDY = ": raise TasksMax= or MemoryMax= of the service, or ulimit -u and -v"
+LIMIT = ("; if there is enough, it needs more in one piece than input.limits.pixels stands for: raise that if the "
+         "input is right")
 
 
 def limit_memory(daemon, more):
@@ -125,7 +127,7 @@ def test_a_source_that_gets_no_memory_to_read_on_goes_on(framelane, clip, shorta
     daemon.wait_state("cam", "running")
     file.write_text("reading")
     daemon.wait_log(f"feed cam: cannot read on from {clip}: threads or memory are short (Cannot allocate"
-                    f" memory){REMEDY}; {then}")
+                    f" memory){REMEDY}{LIMIT}; {then}")
     metrics = daemon.wait_state("cam", "backoff")
     restarts = metrics.sum("framelane_feed_restarts_total", feed="cam", reason="memory")
     assert (restarts >= 1) == (pace == "asap")

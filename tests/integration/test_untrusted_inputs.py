@@ -199,9 +199,9 @@ def test_a_segment_that_moves_to_a_link_local_address_is_not_read(cli, hostile, 
     ("#EXTM3U\n" + "#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8\n" * 200,
      "has more streams than input.limits.streams allows (128)"),
     ("#EXTM3U\n#EXT-X-TARGETDURATION:1\n" + "#EXTINF:1,\na.ts\n" * 100_001,
-     "sends a playlist of more than 100000 segments"),
+     "sends a playlist of more than 100000 segments; no key allows more: have the sender list fewer"),
     ("#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n" + "crypto:" * 44_000 + "a.ts\n",
-     "names a URL of 308004 bytes, where 4096 are the most"),
+     "names a URL of 308004 bytes, where 4096 are the most; no key allows more: have the sender name a shorter one"),
 ], ids=["variants", "segments", "URLs within URLs"])
 def test_a_playlist_that_would_become_large_in_memory_is_refused(cli, hostile, tmp_path, text, words):
     hostile.answers["/live.m3u8"] = text
@@ -413,13 +413,14 @@ def old_quicktime():
     return box(b"ftyp", b"qt  \0\0\0\0") + box(b"moov", box(b"cmov", box(b"dcom", b"zlib") + index))
 
 
-def id3_tag():
-    def size(number):
-        return bytes(number >> shift & 127 for shift in (21, 14, 7, 0))
+def id3_number(number):
+    return bytes(number >> shift & 127 for shift in (21, 14, 7, 0))
 
-    data = size(20 << 20) + zeros(20)  # the tag is short enough to be looked for a format behind it
-    frame = b"TXXX" + size(len(data)) + b"\0\x09" + data
-    return b"ID3\4\0\0" + size(len(frame)) + frame + b"\xff\xfb\x90\0" + bytes(413)
+
+def id3_tag():
+    data = id3_number(20 << 20) + zeros(20)  # the tag is short enough to be looked for a format behind it
+    frame = b"TXXX" + id3_number(len(data)) + b"\0\x09" + data
+    return b"ID3\4\0\0" + id3_number(len(frame)) + frame + b"\xff\xfb\x90\0" + bytes(413)
 
 
 @pytest.mark.parametrize("make, name", [(old_quicktime, "/1.mov"), (id3_tag, "/1.mp3")])
@@ -428,7 +429,16 @@ def test_a_compressed_header_is_not_unpacked(framelane, hostile, make, name):
     daemon = framelane(one_feed({"url": hostile.url(name), **IMPATIENT}, COPY)).wait_ready()
     before = high_water(daemon)
     daemon.wait_log(f"{hostile.url(name)} has a compressed header")
+    assert "no key allows it: write it anew without one" in daemon.log()
     assert high_water(daemon) < before + 100
+
+
+def test_a_segment_with_a_large_id3_tag_says_how_large_it_may_be(cli, hostile, tmp_path):
+    hostile.answers["/live.m3u8"] = of_segments("/1.ts")
+    hostile.answers["/1.ts"] = b"ID3\4\0\0" + id3_number(2 << 20) + bytes(2 << 20)
+    refused(cli, hostile.url(), tmp_path,
+            f"names {hostile.url('/1.ts')}, which begins with an ID3 tag of 2097152 bytes, where 1048576 are the "
+            "most; no key allows more: have the sender put less into it")
 
 
 @pytest.mark.parametrize("kind, name", [(b"zTXt", b"Comment\0\0"), (b"iCCP", b"x\0\0")], ids=["zTXt", "iCCP"])

@@ -1,6 +1,8 @@
 """The status page (web/) in Chromium: before a stand-in of the daemon, and before the daemon itself."""
 
 import re
+import threading
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
@@ -8,7 +10,8 @@ from harness import media
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, looped, x264
 from harness.daemon import ROOT
-from harness.mock_daemon import HOSTILE, HOSTILE_REASON, MockDaemon
+from harness.mock_daemon import HOSTILE, HOSTILE_FILE, HOSTILE_REASON, MockDaemon, parse, stamp
+from harness.waiting import wait_until
 from harness.web_page import Browser
 
 # One worker has them all, and one Chromium.
@@ -86,6 +89,49 @@ def test_a_feed_that_is_lost_turns_red_with_its_reason_comes_first_and_comes_bac
     browser.check()
 
 
+def test_the_news_is_not_overwritten_by_an_older_answer(browser, mock):
+    daemon = mock()
+    daemon.fail("hall-1", "no data for 10 s")
+    answer = daemon.held["/api/v1/incidents"] = threading.Event()
+    browser.open(daemon.url)
+    browser.run("await page.locator('.tile[data-level=bad]').waitFor()")
+    wait_until(lambda: any(path.startswith("/api/v1/incidents") for _, path in daemon.requests), "the list asked for")
+    daemon.recover("hall-1")
+    browser.run("await page.locator('.incidents li', {hasText: 'lost: no data'}).waitFor()")
+    answer.set()
+    browser.run("await page.locator('.incidents li', {hasText: 'framelane 0.9.0 has started'}).waitFor()")
+    assert browser.run("return page.locator('.incidents li[data-lasts]').count()") == 0
+    assert browser.run("return page.locator('.incidents li', {hasText: 'lost: no data'}).count()") == 1
+
+
+def test_what_happens_before_the_stream_opens_is_not_missed(browser, mock):
+    daemon = mock()
+    opens = daemon.held["/api/v1/events"] = threading.Event()
+    browser.open(daemon.url)
+    wait_until(lambda: ("GET", "/api/v1/events") in daemon.requests, "the stream asked for")
+    browser.run("await page.evaluate(() => fetch('/api/v1/incidents?since=0').then((answer) => answer.text()))")
+    daemon.fail("hall-1", "no data for 10 s")
+    opens.set()
+    browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'lost: no data'}).waitFor()")
+
+
+def test_a_play_button_is_there_as_long_as_its_output_can_be_played(browser, mock):
+    daemon = mock()
+    [hls, record] = daemon.fleet.feeds["gate-1"]["outputs"]
+    browser.open(daemon.url + "/#/feeds/gate-1")
+    browser.run("await page.locator('tr', {hasText: 'hls'}).getByRole('button').focus()")
+    daemon.fleet.change("gate-1", outputs=[{**hls, "playlist": None}, {**record, "playlist": "record.m3u8"}])
+    browser.run("""
+      await page.locator('tr', {hasText: 'hls'}).getByRole('button').waitFor({state: 'detached'});
+      if (await page.evaluate(() => document.activeElement.getAttribute('aria-label')) !== 'Outputs') {
+        throw new Error('the focus has left the table');
+      }
+      await page.locator('tr', {hasText: 'record'}).getByRole('button').click();
+      await page.getByLabel('Output record of gate-1').waitFor();""")
+    wait_until(lambda: ("GET", "/api/v1/feeds/gate-1/hls/record.m3u8") in daemon.requests, "its playlist")
+    assert not [path for _, path in daemon.requests if path.endswith("/hls/index.m3u8")]
+
+
 def test_names_and_reasons_from_cameras_stay_text(browser, mock):
     daemon = mock()
     daemon.fail(HOSTILE, HOSTILE_REASON, state="failed")
@@ -97,7 +143,14 @@ def test_names_and_reasons_from_cameras_stay_text(browser, mock):
       await page.locator('.tile', {hasText: name}).getByRole('link').click();
       await page.getByRole('heading', {name, level: 1}).waitFor();
       await page.getByText('Configuration').click();
-      await page.locator('pre', {hasText: 'viewer:***@'}).waitFor();""", name=HOSTILE)
+      await page.locator('pre', {hasText: 'viewer:***@'}).waitFor();
+      await page.getByRole('slider', {name}).press('ArrowLeft');
+      await page.locator('.files', {hasText: file}).waitFor();""", name=HOSTILE, file=HOSTILE_FILE)
+    assert browser.run("return page.locator('.files a').first().getAttribute('href')") == \
+        f"/api/v1/feeds/{quote(HOSTILE, safe='')}/recordings/{quote(HOSTILE, safe='')}/{quote(HOSTILE_FILE)}"
+    assert browser.run("return page.getByRole('link', {name: 'Download the minute'}).getAttribute('href')").startswith(
+        f"/api/v1/feeds/{quote(HOSTILE, safe='')}/recordings/{quote(HOSTILE, safe='')}.mp4?from=")
+    browser.run("await page.locator('.day').hover(); await page.locator('.hover').waitFor()")
     assert browser.run("return page.evaluate(() => window.hostile ?? null)") is None
     assert browser.run("return page.locator('#view script, #view img[src=x]').count()") == 0
     browser.check()
@@ -149,7 +202,7 @@ def test_axe_finds_nothing_in_dark_and_light_and_a_phone_need_not_scroll_sideway
     daemon = mock(feeds=4, tick=1)
     daemon.fail("lobby-1", "rtsp://…@camera-with-a-long-name.example.org:8554/a/long/path: no data for 10 s")
     daemon.fleet.change("yard-1", dropped_recently=4, dropped={"ring_full": 4}, bottleneck="encode")
-    for place, ready in (("/", ".tile[data-level=warn]"), ("/#/feeds/lobby-1", ".feed[data-level=bad] table")):
+    for place, ready in (("/", ".tile[data-level=warn]"), ("/#/feeds/lobby-1", ".feed[data-level=bad] .day[data-active]")):
         browser.open(daemon.url + place, scheme="dark")
         browser.run("await page.locator(ready).first().waitFor();"
                     "await page.locator('.incidents li').first().waitFor()", ready=ready)
@@ -192,17 +245,98 @@ def test_the_player_is_loaded_when_it_opens_and_plays(browser, mock, clip, tmp_p
     daemon = mock()
     daemon.media = tmp_path
     browser.open(daemon.url + "/#/feeds/gate-1")
-    browser.run("await page.getByRole('button', {name: 'Play'}).waitFor()")
+    browser.run("await page.getByRole('button', {name: 'Play', exact: true}).waitFor()")
     library = "/web/hls.light.min.mjs"
     assert ("GET", library) not in daemon.requests
     browser.run("""
-      await page.getByRole('button', {name: 'Play'}).click();
+      await page.getByRole('button', {name: 'Play', exact: true}).click();
       await page.waitForFunction(() => document.querySelector('video')?.currentTime > 0.3);""")
     assert ("GET", library) in daemon.requests
     browser.run("await page.getByRole('button', {name: 'Close the player'}).click();"
                 "await page.locator('video').waitFor({state: 'detached'});"
                 "await page.locator('.picture img').waitFor()")
     browser.check()
+
+
+def recordings_asked_for(daemon, name):
+    """The queries of the requests for the feed's list of recordings."""
+    return [parse_qs(urlsplit(path).query) for _, path in daemon.requests
+            if path.startswith(f"/api/v1/feeds/{name}/recordings?")]
+
+
+def test_a_click_into_the_day_plays_its_minute_and_then_the_next_one(browser, mock):
+    daemon = mock()
+    browser.open(daemon.url + "/#/feeds/lobby-1")
+    browser.run("await page.locator('.recordings', {hasText: 'recorded, a gap of 4 min 12 s'}).waitFor()")
+    [asked] = recordings_asked_for(daemon, "lobby-1")
+    begin, end = parse(asked["from"][0]), parse(asked["to"][0])
+    assert end - begin == 86400
+    # An hour ago, and a bit.
+    x, left, width = browser.run("""
+      const {x: left, y, width, height} = await page.locator('.day').boundingBox();
+      const x = Math.round(left + width * (22.9 / 24));
+      await page.mouse.click(x, y + height / 2);
+      return [x, left, width];""")
+    minute = (begin + 86400 * (x - left) / width) // 60 * 60
+    assert 3500 < end - minute < 4300
+    address = "/api/v1/feeds/lobby-1/recordings/record.mp4?from={}&to={}"
+    played, following = (address.format(stamp(at), stamp(at + 60)) for at in (minute, minute + 60))
+    wait_until(lambda: ("GET", played) in daemon.requests, f"a request for {played}")
+    browser.run("await page.getByLabel('Recording record of lobby-1').waitFor()")
+    wait_until(lambda: ("GET", following) in daemon.requests, f"a request for {following}")
+    browser.run("await page.getByRole('button', {name: 'Close the player'}).click();"
+                "await page.locator('video').waitFor({state: 'detached'})")
+    browser.check()
+
+
+def test_the_keyboard_finds_a_gap_in_the_day_and_plays_beside_it(browser, mock):
+    daemon = mock()
+    [lost] = [i for i in daemon.fleet.incidents if i["kind"] == "source_lost"]
+    browser.open(daemon.url + "/#/feeds/lobby-1")
+    browser.run("""
+      await page.locator('.marks [data-severity=error][d^=M]').waitFor({state: 'attached'});
+      const day = page.getByRole('slider', {name: 'Minute of record'});
+      const value = () => day.getAttribute('aria-valuetext');
+      await day.focus();
+      await page.keyboard.press('PageDown');
+      if (!/^\\d\\d:\\d\\d, recorded/.test(await value())) throw new Error(await value());
+      for (let i = 0; !/nothing recorded, a gap of 4 min 12 s from .*, source lost: no data for 4 min/.test(await value()); ++i) {
+        if (i > 1440) throw new Error('there is no gap');
+        await page.keyboard.press('ArrowLeft');
+      }
+      await page.getByText('nothing recorded, a gap of 4 min 12 s').waitFor();
+      await page.keyboard.press('Enter');
+      if (await page.locator('video').count() > 0) throw new Error('plays nothing');
+      if (await page.getByRole('button', {name: 'Play the minute'}).isEnabled()) throw new Error('would play nothing');
+      for (let i = 0; !/s of it recorded, a gap/.test(await value()); ++i) await page.keyboard.press('ArrowLeft');
+      await page.keyboard.press('Enter');
+      await page.waitForFunction(() => document.querySelector('video')?.currentTime > 0.1);""")
+    [played] = {path for _, path in daemon.requests if "/recordings/" in path and lost["begin"][:16] in path.split("&")[0]}
+    assert played.startswith("/api/v1/feeds/lobby-1/recordings/record.mp4?from=")
+    browser.run("await page.getByRole('slider').focus(); await page.keyboard.press('Home');"
+                "await page.locator('.minute', {hasText: /: nothing recorded$/}).waitFor()")
+    browser.check()
+
+
+def test_a_list_of_recordings_that_comes_late_holds_up_nothing_and_is_asked_for_once(browser, mock):
+    daemon = mock()
+    answer = daemon.held["/api/v1/feeds/lobby-1/recordings"] = threading.Event()
+    browser.open(daemon.url + "/#/feeds/lobby-1")
+    browser.run("await page.locator('.charts').waitFor()")
+    assert browser.run("return page.locator('.recordings').isVisible()") is False
+    answer.set()
+    browser.run("await page.locator('.recordings').waitFor()")
+    browser.run("const rate = page.locator('.facts dd').first(); const text = await rate.innerText();"
+                "while (await rate.innerText() === text) await page.waitForTimeout(20)")  # it is drawn again
+    assert len(recordings_asked_for(daemon, "lobby-1")) == 1
+
+
+def test_a_feed_that_records_nothing_has_no_day(browser, mock):
+    daemon = mock()
+    browser.open(daemon.url + "/#/feeds/yard-1")
+    browser.run("await page.locator('.charts').waitFor()")
+    wait_until(lambda: recordings_asked_for(daemon, "yard-1"), "the list asked for")
+    assert browser.run("return page.locator('.recordings').isVisible()") is False
 
 
 def test_the_daemon_itself_shows_its_feeds_and_a_camera_that_goes_and_comes_back(browser, framelane, camera, clip,
@@ -234,7 +368,7 @@ def test_the_daemon_itself_shows_its_feeds_and_a_camera_that_goes_and_comes_back
       await page.getByRole('heading', {name: 'gate', level: 1}).waitFor();
       await page.getByText('Configuration').click();
       await page.locator('pre', {hasText: 'hls_time'}).waitFor();
-      await page.getByRole('button', {name: 'Play'}).click();
+      await page.getByRole('button', {name: 'Play', exact: true}).click();
       await page.locator('video').waitFor();
       while (await page.locator('video').evaluate((v) => v.currentTime) < 0.5) await page.waitForTimeout(50);""")
     browser.check()

@@ -312,6 +312,7 @@ void CudaLane::account(const LaneWork& work, const FrameJob& job, bool downloads
     }
     stats_.observe(StageStep::kKernel, kernel);
     if (downloads) stats_.observe(StageStep::kD2h, download);
+    lane.held.add(started_at_, seen);
     clock.refresh(work.done(), started_at_, seen);
   } catch (const CudaError& error) {
     context_->failed(subject_, error);

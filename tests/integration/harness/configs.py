@@ -51,6 +51,11 @@ def every_kind_of_feed(clip, folder):
     }
 
 
+def dead_hooks():
+    """A hook whose receiver is not there."""
+    return [{"name": "dead", "on": "segment", "url": f"http://127.0.0.1:{free_port()}/"}]
+
+
 def with_a_file_each(input_, encodes, folder, suffix="", format_=None, **keys):
     """A configuration of a single feed called cam whose encodes have a file each, of their names."""
     config = one_feed(input_, **keys)

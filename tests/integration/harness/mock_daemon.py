@@ -10,6 +10,7 @@ import argparse
 import datetime
 import functools
 import http.server
+import itertools
 import json
 import math
 import pathlib
@@ -25,6 +26,7 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 STREET = ROOT / "tests" / "data" / "street_h264.mp4"
 HOSTILE = "<script>window.hostile=1</script>"
+HOSTILE_FILE = "2026-11-28/<img src=x onerror=window.hostile=3>.mp4"
 HOSTILE_REASON = 'refused by "<img src=x onerror=window.hostile=2>" & co'
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".mjs": "text/javascript",
          ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
@@ -41,6 +43,10 @@ def policy():
 def stamp(seconds):
     when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 class Fleet:
@@ -70,7 +76,8 @@ class Fleet:
             "latency": {"p50": 0.011 + 0.0004 * (index % 11), "p99": 0.04 + 0.003 * (index % 7)},
             "reconnects": index % 5, "restarts": 0, "luma": 80.0 + index,
             "encodes": [
-                {"name": "live", "codec": "h264_nvenc" if gpu else "libx264", "reason": None, "fps_out": 25.0,
+                {"name": "live", "codec": "h264_nvenc" if gpu else "libx264", "reason": None, "size": "1280x720",
+                 "fps_out": 25.0,
                  "in": 900000, "out": 899992, "dropped": {}, "in_flight": 8},
                 {"name": "main", "codec": "copy", "reason": None, "fps_out": 25.0, "in": None, "out": None,
                  "dropped": {}, "in_flight": None}],
@@ -85,7 +92,7 @@ class Fleet:
         now = time.time()
         for hours, length, kind, severity, text, reason in (
                 (23, 0, "started", "info", "framelane 0.9.0 has started", None),
-                (7.3, 252, "source_lost", "error", "no data for 4 min 12 s (timeout)",
+                (3.3, 252, "source_lost", "error", "no data for 4 min 12 s (timeout)",
                  "rtsp://…@10.0.0.4/stream1: no data for 10 s"),
                 (5.1, 31, "output_lost", "error", "nothing was written for 31 s (refused)",
                  "rtmp://live.example/app: Connection refused"),
@@ -166,6 +173,25 @@ class Fleet:
                      "occupancy": {"kernel": 0.48}, "overlap": 1.0,
                      "lanes": lanes([f for f in feeds if f["device"] == "cpu"], 1, moment)}]})
 
+    def recordings(self, name, begin, end):
+        """A file a minute in the last five hours, with a gap where the camera was lost. Every third feed has none."""
+        if list(self.feeds).index(name) % 3 == 1:
+            return []
+        lost = [(parse(i["begin"]), parse(i["end"])) for i in self.incidents
+                if i["feed"] == name and i["kind"] == "source_lost" and i["end"]]
+        files = []
+        at = max(begin, 60 * (time.time() // 60 - 300))
+        while at < end:
+            until = min(at + 60, end)
+            cut = next(((a, b) for a, b in lost if a < until and b > at), (until, until))
+            if cut[0] > at:
+                file = time.strftime("%Y-%m-%d/%H%M%S.mp4", time.gmtime(at)) if name != HOSTILE else HOSTILE_FILE
+                files.append({"file": file, "begin": stamp(at), "end": stamp(min(until, cut[0])),
+                              "bytes": round(5e5 * (min(until, cut[0]) - at)), "complete": until < end})
+            at = max(until, cut[1])
+        gaps = [{"begin": stamp(a), "end": stamp(b), "seconds": b - a} for a, b in lost if a > begin]
+        return [{"output": HOSTILE if name == HOSTILE else "record", "files": files, "gaps": gaps}]
+
     def history(self):
         shake = self._random.uniform
         feeds = {}
@@ -218,6 +244,15 @@ def pictures():
         return [path.read_bytes() for path in sorted(pathlib.Path(folder).glob("*.jpg"))]
 
 
+@functools.cache
+def recording():
+    """Half a second of the street, as a fragmented MP4."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-i", STREET, "-t", "0.5", "-c:v", "libx264", "-preset",
+                        "ultrafast", "-movflags", "frag_keyframe+empty_moov", f"{folder}/a.mp4"], check=True)
+        return pathlib.Path(f"{folder}/a.mp4").read_bytes()
+
+
 def book(row, at, length):
     end = at + length
     while at < end and at < 1000:
@@ -238,7 +273,9 @@ class MockDaemon:
         self.reachable = True      # if not, connections are closed without an answer
         self.moves = True          # if not, every status has the same figures
         self.media = None          # a folder with an HLS playlist, if a feed is to be played
+        self.held = {}             # path -> threading.Event: an answer waits for it, with what it is when asked for
         self._pictures = pictures()
+        self.recording = recording()
         self._policy = policy()
         self._changed = threading.Condition()
         self._streams = []
@@ -320,12 +357,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/api/v1/events":
             self._events()
         elif path == "/api/v1/incidents":
-            self._json(200, {"incidents": [i for i in self.mock.fleet.incidents
-                                           if query.get("feed", i["feed"]) == i["feed"]]})
+            found = json.dumps({"incidents": [i for i in self.mock.fleet.incidents
+                                              if query.get("feed", i["feed"]) == i["feed"]]})
+            self._wait(path)
+            self._answer(200, "application/json", found.encode())
         elif path.startswith("/api/v1/trace"):
             self._json(200, {"traceEvents": []})
         elif match := re.fullmatch("/api/v1/feeds/([^/]+)/(.+)", path):
-            self._feed(urllib.parse.unquote(match[1]), match[2])
+            self._feed(urllib.parse.unquote(match[1]), match[2], query)
         else:
             self._error(404, "not_found", f"there is nothing at {path}")
 
@@ -340,7 +379,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._json(202, {"restarting": True})
 
-    def _feed(self, name, what):
+    def _feed(self, name, what, query):
         feed = self.mock.fleet.feeds.get(name)
         if feed is None:
             self._error(404, "no_such_feed", f"no feed is named '{name}'")
@@ -352,20 +391,33 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif what == "config":
             self._json(200, {"input": {"url": "rtsp://viewer:***@10.0.0.4/stream1"},
                              "encodes": {"live": {"video": {"codec": "libx264", "bitrate": "2M"}}}})
+        elif what == "recordings":
+            self._wait(self.path.partition("?")[0])
+            self._json(200, {"from": query["from"], "to": query["to"], "outputs": self.mock.fleet.recordings(
+                name, parse(query["from"]), parse(query["to"]))})
+        elif what.startswith("recordings/"):
+            self._answer(200, "video/mp4", self.mock.recording)
         elif what.startswith("hls/") and self.mock.media and (self.mock.media / what[4:]).is_file():
             kind = "application/vnd.apple.mpegurl" if what.endswith(".m3u8") else "video/mp2t"
             self._answer(200, kind, (self.mock.media / what[4:]).read_bytes())
         else:
             self._error(404, "not_found", f"there is nothing at {self.path}")
 
+    def _wait(self, path):
+        if path in self.mock.held:
+            self.mock.held[path].wait(60)
+
     def _events(self):
+        self._wait("/api/v1/events")
+        events = self.mock.stream()
+        history = next(events)  # from here on incidents are told
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-store")
         self.send_header("Connection", "close")
         self.end_headers()
         try:
-            for name, data in self.mock.stream():
+            for name, data in itertools.chain([history], events):
                 self.wfile.write(f"event: {name}\ndata: {data}\n\n".encode())
                 self.wfile.flush()
         except OSError:

@@ -16,7 +16,7 @@ namespace {
 std::atomic<bool> g_held{false};
 std::atomic<bool> g_opening_held{false};
 std::atomic<int> g_waiting{0};
-std::atomic<bool> g_fails{false};
+std::atomic<int> g_error = 0;  // of FailingEncoder
 
 void wait_while(const std::atomic<bool>& held) {
   ++g_waiting;
@@ -39,9 +39,10 @@ void HeldEncoder::release() {
 
 int HeldEncoder::waiting() const { return g_waiting; }
 
-FailingEncoder::FailingEncoder() { g_fails = true; }
+FailingEncoder::FailingEncoder() : FailingEncoder(AVERROR_EXTERNAL) {}
+FailingEncoder::FailingEncoder(int error) { g_error = error; }
 
-FailingEncoder::~FailingEncoder() { g_fails = false; }
+FailingEncoder::~FailingEncoder() { g_error = 0; }
 
 FailingAudioEncoder::FailingAudioEncoder() { g_audio_fails = true; }
 FailingAudioEncoder::~FailingAudioEncoder() { g_audio_fails = false; }
@@ -62,7 +63,7 @@ extern "C" int avcodec_open2(AVCodecContext* context, const AVCodec* codec,
 
 extern "C" int avcodec_send_frame(AVCodecContext* context, const AVFrame* frame) {
   framelane::testing::wait_while(framelane::testing::g_held);
-  if (framelane::testing::g_fails) return AVERROR_EXTERNAL;
+  if (const int error = framelane::testing::g_error) return error;
   if (framelane::testing::g_audio_fails && context->codec_type == AVMEDIA_TYPE_AUDIO) {
     return AVERROR_EXTERNAL;
   }

@@ -14,10 +14,11 @@ class HeldEncoder {
   int waiting() const;
 };
 
-/// While one exists, no encoder of the process takes a frame.
+/// While one exists, no encoder of the process takes a frame, with an error of FFmpeg.
 class FailingEncoder {
  public:
-  FailingEncoder();
+  FailingEncoder();  // AVERROR_EXTERNAL
+  explicit FailingEncoder(int error);
   ~FailingEncoder();
 };
 

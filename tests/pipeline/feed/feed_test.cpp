@@ -1,14 +1,19 @@
 #include "pipeline/feed/feed.hpp"
-#include "pipeline/base/abandoned_threads.hpp"
+
+extern "C" {
+#include <libavutil/error.h>
+}
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/frames/host_buffer.hpp"
 #include "pipeline/source/input_options.hpp"
 #include "tests/pipeline/base/wait.hpp"
@@ -116,6 +121,7 @@ TEST_F(FeedTest, NoSoundIsLostWhereOneOutputReplacesAnother) {
 
 TEST_F(FeedTest, EncodesComeAndGoWhileTheOthersGoOn) {
   use_camera_with_sound();
+  options_.on_full = OnFull::kBlock;  // a busy machine may be slower than the camera
   add_encode("kept", "libx264", {{"preset", "ultrafast"}}).copy_audio = true;
   add_encode("gone", "libx264", {{"preset", "ultrafast"}}).color.range = Range::kFull;
   add_copy("copy_gone");
@@ -160,6 +166,7 @@ TEST_F(FeedTest, EncodesComeAndGoWhileTheOthersGoOn) {
 
 TEST_F(FeedTest, AnEncodeThatWantsOtherSoundOrCopiesIsAnotherOne) {
   use_camera_with_sound();
+  options_.on_full = OnFull::kBlock;  // a busy machine may be slower than the camera
   add_encode("kept", "libx264", {{"preset", "ultrafast"}}).copy_audio = true;
   add_encode("main", "libx264", {{"preset", "ultrafast"}}).copy_audio = true;
   add_output("kept", "kept", file("kept.mkv"));
@@ -189,6 +196,7 @@ TEST_F(FeedTest, AnEncodeThatWantsOtherSoundOrCopiesIsAnotherOne) {
 // The frames before it are encoded by the old encoder: none is lost, and no other encode notices.
 TEST_F(FeedTest, AnEncodeThatChangesBeginsAnewAlone) {
   use_camera_with_sound();
+  options_.on_full = OnFull::kBlock;  // a busy machine may be slower than the camera
   add_encode("kept", "libx264", {{"preset", "ultrafast"}});
   add_encode("main", "libx264", {{"preset", "ultrafast"}, {"bf", "2"}}).bitrate = 500'000;
   add_output("kept", "kept", file("kept.mkv"));
@@ -450,6 +458,15 @@ TEST_F(FeedTest, ARunWhoseEncoderFailsForGoodHasFreedItsFramesWhenItsThreadsEnd)
       << outcome.reason;
   EXPECT_EQ(host_memory_bytes(), before);
   expect_every_frame_accounted_for();
+}
+
+TEST_F(FeedTest, AnEncoderThatGetsNoMemorySaysThatOurLimitMayBeTheCause) {
+  const FailingEncoder encoder(AVERROR(ENOMEM));
+  add_encode("live", "libx264");
+  add_output("null", "live", "null:");
+  const Feed::Outcome outcome = run();
+  EXPECT_NE(outcome.reason.find("MemoryMax="), std::string::npos) << outcome.reason;
+  EXPECT_NE(outcome.reason.find("input.limits.pixels"), std::string::npos) << outcome.reason;
 }
 
 TEST_F(FeedTest, DestroyingARunningFeedEndsIt) {

@@ -31,6 +31,27 @@ TEST(OutputFilesTest, AnExistingFileIsNeverOverwritten) {
   EXPECT_EQ(decoded_frames(folder / "out.2.mp4"), 50u);
 }
 
+TEST(OutputFilesTest, EachFileIsToldWhenItIsComplete) {
+  const TempFolder folder;
+  TestOutput output(segments_to(folder / "%s.mkv"));
+  output.write(encode_clip({}));
+  std::set<std::string> names;
+  std::chrono::nanoseconds length{};
+  for (const CompletedFile& file : output.files) {
+    EXPECT_EQ(file.feed, "gate");
+    EXPECT_EQ(file.output, "out");
+    EXPECT_EQ(file.bytes, std::filesystem::file_size(file.path));
+    names.insert(std::filesystem::path(file.path).filename());
+    length += *file.end - *file.begin;
+  }
+  EXPECT_EQ(names.size(), output.files.size());
+  EXPECT_EQ(names, names_in(folder / ""));
+  EXPECT_GT(names.size(), 1u);
+  // 50 frames of 40 ms. The clip does not say how long the last one of each file is.
+  EXPECT_EQ(std::chrono::round<std::chrono::milliseconds>(length),
+            2s - 40ms * static_cast<int>(names.size()));
+}
+
 TEST(OutputFilesTest, AFileThatAppearsMeanwhileIsNotOverwrittenEither) {
   const TempFolder folder;
   TestOutput output(output_to(folder / "out.mp4"));

@@ -39,7 +39,8 @@ struct TestOutput::Run {
 };
 
 TestOutput::TestOutput(OutputOptions options, WhenFull when_full)
-    : feed("gate", {{"main", true}}, {"out"}, 1),
+    : feed("gate", FeedStats::Shape{{{"main", true}}, {"out"}, 1}, nullptr,
+           [this](const CompletedFile& file) { files.push_back(file); }),
       stats(*feed.outputs().front()),
       output(std::move(options), stats, feed, line_clock, when_full == WhenFull::kBlock,
              &retention),

@@ -7,6 +7,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "pipeline/base/failure.hpp"
 #include "pipeline/measure/feed_stats.hpp"
@@ -47,6 +48,7 @@ class TestOutput {
   std::uint64_t dropped() const;
   std::uint64_t reconnects(IoFault reason) const;
 
+  std::vector<CompletedFile> files;  ///< that it has told of; after join()
   FeedStats feed;
   LineClock line_clock{200ms};
   OutputStats& stats;

@@ -14,6 +14,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "pipeline/output/part_file.hpp"
 #include "tests/pipeline/base/log_capture.hpp"
@@ -76,8 +77,12 @@ TEST(PartFileRecoveryTest, ANameThatIsTakenGetsANumber) {
   TestOutput(output_to(folder / "x.ts")).write(encode_clip({}));
   std::filesystem::rename(folder / "x.ts", folder / "out.ts.part");
   write_file(folder / "out.ts", {1});
-  recover(output_to(folder / "out.ts"));
+  std::vector<std::string> told;
+  PartFileRecovery recovery(kSubject, PartFileRecovery::kLook,
+                            [&](const std::string& path) { told.push_back(path); });
+  recover(recovery, output_to(folder / "out.ts"));
   EXPECT_THAT(names_in(folder / ""), UnorderedElementsAre("out.ts", "out.2.ts"));
+  EXPECT_THAT(told, ElementsAre(folder / "out.2.ts"));
 }
 
 TEST(PartFileRecoveryTest, PartsWithNothingInThemAreRemoved) {

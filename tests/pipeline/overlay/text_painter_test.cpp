@@ -6,6 +6,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <string>
 
@@ -20,6 +21,8 @@ namespace {
 
 const std::string kFonts = "/usr/share/fonts/truetype/dejavu/";
 constexpr PictureSize kRoom{4000, 3000};
+/// So many levels FreeType and HarfBuzz may round the same letter in another way.
+constexpr int kRounding = 2;
 
 OverlayOptions without_box() {
   OverlayOptions options;
@@ -39,7 +42,7 @@ std::pair<int, int> ink(const RgbaPicture& picture) {
   int end = 0;
   for (int y = 0; y < picture.height; ++y) {
     for (int x = 0; x < picture.width; ++x) {
-      if (picture.at(x, y)[3] == 0) continue;
+      if (picture.at(x, y)[3] <= kRounding) continue;
       begin = std::min(begin, x);
       end = std::max(end, x + 1);
     }
@@ -56,7 +59,7 @@ RgbaPicture ink_of(const RgbaPicture& picture) {
     const auto row =
         std::vector<std::uint8_t>(picture.at(left, y), picture.at(left, y) + 4 * part.width);
     bool has_ink = false;
-    for (std::size_t i = 3; i < row.size(); i += 4) has_ink = has_ink || row[i] > 0;
+    for (std::size_t i = 3; i < row.size(); i += 4) has_ink = has_ink || row[i] > kRounding;
     if (!has_ink && part.height == 0) continue;
     empty = has_ink ? 0 : empty + 1;
     part.pixels.insert(part.pixels.end(), row.begin(), row.end());
@@ -65,6 +68,17 @@ RgbaPicture ink_of(const RgbaPicture& picture) {
   part.height -= empty;
   part.pixels.resize(4 * static_cast<std::size_t>(part.width * part.height));
   return part;
+}
+
+/// The most by which the letters of two pictures cover a pixel differently; 255 if the pictures are
+/// not of one size.
+int difference(const RgbaPicture& a, const RgbaPicture& b) {
+  if (a.width != b.width || a.height != b.height) return 255;
+  int most = 0;
+  for (std::size_t i = 3; i < a.pixels.size(); i += 4) {
+    most = std::max(most, std::abs(a.pixels[i] - b.pixels[i]));
+  }
+  return most;
 }
 
 int ink_width(const RgbaPicture& picture) { return ink(picture).second - ink(picture).first; }
@@ -152,7 +166,7 @@ TEST(TextPainterTest, TheFilesFontNeedsNoOther) {
   mono.font = kFonts + "DejaVuSansMono.ttf";
   const RgbaPicture with_others = painted(mono, "mii");
   const testing::SystemFonts none("");
-  EXPECT_EQ(painted(mono, "mii").pixels, with_others.pixels);
+  EXPECT_LE(difference(painted(mono, "mii"), with_others), kRounding);
 }
 
 TEST(TextPainterTest, WherePixelsAreWideATextHasFewerOfThemAcross) {
@@ -214,9 +228,9 @@ TEST(TextPainterTest, LettersThatAFontLacksAreThoseOfAnother) {
       with_fonts("<dir>" + kFonts +
                  "</dir><selectfont><rejectfont><glob>*</glob></rejectfont><acceptfont><glob>" +
                  kFonts + "DejaVuSans.ttf</glob></acceptfont></selectfont>");
-  EXPECT_EQ(drawn.width, letter.width);
-  EXPECT_EQ(drawn.pixels, letter.pixels);
-  EXPECT_NE(with_fonts("").pixels, letter.pixels);  // a box, which says that there is no letter
+  EXPECT_LE(difference(drawn, letter), kRounding);
+  // A box, which says that there is no letter.
+  EXPECT_GT(difference(with_fonts(""), letter), kRounding);
 }
 
 TEST(TextPainterTest, OfLettersThatNoFontHasTheLogSaysSoOnce) {

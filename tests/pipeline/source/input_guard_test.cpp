@@ -2,9 +2,18 @@
 #include "pipeline/source/input_guard.hpp"
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
+#include <cerrno>
+#include <deque>
 #include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
 
+#include "pipeline/source/descriptor.hpp"
 #include "tests/pipeline/source/source_fixture.hpp"
 
 namespace framelane {
@@ -117,6 +126,25 @@ TEST_F(InputGuardTest, PicturesThatGrowBeyondTheLimitEndTheSource) {
   EXPECT_THAT(refusal_of(folder / "both.ts"), HasSubstr("has pictures of 640x480, more than"));
 }
 
+/// A part of an MP4, or of what came before it.
+std::string box(const std::string& kind, const std::string& data) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    text += static_cast<char>((8 + data.size()) >> shift & 255);
+  }
+  return text + kind + data;
+}
+
+TEST_F(InputGuardTest, AHeaderThatClaimsMoreMemoryThanAllowedNamesTheLimit) {
+  const std::string index = std::string("\x70\0\0\0", 4) + "packed";  // 1.9 GB
+  const std::string url =
+      write("old.mov", box("ftyp", std::string("qt  \0\0\0\0", 8)) +
+                           box("moov", box("cmov", box("dcom", "zlib") + box("cmvd", index))));
+  EXPECT_EQ(failure_of<IoError>(url), IoFault::kIo);
+  EXPECT_THAT(message, HasSubstr("cannot open " + url + ": threads or memory are short"));
+  EXPECT_THAT(message, HasSubstr("than input.limits.pixels stands for: raise that if the input"));
+}
+
 TEST_F(InputGuardTest, ADecoderThatIsNotAllowedIsNotUsed) {
   input.decoders = {"mjpeg"};
   EXPECT_EQ(refusal_of(clip("street_h264.mp4")),
@@ -125,6 +153,82 @@ TEST_F(InputGuardTest, ADecoderThatIsNotAllowedIsNotUsed) {
   EXPECT_EQ(faults(DecodeFault::kUnsupported), 1u);
   decode = false;  // nothing is decoded
   EXPECT_GT(read(clip("street_h264.mp4")).packet_pts.size(), 0u);
+}
+
+/// What FFmpeg does with the addresses of a name: it connects to each, without waiting for one.
+class RefusedAddressTest : public ::testing::Test {
+ protected:
+  RefusedAddressTest() {
+    listener_address_.sin_family = AF_INET;
+    listener_address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof listener_address_;
+    EXPECT_EQ(::bind(listener_.get(), as_address(listener_address_), size), 0);
+    EXPECT_EQ(::listen(listener_.get(), 0), 0);
+    EXPECT_EQ(
+        ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&listener_address_), &size), 0);
+  }
+  static const sockaddr* as_address(const sockaddr_in& address) {
+    return reinterpret_cast<const sockaddr*>(&address);
+  }
+  /// The state of TCP of a new socket that connects to the listener. It stays open.
+  int connect_to_listener(int flags = 0) {
+    const Descriptor& socket = sockets_.emplace_back(::socket(AF_INET, SOCK_STREAM | flags, 0));
+    (void)::connect(socket.get(), as_address(listener_address_), sizeof listener_address_);
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    EXPECT_EQ(getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    return info.tcpi_state;
+  }
+  static void connect_to_what_is_refused() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(0xa9fea9fe);  // 169.254.169.254
+    const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    EXPECT_EQ(::connect(socket.get(), as_address(address), sizeof address), -1);
+    EXPECT_EQ(errno, EACCES);
+  }
+  static InputOptions from_loopback() {
+    InputOptions options;
+    options.url = "http://127.0.0.1/1.ts";
+    return options;
+  }
+
+  InputGuard guard_{from_loopback()};
+  const Descriptor listener_{::socket(AF_INET, SOCK_STREAM, 0)};
+  sockaddr_in listener_address_{};
+  std::deque<Descriptor> sockets_;
+};
+
+TEST_F(RefusedAddressTest, IsTheCauseOfAFailureBehindARedirect) {
+  const CallCheck check = guard_.check_calls();
+  EXPECT_EQ(connect_to_listener(), TCP_ESTABLISHED);
+  sockets_.clear();
+  connect_to_what_is_refused();
+  EXPECT_THAT(guard_.unreachable_by(AVERROR(EACCES)), HasSubstr("leads to 169.254.169.254"));
+  EXPECT_THAT(guard_.refusal_in(AVERROR(EIO), {}), HasSubstr("leads to 169.254.169.254"));
+}
+
+TEST_F(RefusedAddressTest, IsNoCauseIfAnotherOneIsReachedThen) {
+  const CallCheck check = guard_.check_calls();
+  connect_to_what_is_refused();
+  EXPECT_EQ(connect_to_listener(), TCP_ESTABLISHED);
+  EXPECT_EQ(guard_.unreachable_by(AVERROR(EIO)), "");
+}
+
+TEST_F(RefusedAddressTest, IsNoCauseWhileAnotherOneOfTheNameMayStillAnswer) {
+  const CallCheck check = guard_.check_calls();
+  while (connect_to_listener(SOCK_NONBLOCK) == TCP_ESTABLISHED) {  // until its queue is full
+    ASSERT_LT(sockets_.size(), 10u);
+  }
+  connect_to_what_is_refused();
+  EXPECT_EQ(guard_.unreachable_by(AVERROR(EIO)), "");
+}
+
+TEST_F(RefusedAddressTest, IsNotTheCauseOfAnErrorThatAPeerHasAnswered) {
+  const CallCheck check = guard_.check_calls();
+  connect_to_what_is_refused();
+  EXPECT_EQ(guard_.unreachable_by(AVERROR_HTTP_NOT_FOUND), "");
+  EXPECT_EQ(guard_.refusal_in(AVERROR_HTTP_UNAUTHORIZED, {}), "");
 }
 
 TEST_F(InputGuardTest, SoundThatMayNotBeDecodedSaysWhy) {
