@@ -82,6 +82,7 @@ class AdminServer::Impl {
   Impl(const std::string& listen, Handler handler, AdminServerOptions options)
       : handler_(std::move(handler)),
         options_(std::move(options)),
+        idle_seconds_(static_cast<unsigned>(options_.idle_timeout.count())),
         tls_(options_.access != nullptr && options_.access->certificate() != nullptr) {
     const SocketAddress wanted = parse_socket_address(listen);
     ListenSocket socket = listen_on(wanted, listen);
@@ -89,7 +90,6 @@ class AdminServer::Impl {
     local_only_ = socket.local_only;
     socket_path_ = wanted.path;
     host_check_.emplace(wanted.host, local_only_);
-    const auto idle_seconds = static_cast<unsigned>(options_.idle_timeout.count());
     // With epoll libmicrohttpd (0.9.75, 1.0.1) spins while a client stands still in a handshake.
     const unsigned flags =
         MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
@@ -100,7 +100,7 @@ class AdminServer::Impl {
                          MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                         //
                          MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                     //
                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},  //
-                         MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                       //
+                         MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds_,                      //
                          MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                 //
                          MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,                   //
                          // Without TLS the options end here.
@@ -323,6 +323,10 @@ class AdminServer::Impl {
       if (stopping_) upload.sender->end();
     }
     if (const auto* entry = entry_of(connection)) (*entry)->streams = true;
+    if (answer.stream_idle) {
+      const auto seconds = static_cast<unsigned>(answer.stream_idle->count());
+      MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+    }
     return MHD_create_response_from_callback(answer.stream_bytes.value_or(MHD_SIZE_UNKNOWN), kBlock,
                                              &StreamSender::read, upload.sender.get(), nullptr);
   }
@@ -337,6 +341,9 @@ class AdminServer::Impl {
       impl.senders_.erase(upload->sender.get());
     }
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) return;
+    if (upload && upload->sender) {  // the next request may come
+      MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, impl.idle_seconds_);
+    }
     if (const auto* entry = entry_of(connection)) impl.connections_.completed(*entry);
   }
 
@@ -347,6 +354,7 @@ class AdminServer::Impl {
 
   const Handler handler_;
   const AdminServerOptions options_;
+  const unsigned idle_seconds_;
   const bool tls_;
   AnswerThreads answers_{kMaxAnswering};
   std::size_t unsent_ = 0;  // bytes of answers

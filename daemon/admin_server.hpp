@@ -36,7 +36,7 @@ struct AdminServerOptions {
 /// A new client never waits for slow ones. At a limit on connections, the connection that has gone
 /// longest without completing a request is closed to make room. Streams (HttpResponse::stream) have
 /// a limit of their own: one more is answered with 503. A stream whose client does not read is
-/// closed after the idle timeout.
+/// closed after the idle timeout, or its own.
 ///
 /// With TLS a handshake that is slow or that does not end is limited as a silent client is. Each
 /// one has the certificate that is in force when it begins.

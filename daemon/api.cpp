@@ -14,6 +14,7 @@
 #include "daemon/json_text.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
+#include "daemon/recordings_request.hpp"
 #include "daemon/snapshot_request.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trace_dumps.hpp"
@@ -34,6 +35,7 @@ constexpr std::string_view kFeeds = "/api/v1/feeds/";
 constexpr std::string_view kRestartPath = "/restart";
 constexpr std::string_view kSnapshotPath = "/snapshot.jpg";
 constexpr std::string_view kHlsPath = "/hls/";
+constexpr std::string_view kRecordingsPath = "/recordings";
 constexpr std::string_view kConfigPath = "/config";
 constexpr std::string_view kReloadPath = "/api/v1/reload";
 constexpr std::string_view kHealthPath = "/healthz";
@@ -127,6 +129,9 @@ HttpResponse index_page(const HttpRequest& request, Program&) {
                        "GET  /api/v1/feeds/NAME/config\n"
                        "GET  /api/v1/feeds/NAME/snapshot.jpg\n"
                        "GET  /api/v1/feeds/NAME/hls/OUTPUT/FILE\n"
+                       "GET  /api/v1/feeds/NAME/recordings\n"
+                       "GET  /api/v1/feeds/NAME/recordings/OUTPUT/FILE\n"
+                       "GET  /api/v1/feeds/NAME/recordings/OUTPUT.mp4\n"
                        "POST /api/v1/feeds/NAME/restart\n"
                        "GET  /api/v1/devices\n"
                        "GET  /api/v1/incidents\n"
@@ -186,6 +191,14 @@ HttpResponse hls_file(const HttpRequest& request, Program& program) {
   if (end_of_output == std::string::npos) return not_found(request.path);
   return answer_hls(request, program.supervisor, rest.substr(0, end_of_feed),
                     file.substr(0, end_of_output), file.substr(end_of_output + 1));
+}
+
+HttpResponse recordings(const HttpRequest& request, Program& program) {
+  const std::string rest = request.path.substr(kFeeds.size());
+  const std::size_t end_of_feed = rest.find('/');
+  return answer_recordings(request, program.supervisor, program.readers,
+                           rest.substr(0, end_of_feed),
+                           rest.substr(end_of_feed + kRecordingsPath.size()));
 }
 
 /// As it is written: all scalars are text.
@@ -285,6 +298,11 @@ bool reads(const HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
 }
 
+bool is_of_recordings(std::string_view path) {
+  return path == kRecordingsPath ||
+         (path.starts_with(kRecordingsPath) && path[kRecordingsPath.size()] == '/');
+}
+
 struct Route {
   bool post = false;  ///< answers POST; if false, GET and HEAD
   HttpResponse (*answer)(const HttpRequest&, Program&) = nullptr;
@@ -318,6 +336,7 @@ std::optional<Route> find_route(std::string_view path) {
   if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
   if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot, true};
   if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file, true};
+  if (is_of_recordings(rest.substr(slash))) return Route{false, recordings, true};
   if (rest.substr(slash) == kConfigPath) return Route{false, feed_config, true};
   return std::nullopt;
 }

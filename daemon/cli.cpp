@@ -23,7 +23,6 @@
 #include "config/scalars.hpp"
 #include "config/schema.hpp"
 #include "daemon/commands.hpp"
-#include "daemon/http_client.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/version.hpp"

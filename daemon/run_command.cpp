@@ -21,6 +21,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/config_reload.hpp"
 #include "daemon/device_set.hpp"
+#include "daemon/disk_readers.hpp"
 #include "daemon/event_hub.hpp"
 #include "daemon/hooks.hpp"
 #include "daemon/incident_file.hpp"
@@ -101,7 +102,7 @@ void begin_stop(Supervisor& supervisor, Hooks& hooks) {
 /// Runs until a signal comes, or too many threads are stuck, or, with --once, until the last feed
 /// has ended. Returns when everything has stopped: false if because of threads that are stuck.
 bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
-           IncidentLoop& incidents, Hooks& hooks, const AdminServer* admin) {
+           IncidentLoop& incidents, DiskReaders& readers, Hooks& hooks, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   StatusLine status;
   bool announced = false;
@@ -119,6 +120,7 @@ bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
     if (announced && !stops) status.update(supervisor.feeds(), now);
     watchdog.feed(now);
     incidents.turn(supervisor, stops);
+    readers.watch();
     if (announced && !stops) traces.look(now);
     const WatchdogConfig limits = config.watchdog();
     if (!stops && too_many_stuck(limits)) {
@@ -219,7 +221,8 @@ int run_command(const RunArguments& arguments) {
   TraceDumps traces(config.recorder.directory, supervisor, incidents);
   EventHub events(supervisor);
   IncidentLoop incident_loop(config.recorder.directory, incidents, events, *hooks);
-  Program program{supervisor, reload, traces, incidents, events};
+  DiskReaders readers;
+  Program program{supervisor, reload, traces, incidents, events, readers};
   incident_loop.begin(supervisor);  // before anybody can ask for them
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
@@ -243,11 +246,13 @@ int run_command(const RunArguments& arguments) {
               config.admin.tokens.empty() ? "" : ", with tokens");
   }
   supervisor.start();
-  const bool served = serve(supervisor, reload, traces, incident_loop, *hooks, admin.get());
+  const bool served =
+      serve(supervisor, reload, traces, incident_loop, readers, *hooks, admin.get());
   incident_loop.end(!served);
   traces.finish();
   hooks->wait_finished();
   log::info("stopped");
+  readers.stop();
   admin.reset();
   const bool failed = !served || (arguments.once && !supervisor.all_succeeded());
   return exit_past_hangs(failed ? kExitFailed : kExitDone, devices.get());
