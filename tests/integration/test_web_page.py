@@ -8,7 +8,7 @@ import pytest
 
 from harness import media
 from harness.camera import free_port
-from harness.configs import COPY, IMPATIENT, looped, x264
+from harness.configs import COPY, IMPATIENT, looped, one_feed, x264
 from harness.daemon import ROOT
 from harness.mock_daemon import HOSTILE, HOSTILE_FILE, HOSTILE_REASON, MockDaemon, parse, stamp
 from harness.waiting import wait_until
@@ -381,4 +381,30 @@ def test_the_daemon_itself_shows_its_feeds_and_a_camera_that_goes_and_comes_back
       await page.getByRole('button', {name: 'Play', exact: true}).click();
       await page.locator('video').waitFor();
       while (await page.locator('video').evaluate((v) => v.currentTime) < 0.5) await page.waitForTimeout(50);""")
+    browser.check()
+
+
+def test_a_minute_of_what_the_daemon_itself_has_recorded_plays(browser, framelane, clip, tmp_path):
+    record = {"url": str(tmp_path / "recordings" / "%Y-%m-%d" / "%H%M%S.mp4"), "segment": "2s"}
+    daemon = framelane(one_feed(looped(clip), COPY, {"record": record, "null": {"url": "null:"}}),
+                       port=free_port()).wait_ready()
+    wait_until(lambda: len(list(tmp_path.glob("recordings/*/*.mp4"))) > 2, "recordings")
+    browser.open(f"http://127.0.0.1:{daemon.port}/#/feeds/cam")
+    browser.run("""
+      const day = page.getByRole('slider', {name: 'Minute of record'});
+      await day.focus();
+      while (/nothing recorded/.test(await day.getAttribute('aria-valuetext'))) await page.keyboard.press('ArrowLeft');
+      await page.locator('.files a').first().waitFor();
+      await page.keyboard.press('Enter');
+      await page.waitForFunction(() => document.querySelector('video')?.currentTime > 1);""")
+    assert browser.run("return page.getByRole('slider').count()") == 1
+    whole, part = browser.run("""
+      const size = async (link) => {
+        const answer = await page.request.get(new URL(await link.getAttribute('href'), page.url()).href);
+        if (!answer.ok()) throw new Error(await answer.text());
+        return (await answer.body()).length;
+      };
+      const minute = page.getByRole('link', {name: 'Download the minute'});
+      return [await size(page.locator('.files a').first()), await size(minute)];""")
+    assert whole > 1000 and part > 1000
     browser.check()
