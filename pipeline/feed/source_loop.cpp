@@ -180,7 +180,7 @@ SourceLoop::ReadAll SourceLoop::read_all(Source& source) {
         break;
     }
     // A gap in recordings, though no call has failed.
-    if (gone_at && Clock::now() > *gone_at) {
+    if (gone_at && !item.held_back && Clock::now() > *gone_at) {
       parts_.stats.set_state(run_, FeedState::kRunning, "", fault_code(IoFault::kTimeout));
     }
     if (!pace(item, source.info())) return ReadAll::kStopped;
@@ -212,14 +212,14 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
   note_format(source);
   parts_.packets.set_source(source.media);
   if (item.kind == SourceItem::Kind::kFrame) {
-    note_delivery(source);
+    note_delivery(item, source);
     parts_.frames->dispatch(std::move(item.frame), source);
     has_run_ = true;
     return;
   }
   const bool copied_video = item.stream == StreamKind::kVideo && parts_.packets.copies_video();
   if (copied_video) {
-    note_delivery(source);
+    note_delivery(item, source);
     if (std::exchange(shown_media_, source.media) != source.media) {
       const AVCodecParameters& video = *source.media->video.parameters;
       parts_.stats.set_size(video.width, video.height);
@@ -232,8 +232,8 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
 /// A frame has come, or a video packet that some encode copies: the source works. Called before the
 /// dispatch: that may wait for room in the ring or a queue, or throw, and neither is the source's
 /// fault.
-void SourceLoop::note_delivery(const SourceInfo& source) {
-  parts_.stats.arrived(run_);
+void SourceLoop::note_delivery(const SourceItem& item, const SourceInfo& source) {
+  if (!item.held_back) parts_.stats.arrived(run_);
   backoff_.succeeded(Clock::now());
   if (std::exchange(running_, true)) return;
   if (!parts_.stats.set_state(run_, FeedState::kRunning, "")) return;

@@ -64,7 +64,7 @@ class SourceLoop {
   bool pace(const SourceItem& item, const SourceInfo& source);
   void dispatch(SourceItem& item, const SourceInfo& source);
   void note_format(const SourceInfo& source);
-  void note_delivery(const SourceInfo& source);
+  void note_delivery(const SourceItem& item, const SourceInfo& source);
   void apply_liveness();
   /// Takes over what has changed. True if the source is to be tried at once.
   bool take_changes();
