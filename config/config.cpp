@@ -224,8 +224,8 @@ void include_files(Node& root, const LoadOptions& options, Problems& problems, b
       std::string problem;
       const std::optional<std::string> text = read_file(path, problem);
       if (!text) {
-        problems.add(item, "includes " + path + ", which cannot be read: " + problem +
-                               "; mend that, or name other files");
+        problems.add(item, "includes " + path + ", which cannot be read: " +
+                               problem.append("; mend that, or name other files"));
         continue;
       }
       names_files = names_files || text->find(kFileVariable) != std::string::npos;

@@ -3,15 +3,12 @@
 #include <fmt/core.h>
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
-#include <sys/socket.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -19,16 +16,15 @@
 #include <set>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "config/tls_certificate.hpp"
 #include "daemon/admin_access.hpp"
+#include "daemon/answer_threads.hpp"
+#include "daemon/client_connections.hpp"
 #include "daemon/host_check.hpp"
 #include "daemon/listen_socket.hpp"
 #include "daemon/stream_sender.hpp"
-#include "pipeline/base/abandoned_threads.hpp"
 #include "pipeline/base/credential_names.hpp"
 #include "pipeline/base/log.hpp"
 
@@ -39,6 +35,8 @@ namespace {
 constexpr std::size_t kMaxDiscardedBytes = 16 * AdminServer::kMaxBodyBytes;
 /// libmicrohttpd also counts connections that are being closed.
 constexpr unsigned kConnectionSlots = 2 * AdminServer::kMaxConnections + AdminServer::kMaxStreams;
+/// Shorter answers are sent however much waits: probes and errors are.
+constexpr std::size_t kSmallAnswer = 64 * 1024;
 /// In every answer that does not have another. The policy keeps whatever a page holds from running
 /// or loading anything, and all pages from being shown inside another's.
 constexpr std::array<std::pair<const char*, const char*>, 5> kStandardHeaders{{
@@ -81,19 +79,17 @@ HttpResponse error_response(int status, const std::string& code, const std::stri
 /// Everything but the constructor and the destructor runs on libmicrohttpd's one thread.
 class AdminServer::Impl {
  public:
-  Impl(const std::string& listen, Handler handler, TakesLong takes_long,
-       std::chrono::seconds idle_timeout, std::shared_ptr<const AdminAccess> access)
+  Impl(const std::string& listen, Handler handler, AdminServerOptions options)
       : handler_(std::move(handler)),
-        takes_long_(std::move(takes_long)),
-        access_(std::move(access)),
-        tls_(access_ != nullptr && access_->certificate() != nullptr) {
+        options_(std::move(options)),
+        idle_seconds_(static_cast<unsigned>(options_.idle_timeout.count())),
+        tls_(options_.access != nullptr && options_.access->certificate() != nullptr) {
     const SocketAddress wanted = parse_socket_address(listen);
     ListenSocket socket = listen_on(wanted, listen);
     address_ = socket.address;
     local_only_ = socket.local_only;
     socket_path_ = wanted.path;
     host_check_.emplace(wanted.host, local_only_);
-    const auto idle_seconds = static_cast<unsigned>(idle_timeout.count());
     // With epoll libmicrohttpd (0.9.75, 1.0.1) spins while a client stands still in a handshake.
     const unsigned flags =
         MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
@@ -104,7 +100,7 @@ class AdminServer::Impl {
                          MHD_OPTION_LISTEN_SOCKET, socket.fd.get(),                         //
                          MHD_OPTION_CONNECTION_LIMIT, kConnectionSlots,                     //
                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},  //
-                         MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,                       //
+                         MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds_,                      //
                          MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                 //
                          MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,                   //
                          // Without TLS the options end here.
@@ -119,13 +115,10 @@ class AdminServer::Impl {
   /// Before the end: no connection may be suspended when libmicrohttpd's daemon stops. False if an
   /// answer does not come to an end: this must not be destroyed then.
   bool end() {
-    std::unique_lock lock(answering_mutex_);
-    stopping_ = true;
     if (!socket_path_.empty()) ::unlink(socket_path_.c_str());
-    if (!answered_.wait_for(lock, kLastAnswers, [this] { return answering_.empty(); })) {
-      for (const auto& thread : answering_) thread->abandon();
-      return false;
-    }
+    if (!answers_.end(kLastAnswers)) return false;
+    const std::lock_guard lock(senders_mutex_);
+    stopping_ = true;
     for (StreamSender* const sender : senders_) sender->end();
     return true;
   }
@@ -135,19 +128,25 @@ class AdminServer::Impl {
   bool local_only() const { return local_only_; }
 
  private:
-  struct Connection {
-    int fd;
-    std::string host;  ///< empty for Unix sockets
-    bool closing = false;
-    bool streams = false;
-  };
-  using Connections = std::list<Connection>;
-
   struct Upload {
-    std::string body;
+    HttpRequest request{};
     std::size_t received = 0;
+    bool takes_long = false;
     std::optional<HttpResponse> answer{};  ///< to a request that took long
     std::unique_ptr<StreamSender> sender{};
+  };
+  /// The text of an answer, which counts until libmicrohttpd frees it.
+  struct Unsent {
+    Unsent(std::string answer, std::size_t& all) : text(std::move(answer)), sum(all) {
+      sum += text.size();
+    }
+    ~Unsent() { sum -= text.size(); }
+    Unsent(const Unsent&) = delete;
+    Unsent& operator=(const Unsent&) = delete;
+    static void free(void* self) { delete static_cast<Unsent*>(self); }
+
+    std::string text;
+    std::size_t& sum;
   };
 
   static void on_connection(void* self, MHD_Connection* connection, void** context,
@@ -158,11 +157,11 @@ class AdminServer::Impl {
         const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         gnutls_session_set_ptr(static_cast<gnutls_session_t>(info->tls_session), self);
       }
-      impl.make_room_for(impl.describe(connection));
-      *context = new Connections::iterator(std::prev(impl.connections_.end()));
+      const auto* fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+      *context = new ClientConnections::Entry(impl.connections_.add(fd->connect_fd));
     } else if (*context != nullptr) {
-      auto* entry = static_cast<Connections::iterator*>(*context);
-      impl.connections_.erase(*entry);
+      auto* entry = static_cast<ClientConnections::Entry*>(*context);
+      impl.connections_.remove(*entry);
       delete entry;
       *context = nullptr;
     }
@@ -174,41 +173,11 @@ class AdminServer::Impl {
                           gnutls_ocsp_data_st** ocsp, unsigned* ocsp_count, gnutls_privkey_t* key,
                           unsigned* flags) {
     const auto& impl = *static_cast<Impl*>(gnutls_session_get_ptr(session));
-    const std::shared_ptr<const TlsCertificate> certificate = impl.access_->certificate();
+    const std::shared_ptr<const TlsCertificate> certificate = impl.options_.access->certificate();
     *ocsp = nullptr;
     *ocsp_count = 0;
     *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
     return certificate && certificate->copy(*certificates, *count, *key) ? 0 : -1;
-  }
-
-  static Connection describe(MHD_Connection* connection) {
-    const auto* fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    sockaddr_storage peer{};
-    socklen_t length = sizeof peer;
-    auto* address = reinterpret_cast<sockaddr*>(&peer);
-    if (getpeername(fd->connect_fd, address, &length) != 0) return {fd->connect_fd, {}};
-    return {fd->connect_fd, host_of(address, length)};
-  }
-
-  /// Adds a connection; at a limit it first closes one. The list is in the order of the last
-  /// completed request, or of the start, so the first one that counts towards the limit is closed.
-  void make_room_for(Connection added) {
-    const auto close_first = [&](std::size_t limit, auto counts) {
-      const auto open = [&](const Connection& c) { return !c.closing && !c.streams && counts(c); };
-      if (std::count_if(connections_.begin(), connections_.end(), open) <
-          static_cast<std::ptrdiff_t>(limit)) {
-        return;
-      }
-      const auto oldest = std::find_if(connections_.begin(), connections_.end(), open);
-      oldest->closing = true;
-      ::shutdown(oldest->fd, SHUT_RDWR);
-    };
-    if (!added.host.empty()) {
-      close_first(kMaxConnectionsPerAddress,
-                  [&](const Connection& c) { return c.host == added.host; });
-    }
-    close_first(kMaxConnections, [](const Connection&) { return true; });
-    connections_.push_back(std::move(added));
   }
 
   static enum MHD_Result on_request(void* self, MHD_Connection* connection, const char* url,
@@ -238,58 +207,50 @@ class AdminServer::Impl {
     if (*size > 0) {
       upload.received += *size;
       if (upload.received > kMaxDiscardedBytes) return MHD_NO;
-      if (upload.received <= kMaxBodyBytes) upload.body.append(data, *size);
+      if (upload.received <= kMaxBodyBytes) upload.request.body.append(data, *size);
       *size = 0;
       return MHD_YES;
     }
     if (upload.received > kMaxBodyBytes) return send(connection, body_too_large(), upload);
-    HttpRequest request;
+    HttpRequest& request = upload.request;
     request.method = method;
     request.path = url;
-    request.body = std::move(upload.body);
-    if (const Connections::iterator* entry = entry_of(connection)) request.peer = (*entry)->host;
+    if (const auto* entry = entry_of(connection)) request.peer = (*entry)->host;
     MHD_get_connection_values(connection, MHD_HEADER_KIND, collect, &request.headers);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, collect, &request.query);
-    if (takes_long_ && takes_long_(request))
-      return answer_later(connection, std::move(request), upload);
-    return send(connection, respond(request), upload);
+    if (auto refusal = refuse(request)) return send(connection, *std::move(refusal), upload);
+    upload.takes_long = options_.takes_long && options_.takes_long(request);
+    if (!upload.takes_long) return send(connection, respond(request), upload);
+    if (unsent_ >= kMaxUnsentBytes) return send(connection, too_much_unsent(), upload);
+    answer_later(connection, upload);
+    return MHD_YES;
   }
 
   /// Has a thread of its own answer, while the connection is suspended: it has no time-out then,
   /// and `upload` stays.
-  enum MHD_Result answer_later(MHD_Connection* connection, HttpRequest request, Upload& upload) {
-    const auto shared = std::make_shared<const HttpRequest>(std::move(request));
-    const auto self = std::make_shared<AbandonableThread>();
-    bool is_busy = false;
-    {
-      const std::lock_guard lock(answering_mutex_);
-      if (stopping_) return MHD_NO;
-      is_busy = answering_.size() >= kMaxAnswering;
-      if (!is_busy) answering_.insert(self);
-    }
-    if (is_busy) return send(connection, busy(), upload);
+  void answer_later(MHD_Connection* connection, Upload& upload) {
     MHD_suspend_connection(connection);
-    const auto finish = [this, connection, self, &upload](HttpResponse response) {
-      upload.answer = std::move(response);
+    const bool starts = answers_.start([this, connection, &upload] {
+      upload.answer = respond(upload.request);
       MHD_resume_connection(connection);
-      const std::lock_guard lock(answering_mutex_);
-      answering_.erase(self);
-      answered_.notify_all();
-    };
-    try {
-      std::thread([this, shared, self, finish]() noexcept {
-        finish(respond(*shared));
-        self->end();
-      }).detach();
-    } catch (const std::exception&) {  // threads or memory are short
-      finish(busy());
-    }
-    return MHD_YES;
+    });
+    if (starts) return;
+    upload.answer = later("busy", "too many requests that take long are under way", "1");
+    MHD_resume_connection(connection);
   }
 
-  static HttpResponse busy() {
-    return error_response(MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
-                          "too many requests that take long are under way; ask again later");
+  static HttpResponse later(const std::string& code, const std::string& why,
+                            const std::string& seconds) {
+    HttpResponse response =
+        error_response(MHD_HTTP_SERVICE_UNAVAILABLE, code, why + "; ask again later");
+    response.headers.emplace("Retry-After", seconds);
+    return response;
+  }
+
+  /// Whoever does not read is disconnected after the idle timeout.
+  HttpResponse too_much_unsent() const {
+    return later("busy", "too much waits to be sent to clients that read slowly",
+                 std::to_string(options_.idle_timeout.count()));
   }
 
   static HttpResponse body_too_large() {
@@ -299,7 +260,6 @@ class AdminServer::Impl {
 
   HttpResponse respond(const HttpRequest& request) {
     try {
-      if (auto refusal = refuse_host(request)) return std::move(*refusal);
       return handler_(request);
     } catch (const std::exception& error) {
       log::error("admin listener: {} {}: {}", request.method, request.path, error.what());
@@ -307,16 +267,19 @@ class AdminServer::Impl {
     }
   }
 
-  std::optional<HttpResponse> refuse_host(const HttpRequest& request) const {
-    if (!socket_path_.empty()) return std::nullopt;  // browsers cannot connect to Unix sockets
-    const bool any_name = tls_ || (access_ != nullptr && access_->has_tokens());
-    return host_check_->refuse(request, any_name);
+  std::optional<HttpResponse> refuse(const HttpRequest& request) const {
+    if (socket_path_.empty()) {  // browsers cannot connect to Unix sockets
+      const bool any_name = tls_ || (options_.access != nullptr && options_.access->has_tokens());
+      if (auto refusal = host_check_->refuse(request, any_name)) return refusal;
+    }
+    return options_.refuse ? options_.refuse(request) : std::nullopt;
   }
 
-  /// Frees the text of an answer.
-  static void free_text(void* text) { delete static_cast<std::string*>(text); }
-
   enum MHD_Result send(MHD_Connection* connection, HttpResponse answer, Upload& upload) {
+    const std::size_t most = kMaxUnsentBytes + (upload.takes_long ? 0 : kReservedBytes);
+    if (answer.body.size() > kSmallAnswer && unsent_ + answer.body.size() > most) {
+      answer = too_much_unsent();
+    }
     if (answer.stream && senders_.size() >= kMaxStreams) {
       return send(connection,
                   error_response(MHD_HTTP_SERVICE_UNAVAILABLE, "too_many_streams",
@@ -329,10 +292,10 @@ class AdminServer::Impl {
     if (answer.stream) {
       response = begin_stream(connection, answer, upload);
     } else {
-      auto text = std::make_unique<std::string>(std::move(answer.body));
-      response = MHD_create_response_from_buffer_with_free_callback_cls(text->size(), text->data(),
-                                                                        &free_text, text.get());
-      if (response != nullptr) static_cast<void>(text.release());
+      auto unsent = std::make_unique<Unsent>(std::move(answer.body), unsent_);
+      response = MHD_create_response_from_buffer_with_free_callback_cls(
+          unsent->text.size(), unsent->text.data(), &Unsent::free, unsent.get());
+      if (response != nullptr) static_cast<void>(unsent.release());
     }
     if (response == nullptr) return MHD_NO;
     MHD_add_response_header(response, "Content-Type", answer.content_type.c_str());
@@ -352,13 +315,18 @@ class AdminServer::Impl {
   MHD_Response* begin_stream(MHD_Connection* connection, const HttpResponse& answer,
                              Upload& upload) {
     constexpr std::size_t kBlock = 32 * 1024;
-    upload.sender = std::make_unique<StreamSender>(answer.stream, connection);
+    upload.sender = std::make_unique<StreamSender>(
+        answer.stream, connection, [this, &upload] { return !refuse(upload.request); });
     {
-      const std::lock_guard lock(answering_mutex_);
+      const std::lock_guard lock(senders_mutex_);
       senders_.insert(upload.sender.get());
       if (stopping_) upload.sender->end();
     }
-    if (const Connections::iterator* entry = entry_of(connection)) (*entry)->streams = true;
+    if (const auto* entry = entry_of(connection)) (*entry)->streams = true;
+    if (answer.stream_idle) {
+      const auto seconds = static_cast<unsigned>(answer.stream_idle->count());
+      MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+    }
     return MHD_create_response_from_callback(answer.stream_bytes.value_or(MHD_SIZE_UNKNOWN), kBlock,
                                              &StreamSender::read, upload.sender.get(), nullptr);
   }
@@ -368,44 +336,41 @@ class AdminServer::Impl {
     auto& impl = *static_cast<Impl*>(self);
     const std::unique_ptr<Upload> upload(static_cast<Upload*>(std::exchange(*context, nullptr)));
     if (upload && upload->sender) {
-      if (const Connections::iterator* entry = entry_of(connection)) (*entry)->streams = false;
-      const std::lock_guard lock(impl.answering_mutex_);
+      if (const auto* entry = entry_of(connection)) (*entry)->streams = false;
+      const std::lock_guard lock(impl.senders_mutex_);
       impl.senders_.erase(upload->sender.get());
     }
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) return;
-    Connections& all = impl.connections_;
-    if (const Connections::iterator* entry = entry_of(connection))
-      all.splice(all.end(), all, *entry);
+    if (upload && upload->sender) {  // the next request may come
+      MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, impl.idle_seconds_);
+    }
+    if (const auto* entry = entry_of(connection)) impl.connections_.completed(*entry);
   }
 
-  static const Connections::iterator* entry_of(MHD_Connection* connection) {
+  static const ClientConnections::Entry* entry_of(MHD_Connection* connection) {
     const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info == nullptr ? nullptr : static_cast<Connections::iterator*>(info->socket_context);
+    return info == nullptr ? nullptr : static_cast<ClientConnections::Entry*>(info->socket_context);
   }
 
   const Handler handler_;
-  const TakesLong takes_long_;
-  const std::shared_ptr<const AdminAccess> access_;
+  const AdminServerOptions options_;
+  const unsigned idle_seconds_;
   const bool tls_;
-  std::mutex answering_mutex_;
-  std::condition_variable answered_;
-  // The threads of answer_later(); guarded by answering_mutex_.
-  std::set<std::shared_ptr<AbandonableThread>> answering_;
-  bool stopping_ = false;            // likewise
-  std::set<StreamSender*> senders_;  // changed with answering_mutex_ held, on the listener's thread
+  AnswerThreads answers_{kMaxAnswering};
+  std::size_t unsent_ = 0;  // bytes of answers
+  std::mutex senders_mutex_;
+  std::set<StreamSender*> senders_;  // changed with senders_mutex_ held, on the listener's thread
+  bool stopping_ = false;            // guarded by senders_mutex_
   std::string address_;
   std::string socket_path_;
   std::optional<HostCheck> host_check_;
   bool local_only_ = true;
-  Connections connections_;
+  ClientConnections connections_{kMaxConnections, kMaxConnectionsPerAddress};
   MHD_Daemon* daemon_ = nullptr;
 };
 
-AdminServer::AdminServer(const std::string& listen, Handler handler, TakesLong takes_long,
-                         std::chrono::seconds idle_timeout,
-                         std::shared_ptr<const AdminAccess> access)
-    : impl_(std::make_unique<Impl>(listen, std::move(handler), std::move(takes_long), idle_timeout,
-                                   std::move(access))) {}
+AdminServer::AdminServer(const std::string& listen, Handler handler, AdminServerOptions options)
+    : impl_(std::make_unique<Impl>(listen, std::move(handler), std::move(options))) {}
 AdminServer::~AdminServer() {
   if (!impl_->end()) static_cast<void>(impl_.release());  // its stuck threads still use it
 }

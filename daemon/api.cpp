@@ -11,8 +11,10 @@
 #include "daemon/event_hub.hpp"
 #include "daemon/hls_request.hpp"
 #include "daemon/incident_request.hpp"
+#include "daemon/json_text.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/query.hpp"
+#include "daemon/recordings_request.hpp"
 #include "daemon/snapshot_request.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trace_dumps.hpp"
@@ -33,6 +35,7 @@ constexpr std::string_view kFeeds = "/api/v1/feeds/";
 constexpr std::string_view kRestartPath = "/restart";
 constexpr std::string_view kSnapshotPath = "/snapshot.jpg";
 constexpr std::string_view kHlsPath = "/hls/";
+constexpr std::string_view kRecordingsPath = "/recordings";
 constexpr std::string_view kConfigPath = "/config";
 constexpr std::string_view kReloadPath = "/api/v1/reload";
 constexpr std::string_view kHealthPath = "/healthz";
@@ -40,9 +43,7 @@ constexpr std::string_view kReadinessPath = "/readyz";
 constexpr std::string_view kTracePath = "/api/v1/trace";
 constexpr std::string_view kEventsPath = "/api/v1/events";
 
-Json reason_json(const std::string& reason) {
-  return reason.empty() ? Json(nullptr) : Json(redact(reason));
-}
+Json reason_json(const std::string& reason) { return text_or_null(redact(reason)); }
 
 /// A line of the ledger, of frames or of sound.
 template <typename Counts, typename Names>
@@ -128,6 +129,9 @@ HttpResponse index_page(const HttpRequest& request, Program&) {
                        "GET  /api/v1/feeds/NAME/config\n"
                        "GET  /api/v1/feeds/NAME/snapshot.jpg\n"
                        "GET  /api/v1/feeds/NAME/hls/OUTPUT/FILE\n"
+                       "GET  /api/v1/feeds/NAME/recordings\n"
+                       "GET  /api/v1/feeds/NAME/recordings/OUTPUT/FILE\n"
+                       "GET  /api/v1/feeds/NAME/recordings/OUTPUT.mp4\n"
                        "POST /api/v1/feeds/NAME/restart\n"
                        "GET  /api/v1/devices\n"
                        "GET  /api/v1/incidents\n"
@@ -187,6 +191,14 @@ HttpResponse hls_file(const HttpRequest& request, Program& program) {
   if (end_of_output == std::string::npos) return not_found(request.path);
   return answer_hls(request, program.supervisor, rest.substr(0, end_of_feed),
                     file.substr(0, end_of_output), file.substr(end_of_output + 1));
+}
+
+HttpResponse recordings(const HttpRequest& request, Program& program) {
+  const std::string rest = request.path.substr(kFeeds.size());
+  const std::size_t end_of_feed = rest.find('/');
+  return answer_recordings(request, program.supervisor, program.readers,
+                           rest.substr(0, end_of_feed),
+                           rest.substr(end_of_feed + kRecordingsPath.size()));
 }
 
 /// As it is written: all scalars are text.
@@ -286,9 +298,15 @@ bool reads(const HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
 }
 
+bool is_of_recordings(std::string_view path) {
+  return path == kRecordingsPath ||
+         (path.starts_with(kRecordingsPath) && path[kRecordingsPath.size()] == '/');
+}
+
 struct Route {
   bool post = false;  ///< answers POST; if false, GET and HEAD
   HttpResponse (*answer)(const HttpRequest&, Program&) = nullptr;
+  bool takes_long = false;
 };
 
 std::optional<Route> find_route(std::string_view path) {
@@ -303,9 +321,9 @@ std::optional<Route> find_route(std::string_view path) {
       Fixed{kReadinessPath, {false, readiness}},
       Fixed{"/api/v1/feeds", {false, list_feeds}},
       Fixed{"/api/v1/devices", {false, list_devices}},
-      Fixed{kReloadPath, {true, reload_config}},
-      Fixed{kTracePath, {false, trace}},
-      Fixed{"/api/v1/incidents", {false, incidents}},
+      Fixed{kReloadPath, {true, reload_config, true}},
+      Fixed{kTracePath, {false, trace, true}},
+      Fixed{"/api/v1/incidents", {false, incidents, true}},
       Fixed{kEventsPath, {false, events}},
   };
   const auto fixed = std::ranges::find(kFixed, path, &Fixed::path);
@@ -316,9 +334,10 @@ std::optional<Route> find_route(std::string_view path) {
   const auto slash = rest.find('/');
   if (slash == std::string_view::npos) return Route{false, show_feed};
   if (rest.substr(slash) == kRestartPath) return Route{true, restart_feed};
-  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot};
-  if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file};
-  if (rest.substr(slash) == kConfigPath) return Route{false, feed_config};
+  if (rest.substr(slash) == kSnapshotPath) return Route{false, snapshot, true};
+  if (rest.substr(slash).starts_with(kHlsPath)) return Route{false, hls_file, true};
+  if (is_of_recordings(rest.substr(slash))) return Route{false, recordings, true};
+  if (rest.substr(slash) == kConfigPath) return Route{false, feed_config, true};
   return std::nullopt;
 }
 
@@ -331,9 +350,8 @@ std::optional<AdminRole> needed_role(const HttpRequest& request) {
 }
 
 bool takes_long(const HttpRequest& request) {
-  return request.path == kReloadPath || request.path == kTracePath ||
-         (request.path.starts_with(kFeeds) && (request.path.ends_with(kSnapshotPath) ||
-                                               request.path.find(kHlsPath) != std::string::npos));
+  const auto route = find_route(request.path);
+  return route && route->takes_long;
 }
 
 HttpResponse answer(const HttpRequest& request, Program& program) {

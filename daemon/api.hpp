@@ -11,6 +11,7 @@ class ConfigReload;
 class Incidents;
 class Supervisor;
 class TraceDumps;
+class DiskReaders;
 class EventHub;
 
 /// What requests are about.
@@ -20,6 +21,7 @@ struct Program {
   const TraceDumps& traces;
   const Incidents& incidents;
   EventHub& events;
+  DiskReaders& readers;
 };
 
 /// Answers the admin listener's requests: / and /web/NAME (web_pages.hpp), /metrics, /healthz,

@@ -23,7 +23,6 @@
 #include "config/scalars.hpp"
 #include "config/schema.hpp"
 #include "daemon/commands.hpp"
-#include "daemon/http_client.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/signals.hpp"
 #include "daemon/version.hpp"
@@ -202,51 +201,6 @@ int check_command(const std::string& config, bool require_environment) {
   for (const FeedOptions& feed : feeds) note_idle_encodes(config, feed);
   std::printf("%s: ok, %zu feed%s\n", config.c_str(), feeds.size(), feeds.size() == 1 ? "" : "s");
   return kExitDone;
-}
-
-namespace {
-
-/// Asks the listener of the configuration. Where `tls` has come into the file, or gone from it, and
-/// waits for the next start, it speaks the other protocol until then.
-FetchResult ask_readiness(const AdminAddress& listener) {
-  using namespace std::chrono_literals;
-  try {
-    return http_get(listener.listen, "/readyz", 3s, listener.tls);
-  } catch (const std::exception&) {
-    try {
-      return http_get(listener.listen, "/readyz", 1s, !listener.tls);  // the image's check has 5 s
-    } catch (const std::exception&) {
-      // The first failure is told: it is that of the protocol in the file.
-    }
-    throw;
-  }
-}
-
-}  // namespace
-
-int healthcheck_command(const std::string& config, const std::string& url) {
-  std::vector<Problem> problems;
-  const AdminAddress listener =
-      url.empty() ? load_admin_address(config, problems) : AdminAddress{url, false};
-  register_url_secrets(listener.listen);
-  if (listener.listen.empty()) {
-    std::fprintf(stderr, "%s: admin.listen is empty, so there is no admin listener to ask\n",
-                 config.c_str());
-    return kExitFailed;
-  }
-  std::string failure;
-  try {
-    const FetchResult result =
-        url.empty() ? ask_readiness(listener) : http_get(url, "/readyz", std::chrono::seconds(3));
-    if (result.status == 200) return kExitDone;
-    failure = "not ready: HTTP status " + std::to_string(result.status);
-  } catch (const std::exception& error) {
-    failure = redact(error.what());
-  }
-  // If the address could not be read, the default one was asked, which tells nothing.
-  if (!problems.empty()) return print_problems(problems);
-  std::fprintf(stderr, "%s\n", failure.c_str());
-  return kExitFailed;
 }
 
 int bench_command(char** arguments) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/config.hpp"
 #include "config/problem.hpp"
 #include "config/process_config.hpp"
 #include "daemon/device_set.hpp"
@@ -61,6 +62,12 @@ int bench_command(char** arguments);
 /// tuned_feeds_json to the file `output`, and nothing where the configuration is wrong.
 int tune_feeds_command(const std::string& config, const std::string& size, const std::string& rate,
                        const std::string& output);
+
+/// The listener `url` or, if that is empty, the one of the configuration, whose mistakes are added
+/// to `problems`: if its address cannot be read, it is the default one. Throws std::runtime_error
+/// if the configuration has none.
+AdminAddress find_listener(const std::string& config, const std::string& url,
+                           std::vector<Problem>& problems);
 
 /// Asks /readyz of the listener `url` or, if that is empty, of the listener of the configuration.
 /// Other mistakes in the configuration do not matter.

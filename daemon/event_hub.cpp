@@ -12,7 +12,6 @@
 namespace framelane {
 namespace {
 
-constexpr std::chrono::seconds kPeriod{1};
 /// Of events that a page which does not read has not taken. Older ones are forgotten: it can ask
 /// for them.
 constexpr std::size_t kMostWaiting = 256;
@@ -66,8 +65,9 @@ class EventHub::Page : public HttpStream {
   std::shared_ptr<const std::string> status_;  // the newest; shared by all pages
 };
 
-EventHub::EventHub(const Supervisor& supervisor)
-    : thread_([this, &supervisor](const std::stop_token& stop) { run(supervisor, stop); }) {}
+EventHub::EventHub(const Supervisor& supervisor, std::chrono::seconds period)
+    : period_(period),
+      thread_([this, &supervisor](const std::stop_token& stop) { run(supervisor, stop); }) {}
 
 EventHub::~EventHub() = default;
 
@@ -97,14 +97,18 @@ std::vector<std::shared_ptr<EventHub::Page>> EventHub::pages() {
   return present;
 }
 
-void EventHub::tell(const LiveStatus& status, std::chrono::steady_clock::time_point now) {
+void EventHub::tell(const LiveStatus& status, bool sampled,
+                    std::chrono::steady_clock::time_point now) {
   const std::vector<std::shared_ptr<Page>> present = pages();
+  if (sampled) newest_.reset();
   if (present.empty()) return;
-  const auto text =
-      std::make_shared<const std::string>(event_text("status", status.status_json(now)));
+  if (newest_ == nullptr) {
+    newest_ = std::make_shared<const std::string>(event_text("status", status.status_json(now)));
+  }
   for (const auto& page : present) {
-    if (page->needs_history()) page->set_history(event_text("history", status.history_json()));
-    page->set_status(text);
+    const bool begins = page->needs_history();
+    if (begins) page->set_history(event_text("history", status.history_json()));
+    if (begins || sampled) page->set_status(newest_);
   }
 }
 
@@ -114,13 +118,14 @@ void EventHub::run(const Supervisor& supervisor, const std::stop_token& stop) {
   auto due = std::chrono::steady_clock::now();
   while (!stop.stop_requested()) {
     const auto now = std::chrono::steady_clock::now();
+    const bool sampled = now >= due;
     try {
-      if (now >= due) status.sample(now);
-      tell(status, now);
+      if (sampled) status.sample(now);
+      tell(status, sampled, now);
     } catch (const std::exception& error) {  // memory is short
       faults.failed({}, error.what(), "it is not up to date");
     }
-    if (now >= due) due = std::max(due + kPeriod, now);  // after a SIGSTOP none is made up for
+    if (sampled) due = std::max(due + period_, now);  // after a SIGSTOP none is made up for
     std::unique_lock lock(mutex_);
     wanted_.wait_until(lock, stop, due, [this] { return std::exchange(news_wanted_, false); });
   }

@@ -19,13 +19,15 @@ namespace framelane {
 /// those between.
 class EventHub {
  public:
-  /// The supervisor outlives this.
-  explicit EventHub(const Supervisor& supervisor);
+  static constexpr std::chrono::seconds kPeriod{1};
+
+  /// The supervisor outlives this. `period`: between two samples.
+  explicit EventHub(const Supervisor& supervisor, std::chrono::seconds period = kPeriod);
   ~EventHub();
   EventHub(const EventHub&) = delete;
   EventHub& operator=(const EventHub&) = delete;
 
-  /// The events for one more page: first the history, then a status at once. Any thread.
+  /// The events for one more page: first the history, then the newest status at once. Any thread.
   std::shared_ptr<HttpStream> subscribe();
   /// Tells all pages: `data` is JSON on one line. Any thread.
   void publish(const std::string& event, const std::string& data);
@@ -33,10 +35,13 @@ class EventHub {
  private:
   class Page;
   void run(const Supervisor& supervisor, const std::stop_token& stop);
-  void tell(const LiveStatus& status, std::chrono::steady_clock::time_point now);
+  /// Tells the pages that have just come, or, after a sample, all of them.
+  void tell(const LiveStatus& status, bool sampled, std::chrono::steady_clock::time_point now);
   std::vector<std::shared_ptr<Page>> pages();
 
-  std::mutex mutex_;  // guards what follows
+  const std::chrono::seconds period_;
+  std::shared_ptr<const std::string> newest_;  // status; of the thread, null if nobody wanted it
+  std::mutex mutex_;                           // guards what follows
   std::condition_variable_any wanted_;
   std::vector<std::weak_ptr<Page>> pages_;
   bool news_wanted_ = false;  // by a page that has just come

@@ -1,13 +1,12 @@
 #include "daemon/feed_incidents.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <utility>
 #include <vector>
 
+#include "daemon/feed_history.hpp"
 #include "pipeline/output/container.hpp"
 
 namespace framelane {
@@ -37,6 +36,7 @@ FeedIncidents::FeedIncidents(Incidents& incidents, const FeedView& feed)
     : incidents_(incidents),
       stats_(feed.stats),
       source_(incidents, about()),
+      format_(incidents, about(IncidentKind::kFormatChanged, Severity::kWarning)),
       jumps_(incidents, about(IncidentKind::kClockJumped, Severity::kWarning), 1),
       losses_(incidents, about(IncidentKind::kFramesDropped, Severity::kWarning), kBurst) {}
 
@@ -47,7 +47,7 @@ Incident FeedIncidents::about(IncidentKind kind, Severity severity) const {
 void FeedIncidents::look(const FeedView& feed, Moment now) {
   if (feed.options != options_) note_options(feed.options);
   look_at_source(now);
-  look_at_format();
+  format_.look(stats_->status().format, now);
   look_at_encodes(now);
   look_at_outputs(now);
 }
@@ -80,18 +80,6 @@ void FeedIncidents::look_at_source(Moment now) {
   jumps_.look(counts, now);
 }
 
-void FeedIncidents::look_at_format() {
-  const std::string format = stats_->status().format;
-  if (format.empty() || format == format_) return;
-  const std::string before = std::exchange(format_, format);
-  if (before.empty()) return;
-  Incident incident = about(IncidentKind::kFormatChanged, Severity::kWarning);
-  incident.text = fmt::format("the source sends {}, and no longer {}", format, before);
-  incident.begin = std::chrono::system_clock::now();
-  incident.end = incident.begin;
-  incidents_.add(std::move(incident));
-}
-
 void FeedIncidents::look_at_encodes(Moment now) {
   std::set<std::string> present;
   BurstWatch::Counts losses;
@@ -114,8 +102,8 @@ void FeedIncidents::look_at_encodes(Moment now) {
       const std::uint64_t lost = rise(seen[i], line.dropped[i]);
       const auto reason = static_cast<DropReason>(i);
       // An encode that is down, and a feed that has failed, are incidents of their own.
-      const bool counts = reason == DropReason::kRingFull || reason == DropReason::kDeviceLost ||
-                          (reason == DropReason::kEncoder && !down);
+      const bool counts = is_loss(reason) && reason != DropReason::kFeedFailed &&
+                          !(reason == DropReason::kEncoder && down);
       if (lost == 0 || !counts) continue;
       losses.by_reason[std::string(kDropReasonNames[i])] += lost;
       losses.encodes.insert(name);
@@ -171,6 +159,7 @@ void FeedIncidents::look_at_output(OutputWatch& watch, const OutputTotals& outpu
 
 void FeedIncidents::end(Moment now, std::string_view because) {
   source_.end(now, because);
+  format_.end();
   jumps_.end();
   losses_.end();
   for (auto& [name, outage] : encodes_) outage.end(now, because);

@@ -10,6 +10,7 @@
 
 #include "daemon/burst_watch.hpp"
 #include "daemon/feed_view.hpp"
+#include "daemon/format_watch.hpp"
 #include "daemon/incidents.hpp"
 #include "daemon/outage_watch.hpp"
 #include "pipeline/base/labels.hpp"
@@ -43,7 +44,6 @@ class FeedIncidents {
   Incident about(IncidentKind kind = {}, Severity severity = {}) const;
   void note_options(const std::shared_ptr<const FeedOptions>& options);
   void look_at_source(Moment now);
-  void look_at_format();
   void look_at_encodes(Moment now);
   void look_at_outputs(Moment now);
   void look_at_output(OutputWatch& watch, const OutputTotals& output, Moment now);
@@ -53,8 +53,8 @@ class FeedIncidents {
   std::shared_ptr<const FeedOptions> options_;
   std::set<std::string> recording_outputs_;
   std::set<std::string> recorded_encodes_;
-  std::string format_;
   OutageWatch source_;
+  FormatWatch format_;
   std::uint64_t jumps_seen_ = 0;
   BurstWatch jumps_;
   std::map<std::string, OutageWatch> encodes_;

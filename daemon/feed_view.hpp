@@ -15,7 +15,7 @@ namespace framelane {
 struct FeedView {
   std::shared_ptr<const FeedOptions> options;
   std::shared_ptr<const FeedStats> stats;
-  std::shared_ptr<SnapshotTap> tap{};      ///< of all its runs
+  std::shared_ptr<SnapshotTap> tap{};      ///< of the present run
   std::shared_ptr<const Device> device{};  ///< where it converts; null before its first run
 };
 

@@ -1,21 +1,21 @@
 #include "daemon/hls_request.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "daemon/byte_range.hpp"
 #include "daemon/query.hpp"
-#include "daemon/socket_address.hpp"
+#include "daemon/request_reads.hpp"
 #include "pipeline/base/secret_registry.hpp"
 #include "pipeline/output/container.hpp"
+#include "pipeline/output/open_beneath.hpp"
 
 namespace framelane {
 namespace {
@@ -48,25 +48,6 @@ std::set<std::string> names_in(const std::string& playlist) {
     }
   }
   return names;
-}
-
-/// A regular file below the folder that no link leads to; -1 if there is none.
-FileDescriptor open_beneath(const fs::path& folder, const std::string& name) {
-  FileDescriptor at(
-      ::open(folder.empty() ? "." : folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const fs::path path(name);
-  for (auto part = path.begin(); part != path.end() && at.get() >= 0; ++part) {
-    if (*part == "." || *part == ".." || part->empty() || *part == "/") return FileDescriptor();
-    const bool last = std::next(part) == path.end();
-    // O_NONBLOCK: it may be a FIFO by now.
-    const int flags = last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY;
-    at = FileDescriptor(::openat(at.get(), part->c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
-  }
-  struct stat status {};
-  if (at.get() < 0 || fstat(at.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return FileDescriptor();
-  }
-  return at;
 }
 
 /// Nothing if it is no file there, or is too large or cannot be read.
@@ -115,36 +96,11 @@ std::string type_of(const std::string& file) {
   return found != kTypes.end() ? found->second : "application/octet-stream";
 }
 
-/// "bytes=FIRST-LAST", "bytes=FIRST-" or "bytes=-COUNT"; nothing for any other.
-std::optional<std::pair<std::size_t, std::size_t>> range_of(std::string_view text,
-                                                            std::size_t size) {
-  constexpr std::string_view kUnit = "bytes=";
-  if (!text.starts_with(kUnit) || size == 0) return std::nullopt;
-  text.remove_prefix(kUnit.size());
-  const std::size_t dash = text.find('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  const auto number = [](std::string_view digits) -> std::optional<std::size_t> {
-    std::size_t value = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, value);
-    return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
-  };
-  const auto first = number(text.substr(0, dash));
-  const auto last = number(text.substr(dash + 1));
-  if (!first && last && dash == 0 && *last > 0)
-    return std::pair(size - std::min(size, *last), size);
-  if (!first || *first >= size || (last && *last < *first)) return std::nullopt;
-  if (!last && dash + 1 != text.size()) return std::nullopt;
-  return std::pair(*first, last ? std::min(size - 1, *last) + 1 : size);
-}
-
 HttpResponse answer_bytes(const HttpRequest& request, const std::string& file, std::string bytes) {
   HttpResponse response{.content_type = type_of(file)};
   response.headers.emplace("Accept-Ranges", "bytes");
-  const auto wanted = request.headers.find("range");
-  const auto range =
-      wanted != request.headers.end() ? range_of(wanted->second, bytes.size()) : std::nullopt;
-  if (!range) {
+  const auto range = byte_range(request, bytes.size());
+  if (!range || range->first == range->second) {
     response.body = std::move(bytes);
     return response;
   }
@@ -182,11 +138,13 @@ HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor
   }
   const fs::path folder = playlist->parent_path();
   const std::string name = playlist->filename();
-  if (file == name || is_named(folder, name, file)) {
-    if (auto bytes = read_beneath(folder, file)) {
-      return answer_bytes(request, file, *std::move(bytes));
-    }
-  }
+  static RequestReads reads;  // of all requests
+  std::optional<std::string> bytes =
+      reads.read(folder, [folder, name, file]() -> std::optional<std::string> {
+        if (file != name && !is_named(folder, name, file)) return std::nullopt;
+        return read_beneath(folder, file);
+      });
+  if (bytes) return answer_bytes(request, file, *std::move(bytes));
   throw RequestError(404, "not_found", "the playlist names no file '" + file + "' at present");
 }
 

@@ -17,7 +17,7 @@ std::optional<std::filesystem::path> playlist_of(const FeedOptions& feed, std::s
 
 /// Answers GET /api/v1/feeds/NAME/hls/OUTPUT/FILE: the output's playlist, or a file that this or
 /// one of its renditions' playlists names at present. Nothing else is sent, and nothing through a
-/// link. Blocks as long as the file system does. Any thread. Throws RequestError.
+/// link. Blocks for RequestReads::kPatience at most. Any thread. Throws RequestError.
 HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor,
                         const std::string& feed, const std::string& output,
                         const std::string& file);

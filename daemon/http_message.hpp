@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -56,6 +57,8 @@ struct HttpResponse {
   std::multimap<std::string, std::string> headers = {};
   std::shared_ptr<HttpStream> stream{};         ///< instead of `body`
   std::optional<std::uint64_t> stream_bytes{};  ///< how long it is, if that is known
+  /// So long its client need not read; nothing: as any other client.
+  std::optional<std::chrono::seconds> stream_idle{};
 };
 
 /// {"error":{"code","message","key"}} with this status; "key" is null if `key` is empty.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "daemon/json_text.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/base/utc_time.hpp"
 
@@ -17,8 +18,6 @@ using std::chrono::system_clock;
 /// Numbers in JSON are exact up to here.
 constexpr std::uint64_t kMostId = std::uint64_t{1} << 53;
 constexpr double kMostSeconds = 1e10;
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json seconds(milliseconds time) { return std::chrono::duration<double>(time).count(); }
 

@@ -13,6 +13,7 @@
 
 #include "daemon/bottleneck.hpp"
 #include "daemon/hls_request.hpp"
+#include "daemon/json_text.hpp"
 #include "daemon/lane_timeline.hpp"
 #include "daemon/version.hpp"
 #include "pipeline/base/redact.hpp"
@@ -27,10 +28,6 @@ using Json = nlohmann::ordered_json;
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(redact(text));
 }
 
 /// With as many decimals as one can read, which keeps the text short.
@@ -67,7 +64,7 @@ Json encodes_json(const FeedStats& stats, const FeedHistory& history) {
     const FeedStats::EncodeLine& line = ledger.encodes[i];
     Json json{{"name", line.stats->name},
               {"codec", line.stats->copy ? "copy" : line.stats->codec()}};
-    json["reason"] = text_or_null(line.stats->reason());
+    json["reason"] = text_or_null(redact(line.stats->reason()));
     if (!line.stats->copy) {
       const auto [width, height] = line.stats->size();
       json["size"] = width > 0 ? Json(fmt::format("{}x{}", width, height)) : Json(nullptr);
@@ -100,8 +97,8 @@ Json outputs_json(const FeedView& feed, const FeedHistory& history) {
         {{"name", output.name},
          {"from", from},
          {"state", kFeedStateNames[index_of(output.state)]},
-         {"reason", text_or_null(output.reason)},
-         {"retention_reason", text_or_null(output.retention_reason)},
+         {"reason", text_or_null(redact(output.reason))},
+         {"retention_reason", text_or_null(redact(output.retention_reason))},
          {"bits", number_or_null(bits(history.rate(&FeedCounts::output_bytes, i)))},
          {"bytes", output.bytes},
          {"queue", output.queue_packets},
@@ -138,7 +135,7 @@ Json feed_json(const FeedView& feed, const FeedHistory& history,
   return {
       {"name", stats.feed()},
       {"state", kFeedStateNames[index_of(status.state)]},
-      {"reason", text_or_null(status.reason)},
+      {"reason", text_or_null(redact(status.reason))},
       {"code",
        status.reason.empty() ? Json(nullptr) : text_or_null(std::string(status.faults.code))},
       {"since", utc_time(status.since)},

@@ -21,6 +21,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/config_reload.hpp"
 #include "daemon/device_set.hpp"
+#include "daemon/disk_readers.hpp"
 #include "daemon/event_hub.hpp"
 #include "daemon/hooks.hpp"
 #include "daemon/incident_file.hpp"
@@ -101,7 +102,7 @@ void begin_stop(Supervisor& supervisor, Hooks& hooks) {
 /// Runs until a signal comes, or too many threads are stuck, or, with --once, until the last feed
 /// has ended. Returns when everything has stopped: false if because of threads that are stuck.
 bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
-           IncidentLoop& incidents, Hooks& hooks, const AdminServer* admin) {
+           IncidentLoop& incidents, DiskReaders& readers, Hooks& hooks, const AdminServer* admin) {
   Watchdog watchdog(supervisor, admin);
   StatusLine status;
   bool announced = false;
@@ -119,6 +120,7 @@ bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
     if (announced && !stops) status.update(supervisor.feeds(), now);
     watchdog.feed(now);
     incidents.turn(supervisor, stops);
+    readers.watch();
     if (announced && !stops) traces.look(now);
     const WatchdogConfig limits = config.watchdog();
     if (!stops && too_many_stuck(limits)) {
@@ -219,18 +221,22 @@ int run_command(const RunArguments& arguments) {
   TraceDumps traces(config.recorder.directory, supervisor, incidents);
   EventHub events(supervisor);
   IncidentLoop incident_loop(config.recorder.directory, incidents, events, *hooks);
-  Program program{supervisor, reload, traces, incidents, events};
+  DiskReaders readers;
+  Program program{supervisor, reload, traces, incidents, events, readers};
+  incident_loop.begin(supervisor);  // before anybody can ask for them
   std::unique_ptr<AdminServer> admin;
   if (!config.admin.listen.empty()) {
     try {
+      const AdminServerOptions options{
+          .takes_long = takes_long,
+          .refuse = [&reload](const HttpRequest& request) -> std::optional<HttpResponse> {
+            const auto needed = needed_role(request);
+            return needed ? reload.access()->refuse(request, *needed) : std::nullopt;
+          },
+          .access = reload.access()};
       admin = std::make_unique<AdminServer>(
           config.admin.listen,
-          [&](const HttpRequest& request) {
-            const auto needed = needed_role(request);
-            auto refusal = needed ? reload.access()->refuse(request, *needed) : std::nullopt;
-            return refusal ? std::move(*refusal) : answer(request, program);
-          },
-          takes_long, AdminServer::kIdleTimeout, reload.access());
+          [&program](const HttpRequest& request) { return answer(request, program); }, options);
       require_guard(config.admin, *admin);
     } catch (const std::exception& error) {
       log::error("admin.listen: {}", error.what());
@@ -239,13 +245,14 @@ int run_command(const RunArguments& arguments) {
     log::info("admin listener on {}{}{}", admin->address(), admin->uses_tls() ? ", with TLS" : "",
               config.admin.tokens.empty() ? "" : ", with tokens");
   }
-  incident_loop.begin(supervisor);
   supervisor.start();
-  const bool served = serve(supervisor, reload, traces, incident_loop, *hooks, admin.get());
+  const bool served =
+      serve(supervisor, reload, traces, incident_loop, readers, *hooks, admin.get());
   incident_loop.end(!served);
   traces.finish();
   hooks->wait_finished();
   log::info("stopped");
+  readers.stop();
   admin.reset();
   const bool failed = !served || (arguments.once && !supervisor.all_succeeded());
   return exit_past_hangs(failed ? kExitFailed : kExitDone, devices.get());

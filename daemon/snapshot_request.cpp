@@ -11,6 +11,7 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/encode/snapshot.hpp"
+#include "pipeline/feed/feed_options.hpp"
 
 namespace framelane {
 namespace {
@@ -32,18 +33,25 @@ bool encodes_in_host_memory(const FeedStats& stats) {
   });
 }
 
-std::shared_ptr<const AVFrame> newest_picture(const FeedView& feed) {
+/// One frame in host memory, or what it can be decoded from.
+struct Picture {
+  std::shared_ptr<const AVFrame> frame;
+  SnapshotTap::Keyframe keyframe;
+};
+
+Picture newest_picture(const FeedView& feed) {
   if (encodes_in_host_memory(*feed.stats)) {
-    if (auto frame = feed.tap->wait_frame(kPatience)) return frame;
+    if (auto frame = feed.tap->wait_frame(kPatience)) return {std::move(frame), {}};
   }
-  const SnapshotTap::Keyframe keyframe = feed.tap->keyframe();
+  const bool masked = !feed.options->input.mask.empty();
+  SnapshotTap::Keyframe keyframe = feed.tap->keyframe(masked);
   const FeedStats::Status status = feed.stats->status();
+  if (masked && !converts(*feed.options)) {
+    throw no_frame("the feed has a mask, and no encode with which a masked picture could be made");
+  }
   if (status.state != FeedState::kRunning || keyframe.packet == nullptr) {
     throw no_frame("there is no picture: " +
                    (status.reason.empty() ? "none has come yet" : redact(status.reason)));
-  }
-  if (keyframe.copied && !feed.options->input.mask.empty()) {
-    throw no_frame("the feed has a mask, and no encode with which a masked picture could be made");
   }
   if (!feed.tap->may_decode(std::chrono::steady_clock::now(), kDecodePause)) {
     throw RequestError(
@@ -51,7 +59,7 @@ std::shared_ptr<const AVFrame> newest_picture(const FeedView& feed) {
         "this feed has no decoded frames, and a keyframe is decoded once a second at "
         "most; ask again");
   }
-  return decode_keyframe(keyframe, feed.options->input.limits.coded_pixels());
+  return {nullptr, std::move(keyframe)};
 }
 
 }  // namespace
@@ -62,10 +70,13 @@ HttpResponse answer_snapshot(const HttpRequest& request, const Supervisor& super
   const auto width = static_cast<int>(number_in(request, "width", 0, kLeastWidth, kMostWidth));
   const FeedView feed = require_feed(supervisor, name);
   try {
-    std::shared_ptr<const AVFrame> frame = newest_picture(feed);
+    Picture picture = newest_picture(feed);
     static std::mutex one_at_a_time;  // however many pages are open, one processor is busy with it
     const std::lock_guard lock(one_at_a_time);
-    HttpResponse response{.content_type = "image/jpeg", .body = make_jpeg(*frame, width)};
+    if (picture.frame == nullptr) {
+      picture.frame = decode_keyframe(picture.keyframe, feed.options->input.limits.coded_pixels());
+    }
+    HttpResponse response{.content_type = "image/jpeg", .body = make_jpeg(*picture.frame, width)};
     return response;
   } catch (const FeedError& error) {
     throw no_frame(redact(error.what()));

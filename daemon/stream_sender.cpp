@@ -8,8 +8,9 @@
 
 namespace framelane {
 
-StreamSender::StreamSender(std::shared_ptr<HttpStream> stream, MHD_Connection* connection)
-    : stream_(std::move(stream)), connection_(connection) {
+StreamSender::StreamSender(std::shared_ptr<HttpStream> stream, MHD_Connection* connection,
+                           std::function<bool()> goes_on)
+    : stream_(std::move(stream)), connection_(connection), goes_on_(std::move(goes_on)) {
   stream_->set_wake([this] { go_on(); });
 }
 
@@ -30,7 +31,7 @@ ssize_t StreamSender::read(char* buffer, std::size_t size) {
       woken_ = false;  // what comes from now on is news
     }
     std::optional<std::string> next = stream_->take();
-    if (!next || ended()) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (!next || ended() || !goes_on_()) return MHD_CONTENT_READER_END_OF_STREAM;
     piece_ = *std::move(next);
     at_ = 0;
     if (!piece_.empty()) break;

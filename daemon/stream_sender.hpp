@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,8 +16,10 @@ namespace framelane {
 /// A stream on its way to a client. Suspends the connection while there is nothing to send.
 class StreamSender {
  public:
-  /// For the connection's present request, whose completion it does not outlive.
-  StreamSender(std::shared_ptr<HttpStream> stream, MHD_Connection* connection);
+  /// For the connection's present request, whose completion it does not outlive. The stream ends
+  /// before a piece for which `goes_on` is false.
+  StreamSender(std::shared_ptr<HttpStream> stream, MHD_Connection* connection,
+               std::function<bool()> goes_on);
   ~StreamSender();
   StreamSender(const StreamSender&) = delete;
   StreamSender& operator=(const StreamSender&) = delete;
@@ -33,6 +36,7 @@ class StreamSender {
 
   const std::shared_ptr<HttpStream> stream_;
   MHD_Connection* const connection_;
+  const std::function<bool()> goes_on_;
   std::string piece_;  // of the listener's thread, as at_
   std::size_t at_ = 0;
   std::mutex mutex_;

@@ -157,6 +157,7 @@ void SupervisedFeed::take_next_options() {
 }
 
 void SupervisedFeed::start() {
+  tap_->close();  // before other options are seen: they may have other masks
   take_next_options();
   FeedOptions options = *options_;
   // A run that has ended may have left files that had to wait. A lock guards those that an
@@ -174,8 +175,13 @@ void SupervisedFeed::start() {
       device = devices_->place(
           options.name, {.choice = options.device, .nvenc = may_use_nvenc(options), .anew = anew});
     }
+    const auto tap = std::make_shared<SnapshotTap>();
+    {
+      const std::lock_guard lock(mutex_);
+      tap_ = tap;
+    }
     run_ = Feed::start(std::move(options), stats_, std::move(device), wake_, deadlines_, retention_,
-                       tap_);
+                       tap);
   } catch (const FeedError& error) {
     on_failure(error.code(), error.what());
   } catch (const std::exception& error) {

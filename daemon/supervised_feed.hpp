@@ -105,7 +105,7 @@ class SupervisedFeed {
   void cancel_late_run();
   void warn_of_loss() const;
 
-  // Guards the pointer options_, which only the supervisor's thread changes.
+  // Guards the pointers options_ and tap_, which only the supervisor's thread changes.
   mutable std::mutex mutex_;
   std::shared_ptr<const FeedOptions> options_;
   const std::shared_ptr<FeedStats> stats_;
@@ -114,7 +114,7 @@ class SupervisedFeed {
   const std::function<void()> wake_;
   const FeedDeadlines deadlines_;
   const std::shared_ptr<Retention> retention_;
-  const std::shared_ptr<SnapshotTap> tap_ = std::make_shared<SnapshotTap>();
+  std::shared_ptr<SnapshotTap> tap_ = std::make_shared<SnapshotTap>();  // of the present run
   std::atomic<bool> failed_{false};
   std::atomic<bool> restart_requested_{false};
 

@@ -70,15 +70,8 @@ void write(const std::string& trace, const std::string& output) {
 
 int trace_command(const TraceArguments& arguments) {
   std::vector<Problem> problems;
-  const AdminAddress listener = arguments.url.empty()
-                                    ? load_admin_address(arguments.config, problems)
-                                    : AdminAddress{arguments.url, false};
-  register_url_secrets(listener.listen);
   try {
-    if (listener.listen.empty()) {
-      throw std::runtime_error(arguments.config +
-                               ": admin.listen is empty, so there is no admin listener to ask");
-    }
+    const AdminAddress listener = find_listener(arguments.config, arguments.url, problems);
     const std::string packed = fetch(arguments, listener);
     const bool stays_packed = arguments.output.ends_with(".gz");
     write(stays_packed ? packed : unpack_gzip(packed, kMostUnpacked), arguments.output);

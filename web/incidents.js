@@ -66,6 +66,7 @@ export class IncidentList {
   #incidents;
   #feed;
   #shown = FIRST_SHOWN;
+  #day = 0;  // what is over has its day beside it when that has passed
   #version = -1;
 
   constructor(incidents, feed = null) {
@@ -75,7 +76,9 @@ export class IncidentList {
   }
 
   update(now) {
-    for (const row of this.#rows.values()) row.tick(now);
+    const day = new Date(now).getDate();
+    for (const row of this.#rows.values()) if (row.lasts || day !== this.#day) row.tick(now);
+    this.#day = day;
     if (this.#version === this.#incidents.version) return;
     this.#version = this.#incidents.version;
     const all = this.#incidents.list(this.#feed);
@@ -138,6 +141,10 @@ class Row {
     this.element.title = incident.end ? `${incident.begin} to ${incident.end}` : `since ${incident.begin}`;
     this.element.toggleAttribute("data-lasts", incident.end === null);
     this.tick(now);
+  }
+
+  get lasts() {
+    return this.#incident.end === null;
   }
 
   // What lasts shows for how long.

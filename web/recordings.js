@@ -34,6 +34,7 @@ export class Recordings {
     focusin: ({target}) => this.#move(0, this.#outputOf(target)),
     pointermove: (event) => this.#point(event), pointerleave: () => (this.#hoverElement.hidden = true),
   });
+  #parts = el("div");
   #choice = new Choice((step) => this.#move(step), () => this.#playMinute());
   #summary = new LiveText();
 
@@ -43,8 +44,9 @@ export class Recordings {
     [this.#name, this.#path, this.#incidents, this.#play, this.#answered] = [name, path, incidents, play, answered];
     this.element = el("section", {class: "panel recordings", "aria-label": "Recordings", hidden: true},
       el("header", {}, el("h2", {}, "Recordings of the last 24 hours"), el("p", {class: "quiet"}, this.#summary.node)),
-      this.#rows, el("div", {class: "timeline axis", "aria-hidden": "true"}, el("span"), this.#hours),
-      this.#choice.element);
+      this.#parts);
+    this.#parts.append(
+      this.#rows, el("div", {class: "timeline axis", "aria-hidden": "true"}, el("span"), this.#hours), this.#choice.element);
   }
 
   // Once a second. The list is asked for once a minute.
@@ -58,11 +60,20 @@ export class Recordings {
     const [from, to] = [now - DAY, now].map((time) => new Date(time).toISOString());
     try {
       const response = await fetch(`${this.#path}/recordings?from=${from}&to=${to}`);
-      if (response.ok) this.#take(await response.json());
+      const answer = await response.json();
+      if (response.ok) this.#take(answer);
+      else this.#complain(answer.error.message);
     } catch {
       // What was known is still shown.
     }
     this.#answered();
+  }
+
+  // What was known is still shown, too.
+  #complain(message) {
+    this.#summary.set(`Not listed now: ${message}`);
+    this.element.hidden = false;
+    this.#parts.hidden = this.#active === null;
   }
 
   #take({from, to, outputs}) {
@@ -75,6 +86,7 @@ export class Recordings {
     const days = [...this.#outputs.values()];
     this.element.hidden = days.length === 0;
     if (!days.includes(this.#active)) this.#active = days[0] ?? null;
+    this.#parts.hidden = this.#active === null;
     if (!this.#active) return;
     arrange(this.#rows, [this.#marks.element, ...days.map(({element}) => element), this.#hoverElement]);
     this.#showHours();

@@ -45,10 +45,10 @@ export class Thumbnail {
       if (!response.ok) return;
       const image = new Image();
       image.alt = "";
+      image.decoding = "sync";  // so that it does not flicker; decode() would cost a frame
       image.src = URL.createObjectURL(await response.blob());
       forget(this.#next);
       this.#next = image;
-      await image.decode();
       if (this.#closed) forget(image);
     } catch {
       // No picture this time. What is wrong comes with the event stream.

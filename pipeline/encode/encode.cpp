@@ -233,7 +233,7 @@ void Encode::encode(FrameJob& job) {
   assert(output.converts || job.input.memory == FrameMemory::kHost);
   AVFrame& frame = *frame_;
   refer_to(frame, job, output, *encoder_, plan_->frames);
-  if (tap_ != nullptr && tap_->wanted() && !plan_->frames) tap_->give(frame);
+  if (tap_ != nullptr && tap_->wanted() && !plan_->frames) tap_->give(frame, job.input.time_us);
   frame.pts = pts;
   if (keyframes_.due(job.input.pts, plan_->source_time_base)) frame.pict_type = AV_PICTURE_TYPE_I;
 

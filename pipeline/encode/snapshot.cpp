@@ -8,6 +8,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -18,8 +19,8 @@ extern "C" {
 namespace framelane {
 namespace {
 
-/// Of JPEG itself.
-constexpr int kMostSide = 65'500;
+/// A larger picture is made smaller: JPEG has no more than 65,500, and memory is limited, too.
+constexpr double kMostSide = 8192;
 /// A few percent of the picture's bytes, and no blocks that one sees.
 constexpr int kQuality = 4 * FF_QP2LAMBDA;
 
@@ -31,18 +32,17 @@ FeedError failure(const std::string& what, int error) {
   return {FeedFault::kInternal, what + ": " + av_error_text(error)};
 }
 
-/// As wide as asked for, and as high as its pixels' shape makes it, in even numbers.
+/// As wide as asked for, in square pixels, and as high as the picture's shape on a screen makes it.
 std::pair<int, int> size_of(const AVFrame& frame, int width) {
   const AVRational shape = frame.sample_aspect_ratio;
-  const bool square = shape.num <= 0 || shape.den <= 0;
-  const double shown_width =
-      frame.width * (square ? 1.0 : static_cast<double>(shape.num) / shape.den);
-  const double wide = width > 0 ? width : shown_width;
-  const double high = wide * frame.height / shown_width;
-  const auto even = [](double side) {
-    return static_cast<int>(std::clamp(side, 2.0, static_cast<double>(kMostSide))) / 2 * 2;
+  const bool known = shape.num > 0 && shape.den > 0;
+  const double shown_width = frame.width * (known ? av_q2d(shape) : 1.0);
+  const double wanted = width > 0 ? width / shown_width : 1.0;
+  const double scale = std::min(wanted, kMostSide / std::max<double>(shown_width, frame.height));
+  const auto side = [](double pixels) {
+    return std::max(1, static_cast<int>(std::lround(pixels)));
   };
-  return {even(wide), even(high)};
+  return {side(shown_width * scale), side(frame.height * scale)};
 }
 
 /// JPEG is full range with the matrix of BT.601 (JFIF).
@@ -124,6 +124,10 @@ std::shared_ptr<const AVFrame> decode_keyframe(const SnapshotTap::Keyframe& keyf
   if (error < 0) throw failure("the newest keyframe cannot be decoded", error);
   FramePtr own = make_frame();
   av_frame_move_ref(own.get(), frame.get());
+  // The stream may leave the pixels' shape to its container.
+  if (own->sample_aspect_ratio.num <= 0) {
+    own->sample_aspect_ratio = parameters.sample_aspect_ratio;
+  }
   return {own.release(), AvDeleter()};
 }
 

@@ -84,7 +84,8 @@ void FeedRun::make_parts() {
                                                                 .packets = *packets_,
                                                                 .frames = frames_.get(),
                                                                 .stage = stage_.get(),
-                                                                .changes = changes_});
+                                                                .changes = changes_,
+                                                                .tap = tap_.get()});
 }
 
 FeedRun::EncodeRef FeedRun::make_encode(const std::shared_ptr<const FeedOptions>& options,

@@ -32,6 +32,7 @@ bool FeedRun::change(std::shared_ptr<const FeedOptions> options) {
 /// Requires mutex_.
 void FeedRun::change_parts(const std::shared_ptr<const FeedOptions>& options) {
   RunChanges::Change change{.options = options, .added = {}, .removed = {}};
+  if (tap_ && present_->input.mask != options->input.mask) change.masks = tap_->expect_masks();
   std::vector<EncodeRef> added;
   for (const EncodeRef& part : encodes_) {
     if (part->leaves) continue;

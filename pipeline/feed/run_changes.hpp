@@ -3,8 +3,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -21,6 +23,7 @@ class RunChanges {
     std::shared_ptr<const FeedOptions> options;
     std::vector<EncodeRoute*> added;
     std::vector<EncodeRoute*> removed;
+    std::optional<std::uint64_t> masks{};  ///< other ones begin: see SnapshotTap::expect_masks()
   };
 
   /// False, and nothing changes, if the source thread has ended and takes no more.

@@ -2,6 +2,7 @@
 
 extern "C" {
 #include <libavcodec/avcodec.h>
+#include <libavutil/avutil.h>
 #include <libavutil/mathematics.h>
 }
 
@@ -15,6 +16,7 @@ extern "C" {
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/redact.hpp"
+#include "pipeline/packets/interleaver.hpp"
 #include "pipeline/source/input_options.hpp"
 
 namespace framelane {
@@ -83,6 +85,7 @@ bool SourceLoop::take_changes() {
   for (const RunChanges::Change& change : parts_.changes.take()) {
     parts_.packets.change(change);
     if (parts_.frames != nullptr) parts_.frames->change(change);
+    if (change.masks) masks_ = change.masks;
     on_full_ = change.options->on_full;
     reconnects = backoff_.set_options(change.options->input.reconnect) || reconnects;
     parts_.changes.let_go(change.removed);
@@ -212,14 +215,18 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
   note_format(source);
   parts_.packets.set_source(source.media);
   if (item.kind == SourceItem::Kind::kFrame) {
-    note_delivery(item, source);
+    const std::int64_t time_us = av_rescale_q(item.frame.pts, source.time_base, AV_TIME_BASE_Q);
+    note_delivery(item, source, time_us);
+    if (const auto masks = std::exchange(masks_, std::nullopt)) {
+      parts_.tap->masks_begin(*masks, time_us);
+    }
     parts_.frames->dispatch(std::move(item.frame), source);
     has_run_ = true;
     return;
   }
   const bool copied_video = item.stream == StreamKind::kVideo && parts_.packets.copies_video();
   if (copied_video) {
-    note_delivery(item, source);
+    note_delivery(item, source, frame_time_us(*item.packet, *source.media));
     if (std::exchange(shown_media_, source.media) != source.media) {
       const AVCodecParameters& video = *source.media->video.parameters;
       parts_.stats.set_size(video.width, video.height);
@@ -232,10 +239,12 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
 /// A frame has come, or a video packet that some encode copies: the source works. Called before the
 /// dispatch: that may wait for room in the ring or a queue, or throw, and neither is the source's
 /// fault.
-void SourceLoop::note_delivery(const SourceItem& item, const SourceInfo& source) {
+void SourceLoop::note_delivery(const SourceItem& item, const SourceInfo& source,
+                               std::int64_t time_us) {
   if (!item.held_back) parts_.stats.arrived(run_);
   backoff_.succeeded(Clock::now());
   if (std::exchange(running_, true)) return;
+  if (parts_.tap != nullptr) parts_.tap->source_begins(time_us);
   if (!parts_.stats.set_state(run_, FeedState::kRunning, "")) return;
   const std::string what = describe(source, parts_.options.input);
   if (!faults_.recovered(what)) log::info("feed {}: running ({})", parts_.options.name, what);

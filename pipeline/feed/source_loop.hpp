@@ -18,6 +18,7 @@
 #include "pipeline/feed/run_changes.hpp"
 #include "pipeline/frames/frame_pool.hpp"
 #include "pipeline/measure/feed_stats.hpp"
+#include "pipeline/packets/snapshot_tap.hpp"
 #include "pipeline/source/source.hpp"
 #include "pipeline/source/timeline.hpp"
 #include "pipeline/stage/stage.hpp"
@@ -39,6 +40,7 @@ class SourceLoop {
     FrameDispatch* frames;  ///< null, with `stage`, if every encode copies
     Stage* stage;
     RunChanges& changes;
+    SnapshotTap* tap;  ///< may be null
   };
   explicit SourceLoop(Parts parts);
 
@@ -64,7 +66,8 @@ class SourceLoop {
   bool pace(const SourceItem& item, const SourceInfo& source);
   void dispatch(SourceItem& item, const SourceInfo& source);
   void note_format(const SourceInfo& source);
-  void note_delivery(const SourceItem& item, const SourceInfo& source);
+  /// `time_us`: of the picture, on the feed's line.
+  void note_delivery(const SourceItem& item, const SourceInfo& source, std::int64_t time_us);
   void apply_liveness();
   /// Takes over what has changed. True if the source is to be tried at once.
   bool take_changes();
@@ -86,7 +89,8 @@ class SourceLoop {
   MediaFormatRef shown_media_;  // of the size that the statistics have, while video is copied
   bool live_ = false;           // the source that was opened last
   bool running_ = false;        // the open source has delivered something
-  bool has_run_ = false;        // some source of this run has, and the encodes could take it
+  std::optional<std::uint64_t> masks_;  // that begin with the next frame
+  bool has_run_ = false;  // some source of this run has, and the encodes could take it
 };
 
 }  // namespace framelane

@@ -1,6 +1,7 @@
 #include "pipeline/output/file_pattern.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <ctime>
 #include <string_view>
 
@@ -49,6 +50,19 @@ std::string expand(const std::string& pattern, std::chrono::system_clock::time_p
   return text;
 }
 
+/// The name without the number that numbered_name() gives; the same if it has none.
+std::string unnumbered_name(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  const std::size_t begin = slash == name.npos ? 0 : slash + 1;
+  const std::size_t dot = begin + extension_at(std::string_view(name).substr(begin));
+  const std::size_t number = name.rfind('.', dot - 1);
+  if (dot == 0 || number == name.npos || number < begin || number + 1 == dot) return name;
+  const bool digits = std::all_of(name.begin() + static_cast<std::ptrdiff_t>(number) + 1,
+                                  name.begin() + static_cast<std::ptrdiff_t>(dot),
+                                  [](char c) { return c >= '0' && c <= '9'; });
+  return digits ? name.substr(0, number) + name.substr(dot) : name;
+}
+
 }  // namespace
 
 std::string numbered_name(const std::string& name, int number) {
@@ -78,6 +92,45 @@ std::string FilePattern::name_at(std::chrono::system_clock::time_point time) con
 
 bool FilePattern::is_name(std::string_view name) const {
   return std::ranges::any_of(names_, [name](const NameShape& shape) { return shape.fits(name); });
+}
+
+bool FilePattern::is_path(std::string_view path) const {
+  auto folder =
+      std::ranges::find_if(folders_, [](const Folder& each) { return each.shape.varies(); });
+  for (; folder != folders_.end(); ++folder) {
+    const std::size_t slash = path.find('/');
+    if (slash == path.npos || !folder->shape.fits(path.substr(0, slash))) return false;
+    path.remove_prefix(slash + 1);
+  }
+  return is_name(path);
+}
+
+std::optional<std::chrono::system_clock::time_point> FilePattern::time_of(
+    const std::string& path, std::chrono::system_clock::time_point near) const {
+  using std::chrono::system_clock;
+  for (const std::string& name : {path, unnumbered_name(path)}) {
+    const bool varies = path_.find('%') != path_.npos;
+    if (!varies) return std::nullopt;
+    if (name_at(near) == name) return near;
+    // What the name does not tell is as at `near`, but for the time of day.
+    const std::time_t near_time = system_clock::to_time_t(near);
+    std::tm local{};
+    localtime_r(&near_time, &local);
+    local.tm_hour = local.tm_min = local.tm_sec = 0;
+    const char* const end = strptime(name.c_str(), path_.c_str(), &local);
+    if (end == nullptr || *end != '\0') continue;
+    local.tm_isdst = -1;
+    const system_clock::time_point read = system_clock::from_time_t(std::mktime(&local));
+    // An hour comes twice when summer ends, %I twice a day, and a name without a date every day.
+    std::optional<system_clock::time_point> best;
+    for (const int hours : {0, -1, 1, -12, 12, -24, 24}) {
+      const system_clock::time_point time = read + std::chrono::hours(hours);
+      if (name_at(time) != name) continue;
+      if (!best || std::chrono::abs(time - near) < std::chrono::abs(*best - near)) best = time;
+    }
+    if (best) return best;
+  }
+  return std::nullopt;
 }
 
 bool FilePattern::meets(const FilePattern& other) const {

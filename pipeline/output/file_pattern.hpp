@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,13 @@ class FilePattern {
 
   /// The name of a file that begins at this time, given in the local time zone.
   std::string name_at(std::chrono::system_clock::time_point time) const;
+
+  /// True if a complete file could have this path, from fixed_folder() on.
+  bool is_path(std::string_view path) const;
+  /// When a file of this name began, as far as the name tells: `near` if that is a time with this
+  /// name, else the time with this name that is next to `near`. Nothing if the name has no time.
+  std::optional<std::chrono::system_clock::time_point> time_of(
+      const std::string& path, std::chrono::system_clock::time_point near) const;
 
   /// The folders in a path, outermost first. The first of an absolute path is "", the root.
   const std::vector<Folder>& folders() const { return folders_; }

@@ -1,3 +1,4 @@
+// Longer than 400 lines: all that one class asks of FFmpeg's muxers.
 #include "pipeline/output/muxer.hpp"
 
 extern "C" {
@@ -195,7 +196,8 @@ void Muxer::write_header(const OutputOptions& options, const std::string& target
   opening_ = false;
   open_ = true;
   interrupt_.disarm();
-  note_cut_point();
+  packets_.emplace(container_, *context_);
+  note_cut_point(0);
   if (const auto key = dictionary.unconsumed(own)) {
     throw FeedError(FeedFault::kConfiguration,
                     "output " + name_ + ": neither the container " + container_.muxer->name +
@@ -239,6 +241,7 @@ bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base, std
 
   arm();
   const auto size = static_cast<std::uint64_t>(packet.size);
+  const std::int64_t position = context_->pb ? avio_tell(context_->pb) : 0;
   // Packets are interleaved already, so libavformat need not do it.
   const int error = av_write_frame(context_, &packet);
   interrupt_.disarm();
@@ -248,7 +251,8 @@ bool Muxer::write(AVPacket& packet, StreamKind stream, AVRational time_base, std
   check(part_error_, "write to");
   check(error, "write to");
   if (!context_->pb) bytes_ += size;
-  note_cut_point();
+  const bool wrote = context_->pb && avio_tell(context_->pb) > position;
+  note_cut_point(packets_->add(stream, size, wrote));
   return true;
 }
 
@@ -332,8 +336,8 @@ void Muxer::note_position() {
 
 /// Muxers collect what belongs together (a cluster, a fragment) elsewhere, and hand it to the file
 /// as a whole.
-void Muxer::note_cut_point() {
-  if (context_->pb) cut_points_.add(avio_tell(context_->pb), context_->pb->pos);
+void Muxer::note_cut_point(std::uint64_t packets) {
+  if (context_->pb) cut_points_.add({avio_tell(context_->pb), packets}, context_->pb->pos);
 }
 
 std::chrono::milliseconds Muxer::time_limit() const {

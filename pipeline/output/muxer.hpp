@@ -16,6 +16,7 @@ extern "C" {
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/cut_points.hpp"
 #include "pipeline/output/output_options.hpp"
+#include "pipeline/output/packets_in_file.hpp"
 #include "pipeline/packets/media.hpp"
 
 namespace framelane {
@@ -91,7 +92,8 @@ class Muxer {
   void write_header(const OutputOptions& options, const std::string& target);
   void open_fifo(const std::string& path);
   void note_position();
-  void note_cut_point();
+  /// So many packets lie in what was written.
+  void note_cut_point(std::uint64_t packets);
   /// How long a call to a peer may take now.
   std::chrono::milliseconds time_limit() const;
   /// Begins the time limit of the next call.
@@ -125,6 +127,7 @@ class Muxer {
   std::int64_t position_ = 0;   // the highest that was counted in bytes_
   std::uint64_t bytes_ = 0;
   CutPoints cut_points_;
+  std::optional<PacketsInFile> packets_;  // since the header
 };
 
 }  // namespace framelane

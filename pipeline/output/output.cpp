@@ -419,7 +419,7 @@ void Output::close(bool at_end) {
     try {
       name = session->finish(at_end && once_ && !stop_.stop_requested(), !once_);
     } catch (const std::runtime_error& error) {
-      stats_.drop(drop_reason(error), session->discard_segment());
+      stats_.drop(drop_reason(error), session->give_up());
       throw;
     }
   }
@@ -466,7 +466,7 @@ void Output::fail_if_none_was_written() const {
 
 void Output::drop_session(PacketDrop reason) {
   const CallScope call(calls_, long_call());
-  if (session_) stats_.drop(reason, session_->discard_segment());
+  if (session_) stats_.drop(reason, session_->give_up());
   session_.reset();
 }
 

@@ -76,22 +76,30 @@ OutputSession::OutputSession(const OutputOptions& options, const Container& cont
   }
 }
 
-OutputSession::~OutputSession() {
+OutputSession::~OutputSession() { give_up(); }
+
+std::uint64_t OutputSession::give_up() {
+  if (!muxer_) return 0;
   const CutPoints points = muxer_->cut_points();
   muxer_.reset();  // closes the file before it is cut and examined
-  leave_file(points);
-  if (playlist_) playlist_->discard_incomplete();  // nothing else makes room on a full disk
+  if (file_) return written_ - leave_file(points);
+  // Nothing else makes room on a full disk.
+  const bool discarded = playlist_ != nullptr && playlist_->discard_incomplete();
+  return discarded ? segment_packets_ : 0;
 }
 
-std::uint64_t OutputSession::discard_segment() {
-  const bool was_there = playlist_ != nullptr && playlist_->discard_incomplete();
-  return was_there ? std::exchange(segment_packets_, 0) : 0;
-}
-
-void OutputSession::leave_file(const CutPoints& points) {
-  if (!file_) return;
-  file_->cut_back(points);
-  recovery_.salvage(*file_, container_, stop_);
+std::uint64_t OutputSession::leave_file(const CutPoints& points) {
+  if (!file_) return 0;
+  const std::uint64_t left = file_->cut_back(points).value_or(written_);
+  switch (recovery_.salvage(*file_, container_, stop_)) {
+    case PartFile::Fate::kNamed:
+    case PartFile::Fate::kStays:
+      return left;
+    case PartFile::Fate::kRemoved:
+    case PartFile::Fate::kDamaged:
+      break;
+  }
+  return 0;
 }
 
 bool OutputSession::takes(const MediaPacket& audio) const {
@@ -135,6 +143,7 @@ bool OutputSession::write(MediaPacket& packet) {
   }
   refused_ = 0;
   ++segment_packets_;
+  ++written_;
   last_dts = dts;
   end_us_ = std::max(end_us_, end_us);
   return true;

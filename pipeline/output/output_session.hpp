@@ -32,9 +32,7 @@ class OutputSession {
                 std::optional<PartFile> file, PartFileRecovery& recovery, PlaylistWriter* playlist,
                 const std::string& url, const MediaPacket& keyframe, const LineClock& line_clock,
                 MuxerStops stops);
-  /// If finish() has not succeeded, a file is cut back to what is whole and left to `recovery`, and
-  /// a playlist's segment that is not complete is removed.
-  ~OutputSession();
+  ~OutputSession();  ///< does as give_up()
   OutputSession(const OutputSession&) = delete;
   OutputSession& operator=(const OutputSession&) = delete;
 
@@ -68,9 +66,10 @@ class OutputSession {
   /// `end_of_list`: the playlist says that nothing follows. `durable`: see PartFile. Throws
   /// IoError.
   std::string finish(bool end_of_list, bool durable);
-  /// Removes a playlist's segment that is not complete, if finish() has not succeeded. Returns how
-  /// many packets are lost with it.
-  std::uint64_t discard_segment();
+  /// Ends it if finish() has not succeeded: a file is cut back to what is whole and left to
+  /// `recovery`, and a playlist's segment that is not complete is removed. Returns how many of the
+  /// packets that were written are lost (see PacketsInFile). Only the destructor may follow.
+  std::uint64_t give_up();
   /// Bytes written since the last call.
   std::uint64_t take_bytes() { return muxer_->take_bytes(); }
 
@@ -86,8 +85,8 @@ class OutputSession {
   void begin_segment(const MediaPacket& video, std::int64_t now_us);
   /// Completes the segment.
   void end_segment(std::int64_t end_us);
-  /// The file's writer is gone.
-  void leave_file(const CutPoints& points);
+  /// The file's writer is gone. Returns how many packets are in it.
+  std::uint64_t leave_file(const CutPoints& points);
 
   const Container& container_;
   std::optional<PartFile> file_;
@@ -106,7 +105,8 @@ class OutputSession {
   std::array<std::int64_t, 2> last_dts_{AV_NOPTS_VALUE, AV_NOPTS_VALUE};  // of video, of audio
   int refused_ = 0;                                                       // packets in a row
   std::chrono::steady_clock::time_point flushed_at_;
-  std::unique_ptr<Muxer> muxer_;
+  std::unique_ptr<Muxer> muxer_;  // null after give_up()
+  std::uint64_t written_ = 0;     // packets
 
   // Of a playlist.
   PlaylistWriter* const playlist_;

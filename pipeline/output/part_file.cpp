@@ -137,11 +137,13 @@ std::string PartFile::rename_to_name() {
   }
 }
 
-void PartFile::cut_back(const CutPoints& points) {
+std::optional<std::uint64_t> PartFile::cut_back(const CutPoints& points) {
   struct stat file {};
-  if (fstat(fd_, &file) != 0) return;
+  if (fstat(fd_, &file) != 0) return std::nullopt;
   const auto end = points.last_in(file.st_size);
-  if (end && *end != file.st_size) cut_at(*end);
+  if (!end) return std::nullopt;
+  if (end->position != file.st_size) cut_at(end->position);
+  return end->packets;
 }
 
 void PartFile::cut_at(std::int64_t end) {

@@ -45,9 +45,9 @@ class PartFile {
   /// waits until first the data and then the name are on the disk. Throws IoError, DiskFull.
   std::string complete(bool durable);
 
-  /// After a write that failed: cuts off what is half. Nothing may write the file any more. Never
-  /// throws.
-  void cut_back(const CutPoints& points);
+  /// After a write that failed: cuts off what is half. Nothing may write the file any more. Returns
+  /// how many packets are left; nothing if the file is complete. Never throws.
+  std::optional<std::uint64_t> cut_back(const CutPoints& points);
 
   enum class Fate {
     kNamed,    ///< it has its name

@@ -118,14 +118,15 @@ void PartFileRecovery::note_recovered(const std::string& path, const Container& 
   }
 }
 
-void PartFileRecovery::salvage(PartFile& file, const Container& container,
-                               const std::stop_token& stop) {
+PartFile::Fate PartFileRecovery::salvage(PartFile& file, const Container& container,
+                                         const std::stop_token& stop) {
   const Limit limit = Limit::of(look_, stop);
   const PartFile::Salvage done = file.salvage(container, limit.stop, limit.deadline);
   note(file.path(), container, done);
   if (done.fate == PartFile::Fate::kNamed) {
     log::info("{}: completed {} as far as it was written", subject_, redact(done.text));
   }
+  return done.fate;
 }
 
 void PartFileRecovery::retry(const Container& container, const std::stop_token& stop) {

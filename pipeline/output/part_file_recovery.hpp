@@ -44,8 +44,8 @@ class PartFileRecovery {
   /// with `call` for each file. Called once, first.
   void recover(const OutputOptions& options, Interrupt& calls, std::chrono::milliseconds call,
                const std::stop_token& stop = {});
-  /// Completes a file of which the writing failed.
-  void salvage(PartFile& file, const Container& container, const std::stop_token& stop);
+  /// Completes a file of which the writing failed. Says what has become of it.
+  PartFile::Fate salvage(PartFile& file, const Container& container, const std::stop_token& stop);
   /// Tries again with those that had to stay for now: they could not be opened, their folder could
   /// not be written, or they could not be examined in time. Looks for files again if a folder that
   /// could not be read can be read now. Takes a second in all, because the output's packets wait

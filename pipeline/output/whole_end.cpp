@@ -132,6 +132,8 @@ Layout read_layout(std::istream& file, bool matroska, const std::stop_token& sto
   return layout;
 }
 
+}  // namespace
+
 bool is_matroska(const Container& container) {
   const std::string_view muxer = container.muxer ? container.muxer->name : "";
   return muxer == "matroska" || muxer == "webm";
@@ -142,8 +144,6 @@ bool is_mp4(const Container& container) {
   return muxer == "mp4" || muxer == "mov" || muxer == "ipod" || muxer == "3gp" || muxer == "3g2" ||
          muxer == "f4v" || muxer == "psp";
 }
-
-}  // namespace
 
 std::optional<std::int64_t> whole_end(std::istream& file, const Container& container,
                                       const std::stop_token& stop, Clock::time_point deadline) {

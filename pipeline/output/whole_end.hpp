@@ -11,6 +11,10 @@
 
 namespace framelane {
 
+bool is_matroska(const Container& container);
+/// Or one of its kin.
+bool is_mp4(const Container& container);
+
 /// Where to cut a recording that breaks off, so that nothing in it is half: the end of its last
 /// whole fragment (MP4 and its kin: ISO/IEC 14496-12, 4.2) or cluster (Matroska: RFC 8794, RFC
 /// 9559). Nothing if the file does not break off, if not even the first one is whole, if something

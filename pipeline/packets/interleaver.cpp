@@ -20,6 +20,12 @@ std::int64_t packet_time_us(const MediaPacket& packet) {
   return packet_time_us(*packet.packet, packet.stream, *packet.format);
 }
 
+std::int64_t frame_time_us(const AVPacket& video, const MediaFormat& format) {
+  const std::int64_t time_us = frame_of(video);
+  return time_us != FlightRecorder::kNoFrame ? time_us
+                                             : packet_time_us(video, StreamKind::kVideo, format);
+}
+
 void Interleaver::add(MediaPacket& packet, bool has_audio) {
   if (packet.stream == StreamKind::kVideo) has_audio_ = has_audio;
   Lane& lane = streams_[packet.stream == StreamKind::kVideo ? 0 : 1];

@@ -56,5 +56,7 @@ class Interleaver {
 /// Decoding time (presentation time where there is none) in microseconds.
 std::int64_t packet_time_us(const AVPacket& packet, StreamKind stream, const MediaFormat& format);
 std::int64_t packet_time_us(const MediaPacket& packet);
+/// The exact time of the picture where the packet has its name (frame_of); else as above.
+std::int64_t frame_time_us(const AVPacket& video, const MediaFormat& format);
 
 }  // namespace framelane

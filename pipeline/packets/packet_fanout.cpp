@@ -98,7 +98,9 @@ void PacketFanout::lose(StreamKind stream, PacketDrop reason, std::uint64_t pack
 
 void PacketFanout::publish(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format,
                            const std::stop_token& stop) {
-  if (tap_ && is_keyframe(packet, stream)) tap_->keep(packet, format, copied_);
+  if (tap_ && is_keyframe(packet, stream)) {
+    tap_->keep(packet, format, copied_, frame_time_us(packet, *format));
+  }
   // Held while pushing as well, so that a group that is sent again does not mix with packets of
   // another thread. A push may wait for an output's thread, but that never takes this lock.
   std::lock_guard lock(mutex_);

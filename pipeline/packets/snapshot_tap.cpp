@@ -1,29 +1,67 @@
 #include "pipeline/packets/snapshot_tap.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
 namespace framelane {
 
-void SnapshotTap::give(const AVFrame& frame) {
+void SnapshotTap::give(const AVFrame& frame, std::int64_t time_us) {
   FramePtr reference = make_frame();
   if (av_frame_ref(reference.get(), &frame) < 0) return;  // memory is short: who waits gets none
   std::shared_ptr<const AVFrame> shared(reference.release(), AvDeleter());
   const std::lock_guard lock(mutex_);
-  if (waiting_ == 0) return;
+  if (waiting_ == 0 || masks_ != expected_masks_ || !shows(time_us)) return;
   frame_ = std::move(shared);
   ++count_;
   wanted_ = false;
   given_.notify_all();
 }
 
-void SnapshotTap::keep(const AVPacket& keyframe, const MediaFormatRef& format, bool copied) {
+void SnapshotTap::keep(const AVPacket& keyframe, const MediaFormatRef& format, bool copied,
+                       std::int64_t time_us) {
   const std::lock_guard lock(mutex_);
-  if (!keyframe_.packet) keyframe_.packet = make_packet();
-  av_packet_unref(keyframe_.packet.get());
-  if (av_packet_ref(keyframe_.packet.get(), &keyframe) < 0) throw std::bad_alloc();
-  keyframe_.format = format;
-  keyframe_.copied = copied;
+  if (!shows(time_us) || (!copied && masks_ != expected_masks_)) return;
+  Kept& kept = kept_[copied ? 1 : 0];
+  if (!kept.packet) kept.packet = make_packet();
+  av_packet_unref(kept.packet.get());
+  if (av_packet_ref(kept.packet.get(), &keyframe) < 0) throw std::bad_alloc();
+  kept.format = format;
+  kept.count = ++kept_count_;
+}
+
+bool SnapshotTap::shows(std::int64_t time_us) const { return !closed_ && time_us >= from_us_; }
+
+void SnapshotTap::forget(std::int64_t from_us) {
+  from_us_ = std::max(from_us_, from_us);
+  frame_.reset();
+  for (Kept& kept : kept_) {
+    if (kept.packet) av_packet_unref(kept.packet.get());
+    kept.format.reset();
+  }
+}
+
+std::uint64_t SnapshotTap::expect_masks() {
+  const std::lock_guard lock(mutex_);
+  forget(from_us_);
+  return ++expected_masks_;
+}
+
+void SnapshotTap::masks_begin(std::uint64_t masks, std::int64_t time_us) {
+  const std::lock_guard lock(mutex_);
+  masks_ = masks;
+  forget(time_us);
+}
+
+void SnapshotTap::source_begins(std::int64_t time_us) {
+  const std::lock_guard lock(mutex_);
+  forget(time_us);
+}
+
+void SnapshotTap::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  forget(from_us_);
 }
 
 std::shared_ptr<const AVFrame> SnapshotTap::wait_frame(std::chrono::milliseconds timeout) {
@@ -40,12 +78,13 @@ std::shared_ptr<const AVFrame> SnapshotTap::wait_frame(std::chrono::milliseconds
   return frame;
 }
 
-SnapshotTap::Keyframe SnapshotTap::keyframe() const {
+SnapshotTap::Keyframe SnapshotTap::keyframe(bool masked) const {
   const std::lock_guard lock(mutex_);
-  Keyframe copy{.packet = nullptr, .format = keyframe_.format, .copied = keyframe_.copied};
-  if (!keyframe_.packet || keyframe_.packet->data == nullptr) return copy;
-  copy.packet = make_packet();
-  if (av_packet_ref(copy.packet.get(), keyframe_.packet.get()) < 0) throw std::bad_alloc();
+  const auto& [encoded, copied] = kept_;
+  const Kept& kept = !masked && copied.count > encoded.count ? copied : encoded;
+  if (!kept.packet || kept.packet->data == nullptr) return {};
+  Keyframe copy{.packet = make_packet(), .format = kept.format};
+  if (av_packet_ref(copy.packet.get(), kept.packet.get()) < 0) throw std::bad_alloc();
   return copy;
 }
 

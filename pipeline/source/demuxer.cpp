@@ -103,7 +103,7 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
     arrives_ = !reader_->regular() && !has_rate;
   }
   const AvLogCapture log;
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   interrupt_.arm(timeout_);
   guard_.attach(*context, options_);
   (void)format_.release();  // a failed open frees it
@@ -261,7 +261,7 @@ std::optional<microseconds> Demuxer::start() const {
 
 Demuxer::Flow Demuxer::read(AVPacket& packet) {
   const BusyMeter::Scope waiting(stats_.source_wait, stats_.trace(), TraceKind::kRead);
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   const auto begin = std::chrono::steady_clock::now();
   // A source that is silent is not waited for once more: it only gives what it still has.
   interrupt_.arm(silent_ ? milliseconds::zero() : timeout_);
@@ -334,7 +334,7 @@ std::unique_ptr<FdReader> Demuxer::take_fifo() {
 
 bool Demuxer::rewind() {
   if (io_ || (format_->iformat->flags & AVFMT_NOFILE) != 0) return false;
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   interrupt_.arm(timeout_);
   int error = 0;
   if ((format_->iformat->flags & AVFMT_TS_DISCONT) != 0) {

@@ -197,8 +197,8 @@ void InputGuard::attach(AVFormatContext& context, Dictionary& options) {
   options.set_default("formatprobesize", std::to_string(format_bytes));
 }
 
-InputGuard::CallCheck InputGuard::check_calls() {
-  UnpackCheck::Refused unpacks;
+CallCheck InputGuard::check_calls() {
+  CallCheck::UnpackRefused unpacks;
   if (access_.from_network()) {
     unpacks = [this] {
       try {
@@ -211,10 +211,9 @@ InputGuard::CallCheck InputGuard::check_calls() {
       }
     };
   }
-  return {ConnectionCheck([this](const sockaddr& address, std::size_t size, int socket) {
-            return may_reach(address, size, socket);
-          }),
-          UnpackCheck(std::move(unpacks))};
+  return CallCheck([this](const sockaddr& address, std::size_t size,
+                          int socket) { return may_reach(address, size, socket); },
+                   std::move(unpacks));
 }
 
 bool InputGuard::may_reach(const sockaddr& address, std::size_t size, int socket) {

@@ -12,9 +12,8 @@ extern "C" {
 #include <string>
 
 #include "pipeline/av/dictionary.hpp"
-#include "pipeline/source/connection_check.hpp"
+#include "pipeline/source/call_check.hpp"
 #include "pipeline/source/input_access.hpp"
-#include "pipeline/source/unpack_check.hpp"
 
 namespace framelane {
 
@@ -32,10 +31,6 @@ class InputGuard {
 
   /// Before avformat_open_input(), which gets the same options. The guard outlives `context`.
   void attach(AVFormatContext& context, Dictionary& options);
-  struct CallCheck {
-    ConnectionCheck connections;
-    UnpackCheck unpacking;
-  };
   /// Is to live during every call on the context.
   CallCheck check_calls();
 

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -42,6 +43,8 @@ HttpResponse echo(const HttpRequest& request) {
   return {200, "text/plain", request.method + " " + request.path + " " + request.body, {}};
 }
 
+bool every_request(const HttpRequest& /*request*/) { return true; }
+
 class AdminServerTest : public ::testing::Test {
  protected:
   std::string ask(const std::string& request) { return RawClient(server_.address()).ask(request); }
@@ -62,7 +65,7 @@ TEST(SlowAnswerTest, ARequestThatTakesLongHoldsUpNoOther) {
         if (request.path == "/slow") gone_on.wait();
         return echo(request);
       },
-      [](const HttpRequest& request) { return request.path == "/slow"; });
+      {.takes_long = [](const HttpRequest& request) { return request.path == "/slow"; }});
   RawClient slow(server.address());
   slow.send(
       "POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
@@ -77,13 +80,12 @@ TEST(SlowAnswerTest, ARequestThatTakesLongHoldsUpNoOther) {
 TEST(SlowAnswerTest, WhereTooManyAreUnderWayAnotherIsRefusedAtOnce) {
   std::promise<void> go_on;
   const std::shared_future<void> gone_on = go_on.get_future().share();
-  AdminServer server(
-      "127.0.0.1:0",
-      [&](const HttpRequest& request) {
-        gone_on.wait();
-        return echo(request);
-      },
-      [](const HttpRequest&) { return true; });
+  AdminServer server("127.0.0.1:0",
+                     [&](const HttpRequest& request) {
+                       gone_on.wait();
+                       return echo(request);
+                     },
+                     {.takes_long = every_request});
   std::vector<RawClient> clients;
   for (std::size_t i = 0; i <= AdminServer::kMaxAnswering; ++i) {
     clients.emplace_back(server.address());
@@ -96,18 +98,76 @@ TEST(SlowAnswerTest, WhereTooManyAreUnderWayAnotherIsRefusedAtOnce) {
   go_on.set_value();
 }
 
+TEST(SlowAnswerTest, WhatIsRefusedTakesNoThread) {
+  std::promise<void> go_on;
+  const std::shared_future<void> gone_on = go_on.get_future().share();
+  std::atomic<std::size_t> begun = 0;
+  AdminServer server("127.0.0.1:0",
+                     [&](const HttpRequest& request) {
+                       ++begun;
+                       gone_on.wait();
+                       return echo(request);
+                     },
+                     {.takes_long = every_request, .refuse = [](const HttpRequest& request) {
+                        return request.headers.contains("authorization")
+                                   ? std::nullopt
+                                   : std::optional(HttpResponse{401});
+                      }});
+  std::vector<RawClient> clients;
+  for (std::size_t i = 0; i < AdminServer::kMaxAnswering; ++i) {
+    clients.emplace_back(server.address());
+    clients.back().send("GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: x\r\n\r\n");
+  }
+  EXPECT_TRUE(testing::comes_true([&] { return begun == AdminServer::kMaxAnswering; }));
+  EXPECT_EQ(http_get(server.address(), "/", kTimeout).status, 401);
+  EXPECT_EQ(begun, AdminServer::kMaxAnswering);
+  go_on.set_value();
+}
+
+TEST(UnsentAnswersTest, BeyondALimitLongAnswersAreRefusedUntilOthersAreSent) {
+  constexpr std::size_t kLong = AdminServer::kMaxUnsentBytes / 2;
+  AdminServer server(
+      "127.0.0.1:0",
+      [](const HttpRequest& request) {
+        if (request.path == "/quick") return echo(request);
+        return HttpResponse{200, "text/plain", std::string(kLong, 'x')};
+      },
+      {.takes_long = [](const HttpRequest& request) { return request.path == "/long"; },
+       .idle_timeout = 60s});
+  // The answer's begin; the rest waits.
+  const auto begin = [](RawClient& client, const std::string& path) {
+    client.send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    return client.receive_until("x");
+  };
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.emplace_back(server.address());
+    EXPECT_THAT(begin(clients.back(), "/long"), StartsWith("HTTP/1.1 200"));
+  }
+  RawClient late(server.address());
+  const std::string refused = begin(late, "/long");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(refused, HasSubstr("Retry-After: 60\r\n"));
+  EXPECT_EQ(http_get(server.address(), "/quick", kTimeout).status, 200);
+  EXPECT_EQ(http_get(server.address(), "/large", kTimeout).status, 503);
+  clients.clear();
+  EXPECT_TRUE(testing::comes_true([&] {
+    RawClient client(server.address());
+    return begin(client, "/long").starts_with("HTTP/1.1 200");
+  }));
+}
+
 TEST(SlowAnswerTest, OneThatIsStuckDoesNotHoldUpTheEnd) {
   static std::promise<void> never;  // the thread uses it after the test
   static const std::shared_future<void> stuck = never.get_future().share();
   const std::uint64_t before = threads_stuck();
   {
-    AdminServer server(
-        "127.0.0.1:0",
-        [](const HttpRequest& request) {
-          stuck.wait();
-          return echo(request);
-        },
-        [](const HttpRequest&) { return true; });
+    AdminServer server("127.0.0.1:0",
+                       [](const HttpRequest& request) {
+                         stuck.wait();
+                         return echo(request);
+                       },
+                       {.takes_long = every_request});
     RawClient client(server.address());
     client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_EQ(client.receive_until("<never>", 100ms), "");
@@ -129,7 +189,7 @@ TEST(SlowAnswerTest, TheListenerEndsAfterTheAnswersThatAreUnderWay) {
         answered = true;
         return echo(request);
       },
-      [](const HttpRequest&) { return true; });
+      AdminServerOptions{.takes_long = every_request});
   RawClient client(server->address());
   client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
   asked.get_future().wait();
@@ -281,7 +341,7 @@ TEST_F(AdminServerTest, AClientThatAsksOutlivesOnesThatDoNot) {
 }
 
 TEST(AdminServerSilenceTest, ASilentClientIsClosed) {
-  const AdminServer server("127.0.0.1:0", echo, {}, 1s);
+  const AdminServer server("127.0.0.1:0", echo, {.idle_timeout = 1s});
   RawClient client(server.address());
   client.send("GET /x HTTP/1.1\r\nHost: ");
   std::string answer;

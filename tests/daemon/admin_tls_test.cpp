@@ -77,9 +77,12 @@ class AdminTlsTest : public ::testing::Test {
 
   const std::shared_ptr<AdminAccess> access_ =
       std::make_shared<AdminAccess>(with_new_certificate());
-  AdminServer server_{"127.0.0.1:0", say_path,
-                      [](const HttpRequest& request) { return request.path == "/slow"; }, 1s,
-                      access_};
+  AdminServer server_{
+      "127.0.0.1:0",
+      say_path,
+      {.takes_long = [](const HttpRequest& request) { return request.path == "/slow"; },
+       .idle_timeout = 1s,
+       .access = access_}};
 };
 
 TEST_F(AdminTlsTest, AnswersThroughTls) {
@@ -165,7 +168,7 @@ TEST(AdminTokensTest, WithTokensAnyNameIsServed) {
   AdminConfig config;
   config.tokens = {{AdminRole::kRead, "0123456789abcdef"}};
   const auto access = std::make_shared<AdminAccess>(config);
-  const AdminServer server("127.0.0.1:0", say_path, {}, AdminServer::kIdleTimeout, access);
+  const AdminServer server("127.0.0.1:0", say_path, {.access = access});
   EXPECT_THAT(ask(server.address(), kRequest), HasSubstr("HTTP/1.1 200"));
   access->replace({});
   EXPECT_THAT(ask(server.address(), kRequest), HasSubstr("HTTP/1.1 403"));

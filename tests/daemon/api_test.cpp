@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/config_reload.hpp"
+#include "daemon/disk_readers.hpp"
 #include "daemon/event_hub.hpp"
 #include "daemon/supervisor.hpp"
 #include "daemon/trace_dumps.hpp"
@@ -64,7 +65,8 @@ class ApiTest : public ::testing::Test {
   Incidents incidents_;
   const TraceDumps traces_{"", supervisor_, incidents_};
   EventHub events_{supervisor_};
-  Program program_{supervisor_, config_, traces_, incidents_, events_};
+  DiskReaders readers_;
+  Program program_{supervisor_, config_, traces_, incidents_, events_, readers_};
 };
 
 TEST_F(ApiTest, IsNotReadyBeforeTheStart) { EXPECT_EQ(ask("GET", "/readyz").status, 503); }
@@ -92,7 +94,7 @@ TEST_F(ApiTest, IsUnhealthyWhileTheLoopIsStuckAndHealthyOnceItTurnsAgain) {
   ConfigReload config("", Config{}, supervisor);
   const TraceDumps traces("", supervisor, incidents_);
   EventHub events(supervisor);
-  Program program{supervisor, config, traces, incidents_, events};
+  Program program{supervisor, config, traces, incidents_, events, readers_};
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
@@ -111,7 +113,7 @@ TEST_F(ApiTest, IsUnhealthyWhileMoreThreadsAreStuckThanAllowed) {
   Config config;
   config.watchdog.max_abandoned = static_cast<int>(threads_stuck());
   ConfigReload reload("", config, supervisor_);
-  Program program{supervisor_, reload, traces_, incidents_, events_};
+  Program program{supervisor_, reload, traces_, incidents_, events_, readers_};
   HttpRequest probe;
   probe.method = "GET";
   probe.path = "/healthz";
@@ -270,7 +272,7 @@ TEST_F(ApiTest, ALostGpuIsDownAndTheFeedSaysWhyItDecodesInSoftware) {
   ConfigReload config("", Config{}, supervisor);
   const TraceDumps traces("", supervisor, incidents_);
   EventHub events(supervisor);
-  Program program{supervisor, config, traces, incidents_, events};
+  Program program{supervisor, config, traces, incidents_, events, readers_};
   const auto get = [&](const std::string& path) {
     HttpRequest request;
     request.method = "GET";
@@ -354,6 +356,23 @@ TEST_F(ApiTest, TheIndexNamesEveryEndpoint) {
   for (const std::string path : {"/metrics", "/healthz", "/readyz", "/api/v1/feeds", "/restart",
                                  "/api/v1/devices", "/api/v1/incidents", "/api/v1/reload"}) {
     EXPECT_NE(index.find(path), std::string::npos) << path;
+  }
+}
+
+TEST(TakesLongTest, WhatReadsFilesOrIsLongIsAnsweredBesideTheListener) {
+  const auto asks = [](const std::string& path) {
+    HttpRequest request;
+    request.path = path;
+    return takes_long(request);
+  };
+  for (const char* path :
+       {"/api/v1/reload", "/api/v1/trace", "/api/v1/incidents", "/api/v1/feeds/gate/config",
+        "/api/v1/feeds/gate/snapshot.jpg", "/api/v1/feeds/gate/hls/live/index.m3u8"}) {
+    EXPECT_TRUE(asks(path)) << path;
+  }
+  for (const char* path : {"/", "/metrics", "/healthz", "/api/v1/feeds", "/api/v1/events",
+                           "/api/v1/feeds/gate", "/api/v1/feeds/gate/restart", "/nothing"}) {
+    EXPECT_FALSE(asks(path)) << path;
   }
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "daemon/api.hpp"
+#include "daemon/disk_readers.hpp"
 #include "daemon/event_hub.hpp"
 #include "daemon/incidents.hpp"
 #include "daemon/logging.hpp"
@@ -226,7 +227,8 @@ TEST_F(HeldReloadTest, AnotherReloadMeanwhileIsRefusedAndSystemdHearsOfOne) {
   Incidents incidents;
   const TraceDumps traces("", *supervisor_, incidents);
   EventHub events(*supervisor_);
-  Program program{*supervisor_, held, traces, incidents, events};
+  DiskReaders readers;
+  Program program{*supervisor_, held, traces, incidents, events, readers};
   EXPECT_EQ(answer(request, program).status, 409);
   finish("feeds:\n" + feed_text("gate"));
   EXPECT_EQ(first.get().kind, ReloadKind::kDone);

@@ -84,12 +84,18 @@ class StreamTest : public ::testing::Test {
     return held;
   }
 
+  std::optional<HttpResponse> refusal() const {
+    return refuses_ ? std::optional(HttpResponse{401}) : std::nullopt;
+  }
+
+  std::atomic<bool> refuses_ = false;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Words>> streams_;
   std::optional<std::uint64_t> bytes_;
   std::unique_ptr<AdminServer> server_ = std::make_unique<AdminServer>(
       "127.0.0.1:0", [this](const HttpRequest& request) { return answer(request); },
-      AdminServer::TakesLong(), 1s);
+      AdminServerOptions{.refuse = [this](const HttpRequest&) { return refusal(); },
+                         .idle_timeout = 1s});
 };
 
 TEST_F(StreamTest, WhatIsSaidArrivesAtOnceAndTheEndEndsTheAnswer) {
@@ -103,6 +109,17 @@ TEST_F(StreamTest, WhatIsSaidArrivesAtOnceAndTheEndEndsTheAnswer) {
   EXPECT_EQ(client.receive_until("<never>"), "0\r\n\r\n");
   EXPECT_TRUE(client.closed());
   EXPECT_TRUE(testing::comes_true([&] { return held() == 0; }));
+}
+
+TEST_F(StreamTest, OneWhoseRequestIsRefusedByNowSaysNothingMoreAndEnds) {
+  RawClient client(server_->address());
+  Words& words = begin(client);
+  words.say("one");
+  EXPECT_THAT(client.receive_until("one\r\n"), StartsWith("HTTP/1.1 200"));
+  refuses_ = true;
+  words.say("two");
+  EXPECT_EQ(client.receive_until("<never>"), "0\r\n\r\n");
+  EXPECT_TRUE(client.closed());
 }
 
 TEST_F(StreamTest, OneOfAKnownLengthSaysItAndIsNotInChunks) {

@@ -210,6 +210,19 @@ def clip():
     return ROOT / "tests" / "data" / "street_h264.mp4"
 
 
+@pytest.fixture
+def small_disk(tmp_path):
+    """The folder of a file system of a megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1000000", "tmpfs", folder],
+                             capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip("mounting a file system needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
     """made(name, *ffmpeg_arguments): a file that ffmpeg makes once for all tests of all workers."""

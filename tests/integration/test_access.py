@@ -14,6 +14,7 @@ import pytest
 from harness.camera import free_port
 from harness.configs import looped, one_feed
 from harness.daemon import run
+from harness.events import Events
 from harness.prometheus import Prometheus
 from harness.waiting import TIME_FACTOR, wait_until
 
@@ -181,6 +182,21 @@ def test_tokens_guard_a_unix_socket_too(framelane, clip, access):
     daemon = framelane(one_feed(looped(clip)), admin=access.tokens, token=READ).wait_ready()
     assert daemon.request("GET", "/metrics", headers={"Authorization": "none"})[0] == 401
     assert daemon.request("GET", "/metrics")[0] == 200
+
+
+def test_a_page_whose_token_is_taken_away_is_told_nothing_more(framelane, clip, access):
+    daemon = framelane(one_feed(looped(clip)), port=free_port(), admin=access.tokens, token=CONTROL).wait_ready()
+    page, other = Events(daemon, READ), Events(daemon, CONTROL)
+    page.next("status")
+    access.write(access.read, "another-" + READ)
+    daemon.reload()
+    with pytest.raises(AssertionError, match="the stream has ended"):
+        for _ in range(5):
+            page.next("status")
+    for _ in range(2):
+        other.next("status")
+    for one in (page, other):
+        one.close()
 
 
 def test_a_reload_reads_the_tokens_again(framelane, clip, access):

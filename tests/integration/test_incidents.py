@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import json
-import subprocess
 import time
 
 import pytest
@@ -136,18 +135,6 @@ def test_a_camera_that_comes_back_with_another_size_is_told(framelane, camera, c
     # Nothing is recorded.
     assert wait_incident(daemon, "source_lost", ended=True)["gap_seconds"] is None
     assert incidents(daemon, query=f"?feed=cam&since={changed['end']}")[-1]["id"] > lost["id"]
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1000000", "tmpfs", folder],
-                             capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip("mounting a file system needs root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def test_a_full_disk_is_one_incident_of_its_output(framelane, camera_clip, small_disk, tmp_path):
@@ -284,6 +271,27 @@ def test_a_state_directory_that_hangs_holds_up_neither_start_nor_stop(framelane,
         assert kept.read_text() == "{}\n"
     finally:
         hangs.unlink(missing_ok=True)
+
+
+def test_whoever_can_ask_sees_the_incidents_of_before(framelane, clip, tmp_path):
+    """While they are read, nobody can ask."""
+    state = tmp_path / "state"
+    state.mkdir()
+    config = one_feed(looped(clip))
+    framelane(config, env={"STATE_DIRECTORY": str(state)}).wait_ready().stop()
+    environment, hangs = preload(tmp_path, "hang")
+    hangs.touch()
+    try:
+        daemon = framelane(config, env={**environment, "STATE_DIRECTORY": str(state),
+                                        "FRAMELANE_TEST_HANG_READING": str(state / "incidents.jsonl")})
+        wait_until(hangs.with_suffix(".reached").exists, "the incidents to be read")
+        early = None
+        with contextlib.suppress(OSError):
+            early = incidents(daemon, "stopped")
+        assert early is None
+    finally:
+        hangs.unlink()
+    assert incidents(daemon.wait_ready(), "stopped")
 
 
 def test_wrong_requests_are_refused(framelane, clip):

@@ -206,3 +206,22 @@ def test_a_folder_in_the_playlists_place_takes_the_output_down(framelane, camera
     playlist.rmdir()
     wait_output_up(daemon, "hls")
     wait_until(playlist.is_file, "the playlist")
+
+
+@pytest.mark.parametrize("name, options", [
+    ("cam.mp4", {}), ("cam.mp4", {"movflags": "frag_every_frame", "min_frag_duration": "0"}),
+    ("cam.mkv", {}), ("cam.ts", {}),
+], ids=["mp4", "mp4 of a fragment per frame", "mkv", "ts"])
+def test_on_a_full_disk_every_packet_is_in_the_file_or_counts_as_lost(framelane, made, small_disk, name, options):
+    """Muxers hold packets back, and what is half is cut off the file: sound and pictures of both are lost."""
+    source = made("twenty-seconds-with-sound.mkv", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=20",
+                  "-f", "lavfi", "-i", "sine=duration=20", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25",
+                  "-c:a", "aac", "-b:a", "96k")
+    # Once, so that no group of pictures is sent again.
+    output = {"url": str(small_disk / name), "options": options, "reconnect": {"first": "1h", "max": "1h"}}
+    daemon = framelane(one_feed({"url": str(source)}, {**COPY, "audio": "copy"}, {"full": output})).wait_ready()
+    metrics = daemon.wait_state("cam", "ended")
+    assert metrics.sum("framelane_output_packets_dropped_total", reason="disk_full") > 0
+    written = media.packet_count(small_disk / name)
+    assert written > 0
+    assert written + metrics.sum("framelane_output_packets_dropped_total") == media.packet_count(source)

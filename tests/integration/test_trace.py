@@ -1,8 +1,10 @@
 """The flight recorder: what a trace shows of every frame, and how it is fetched."""
 
 import gzip
+import http.server
 import json
 import signal
+import threading
 
 import pytest
 
@@ -113,6 +115,32 @@ def test_the_command_writes_a_trace_packed_or_not(ended, cli, tmp_path):
     done = cli("trace", "--url", f"unix:{ended.socket}", "--seconds", 600, "-o", "-")
     assert len(Trace(done.stdout).slices) == len(slices)
     assert sorted(path.name for path in tmp_path.glob("trace*")) == ["trace.json", "trace.json.gz"]
+
+
+def test_a_url_may_have_a_path_below_which_a_proxy_has_the_listener(ended, cli, tmp_path):
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            assert self.path.startswith("/recorders/3/api/")
+            connection = ended.connect()
+            connection.request("GET", self.path.removeprefix("/recorders/3"), headers=dict(self.headers))
+            answer = connection.getresponse()
+            body = answer.read()
+            self.send_response(answer.status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            connection.close()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{proxy.server_port}/recorders/3/"
+        done = cli("trace", "--url", url, "--seconds", 600, "-o", tmp_path / "trace.json.gz")
+        proxy.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert len(Trace(gzip.decompress((tmp_path / "trace.json.gz").read_bytes())).slices) > 42 * 6
 
 
 def test_the_command_says_what_is_wrong(ended, cli, tmp_path):

@@ -9,9 +9,10 @@ from harness.waiting import TIME_FACTOR
 class Events:
     """Reads server-sent events as strictly as the standard writes them."""
 
-    def __init__(self, daemon):
+    def __init__(self, daemon, token=None):
         self.connection = daemon.connect()
-        headers = {"Authorization": f"Bearer {daemon.token}"} if daemon.token else {}
+        token = token or daemon.token
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.connection.request("GET", "/api/v1/events", headers=headers)
         self.response = self.connection.getresponse()
         assert self.response.status == 200

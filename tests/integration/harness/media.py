@@ -36,6 +36,11 @@ def frame_count(path):
     return int(video(path, "-count_frames")["nb_read_frames"])
 
 
+def packet_count(path):
+    """Of all streams."""
+    return sum(int(stream["nb_read_packets"]) for stream in probe(path, "-count_packets")["streams"])
+
+
 def _format(path):
     """A few packets of MPEG-TS are too short to be recognised as such."""
     return ["-f", "mpegts"] if str(path).endswith(".ts") else []

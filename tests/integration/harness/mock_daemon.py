@@ -287,6 +287,7 @@ class MockDaemon:
         self.reachable = True      # if not, connections are closed without an answer
         self.moves = True          # if not, every status has the same figures
         self.media = None          # a folder with an HLS playlist, if a feed is to be played
+        self.refused = None        # an error in place of every list of recordings: (status, code, message)
         self.held = {}             # path -> threading.Event: an answer waits for it, with what it is when asked for
         self._pictures = pictures()
         self.recording = recording()
@@ -408,6 +409,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif what == "config":
             self._json(200, {"input": {"url": "rtsp://viewer:***@10.0.0.4/stream1"},
                              "encodes": {"live": {"video": {"codec": "libx264", "bitrate": "2M"}}}})
+        elif what == "recordings" and self.mock.refused:
+            self._error(*self.mock.refused)
         elif what == "recordings":
             self._wait(self.path.partition("?")[0])
             self._json(200, {"from": query["from"], "to": query["to"], "outputs": self.mock.fleet.recordings(

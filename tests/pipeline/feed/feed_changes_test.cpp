@@ -4,12 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "pipeline/base/abandoned_threads.hpp"
+#include "pipeline/encode/snapshot.hpp"
 #include "pipeline/feed/feed.hpp"
 #include "tests/pipeline/base/wait.hpp"
 #include "tests/pipeline/encode/held_encoder.hpp"
@@ -171,6 +174,29 @@ TEST_F(FeedTest, WhatComesWhenTheSourceHasEndedEndsWithTheOthers) {
   EXPECT_EQ(wait().kind, Feed::Outcome::Kind::kEnded);
   expect_every_frame_accounted_for();
   EXPECT_EQ(decoded_frames(file("live.mkv")), kClipFrames);
+}
+
+// The keyframes that a snapshot is made of.
+TEST_F(FeedTest, AfterAnotherMaskNoPictureOfBeforeIsShown) {
+  ffmpeg("-f lavfi -i color=black:size=64x48:rate=25:duration=5 -c:v libx264 '" +
+         file("black.mkv") + "'");
+  options_.input.url = file("black.mkv");
+  options_.input.loop = true;
+  options_.input.pace = InputOptions::Pace::kRealtime;
+  options_.once = false;
+  add_encode("live", "mjpeg");
+  tap_ = std::make_shared<SnapshotTap>();
+  start();
+  const auto has_picture = [this] { return tap_->keyframe(true).packet != nullptr; };
+  const auto luma = [this] { return decode_keyframe(tap_->keyframe(true), 64 * 48)->data[0][0]; };
+  for (const std::uint8_t white : {0, 255, 0, 255}) {
+    FeedOptions next = options_;
+    next.input.mask = {
+        {.polygon = {{0, 0}, {1, 0}, {1, 1}, {0, 1}}, .color = {white, white, white}}};
+    ASSERT_TRUE(change(next));
+    ASSERT_TRUE(comes_true(has_picture));
+    EXPECT_NEAR(luma(), white == 0 ? 0 : 255, 20);
+  }
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ bool FeedTest::change(const FeedOptions& options) {
 void FeedTest::start() {
   stats_ = std::make_shared<FeedStats>(options_.name, shape_of(options_));
   feed_ = Feed::start(
-      options_, stats_, device_, [] {}, deadlines_);
+      options_, stats_, device_, [] {}, deadlines_, nullptr, tap_);
 }
 
 Feed::Outcome FeedTest::wait() {

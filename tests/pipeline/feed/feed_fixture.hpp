@@ -60,6 +60,7 @@ class FeedTest : public ::testing::Test {
   std::shared_ptr<Device> device_ = make_cpu_device();
   FeedOptions options_;
   FeedDeadlines deadlines_;
+  std::shared_ptr<SnapshotTap> tap_;  // null: there is none
   std::shared_ptr<FeedStats> stats_;
   std::unique_ptr<Feed> feed_;
 };

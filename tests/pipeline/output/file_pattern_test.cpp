@@ -116,6 +116,50 @@ TEST(FilePatternTest, AnHourThatComesTwiceOverwritesNothing) {
   EXPECT_EQ(second.complete(false), folder / "023000.2.ts");
 }
 
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(FilePatternTest, ANameTellsItsTime) {
+  const auto time = local_time(2024, 2, 3, 14, 5, 6);
+  for (const char* const pattern :
+       {"/rec/%Y-%m-%d/%H%M%S.mp4", "%F %T.ts", "%s.mkv", "%Y%j-%R-%S.mp4"}) {
+    const FilePattern files(pattern);
+    const std::string name = files.name_at(time);
+    EXPECT_EQ(files.time_of(name, time + hours(1000)), time) << name;
+    EXPECT_EQ(files.time_of(numbered_name(name, 12), time + hours(1000)), time) << name;
+    // What the name does not tell.
+    EXPECT_EQ(files.time_of(name, time + milliseconds(250)), time + milliseconds(250)) << name;
+    EXPECT_EQ(files.time_of("other", time), std::nullopt);
+  }
+  EXPECT_EQ(FilePattern("/rec/out.mp4").time_of("/rec/out.mp4", time), std::nullopt);
+}
+
+TEST(FilePatternTest, OfSeveralTimesOfOneNameItIsTheNextOne) {
+  const TimeZone zone("CET-1CEST,M3.5.0,M10.5.0/3");
+  const FilePattern pattern("%H%M%S.ts");
+  for (const auto time : {kSecondHalfPastTwo, kSecondHalfPastTwo - hours(1)}) {
+    EXPECT_EQ(pattern.time_of("023000.ts", time + seconds(9)), time);
+  }
+  const auto time = local_time(2024, 2, 3, 23, 59, 59);
+  EXPECT_EQ(pattern.time_of("235959.ts", time + seconds(9)), time);
+  EXPECT_EQ(FilePattern("%I%M%S.ts").time_of("115959.2.ts", time + seconds(9)), time);
+}
+
+TEST(FilePatternTest, APathIsOneThatItMakes) {
+  const FilePattern pattern("/rec/gate/%Y/day-%d/%H%M%S.mp4");
+  EXPECT_TRUE(pattern.is_path("2024/day-03/140506.mp4"));
+  EXPECT_TRUE(pattern.is_path("2024/day-03/140506.2.mp4"));
+  for (const char* const path :
+       {"", "140506.mp4", "2024/140506.mp4", "2024/day-03/", "2024/day-03/140506.mp4/",
+        "2024/day-03/140506.mp4.part", "2024/day-03/../day-03/140506.mp4", "../day-03/140506.mp4",
+        "2024/other/140506.mp4", "2024//140506.mp4", "/2024/day-03/140506.mp4"}) {
+    EXPECT_FALSE(pattern.is_path(path)) << path;
+  }
+  EXPECT_TRUE(FilePattern("/rec/out.mp4").is_path("out.mp4"));
+  EXPECT_FALSE(FilePattern("/rec/out.mp4").is_path("rec/out.mp4"));
+}
+
 TEST(FilePatternTest, AnUnknownFieldIsNamed) {
   try {
     FilePattern("/rec/%Q.mp4");

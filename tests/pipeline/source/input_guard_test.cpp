@@ -200,7 +200,7 @@ class RefusedAddressTest : public ::testing::Test {
 };
 
 TEST_F(RefusedAddressTest, IsTheCauseOfAFailureBehindARedirect) {
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   EXPECT_EQ(connect_to_listener(), TCP_ESTABLISHED);
   sockets_.clear();
   connect_to_what_is_refused();
@@ -209,14 +209,14 @@ TEST_F(RefusedAddressTest, IsTheCauseOfAFailureBehindARedirect) {
 }
 
 TEST_F(RefusedAddressTest, IsNoCauseIfAnotherOneIsReachedThen) {
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   connect_to_what_is_refused();
   EXPECT_EQ(connect_to_listener(), TCP_ESTABLISHED);
   EXPECT_EQ(guard_.unreachable_by(AVERROR(EIO)), "");
 }
 
 TEST_F(RefusedAddressTest, IsNoCauseWhileAnotherOneOfTheNameMayStillAnswer) {
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   while (connect_to_listener(SOCK_NONBLOCK) == TCP_ESTABLISHED) {  // until its queue is full
     ASSERT_LT(sockets_.size(), 10u);
   }
@@ -225,7 +225,7 @@ TEST_F(RefusedAddressTest, IsNoCauseWhileAnotherOneOfTheNameMayStillAnswer) {
 }
 
 TEST_F(RefusedAddressTest, IsNotTheCauseOfAnErrorThatAPeerHasAnswered) {
-  const InputGuard::CallCheck check = guard_.check_calls();
+  const CallCheck check = guard_.check_calls();
   connect_to_what_is_refused();
   EXPECT_EQ(guard_.unreachable_by(AVERROR_HTTP_NOT_FOUND), "");
   EXPECT_EQ(guard_.refusal_in(AVERROR_HTTP_UNAUTHORIZED, {}), "");

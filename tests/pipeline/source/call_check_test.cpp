@@ -1,5 +1,5 @@
 // Not built for ThreadSanitizer: a check belongs to one thread.
-#include "pipeline/source/connection_check.hpp"
+#include "pipeline/source/call_check.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -50,11 +50,11 @@ class Peer {
 
 bool nothing(const sockaddr& /*address*/, std::size_t /*size*/, int /*socket*/) { return false; }
 
-TEST(ConnectionCheckTest, ARefusedAddressIsNotReached) {
+TEST(CallCheckTest, ARefusedAddressIsNotReached) {
   const Peer stream(SOCK_STREAM);
   const Peer datagrams(SOCK_DGRAM);
   {
-    const ConnectionCheck check(nothing);
+    const CallCheck check(nothing);
     EXPECT_EQ(stream.connect_error(), EACCES);
     EXPECT_EQ(datagrams.send_error(), EACCES);
   }
@@ -64,11 +64,11 @@ TEST(ConnectionCheckTest, ARefusedAddressIsNotReached) {
   EXPECT_EQ(datagrams.received(), 1);
 }
 
-TEST(ConnectionCheckTest, TheAddressThatIsUsedIsTheOneThatIsChecked) {
+TEST(CallCheckTest, TheAddressThatIsUsedIsTheOneThatIsChecked) {
   const Peer peer(SOCK_STREAM);
   const sockaddr* seen = nullptr;
   std::size_t bytes = 0;
-  const ConnectionCheck check([&](const sockaddr& address, std::size_t size, int /*socket*/) {
+  const CallCheck check([&](const sockaddr& address, std::size_t size, int /*socket*/) {
     seen = &address;
     bytes = size;
     return true;
@@ -78,9 +78,9 @@ TEST(ConnectionCheckTest, TheAddressThatIsUsedIsTheOneThatIsChecked) {
   EXPECT_EQ(bytes, sizeof(sockaddr_in));
 }
 
-TEST(ConnectionCheckTest, OtherThreadsAndLocalSocketsAreNotChecked) {
+TEST(CallCheckTest, OtherThreadsAndLocalSocketsAreNotChecked) {
   const Peer peer(SOCK_STREAM);
-  const ConnectionCheck check(nothing);
+  const CallCheck check(nothing);
   int other = -1;
   std::thread([&] { other = peer.connect_error(); }).join();
   EXPECT_EQ(other, 0);
@@ -92,11 +92,11 @@ TEST(ConnectionCheckTest, OtherThreadsAndLocalSocketsAreNotChecked) {
   EXPECT_EQ(errno, ENOENT);
 }
 
-TEST(ConnectionCheckTest, TheOuterCheckHoldsAgainAfterAnInnerOne) {
+TEST(CallCheckTest, TheOuterCheckHoldsAgainAfterAnInnerOne) {
   const Peer peer(SOCK_STREAM);
-  const ConnectionCheck outer(nothing);
+  const CallCheck outer(nothing);
   {
-    const ConnectionCheck inner([](const sockaddr&, std::size_t, int) { return true; });
+    const CallCheck inner([](const sockaddr&, std::size_t, int) { return true; });
     EXPECT_EQ(peer.connect_error(), 0);
   }
   EXPECT_EQ(peer.connect_error(), EACCES);

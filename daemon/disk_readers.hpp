@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "daemon/admin_server.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
+
+namespace framelane {
+
+/// An answer that is read from a disk. The thread that reads it has this; its client may be slow,
+/// or go away.
+class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
+ public:
+  /// True once nobody waits for it any more.
+  bool is_gone() const;
+  /// The whole answer.
+  void answer(HttpResponse response);
+  /// The answer begins like this, and goes on with what send() is given, to the return of the
+  /// thread's function.
+  void begin(HttpResponse response);
+  /// Waits while the client has not taken what it was sent. False if it is gone.
+  bool send(std::string piece);
+
+ private:
+  friend class DiskReaders;
+  using Steady = std::chrono::steady_clock;
+  class Stream;
+
+  explicit DiskAnswer(std::string place) : place_(std::move(place)) {}
+  void finish(std::exception_ptr error);
+  /// What begin() or answer() was given; throws what the thread has thrown, or RequestError if the
+  /// disk takes too long or framelane is being stopped.
+  HttpResponse wait();
+  /// True if it has become clear now that the disk hangs.
+  bool is_newly_stuck(Steady::time_point now);
+  void stop();
+  std::optional<std::string> take();
+  void leave();
+  void tell(std::unique_lock<std::mutex> lock);
+
+  const std::string place_;
+  AbandonableThread thread_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::optional<HttpResponse> response_;
+  std::weak_ptr<Stream> stream_;
+  std::exception_ptr error_;
+  std::deque<std::string> pieces_;
+  std::size_t bytes_ = 0;  // in pieces_
+  std::optional<Steady::time_point> reads_since_ = Steady::now();
+  bool stuck_ = false;
+  bool gone_ = false;
+  bool stopped_ = false;
+  bool ended_ = false;
+};
+
+/// Reads files for answers, each on a thread of its own: neither a disk that does not answer nor a
+/// client that is slow holds up anybody else. A thread that is stuck is left behind, and counted.
+class DiskReaders {
+ public:
+  /// Answers that are read and sent at the same time.
+  static constexpr std::size_t kMost = 16;
+  /// So long a disk may take to the begin of an answer, and from one piece to the next.
+  static constexpr std::chrono::seconds kPatience{10};
+  /// A player that has enough for now reads on later.
+  static constexpr std::chrono::seconds kClientIdle{60};
+
+  DiskReaders();
+  ~DiskReaders();
+  DiskReaders(const DiskReaders&) = delete;
+  DiskReaders& operator=(const DiskReaders&) = delete;
+
+  /// What reads and sends. It may throw, and shares the ownership of what it uses.
+  using Read = std::function<void(const std::shared_ptr<DiskAnswer>&)>;
+  /// Has `read` answer, and waits until it has begun to. Nothing is read for a `place` whose disk
+  /// hangs. Any thread. Throws what `read` throws before it has begun, and RequestError.
+  HttpResponse answer(const std::string& place, Read read);
+  /// Looks for threads that are stuck; their clients are disconnected. Now and then, on any thread.
+  void watch();
+  /// Ends all answers, and waits for their threads for a moment.
+  void stop();
+
+ private:
+  struct Shared;
+  const std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace framelane
