@@ -49,7 +49,7 @@ void BurstWatch::Counts::add(const Counts& more) {
 
 void BurstWatch::look(const Counts& more, Moment now) {
   const bool any = more.sum() > 0;
-  if (!lasts() && now.steady - first_.steady >= kBurstTime) counts_ = {};
+  if (!under_way(now)) counts_ = {};
   if (any) {
     if (counts_.sum() == 0) first_ = now;
     last_ = now;
@@ -60,12 +60,16 @@ void BurstWatch::look(const Counts& more, Moment now) {
   if (lasts() && now.steady - last_.steady >= kCalm) end();
 }
 
+bool BurstWatch::under_way(Moment now) const {
+  return lasts() || (counts_.sum() > 0 && now.steady - first_.steady < kBurstTime);
+}
+
 void BurstWatch::tell(Moment now) {
   const std::uint64_t id = incident_.id;
   incident_ = subject_;
   incident_.id = id;
   incident_.begin = first_.wall;
-  incident_.code = most_frequent(counts_);
+  if (incident_.code.empty()) incident_.code = most_frequent(counts_);
   if (counts_.encodes.size() == 1) incident_.encode = *counts_.encodes.begin();
   incident_.lasted = duration_cast<milliseconds>(last_.steady - first_.steady);
   incident_.text = text_of(incident_, counts_);

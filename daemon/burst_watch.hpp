@@ -33,11 +33,14 @@ class BurstWatch {
   };
 
   BurstWatch() = default;
-  /// `subject`: what it is about, with kind and severity. `least`: an incident begins with so many.
+  /// `subject`: what it is about, with kind and severity, and with the code if there is one cause;
+  /// else the code is the most frequent reason. `least`: an incident begins with so many.
   BurstWatch(Incidents& incidents, Incident subject, std::uint64_t least)
       : incidents_(&incidents), subject_(std::move(subject)), least_(least) {}
 
   void look(const Counts& more, Moment now);
+  /// True if what is lost now belongs to what was lost before.
+  bool under_way(Moment now) const;
   /// It is watched no more, and what lasts is over.
   void end();
 

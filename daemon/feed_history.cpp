@@ -57,6 +57,8 @@ FeedCounts counts_of(const FeedStats& stats, std::chrono::steady_clock::time_poi
   }
   for (const OutputTotals& output : output_totals(stats)) {
     counts.output_bytes.push_back(output.bytes);
+    counts.output_losses.push_back(output.faults.count);
+    counts.output_dropped.push_back(output.packets_dropped);
     counts.bytes_out += output.bytes;
   }
   return counts;
@@ -109,6 +111,26 @@ std::optional<double> FeedHistory::rate(std::vector<std::uint64_t> FeedCounts::*
 std::uint64_t FeedHistory::lost_recently() const {
   const std::uint64_t then = before(kRecentTime).lost();
   return latest().lost() - std::min(latest().lost(), then);
+}
+
+std::uint64_t FeedHistory::output_losses_recently(std::size_t index) const {
+  const auto& then = before(kTroubleTime).output_losses;
+  const auto& now = latest().output_losses;
+  if (index >= then.size() || index >= now.size()) return 0;
+  return now[index] - std::min(now[index], then[index]);
+}
+
+std::uint64_t FeedHistory::packets_lost_recently(std::size_t index) const {
+  const auto& then = before(kTroubleTime).output_dropped;
+  const auto& now = latest().output_dropped;
+  if (index >= then.size() || index >= now.size()) return 0;
+  const auto rise = [&](PacketDrop reason) {
+    const std::uint64_t count = now[index][index_of(reason)];
+    return count - std::min(count, then[index][index_of(reason)]);
+  };
+  const std::uint64_t lost =
+      rise(PacketDrop::kQueueFull) + rise(PacketDrop::kWriteFailed) + rise(PacketDrop::kDiskFull);
+  return lost > 0 ? lost + rise(PacketDrop::kWaitKeyframe) : 0;
 }
 
 std::optional<double> FeedHistory::latency(double share) const {

@@ -29,6 +29,9 @@ struct FeedCounts {
   std::array<std::uint64_t, Histogram::kBounds.size() + 1> latency{};  ///< Histogram::Snapshot
   std::vector<std::uint64_t> encode_frames{};  ///< out, in the configuration's order
   std::vector<std::uint64_t> output_bytes{};   ///< likewise
+  /// Likewise: how often each output was lost, and the packets that it dropped, by reason.
+  std::vector<std::uint64_t> output_losses{};
+  std::vector<std::array<std::uint64_t, kPacketDropNames.size()>> output_dropped{};
 
   /// Frames: the sum of `dropped` where is_loss() says so.
   std::uint64_t lost() const;
@@ -42,6 +45,7 @@ class FeedHistory {
   static constexpr std::chrono::seconds kRateTime{5};      ///< over which rates are taken
   static constexpr std::chrono::seconds kRecentTime{10};   ///< of "recently"
   static constexpr std::chrono::seconds kLatencyTime{60};  ///< of percentiles
+  static constexpr std::chrono::seconds kTroubleTime{60};  ///< of what outputs have lost
   static constexpr std::chrono::seconds kInterval{5};      ///< of points
   static constexpr std::size_t kPoints = 120;              ///< ten minutes
 
@@ -64,6 +68,11 @@ class FeedHistory {
   std::optional<double> rate(std::vector<std::uint64_t> FeedCounts::*counts,
                              std::size_t index) const;
   std::uint64_t lost_recently() const;
+  /// How often an output was lost; `index` is that of the configuration.
+  std::uint64_t output_losses_recently(std::size_t index) const;
+  /// The packets that it lost because its queue was full or writing failed, with those that
+  /// depended on them. The first ones of a source, before a keyframe, are no loss.
+  std::uint64_t packets_lost_recently(std::size_t index) const;
   /// In seconds, interpolated inside a bucket; nothing if no frame came out. `share`: 0.99.
   std::optional<double> latency(double share) const;
   /// Oldest first.

@@ -122,8 +122,10 @@ void FeedIncidents::look_at_outputs(Moment now) {
     if (found == outputs_.end()) {
       Incident subject = about(IncidentKind::kFramesDropped, Severity::kWarning);
       subject.output = output.name;
+      Incident loss = subject;
+      loss.code = kPacketDropNames[index_of(PacketDrop::kQueueFull)];
       OutputWatch watch{.outage = OutageWatch(incidents_, subject),
-                        .losses = BurstWatch(incidents_, subject, kBurst)};
+                        .losses = BurstWatch(incidents_, loss, kBurst)};
       found = outputs_.emplace(output.name, std::move(watch)).first;
     }
     look_at_output(found->second, output, now);
@@ -142,7 +144,7 @@ void FeedIncidents::look_at_output(OutputWatch& watch, const OutputTotals& outpu
                      .records = recording_outputs_.contains(output.name)},
                     now);
   // What an output drops that is down belongs to that; a full queue also makes it drop what depends
-  // on what was lost.
+  // on what was lost, and that goes on when the queue is not full any more.
   BurstWatch::Counts losses;
   for (const PacketDrop reason : {PacketDrop::kQueueFull, PacketDrop::kWaitKeyframe}) {
     const std::uint64_t lost =
@@ -151,7 +153,8 @@ void FeedIncidents::look_at_output(OutputWatch& watch, const OutputTotals& outpu
   }
   const bool full =
       losses.by_reason.contains(std::string(kPacketDropNames[index_of(PacketDrop::kQueueFull)]));
-  watch.losses.look(full ? losses : BurstWatch::Counts{}, now);
+  const bool belongs = full || watch.losses.under_way(now);
+  watch.losses.look(belongs ? losses : BurstWatch::Counts{}, now);
 }
 
 void FeedIncidents::end(Moment now, std::string_view because) {

@@ -85,9 +85,13 @@ Json outputs_json(const FeedView& feed, const FeedHistory& history) {
   for (std::size_t i = 0; i < totals.size(); ++i) {
     const OutputTotals& output = totals[i];
     Json from = Json::array();
+    int queue_limit = 0;
     for (const OutputOptions& options : feed.options->outputs) {
-      if (options.name == output.name) from.push_back(options.from);
+      if (options.name != output.name) continue;
+      from.push_back(options.from);
+      queue_limit += options.queue;
     }
+    const std::uint64_t losses = history.output_losses_recently(i);
     const auto playlist = playlist_of(*feed.options, output.name);
     outputs.push_back(
         {{"name", output.name},
@@ -98,7 +102,12 @@ Json outputs_json(const FeedView& feed, const FeedHistory& history) {
          {"bits", number_or_null(bits(history.rate(&FeedCounts::output_bytes, i)))},
          {"bytes", output.bytes},
          {"queue", output.queue_packets},
+         {"queue_limit", queue_limit},
          {"packets_dropped", sum(output.packets_dropped)},
+         {"dropped", counts_json(output.packets_dropped, kPacketDropNames)},
+         {"packets_lost_recently", history.packets_lost_recently(i)},
+         {"lost_recently", losses},
+         {"code", losses > 0 ? Json(std::string(output.faults.code)) : Json(nullptr)},
          {"reconnects", sum(output.reconnects)},
          {"playlist",
           playlist ? Json(output.name + "/" + playlist->filename().string()) : Json(nullptr)}});
@@ -127,6 +136,8 @@ Json feed_json(const FeedView& feed, const FeedHistory& history,
       {"name", stats.feed()},
       {"state", kFeedStateNames[index_of(status.state)]},
       {"reason", text_or_null(redact(status.reason))},
+      {"code",
+       status.reason.empty() ? Json(nullptr) : text_or_null(std::string(status.faults.code))},
       {"since", utc_time(status.since)},
       {"up", is_up(feed, now)},
       {"device", text_or_null(status.device)},

@@ -53,13 +53,15 @@ void OutageWatch::look(const State& state, Moment now) {
   seen_ = faults;
   if (!state.works) return;
   for (auto& [kind, outage] : outages_) {
-    if (outage.lasts) finish(outage, state.works_since, now);
+    if (outage.lasts) recover(outage, state.works_since, now);
+    if (outage.settles && now.steady - outage.over >= kSettled) close(outage);
   }
 }
 
 void OutageWatch::end(Moment now, std::string_view because) {
   for (auto& [kind, outage] : outages_) {
-    if (outage.lasts) finish(outage, now.wall, now, because);
+    if (outage.lasts) recover(outage, now.wall, now, because);
+    if (outage.settles) close(outage);
   }
 }
 
@@ -90,6 +92,7 @@ void OutageWatch::begin(Outage& outage, const State& state, Moment now) const {
   const bool same = outage.incident.id != 0 && outage.incident.code == fault.code &&
                     now.steady - outage.over < kSettled;
   if (!same) {
+    if (outage.settles) close(outage);
     outage = Outage{.incident = subject_};
     outage.incident.kind = kind_of(subject_, fault.code);
     outage.incident.severity = Severity::kError;
@@ -99,23 +102,35 @@ void OutageWatch::begin(Outage& outage, const State& state, Moment now) const {
   }
   outage.incident.end.reset();
   outage.lasts = true;
+  outage.settles = false;
   outage.records = state.records;
   outage.seen = now.steady;
   outage.before =
       std::max(duration_cast<milliseconds>(now.wall - fault.worked_until), milliseconds(0));
 }
 
-void OutageWatch::finish(Outage& outage, system_clock::time_point end, Moment now,
-                         std::string_view because) {
+void OutageWatch::recover(Outage& outage, system_clock::time_point since, Moment now,
+                          std::string_view because) {
   Incident& incident = outage.incident;
   const auto time = outage.before + duration_cast<milliseconds>(now.steady - outage.seen) -
-                    duration_cast<milliseconds>(now.wall - end);
+                    duration_cast<milliseconds>(now.wall - since);
   incident.lasted += std::max(time, milliseconds(0));
-  incident.end = std::max(end, incident.begin);
   if (outage.records) incident.gap = incident.lasted;
-  incident.text = text_of(incident, outage.codes).append(because);
+  outage.end = std::max(since, incident.begin);
   outage.lasts = false;
   outage.over = now.steady;
+  outage.settles = incident.kind == IncidentKind::kOutputLost && because.empty();
+  if (!outage.settles) return close(outage, because);
+  incident.text = fmt::format("output {} works again, for less than a minute ({})", incident.output,
+                              fmt::join(outage.codes, ", then "));
+  incidents_->update(incident);
+}
+
+void OutageWatch::close(Outage& outage, std::string_view because) const {
+  Incident& incident = outage.incident;
+  outage.settles = false;
+  incident.end = outage.end;
+  incident.text = text_of(incident, outage.codes).append(because);
   incidents_->update(incident);
 }
 

@@ -19,7 +19,9 @@ struct Moment {
 };
 
 /// Makes incidents of the faults of one source, encode or output: one incident from when it last
-/// worked until it works again, however often it is tried in between. One thread.
+/// worked until it works again, however often it is tried in between. That of an output which is
+/// lost stays open until it has worked for kSettled: a peer that takes nothing can be connected to
+/// all the same. One thread.
 class OutageWatch {
  public:
   /// What fails again so soon, for the same cause, has not really worked in between: its incident
@@ -48,7 +50,9 @@ class OutageWatch {
   struct Outage {
     Incident incident{};
     std::vector<std::string> codes{};
-    bool lasts = false;
+    bool lasts = false;    ///< it does not work
+    bool settles = false;  ///< it works, and the incident is over if it goes on to
+    std::chrono::system_clock::time_point end{};  ///< since it works
     bool records = false;
     std::chrono::milliseconds before{0};  ///< it was first looked at so long after it began
     std::chrono::steady_clock::time_point seen{};
@@ -57,8 +61,10 @@ class OutageWatch {
 
   void note(const State& state, std::uint64_t faults, Moment now);
   void begin(Outage& outage, const State& state, Moment now) const;
-  void finish(Outage& outage, std::chrono::system_clock::time_point end, Moment now,
-              std::string_view because = {});
+  /// It works again.
+  void recover(Outage& outage, std::chrono::system_clock::time_point since, Moment now,
+               std::string_view because = {});
+  void close(Outage& outage, std::string_view because = {}) const;
 
   Incidents* incidents_ = nullptr;
   Incident subject_;

@@ -1,9 +1,9 @@
 // A feed's own page: #/feeds/NAME.
 
 import {LiveText, arrange, el, setAttribute} from "./dom.js";
-import {lostBy} from "./feed_state.js";
+import {lostBy, outputState} from "./feed_state.js";
 import {
-  bitRate, bytes, clock, count, duration, exact, fixed, frameRate, latency, lost, reasons, words,
+  bitRate, bytes, clock, count, duration, exact, fixed, frameRate, latency, lossesIn, lost, reasons, times, words,
 } from "./format.js";
 import {IncidentList} from "./incidents.js";
 import {Facts, Pill, traceLinks} from "./parts.js";
@@ -15,7 +15,7 @@ import {Thumbnail} from "./thumbnails.js";
 const PICTURE_WIDTH = 960;
 // So long the page waits for the list of recordings, because it moves what is below.
 const PATIENCE_MS = 500;
-const OUTPUT_LEVELS = {running: "ok", ended: "idle", failed: "bad"};
+const OUTPUT_LEVELS = {running: "ok", ended: "idle", waiting: "idle", failed: "bad"};
 
 export class FeedPage {
   element;
@@ -53,7 +53,8 @@ export class FeedPage {
     ({name, of, caption, text: new LiveText(), curve: new Sparkline(`${name}, over ten minutes`, "chart")}));
   #encodes = new Table("Encodes", [
     ["name", "Encode"], ["codec", "Codec"], ["size", "Size"], ["fps", "Frames/s", "number"], ["in", "In", "number"],
-    ["out", "Out", "number"], ["dropped", "Dropped", "number"], ["flight", "In flight", "number"],
+    ["out", "Out", "number"], ["left", "Left out (rate)", "number"], ["dropped", "Dropped", "number"],
+    ["flight", "In flight", "number"],
     ["why", "Dropped why, and what is wrong"],
   ]);
   #outputs = new Table("Outputs", [
@@ -116,10 +117,10 @@ export class FeedPage {
     if (at < 0) return;
     this.#recordings?.update(now);
     const feed = status.feeds[at];
-    const {level, word, reason} = judged[at];
+    const {level, word, reason, since: from} = judged[at];
     this.#pill.set(level, word);
     setAttribute(this.element, "data-level", level);
-    const since = `since ${clock(feed.since)}, for ${duration((now - Date.parse(feed.since)) / 1000)}`;
+    const since = `since ${clock(from)}, for ${duration((now - Date.parse(from)) / 1000)}`;
     this.#note.set(reason ? `${reason} (${since})` : since);
     this.#thumbnail.wanted = feed.up && this.#player === null;
     this.#thumbnail.show();
@@ -130,7 +131,7 @@ export class FeedPage {
       curve.draw(of(history), this.#histories.points, this.#histories.version);
     }
     this.#encodes.update(feed.encodes.map((encode) => [encode.name, encodeCells(encode)]));
-    this.#outputs.update(feed.outputs.map((output) => [output.name, this.#outputCells(output)]));
+    this.#outputs.update(feed.outputs.map((output) => [output.name, this.#outputCells(feed, output)]));
     this.#list.update(now);
   }
 
@@ -147,7 +148,7 @@ export class FeedPage {
     set("bits", bitRate(feed.bits_in));
     const held = feed.up && feed.bottleneck && feed.bottleneck !== "source";
     set("bottleneck", words(feed.bottleneck), held ? "warn" : null);
-    set("size", feed.size?.replace("x", "×") ?? "–");
+    set("size", times(feed.size) || "–");
     set("decoder", feed.decoder || "–");
     set("device", feed.device || "–");
     set("reconnects", count(feed.reconnects));
@@ -156,11 +157,12 @@ export class FeedPage {
     set("luma", fixed(feed.luma, 1));
   }
 
-  #outputCells(output) {
-    const level = OUTPUT_LEVELS[output.state] ?? "warn";
+  #outputCells(feed, output) {
+    const state = outputState(feed, output);
+    const level = OUTPUT_LEVELS[state] ?? "warn";
     return {
       name: output.name,
-      state: {pill: [level, words(output.state)]},
+      state: {pill: [level, words(state)]},
       from: (output.from ?? []).join(", "),
       bits: bitRate(output.bits),
       bytes: bytes(output.bytes),
@@ -241,12 +243,13 @@ function encodeCells(encode) {
   return {
     name: encode.name,
     codec: encode.codec ?? "–",
-    size: encode.size?.replace("x", "×") ?? "",
+    size: times(encode.size),
     fps: frameRate(encode.fps_out),
     in: exact(encode.in),
     out: exact(encode.out),
+    left: encode.dropped?.rate ? exact(encode.dropped.rate) : "",
     dropped: exact(dropped),
     flight: exact(encode.in_flight),
-    why: [encode.reason, reasons(encode.dropped)].filter(Boolean).join(" · "),
+    why: [encode.reason, reasons(lossesIn(encode.dropped))].filter(Boolean).join(" · "),
   };
 }

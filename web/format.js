@@ -5,7 +5,10 @@ const known = (value) => typeof value === "number" && Number.isFinite(value);
 
 export const fixed = (value, digits) => (known(value) ? value.toFixed(digits) : NONE);
 export const frameRate = (value) => fixed(value, 1);
-export const percent = (share) => (known(share) ? `${Math.round(share * 100)} %` : NONE);
+// Little is not nothing: 0.3 %.
+export const percent = (share) =>
+  !known(share) ? NONE : share > 0 && share < 0.0095 ? `${Math.max(0.1, share * 100).toFixed(1)} %`
+    : `${Math.round(share * 100)} %`;
 
 // In steps of 1000: 950, 12.3k, 4.56M.
 function scaled(value, units) {
@@ -88,6 +91,10 @@ export const reasons = (counts) =>
     .map(([name, value]) => `${words(name)} ${count(value)}`)
     .join(", ");
 
-// Frames that were lost. `rate` is none: that encode takes fewer on purpose.
-export const lost = (counts) =>
-  Object.entries(counts ?? {}).reduce((sum, [name, n]) => (name === "rate" ? sum : sum + n), 0);
+// The counts of frames that were lost. `rate` is none: that encode takes fewer on purpose.
+export const lossesIn = (counts) =>
+  Object.fromEntries(Object.entries(counts ?? {}).filter(([name]) => name !== "rate"));
+export const lost = (counts) => Object.values(lossesIn(counts)).reduce((sum, n) => sum + n, 0);
+
+// "1920x1080" is "1920×1080".
+export const times = (size) => (size ?? "").replaceAll("x", "×");

@@ -37,6 +37,16 @@ export class Incidents {
     if (this.#byId.size > KEPT) this.#byId.delete(Math.min(...this.#byId.keys()));
   }
 
+  // Those that last, by their feed.
+  open() {
+    const byFeed = new Map();
+    for (const {incident} of this.#byId.values()) {
+      if (incident.end !== null || !incident.feed) continue;
+      byFeed.set(incident.feed, [...(byFeed.get(incident.feed) ?? []), incident]);
+    }
+    return byFeed;
+  }
+
   // Those that last first, then the newest; `feed`: null for all.
   list(feed = null) {
     const all = [...this.#byId.values()].map(({incident}) => incident);

@@ -127,7 +127,8 @@ connect("/api/v1/events", {
   },
   status: (data) => {
     status = data;
-    judged = status.feeds.map(judge);
+    const open = model.incidents.open();
+    judged = status.feeds.map((feed) => judge(feed, open.get(feed.name)));
     clockOffset = Date.parse(data.time) - Date.now();
     model.histories.add(data);
     showTitle();

@@ -1,8 +1,8 @@
 // A feed's tile on the overview. Its size never changes.
 
 import {LiveText, el, setAttribute} from "./dom.js";
-import {lostBy} from "./feed_state.js";
-import {age, bitRate, count, frameRate, latency, reasons, words} from "./format.js";
+import {lossesOf, lostBy, outputState, sizes} from "./feed_state.js";
+import {age, bitRate, count, frameRate, latency, words} from "./format.js";
 import {Facts, Pill} from "./parts.js";
 import {Sparkline} from "./sparkline.js";
 import {Thumbnail} from "./thumbnails.js";
@@ -45,8 +45,8 @@ export class Tile {
   update(feed, judged, now, histories) {
     setAttribute(this.element, "data-level", judged.level);
     this.#pill.set(judged.level, judged.word);
-    this.#source.set([feed.size?.replace("x", "×"), feed.device, feed.decoder].filter(Boolean).join(" · "));
-    this.#age.set(`for ${age((now - Date.parse(feed.since)) / 1000)}`);
+    this.#source.set([sizes(feed), feed.device, feed.decoder].filter(Boolean).join(" · "));
+    this.#age.set(`for ${age((now - Date.parse(judged.since)) / 1000)}`);
     this.#facts.set("in", frameRate(feed.fps_in));
     this.#facts.set("out", frameRate(feed.fps_out));
     this.#facts.set("latency", latency(feed.latency));
@@ -56,10 +56,8 @@ export class Tile {
     this.#facts.set("reconnects", count(feed.reconnects));
     const held = feed.up && feed.bottleneck && feed.bottleneck !== "source";
     this.#facts.set("bottleneck", words(feed.bottleneck), held ? "warn" : null);
-    const running = feed.outputs.filter((o) => o.state === "running").length;
-    this.#facts.set("outputs", feed.outputs.length ? `${running} of ${feed.outputs.length}` : "none");
-    const dropped = lost > 0 ? `Dropped: ${reasons(feed.dropped)}` : "";
-    const note = [judged.reason, dropped].filter(Boolean).join(" · ") || "Nothing dropped";
+    this.#facts.set("outputs", outputs(feed));
+    const note = [judged.reason, lossesOf(feed)].filter(Boolean).join(" · ") || "Nothing dropped";
     this.#note.set(note);
     setAttribute(this.#noteElement, "title", note);
     this.#thumbnail.wanted = feed.up;
@@ -73,3 +71,9 @@ export class Tile {
   }
 }
 
+function outputs(feed) {
+  if (feed.outputs.length === 0) return "none";
+  const states = feed.outputs.map((output) => outputState(feed, output));
+  if (states.every((state) => state === "waiting")) return "waiting";
+  return `${states.filter((state) => state === "running").length} of ${feed.outputs.length}`;
+}

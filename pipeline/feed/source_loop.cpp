@@ -183,7 +183,7 @@ SourceLoop::ReadAll SourceLoop::read_all(Source& source) {
         break;
     }
     // A gap in recordings, though no call has failed.
-    if (gone_at && Clock::now() > *gone_at) {
+    if (gone_at && !item.held_back && Clock::now() > *gone_at) {
       parts_.stats.set_state(run_, FeedState::kRunning, "", fault_code(IoFault::kTimeout));
     }
     if (!pace(item, source.info())) return ReadAll::kStopped;
@@ -216,7 +216,7 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
   parts_.packets.set_source(source.media);
   if (item.kind == SourceItem::Kind::kFrame) {
     const std::int64_t time_us = av_rescale_q(item.frame.pts, source.time_base, AV_TIME_BASE_Q);
-    note_delivery(source, time_us);
+    note_delivery(item, source, time_us);
     if (const auto masks = std::exchange(masks_, std::nullopt)) {
       parts_.tap->masks_begin(*masks, time_us);
     }
@@ -226,7 +226,7 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
   }
   const bool copied_video = item.stream == StreamKind::kVideo && parts_.packets.copies_video();
   if (copied_video) {
-    note_delivery(source, frame_time_us(*item.packet, *source.media));
+    note_delivery(item, source, frame_time_us(*item.packet, *source.media));
     if (std::exchange(shown_media_, source.media) != source.media) {
       const AVCodecParameters& video = *source.media->video.parameters;
       parts_.stats.set_size(video.width, video.height);
@@ -239,8 +239,9 @@ void SourceLoop::dispatch(SourceItem& item, const SourceInfo& source) {
 /// A frame has come, or a video packet that some encode copies: the source works. Called before the
 /// dispatch: that may wait for room in the ring or a queue, or throw, and neither is the source's
 /// fault.
-void SourceLoop::note_delivery(const SourceInfo& source, std::int64_t time_us) {
-  parts_.stats.arrived(run_);
+void SourceLoop::note_delivery(const SourceItem& item, const SourceInfo& source,
+                               std::int64_t time_us) {
+  if (!item.held_back) parts_.stats.arrived(run_);
   backoff_.succeeded(Clock::now());
   if (std::exchange(running_, true)) return;
   if (parts_.tap != nullptr) parts_.tap->source_begins(time_us);

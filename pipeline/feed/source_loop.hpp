@@ -67,7 +67,7 @@ class SourceLoop {
   void dispatch(SourceItem& item, const SourceInfo& source);
   void note_format(const SourceInfo& source);
   /// `time_us`: of the picture, on the feed's line.
-  void note_delivery(const SourceInfo& source, std::int64_t time_us);
+  void note_delivery(const SourceItem& item, const SourceInfo& source, std::int64_t time_us);
   void apply_liveness();
   /// Takes over what has changed. True if the source is to be tried at once.
   bool take_changes();

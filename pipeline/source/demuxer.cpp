@@ -189,6 +189,7 @@ void Demuxer::open_reader(const std::string& path, PersistentPipe* pipe) {
 
 int Demuxer::read_callback(void* self, std::uint8_t* data, int size) {
   auto& demuxer = *static_cast<Demuxer*>(self);
+  if (demuxer.reader_failure_) return AVERROR_EXIT;
   try {
     const FdReader::Result result = demuxer.reader_->read(data, static_cast<std::size_t>(size));
     switch (result.status) {
@@ -262,7 +263,8 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
   const BusyMeter::Scope waiting(stats_.source_wait, stats_.trace(), TraceKind::kRead);
   const CallCheck check = guard_.check_calls();
   const auto begin = std::chrono::steady_clock::now();
-  interrupt_.arm(timeout_);
+  // A source that is silent is not waited for once more: it only gives what it still has.
+  interrupt_.arm(silent_ ? milliseconds::zero() : timeout_);
   int error = 0;
   for (;;) {
     error = av_read_frame(format_.get(), &packet);
@@ -282,6 +284,7 @@ Demuxer::Flow Demuxer::read(AVPacket& packet) {
     }
     if (packet.stream_index == video_ || packet.stream_index == audio_) {
       interrupt_.disarm();
+      silent_ = silent_ || interrupt_.cause() == Interrupt::Cause::kTimeout || reader_failure_;
       guard_.packet_came();
       if (v4l2_) copy_data(packet);
       if (reads_clock_) stamp_arrival(packet);

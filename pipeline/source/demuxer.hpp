@@ -72,6 +72,9 @@ class Demuxer {
   enum class Flow { kPacket, kEnd, kStopped };
   /// The next packet of a chosen stream. Throws IoError.
   Flow read(AVPacket& packet);
+  /// True once nothing has come within the timeout. What read() still gives came before that: a
+  /// parser holds a packet until it sees the beginning of the next one, or the end.
+  bool silent() const { return silent_; }
   StreamKind kind_of(const AVPacket& packet) const {
     return packet.stream_index == video_ ? StreamKind::kVideo : StreamKind::kAudio;
   }
@@ -136,6 +139,7 @@ class Demuxer {
   int audio_ = -1;
   unsigned checked_streams_ = 0;  // how many there were when they were held against the limits
   std::chrono::nanoseconds without_video_{0};  // time waited since the last video packet
+  bool silent_ = false;
 };
 
 }  // namespace framelane

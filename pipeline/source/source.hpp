@@ -35,6 +35,9 @@ struct SourceItem {
   StreamKind stream = StreamKind::kVideo;
   AVPacket* packet = nullptr;  ///< the source's, until its next read; null with kFrame
   InputFrame frame;            ///< set with kFrame
+  /// It came before the source fell silent or was lost, and was held back until then: by a parser
+  /// or a decoder, which want to see what follows.
+  bool held_back = false;
 };
 
 enum class ReadResult { kItem, kEnd, kStopped };

@@ -165,6 +165,7 @@ ReadResult StreamSource::read(SourceItem& item) {
             item.kind = SourceItem::Kind::kFrame;
             item.stream = StreamKind::kVideo;
             item.packet = nullptr;
+            item.held_back = loss_ || demuxer_->silent();
             return ReadResult::kItem;
           case Decoder::Flow::kNeedInput:
             step_ = Step::kRead;
@@ -229,6 +230,7 @@ bool StreamSource::take_packet(SourceItem& item) {
   item.kind = SourceItem::Kind::kPacket;
   item.stream = kind;
   item.packet = packet_.get();
+  item.held_back = demuxer_->silent();
   return true;
 }
 

@@ -41,6 +41,32 @@ TEST(FeedHistoryTest, RatesAreOverFiveSecondsAndLossesOverTen) {
   EXPECT_EQ(history.lost_recently(), 10u);
 }
 
+TEST(FeedHistoryTest, WhatOutputsHaveLostIsToldForAMinute) {
+  FeedHistory history;
+  FeedCounts counts = after(0);
+  counts.output_losses = {0, 2};
+  counts.output_dropped.resize(2);
+  counts.output_dropped[0][index_of(PacketDrop::kWaitKeyframe)] = 9;  // before its first keyframe
+  history.add(counts);
+  counts.at += 1s;
+  counts.output_losses[1] += 3;
+  counts.output_dropped[0][index_of(PacketDrop::kWaitKeyframe)] += 4;
+  counts.output_dropped[1][index_of(PacketDrop::kQueueFull)] = 1;
+  counts.output_dropped[1][index_of(PacketDrop::kWaitKeyframe)] = 24;
+  counts.output_dropped[1][index_of(PacketDrop::kStop)] = 7;
+  history.add(counts);
+  EXPECT_EQ(history.packets_lost_recently(0), 0u);
+  EXPECT_EQ(history.packets_lost_recently(1), 25u);
+  EXPECT_EQ(history.output_losses_recently(1), 3u);
+  EXPECT_EQ(history.output_losses_recently(2), 0u);
+  for (int i = 0; i < 60; ++i) {
+    counts.at += 1s;
+    history.add(counts);
+  }
+  EXPECT_EQ(history.packets_lost_recently(1), 0u);
+  EXPECT_EQ(history.output_losses_recently(1), 0u);
+}
+
 TEST(FeedHistoryTest, AChangeOfTheRateShowsWithinFiveSeconds) {
   FeedHistory history = history_of(30);
   FeedCounts counts = after(30);

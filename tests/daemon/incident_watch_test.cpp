@@ -170,6 +170,42 @@ TEST_F(OutageWatchTest, AFullDiskIsAnIncidentOfItsOwn) {
   EXPECT_EQ(incidents_.since({}).back().text, "output rec is down (io)");
 }
 
+TEST_F(OutageWatchTest, AnOutputThatIsConnectedAgainIsWatchedForAMinute) {
+  watch_ = OutageWatch(incidents_, Incident{.feed = "gate", .output = "wall"});
+  for (int i = 0; i < 3; ++i) {
+    fail("timeout");
+    pass(1s);
+    work();
+    EXPECT_FALSE(only().end) << "a peer that takes nothing can be connected to";
+    EXPECT_EQ(only().text, "output wall works again, for less than a minute (timeout)");
+    pass(5s);
+  }
+  const auto works = now_.wall - 5s;
+  pass(54s);
+  work();
+  EXPECT_FALSE(only().end);
+  pass(1s);
+  watch_.look(state_, now_);
+  EXPECT_EQ(only().end, works) << "it was over when it worked again";
+  EXPECT_EQ(only().text, "output wall was down for 3.0 s (timeout)");
+  EXPECT_EQ(only().retries, 3u);
+}
+
+TEST_F(OutageWatchTest, AnotherCauseOrAStopEndsWhatIsWatched) {
+  watch_ = OutageWatch(incidents_, Incident{.feed = "gate", .output = "wall"});
+  fail("timeout");
+  work();
+  pass(1s);
+  fail("refused");
+  EXPECT_EQ(count(), 2u);
+  EXPECT_EQ(incidents_.since({}).front().end, now_.wall - 1s);
+  work();
+  pass(1s);
+  watch_.end(now_, "; then framelane was stopped");
+  EXPECT_EQ(incidents_.since({}).back().end, now_.wall - 1s);
+  EXPECT_THAT(incidents_.since({}).back().text, ::testing::EndsWith("(refused)"));
+}
+
 class BurstWatchTest : public Watched {
  protected:
   void lose(std::uint64_t frames, const std::string& reason = "ring_full",
@@ -327,6 +363,22 @@ TEST_F(IncidentWatchTest, AFullQueueIsALossOfTheOutput) {
   look();
   EXPECT_EQ(only().text, "10 packets dropped before output rec so far (queue_full 10)");
   EXPECT_EQ(only().output, "rec");
+}
+
+TEST_F(IncidentWatchTest, WhatIsLostUpToTheNextKeyframeBelongsToTheFullQueue) {
+  OutputStats& output = *stats_->outputs()[0];
+  output.drop(PacketDrop::kQueueFull, 1);
+  look();
+  for (int i = 0; i < 60; ++i) {
+    pass(IncidentWatch::kEvery);
+    output.drop(PacketDrop::kWaitKeyframe, 5);
+    look();
+  }
+  pass(BurstWatch::kCalm);
+  look();
+  EXPECT_TRUE(only().end);
+  EXPECT_THAT(only().text, ::testing::EndsWith("(queue_full 1, wait_keyframe 300)"));
+  EXPECT_EQ(only().code, "queue_full") << "that is the cause";
 }
 
 TEST_F(IncidentWatchTest, AnotherFormatAndAJumpAreSeen) {

@@ -59,6 +59,10 @@ def test_each_cause_shows_where_the_table_says(framelane, camera_clip, tmp_path,
         daemon.wait_metrics(lambda m: m.sum("framelane_output_reconnects_total", feed=peer, output="wall",
                                             reason="timeout") > 0, "the peer to be given up")
 
+        # The peer can be connected to, but the incident goes on.
+        wait_until(lambda: "works again" in wait_incident(daemon, "output_lost", peer, "wall")["text"], "another try")
+        assert wait_incident(daemon, "output_lost", peer, "wall")["end"] is None
+
         disk = feed_of["slow_disk"]
         daemon.wait_metrics(lambda m: bottleneck(m, disk) == ["output"], "the disk to be the limit", 60)
 
@@ -93,12 +97,14 @@ def test_each_cause_shows_where_the_table_says(framelane, camera_clip, tmp_path,
 
 def page_shows(browser, daemon, feed_of):
     browser.open(f"http://127.0.0.1:{daemon.port}/")
-    shown = {feed_of["camera_stopped"]: "timeout", feed_of["slow_encoder"]: "ring full", feed_of["frozen_peer"]: "wall"}
+    shown = {feed_of["camera_stopped"]: "timeout: ", feed_of["slow_encoder"]: "ring full", feed_of["frozen_peer"]: "wall",
+             feed_of["clock_jumps"]: "the source's clock jumped"}
     browser.run("""
       for (const [feed, text] of Object.entries(shown))
         await page.locator('.tile:not([data-level=ok])', {hasText: feed}).filter({hasText: text}).waitFor();
       await page.locator('.tile', {hasText: disk}).filter({hasText: /Bottleneck\\s*output/}).waitFor();
       await page.locator('.incidents li', {hasText: jumps}).first().waitFor();
+      await page.locator('.tile', {hasText: large}).filter({hasText: '→ 3840×2160'}).waitFor();
       await page.locator('.tile', {hasText: large}).getByRole('link').first().click();
       await page.getByRole('cell', {name: /3840×2160/}).waitFor();""", shown=shown, disk=feed_of["slow_disk"],
                 jumps=feed_of["clock_jumps"], large=feed_of["too_large"])

@@ -52,6 +52,8 @@ def test_a_page_is_told_the_history_and_then_what_happens(framelane, clip, event
     output, = gate["outputs"]
     assert output["playlist"] is None
     assert output["state"] == "running" and output["from"] == ["live"] and output["bytes"] > 0
+    assert (output["queue_limit"], output["packets_lost_recently"], output["lost_recently"]) == (512, 0, 0)
+    assert output["code"] is None and gate["code"] is None
     cpu, = status["devices"]
     assert 0 <= cpu["occupancy"]["kernel"] <= 1
     lanes = [lane for lane in cpu["lanes"] if lane["feed"] == "gate"]
@@ -67,6 +69,7 @@ def test_a_lost_source_shows_with_its_reason_and_comes_back(framelane, camera, c
     source.kill()
     lost = page.wait(lambda s: s["feeds"][0]["reason"])["feeds"][0]
     assert lost["state"] in ("backoff", "connecting") and "127.0.0.1" in lost["reason"]
+    assert lost["code"] in ("eof", "io", "refused")
     page.wait(lambda s: s["feeds"][0]["reconnects"] >= 2)
     source.start()
     assert page.wait(lambda s: s["feeds"][0]["state"] == "running")["feeds"][0]["reason"] is None

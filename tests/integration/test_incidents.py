@@ -107,6 +107,22 @@ def test_a_silence_within_the_timeout_is_an_incident_without_a_try(framelane, ca
     assert daemon.metrics().sum("framelane_source_reconnects_total", feed="cam") == 0
 
 
+def test_a_frozen_camera_is_lost_since_its_last_packet(framelane, camera, camera_clip):
+    """What a parser and a decoder give out only when the source is lost had come before."""
+    source = camera(camera_clip)
+    config = one_feed({"url": source.url, **TCP, **IMPATIENT, "timeout": "2s"}, COPY)
+    config["feeds"]["cam"]["encodes"]["live"] = x264()
+    daemon = framelane(config).wait_ready()
+    daemon.wait_frames("cam", 75)  # it reads no burst any more
+    frozen = time.time()
+    source.freeze()
+    lost = wait_incident(daemon, "source_lost", ended=False)
+    noticed = time.time() - frozen
+    assert lost["code"] == "timeout"
+    assert abs(seconds(lost["begin"]) - frozen) < 0.5 * TIME_FACTOR
+    assert noticed < 2 + 1.5 * TIME_FACTOR, "one timeout is enough"
+
+
 def test_a_camera_that_comes_back_with_another_size_is_told(framelane, camera, camera_clip, cif_clip):
     source = camera(camera_clip)
     daemon = framelane(one_feed({"url": source.url, **TCP, **IMPATIENT}, COPY)).wait_ready()

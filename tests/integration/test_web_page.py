@@ -78,7 +78,7 @@ def test_a_feed_that_is_lost_turns_red_with_its_reason_comes_first_and_comes_bac
       await tile.filter({hasText: 'hall-1'}).filter({hasText: 'Will retry'}).filter({hasText: 'no data for 10 s'})
         .waitFor();
       await page.locator('.tile[data-level=bad]').waitFor();
-      await page.locator('#announcements', {hasText: 'hall-1: Will retry, no data for 10 s'}).waitFor({state: 'attached'});
+      await page.locator('#announcements', {hasText: 'hall-1: Will retry, timeout: no data for 10 s'}).waitFor({state: 'attached'});
       await page.locator('.incidents li[data-lasts]', {hasText: 'lost: no data for 10 s'}).waitFor();""")
     assert browser.run("return page.title()") == "7/8 · recorder-3"
     daemon.recover("hall-1")
@@ -86,6 +86,62 @@ def test_a_feed_that_is_lost_turns_red_with_its_reason_comes_first_and_comes_bac
       await page.getByRole('heading', {name: '8 of 8 feeds are delivered'}).waitFor();
       await page.locator('.tile[data-level=ok]', {hasText: 'hall-1'}).waitFor();
       await page.locator('.incidents li:not([data-lasts])', {hasText: 'lost: no data for 10 s'}).waitFor();""")
+    browser.check()
+
+
+def test_a_feed_whose_outputs_lose_something_or_whose_clock_jumps_needs_attention(browser, mock):
+    daemon = mock()
+    fleet = daemon.fleet
+    fleet.change_output("gate-1", "record", packets_dropped=963, packets_lost_recently=703, queue=512,
+                        dropped={"queue_full": 188, "wait_keyframe": 775})
+    fleet.change_output("yard-1", "hls", lost_recently=3, code="timeout", reconnects=3)
+    browser.open(daemon.url)
+    browser.run("""
+      await page.getByRole('heading', {name: '8 of 8 feeds are delivered, 2 need attention'}).waitFor();
+      const tile = (name) => page.locator('.tile[data-level=warn]', {hasText: name});
+      await tile('gate-1').filter({hasText: 'output record: 703 packets lost in the last minute, its queue is full ' +
+        '(512 of 512) · Packets lost: record 963'}).waitFor();
+      await tile('yard-1').filter({hasText: 'output hls: lost 3 times in the last minute (timeout)'}).waitFor();""")
+    daemon.jump("hall-1", "the source's clock jumped 2 times so far")
+    browser.run("""
+      await page.getByRole('heading', {name: '8 of 8 feeds are delivered, 3 need attention'}).waitFor();
+      await page.locator('.tile[data-level=warn]', {hasText: "the source's clock jumped 2 times"}).waitFor();""")
+    fleet.change_output("gate-1", "record", packets_lost_recently=0, queue=0)
+    browser.run("""
+      const tile = page.locator('.tile[data-level=ok]', {hasText: 'gate-1'});
+      await tile.filter({hasText: 'Packets lost: record 963'}).waitFor();
+      if (/Nothing dropped/.test(await tile.innerText())) throw new Error('packets were dropped');""")
+    browser.check()
+
+
+def test_an_encode_that_makes_larger_pictures_and_what_a_rate_leaves_out_are_told(browser, mock):
+    daemon = mock()
+    [live, main] = daemon.fleet.feeds["lobby-1"]["encodes"]
+    daemon.fleet.change("lobby-1", size="320x240", encodes=[
+        {**live, "size": "3840x2160", "dropped": {"rate": 900, "ring_full": 7}}, main], dropped={"rate": 900})
+    browser.open(daemon.url)
+    browser.run("""
+      const tile = page.locator('.tile[data-level=ok]', {hasText: 'lobby-1'});
+      await tile.filter({hasText: '320×240 → 3840×2160'}).filter({hasText: 'Nothing dropped'}).waitFor();
+      await tile.getByRole('link').click();
+      await page.locator('tr', {hasText: '3840×2160'}).getByRole('cell', {name: '900', exact: true}).waitFor();
+      await page.locator('tr', {hasText: '3840×2160'}).getByRole('cell', {name: '7', exact: true}).waitFor();
+      await page.locator('tr', {hasText: '3840×2160'}).getByRole('cell', {name: 'ring full 7', exact: true}).waitFor();""")
+    browser.check()
+
+
+def test_a_dead_camera_is_dead_since_it_was_lost_and_its_outputs_wait(browser, mock):
+    daemon = mock()
+    daemon.fail("hall-1", "no data for 10 s")
+    lost = daemon.fleet.incidents[-1]
+    lost["begin"] = stamp(parse(lost["begin"]) - 7200)  # the state begins with the latest try
+    browser.open(daemon.url)
+    browser.run("""
+      const tile = page.locator('.tile[data-level=bad]', {hasText: 'hall-1'});
+      await tile.filter({hasText: 'timeout: no data'}).filter({hasText: /for 2 h/}).filter({hasText: /Outputs\\s*waiting/})
+        .waitFor();
+      await tile.getByRole('link').click();
+      await page.getByRole('cell', {name: 'waiting'}).first().waitFor();""")
     browser.check()
 
 

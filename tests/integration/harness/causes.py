@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 
+from harness import media
 from harness.camera import Camera, free_port
 from harness.configs import COPY, encoder, looped, x264
 from harness.preload import preload
@@ -52,15 +53,18 @@ class Peer:
 
 
 class JumpingCamera:
-    """Its clock goes wrong: every `period` seconds it jumps by an hour."""
+    """Its clock goes wrong: every `period` seconds it jumps by an hour. It sends for 15 minutes."""
 
-    def __init__(self, clip, period):
+    def __init__(self, folder, clip, period):
+        # ffmpeg's bitstream filters do not survive that its input begins again: a long file does not.
+        long = folder / "jumping.mov"
+        media.ffmpeg("-stream_loop", "-1", "-i", clip, "-t", 900, "-an", "-c", "copy", long)
         port = free_port()
         self.url = f"tcp://127.0.0.1:{port}"
         jump = f"setts=ts=TS+floor(TS/{period * 90000})*{3600 * 90000}"  # MPEG-TS counts in 1/90000 s
         self._process = subprocess.Popen(
-            ["ffmpeg", "-nostdin", "-v", "quiet", "-re", "-stream_loop", "-1", "-i", clip, "-an", "-c", "copy",
-             "-bsf:v", jump, "-f", "mpegts", f"{self.url}?listen=1"])
+            ["ffmpeg", "-nostdin", "-v", "quiet", "-re", "-i", long, "-c", "copy", "-bsf:v", jump, "-f", "mpegts",
+             f"{self.url}?listen=1"])
 
     def close(self):
         self._process.kill()
@@ -105,7 +109,7 @@ class Site:
         feed["input"] = {"url": camera.url, "options": {"rtsp_transport": "tcp"}, "timeout": "3s"}
 
     def _clock_jumps(self, _, feed):
-        self._parts["clock_jumps"] = camera = JumpingCamera(self._clip, 8)
+        self._parts["clock_jumps"] = camera = JumpingCamera(self._folder, self._clip, 8)
         feed["input"] = {"url": camera.url, "timeout": "3s"}
 
     def _slow_encoder(self, _, feed):

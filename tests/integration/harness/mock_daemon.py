@@ -30,6 +30,9 @@ HOSTILE_FILE = "2026-11-28/<img src=x onerror=window.hostile=3>.mp4"
 HOSTILE_REASON = 'refused by "<img src=x onerror=window.hostile=2>" & co'
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".mjs": "text/javascript",
          ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
+# What an output shows that has no trouble.
+WELL = {"queue": 0, "queue_limit": 512, "packets_dropped": 0, "dropped": {}, "packets_lost_recently": 0, "lost_recently": 0,
+        "code": None, "reconnects": 0}
 PLACES = ("gate", "yard", "dock", "lobby", "ramp", "hall", "roof", "store")
 
 
@@ -68,7 +71,7 @@ class Fleet:
     def _feed(self, index, name):
         gpu = index % 4 != 3
         return {
-            "name": name, "state": "running", "reason": None, "since": stamp(self._began + 40 * index), "up": True,
+            "name": name, "state": "running", "reason": None, "code": None, "since": stamp(self._began + 40 * index), "up": True,
             "device": "cuda:0" if gpu else "cpu", "decoder": "h264_nvdec" if gpu else "h264",
             "size": ("1920x1080", "2560x1440", "1280x720", "3840x2160")[index % 4], "bottleneck": "source",
             "fps_in": 25.0, "fps_out": 25.0, "bits_in": 2e6 + 137000 * (index % 23),
@@ -83,9 +86,9 @@ class Fleet:
                  "dropped": {}, "in_flight": None}],
             "outputs": [
                 {"name": "hls", "from": ["live"], "state": "running", "reason": None, "bits": 2.0e6,
-                 "bytes": 23456789012, "queue": 0, "packets_dropped": 0, "reconnects": 0, "playlist": "index.m3u8"},
+                 "bytes": 23456789012, "playlist": "index.m3u8", **WELL},
                 {"name": "record", "from": ["main"], "state": "running", "reason": None, "bits": 4.0e6,
-                 "bytes": 93456789012, "queue": 0, "packets_dropped": 0, "reconnects": 0, "playlist": None}],
+                 "bytes": 93456789012, "playlist": None, **WELL}],
         }
 
     def _past_incidents(self):
@@ -117,8 +120,8 @@ class Fleet:
     def fail(self, name, reason="no data for 10 s", state="backoff"):
         """The feed's camera is lost. Returns the incident."""
         with self._lock:
-            self.feeds[name].update(state=state, reason=reason, up=False, fps_in=0.0, fps_out=0.0, bits_in=0.0,
-                                    since=stamp(time.time()), latency=None, bottleneck=None)
+            self.feeds[name].update(state=state, reason=reason, code="timeout", up=False, fps_in=0.0, fps_out=0.0,
+                                    bits_in=0.0, since=stamp(time.time()), latency=None, bottleneck=None)
             incident = self._add({"kind": "source_lost", "feed": name, "encode": None, "output": None, "device": None,
                                   "code": "timeout", "reason": reason, "text": f"lost: {reason}",
                                   "begin": stamp(time.time()), "end": None, "seconds": None, "retries": 0,
@@ -126,15 +129,26 @@ class Fleet:
             self._open[name] = incident
             return incident
 
+    def jump(self, name, text):
+        """The clock of the feed's camera jumps. Returns the incident, which lasts."""
+        with self._lock:
+            return self._add({"kind": "clock_jumped", "feed": name, "encode": None, "output": None, "device": None,
+                              "code": "jump", "reason": None, "text": text, "begin": stamp(time.time()), "end": None,
+                              "seconds": None, "retries": 0, "gap_seconds": None, "severity": "warning"})
+
     def recover(self, name):
         with self._lock:
             feed = self.feeds[name]
-            feed.update(state="running", reason=None, up=True, fps_in=25.0, fps_out=25.0, bits_in=3e6,
+            feed.update(state="running", reason=None, code=None, up=True, fps_in=25.0, fps_out=25.0, bits_in=3e6,
                         since=stamp(time.time()), latency={"p50": 0.012, "p99": 0.05}, bottleneck="source",
                         reconnects=feed["reconnects"] + 1)
             incident = self._open.pop(name)
             incident.update(end=stamp(time.time()), seconds=1.0)
             return incident
+
+    def change_output(self, name, output, **values):
+        with self._lock:
+            next(one for one in self.feeds[name]["outputs"] if one["name"] == output).update(values)
 
     def change(self, name, **values):
         with self._lock:
@@ -305,6 +319,9 @@ class MockDaemon:
 
     def recover(self, name):
         self._tell(self.fleet.recover(name))
+
+    def jump(self, name, text):
+        self._tell(self.fleet.jump(name, text))
 
     def _tell(self, incident):
         with self._changed:
