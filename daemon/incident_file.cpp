@@ -138,7 +138,8 @@ IncidentFile::Contents IncidentFile::read(const std::string& path) {
       ++contents.damaged;
       continue;
     }
-    incidents.insert_or_assign(incident->id, *std::move(incident));
+    const auto id = incident->id;
+    incidents.insert_or_assign(id, *std::move(incident));
   }
   for (auto& [id, incident] : incidents) contents.incidents.push_back(std::move(incident));
   return contents;
