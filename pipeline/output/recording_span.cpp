@@ -98,11 +98,17 @@ RecordingSpan::RecordingSpan(const OutputOptions& output, std::vector<Recording>
     throw RecordingsRefused("no_recording", "nothing was recorded from " + utc_time(span_.from) +
                                                 " to " + utc_time(span_.to));
   }
+  // By their begins: they are sorted by their ends, and may overlap.
+  const auto begin = [](const Recording& each) { return each.times.begin; };
+  const auto first = std::ranges::min_element(recordings_, {}, begin);
+  std::optional<system_clock::time_point> change;
   for (const Recording& each : recordings_) {
-    if (each.times.format == recordings_.front().times.format) continue;
+    if (each.times.format == first->times.format) continue;
+    change = std::min(change.value_or(each.times.begin), each.times.begin);
+  }
+  if (change) {
     throw RecordingsRefused("format_changes",
-                            "the codec, the size or the sound changes at " +
-                                utc_time(each.times.begin) +
+                            "the codec, the size or the sound changes at " + utc_time(*change) +
                                 ", and one MP4 cannot hold both; ask for the time "
                                 "before it and for the time from then on");
   }

@@ -194,8 +194,9 @@ def on_cpu(pid, all_threads=False):
 
 
 def test_the_cpus_lanes_are_busy_as_long_as_their_threads_run(framelane, tmp_path):
-    """Linux counts how long a thread runs, and how long it waits for a processor. The threads that convert do nothing
-    else, so their lanes are busy for what they ran, and for what they waited at most."""
+    """Linux counts how long a thread runs, and how long it waits for a processor. The threads that convert do little
+    else (on a busy machine, being woken takes up to a millisecond a frame), so their lanes are busy for what they ran,
+    and for what they waited at most."""
     frames = 60
     source = black(tmp_path / "in.raw", 1920, 1080, frames)
     daemon = framelane(one_feed(raw_input(source, "bgra", "1920x1080"), encoder("rawvideo", convert={"format": "nv12"}),
@@ -206,7 +207,7 @@ def test_the_cpus_lanes_are_busy_as_long_as_their_threads_run(framelane, tmp_pat
     lanes = metrics.sum("framelane_lane_busy_seconds_total", feed="cam", op="kernel")
     engine = metrics.one("framelane_engine_busy_seconds_total", device="cpu", engine="kernel")
     assert count == frames and lanes == pytest.approx(converted, rel=0.02)
-    assert 0.8 * (ran - 0.05) < lanes < ran + waited + 0.05, (ran, waited)
+    assert 0.8 * (ran - 0.05 - 0.001 * frames) < lanes < ran + waited + 0.05, (ran, waited)
     # The device works while any lane does.
     busiest = max(value for _, value in metrics.series("framelane_lane_busy_seconds_total", feed="cam"))
     assert busiest <= engine * 1.001 and engine <= lanes * 1.001

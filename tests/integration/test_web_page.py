@@ -229,7 +229,7 @@ def test_an_update_writes_only_what_has_changed(browser, mock):
     daemon = mock(feeds=64, tick=0.5)
     daemon.moves = False
     browser.open(daemon.url)
-    browser.run("await page.locator('.tile').nth(63).waitFor()")
+    browser.run("await page.locator('.tile').nth(63).waitFor(); await page.locator('.incidents li').first().waitFor()")
     changed = browser.run("""return page.evaluate(() => new Promise((resolve) => {
       const seen = [];
       const observer = new MutationObserver((records) => seen.push(...records
