@@ -17,21 +17,21 @@ namespace framelane {
 namespace {
 
 constexpr std::size_t kMostAhead = 1u << 20;  // bytes of one answer
-/// For a thread that reads on to find out that nobody waits.
+/// Grace for a thread to notice that nobody waits.
 constexpr std::chrono::milliseconds kLastRead{500};
 
-RequestError no_answer() {
+RequestError no_answer(std::chrono::milliseconds patience) {
   return {503, "no_answer",
           fmt::format("the disk or file server of the recordings has not answered for {} s; ask "
                       "again: what has been read by then is remembered",
-                      DiskReaders::kPatience.count())};
+                      std::chrono::ceil<std::chrono::seconds>(patience).count())};
 }
 
 RequestError is_stopping() { return {503, "stopping", "framelane is being stopped"}; }
 
 }  // namespace
 
-/// What the listener has of it.
+/// The listener's end of it.
 class DiskAnswer::Stream : public HttpStream {
  public:
   explicit Stream(std::shared_ptr<DiskAnswer> answer) : answer_(std::move(answer)) {}
@@ -50,6 +50,7 @@ bool DiskAnswer::is_gone() const {
 
 void DiskAnswer::answer(HttpResponse response) {
   const std::lock_guard lock(mutex_);
+  begun_ = true;
   response_ = std::move(response);
   changed_.notify_all();
 }
@@ -59,6 +60,7 @@ void DiskAnswer::begin(HttpResponse response) {
   response.stream = stream;
   response.stream_idle = DiskReaders::kClientIdle;
   const std::lock_guard lock(mutex_);
+  begun_ = true;
   if (gone_) return;  // nobody would take the stream, which owns this
   stream_ = stream;
   response_ = std::move(response);
@@ -94,7 +96,7 @@ std::optional<std::string> DiskAnswer::take() {
     return piece;
   }
   // The listener breaks the connection off, so that the client knows that something is missing.
-  if (error_ || stuck_) throw std::runtime_error("cannot be read to its end");
+  if (error_ || stuck_ || stopped_) throw std::runtime_error("is not sent to its end");
   if (ended_) return std::nullopt;
   return std::string();
 }
@@ -107,13 +109,14 @@ void DiskAnswer::leave() {
 
 void DiskAnswer::stop() {
   const std::lock_guard lock(mutex_);
-  gone_ = stopped_ = true;
+  gone_ = true;
+  stopped_ = !ended_;
   changed_.notify_all();
 }
 
 void DiskAnswer::finish(std::exception_ptr error) {
   std::unique_lock lock(mutex_);
-  const bool told = response_.has_value() || !stream_.expired();
+  const bool told = begun_;
   const bool was_gone = gone_;
   error_ = std::move(error);
   ended_ = true;
@@ -130,13 +133,13 @@ void DiskAnswer::finish(std::exception_ptr error) {
 HttpResponse DiskAnswer::wait() {
   std::unique_lock lock(mutex_);
   const auto told = [this] { return response_ || error_ || ended_ || stopped_; };
-  if (!changed_.wait_for(lock, DiskReaders::kPatience, told)) {
+  if (!changed_.wait_for(lock, patience_, told)) {
     gone_ = true;
     if (!changed_.wait_for(lock, kLastRead, [this] { return ended_; })) {
       stuck_ = true;
       thread_.abandon();
     }
-    throw no_answer();
+    throw no_answer(patience_);
   }
   if (response_) {
     HttpResponse response = *std::move(response_);
@@ -150,8 +153,8 @@ HttpResponse DiskAnswer::wait() {
 bool DiskAnswer::is_newly_stuck(Steady::time_point now) {
   std::unique_lock lock(mutex_);
   // Before it has begun, wait() looks.
-  if (stuck_ || ended_ || stream_.expired()) return false;
-  if (!reads_since_ || now - *reads_since_ < DiskReaders::kPatience) return false;
+  if (stuck_ || ended_ || !begun_) return false;
+  if (!reads_since_ || now - *reads_since_ < patience_) return false;
   stuck_ = true;
   tell(std::move(lock));
   return true;
@@ -164,19 +167,33 @@ struct DiskReaders::Shared {
   bool stopping = false;
 };
 
-DiskReaders::DiskReaders() : shared_(std::make_shared<Shared>()) {}
+DiskReaders::DiskReaders(std::chrono::milliseconds patience)
+    : patience_(patience), shared_(std::make_shared<Shared>()) {}
 DiskReaders::~DiskReaders() { stop(); }
 
 HttpResponse DiskReaders::answer(const std::string& place, Read read) {
-  const std::shared_ptr<DiskAnswer> answer(new DiskAnswer(place));
+  const std::shared_ptr<DiskAnswer> answer(new DiskAnswer(place, patience_));
   {
     const std::lock_guard lock(shared_->mutex);
     if (shared_->stopping) throw is_stopping();
+    std::size_t reading = 0;
+    std::size_t waiting = 0;
+    std::size_t waiting_here = 0;
     for (const auto& other : shared_->answers) {
       const std::lock_guard other_lock(other->mutex_);
-      if (other->place_ == place && other->stuck_) throw no_answer();
+      const bool here = other->place_ == place;
+      if (here && other->stuck_) throw no_answer(patience_);
+      if (other->stuck_) continue;
+      ++reading;
+      if (other->begun_) continue;
+      ++waiting;
+      if (here) ++waiting_here;
     }
-    if (shared_->answers.size() >= kMost) {
+    if (waiting >= kMostWaiting || waiting_here >= kMostWaitingOfPlace) {
+      throw RequestError(503, "busy",
+                         "others wait for the begin of a recording already; ask again later");
+    }
+    if (reading >= kMost) {
       throw RequestError(503, "busy",
                          fmt::format("{} recordings are being read and sent already; ask again "
                                      "later",

@@ -36,7 +36,8 @@ class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
   using Steady = std::chrono::steady_clock;
   class Stream;
 
-  explicit DiskAnswer(std::string place) : place_(std::move(place)) {}
+  DiskAnswer(std::string place, std::chrono::milliseconds patience)
+      : place_(std::move(place)), patience_(patience) {}
   void finish(std::exception_ptr error);
   /// What begin() or answer() was given; throws what the thread has thrown, or RequestError if the
   /// disk takes too long or framelane is being stopped.
@@ -49,6 +50,7 @@ class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
   void tell(std::unique_lock<std::mutex> lock);
 
   const std::string place_;
+  const std::chrono::milliseconds patience_;
   AbandonableThread thread_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
@@ -58,6 +60,7 @@ class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
   std::deque<std::string> pieces_;
   std::size_t bytes_ = 0;  // in pieces_
   std::optional<Steady::time_point> reads_since_ = Steady::now();
+  bool begun_ = false;
   bool stuck_ = false;
   bool gone_ = false;
   bool stopped_ = false;
@@ -68,14 +71,19 @@ class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
 /// client that is slow holds up anybody else. A thread that is stuck is left behind, and counted.
 class DiskReaders {
  public:
-  /// Answers that are read and sent at the same time.
+  /// Answers that are read and sent at the same time, without those that are stuck.
   static constexpr std::size_t kMost = 16;
-  /// So long a disk may take to the begin of an answer, and from one piece to the next.
+  /// Of those, answers that have not begun. Each holds a thread of the listener
+  /// (AdminServer::kMaxAnswering), which other requests need too.
+  static constexpr std::size_t kMostWaiting = 8;
+  static constexpr std::size_t kMostWaitingOfPlace = 4;
+  /// How long a disk may take before an answer begins, and between two of its pieces.
   static constexpr std::chrono::seconds kPatience{10};
   /// A player that has enough for now reads on later.
   static constexpr std::chrono::seconds kClientIdle{60};
 
-  DiskReaders();
+  /// `patience`: replaced in tests.
+  explicit DiskReaders(std::chrono::milliseconds patience = kPatience);
   ~DiskReaders();
   DiskReaders(const DiskReaders&) = delete;
   DiskReaders& operator=(const DiskReaders&) = delete;
@@ -83,7 +91,8 @@ class DiskReaders {
   /// What reads and sends. It may throw, and shares the ownership of what it uses.
   using Read = std::function<void(const std::shared_ptr<DiskAnswer>&)>;
   /// Has `read` answer, and waits until it has begun to. Nothing is read for a `place` whose disk
-  /// hangs. Any thread. Throws what `read` throws before it has begun, and RequestError.
+  /// hangs, so a disk has few threads that are stuck for each place. Any thread. Throws what `read`
+  /// throws before it has begun, and RequestError.
   HttpResponse answer(const std::string& place, Read read);
   /// Looks for threads that are stuck; their clients are disconnected. Now and then, on any thread.
   void watch();
@@ -92,6 +101,7 @@ class DiskReaders {
 
  private:
   struct Shared;
+  const std::chrono::milliseconds patience_;
   const std::shared_ptr<Shared> shared_;
 };
 

@@ -137,7 +137,10 @@ void Hooks::finish(Clock::time_point now) {
 }
 
 void Hooks::wait_finished() {
-  for (const auto& hook : present()) hook->wait_finished();
+  for (const auto& hook : present()) {
+    hook->finish(Clock::now());  // one that a reload has made since finish()
+    hook->wait_finished();
+  }
 }
 
 }  // namespace framelane

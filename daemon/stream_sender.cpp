@@ -31,7 +31,9 @@ ssize_t StreamSender::read(char* buffer, std::size_t size) {
       woken_ = false;  // what comes from now on is news
     }
     std::optional<std::string> next = stream_->take();
-    if (!next || ended() || !goes_on_()) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (!next) return MHD_CONTENT_READER_END_OF_STREAM;
+    // Without the last chunk, so that nobody takes what came for the whole.
+    if (ended() || !goes_on_()) return MHD_CONTENT_READER_END_WITH_ERROR;
     piece_ = *std::move(next);
     at_ = 0;
     if (!piece_.empty()) break;

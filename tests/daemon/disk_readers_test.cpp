@@ -1,0 +1,133 @@
+#include "daemon/disk_readers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <latch>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "daemon/query.hpp"
+#include "pipeline/base/abandoned_threads.hpp"
+#include "tests/pipeline/base/wait.hpp"
+
+namespace framelane {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Reads that are held up as by a disk that does not answer, until the test ends.
+class DiskReadersTest : public ::testing::Test {
+ protected:
+  ~DiskReadersTest() override { disk_answers(); }
+
+  void disk_answers() {
+    if (!std::exchange(answers_, true)) gate_.set_value();
+  }
+  DiskReaders::Read that_hangs() {
+    return [disk = disk_](const std::shared_ptr<DiskAnswer>& answer) {
+      disk.wait();
+      answer->answer({});
+    };
+  }
+  /// Sends one piece, and hangs before the next.
+  DiskReaders::Read that_hangs_later() {
+    return [disk = disk_](const std::shared_ptr<DiskAnswer>& answer) {
+      answer->begin({});
+      answer->send("one");
+      disk.wait();
+      answer->send("two");
+    };
+  }
+  static std::string code_of(DiskReaders& readers, const std::string& place,
+                             DiskReaders::Read read) {
+    try {
+      readers.answer(place, std::move(read));
+    } catch (const RequestError& error) {
+      return error.code;
+    }
+    return "";
+  }
+
+  /// The next piece, when it is there.
+  static std::optional<std::string> next(HttpStream& stream) {
+    std::optional<std::string> piece;
+    EXPECT_TRUE(testing::comes_true([&] {
+      piece = stream.take();
+      return !piece || !piece->empty();
+    }));
+    return piece;
+  }
+
+  std::promise<void> gate_;
+  const std::shared_future<void> disk_ = gate_.get_future();
+  bool answers_ = false;
+};
+
+TEST_F(DiskReadersTest, APlaceThatHangsLeavesRoomForOthers) {
+  DiskReaders readers(20s);
+  std::vector<std::jthread> askers;
+  std::latch asked(DiskReaders::kMostWaitingOfPlace);
+  for (std::size_t i = 0; i < DiskReaders::kMostWaitingOfPlace; ++i) {
+    askers.emplace_back([&] {
+      readers.answer("dead", [&, disk = disk_](const std::shared_ptr<DiskAnswer>& answer) {
+        asked.count_down();
+        disk.wait();
+        answer->answer({});
+      });
+    });
+  }
+  asked.wait();
+  EXPECT_EQ(code_of(readers, "dead", that_hangs()), "busy");
+  EXPECT_EQ(
+      readers.answer("well", [](const auto& answer) { answer->answer({.status = 206}); }).status,
+      206);
+  disk_answers();
+}
+
+TEST_F(DiskReadersTest, WhatHangsIsRefusedWithoutReadingItAgain) {
+  DiskReaders readers(50ms);
+  EXPECT_EQ(code_of(readers, "dead", that_hangs()), "no_answer");
+  bool read = false;
+  EXPECT_EQ(code_of(readers, "dead", [&](const auto&) { read = true; }), "no_answer");
+  EXPECT_FALSE(read);
+}
+
+TEST_F(DiskReadersTest, AThreadThatHangsAfterItsClientHasLeftIsCounted) {
+  DiskReaders readers(50ms);
+  HttpResponse response = readers.answer("dead", that_hangs_later());
+  EXPECT_EQ(next(*response.stream), "one");
+  const std::uint64_t before = threads_abandoned();
+  response.stream.reset();
+  EXPECT_TRUE(testing::comes_true([&] {
+    readers.watch();
+    return threads_abandoned() > before;
+  }));
+}
+
+TEST_F(DiskReadersTest, AnAnswerThatAStopCutsOffIsNoWholeOne) {
+  DiskReaders readers;
+  const HttpResponse response = readers.answer("well", that_hangs_later());
+  EXPECT_EQ(next(*response.stream), "one");
+  readers.stop();
+  EXPECT_THROW(response.stream->take(), std::runtime_error);
+}
+
+TEST_F(DiskReadersTest, AnAnswerThatWasReadBeforeAStopIsWhole) {
+  DiskReaders readers;
+  const HttpResponse response = readers.answer("well", [](const auto& answer) {
+    answer->begin({});
+    answer->send("all");
+  });
+  EXPECT_EQ(next(*response.stream), "all");
+  EXPECT_EQ(next(*response.stream), std::nullopt);
+  readers.stop();
+  EXPECT_EQ(response.stream->take(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace framelane
