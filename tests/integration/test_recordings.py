@@ -105,7 +105,7 @@ def check_list(said, folder, kind):
         shown = sorted(at for at, _, _ in packets(path))
         begin, end = seconds(file["begin"]), seconds(file["end"])
         # How long the last picture is shown, MPEG-TS does not say.
-        assert end - begin == pytest.approx(shown[-1] - shown[0] + FRAME, abs=EXACT if kind != "ts" else 2 * FRAME)
+        assert end - begin == pytest.approx(shown[-1] - shown[0] + FRAME, abs=EXACT if kind != "ts" else 3 * FRAME)
         # The name of MPEG-TS tells the second.
         assert 0 <= begin - begin_of(path) < 1 if kind == "ts" else abs(begin - begin_of(path)) < EXACT
 

@@ -101,7 +101,9 @@ class Site:
 
     def close(self):
         for part in self._parts.values():
-            if hasattr(part, "close"):
+            if isinstance(part, Camera):
+                part.kill()
+            elif hasattr(part, "close"):
                 part.close()
 
     def _camera_stopped(self, _, feed):
