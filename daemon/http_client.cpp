@@ -30,7 +30,7 @@ std::size_t take_body(const char* data, std::size_t /*one*/, std::size_t size, v
 
 /// What went wrong. `text` is libcurl's own, and may be empty.
 std::string curl_problem(CURL* curl, CURLcode code, const std::string& text) {
-  const std::string detail = text.empty() ? curl_easy_strerror(code) : text;
+  std::string detail = text.empty() ? curl_easy_strerror(code) : text;
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
       return "no answer in time";
