@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -158,7 +159,14 @@ class AdminServer::Impl {
         gnutls_session_set_ptr(static_cast<gnutls_session_t>(info->tls_session), self);
       }
       const auto* fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-      *context = new ClientConnections::Entry(impl.connections_.add(fd->connect_fd));
+      try {
+        auto entry = std::make_unique<ClientConnections::Entry>();
+        *entry = impl.connections_.add(fd->connect_fd);
+        *context = entry.release();
+      } catch (const std::exception& error) {
+        log::error("admin listener: a connection is refused: {}", error.what());
+        ::shutdown(fd->connect_fd, SHUT_RDWR);  // libmicrohttpd closes it
+      }
     } else if (*context != nullptr) {
       auto* entry = static_cast<ClientConnections::Entry*>(*context);
       impl.connections_.remove(*entry);
@@ -193,6 +201,8 @@ class AdminServer::Impl {
 
   enum MHD_Result receive(MHD_Connection* connection, const char* url, const char* method,
                           const char* data, std::size_t* size, void** context) {
+    const ClientConnections::Entry* const entry = entry_of(connection);
+    if (entry == nullptr) return MHD_NO;  // on_connection() has refused it
     if (*context == nullptr) {
       *context = new Upload;
       const char* length =
@@ -215,7 +225,7 @@ class AdminServer::Impl {
     HttpRequest& request = upload.request;
     request.method = method;
     request.path = url;
-    if (const auto* entry = entry_of(connection)) request.peer = (*entry)->host;
+    request.peer = (*entry)->host;
     MHD_get_connection_values(connection, MHD_HEADER_KIND, collect, &request.headers);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, collect, &request.query);
     if (auto refusal = refuse(request)) return send(connection, *std::move(refusal), upload);

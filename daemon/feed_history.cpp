@@ -58,7 +58,7 @@ FeedCounts counts_of(const FeedStats& stats, std::chrono::steady_clock::time_poi
   for (const OutputTotals& output : output_totals(stats)) {
     counts.output_bytes.push_back(output.bytes);
     counts.output_losses.push_back(output.faults.count);
-    counts.output_dropped.push_back(output.packets_dropped);
+    counts.output_packets_lost.push_back(output.packets_lost);
     counts.bytes_out += output.bytes;
   }
   return counts;
@@ -114,23 +114,19 @@ std::uint64_t FeedHistory::lost_recently() const {
 }
 
 std::uint64_t FeedHistory::output_losses_recently(std::size_t index) const {
-  const auto& then = before(kTroubleTime).output_losses;
-  const auto& now = latest().output_losses;
-  if (index >= then.size() || index >= now.size()) return 0;
-  return now[index] - std::min(now[index], then[index]);
+  return rise(&FeedCounts::output_losses, index);
 }
 
 std::uint64_t FeedHistory::packets_lost_recently(std::size_t index) const {
-  const auto& then = before(kTroubleTime).output_dropped;
-  const auto& now = latest().output_dropped;
+  return rise(&FeedCounts::output_packets_lost, index);
+}
+
+std::uint64_t FeedHistory::rise(std::vector<std::uint64_t> FeedCounts::*counts,
+                                std::size_t index) const {
+  const auto& then = before(kTroubleTime).*counts;
+  const auto& now = latest().*counts;
   if (index >= then.size() || index >= now.size()) return 0;
-  const auto rise = [&](PacketDrop reason) {
-    const std::uint64_t count = now[index][index_of(reason)];
-    return count - std::min(count, then[index][index_of(reason)]);
-  };
-  const std::uint64_t lost =
-      rise(PacketDrop::kQueueFull) + rise(PacketDrop::kWriteFailed) + rise(PacketDrop::kDiskFull);
-  return lost > 0 ? lost + rise(PacketDrop::kWaitKeyframe) : 0;
+  return now[index] - std::min(now[index], then[index]);
 }
 
 std::optional<double> FeedHistory::latency(double share) const {

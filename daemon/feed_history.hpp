@@ -29,9 +29,9 @@ struct FeedCounts {
   std::array<std::uint64_t, Histogram::kBounds.size() + 1> latency{};  ///< Histogram::Snapshot
   std::vector<std::uint64_t> encode_frames{};  ///< out, in the configuration's order
   std::vector<std::uint64_t> output_bytes{};   ///< likewise
-  /// Likewise: how often each output was lost, and the packets that it dropped, by reason.
+  /// Likewise: how often each output was lost, and OutputTotals::packets_lost.
   std::vector<std::uint64_t> output_losses{};
-  std::vector<std::array<std::uint64_t, kPacketDropNames.size()>> output_dropped{};
+  std::vector<std::uint64_t> output_packets_lost{};
 
   /// Frames: the sum of `dropped` where is_loss() says so.
   std::uint64_t lost() const;
@@ -70,8 +70,7 @@ class FeedHistory {
   std::uint64_t lost_recently() const;
   /// How often an output was lost; `index` is that of the configuration.
   std::uint64_t output_losses_recently(std::size_t index) const;
-  /// The packets that it lost because its queue was full or writing failed, with those that
-  /// depended on them. The first ones of a source, before a keyframe, are no loss.
+  /// Of OutputTotals::packets_lost; likewise.
   std::uint64_t packets_lost_recently(std::size_t index) const;
   /// In seconds, interpolated inside a bucket; nothing if no frame came out. `share`: 0.99.
   std::optional<double> latency(double share) const;
@@ -79,6 +78,8 @@ class FeedHistory {
   const std::deque<Point>& points() const { return points_; }
 
  private:
+  /// In kTroubleTime, of one output.
+  std::uint64_t rise(std::vector<std::uint64_t> FeedCounts::*counts, std::size_t index) const;
   /// The newest counts that are at least so old; the oldest if there are none.
   const FeedCounts& before(std::chrono::seconds time) const;
 

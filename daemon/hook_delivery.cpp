@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 #include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <utility>
 
 namespace framelane {
@@ -19,8 +21,11 @@ std::string hook_signature(std::string_view secret, std::string_view timestamp,
                            std::string_view body) {
   const std::string text = fmt::format("{}.{}", timestamp, body);
   std::array<unsigned char, 32> digest{};
-  gnutls_hmac_fast(GNUTLS_MAC_SHA256, secret.data(), secret.size(), text.data(), text.size(),
-                   digest.data());
+  const int error = gnutls_hmac_fast(GNUTLS_MAC_SHA256, secret.data(), secret.size(), text.data(),
+                                     text.size(), digest.data());
+  if (error < 0) {
+    throw std::runtime_error(std::string("cannot sign the event: ") + gnutls_strerror(error));
+  }
   std::string signature = "sha256=";
   for (const unsigned char byte : digest) signature += fmt::format("{:02x}", byte);
   return signature;

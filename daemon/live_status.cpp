@@ -105,6 +105,7 @@ Json outputs_json(const FeedView& feed, const FeedHistory& history) {
          {"queue_limit", queue_limit},
          {"packets_dropped", sum(output.packets_dropped)},
          {"dropped", counts_json(output.packets_dropped, kPacketDropNames)},
+         {"packets_lost", output.packets_lost},
          {"packets_lost_recently", history.packets_lost_recently(i)},
          {"lost_recently", losses},
          {"code", losses > 0 ? Json(std::string(output.faults.code)) : Json(nullptr)},

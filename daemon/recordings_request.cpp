@@ -218,9 +218,10 @@ HttpResponse read_with(DiskReaders& readers, const std::string& feed, DiskReader
                           try {
                             read(answer);
                           } catch (const RecordingsRefused& refusal) {
-                            const int status = refusal.code == "no_recording" ? 404
-                                               : refusal.code == "too_large"  ? 406
-                                                                              : 409;
+                            if (refusal.code == "too_large") {
+                              throw wrong_time("from", refusal.what());
+                            }
+                            const int status = refusal.code == "no_recording" ? 404 : 409;
                             throw RequestError(status, refusal.code, refusal.what());
                           } catch (const IoError& error) {
                             throw cannot_read(error.what());

@@ -167,7 +167,7 @@ export class FeedPage {
       bits: bitRate(output.bits),
       bytes: bytes(output.bytes),
       queue: count(output.queue),
-      lost: exact(output.packets_dropped),
+      lost: exact(output.packets_lost),
       reconnects: count(output.reconnects),
       reason: output.reason ?? "",
       play: this.#plays && output.playlist ? {button: ["Play", () => this.#play(output)]} : "",

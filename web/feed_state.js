@@ -70,13 +70,10 @@ function troubleOf(feed, open) {
 // The frames that a feed has lost since it was added.
 export const lostBy = (feed) => lost(feed.dropped);
 
-// Why an output loses packets. The first ones of a source, before a keyframe, and those of a stop are no loss.
-const CAUSES = ["queue_full", "write_failed", "disk_full"];
-
 // "Dropped: ring full 12", "Packets lost: record 963" or both, since the feed was added.
 export function lossesOf(feed) {
-  const packets = feed.outputs.filter(({dropped}) => CAUSES.some((cause) => dropped?.[cause] > 0))
-    .map(({name, packets_dropped}) => `${name} ${count(packets_dropped)}`);
+  const packets = feed.outputs.filter(({packets_lost: n}) => n > 0)
+    .map(({name, packets_lost: n}) => `${name} ${count(n)}`);
   const frames = lostBy(feed) > 0 ? `Dropped: ${reasons(lossesIn(feed.dropped))}` : "";
   return [frames, packets.length > 0 ? `Packets lost: ${packets.join(", ")}` : ""].filter(Boolean).join(" · ");
 }

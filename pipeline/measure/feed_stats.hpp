@@ -63,6 +63,8 @@ struct OutputStats {
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint32_t> queue_packets{0};
   CounterArray<decltype(kPacketDropNames)> packets_dropped{};
+  /// Of those with kWaitKeyframe: they depend on packets that were lost.
+  std::atomic<std::uint64_t> dependents_dropped{0};
   CounterArray<decltype(kIoFaultNames)> reconnects{};
   BusyMeter busy;  ///< the output's thread, writing
   /// False if the last run has left no file without its final name, as far as it knows.
@@ -72,6 +74,11 @@ struct OutputStats {
 
   void drop(PacketDrop reason, std::uint64_t count = 1) {
     packets_dropped[index_of(reason)].fetch_add(count, std::memory_order_relaxed);
+  }
+  /// A packet before the next keyframe, behind one that was lost.
+  void drop_dependent() {
+    drop(PacketDrop::kWaitKeyframe);
+    dependents_dropped.fetch_add(1, std::memory_order_relaxed);
   }
   /// Packets that it was stopped before it could write.
   std::uint64_t lost_at_stop() const { return packets_dropped[index_of(PacketDrop::kStop)]; }

@@ -28,6 +28,15 @@ void add_faults(FaultCount& sum, FaultCount faults) {
   sum.count = count;
 }
 
+std::uint64_t packets_lost(const OutputStats& output) {
+  std::uint64_t lost = output.dependents_dropped;
+  for (const PacketDrop reason :
+       {PacketDrop::kQueueFull, PacketDrop::kWriteFailed, PacketDrop::kDiskFull}) {
+    lost += output.packets_dropped[index_of(reason)];
+  }
+  return lost;
+}
+
 template <typename Sums, typename Counts>
 void add_counts(Sums& sums, const Counts& counts) {
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += counts[i];
@@ -54,6 +63,7 @@ std::vector<OutputTotals> output_totals(const FeedStats& stats) {
     totals.bytes += output.bytes;
     totals.queue_packets += output.queue_packets;
     add_counts(totals.packets_dropped, output.packets_dropped);
+    totals.packets_lost += packets_lost(output);
     add_counts(totals.reconnects, output.reconnects);
     add_counts(totals.retention_faults, output.retention->counts());
   }

@@ -25,6 +25,9 @@ struct OutputTotals {
   std::uint64_t bytes = 0;
   std::uint64_t queue_packets = 0;
   std::array<std::uint64_t, kPacketDropNames.size()> packets_dropped{};
+  /// Of these: its queue was full, writing failed, or they depend on such. The first ones of a
+  /// source, before a keyframe, and those of a stop are no loss.
+  std::uint64_t packets_lost = 0;
   std::array<std::uint64_t, kIoFaultNames.size()> reconnects{};
   std::array<std::uint64_t, kRetentionFaultNames.size()> retention_faults{};
 };

@@ -308,6 +308,7 @@ bool Output::begin_session_if_due(const MediaPacket& video) {
     retry_recovery();  // a file can be made again: perhaps an older one can be renamed as well
   }
   needs_keyframe_ = false;
+  has_lost_ = false;
   return true;
 }
 
@@ -486,6 +487,7 @@ void Output::recover_from(const std::runtime_error& error) {
   // Room may be made before the next try.
   if (kept_) kept_->look_again(drop_reason(error) == PacketDrop::kDiskFull);
   needs_keyframe_ = true;
+  has_lost_ = true;
   if (stop_.stop_requested()) return;
   if (once_) throw;
 

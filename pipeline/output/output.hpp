@@ -91,7 +91,9 @@ class Output {
   bool takes_audio(const MediaFormat& format);
   /// Counts the packet as lost, if it was to be written.
   void count_lost(const MediaPacket& packet, PacketDrop reason) {
-    if (!rendition_ || !rendition_->only_cuts(packet)) stats_.drop(reason);
+    if (rendition_ && rendition_->only_cuts(packet)) return;
+    if (reason == PacketDrop::kWaitKeyframe && has_lost_) return stats_.drop_dependent();
+    stats_.drop(reason);
   }
   void write_until_end();
   void take_changes();
@@ -201,6 +203,7 @@ class Output {
   Clock::time_point opened_at_;
   MediaFormatRef format_;
   bool needs_keyframe_ = true;
+  bool has_lost_ = false;            // a write has failed, and no keyframe was taken since
   bool waits_for_keyframe_ = false;  // packets were dropped because none has come
   bool encode_is_down_ = false;      // and the reason is shown
 };

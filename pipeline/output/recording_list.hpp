@@ -69,7 +69,7 @@ struct RecordingsRefused : std::runtime_error {
 
 /// What is missing for longer than this is a gap.
 inline constexpr std::chrono::seconds kGapTolerance{2};
-/// What was taken since is not in a file yet, perhaps.
+/// What was taken since then may not be in a file yet.
 inline constexpr std::chrono::seconds kStillWritten{10};
 /// Of recordings in one list.
 inline constexpr std::size_t kMostRecordings = 50'000;

@@ -27,7 +27,10 @@ void OutputInlet::push(const AVPacket& packet, StreamKind stream, const MediaFor
   const auto drop = [&](PacketDrop reason) {
     if (counts) stats_.drop(reason);
   };
-  if (overflowed_ && !keyframe) return drop(PacketDrop::kWaitKeyframe);
+  if (overflowed_ && !keyframe) {
+    if (counts) stats_.drop_dependent();
+    return;
+  }
   switch (blocks_ ? queue_.push(packet, stream, format, stop)
                   : queue_.try_push(packet, stream, format)) {
     case PacketQueue::Push::kQueued:

@@ -7,8 +7,8 @@
 namespace framelane {
 
 void SnapshotTap::give(const AVFrame& frame, std::int64_t time_us) {
-  FramePtr reference = make_frame();
-  if (av_frame_ref(reference.get(), &frame) < 0) return;  // memory is short: who waits gets none
+  FramePtr reference(av_frame_clone(&frame));
+  if (!reference) return;  // memory is short: who waits gets none
   std::shared_ptr<const AVFrame> shared(reference.release(), AvDeleter());
   const std::lock_guard lock(mutex_);
   if (waiting_ == 0 || masks_ != expected_masks_ || !shows(time_us)) return;
@@ -23,9 +23,8 @@ void SnapshotTap::keep(const AVPacket& keyframe, const MediaFormatRef& format, b
   const std::lock_guard lock(mutex_);
   if (!shows(time_us) || (!copied && masks_ != expected_masks_)) return;
   Kept& kept = kept_[copied ? 1 : 0];
-  if (!kept.packet) kept.packet = make_packet();
-  av_packet_unref(kept.packet.get());
-  if (av_packet_ref(kept.packet.get(), &keyframe) < 0) throw std::bad_alloc();
+  kept.packet.reset(av_packet_clone(&keyframe));
+  if (!kept.packet) return;  // memory is short: none is shown until the next one
   kept.format = format;
   kept.count = ++kept_count_;
 }

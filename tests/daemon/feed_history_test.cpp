@@ -45,15 +45,11 @@ TEST(FeedHistoryTest, WhatOutputsHaveLostIsToldForAMinute) {
   FeedHistory history;
   FeedCounts counts = after(0);
   counts.output_losses = {0, 2};
-  counts.output_dropped.resize(2);
-  counts.output_dropped[0][index_of(PacketDrop::kWaitKeyframe)] = 9;  // before its first keyframe
+  counts.output_packets_lost = {9, 0};
   history.add(counts);
   counts.at += 1s;
   counts.output_losses[1] += 3;
-  counts.output_dropped[0][index_of(PacketDrop::kWaitKeyframe)] += 4;
-  counts.output_dropped[1][index_of(PacketDrop::kQueueFull)] = 1;
-  counts.output_dropped[1][index_of(PacketDrop::kWaitKeyframe)] = 24;
-  counts.output_dropped[1][index_of(PacketDrop::kStop)] = 7;
+  counts.output_packets_lost[1] += 25;
   history.add(counts);
   EXPECT_EQ(history.packets_lost_recently(0), 0u);
   EXPECT_EQ(history.packets_lost_recently(1), 25u);

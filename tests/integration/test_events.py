@@ -52,7 +52,8 @@ def test_a_page_is_told_the_history_and_then_what_happens(framelane, clip, event
     output, = gate["outputs"]
     assert output["playlist"] is None
     assert output["state"] == "running" and output["from"] == ["live"] and output["bytes"] > 0
-    assert (output["queue_limit"], output["packets_lost_recently"], output["lost_recently"]) == (512, 0, 0)
+    assert output["queue_limit"] == 512
+    assert (output["packets_lost"], output["packets_lost_recently"], output["lost_recently"]) == (0, 0, 0)
     assert output["code"] is None and gate["code"] is None
     cpu, = status["devices"]
     assert 0 <= cpu["occupancy"]["kernel"] <= 1

@@ -3,6 +3,7 @@
 import datetime
 import pathlib
 import re
+import socket
 import subprocess
 import time
 
@@ -169,7 +170,7 @@ def test_a_reload_loses_nothing_of_a_hook_that_stays(framelane, receiver, camera
         (tmp_path / "rec").iterdir())
 
 
-def test_the_example_moves_recordings_to_a_store(framelane, start, cif_clip, tmp_path):
+def test_the_example_moves_recordings_to_a_store(framelane, start, cif_clip, tmp_path, request):
     """docs/connecting.md, "Recordings to an object store"."""
     secret, store, log = tmp_path / "secret", tmp_path / "store", tmp_path / "receiver.log"
     secret.write_text(f"{SECRET}\n")
@@ -180,6 +181,11 @@ def test_the_example_moves_recordings_to_a_store(framelane, start, cif_clip, tmp
               "store:recordings", "--listen", "127.0.0.1:0", stderr=output,
               env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "RCLONE_CONFIG": str(tmp_path / "rclone.conf")})
     port = wait_until(lambda: re.search(r"listening on 127.0.0.1:(\d+)", log.read_text()), "the receiver").group(1)
+    with socket.create_connection(("127.0.0.1", int(port)), 10) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.0 400 ")
+    silent = socket.create_connection(("127.0.0.1", int(port)))  # holds up nothing
+    request.addfinalizer(silent.close)
     hooks = [{"name": name, "on": ["segment", "incident"], "url": f"http://127.0.0.1:{port}/", "secret": key,
               "timeout": "5m"} for name, key in (("store", SECRET), ("forged", SECRET[::-1]))]
     config = recorded(cif_clip, tmp_path, hooks, "5s")

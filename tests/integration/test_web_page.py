@@ -1,3 +1,4 @@
+# Longer than 400 lines: each part of the page has its tests, with the same browser and stand-in.
 """The status page (web/) in Chromium: before a stand-in of the daemon, and before the daemon itself."""
 
 import re
@@ -92,8 +93,9 @@ def test_a_feed_that_is_lost_turns_red_with_its_reason_comes_first_and_comes_bac
 def test_a_feed_whose_outputs_lose_something_or_whose_clock_jumps_needs_attention(browser, mock):
     daemon = mock()
     fleet = daemon.fleet
-    fleet.change_output("gate-1", "record", packets_dropped=963, packets_lost_recently=703, queue=512,
-                        dropped={"queue_full": 188, "wait_keyframe": 775})
+    fleet.change_output("gate-1", "record", packets_dropped=975, packets_lost=963, packets_lost_recently=703, queue=512,
+                        dropped={"queue_full": 188, "wait_keyframe": 787})
+    fleet.change_output("store-1", "record", packets_dropped=12, dropped={"wait_keyframe": 12})  # when it started
     fleet.change_output("yard-1", "hls", lost_recently=3, code="timeout", reconnects=3)
     browser.open(daemon.url)
     browser.run("""
@@ -101,7 +103,8 @@ def test_a_feed_whose_outputs_lose_something_or_whose_clock_jumps_needs_attentio
       const tile = (name) => page.locator('.tile[data-level=warn]', {hasText: name});
       await tile('gate-1').filter({hasText: 'output record: 703 packets lost in the last minute, its queue is full ' +
         '(512 of 512) · Packets lost: record 963'}).waitFor();
-      await tile('yard-1').filter({hasText: 'output hls: lost 3 times in the last minute (timeout)'}).waitFor();""")
+      await tile('yard-1').filter({hasText: 'output hls: lost 3 times in the last minute (timeout)'}).waitFor();
+      await page.locator('.tile[data-level=ok]', {hasText: 'store-1'}).filter({hasText: 'Nothing dropped'}).waitFor();""")
     daemon.jump("hall-1", "the source's clock jumped 2 times so far")
     browser.run("""
       await page.getByRole('heading', {name: '8 of 8 feeds are delivered, 3 need attention'}).waitFor();

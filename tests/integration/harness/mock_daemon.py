@@ -1,3 +1,4 @@
+# Longer than 400 lines: one command that stands in for the whole listener.
 """A stand-in for the daemon's admin listener, with a fleet of made-up feeds, for working on the status page and for
 testing what no real camera does when it is asked to.
 
@@ -31,8 +32,8 @@ HOSTILE_REASON = 'refused by "<img src=x onerror=window.hostile=2>" & co'
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".mjs": "text/javascript",
          ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
 # What an output shows that has no trouble.
-WELL = {"queue": 0, "queue_limit": 512, "packets_dropped": 0, "dropped": {}, "packets_lost_recently": 0, "lost_recently": 0,
-        "code": None, "reconnects": 0}
+WELL = {"queue": 0, "queue_limit": 512, "packets_dropped": 0, "dropped": {}, "packets_lost": 0, "packets_lost_recently": 0,
+        "lost_recently": 0, "code": None, "reconnects": 0}
 PLACES = ("gate", "yard", "dock", "lobby", "ramp", "hall", "roof", "store")
 
 

@@ -31,6 +31,22 @@ TEST(OutputTotalsTest, RenditionsAreOneOutputAndOthersStayApart) {
   EXPECT_EQ(totals[1].retention_reason, "no right");
 }
 
+TEST(OutputTotalsTest, WhatComesBeforeAFirstKeyframeAndWhatAStopLeavesAreNoLoss) {
+  FeedStats stats("gate", {}, {"web", "web"}, 0);
+  OutputStats& first = *stats.outputs()[0];
+  OutputStats& second = *stats.outputs()[1];
+  first.drop(PacketDrop::kWaitKeyframe, 9);
+  first.drop(PacketDrop::kStop, 7);
+  EXPECT_EQ(output_totals(stats).front().packets_lost, 0u);
+  first.drop(PacketDrop::kQueueFull, 2);
+  first.drop_dependent();
+  second.drop(PacketDrop::kWriteFailed, 20);
+  second.drop(PacketDrop::kDiskFull, 300);
+  const OutputTotals totals = output_totals(stats).front();
+  EXPECT_EQ(totals.packets_lost, 323u);
+  EXPECT_EQ(totals.packets_dropped[index_of(PacketDrop::kWaitKeyframe)], 10u);
+}
+
 TEST(OutputTotalsTest, AnOutputIsUpIfAllItsRenditionsAreAndAsBadAsTheWorst) {
   FeedStats stats("gate", {}, {"web", "web"}, 0);
   OutputStats& first = *stats.outputs()[0];

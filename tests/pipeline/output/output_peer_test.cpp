@@ -1,3 +1,4 @@
+// Longer than 400 lines: all ways in which a peer or a reader fails, with the same peers.
 // Outputs and what is at their other end: network peers, FIFOs, and producers that wait.
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -192,6 +193,20 @@ TEST(OutputPeerTest, ARefusedPeerIsTriedAgain) {
     return output.reconnects(IoFault::kRefused) >= 2;
   }));
   EXPECT_FALSE(output.stats.up);
+}
+
+TEST(OutputPeerTest, WhatWaitsForAKeyframeAfterAFailureDependsOnWhatWasLost) {
+  const Port port;
+  TestOutput output(peer(port), TestOutput::WhenFull::kDrop);
+  output.start();
+  const Clip clip = encode_clip({});
+  output.push(clip, 0, 1);
+  ASSERT_TRUE(comes_true([&] { return output.reconnects(IoFault::kRefused) >= 1; }));
+  EXPECT_TRUE(comes_true([&] {
+    output.push(clip, 1, 1);
+    return output.stats.dependents_dropped > 0;
+  }));
+  EXPECT_EQ(output.dropped(PacketDrop::kQueueFull), 0u);
 }
 
 TEST(OutputPeerTest, AFifoThatNobodyReadsIsTriedAgain) {

@@ -130,6 +130,7 @@ TEST(OutputTest, PacketsBeforeTheFirstKeyframeAreCounted) {
   output.push(clip, 3);
   output.finish();
   EXPECT_EQ(output.dropped(PacketDrop::kWaitKeyframe), 7u);
+  EXPECT_EQ(output.stats.dependents_dropped, 0u);
   EXPECT_EQ(decoded_frames(folder / "out.ts"), 40u);
 }
 

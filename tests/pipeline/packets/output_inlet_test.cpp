@@ -76,6 +76,7 @@ TEST_F(OutputInletTest, AFullQueueLosesPacketsUpToTheNextKeyframe) {
   push(*inlet, false);  // there is room, but what it refers to is lost
   EXPECT_EQ(dropped(PacketDrop::kQueueFull), 1u);
   EXPECT_EQ(dropped(PacketDrop::kWaitKeyframe), 1u);
+  EXPECT_EQ(stats_.dependents_dropped, 1u);
   push(*inlet, true);
   ASSERT_EQ(pop(*inlet), PacketQueue::Pop::kPacket);
   push(*inlet, false);
