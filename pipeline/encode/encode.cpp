@@ -1,3 +1,4 @@
+// Longer than 400 lines: one thread takes a frame through one encoder, whose state all steps share.
 #include "pipeline/encode/encode.hpp"
 
 extern "C" {

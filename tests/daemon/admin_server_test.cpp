@@ -1,3 +1,4 @@
+// Longer than 400 lines: all tests of the listener share its clients and fixtures.
 #include "daemon/admin_server.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Longer than 400 lines: all kinds of incidents are watched by one class, and share its fixture.
 // Not built for ThreadSanitizer: what it tests has one thread.
 #include "daemon/incident_watch.hpp"
 

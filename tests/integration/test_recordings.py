@@ -1,3 +1,4 @@
+# Longer than 400 lines: lists, files and spans are asked for and checked by the same helpers.
 """Recordings by time: /api/v1/feeds/NAME/recordings."""
 
 import calendar

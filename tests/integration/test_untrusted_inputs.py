@@ -1,3 +1,4 @@
+# Longer than 400 lines: each rule for what comes from the network has its test, with the same servers.
 """What comes from the network reads no local file, reaches no other scheme and no address of this machine, and
 cannot make framelane hold or read without end. docs/security.md has the rules."""
 

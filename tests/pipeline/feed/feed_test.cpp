@@ -1,3 +1,4 @@
+// Longer than 400 lines: what a whole feed does is tested with one fixture.
 #include "pipeline/feed/feed.hpp"
 
 extern "C" {
