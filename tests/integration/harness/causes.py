@@ -96,7 +96,7 @@ class Site:
 
     def plant(self):
         for cause, part in self._parts.items():
-            {"camera_stopped": lambda p: p.freeze(), "slow_disk": lambda p: p.touch(),
+            {"camera_stopped": lambda p: p.freeze(), "slow": lambda p: p.touch(),
              "frozen_peer": lambda p: p.freeze()}.get(cause, lambda p: None)(part)
 
     def close(self):
@@ -105,6 +105,11 @@ class Site:
                 part.kill()
             elif hasattr(part, "close"):
                 part.close()
+
+    def _slow(self):
+        if "slow" not in self._parts:
+            self.environment, self._parts["slow"] = preload(self._folder, "slow_site")
+        return self.environment
 
     def _camera_stopped(self, _, feed):
         self._parts["camera_stopped"] = camera = Camera(self._folder, self._clip)
@@ -115,14 +120,14 @@ class Site:
         feed["input"] = {"url": camera.url, "timeout": "3s"}
 
     def _slow_encoder(self, _, feed):
-        feed["encodes"]["live"] = encoder("libx264", gop="1s", preset="placebo", threads=1,
-                                          convert={"size": "1280x720"})
+        # Slow without work, so that it costs the site's other cameras nothing.
+        self._slow()["FRAMELANE_TEST_SLOW_WIDTH"] = "640"
+        feed["encodes"]["live"]["convert"] = {"size": "640x480"}
 
     def _slow_disk(self, name, feed):
         feed["encodes"]["live"] = x264(qp=4)
         feed["outputs"]["record"]["from"] = "live"
-        self.environment, self._parts["slow_disk"] = preload(self._folder, "slow_disk")
-        self.environment["FRAMELANE_TEST_SLOW_DISK_FOLDER"] = str(self._folder / "recordings" / name)
+        self._slow()["FRAMELANE_TEST_SLOW_FOLDER"] = str(self._folder / "recordings" / name)
 
     def _frozen_peer(self, _, feed):
         self._parts["frozen_peer"] = peer = Peer()
@@ -130,7 +135,7 @@ class Site:
         feed["outputs"]["wall"] = {"from": "wall", "url": peer.url, "format": "matroska", "timeout": "5s"}
 
     def _too_large(self, _, feed):
-        feed["encodes"]["live"]["convert"] = {"size": "3840x2160", "rate": 5}
+        feed["encodes"]["live"]["convert"] = {"size": "3840x2160", "rate": 2}
 
 
 CAUSES = {
