@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/byte_range.hpp"
+#include "daemon/media_type.hpp"
 #include "daemon/query.hpp"
 #include "daemon/request_reads.hpp"
 #include "pipeline/base/secret_registry.hpp"
@@ -85,19 +86,8 @@ bool is_named(const fs::path& folder, const std::string& playlist, const std::st
   });
 }
 
-std::string type_of(const std::string& file) {
-  constexpr std::array<std::pair<std::string_view, const char*>, 4> kTypes{
-      {{".m3u8", "application/vnd.apple.mpegurl"},
-       {".ts", "video/mp2t"},
-       {".m4s", "video/iso.segment"},
-       {".mp4", "video/mp4"}}};
-  const auto found =
-      std::ranges::find_if(kTypes, [&](const auto& type) { return file.ends_with(type.first); });
-  return found != kTypes.end() ? found->second : "application/octet-stream";
-}
-
 HttpResponse answer_bytes(const HttpRequest& request, const std::string& file, std::string bytes) {
-  HttpResponse response{.content_type = type_of(file)};
+  HttpResponse response{.content_type = media_type_of(file)};
   response.headers.emplace("Accept-Ranges", "bytes");
   const auto range = byte_range(request, bytes.size());
   if (!range || range->first == range->second) {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "daemon/byte_range.hpp"
+#include "daemon/media_type.hpp"
 #include "daemon/query.hpp"
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/base/failure.hpp"
@@ -114,20 +114,6 @@ HttpResponse list_of(const std::vector<OutputOptions>& outputs, const TimeSpan& 
   HttpResponse response;
   response.body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   return response;
-}
-
-std::string media_type_of(const std::string& file) {
-  constexpr std::array<std::pair<std::string_view, const char*>, 7> kTypes{
-      {{".mp4", "video/mp4"},
-       {".mkv", "video/x-matroska"},
-       {".webm", "video/webm"},
-       {".mov", "video/quicktime"},
-       {".ts", "video/mp2t"},
-       {".avi", "video/x-msvideo"},
-       {".flv", "video/x-flv"}}};
-  const auto found =
-      std::ranges::find_if(kTypes, [&](const auto& type) { return file.ends_with(type.first); });
-  return found != kTypes.end() ? found->second : "application/octet-stream";
 }
 
 /// Changes with the file: while it is written, a part of it does not fit another one.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "pipeline/base/processors.hpp"
+#include "tests/daemon/meter_gpu.hpp"
 
 namespace framelane {
 namespace {
@@ -86,34 +87,16 @@ TEST(BottleneckTest, CopyLoadIsTheSumOfTheLanes) {
   EXPECT_EQ(bottleneck(loads), Bottleneck::kH2d);
 }
 
-/// A GPU that does nothing but say how busy it is.
-class BusyGpu : public Device {
- public:
-  const std::string& name() const override { return name_; }
-  const std::string& model() const override { return name_; }
-  const std::string& uuid() const override { return name_; }
-  bool has_copy_engines() const override { return true; }
-  std::size_t memory_bytes() const override { return 0; }
-  bool lost() const override { return false; }
-  const EngineMeters& busy() const override { return meters; }
-  std::unique_ptr<Stage> make_stage(FeedStats&, std::optional<int>) override { return nullptr; }
-
-  EngineMeters meters;
-
- private:
-  const std::string name_ = "cuda:0";
-};
-
 TEST(BottleneckTest, ABusThatAnotherFeedSaturatesLimitsTheFeedThatWaitsForIt) {
-  const auto gpu = std::make_shared<BusyGpu>();
+  const auto gpu = std::make_shared<MeterGpu>();
   const auto stats = std::make_shared<FeedStats>(
       "gate", std::vector<FeedStats::EncodeSpec>{{"main", false}}, std::vector<std::string>{}, 2);
   stats->set_device("cuda:0");
   const FeedView feed{std::make_shared<FeedOptions>(), stats, nullptr, gpu};
   const auto now = BusyMeter::Clock::now();
   using std::chrono::seconds;
-  gpu->meters.add(Engine::kH2d, now - seconds(20), now);
-  gpu->meters.add(Engine::kKernel, now - seconds(20), now - seconds(8));
+  gpu->busy_.add(Engine::kH2d, now - seconds(20), now);
+  gpu->busy_.add(Engine::kKernel, now - seconds(20), now - seconds(8));
   stats->lanes()[0]->busy.add(Engine::kH2d, now - seconds(20), now - seconds(9));
   stats->lanes()[0]->held.add(now - seconds(20), now - seconds(5));
   StepLoads loads = step_loads(feed);

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "pipeline/encode/nvenc.hpp"
+#include "tests/daemon/meter_gpu.hpp"
 #include "tests/pipeline/measure/frame_lines.hpp"
 
 namespace framelane {
@@ -29,25 +30,6 @@ std::map<std::string, double> samples_of(const std::string& page) {
   }
   return samples;
 }
-
-/// A GPU whose meters a test can set.
-class Gpu : public Device {
- public:
-  const std::string& name() const override { return name_; }
-  const std::string& model() const override { return model_; }
-  const std::string& uuid() const override { return uuid_; }
-  bool has_copy_engines() const override { return true; }
-  std::size_t memory_bytes() const override { return 4096; }
-  bool lost() const override { return lost_; }
-  const EngineMeters& busy() const override { return busy_; }
-  std::unique_ptr<Stage> make_stage(FeedStats&, std::optional<int>) override { return nullptr; }
-
-  const std::string name_ = "cuda:0";
-  const std::string model_ = "GPU";
-  const std::string uuid_ = "GPU-1234";
-  EngineMeters busy_;
-  bool lost_ = false;
-};
 
 class MetricsTest : public ::testing::Test {
  protected:
@@ -168,7 +150,7 @@ TEST_F(MetricsTest, TheCpuHasNoTransfers) {
 }
 
 TEST_F(MetricsTest, AGpuShowsEachEngineAndTheirOverlap) {
-  const auto gpu = std::make_shared<Gpu>();
+  const auto gpu = std::make_shared<MeterGpu>();
   const auto now = BusyMeter::Clock::now();
   using std::chrono::seconds;
   gpu->busy_.add(Engine::kH2d, now - seconds(8), now - seconds(4));

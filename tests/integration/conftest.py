@@ -16,6 +16,7 @@ from harness.http_camera import FileServer, HostileServer, HttpCamera
 from harness.journal import Journal
 from harness.producers import CAPTURE, STRICT
 from harness.prometheus import Prometheus, shortened_rules
+from harness.small_disk import file_system
 
 
 def pytest_configure(config):
@@ -213,14 +214,8 @@ def clip():
 @pytest.fixture
 def small_disk(tmp_path):
     """The folder of a file system of a megabyte."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1000000", "tmpfs", folder],
-                             capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip("mounting a file system needs root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    with file_system(tmp_path / "disk", 1_000_000) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
 """Old recordings are deleted as `keep` says, and the log says so where they cannot be."""
 
 import os
-import subprocess
 
 import pytest
 
 from harness.configs import COPY, looped
 from harness.daemon import WITHOUT_PRIVILEGES
+from harness.small_disk import file_system
 from harness.waiting import wait_until
 
 
@@ -54,14 +54,8 @@ def test_a_folder_that_cannot_be_read_is_logged_counted_and_shown(framelane, cam
 @pytest.fixture
 def disk(tmp_path):
     """A file system of 8 MB, of which 25 % are 2 MB to the page."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8000000", "tmpfs", folder],
-                             capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip("mounting a file system needs root")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    with file_system(tmp_path / "disk", 8_000_000) as folder:
+        yield folder
 
 
 def test_min_free_deletes_the_oldest_recordings_of_all_feeds_of_a_disk(framelane, camera_clip, disk,
