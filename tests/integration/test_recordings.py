@@ -415,15 +415,18 @@ def test_a_client_that_goes_away_ends_what_is_read_for_it(recorded, tmp_path):
     large = path.with_name("000009.mp4")
     with open(large, "wb") as hole:
         hole.truncate(1 << 30)
-    threads = daemon.threads()
+
+    def readers():
+        return daemon.thread_names().count("recordings")
+
     connections = [daemon.connect() for _ in range(3)]
     for connection in connections:
         connection.request("GET", f"/api/v1/feeds/cam/recordings/mp4/{file.split('/')[0]}/{large.name}")
         assert connection.getresponse().status == 200
-    wait_until(lambda: daemon.threads() >= threads + 3, "a thread for each")
+    wait_until(lambda: readers() == 3, "a thread for each")
     for connection in connections:
         connection.close()
-    wait_until(lambda: daemon.threads() <= threads, "their threads to end")
+    wait_until(lambda: readers() == 0, "their threads to end")
     assert daemon.metrics().sum("framelane_threads_abandoned_total") == 0
 
 

@@ -161,6 +161,15 @@ class Daemon:
     def threads(self):
         return len(os.listdir(f"/proc/{self.process.pid}/task"))
 
+    def thread_names(self):
+        names = []
+        for thread in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            try:
+                names.append((thread / "comm").read_text().strip())
+            except OSError:  # it has ended meanwhile
+                pass
+        return names
+
     # Waiting
 
     def wait_ready(self, deadline=15):
