@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -55,6 +56,16 @@ enum MHD_Result collect(void* map, enum MHD_ValueKind kind, const char* name, co
   const auto [entry, is_new] = values.emplace(is_header ? lowered(name) : name, value ? value : "");
   if (is_header && !is_new) entry->second.append(", ").append(value ? value : "");
   return MHD_YES;
+}
+
+/// Finds the first query parameter with a NUL in its value.
+enum MHD_Result find_nul(void* found, enum MHD_ValueKind, const char* name, std::size_t,
+                         const char* value, std::size_t size) {
+  if (std::string_view(value ? value : "", value ? size : 0).find('\0') == std::string_view::npos) {
+    return MHD_YES;
+  }
+  *static_cast<std::string*>(found) = name;
+  return MHD_NO;
 }
 
 [[gnu::format(printf, 2, 0)]] void log_line(void*, const char* format, va_list arguments) {
@@ -103,6 +114,7 @@ class AdminServer::Impl {
                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{kMaxHeaderBytes},  //
                          MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds_,                      //
                          MHD_OPTION_NOTIFY_CONNECTION, on_connection, this,                 //
+                         MHD_OPTION_URI_LOG_CALLBACK, on_address, this,                     //
                          MHD_OPTION_NOTIFY_COMPLETED, on_completed, this,                   //
                          // Without TLS the options end here.
                          tls_ ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END, on_handshake,  //
@@ -130,6 +142,8 @@ class AdminServer::Impl {
 
  private:
   struct Upload {
+    bool has_nul = false;  ///< in its address: the path or a parameter would end there
+    bool begun = false;
     HttpRequest request{};
     std::size_t received = 0;
     bool takes_long = false;
@@ -188,6 +202,14 @@ class AdminServer::Impl {
     return certificate && certificate->copy(*certificates, *count, *key) ? 0 : -1;
   }
 
+  /// Called first for each request, with its address before that is decoded. Makes its Upload.
+  static void* on_address(void*, const char* address, MHD_Connection*) {
+    auto* const upload = new (std::nothrow) Upload;
+    if (upload == nullptr) return nullptr;
+    upload->has_nul = std::string_view(address).find("%00") != std::string_view::npos;
+    return upload;
+  }
+
   static enum MHD_Result on_request(void* self, MHD_Connection* connection, const char* url,
                                     const char* method, const char*, const char* data,
                                     std::size_t* size, void** context) {
@@ -202,17 +224,17 @@ class AdminServer::Impl {
   enum MHD_Result receive(MHD_Connection* connection, const char* url, const char* method,
                           const char* data, std::size_t* size, void** context) {
     const ClientConnections::Entry* const entry = entry_of(connection);
-    if (entry == nullptr) return MHD_NO;  // on_connection() has refused it
-    if (*context == nullptr) {
-      *context = new Upload;
+    // on_connection() has refused it, or there was no memory for it.
+    if (entry == nullptr || *context == nullptr) return MHD_NO;
+    auto& upload = *static_cast<Upload*>(*context);
+    if (!std::exchange(upload.begun, true)) {
       const char* length =
           MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "content-length");
       const bool too_large =
           length != nullptr && std::strtoull(length, nullptr, 10) > kMaxBodyBytes;
       if (!too_large) return MHD_YES;
-      return send(connection, body_too_large(), *static_cast<Upload*>(*context));
+      return send(connection, body_too_large(), upload);
     }
-    auto& upload = *static_cast<Upload*>(*context);
     if (upload.answer) return send(connection, *std::move(upload.answer), upload);
     if (*size > 0) {
       upload.received += *size;
@@ -229,6 +251,7 @@ class AdminServer::Impl {
     MHD_get_connection_values(connection, MHD_HEADER_KIND, collect, &request.headers);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, collect, &request.query);
     if (auto refusal = refuse(request)) return send(connection, *std::move(refusal), upload);
+    if (upload.has_nul) return send(connection, nul_refused(connection), upload);
     upload.takes_long = options_.takes_long && options_.takes_long(request);
     if (!upload.takes_long) return send(connection, respond(request), upload);
     if (unsent_ >= kMaxUnsentBytes) return send(connection, too_much_unsent(), upload);
@@ -261,6 +284,15 @@ class AdminServer::Impl {
   HttpResponse too_much_unsent() const {
     return later("busy", "too much waits to be sent to clients that read slowly",
                  std::to_string(options_.idle_timeout.count()));
+  }
+
+  static HttpResponse nul_refused(MHD_Connection* connection) {
+    std::string parameter;
+    MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, find_nul, &parameter);
+    return error_response(MHD_HTTP_BAD_REQUEST, "wrong_parameter",
+                          (parameter.empty() ? "the address" : parameter + ":") +
+                              " has a NUL (%00), which nothing here can have",
+                          parameter);
   }
 
   static HttpResponse body_too_large() {

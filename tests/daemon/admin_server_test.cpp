@@ -229,6 +229,22 @@ TEST_F(AdminServerTest, UrlsWithAPathAreFetchedBelowIt) {
             "GET /base/x ");
 }
 
+// libmicrohttpd would end the path or the parameter there.
+TEST_F(AdminServerTest, ANulInAnAddressIsRefused) {
+  const auto answer = [&](const std::string& address) {
+    return ask("GET " + address + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  };
+  for (const char* const address : {"/healthz%00", "/a%00/b", "/%%00x", "/x?%00=1"}) {
+    EXPECT_THAT(answer(address), StartsWith("HTTP/1.1 400")) << address;
+    EXPECT_THAT(answer(address), HasSubstr(R"("wrong_parameter")")) << address;
+    EXPECT_THAT(answer(address), HasSubstr(R"("key":null)")) << address;
+  }
+  EXPECT_THAT(answer("/x?a=1&feed=gate%00&b=2"), HasSubstr(R"("key":"feed")"));
+  EXPECT_THAT(answer("/x?feed=%00"), StartsWith("HTTP/1.1 400"));
+  // This is a percent sign.
+  EXPECT_THAT(answer("/a%2500"), HasSubstr("GET /a%00 "));
+}
+
 TEST_F(AdminServerTest, HeadHasTheLengthAndNoBody) {
   const std::string answer =
       ask("HEAD /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
