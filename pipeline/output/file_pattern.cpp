@@ -95,6 +95,7 @@ bool FilePattern::is_name(std::string_view name) const {
 }
 
 bool FilePattern::is_path(std::string_view path) const {
+  const std::string_view whole = path;
   auto folder =
       std::ranges::find_if(folders_, [](const Folder& each) { return each.shape.varies(); });
   for (; folder != folders_.end(); ++folder) {
@@ -102,7 +103,23 @@ bool FilePattern::is_path(std::string_view path) const {
     if (slash == path.npos || !folder->shape.fits(path.substr(0, slash))) return false;
     path.remove_prefix(slash + 1);
   }
-  return is_name(path);
+  return is_name(path) && has_day(whole);
+}
+
+bool FilePattern::has_day(std::string_view path) const {
+  const std::string name = fixed_folder().append(path);
+  for (const std::string& each : {name, unnumbered_name(name)}) {
+    std::tm read{};
+    read.tm_year = 100;  // a leap year, if the name tells none
+    read.tm_mday = 1;
+    const char* const end = strptime(each.c_str(), path_.c_str(), &read);
+    if (end == nullptr || *end != '\0') continue;
+    return std::chrono::year_month_day(std::chrono::year(read.tm_year + 1900),
+                                       std::chrono::month(static_cast<unsigned>(read.tm_mon + 1)),
+                                       std::chrono::day(static_cast<unsigned>(read.tm_mday)))
+        .ok();
+  }
+  return true;  // it cannot be told
 }
 
 std::optional<std::chrono::system_clock::time_point> FilePattern::time_of(

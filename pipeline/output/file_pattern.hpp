@@ -36,7 +36,8 @@ class FilePattern {
   /// The name of a file that begins at this time, given in the local time zone.
   std::string name_at(std::chrono::system_clock::time_point time) const;
 
-  /// True if a complete file could have this path, from fixed_folder() on.
+  /// True if a complete file could have this path, from fixed_folder() on: there is such a day, and
+  /// such a time.
   bool is_path(std::string_view path) const;
   /// When a file of this name began, as far as the name tells: `near` if that is a time with this
   /// name, else the time with this name that is next to `near`. Nothing if the name has no time.
@@ -60,6 +61,9 @@ class FilePattern {
   void remove_empty_directories(const std::filesystem::path& file) const;
 
  private:
+  /// False if the month in the path has no such day.
+  bool has_day(std::string_view path) const;
+
   std::string path_;
   std::vector<Folder> folders_;
   std::vector<NameShape> names_;  // without a number, and with one

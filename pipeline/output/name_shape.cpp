@@ -3,32 +3,46 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 namespace framelane {
 namespace {
+
+struct Numbers {
+  int least;
+  int most;
+};
 
 struct Field {
   char letter;
   /// What strftime writes: d is a digit, w a weekday's digit, s a sign, + one digit or more; all
   /// else stands for itself.
   std::string_view writes;
+  /// What each run of d can be.
+  std::array<Numbers, 3> numbers{};
 };
-constexpr std::array<Field, 17> kFields{{{'Y', "dddd"},
-                                         {'y', "dd"},
-                                         {'m', "dd"},
-                                         {'d', "dd"},
-                                         {'H', "dd"},
-                                         {'I', "dd"},
-                                         {'M', "dd"},
-                                         {'S', "dd"},
-                                         {'j', "ddd"},
-                                         {'V', "dd"},
+constexpr Numbers kYear{0, 9999};
+constexpr Numbers kMonth{1, 12};
+constexpr Numbers kDay{1, 31};
+constexpr Numbers kHour{0, 23};
+constexpr Numbers kMinute{0, 59};
+constexpr Numbers kSecond{0, 60};
+constexpr std::array<Field, 17> kFields{{{'Y', "dddd", {kYear}},
+                                         {'y', "dd", {{{0, 99}}}},
+                                         {'m', "dd", {kMonth}},
+                                         {'d', "dd", {kDay}},
+                                         {'H', "dd", {kHour}},
+                                         {'I', "dd", {{{1, 12}}}},
+                                         {'M', "dd", {kMinute}},
+                                         {'S', "dd", {kSecond}},
+                                         {'j', "ddd", {{{1, 366}}}},
+                                         {'V', "dd", {{{1, 53}}}},
                                          {'u', "w"},
                                          {'s', "+"},
-                                         {'F', "dddd-dd-dd"},
-                                         {'T', "dd:dd:dd"},
-                                         {'R', "dd:dd"},
-                                         {'z', "sdddd"},
+                                         {'F', "dddd-dd-dd", {kYear, kMonth, kDay}},
+                                         {'T', "dd:dd:dd", {kHour, kMinute, kSecond}},
+                                         {'R', "dd:dd", {kHour, kMinute}},
+                                         {'z', "sdddd", {{{0, 2459}}}},
                                          {'%', "%"}}};
 
 const Field* find_field(char letter) {
@@ -58,13 +72,25 @@ NameShape::NameShape(std::string_view pattern) {
     }
     const char letter = pattern[++i];
     varies_ |= letter != '%';
-    for (const char c : find_field(letter)->writes) {
+    const Field& field = *find_field(letter);
+    const Numbers* numbers = field.numbers.data();
+    int digits = 0;
+    for (std::size_t at = 0; at < field.writes.size(); ++at) {
+      const char c = field.writes[at];
       const Kind kind = c == 'd'   ? Kind::kDigit
                         : c == 'w' ? Kind::kWeekday
                         : c == 's' ? Kind::kSign
                         : c == '+' ? Kind::kDigits
                                    : Kind::kLiteral;
       steps_.push_back({kind, c});
+      if (kind != Kind::kDigit) continue;
+      ++digits;
+      if (field.writes.substr(at + 1).starts_with('d')) continue;
+      Step& last = steps_.back();
+      last.digits = std::exchange(digits, 0);
+      last.least = numbers->least;
+      last.most = numbers->most;
+      ++numbers;
     }
   }
 }
@@ -82,6 +108,17 @@ bool NameShape::takes(const Step& step, char c) {
       return is_digit(c);
   }
   return false;
+}
+
+bool NameShape::takes(const Step& step, std::string_view name, std::size_t at) {
+  if (!takes(step, name[at])) return false;
+  if (step.digits == 0) return true;
+  int number = 0;
+  for (const char digit : name.substr(at + 1 - static_cast<std::size_t>(step.digits),
+                                      static_cast<std::size_t>(step.digits))) {
+    number = number * 10 + (digit - '0');
+  }
+  return step.least <= number && number <= step.most;
 }
 
 bool NameShape::overlap(const Step& a, const Step& b) {
@@ -111,10 +148,9 @@ bool NameShape::meets(const NameShape& other) const {
 bool NameShape::fits(std::string_view name) const {
   std::size_t begin = 0;
   for (; begin < steps_.size() && steps_[begin].kind != Kind::kDigits; ++begin) {
-    if (begin == name.size() || !takes(steps_[begin], name[begin])) return false;
+    if (begin == name.size() || !takes(steps_[begin], name, begin)) return false;
   }
   if (begin == steps_.size()) return begin == name.size();
-  name.remove_prefix(begin);
   // The steps that may take the next character, in their order. There are several only after a run
   // of digits, which may go on or be at its end.
   std::vector<std::size_t> places{begin};
@@ -122,10 +158,10 @@ bool NameShape::fits(std::string_view name) const {
   const auto add = [&next](std::size_t place) {
     if (next.empty() || next.back() != place) next.push_back(place);
   };
-  for (const char c : name) {
+  for (std::size_t at = begin; at < name.size(); ++at) {
     next.clear();
     for (const std::size_t place : places) {
-      if (place == steps_.size() || !takes(steps_[place], c)) continue;
+      if (place == steps_.size() || !takes(steps_[place], name, at)) continue;
       if (steps_[place].kind == Kind::kDigits) add(place);
       add(place + 1);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,9 @@ class NameShape {
 
   /// False if there is one such name only.
   bool varies() const { return varies_; }
+  /// Hours are those of a day, and so on; whether the month has such a day is not looked at.
   bool fits(std::string_view name) const;
-  /// True if a name fits both.
+  /// True if a name may fit both: what numbers can be is not looked at.
   bool meets(const NameShape& other) const;
 
  private:
@@ -29,8 +31,14 @@ class NameShape {
   struct Step {
     Kind kind;
     char literal;
+    // Of the last digit of a number: how many it has, and what it can be.
+    int digits = 0;
+    int least = 0;
+    int most = 0;
   };
   static bool takes(const Step& step, char c);
+  /// Takes the character at `at`. The steps before have taken those before.
+  static bool takes(const Step& step, std::string_view name, std::size_t at);
   /// True if both take the same character.
   static bool overlap(const Step& a, const Step& b);
 

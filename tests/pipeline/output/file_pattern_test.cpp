@@ -160,6 +160,36 @@ TEST(FilePatternTest, APathIsOneThatItMakes) {
   EXPECT_FALSE(FilePattern("/rec/out.mp4").is_path("rec/out.mp4"));
 }
 
+TEST(FilePatternTest, NumbersThatAreNoTimeAreNoName) {
+  const FilePattern names("%Y%m%d-%H%M%S.mp4");
+  for (const char* const name : {"20241231-235960.mp4", "20240229-000000.2.mp4"}) {
+    EXPECT_TRUE(names.is_name(name)) << name;
+  }
+  for (const char* const name :
+       {"20241301-000000.mp4", "20240001-000000.mp4", "20240132-000000.mp4", "20240100-000000.mp4",
+        "20240101-250000.mp4", "20240101-006100.mp4", "20240101-000061.2.mp4"}) {
+    EXPECT_FALSE(names.is_name(name)) << name;
+  }
+  EXPECT_TRUE(FilePattern("%s%H.ts").is_name("12345623.ts"));
+  EXPECT_FALSE(FilePattern("%s%H.ts").is_name("12345624.ts"));
+  EXPECT_TRUE(FilePattern("%F %T %z.ts").is_name("2024-12-31 23:59:59 +1400.ts"));
+  EXPECT_FALSE(FilePattern("%F %T.ts").is_name("2024-12-31 23:60:59.ts"));
+  EXPECT_FALSE(FilePattern("%j-%V-%I.ts").is_name("367-53-12.ts"));
+  EXPECT_FALSE(FilePattern("%j-%V-%I.ts").is_name("366-54-12.ts"));
+  EXPECT_FALSE(FilePattern("%j-%V-%I.ts").is_name("366-53-13.ts"));
+}
+
+TEST(FilePatternTest, ADayThatItsMonthDoesNotHaveIsNoPath) {
+  const FilePattern pattern("/rec/100%%/%Y/%m/%d/%H%M%S.mp4");
+  EXPECT_TRUE(pattern.is_path("2024/02/29/140506.2.mp4"));
+  EXPECT_FALSE(pattern.is_path("2023/02/29/140506.mp4"));
+  EXPECT_FALSE(pattern.is_path("2024/04/31/140506.2.mp4"));
+  EXPECT_TRUE(FilePattern("%m-%d.mp4").is_path("02-29.mp4"));  // of some year
+  // A time that there was in another time zone.
+  const TimeZone zone("CET-1CEST,M3.5.0,M10.5.0/3");
+  EXPECT_TRUE(FilePattern("%F-%H%M%S.mp4").is_path("2024-03-31-023000.mp4"));
+}
+
 TEST(FilePatternTest, AnUnknownFieldIsNamed) {
   try {
     FilePattern("/rec/%Q.mp4");
