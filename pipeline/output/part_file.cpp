@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -147,9 +148,16 @@ std::optional<std::uint64_t> PartFile::cut_back(const CutPoints& points) {
 }
 
 void PartFile::cut_at(std::int64_t end) {
-  if (ftruncate(fd_, end) == 0) return;
-  log::warn("{}: cannot cut off what is half at its end: {}", redact(part_),
-            std::generic_category().message(errno));
+  struct stat file {};
+  const bool has_time = fstat(fd_, &file) == 0;
+  if (ftruncate(fd_, end) != 0) {
+    log::warn("{}: cannot cut off what is half at its end: {}", redact(part_),
+              std::generic_category().message(errno));
+  } else if (has_time) {
+    // When it was written last tells of some recordings when they end.
+    const std::array<timespec, 2> times{timespec{0, UTIME_OMIT}, file.st_mtim};
+    futimens(fd_, times.data());
+  }
 }
 
 PartFile::Salvage PartFile::salvage(const Container& container, const std::stop_token& stop,

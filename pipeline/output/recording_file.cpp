@@ -85,7 +85,7 @@ void add_headers_in_band(Digest& digest, const AVStream& stream, const AVPacket&
 
 RecordingFile::RecordingFile(FileDescriptor file, const Container& container, For purpose,
                              ReadingEnds ends)
-    : file_(std::move(file)), ends_(std::move(ends)) {
+    : file_(std::move(file)), purpose_(purpose), ends_(std::move(ends)) {
   auto* const buffer = static_cast<unsigned char*>(av_malloc(kIoBuffer));
   if (buffer != nullptr) {
     io_ = avio_alloc_context(buffer, kIoBuffer, 0, this, &read_bytes, nullptr, &seek_bytes);
@@ -98,6 +98,7 @@ RecordingFile::RecordingFile(FileDescriptor file, const Container& container, Fo
   }
   context_->pb = io_;
   context_->io_open = &refuse_to_open;
+  if (purpose == For::kBegin) context_->flags |= AVFMT_FLAG_IGNIDX;
   // Some demuxers are not named as their muxers are: without a name FFmpeg probes the file.
   const AVInputFormat* const demuxer =
       container.muxer ? av_find_input_format(container.muxer->name) : nullptr;
@@ -209,8 +210,9 @@ RecordingTimes RecordingFile::read_times(const std::string& path, const FilePatt
   RecordingTimes times;
   times.format = format_of(*packet);
   const std::int64_t first = packet->pts;
-  microseconds length{};
-  if (first != AV_NOPTS_VALUE) {
+  std::optional<microseconds> length;
+  if (first != AV_NOPTS_VALUE && purpose_ != For::kBegin) {
+    length.emplace();
     // If the container cannot seek, all of it is read.
     avformat_seek_file(context_, -1, INT64_MIN, INT64_MAX / 2, INT64_MAX, 0);
     std::optional<std::int64_t> end = read_end(*packet);
@@ -227,9 +229,10 @@ RecordingTimes RecordingFile::read_times(const std::string& path, const FilePatt
     times.begin = *told;
     times.exact = true;
   } else {
-    times.begin = pattern.time_of(path, changed - length).value_or(changed - length);
+    const auto near = changed - length.value_or(microseconds{});
+    times.begin = pattern.time_of(path, near).value_or(near);
   }
-  times.end = first != AV_NOPTS_VALUE ? times.begin + length : std::max(times.begin, changed);
+  times.end = length ? times.begin + *length : std::max(times.begin, changed);
   return times;
 }
 

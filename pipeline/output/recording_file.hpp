@@ -32,8 +32,9 @@ struct RecordingTimes {
 class RecordingFile {
  public:
   /// What is read for: with an MP4's index of fragments (mfra) its end is found without a look at
-  /// all of them, but FFmpeg then loses packets of sound.
-  enum class For { kTimes, kPackets };
+  /// all of them, but FFmpeg then loses packets of sound. kBegin looks at the begin of the file
+  /// alone: its end is then when it was written last.
+  enum class For { kTimes, kBegin, kPackets };
   RecordingFile(FileDescriptor file, const Container& container, For purpose, ReadingEnds ends);
   ~RecordingFile();
   RecordingFile(const RecordingFile&) = delete;
@@ -79,6 +80,7 @@ class RecordingFile {
   std::uint64_t format_of(const AVPacket& keyframe) const;
 
   const FileDescriptor file_;
+  const For purpose_;
   const ReadingEnds ends_;
   std::int64_t position_ = 0;
   AVIOContext* io_ = nullptr;

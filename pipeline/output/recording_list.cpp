@@ -1,9 +1,11 @@
 #include "pipeline/output/recording_list.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -27,6 +29,28 @@ system_clock::time_point changed_at(const struct stat& status) {
       std::chrono::seconds(status.st_mtim.tv_sec) +
       std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
 }
+
+/// Ends a reading also when this thread has worked on it for too long.
+class WorkLimit {
+ public:
+  WorkLimit(const ReadingEnds& ends, std::chrono::nanoseconds most)
+      : ends_(ends), until_(worked() + most) {}
+  ReadingEnds reading_ends() {
+    return [this] { return (reached_ = reached_ || worked() > until_) || ends_(); };
+  }
+  bool reached() const { return reached_; }
+
+ private:
+  static std::chrono::nanoseconds worked() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+
+  const ReadingEnds& ends_;
+  const std::chrono::nanoseconds until_;
+  bool reached_ = false;
+};
 
 /// Looks through one output's folders.
 class Listing {
@@ -62,6 +86,8 @@ class Listing {
   void look_at(const std::string& path, FolderWalk::Files kind) {
     const bool complete = kind == FolderWalk::Files::kComplete;
     const std::string name = complete ? path : path.substr(0, path.size() - kPartSuffix.size());
+    const std::string file = name.substr(folder_.size());
+    if (!pattern_.is_path(file)) return;  // there is no such day
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
     const system_clock::time_point changed = changed_at(status);
@@ -71,17 +97,21 @@ class Listing {
     }
     const auto named = pattern_.time_of(name, changed);
     if (named && *named > span_.to + kZones) return;
-    const std::string file = name.substr(folder_.size());
     if (names_.contains(file)) return;  // it has got its name meanwhile
     FileDescriptor opened = open_beneath(folder_, path.substr(folder_.size()));
     if (opened.get() < 0 || fstat(opened.get(), &status) != 0) return;
     const std::int64_t bytes = status.st_size;
-    const RecordingCache::Content content = content_of(std::move(opened), status, name);
-    if (!content) return;
-    earlier_ |= content->begin < span_.from;
-    if (content->end < span_.from || content->begin >= span_.to) return;
+    const RecordingCache::Key key{
+        status.st_dev, status.st_ino, status.st_size,
+        std::chrono::nanoseconds(changed_at(status).time_since_epoch()).count()};
+    const auto known = cache_.find(key);
+    const auto times = known ? known->times : read_times(opened, changed_at(status), name);
+    if (!known) cache_.add(key, {times, std::nullopt});
+    if (!times) return;
+    earlier_ |= times->begin < span_.from;
+    if (times->end < span_.from || times->begin >= span_.to) return;
     names_.insert(file);
-    found_.push_back({file, *content, bytes, complete});
+    found_.push_back({file, *times, bytes, complete, key});
     if (found_.size() > kMostRecordings) {
       throw RecordingsRefused("too_large", "there are more than " +
                                                std::to_string(kMostRecordings) +
@@ -89,21 +119,25 @@ class Listing {
     }
   }
 
-  RecordingCache::Content content_of(FileDescriptor file, const struct stat& status,
-                                     const std::string& name) {
-    const RecordingCache::Key key{
-        status.st_dev, status.st_ino, status.st_size,
-        std::chrono::nanoseconds(changed_at(status).time_since_epoch()).count()};
-    if (const auto known = cache_.find(key)) return *known;
-    RecordingCache::Content content;
-    try {
-      RecordingFile recording(std::move(file), container_, RecordingFile::For::kTimes, ends_);
-      content = recording.read_times(name, pattern_, changed_at(status));
-    } catch (const IoError& error) {
-      if (error.code() != IoFault::kDecode) throw;
+  /// Nothing if nothing in the file can be read.
+  std::optional<RecordingTimes> read_times(const FileDescriptor& file,
+                                           system_clock::time_point changed,
+                                           const std::string& name) const {
+    constexpr std::chrono::milliseconds kMostForBegin{10};
+    for (const auto& [purpose, most] : {std::pair(RecordingFile::For::kTimes, kMostWork),
+                                        std::pair(RecordingFile::For::kBegin, kMostForBegin)}) {
+      WorkLimit limit(ends_, most);
+      try {
+        FileDescriptor copy(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+        RecordingFile recording(std::move(copy), container_, purpose, limit.reading_ends());
+        return recording.read_times(name, pattern_, changed);
+      } catch (const IoError& error) {
+        if (limit.reached()) continue;
+        if (error.code() == IoFault::kDecode) break;
+        throw IoError(error.code(), redact(name) + ": " + error.what());
+      }
     }
-    cache_.add(key, content);
-    return content;
+    return std::nullopt;
   }
 
   const Container container_;
@@ -120,28 +154,37 @@ class Listing {
 /// When a recording goes on that begins before the end of another one. Behind an outage it may
 /// begin with the pictures before that (output.cpp), and hold the gap itself.
 system_clock::time_point goes_on(const OutputOptions& output, const Recording& recording,
-                                 system_clock::time_point covered, const ReadingEnds& ends) {
+                                 system_clock::time_point covered, RecordingCache& cache,
+                                 const ReadingEnds& ends) {
   if (recording.times.begin + overlap_tolerance(recording, recording) >= covered ||
       recording.times.end <= covered) {
     return covered;
   }
-  FileDescriptor file = open_recording(output, recording.file);
-  if (file.get() < 0) return covered;
-  try {
-    RecordingFile opened(std::move(file), container_of(output), RecordingFile::For::kPackets, ends);
-    const auto next = opened.next_after(
-        std::chrono::duration_cast<std::chrono::microseconds>(covered - recording.times.begin));
-    return next ? recording.times.begin + *next : covered;
-  } catch (const IoError& error) {
-    if (error.code() != IoFault::kDecode) throw;
-    return covered;
+  RecordingCache::Next next{
+      std::chrono::duration_cast<std::chrono::microseconds>(covered - recording.times.begin), {}};
+  const auto known = cache.find(recording.key);
+  if (known && known->next && known->next->after == next.after) {
+    next = *known->next;
+  } else {
+    FileDescriptor file = open_recording(output, recording.file);
+    if (file.get() < 0) return covered;
+    WorkLimit limit(ends, kMostWork);
+    try {
+      RecordingFile opened(std::move(file), container_of(output), RecordingFile::For::kPackets,
+                           limit.reading_ends());
+      next.at = opened.next_after(next.after);
+    } catch (const IoError& error) {
+      if (error.code() != IoFault::kDecode && !limit.reached()) throw;
+    }
+    cache.add(recording.key, {recording.times, next});
   }
+  return next.at ? recording.times.begin + *next.at : covered;
 }
 
 std::vector<TimeSpan> gaps_between(const OutputOptions& output,
                                    const std::vector<Recording>& recordings, bool earlier,
                                    const TimeSpan& span, system_clock::time_point now,
-                                   const ReadingEnds& ends) {
+                                   RecordingCache& cache, const ReadingEnds& ends) {
   std::vector<TimeSpan> gaps;
   if (recordings.empty() && !earlier) return gaps;
   system_clock::time_point covered =
@@ -150,7 +193,7 @@ std::vector<TimeSpan> gaps_between(const OutputOptions& output,
     const auto begin =
         &recording == &recordings.front()
             ? recording.times.begin
-            : std::max(recording.times.begin, goes_on(output, recording, covered, ends));
+            : std::max(recording.times.begin, goes_on(output, recording, covered, cache, ends));
     if (begin - covered > kGapTolerance) gaps.push_back({covered, std::min(begin, span.to)});
     covered = std::max(covered, recording.times.end);
   }
@@ -162,17 +205,24 @@ std::vector<TimeSpan> gaps_between(const OutputOptions& output,
 
 }  // namespace
 
-std::optional<RecordingCache::Content> RecordingCache::find(const Key& key) const {
+std::optional<RecordingCache::Content> RecordingCache::find(const Key& key) {
   const std::lock_guard lock(mutex_);
-  const auto known = known_.find(key);
-  if (known == known_.end()) return std::nullopt;
-  return std::optional<Content>(std::in_place, known->second);
+  if (const auto known = recent_.find(key); known != recent_.end()) return known->second;
+  const auto known = older_.find(key);
+  if (known == older_.end()) return std::nullopt;
+  const Content content = known->second;
+  keep(key, content);
+  return content;
 }
 
 void RecordingCache::add(const Key& key, const Content& content) {
   const std::lock_guard lock(mutex_);
-  if (known_.size() >= kMost) known_.clear();
-  known_.insert_or_assign(key, content);
+  keep(key, content);
+}
+
+void RecordingCache::keep(const Key& key, const Content& content) {
+  recent_.insert_or_assign(key, content);
+  if (recent_.size() >= kLeast) older_ = std::exchange(recent_, {});
 }
 
 FileDescriptor open_recording(const OutputOptions& output, const std::string& file) {
@@ -199,7 +249,7 @@ RecordingList list_recordings(const OutputOptions& output, const TimeSpan& span,
   listing.walk(FolderWalk::Files::kComplete);
   RecordingList list;
   list.recordings = listing.take();
-  list.gaps = gaps_between(output, list.recordings, listing.earlier(), span, now, ends);
+  list.gaps = gaps_between(output, list.recordings, listing.earlier(), span, now, cache, ends);
   return list;
 }
 

@@ -24,17 +24,26 @@ class RecordingCache {
  public:
   /// A file as it was when it was read.
   using Key = std::tuple<dev_t, ino_t, off_t, std::int64_t>;  ///< device, inode, size, changed (ns)
-  /// What is in the file; nothing if nothing in it can be read.
-  using Content = std::optional<RecordingTimes>;
+  struct Next {
+    std::chrono::microseconds after;
+    std::optional<std::chrono::microseconds> at;
+  };
+  struct Content {
+    std::optional<RecordingTimes> times;  ///< nothing if nothing in the file can be read
+    std::optional<Next> next;             ///< what RecordingFile::next_after() gave last
+  };
+  /// The files that were found or added last stay: these at least, and twice as many at most.
+  static constexpr std::size_t kLeast = 1u << 16;
 
-  std::optional<Content> find(const Key& key) const;
+  std::optional<Content> find(const Key& key);
   void add(const Key& key, const Content& content);
 
  private:
-  static constexpr std::size_t kMost = 1u << 16;
+  void keep(const Key& key, const Content& content);
 
-  mutable std::mutex mutex_;
-  std::map<Key, Content> known_;
+  std::mutex mutex_;  // guards what follows
+  std::map<Key, Content> recent_;
+  std::map<Key, Content> older_;  // what recent_ was when it was full the last time
 };
 
 struct TimeSpan {
@@ -47,6 +56,7 @@ struct Recording {
   RecordingTimes times;
   std::int64_t bytes;
   bool complete;
+  RecordingCache::Key key;  ///< of the file as it is listed
 };
 
 /// What two recordings have in common for less than this may be an error of their times.
@@ -71,6 +81,8 @@ struct RecordingsRefused : std::runtime_error {
 inline constexpr std::chrono::seconds kGapTolerance{2};
 /// What was taken since then may not be in a file yet.
 inline constexpr std::chrono::seconds kStillWritten{10};
+/// The processor time for one file. One that is damaged, or made for it, could take minutes.
+inline constexpr std::chrono::milliseconds kMostWork{40};
 /// Of recordings in one list.
 inline constexpr std::size_t kMostRecordings = 50'000;
 
@@ -80,9 +92,10 @@ FileDescriptor open_recording(const OutputOptions& output, const std::string& fi
 
 /// An output's recordings, complete or not, by what is in them. Files to which a link leads, and
 /// those in which nothing can be read, are left out. A time before the first recording is no gap if
-/// there is no earlier one. Throws IoError, also if the reading ends, and RecordingsRefused if
-/// there are more than kMostRecordings; what was read by then stays in the cache. Blocks as long as
-/// the file system does.
+/// there is no earlier one. A file that takes kMostWork to read, as a long one without an index
+/// may, ends when it was written last. Throws IoError, also if the reading ends, and
+/// RecordingsRefused if there are more than kMostRecordings; what was read by then stays in the
+/// cache. Blocks as long as the file system does.
 RecordingList list_recordings(const OutputOptions& output, const TimeSpan& span,
                               std::chrono::system_clock::time_point now, RecordingCache& cache,
                               const ReadingEnds& ends);

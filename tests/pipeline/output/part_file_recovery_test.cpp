@@ -85,6 +85,19 @@ TEST(PartFileRecoveryTest, ANameThatIsTakenGetsANumber) {
   EXPECT_THAT(told, ElementsAre(folder / "out.2.ts"));
 }
 
+TEST(PartFileRecoveryTest, WhatIsCutKeepsTheTimeAtWhichItWasWritten) {
+  const TempFolder folder;
+  TestOutput(output_to(folder / "x.mp4")).write(encode_clip({}));
+  const auto size = std::filesystem::file_size(folder / "x.mp4") * 2 / 3;
+  std::filesystem::resize_file(folder / "x.mp4", size);
+  std::filesystem::rename(folder / "x.mp4", folder / "out.mp4.part");
+  const auto written = std::filesystem::last_write_time(folder / "out.mp4.part") - 1h;
+  std::filesystem::last_write_time(folder / "out.mp4.part", written);
+  recover(output_to(folder / "out.mp4"));
+  EXPECT_LT(std::filesystem::file_size(folder / "out.mp4"), size);
+  EXPECT_EQ(std::filesystem::last_write_time(folder / "out.mp4"), written);
+}
+
 TEST(PartFileRecoveryTest, PartsWithNothingInThemAreRemoved) {
   const TempFolder folder;
   write_file(folder / "out.mp4.part", {});
