@@ -33,6 +33,12 @@ std::int64_t us_between(system_clock::time_point from, system_clock::time_point 
 /// Packets of sound before the first picture of a recording.
 constexpr std::size_t kMostEarly = 1000;
 
+/// A recording, as messages name it.
+std::string named(const Recording& recording) {
+  return redact(recording.file) + " (" + utc_time(recording.times.begin) + " to " +
+         utc_time(recording.times.end) + ")";
+}
+
 Container mp4() {
   Container container;
   container.kind = OutputKind::kFile;
@@ -50,7 +56,9 @@ struct RecordingSpan::Open {
         file(std::move(descriptor), container, RecordingFile::For::kPackets, std::move(ends)) {
     file.find_streams();
     if (!read_picture(&early))
-      throw RecordingsRefused("not_in_mp4", what.file + " has no timestamps");
+      throw RecordingsRefused("not_in_mp4", named(what) +
+                                                " has no timestamps, which an MP4 needs; download "
+                                                "the files instead");
     origin = packet->pts;
     const std::span streams(file.context().streams, file.context().nb_streams);
     const auto found = std::ranges::find_if(streams, [](const AVStream* stream) {
@@ -101,14 +109,22 @@ RecordingSpan::RecordingSpan(const OutputOptions& output, std::vector<Recording>
   // By their begins: they are sorted by their ends, and may overlap.
   const auto begin = [](const Recording& each) { return each.times.begin; };
   const auto first = std::ranges::min_element(recordings_, {}, begin);
-  std::optional<system_clock::time_point> change;
+  const Recording* change = nullptr;
   for (const Recording& each : recordings_) {
     if (each.times.format == first->times.format) continue;
-    change = std::min(change.value_or(each.times.begin), each.times.begin);
+    if (change == nullptr || each.times.begin < change->times.begin) change = &each;
   }
-  if (change) {
+  if (change != nullptr) {
+    const Recording* before = &*first;
+    for (const Recording& each : recordings_) {
+      if (each.times.begin >= before->times.begin && each.times.begin < change->times.begin) {
+        before = &each;
+      }
+    }
     throw RecordingsRefused("format_changes",
-                            "the codec, the size or the sound changes at " + utc_time(*change) +
+                            "the codec, the size or the sound changes at " +
+                                utc_time(change->times.begin) + ", from " + redact(before->file) +
+                                " to " + redact(change->file) +
                                 ", and one MP4 cannot hold both; ask for the time "
                                 "before it and for the time from then on");
   }
@@ -146,7 +162,11 @@ std::unique_ptr<RecordingSpan::Open> RecordingSpan::open(const Recording& record
     throw IoError(IoFault::kIo, redact(recording.file) +
                                     " cannot be read: " + std::generic_category().message(errno));
   }
-  return std::make_unique<Open>(std::move(file), container_of(output_), recording, ends_);
+  try {
+    return std::make_unique<Open>(std::move(file), container_of(output_), recording, ends_);
+  } catch (const IoError& error) {
+    throw IoError(error.code(), named(recording) + ": " + error.what());
+  }
 }
 
 void RecordingSpan::read_to_keyframe(Open& recording) const {
@@ -174,7 +194,9 @@ void RecordingSpan::read_to_keyframe(Open& recording) const {
         if (recording.is_keyframe() && recording.packet->pts == *key) return;
       }
     }
-    if (from_start) throw IoError(IoFault::kDecode, "no keyframe is found in it");
+    if (from_start) {
+      throw IoError(IoFault::kDecode, named(recording.recording) + ": no keyframe is found in it");
+    }
   }
 }
 
@@ -185,7 +207,8 @@ void RecordingSpan::add_streams(const Open& first) {
   }
   if (const AVCodecID codec = first.main->codecpar->codec_id; why_no_video(container, codec)) {
     throw RecordingsRefused("not_in_mp4", std::string("an MP4 cannot hold ") +
-                                              avcodec_get_name(codec) +
+                                              avcodec_get_name(codec) + ", which is in " +
+                                              named(first.recording) +
                                               "; download the files instead");
   }
   for (const AVStream* const from : {first.main, first.sound}) {
@@ -220,10 +243,10 @@ int RecordingSpan::write_bytes(void* self, std::uint8_t* data, int size) {
   }
 }
 
-void RecordingSpan::fail(int error) const {
+void RecordingSpan::fail(int error, const Recording& recording) const {
   if (sink_failure_) std::rethrow_exception(sink_failure_);
-  throw RecordingsRefused("not_in_mp4", "an MP4 cannot hold these recordings (" +
-                                            av_error_text(error) + "); download the files instead");
+  throw RecordingsRefused("not_in_mp4", "an MP4 cannot hold " + named(recording) + ": " +
+                                            av_error_text(error) + "; download the files instead");
 }
 
 void RecordingSpan::write_header() {
@@ -239,7 +262,9 @@ void RecordingSpan::write_header() {
   av_dict_set(&muxer_->metadata, "creation_time", utc_time(begin_).c_str(), 0);
   Dictionary options;
   set_muxer_defaults(options, mp4(), *muxer_->streams[0]->codecpar);
-  if (const int error = avformat_write_header(muxer_, options.ptr()); error < 0) fail(error);
+  if (const int error = avformat_write_header(muxer_, options.ptr()); error < 0) {
+    fail(error, recordings_.front());
+  }
   // MPEG-TS has its AAC in another form. FFmpeg leaves that to us for an MP4 whose header comes
   // first; this one's (delay_moov) does not.
   muxer_->flags |= AVFMT_FLAG_AUTO_BSF;
@@ -263,7 +288,7 @@ void RecordingSpan::write(const Sink& sink) {
     }
     write_from(*now, first_us, end_us);
   }
-  if (const int error = av_write_trailer(muxer_); error < 0) fail(error);
+  if (const int error = av_write_trailer(muxer_); error < 0) fail(error, recordings_.back());
   avio_flush(io_);
   if (sink_failure_) std::rethrow_exception(sink_failure_);
 }
@@ -327,7 +352,9 @@ void RecordingSpan::write_packet(const Open& recording, AVPacket& packet, std::s
   if (stream == 0) {
     end_us_ = std::max(end_us_, av_rescale_q(packet.pts + packet.duration, base, AV_TIME_BASE_Q));
   }
-  if (const int error = av_write_frame(muxer_, &packet); error < 0) fail(error);
+  if (const int error = av_write_frame(muxer_, &packet); error < 0) {
+    fail(error, recording.recording);
+  }
 }
 
 }  // namespace framelane

@@ -53,8 +53,8 @@ class RecordingSpan {
   void write_packet(const Open& recording, AVPacket& packet, std::size_t stream,
                     std::int64_t first_us);
   static int write_bytes(void* self, std::uint8_t* data, int size);
-  /// After an error of the muxer.
-  [[noreturn]] void fail(int error) const;
+  /// After an error of the muxer with something of this recording.
+  [[noreturn]] void fail(int error, const Recording& recording) const;
 
   const OutputOptions output_;
   std::vector<Recording> recordings_;

@@ -284,18 +284,25 @@ def test_nothing_else_is_sent(recorded, tmp_path):
     os.mkfifo(folder / day / "000002.mp4")
     (folder / day / "000003.mp4.part").symlink_to(tmp_path / "secret")
     (folder / day / "000004.mp4").mkdir()
+    (folder / "2024-02-30").mkdir()
+    impossible = [f"{day}/250000.mp4", f"{day}/006100.mp4", "2024-02-30/000005.mp4"]
+    for name in impossible:
+        (folder / name).write_bytes((folder / file).read_bytes() + b"hush")
     for path in ("2001-01-01/111111.mp4", f"{day}/000001.mp4", f"{day}/000002.mp4", f"{day}/000003.mp4",
                  f"{day}/000003.mp4.part", f"{day}/000004.mp4", f"{day}/notes.mp4", "../secret", "../foreign/111111.mp4",
                  f"{day}/../../secret", "%2e%2e/secret", "..%2fsecret", f"{day}/%2e%2e/%2e%2e/secret", f"{day}//{file}",
                  f"/{tmp_path}/secret", f"{tmp_path}/secret", day, f"{day}/", "", ".", f"{file}/",
-                 f"{day}/%31%31%31%31%31%31%2emp4"):
+                 f"{day}/%31%31%31%31%31%31%2emp4", *impossible):
         answer = ask(daemon, f"cam/recordings/mp4/{path}")
         assert answer[0] == 404 and b"hush" not in answer[2], path
+    assert refused(ask(daemon, f"cam/recordings/mp4/{file}%00.txt")) == (400, "wrong_parameter", None)
+    assert refused(ask(daemon, "cam/recordings?output=mp4%00")) == (400, "wrong_parameter", "output")
     assert refused(ask(daemon, f"cam/recordings/other/{file}")) == (404, "no_such_output", None)
     assert refused(ask(daemon, f"yard/recordings/mp4/{file}"))[1] == "no_such_feed"
     # Nor is it listed, nor in a span.
     names = {each["file"] for each in listed(daemon, "mp4")["files"]}
-    assert file in names and not any(name.startswith(("2001", f"{day}/00000", f"{day}/notes")) for name in names)
+    assert file in names and not names.intersection(impossible)
+    assert not any(name.startswith(("2001", f"{day}/00000", f"{day}/notes")) for name in names)
 
 
 @pytest.mark.sanitizers
@@ -370,7 +377,10 @@ def test_a_span_that_one_mp4_cannot_be_is_refused_with_the_reason(framelane, cli
     daemon.wait_state("cam", "ended")
     now = time.time()
     query = f"from={now - 60}&to={now}"
-    assert refused(ask(daemon, f"cam/recordings/ffv1.mp4?{query}")) == (409, "not_in_mp4", None)
+    answer = ask(daemon, f"cam/recordings/ffv1.mp4?{query}")
+    assert refused(answer) == (409, "not_in_mp4", None)
+    ffv1, = listed(daemon, "ffv1")["files"]
+    assert f"{ffv1['file']} ({ffv1['begin']} to {ffv1['end']})" in json.loads(answer[2])["error"]["message"]
     # A recording of another size, half a minute ago.
     other = tmp_path / "main" / "235959.mkv"
     media.ffmpeg("-i", camera_clip, "-t", "2", "-c", "copy", "-metadata",
@@ -378,8 +388,9 @@ def test_a_span_that_one_mp4_cannot_be_is_refused_with_the_reason(framelane, cli
     answer = ask(daemon, f"cam/recordings/main.mp4?{query}")
     assert refused(answer) == (409, "format_changes", None)
     # The clip was read at once, so its recordings overlap.
-    changes = sorted(file["begin"] for file in listed(daemon, "main")["files"])[1]
-    assert f"changes at {changes}" in json.loads(answer[2])["error"]["message"]
+    files = sorted(listed(daemon, "main")["files"], key=lambda each: each["begin"])
+    changes = files[1]["begin"]
+    assert f"changes at {changes}, from 235959.mkv to {files[1]['file']}" in json.loads(answer[2])["error"]["message"]
     span(daemon, "main", now - 60, seconds(changes), tmp_path / "span.mp4")
     assert media.frame_count(tmp_path / "span.mp4") == media.frame_count(other)
 
