@@ -20,8 +20,8 @@ namespace framelane {
 namespace {
 
 /// So much is answered at once: it needs none of the listener's few streams.
-constexpr std::uint64_t kWhole = 1u << 20;
-constexpr std::size_t kPiece = 256 * 1024;
+constexpr std::uint64_t kAnsweredAtOnce = 1u << 20;
+constexpr std::size_t kFilePiece = 256 * 1024;
 
 /// From a file's first byte to behind its last one.
 using Part = std::pair<std::uint64_t, std::uint64_t>;
@@ -104,7 +104,7 @@ void answer_with_file(const HttpRequest& request, const FileDescriptor& file,
     response.status = 206;
     response.headers.emplace("Content-Range", fmt::format("bytes {}-{}/{}", at, end - 1, size));
   }
-  if (request.method == "GET" && end - at <= kWhole) {
+  if (request.method == "GET" && end - at <= kAnsweredAtOnce) {
     while (at + response.body.size() < end) {
       const std::uint64_t next = at + response.body.size();
       response.body += read_at(file, name, next, end - next);
@@ -115,7 +115,7 @@ void answer_with_file(const HttpRequest& request, const FileDescriptor& file,
   answer.begin(std::move(response));
   if (request.method == "HEAD") return;
   while (at < end) {
-    std::string piece = read_at(file, name, at, std::min<std::uint64_t>(kPiece, end - at));
+    std::string piece = read_at(file, name, at, std::min<std::uint64_t>(kFilePiece, end - at));
     at += piece.size();
     if (!answer.send(std::move(piece))) return;
   }
