@@ -165,7 +165,7 @@ HttpResponse DiskAnswer::wait() {
     response_.reset();
     return response;
   }
-  if (error_) std::rethrow_exception(error_);
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   throw is_stopping();
 }
 
