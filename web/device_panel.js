@@ -6,12 +6,15 @@ import {palette, rgb} from "./palette.js";
 import {Pill} from "./parts.js";
 
 const ENGINES = [
-  ["h2d", "To device", "h2d: frames are copied from memory to the device"],
-  ["kernel", "Convert", "kernel: the conversion of colours and sizes"],
-  ["d2h", "From device", "d2h: frames are copied from the device to memory"],
+  ["h2d", "To device", "Frames are copied from memory to the device"],
+  ["kernel", "Convert", "The conversion of colours and sizes"],
+  ["d2h", "From device", "Frames are copied from the device to memory"],
 ];
 const OVERLAP = "The sum of the engines' busy times over the time in which any was busy. 1.0: they take turns. " +
   "2.0: on average two work at once";
+const USERS = "The feeds that use the busiest engine most: the share of the last ten seconds in which it " +
+  "worked for each";
+const FULL = 0.95;  // who needs such an engine waits for it
 const PARTS = 100;  // of the second
 const LANE_HEIGHT = 12;
 
@@ -25,6 +28,7 @@ export class DevicePanel {
   #all = strip("All lanes together over the last second");
   #lanes = strip("Each lane over the last second");
   #labels = el("div", {class: "lane-labels"});
+  #users = new LiveText();
   #more = el("p", {class: "quiet"});
   #moreText = new LiveText();
   #layout = "";
@@ -39,8 +43,9 @@ export class DevicePanel {
       el("header", {}, el("h3", {}, device), el("span", {class: "source"}, this.#model.node),
         this.#pill.element),
       el("div", {class: "meters"}, ...this.#meters.map((meter) => meter.element),
-        this.#engines.length < 2 ? "" :  // a CPU has one engine
-        el("p", {class: "overlap", title: OVERLAP}, "Overlap ", el("strong", {}, this.#overlap.node))),
+        ...(this.#engines.length < 2 ? [] : [  // a CPU has one engine
+          el("p", {class: "users", title: USERS}, this.#users.node),
+          el("p", {class: "overlap", title: OVERLAP}, "Overlap ", el("strong", {}, this.#overlap.node))])),
       el("div", {class: "timeline"},
         el("div", {class: "lane-labels all"}, el("span", {}, "all lanes")), frame(this.#all)),
       el("div", {class: "timeline lanes", tabindex: "0", role: "region", "aria-label": `Lanes of ${device}`},
@@ -51,11 +56,13 @@ export class DevicePanel {
     this.#observer.observe(this.element);
   }
 
-  update(device) {
+  // `feeds`: those that use it.
+  update(device, feeds) {
     this.#pill.set(device.up ? "ok" : "bad", device.up ? "Up" : "Lost");
     this.#model.set(device.name ?? "");
     this.#overlap.set(fixed(device.overlap, 2));
     for (const meter of this.#meters) meter.set(device.occupancy?.[meter.key]);
+    this.#users.set(usersOf(device.occupancy, feeds));
     if (this.#visible) this.#draw(device.lanes ?? [], device.occupancy);
   }
 
@@ -108,24 +115,36 @@ export class DevicePanel {
 class Meter {
   element;
   #text = new LiveText();
+  #value = el("strong", {}, this.#text.node);
   #size = "";
   #bar = el("span", {class: "track", "aria-hidden": "true"});
 
   constructor(key, name, title) {
     this.key = key;
     this.element = el("div", {class: "meter", title, "data-engine": key},
-      el("span", {class: "meter-name"}, name), el("strong", {}, this.#text.node),
-      this.#bar);
+      el("span", {class: "meter-name"}, name, el("code", {}, key)), this.#value, this.#bar);
   }
 
   set(share) {
     this.#text.set(percent(share));
+    this.#value.classList.toggle("full", (share ?? 0) >= FULL);
     // A background is only painted; a width would be laid out, a transform composited.
     const size = `${(100 * Math.min(1, share ?? 0)).toFixed(1)}% 100%`;
     if (size === this.#size) return;
     this.#size = size;
     this.#bar.style.backgroundSize = size;
   }
+}
+
+// Who uses the busiest engine, and how much of it: "h2d: gate 33 %, yard 2 %".
+function usersOf(occupancy, feeds) {
+  const [engine] = Object.entries(occupancy ?? {}).reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0]);
+  const users = feeds.filter((feed) => feed.engines?.[engine] > 0)
+    .sort((a, b) => b.engines[engine] - a.engines[engine]);
+  if (users.length === 0) return "no feed uses it";
+  const shown = users.slice(0, 3).map((feed) => `${feed.name} ${percent(feed.engines[engine])}`);
+  const others = users.length - shown.length;
+  return `${engine}: ${shown.join(", ")}${others > 0 ? `, ${others} more` : ""}`;
 }
 
 function strip(label) {
