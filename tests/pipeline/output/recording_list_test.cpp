@@ -124,12 +124,12 @@ TEST_F(RecordingListTest, AMatroskaFileOfZerosIsReadSoon) {
   const Bytes mkv = clip("mkv");
   const std::size_t first_cluster = find(mkv, kCluster);
   const Bytes header(mkv.begin(), mkv.begin() + static_cast<std::ptrdiff_t>(first_cluster));
-  EXPECT_LT(list_one("mkv", header, 4LL << 30), kSoon);
+  EXPECT_LT(list_one("mkv", header, 512LL << 20), kSoon);
   EXPECT_TRUE(listed_.empty());
   // As a crash of the system may leave it.
   Bytes bytes = mkv;
   bytes.resize(mkv.size() / 2);
-  EXPECT_LT(list_one("mkv", bytes, 4LL << 30), kSoon);
+  EXPECT_LT(list_one("mkv", bytes, 512LL << 20), kSoon);
   EXPECT_EQ(listed_.size(), 1u);
 }
 
