@@ -189,7 +189,7 @@ HttpResponse hls_file(const HttpRequest& request, Program& program) {
   const std::string file = rest.substr(end_of_feed + kHlsPath.size());
   const std::size_t end_of_output = file.find('/');
   if (end_of_output == std::string::npos) return not_found(request.path);
-  return answer_hls(request, program.supervisor, rest.substr(0, end_of_feed),
+  return answer_hls(request, program.supervisor, program.readers, rest.substr(0, end_of_feed),
                     file.substr(0, end_of_output), file.substr(end_of_output + 1));
 }
 

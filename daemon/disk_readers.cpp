@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <pthread.h>
 
+#include <algorithm>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -22,14 +24,31 @@ constexpr std::chrono::milliseconds kLastRead{500};
 
 RequestError no_answer(std::chrono::milliseconds patience) {
   return {503, "no_answer",
-          fmt::format("the disk or file server of the recordings has not answered for {} s; ask "
-                      "again: what has been read by then is remembered",
+          fmt::format("the disk or file server that the files are on has not answered for {} s; "
+                      "ask again: what has been read by then is remembered",
                       std::chrono::ceil<std::chrono::seconds>(patience).count())};
 }
+
+RequestError is_busy(const std::string& why) { return {503, "busy", why + "; ask again later"}; }
 
 RequestError is_stopping() { return {503, "stopping", "framelane is being stopped"}; }
 
 }  // namespace
+
+struct DiskAnswer::All {
+  /// Held for moments only: the listener's thread takes it.
+  std::mutex mutex;
+  std::condition_variable changed;                // an answer has begun or ended
+  std::set<std::shared_ptr<DiskAnswer>> answers;  // whose threads have not ended
+  std::size_t waiting = 0;                        // requests whose answers have not begun
+  bool stopping = false;
+
+  template <typename Condition>
+  auto count(Condition condition) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        answers, [&](const auto& answer) { return !answer->stuck_ && condition(*answer); }));
+  }
+};
 
 /// The listener's end of it.
 class DiskAnswer::Stream : public HttpStream {
@@ -44,50 +63,53 @@ class DiskAnswer::Stream : public HttpStream {
 };
 
 bool DiskAnswer::is_gone() const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(all_->mutex);
   return gone_;
 }
 
 void DiskAnswer::answer(HttpResponse response) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(all_->mutex);
   begun_ = true;
   response_ = std::move(response);
   changed_.notify_all();
+  all_->changed.notify_all();
 }
 
 void DiskAnswer::begin(HttpResponse response) {
   const auto stream = std::make_shared<Stream>(shared_from_this());
   response.stream = stream;
   response.stream_idle = DiskReaders::kClientIdle;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(all_->mutex);
+  if (all_->count([](const DiskAnswer& answer) { return answer.sends_; }) >=
+      DiskReaders::kMostSending) {
+    throw is_busy(
+        fmt::format("{} files are being read and sent already", DiskReaders::kMostSending));
+  }
   begun_ = true;
+  sends_ = true;
+  all_->changed.notify_all();
   if (gone_) return;  // nobody would take the stream, which owns this
   stream_ = stream;
   response_ = std::move(response);
   changed_.notify_all();
 }
 
-void DiskAnswer::tell(std::unique_lock<std::mutex> lock) {
-  changed_.notify_all();
-  const std::shared_ptr<Stream> stream = stream_.lock();
-  lock.unlock();
-  if (stream) stream->tell();
-}
-
 bool DiskAnswer::send(std::string piece) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(all_->mutex);
   reads_since_.reset();
   changed_.wait(lock, [this] { return gone_ || bytes_ < kMostAhead; });
   if (gone_) return false;
   reads_since_ = Steady::now();
   bytes_ += piece.size();
   pieces_.push_back(std::move(piece));
-  tell(std::move(lock));
+  const std::shared_ptr<Stream> stream = stream_.lock();
+  lock.unlock();
+  if (stream) stream->tell();
   return true;
 }
 
 std::optional<std::string> DiskAnswer::take() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(all_->mutex);
   if (!pieces_.empty()) {
     std::string piece = std::move(pieces_.front());
     pieces_.pop_front();
@@ -102,42 +124,39 @@ std::optional<std::string> DiskAnswer::take() {
 }
 
 void DiskAnswer::leave() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(all_->mutex);
   gone_ = true;
-  changed_.notify_all();
-}
-
-void DiskAnswer::stop() {
-  const std::lock_guard lock(mutex_);
-  gone_ = true;
-  stopped_ = !ended_;
   changed_.notify_all();
 }
 
 void DiskAnswer::finish(std::exception_ptr error) {
-  std::unique_lock lock(mutex_);
-  const bool told = begun_;
-  const bool was_gone = gone_;
+  std::unique_lock lock(all_->mutex);
   error_ = std::move(error);
   ended_ = true;
-  const std::exception_ptr late = told && !was_gone ? error_ : nullptr;
-  tell(std::move(lock));
+  all_->answers.erase(shared_from_this());
+  changed_.notify_all();
+  all_->changed.notify_all();
+  const std::exception_ptr late = begun_ && !gone_ ? error_ : nullptr;
+  const std::shared_ptr<Stream> stream = stream_.lock();
+  lock.unlock();
+  if (stream) stream->tell();
   if (!late) return;
   try {
     std::rethrow_exception(late);
   } catch (const std::exception& failure) {
-    log::warn("{}: a recording is not sent to its end: {}", place_, redact(failure.what()));
+    log::warn("{}: a file is not sent to its end: {}", place_, redact(failure.what()));
   }
 }
 
 HttpResponse DiskAnswer::wait() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(all_->mutex);
   const auto told = [this] { return response_ || error_ || ended_ || stopped_; };
   if (!changed_.wait_for(lock, patience_, told)) {
     gone_ = true;
     if (!changed_.wait_for(lock, kLastRead, [this] { return ended_; })) {
       stuck_ = true;
       thread_.abandon();
+      all_->changed.notify_all();
     }
     throw no_answer(patience_);
   }
@@ -146,69 +165,67 @@ HttpResponse DiskAnswer::wait() {
     response_.reset();
     return response;
   }
-  if (error_) std::rethrow_exception(error_);
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   throw is_stopping();
 }
 
 bool DiskAnswer::is_newly_stuck(Steady::time_point now) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(all_->mutex);
   // Before it has begun, wait() looks.
   if (stuck_ || ended_ || !begun_) return false;
   if (!reads_since_ || now - *reads_since_ < patience_) return false;
   stuck_ = true;
-  tell(std::move(lock));
+  const std::shared_ptr<Stream> stream = stream_.lock();
+  lock.unlock();
+  if (stream) stream->tell();
   return true;
 }
 
-struct DiskReaders::Shared {
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::set<std::shared_ptr<DiskAnswer>> answers;  // whose threads have not ended
-  bool stopping = false;
-};
-
 DiskReaders::DiskReaders(std::chrono::milliseconds patience)
-    : patience_(patience), shared_(std::make_shared<Shared>()) {}
+    : patience_(patience), all_(std::make_shared<DiskAnswer::All>()) {}
 DiskReaders::~DiskReaders() { stop(); }
 
-HttpResponse DiskReaders::answer(const std::string& place, Read read) {
-  const std::shared_ptr<DiskAnswer> answer(new DiskAnswer(place, patience_));
-  {
-    const std::lock_guard lock(shared_->mutex);
-    if (shared_->stopping) throw is_stopping();
-    std::size_t reading = 0;
-    std::size_t waiting = 0;
-    std::size_t waiting_here = 0;
-    for (const auto& other : shared_->answers) {
-      const std::lock_guard other_lock(other->mutex_);
-      const bool here = other->place_ == place;
-      if (here && other->stuck_) throw no_answer(patience_);
-      if (other->stuck_) continue;
-      ++reading;
-      if (other->begun_) continue;
-      ++waiting;
-      if (here) ++waiting_here;
-    }
-    if (waiting >= kMostWaiting || waiting_here >= kMostWaitingOfPlace) {
-      throw RequestError(503, "busy",
-                         "others wait for the begin of a recording already; ask again later");
-    }
-    if (reading >= kMost) {
-      throw RequestError(503, "busy",
-                         fmt::format("{} recordings are being read and sent already; ask again "
-                                     "later",
-                                     kMost));
-    }
-    shared_->answers.insert(answer);
-  }
-  const auto leave = [](Shared& shared, const std::shared_ptr<DiskAnswer>& one) {
-    const std::lock_guard lock(shared.mutex);
-    shared.answers.erase(one);
-    shared.ended.notify_all();
+std::shared_ptr<DiskAnswer> DiskReaders::begin(const std::string& place) {
+  const auto is_stuck = [&] {
+    return std::ranges::any_of(all_->answers, [&](const auto& answer) {
+      return answer->stuck_ && answer->place_ == place;
+    });
   };
+  const auto has_turn = [&] {
+    const auto is_read = [](const DiskAnswer& answer) { return !answer.begun_; };
+    const auto is_read_here = [&](const DiskAnswer& answer) {
+      return is_read(answer) && answer.place_ == place;
+    };
+    return all_->count(is_read) < kMostReading && all_->count(is_read_here) < kMostReadingOfPlace;
+  };
+  std::unique_lock lock(all_->mutex);
+  all_->changed.wait_for(lock, kTurn, [&] { return all_->stopping || is_stuck() || has_turn(); });
+  if (all_->stopping) throw is_stopping();
+  if (is_stuck()) throw no_answer(patience_);
+  if (!has_turn()) throw is_busy("others wait for the begin of a file already");
+  const std::shared_ptr<DiskAnswer> answer(new DiskAnswer(all_, place, patience_));
+  all_->answers.insert(answer);
+  return answer;
+}
+
+HttpResponse DiskReaders::answer(const std::string& place, Read read) {
+  struct Waiting {
+    explicit Waiting(DiskAnswer::All& of) : all(of) {
+      const std::lock_guard lock(all.mutex);
+      if (all.waiting >= kMostWaiting) throw is_busy("others wait for files already");
+      ++all.waiting;
+    }
+    ~Waiting() {
+      const std::lock_guard lock(all.mutex);
+      --all.waiting;
+    }
+    DiskAnswer::All& all;
+  };
+  const Waiting waiting(*all_);
+  const std::shared_ptr<DiskAnswer> answer = begin(place);
   try {
-    std::thread([shared = shared_, answer, read = std::move(read), leave]() mutable noexcept {
-      pthread_setname_np(pthread_self(), "recordings");
+    std::thread([answer, read = std::move(read)]() mutable noexcept {
+      pthread_setname_np(pthread_self(), "disk-reader");
       std::exception_ptr error;
       try {
         read(answer);
@@ -217,12 +234,13 @@ HttpResponse DiskReaders::answer(const std::string& place, Read read) {
       }
       read = {};
       answer->finish(std::move(error));
-      leave(*shared, answer);
       answer->thread_.end();
     }).detach();
   } catch (const std::exception& error) {  // threads or memory are short
-    leave(*shared_, answer);
-    throw RequestError(503, "busy", shortage_text(error.what()));
+    const std::lock_guard lock(all_->mutex);
+    all_->answers.erase(answer);
+    all_->changed.notify_all();
+    throw is_busy(shortage_text(error.what()));
   }
   return answer->wait();
 }
@@ -230,26 +248,31 @@ HttpResponse DiskReaders::answer(const std::string& place, Read read) {
 void DiskReaders::watch() {
   std::vector<std::shared_ptr<DiskAnswer>> answers;
   {
-    const std::lock_guard lock(shared_->mutex);
-    answers.assign(shared_->answers.begin(), shared_->answers.end());
+    const std::lock_guard lock(all_->mutex);
+    answers.assign(all_->answers.begin(), all_->answers.end());
   }
   const auto now = std::chrono::steady_clock::now();
   for (const auto& answer : answers) {
     if (!answer->is_newly_stuck(now)) continue;
     answer->thread_.abandon();
     log::warn(
-        "{}: reading a recording hangs, and its client was disconnected: see whether the disk or "
-        "file server answers",
+        "{}: reading a file for a client hangs, and the client was disconnected: see whether the "
+        "disk or file server answers",
         answer->place_);
   }
 }
 
 void DiskReaders::stop() {
-  std::unique_lock lock(shared_->mutex);
-  shared_->stopping = true;
-  for (const auto& answer : shared_->answers) answer->stop();
-  shared_->ended.wait_for(lock, kLastRead, [this] { return shared_->answers.empty(); });
-  for (const auto& answer : shared_->answers) answer->thread_.abandon();
+  std::unique_lock lock(all_->mutex);
+  all_->stopping = true;
+  for (const auto& answer : all_->answers) {
+    answer->gone_ = true;
+    answer->stopped_ = !answer->ended_;
+    answer->changed_.notify_all();
+  }
+  all_->changed.notify_all();
+  all_->changed.wait_for(lock, kLastRead, [this] { return all_->answers.empty(); });
+  for (const auto& answer : all_->answers) answer->thread_.abandon();
 }
 
 }  // namespace framelane

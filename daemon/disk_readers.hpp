@@ -7,7 +7,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,7 +25,7 @@ class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
   /// The whole answer.
   void answer(HttpResponse response);
   /// The answer begins like this, and goes on with what send() is given, to the return of the
-  /// thread's function.
+  /// thread's function. Throws RequestError if DiskReaders::kMostSending are sent already.
   void begin(HttpResponse response);
   /// Waits while the client has not taken what it was sent. False if it is gone.
   bool send(std::string piece);
@@ -35,25 +34,25 @@ class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
   friend class DiskReaders;
   using Steady = std::chrono::steady_clock;
   class Stream;
+  struct All;  // answers of the same readers, and the mutex of them all
 
-  DiskAnswer(std::string place, std::chrono::milliseconds patience)
-      : place_(std::move(place)), patience_(patience) {}
+  DiskAnswer(std::shared_ptr<All> all, std::string place, std::chrono::milliseconds patience)
+      : all_(std::move(all)), place_(std::move(place)), patience_(patience) {}
   void finish(std::exception_ptr error);
   /// What begin() or answer() was given; throws what the thread has thrown, or RequestError if the
   /// disk takes too long or framelane is being stopped.
   HttpResponse wait();
   /// True if it has become clear now that the disk hangs.
   bool is_newly_stuck(Steady::time_point now);
-  void stop();
   std::optional<std::string> take();
   void leave();
-  void tell(std::unique_lock<std::mutex> lock);
 
+  const std::shared_ptr<All> all_;
   const std::string place_;
   const std::chrono::milliseconds patience_;
   AbandonableThread thread_;
-  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
+  // The mutex of all_ guards what follows.
   std::optional<HttpResponse> response_;
   std::weak_ptr<Stream> stream_;
   std::exception_ptr error_;
@@ -61,6 +60,7 @@ class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
   std::size_t bytes_ = 0;  // in pieces_
   std::optional<Steady::time_point> reads_since_ = Steady::now();
   bool begun_ = false;
+  bool sends_ = false;  // it has begun, and goes on
   bool stuck_ = false;
   bool gone_ = false;
   bool stopped_ = false;
@@ -71,12 +71,15 @@ class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
 /// client that is slow holds up anybody else. A thread that is stuck is left behind, and counted.
 class DiskReaders {
  public:
-  /// Answers that are read and sent at the same time, without those that are stuck.
-  static constexpr std::size_t kMost = 16;
-  /// Of those, answers that have not begun. Each holds a thread of the listener
+  /// Answers that are read while they are sent, without those that are stuck.
+  static constexpr std::size_t kMostSending = 32;
+  /// Requests whose answers have not begun. Each holds a thread of the listener
   /// (AdminServer::kMaxAnswering), which other requests need too.
-  static constexpr std::size_t kMostWaiting = 8;
-  static constexpr std::size_t kMostWaitingOfPlace = 4;
+  static constexpr std::size_t kMostWaiting = 12;
+  /// Of those, how many are read at the same time, and from one place. Others wait for kTurn.
+  static constexpr std::size_t kMostReading = 8;
+  static constexpr std::size_t kMostReadingOfPlace = 4;
+  static constexpr std::chrono::seconds kTurn{1};
   /// How long a disk may take before an answer begins, and between two of its pieces.
   static constexpr std::chrono::seconds kPatience{10};
   /// A player that has enough for now reads on later.
@@ -91,8 +94,9 @@ class DiskReaders {
   /// What reads and sends. It may throw, and shares the ownership of what it uses.
   using Read = std::function<void(const std::shared_ptr<DiskAnswer>&)>;
   /// Has `read` answer, and waits until it has begun to. Nothing is read for a `place` whose disk
-  /// hangs, so a disk has few threads that are stuck for each place. Any thread. Throws what `read`
-  /// throws before it has begun, and RequestError.
+  /// hangs, so a disk has few threads that are stuck for each place. The place is what the log says
+  /// of them, such as "feed gate". Any thread. Throws what `read` throws before it has begun, and
+  /// RequestError.
   HttpResponse answer(const std::string& place, Read read);
   /// Looks for threads that are stuck; their clients are disconnected. Now and then, on any thread.
   void watch();
@@ -100,9 +104,11 @@ class DiskReaders {
   void stop();
 
  private:
-  struct Shared;
+  /// Waits until one more may be read there.
+  std::shared_ptr<DiskAnswer> begin(const std::string& place);
+
   const std::chrono::milliseconds patience_;
-  const std::shared_ptr<Shared> shared_;
+  const std::shared_ptr<DiskAnswer::All> all_;
 };
 
 }  // namespace framelane

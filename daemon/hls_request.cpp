@@ -10,10 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/byte_range.hpp"
-#include "daemon/media_type.hpp"
+#include "daemon/file_answer.hpp"
 #include "daemon/query.hpp"
-#include "daemon/request_reads.hpp"
 #include "pipeline/base/secret_registry.hpp"
 #include "pipeline/output/container.hpp"
 #include "pipeline/output/open_beneath.hpp"
@@ -23,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostBytes = 64u << 20;  // of a segment
+constexpr std::size_t kMostBytes = 16u << 20;  // of a playlist
 constexpr std::string_view kUri = "URI=\"";
 
 bool is_absolute_uri(std::string_view uri) {
@@ -52,7 +50,7 @@ std::set<std::string> names_in(const std::string& playlist) {
 }
 
 /// Nothing if it is no file there, or is too large or cannot be read.
-std::optional<std::string> read_beneath(const fs::path& folder, const std::string& name) {
+std::optional<std::string> read_playlist(const fs::path& folder, const std::string& name) {
   const FileDescriptor file = open_beneath(folder, name);
   if (file.get() < 0) return std::nullopt;
   std::string bytes;
@@ -70,13 +68,13 @@ bool is_playlist(std::string_view name) { return name.ends_with(".m3u8"); }
 
 /// True if the playlist, or one of the playlists that it names, names the file.
 bool is_named(const fs::path& folder, const std::string& playlist, const std::string& file) {
-  const std::optional<std::string> text = read_beneath(folder, playlist);
+  const std::optional<std::string> text = read_playlist(folder, playlist);
   if (!text) return false;
   const std::set<std::string> names = names_in(*text);
   if (names.contains(file)) return true;
   return std::ranges::any_of(names, [&](const std::string& name) {
     if (!is_playlist(name)) return false;
-    const std::optional<std::string> rendition = read_beneath(folder, name);
+    const std::optional<std::string> rendition = read_playlist(folder, name);
     if (!rendition) return false;
     // What it names is relative to it.
     const fs::path base = fs::path(name).parent_path();
@@ -84,23 +82,6 @@ bool is_named(const fs::path& folder, const std::string& playlist, const std::st
       return (base / segment).lexically_normal() == fs::path(file);
     });
   });
-}
-
-HttpResponse answer_bytes(const HttpRequest& request, const std::string& file, std::string bytes) {
-  HttpResponse response{.content_type = media_type_of(file)};
-  response.headers.emplace("Accept-Ranges", "bytes");
-  const auto range = byte_range(request, bytes.size());
-  if (!range || range->first == range->second) {
-    response.body = std::move(bytes);
-    return response;
-  }
-  const auto [begin, end] = *range;
-  response.status = 206;
-  response.headers.emplace("Content-Range", "bytes " + std::to_string(begin) + "-" +
-                                                std::to_string(end - 1) + "/" +
-                                                std::to_string(bytes.size()));
-  response.body = bytes.substr(begin, end - begin);
-  return response;
 }
 
 }  // namespace
@@ -117,8 +98,8 @@ std::optional<fs::path> playlist_of(const FeedOptions& feed, std::string_view na
 }
 
 HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor,
-                        const std::string& feed_name, const std::string& output,
-                        const std::string& file) {
+                        DiskReaders& readers, const std::string& feed_name,
+                        const std::string& output, const std::string& file) {
   require_known(request, {});
   const FeedView feed = require_feed(supervisor, feed_name);
   const std::optional<fs::path> playlist = playlist_of(*feed.options, output);
@@ -126,16 +107,17 @@ HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor
     throw RequestError(404, "no_such_playlist",
                        "the feed has no output '" + output + "' that writes a playlist");
   }
-  const fs::path folder = playlist->parent_path();
-  const std::string name = playlist->filename();
-  static RequestReads reads;  // of all requests
-  std::optional<std::string> bytes =
-      reads.read(folder, [folder, name, file]() -> std::optional<std::string> {
-        if (file != name && !is_named(folder, name, file)) return std::nullopt;
-        return read_beneath(folder, file);
+  return readers.answer(
+      "feed " + feed_name + ": output " + output,
+      [request, folder = playlist->parent_path(), name = playlist->filename().string(),
+       file](const std::shared_ptr<DiskAnswer>& answer) {
+        if (file == name || is_named(folder, name, file)) {
+          const FileDescriptor opened = open_beneath(folder, file);
+          if (opened.get() >= 0) return answer_with_file(request, opened, file, *answer);
+        }
+        throw RequestError(404, "not_found",
+                           "the playlist names no file '" + file + "' at present");
       });
-  if (bytes) return answer_bytes(request, file, *std::move(bytes));
-  throw RequestError(404, "not_found", "the playlist names no file '" + file + "' at present");
 }
 
 }  // namespace framelane

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "daemon/admin_server.hpp"
+#include "daemon/disk_readers.hpp"
 #include "daemon/supervisor.hpp"
 #include "pipeline/feed/feed_options.hpp"
 
@@ -17,9 +18,9 @@ std::optional<std::filesystem::path> playlist_of(const FeedOptions& feed, std::s
 
 /// Answers GET /api/v1/feeds/NAME/hls/OUTPUT/FILE: the output's playlist, or a file that this or
 /// one of its renditions' playlists names at present. Nothing else is sent, and nothing through a
-/// link. Blocks for RequestReads::kPatience at most. Any thread. Throws RequestError.
+/// link. Any thread. Blocks as DiskReaders::answer() does. Throws RequestError.
 HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor,
-                        const std::string& feed, const std::string& output,
+                        DiskReaders& readers, const std::string& feed, const std::string& output,
                         const std::string& file);
 
 }  // namespace framelane

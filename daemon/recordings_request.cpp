@@ -1,8 +1,6 @@
 #include "daemon/recordings_request.hpp"
 
 #include <fmt/core.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,8 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/byte_range.hpp"
-#include "daemon/media_type.hpp"
+#include "daemon/file_answer.hpp"
 #include "daemon/query.hpp"
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/base/failure.hpp"
@@ -37,7 +34,6 @@ constexpr hours kDefaultSpan{24};
 constexpr hours kMostListed{31 * 24};
 /// Longer gaps would not fit into an MP4's durations.
 constexpr hours kMostInOneFile{6};
-constexpr std::size_t kFilePiece = 256 * 1024;
 constexpr std::string_view kSpanSuffix = ".mp4";
 
 RequestError wrong_time(const std::string& key, const std::string& why) {
@@ -116,57 +112,17 @@ HttpResponse list_of(const std::vector<OutputOptions>& outputs, const TimeSpan& 
   return response;
 }
 
-/// Changes with the file: while it is written, a part of it does not fit another one.
-std::string tag_of(const struct stat& status) {
-  return fmt::format("\"{:x}-{:x}-{:x}{:09x}\"", status.st_ino, status.st_size,
-                     status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
-}
-
 void send_file(const HttpRequest& request, const OutputOptions& output, const std::string& file,
                DiskAnswer& answer) {
   const FileDescriptor opened = open_recording(output, file);
-  struct stat status {};
-  if (opened.get() < 0 || fstat(opened.get(), &status) != 0) {
+  if (opened.get() < 0) {
     if (errno == EACCES || errno == EIO || errno == ESTALE || errno == EMFILE) {
       throw cannot_read(std::generic_category().message(errno));
     }
     throw RequestError(404, "no_such_recording",
                        "the output has no recording '" + file + "'; it may have been deleted");
   }
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  HttpResponse response{.content_type = media_type_of(file)};
-  response.headers = {{"Accept-Ranges", "bytes"}, {"ETag", tag_of(status)}};
-  const auto condition = request.headers.find("if-range");
-  const bool same = condition == request.headers.end() || condition->second == tag_of(status);
-  const auto range = same ? byte_range(request, size) : std::nullopt;
-  auto [at, end] = range.value_or(std::pair<std::uint64_t, std::uint64_t>(0, size));
-  if (range && at == end) {
-    HttpResponse refusal = error_response(416, "wrong_range",
-                                          fmt::format("the recording has {} bytes", size), "Range");
-    refusal.headers = {{"Content-Range", fmt::format("bytes */{}", size)}};
-    return answer.answer(std::move(refusal));
-  }
-  if (range) {
-    response.status = 206;
-    response.headers.emplace("Content-Range", fmt::format("bytes {}-{}/{}", at, end - 1, size));
-  }
-  response.stream_bytes = end - at;
-  answer.begin(std::move(response));
-  if (request.method == "HEAD") return;
-  while (at < end) {
-    std::string piece(static_cast<std::size_t>(std::min<std::uint64_t>(kFilePiece, end - at)),
-                      '\0');
-    const ssize_t got = pread(opened.get(), piece.data(), piece.size(), static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      throw IoError(IoFault::kIo, file + " cannot be read: " +
-                                      (got < 0 ? std::generic_category().message(errno)
-                                               : std::string("it has become shorter")));
-    }
-    piece.resize(static_cast<std::size_t>(got));
-    at += static_cast<std::uint64_t>(got);
-    if (!answer.send(std::move(piece))) return;
-  }
+  answer_with_file(request, opened, file, answer);
 }
 
 struct ClientGone {};

@@ -17,7 +17,7 @@ namespace framelane {
 namespace {
 
 /// A feed of one frame a second and more brings one in this time.
-constexpr std::chrono::milliseconds kPatience{1500};
+constexpr std::chrono::milliseconds kSnapshotPatience{1500};
 /// Between two keyframes of a feed that are decoded for a snapshot.
 constexpr std::chrono::seconds kDecodePause{1};
 constexpr std::int64_t kLeastWidth = 16;
@@ -41,7 +41,7 @@ struct Picture {
 
 Picture newest_picture(const FeedView& feed) {
   if (encodes_in_host_memory(*feed.stats)) {
-    if (auto frame = feed.tap->wait_frame(kPatience)) return {std::move(frame), {}};
+    if (auto frame = feed.tap->wait_frame(kSnapshotPatience)) return {std::move(frame), {}};
   }
   const bool masked = !feed.options->input.mask.empty();
   SnapshotTap::Keyframe keyframe = feed.tap->keyframe(masked);

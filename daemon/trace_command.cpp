@@ -20,7 +20,7 @@ namespace framelane {
 namespace {
 
 /// The daemon packs what it has recorded; a large recorder is full after minutes.
-constexpr std::chrono::minutes kPatience{2};
+constexpr std::chrono::minutes kTracePatience{2};
 constexpr std::size_t kMostUnpacked = std::size_t{8} << 30;
 
 /// The file's text without white space at its end.
@@ -55,7 +55,7 @@ std::string fetch(const TraceArguments& arguments, const AdminAddress& listener)
   }
   std::string path = "/api/v1/trace?seconds=" + std::to_string(arguments.seconds);
   if (!arguments.feed.empty()) path += "&feed=" + arguments.feed;
-  FetchResult result = http_get(listener.listen, path, kPatience, listener.tls, headers);
+  FetchResult result = http_get(listener.listen, path, kTracePatience, listener.tls, headers);
   if (result.status != 200) throw std::runtime_error(reason_of(result));
   return std::move(result.body);
 }

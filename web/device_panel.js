@@ -6,12 +6,13 @@ import {palette, rgb} from "./palette.js";
 import {Pill} from "./parts.js";
 
 const ENGINES = [
-  ["h2d", "To device", "h2d: frames are copied from memory to the device"],
-  ["kernel", "Convert", "kernel: the conversion of colours and sizes"],
-  ["d2h", "From device", "d2h: frames are copied from the device to memory"],
+  ["h2d", "To device", "Frames are copied from memory to the device"],
+  ["kernel", "Convert", "The conversion of colours and sizes"],
+  ["d2h", "From device", "Frames are copied from the device to memory"],
 ];
 const OVERLAP = "The sum of the engines' busy times over the time in which any was busy. 1.0: they take turns. " +
   "2.0: on average two work at once";
+const FULL = 0.95;  // who needs such an engine waits for it
 const PARTS = 100;  // of the second
 const LANE_HEIGHT = 12;
 
@@ -108,18 +109,19 @@ export class DevicePanel {
 class Meter {
   element;
   #text = new LiveText();
+  #value = el("strong", {}, this.#text.node);
   #size = "";
   #bar = el("span", {class: "track", "aria-hidden": "true"});
 
   constructor(key, name, title) {
     this.key = key;
     this.element = el("div", {class: "meter", title, "data-engine": key},
-      el("span", {class: "meter-name"}, name), el("strong", {}, this.#text.node),
-      this.#bar);
+      el("span", {class: "meter-name"}, name, el("code", {}, key)), this.#value, this.#bar);
   }
 
   set(share) {
     this.#text.set(percent(share));
+    this.#value.classList.toggle("full", (share ?? 0) >= FULL);
     // A background is only painted; a width would be laid out, a transform composited.
     const size = `${(100 * Math.min(1, share ?? 0)).toFixed(1)}% 100%`;
     if (size === this.#size) return;

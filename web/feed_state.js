@@ -111,8 +111,9 @@ export function summary(feeds, judged) {
       limits.set(bottleneck, (limits.get(bottleneck) ?? 0) + 1);
     }
   }
-  const limited = [...limits].sort((a, b) => b[1] - a[1]).map(([stage, n]) => `${stage} ${n}`);
-  if (limited.length > 0) parts.push(`held up by: ${limited.join(", ")}`);
+  for (const [stage, n] of [...limits].sort((a, b) => b[1] - a[1])) {
+    amount(n, `is held up by ${stage}`, `are held up by ${stage}`);
+  }
   const level = levels.includes("bad") ? "bad" : levels.includes("warn") ? "warn" : "ok";
   return {headline, detail: parts.join(" · "), delivered, level};
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <latch>
 #include <optional>
@@ -71,8 +72,8 @@ class DiskReadersTest : public ::testing::Test {
 TEST_F(DiskReadersTest, APlaceThatHangsLeavesRoomForOthers) {
   DiskReaders readers(20s);
   std::vector<std::jthread> askers;
-  std::latch asked(DiskReaders::kMostWaitingOfPlace);
-  for (std::size_t i = 0; i < DiskReaders::kMostWaitingOfPlace; ++i) {
+  std::latch asked(DiskReaders::kMostReadingOfPlace);
+  for (std::size_t i = 0; i < DiskReaders::kMostReadingOfPlace; ++i) {
     askers.emplace_back([&] {
       readers.answer("dead", [&, disk = disk_](const std::shared_ptr<DiskAnswer>& answer) {
         asked.count_down();
@@ -87,6 +88,51 @@ TEST_F(DiskReadersTest, APlaceThatHangsLeavesRoomForOthers) {
       readers.answer("well", [](const auto& answer) { answer->answer({.status = 206}); }).status,
       206);
   disk_answers();
+}
+
+TEST_F(DiskReadersTest, ManyInOnePlaceTakeTurns) {
+  DiskReaders readers;
+  std::vector<std::jthread> askers;
+  std::latch asked(DiskReaders::kMostWaiting);
+  std::atomic<std::size_t> answered = 0;
+  for (std::size_t i = 0; i < DiskReaders::kMostWaiting; ++i) {
+    askers.emplace_back([&] {
+      asked.arrive_and_wait();
+      const auto read = [](const auto& answer) { answer->answer({.status = 206}); };
+      if (readers.answer("well", read).status == 206) ++answered;
+    });
+  }
+  askers.clear();
+  EXPECT_EQ(answered, DiskReaders::kMostWaiting);
+}
+
+TEST_F(DiskReadersTest, RequestsThatWaitLeaveThreadsOfTheListenerToOthers) {
+  static_assert(DiskReaders::kMostWaiting < AdminServer::kMaxAnswering);
+  DiskReaders readers(20s);
+  std::vector<std::jthread> askers;
+  std::atomic<std::size_t> refused = 0;
+  for (std::size_t i = 0; i < DiskReaders::kMostWaiting + 1; ++i) {
+    askers.emplace_back([&, i] {
+      // Some are read, and others wait for their turn.
+      if (code_of(readers, i % 2 == 0 ? "dead" : "too", that_hangs()) == "busy") ++refused;
+    });
+  }
+  EXPECT_TRUE(testing::comes_true([&] { return refused > 0; }));
+  disk_answers();
+}
+
+TEST_F(DiskReadersTest, ClientsThatDoNotReadLeaveRoomForShortAnswers) {
+  DiskReaders readers;
+  std::vector<HttpResponse> paused;
+  for (std::size_t i = 0; i < DiskReaders::kMostSending; ++i) {
+    paused.push_back(readers.answer("feed", that_hangs_later()));
+  }
+  EXPECT_EQ(code_of(readers, "feed", that_hangs_later()), "busy");
+  const auto list = [](const auto& answer) { answer->answer({.status = 206}); };
+  EXPECT_EQ(readers.answer("feed", list).status, 206);
+  disk_answers();
+  EXPECT_TRUE(
+      testing::comes_true([&] { return code_of(readers, "feed", that_hangs_later()).empty(); }));
 }
 
 TEST_F(DiskReadersTest, WhatHangsIsRefusedWithoutReadingItAgain) {

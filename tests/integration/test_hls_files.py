@@ -52,6 +52,10 @@ def test_a_playlist_and_what_it_names_is_sent(served, tmp_path):
         status, headers, body = ask(daemon, f"cam/hls/live/{name}", Range=range_)
         assert (status, body) == (206, part)
         assert headers["Content-Range"].endswith(f"/{len(segment)}")
+    status, headers, _ = ask(daemon, f"cam/hls/live/{name}", Range=f"bytes={len(segment)}-")
+    assert (status, headers["Content-Range"]) == (416, f"bytes */{len(segment)}")
+    status, _, body = ask(daemon, f"cam/hls/live/{name}", **{"Range": "bytes=0-187", "If-Range": '"another"'})
+    assert (status, body) == (200, segment)
     master = ask(daemon, "cam/hls/all/master.m3u8")[2]
     assert len(uris(master)) == 2
     for rendition in uris(master):
@@ -94,10 +98,12 @@ def test_links_that_a_playlist_names_are_not_followed(framelane, clip, tmp_path)
     names = ["link.ts", "deep/secret", "pipe.ts", "../secret", str(tmp_path / "secret"), "good.ts"]
     good = (folder / "index.m3u8").read_text()
     (folder / "index.m3u8").write_text("#EXTM3U\n" + "\n".join(names) + "\n")
-    (folder / "good.ts").write_text("good")
+    large = os.urandom(3 << 20)  # it is read while it is sent
+    (folder / "good.ts").write_bytes(large)
     try:
         answers = {name: ask(daemon, f"cam/hls/live/{name}") for name in names}
     finally:
         (folder / "index.m3u8").write_text(good)
     assert {name for name, (status, _, _) in answers.items() if status == 200} == {"good.ts"}
+    assert answers["good.ts"][2] == large
     assert all(b"hush" not in body for _, _, body in answers.values())
