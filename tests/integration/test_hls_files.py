@@ -65,6 +65,7 @@ def test_a_playlist_and_what_it_names_is_sent(served, tmp_path):
         assert ask(daemon, f"cam/hls/all/{segment}")[0] == 200
 
 
+@pytest.mark.sanitizers
 def test_nothing_else_is_sent(served, tmp_path):
     daemon, folder = served
     secret = tmp_path / "secret"

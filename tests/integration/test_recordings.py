@@ -111,7 +111,7 @@ def check_list(said, folder, kind):
         assert 0 <= begin - begin_of(path) < 1 if kind == "ts" else abs(begin - begin_of(path)) < EXACT
 
 
-@pytest.mark.sanitizers
+@pytest.mark.asan
 def test_the_list_tells_when_pictures_were_taken_and_what_is_missing(framelane, camera_clip, tmp_path):
     started = time.time()
     daemon = framelane(archive(camera_clip, tmp_path, KINDS, "2s")).wait_ready()
