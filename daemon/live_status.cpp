@@ -127,6 +127,18 @@ Json bottleneck_json(const FeedView& feed, FeedState state) {
   return kBottleneckNames[index_of(bottleneck(step_loads(feed)))];
 }
 
+/// The share of the last seconds in which each engine of a GPU worked for the feed.
+Json engines_json(const FeedView& feed, std::chrono::steady_clock::time_point now) {
+  if (feed.device == nullptr || !feed.device->has_copy_engines()) return nullptr;
+  Json json = Json::object();
+  for (const Engine engine : {Engine::kH2d, Engine::kKernel, Engine::kD2h}) {
+    double share = 0;
+    for (const auto& lane : feed.stats->lanes()) share += lane->busy[engine].recent_ratio(now);
+    json[std::string(kEngineNames[index_of(engine)])] = std::round(share * 10'000) / 10'000;
+  }
+  return json;
+}
+
 Json feed_json(const FeedView& feed, const FeedHistory& history,
                std::chrono::steady_clock::time_point now) {
   const FeedStats& stats = *feed.stats;
@@ -145,6 +157,7 @@ Json feed_json(const FeedView& feed, const FeedHistory& history,
       {"decoder", text_or_null(status.decoder)},
       {"size", text_or_null(status.size)},
       {"bottleneck", bottleneck_json(feed, status.state)},
+      {"engines", engines_json(feed, now)},
       {"fps_in", decodes ? number_or_null(history.rate(&FeedCounts::frames_in)) : Json(nullptr)},
       {"fps_out", decodes ? number_or_null(history.rate(&FeedCounts::frames_out)) : Json(nullptr)},
       {"bits_in", number_or_null(bits(history.rate(&FeedCounts::bytes_in)))},

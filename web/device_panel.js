@@ -12,6 +12,8 @@ const ENGINES = [
 ];
 const OVERLAP = "The sum of the engines' busy times over the time in which any was busy. 1.0: they take turns. " +
   "2.0: on average two work at once";
+const USERS = "The feeds that use the busiest engine most: the share of the last ten seconds in which it " +
+  "worked for each";
 const FULL = 0.95;  // who needs such an engine waits for it
 const PARTS = 100;  // of the second
 const LANE_HEIGHT = 12;
@@ -26,6 +28,7 @@ export class DevicePanel {
   #all = strip("All lanes together over the last second");
   #lanes = strip("Each lane over the last second");
   #labels = el("div", {class: "lane-labels"});
+  #users = new LiveText();
   #more = el("p", {class: "quiet"});
   #moreText = new LiveText();
   #layout = "";
@@ -40,8 +43,9 @@ export class DevicePanel {
       el("header", {}, el("h3", {}, device), el("span", {class: "source"}, this.#model.node),
         this.#pill.element),
       el("div", {class: "meters"}, ...this.#meters.map((meter) => meter.element),
-        this.#engines.length < 2 ? "" :  // a CPU has one engine
-        el("p", {class: "overlap", title: OVERLAP}, "Overlap ", el("strong", {}, this.#overlap.node))),
+        ...(this.#engines.length < 2 ? [] : [  // a CPU has one engine
+          el("p", {class: "users", title: USERS}, this.#users.node),
+          el("p", {class: "overlap", title: OVERLAP}, "Overlap ", el("strong", {}, this.#overlap.node))])),
       el("div", {class: "timeline"},
         el("div", {class: "lane-labels all"}, el("span", {}, "all lanes")), frame(this.#all)),
       el("div", {class: "timeline lanes", tabindex: "0", role: "region", "aria-label": `Lanes of ${device}`},
@@ -52,11 +56,13 @@ export class DevicePanel {
     this.#observer.observe(this.element);
   }
 
-  update(device) {
+  // `feeds`: those that use it.
+  update(device, feeds) {
     this.#pill.set(device.up ? "ok" : "bad", device.up ? "Up" : "Lost");
     this.#model.set(device.name ?? "");
     this.#overlap.set(fixed(device.overlap, 2));
     for (const meter of this.#meters) meter.set(device.occupancy?.[meter.key]);
+    this.#users.set(usersOf(device.occupancy, feeds));
     if (this.#visible) this.#draw(device.lanes ?? [], device.occupancy);
   }
 
@@ -128,6 +134,17 @@ class Meter {
     this.#size = size;
     this.#bar.style.backgroundSize = size;
   }
+}
+
+// Who uses the busiest engine, and how much of it: "h2d: gate 33 %, yard 2 %".
+function usersOf(occupancy, feeds) {
+  const [engine] = Object.entries(occupancy ?? {}).reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0]);
+  const users = feeds.filter((feed) => feed.engines?.[engine] > 0)
+    .sort((a, b) => b.engines[engine] - a.engines[engine]);
+  if (users.length === 0) return "no feed uses it";
+  const shown = users.slice(0, 3).map((feed) => `${feed.name} ${percent(feed.engines[engine])}`);
+  const others = users.length - shown.length;
+  return `${engine}: ${shown.join(", ")}${others > 0 ? `, ${others} more` : ""}`;
 }
 
 function strip(label) {

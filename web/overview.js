@@ -64,7 +64,7 @@ export class Overview {
     this.#detail.set(detail || "\u00a0");
     setAttribute(this.#title, "data-level", level);
     this.#updateTiles(status, judged, now);
-    this.#updateDevices(status.devices ?? []);
+    this.#updateDevices(status.devices ?? [], status.feeds);
     this.#recorderPart.hidden = !status.recorder;
     if (status.recorder) {
       const {seconds, bytes: size} = status.recorder;
@@ -117,7 +117,7 @@ export class Overview {
     return rank;
   }
 
-  #updateDevices(devices) {
+  #updateDevices(devices, feeds) {
     const names = new Set(devices.map(({device}) => device));
     for (const [name, panel] of this.#panels) {
       if (names.has(name)) continue;
@@ -129,7 +129,8 @@ export class Overview {
         const engines = Object.keys(device.occupancy ?? {kernel: 0});
         this.#panels.set(device.device, new DevicePanel(device.device, engines));
       }
-      this.#panels.get(device.device).update(device);
+      this.#panels.get(device.device)
+        .update(device, feeds.filter((feed) => feed.device === device.device));
     }
     arrange(this.#devices, devices.map(({device}) => this.#panels.get(device).element));
   }

@@ -134,6 +134,9 @@ def bus_is_named(feeds, folder, kept):
         gate = next(feed for feed in status["feeds"] if feed["name"] == "gate")
         gpu = next(device for device in status["devices"] if device["device"] == "cuda:0")
         limits = [series["stage"] for series, value in metrics.series("framelane_feed_bottleneck", feed="gate") if value]
+        users = {feed["name"]: feed["engines"]["h2d"] for feed in status["feeds"]}
+        print(f"{what}: h2d is used by {users}")
+        assert abs(sum(users.values()) - gpu["occupancy"]["h2d"]) < 0.03 and users["gate"] < 0.05, users
         print(f"{what}: bottleneck {gate['bottleneck']} {limits}, latency {gate['latency']}, in {gate['fps_in']}, "
               f"out {gate['fps_out']}, dropped {gate['dropped']}, engines {gpu['occupancy']}, "
               f"incidents {[i['text'] for i in incidents if i['feed'] == 'gate']}")

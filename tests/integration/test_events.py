@@ -55,6 +55,7 @@ def test_a_page_is_told_the_history_and_then_what_happens(framelane, clip, event
     assert output["queue_limit"] == 512
     assert (output["packets_lost"], output["packets_lost_recently"], output["lost_recently"]) == (0, 0, 0)
     assert output["code"] is None and gate["code"] is None
+    assert gate["engines"] is None  # it is on the CPU
     cpu, = status["devices"]
     assert 0 <= cpu["occupancy"]["kernel"] <= 1
     lanes = [lane for lane in cpu["lanes"] if lane["feed"] == "gate"]

@@ -17,6 +17,7 @@ import pytest
 from harness import clock, media
 from harness.configs import COPY, IMPATIENT, encoder, looped, one_feed, raw_input, x264
 from harness.daemon import STAND_IN_GPU
+from harness.events import Events
 from harness.preload import preload
 from harness.waiting import TIME_FACTOR, wait_until
 
@@ -237,6 +238,9 @@ def test_a_gpus_upload_is_as_busy_as_its_copies_take(framelane, tmp_path):
             camera.write(bytes(width * 4) * height)
         metrics = daemon.wait_frames("cam", frames)
         took = time.monotonic() - begin
+        page = Events(daemon)
+        shown = page.next("status")
+        page.close()
     rows, known = Counts(file).copy
     assert rows == frames * height
     uploads = about(known, frames)
@@ -250,6 +254,10 @@ def test_a_gpus_upload_is_as_busy_as_its_copies_take(framelane, tmp_path):
     assert metrics.one("framelane_overlap_ratio", device="cuda:0") == pytest.approx(1, abs=0.02)
     assert metrics.one("framelane_lane_occupancy_ratio", lane="0") == pytest.approx(device / took, rel=0.2)
     assert device / took > 0.2
+    # The feed is all that the GPU works for.
+    gpu = next(one for one in shown["devices"] if one["device"] == "cuda:0")
+    assert shown["feeds"][0]["engines"] == pytest.approx(gpu["occupancy"], abs=0.01)
+    assert gpu["occupancy"]["h2d"] == pytest.approx(known / took, rel=0.2)
     # One frame of BGRA and one of NV12.
     assert metrics.one("framelane_device_memory_bytes", device="cuda:0") == pytest.approx(width * height * 5.5, rel=0.02)
 

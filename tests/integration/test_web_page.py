@@ -228,6 +228,19 @@ def test_the_timeline_of_the_lanes_moves(browser, mock):
     browser.check()
 
 
+def test_a_device_says_who_uses_its_busiest_engine(browser, mock):
+    daemon = mock(feeds=4)
+    gate, yard, hostile, _ = daemon.fleet.feeds  # the last one is on the CPU
+    daemon.fleet.change(gate, engines={"h2d": 0.02, "kernel": 0.9, "d2h": 0.0})
+    daemon.fleet.change(yard, engines={"h2d": 0.6, "kernel": 0.01, "d2h": 0.0})
+    daemon.fleet.change(hostile, engines={"h2d": 0.0, "kernel": 0.01, "d2h": 0.0})
+    browser.open(daemon.url)
+    gpu, cpu = ("page.locator('.device').nth(0)", "page.locator('.device').nth(1)")
+    browser.run(f"await {gpu}.getByText('h2d: {yard} 60 %, {gate} 2 %', {{exact: true}}).waitFor()")
+    assert browser.run(f"return {cpu}.locator('.users').count()") == 0
+    browser.check()
+
+
 def test_an_update_writes_only_what_has_changed(browser, mock):
     daemon = mock(feeds=64, tick=0.5)
     daemon.moves = False

@@ -75,6 +75,7 @@ class Fleet:
             "name": name, "state": "running", "reason": None, "code": None, "since": stamp(self._began + 40 * index), "up": True,
             "device": "cuda:0" if gpu else "cpu", "decoder": "h264_nvdec" if gpu else "h264",
             "size": ("1920x1080", "2560x1440", "1280x720", "3840x2160")[index % 4], "bottleneck": "source",
+            "engines": {"h2d": 0.004 * (index % 11), "kernel": 0.001, "d2h": 0.002} if gpu else None,
             "fps_in": 25.0, "fps_out": 25.0, "bits_in": 2e6 + 137000 * (index % 23),
             "dropped": {"ring_full": 12 * index, "stop": 2} if index % 9 == 4 else {}, "dropped_recently": 0,
             "latency": {"p50": 0.011 + 0.0004 * (index % 11), "p99": 0.04 + 0.003 * (index % 7)},
