@@ -1,4 +1,4 @@
-// See framelane_capture.h. One file of more than 400 lines, so that programs can copy it.
+// Longer than 400 lines: one file, so that programs can copy it. See framelane_capture.h.
 //
 // The protocol is that of GStreamer's shmsink and shmsrc (gst-plugins-bad, sys/shm): packets of 24
 // bytes over a Unix stream socket, in the machine's byte order, as a 64-bit machine lays them out.

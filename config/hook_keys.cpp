@@ -7,7 +7,9 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "config/common_keys.hpp"
@@ -59,6 +61,10 @@ std::string checked_host(const std::string& url, std::string& problem) {
     problem =
         "is not a whole URL; write one such as https://host/path, and percent-encode spaces and "
         "other special characters";
+  } else if (part(CURLUPART_PORT) == "0") {
+    problem = "has port 0, where nothing can listen; write the receiver's port";
+  } else if (url.find('#') != std::string::npos) {
+    problem = "has a fragment (#), which no receiver gets; leave it out, or write # as %23";
   }
   return host;
 }
@@ -115,6 +121,7 @@ Key<std::vector<HookConfig>> hooks_key() {
                   node, "has more than " + std::to_string(kMostHooks) +
                             " hooks; let one receiver hand events on to the others");
             }
+            std::set<std::tuple<std::string, bool, bool>> told;  // url and on
             for (const Node& item : nodes) {
               HookConfig hook;
               hook_keys().read(item, hook, reader);
@@ -124,6 +131,14 @@ Key<std::vector<HookConfig>> hooks_key() {
                    {"url", "say where events are sent"}}};
               for (const auto& [key, remedy] : kRequired) {
                 if (item.find(key) == nullptr) reader.problems().add_missing(item, key, remedy);
+              }
+              const Node* const url = item.find("url");
+              const bool known = !hook.url.empty() && reader.is_certain(*url);
+              if (known && !told.emplace(hook.url, hook.on_segment, hook.on_incident).second) {
+                reader.problems().add(*url,
+                                      "is that of another hook with the same on, so each event "
+                                      "would come twice; remove one of the two hooks");
+                continue;
               }
               const bool named = !hook.name.empty();
               if (named && std::ranges::find(hooks, hook.name, &HookConfig::name) != hooks.end()) {

@@ -74,11 +74,7 @@ void BurstWatch::tell(Moment now) {
   incident_.lasted = duration_cast<milliseconds>(last_.steady - first_.steady);
   incident_.text = text_of(incident_, counts_);
   told_ = now.steady;
-  if (id == 0) {
-    incident_.id = incidents_->add(incident_);
-  } else {
-    incidents_->update(incident_);
-  }
+  incidents_->put(incident_);
 }
 
 void BurstWatch::end() {
@@ -86,7 +82,7 @@ void BurstWatch::end() {
   tell(last_);
   incident_.end = std::max(last_.wall, first_.wall);
   incident_.text = text_of(incident_, counts_);
-  incidents_->update(incident_);
+  incidents_->put(incident_);
   incident_ = {};
   counts_ = {};
 }

@@ -38,11 +38,8 @@ void FormatWatch::tell(Moment now) {
   }
   told_ = now.steady;
   told_changes_ = changes_;
-  if (id_ == 0) {
-    id_ = incidents_.add(std::move(incident));
-  } else {
-    incidents_.update(std::move(incident));
-  }
+  incidents_.put(incident);
+  id_ = incident.id;
 }
 
 void FormatWatch::end() {

@@ -103,7 +103,7 @@ void IncidentWatch::look_at_devices(const std::vector<std::string>& lost, Moment
     incident.code = "device_lost";
     incident.text = device + " is lost; its feeds go on on another GPU or on the CPU";
     incident.begin = now.wall;
-    incident.id = incidents_.add(incident);
+    incidents_.put(incident);
     lost_.emplace(device, std::move(incident));
   }
 }
@@ -112,22 +112,15 @@ void IncidentWatch::look_at_threads(std::uint64_t stuck, Moment now) {
   if (stuck == std::exchange(stuck_threads_, stuck)) return;
   if (stuck == 0) {
     end_incident(*stuck_, now);
-    incidents_.update(*std::exchange(stuck_, std::nullopt));
+    incidents_.put(*stuck_);
+    stuck_.reset();
     return;
   }
-  const bool is_new = !stuck_;
-  if (is_new) {
-    stuck_.emplace();
-    stuck_->kind = IncidentKind::kThreadStuck;
-    stuck_->severity = Severity::kError;
-    stuck_->begin = now.wall;
+  if (!stuck_) {
+    stuck_ = {.kind = IncidentKind::kThreadStuck, .severity = Severity::kError, .begin = now.wall};
   }
   stuck_->text = counted(stuck, "thread") + " stuck in calls that do not return";
-  if (is_new) {
-    stuck_->id = incidents_.add(*stuck_);
-  } else {
-    incidents_.update(*stuck_);
-  }
+  incidents_.put(*stuck_);
 }
 
 void IncidentWatch::end(bool gave_up, Moment now) {
@@ -135,11 +128,11 @@ void IncidentWatch::end(bool gave_up, Moment now) {
   for (auto& [name, feed] : feeds_) feed.end(now, kBecause);
   for (auto& [device, incident] : lost_) {
     end_incident(incident, now);
-    incidents_.update(incident);
+    incidents_.put(incident);
   }
   if (stuck_) {
     end_incident(*stuck_, now);
-    incidents_.update(*stuck_);
+    incidents_.put(*stuck_);
   }
   const std::string why =
       gave_up ? "framelane has ended itself, because " + stuck_text() : "framelane was stopped";

@@ -61,15 +61,20 @@ std::uint64_t Incidents::add(Incident incident) {
   return id;
 }
 
-void Incidents::update(Incident incident) {
-  clean_texts(incident);
+void Incidents::put(Incident& incident) {
+  if (incident.id == 0) {
+    incident.id = add(incident);
+    return;
+  }
+  Incident clean = incident;
+  clean_texts(clean);
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(incident.id);
+  const auto found = entries_.find(clean.id);
   if (found == entries_.end()) return;
   Entry& entry = found->second;
   entry.changed = ++change_;
-  if (incident.end != entry.incident.end) turn_ = change_;
-  entry.incident = std::move(incident);
+  if (clean.end != entry.incident.end) turn_ = change_;
+  entry.incident = std::move(clean);
 }
 
 std::optional<Incident> Incidents::find(std::uint64_t id) const {

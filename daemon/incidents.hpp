@@ -72,8 +72,9 @@ class Incidents {
   /// control a terminal are escaped. If there are too many, the oldest that is over goes, or, if
   /// all of them last, the oldest.
   std::uint64_t add(Incident incident);
-  /// Replaces the incident that has this one's id, if it is still there.
-  void update(Incident incident);
+  /// Adds an incident whose id is 0, and sets its id. Else replaces the one that has this id, if it
+  /// is still there.
+  void put(Incident& incident);
   /// Nothing if there is none any more.
   std::optional<Incident> find(std::uint64_t id) const;
   /// Those of an earlier process, by their ids, before any is added.

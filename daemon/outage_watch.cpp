@@ -80,11 +80,7 @@ void OutageWatch::note(const State& state, std::uint64_t faults, Moment now) {
   const bool untried = state.final || (state.works && state.works_since == fault.at);
   incident.retries += untried ? faults - 1 : faults;
   incident.text = text_of(incident, outage.codes);
-  if (incident.id == 0) {
-    incident.id = incidents_->add(incident);
-  } else {
-    incidents_->update(incident);
-  }
+  incidents_->put(incident);
 }
 
 void OutageWatch::begin(Outage& outage, const State& state, Moment now) const {
@@ -123,7 +119,7 @@ void OutageWatch::recover(Outage& outage, system_clock::time_point since, Moment
   if (!outage.settles) return close(outage, because);
   incident.text = fmt::format("output {} works again, for less than a minute ({})", incident.output,
                               fmt::join(outage.codes, ", then "));
-  incidents_->update(incident);
+  incidents_->put(incident);
 }
 
 void OutageWatch::close(Outage& outage, std::string_view because) const {
@@ -131,7 +127,7 @@ void OutageWatch::close(Outage& outage, std::string_view because) const {
   outage.settles = false;
   incident.end = outage.end;
   incident.text = text_of(incident, outage.codes).append(because);
-  incidents_->update(incident);
+  incidents_->put(incident);
 }
 
 }  // namespace framelane

@@ -1,3 +1,5 @@
+// Longer than 400 lines: the passes of one converter, which share its plans and the rows that it
+// keeps.
 #include "kernels/scaler.hpp"
 
 #include <hwy/cache_control.h>

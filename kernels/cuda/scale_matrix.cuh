@@ -1,3 +1,5 @@
+// Longer than 400 lines: the host, which cannot run what lanes do together, has its own way of
+// making the same sums beside theirs.
 #pragma once
 
 #include "kernels/cuda/arithmetic.cuh"
@@ -18,9 +20,6 @@
 // All sums are exact sums of whole numbers: samples, from -128 to 127, times weights of 24 bits;
 // and these sums without their lowest byte times weights of 24 bits, without the products of two
 // lowest bytes. MatrixTables knows what that may be wrong by.
-//
-// (The file is long because the host, which cannot run what lanes do together, has its own way of
-// making the same sums beside theirs.)
 
 namespace framelane::cuda {
 

@@ -1,3 +1,5 @@
+// Longer than 400 lines: one kernel, whose steps share its tables and what a group keeps in shared
+// memory.
 #pragma once
 
 #include <cstring>

@@ -57,11 +57,12 @@ void DiskRetention::disk_is_full(Steady::time_point now) {
   hidden_.clear();
 }
 
-void DiskRetention::follow_clock(const ClockReading& now, std::span<Recordings* const> outputs) {
+void DiskRetention::follow_clock(const ClockReading& now,
+                                 std::span<OutputRetention* const> outputs) {
   const bool was_ahead = clock_.is_ahead();
   clock_.see(now);
   const auto by_age = std::ranges::find_if(
-      outputs, [](const Recordings* output) { return output->keep().keep_age.has_value(); });
+      outputs, [](const OutputRetention* output) { return output->keep().keep_age.has_value(); });
   if (by_age == outputs.end()) return;
   const std::string folder = redact((*by_age)->folder());
   if (was_ahead && !clock_.is_ahead()) {
@@ -74,8 +75,8 @@ void DiskRetention::follow_clock(const ClockReading& now, std::span<Recordings* 
   }
 }
 
-bool DiskRetention::turn(const ClockReading& clocks, std::span<Recordings* const> outputs) {
-  const CallScope scope(calls_, Recordings::kCallLimit);
+bool DiskRetention::turn(const ClockReading& clocks, std::span<OutputRetention* const> outputs) {
+  const CallScope scope(calls_, OutputRetention::kCallLimit);
   follow_clock(clocks, outputs);
   const ClockReading now = clock_.corrected(clocks);
   if (!settled_) {
@@ -85,7 +86,7 @@ bool DiskRetention::turn(const ClockReading& clocks, std::span<Recordings* const
   bool reading = false;
   bool deleting = false;
   bool known = true;
-  for (Recordings* const output : outputs) {
+  for (OutputRetention* const output : outputs) {
     reading |= output->read_some(now, calls_);
     known &= output->known();
     if (output->known()) deleting |= output->delete_some(now, calls_);
@@ -94,17 +95,17 @@ bool DiskRetention::turn(const ClockReading& clocks, std::span<Recordings* const
   // output's files are: from its first pass on, whatever the later ones do.
   if (deleting || !known) return true;
   if (make_room(now, outputs) || reading) return true;
-  for (Recordings* const output : outputs) output->report(now);
+  for (OutputRetention* const output : outputs) output->report(now);
   return false;
 }
 
-bool DiskRetention::make_room(const ClockReading& now, std::span<Recordings* const> outputs) {
-  std::vector<Recordings*> sharing;
+bool DiskRetention::make_room(const ClockReading& now, std::span<OutputRetention* const> outputs) {
+  std::vector<OutputRetention*> sharing;
   std::ranges::copy_if(outputs, std::back_inserter(sharing),
-                       [this](const Recordings* output) { return gives_room(*output); });
+                       [this](const OutputRetention* output) { return gives_room(*output); });
   if (sharing.empty() || now.steady < space_due_) return false;
   const std::string& folder = sharing.front()->folder();
-  std::vector<Recordings*> lacking = sharing;
+  std::vector<OutputRetention*> lacking = sharing;
   try {
     if (delete_oldest(now, sharing, lacking)) return true;
     set_trouble(
@@ -116,32 +117,33 @@ bool DiskRetention::make_room(const ClockReading& now, std::span<Recordings* con
                 "use size in keep",
                 folder);
   }
-  for (Recordings* const output : sharing) output->stats().recovered(RetentionFault::kSpace);
-  for (Recordings* const output : lacking) {
+  for (OutputRetention* const output : sharing) output->stats().recovered(RetentionFault::kSpace);
+  for (OutputRetention* const output : lacking) {
     output->stats().failed(RetentionFault::kSpace, trouble_);
   }
   space_due_ = now.steady + kSpaceEvery;
   return false;
 }
 
-bool DiskRetention::delete_oldest(const ClockReading& now, std::span<Recordings* const> sharing,
-                                  std::vector<Recordings*>& lacking) {
+bool DiskRetention::delete_oldest(const ClockReading& now,
+                                  std::span<OutputRetention* const> sharing,
+                                  std::vector<OutputRetention*>& lacking) {
   DiskSpace space = measure(sharing);
   for (int deleted = 0;; ++deleted) {
     const std::int64_t hidden = hidden_bytes(now.steady);
-    std::erase_if(lacking, [&](const Recordings* output) {
+    std::erase_if(lacking, [&](const OutputRetention* output) {
       return space.free >= output->keep().keep_free->of(space.whole) - hidden;
     });
-    Recordings* owner = nullptr;
+    OutputRetention* owner = nullptr;
     const FileIndex::File* next = nullptr;
-    for (Recordings* const output : lacking) {
+    for (OutputRetention* const output : lacking) {
       const FileIndex::File* const oldest = output->oldest(device_);
       if (oldest == nullptr || (next != nullptr && !is_older(*oldest, *next))) continue;
       owner = output;
       next = oldest;
     }
     if (next == nullptr) return false;
-    if (deleted == Recordings::kDeletionsPerTurn) return true;
+    if (deleted == OutputRetention::kDeletionsPerTurn) return true;
     const std::int64_t bytes = next->state.bytes;
     if (!owner->remove(*next, calls_)) continue;
     const std::int64_t free_before = space.free;
@@ -152,10 +154,10 @@ bool DiskRetention::delete_oldest(const ClockReading& now, std::span<Recordings*
   }
 }
 
-DiskSpace DiskRetention::measure(std::span<Recordings* const> sharing) {
+DiskSpace DiskRetention::measure(std::span<OutputRetention* const> sharing) {
   std::optional<IoError> why_not;
-  for (Recordings* const output : sharing) {
-    calls_.arm(Recordings::kCallLimit);
+  for (OutputRetention* const output : sharing) {
+    calls_.arm(OutputRetention::kCallLimit);
     try {
       const DiskSpace space = space_of_(output->folder());
       if (space.device == device_) return space;
@@ -187,10 +189,10 @@ void DiskRetention::set_trouble(const std::string& trouble, const std::string& r
 }
 
 DiskRetention::Steady::duration DiskRetention::idle_for(
-    const ClockReading& clocks, std::span<Recordings* const> outputs) const {
+    const ClockReading& clocks, std::span<OutputRetention* const> outputs) const {
   const ClockReading now = clock_.corrected(clocks);
-  Steady::duration idle = Recordings::kPassEvery;
-  for (const Recordings* const output : outputs) {
+  Steady::duration idle = OutputRetention::kPassEvery;
+  for (const OutputRetention* const output : outputs) {
     idle = std::min(idle, output->idle_for(now));
     if (gives_room(*output)) idle = std::min(idle, space_due_ - now.steady);
   }

@@ -17,7 +17,7 @@
 #include "pipeline/av/interrupt.hpp"
 #include "pipeline/base/clock_reading.hpp"
 #include "pipeline/output/age_clock.hpp"
-#include "pipeline/output/recordings.hpp"
+#include "pipeline/output/output_retention.hpp"
 
 namespace framelane {
 
@@ -60,29 +60,30 @@ class DiskRetention {
   void disk_is_full(Steady::time_point now);
 
   /// True if there is more to do at once.
-  bool turn(const ClockReading& now, std::span<Recordings* const> outputs);
+  bool turn(const ClockReading& now, std::span<OutputRetention* const> outputs);
   /// How long nothing has to be done after a turn that returned false.
-  Steady::duration idle_for(const ClockReading& now, std::span<Recordings* const> outputs) const;
+  Steady::duration idle_for(const ClockReading& now,
+                            std::span<OutputRetention* const> outputs) const;
 
   /// Armed during calls into the file system. Any thread may ask it.
   const Interrupt& calls() const { return calls_; }
   Interrupt& calls() { return calls_; }
 
  private:
-  void follow_clock(const ClockReading& now, std::span<Recordings* const> outputs);
+  void follow_clock(const ClockReading& now, std::span<OutputRetention* const> outputs);
   /// True if the output's files may go to make room here.
-  bool gives_room(const Recordings& output) const {
+  bool gives_room(const OutputRetention& output) const {
     return output.keep().keep_free && output.device() == device_;
   }
   /// True if there is more to delete at once.
-  bool make_room(const ClockReading& now, std::span<Recordings* const> outputs);
+  bool make_room(const ClockReading& now, std::span<OutputRetention* const> outputs);
   /// As the first of these outputs can tell it whose folder is on this file system. Throws IoError
   /// if none can.
-  DiskSpace measure(std::span<Recordings* const> sharing);
+  DiskSpace measure(std::span<OutputRetention* const> sharing);
   /// Deletes files of `lacking` until enough is free for them, and removes outputs from it as that
   /// is so. True if there is more to delete at once.
-  bool delete_oldest(const ClockReading& now, std::span<Recordings* const> sharing,
-                     std::vector<Recordings*>& lacking);
+  bool delete_oldest(const ClockReading& now, std::span<OutputRetention* const> sharing,
+                     std::vector<OutputRetention*>& lacking);
   std::int64_t hidden_bytes(Steady::time_point now);
   /// What stands in the way of enough free space, or nothing. Logs it when it begins and ends.
   void set_trouble(const std::string& trouble, const std::string& remedy,

@@ -1,3 +1,4 @@
+// Longer than 400 lines: the threads, and what they and the outputs share under one mutex.
 #include "pipeline/output/retention.hpp"
 
 #include <pthread.h>
@@ -35,7 +36,7 @@ struct Retention::Output {
          const std::shared_ptr<RetentionStats>& stats)
       : files(pattern, keep, subject, stats), faults(subject + ": deleting old files") {}
 
-  Recordings files;  // its disk's thread's
+  OutputRetention files;  // its disk's thread's
 
   // Guarded by Threads::mutex_.
   FaultLog faults;         // of starting a thread
@@ -89,7 +90,7 @@ class Retention::Threads : public std::enable_shared_from_this<Retention::Thread
 
   // With the mutex.
   std::shared_ptr<Output> known_output(const Output& output, const RetentionStats* stats) const;
-  Disk& disk_of(const Recordings& files);
+  Disk& disk_of(const OutputRetention& files);
   /// False if the system refuses a thread: the output stays where it is.
   bool hand_over(const std::shared_ptr<Output>& output);
   void hand_over_strays(Disk& disk);
@@ -141,13 +142,13 @@ std::shared_ptr<Retention::Output> Retention::Threads::known_output(
     const Output& output, const RetentionStats* stats) const {
   const auto known = outputs_.find(stats);
   if (known == outputs_.end()) return nullptr;
-  const Recordings& files = known->second->files;
+  const OutputRetention& files = known->second->files;
   const bool same =
       files.pattern() == output.files.pattern() && files.keep() == output.files.keep();
   return same ? known->second : nullptr;
 }
 
-Retention::Disk& Retention::Threads::disk_of(const Recordings& files) {
+Retention::Disk& Retention::Threads::disk_of(const OutputRetention& files) {
   const auto known = disks_.find(files.device());
   if (known != disks_.end()) return *known->second;
   auto disk = std::make_shared<Disk>(files.device(), files.folder(), space_of_);
@@ -257,7 +258,7 @@ void Retention::Threads::serve(Disk& disk) {
       failed = false;
     } catch (const std::exception& error) {  // memory or threads are short
       if (!std::exchange(failed, true)) log::error("deleting old files: {}", error.what());
-      idle = Recordings::kCallLimit;
+      idle = OutputRetention::kCallLimit;
       if (!lock) lock.lock();
       // What the thread was told and has not done is found by a pass.
       for (const std::shared_ptr<Output>& output : disk.outputs) {
@@ -272,12 +273,12 @@ void Retention::Threads::serve(Disk& disk) {
 
 /// Returns how long there is nothing to do.
 Steady::duration Retention::Threads::work(Disk& disk, const std::vector<Mail>& mail, bool last) {
-  std::vector<Recordings*> outputs;
+  std::vector<OutputRetention*> outputs;
   ClockReading now = ClockReading::now();
   {
-    const CallScope scope(disk.work.calls(), Recordings::kCallLimit);
+    const CallScope scope(disk.work.calls(), OutputRetention::kCallLimit);
     for (const Mail& of : mail) {
-      Recordings& files = of.output->files;
+      OutputRetention& files = of.output->files;
       for (const std::string& path : of.completed) files.completed(path, disk.work.calls());
       if (!of.completed.empty()) disk.work.check_space();
       if (of.look_again) files.look_again();
@@ -320,7 +321,7 @@ void Retention::Threads::watch() {
       log::warn(
           "file system of {}: a call has not returned for {} s; no old file is deleted there "
           "until it does: check the disk or file server",
-          redact(folder), Recordings::kCallLimit.count());
+          redact(folder), OutputRetention::kCallLimit.count());
     } else {
       log::info("file system of {}: calls return again", redact(folder));
     }

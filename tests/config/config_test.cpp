@@ -1,3 +1,5 @@
+// Longer than 400 lines: each key of a file that is right has its test, most of them of a few
+// lines.
 #include "config/config.hpp"
 
 #include <gmock/gmock.h>

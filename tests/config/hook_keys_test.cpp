@@ -81,6 +81,24 @@ TEST(HookKeysTest, AUrlThatCannotBeReadIsWrong) {
   }
 }
 
+TEST(HookKeysTest, AUrlHasNoPort0AndNoFragment) {
+  EXPECT_THAT(
+      problems_of(with_hooks("[{on: segment, url: 'http://h:0/'}, {on: segment, name: b, url: "
+                             "'https://h/in#x'}, {on: segment, name: c, url: 'http://h/in%23x'}]")),
+      ElementsAre("f.yaml:1:28: hooks[0].url: has port 0, where nothing can listen; write the "
+                  "receiver's port",
+                  "f.yaml:1:72: hooks[1].url: has a fragment (#), which no receiver gets; leave it "
+                  "out, or write # as %23"));
+}
+
+TEST(HookKeysTest, NoTwoHooksDeliverTheSame) {
+  EXPECT_THAT(
+      problems_of(with_hooks("[{on: segment, url: 'http://h/a'}, {on: incident, name: b, url: "
+                             "'http://h/a'}, {on: [segment], name: c, url: 'http://h/a'}]")),
+      ElementsAre("f.yaml:1:117: hooks[2].url: is that of another hook with the same on, so each "
+                  "event would come twice; remove one of the two hooks"));
+}
+
 TEST(HookKeysTest, ASecretMustNotBeGuessed) {
   EXPECT_THAT(problems_of(with_hooks("[{on: segment, url: 'http://h/', secret: short-secret}]")),
               ElementsAre(AllOf(HasSubstr("f.yaml:1:49: hooks[0].secret: has less than 16"),
@@ -99,7 +117,8 @@ TEST(HookKeysTest, WhatIsNotKnownIsNotChecked) {
   options.require_environment = false;
   EXPECT_THAT(
       problems_of(with_hooks("[{on: segment, url: '${A}', secret: '${B}'}, {on: segment, url: "
-                             "'${C}'}]"),
+                             "'${C}'}, {on: segment, url: 'https://h/${D}'}, {on: segment, name: "
+                             "b, url: 'https://h/${E}'}]"),
                   options),
       IsEmpty());
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -205,6 +206,21 @@ TEST_F(HooksTest, AReloadKeepsTheCountsOfAHookThatStays) {
   EXPECT_EQ(receiver_.bodies().size(), 1U);
   hooks_.replace({});
   EXPECT_THAT(hooks_.counts(), IsEmpty());
+}
+
+TEST_F(HooksTest, AHookThatAReloadMakesBesideAStopEndsWithTheOthers) {
+  const Receiver other;
+  hooks_.finish(Hooks::Clock::now());
+  hooks_.replace({receiver_.hook(), other.hook("new")});
+  hooks_.file_completed({});
+  const auto ended = std::async(std::launch::async, [&] { hooks_.wait_finished(); });
+  EXPECT_TRUE(comes_true([&] { return ended.wait_for(0s) == std::future_status::ready; }));
+  hooks_.finish(Hooks::Clock::now());  // so that the test ends if that was wrong
+  ended.wait();
+  for (const auto& [name, counts] : hooks_.counts()) {
+    EXPECT_EQ(counts.queued, 0U) << name;
+    EXPECT_EQ(counts.delivered + counts.dropped, 1U) << name;
+  }
 }
 
 }  // namespace

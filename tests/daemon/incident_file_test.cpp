@@ -96,7 +96,7 @@ TEST_F(IncidentFileTest, AChangeIsAppendedAndTheFileStaysBounded) {
   EXPECT_TRUE(process.saves([&] { return lines() == 1; }));
   Incident incident = *process.incidents.find(open);
   incident.end = incident.begin + 1s;
-  process.incidents.update(incident);
+  process.incidents.put(incident);
   EXPECT_TRUE(process.saves([&] { return lines() == 2; }));
   for (std::size_t i = 0; i + 2 < IncidentFile::kMostLines; ++i) process.add(IncidentKind::kReload);
   process.file.finish(10s);
@@ -114,7 +114,7 @@ TEST_F(IncidentFileTest, CountsAreWrittenOnceAMinute) {
   process.file.finish(10s);
   Incident incident = *process.incidents.find(open);
   ++incident.retries;
-  process.incidents.update(incident);
+  process.incidents.put(incident);
   const auto now = IncidentFile::Clock::now();
   process.file.save(now);
   process.file.save(now + 30s);

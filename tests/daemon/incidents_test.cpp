@@ -70,21 +70,21 @@ TEST(IncidentsTest, ChangesAreToldOnceInTheirOrder) {
   Incident changed = *incidents.find(first);
   changed.retries = 3;
   const auto turn = incidents.last_turn();
-  incidents.update(changed);
+  incidents.put(changed);
   EXPECT_EQ(incidents.last_turn(), turn) << "only a count has changed";
   const auto third = incidents.add(over());
   EXPECT_EQ(ids(incidents.changed_since(change)), (std::vector{first, third}));
   changed.end = kBegin + 1s;
-  incidents.update(changed);
+  incidents.put(changed);
   EXPECT_EQ(incidents.last_turn(), change + 1);
 }
 
 TEST(IncidentsTest, WhatHasGoneIsNotChanged) {
   Incidents incidents;
   const auto first = incidents.add(over());
-  const Incident gone = *incidents.find(first);
+  Incident gone = *incidents.find(first);
   for (std::size_t i = 0; i < Incidents::kKept; ++i) incidents.add(over());
-  incidents.update(gone);
+  incidents.put(gone);
   EXPECT_FALSE(incidents.find(first));
   EXPECT_EQ(incidents.since({}).size(), Incidents::kKept);
 }
@@ -111,10 +111,10 @@ TEST(IncidentsTest, LongTextsAreCutBetweenCharacters) {
   for (std::size_t i = 0; i < Incidents::kMostText; ++i) incident.reason += "ä";
   incident.text = std::string(Incidents::kMostText - 1, 'x') + "ä and more";
   incident.id = incidents.add(incident);
-  const Incident kept = *incidents.find(incident.id);
+  Incident kept = *incidents.find(incident.id);
   EXPECT_EQ(kept.reason.size(), Incidents::kMostText + 3);
   EXPECT_THAT(kept.text, ::testing::EndsWith("x…"));
-  incidents.update(kept);
+  incidents.put(kept);
   EXPECT_EQ(incidents.find(incident.id)->reason, kept.reason) << "and only once";
 }
 

@@ -1,3 +1,4 @@
+# Longer than 400 lines: each way in which a camera fails and comes back has its test, with the same cameras.
 """Cameras that die, freeze, refuse and come back: only the source is restarted."""
 
 import json

@@ -156,7 +156,7 @@ def test_certificates_are_checked(framelane, receiver, camera_clip, tmp_path):
 
 def test_a_reload_loses_nothing_of_a_hook_that_stays(framelane, receiver, camera_clip, tmp_path):
     taker, gone = receiver(), {"name": "gone", "on": "segment", "url": f"http://127.0.0.1:{free_port()}/"}
-    config = recorded(camera_clip, tmp_path, [{**gone, "name": "store"}, gone])
+    config = recorded(camera_clip, tmp_path, [{**gone, "name": "store", "url": gone["url"] + "in"}, gone])
     daemon = framelane(config).wait_ready()
     daemon.wait_metrics(lambda m: m.one("framelane_hook_queue", hook="store") >= 2, "events to wait")
     daemon.reload({**config, "hooks": [hook(taker), {"on": "incident", "url": taker.url()}]})
@@ -186,7 +186,7 @@ def test_the_example_moves_recordings_to_a_store(framelane, start, cif_clip, tmp
         assert client.recv(100).startswith(b"HTTP/1.0 400 ")
     silent = socket.create_connection(("127.0.0.1", int(port)))  # holds up nothing
     request.addfinalizer(silent.close)
-    hooks = [{"name": name, "on": ["segment", "incident"], "url": f"http://127.0.0.1:{port}/", "secret": key,
+    hooks = [{"name": name, "on": ["segment", "incident"], "url": f"http://127.0.0.1:{port}/{name}", "secret": key,
               "timeout": "5m"} for name, key in (("store", SECRET), ("forged", SECRET[::-1]))]
     config = recorded(cif_clip, tmp_path, hooks, "5s")
     config["feeds"]["cam"]["input"] = {"url": str(cif_clip)}  # which ends

@@ -1,3 +1,4 @@
+# Longer than 400 lines: each way to start, to stop and to die has its test, with the same feeds.
 """Starting, stopping and dying, and the files that are left each time."""
 
 import fcntl

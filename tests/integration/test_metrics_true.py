@@ -1,3 +1,4 @@
+# Longer than 400 lines: each metric has a test, and a count of its own to be held against.
 """Metrics beside a count of somebody else: ffprobe, the file system, the kernel, the peer, the writer. What other files
 compare in passing is not repeated here: the luma mean (test_analysis.py), sound (test_audio.py), repaired timestamps
 (test_times.py), what a decoder refuses (test_bad_input.py), skipped and missed frames (test_sources.py, test_shm.py),

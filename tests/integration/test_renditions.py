@@ -1,3 +1,4 @@
+# Longer than 400 lines: all tests make renditions and compare them by the same functions.
 """Renditions that belong together: one output over several encodes, with a master playlist."""
 
 import copy

@@ -1,3 +1,4 @@
+# Longer than 400 lines: each rule of shared memory has its test, with the same producer.
 """Frames from another program's shared memory (shm:), which are read in place. docs/capture.md."""
 
 import json

@@ -1,3 +1,5 @@
+// Longer than 400 lines: all formats and instruction sets are held against the reference by the
+// same helpers.
 #include "kernels/converter.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Longer than 400 lines: one class is tested with one fixture and with stages that fail in many
+// ways.
 #include "pipeline/encode/encode.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Longer than 400 lines: each call that can hang has its test, and all share one fixture.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

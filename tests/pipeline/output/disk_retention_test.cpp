@@ -83,7 +83,7 @@ TEST_F(DiskRetentionTest, AnOutputGivesNoMoreThanItsOwnMinFreeAsksFor) {
 }
 
 TEST_F(DiskRetentionTest, SpaceIsMeasuredAfterEachSegmentAndEveryFewSeconds) {
-  Recordings& output = add("a/%s.ts", keep_free({.bytes = 800}));
+  OutputRetention& output = add("a/%s.ts", keep_free({.bytes = 800}));
   round();
   for (int i = 1; i <= 4; ++i) {
     complete(output, "a/" + std::to_string(i) + ".ts", 100);
@@ -151,24 +151,24 @@ TEST_F(DiskRetentionTest, AFullDiskIsHeededOnceUntilWhatIsDeletedHasHadTimeToSho
 
 TEST_F(DiskRetentionTest, RoomIsMadeWhileAPassGoesOn) {
   write_six(folder_);
-  for (int i = 0; i < 2 * Recordings::kEntriesPerTurn; ++i) {
+  for (int i = 0; i < 2 * OutputRetention::kEntriesPerTurn; ++i) {
     write_aged(folder_ / ("other/" + std::to_string(i) + ".ts"), kNoon, 0);
   }
   add("a/%s.ts", keep_free({.bytes = 400}));
-  const Recordings& other = add("other/%s.ts", keep_for(24h));
+  const OutputRetention& other = add("other/%s.ts", keep_for(24h));
   round();
   ASSERT_EQ(names_in(folder_ / "a/").size(), 3u);
   write_aged(folder_ / "filler", kNoon, 100);
-  now_.steady += Recordings::kPassEvery;
+  now_.steady += OutputRetention::kPassEvery;
   const std::uint64_t entries = other.work().entries;
   EXPECT_TRUE(disk_.turn(now_, outputs_));
-  EXPECT_EQ(other.work().entries, entries + Recordings::kEntriesPerTurn);
+  EXPECT_EQ(other.work().entries, entries + OutputRetention::kEntriesPerTurn);
   EXPECT_EQ(names_in(folder_ / "a/").size(), 2u);
 }
 
 TEST_F(DiskRetentionTest, BeforeAllFilesAreKnownNoRoomIsMade) {
   write_six(folder_);
-  for (int i = 0; i < 2 * Recordings::kEntriesPerTurn; ++i) {
+  for (int i = 0; i < 2 * OutputRetention::kEntriesPerTurn; ++i) {
     write_aged(folder_ / ("other/" + std::to_string(i) + ".ts"), kNoon, 0);
   }
   add("a/%s.ts", keep_free({.bytes = 500}));
@@ -190,7 +190,7 @@ TEST_F(DiskRetentionTest, WhatAgeAndSizeDeleteMakesRoomFirst) {
 
 TEST_F(DiskRetentionTest, TheShortageOfAnotherFileSystemDeletesNothing) {
   write_six(folder_);
-  const Recordings& output = add("a/%s.ts", keep_free({.bytes = 300}));
+  const OutputRetention& output = add("a/%s.ts", keep_free({.bytes = 300}));
   round();
   space_of_ = [this](const std::string&) {
     return DiskSpace{.device = device_ + 1, .whole = 1000, .free = 0};
@@ -215,7 +215,7 @@ TEST_F(DiskRetentionTest, WhereADiskIsMountedInMidRunNeitherItsFilesNorOthersGo)
     const dev_t device = device_of(folder);
     return DiskSpace{.device = device, .whole = 1000, .free = device == device_ ? 1000 : 0};
   };
-  const Recordings& moves = add("link/%s.ts", keep_free({.bytes = 500}));
+  const OutputRetention& moves = add("link/%s.ts", keep_free({.bytes = 500}));
   add("b/%s.ts", keep_free({.bytes = 500}));
   round();
   std::filesystem::remove(folder_ / "link");

@@ -50,11 +50,11 @@ class DiskRetentionTest : public ::testing::Test {
   DiskRetentionTest() {
     disk_.turn({now_.steady - DiskRetention::kSpaceEvery, now_.wall}, outputs_);
   }
-  Recordings& add(const std::string& name, const SegmentOptions& keep) {
+  OutputRetention& add(const std::string& name, const SegmentOptions& keep) {
     stats_.push_back(std::make_shared<RetentionStats>());
-    recordings_.push_back(std::make_unique<Recordings>(FilePattern(folder_ / name), keep,
-                                                       "gate: output " + name, stats_.back()));
-    outputs_.push_back(recordings_.back().get());
+    retentions_.push_back(std::make_unique<OutputRetention>(FilePattern(folder_ / name), keep,
+                                                            "gate: output " + name, stats_.back()));
+    outputs_.push_back(retentions_.back().get());
     return *outputs_.back();
   }
   /// All that is due after this time.
@@ -70,7 +70,7 @@ class DiskRetentionTest : public ::testing::Test {
     round();
   }
   /// The output writes this file.
-  void complete(Recordings& output, const std::string& name, std::size_t bytes = 1) {
+  void complete(OutputRetention& output, const std::string& name, std::size_t bytes = 1) {
     write_aged(folder_ / name, now_.wall, bytes);
     output.completed(folder_ / name, disk_.calls());
     disk_.check_space();
@@ -94,8 +94,8 @@ class DiskRetentionTest : public ::testing::Test {
   DiskRetention disk_{device_, [this](const std::string& folder) { return space_of_(folder); }};
   ClockReading now_{std::chrono::steady_clock::time_point(24h), kNoon};
   std::vector<std::shared_ptr<RetentionStats>> stats_;
-  std::vector<std::unique_ptr<Recordings>> recordings_;
-  std::vector<Recordings*> outputs_;
+  std::vector<std::unique_ptr<OutputRetention>> retentions_;
+  std::vector<OutputRetention*> outputs_;
 };
 
 }  // namespace framelane::testing

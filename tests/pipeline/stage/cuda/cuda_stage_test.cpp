@@ -1,4 +1,5 @@
-// What a GPU must do, on the stand-in runtime and on a real one.
+// Longer than 400 lines: all that a GPU must do, on the stand-in runtime and on a real one, with
+// one fixture.
 #include "pipeline/stage/cuda/cuda_stage.hpp"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "pipeline/output/recordings.hpp"
+#include "pipeline/output/output_retention.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,15 +56,15 @@ std::string with_reason(const std::string& path, int error) {
 
 }  // namespace
 
-Recordings::Recordings(const FilePattern& pattern, const SegmentOptions& keep,
-                       const std::string& subject, std::shared_ptr<RetentionStats> stats)
+OutputRetention::OutputRetention(const FilePattern& pattern, const SegmentOptions& keep,
+                                 const std::string& subject, std::shared_ptr<RetentionStats> stats)
     : pattern_(pattern),
       keep_(keep),
       stats_(std::move(stats)),
       listing_faults_(subject + ": looking for old files"),
       deletion_faults_(subject + ": deleting old files") {}
 
-bool Recordings::locate() {
+bool OutputRetention::locate() {
   fs::path folder = fs::path(pattern_.fixed_folder()).parent_path();  // without the last '/'
   if (folder_.empty()) folder_ = shown(folder);
   struct stat status {};
@@ -81,12 +81,12 @@ bool Recordings::locate() {
   return true;
 }
 
-void Recordings::completed(const std::string& path, Interrupt& calls) {
+void OutputRetention::completed(const std::string& path, Interrupt& calls) {
   calls.arm(kCallLimit);
   examine(path);
 }
 
-void Recordings::examine(const std::string& path) {
+void OutputRetention::examine(const std::string& path) {
   ++work_.examined;
   const Look look = look_at(path, device_);
   if (look.file) {
@@ -96,7 +96,7 @@ void Recordings::examine(const std::string& path) {
   }
 }
 
-bool Recordings::read_some(const ClockReading& now, Interrupt& calls) {
+bool OutputRetention::read_some(const ClockReading& now, Interrupt& calls) {
   if (!walk_) {
     if (now.steady < pass_due_) return false;
     pass_begun_ = now.steady;
@@ -129,14 +129,14 @@ bool Recordings::read_some(const ClockReading& now, Interrupt& calls) {
   return true;
 }
 
-void Recordings::note_unreadable(const std::string& path, int error) {
+void OutputRetention::note_unreadable(const std::string& path, int error) {
   const std::string reason = "cannot read " + with_reason(path, error);
   stats_->failed(RetentionFault::kList, reason);
   if (first_unreadable_.empty()) first_unreadable_ = reason;
   unreadable_.push_back(path);
 }
 
-void Recordings::end_pass(const ClockReading& now) {
+void OutputRetention::end_pass(const ClockReading& now) {
   walk_.reset();
   // The pass may have seen files of both file systems.
   if (locate()) return look_again();
@@ -156,14 +156,14 @@ void Recordings::end_pass(const ClockReading& now) {
   pass_due_ = std::min(pass_due_, now.steady + every);  // look_again() may have come meanwhile
 }
 
-bool Recordings::too_many(const ClockReading& now) const {
+bool OutputRetention::too_many(const ClockReading& now) const {
   const FileIndex::File* const oldest = files_.oldest();
   if (oldest == nullptr) return false;
   return (keep_.keep_age && now.wall - oldest->state.changed > *keep_.keep_age) ||
          (keep_.keep_bytes && files_.bytes() > *keep_.keep_bytes);
 }
 
-bool Recordings::delete_some(const ClockReading& now, Interrupt& calls) {
+bool OutputRetention::delete_some(const ClockReading& now, Interrupt& calls) {
   for (int i = 0; too_many(now); ++i) {
     if (i == kDeletionsPerTurn) return true;
     remove(*files_.oldest(), calls);
@@ -171,7 +171,7 @@ bool Recordings::delete_some(const ClockReading& now, Interrupt& calls) {
   return false;
 }
 
-bool Recordings::remove(const FileIndex::File& file, Interrupt& calls) {
+bool OutputRetention::remove(const FileIndex::File& file, Interrupt& calls) {
   const std::string path = file.path;
   const FileIndex::File* const next = files_.next(file);
   const bool last_in_folder =
@@ -201,7 +201,7 @@ bool Recordings::remove(const FileIndex::File& file, Interrupt& calls) {
   return deleted;
 }
 
-void Recordings::report(const ClockReading& now) {
+void OutputRetention::report(const ClockReading& now) {
   if (!std::exchange(report_due_, false)) return;
   if (first_unreadable_.empty()) {
     stats_->recovered(RetentionFault::kList);
@@ -225,7 +225,7 @@ void Recordings::report(const ClockReading& now) {
   }
 }
 
-Recordings::Steady::duration Recordings::idle_for(const ClockReading& now) const {
+OutputRetention::Steady::duration OutputRetention::idle_for(const ClockReading& now) const {
   Steady::duration idle = kPassEvery;
   if (!walk_) idle = std::min<Steady::duration>(idle, pass_due_ - now.steady);
   if (const FileIndex::File* const oldest = files_.oldest(); oldest != nullptr && keep_.keep_age) {

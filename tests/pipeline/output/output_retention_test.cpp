@@ -1,5 +1,5 @@
 // Not built for ThreadSanitizer: what it tests has one thread.
-#include "pipeline/output/recordings.hpp"
+#include "pipeline/output/output_retention.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -17,11 +17,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-using RecordingsTest = DiskRetentionTest;
+using OutputRetentionTest = DiskRetentionTest;
 
 constexpr std::chrono::hours kTenYears{24 * 3650};
 
-TEST_F(RecordingsTest, FilesOlderThanTheAgeGo) {
+TEST_F(OutputRetentionTest, FilesOlderThanTheAgeGo) {
   write_aged(folder_ / "cam.mp4", kNoon - 12h - 1s);
   write_aged(folder_ / "cam.2.mp4", kNoon - 12h);
   write_aged(folder_ / "cam.3.mp4", kNoon);
@@ -29,7 +29,7 @@ TEST_F(RecordingsTest, FilesOlderThanTheAgeGo) {
   EXPECT_THAT(names(), UnorderedElementsAre("cam.2.mp4", "cam.3.mp4"));
 }
 
-TEST_F(RecordingsTest, FilesGrowTooOldAsTimePasses) {
+TEST_F(OutputRetentionTest, FilesGrowTooOldAsTimePasses) {
   write_aged(folder_ / "cam.mp4", kNoon);
   write_aged(folder_ / "cam.2.mp4", kNoon + 1s);
   round_of("cam.mp4", keep_for(1h));
@@ -39,14 +39,14 @@ TEST_F(RecordingsTest, FilesGrowTooOldAsTimePasses) {
   EXPECT_THAT(names(), ElementsAre("cam.2.mp4"));
 }
 
-TEST_F(RecordingsTest, TheNextTurnIsDueWhenTheOldestFileGrowsTooOld) {
+TEST_F(OutputRetentionTest, TheNextTurnIsDueWhenTheOldestFileGrowsTooOld) {
   write_aged(folder_ / "cam.mp4", kNoon - 1h + 40s);
   write_aged(folder_ / "cam.2.mp4", kNoon);
   round_of("cam.mp4", keep_for(1h));
   EXPECT_EQ(disk_.idle_for(now_, outputs_), 40s);
 }
 
-TEST_F(RecordingsTest, TheOldestGoUntilTheRestIsSmallEnough) {
+TEST_F(OutputRetentionTest, TheOldestGoUntilTheRestIsSmallEnough) {
   for (int i = 1; i <= 5; ++i) {
     write_aged(numbered_name(folder_ / "cam.mp4", i), kNoon + std::chrono::seconds(i), 100);
   }
@@ -54,14 +54,14 @@ TEST_F(RecordingsTest, TheOldestGoUntilTheRestIsSmallEnough) {
   EXPECT_THAT(names(), UnorderedElementsAre("cam.4.mp4", "cam.5.mp4"));
 }
 
-TEST_F(RecordingsTest, ExactlyTheSizeIsAllowed) {
+TEST_F(OutputRetentionTest, ExactlyTheSizeIsAllowed) {
   write_aged(folder_ / "cam.mp4", kNoon, 100);
   write_aged(folder_ / "cam.2.mp4", kNoon + 1s, 200);
   round_of("cam.mp4", keep_up_to(300));
   EXPECT_EQ(names().size(), 2u);
 }
 
-TEST_F(RecordingsTest, TheNewestStaysHoweverOldAndLarge) {
+TEST_F(OutputRetentionTest, TheNewestStaysHoweverOldAndLarge) {
   write_aged(folder_ / "cam.mp4", kNoon - 48h, 100);
   write_aged(folder_ / "cam.2.mp4", kNoon - 24h, 100);
   SegmentOptions keep = keep_for(1s);
@@ -70,7 +70,7 @@ TEST_F(RecordingsTest, TheNewestStaysHoweverOldAndLarge) {
   EXPECT_THAT(names(), ElementsAre("cam.2.mp4"));
 }
 
-TEST_F(RecordingsTest, OnlyItsOwnCompleteFilesGo) {
+TEST_F(OutputRetentionTest, OnlyItsOwnCompleteFilesGo) {
   for (const char* name : {"dog.mp4", "cam.mp4.part", "cam.9.mkv", "cam.mp4"}) {
     write_aged(folder_ / name, kNoon - 24h);
   }
@@ -81,7 +81,7 @@ TEST_F(RecordingsTest, OnlyItsOwnCompleteFilesGo) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "cam.3.mp4"));
 }
 
-TEST_F(RecordingsTest, FoldersThatBecomeEmptyGoToo) {
+TEST_F(OutputRetentionTest, FoldersThatBecomeEmptyGoToo) {
   write_aged(folder_ / "2023/cam.mp4", kNoon - 24h);
   write_aged(folder_ / "2024/cam.mp4", kNoon);
   round_of("%Y/cam.mp4", keep_for(12h));
@@ -89,8 +89,8 @@ TEST_F(RecordingsTest, FoldersThatBecomeEmptyGoToo) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "2024/cam.mp4"));
 }
 
-TEST_F(RecordingsTest, TwoSlashesInAUrlAreOne) {
-  Recordings& output = add("%Y//cam.mp4", keep_up_to(150));
+TEST_F(OutputRetentionTest, TwoSlashesInAUrlAreOne) {
+  OutputRetention& output = add("%Y//cam.mp4", keep_up_to(150));
   round();
   const std::string name = output.pattern().name_at(kNoon);
   write_aged(name, kNoon, 100);
@@ -101,11 +101,11 @@ TEST_F(RecordingsTest, TwoSlashesInAUrlAreOne) {
   EXPECT_EQ(names().size(), 2u);
 }
 
-TEST_F(RecordingsTest, WhatOthersAddAndDeleteIsFoundByTheNextPass) {
+TEST_F(OutputRetentionTest, WhatOthersAddAndDeleteIsFoundByTheNextPass) {
   for (int i = 1; i <= 3; ++i) {
     write_aged(numbered_name(folder_ / "cam.mp4", i), kNoon + std::chrono::seconds(i), 100);
   }
-  Recordings& output = add("cam.mp4", keep_up_to(300));
+  OutputRetention& output = add("cam.mp4", keep_up_to(300));
   round();
   std::filesystem::remove(folder_ / "cam.2.mp4");
   write_aged(folder_ / "cam.4.mp4", kNoon - 1h, 50);
@@ -118,8 +118,8 @@ TEST_F(RecordingsTest, WhatOthersAddAndDeleteIsFoundByTheNextPass) {
   EXPECT_THAT(names(), UnorderedElementsAre("cam.mp4", "cam.3.mp4", "cam.5.mp4", "cam.6.mp4"));
 }
 
-TEST_F(RecordingsTest, PassesComeMoreOftenWhereTheAgeIsShort) {
-  const Recordings& output = add("cam.mp4", keep_for(5s));
+TEST_F(OutputRetentionTest, PassesComeMoreOftenWhereTheAgeIsShort) {
+  const OutputRetention& output = add("cam.mp4", keep_for(5s));
   round();
   const std::uint64_t entries = output.work().entries;
   round(4s);
@@ -128,8 +128,8 @@ TEST_F(RecordingsTest, PassesComeMoreOftenWhereTheAgeIsShort) {
   EXPECT_GT(output.work().entries, entries);
 }
 
-TEST_F(RecordingsTest, AClockThatIsSetBackDelaysNoPass) {
-  const Recordings& output = add("cam.mp4", keep_for(12h));
+TEST_F(OutputRetentionTest, AClockThatIsSetBackDelaysNoPass) {
+  const OutputRetention& output = add("cam.mp4", keep_for(12h));
   round();
   const std::uint64_t entries = output.work().entries;
   now_.wall -= 24h;
@@ -137,11 +137,11 @@ TEST_F(RecordingsTest, AClockThatIsSetBackDelaysNoPass) {
   EXPECT_GT(output.work().entries, entries);
 }
 
-TEST_F(RecordingsTest, AClockThatJumpsAheadAndIsSetRightDeletesNothing) {
+TEST_F(OutputRetentionTest, AClockThatJumpsAheadAndIsSetRightDeletesNothing) {
   for (int i = 1; i <= 3; ++i) {
     write_aged(numbered_name(folder_ / "cam.mp4", i), kNoon - std::chrono::hours(i));
   }
-  Recordings& output = add("cam.mp4", keep_for(12h));
+  OutputRetention& output = add("cam.mp4", keep_for(12h));
   round();
   const LogCapture log;
   now_.wall += kTenYears;
@@ -159,7 +159,7 @@ TEST_F(RecordingsTest, AClockThatJumpsAheadAndIsSetRightDeletesNothing) {
   EXPECT_EQ(log.count("files are deleted by age as the clock says again"), 1u);
 }
 
-TEST_F(RecordingsTest, AClockThatStaysAheadIsBelievedAfterAnHour) {
+TEST_F(OutputRetentionTest, AClockThatStaysAheadIsBelievedAfterAnHour) {
   write_aged(folder_ / "cam.mp4", kNoon - 10h);
   write_aged(folder_ / "cam.2.mp4", kNoon - 11h - 30min);
   write_aged(folder_ / "cam.3.mp4", kNoon);
@@ -172,7 +172,7 @@ TEST_F(RecordingsTest, AClockThatStaysAheadIsBelievedAfterAnHour) {
   EXPECT_THAT(names(), ElementsAre("cam.3.mp4"));
 }
 
-TEST_F(RecordingsTest, EachJumpOfTheClockIsBelievedAnHourLater) {
+TEST_F(OutputRetentionTest, EachJumpOfTheClockIsBelievedAnHourLater) {
   write_aged(folder_ / "cam.mp4", kNoon - 1h);
   write_aged(folder_ / "cam.2.mp4", kNoon);
   round_of("cam.mp4", keep_for(12h));
@@ -189,7 +189,7 @@ TEST_F(RecordingsTest, EachJumpOfTheClockIsBelievedAnHourLater) {
 
 // 50,000 files: each is examined once. After that, a segment costs the examination of its own file
 // and a deletion, and a pass reads names alone, a part in each turn.
-TEST_F(RecordingsTest, WithFiftyThousandFilesASegmentCostsWhatItCostsWithOne) {
+TEST_F(OutputRetentionTest, WithFiftyThousandFilesASegmentCostsWhatItCostsWithOne) {
   constexpr int kFiles = 50'000;
   constexpr std::time_t kFirst = 1'600'000'000;
   for (int i = 0; i < kFiles; ++i) {
@@ -201,9 +201,9 @@ TEST_F(RecordingsTest, WithFiftyThousandFilesASegmentCostsWhatItCostsWithOne) {
     close(fd);
   }
   now_.wall = std::chrono::system_clock::from_time_t(kFirst + kFiles);
-  Recordings& output = add("cam-%s.ts", keep_for(std::chrono::seconds(kFiles)));
+  OutputRetention& output = add("cam-%s.ts", keep_for(std::chrono::seconds(kFiles)));
   EXPECT_TRUE(disk_.turn(now_, outputs_));
-  EXPECT_EQ(output.work().entries, std::uint64_t{Recordings::kEntriesPerTurn});
+  EXPECT_EQ(output.work().entries, std::uint64_t{OutputRetention::kEntriesPerTurn});
   round();
   EXPECT_EQ(output.work().examined, std::uint64_t{kFiles});
   EXPECT_EQ(output.work().deletions, 0u);
@@ -222,13 +222,13 @@ TEST_F(RecordingsTest, WithFiftyThousandFilesASegmentCostsWhatItCostsWithOne) {
   const auto steady = output.work();
   now_.steady += 60s;
   EXPECT_TRUE(disk_.turn(now_, outputs_));
-  EXPECT_EQ(output.work().entries, steady.entries + Recordings::kEntriesPerTurn);
+  EXPECT_EQ(output.work().entries, steady.entries + OutputRetention::kEntriesPerTurn);
   round();
   EXPECT_GE(output.work().entries, steady.entries + kFiles);
   EXPECT_EQ(output.work().examined, steady.examined);
 }
 
-TEST_F(RecordingsTest, ALinkInPlaceOfAFileIsNoRecording) {
+TEST_F(OutputRetentionTest, ALinkInPlaceOfAFileIsNoRecording) {
   write_aged(folder_ / "elsewhere", kNoon - 24h);
   std::filesystem::create_symlink(folder_ / "elsewhere", folder_ / "cam.mp4");
   write_aged(folder_ / "cam.2.mp4", kNoon - 1h);
@@ -237,7 +237,7 @@ TEST_F(RecordingsTest, ALinkInPlaceOfAFileIsNoRecording) {
   EXPECT_THAT(names(), UnorderedElementsAre("elsewhere", "cam.mp4", "cam.3.mp4"));
 }
 
-TEST_F(RecordingsTest, AFileThatWasWrittenAnewIsAsOldAsItIsNow) {
+TEST_F(OutputRetentionTest, AFileThatWasWrittenAnewIsAsOldAsItIsNow) {
   for (int i = 1; i <= 3; ++i) {
     write_aged(numbered_name(folder_ / "cam.mp4", i), kNoon + std::chrono::seconds(i));
   }
@@ -247,11 +247,11 @@ TEST_F(RecordingsTest, AFileThatWasWrittenAnewIsAsOldAsItIsNow) {
   EXPECT_THAT(names(), ElementsAre("cam.mp4"));
 }
 
-TEST_F(RecordingsTest, AFileThatHasShrunkCountsAsLargeAsItIsNow) {
+TEST_F(OutputRetentionTest, AFileThatHasShrunkCountsAsLargeAsItIsNow) {
   for (int i = 1; i <= 3; ++i) {
     write_aged(numbered_name(folder_ / "cam.mp4", i), kNoon + std::chrono::seconds(i), 100);
   }
-  Recordings& output = add("cam.mp4", keep_up_to(300));
+  OutputRetention& output = add("cam.mp4", keep_up_to(300));
   round(10s);
   write_aged(folder_ / "cam.mp4", kNoon + 1s, 0);
   complete(output, "cam.4.mp4", 100);
@@ -259,7 +259,7 @@ TEST_F(RecordingsTest, AFileThatHasShrunkCountsAsLargeAsItIsNow) {
   EXPECT_EQ(names().size(), 4u);
 }
 
-TEST_F(RecordingsTest, WhatHasTakenTheNameOfAFileStays) {
+TEST_F(OutputRetentionTest, WhatHasTakenTheNameOfAFileStays) {
   for (int i = 1; i <= 3; ++i) {
     write_aged(numbered_name(folder_ / "cam.mp4", i), kNoon + std::chrono::seconds(i));
   }
@@ -284,7 +284,7 @@ class Unwritable {
   const std::string folder_;
 };
 
-TEST_F(RecordingsTest, FilesThatCannotBeDeletedAreReportedOnceUntilTheyAreGone) {
+TEST_F(OutputRetentionTest, FilesThatCannotBeDeletedAreReportedOnceUntilTheyAreGone) {
   for (int i = 1; i <= 3; ++i) {
     write_aged(numbered_name(folder_ / "2001/cam.mp4", i), kNoon - 24h + std::chrono::seconds(i));
   }
@@ -307,17 +307,17 @@ TEST_F(RecordingsTest, FilesThatCannotBeDeletedAreReportedOnceUntilTheyAreGone) 
   EXPECT_EQ(stats_[0]->reason(), "");
 }
 
-TEST_F(RecordingsTest, AFolderThatIsNotMadeYetIsOnTheFileSystemOfTheOneAbove) {
-  Recordings& output = add("rec/gate/%s.mp4", {});
+TEST_F(OutputRetentionTest, AFolderThatIsNotMadeYetIsOnTheFileSystemOfTheOneAbove) {
+  OutputRetention& output = add("rec/gate/%s.mp4", {});
   output.locate();
   EXPECT_EQ(output.folder() + '/', folder_ / "");
   EXPECT_EQ(output.device(), device_);
 }
 
-TEST_F(RecordingsTest, AFolderThatDoesNotAnswerIsNotTakenForTheOneAbove) {
+TEST_F(OutputRetentionTest, AFolderThatDoesNotAnswerIsNotTakenForTheOneAbove) {
   write_aged(folder_ / "rec/gate/1.mp4", kNoon);
-  Recordings& known = add("rec/gate/%s.mp4", {});
-  Recordings& fresh = add("rec/gate/%s.mp4", {});
+  OutputRetention& known = add("rec/gate/%s.mp4", {});
+  OutputRetention& fresh = add("rec/gate/%s.mp4", {});
   known.locate();
   const Unwritable locked(folder_ / "rec", 0);
   {
@@ -330,12 +330,12 @@ TEST_F(RecordingsTest, AFolderThatDoesNotAnswerIsNotTakenForTheOneAbove) {
   EXPECT_EQ(fresh.device(), 0u);
 }
 
-TEST_F(RecordingsTest, AFolderThatCannotBeReadIsReportedAndItsFilesStillCount) {
+TEST_F(OutputRetentionTest, AFolderThatCannotBeReadIsReportedAndItsFilesStillCount) {
   write_aged(folder_ / "2001/cam.mp4", kNoon - 2h, 100);
   write_aged(folder_ / "2002/cam.mp4", kNoon - 1h, 100);
   write_aged(folder_ / "2003/cam.mp4", kNoon, 100);
   const LogCapture log;
-  Recordings& output = add("%Y/cam.mp4", keep_up_to(300));
+  OutputRetention& output = add("%Y/cam.mp4", keep_up_to(300));
   round();
   {
     const Unwritable hidden(folder_ / "2002", 0300);

@@ -26,7 +26,7 @@ namespace framelane {
 ///
 /// Reads no clock. Not thread-safe. What takes `calls` blocks as long as the file system does, and
 /// arms it anew before each call.
-class Recordings {
+class OutputRetention {
  public:
   using Steady = std::chrono::steady_clock;
   /// The longest time between two passes. It is shorter if `keep_age` is; it is longer if a pass
@@ -39,10 +39,10 @@ class Recordings {
   static constexpr int kDeletionsPerTurn = 32;
 
   /// `subject` begins its lines in the log.
-  Recordings(const FilePattern& pattern, const SegmentOptions& keep, const std::string& subject,
-             std::shared_ptr<RetentionStats> stats);
-  Recordings(const Recordings&) = delete;
-  Recordings& operator=(const Recordings&) = delete;
+  OutputRetention(const FilePattern& pattern, const SegmentOptions& keep,
+                  const std::string& subject, std::shared_ptr<RetentionStats> stats);
+  OutputRetention(const OutputRetention&) = delete;
+  OutputRetention& operator=(const OutputRetention&) = delete;
 
   const FilePattern& pattern() const { return pattern_; }
   const SegmentOptions& keep() const { return keep_; }
