@@ -232,7 +232,7 @@ void RecordingSpan::add_streams(const Open& first) {
   }
 }
 
-int RecordingSpan::write_bytes(void* self, std::uint8_t* data, int size) {
+int RecordingSpan::write_bytes(void* self, WrittenByte* data, int size) {
   auto& span = *static_cast<RecordingSpan*>(self);
   try {
     (*span.sink_)({reinterpret_cast<const char*>(data), static_cast<std::size_t>(size)});

@@ -52,7 +52,12 @@ class RecordingSpan {
   /// `stream` is the muxer's.
   void write_packet(const Open& recording, AVPacket& packet, std::size_t stream,
                     std::int64_t first_us);
-  static int write_bytes(void* self, std::uint8_t* data, int size);
+#if LIBAVFORMAT_VERSION_MAJOR < 61
+  using WrittenByte = std::uint8_t;
+#else
+  using WrittenByte = const std::uint8_t;
+#endif
+  static int write_bytes(void* self, WrittenByte* data, int size);
   /// After an error of the muxer with something of this recording.
   [[noreturn]] void fail(int error, const Recording& recording) const;
 
