@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "config/common_keys.hpp"
@@ -121,7 +120,7 @@ Key<std::vector<HookConfig>> hooks_key() {
                   node, "has more than " + std::to_string(kMostHooks) +
                             " hooks; let one receiver hand events on to the others");
             }
-            std::set<std::tuple<std::string, bool, bool>> told;  // url and on
+            std::set<std::pair<std::string, std::string>> told;  // the URLs, and what each is told
             for (const Node& item : nodes) {
               HookConfig hook;
               hook_keys().read(item, hook, reader);
@@ -134,10 +133,15 @@ Key<std::vector<HookConfig>> hooks_key() {
               }
               const Node* const url = item.find("url");
               const bool known = !hook.url.empty() && reader.is_certain(*url);
-              if (known && !told.emplace(hook.url, hook.on_segment, hook.on_incident).second) {
-                reader.problems().add(*url,
-                                      "is that of another hook with the same on, so each event "
-                                      "would come twice; remove one of the two hooks");
+              std::string twice;
+              for (const auto& [is_told, what] : {std::pair(hook.on_segment, "segment"),
+                                                  std::pair(hook.on_incident, "incident")}) {
+                if (known && is_told && !told.emplace(hook.url, what).second) twice = what;
+              }
+              if (!twice.empty()) {
+                reader.problems().add(*url, "is that of another hook, so each " + twice +
+                                                " would come twice; leave " + twice +
+                                                " out of one of the two, or remove one");
                 continue;
               }
               const bool named = !hook.name.empty();

@@ -206,7 +206,9 @@ class AdminServer::Impl {
   static void* on_address(void*, const char* address, MHD_Connection*) {
     auto* const upload = new (std::nothrow) Upload;
     if (upload == nullptr) return nullptr;
-    upload->has_nul = std::string_view(address).find("%00") != std::string_view::npos;
+    // Some versions of libmicrohttpd know no address.
+    upload->has_nul =
+        address != nullptr && std::string_view(address).find("%00") != std::string_view::npos;
     return upload;
   }
 

@@ -29,9 +29,9 @@ RequestError no_answer(std::chrono::milliseconds patience) {
                       std::chrono::ceil<std::chrono::seconds>(patience).count())};
 }
 
-RequestError is_busy(const std::string& why) { return {503, "busy", why + "; ask again later"}; }
+RequestError busy(const std::string& why) { return {503, "busy", why + "; ask again in a second"}; }
 
-RequestError is_stopping() { return {503, "stopping", "framelane is being stopped"}; }
+RequestError stopping_now() { return {503, "stopping", "framelane is being stopped"}; }
 
 }  // namespace
 
@@ -40,7 +40,7 @@ struct DiskAnswer::All {
   std::mutex mutex;
   std::condition_variable changed;                // an answer has begun or ended
   std::set<std::shared_ptr<DiskAnswer>> answers;  // whose threads have not ended
-  std::size_t waiting = 0;                        // requests whose answers have not begun
+  std::multiset<std::string> waiting;             // places of requests whose answers have not begun
   bool stopping = false;
 
   template <typename Condition>
@@ -82,11 +82,11 @@ void DiskAnswer::begin(HttpResponse response) {
   const std::lock_guard lock(all_->mutex);
   if (all_->count([](const DiskAnswer& answer) { return answer.sends_; }) >=
       DiskReaders::kMostSending) {
-    throw is_busy(
-        fmt::format("{} files are being read and sent already", DiskReaders::kMostSending));
+    throw busy(fmt::format("{} files are being read and sent already", DiskReaders::kMostSending));
   }
   begun_ = true;
   sends_ = true;
+  reads_since_ = Steady::now();
   all_->changed.notify_all();
   if (gone_) return;  // nobody would take the stream, which owns this
   stream_ = stream;
@@ -166,7 +166,7 @@ HttpResponse DiskAnswer::wait() {
     return response;
   }
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-  throw is_stopping();
+  throw stopping_now();
 }
 
 bool DiskAnswer::is_newly_stuck(Steady::time_point now) {
@@ -181,28 +181,27 @@ bool DiskAnswer::is_newly_stuck(Steady::time_point now) {
   return true;
 }
 
-DiskReaders::DiskReaders(std::chrono::milliseconds patience)
-    : patience_(patience), all_(std::make_shared<DiskAnswer::All>()) {}
+DiskReaders::DiskReaders(std::chrono::milliseconds patience, std::chrono::milliseconds turn)
+    : patience_(patience), turn_(turn), all_(std::make_shared<DiskAnswer::All>()) {}
 DiskReaders::~DiskReaders() { stop(); }
 
-std::shared_ptr<DiskAnswer> DiskReaders::begin(const std::string& place) {
+std::shared_ptr<DiskAnswer> DiskReaders::take_turn(const std::string& place) {
   const auto is_stuck = [&] {
     return std::ranges::any_of(all_->answers, [&](const auto& answer) {
       return answer->stuck_ && answer->place_ == place;
     });
   };
   const auto has_turn = [&] {
-    const auto is_read = [](const DiskAnswer& answer) { return !answer.begun_; };
-    const auto is_read_here = [&](const DiskAnswer& answer) {
-      return is_read(answer) && answer.place_ == place;
+    const auto reads_here = [&](const DiskAnswer& answer) {
+      return !answer.begun_ && answer.place_ == place;
     };
-    return all_->count(is_read) < kMostReading && all_->count(is_read_here) < kMostReadingOfPlace;
+    return all_->count(reads_here) < kMostReadingOfPlace;
   };
   std::unique_lock lock(all_->mutex);
-  all_->changed.wait_for(lock, kTurn, [&] { return all_->stopping || is_stuck() || has_turn(); });
-  if (all_->stopping) throw is_stopping();
+  all_->changed.wait_for(lock, turn_, [&] { return all_->stopping || is_stuck() || has_turn(); });
+  if (all_->stopping) throw stopping_now();
   if (is_stuck()) throw no_answer(patience_);
-  if (!has_turn()) throw is_busy("others wait for the begin of a file already");
+  if (!has_turn()) throw busy("other requests wait for the same disk");
   const std::shared_ptr<DiskAnswer> answer(new DiskAnswer(all_, place, patience_));
   all_->answers.insert(answer);
   return answer;
@@ -210,19 +209,23 @@ std::shared_ptr<DiskAnswer> DiskReaders::begin(const std::string& place) {
 
 HttpResponse DiskReaders::answer(const std::string& place, Read read) {
   struct Waiting {
-    explicit Waiting(DiskAnswer::All& of) : all(of) {
-      const std::lock_guard lock(all.mutex);
-      if (all.waiting >= kMostWaiting) throw is_busy("others wait for files already");
-      ++all.waiting;
+    Waiting(DiskAnswer::All& all, const std::string& place) : all_(all) {
+      const std::lock_guard lock(all_.mutex);
+      const std::size_t left = kMostWaiting - std::min(kMostWaiting, all_.waiting.size());
+      if (left == 0 || (left <= kLeftForOthers && all_.waiting.contains(place))) {
+        throw busy("too many requests wait for files");
+      }
+      here_ = all_.waiting.insert(place);
     }
     ~Waiting() {
-      const std::lock_guard lock(all.mutex);
-      --all.waiting;
+      const std::lock_guard lock(all_.mutex);
+      all_.waiting.erase(here_);
     }
-    DiskAnswer::All& all;
+    DiskAnswer::All& all_;
+    std::multiset<std::string>::iterator here_;
   };
-  const Waiting waiting(*all_);
-  const std::shared_ptr<DiskAnswer> answer = begin(place);
+  const Waiting waiting(*all_, place);
+  const std::shared_ptr<DiskAnswer> answer = take_turn(place);
   try {
     std::thread([answer, read = std::move(read)]() mutable noexcept {
       pthread_setname_np(pthread_self(), "disk-reader");
@@ -240,7 +243,7 @@ HttpResponse DiskReaders::answer(const std::string& place, Read read) {
     const std::lock_guard lock(all_->mutex);
     all_->answers.erase(answer);
     all_->changed.notify_all();
-    throw is_busy(shortage_text(error.what()));
+    throw busy(shortage_text(error.what()));
   }
   return answer->wait();
 }

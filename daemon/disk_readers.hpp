@@ -76,8 +76,10 @@ class DiskReaders {
   /// Requests whose answers have not begun. Each holds a thread of the listener
   /// (AdminServer::kMaxAnswering), which other requests need too.
   static constexpr std::size_t kMostWaiting = 12;
-  /// Of those, how many are read at the same time, and from one place. Others wait for kTurn.
-  static constexpr std::size_t kMostReading = 8;
+  /// Of those, how many only places can have for which no request waits yet, so that others are
+  /// answered beside one that hangs.
+  static constexpr std::size_t kLeftForOthers = 4;
+  /// Of those of one place, how many are read at the same time. Others wait for kTurn.
   static constexpr std::size_t kMostReadingOfPlace = 4;
   static constexpr std::chrono::seconds kTurn{1};
   /// How long a disk may take before an answer begins, and between two of its pieces.
@@ -85,8 +87,9 @@ class DiskReaders {
   /// A player that has enough for now reads on later.
   static constexpr std::chrono::seconds kClientIdle{60};
 
-  /// `patience`: replaced in tests.
-  explicit DiskReaders(std::chrono::milliseconds patience = kPatience);
+  /// The arguments: replaced in tests.
+  explicit DiskReaders(std::chrono::milliseconds patience = kPatience,
+                       std::chrono::milliseconds turn = kTurn);
   ~DiskReaders();
   DiskReaders(const DiskReaders&) = delete;
   DiskReaders& operator=(const DiskReaders&) = delete;
@@ -105,9 +108,10 @@ class DiskReaders {
 
  private:
   /// Waits until one more may be read there.
-  std::shared_ptr<DiskAnswer> begin(const std::string& place);
+  std::shared_ptr<DiskAnswer> take_turn(const std::string& place);
 
   const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds turn_;
   const std::shared_ptr<DiskAnswer::All> all_;
 };
 

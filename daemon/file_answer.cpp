@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "daemon/media_type.hpp"
-#include "daemon/query.hpp"
 
 namespace framelane {
 namespace {
@@ -71,15 +70,21 @@ std::string read_at(const FileDescriptor& file, const std::string& name, std::ui
     got = pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(at));
   } while (got < 0 && errno == EINTR);
   if (got <= 0) {
-    throw IoError(IoFault::kIo, name + " cannot be read: " +
-                                    (got < 0 ? std::generic_category().message(errno)
-                                             : std::string("it has become shorter")));
+    throw cannot_read(name, got < 0 ? std::generic_category().message(errno)
+                                    : std::string("it has become shorter"));
   }
   piece.resize(static_cast<std::size_t>(got));
   return piece;
 }
 
 }  // namespace
+
+RequestError open_error(int error, const std::string& name, RequestError missing) {
+  for (const int fault : {EACCES, EPERM, EIO, ESTALE, EMFILE, ENFILE, ENOMEM}) {
+    if (error == fault) return cannot_read(name, std::generic_category().message(error));
+  }
+  return missing;
+}
 
 void answer_with_file(const HttpRequest& request, const FileDescriptor& file,
                       const std::string& name, DiskAnswer& answer) {
@@ -104,7 +109,7 @@ void answer_with_file(const HttpRequest& request, const FileDescriptor& file,
     response.status = 206;
     response.headers.emplace("Content-Range", fmt::format("bytes {}-{}/{}", at, end - 1, size));
   }
-  if (request.method == "GET" && end - at <= kAnsweredAtOnce) {
+  if (request.method == "GET" ? end - at <= kAnsweredAtOnce : size <= kAnsweredAtOnce) {
     while (at + response.body.size() < end) {
       const std::uint64_t next = at + response.body.size();
       response.body += read_at(file, name, next, end - next);

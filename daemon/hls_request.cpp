@@ -111,12 +111,12 @@ HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor
       "feed " + feed_name + ": output " + output,
       [request, folder = playlist->parent_path(), name = playlist->filename().string(),
        file](const std::shared_ptr<DiskAnswer>& answer) {
-        if (file == name || is_named(folder, name, file)) {
-          const FileDescriptor opened = open_beneath(folder, file);
-          if (opened.get() >= 0) return answer_with_file(request, opened, file, *answer);
-        }
-        throw RequestError(404, "not_found",
-                           "the playlist names no file '" + file + "' at present");
+        const RequestError missing(404, "not_found",
+                                   "the playlist names no file '" + file + "' at present");
+        if (file != name && !is_named(folder, name, file)) throw missing;
+        const FileDescriptor opened = open_beneath(folder, file);
+        if (const int error = errno; opened.get() < 0) throw open_error(error, file, missing);
+        answer_with_file(request, opened, file, *answer);
       });
 }
 

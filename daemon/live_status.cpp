@@ -127,14 +127,16 @@ Json bottleneck_json(const FeedView& feed, FeedState state) {
   return kBottleneckNames[index_of(bottleneck(step_loads(feed)))];
 }
 
-/// The share of the last seconds in which each engine of a GPU worked for the feed.
+/// The share of the last seconds in which each engine of a GPU worked for the feed. Kernels of
+/// several lanes may run at the same time.
 Json engines_json(const FeedView& feed, std::chrono::steady_clock::time_point now) {
   if (feed.device == nullptr || !feed.device->has_copy_engines()) return nullptr;
   Json json = Json::object();
   for (const Engine engine : {Engine::kH2d, Engine::kKernel, Engine::kD2h}) {
     double share = 0;
     for (const auto& lane : feed.stats->lanes()) share += lane->busy[engine].recent_ratio(now);
-    json[std::string(kEngineNames[index_of(engine)])] = std::round(share * 10'000) / 10'000;
+    json[std::string(kEngineNames[index_of(engine)])] =
+        std::round(std::min(share, 1.0) * 10'000) / 10'000;
   }
   return json;
 }

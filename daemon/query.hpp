@@ -23,7 +23,9 @@ struct RequestError : std::runtime_error {
         code(std::move(error_code)),
         key(std::move(error_key)) {}
   HttpResponse response() const {
-    return error_response(status, code, redact(what()), redact(key));
+    HttpResponse answer = error_response(status, code, redact(what()), redact(key));
+    if (code == "busy") answer.headers.emplace("Retry-After", "1");
+    return answer;
   }
 
   int status;

@@ -115,12 +115,10 @@ HttpResponse list_of(const std::vector<OutputOptions>& outputs, const TimeSpan& 
 void send_file(const HttpRequest& request, const OutputOptions& output, const std::string& file,
                DiskAnswer& answer) {
   const FileDescriptor opened = open_recording(output, file);
-  if (opened.get() < 0) {
-    if (errno == EACCES || errno == EIO || errno == ESTALE || errno == EMFILE) {
-      throw cannot_read(std::generic_category().message(errno));
-    }
-    throw RequestError(404, "no_such_recording",
-                       "the output has no recording '" + file + "'; it may have been deleted");
+  if (const int error = errno; opened.get() < 0) {
+    throw open_error(error, file,
+                     {404, "no_such_recording",
+                      "the output has no recording '" + file + "'; it may have been deleted"});
   }
   answer_with_file(request, opened, file, answer);
 }

@@ -138,10 +138,10 @@ class Meter {
 
 // Who uses the busiest engine, and how much of it: "h2d: gate 33 %, yard 2 %".
 function usersOf(occupancy, feeds) {
-  const [engine] = Object.entries(occupancy ?? {}).reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0]);
-  const users = feeds.filter((feed) => feed.engines?.[engine] > 0)
+  const [engine] = Object.entries(occupancy ?? {}).reduce((a, b) => (b[1] > a[1] ? b : a), ["h2d", 0]);
+  const users = feeds.filter((feed) => feed.engines?.[engine] >= 0.005)
     .sort((a, b) => b.engines[engine] - a.engines[engine]);
-  if (users.length === 0) return "no feed uses it";
+  if (users.length === 0) return `${engine}: no feed uses 1 %`;
   const shown = users.slice(0, 3).map((feed) => `${feed.name} ${percent(feed.engines[engine])}`);
   const others = users.length - shown.length;
   return `${engine}: ${shown.join(", ")}${others > 0 ? `, ${others} more` : ""}`;

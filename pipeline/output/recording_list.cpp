@@ -123,12 +123,11 @@ class Listing {
   std::optional<RecordingTimes> read_times(const FileDescriptor& file,
                                            system_clock::time_point changed,
                                            const std::string& name) const {
-    constexpr std::chrono::milliseconds kMostForBegin{10};
-    for (const auto& [purpose, most] : {std::pair(RecordingFile::For::kTimes, kMostWork),
-                                        std::pair(RecordingFile::For::kBegin, kMostForBegin)}) {
-      WorkLimit limit(ends_, most);
+    for (const auto purpose : {RecordingFile::For::kTimes, RecordingFile::For::kBegin}) {
+      WorkLimit limit(ends_, kMostWork);
       try {
         FileDescriptor copy(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+        if (copy.get() < 0) throw IoError(IoFault::kIo, std::generic_category().message(errno));
         RecordingFile recording(std::move(copy), container_, purpose, limit.reading_ends());
         return recording.read_times(name, pattern_, changed);
       } catch (const IoError& error) {

@@ -38,7 +38,7 @@ TEST(HookKeysTest, AllOfItsKeysAreRead) {
   const auto hooks =
       load(with_hooks("\n  - {name: store, on: [incident, segment], url: 'http://h/', "
                       "secret: 0123456789abcdef, timeout: 2s}\n"
-                      "  - {on: incident, url: 'http://h/'}"))
+                      "  - {on: incident, url: 'http://h/other'}"))
           .hooks;
   ASSERT_EQ(hooks.size(), 2U);
   EXPECT_EQ(hooks[0].name, "store");
@@ -94,9 +94,11 @@ TEST(HookKeysTest, AUrlHasNoPort0AndNoFragment) {
 TEST(HookKeysTest, NoTwoHooksDeliverTheSame) {
   EXPECT_THAT(
       problems_of(with_hooks("[{on: segment, url: 'http://h/a'}, {on: incident, name: b, url: "
-                             "'http://h/a'}, {on: [segment], name: c, url: 'http://h/a'}]")),
-      ElementsAre("f.yaml:1:117: hooks[2].url: is that of another hook with the same on, so each "
-                  "event would come twice; remove one of the two hooks"));
+                             "'http://h/a'}, {on: [segment], name: c, url: 'http://h/a'}, {on: "
+                             "[segment, incident], name: d, url: 'http://h/a'}]")),
+      ElementsAre("f.yaml:1:117: hooks[2].url: is that of another hook, so each segment would come "
+                  "twice; leave segment out of one of the two, or remove one",
+                  HasSubstr("hooks[3].url: is that of another hook, so each incident would come")));
 }
 
 TEST(HookKeysTest, ASecretMustNotBeGuessed) {

@@ -44,6 +44,9 @@ class DiskReadersTest : public ::testing::Test {
       answer->send("two");
     };
   }
+  static DiskReaders::Read at_once() {
+    return [](const std::shared_ptr<DiskAnswer>& answer) { answer->answer({.status = 206}); };
+  }
   static std::string code_of(DiskReaders& readers, const std::string& place,
                              DiskReaders::Read read) {
     try {
@@ -69,55 +72,94 @@ class DiskReadersTest : public ::testing::Test {
   bool answers_ = false;
 };
 
-TEST_F(DiskReadersTest, APlaceThatHangsLeavesRoomForOthers) {
-  DiskReaders readers(20s);
+TEST_F(DiskReadersTest, PlacesThatHangLeaveRoomForOthers) {
+  DiskReaders readers(1h, 1h);
   std::vector<std::jthread> askers;
-  std::latch asked(DiskReaders::kMostReadingOfPlace);
+  std::atomic<std::size_t> refused = 0;
+  const auto ask_often = [&](const std::string& place) {
+    for (std::size_t i = 0; i < DiskReaders::kMostWaiting; ++i) {
+      askers.emplace_back([&, place] {
+        if (code_of(readers, place, that_hangs()) == "busy") ++refused;
+      });
+    }
+  };
+  ask_often("dead");
+  EXPECT_TRUE(testing::comes_true([&] { return refused == DiskReaders::kLeftForOthers; }));
+  ask_often("dead, too");  // it has one of those that are left
+  EXPECT_TRUE(testing::comes_true(
+      [&] { return refused == DiskReaders::kLeftForOthers + DiskReaders::kMostWaiting - 1; }));
+  EXPECT_EQ(readers.answer("well", at_once()).status, 206);
+  disk_answers();
+}
+
+TEST_F(DiskReadersTest, ManyInOnePlaceTakeTurns) {
+  constexpr std::size_t kMany = DiskReaders::kMostWaiting - DiskReaders::kLeftForOthers;
+  static_assert(kMany > DiskReaders::kMostReadingOfPlace);
+  DiskReaders readers(1h, 1h);
+  std::vector<std::jthread> askers;
+  std::latch asked(kMany);
+  std::atomic<std::size_t> answered = 0;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    askers.emplace_back([&] {
+      asked.arrive_and_wait();
+      if (readers.answer("well", at_once()).status == 206) ++answered;
+    });
+  }
+  askers.clear();
+  EXPECT_EQ(answered, kMany);
+}
+
+TEST_F(DiskReadersTest, WhoHasNoTurnInTimeIsToldSo) {
+  DiskReaders readers(1h, 1ms);
+  std::vector<std::jthread> askers;
+  std::latch reading(DiskReaders::kMostReadingOfPlace);
   for (std::size_t i = 0; i < DiskReaders::kMostReadingOfPlace; ++i) {
     askers.emplace_back([&] {
-      readers.answer("dead", [&, disk = disk_](const std::shared_ptr<DiskAnswer>& answer) {
-        asked.count_down();
+      readers.answer("slow", [&, disk = disk_](const std::shared_ptr<DiskAnswer>& answer) {
+        reading.count_down();
         disk.wait();
         answer->answer({});
       });
     });
   }
-  asked.wait();
-  EXPECT_EQ(code_of(readers, "dead", that_hangs()), "busy");
-  EXPECT_EQ(
-      readers.answer("well", [](const auto& answer) { answer->answer({.status = 206}); }).status,
-      206);
+  reading.wait();
+  EXPECT_EQ(code_of(readers, "slow", at_once()), "busy");
   disk_answers();
-}
-
-TEST_F(DiskReadersTest, ManyInOnePlaceTakeTurns) {
-  DiskReaders readers;
-  std::vector<std::jthread> askers;
-  std::latch asked(DiskReaders::kMostWaiting);
-  std::atomic<std::size_t> answered = 0;
-  for (std::size_t i = 0; i < DiskReaders::kMostWaiting; ++i) {
-    askers.emplace_back([&] {
-      asked.arrive_and_wait();
-      const auto read = [](const auto& answer) { answer->answer({.status = 206}); };
-      if (readers.answer("well", read).status == 206) ++answered;
-    });
-  }
-  askers.clear();
-  EXPECT_EQ(answered, DiskReaders::kMostWaiting);
 }
 
 TEST_F(DiskReadersTest, RequestsThatWaitLeaveThreadsOfTheListenerToOthers) {
   static_assert(DiskReaders::kMostWaiting < AdminServer::kMaxAnswering);
-  DiskReaders readers(20s);
+  DiskReaders readers(1h, 1h);
   std::vector<std::jthread> askers;
-  std::atomic<std::size_t> refused = 0;
-  for (std::size_t i = 0; i < DiskReaders::kMostWaiting + 1; ++i) {
+  std::latch reading(DiskReaders::kMostWaiting);
+  for (std::size_t i = 0; i < DiskReaders::kMostWaiting; ++i) {
     askers.emplace_back([&, i] {
-      // Some are read, and others wait for their turn.
-      if (code_of(readers, i % 2 == 0 ? "dead" : "too", that_hangs()) == "busy") ++refused;
+      const auto read = [&, disk = disk_](const std::shared_ptr<DiskAnswer>& answer) {
+        reading.count_down();
+        disk.wait();
+        answer->answer({});
+      };
+      readers.answer("dead " + std::to_string(i), read);
     });
   }
-  EXPECT_TRUE(testing::comes_true([&] { return refused > 0; }));
+  reading.wait();
+  EXPECT_EQ(code_of(readers, "well", at_once()), "busy");
+  disk_answers();
+}
+
+TEST_F(DiskReadersTest, ThePatienceForAPieceBeginsWithTheAnswer) {
+  DiskReaders readers(2s);
+  const auto asked = std::chrono::steady_clock::now();
+  const HttpResponse response =
+      readers.answer("slow", [disk = disk_](const std::shared_ptr<DiskAnswer>& answer) {
+        std::this_thread::sleep_for(1s);
+        answer->begin({});
+        disk.wait();
+      });
+  const std::uint64_t before = threads_abandoned();
+  std::this_thread::sleep_until(asked + 2100ms);
+  readers.watch();
+  EXPECT_EQ(threads_abandoned(), before);
   disk_answers();
 }
 
@@ -128,8 +170,7 @@ TEST_F(DiskReadersTest, ClientsThatDoNotReadLeaveRoomForShortAnswers) {
     paused.push_back(readers.answer("feed", that_hangs_later()));
   }
   EXPECT_EQ(code_of(readers, "feed", that_hangs_later()), "busy");
-  const auto list = [](const auto& answer) { answer->answer({.status = 206}); };
-  EXPECT_EQ(readers.answer("feed", list).status, 206);
+  EXPECT_EQ(readers.answer("feed", at_once()).status, 206);
   disk_answers();
   EXPECT_TRUE(
       testing::comes_true([&] { return code_of(readers, "feed", that_hangs_later()).empty(); }));

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from harness.configs import looped, x264
+from harness.daemon import WITHOUT_PRIVILEGES
 from harness.waiting import wait_until
 
 
@@ -24,11 +25,11 @@ def served(framelane, clip, tmp_path):
     return daemon, folder
 
 
-def ask(daemon, path, **headers):
+def ask(daemon, path, method="GET", **headers):
     """(status, headers, body)"""
     connection = daemon.connect()
     try:
-        connection.request("GET", f"/api/v1/feeds/{path}", headers=headers)
+        connection.request(method, f"/api/v1/feeds/{path}", headers=headers)
         response = connection.getresponse()
         return response.status, response.headers, response.read()
     finally:
@@ -108,3 +109,22 @@ def test_links_that_a_playlist_names_are_not_followed(framelane, clip, tmp_path)
     assert {name for name, (status, _, _) in answers.items() if status == 200} == {"good.ts"}
     assert answers["good.ts"][2] == large
     assert all(b"hush" not in body for _, _, body in answers.values())
+
+
+def test_a_file_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(framelane, clip, tmp_path):
+    folder = tmp_path / "live"
+    feed = {"input": {"url": str(clip)}, "encodes": {"main": x264()},
+            "outputs": {"live": {"from": "main", "url": str(folder / "index.m3u8")}}}
+    daemon = framelane({"feeds": {"cam": feed}}, wrapper=WITHOUT_PRIVILEGES).wait_ready()
+    daemon.wait_state("cam", "ended")
+    name = uris((folder / "index.m3u8").read_bytes())[0]
+    (folder / name).chmod(0)
+    status, _, body = ask(daemon, f"cam/hls/live/{name}")
+    assert (status, json.loads(body)["error"]["code"]) == (500, "unreadable")
+    assert json.loads(body)["error"]["message"] == f"{name} cannot be read: Permission denied"
+    assert ask(daemon, f"cam/hls/live/{name}", method="HEAD")[0] == 500
+    (folder / name).unlink()
+    assert ask(daemon, f"cam/hls/live/{name}")[0] == 404
+    (folder / name).write_bytes(b"x" * 1000)
+    status, headers, body = ask(daemon, f"cam/hls/live/{name}", method="HEAD")
+    assert (status, headers["Content-Length"], body) == (200, "1000", b"")

@@ -238,6 +238,10 @@ def test_a_device_says_who_uses_its_busiest_engine(browser, mock):
     gpu, cpu = ("page.locator('.device').nth(0)", "page.locator('.device').nth(1)")
     browser.run(f"await {gpu}.getByText('h2d: {yard} 60 %, {gate} 2 %', {{exact: true}}).waitFor()")
     assert browser.run(f"return {cpu}.locator('.users').count()") == 0
+    full = f"return {gpu}.locator('[data-engine=h2d] .full').count()"
+    assert browser.run(full) == 0
+    daemon.fleet.h2d = 1.1
+    browser.run(f"await {gpu}.locator('[data-engine=h2d] .full').getByText('100 %').waitFor()")
     browser.check()
 
 

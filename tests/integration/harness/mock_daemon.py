@@ -61,6 +61,7 @@ class Fleet:
         self._random = random.Random(7)
         self._began = time.time() - 95000
         self._next_incident = 1
+        self.h2d = 0.62  # how busy the GPU's engine is
         self._open = {}
         names = [f"{PLACES[i % 8]}-{i // 8 + 1}" for i in range(feeds)]
         if feeds > 2:
@@ -182,7 +183,7 @@ class Fleet:
                 "feeds": feeds, "recorder": {"seconds": 3600.0, "bytes": 64000000},
                 "devices": [
                     {"device": "cuda:0", "name": "NVIDIA H100 80GB HBM3", "up": True,
-                     "occupancy": {"h2d": 0.62 + 0.05 * math.sin(moment), "kernel": 0.11, "d2h": 0.34},
+                     "occupancy": {"h2d": min(1, self.h2d + 0.05 * math.sin(moment)), "kernel": 0.11, "d2h": 0.34},
                      "overlap": 1.41,
                      "lanes": lanes([f for f in feeds if f["device"] == "cuda:0"], 3, moment)},
                     {"device": "cpu", "name": "AMD EPYC 9354 32-Core Processor", "up": True,
