@@ -56,10 +56,12 @@ std::string checked_host(const std::string& url, std::string& problem) {
   std::string host = part(CURLUPART_HOST);
   if (whole && scheme != "http" && scheme != "https") {
     problem = "is not a URL of http:// or https://, the only ones that events are sent to";
-  } else if (!whole || host.empty()) {
+  } else if (!whole || host.empty() || url.find(":///") < url.find_first_of("?#")) {
+    // libcurl takes the first part of http:///path for the host.
     problem =
-        "is not a whole URL; write one such as https://host/path, and percent-encode spaces and "
-        "other special characters";
+        "is not a whole URL; write one such as https://host:8443/path, with a port up to 65535, "
+        "and "
+        "percent-encode spaces and other special characters (@ as %40)";
   } else if (part(CURLUPART_PORT) == "0") {
     problem = "has port 0, where nothing can listen; write the receiver's port";
   } else if (url.find('#') != std::string::npos) {

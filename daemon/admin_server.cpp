@@ -265,10 +265,13 @@ class AdminServer::Impl {
   /// and `upload` stays.
   void answer_later(MHD_Connection* connection, Upload& upload) {
     MHD_suspend_connection(connection);
-    const bool starts = answers_.start([this, connection, &upload] {
-      upload.answer = respond(upload.request);
-      MHD_resume_connection(connection);
-    });
+    const bool only_reads = upload.request.method == "GET" || upload.request.method == "HEAD";
+    const bool starts = answers_.start(
+        [this, connection, &upload] {
+          upload.answer = respond(upload.request);
+          MHD_resume_connection(connection);
+        },
+        only_reads ? kMaxAnswering : kMaxAnswering + kReservedAnswering);
     if (starts) return;
     upload.answer = later("busy", "too many requests that take long are under way", "1");
     MHD_resume_connection(connection);
@@ -400,7 +403,7 @@ class AdminServer::Impl {
   const AdminServerOptions options_;
   const unsigned idle_seconds_;
   const bool tls_;
-  AnswerThreads answers_{kMaxAnswering};
+  AnswerThreads answers_;
   std::size_t unsent_ = 0;  // bytes of answers
   std::mutex senders_mutex_;
   std::set<StreamSender*> senders_;  // changed with senders_mutex_ held, on the listener's thread

@@ -48,8 +48,10 @@ class AdminServer {
   static constexpr std::size_t kMaxConnections = 256;
   static constexpr std::size_t kMaxConnectionsPerAddress = 128;
   static constexpr std::size_t kMaxStreams = 64;
-  /// Of requests that take long: one more is answered with 503.
-  static constexpr std::size_t kMaxAnswering = 16;
+  /// Of requests that take long: one more is answered with 503. Those that change something have
+  /// some more of their own.
+  static constexpr std::size_t kMaxAnswering = 32;
+  static constexpr std::size_t kReservedAnswering = 4;
   /// Of answers that clients have not read yet. One that takes long and has more than 64 KiB is
   /// refused with 503 beyond this; others beyond this and kReservedBytes.
   static constexpr std::size_t kMaxUnsentBytes = 128u << 20;

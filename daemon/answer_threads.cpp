@@ -6,11 +6,11 @@
 
 namespace framelane {
 
-bool AnswerThreads::start(std::function<void()> answer) {
+bool AnswerThreads::start(std::function<void()> answer, std::size_t most) {
   const auto self = std::make_shared<AbandonableThread>();
   {
     const std::lock_guard lock(mutex_);
-    if (ended_ || threads_.size() >= most_) return false;
+    if (ended_ || threads_.size() >= most) return false;
     threads_.insert(self);
   }
   try {

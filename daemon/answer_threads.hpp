@@ -16,11 +16,9 @@ namespace framelane {
 /// thread.
 class AnswerThreads {
  public:
-  explicit AnswerThreads(std::size_t most) : most_(most) {}
-
   /// Calls `answer`, which must not throw, on a thread of its own. False, and it is not called, if
-  /// as many as are allowed are under way, if no thread starts, or after end().
-  bool start(std::function<void()> answer);
+  /// `most` or more are under way, if no thread starts, or after end().
+  bool start(std::function<void()> answer, std::size_t most);
   /// Waits for those that are under way, `time` at most. False if some are left: they are counted
   /// as abandoned, and use this object when they come to an end.
   bool end(std::chrono::milliseconds time);
@@ -28,7 +26,6 @@ class AnswerThreads {
  private:
   void leave(const std::shared_ptr<AbandonableThread>& thread);
 
-  const std::size_t most_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable left_;
   std::set<std::shared_ptr<AbandonableThread>> threads_;

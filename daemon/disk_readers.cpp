@@ -165,6 +165,7 @@ HttpResponse DiskAnswer::wait() {
     response_.reset();
     return response;
   }
+  if (stopped_) throw stopping_now();
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   throw stopping_now();
 }

@@ -75,10 +75,10 @@ class DiskReaders {
   static constexpr std::size_t kMostSending = 32;
   /// Requests whose answers have not begun. Each holds a thread of the listener
   /// (AdminServer::kMaxAnswering), which other requests need too.
-  static constexpr std::size_t kMostWaiting = 12;
+  static constexpr std::size_t kMostWaiting = 24;
   /// Of those, how many only places can have for which no request waits yet, so that others are
   /// answered beside one that hangs.
-  static constexpr std::size_t kLeftForOthers = 4;
+  static constexpr std::size_t kLeftForOthers = 8;
   /// Of those of one place, how many are read at the same time. Others wait for kTurn.
   static constexpr std::size_t kMostReadingOfPlace = 4;
   static constexpr std::chrono::seconds kTurn{1};

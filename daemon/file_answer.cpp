@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -25,11 +26,13 @@ constexpr std::size_t kFilePiece = 256 * 1024;
 /// From a file's first byte to behind its last one.
 using Part = std::pair<std::uint64_t, std::uint64_t>;
 
+/// A number that is too large is the largest one: no file has so many bytes.
 std::optional<std::uint64_t> byte_number(std::string_view digits) {
   std::uint64_t value = 0;
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
+  if (stop != end || error == std::errc::invalid_argument) return std::nullopt;
+  return error == std::errc{} ? value : std::numeric_limits<std::uint64_t>::max();
 }
 
 /// The part that is asked for; nothing for all of it. An empty one if the file has no byte of that.

@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,68 +20,83 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostBytes = 16u << 20;  // of a playlist
 constexpr std::string_view kUri = "URI=\"";
+/// What is looked through for one request. A playlist may be as long as its folder is large.
+constexpr std::size_t kMostRead = 64u << 20;
+constexpr std::size_t kMostRenditions = 64;
+constexpr std::size_t kLongestLine = 64 * 1024;  // a longer one is not read
 
-bool is_absolute_uri(std::string_view uri) {
-  return uri.starts_with('/') || uri.find("://") != std::string_view::npos;
-}
-
-/// The files that a playlist names, as they are called beside it.
-std::set<std::string> names_in(const std::string& playlist) {
-  std::set<std::string> names;
-  const auto add = [&](std::string_view uri) {
-    if (!uri.empty() && !is_absolute_uri(uri)) names.insert(percent_decoded(uri));
-  };
-  for (std::size_t at = 0; at < playlist.size();) {
-    const std::size_t end = std::min(playlist.find('\n', at), playlist.size());
-    std::string_view line = std::string_view(playlist).substr(at, end - at);
-    at = end + 1;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.starts_with('#')) {
-      add(line);
-    } else if (const std::size_t uri = line.find(kUri); uri != std::string_view::npos) {
-      line.remove_prefix(uri + kUri.size());
-      add(line.substr(0, line.find('"')));
-    }
+/// What a playlist's line names; nothing if it names nothing, or a file that is not beside it.
+std::string named_in(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.starts_with('#')) {
+    const std::size_t uri = line.find(kUri);
+    if (uri == std::string_view::npos) return {};
+    line.remove_prefix(uri + kUri.size());
+    line = line.substr(0, line.find('"'));
   }
-  return names;
+  if (line.starts_with('/') || line.find("://") != std::string_view::npos) return {};
+  return percent_decoded(line);
 }
 
-/// Nothing if it is no file there, or is too large or cannot be read.
-std::optional<std::string> read_playlist(const fs::path& folder, const std::string& name) {
-  const FileDescriptor file = open_beneath(folder, name);
-  if (file.get() < 0) return std::nullopt;
-  std::string bytes;
-  std::array<char, 64 * 1024> piece;
-  for (;;) {
-    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 || bytes.size() > kMostBytes) return std::nullopt;
-    if (got == 0) return bytes;
-    bytes.append(piece.data(), static_cast<std::size_t>(got));
-  }
-}
+/// Looks through the playlists of one folder, for one request.
+class Playlists {
+ public:
+  Playlists(fs::path folder, const DiskAnswer& answer)
+      : folder_(std::move(folder)), answer_(answer) {}
 
-bool is_playlist(std::string_view name) { return name.ends_with(".m3u8"); }
-
-/// True if the playlist, or one of the playlists that it names, names the file.
-bool is_named(const fs::path& folder, const std::string& playlist, const std::string& file) {
-  const std::optional<std::string> text = read_playlist(folder, playlist);
-  if (!text) return false;
-  const std::set<std::string> names = names_in(*text);
-  if (names.contains(file)) return true;
-  return std::ranges::any_of(names, [&](const std::string& name) {
-    if (!is_playlist(name)) return false;
-    const std::optional<std::string> rendition = read_playlist(folder, name);
-    if (!rendition) return false;
-    // What it names is relative to it.
-    const fs::path base = fs::path(name).parent_path();
-    return std::ranges::any_of(names_in(*rendition), [&](const std::string& segment) {
-      return (base / segment).lexically_normal() == fs::path(file);
+  /// True if the playlist, or one of the playlists that it names, names the file.
+  bool name(const std::string& playlist, const std::string& file) {
+    std::vector<std::string> renditions;
+    const bool found = any(playlist, [&](std::string&& named) {
+      if (named == file) return true;
+      const bool is_playlist = named.ends_with(".m3u8");
+      if (is_playlist && renditions.size() < kMostRenditions)
+        renditions.push_back(std::move(named));
+      return false;
     });
-  });
-}
+    return found || std::ranges::any_of(renditions, [&](const std::string& rendition) {
+             // What it names is relative to it.
+             const fs::path base = fs::path(rendition).parent_path();
+             const std::string beside = fs::path(file).lexically_relative(base);
+             return any(rendition, [&](std::string&& named) {
+               if (named.find("./") == std::string::npos) return named == beside;
+               return (base / named).lexically_normal() == fs::path(file);
+             });
+           });
+  }
+
+ private:
+  /// True if `is_it` is true of a file that the playlist names, which it is called with one by one.
+  template <typename IsIt>
+  bool any(const std::string& playlist, IsIt is_it) {
+    const FileDescriptor file = open_beneath(folder_, playlist);
+    std::string text;
+    std::array<char, kLongestLine> piece;
+    while (file.get() >= 0 && left_ > 0 && !answer_.is_gone()) {
+      const ssize_t got = ::read(file.get(), piece.data(), std::min(piece.size(), left_));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return false;
+      if (got == 0) return text.size() <= kLongestLine && is_it(named_in(text));
+      left_ -= static_cast<std::size_t>(got);
+      text.append(piece.data(), static_cast<std::size_t>(got));
+      std::size_t begin = 0;
+      for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos;
+           begin = end + 1) {
+        const std::string_view line(text.data() + begin, end - begin);
+        if (line.size() <= kLongestLine && is_it(named_in(line))) return true;
+      }
+      text.erase(0, begin);
+      // The begin of a line that is too long stands for it.
+      if (text.size() > kLongestLine) text.resize(kLongestLine + 1);
+    }
+    return false;
+  }
+
+  const fs::path folder_;
+  const DiskAnswer& answer_;
+  std::size_t left_ = kMostRead;
+};
 
 }  // namespace
 
@@ -112,8 +126,10 @@ HttpResponse answer_hls(const HttpRequest& request, const Supervisor& supervisor
       [request, folder = playlist->parent_path(), name = playlist->filename().string(),
        file](const std::shared_ptr<DiskAnswer>& answer) {
         const RequestError missing(404, "not_found",
-                                   "the playlist names no file '" + file + "' at present");
-        if (file != name && !is_named(folder, name, file)) throw missing;
+                                   file == name
+                                       ? "the output has no playlist at present"
+                                       : "the playlist names no file '" + file + "' at present");
+        if (file != name && !Playlists(folder, *answer).name(name, file)) throw missing;
         const FileDescriptor opened = open_beneath(folder, file);
         if (const int error = errno; opened.get() < 0) throw open_error(error, file, missing);
         answer_with_file(request, opened, file, *answer);

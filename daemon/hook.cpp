@@ -103,11 +103,11 @@ void Hook::deliver_first(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-/// Logs that deliveries begin to fail, and that they succeed again.
+/// Logs that deliveries begin to fail, in each of the two ways, and that they succeed again.
 void Hook::report(HookVerdict verdict, const HttpAnswer& answer) {
   const std::uint64_t dropped = counts().dropped;
   if (verdict == HookVerdict::kDelivered) {
-    if (!std::exchange(failing_, false)) return;
+    if (std::exchange(failing_, {}).empty()) return;
     const std::uint64_t lost = dropped - dropped_at_failure_;
     if (lost == 0) return log::info("hook {}: delivers again", name_);
     return log::warn(
@@ -115,8 +115,8 @@ void Hook::report(HookVerdict verdict, const HttpAnswer& answer) {
         "wait",
         name_, lost, HookQueue::kMost);
   }
-  if (std::exchange(failing_, true)) return;
-  dropped_at_failure_ = dropped;
+  if (failing_.empty()) dropped_at_failure_ = dropped;
+  if (!failing_.insert(verdict).second) return;
   log::warn("hook {}: {}; {}", name_, redact(why_not_delivered(answer)),
             verdict == HookVerdict::kRetry
                 ? "events wait, and are tried again until it takes them"

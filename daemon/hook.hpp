@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -47,7 +48,7 @@ class Hook {
 
   const std::string name_;
   HttpClient client_;
-  bool failing_ = false;                  // and it has been logged; the thread's
+  std::set<HookVerdict> failing_;         // how, as was logged; the thread's
   std::uint64_t dropped_at_failure_ = 0;  // when that began; the thread's
   mutable std::mutex mutex_;              // guards what follows
   std::condition_variable changed_;

@@ -47,7 +47,7 @@ TimeSpan span_in(const HttpRequest& request, system_clock::time_point now, hours
   span.from = time_in(request, "from").value_or(span.to - kDefaultSpan);
   if (span.from >= span.to) throw wrong_time("from", "must be before to");
   if (span.to - span.from > most) {
-    throw wrong_time("from", fmt::format("must be {} hours before to, at most", most.count()));
+    throw wrong_time("from", fmt::format("is more than {} hours before to", most.count()));
   }
   return span;
 }

@@ -232,7 +232,10 @@ RecordingTimes RecordingFile::read_times(const std::string& path, const FilePatt
     const auto near = changed - length.value_or(microseconds{});
     times.begin = pattern.time_of(path, near).value_or(near);
   }
-  times.end = length ? times.begin + *length : std::max(times.begin, changed);
+  const auto last = std::max(times.begin, changed);
+  times.end = length ? times.begin + *length : last;
+  // What a damaged file says may be any time. A live one may be ahead of the clock by some pictures.
+  if (times.end > system_clock::now() + std::chrono::minutes(1)) times.end = last;
   return times;
 }
 

@@ -78,7 +78,10 @@ class Listing {
   /// True if there is a file that ends before the span.
   bool earlier() const { return earlier_; }
   std::vector<Recording> take() {
-    std::ranges::sort(found_, {}, [](const Recording& each) { return each.times.end; });
+    // A short one may end with the one before it, as far as their times tell.
+    std::ranges::sort(found_, {}, [](const Recording& each) {
+      return std::pair(each.times.end, each.times.begin);
+    });
     return std::move(found_);
   }
 

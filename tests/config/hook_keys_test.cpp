@@ -74,7 +74,8 @@ TEST(HookKeysTest, MistakesAreReportedWithTheirPlaces) {
 }
 
 TEST(HookKeysTest, AUrlThatCannotBeReadIsWrong) {
-  for (const char* url : {"https://", "h", "/in", "http://h:99999/", "http://h h/", "https://?x"}) {
+  for (const char* url :
+       {"https://", "h", "/in", "http://h:99999/", "http://h h/", "https://?x", "http:///x"}) {
     EXPECT_THAT(problems_of(with_hooks("[{on: segment, url: '" + std::string(url) + "'}]")),
                 ElementsAre(HasSubstr("hooks[0].url: is not a ")))
         << url;

@@ -17,6 +17,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -93,10 +94,15 @@ TEST(SlowAnswerTest, WhereTooManyAreUnderWayAnotherIsRefusedAtOnce) {
     clients.back().send("GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   }
   // Whichever was last.
-  EXPECT_TRUE(std::ranges::any_of(clients, [](RawClient& client) {
+  EXPECT_TRUE(std::ranges::any_of(clients | std::views::reverse, [](RawClient& client) {
     return client.receive_until("<never>", 100ms).starts_with("HTTP/1.1 503");
   }));
+  // There is room for a reload all the same.
+  RawClient control(server.address());
+  control.send("POST /reload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(control.receive_until("<never>", 100ms), "");
   go_on.set_value();
+  EXPECT_THAT(control.receive_until("<never>"), StartsWith("HTTP/1.1 200"));
 }
 
 TEST(SlowAnswerTest, WhatIsRefusedTakesNoThread) {

@@ -49,7 +49,7 @@ def test_a_playlist_and_what_it_names_is_sent(served, tmp_path):
     assert (status, headers["Content-Type"]) == (200, "video/mp2t") and len(segment) % 188 == 0
     assert segment == (folder / name).read_bytes()
     for range_, part in [("bytes=0-187", segment[:188]), ("bytes=188-", segment[188:]),
-                         ("bytes=-100", segment[-100:])]:
+                         ("bytes=-100", segment[-100:]), (f"bytes=188-{10**30}", segment[188:])]:
         status, headers, body = ask(daemon, f"cam/hls/live/{name}", Range=range_)
         assert (status, body) == (206, part)
         assert headers["Content-Range"].endswith(f"/{len(segment)}")
@@ -128,3 +128,30 @@ def test_a_file_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(fr
     (folder / name).write_bytes(b"x" * 1000)
     status, headers, body = ask(daemon, f"cam/hls/live/{name}", method="HEAD")
     assert (status, headers["Content-Length"], body) == (200, "1000", b"")
+
+
+def test_a_playlist_that_never_ends_takes_neither_memory_nor_long(framelane, clip, tmp_path):
+    folder = tmp_path / "live"
+    feed = {"input": {"url": str(clip)}, "encodes": {"main": x264()},
+            "outputs": {"live": {"from": "main", "url": str(folder / "index.m3u8")}}}
+    daemon = framelane({"feeds": {"cam": feed}}).wait_ready()
+    daemon.wait_state("cam", "ended")
+    daemon.playlists = []  # what follows is not the daemon's
+    segment = (folder / uris((folder / "index.m3u8").read_bytes())[0]).read_bytes()
+    (folder / "last.ts").write_bytes(segment)
+    (folder / "r.m3u8").write_text("#EXTM3U\n" + "x.ts\n" * 1_000_000)
+    renditions = [f"r{number}.m3u8" for number in range(100)]
+    for rendition in renditions:
+        os.link(folder / "r.m3u8", folder / rendition)
+    good = (folder / "index.m3u8").read_text()
+    resident = daemon.metrics().one("process_resident_memory_bytes")
+    # A long line, names on both sides of where pieces are read, and no end of the last line.
+    for text, status in [("x" * 200_000 + "\nlast.ts", 200), ("x" * 65_530 + "\nlast.ts\n", 200),
+                         ("last.ts" * 20_000 + "\n", 404), ("\n".join(renditions), 404),
+                         ("\n".join(renditions) + "\nlast.ts", 200), ("\0" * 70_000_000 + "\nlast.ts", 404)]:
+        (folder / "index.m3u8").write_text("#EXTM3U\n" + text)
+        assert ask(daemon, "cam/hls/live/last.ts")[0] == status, text[:20]
+    (folder / "index.m3u8").write_text(good)
+    for rendition in ["r.m3u8", *renditions]:
+        (folder / rendition).unlink()
+    assert daemon.metrics().one("process_resident_memory_bytes") < resident + (32 << 20)

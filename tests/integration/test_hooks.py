@@ -95,11 +95,13 @@ def test_files_and_incidents_are_told_and_signed(framelane, receiver, camera_cli
 
 def test_failures_are_tried_again_in_order_or_given_up(framelane, receiver, camera_clip, tmp_path):
     busy, picky = receiver([500, (429, {"Retry-After": "1"})]), receiver([204, 400, (302, {"Location": "/other"})])
-    config = recorded(camera_clip, tmp_path, [hook(busy, "busy"), hook(picky, "picky")])
+    moody = receiver([500, 404])  # first it is to be asked again, and then it refuses
+    config = recorded(camera_clip, tmp_path, [hook(busy, "busy"), hook(picky, "picky"), hook(moody, "moody")])
     daemon = framelane(config).wait_ready()
     first = busy.wait_events(3)
     assert len({event["id"] for event in first[:3]}) == 1
     picky.wait_events(4)
+    moody.wait_events(3)
     metrics = daemon.wait_metrics(lambda m: m.one("framelane_hook_queue", hook="busy") == 0
                                   and m.one("framelane_hook_deliveries_total", hook="picky", result="delivered") > 1,
                                   "all to be delivered")
@@ -114,6 +116,10 @@ def test_failures_are_tried_again_in_order_or_given_up(framelane, receiver, came
         "busy: its receiver answers with HTTP status 500", "busy: delivers again"]
     assert [line.split("hook ", 1)[1].split(";")[0] for line in lines if "picky" in line] == [
         "picky: its receiver answers with HTTP status 400", "picky: delivers again"]
+    assert [line.split("hook ", 1)[1] for line in lines if "moody" in line] == [
+        "moody: its receiver answers with HTTP status 500; events wait, and are tried again until it takes them",
+        "moody: its receiver answers with HTTP status 404; what it refuses is given up, since another try would not help",
+        "moody: delivers again"]
 
 
 def test_a_receiver_that_does_not_answer_delays_nothing(framelane, receiver, camera_clip, tmp_path):
