@@ -234,7 +234,8 @@ RecordingTimes RecordingFile::read_times(const std::string& path, const FilePatt
   }
   const auto last = std::max(times.begin, changed);
   times.end = length ? times.begin + *length : last;
-  // What a damaged file says may be any time. A live one may be ahead of the clock by some pictures.
+  // What a damaged file says may be any time. A live one may be ahead of the clock by some
+  // pictures.
   if (times.end > system_clock::now() + std::chrono::minutes(1)) times.end = last;
   return times;
 }
