@@ -295,6 +295,8 @@ void CudaLane::account(const LaneWork& work, const FrameJob& job, bool downloads
   const std::int64_t frame = job.input.time_us;
   try {
     DeviceClock& clock = context_->clock();
+    // Nothing that comes after this job may seem to have begun before its end.
+    clock.correct(work.done(), started_at_, seen);
     const auto begin = clock.time_of(work.begin, started_at_);
     const auto at = [&](const CudaEvent& event) { return begin + event.since(work.begin); };
     if (work.images->source) {

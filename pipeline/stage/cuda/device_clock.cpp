@@ -16,9 +16,21 @@ DeviceClock::DeviceClock() {
 
 DeviceClock::Clock::time_point DeviceClock::time_of(const CudaEvent& event,
                                                     Clock::time_point recorded_at) const {
+  if (!is_measured(recorded_at)) return recorded_at;
   const Mark& mark = marks_[current_];
-  if (recorded_at < mark.known_at || recorded_at - mark.known_at > kStale) return recorded_at;
   return mark.came_at + event.since(mark.event);
+}
+
+void DeviceClock::correct(const CudaEvent& event, Clock::time_point recorded_at,
+                          Clock::time_point seen) {
+  if (!is_measured(recorded_at)) return;
+  Mark& mark = marks_[current_];
+  mark.came_at = std::min(mark.came_at, seen - event.since(mark.event));
+}
+
+bool DeviceClock::is_measured(Clock::time_point recorded_at) const {
+  const Mark& mark = marks_[current_];
+  return recorded_at >= mark.known_at && recorded_at - mark.known_at <= kStale;
 }
 
 void DeviceClock::ask() {

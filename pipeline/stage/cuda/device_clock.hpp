@@ -21,6 +21,9 @@ class DeviceClock {
   /// after. Measured from the mark, if that is fresh and known to be earlier than the event;
   /// otherwise `recorded_at`.
   Clock::time_point time_of(const CudaEvent& event, Clock::time_point recorded_at) const;
+  /// Sets the mark's time right by what is known of `event`, which was recorded at `recorded_at` or
+  /// soon after: it was seen to have come at `seen`, so that it came no later.
+  void correct(const CudaEvent& event, Clock::time_point recorded_at, Clock::time_point seen);
   /// Refreshes the mark about once a second, in steps over several calls, without blocking. The
   /// time of the new mark is derived from `event`, which came at `seen` or before, and belongs to
   /// work that was queued at `recorded_at`.
@@ -35,6 +38,8 @@ class DeviceClock {
   };
   enum class Next { kNone, kAsked, kCame };  // none; recorded; seen to have come
 
+  /// Whether an event can be measured from the mark.
+  bool is_measured(Clock::time_point recorded_at) const;
   void ask();
   Mark& next() { return marks_[1 - current_]; }
 

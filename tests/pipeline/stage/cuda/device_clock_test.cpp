@@ -37,5 +37,20 @@ TEST_F(DeviceClockTest, WhatBeganBeforeTheMarkWasKnownOrLongAfterIsNotMeasuredFr
   EXPECT_EQ(clock.time_of(event, late), late);
 }
 
+TEST_F(DeviceClockTest, NoEventComesLaterThanItWasSeen) {
+  DeviceClock clock;
+  const CudaStream stream;
+  const CudaEvent event(CudaEvent::Kind::kTime);
+  const auto before = Clock::now();
+  event.record(stream);
+  stream.synchronize();
+  const auto time = clock.time_of(event, before);
+  clock.correct(event, before, time + std::chrono::seconds(1));
+  EXPECT_EQ(clock.time_of(event, before), time);
+  const auto seen = time - std::chrono::milliseconds(1);
+  clock.correct(event, before, seen);
+  EXPECT_EQ(clock.time_of(event, before), seen);
+}
+
 }  // namespace
 }  // namespace framelane
