@@ -141,9 +141,10 @@ Key<std::vector<HookConfig>> hooks_key() {
                 if (known && is_told && !told.emplace(hook.url, what).second) twice = what;
               }
               if (!twice.empty()) {
-                reader.problems().add(*url, "is that of another hook, so each " + twice +
-                                                " would come twice; leave " + twice +
-                                                " out of one of the two, or remove one");
+                std::string problem = "is that of another hook, so each ";
+                problem.append(twice).append(" would come twice; leave ").append(twice);
+                problem += " out of one of the two, or remove one";
+                reader.problems().add(*url, std::move(problem));
                 continue;
               }
               const bool named = !hook.name.empty();

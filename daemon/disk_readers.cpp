@@ -203,7 +203,7 @@ std::shared_ptr<DiskAnswer> DiskReaders::take_turn(const std::string& place) {
   if (all_->stopping) throw stopping_now();
   if (is_stuck()) throw no_answer(patience_);
   if (!has_turn()) throw busy("other requests wait for the same disk");
-  const std::shared_ptr<DiskAnswer> answer(new DiskAnswer(all_, place, patience_));
+  std::shared_ptr<DiskAnswer> answer(new DiskAnswer(all_, place, patience_));
   all_->answers.insert(answer);
   return answer;
 }
