@@ -94,6 +94,12 @@ void DiskAnswer::begin(HttpResponse response) {
   changed_.notify_all();
 }
 
+void DiskAnswer::tell(std::unique_lock<std::mutex> lock) {
+  const std::shared_ptr<Stream> stream = stream_.lock();
+  lock.unlock();
+  if (stream) stream->tell();
+}
+
 bool DiskAnswer::send(std::string piece) {
   std::unique_lock lock(all_->mutex);
   reads_since_.reset();
@@ -102,9 +108,7 @@ bool DiskAnswer::send(std::string piece) {
   reads_since_ = Steady::now();
   bytes_ += piece.size();
   pieces_.push_back(std::move(piece));
-  const std::shared_ptr<Stream> stream = stream_.lock();
-  lock.unlock();
-  if (stream) stream->tell();
+  tell(std::move(lock));
   return true;
 }
 
@@ -137,9 +141,7 @@ void DiskAnswer::finish(std::exception_ptr error) {
   changed_.notify_all();
   all_->changed.notify_all();
   const std::exception_ptr late = begun_ && !gone_ ? error_ : nullptr;
-  const std::shared_ptr<Stream> stream = stream_.lock();
-  lock.unlock();
-  if (stream) stream->tell();
+  tell(std::move(lock));
   if (!late) return;
   try {
     std::rethrow_exception(late);
@@ -176,9 +178,7 @@ bool DiskAnswer::is_newly_stuck(Steady::time_point now) {
   if (stuck_ || ended_ || !begun_) return false;
   if (!reads_since_ || now - *reads_since_ < patience_) return false;
   stuck_ = true;
-  const std::shared_ptr<Stream> stream = stream_.lock();
-  lock.unlock();
-  if (stream) stream->tell();
+  tell(std::move(lock));
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,6 +47,8 @@ class DiskAnswer : public std::enable_shared_from_this<DiskAnswer> {
   bool is_newly_stuck(Steady::time_point now);
   std::optional<std::string> take();
   void leave();
+  /// Tells the listener that there is something for it; not with the mutex held.
+  void tell(std::unique_lock<std::mutex> lock);
 
   const std::shared_ptr<All> all_;
   const std::string place_;

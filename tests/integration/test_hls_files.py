@@ -25,6 +25,17 @@ def served(framelane, clip, tmp_path):
     return daemon, folder
 
 
+@pytest.fixture
+def ended(framelane, clip, tmp_path):
+    """(a daemon that has written a playlist to its end, its folder)"""
+    folder = tmp_path / "live"
+    feed = {"input": {"url": str(clip)}, "encodes": {"main": x264()},
+            "outputs": {"live": {"from": "main", "url": str(folder / "index.m3u8")}}}
+    daemon = framelane({"feeds": {"cam": feed}}, wrapper=WITHOUT_PRIVILEGES).wait_ready()
+    daemon.wait_state("cam", "ended")
+    return daemon, folder
+
+
 def ask(daemon, path, method="GET", **headers):
     """(status, headers, body)"""
     connection = daemon.connect()
@@ -85,13 +96,9 @@ def test_nothing_else_is_sent(served, tmp_path):
     assert json.loads(ask(daemon, "yard/hls/live/index.m3u8")[2])["error"]["code"] == "no_such_feed"
 
 
-def test_links_that_a_playlist_names_are_not_followed(framelane, clip, tmp_path):
+def test_links_that_a_playlist_names_are_not_followed(ended, tmp_path):
     """The output has ended, and somebody else has written to its folder."""
-    folder = tmp_path / "live"
-    feed = {"input": {"url": str(clip)}, "encodes": {"main": x264()},
-            "outputs": {"live": {"from": "main", "url": str(folder / "index.m3u8")}}}
-    daemon = framelane({"feeds": {"cam": feed}}).wait_ready()
-    daemon.wait_state("cam", "ended")
+    daemon, folder = ended
     daemon.playlists = []  # what follows is not the daemon's
     (tmp_path / "secret").write_text("hush")
     (folder / "link.ts").symlink_to(tmp_path / "secret")
@@ -111,12 +118,8 @@ def test_links_that_a_playlist_names_are_not_followed(framelane, clip, tmp_path)
     assert all(b"hush" not in body for _, _, body in answers.values())
 
 
-def test_a_file_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(framelane, clip, tmp_path):
-    folder = tmp_path / "live"
-    feed = {"input": {"url": str(clip)}, "encodes": {"main": x264()},
-            "outputs": {"live": {"from": "main", "url": str(folder / "index.m3u8")}}}
-    daemon = framelane({"feeds": {"cam": feed}}, wrapper=WITHOUT_PRIVILEGES).wait_ready()
-    daemon.wait_state("cam", "ended")
+def test_a_file_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(ended):
+    daemon, folder = ended
     name = uris((folder / "index.m3u8").read_bytes())[0]
     (folder / name).chmod(0)
     status, _, body = ask(daemon, f"cam/hls/live/{name}")
@@ -130,12 +133,8 @@ def test_a_file_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(fr
     assert (status, headers["Content-Length"], body) == (200, "1000", b"")
 
 
-def test_a_playlist_that_never_ends_takes_neither_memory_nor_long(framelane, clip, tmp_path):
-    folder = tmp_path / "live"
-    feed = {"input": {"url": str(clip)}, "encodes": {"main": x264()},
-            "outputs": {"live": {"from": "main", "url": str(folder / "index.m3u8")}}}
-    daemon = framelane({"feeds": {"cam": feed}}).wait_ready()
-    daemon.wait_state("cam", "ended")
+def test_a_playlist_that_never_ends_takes_neither_memory_nor_long(ended):
+    daemon, folder = ended
     daemon.playlists = []  # what follows is not the daemon's
     segment = (folder / uris((folder / "index.m3u8").read_bytes())[0]).read_bytes()
     (folder / "last.ts").write_bytes(segment)
