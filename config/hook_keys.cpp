@@ -60,8 +60,7 @@ std::string checked_host(const std::string& url, std::string& problem) {
     // libcurl takes the first part of http:///path for the host.
     problem =
         "is not a whole URL; write one such as https://host:8443/path, with a port up to 65535, "
-        "and "
-        "percent-encode spaces and other special characters (@ as %40)";
+        "and percent-encode spaces and other special characters (@ as %40)";
   } else if (part(CURLUPART_PORT) == "0") {
     problem = "has port 0, where nothing can listen; write the receiver's port";
   } else if (url.find('#') != std::string::npos) {

@@ -265,13 +265,12 @@ class AdminServer::Impl {
   /// and `upload` stays.
   void answer_later(MHD_Connection* connection, Upload& upload) {
     MHD_suspend_connection(connection);
-    const bool only_reads = upload.request.method == "GET" || upload.request.method == "HEAD";
     const bool starts = answers_.start(
         [this, connection, &upload] {
           upload.answer = respond(upload.request);
           MHD_resume_connection(connection);
         },
-        only_reads ? kMaxAnswering : kMaxAnswering + kReservedAnswering);
+        upload.request.only_reads() ? kMaxAnswering : kMaxAnswering + kReservedAnswering);
     if (starts) return;
     upload.answer = later("busy", "too many requests that take long are under way", "1");
     MHD_resume_connection(connection);

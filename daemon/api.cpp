@@ -294,10 +294,6 @@ HttpResponse events(const HttpRequest&, Program& program) {
   return response;
 }
 
-bool reads(const HttpRequest& request) {
-  return request.method == "GET" || request.method == "HEAD";
-}
-
 bool is_of_recordings(std::string_view path) {
   return path == kRecordingsPath ||
          (path.starts_with(kRecordingsPath) && path[kRecordingsPath.size()] == '/');
@@ -344,7 +340,7 @@ std::optional<Route> find_route(std::string_view path) {
 }  // namespace
 
 std::optional<AdminRole> needed_role(const HttpRequest& request) {
-  if (!reads(request)) return AdminRole::kControl;
+  if (!request.only_reads()) return AdminRole::kControl;
   if (request.path == kHealthPath || request.path == kReadinessPath) return std::nullopt;
   return AdminRole::kRead;
 }
@@ -357,7 +353,7 @@ bool takes_long(const HttpRequest& request) {
 HttpResponse answer(const HttpRequest& request, Program& program) {
   const auto route = find_route(request.path);
   if (!route) return not_found(request.path);
-  if (route->post ? request.method != "POST" : !reads(request)) {
+  if (route->post ? request.method != "POST" : !request.only_reads()) {
     const std::string allowed = route->post ? "POST" : "GET, HEAD";
     HttpResponse response = error_response(405, "method_not_allowed", "use " + allowed);
     response.headers.emplace("Allow", allowed);

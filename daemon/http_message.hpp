@@ -13,6 +13,9 @@
 namespace framelane {
 
 struct HttpRequest {
+  /// It changes nothing.
+  bool only_reads() const { return method == "GET" || method == "HEAD"; }
+
   std::string method;
   std::string path;  ///< without the query
   std::map<std::string, std::string> query;
