@@ -129,7 +129,9 @@ void TimedOverlays::run(std::function<void(Work&)> call) {
   std::unique_lock lock(work_->mutex);
   if (work_->ended.wait_for(lock, cancel_, limit_, has_ended) ||
       work_->ended.wait_for(lock, kSecondLook, has_ended)) {
-    if (work_->failure) throw FeedError(*work_->failure);
+    if (const auto& failure = work_->failure) {
+      throw FeedError(failure->code(), failure->what());  // a text that no other thread frees
+    }
     return;
   }
   lock.unlock();
