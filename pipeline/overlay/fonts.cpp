@@ -49,9 +49,16 @@ FcPatternPtr first_font_in(const std::string& file) {
   return font;
 }
 
-/// A configuration that leaves out the system's fonts of the families that `font` names.
+/// How glyphs are drawn, whatever this system's rules are: a text looks the same everywhere.
+constexpr char kDrawing[] =
+    "<match target=\"font\"><edit name=\"antialias\" mode=\"assign\"><bool>true</bool></edit>"
+    "<edit name=\"hinting\" mode=\"assign\"><bool>true</bool></edit>"
+    "<edit name=\"autohint\" mode=\"assign\"><bool>false</bool></edit>"
+    "<edit name=\"hintstyle\" mode=\"assign\"><const>hintslight</const></edit></match>";
+
+/// Leaves out the system's fonts of the families that `font` names.
 std::string without_families(const FcPattern& font) {
-  std::string xml = "<fontconfig><selectfont><rejectfont>";
+  std::string xml = "<selectfont><rejectfont>";
   FcChar8* family = nullptr;
   for (int i = 0; FcPatternGetString(&font, FC_FAMILY, i, &family) == FcResultMatch; ++i) {
     char* const name = g_markup_escape_text(reinterpret_cast<const char*>(family), -1);
@@ -59,7 +66,7 @@ std::string without_families(const FcPattern& font) {
            "</string></patelt></pattern>";
     g_free(name);
   }
-  return xml + "</rejectfont></selectfont></fontconfig>";
+  return xml + "</rejectfont></selectfont>";
 }
 
 bool has_fonts(FcConfig* fonts) {
@@ -87,19 +94,19 @@ FcPatternPtr require_named_font(const std::string& file) {
 }
 
 FcConfigPtr load_fonts(const std::string& file, const FcPattern* font) {
-  FcConfigPtr fonts(font == nullptr ? FcInitLoadConfigAndFonts() : FcInitLoadConfig(),
-                    &FcConfigDestroy);
-  if (fonts == nullptr) {
+  std::string rules = "<fontconfig>";
+  rules += kDrawing;
+  if (font != nullptr) rules += without_families(*font);
+  rules += "</fontconfig>";
+  FcConfigPtr fonts(FcInitLoadConfig(), &FcConfigDestroy);
+  if (fonts == nullptr ||
+      FcConfigParseAndLoadFromMemory(fonts.get(), as_fc(rules), FcTrue) == FcFalse ||
+      FcConfigBuildFonts(fonts.get()) == FcFalse) {
     throw FeedError(FeedFault::kConfiguration,
                     "fontconfig cannot be used; check /etc/fonts/fonts.conf");
   }
-  if (font != nullptr) {
-    const std::string rules = without_families(*font);
-    if (FcConfigParseAndLoadFromMemory(fonts.get(), as_fc(rules), FcTrue) == FcFalse ||
-        FcConfigBuildFonts(fonts.get()) == FcFalse ||
-        FcConfigAppFontAddFile(fonts.get(), as_fc(file)) == FcFalse) {
-      throw FeedError(FeedFault::kConfiguration, "the font " + file + " cannot be used");
-    }
+  if (font != nullptr && FcConfigAppFontAddFile(fonts.get(), as_fc(file)) == FcFalse) {
+    throw FeedError(FeedFault::kConfiguration, "the font " + file + " cannot be used");
   }
   if (!has_fonts(fonts.get())) throw FeedError(FeedFault::kConfiguration, kNoFonts);
   return fonts;

@@ -19,9 +19,9 @@ FcPatternPtr require_font(const std::string& file);
 /// refused and not opened.
 FcPatternPtr require_named_font(const std::string& file);
 
-/// The fonts of the system, and those of a file, which come before others of their names. `font`:
-/// the first of the file; null if there is none. Throws FeedError(kConfiguration), also if there
-/// is no font.
+/// The fonts of the system, and those of a file, which come before others of their names. Glyphs
+/// are drawn with slight hinting, whatever the system's rules are. `font`: the first of the file;
+/// null if there is none. Throws FeedError(kConfiguration), also if there is no font.
 FcConfigPtr load_fonts(const std::string& file, const FcPattern* font);
 
 /// Why the file is no font, as the end of a sentence; nothing if it is one. Reads it.

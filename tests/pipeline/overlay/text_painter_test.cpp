@@ -169,6 +169,23 @@ TEST(TextPainterTest, TheFilesFontNeedsNoOther) {
   EXPECT_LE(difference(painted(mono, "mii"), with_others), kRounding);
 }
 
+TEST(TextPainterTest, ATextLooksTheSameWhateverTheSystemsRulesAre) {
+  OverlayOptions mono = without_box();
+  mono.font = kFonts + "DejaVuSansMono.ttf";
+  const auto with_rule = [&](const std::string& name, const std::string& value) {
+    const testing::SystemFonts fonts("<match target=\"font\"><edit name=\"" + name +
+                                     "\" mode=\"assign\">" + value + "</edit></match>");
+    return painted(mono, "mii", 17);
+  };
+  const RgbaPicture usual = painted(mono, "mii", 17);
+  for (const std::string style : {"hintnone", "hintslight", "hintfull"}) {
+    EXPECT_EQ(difference(with_rule("hintstyle", "<const>" + style + "</const>"), usual), 0)
+        << style;
+  }
+  EXPECT_EQ(difference(with_rule("antialias", "<bool>false</bool>"), usual), 0);
+  EXPECT_EQ(difference(with_rule("autohint", "<bool>true</bool>"), usual), 0);
+}
+
 TEST(TextPainterTest, WherePixelsAreWideATextHasFewerOfThemAcross) {
   OverlayOptions options;
   options.font = kFonts + "DejaVuSans.ttf";
