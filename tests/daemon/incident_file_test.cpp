@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 /// What one process has of incidents and their file.
 struct Process {
-  explicit Process(const std::string& path) : file(path, incidents) {
+  explicit Process(const std::string& path) : file(path, incidents, 1min) {
     earlier = file.load(system_clock::now());
   }
   std::uint64_t add(IncidentKind kind, bool lasts = false) {
