@@ -36,45 +36,34 @@ def ended(framelane, clip, tmp_path):
     return daemon, folder
 
 
-def ask(daemon, path, method="GET", **headers):
-    """(status, headers, body)"""
-    connection = daemon.connect()
-    try:
-        connection.request(method, f"/api/v1/feeds/{path}", headers=headers)
-        response = connection.getresponse()
-        return response.status, response.headers, response.read()
-    finally:
-        connection.close()
-
-
 def uris(playlist):
     return [line for line in playlist.decode().splitlines() if line and not line.startswith("#")]
 
 
 def test_a_playlist_and_what_it_names_is_sent(served, tmp_path):
     daemon, folder = served
-    status, headers, playlist = ask(daemon, "cam/hls/live/index.m3u8")
+    status, headers, playlist = daemon.ask_feed("cam/hls/live/index.m3u8")
     assert (status, headers["Content-Type"]) == (200, "application/vnd.apple.mpegurl")
     name = uris(playlist)[-1]
-    status, headers, segment = ask(daemon, f"cam/hls/live/{name}")
+    status, headers, segment = daemon.ask_feed(f"cam/hls/live/{name}")
     assert (status, headers["Content-Type"]) == (200, "video/mp2t") and len(segment) % 188 == 0
     assert segment == (folder / name).read_bytes()
     for range_, part in [("bytes=0-187", segment[:188]), ("bytes=188-", segment[188:]),
                          ("bytes=-100", segment[-100:]), (f"bytes=188-{10**30}", segment[188:])]:
-        status, headers, body = ask(daemon, f"cam/hls/live/{name}", Range=range_)
+        status, headers, body = daemon.ask_feed(f"cam/hls/live/{name}", Range=range_)
         assert (status, body) == (206, part)
         assert headers["Content-Range"].endswith(f"/{len(segment)}")
-    status, headers, _ = ask(daemon, f"cam/hls/live/{name}", Range=f"bytes={len(segment)}-")
+    status, headers, _ = daemon.ask_feed(f"cam/hls/live/{name}", Range=f"bytes={len(segment)}-")
     assert (status, headers["Content-Range"]) == (416, f"bytes */{len(segment)}")
-    status, _, body = ask(daemon, f"cam/hls/live/{name}", **{"Range": "bytes=0-187", "If-Range": '"another"'})
+    status, _, body = daemon.ask_feed(f"cam/hls/live/{name}", **{"Range": "bytes=0-187", "If-Range": '"another"'})
     assert (status, body) == (200, segment)
-    master = ask(daemon, "cam/hls/all/master.m3u8")[2]
+    master = daemon.ask_feed("cam/hls/all/master.m3u8")[2]
     assert len(uris(master)) == 2
     for rendition in uris(master):
-        text = ask(daemon, f"cam/hls/all/{rendition}")[2]
+        text = daemon.ask_feed(f"cam/hls/all/{rendition}")[2]
         base = rendition.rpartition("/")[0]
         segment = f"{base}/{uris(text)[-1]}" if base else uris(text)[-1]
-        assert ask(daemon, f"cam/hls/all/{segment}")[0] == 200
+        assert daemon.ask_feed(f"cam/hls/all/{segment}")[0] == 200
 
 
 @pytest.mark.sanitizers
@@ -90,10 +79,10 @@ def test_nothing_else_is_sent(served, tmp_path):
     for path in ("live/beside.txt", "live/../secret", "live/%2e%2e/secret", f"live/{secret}", f"live//{secret}",
                  "live/deep/secret", "live/link.ts", "live/pipe.ts", "live/.", "live/", "live", "all/../live/beside.txt",
                  "file/out.mkv", "nothing/index.m3u8", "live/index.m3u8.tmp"):
-        status, _, body = ask(daemon, f"cam/hls/{path}")
+        status, _, body = daemon.ask_feed(f"cam/hls/{path}")
         assert status == 404 and b"hush" not in body, path
         assert json.loads(body)["error"]["code"] in ("not_found", "no_such_playlist")
-    assert json.loads(ask(daemon, "yard/hls/live/index.m3u8")[2])["error"]["code"] == "no_such_feed"
+    assert json.loads(daemon.ask_feed("yard/hls/live/index.m3u8")[2])["error"]["code"] == "no_such_feed"
 
 
 def test_links_that_a_playlist_names_are_not_followed(ended, tmp_path):
@@ -110,7 +99,7 @@ def test_links_that_a_playlist_names_are_not_followed(ended, tmp_path):
     large = os.urandom(3 << 20)  # it is read while it is sent
     (folder / "good.ts").write_bytes(large)
     try:
-        answers = {name: ask(daemon, f"cam/hls/live/{name}") for name in names}
+        answers = {name: daemon.ask_feed(f"cam/hls/live/{name}") for name in names}
     finally:
         (folder / "index.m3u8").write_text(good)
     assert {name for name, (status, _, _) in answers.items() if status == 200} == {"good.ts"}
@@ -122,14 +111,14 @@ def test_a_file_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(en
     daemon, folder = ended
     name = uris((folder / "index.m3u8").read_bytes())[0]
     (folder / name).chmod(0)
-    status, _, body = ask(daemon, f"cam/hls/live/{name}")
+    status, _, body = daemon.ask_feed(f"cam/hls/live/{name}")
     assert (status, json.loads(body)["error"]["code"]) == (500, "unreadable")
     assert json.loads(body)["error"]["message"] == f"{name} cannot be read: Permission denied"
-    assert ask(daemon, f"cam/hls/live/{name}", method="HEAD")[0] == 500
+    assert daemon.ask_feed(f"cam/hls/live/{name}", method="HEAD")[0] == 500
     (folder / name).unlink()
-    assert ask(daemon, f"cam/hls/live/{name}")[0] == 404
+    assert daemon.ask_feed(f"cam/hls/live/{name}")[0] == 404
     (folder / name).write_bytes(b"x" * 1000)
-    status, headers, body = ask(daemon, f"cam/hls/live/{name}", method="HEAD")
+    status, headers, body = daemon.ask_feed(f"cam/hls/live/{name}", method="HEAD")
     assert (status, headers["Content-Length"], body) == (200, "1000", b"")
 
 
@@ -149,7 +138,7 @@ def test_a_playlist_that_never_ends_takes_neither_memory_nor_long(ended):
                          ("last.ts" * 20_000 + "\n", 404), ("\n".join(renditions), 404),
                          ("\n".join(renditions) + "\nlast.ts", 200), ("\0" * 70_000_000 + "\nlast.ts", 404)]:
         (folder / "index.m3u8").write_text("#EXTM3U\n" + text)
-        assert ask(daemon, "cam/hls/live/last.ts")[0] == status, text[:20]
+        assert daemon.ask_feed("cam/hls/live/last.ts")[0] == status, text[:20]
     (folder / "index.m3u8").write_text(good)
     for rendition in ["r.m3u8", *renditions]:
         (folder / rendition).unlink()

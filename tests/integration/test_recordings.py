@@ -22,20 +22,9 @@ FRAME = 0.04  # of camera_clip, in seconds
 EXACT = 0.01
 
 
-def ask(daemon, path, method="GET", **headers):
-    """(status, headers, body)"""
-    connection = daemon.connect()
-    try:
-        connection.request(method, f"/api/v1/feeds/{path}", headers=headers)
-        response = connection.getresponse()
-        return response.status, response.headers, response.read()
-    finally:
-        connection.close()
-
-
 def listed(daemon, output, **query):
     """What the list says of an output."""
-    status, _, body = ask(daemon, f"cam/recordings?{urllib.parse.urlencode({'output': output, **query})}")
+    status, _, body = daemon.ask_feed(f"cam/recordings?{urllib.parse.urlencode({'output': output, **query})}")
     assert status == 200, body
     said, = json.loads(body)["outputs"]
     assert said["output"] == output
@@ -82,7 +71,7 @@ def archive(clip, folder, kinds=("mp4",), segment="1s"):
 
 def span(daemon, output, begin, end, path, **headers):
     """Writes the span to a file. Returns the answer's headers."""
-    status, said, body = ask(daemon, f"cam/recordings/{output}.mp4?from={begin}&to={end}", **headers)
+    status, said, body = daemon.ask_feed(f"cam/recordings/{output}.mp4?from={begin}&to={end}", **headers)
     assert status == 200, body
     path.write_bytes(body)
     return said
@@ -236,24 +225,24 @@ def test_a_recording_is_sent_whole_and_in_parts(recorded, tmp_path):
     content = (tmp_path / "mp4" / file).read_bytes()
     size = len(content)
     address = f"cam/recordings/mp4/{file}"
-    status, headers, body = ask(daemon, address)
+    status, headers, body = daemon.ask_feed(address)
     assert (status, body) == (200, content)
     assert (headers["Content-Type"], headers["Accept-Ranges"]) == ("video/mp4", "bytes")
     assert headers["Content-Length"] == str(size)
     tag = headers["ETag"]
     for asked, first, last in [("bytes=0-99", 0, 99), ("bytes=100-", 100, size - 1), ("bytes=-7", size - 7, size - 1),
                                (f"bytes=5-{2 * size}", 5, size - 1), (f"bytes=-{2 * size}", 0, size - 1)]:
-        status, headers, body = ask(daemon, address, Range=asked, **{"If-Range": tag})
+        status, headers, body = daemon.ask_feed(address, Range=asked, **{"If-Range": tag})
         assert (status, body) == (206, content[first:last + 1]), asked
         assert headers["Content-Range"] == f"bytes {first}-{last}/{size}"
     for asked in ("bytes=0-1,5-6", "bytes=5-1", "bytes=x", "lines=1-2"):
-        assert ask(daemon, address, Range=asked)[::2] == (200, content), asked
-    assert ask(daemon, address, Range="bytes=0-99", **{"If-Range": '"another"'})[::2] == (200, content)
+        assert daemon.ask_feed(address, Range=asked)[::2] == (200, content), asked
+    assert daemon.ask_feed(address, Range="bytes=0-99", **{"If-Range": '"another"'})[::2] == (200, content)
     for asked in (f"bytes={size}-", "bytes=-0"):
-        answer = ask(daemon, address, Range=asked)
+        answer = daemon.ask_feed(address, Range=asked)
         assert refused(answer) == (416, "wrong_range", "Range")
         assert answer[1]["Content-Range"] == f"bytes */{size}"
-    status, headers, body = ask(daemon, address, method="HEAD")
+    status, headers, body = daemon.ask_feed(address, method="HEAD")
     assert (status, headers["Content-Length"], headers["Accept-Ranges"], body) == (200, str(size), "bytes", b"")
 
 
@@ -261,7 +250,7 @@ def test_a_recording_that_is_still_written_is_sent_as_far_as_it_is(framelane, ca
     daemon = framelane(archive(camera_clip, tmp_path, segment="1h")).wait_ready()
 
     def part():
-        return [(file, ask(daemon, f"cam/recordings/mp4/{file['file']}")) for file in listed(daemon, "mp4")["files"]]
+        return [(file, daemon.ask_feed(f"cam/recordings/mp4/{file['file']}")) for file in listed(daemon, "mp4")["files"]]
 
     (file, (status, _, body)), = wait_until(part, "a recording that is still written")
     assert not file["complete"] and status == 200 and len(body) >= file["bytes"]
@@ -293,12 +282,12 @@ def test_nothing_else_is_sent(recorded, tmp_path):
                  f"{day}/../../secret", "%2e%2e/secret", "..%2fsecret", f"{day}/%2e%2e/%2e%2e/secret", f"{day}//{file}",
                  f"/{tmp_path}/secret", f"{tmp_path}/secret", day, f"{day}/", "", ".", f"{file}/",
                  f"{day}/%31%31%31%31%31%31%2emp4", *impossible):
-        answer = ask(daemon, f"cam/recordings/mp4/{path}")
+        answer = daemon.ask_feed(f"cam/recordings/mp4/{path}")
         assert answer[0] == 404 and b"hush" not in answer[2], path
-    assert refused(ask(daemon, f"cam/recordings/mp4/{file}%00.txt")) == (400, "wrong_parameter", None)
-    assert refused(ask(daemon, "cam/recordings?output=mp4%00")) == (400, "wrong_parameter", "output")
-    assert refused(ask(daemon, f"cam/recordings/other/{file}")) == (404, "no_such_output", None)
-    assert refused(ask(daemon, f"yard/recordings/mp4/{file}"))[1] == "no_such_feed"
+    assert refused(daemon.ask_feed(f"cam/recordings/mp4/{file}%00.txt")) == (400, "wrong_parameter", None)
+    assert refused(daemon.ask_feed("cam/recordings?output=mp4%00")) == (400, "wrong_parameter", "output")
+    assert refused(daemon.ask_feed(f"cam/recordings/other/{file}")) == (404, "no_such_output", None)
+    assert refused(daemon.ask_feed(f"yard/recordings/mp4/{file}"))[1] == "no_such_feed"
     # Nor is it listed, nor in a span.
     names = {each["file"] for each in listed(daemon, "mp4")["files"]}
     assert file in names and not names.intersection(impossible)
@@ -377,7 +366,7 @@ def test_a_span_that_one_mp4_cannot_be_is_refused_with_the_reason(framelane, cli
     daemon.wait_state("cam", "ended")
     now = time.time()
     query = f"from={now - 60}&to={now}"
-    answer = ask(daemon, f"cam/recordings/ffv1.mp4?{query}")
+    answer = daemon.ask_feed(f"cam/recordings/ffv1.mp4?{query}")
     assert refused(answer) == (409, "not_in_mp4", None)
     ffv1, = listed(daemon, "ffv1")["files"]
     assert f"{ffv1['file']} ({ffv1['begin']} to {ffv1['end']})" in json.loads(answer[2])["error"]["message"]
@@ -385,7 +374,7 @@ def test_a_span_that_one_mp4_cannot_be_is_refused_with_the_reason(framelane, cli
     other = tmp_path / "main" / "235959.mkv"
     media.ffmpeg("-i", camera_clip, "-t", "2", "-c", "copy", "-metadata",
                  f"creation_time={datetime.datetime.utcfromtimestamp(now - 30).isoformat()}Z", other)
-    answer = ask(daemon, f"cam/recordings/main.mp4?{query}")
+    answer = daemon.ask_feed(f"cam/recordings/main.mp4?{query}")
     assert refused(answer) == (409, "format_changes", None)
     # The clip was read at once, so its recordings overlap.
     files = sorted(listed(daemon, "main")["files"], key=lambda each: each["begin"])
@@ -415,8 +404,8 @@ def test_wrong_requests_are_refused(recorded):
             (f"cam/recordings/mp4.mp4?from={now - 3600}&to={now - 1800}", (404, "no_recording", None)),
             ("cam/recordings/mp4", (404, "not_found", None)),
             (f"cam/recordings/mp4/{file}?from=1", (400, "wrong_parameter", "from"))]:
-        assert refused(ask(daemon, path)) == expected, path
-    assert ask(daemon, "cam/recordings", method="POST")[0] == 405
+        assert refused(daemon.ask_feed(path)) == expected, path
+    assert daemon.ask_feed("cam/recordings", method="POST")[0] == 405
 
 
 @pytest.mark.sanitizers
@@ -469,8 +458,8 @@ def test_a_disk_that_hangs_holds_up_nothing_else(recorded, framelane, camera_cli
         assert got < 64 << 20
         daemon.wait_log("feed cam: reading a file for a client hangs")
         assert daemon.metrics().one("framelane_threads_stuck") == 1
-        assert refused(ask(daemon, "cam/recordings")) == (503, "no_answer", None)
-        assert ask(daemon, "other/recordings")[0] == 200
+        assert refused(daemon.ask_feed("cam/recordings")) == (503, "no_answer", None)
+        assert daemon.ask_feed("other/recordings")[0] == 200
         assert daemon.request("GET", "/healthz")[0] == 200
         daemon.stop(deadline=10)
     finally:

@@ -11,20 +11,14 @@ from harness.waiting import wait_until
 
 
 def ask(daemon, query="", feed="cam"):
-    """(status, type, body)"""
-    connection = daemon.connect()
-    try:
-        connection.request("GET", f"/api/v1/feeds/{feed}/snapshot.jpg{query}")
-        response = connection.getresponse()
-        return response.status, response.getheader("Content-Type"), response.read()
-    finally:
-        connection.close()
+    """(status, headers, body)"""
+    return daemon.ask_feed(f"{feed}/snapshot.jpg{query}")
 
 
 def picture(daemon, query=""):
     """(width, height, its RGB bytes), as FFmpeg decodes it."""
-    status, kind, body = ask(daemon, query)
-    assert (status, kind) == (200, "image/jpeg"), body
+    status, headers, body = ask(daemon, query)
+    assert (status, headers["Content-Type"]) == (200, "image/jpeg"), body
     header = subprocess.run(["ffprobe", "-v", "error", "-f", "mjpeg", "-show_entries", "stream=width,height",
                              "-of", "csv=p=0", "-"], input=body, stdout=subprocess.PIPE, check=True).stdout
     width, height = map(int, header.decode().strip().split(","))

@@ -112,8 +112,8 @@ class Daemon:
             return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self.tls)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
-    def request(self, method, path, headers=None, body=None):
-        """(status, body)"""
+    def answer(self, method, path, headers=None, body=None):
+        """(status, headers, body in bytes)"""
         headers = dict(headers or {})
         if self.token:
             headers.setdefault("Authorization", f"Bearer {self.token}")
@@ -121,9 +121,18 @@ class Daemon:
         try:
             connection.request(method, path, body=body, headers=headers)
             response = connection.getresponse()
-            return response.status, response.read().decode()
+            return response.status, response.headers, response.read()
         finally:
             connection.close()
+
+    def request(self, method, path, headers=None, body=None):
+        """(status, body)"""
+        status, _, body = self.answer(method, path, headers, body)
+        return status, body.decode()
+
+    def ask_feed(self, path, method="GET", **headers):
+        """What /api/v1/feeds/PATH answers: (status, headers, body in bytes)"""
+        return self.answer(method, f"/api/v1/feeds/{path}", headers)
 
     def api(self, path):
         status, body = self.request("GET", path)
