@@ -90,7 +90,12 @@ std::optional<PixelFormat> sure_format(const ReadFeed& read, const EncodeOptions
 }
 
 /// The size of the encode's pictures; a side is 0 if it is even, or depends on the source.
-PictureSize sure_size(const PictureOptions& picture) {
+PictureSize sure_size(const ReadFeed& read, const PictureOptions& picture) {
+  if (const auto& raw = read.feed.input.raw; raw && raw->width > 0) {
+    std::string problem;  // which check_conversion() reports
+    const auto choice = choose_picture(picture, {raw->width, raw->height}, {1, 1}, problem);
+    return choice ? choice->size : PictureSize{};
+  }
   if (picture.size) return {std::max(picture.size->width, 0), std::max(picture.size->height, 0)};
   if (!picture.crop) return {};
   const PictureSize crop = picture.crop->size();
@@ -98,12 +103,16 @@ PictureSize sure_size(const PictureOptions& picture) {
 }
 
 /// Reports a size that none of the encoders takes, where that is sure without the source.
-void check_size(const ReadFeed& read, const EncodeOptions& encode, const Node& convert) {
+/// `convert`: null if the encode has none.
+void check_size(const ReadFeed& read, const EncodeOptions& encode, const Node* convert) {
   const auto refuses = [](const CodecCandidate& codec) { return needs_whole_chroma(codec.name); };
-  const Node* const node = convert.find(encode.picture.size ? "size" : "crop");
+  const Node* node =
+      convert == nullptr ? nullptr : convert->find(encode.picture.size ? "size" : "crop");
+  const bool is_of_source = node == nullptr;
+  if (is_of_source && is_raw(read.feed)) node = read.node.find({"input", "size"});
   const auto format = sure_format(read, encode);
   if (node == nullptr || !format || !std::ranges::all_of(encode.codecs, refuses)) return;
-  const PictureSize size = sure_size(encode.picture);
+  const PictureSize size = sure_size(read, encode.picture);
   const PictureSize larger = with_whole_chroma(size, *format);
   if (size == larger) return;
   const PictureSize smaller{size.width - (larger.width - size.width),
@@ -118,12 +127,14 @@ void check_size(const ReadFeed& read, const EncodeOptions& encode, const Node& c
       *node, "gives pictures of " + text(size) + ", and " + encode.codecs.front().name + " takes " +
                  std::string(info(*format).name) + " only with an even width" +
                  (info(*format).chroma_half_height ? " and height" : "") + ", such as " +
-                 (can_shrink ? text(smaller) + " or " : "") + text(larger));
+                 (can_shrink ? text(smaller) + " or " : "") + text(larger) +
+                 (is_of_source ? ": give encode " + in_quotes(encode.name) + " a convert.size"
+                               : std::string()));
 }
 
 void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
   const Node* node = read.node.find({"encodes", encode.name});
-  if (node == nullptr) return;
+  if (node == nullptr) return check_size(read, encode, nullptr);
   const bool raw = is_raw(read.feed);
   const Node* convert = node->find("convert");
   for (const Node* changes : {convert, node->find("overlay")}) {
@@ -144,9 +155,11 @@ void check_encode(const ReadFeed& read, const EncodeOptions& encode) {
                             " has raw video, which must be encoded; give a codec, "
                             "or remove this encode from the feed with null");
   }
-  if (encode.copy_video || convert == nullptr || !convert->is_map()) return;
+  if (encode.copy_video) return;
+  if (convert == nullptr) return check_size(read, encode, nullptr);
+  if (!convert->is_map()) return;
   check_effects(read, encode.picture, *convert);
-  check_size(read, encode, *convert);
+  check_size(read, encode, convert);
   if (raw) check_conversion(read, encode, *convert);
 }
 
