@@ -7,6 +7,23 @@
 #include "pipeline/base/log.hpp"
 
 namespace framelane {
+namespace {
+
+/// The text with "0" for each number: the next segment's name, say, makes no other cause.
+std::string without_numbers(std::string_view text) {
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!is_digit(text[i])) {
+      result += text[i];
+    } else if (i == 0 || !is_digit(text[i - 1])) {
+      result += '0';
+    }
+  }
+  return result;
+}
+
+}  // namespace
 
 void FaultLog::failed(std::string_view code, const std::string& cause,
                       const std::string& consequence, Clock::time_point now) {
@@ -17,7 +34,8 @@ void FaultLog::failed(std::string_view code, const std::string& cause,
               repeats.times == 1 ? "time" : "times",
               std::chrono::round<std::chrono::seconds>(repeats.span).count());
   }
-  if (repeats_.admit(std::hash<std::string>()(cause), number_of(code), cause, now)) {
+  if (repeats_.admit(std::hash<std::string>()(without_numbers(cause)), number_of(code), cause,
+                     now)) {
     const log::FaultScope fault(code, cause);
     log::warn("{}: {}; {}", subject_, cause, consequence);
   }

@@ -11,7 +11,8 @@
 namespace framelane {
 
 /// Logs the faults of one thing without filling the log: a cause is written when it first occurs,
-/// then summed up once a minute, even if several causes take turns. Not thread-safe.
+/// then summed up once a minute, even if several causes take turns. Causes that differ only in
+/// numbers are one. Not thread-safe.
 class FaultLog {
  public:
   using Clock = RateLimiter::Clock;

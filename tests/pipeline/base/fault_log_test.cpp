@@ -35,6 +35,15 @@ TEST_F(FaultLogTest, CausesThatTakeTurnsAreEachWrittenOnce) {
   EXPECT_EQ(log_.count("silent"), 1u);
 }
 
+TEST_F(FaultLogTest, CausesThatDifferOnlyInNumbersAreOne) {
+  fail("a-9.ts: the disk is full", 0);
+  fail("a-10.ts: the disk is full", 1);
+  fail("b-10.ts: the disk is full", 2);
+  EXPECT_EQ(log_.count("a-9.ts: the disk is full; trying again"), 1u);
+  EXPECT_EQ(log_.count("a-10.ts"), 0u);
+  EXPECT_EQ(log_.count("b-10.ts"), 1u);
+}
+
 TEST_F(FaultLogTest, WhatACauseCameToIsWrittenThoughAnotherFollowed) {
   for (int second = 0; second < 10; ++second) fail("refused", second);
   for (int second = 10; second < 62; ++second) fail("silent", second);
