@@ -11,7 +11,7 @@ from harness import media
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, looped, one_feed, x264
 from harness.daemon import ROOT
-from harness.mock_daemon import HOSTILE, HOSTILE_FILE, HOSTILE_REASON, MockDaemon, parse, stamp
+from harness.mock_daemon import HOSTILE, HOSTILE_FILE, HOSTILE_REASON, Fleet, MockDaemon, parse, stamp
 from harness.waiting import wait_until
 from harness.web_page import Browser
 
@@ -26,6 +26,14 @@ AXE = """return page.evaluate(async () => {
   const {violations} = await axe.run(document, {resultTypes: ['violations']});
   return violations.map(({id, nodes}) => `${id}: ${nodes.map((n) => n.html + ' ' + n.failureSummary).join(' | ')}`);
 })"""
+
+# Waits until the first feed's curve has got two new points.
+CURVE_MOVES = """
+  const curve = page.locator('.tile .spark path').first();
+  for (let i = 0; i < 2; ++i) {
+    const before = await curve.getAttribute('d');
+    await page.waitForFunction(([path, d]) => path.getAttribute('d') !== d, [await curve.elementHandle(), before]);
+  }"""
 
 
 @pytest.fixture(scope="module")
@@ -156,10 +164,12 @@ def test_the_news_is_not_overwritten_by_an_older_answer(browser, mock):
     browser.run("await page.locator('.tile[data-level=bad]').waitFor()")
     wait_until(lambda: any(path.startswith("/api/v1/incidents") for _, path in daemon.requests), "the list asked for")
     daemon.recover("hall-1")
+    daemon.jump("gate-1", "the source's clock jumped 2 times so far")  # the answer does not have it
     browser.run("await page.locator('.incidents li', {hasText: 'lost: no data'}).waitFor()")
     answer.set()
     browser.run("await page.locator('.incidents li', {hasText: 'framelane 0.9.0 has started'}).waitFor()")
-    assert browser.run("return page.locator('.incidents li[data-lasts]').count()") == 0
+    [lasts] = browser.run("return page.locator('.incidents li[data-lasts]').allInnerTexts()")
+    assert "clock jumped 2 times" in lasts
     assert browser.run("return page.locator('.incidents li', {hasText: 'lost: no data'}).count()") == 1
 
 
@@ -172,6 +182,95 @@ def test_what_happens_before_the_stream_opens_is_not_missed(browser, mock):
     daemon.fail("hall-1", "no data for 10 s")
     opens.set()
     browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'lost: no data'}).waitFor()")
+
+
+def cut(browser, daemon):
+    """The page has no connection. What happens then is not told."""
+    daemon.cut()
+    browser.run("await page.locator('#connection', {hasText: 'The connection is lost'}).waitFor()")
+
+
+def mend(browser, daemon):
+    """The page has a connection again, and need not wait for its next try."""
+    daemon.mend()
+    browser.run("await page.evaluate(() => window.dispatchEvent(new Event('online')));"
+                "await page.locator('#connection', {hasText: 'Live'}).waitFor()")
+
+
+def test_an_incident_that_ended_while_the_viewer_slept_for_days_lasts_no_more(browser, mock):
+    daemon = mock()
+    daemon.jump("gate-1", "the source's clock jumped 2 times so far")
+    [*_, old, jump] = daemon.fleet.incidents
+    old.update(text="read again three days ago", begin=stamp(parse(old["begin"]) - 3 * 86400),
+               end=stamp(parse(old["end"]) - 3 * 86400))
+    jump["begin"] = stamp(parse(jump["begin"]) - 3 * 86400)
+    browser.open(daemon.url)
+    browser.run("""
+      await page.locator('.tile[data-level=warn]', {hasText: 'gate-1'}).waitFor();
+      await page.locator('.incidents li[data-lasts]', {hasText: 'clock jumped 2 times'}).waitFor();
+      if (await page.getByText('read again three days ago').count() > 0) throw new Error('it is older than a day');""")
+    cut(browser, daemon)
+    jump.update(end=stamp(parse(jump["begin"]) + 86400))
+    mend(browser, daemon)
+    browser.run("""
+      await page.locator('.tile[data-level=ok]', {hasText: 'gate-1'}).waitFor();
+      await page.locator('.incidents li', {hasText: 'clock jumped 2 times'}).waitFor({state: 'detached'});
+      await page.getByRole('button', {name: 'Show older'}).click();
+      await page.getByText('read again three days ago').waitFor();""")
+    # Who has asked for older ones keeps them.
+    cut(browser, daemon)
+    daemon.fleet.repeat(daemon.fleet.incidents[0], 1)
+    mend(browser, daemon)
+    browser.run("await page.locator('.incidents li', {hasText: 'framelane 0.9.0 has started'}).nth(1).waitFor()")
+    assert browser.run("return page.getByText('read again three days ago').count()") == 1
+    browser.check()
+
+
+def test_a_daemon_that_begins_anew_has_other_incidents_and_curves_that_go_on(browser, mock):
+    daemon = mock()
+    daemon.fail("hall-1", "no data for 10 s")
+    late = daemon.held["/api/v1/incidents"] = threading.Event()
+    browser.open(daemon.url)
+    wait_until(lambda: any(path.startswith("/api/v1/incidents") for _, path in daemon.requests), "the list asked for")
+    daemon.jump("gate-1", "the source's clock jumped 2 times so far")
+    browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'clock jumped 2 times'}).waitFor()")
+    cut(browser, daemon)
+    daemon.fleet = Fleet(8, uptime=0)
+    daemon.fleet.interval = 0.6
+    del daemon.held["/api/v1/incidents"]
+    mend(browser, daemon)
+    browser.run("""
+      await page.locator('.incidents li[data-lasts]').waitFor({state: 'detached'});
+      await page.locator('.tile[data-level=ok]', {hasText: 'gate-1'}).waitFor();
+      page.late = page.waitForEvent('requestfinished', (request) => request.url().includes('/api/v1/incidents'));""")
+    # The answer to the first question comes now, and is not believed.
+    late.set()
+    browser.run("await page.late;" + CURVE_MOVES)
+    assert browser.run("return page.locator('.incidents li[data-lasts]').count()") == 0
+    browser.check()
+
+
+def test_of_too_many_incidents_the_one_that_lasts_stays(browser, mock):
+    daemon = mock()
+    over = daemon.fleet.incidents[-1]
+    daemon.fleet.incidents.clear()
+    daemon.fail("hall-1", "no data for 10 s")
+    daemon.fleet.repeat(over, 999)
+    browser.open(daemon.url)
+    lost = "await page.locator('.incidents li[data-lasts]', {hasText: 'lost: no data for 10 s'}).waitFor();"
+    browser.run(lost)
+    daemon.jump("gate-1", "the source's clock jumped 2 times so far")
+    browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'clock jumped 2 times'}).waitFor()")
+    browser.run(lost)
+
+
+def test_a_viewer_whose_clock_is_days_ahead_sees_what_happened(browser, mock):
+    daemon = mock()
+    browser.open("about:blank")
+    browser.run("await page.addInitScript(() => { const now = Date.now; Date.now = () => now() + 3 * 86400e3; });"
+                "await page.goto(url);"
+                "await page.locator('.incidents li', {hasText: 'framelane 0.9.0 has started'}).waitFor()", url=daemon.url)
+    browser.check()
 
 
 def test_a_play_button_is_there_as_long_as_its_output_can_be_played(browser, mock):
