@@ -34,6 +34,11 @@ CURVE_MOVES = """
     const before = await curve.getAttribute('d');
     await page.waitForFunction(([path, d]) => path.getAttribute('d') !== d, [await curve.elementHandle(), before]);
   }"""
+# The page's steady clock goes on by so many seconds.
+PASS = """await page.evaluate((seconds) => {
+  const now = performance.now.bind(performance);
+  performance.now = () => now() + 1000 * seconds;
+}, seconds)"""
 
 
 @pytest.fixture(scope="module")
@@ -270,6 +275,40 @@ def test_a_viewer_whose_clock_is_days_ahead_sees_what_happened(browser, mock):
     browser.run("await page.addInitScript(() => { const now = Date.now; Date.now = () => now() + 3 * 86400e3; });"
                 "await page.goto(url);"
                 "await page.locator('.incidents li', {hasText: 'framelane 0.9.0 has started'}).waitFor()", url=daemon.url)
+    browser.check()
+
+
+def set_clock_back(browser, daemon):
+    """The server's clock, by an hour: the page has seen it when this returns."""
+    daemon.fleet.clock_error = -3600
+    browser.run("await page.getByText(/for 1 d 1 h/).first().waitFor()")
+
+
+def test_a_server_whose_clock_is_set_back_holds_up_no_curve_and_no_feed_that_is_well_again(browser, mock):
+    daemon = mock()
+    daemon.fleet.interval = 0.6
+    browser.open(daemon.url)
+    troubled = "const troubled = page.locator('section', {hasText: 'Needs attention'}).locator('.tile');"
+    browser.run("await page.locator('.tile').first().waitFor()")
+    daemon.fail("hall-1", "no data for 10 s")
+    browser.run(troubled + "await troubled.waitFor()")
+    daemon.recover("hall-1")
+    set_clock_back(browser, daemon)
+    browser.run(CURVE_MOVES)
+    browser.run(PASS, seconds=11)
+    browser.run(troubled + "await troubled.waitFor({state: 'hidden'})")
+    browser.check()
+
+
+def test_a_server_whose_clock_is_set_back_lists_its_recordings_again(browser, mock):
+    daemon = mock()
+    browser.open(daemon.url + "/#/feeds/lobby-1")
+    browser.run("await page.locator('.recordings').waitFor()")
+    set_clock_back(browser, daemon)
+    browser.run(PASS, seconds=61)
+    wait_until(lambda: len(recordings_asked_for(daemon, "lobby-1")) > 1, "the list asked for again")
+    [first, *_, last] = (parse(asked["to"][0]) for asked in recordings_asked_for(daemon, "lobby-1"))
+    assert last < first
     browser.check()
 
 
