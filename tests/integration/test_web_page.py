@@ -452,7 +452,7 @@ def test_the_keyboard_reaches_a_feed_and_its_restart_and_a_reading_token_is_told
     browser.check()
 
 
-def test_the_player_is_loaded_when_it_opens_and_plays(browser, mock, clip, tmp_path):
+def test_the_player_is_loaded_when_it_opens_again_if_that_fails_and_plays(browser, mock, clip, tmp_path):
     media.ffmpeg("-stream_loop", "2", "-i", clip, "-vf", "scale=320:240", "-c:v", "libx264", "-preset", "ultrafast",
                  "-g", "10", "-hls_time", "1", "-hls_list_size", "0", "-hls_playlist_type", "vod",
                  tmp_path / "index.m3u8")
@@ -463,7 +463,11 @@ def test_the_player_is_loaded_when_it_opens_and_plays(browser, mock, clip, tmp_p
     library = "/web/hls.light.min.mjs"
     assert ("GET", library) not in daemon.requests
     browser.run("""
-      await page.getByRole('button', {name: 'Play', exact: true}).click();
+      const play = page.getByRole('button', {name: 'Play', exact: true});
+      await page.route('**/hls.light.min.mjs*', (route) => route.abort(), {times: 1});
+      await play.click();
+      await page.getByText('The player could not be loaded from the daemon. Press Play to try again.').waitFor();
+      await play.click();
       await page.waitForFunction(() => document.querySelector('video')?.currentTime > 0.3);""")
     assert ("GET", library) in daemon.requests
     browser.run("await page.getByRole('button', {name: 'Close the player'}).click();"
