@@ -7,6 +7,7 @@
 
 #include "config/secret_file.hpp"
 #include "config/tls_certificate.hpp"
+#include "pipeline/base/loopback.hpp"
 #include "pipeline/base/redact.hpp"
 
 namespace framelane {
@@ -155,11 +156,10 @@ bool is_local(const std::string& listen) {
   std::string host = listen.substr(0, listen.rfind(':'));
   if (host == "localhost") return true;
   in_addr v4{};
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return is_loopback(v4);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   in6_addr v6{};
-  if (inet_pton(AF_INET6, host.c_str(), &v6) != 1) return false;
-  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && is_loopback(v6);
 }
 
 }  // namespace

@@ -146,14 +146,21 @@ std::vector<std::string> included_by(const Node& node, const std::string& patter
   // glob() takes a file for missing if its folder must not be searched. So it asks through these.
   glob_t found{};
   found.gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
-  found.gl_readdir = [](void* open) { return ::readdir(static_cast<DIR*>(open)); };
+  found.gl_readdir = [](void* open) {
+    errno = 0;
+    dirent* const entry = ::readdir(static_cast<DIR*>(open));
+    if (entry == nullptr && errno != 0) note_glob_error("", errno);
+    return entry;
+  };
   found.gl_closedir = [](void* open) { ::closedir(static_cast<DIR*>(open)); };
   found.gl_lstat = found.gl_stat = [](const char* path, struct stat* info) {
     const int result = ::stat(path, info);
     if (result != 0) note_glob_error(path, errno);
     return result;
   };
-  ::glob(full.c_str(), GLOB_ALTDIRFUNC, note_glob_error, &found);
+  if (::glob(full.c_str(), GLOB_ALTDIRFUNC, note_glob_error, &found) == GLOB_NOSPACE) {
+    glob_error = ENOMEM;
+  }
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   if (glob_error != 0) {
@@ -280,11 +287,11 @@ FeedResult reread_feed(const Node& tree, const std::string& feed,
   return result;
 }
 
-Node merged_feed(const Node& tree, const std::string& feed) {
+Node merged_feed(const Node& tree, const std::string& feed, const std::vector<std::string>& files) {
   if (tree.find({"feeds", feed}) == nullptr) return {};
   const Document document = parts_for_feeds(tree);
   const LoadOptions options{.require_environment = false};
-  Problems problems("");
+  Problems problems(files);
   return FeedLoader(document, options, problems).merged(entry_of(feed, document));
 }
 

@@ -51,8 +51,8 @@ FeedResult reread_feed(const Node& tree, const std::string& feed,
                        const std::vector<std::string>& files, const LoadOptions& options = {});
 
 /// What one of the feeds of Config::tree is made of: defaults, profile and feed, merged, with ${…}
-/// as they are written. Null if there is no such feed.
-Node merged_feed(const Node& tree, const std::string& feed);
+/// as they are written. Null if there is no such feed. `files`: Config::files.
+Node merged_feed(const Node& tree, const std::string& feed, const std::vector<std::string>& files);
 
 /// A problem of the key `device` that `feed`, which is one of the configuration's, goes by: its
 /// own, one that it inherits, or the file's. It shows only when devices are asked for.

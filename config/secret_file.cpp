@@ -45,12 +45,13 @@ FileText read_regular_file(const std::string& path) {
     result.error = EINVAL;
   } else {
     std::array<char, 4096> buffer;
-    ssize_t got = 0;
-    while ((got = ::read(fd, buffer.data(), buffer.size())) > 0 && result.error == 0) {
-      result.text.append(buffer.data(), static_cast<std::size_t>(got));
+    ssize_t got = 1;
+    while (got != 0 && result.error == 0) {
+      got = ::read(fd, buffer.data(), buffer.size());
+      if (got < 0 && errno != EINTR) result.error = errno;
+      if (got > 0) result.text.append(buffer.data(), static_cast<std::size_t>(got));
       if (result.text.size() > kLargestSecret) result.error = EFBIG;
     }
-    if (got < 0) result.error = errno;
   }
   ::close(fd);
   return result;

@@ -25,6 +25,7 @@
 #include "daemon/answer_threads.hpp"
 #include "daemon/client_connections.hpp"
 #include "daemon/host_check.hpp"
+#include "daemon/json_text.hpp"
 #include "daemon/listen_socket.hpp"
 #include "daemon/stream_sender.hpp"
 #include "pipeline/base/credential_names.hpp"
@@ -82,9 +83,7 @@ HttpResponse error_response(int status, const std::string& code, const std::stri
   if (!key.empty()) error["key"] = key;
   HttpResponse response;
   response.status = status;
-  response.body = nlohmann::ordered_json{{"error", error}}.dump(
-                      -1, ' ', false, nlohmann::json::error_handler_t::replace) +
-                  "\n";
+  response.body = json_text({{"error", error}}) + "\n";
   return response;
 }
 

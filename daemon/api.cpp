@@ -103,8 +103,7 @@ Json feed_json(const FeedStats& stats) {
 }
 
 HttpResponse json_response(int status, const Json& json) {
-  return {status, "application/json",
-          json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
+  return {status, "application/json", json_text(json) + "\n"};
 }
 
 HttpResponse text_response(int status, std::string text) {
@@ -224,8 +223,7 @@ Json config_json(const Node& node) {
 HttpResponse feed_config(const HttpRequest& request, Program& program) {
   const std::size_t length = request.path.size() - kFeeds.size() - kConfigPath.size();
   const std::string name = request.path.substr(kFeeds.size(), length);
-  const std::shared_ptr<const Node> tree = program.config.tree();
-  const Node feed = tree != nullptr ? merged_feed(*tree, name) : Node();
+  const Node feed = program.config.merged_feed(name);
   if (feed.kind == Node::Kind::kNull) throw no_such_feed(name);
   return json_response(200, config_json(feed));
 }

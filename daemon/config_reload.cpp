@@ -87,6 +87,7 @@ ConfigReload::ConfigReload(std::string file, const Config& config, Supervisor& s
       recorder_(config.recorder),
       watchdog_(config.watchdog),
       tree_(config.tree),
+      files_(config.files),
       status_{.loaded = system_clock::now()} {}
 
 ConfigReload::Status ConfigReload::status() const {
@@ -99,9 +100,12 @@ WatchdogConfig ConfigReload::watchdog() const {
   return watchdog_;
 }
 
-std::shared_ptr<const Node> ConfigReload::tree() const {
-  const std::lock_guard lock(mutex_);
-  return tree_;
+Node ConfigReload::merged_feed(const std::string& feed) const {
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<const Node> tree = tree_;
+  const std::vector<std::string> files = files_;
+  lock.unlock();
+  return tree != nullptr ? framelane::merged_feed(*tree, feed, files) : Node();
 }
 
 ConfigReload::Outcome ConfigReload::run() {
@@ -205,6 +209,7 @@ std::vector<std::string> ConfigReload::apply_to_process(const Config& config) {
     const std::lock_guard lock(mutex_);
     watchdog_ = config.watchdog;
     tree_ = config.tree;
+    files_ = config.files;
   }
   // The listener's address, and whether it speaks TLS, stay until the next start. Until then so
   // does all of its access: tokens for another address may be too few for this one.

@@ -13,6 +13,7 @@
 #include "config/config.hpp"
 #include "config/problem.hpp"
 #include "config/process_config.hpp"
+#include "config/yaml_tree.hpp"
 #include "daemon/admin_access.hpp"
 #include "daemon/hooks.hpp"
 #include "daemon/supervisor.hpp"
@@ -68,8 +69,9 @@ class ConfigReload {
   const std::shared_ptr<AdminAccess>& access() const { return access_; }
   const Hooks* hooks() const { return hooks_.get(); }  ///< null: none
   WatchdogConfig watchdog() const;                     ///< as it is in force
-  /// Config::tree of the configuration in force; null if that was made without a file.
-  std::shared_ptr<const Node> tree() const;
+  /// The feed as it stands in the configuration in force (framelane::merged_feed); null if there is
+  /// none of this name.
+  Node merged_feed(const std::string& feed) const;
 
  private:
   LoadResult load_in_time();
@@ -96,7 +98,8 @@ class ConfigReload {
   const RecorderConfig recorder_;
   mutable std::mutex mutex_;  // guards what follows
   WatchdogConfig watchdog_;
-  std::shared_ptr<const Node> tree_;
+  std::shared_ptr<const Node> tree_;  // Config::tree; null if that was made without a file
+  std::vector<std::string> files_;    // Config::files
   Status status_;
 };
 

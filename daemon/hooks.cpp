@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "daemon/incident_json.hpp"
+#include "daemon/json_text.hpp"
 #include "pipeline/base/log.hpp"
 #include "pipeline/base/utc_time.hpp"
 
@@ -42,8 +43,8 @@ void tell(const std::vector<std::shared_ptr<Hook>>& hooks, const char* kind, con
              {"time", utc_time(std::chrono::system_clock::now())},
              {"host", this_host()}};
   event.update(content);
-  const auto shared = std::make_shared<const HookEvent>(
-      HookEvent{kind, std::move(id), event.dump(-1, ' ', false, Json::error_handler_t::replace)});
+  const auto shared =
+      std::make_shared<const HookEvent>(HookEvent{kind, std::move(id), json_text(event)});
   for (const auto& hook : hooks) hook->push(shared);
 }
 

@@ -17,8 +17,7 @@
 
 namespace framelane {
 
-/// Tells the hooks of the configuration what happens. Any thread; nothing blocks, unless it says
-/// so.
+/// Tells the hooks of the configuration what happens. Any thread. Telling does not block.
 class Hooks {
  public:
   using Clock = Hook::Clock;
@@ -32,7 +31,9 @@ class Hooks {
   explicit Hooks(const std::vector<HookConfig>& hooks) { replace(hooks); }
 
   /// From now on there are these hooks. One that keeps its name keeps what waits for it, and its
-  /// counts. One that is gone drops what waits.
+  /// counts. One that is gone drops what waits, and its thread ends: whoever lets go of it last,
+  /// which may be a thread that tells it something, waits for the request that is under way to be
+  /// broken off.
   void replace(const std::vector<HookConfig>& hooks);
 
   void file_completed(const CompletedFile& file);

@@ -81,7 +81,7 @@ std::string write_lines(const std::string& path, const std::string& lines, bool 
   try {
     if (rewrite) {
       fs::create_directories(fs::path(path).parent_path());
-      replace_file(path, lines);
+      replace_file(path, lines, OnDisk::kNow);
     } else {
       OpenFile(path, O_WRONLY | O_APPEND).append(lines);
     }

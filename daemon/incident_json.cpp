@@ -76,7 +76,7 @@ std::string incident_json(const Incident& incident) {
                   {"retries", incident.retries},
                   {"gap_seconds", incident.gap ? seconds(*incident.gap) : Json(nullptr)},
                   {"severity", kSeverityNames[index_of(incident.severity)]}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 std::optional<Incident> parse_incident(std::string_view text) {

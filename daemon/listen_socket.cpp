@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "pipeline/base/loopback.hpp"
+
 namespace framelane {
 namespace {
 
@@ -20,14 +22,12 @@ constexpr int kBacklog = 128;
 
 std::string text_of(int error) { return std::error_code(error, std::system_category()).message(); }
 
-bool is_loopback(const sockaddr* address) {
+bool is_local(const sockaddr* address) {
   if (address->sa_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
-    return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    return is_loopback(reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
   }
-  if (address->sa_family != AF_INET6) return false;
-  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+  return address->sa_family == AF_INET6 &&
+         is_loopback(reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
 FileDescriptor open_socket(int family) {
@@ -79,7 +79,7 @@ ListenSocket listen_tcp(const SocketAddress& address) {
     socklen_t length = sizeof bound;
     auto* bound_address = reinterpret_cast<sockaddr*>(&bound);
     getsockname(fd.get(), bound_address, &length);
-    return {std::move(fd), to_string(bound_address, length), is_loopback(bound_address)};
+    return {std::move(fd), to_string(bound_address, length), is_local(bound_address)};
   }
   throw std::runtime_error(text_of(error));
 }

@@ -213,9 +213,7 @@ Json recorder_json(const FlightRecorder* recorder, std::chrono::steady_clock::ti
           {"bytes", recorder->bytes()}};
 }
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string text_of(const Json& json) { return json_text(json); }
 
 }  // namespace
 

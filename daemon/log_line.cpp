@@ -1,11 +1,13 @@
 #include "daemon/log_line.hpp"
 
+#include <fmt/core.h>
 #include <syslog.h>
 
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "daemon/json_text.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/utc_time.hpp"
 
@@ -29,6 +31,34 @@ std::size_t control_bytes(std::string_view text) {
   return byte(0) == 0xe2 && (marks || embeds || isolates) ? 3 : 0;
 }
 
+/// The text with what `escape` makes of each character that a terminal would act on.
+template <typename Escape>
+std::string with_controls_escaped(std::string_view text, const Escape& escape) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t bytes = control_bytes(text.substr(i));
+    if (bytes == 0) {
+      result += text[i++];
+    } else {
+      result += escape(text.substr(i, bytes));
+      i += bytes;
+    }
+  }
+  return result;
+}
+
+/// The escape of such a character in a string of JSON.
+std::string as_json(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  unsigned code = byte(0);
+  if (character.size() == 2) code = (byte(0) & 0x1fu) << 6 | (byte(1) & 0x3fu);
+  if (character.size() == 3) {
+    code = (byte(0) & 0x0fu) << 12 | (byte(1) & 0x3fu) << 6 | (byte(2) & 0x3fu);
+  }
+  return fmt::format("\\u{:04x}", code);
+}
+
 /// What a message is about; empty if it is about nothing of that kind.
 struct Subject {
   std::string_view feed;
@@ -37,14 +67,24 @@ struct Subject {
   std::string_view rest;  ///< of the message
 };
 
-/// Takes "KIND NAME: " from the begin of a message, if it begins so; returns the name.
-std::string_view take_name(std::string_view& message, std::string_view kind) {
+/// Takes "KIND NAME: " from the begin of a message, if it begins so; returns the name. With `part`
+/// also "KIND NAME (PART): ".
+std::string_view take_name(std::string_view& message, std::string_view kind,
+                           std::string_view* part = nullptr) {
   if (!message.starts_with(kind)) return {};
   const std::string_view rest = message.substr(kind.size());
   const std::size_t colon = rest.find(": ");
-  const std::string_view name = rest.substr(0, colon);
-  if (colon == std::string_view::npos || name.find(' ') != std::string_view::npos) return {};
+  std::string_view name = rest.substr(0, colon);
+  std::string_view inside;
+  const std::size_t open = name.find(" (");
+  if (part != nullptr && open != name.npos && name.ends_with(')')) {
+    inside = name.substr(open + 2, name.size() - open - 3);
+    name = name.substr(0, open);
+  }
+  const auto is_name = [](std::string_view text) { return text.find(' ') == text.npos; };
+  if (colon == std::string_view::npos || !is_name(name) || !is_name(inside)) return {};
   message = rest.substr(colon + 2);
+  if (!inside.empty()) *part = inside;
   return name;
 }
 
@@ -53,7 +93,9 @@ Subject subject_of(std::string_view message) {
   subject.feed = take_name(subject.rest, "feed ");
   if (subject.feed.empty()) return subject;
   subject.encode = take_name(subject.rest, "encode ");
-  if (subject.encode.empty()) subject.output = take_name(subject.rest, "output ");
+  if (subject.encode.empty()) {
+    subject.output = take_name(subject.rest, "output ", &subject.encode);  // of a rendition
+  }
   return subject;
 }
 
@@ -77,7 +119,7 @@ std::string json_line(const LogLine& line, std::string_view message) {
   add("code", line.fault.code);
   add("reason", redact(line.fault.reason));
   json["msg"] = subject.rest;
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return with_controls_escaped(json_text(json), as_json);
 }
 
 int priority_of(LogLevel level) { return kPriorities[static_cast<std::size_t>(level)]; }
@@ -85,23 +127,14 @@ int priority_of(LogLevel level) { return kPriorities[static_cast<std::size_t>(le
 }  // namespace
 
 std::string without_controls(std::string_view text) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string result;
-  result.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    if (text[i] == '\n') {
-      result += "\\n";
-      ++i;
-      continue;
+  return with_controls_escaped(text, [](std::string_view character) {
+    if (character == "\n") return std::string("\\n");
+    std::string escaped;
+    for (const char byte : character) {
+      escaped += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
     }
-    const std::size_t bytes = control_bytes(text.substr(i));
-    if (bytes == 0) result += text[i++];
-    for (std::size_t end = i + bytes; i < end; ++i) {
-      const auto byte = static_cast<unsigned char>(text[i]);
-      result.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
-    }
-  }
-  return result;
+    return escaped;
+  });
 }
 
 std::string format_log_line(LogStyle style, const LogLine& line) {

@@ -20,7 +20,8 @@ struct LogLine {
   LogLevel level = LogLevel::kInfo;
   std::chrono::system_clock::time_point time;
   /// What is about a feed, or its encode or output, begins with "feed NAME: ", "feed NAME: encode
-  /// NAME: " or "feed NAME: output NAME: ".
+  /// NAME: " or "feed NAME: output NAME: "; of a rendition with "feed NAME: output NAME (ENCODE):
+  /// ".
   std::string_view message;
   log::Fault fault{};
 };

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "daemon/file_answer.hpp"
+#include "daemon/json_text.hpp"
 #include "daemon/query.hpp"
 #include "pipeline/av/av_log_capture.hpp"
 #include "pipeline/base/failure.hpp"
@@ -108,7 +109,7 @@ HttpResponse list_of(const std::vector<OutputOptions>& outputs, const TimeSpan& 
   const Json json{
       {"from", utc_time(span.from)}, {"to", utc_time(span.to)}, {"outputs", std::move(all)}};
   HttpResponse response;
-  response.body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  response.body = json_text(json) + "\n";
   return response;
 }
 

@@ -137,7 +137,7 @@ bool serve(Supervisor& supervisor, ConfigReload& config, TraceDumps& traces,
       reload_wanted = reload_wanted || reload->get().kind == ConfigReload::Outcome::Kind::kBusy;
       reload.reset();
     }
-    if (announced && !reload && std::exchange(reload_wanted, false)) {
+    if (announced && !stops && !reload && std::exchange(reload_wanted, false)) {
       try {
         reload = std::async(std::launch::async, [&config] { return config.run(); });
       } catch (const std::system_error& error) {

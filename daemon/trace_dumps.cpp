@@ -62,11 +62,16 @@ std::string write_file(const FlightRecorder& recorder, const TraceSelection& sel
     GzipWriter writer;
     write_trace(recorder, selection, [&](std::string_view text) { writer.append(text); });
     replace_file(directory / name, writer.finish());
-    delete_old(directory);
-    return {};
   } catch (const std::exception& error) {
     return error.what();
   }
+  try {
+    delete_old(directory);
+  } catch (const fs::filesystem_error& error) {
+    log::warn("old traces are not deleted: {}: {}", redact(error.path1().string()),
+              error.code().message());
+  }
+  return {};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/json_text.hpp"
 #include "daemon/version.hpp"
 #include "pipeline/base/labels.hpp"
 #include "pipeline/base/utc_time.hpp"
@@ -23,10 +24,6 @@ using Record = FlightRecorder::Record;
 
 constexpr std::size_t kPiece = 64 * 1024;
 constexpr std::array kEngineKinds{TraceKind::kH2d, TraceKind::kKernel, TraceKind::kD2h};
-
-std::string json_text(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 std::string_view name_of(TraceKind kind) { return kTraceKindNames[static_cast<std::size_t>(kind)]; }
 

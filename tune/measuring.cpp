@@ -92,12 +92,11 @@ double Measuring::turn_of(const FeedKind& kind) const {
 int Measuring::fitting(const FeedKind& kind, const Settings& settings, int feeds) const {
   feeds = std::min(feeds, kMostFeeds);
   const std::size_t host = memory_of(session_) / 4;
-  const std::size_t device = session_.gpu != nullptr ? free_device_bytes(session_) / 2 : 0;
-  while (feeds > 1 &&
-         (target_bytes(kind.conversions, {feeds, shape_of(settings)}) > host ||
-          (session_.gpu != nullptr &&
-           static_cast<std::size_t>(feeds) * device_bytes(kind.conversions, settings.lanes) >
-               device))) {
+  const std::size_t device = on_gpu() ? free_device_bytes(device_) / 2 : 0;
+  while (feeds > 1 && (target_bytes(kind.conversions, {feeds, shape_of(settings)}) > host ||
+                       (on_gpu() && static_cast<std::size_t>(feeds) *
+                                            device_bytes(kind.conversions, settings.lanes) >
+                                        device))) {
     feeds /= 2;
   }
   return feeds;

@@ -27,7 +27,8 @@ double frames_per_second(const std::vector<double>& milliseconds);
 /// Measures setups on one device and collects the rows. One thread.
 class Measuring {
  public:
-  Measuring(const Session& session, Result& result) : session_(session), result_(result) {}
+  Measuring(const Session& session, Result& result)
+      : session_(session), result_(result), device_(session) {}
 
  protected:
   bool on_gpu() const { return device_.gpu != nullptr; }
@@ -62,7 +63,7 @@ class Measuring {
 
   const Session& session_;
   Result& result_;
-  Session device_;  // session_ with only the chosen device
+  Session device_;  // session_; with only the chosen device once there is one
   double turn_ = 0;
   std::vector<Seen> seen_;
 

@@ -24,7 +24,8 @@ class FeedRun;
 /// from start to end. A feed that is restarted is a new object over the same FeedStats.
 ///
 /// The threads share the ownership of all that they use: one that is stuck in a call can be
-/// abandoned, and the process goes on without it. All functions may be called from any thread.
+/// abandoned, and the process goes on without it. All functions may be called from any thread, but
+/// change() only from the one that calls outcome().
 class Feed {
  public:
   using Clock = std::chrono::steady_clock;

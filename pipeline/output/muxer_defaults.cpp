@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/output/whole_end.hpp"
+
 namespace framelane {
 namespace {
 
@@ -39,13 +41,11 @@ constexpr const char* kSegments =
 
 void set_muxer_defaults(Dictionary& options, const Container& container,
                         const AVCodecParameters& video) {
-  const std::string_view muxer = container.muxer->name;
   if (container.kind == OutputKind::kPlaylist) {
     if (container.fmp4_segments) options.set("movflags", flags_of(options, "movflags") + kSegments);
-  } else if (muxer == "mp4" || muxer == "mov" || muxer == "ipod" || muxer == "3gp" ||
-             muxer == "3g2" || muxer == "f4v" || muxer == "psp") {
+  } else if (is_mp4(container)) {
     set_mp4_defaults(options, video);
-  } else if (muxer == "matroska" || muxer == "webm") {
+  } else if (is_matroska(container)) {
     // A cluster is written when it ends: if the process is killed, at most so much is lost (ms).
     options.set_default("cluster_time_limit", "1000");
   }

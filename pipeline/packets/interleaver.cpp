@@ -38,6 +38,7 @@ void Interleaver::add(MediaPacket& packet, bool has_audio) {
       lane.slots[i].packet = make_packet();
     }
   }
+  bytes_ += size_in_bytes(*packet.packet);
   std::swap(packet, lane.slots[(lane.first + lane.count) % lane.slots.size()]);
   ++lane.count;
 }
@@ -49,12 +50,13 @@ bool Interleaver::next(MediaPacket& out, bool flush) {
   bool take_video = audio.count == 0;
   if (video.count > 0 && audio.count > 0) {
     take_video = packet_time_us(video.at(0)) <= packet_time_us(audio.at(0));
-  } else if (!flush && size() < kMaxWaiting) {
+  } else if (!flush && size() < kMaxWaiting && bytes_ < PacketQueue::kMostBytes) {
     if (take_video && has_audio_ && waits_for_audio(video)) return false;
     if (!take_video && span_us(audio) < kAudioAheadUs) return false;
   }
   MediaPacket& taken = (take_video ? video : audio).take();
   std::swap(out, taken);
+  bytes_ -= size_in_bytes(*out.packet);
   av_packet_unref(taken.packet.get());
   taken.format.reset();
   return true;
@@ -70,6 +72,7 @@ std::size_t Interleaver::clear(std::optional<StreamKind> of) {
       packet.format.reset();
     }
   }
+  bytes_ = 0;
   return forgotten;
 }
 

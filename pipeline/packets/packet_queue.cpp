@@ -6,12 +6,6 @@
 
 namespace framelane {
 
-namespace {
-
-std::size_t size_of(const AVPacket& packet) { return static_cast<std::size_t>(packet.size); }
-
-}  // namespace
-
 PacketQueue::PacketQueue(std::size_t capacity, std::size_t most_bytes)
     : capacity_(std::max<std::size_t>(capacity, 1)), slots_(capacity_), most_bytes_(most_bytes) {
   for (MediaPacket& slot : slots_) slot.packet = make_packet();
@@ -56,7 +50,7 @@ PacketQueue::Push PacketQueue::push(const AVPacket& packet, StreamKind stream,
 
 bool PacketQueue::has_room(const AVPacket& packet) const {
   if (count_ < kAlwaysFit) return count_ < capacity_;
-  return count_ < capacity_ && bytes_ + size_of(packet) <= most_bytes_;
+  return count_ < capacity_ && bytes_ + size_in_bytes(packet) <= most_bytes_;
 }
 
 void PacketQueue::put(const AVPacket& packet, StreamKind stream, const MediaFormatRef& format) {
@@ -66,7 +60,7 @@ void PacketQueue::put(const AVPacket& packet, StreamKind stream, const MediaForm
   slot.format = format;
   slot.queued_at = std::chrono::steady_clock::now();
   ++count_;
-  bytes_ += size_of(packet);
+  bytes_ += size_in_bytes(packet);
   changed_.notify_all();
 }
 
@@ -85,7 +79,7 @@ PacketQueue::Pop PacketQueue::pop(MediaPacket& out, std::chrono::milliseconds ti
   std::swap(out, slots_[first_]);
   first_ = (first_ + 1) % slots_.size();
   --count_;
-  bytes_ -= size_of(*out.packet);
+  bytes_ -= size_in_bytes(*out.packet);
   changed_.notify_all();
   return Pop::kPacket;
 }

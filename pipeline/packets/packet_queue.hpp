@@ -20,6 +20,10 @@ struct MediaPacket {
   std::chrono::steady_clock::time_point queued_at = {};
 };
 
+inline std::size_t size_in_bytes(const AVPacket& packet) {
+  return static_cast<std::size_t>(packet.size);
+}
+
 /// The queue between an encode (or the source, for copied packets) and one output's thread. Bounded
 /// in packets, and in bytes as well, since packets of raw and lossless video have megabytes. Slots
 /// are allocated by the constructor and by set_capacity alone. Any number of producer threads, one

@@ -8,7 +8,7 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/url.hpp"
 #include "pipeline/source/demuxer.hpp"
-#include "pipeline/source/descriptor.hpp"
+#include "pipeline/source/source_failure.hpp"
 
 namespace framelane {
 namespace {

@@ -18,6 +18,7 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/base/url.hpp"
+#include "pipeline/source/source_failure.hpp"
 
 namespace framelane {
 namespace {
@@ -26,7 +27,6 @@ namespace {
 constexpr std::chrono::milliseconds kRetry{20};
 
 int open_input(const std::string& path) {
-  if (path == "-") return STDIN_FILENO;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd >= 0) return fd;
   const int error = errno;
@@ -70,18 +70,19 @@ FdReader::FdReader(const std::string& path, std::chrono::milliseconds timeout, s
     : name_(path == "-" ? "standard input" : redact(path)),
       timeout_(timeout),
       stop_(std::move(stop)),
-      input_(open_input(path), path != "-"),
+      file_(path == "-" ? -1 : open_input(path)),
+      input_(path == "-" ? STDIN_FILENO : file_.get()),
       wake_(stop_),
-      opens_(watch_opens(input_.get())) {
+      opens_(watch_opens(input_)) {
   struct stat status {};
-  if (::fstat(input_.get(), &status) != 0) throw io_error(errno, "cannot look at " + name_);
+  if (::fstat(input_, &status) != 0) throw io_error(errno, "cannot look at " + name_);
   if (S_ISDIR(status.st_mode)) {
     throw IoError(IoFault::kIo, name_ + " is a folder; input.url must name a file or a FIFO");
   }
   regular_ = S_ISREG(status.st_mode);
-  positional_ = regular_ && path != "-" && ::lseek(input_.get(), 0, SEEK_CUR) == 0;
+  positional_ = regular_ && path != "-" && ::lseek(input_, 0, SEEK_CUR) == 0;
   if (S_ISFIFO(status.st_mode)) {
-    enlarge_pipe(input_.get());
+    enlarge_pipe(input_);
     awaits_writer_ = fifo_ = path != "-";
   }
 }
@@ -97,7 +98,7 @@ FdReader::Result FdReader::read(std::uint8_t* data, std::size_t size) {
     } else if (stop_.stop_requested()) {
       return {Status::kStopped, 0};
     }
-    const ssize_t count = hung_up ? 0 : ::read(input_.get(), data, size);
+    const ssize_t count = hung_up ? 0 : ::read(input_, data, size);
     if (count > 0) {
       awaits_writer_ = false;
       return {Status::kData, static_cast<std::size_t>(count)};
@@ -134,7 +135,7 @@ bool FdReader::wait(Clock::time_point deadline, bool& hung_up) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const int patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
-    std::array<pollfd, 2> fds{{{input_.get(), POLLIN, 0}, {wake_.fd(), POLLIN, 0}}};
+    std::array<pollfd, 2> fds{{{input_, POLLIN, 0}, {wake_.fd(), POLLIN, 0}}};
     const int ready = ::poll(fds.data(), fds.size(), patience);
     if (stop_.stop_requested()) return false;
     if (ready < 0 && errno != EINTR) throw io_error(errno, "cannot wait for " + name_);
@@ -159,7 +160,7 @@ bool FdReader::is_still(const std::string& path) const {
   struct stat ours {};
   struct stat named {};
   const int found = path == "-" ? ::fstat(STDIN_FILENO, &named) : ::stat(path.c_str(), &named);
-  return found == 0 && ::fstat(input_.get(), &ours) == 0 && ours.st_dev == named.st_dev &&
+  return found == 0 && ::fstat(input_, &ours) == 0 && ours.st_dev == named.st_dev &&
          ours.st_ino == named.st_ino;
 }
 
@@ -170,16 +171,16 @@ bool names_fifo(const std::string& url) {
 }
 
 ssize_t FdReader::read_at(std::uint8_t* data, std::size_t size, std::uint64_t offset) const {
-  return ::pread(input_.get(), data, size, static_cast<off_t>(offset));
+  return ::pread(input_, data, size, static_cast<off_t>(offset));
 }
 
 std::uint64_t FdReader::size() const {
   struct stat status {};
-  return ::fstat(input_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  return ::fstat(input_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
 void FdReader::rewind() {
-  if (::lseek(input_.get(), 0, SEEK_SET) != 0) throw io_error(errno, "cannot rewind " + name_);
+  if (::lseek(input_, 0, SEEK_SET) != 0) throw io_error(errno, "cannot rewind " + name_);
 }
 
 }  // namespace framelane

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "pipeline/base/failure.hpp"
-#include "pipeline/source/descriptor.hpp"
+#include "pipeline/base/file_descriptor.hpp"
 #include "pipeline/source/stop_event.hpp"
 
 namespace framelane {
@@ -73,9 +73,10 @@ class FdReader {
   const std::string name_;
   const std::chrono::milliseconds timeout_;
   const std::stop_token stop_;
-  const Descriptor input_;
+  const FileDescriptor file_;  // -1: standard input, which is not ours to close
+  const int input_;
   const StopEvent wake_;
-  const Descriptor opens_;  // an inotify of who opens the FIFO; -1: there is none
+  const FileDescriptor opens_;  // an inotify of who opens the FIFO; -1: there is none
   bool regular_ = false;
   bool positional_ = false;
   bool fifo_ = false;

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "pipeline/base/failure.hpp"
+#include "pipeline/source/source_failure.hpp"
 
 namespace framelane {
 namespace {

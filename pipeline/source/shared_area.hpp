@@ -8,8 +8,8 @@
 #include <string>
 
 #include "pipeline/base/bus_guard.hpp"
+#include "pipeline/base/file_descriptor.hpp"
 #include "pipeline/frames/host_registration.hpp"
-#include "pipeline/source/descriptor.hpp"
 
 namespace framelane {
 
@@ -44,7 +44,7 @@ class SharedArea {
     Mapping(const Mapping&) = delete;
     Mapping& operator=(const Mapping&) = delete;
 
-    const Descriptor file;
+    const FileDescriptor file;
     std::uint8_t* data = nullptr;
     std::size_t size = 0;  // whole pages, without the pages behind
     bool unregistered = true;

@@ -16,6 +16,7 @@
 #include "pipeline/base/failure.hpp"
 #include "pipeline/base/redact.hpp"
 #include "pipeline/source/shm_packet.hpp"
+#include "pipeline/source/source_failure.hpp"
 
 namespace framelane {
 namespace {

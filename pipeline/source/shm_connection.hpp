@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "pipeline/av/buffer_ref.hpp"
+#include "pipeline/base/failure.hpp"
+#include "pipeline/base/file_descriptor.hpp"
 #include "pipeline/frames/input_frame.hpp"
-#include "pipeline/source/descriptor.hpp"
 #include "pipeline/source/shared_area.hpp"
 #include "pipeline/source/stop_event.hpp"
 
@@ -122,7 +123,7 @@ class ShmConnection : public std::enable_shared_from_this<ShmConnection> {
   const std::chrono::milliseconds timeout_;
   const std::stop_token stop_;
   const std::chrono::milliseconds linger_;
-  const Descriptor socket_;
+  const FileDescriptor socket_;
   const StopEvent wake_;
   uid_t producer_ = 0;  // its user
   std::atomic<Peer> peer_{Peer::kWaits};

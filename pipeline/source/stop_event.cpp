@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "pipeline/source/source_failure.hpp"
+
 namespace framelane {
 namespace {
 

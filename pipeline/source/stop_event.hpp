@@ -3,7 +3,7 @@
 #include <functional>
 #include <stop_token>
 
-#include "pipeline/source/descriptor.hpp"
+#include "pipeline/base/file_descriptor.hpp"
 
 namespace framelane {
 
@@ -15,7 +15,7 @@ class StopEvent {
   int fd() const { return event_.get(); }
 
  private:
-  const Descriptor event_;
+  const FileDescriptor event_;
   const std::stop_callback<std::function<void()>> on_stop_;
 };
 

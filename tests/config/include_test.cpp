@@ -1,7 +1,10 @@
 // Not built for ThreadSanitizer: one thread uses it.
+#include <dirent.h>
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,7 +12,22 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "config/yaml_tree.hpp"
 #include "tests/temp_folder.hpp"
+
+namespace {
+
+/// readdir() fails so after the first entry; 0: it does not.
+int folder_error = 0;
+
+}  // namespace
+
+extern "C" dirent* readdir(DIR* folder) {
+  static const auto real = reinterpret_cast<dirent* (*)(DIR*)>(dlsym(RTLD_NEXT, "readdir"));
+  if (folder_error == 0 || telldir(folder) == 0) return real(folder);
+  errno = folder_error;
+  return nullptr;
+}
 
 namespace framelane {
 namespace {
@@ -111,6 +129,30 @@ TEST_F(IncludeTest, AFolderThatCannotBeSearchedIsAProblem) {
                               "\" cannot be read: Too many levels of symbolic links; mend that, "
                               "or name other files")));
   }
+}
+
+// As on a file server whose folder is gone: what was read of it must not pass for all of it.
+TEST_F(IncludeTest, AFolderThatBreaksOffIsAProblem) {
+  write("feeds.d/a.yaml", "feeds: {gate: {input: {url: a.mp4}}}\n");
+  write("feeds.d/b.yaml", "feeds: {yard: {input: {url: b.mp4}}}\n");
+  folder_error = ESTALE;
+  const auto found = problems("include: feeds.d/*.yaml\nfeeds: {door: {input: {url: d.mp4}}}\n");
+  folder_error = 0;
+  EXPECT_THAT(found, ElementsAre(HasSubstr("include: a folder of \"feeds.d/*.yaml\" cannot be "
+                                           "read: Stale file handle; mend that")));
+}
+
+TEST_F(IncludeTest, AFeedWhoseProfilesNameCannotBeReadAnyMoreIsStillShown) {
+  write("name", "slow");
+  write("feeds.d/a.yaml",
+        "feeds: {gate: {profile: '${file:" + path("name") + "}', input: {url: a.mp4}}}\n");
+  const Config config = good("profiles: {slow: {ring: 5}}\ninclude: feeds.d/*.yaml\n");
+  ASSERT_THAT(names(config), ElementsAre("gate"));
+  EXPECT_NE(merged_feed(*config.tree, "gate", config.files).find("ring"), nullptr);
+  std::filesystem::remove(path("name"));
+  const Node feed = merged_feed(*config.tree, "gate", config.files);
+  EXPECT_NE(feed.find("profile"), nullptr);
+  EXPECT_EQ(feed.find("ring"), nullptr);
 }
 
 TEST_F(IncludeTest, AFileThatCannotBeReadIsAProblem) {

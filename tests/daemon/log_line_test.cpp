@@ -39,6 +39,14 @@ TEST(LogLineTest, JsonSaysWhatALineIsAboutAndTheFaultsCodeAndReason) {
             R"({"ts":"2026-01-02T03:04:05.678Z","level":"info","feed":"gate","encode":"live",)"
             R"("msg":"sound: slow"})"
             "\n");
+  EXPECT_EQ(line(LogStyle::kJson, "feed gate: output web (small): writing a.m3u8"),
+            R"({"ts":"2026-01-02T03:04:05.678Z","level":"info","feed":"gate","encode":"small",)"
+            R"("output":"web","msg":"writing a.m3u8"})"
+            "\n");
+  EXPECT_EQ(line(LogStyle::kJson, "feed gate: output web (so to say): x"),
+            R"({"ts":"2026-01-02T03:04:05.678Z","level":"info","feed":"gate",)"
+            R"("msg":"output web (so to say): x"})"
+            "\n");
 }
 
 TEST(LogLineTest, JsonKeepsMessagesThatOnlyLookLikeAFeeds) {
@@ -67,6 +75,13 @@ TEST(LogLineTest, ControlsBeyondAsciiAreWrittenOutAndOtherTextStays) {
                  "2J \xe2\x80\xae\xe2\x81\xa6 \xc2\xa9\xe2\x82\xac"),
             "<6>a\\xc2\\x9b2J \\xe2\\x80\\xae\\xe2\\x81\\xa6 \xc2\xa9\xe2\x82\xac\n");
   EXPECT_EQ(line(LogStyle::kJournal, "\xe2\x80"), "<6>\xe2\x80\n");
+}
+
+TEST(LogLineTest, JsonEscapesThemToo) {
+  const std::string json = line(LogStyle::kJson,
+                                "a\x7f\x1b \xc2\x9b"
+                                "2J \xe2\x80\xae \xe2\x82\xac");
+  EXPECT_NE(json.find("a\\u007f\\u001b \\u009b2J \\u202e \xe2\x82\xac"), std::string::npos) << json;
 }
 
 TEST(LogLineTest, ARecordOfTheJournalHasTheWholeMessageAndItsFields) {

@@ -83,6 +83,24 @@ TEST_F(InterleaverTest, VideoOfAFileWaitsForSeconds) {
   EXPECT_EQ(taken(), "v0 ");
 }
 
+TEST_F(InterleaverTest, LargeVideoWaitsOnlyWhileThereIsRoom) {
+  const auto add_half = [this](std::int64_t time_ms) {
+    MediaPacket packet{.packet = make_packet(), .format = format_};
+    packet.packet->dts = time_ms;
+    packet.packet->size = PacketQueue::kMostBytes / 2;
+    interleaver_.add(packet, true);
+  };
+  add_half(0);
+  EXPECT_EQ(taken(), "");
+  add_half(40);
+  EXPECT_EQ(taken(), "v0 ");
+  add_half(80);
+  EXPECT_EQ(taken(), "v40 ");
+  EXPECT_EQ(interleaver_.clear(), 1u);
+  add_half(120);
+  EXPECT_EQ(taken(), "");
+}
+
 TEST_F(InterleaverTest, AudioGoesOnWithoutVideoThatNeverComes) {
   add(StreamKind::kAudio, 0);
   add(StreamKind::kAudio, 9'999);

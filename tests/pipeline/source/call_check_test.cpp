@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "pipeline/source/descriptor.hpp"
+#include "pipeline/base/file_descriptor.hpp"
 
 namespace framelane {
 namespace {
@@ -30,11 +30,11 @@ class Peer {
   const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&address_); }
   /// The errno value of connecting to it; 0 if that works.
   int connect_error() const {
-    const Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+    const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
     return ::connect(socket.get(), address(), sizeof address_) == 0 ? 0 : errno;
   }
   int send_error() const {
-    const Descriptor socket(::socket(AF_INET, SOCK_DGRAM, 0));
+    const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM, 0));
     return ::sendto(socket.get(), "x", 1, 0, address(), sizeof address_) == 1 ? 0 : errno;
   }
   /// What has been sent to it.
@@ -44,7 +44,7 @@ class Peer {
   }
 
  private:
-  Descriptor socket_;
+  FileDescriptor socket_;
   sockaddr_in address_{};
 };
 
@@ -86,7 +86,7 @@ TEST(CallCheckTest, OtherThreadsAndLocalSocketsAreNotChecked) {
   EXPECT_EQ(other, 0);
 
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "/no-such-socket"};
-  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
             -1);
   EXPECT_EQ(errno, ENOENT);

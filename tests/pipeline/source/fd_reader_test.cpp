@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "pipeline/base/failure.hpp"
-#include "pipeline/source/descriptor.hpp"
+#include "pipeline/source/source_failure.hpp"
 #include "tests/pipeline/output/old_files.hpp"
 #include "tests/pipeline/source/media_files.hpp"
 

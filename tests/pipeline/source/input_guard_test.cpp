@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "pipeline/source/descriptor.hpp"
+#include "pipeline/base/file_descriptor.hpp"
 #include "tests/pipeline/source/source_fixture.hpp"
 
 namespace framelane {
@@ -172,7 +172,7 @@ class RefusedAddressTest : public ::testing::Test {
   }
   /// The state of TCP of a new socket that connects to the listener. It stays open.
   int connect_to_listener(int flags = 0) {
-    const Descriptor& socket = sockets_.emplace_back(::socket(AF_INET, SOCK_STREAM | flags, 0));
+    const FileDescriptor& socket = sockets_.emplace_back(::socket(AF_INET, SOCK_STREAM | flags, 0));
     (void)::connect(socket.get(), as_address(listener_address_), sizeof listener_address_);
     tcp_info info{};
     socklen_t size = sizeof info;
@@ -183,7 +183,7 @@ class RefusedAddressTest : public ::testing::Test {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(0xa9fea9fe);  // 169.254.169.254
-    const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
     EXPECT_EQ(::connect(socket.get(), as_address(address), sizeof address), -1);
     EXPECT_EQ(errno, EACCES);
   }
@@ -194,9 +194,9 @@ class RefusedAddressTest : public ::testing::Test {
   }
 
   InputGuard guard_{from_loopback()};
-  const Descriptor listener_{::socket(AF_INET, SOCK_STREAM, 0)};
+  const FileDescriptor listener_{::socket(AF_INET, SOCK_STREAM, 0)};
   sockaddr_in listener_address_{};
-  std::deque<Descriptor> sockets_;
+  std::deque<FileDescriptor> sockets_;
 };
 
 TEST_F(RefusedAddressTest, IsTheCauseOfAFailureBehindARedirect) {

@@ -81,11 +81,15 @@ TEST_F(GpuTuneTest, FeedsThatNeedMostOfTheGpuAreNotSliced) {
 TEST_F(BrokenGpuTuneTest, AGpuWithoutRoomLeavesTheCpu) {
   const Session session = gpu_session();
   stand_in::set_memory(5'000);
-  const Tuning tuning = tune(session, false, slow_feed());
+  std::vector<FeedKind> kinds = slow_feed();
+  kinds[0].feeds = 4;
+  const Tuning tuning = tune(session, false, kinds);
   EXPECT_THAT(tuning.measured.problems, IsEmpty());
   EXPECT_EQ(tuning.device, "cpu");
   EXPECT_THAT(tuning.device_reason, StartsWith("cuda:0 cannot do 37x67 bgra to nv12: "));
   EXPECT_EQ(tuning.kinds.size(), 1u);
+  // The GPU's memory does not limit how many feeds the CPU is measured with.
+  EXPECT_NE(tuning.measured.measured("stage", {{"part", "lanes"}, {"feeds", "4"}}), nullptr);
   const Tuning alone = tune(session, true, slow_feed());
   EXPECT_THAT(alone.kinds, IsEmpty());
   EXPECT_EQ(alone.measured.problems.size(), 1u);

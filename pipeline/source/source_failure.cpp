@@ -1,4 +1,4 @@
-#include "pipeline/source/descriptor.hpp"
+#include "pipeline/source/source_failure.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,10 +9,6 @@
 #include "pipeline/base/redact.hpp"
 
 namespace framelane {
-
-Descriptor::~Descriptor() {
-  if (owned_ && fd_ >= 0) ::close(fd_);
-}
 
 std::string denial_remedy(int error, const std::string& path) {
   if (error != EACCES && error != EPERM) return {};
