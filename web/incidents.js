@@ -1,7 +1,7 @@
 // What happened: one line for each cause. Those that last come first, then the newest.
 
 import {LiveText, arrange, el} from "./dom.js";
-import {clock, duration, words} from "./format.js";
+import {clock, counted, duration, words} from "./format.js";
 import {Pill} from "./parts.js";
 
 const LEVELS = {info: "idle", warning: "warn", error: "bad"};
@@ -163,7 +163,7 @@ class Row {
     this.#subject.replaceChildren(...this.#subjects(incident));
     this.#text.set(incident.text);
     const gap = incident.gap_seconds > 0 ? `gap of ${duration(incident.gap_seconds)}` : "";
-    const tries = incident.retries > 0 ? `${incident.retries} retries` : "";
+    const tries = incident.retries > 0 ? counted(incident.retries, "retry", "retries") : "";
     const extra = [tries, gap].filter((part) => part && !incident.text.includes(part));
     const cause = incident.reason && !incident.text.includes(incident.reason) ? [incident.reason] : [];
     this.#cause.set([...extra, ...cause].join(" · "));

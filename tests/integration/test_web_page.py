@@ -150,12 +150,13 @@ def test_a_dead_camera_is_dead_since_it_was_lost_and_its_outputs_wait(browser, m
     daemon = mock()
     daemon.fail("hall-1", "no data for 10 s")
     lost = daemon.fleet.incidents[-1]
-    lost["begin"] = stamp(parse(lost["begin"]) - 7200)  # the state begins with the latest try
+    lost.update(retries=1, begin=stamp(parse(lost["begin"]) - 7200))  # the state begins with the latest try
     browser.open(daemon.url)
     browser.run("""
       const tile = page.locator('.tile[data-level=bad]', {hasText: 'hall-1'});
       await tile.filter({hasText: 'timeout: no data'}).filter({hasText: /for 2 h/}).filter({hasText: /Outputs\\s*waiting/})
         .waitFor();
+      await page.locator('.incidents li', {hasText: '1 retry'}).waitFor();
       await tile.getByRole('link').click();
       await page.getByRole('cell', {name: 'waiting'}).first().waitFor();""")
     browser.check()
