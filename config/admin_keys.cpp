@@ -96,8 +96,7 @@ const Section<AdminConfig>& token_keys() {
   static const Section<AdminConfig> keys{
       {token_key("read", "Files with tokens that may read: GET and HEAD.", AdminRole::kRead),
        token_key("control", "Files with tokens that may read and control: POST too.",
-                 AdminRole::kControl)},
-      {}};
+                 AdminRole::kControl)}};
   return keys;
 }
 
@@ -123,8 +122,7 @@ const Section<TlsTexts>& tls_keys() {
                 "authority (PEM).",
                 false, &TlsTexts::certificate),
        tls_file("key", "A file with the certificate's private key, without a password (PEM).", true,
-                &TlsTexts::key)},
-      {}};
+                &TlsTexts::key)}};
   return keys;
 }
 
@@ -177,8 +175,7 @@ const Section<AdminConfig>& admin_keys() {
        {{"tls", tls_keys().shape(), "Encrypts the connections (off)."}, read_tls},
        scalar<AdminConfig>("insecure", of(kBoolean),
                            "Listens without tokens where other machines can connect (false).",
-                           [](AdminConfig& a, const Value& v) { a.insecure = v.number != 0; })},
-      {}};
+                           [](AdminConfig& a, const Value& v) { a.insecure = v.number != 0; })}};
   return keys;
 }
 

@@ -9,10 +9,10 @@ const Section<BackoffOptions>& backoff_keys() {
            "first", range(kDuration, micros(10ms), micros(1h)),
            "The first wait before another try (1s).",
            [](BackoffOptions& b, const Value& v) { b.first = v.milliseconds(); }),
-       scalar<BackoffOptions>("max", range(kDuration, micros(10ms), micros(24h)),
-                              "The longest wait (60s). The wait doubles from first up to this.",
-                              [](BackoffOptions& b, const Value& v) { b.max = v.milliseconds(); })},
-      {}};
+       scalar<BackoffOptions>(
+           "max", range(kDuration, micros(10ms), micros(24h)),
+           "The longest wait (60s). The wait doubles from first up to this.",
+           [](BackoffOptions& b, const Value& v) { b.max = v.milliseconds(); })}};
   return keys;
 }
 

@@ -35,9 +35,9 @@ struct Config {
 
 /// A configuration, or every problem in it, in file order.
 using LoadResult = std::variant<Config, std::vector<Problem>>;
-/// Reads the file, the files that it includes and the ${file:…} that they name, and opens nothing
-/// else. The values of ${file:…}
-/// and the passwords in URLs go to register_secret.
+/// Reads the file and those that it includes and names: ${file:…}, tokens, certificates, and with
+/// `options.require_files` fonts and images. Opens no source, output or device. The values of
+/// ${file:…} and the passwords in URLs go to register_secret.
 LoadResult load_config_file(const std::string& path, const LoadOptions& options = {});
 /// The same for a text. `file_name` is for the problems.
 LoadResult load_config_text(std::string_view text, const std::string& file_name,

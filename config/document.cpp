@@ -20,19 +20,16 @@ const Section<LogConfig>& log_keys() {
            [](LogConfig& l, const Value& v) { l.level = static_cast<LogLevel>(v.number); }),
        scalar<LogConfig>(
            "format", words({"text", "json"}), "The form of the messages (text).",
-           [](LogConfig& l, const Value& v) { l.format = static_cast<LogFormat>(v.number); })},
-      {}};
+           [](LogConfig& l, const Value& v) { l.format = static_cast<LogFormat>(v.number); })}};
   return keys;
 }
 
 const Section<WatchdogConfig>& watchdog_keys() {
-  static const Section<WatchdogConfig> keys{
-      {scalar<WatchdogConfig>(
-          "max_abandoned", range(kInteger, 0, 100'000),
-          "How many threads may be stuck in calls that do not return. With more, framelane ends "
-          "with status 1, so that it is started again (no limit).",
-          [](WatchdogConfig& w, const Value& v) { w.max_abandoned = static_cast<int>(v.number); })},
-      {}};
+  static const Section<WatchdogConfig> keys{{scalar<WatchdogConfig>(
+      "max_abandoned", range(kInteger, 0, 100'000),
+      "How many threads may be stuck in calls that do not return. With more, framelane ends "
+      "with status 1, so that it is started again (no limit).",
+      [](WatchdogConfig& w, const Value& v) { w.max_abandoned = static_cast<int>(v.number); })}};
   return keys;
 }
 
@@ -46,8 +43,7 @@ const Section<RecorderConfig>& recorder_keys() {
            "directory", of(kText),
            "The folder to which a trace is written when frames are lost, when a feed or a GPU "
            "fails, and on SIGUSR1 (none).",
-           [](RecorderConfig& r, const Value& v) { r.directory = v.text; })},
-      {}};
+           [](RecorderConfig& r, const Value& v) { r.directory = v.text; })}};
   return keys;
 }
 
@@ -149,8 +145,7 @@ const Section<Document>& document_keys() {
               "Named sets of keys. A feed that names one is merged over it, and it over the "
               "defaults.",
               &Document::profiles),
-         part("feeds", map_of(feed_shape()), "The feeds, by name.", &Document::feeds)},
-        {}};
+         part("feeds", map_of(feed_shape()), "The feeds, by name.", &Document::feeds)}};
     return table;
   }();
   return keys;

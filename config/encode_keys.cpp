@@ -18,9 +18,9 @@ const Section<CodecCandidate>& codec_keys() {
         {scalar<CodecCandidate>("name", of(kText), "FFmpeg's name of the encoder.",
                                 [](CodecCandidate& c, const Value& v) { c.name = v.text; }),
          av_options<CodecCandidate>(
-             "Options of that encoder. One that it refuses fails the feed.",
-             [](CodecCandidate& c) -> AvOptions& { return c.options; }, false)},
-        {}};
+             "Options of that encoder. One that it refuses takes down this encode, or its sound "
+             "alone.",
+             [](CodecCandidate& c) -> AvOptions& { return c.options; }, false)}};
     section.keys.front().property.required = true;
     return section;
   }();
@@ -127,8 +127,7 @@ const Section<EncodeOptions>& video_keys() {
                              [](EncodeOptions& e, const Value& v) { e.bitrate = v.number; }),
        scalar<EncodeOptions>("gop", gop_shape(),
                              "The time between keyframes (default: the encoder's).",
-                             [](EncodeOptions& e, const Value& v) { e.gop = v.microseconds(); })},
-      {}};
+                             [](EncodeOptions& e, const Value& v) { e.gop = v.microseconds(); })}};
   return keys;
 }
 
@@ -151,10 +150,10 @@ const Section<EncodeOptions>& audio_keys() {
       {codec_key(StreamKind::kAudio, &EncodeOptions::audio_codecs, "aac",
                  "The audio encoder, or a list of encoders, of which the first one that opens is "
                  "used. Each is a name, or a map of name and options (default: aac)."),
-       scalar<EncodeOptions>("bitrate", range(kBitrate, 1'000, 10'000'000),
-                             "Bits per second of the sound (default: the encoder's).",
-                             [](EncodeOptions& e, const Value& v) { e.audio_bitrate = v.number; })},
-      {}};
+       scalar<EncodeOptions>(
+           "bitrate", range(kBitrate, 1'000, 10'000'000),
+           "Bits per second of the sound (default: the encoder's).",
+           [](EncodeOptions& e, const Value& v) { e.audio_bitrate = v.number; })}};
   return keys;
 }
 
@@ -238,8 +237,7 @@ const Section<EncodeOptions>& convert_keys() {
        scalar<EncodeOptions>(
            "rate", of(kFrameRate),
            "Frames per second to encode, at most: others are left out evenly (default: all).",
-           [](EncodeOptions& e, const Value& v) { e.rate = v.ratio; })},
-      {}};
+           [](EncodeOptions& e, const Value& v) { e.rate = v.ratio; })}};
   return keys;
 }
 
@@ -264,8 +262,7 @@ const Section<EncodeOptions>& encode_keys() {
        section<EncodeOptions, EncodeOptions>("convert", convert_keys(),
                                              "The pictures that the encoder is given.",
                                              [](EncodeOptions& e) -> EncodeOptions& { return e; }),
-       overlay_key(), audio_key()},
-      {}};
+       overlay_key(), audio_key()}};
   return keys;
 }
 

@@ -53,15 +53,13 @@ const Section<FeedOptions>& on_gap_keys() {
   static const Section<FeedOptions> keys = [] {
     Shape split_after = range(kDuration, micros(100ms), micros(24h));
     split_after.words = {"never"};
-    return Section<FeedOptions>{
-        {scalar<FeedOptions>("split_after", split_after,
-                             "A live source that is silent for longer counts as gone: recordings "
-                             "end, and begin anew when it is back (5s). never: they go on.",
-                             [](FeedOptions& f, const Value& v) {
-                               f.split_after = v.text == "never" ? std::nullopt
-                                                                 : std::optional(v.milliseconds());
-                             })},
-        {}};
+    return Section<FeedOptions>{{scalar<FeedOptions>(
+        "split_after", split_after,
+        "A live source that is silent for longer counts as gone: recordings "
+        "end, and begin anew when it is back (5s). never: they go on.",
+        [](FeedOptions& f, const Value& v) {
+          f.split_after = v.text == "never" ? std::nullopt : std::optional(v.milliseconds());
+        })}};
   }();
   return keys;
 }
@@ -109,8 +107,7 @@ const Section<MaskShape>& mask_keys() {
                              m.style = static_cast<MaskShape::Style>(v.number);
                            }),
          scalar<MaskShape>("color", of(kColorCode), "The colour of fill (#000000).",
-                           [](MaskShape& m, const Value& v) { m.color = color_of(v); })},
-        {}};
+                           [](MaskShape& m, const Value& v) { m.color = color_of(v); })}};
   }();
   return keys;
 }
@@ -197,8 +194,7 @@ const Section<FeedOptions>& layer_keys() {
            "analyse", of(kBoolean),
            "Whether to measure the brightness of frames, as the first encode that decodes gets "
            "them, for the metric framelane_feed_luma_mean (false).",
-           [](FeedOptions& f, const Value& v) { f.analyse = v.number != 0; })},
-      {"recorder"}};
+           [](FeedOptions& f, const Value& v) { f.analyse = v.number != 0; })}};
   return keys;
 }
 

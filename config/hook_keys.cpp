@@ -101,8 +101,7 @@ const Section<HookConfig>& hook_keys() {
                           [](HookConfig& h, const Value& v) { h.name = v.text; }),
        scalar<HookConfig>("timeout", range(kDuration, micros(100ms), micros(5min)),
                           "How long a try may take (10s).",
-                          [](HookConfig& h, const Value& v) { h.timeout = v.milliseconds(); })},
-      {}};
+                          [](HookConfig& h, const Value& v) { h.timeout = v.milliseconds(); })}};
   return keys;
 }
 

@@ -33,8 +33,7 @@ const Section<ColorOverride>& input_color_keys() {
       {matrix_key({"auto", "rgb", "bt601", "bt709", "bt2020"},
                   "The matrix of the source's pixels (auto: from its tags)."),
        range_key("The range of the source's pixels (auto: from its tags)."),
-       siting_key("The position of the source's chroma samples (auto: from its tags).")},
-      {}};
+       siting_key("The position of the source's chroma samples (auto: from its tags).")}};
   return keys;
 }
 
@@ -95,8 +94,7 @@ const Section<InputLimits>& limit_keys() {
                            [](InputLimits& l, const Value& v) { l.probe_size = v.number; }),
        scalar<InputLimits>("playlist_size", range(kSize, 1000, kMostBytes),
                            "Bytes of one playlist, unpacked (16M).",
-                           [](InputLimits& l, const Value& v) { l.playlist_size = v.number; })},
-      {}};
+                           [](InputLimits& l, const Value& v) { l.playlist_size = v.number; })}};
   return keys;
 }
 
@@ -111,16 +109,15 @@ const Section<InputOptions>& input_keys() {
         // Options in the defaults may go unused: rtsp_transport must not fail a feed that reads a
         // file.
         endpoint_keys<InputOptions>(
-            {.url = "Where the video comes from: a URL, a file, a FIFO, - for standard input, or "
-                    "lavfi:GRAPH for a test source.",
+            {.url = "Where the video comes from: a URL, a file, a FIFO, - for standard input, "
+                    "shm:SOCKET for shared memory, or lavfi:GRAPH for a test source.",
              .format = "FFmpeg's name of the demuxer (default: probed); rawvideo for frames "
                        "without a container.",
              .options = "Options for FFmpeg's protocol, demuxer and decoder. One that nothing uses "
                         "fails the feed, unless it comes from the defaults.",
              .timeout = "The source counts as lost if no data comes for this long (10s).",
              .reconnect = "How long to wait before the source is opened again."},
-            unknown_demuxer, true),
-        {}};
+            unknown_demuxer, true)};
     table.keys.insert(
         table.keys.end(),
         {scalar<InputOptions>(

@@ -143,14 +143,8 @@ void Reader::wrong_type(const Node& node, const Shape& shape) {
   problems_.add(node, std::move(text));
 }
 
-void Reader::unknown_key(const Node::Entry& entry, const std::vector<Property>& known,
-                         const std::vector<std::string_view>& later) {
+void Reader::unknown_key(const Node::Entry& entry, const std::vector<Property>& known) {
   const Node& value = entry.value;
-  if (std::find(later.begin(), later.end(), entry.key) != later.end()) {
-    problems_.add(value.key_position, value.path,
-                  "is not supported by this version; remove the key");
-    return;
-  }
   std::vector<std::string_view> names;
   for (const Property& property : known) names.push_back(property.name);
   const std::string_view guess = nearest(entry.key, names);

@@ -66,8 +66,7 @@ class Reader {
   std::optional<Value> scalar(const Node& node, const Shape& shape);
   /// False if `node` is no map, which is reported.
   bool require_map(const Node& node, const Shape& shape);
-  void unknown_key(const Node::Entry& entry, const std::vector<Property>& known,
-                   const std::vector<std::string_view>& later);
+  void unknown_key(const Node::Entry& entry, const std::vector<Property>& known);
   void wrong_type(const Node& node, const Shape& shape);
 
   /// False if a variable in the text of `node` has no value, so that the text cannot be checked.
@@ -91,8 +90,6 @@ struct Key {
 template <typename T>
 struct Section {
   std::vector<Key<T>> keys;
-  /// Keys of later versions. They are refused, with that reason.
-  std::vector<std::string_view> later;
 
   std::vector<Property> properties() const {
     std::vector<Property> list;
@@ -112,7 +109,7 @@ struct Section {
     for (const Node::Entry& entry : node.entries) {
       const Key<T>* key = find(entry.key);
       if (key == nullptr) {
-        reader.unknown_key(entry, known, later);
+        reader.unknown_key(entry, known);
       } else if (entry.value.kind == Node::Kind::kNull) {
         reader.wrong_type(entry.value, key->property.shape);
       } else {

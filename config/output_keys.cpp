@@ -27,8 +27,7 @@ const Section<SegmentOptions>& keep_keys() {
                               "file system, as long as less than this is free there.",
                               [](SegmentOptions& s, const Value& v) {
                                 s.keep_free = DiskShare{.bytes = v.number, .part = v.part};
-                              })},
-      {}};
+                              })}};
   return keys;
 }
 
@@ -64,12 +63,11 @@ const Section<OutputOptions>& output_keys() {
             {.url = "Where to write: a file, a URL, or null: to discard. With segment, a strftime "
                     "pattern.",
              .format = "FFmpeg's name of the muxer (default: from the URL).",
-             .options = "Options for FFmpeg's muxer and protocol. One that nothing uses fails the "
-                        "feed.",
+             .options = "Options for FFmpeg's muxer and protocol. One that nothing uses takes "
+                        "this output down.",
              .timeout = "The peer counts as lost if nothing can be written for this long (10s).",
              .reconnect = "How long to wait before the output is opened again."},
-            unknown_muxer, false),
-        {}};
+            unknown_muxer, false)};
     table.keys.insert(
         table.keys.end(),
         {from_key(),

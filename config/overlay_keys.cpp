@@ -73,8 +73,7 @@ const Section<OverlayOptions>& overlay_keys() {
                               [](OverlayOptions& o, const Value& v) { o.width = v.part; }),
        scalar<OverlayOptions>("opacity", of(kFraction),
                               "How much the image covers, from 0 to 1 (1).",
-                              [](OverlayOptions& o, const Value& v) { o.opacity = v.part; })},
-      {}};
+                              [](OverlayOptions& o, const Value& v) { o.opacity = v.part; })}};
   return keys;
 }
 

@@ -129,8 +129,8 @@ class Renditions {
     if (container.kind != OutputKind::kPlaylist || !container.local) {
       problems_.add(
           *url,
-          "takes several encodes, which only an HLS playlist in a folder can: let it end "
-          "with .m3u8, such as /srv/hls/${feed}/master.m3u8, or let from name one encode");
+          "takes several encodes, which only an HLS playlist in a folder can: write a path that "
+          "ends with .m3u8, such as /srv/hls/${feed}/master.m3u8, or let from name one encode");
       return false;
     }
     if (const auto problem = time_in_playlist_path(container.url)) {

@@ -108,8 +108,10 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments) {
   app.add_option("OUTPUT", arguments.output, "File, URL, null: to discard, or - for stdout")
       ->required();
   app.add_flag("-y", arguments.overwrite, "Overwrite the output file if it exists");
-  app.add_option("--codec", arguments.codecs,
-                 "Encoders, of which the first available one is used; copy: do not decode")
+  app.add_option(
+         "--codec", arguments.codecs,
+         "Encoders, of which the first available one is used; copy: do not decode (libx264 with "
+         "preset=veryfast; rawvideo for a container of raw video)")
       ->delimiter(',')
       ->type_name("NAME[,NAME]|copy");
   app.add_option("--option", arguments.options, "Option of the encoder; may be given several times")
@@ -118,7 +120,7 @@ void add_transcode(CLI::App& app, TranscodeArguments& arguments) {
   app.add_option("--gop", arguments.gop, "Time between keyframes, for example 2s")->type_name("T");
   app.add_option("--audio", arguments.audio,
                  "What to do with the sound: copy, none, or encoders, of which the first one that "
-                 "opens is used")
+                 "opens is used (copy)")
       ->delimiter(',')
       ->type_name("NAME[,NAME]|copy|none");
   app.add_option("--format", arguments.format, "Container, if the name of OUTPUT does not tell")
@@ -252,7 +254,9 @@ int run_arguments(int argc, char** argv) {
   std::string config = kDefaultConfigFile;
   bool no_env = false;
   CLI::App* check_app =
-      app.add_subcommand("check", "Print every problem of a configuration file; open nothing else");
+      app.add_subcommand("check",
+                         "Print every problem of a configuration file and of the files that it "
+                         "names; open no source, output or device");
   check_app->add_option("-c,--config", config, "Configuration file")->capture_default_str();
   check_app->add_flag("--no-env", no_env, "Accept unset variables and unreadable secret files");
 

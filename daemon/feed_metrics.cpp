@@ -37,8 +37,9 @@ FeedMetrics::FeedMetrics(MetricPage& page)
                         "1 for the state the feed is in, 0 for the others. backoff: it will be "
                         "tried again; ended: a file is finished; failed: it is not tried again.")),
       info_(page.gauge("framelane_feed_info",
-                       "The decoder and the device of the feed, empty until its source has been "
-                       "opened; always 1.")),
+                       "The decoder of the feed, empty until its source has been opened and if "
+                       "nothing is decoded, and its device, empty if nothing is converted; always "
+                       "1.")),
       last_frame_(page.gauge(
           "framelane_last_frame_timestamp_seconds",
           "Unix time of the last frame or copied packet from the source; 0 before the first.")),

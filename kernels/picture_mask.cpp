@@ -335,6 +335,9 @@ void PictureMask::apply(const ImageView& image) const {
 const char* why_no_polygon(std::span<const Point> polygon) {
   if (polygon.size() < 3) return "has fewer than three points";
   if (polygon.size() > kMostPolygonPoints) return "has more than 1000 points";
+  if (polygon.size() > 3 && polygon.front() == polygon.back()) {
+    return "ends with its first point again; leave that out, a polygon closes by itself";
+  }
   double area = 0;
   for (std::size_t i = 0; i < polygon.size(); ++i) {
     const Point& a = polygon[i];

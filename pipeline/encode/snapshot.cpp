@@ -19,8 +19,10 @@ extern "C" {
 namespace framelane {
 namespace {
 
-/// A larger picture is made smaller: JPEG has no more than 65,500, and memory is limited, too.
+/// A larger picture is made smaller: JPEG has no more than 65,500 a side, and memory is limited,
+/// too.
 constexpr double kMostSide = 8192;
+constexpr double kMostPixels = 32 << 20;
 /// A few percent of the picture's bytes, and no blocks that one sees.
 constexpr int kQuality = 4 * FF_QP2LAMBDA;
 
@@ -38,7 +40,8 @@ std::pair<int, int> size_of(const AVFrame& frame, int width) {
   const bool known = shape.num > 0 && shape.den > 0;
   const double shown_width = frame.width * (known ? av_q2d(shape) : 1.0);
   const double wanted = width > 0 ? width / shown_width : 1.0;
-  const double scale = std::min(wanted, kMostSide / std::max<double>(shown_width, frame.height));
+  const double scale = std::min({wanted, kMostSide / std::max<double>(shown_width, frame.height),
+                                 std::sqrt(kMostPixels / (shown_width * frame.height))});
   const auto side = [](double pixels) {
     return std::max(1, static_cast<int>(std::lround(pixels)));
   };

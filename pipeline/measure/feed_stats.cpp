@@ -29,8 +29,8 @@ void OutputStats::set_state(std::uint64_t run, FeedState state, std::string reas
   if (run != run_) return;
   if (!code.empty()) faults_.add(code, reason, std::chrono::system_clock::now());
   state_ = state;
+  up = state == FeedState::kRunning && reason.empty();
   reason_ = std::move(reason);
-  up = state == FeedState::kRunning;
   paused = state == FeedState::kBackoff;
 }
 

@@ -256,7 +256,7 @@ void Output::drain(bool flush) {
 void Output::deliver(MediaPacket& packet) try {
   if (encode_is_down_ && packet.stream == StreamKind::kVideo) show_if_encode_is_down();
   if (container_.kind == OutputKind::kNull) {
-    if (!stats_.up) set_state(FeedState::kRunning);
+    if (!stats_.up && !encode_is_down_) set_state(FeedState::kRunning);
     stats_.bytes += static_cast<std::uint64_t>(packet.packet->size);
     return observe_written(packet);
   }

@@ -53,11 +53,13 @@ void StreamSource::open() {
   info_.live = demuxer_->live();
   if (context_.decode) open_decoder();
   if (const auto key = demuxer_->options().unconsumed(input_.options)) {
-    throw FeedError(FeedFault::kConfiguration,
-                    "nothing takes the option " + *key + ": neither the demuxer and protocol of " +
-                        demuxer_->name() +
-                        (decoder_ ? " nor the decoder " + info_.decoder : std::string()) +
-                        " knows it; correct or remove input.options." + *key);
+    const std::string who = "the demuxer and protocol of " + demuxer_->name();
+    throw FeedError(
+        FeedFault::kConfiguration,
+        "nothing takes the option " + *key + ": " +
+            (decoder_ ? "neither " + who + " nor the decoder " + info_.decoder + " knows it"
+                      : who + " do not know it") +
+            "; correct or remove input.options." + *key);
   }
   MediaFormatRef media = make_media();
   // A file that was opened again for a loop has the same format: outputs go on.

@@ -46,8 +46,8 @@ const std::vector<Wrong> kRenditions{
     {"RenditionsInAFile",
      renditions_with("from: [x, y], url: /srv/m.mp4"),
      {"f.yaml:1:120: feeds.a.outputs.o.url: takes several encodes, which only an HLS playlist in a "
-      "folder can: let it end with .m3u8, such as /srv/hls/${feed}/master.m3u8, or let from name "
-      "one encode"}},
+      "folder can: write a path that ends with .m3u8, such as /srv/hls/${feed}/master.m3u8, or let "
+      "from name one encode"}},
     {"RenditionsWithOptionsOfOnePlaylist",
      renditions_with(kBoth + ", options: {hls_base_url: 'http://h/'}"),
      {"f.yaml:1:143: feeds.a.outputs.o.options.hls_base_url: is for a single playlist, and from "

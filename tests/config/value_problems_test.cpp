@@ -132,9 +132,6 @@ const std::vector<Wrong> kTypes{
     {"DeviceOfAFeed",
      feed_with(", device: gpu"),
      {"f.yaml:1:38: feeds.a.device: must be auto, cpu, cuda or cuda:N, not \"gpu\""}},
-    {"NotInThisVersion",
-     feed_with(", recorder: {}"),
-     {"f.yaml:1:30: feeds.a.recorder: is not supported by this version; remove the key"}},
     {"LimitsOfAllInputs",
      "limits: {pixels: 100000x2, probe_size: null, protocols: nope, stream: 1}\n" + feed_with(""),
      {"f.yaml:1:18: limits.pixels: must be a size such as 1920x1080, at most 16384x16384, not "

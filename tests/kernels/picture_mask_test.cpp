@@ -242,6 +242,8 @@ TEST(PictureMaskShapesTest, WhatIsNoPolygonIsNamed) {
   EXPECT_EQ(why(kHollow), "");
   EXPECT_EQ(why({{0, 0}, {0.5, 0}, {1, 0}, {1, 1}}), "");  // a point on an edge
   EXPECT_EQ(why({{0, 0}, {1, 1}}), "has fewer than three points");
+  EXPECT_EQ(why({{0, 0}, {1, 0}, {1, 1}, {0, 0}}),
+            "ends with its first point again; leave that out, a polygon closes by itself");
   EXPECT_EQ(why({{0, 0}, {1, 1}, {1, 0}, {0, 1}}), "crosses itself");
   EXPECT_EQ(why({{0, 0}, {1, 0}, {1, 1}, {0.5, 0}, {0, 1}}), "crosses itself");  // it touches
   EXPECT_EQ(why({{0, 0}, {1, 0}, {0.5, 0}, {0, 1}}), "goes back on itself");

@@ -35,7 +35,8 @@ def described(scrapes, name):
 
 
 def rewritten(page, scrapes):
-    """The page with what these scrapes, which together have every metric and label, say of its rows."""
+    """The page with what these scrapes, which together have every metric and label, say of its rows. Nothing stands between
+    the rows of a table, since an empty line would end it."""
     lines = []
     for line in page.split("\n"):
         row = _ROW.match(line)
@@ -44,6 +45,8 @@ def rewritten(page, scrapes):
             assert len(cells) == 6, f"a row has four cells: {line}"
             kind, meaning = described(scrapes, row.group(1))
             line = f"| `{row.group(1)}` | {kind} | {meaning} |{cells[4]}|"
+            if lines[-1] == "" and _ROW.match(lines[-2]):
+                lines.pop()
         lines.append(line)
     return "\n".join(lines)
 

@@ -54,6 +54,8 @@ TEST(SnapshotTest, AnyShapeMakesAPictureOfALimitedSize) {
   EXPECT_EQ(made(64, 48, {1, 1000}), Size(1, 48));
   EXPECT_EQ(made(64, 48, {1, 1000}, 8192), Size(11, 8192));
   EXPECT_EQ(made(16, 2, {1, 1'000'000'000}, 8192), Size(1, 8192));
+  EXPECT_EQ(made(64, 32, {1, 1}, 8192), Size(8192, 4096));
+  EXPECT_EQ(made(64, 64, {1, 1}, 8192), Size(5793, 5793));
 }
 
 TEST(SnapshotTest, AKeyframeHasTheShapeOfItsContainerWhereItNamesNone) {

@@ -321,8 +321,10 @@ TEST(OutputTest, AnOutputWhoseEncodeIsDownSaysWhy) {
   EXPECT_TRUE(shows(FeedState::kRunning, ""));
   encode.set_reason("it has no memory");
   EXPECT_TRUE(shows(FeedState::kRunning, "waits for encode main: it has no memory"));
+  EXPECT_FALSE(output.stats.up);
   encode.set_reason({});
   EXPECT_TRUE(shows(FeedState::kRunning, ""));
+  EXPECT_TRUE(output.stats.up);
   output.finish();
 }
 
