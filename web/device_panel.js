@@ -1,7 +1,7 @@
 // A device: how busy its engines are, and its lanes over the last second, as a profiler shows them.
 
 import {LiveText, arrange, el} from "./dom.js";
-import {fixed, percent} from "./format.js";
+import {counted, fixed, percent} from "./format.js";
 import {palette, rgb} from "./palette.js";
 import {Pill} from "./parts.js";
 
@@ -106,8 +106,7 @@ export class DevicePanel {
       return label;
     }));
     this.#lanes.style.height = `${lanes.length * LANE_HEIGHT}px`;
-    const some = (n, one) => `${n} ${n === 1 ? one : `${one}s`}`;
-    this.#moreText.set(`${some(lanes.length, "lane")} of ${some(feeds.size, "feed")}`);
+    this.#moreText.set(`${counted(lanes.length, "lane")} of ${counted(feeds.size, "feed")}`);
   }
 }
 

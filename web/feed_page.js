@@ -1,7 +1,7 @@
 // A feed's own page: #/feeds/NAME.
 
 import {LiveText, arrange, el, setAttribute} from "./dom.js";
-import {lostBy, outputState} from "./feed_state.js";
+import {heldUpBy, lostBy, outputState} from "./feed_state.js";
 import {
   bitRate, bytes, clock, count, duration, exact, fixed, frameRate, latency, lossesIn, lost, reasons, times, words,
 } from "./format.js";
@@ -146,8 +146,7 @@ export class FeedPage {
     set("fps_out", frameRate(feed.fps_out));
     set("latency", latency(feed.latency));
     set("bits", bitRate(feed.bits_in));
-    const held = feed.up && feed.bottleneck && feed.bottleneck !== "source";
-    set("bottleneck", words(feed.bottleneck), held ? "warn" : null);
+    set("bottleneck", words(feed.bottleneck), heldUpBy(feed) ? "warn" : null);
     set("size", times(feed.size) || "–");
     set("decoder", feed.decoder || "–");
     set("device", feed.device || "–");

@@ -1,6 +1,6 @@
 // How well a feed is: one of four levels, each with a word, a colour and an icon.
 
-import {count, lossesIn, lost, reasons, times, words} from "./format.js";
+import {count, counted, lossesIn, lost, reasons, times, words} from "./format.js";
 
 // The worst first: this is the order of the tiles.
 export const LEVELS = ["bad", "warn", "ok", "idle"];
@@ -36,7 +36,6 @@ function withCode({code, reason}) {
 }
 
 const LAST_MINUTE = "in the last minute";
-const counted = (n, one) => `${n} ${n === 1 ? one : `${one}s`}`;
 
 // What is wrong with a feed that is delivered.
 function troubleOf(feed, open) {
@@ -86,6 +85,9 @@ export function sizes(feed) {
   return times(larger ? `${feed.size} → ${largest}` : feed.size ?? "");
 }
 
+// The step that holds the feed up, or null: a live source only sets the pace.
+export const heldUpBy = ({up, bottleneck}) => (up && bottleneck && bottleneck !== "source" ? bottleneck : null);
+
 // How an output is shown. One that has nothing to write, because its feed has none, is not well.
 export const outputState = (feed, {state}) =>
   (!feed.up && feed.state !== "ended" && state === "running" ? "waiting" : state);
@@ -93,24 +95,19 @@ export const outputState = (feed, {state}) =>
 // The headline and the line below it.
 export function summary(feeds, judged) {
   const delivered = feeds.filter((feed) => feed.up).length;
-  const verb = feeds.length === 1 ? "feed is" : "feeds are";
   const levels = judged.map((j) => j.level);
   const unwell = levels.filter((level) => level === "warn").length;
-  const attention = unwell > 0 ? `, ${unwell} ${unwell === 1 ? "needs" : "need"} attention` : "";
+  const attention = unwell > 0 ? `, ${counted(unwell, "needs", "need")} attention` : "";
   const headline = feeds.length === 0
     ? "No feeds are configured"
-    : `${delivered} of ${feeds.length} ${verb} delivered${attention}`;
+    : `${delivered} of ${counted(feeds.length, "feed is", "feeds are")} delivered${attention}`;
   const parts = [];
-  const amount = (n, one, many) => n > 0 && parts.push(`${n} ${n === 1 ? one : many}`);
+  const amount = (n, one, many) => n > 0 && parts.push(counted(n, one, many));
   amount(levels.filter((l) => l === "bad").length, "is down", "are down");
   amount(feeds.filter((f) => f.state === "ended").length, "has ended", "have ended");
   amount(judged.filter((j) => j.loses).length, "drops frames", "drop frames");
   const limits = new Map();
-  for (const {bottleneck, up} of feeds) {
-    if (up && bottleneck && bottleneck !== "source") {
-      limits.set(bottleneck, (limits.get(bottleneck) ?? 0) + 1);
-    }
-  }
+  for (const stage of feeds.map(heldUpBy).filter(Boolean)) limits.set(stage, (limits.get(stage) ?? 0) + 1);
   for (const [stage, n] of [...limits].sort((a, b) => b[1] - a[1])) {
     amount(n, `is held up by ${stage}`, `are held up by ${stage}`);
   }

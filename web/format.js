@@ -22,6 +22,8 @@ function scaled(value, units) {
 }
 export const count = (value) =>
   !known(value) ? NONE : value < 10000 ? String(value) : scaled(value, ["", "k", "M", "G", "T"]);
+// 1 lane, 2 lanes; 1 feed is, 2 feeds are.
+export const counted = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
 // Every digit, for a ledger that must balance: 899,992.
 export const exact = (value) =>
   known(value) ? String(value).replace(/\B(?=(\d{3})+$)/g, ",") : NONE;

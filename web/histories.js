@@ -13,7 +13,8 @@ export class Histories {
   #lost = new Map();
   #nextPoint = 0;
 
-  // What the daemon remembers; it comes once at the start of each connection.
+  // What the daemon remembers; it comes once at the start of each connection. The daemon may be another one, whose
+  // uptime has begun anew.
   load({interval, feeds}) {
     this.interval = interval;
     this.#feeds = new Map(Object.entries(feeds));
@@ -22,13 +23,12 @@ export class Histories {
     ++this.version;
   }
 
-  // Adds a point for each feed, every `interval` seconds.
-  add(status) {
-    const now = Date.parse(status.time) / 1000;
-    if (now < this.#nextPoint - 0.5) return;
+  // Adds a point for each feed, every `interval` seconds of uptime: the server's clock may be set back.
+  add({uptime, feeds}) {
+    if (uptime < this.#nextPoint - 0.5) return;
     const first = this.#nextPoint === 0;
-    this.#nextPoint = now + this.interval;
-    for (const feed of status.feeds) {
+    this.#nextPoint = uptime + this.interval;
+    for (const feed of feeds) {
       const lost = lostBy(feed);
       const dropped = Math.max(0, lost - (this.#lost.get(feed.name) ?? lost));
       this.#lost.set(feed.name, lost);

@@ -1,7 +1,7 @@
 // What happened: one line for each cause. Those that last come first, then the newest.
 
 import {LiveText, arrange, el} from "./dom.js";
-import {clock, duration, words} from "./format.js";
+import {clock, counted, duration, words} from "./format.js";
 import {Pill} from "./parts.js";
 
 const LEVELS = {info: "idle", warning: "warn", error: "bad"};
@@ -14,27 +14,57 @@ export class Incidents {
   #byId = new Map();  // id -> {incident, turn}
   // What is told is newer than the answer to a question asked before: this counts both.
   #turn = 0;
+  #answered = 0;  // the latest question that has an answer
+  #all = false;
+  #now;
 
-  // Fetches those of the last day, or with `all` every one that is kept. Throws if there is no answer.
+  // `now` gives the server's time.
+  constructor(now) {
+    this.#now = now;
+  }
+
+  // Fetches those that last or ended in the last day; with `all`, and from then on, every one that is kept. Throws
+  // if there is no answer.
   async load(all = false) {
+    this.#all ||= all;
     const turn = ++this.#turn;
-    const since = all ? 0 : Math.floor(Date.now() / 1000) - 86400;
-    const response = await fetch(`/api/v1/incidents?since=${since}`);
+    const since = this.#all ? 0 : Math.floor(this.#now() / 1000) - 86400;
+    // Without the cache, in which a question waits for an equal one.
+    const response = await fetch(`/api/v1/incidents?since=${since}`, {cache: "no-store"});
     if (!response.ok) throw new Error(`status ${response.status}`);
-    for (const incident of (await response.json()).incidents) this.#set(incident, turn);
+    this.#take((await response.json()).incidents, turn);
+  }
+
+  // What was known before the question and is not in the answer has ended long ago, or the daemon has begun anew and
+  // forgotten it. An answer is too late when a later question has one.
+  #take(incidents, turn) {
+    if (turn < this.#answered) return;
+    this.#answered = turn;
+    for (const incident of incidents) this.#set(incident, turn);
+    for (const [id, known] of this.#byId) if (known.turn < turn) this.#byId.delete(id);
+    this.#makeRoom();
     ++this.version;
   }
 
   // One that has begun, changed or ended.
   add(incident) {
     this.#set(incident, ++this.#turn);
+    this.#makeRoom();
     ++this.version;
   }
 
   #set(incident, turn) {
     if (this.#byId.get(incident.id)?.turn > turn) return;
     this.#byId.set(incident.id, {incident, turn});
-    if (this.#byId.size > KEPT) this.#byId.delete(Math.min(...this.#byId.keys()));
+  }
+
+  // As the daemon does: the oldest that is over goes, unless it is the newest; then the oldest.
+  #makeRoom() {
+    while (this.#byId.size > KEPT) {
+      const ids = [...this.#byId.keys()].sort((a, b) => a - b);
+      const over = ids.slice(0, -1).find((id) => this.#byId.get(id).incident.end !== null);
+      this.#byId.delete(over ?? ids[0]);
+    }
   }
 
   // Those that last, by their feed.
@@ -133,7 +163,7 @@ class Row {
     this.#subject.replaceChildren(...this.#subjects(incident));
     this.#text.set(incident.text);
     const gap = incident.gap_seconds > 0 ? `gap of ${duration(incident.gap_seconds)}` : "";
-    const tries = incident.retries > 0 ? `${incident.retries} retries` : "";
+    const tries = incident.retries > 0 ? counted(incident.retries, "retry", "retries") : "";
     const extra = [tries, gap].filter((part) => part && !incident.text.includes(part));
     const cause = incident.reason && !incident.text.includes(incident.reason) ? [incident.reason] : [];
     this.#cause.set([...extra, ...cause].join(" · "));

@@ -9,7 +9,11 @@ import {Histories} from "./histories.js";
 import {Incidents} from "./incidents.js";
 import {Overview} from "./overview.js";
 
-const model = {histories: new Histories(), incidents: new Incidents(), redraw: request};
+// The server's clock: the viewer's may be wrong.
+let clockOffset = 0;
+const now = () => Date.now() + clockOffset;
+
+const model = {histories: new Histories(), incidents: new Incidents(now), redraw: request};
 const find = (id) => document.getElementById(id);
 const texts = Object.fromEntries(["host", "version", "connection"].map((id) => {
   const text = new LiveText();
@@ -22,10 +26,6 @@ let lost = null;
 let view = null;
 let due = false;
 const levels = new Map();
-
-// The server's clock: the viewer's may be wrong.
-let clockOffset = 0;
-const now = () => Date.now() + clockOffset;
 
 function request() {
   if (due) return;
@@ -111,7 +111,7 @@ for (const link of document.querySelectorAll("[data-jump]")) {
 }
 
 // What was before the stream was opened: it does not tell that again. What comes from then on, it tells, so
-// that nothing is missed between the two.
+// that nothing is missed between the two. The question needs the server's time, which the first status has.
 let unknown = false;
 function loadIncidents() {
   unknown = false;
@@ -120,7 +120,7 @@ function loadIncidents() {
 
 route();
 connect("/api/v1/events", {
-  opened: loadIncidents,
+  opened: () => (unknown = true),
   history: (data) => {
     model.histories.load(data);
     request();

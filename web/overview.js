@@ -93,7 +93,7 @@ export class Overview {
       const tile = this.#tiles.get(feed.name);
       tile.update(feed, judged[at], now, this.#histories);
       tile.element.hidden = !feed.name.toLowerCase().includes(this.#filter);
-      const rank = this.#rank(feed.name, judged[at].level, now);
+      const rank = this.#rank(feed.name, judged[at].level);
       const group = rank < OK ? troubled : rank === OK ? delivered : ended;
       group.push({element: tile.element, rank, at});
     });
@@ -104,7 +104,8 @@ export class Overview {
   }
 
   // A feed's place: that of its level, or of a worse one that it had until a moment ago.
-  #rank(name, level, now) {
+  #rank(name, level) {
+    const now = performance.now();  // the server's clock may be set back
     const rank = LEVELS.indexOf(level);
     const held = this.#calmFrom.get(name);
     if (rank < OK && !(held && held.rank < rank && now < held.until)) {

@@ -4,6 +4,7 @@ import {el} from "./dom.js";
 
 const LIBRARY = "/web/hls.light.min.mjs";
 let there = null;
+let failures = 0;  // of loading it
 
 // False if the program was built without hls.js.
 export function playerIsThere() {
@@ -48,8 +49,8 @@ export class Player {
     if (this.#loads) return;
     this.#loads = true;
     this.#message.textContent = "Loading …";
-    const {default: Hls} = await import(LIBRARY);
-    if (this.#closed) return;
+    const Hls = await this.#library();
+    if (!Hls || this.#closed) return;
     if (!Hls.isSupported()) {
       this.#message.textContent = "This browser cannot play HLS here.";
       return;
@@ -62,6 +63,19 @@ export class Player {
     this.#hls.loadSource(address);
     this.#hls.attachMedia(this.#video);
     this.#begin();
+  }
+
+  // Null if it cannot be loaded. Some browsers keep it in mind for an address that it failed: the fragment makes
+  // another address of it.
+  async #library() {
+    try {
+      return (await import(failures > 0 ? `${LIBRARY}#${failures}` : LIBRARY)).default;
+    } catch {
+      ++failures;
+      this.#loads = false;
+      this.#message.textContent = "The player could not be loaded from the daemon. Press Play to try again.";
+      return null;
+    }
   }
 
   #begin() {

@@ -50,14 +50,14 @@ export class Recordings {
       this.#rows, el("div", {class: "timeline axis", "aria-hidden": "true"}, el("span"), this.#hours), this.#choice.element);
   }
 
-  // Once a second. The list is asked for once a minute.
+  // Once a second. The list is asked for once a minute. `now` is the server's, whose clock may be set back.
   update(now) {
-    if (now >= this.#due) this.#load(now);
+    if (performance.now() >= this.#due) this.#load(now);
     if (this.#active && this.#version !== this.#incidents.version) this.#draw();
   }
 
   async #load(now) {
-    this.#due = now + MINUTE;
+    this.#due = performance.now() + MINUTE;
     const [from, to] = [now - DAY, now].map((time) => new Date(time).toISOString());
     try {
       const response = await fetch(`${this.#path}/recordings?from=${from}&to=${to}`);

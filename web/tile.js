@@ -1,7 +1,7 @@
 // A feed's tile on the overview. Its size never changes.
 
 import {LiveText, el, setAttribute} from "./dom.js";
-import {lossesOf, lostBy, outputState, sizes} from "./feed_state.js";
+import {heldUpBy, lossesOf, lostBy, outputState, sizes} from "./feed_state.js";
 import {age, bitRate, count, frameRate, latency, words} from "./format.js";
 import {Facts, Pill} from "./parts.js";
 import {Sparkline} from "./sparkline.js";
@@ -54,8 +54,7 @@ export class Tile {
     const lost = lostBy(feed);
     this.#facts.set("dropped", count(lost), judged.loses ? "warn" : null);
     this.#facts.set("reconnects", count(feed.reconnects));
-    const held = feed.up && feed.bottleneck && feed.bottleneck !== "source";
-    this.#facts.set("bottleneck", words(feed.bottleneck), held ? "warn" : null);
+    this.#facts.set("bottleneck", words(feed.bottleneck), heldUpBy(feed) ? "warn" : null);
     this.#facts.set("outputs", outputs(feed));
     const note = [judged.reason, lossesOf(feed)].filter(Boolean).join(" · ") || "Nothing dropped";
     this.#note.set(note);

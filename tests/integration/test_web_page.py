@@ -11,7 +11,7 @@ from harness import media
 from harness.camera import free_port
 from harness.configs import COPY, IMPATIENT, looped, one_feed, x264
 from harness.daemon import ROOT
-from harness.mock_daemon import HOSTILE, HOSTILE_FILE, HOSTILE_REASON, MockDaemon, parse, stamp
+from harness.mock_daemon import HOSTILE, HOSTILE_FILE, HOSTILE_REASON, Fleet, MockDaemon, parse, stamp
 from harness.waiting import wait_until
 from harness.web_page import Browser
 
@@ -26,6 +26,19 @@ AXE = """return page.evaluate(async () => {
   const {violations} = await axe.run(document, {resultTypes: ['violations']});
   return violations.map(({id, nodes}) => `${id}: ${nodes.map((n) => n.html + ' ' + n.failureSummary).join(' | ')}`);
 })"""
+
+# Waits until the first feed's curve has got two new points.
+CURVE_MOVES = """
+  const curve = page.locator('.tile .spark path').first();
+  for (let i = 0; i < 2; ++i) {
+    const before = await curve.getAttribute('d');
+    await page.waitForFunction(([path, d]) => path.getAttribute('d') !== d, [await curve.elementHandle(), before]);
+  }"""
+# The page's steady clock goes on by so many seconds.
+PASS = """await page.evaluate((seconds) => {
+  const now = performance.now.bind(performance);
+  performance.now = () => now() + 1000 * seconds;
+}, seconds)"""
 
 
 @pytest.fixture(scope="module")
@@ -137,12 +150,13 @@ def test_a_dead_camera_is_dead_since_it_was_lost_and_its_outputs_wait(browser, m
     daemon = mock()
     daemon.fail("hall-1", "no data for 10 s")
     lost = daemon.fleet.incidents[-1]
-    lost["begin"] = stamp(parse(lost["begin"]) - 7200)  # the state begins with the latest try
+    lost.update(retries=1, begin=stamp(parse(lost["begin"]) - 7200))  # the state begins with the latest try
     browser.open(daemon.url)
     browser.run("""
       const tile = page.locator('.tile[data-level=bad]', {hasText: 'hall-1'});
       await tile.filter({hasText: 'timeout: no data'}).filter({hasText: /for 2 h/}).filter({hasText: /Outputs\\s*waiting/})
         .waitFor();
+      await page.locator('.incidents li', {hasText: '1 retry'}).waitFor();
       await tile.getByRole('link').click();
       await page.getByRole('cell', {name: 'waiting'}).first().waitFor();""")
     browser.check()
@@ -156,10 +170,12 @@ def test_the_news_is_not_overwritten_by_an_older_answer(browser, mock):
     browser.run("await page.locator('.tile[data-level=bad]').waitFor()")
     wait_until(lambda: any(path.startswith("/api/v1/incidents") for _, path in daemon.requests), "the list asked for")
     daemon.recover("hall-1")
+    daemon.jump("gate-1", "the source's clock jumped 2 times so far")  # the answer does not have it
     browser.run("await page.locator('.incidents li', {hasText: 'lost: no data'}).waitFor()")
     answer.set()
     browser.run("await page.locator('.incidents li', {hasText: 'framelane 0.9.0 has started'}).waitFor()")
-    assert browser.run("return page.locator('.incidents li[data-lasts]').count()") == 0
+    [lasts] = browser.run("return page.locator('.incidents li[data-lasts]').allInnerTexts()")
+    assert "clock jumped 2 times" in lasts
     assert browser.run("return page.locator('.incidents li', {hasText: 'lost: no data'}).count()") == 1
 
 
@@ -172,6 +188,129 @@ def test_what_happens_before_the_stream_opens_is_not_missed(browser, mock):
     daemon.fail("hall-1", "no data for 10 s")
     opens.set()
     browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'lost: no data'}).waitFor()")
+
+
+def cut(browser, daemon):
+    """The page has no connection. What happens then is not told."""
+    daemon.cut()
+    browser.run("await page.locator('#connection', {hasText: 'The connection is lost'}).waitFor()")
+
+
+def mend(browser, daemon):
+    """The page has a connection again, and need not wait for its next try."""
+    daemon.mend()
+    browser.run("await page.evaluate(() => window.dispatchEvent(new Event('online')));"
+                "await page.locator('#connection', {hasText: 'Live'}).waitFor()")
+
+
+def test_an_incident_that_ended_while_the_viewer_slept_for_days_lasts_no_more(browser, mock):
+    daemon = mock()
+    daemon.jump("gate-1", "the source's clock jumped 2 times so far")
+    [*_, old, jump] = daemon.fleet.incidents
+    old.update(text="read again three days ago", begin=stamp(parse(old["begin"]) - 3 * 86400),
+               end=stamp(parse(old["end"]) - 3 * 86400))
+    jump["begin"] = stamp(parse(jump["begin"]) - 3 * 86400)
+    browser.open(daemon.url)
+    browser.run("""
+      await page.locator('.tile[data-level=warn]', {hasText: 'gate-1'}).waitFor();
+      await page.locator('.incidents li[data-lasts]', {hasText: 'clock jumped 2 times'}).waitFor();
+      if (await page.getByText('read again three days ago').count() > 0) throw new Error('it is older than a day');""")
+    cut(browser, daemon)
+    jump.update(end=stamp(parse(jump["begin"]) + 86400))
+    mend(browser, daemon)
+    browser.run("""
+      await page.locator('.tile[data-level=ok]', {hasText: 'gate-1'}).waitFor();
+      await page.locator('.incidents li', {hasText: 'clock jumped 2 times'}).waitFor({state: 'detached'});
+      await page.getByRole('button', {name: 'Show older'}).click();
+      await page.getByText('read again three days ago').waitFor();""")
+    # Who has asked for older ones keeps them.
+    cut(browser, daemon)
+    daemon.fleet.repeat(daemon.fleet.incidents[0], 1)
+    mend(browser, daemon)
+    browser.run("await page.locator('.incidents li', {hasText: 'framelane 0.9.0 has started'}).nth(1).waitFor()")
+    assert browser.run("return page.getByText('read again three days ago').count()") == 1
+    browser.check()
+
+
+def test_a_daemon_that_begins_anew_has_other_incidents_and_curves_that_go_on(browser, mock):
+    daemon = mock()
+    daemon.fail("hall-1", "no data for 10 s")
+    late = daemon.held["/api/v1/incidents"] = threading.Event()
+    browser.open(daemon.url)
+    wait_until(lambda: any(path.startswith("/api/v1/incidents") for _, path in daemon.requests), "the list asked for")
+    daemon.jump("gate-1", "the source's clock jumped 2 times so far")
+    browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'clock jumped 2 times'}).waitFor()")
+    cut(browser, daemon)
+    daemon.fleet = Fleet(8, uptime=0)
+    daemon.fleet.interval = 0.6
+    del daemon.held["/api/v1/incidents"]
+    mend(browser, daemon)
+    browser.run("""
+      await page.locator('.incidents li[data-lasts]').waitFor({state: 'detached'});
+      await page.locator('.tile[data-level=ok]', {hasText: 'gate-1'}).waitFor();
+      page.late = page.waitForEvent('requestfinished', (request) => request.url().includes('/api/v1/incidents'));""")
+    # The answer to the first question comes now, and is not believed.
+    late.set()
+    browser.run("await page.late;" + CURVE_MOVES)
+    assert browser.run("return page.locator('.incidents li[data-lasts]').count()") == 0
+    browser.check()
+
+
+def test_of_too_many_incidents_the_one_that_lasts_stays(browser, mock):
+    daemon = mock()
+    over = daemon.fleet.incidents[-1]
+    daemon.fleet.incidents.clear()
+    daemon.fail("hall-1", "no data for 10 s")
+    daemon.fleet.repeat(over, 999)
+    browser.open(daemon.url)
+    lost = "await page.locator('.incidents li[data-lasts]', {hasText: 'lost: no data for 10 s'}).waitFor();"
+    browser.run(lost)
+    daemon.jump("gate-1", "the source's clock jumped 2 times so far")
+    browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'clock jumped 2 times'}).waitFor()")
+    browser.run(lost)
+
+
+def test_a_viewer_whose_clock_is_days_ahead_sees_what_happened(browser, mock):
+    daemon = mock()
+    browser.open("about:blank")
+    browser.run("await page.addInitScript(() => { const now = Date.now; Date.now = () => now() + 3 * 86400e3; });"
+                "await page.goto(url);"
+                "await page.locator('.incidents li', {hasText: 'framelane 0.9.0 has started'}).waitFor()", url=daemon.url)
+    browser.check()
+
+
+def set_clock_back(browser, daemon):
+    """The server's clock, by an hour: the page has seen it when this returns."""
+    daemon.fleet.clock_error = -3600
+    browser.run("await page.getByText(/for 1 d 1 h/).first().waitFor()")
+
+
+def test_a_server_whose_clock_is_set_back_holds_up_no_curve_and_no_feed_that_is_well_again(browser, mock):
+    daemon = mock()
+    daemon.fleet.interval = 0.6
+    browser.open(daemon.url)
+    troubled = "const troubled = page.locator('section', {hasText: 'Needs attention'}).locator('.tile');"
+    browser.run("await page.locator('.tile').first().waitFor()")
+    daemon.fail("hall-1", "no data for 10 s")
+    browser.run(troubled + "await troubled.waitFor()")
+    daemon.recover("hall-1")
+    set_clock_back(browser, daemon)
+    browser.run(CURVE_MOVES)
+    browser.run(PASS, seconds=11)
+    browser.run(troubled + "await troubled.waitFor({state: 'hidden'})")
+    browser.check()
+
+
+def test_a_server_whose_clock_is_set_back_lists_its_recordings_again(browser, mock):
+    daemon = mock()
+    browser.open(daemon.url + "/#/feeds/lobby-1")
+    browser.run("await page.locator('.recordings').waitFor()")
+    set_clock_back(browser, daemon)
+    browser.run(PASS, seconds=61)
+    wait_until(lambda: len(recordings_asked_for(daemon, "lobby-1")) > 1, "the list asked for again")
+    [first, *_, last] = (parse(asked["to"][0]) for asked in recordings_asked_for(daemon, "lobby-1"))
+    assert last < first
+    browser.check()
 
 
 def test_a_play_button_is_there_as_long_as_its_output_can_be_played(browser, mock):
@@ -314,7 +453,7 @@ def test_the_keyboard_reaches_a_feed_and_its_restart_and_a_reading_token_is_told
     browser.check()
 
 
-def test_the_player_is_loaded_when_it_opens_and_plays(browser, mock, clip, tmp_path):
+def test_the_player_is_loaded_when_it_opens_again_if_that_fails_and_plays(browser, mock, clip, tmp_path):
     media.ffmpeg("-stream_loop", "2", "-i", clip, "-vf", "scale=320:240", "-c:v", "libx264", "-preset", "ultrafast",
                  "-g", "10", "-hls_time", "1", "-hls_list_size", "0", "-hls_playlist_type", "vod",
                  tmp_path / "index.m3u8")
@@ -325,7 +464,11 @@ def test_the_player_is_loaded_when_it_opens_and_plays(browser, mock, clip, tmp_p
     library = "/web/hls.light.min.mjs"
     assert ("GET", library) not in daemon.requests
     browser.run("""
-      await page.getByRole('button', {name: 'Play', exact: true}).click();
+      const play = page.getByRole('button', {name: 'Play', exact: true});
+      await page.route('**/hls.light.min.mjs*', (route) => route.abort(), {times: 1});
+      await play.click();
+      await page.getByText('The player could not be loaded from the daemon. Press Play to try again.').waitFor();
+      await play.click();
       await page.waitForFunction(() => document.querySelector('video')?.currentTime > 0.3);""")
     assert ("GET", library) in daemon.requests
     browser.run("await page.getByRole('button', {name: 'Close the player'}).click();"

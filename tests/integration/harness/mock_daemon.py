@@ -56,10 +56,12 @@ def parse(text):
 class Fleet:
     """The feeds. Every public function may be called from any thread."""
 
-    def __init__(self, feeds):
+    def __init__(self, feeds, uptime=95000):
         self._lock = threading.Lock()
         self._random = random.Random(7)
-        self._began = time.time() - 95000
+        self._began = time.time() - uptime
+        self.clock_error = 0  # by how many seconds the server's clock is fast
+        self.interval = 5     # seconds between two points of the histories
         self._next_incident = 1
         self.h2d = 0.62  # how busy the GPU's engine is
         self._open = {}
@@ -115,10 +117,16 @@ class Fleet:
                        "gap_seconds": float(length) if kind == "source_lost" else 0.0, "severity": severity})
 
     def _add(self, incident):
-        incident = {"id": self._next_incident, **incident}
+        incident = {**incident, "id": self._next_incident}
         self._next_incident += 1
         self.incidents.append(incident)
         return incident
+
+    def repeat(self, incident, times):
+        """The same happens again, so often."""
+        with self._lock:
+            for _ in range(times):
+                self._add(incident)
 
     def fail(self, name, reason="no data for 10 s", state="backoff"):
         """The feed's camera is lost. Returns the incident."""
@@ -179,7 +187,7 @@ class Fleet:
         with self._lock:
             feeds = list(self.feeds.values())
             return json.dumps({
-                "time": stamp(now), "uptime": now - self._began, "version": "0.9.0", "host": "recorder-3",
+                "time": stamp(now + self.clock_error), "uptime": now - self._began, "version": "0.9.0", "host": "recorder-3",
                 "feeds": feeds, "recorder": {"seconds": 3600.0, "bytes": 64000000},
                 "devices": [
                     {"device": "cuda:0", "name": "NVIDIA H100 80GB HBM3", "up": True,
@@ -224,7 +232,7 @@ class Fleet:
                 for part in ("fps_in", "fps_out", "bits"):
                     series[part][30:48] = [None] * 18
             feeds[name] = series
-        return json.dumps({"interval": 5, "feeds": feeds}, separators=(",", ":"))
+        return json.dumps({"interval": self.interval, "feeds": feeds}, separators=(",", ":"))
 
 
 # By the number of lanes: what a frame occupies, in milliseconds. A GPU is shared by all feeds; CPU lanes have processors
@@ -378,8 +386,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/api/v1/events":
             self._events()
         elif path == "/api/v1/incidents":
-            found = json.dumps({"incidents": [i for i in self.mock.fleet.incidents
-                                              if query.get("feed", i["feed"]) == i["feed"]]})
+            found = json.dumps({"incidents": [
+                i for i in self.mock.fleet.incidents if query.get("feed", i["feed"]) == i["feed"]
+                and (i["end"] is None or parse(i["end"]) >= float(query.get("since", 0)))]})
             self._wait(path)
             self._answer(200, "application/json", found.encode())
         elif path.startswith("/api/v1/trace"):
