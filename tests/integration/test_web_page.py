@@ -592,7 +592,7 @@ def test_the_daemon_itself_shows_its_feeds_and_a_camera_that_goes_and_comes_back
     source.start()
     browser.run("""
       await page.getByRole('heading', {name: '2 of 2 feeds are delivered'}).waitFor();
-      await page.locator('.incidents li:not([data-lasts])', {hasText: 'yard'}).waitFor();
+      await page.locator('.incidents li:not([data-lasts])', {hasText: 'yard'}).first().waitFor();
       await page.locator('.tile', {hasText: 'gate'}).getByRole('link').first().click();
       await page.getByRole('heading', {name: 'gate', level: 1}).waitFor();
       await page.getByText('Configuration').click();
