@@ -63,8 +63,8 @@ def test_a_page_is_told_the_history_and_then_what_happens(framelane, clip, event
     assert status["recorder"]["seconds"] > 0
 
 
-def test_a_lost_source_shows_with_its_reason_and_comes_back(framelane, camera, clip, events):
-    source = camera(clip)
+def test_a_lost_source_shows_with_its_reason_and_comes_back(framelane, camera, events):
+    source = camera()
     daemon = framelane(one_feed({"url": source.url, **IMPATIENT}, COPY)).wait_ready()
     page = events(daemon)
     page.wait(lambda s: s["feeds"][0]["up"])

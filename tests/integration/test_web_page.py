@@ -570,7 +570,7 @@ def test_why_recordings_cannot_be_listed_is_said(browser, mock):
 
 def test_the_daemon_itself_shows_its_feeds_and_a_camera_that_goes_and_comes_back(browser, framelane, camera, clip,
                                                                                 tmp_path):
-    source = camera(clip)
+    source = camera()
     hls = {"url": str(tmp_path / "hls" / "index.m3u8"), "options": {"hls_time": 1}}
     daemon = framelane({"feeds": {
         "gate": {"input": looped(clip), "encodes": {"live": {**x264(), "convert": {"size": "320x240"}}},
