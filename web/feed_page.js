@@ -102,9 +102,10 @@ export class FeedPage {
       this.#whole = true;
     };
     setTimeout(answered, PATIENCE_MS);
-    const {Recordings} = await import("./recordings.js");
+    const loaded = await import("./recordings.js").catch(() => null);
+    if (!loaded) return answered();
     const play = (address, label, onEnd) => this.#open(label, onEnd).playFile(address);
-    this.#recordings = new Recordings(this.#name, this.#path, incidents, play, answered);
+    this.#recordings = new loaded.Recordings(this.#name, this.#path, incidents, play, answered);
     this.#body.querySelector(".feed-top").after(this.#recordings.element);
     redraw();
   }

@@ -6,9 +6,9 @@ const LIBRARY = "/web/hls.light.min.mjs";
 let there = null;
 let failures = 0;  // of loading it
 
-// False if the program was built without hls.js.
+// False if the program was built without hls.js. If nobody answers, playing will tell.
 export function playerIsThere() {
-  there ??= fetch(LIBRARY, {method: "HEAD"}).then((response) => response.ok, () => false);
+  there ??= fetch(LIBRARY, {method: "HEAD"}).then((response) => response.ok, () => true);
   return there;
 }
 
@@ -58,7 +58,10 @@ export class Player {
     // Without a worker the policy of the page need not allow any.
     this.#hls = new Hls({enableWorker: false, liveSyncDurationCount: 3});
     this.#hls.on(Hls.Events.ERROR, (_, {fatal, details}) => {
-      if (fatal) this.#message.textContent = `The player has stopped: ${details}`;
+      if (!fatal) return;
+      this.#message.textContent = `The player has stopped (${details}). Press Play to try again.`;
+      this.#hls.destroy();
+      this.#loads = false;
     });
     this.#hls.loadSource(address);
     this.#hls.attachMedia(this.#video);

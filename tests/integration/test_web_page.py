@@ -468,6 +468,9 @@ def test_the_player_is_loaded_when_it_opens_again_if_that_fails_and_plays(browse
       await page.route('**/hls.light.min.mjs*', (route) => route.abort(), {times: 1});
       await play.click();
       await page.getByText('The player could not be loaded from the daemon. Press Play to try again.').waitFor();
+      await page.route('**/index.m3u8*', (route) => route.fulfill({body: 'no playlist'}), {times: 1});
+      await play.click();
+      await page.getByText('The player has stopped (manifestParsingError). Press Play to try again.').waitFor();
       await play.click();
       await page.waitForFunction(() => document.querySelector('video')?.currentTime > 0.3);""")
     assert ("GET", library) in daemon.requests
