@@ -128,7 +128,8 @@ void check_size(const ReadFeed& read, const EncodeOptions& encode, const Node* c
                  std::string(info(*format).name) + " only with an even width" +
                  (info(*format).chroma_half_height ? " and height" : "") + ", such as " +
                  (can_shrink ? text(smaller) + " or " : "") + text(larger) +
-                 (is_of_source ? ": give encode " + in_quotes(encode.name) + " a convert.size"
+                 (is_of_source ? ": give encode " + in_quotes(encode.name) + " of feed " +
+                                     in_quotes(read.feed.name) + " a convert.size"
                                : std::string()));
 }
 

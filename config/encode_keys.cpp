@@ -18,8 +18,7 @@ const Section<CodecCandidate>& codec_keys() {
         {scalar<CodecCandidate>("name", of(kText), "FFmpeg's name of the encoder.",
                                 [](CodecCandidate& c, const Value& v) { c.name = v.text; }),
          av_options<CodecCandidate>(
-             "Options of that encoder. One that it refuses takes down this encode, or its sound "
-             "alone.",
+             "Options of that encoder. One that it refuses is an error when the encoder is opened.",
              [](CodecCandidate& c) -> AvOptions& { return c.options; }, false)}};
     section.keys.front().property.required = true;
     return section;

@@ -114,9 +114,10 @@ FeedMetrics::FeedMetrics(MetricPage& page)
                               "kernel of a 1080p frame as 2.6 times its work.")),
       lane_occupancy_(page.gauge("framelane_lane_occupancy_ratio",
                                  "Share of the last 10 s in which the lane was busy.")),
-      output_up_(page.gauge(
-          "framelane_output_up",
-          "1 if the output is being written; with several encodes, if all of its renditions are.")),
+      output_up_(page.gauge("framelane_output_up",
+                            "1 if the output is being written and does not wait for its encode; "
+                            "with several encodes, "
+                            "if all of its renditions are.")),
       output_paused_(page.gauge("framelane_output_paused",
                                 "1 if the output, or one of its renditions, waits because the disk "
                                 "is full, or before it reconnects.")),

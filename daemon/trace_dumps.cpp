@@ -67,9 +67,8 @@ std::string write_file(const FlightRecorder& recorder, const TraceSelection& sel
   }
   try {
     delete_old(directory);
-  } catch (const fs::filesystem_error& error) {
-    log::warn("old traces are not deleted: {}: {}", redact(error.path1().string()),
-              error.code().message());
+  } catch (const std::exception& error) {
+    log::warn("old traces are not deleted: {}", redact(error.what()));
   }
   return {};
 }

@@ -88,9 +88,9 @@ export function sizes(feed) {
 // The step that holds the feed up, or null: a live source only sets the pace.
 export const heldUpBy = ({up, bottleneck}) => (up && bottleneck && bottleneck !== "source" ? bottleneck : null);
 
-// How an output is shown. One that has nothing to write, because its feed has none, is not well.
-export const outputState = (feed, {state}) =>
-  (!feed.up && feed.state !== "ended" && state === "running" ? "waiting" : state);
+// How an output is shown. One that has nothing to write, because its feed or its encode has none, is not well.
+export const outputState = (feed, {state, reason}) =>
+  (state === "running" && feed.state !== "ended" && (!feed.up || reason) ? "waiting" : state);
 
 // The headline and the line below it.
 export function summary(feeds, judged) {

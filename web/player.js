@@ -59,7 +59,7 @@ export class Player {
     this.#hls = new Hls({enableWorker: false, liveSyncDurationCount: 3});
     this.#hls.on(Hls.Events.ERROR, (_, {fatal, details}) => {
       if (!fatal) return;
-      this.#message.textContent = `The player has stopped (${details}). Press Play to try again.`;
+      this.#message.textContent = `The player has stopped (${details}). Press Play beside the output to try again.`;
       this.#hls.destroy();
       this.#loads = false;
     });
@@ -76,7 +76,7 @@ export class Player {
     } catch {
       ++failures;
       this.#loads = false;
-      this.#message.textContent = "The player could not be loaded from the daemon. Press Play to try again.";
+      this.#message.textContent = "The player could not be loaded from the daemon. Press Play beside the output to try again.";
       return null;
     }
   }

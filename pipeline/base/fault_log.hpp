@@ -12,7 +12,7 @@ namespace framelane {
 
 /// Logs the faults of one thing without filling the log: a cause is written when it first occurs,
 /// then summed up once a minute, even if several causes take turns. Causes that differ only in
-/// numbers are one. Not thread-safe.
+/// numbers are one: the sum has the first text. Not thread-safe.
 class FaultLog {
  public:
   using Clock = RateLimiter::Clock;

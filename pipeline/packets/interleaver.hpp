@@ -13,8 +13,8 @@ namespace framelane {
 
 /// Puts an output's audio and video into the order of their decoding times. Audio is copied past
 /// the encoder and comes earlier than its video, so that without this a segment would get audio of
-/// the next one. Video without audio is not delayed. So that memory is bounded, nothing waits any
-/// longer while kMaxWaiting packets, or PacketQueue::kMostBytes, do. One thread.
+/// the next one. Video without audio is not delayed. Once kMaxWaiting packets, or
+/// PacketQueue::kMostBytes, wait, packets are given out at once. One thread.
 class Interleaver {
  public:
   /// Takes the packet; `packet` gets a spare one in exchange. `has_audio`: audio comes beside the

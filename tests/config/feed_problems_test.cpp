@@ -126,13 +126,14 @@ const std::vector<Wrong> kFeeds{
     {"OddRawVideo",
      input_with(", format: rawvideo, size: 64x47, rate: 1, pixel_format: bgra"),
      {"f.yaml:1:53: feeds.a.input.size: gives pictures of 64x47, and libx264 takes yuv420p only "
-      "with an even width and height, such as 64x46 or 64x48: give encode \"main\" a "
-      "convert.size"}},
+      "with an even width and height, such as 64x46 or 64x48: give encode \"main\" of "
+      "feed \"a\" a convert.size"}},
     {"OddRawVideoThatIsTurned",
      input_with(", format: rawvideo, size: 64x47, rate: 1, pixel_format: yuyv422}, encodes: {m: "
                 "{convert: {rotate: 90}}, n: {convert: {size: 64x48}}, o: {video: {codec: ffv1}}"),
      {"f.yaml:1:53: feeds.a.input.size: gives pictures of 47x64, and libx264 takes yuv422p only "
-      "with an even width, such as 46x64 or 48x64: give encode \"m\" a convert.size"}},
+      "with an even width, such as 46x64 or 48x64: give encode \"m\" of feed \"a\" a "
+      "convert.size"}},
     {"FitWithoutSize",
      feed_with(", encodes: {m: {convert: {fit: contain, background: \"#101010\"}}}"),
      {"f.yaml:1:54: feeds.a.encodes.m.convert.fit: is how a picture gets into a size, and there is "

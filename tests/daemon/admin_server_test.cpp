@@ -183,7 +183,7 @@ TEST(SlowAnswerTest, OneThatIsStuckDoesNotHoldUpTheEnd) {
                        {.takes_long = every_request});
     RawClient client(server.address());
     client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    asked.get_future().wait();
+    ASSERT_EQ(asked.get_future().wait_for(60s), std::future_status::ready);
   }
   EXPECT_EQ(threads_stuck(), before + 1);
   never.set_value();

@@ -247,11 +247,12 @@ def test_a_daemon_that_begins_anew_has_other_incidents_and_curves_that_go_on(bro
     mend(browser, daemon)
     browser.run("""
       await page.locator('.incidents li[data-lasts]').waitFor({state: 'detached'});
-      await page.locator('.tile[data-level=ok]', {hasText: 'gate-1'}).waitFor();
-      page.late = page.waitForEvent('requestfinished', (request) => request.url().includes('/api/v1/incidents'));""")
+      await page.locator('.tile[data-level=ok]', {hasText: 'gate-1'}).waitFor();""")
     # The answer to the first question comes now, and is not believed.
     late.set()
-    browser.run("await page.late;" + CURVE_MOVES)
+    browser.run("""
+      await page.waitForFunction(() => performance.getEntriesByType('resource')
+        .filter(({name}) => name.includes('/api/v1/incidents')).length > 1);""" + CURVE_MOVES)
     assert browser.run("return page.locator('.incidents li[data-lasts]').count()") == 0
     browser.check()
 
@@ -467,10 +468,10 @@ def test_the_player_is_loaded_when_it_opens_again_if_that_fails_and_plays(browse
       const play = page.getByRole('button', {name: 'Play', exact: true});
       await page.route('**/hls.light.min.mjs*', (route) => route.abort(), {times: 1});
       await play.click();
-      await page.getByText('The player could not be loaded from the daemon. Press Play to try again.').waitFor();
+      await page.getByText('The player could not be loaded from the daemon. Press Play beside the output to try again.').waitFor();
       await page.route('**/index.m3u8*', (route) => route.fulfill({body: 'no playlist'}), {times: 1});
       await play.click();
-      await page.getByText('The player has stopped (manifestParsingError). Press Play to try again.').waitFor();
+      await page.getByText('The player has stopped (manifestParsingError). Press Play beside the output to try again.').waitFor();
       await play.click();
       await page.waitForFunction(() => document.querySelector('video')?.currentTime > 0.3);""")
     assert ("GET", library) in daemon.requests
