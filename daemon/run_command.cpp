@@ -41,7 +41,7 @@ namespace framelane {
 namespace {
 
 /// The process ends at the latest so long after its feeds.
-constexpr std::chrono::milliseconds kLastWrite{300};
+constexpr std::chrono::milliseconds kLastWrite{1000};
 
 Moment this_moment() {
   return {std::chrono::steady_clock::now(), std::chrono::system_clock::now()};

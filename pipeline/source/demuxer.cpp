@@ -112,6 +112,7 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   std::string refusal;
   if (error >= 0) refusal = guard_.excess_of(*format_);
   if (error >= 0 && refusal.empty()) error = examine(target);
+  const bool late = interrupt_.overdue();
   interrupt_.disarm();
   const bool undisturbed = !reader_failure_ && interrupt_.cause() == Interrupt::Cause::kNone;
   if (refusal.empty()) {
@@ -121,6 +122,8 @@ void Demuxer::open(const InputOptions& input, PersistentPipe* pipe) {
   if (!refusal.empty() && !interrupt_.stopped()) fail_refused(refusal);
   if (error >= 0 && undisturbed) return;
   rethrow_own_causes();
+  // RTSP's own timeout, which may come first on a busy machine, ends in "Invalid data found", too.
+  if (late && error == AVERROR_INVALIDDATA) fail_silent();
   if (target.format == "lavfi" && !shortage_of(error)) {
     throw FeedError(FeedFault::kConfiguration,
                     "the filter graph of " + name_ + " cannot be built (" +

@@ -89,7 +89,8 @@ TEST_F(BrokenGpuTuneTest, AGpuWithoutRoomLeavesTheCpu) {
   EXPECT_THAT(tuning.device_reason, StartsWith("cuda:0 cannot do 37x67 bgra to nv12: "));
   EXPECT_EQ(tuning.kinds.size(), 1u);
   // The GPU's memory does not limit how many feeds the CPU is measured with.
-  EXPECT_NE(tuning.measured.measured("stage", {{"part", "lanes"}, {"feeds", "4"}}), nullptr);
+  EXPECT_NE(tuning.measured.measured("stage", {{"part", "lanes"}, {"feeds", std::int64_t{4}}}),
+            nullptr);
   const Tuning alone = tune(session, true, slow_feed());
   EXPECT_THAT(alone.kinds, IsEmpty());
   EXPECT_EQ(alone.measured.problems.size(), 1u);
