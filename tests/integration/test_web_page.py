@@ -162,13 +162,19 @@ def test_a_dead_camera_is_dead_since_it_was_lost_and_its_outputs_wait(browser, m
     browser.check()
 
 
+def open_before_its_list(browser, daemon):
+    """Opens the page, which asks for its incidents and gets no answer before the event that is returned is set."""
+    answer = daemon.held["/api/v1/incidents"] = threading.Event()
+    browser.open(daemon.url)
+    wait_until(lambda: any(path.startswith("/api/v1/incidents") for _, path in daemon.requests), "the list asked for")
+    return answer
+
+
 def test_the_news_is_not_overwritten_by_an_older_answer(browser, mock):
     daemon = mock()
     daemon.fail("hall-1", "no data for 10 s")
-    answer = daemon.held["/api/v1/incidents"] = threading.Event()
-    browser.open(daemon.url)
+    answer = open_before_its_list(browser, daemon)
     browser.run("await page.locator('.tile[data-level=bad]').waitFor()")
-    wait_until(lambda: any(path.startswith("/api/v1/incidents") for _, path in daemon.requests), "the list asked for")
     daemon.recover("hall-1")
     daemon.jump("gate-1", "the source's clock jumped 2 times so far")  # the answer does not have it
     browser.run("await page.locator('.incidents li', {hasText: 'lost: no data'}).waitFor()")
@@ -235,9 +241,7 @@ def test_an_incident_that_ended_while_the_viewer_slept_for_days_lasts_no_more(br
 def test_a_daemon_that_begins_anew_has_other_incidents_and_curves_that_go_on(browser, mock):
     daemon = mock()
     daemon.fail("hall-1", "no data for 10 s")
-    late = daemon.held["/api/v1/incidents"] = threading.Event()
-    browser.open(daemon.url)
-    wait_until(lambda: any(path.startswith("/api/v1/incidents") for _, path in daemon.requests), "the list asked for")
+    late = open_before_its_list(browser, daemon)
     daemon.jump("gate-1", "the source's clock jumped 2 times so far")
     browser.run("await page.locator('.incidents li[data-lasts]', {hasText: 'clock jumped 2 times'}).waitFor()")
     cut(browser, daemon)
